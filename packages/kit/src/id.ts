@@ -1,0 +1,27 @@
+import { randomBytes } from 'node:crypto'
+
+const alphabet = 'abcdefghijklmnopqrstuvwxyz0123456789'
+
+/** Lower-case letters and digits, each drawn evenly: safe in a DNS label, a path and a cgroup name. */
+export function randomLabel(length: number): string {
+  let label = ''
+  while (label.length < length) {
+    for (const byte of randomBytes(length)) {
+      // 252 is the largest multiple of 36 in a byte: what lies above it would favour the first letters.
+      if (byte < 252 && label.length < length) label += alphabet[byte % 36]
+    }
+  }
+  return label
+}
+
+export function newSandboxId(): string {
+  return `i${randomLabel(20)}`
+}
+
+export function newTemplateId(): string {
+  return randomLabel(20)
+}
+
+export function randomHex(bytes: number): string {
+  return randomBytes(bytes).toString('hex')
+}

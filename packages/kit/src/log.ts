@@ -1,0 +1,15 @@
+import { pino } from 'pino'
+import type { DestinationStream, Logger } from 'pino'
+
+export type { Logger } from 'pino'
+
+/** JSON lines. Whatever is a secret by its name is removed here, not by the caller. */
+export function createLogger(level: string, destination?: DestinationStream): Logger {
+  const options = { level, base: null, redact: { paths: secretPaths, remove: true } }
+  return destination ? pino(options, destination) : pino(options)
+}
+
+export const silentLogger: Logger = pino({ level: 'silent' })
+
+const secretNames = ['accessToken', 'apiKey', 'token', 'password', 'authorization', 'envVars']
+const secretPaths = secretNames.flatMap((name) => [name, `*.${name}`, `*.*.${name}`])
