@@ -1,0 +1,212 @@
+import assert from 'node:assert/strict'
+import { createServer } from 'node:http'
+import type { IncomingMessage } from 'node:http'
+import { test } from 'node:test'
+import type { TestContext } from 'node:test'
+import { Fault } from '@atoll/kit/fault'
+import { createPlatformClient } from './platform.ts'
+
+test('a sandbox is created with the fields of the wire and only those that were given', async (t) => {
+  const { client, requests } = await setup(t, () => ({ status: 201, body: connected }))
+  const sandbox = await client.createSandbox({ templateId: 'base', metadata: { a: 'b' } })
+  assert.deepEqual(sandbox, connected)
+  assert.deepEqual(requests, [
+    {
+      line: 'POST /v2/sandboxes',
+      key: 'e2b_key',
+      body: { templateID: 'base', metadata: { a: 'b' } },
+    },
+  ])
+})
+
+test('the list is read page by page, by the token of the page before', async (t) => {
+  const { client, requests } = await setup(t, ({ line }) =>
+    line.includes('nextToken=two')
+      ? { status: 200, body: [listed('b')] }
+      : { status: 200, body: [listed('a')], headers: { 'x-next-token': 'two' } },
+  )
+  const pages = client.listSandboxes({ states: ['running', 'paused'], metadata: { k: 'a b' } })
+  assert.deepEqual(
+    (await Array.fromAsync(pages)).map((sandbox) => sandbox.sandboxID),
+    ['a', 'b'],
+  )
+  assert.deepEqual(
+    requests.map(({ line }) => line),
+    [
+      'GET /v2/sandboxes?state=running%2Cpaused&metadata=k%3Da%252520b',
+      'GET /v2/sandboxes?state=running%2Cpaused&metadata=k%3Da%252520b&nextToken=two',
+    ],
+  )
+})
+
+test('a page nobody comes to is never asked for', async (t) => {
+  const { client, requests } = await setup(t, () => ({
+    status: 200,
+    body: [listed('a')],
+    headers: { 'x-next-token': 'two' },
+  }))
+  for await (const sandbox of client.listSandboxes()) {
+    assert.equal(sandbox.sandboxID, 'a')
+    break
+  }
+  assert.equal(requests.length, 1)
+})
+
+test('an empty reply is enough for kill, timeout and the deletion of a key', async (t) => {
+  const { client, requests } = await setup(t, () => ({ status: 204 }))
+  await client.killSandbox('iabc')
+  await client.setTimeout('iabc', 60)
+  await client.deleteKey('k/1')
+  assert.deepEqual(
+    requests.map(({ line, body }) => [line, body]),
+    [
+      ['DELETE /sandboxes/iabc', undefined],
+      ['POST /sandboxes/iabc/timeout', { timeout: 60 }],
+      ['DELETE /api-keys/k%2F1', undefined],
+    ],
+  )
+})
+
+const kinds = [
+  [400, 'invalid'],
+  [401, 'unauthenticated'],
+  [403, 'forbidden'],
+  [404, 'not_found'],
+  [409, 'conflict'],
+  [413, 'invalid'],
+  [429, 'exhausted'],
+  [500, 'internal'],
+  [502, 'unavailable'],
+  [503, 'unavailable'],
+  [504, 'timeout'],
+] as const
+
+for (const [status, kind] of kinds) {
+  test(`status ${status} becomes a fault of kind ${kind} with the server's message`, async (t) => {
+    const { client } = await setup(t, () => ({ status, body: { code: status, message: 'why' } }))
+    await assert.rejects(client.getSandbox('iabc'), { name: 'Fault', kind, message: 'why' })
+  })
+}
+
+test('the error code of the body becomes the reason', async (t) => {
+  const body = { code: 503, message: 'full', error_code: 'sandbox_capacity_unavailable' }
+  const { client } = await setup(t, () => ({ status: 503, body }))
+  await assert.rejects(client.createSandbox({ templateId: 'base' }), {
+    reason: 'sandbox_capacity_unavailable',
+  })
+})
+
+test('an error page that is not JSON is still a fault', async (t) => {
+  const { client } = await setup(t, () => ({ status: 502, body: '<html>' }))
+  await assert.rejects(client.health(), { kind: 'unavailable', message: 'The server answered 502' })
+})
+
+test('a reply that lacks what it must carry is refused by name', async (t) => {
+  const { client } = await setup(t, () => ({ status: 200, body: { sandboxID: 'iabc' } }))
+  await assert.rejects(client.getSandbox('iabc'), /templateID/)
+})
+
+test('nobody listening is told apart from a server that refuses', async () => {
+  const server = createServer().listen(0, '127.0.0.1')
+  await new Promise((resolve) => server.once('listening', resolve))
+  const url = urlOf(server.address())
+  await new Promise((resolve) => server.close(resolve))
+  const client = createPlatformClient({ url, apiKey: 'e2b_key' })
+  await assert.rejects(client.health(), {
+    reason: 'no_server',
+    message: `No server at ${url}`,
+  })
+})
+
+test('a server that does not answer in time is a timeout', async (t) => {
+  const { url } = await setup(t, () => undefined)
+  const client = createPlatformClient({ url, requestTimeoutMs: 50 })
+  await assert.rejects(client.health(), { kind: 'timeout', reason: 'no_answer' })
+})
+
+test('the caller can give up, with a reason of its own', async (t) => {
+  const { client } = await setup(t, () => undefined)
+  const reason = new Fault('conflict', 'changed_my_mind', 'No longer wanted')
+  const given = new AbortController()
+  const pending = client.health({ signal: given.signal })
+  given.abort(reason)
+  await assert.rejects(pending, reason)
+})
+
+test('without an API key the access token is sent', async (t) => {
+  const seen: (string | undefined)[] = []
+  const { url } = await setup(t, (_, request) => {
+    seen.push(request.headers.authorization)
+    return { status: 200, body: [] }
+  })
+  await createPlatformClient({ url, accessToken: 'sk_e2b_token' }).listKeys()
+  assert.deepEqual(seen, ['Bearer sk_e2b_token'])
+})
+
+interface Seen {
+  readonly line: string
+  readonly key: string | undefined
+  readonly body: unknown
+}
+
+interface Scripted {
+  readonly status: number
+  readonly body?: unknown
+  readonly headers?: Record<string, string>
+}
+
+/** A server on a free port that notes what it is asked; an undefined answer is none at all. */
+async function setup(
+  t: TestContext,
+  answer: (seen: Seen, request: IncomingMessage) => Scripted | undefined,
+) {
+  const requests: Seen[] = []
+  const server = createServer(async (request, response) => {
+    const text = (await Array.fromAsync(request)).join('')
+    const key = request.headers['x-api-key']
+    const seen = {
+      line: `${request.method} ${request.url}`,
+      key: typeof key === 'string' ? key : undefined,
+      body: text === '' ? undefined : JSON.parse(text),
+    }
+    requests.push(seen)
+    const scripted = answer(seen, request)
+    if (!scripted) return
+    response.writeHead(scripted.status, scripted.headers)
+    response.end(typeof scripted.body === 'string' ? scripted.body : JSON.stringify(scripted.body))
+  }).listen(0, '127.0.0.1')
+  await new Promise((resolve) => server.once('listening', resolve))
+  t.after(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const url = urlOf(server.address())
+  return { client: createPlatformClient({ url, apiKey: 'e2b_key' }), requests, url }
+}
+
+function urlOf(address: ReturnType<ReturnType<typeof createServer>['address']>): string {
+  assert.ok(address !== null && typeof address === 'object')
+  return `http://127.0.0.1:${address.port}`
+}
+
+const connected = {
+  sandboxID: 'iabc',
+  templateID: 'base0',
+  envdVersion: '0.6.13',
+  envdAccessToken: 'token',
+}
+
+function listed(sandboxID: string) {
+  return {
+    sandboxID,
+    templateID: 'base0',
+    clientID: '6532622b',
+    state: 'running',
+    startedAt: '2026-01-01T00:00:00Z',
+    endAt: '2026-01-01T00:05:00Z',
+    cpuCount: 2,
+    memoryMB: 512,
+    diskSizeMB: 1024,
+    envdVersion: '0.6.13',
+  }
+}
