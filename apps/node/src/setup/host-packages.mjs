@@ -1,0 +1,88 @@
+/**
+ * Which host packages are needed, and which of them are missing. Plain JavaScript without imports
+ * from packages: set-up runs this with the machine's own Node before anything is installed.
+ */
+import { spawnSync } from 'node:child_process'
+import { accessSync, constants, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+/** Older releases cannot checkpoint a process that holds a TCP socket in an epoll set. */
+export const minimumRunscVersion = 20240729
+
+/**
+ * @typedef {object} HostPackage
+ * @property {string} name the Debian package
+ * @property {string} binary a program of it, whose presence proves the package
+ * @property {string} reason what Atoll needs it for
+ */
+
+/** @returns {HostPackage[]} */
+export function readHostPackages() {
+  return JSON.parse(readFileSync(new URL('../../host-packages.json', import.meta.url), 'utf8'))
+}
+
+/**
+ * The search path with the folders of system programs, which a plain user's often lacks.
+ * @param {string | undefined} path
+ * @returns {string}
+ */
+export function systemPath(path) {
+  return [path, '/usr/local/sbin', '/usr/sbin', '/usr/bin', '/sbin', '/bin']
+    .filter(Boolean)
+    .join(':')
+}
+
+/**
+ * @param {readonly HostPackage[]} packages
+ * @param {string} path
+ * @returns {HostPackage[]} the absent ones, and runsc when it is too old
+ */
+export function missingHostPackages(packages, path) {
+  return packages.filter(({ binary }) => {
+    const file = findBinary(binary, path)
+    if (file === undefined) return true
+    return binary === 'runsc' && !((runscVersion(file) ?? 0) >= minimumRunscVersion)
+  })
+}
+
+/**
+ * @param {string} name
+ * @param {string} path
+ * @returns {string | undefined}
+ */
+export function findBinary(name, path) {
+  return path
+    .split(':')
+    .filter(Boolean)
+    .map((folder) => join(folder, name))
+    .find(isExecutable)
+}
+
+/**
+ * @param {string} file
+ * @returns {number | undefined} the release date as a number, such as 20240729
+ */
+export function runscVersion(file) {
+  const { stdout } = spawnSync(file, ['--version'], { encoding: 'utf8', timeout: 10_000 })
+  return parseRunscVersion(stdout ?? '')
+}
+
+/**
+ * Debian writes `0.0~20240729.0`, gVisor's own releases write `release-20240729.0`.
+ * @param {string} text
+ * @returns {number | undefined}
+ */
+export function parseRunscVersion(text) {
+  const match = /\b(20\d{6})\b/.exec(text)
+  return match ? Number(match[1]) : undefined
+}
+
+/** @param {string} file */
+function isExecutable(file) {
+  try {
+    accessSync(file, constants.X_OK)
+    return true
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,42 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { Fault } from '@atoll/kit/fault'
+import { aptFault, parseAptStatus } from './apt.ts'
+import { backportsOf } from './install.ts'
+
+const debian = {
+  uris: ['http://mirror.example/debian'],
+  suites: ['bookworm', 'bookworm-updates'],
+  components: ['main'],
+  signedBy: '/k.gpg',
+}
+
+test('backports come from the mirror of the release itself', () => {
+  const security = { ...debian, uris: ['http://security.example'], suites: ['bookworm-security'] }
+  assert.deepEqual(backportsOf([security, debian], 'bookworm'), {
+    ...debian,
+    suites: ['bookworm-backports'],
+  })
+})
+
+test('sources without the release are refused by name', () => {
+  assert.throws(() => backportsOf([debian], 'trixie'), /no archive for trixie/)
+})
+
+for (const [line, fraction] of [
+  ['dlstatus:1:50.0:Retrieving file 1 of 2', 0.25],
+  ['pmstatus:runc:50.0000:Unpacking runc (amd64)', 0.75],
+  ['pmerror:runc:50.0000:went wrong', undefined],
+  ['', undefined],
+] as const) {
+  test(`apt's status "${line}" is the fraction ${fraction}`, () => {
+    assert.equal(parseAptStatus(line), fraction)
+  })
+}
+
+test('a mirror out of reach is told from other failures, with what apt said', () => {
+  const fault = aptFault(['update'], 100, "E: Could not resolve 'mirror.example'")
+  assert.ok(fault instanceof Fault)
+  assert.match(fault.message, /Could not resolve[^]*mirror cannot be reached/)
+  assert.match(aptFault(['install', 'x'], 100, 'E: broken').message, /apt-get install x failed/)
+})

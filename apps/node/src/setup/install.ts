@@ -1,0 +1,90 @@
+/**
+ * Installs the host packages that are missing, by apt. gVisor's runsc comes from the backports of
+ * the release where the release's own is too old; their address is that of the machine's own mirror.
+ */
+import { readFile, writeFile } from 'node:fs/promises'
+import { Fault } from '@atoll/kit/fault'
+import { run } from '@atoll/kit/run'
+import { findRelease, formatDeb822, readAptSources } from './apt-sources.ts'
+import { aptGet } from './apt.ts'
+import { minimumRunscVersion, missingHostPackages, parseRunscVersion } from './host-packages.mjs'
+import { parseOsRelease } from './os-release.mjs'
+import type { AptSource } from './apt-sources.ts'
+import type { HostPackage } from './host-packages.mjs'
+
+const backportsFile = '/etc/apt/sources.list.d/atoll-backports.sources'
+
+export async function installHostPackages(options: {
+  readonly packages: readonly HostPackage[]
+  readonly path: string
+  readonly progress: (label: string, fraction: number) => void
+}): Promise<void> {
+  const missing = missingHostPackages(options.packages, options.path)
+  if (missing.length === 0) return
+  const { codename } = parseOsRelease(await readFile('/etc/os-release', 'utf8'))
+  options.progress('reading the package lists', 0)
+  const staleLists = await updateLists()
+  const names: string[] = []
+  for (const { name } of missing) names.push(name === 'runsc' ? await nameRunsc(codename) : name)
+  const label = names.join(' ')
+  await aptGet(['install', '--yes', '--no-install-recommends', ...names], (fraction) => {
+    options.progress(label, fraction)
+  }).catch((error: unknown) => {
+    throw staleLists ?? error
+  })
+  options.progress(label, 1)
+  refuseWhatIsStillMissing(missingHostPackages(missing, options.path))
+}
+
+/** One unreachable archive need not matter: the fault counts only if the installation fails too. */
+async function updateLists(): Promise<unknown> {
+  try {
+    await aptGet(['update', '--error-on=any'], () => {})
+    return undefined
+  } catch (error) {
+    return error
+  }
+}
+
+/** The name to give apt: with the suite where the release's own runsc is too old. */
+async function nameRunsc(codename: string): Promise<string> {
+  if (await candidateSuffices()) return 'runsc'
+  const sources = await readAptSources()
+  const backports = backportsOf(sources, codename)
+  const [suite = ''] = backports.suites
+  if (!findRelease(sources, suite)) {
+    await writeFile(backportsFile, formatDeb822(backports))
+    await updateLists()
+  }
+  return `runsc/${suite}`
+}
+
+/** The same archive with the suite of the backports. */
+export function backportsOf(sources: readonly AptSource[], codename: string): AptSource {
+  const release = findRelease(sources, codename)
+  if (!release) {
+    throw new Fault(
+      'unavailable',
+      'apt_sources',
+      `The apt sources of this machine name no archive for ${codename || 'its release'}, ` +
+        `so runsc ${minimumRunscVersion} or newer cannot be found. Install it by hand.`,
+    )
+  }
+  return { ...release, suites: [`${codename}-backports`] }
+}
+
+async function candidateSuffices(): Promise<boolean> {
+  const policy = await run('apt-cache', ['policy', 'runsc'])
+  const candidate = /Candidate: (\S+)/.exec(policy)?.[1] ?? ''
+  return (parseRunscVersion(candidate) ?? 0) >= minimumRunscVersion
+}
+
+function refuseWhatIsStillMissing(missing: readonly HostPackage[]): void {
+  if (missing.length === 0) return
+  const programs = missing.map(({ name, binary }) => `${binary} (package ${name})`).join(', ')
+  throw new Fault(
+    'unavailable',
+    'host_packages',
+    `Installed, but still absent or too old on the search path: ${programs}`,
+  )
+}

@@ -1,0 +1,21 @@
+import { installHostPackages } from './install.ts'
+import { readHostPackages, systemPath } from './host-packages.mjs'
+
+/** Run by `tools/prepare.mjs` once Node 24 is there. */
+const started = performance.now()
+let shown = -1
+
+await installHostPackages({
+  packages: readHostPackages(),
+  path: systemPath(process.env.PATH),
+  progress(label, fraction) {
+    const tenth = Math.floor(fraction * 10)
+    if (tenth === shown) return
+    shown = tenth
+    const seconds = Math.round((performance.now() - started) / 1000)
+    process.stderr.write(`atoll: host packages ${tenth * 10} % (${seconds} s): ${label}\n`)
+  },
+}).catch((error: unknown) => {
+  process.stderr.write(`atoll: ${error instanceof Error ? error.message : String(error)}\n`)
+  process.exitCode = 1
+})

@@ -1,0 +1,125 @@
+/**
+ * Makes a fresh clone ready to run: npm packages, then host packages. Plain JavaScript for Node 20
+ * or newer, with nothing installed. When nothing is missing it only looks, and that is quick.
+ *
+ *   node tools/prepare.mjs              everything
+ *   node tools/prepare.mjs --packages   npm packages only
+ */
+import { spawn, spawnSync } from 'node:child_process'
+import { readFileSync, realpathSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import {
+  missingHostPackages,
+  readHostPackages,
+  systemPath,
+} from '../apps/node/src/setup/host-packages.mjs'
+import { parseOsRelease } from '../apps/node/src/setup/os-release.mjs'
+import { installNpmPackages, npmPackagesAreCurrent } from './npm-packages.mjs'
+
+const lockIsTaken = 75
+
+/** A reason to stop that its reader can act on. */
+class Stop extends Error {}
+
+/**
+ * @typedef {object} Machine
+ * @property {string} root the repository
+ * @property {string} path search path for programs
+ * @property {string} osReleaseFile
+ * @property {boolean} isSuperuser
+ */
+
+/** @returns {Machine} */
+function thisMachine() {
+  return {
+    root: dirname(dirname(fileURLToPath(import.meta.url))),
+    path: process.env.ATOLL_PREPARE_PATH ?? systemPath(process.env.PATH),
+    osReleaseFile: process.env.ATOLL_PREPARE_OS_RELEASE ?? '/etc/os-release',
+    isSuperuser: process.getuid?.() === 0,
+  }
+}
+
+/** @param {readonly string[]} args */
+async function main(args) {
+  const machine = thisMachine()
+  const missing = args.includes('--packages')
+    ? []
+    : missingHostPackages(readHostPackages(), machine.path)
+  if (missing.length > 0) refuseWhatCannotWork(machine, missing)
+  if (missing.length === 0 && npmPackagesAreCurrent(machine.root)) return
+  if (!args.includes('--locked')) return rerunLocked(machine.root, args)
+  if (!npmPackagesAreCurrent(machine.root)) await installNpmPackages(machine.root)
+  if (missing.length > 0) await installHostPackages(machine)
+}
+
+/**
+ * Nothing has been changed yet when this stops.
+ * @param {Machine} machine
+ * @param {ReadonlyArray<{ name: string, reason: string }>} missing
+ */
+function refuseWhatCannotWork(machine, missing) {
+  const names = missing.map(({ name }) => name).join(' ')
+  const needed = missing.map(({ name, reason }) => `  ${name.padEnd(12)} ${reason}`).join('\n')
+  const os = parseOsRelease(readFileSync(machine.osReleaseFile, 'utf8'))
+  if (os.family === 'other') {
+    throw new Stop(
+      `Atoll installs its host packages by itself on Debian only, and this is ${os.name}.\n` +
+        `Install these with your package manager (named as Debian names them), then run this again:\n${needed}`,
+    )
+  }
+  if (!machine.isSuperuser) {
+    throw new Stop(
+      `These host packages are missing, and only root can install them:\n${needed}\n` +
+        `Run:  sudo ${process.execPath} ${join(machine.root, 'tools/prepare.mjs')}   (installs ${names})`,
+    )
+  }
+}
+
+/**
+ * Two set-ups at once would take each other's packages away, so the second waits for the first.
+ * The lock is on the lockfile itself: it is there, and nothing needs to be cleaned up.
+ * @param {string} root
+ * @param {readonly string[]} args
+ */
+function rerunLocked(root, args) {
+  const again = [process.execPath, fileURLToPath(import.meta.url), ...args, '--locked']
+  const lock = [
+    '--close',
+    '--conflict-exit-code',
+    `${lockIsTaken}`,
+    join(root, 'package-lock.json'),
+  ]
+  const first = spawnSync('flock', ['--nonblock', ...lock, ...again], { stdio: 'inherit' })
+  if (first.error) throw new Stop(`flock (package util-linux) does not run: ${first.error.message}`)
+  if (first.status !== lockIsTaken) return leaveAs(first)
+  process.stderr.write('atoll: another set-up is at work here, waiting for it\n')
+  leaveAs(spawnSync('flock', [...lock, ...again], { stdio: 'inherit' }))
+}
+
+/** @param {Machine} machine */
+async function installHostPackages(machine) {
+  const child = spawn(
+    join(machine.root, 'node_modules/.bin/node'),
+    ['--disable-warning=ExperimentalWarning', 'apps/node/src/setup/main.ts'],
+    { cwd: machine.root, stdio: 'inherit' },
+  )
+  const status = await new Promise((resolve, reject) => {
+    child.once('error', reject)
+    child.once('exit', (code) => resolve(code ?? 1))
+  })
+  if (status !== 0) process.exitCode = status
+}
+
+/** @param {{ status: number | null }} result */
+function leaveAs({ status }) {
+  process.exitCode = status ?? 1
+}
+
+if (process.argv[1] && realpathSync(process.argv[1]) === fileURLToPath(import.meta.url)) {
+  await main(process.argv.slice(2)).catch((error) => {
+    const message = error instanceof Error ? error.message : String(error)
+    process.stderr.write(`atoll: ${message}\n`)
+    process.exitCode = 1
+  })
+}

@@ -1,0 +1,52 @@
+import assert from 'node:assert/strict'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { tryRun } from '@atoll/kit/run'
+import { explainNpmFailure } from './npm-packages.mjs'
+
+async function prepareOn(osRelease: string, prefix: readonly string[] = []) {
+  const dir = await mkdtemp(join(tmpdir(), 'atoll-prepare-'))
+  try {
+    const osReleaseFile = join(dir, 'os-release')
+    await writeFile(osReleaseFile, osRelease)
+    const script = join(import.meta.dirname, 'prepare.mjs')
+    const [command, ...args] = [...prefix, process.execPath, script]
+    return await tryRun(command, args, {
+      env: {
+        ...process.env,
+        ATOLL_PREPARE_PATH: dir,
+        ATOLL_PREPARE_OS_RELEASE: osReleaseFile,
+      },
+    })
+  } finally {
+    await rm(dir, { recursive: true })
+  }
+}
+
+test('a system that is not Debian is told the packages by name and left alone', async () => {
+  const { code, stderr } = await prepareOn('ID=fedora\nPRETTY_NAME="Fedora Linux 43"\n')
+  assert.equal(code, 1)
+  assert.match(stderr, /this is Fedora Linux 43[^]*runsc[^]*nftables[^]*mmdebstrap/)
+})
+
+test('a plain user is told the command for root', async () => {
+  const asNobody = ['unshare', '--user'] // still owns the files, but is no longer root
+  const { code, stderr } = await prepareOn('ID=debian\n', asNobody)
+  assert.equal(code, 1)
+  assert.match(stderr, /only root can install them[^]*Run: {2}sudo \S+ \S+prepare\.mjs/)
+})
+
+test('nothing missing says nothing', async () => {
+  const { code, stdout, stderr } = await tryRun(process.execPath, [
+    join(import.meta.dirname, 'prepare.mjs'),
+    '--packages',
+  ])
+  assert.deepEqual([code, stdout, stderr], [0, '', ''])
+})
+
+test('a registry out of reach is told from other failures of npm', () => {
+  assert.match(explainNpmFailure('npm error code EAI_AGAIN', 1), /registry cannot be reached/)
+  assert.match(explainNpmFailure('npm error code EUSAGE', 1), /npm ci failed \(exit 1\)/)
+})
