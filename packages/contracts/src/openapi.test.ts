@@ -1,0 +1,41 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { toOpenApi } from './openapi.ts'
+import { operations } from './operations.ts'
+
+const document = toOpenApi(operations, '0.1.0')
+const text = JSON.stringify(document)
+
+test('every operation is in the document, with its parameters, body and replies', () => {
+  for (const { method, path, replies, errors } of operations) {
+    const found = document.paths[path]?.[method.toLowerCase()]
+    assert.ok(found, `${method} ${path}`)
+    assert.deepEqual(
+      Object.keys(Object(found.responses)).map(Number),
+      [...Object.keys(replies).map(Number), ...errors].toSorted((a, b) => a - b),
+    )
+  }
+  assert.match(text, /"requestBody":\{"required":true,.*NewSandboxV2/)
+})
+
+test('every reference in the document resolves', () => {
+  const schemas = Object(document.components).schemas
+  const references = [...text.matchAll(/"\$ref":"#\/components\/schemas\/([^"]+)"/g)]
+  assert.ok(references.length > 10)
+  for (const [, name] of references) assert.ok(name && schemas[name], `component ${name}`)
+  assert.doesNotMatch(text, /\$defs/)
+})
+
+test('operation ids are unique, and paths are declared once per method', () => {
+  const ids = operations.map(({ id }) => id)
+  const places = operations.map(({ method, path }) => `${method} ${path}`)
+  assert.equal(new Set(ids).size, ids.length)
+  assert.equal(new Set(places).size, places.length)
+})
+
+test('path parameters of an operation are those that its schema names', () => {
+  for (const { path, params } of operations) {
+    const named = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name)
+    assert.deepEqual(Object.keys(params.shape), named)
+  }
+})

@@ -1,0 +1,32 @@
+import { createKey, deleteKey, listKeys, renameKey } from './keys.ts'
+import type { Operation } from './operation.ts'
+import { createSandbox, createSandboxV2 } from './sandbox-create.ts'
+import {
+  connectSandbox,
+  connectSandboxV2,
+  getSandbox,
+  killSandbox,
+  listSandboxes,
+  listSandboxesV2,
+  setSandboxTimeout,
+} from './sandboxes.ts'
+import { getHealth, getOpenApi } from './service.ts'
+
+/** Every published operation. Tests of the server walk this list, so that none goes unchecked. */
+export const operations: readonly Operation[] = [
+  getHealth,
+  getOpenApi,
+  createSandbox,
+  createSandboxV2,
+  listSandboxes,
+  listSandboxesV2,
+  getSandbox,
+  killSandbox,
+  setSandboxTimeout,
+  connectSandbox,
+  connectSandboxV2,
+  listKeys,
+  createKey,
+  renameKey,
+  deleteKey,
+]

@@ -1,0 +1,141 @@
+import { z } from 'zod'
+import { defineOperation } from './operation.ts'
+import { ListedSandbox, Sandbox, SandboxDetail, SandboxState } from './sandbox-views.ts'
+import { Timestamp } from './text.ts'
+
+/** The operations on sandboxes that exist; making one is in `sandbox-create.ts`. */
+
+/** An old form carries the client id as well, `<sandboxID>-<clientID>`: the suffix is dropped. */
+const SandboxParams = z.object({
+  sandboxID: z
+    .string()
+    .regex(/^[a-z0-9]+(-[a-z0-9]+)?$/, {
+      error:
+        'Invalid sandbox ID: use lower-case letters and digits, as POST /sandboxes returned it',
+    })
+    .transform((id) => id.replace(/-.*$/, '')),
+})
+
+const MetadataQuery = z
+  .string()
+  .optional()
+  .describe('Pairs that must all match, `key=value&…`, keys and values percent-encoded')
+
+const PageQuery = {
+  limit: z
+    .string()
+    .regex(/^[0-9]{1,9}$/, { error: 'must be an integer from 1 to 100' })
+    .transform(Number)
+    .refine((limit) => limit >= 1 && limit <= 100, { error: 'must be an integer from 1 to 100' })
+    .default(100),
+  nextToken: z.string().optional().describe('The X-Next-Token of the page before'),
+}
+
+const States = z
+  .string()
+  .transform((list) => list.split(','))
+  .pipe(z.array(SandboxState))
+
+export const listSandboxes = defineOperation({
+  id: 'sandbox.list',
+  summary: 'List running sandboxes, newest first',
+  method: 'GET',
+  path: '/sandboxes',
+  auth: 'team',
+  query: z.object({ metadata: MetadataQuery }),
+  replies: { 200: { description: 'All of them', body: z.array(ListedSandbox) } },
+  errors: [400, 401, 500],
+})
+
+export const listSandboxesV2 = defineOperation({
+  id: 'sandbox.listV2',
+  summary: 'List sandboxes in pages',
+  method: 'GET',
+  path: '/v2/sandboxes',
+  auth: 'team',
+  query: z.object({
+    metadata: MetadataQuery,
+    state: States.default(['running', 'paused']).describe('A comma list of running, paused'),
+    order: z.enum(['asc', 'desc']).default('desc').describe('By start time'),
+    startedAfter: Timestamp.optional().describe('Inclusive'),
+    template: z.string().optional().describe('A template id or alias, without a tag'),
+    ...PageQuery,
+  }),
+  replies: {
+    200: {
+      description: 'One page',
+      body: z.array(ListedSandbox),
+      headers: {
+        'X-Next-Token': 'Present when there is another page',
+        'X-Total-Running': 'How many running sandboxes match, on all pages together',
+      },
+    },
+  },
+  errors: [400, 401, 500],
+})
+
+export const getSandbox = defineOperation({
+  id: 'sandbox.get',
+  summary: 'Show one sandbox',
+  method: 'GET',
+  path: '/sandboxes/{sandboxID}',
+  auth: 'team',
+  params: SandboxParams,
+  replies: { 200: { description: 'The sandbox', body: SandboxDetail } },
+  errors: [400, 401, 404, 500],
+})
+
+export const killSandbox = defineOperation({
+  id: 'sandbox.kill',
+  summary: 'End a sandbox and remove what it held',
+  method: 'DELETE',
+  path: '/sandboxes/{sandboxID}',
+  auth: 'team',
+  params: SandboxParams,
+  replies: { 204: { description: 'Nothing of it is left' } },
+  errors: [400, 401, 404, 500],
+})
+
+export const setSandboxTimeout = defineOperation({
+  id: 'sandbox.timeout',
+  summary: 'Let a sandbox end this many seconds from now, sooner or later than before',
+  method: 'POST',
+  path: '/sandboxes/{sandboxID}/timeout',
+  auth: 'team',
+  params: SandboxParams,
+  body: z.object({ timeout: z.int32().min(0) }).meta({ id: 'SandboxTimeout' }),
+  replies: { 204: { description: 'Set' } },
+  errors: [400, 401, 404, 409, 500],
+})
+
+const connectReplies = { 200: { description: 'It was running already', body: Sandbox } }
+const connectErrors = [400, 401, 404, 409, 500]
+
+export const connectSandbox = defineOperation({
+  id: 'sandbox.connect',
+  summary: 'Connect to a sandbox and let it live at least `timeout` more seconds',
+  method: 'POST',
+  path: '/sandboxes/{sandboxID}/connect',
+  auth: 'team',
+  params: SandboxParams,
+  body: z
+    .object({ timeout: z.int32().min(0), memory: z.boolean().optional() })
+    .meta({ id: 'ConnectSandbox' }),
+  replies: connectReplies,
+  errors: connectErrors,
+})
+
+export const connectSandboxV2 = defineOperation({
+  id: 'sandbox.connectV2',
+  summary: 'Connect to a sandbox and let it live at least `timeout` (300) more seconds',
+  method: 'POST',
+  path: '/v2/sandboxes/{sandboxID}/connect',
+  auth: 'team',
+  params: SandboxParams,
+  body: z
+    .object({ timeout: z.int32().min(0).optional(), memory: z.boolean().optional() })
+    .meta({ id: 'ConnectSandboxV2' })
+    .optional(),
+  replies: connectReplies,
+  errors: connectErrors,
+})
