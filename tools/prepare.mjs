@@ -14,7 +14,7 @@ import {
   readHostPackages,
   systemPath,
 } from '../apps/node/src/setup/host-packages.mjs'
-import { parseOsRelease } from '../apps/node/src/setup/os-release.mjs'
+import { parseOsRelease } from '../apps/node/src/debian/os-release.mjs'
 import { installNpmPackages, npmPackagesAreCurrent } from './npm-packages.mjs'
 
 const lockIsTaken = 75

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { missingHostPackages, parseRunscVersion, readHostPackages } from './host-packages.mjs'
-import { parseOsRelease } from './os-release.mjs'
+import { parseOsRelease } from '../debian/os-release.mjs'
 
 async function setup(programs: Record<string, string>) {
   const dir = await mkdtemp(join(tmpdir(), 'atoll-path-'))

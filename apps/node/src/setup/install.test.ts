@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Fault } from '@atoll/kit/fault'
-import { aptFault, parseAptStatus } from './apt.ts'
+import { aptFault, parseAptStatus } from '../debian/apt.ts'
 import { backportsOf } from './install.ts'
 
 const debian = {

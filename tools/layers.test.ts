@@ -1,0 +1,114 @@
+import assert from 'node:assert/strict'
+import { globSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { findViolations } from './layers.ts'
+import { parseSource, readSourceFiles } from './source-files.ts'
+
+const root = join(import.meta.dirname, '..')
+const files = readSourceFiles(root)
+
+/** Fewer than these means that the search went blind, not that the code is clean. */
+const atLeast = {
+  'apps/api': 15,
+  'apps/cli': 8,
+  'apps/edge': 8,
+  'apps/envd': 12,
+  'apps/node': 20,
+  'apps/server': 2,
+  'packages/client': 3,
+  'packages/contracts': 5,
+  'packages/kit': 7,
+}
+
+for (const [place, minimum] of Object.entries(atLeast)) {
+  test(`the files of ${place} are seen`, () => {
+    const seen = files.filter(({ path }) => path.startsWith(`${place}/src/`)).length
+    assert.ok(seen >= minimum, `${seen} files seen in ${place}, ${minimum} expected`)
+  })
+}
+
+test('imports follow the layers', () => {
+  const violations = findViolations(files)
+  assert.equal(violations.map((v) => `${v.path}:${v.line} ${v.message}`).join('\n'), '')
+})
+
+const forbiddenName =
+  /^(utils?|helpers?|common|misc|types|managers?|base-.*|legacy|v2)(\.(test|contract))?(\.\w+)?$/
+
+test('every file and folder has a name that says what is inside', () => {
+  const paths = globSync(['{apps,packages,tests,tools,bench,docs,bin}/**'], {
+    cwd: root,
+    exclude: (name) => /(^|\/)(node_modules|gen)$/.test(name),
+  })
+  assert.ok(paths.length > 100, `${paths.length} paths seen`)
+  const vague = paths.filter((path) => forbiddenName.test(path.slice(path.lastIndexOf('/') + 1)))
+  assert.deepEqual(vague, [])
+})
+
+test('decisions have numbers of their own', () => {
+  const numbers = globSync('docs/decisions/*.md', { cwd: root }).flatMap(
+    (path) => /\/(\d+)-[^/]+\.md$/.exec(path)?.[1] ?? [],
+  )
+  assert.ok(numbers.length > 0, 'no decisions seen')
+  assert.deepEqual(
+    numbers.filter((number, index) => numbers.indexOf(number) !== index),
+    [],
+  )
+})
+
+const cases: ReadonlyArray<readonly [string, string, RegExp | undefined]> = [
+  ['apps/api/src/domain/team.ts', "import { x } from '@atoll/kit/fault'", undefined],
+  [
+    'apps/api/src/domain/team.ts',
+    "import { x } from '../app/teams.ts'",
+    /domain may not import app/,
+  ],
+  ['apps/api/src/domain/team.ts', "import { z } from 'zod'", /free of I\/O/],
+  ['apps/api/src/domain/team.ts', "import fs from 'node:fs/promises'", /free of I\/O/],
+  [
+    'apps/api/src/domain/team.ts',
+    "import '@atoll/contracts/keys'",
+    /domain may not import contracts/,
+  ],
+  ['apps/api/src/app/teams.ts', "import { x } from '../domain/team.ts'", undefined],
+  ['apps/api/src/app/teams.ts', "import { x } from '../db/teams.ts'", /app may not import db/],
+  ['apps/api/src/app/teams.test.ts', "import { x } from '../db/teams.ts'", undefined],
+  ['apps/api/src/http/teams.ts', "import { x } from '../app/teams.ts'", undefined],
+  ['apps/api/src/http/teams.ts', "import { x } from '@atoll/contracts/keys'", undefined],
+  ['apps/api/src/db/teams.ts', "import { x } from '../http/teams.ts'", /db may not import http/],
+  ['apps/api/src/db/teams.ts', "import { x } from '../app/teams.ts'", /db may not import app/],
+  [
+    'apps/api/src/db/teams.ts',
+    "import { x } from '../api.ts'",
+    /may not import the composition root/,
+  ],
+  ['apps/api/src/api.ts', "import { x } from './db/teams.ts'", undefined],
+  ['apps/api/src/api.ts', "import { x } from '@atoll/node'", /api may not import node/],
+  ['apps/api/src/api.ts', "import { x } from '../../node/src/node.ts'", /by a relative path/],
+  ['apps/api/src/api.test.ts', "import { x } from '@atoll/node/sim'", undefined],
+  ['apps/api/src/api.test.ts', "import { x } from '@atoll/node/oci/x'", /api may not import node/],
+  ['apps/server/src/server.ts', "import { x } from '@atoll/node'", undefined],
+  ['apps/server/src/server.ts', "import { x } from '@atoll/envd'", /server may not import envd/],
+  ['apps/cli/src/commands/up.ts', "import { x } from '@atoll/server'", undefined],
+  ['apps/cli/src/commands/up.ts', "import { x } from '@atoll/api'", /cli may not import api/],
+  ['packages/kit/src/log.ts', "import { x } from '@atoll/contracts/keys'", /kit may not/],
+  ['packages/kit/src/log.ts', "import { x } from '@atoll/kit/fault'", /by relative paths/],
+  ['apps/envd/src/envd.ts', "import { z } from 'zod'", /envd may not reach zod/],
+  ['apps/envd/src/envd.ts', "import {\n  x,\n} from '@atoll/kit/config'", /envd may not reach zod/],
+  ['apps/envd/src/envd.ts', "const x = await import('pino')", /envd may not reach pino/],
+  ['apps/envd/src/envd.ts', "export * from 'fastify'", /envd may not reach fastify/],
+  ['apps/edge/src/edge.ts', 'const home = process.env.HOME', /only config\.ts and main\.ts/],
+  ['apps/edge/src/config.ts', 'const home = process.env.HOME', undefined],
+  ['apps/edge/src/edge.ts', "// import { z } from 'zod' reads process.env", undefined],
+]
+
+const config = parseSource('packages/kit/src/config.ts', "import { z } from 'zod'")
+for (const [path, text, message] of cases) {
+  test(`${path}: ${JSON.stringify(text)} is ${message ? 'refused' : 'allowed'}`, () => {
+    const [violation] = findViolations([parseSource(path, `\n${text}\n`), config])
+    if (message) assert.match(violation?.message ?? 'allowed', message)
+    else assert.equal(violation, undefined)
+    if (violation) assert.deepEqual([violation.path, violation.line], [path, 2])
+  })
+}

@@ -1,0 +1,171 @@
+/**
+ * Who may import whom. The tables below are the rule; the code only looks things up in them.
+ * A folder of an app that no table names is an adapter.
+ */
+import { dirname, join } from 'node:path/posix'
+import type { Import, SourceFile } from './source-files.ts'
+
+export interface Violation {
+  readonly path: string
+  readonly line: number
+  readonly message: string
+}
+
+/** Our packages that a package may import. Apps not listed may use every package of `shared`. */
+const shared = ['kit', 'contracts', 'client']
+const packagesOf: Record<string, readonly string[]> = {
+  kit: [],
+  contracts: ['kit'],
+  client: ['contracts', 'kit'],
+  // The one-process deployment puts the composition roots of the others together.
+  server: [...shared, 'api', 'edge', 'node'],
+  cli: [...shared, 'server'],
+}
+
+/** Apps without layers inside: a composition of others, and a client of the public interfaces. */
+const flatApps = ['cli', 'server']
+
+interface Layer {
+  /** Other folders of the same app, besides the layer's own. */
+  readonly folders: readonly string[]
+  readonly packages: readonly string[]
+  /** Packages of others and modules of Node; without a list all that the app declares. */
+  readonly foreign?: readonly string[]
+}
+
+const pure = ['node:crypto', 'node:path', 'node:path/posix', 'node:util', 'node:net', 'ipaddr.js']
+const timing = ['node:timers', 'node:timers/promises', 'node:events']
+
+const layers: Record<string, Layer> = {
+  domain: { folders: [], packages: ['kit'], foreign: pure },
+  app: { folders: ['domain'], packages: ['kit'], foreign: [...pure, ...timing] },
+  // What comes in from outside calls use cases; it also speaks the contract.
+  http: { folders: ['domain', 'app'], packages: ['kit', 'contracts'] },
+  rpc: { folders: ['domain', 'app'], packages: ['kit', 'contracts'] },
+  nodes: { folders: ['domain'], packages: ['kit', 'contracts'] },
+  // What the adapters of the node stand on.
+  linux: { folders: ['domain'], packages: ['kit'] },
+  debian: { folders: [], packages: ['kit'] },
+}
+const adapter: Layer = { folders: ['domain', 'linux', 'debian'], packages: ['kit'] }
+
+/** Libraries an app may not even reach through our packages, with the reason. */
+const banned: Record<string, { readonly names: readonly string[]; readonly reason: string }> = {
+  envd: {
+    names: ['zod', 'pino', 'kysely', 'fastify'],
+    reason: 'it starts in every sandbox, so each library costs time and memory there',
+  },
+}
+
+const environmentReaders = ['config.ts', 'main.ts']
+
+export function findViolations(files: readonly SourceFile[]): Violation[] {
+  const known = new Map(files.map((file) => [file.path, file]))
+  return files.flatMap((file) => [
+    ...environmentViolations(file),
+    ...file.imports.flatMap((imported) => {
+      const message = objection(file.path, imported)
+      return message ? [{ path: file.path, line: imported.line, message }] : []
+    }),
+    ...bannedViolations(file, known),
+  ])
+}
+
+function objection(path: string, { specifier }: Import): string | undefined {
+  const from = placeOf(path)
+  if (specifier.startsWith('.')) return relativeObjection(path, specifier)
+  if (specifier.startsWith('@atoll/')) return packageObjection(from, specifier)
+  const allowed = from.isTest ? undefined : layerOf(from)?.foreign
+  return allowed && !allowed.includes(specifier)
+    ? `${from.layer} must stay free of I/O and frameworks, so it may not import ${specifier}`
+    : undefined
+}
+
+function relativeObjection(path: string, specifier: string): string | undefined {
+  const from = placeOf(path)
+  const target = placeOf(join(dirname(path), specifier))
+  if (target.owner !== from.owner) return `reaches into ${target.owner} by a relative path`
+  const layer = layerOf(from)
+  if (from.isTest || !layer || target.layer === from.layer) return undefined
+  if (layer.folders.includes(target.layer)) return undefined
+  return `${from.layer} may not import ${target.layer || 'the composition root'}`
+}
+
+function packageObjection(from: Place, specifier: string): string | undefined {
+  const [, owner = '', ...rest] = specifier.split('/')
+  if (owner === from.owner) return 'a package imports its own files by relative paths'
+  if (from.isTest && rest[0] === 'sim') return undefined
+  if (!(packagesOf[from.owner] ?? shared).includes(owner)) {
+    return `${from.owner} may not import ${owner}`
+  }
+  const layer = layerOf(from)
+  if (from.isTest || !layer || layer.packages.includes(owner)) return undefined
+  return `${from.layer} may not import ${owner}`
+}
+
+function bannedViolations(file: SourceFile, known: ReadonlyMap<string, SourceFile>): Violation[] {
+  const { owner, isTest } = placeOf(file.path)
+  const ban = banned[owner]
+  if (!ban || isTest) return []
+  return file.imports.flatMap(({ specifier, line }) => {
+    const found = reach(specifier, file.path, known, new Set()).find((name) =>
+      ban.names.includes(name),
+    )
+    const message = `${owner} may not reach ${found}: ${ban.reason}`
+    return found ? [{ path: file.path, line, message }] : []
+  })
+}
+
+/** The foreign packages that an import brings along, through our shared packages. */
+function reach(
+  specifier: string,
+  importer: string,
+  known: ReadonlyMap<string, SourceFile>,
+  seen: Set<string>,
+): string[] {
+  const path = resolve(specifier, importer)
+  if (path === undefined) return [specifier.split('/')[0] ?? specifier]
+  if (seen.has(path)) return []
+  seen.add(path)
+  const imports = known.get(path)?.imports ?? []
+  return imports.flatMap((next) => reach(next.specifier, path, known, seen))
+}
+
+function resolve(specifier: string, importer: string): string | undefined {
+  if (specifier.startsWith('.')) return join(dirname(importer), specifier)
+  const match = /^@atoll\/(\w+)\/(.+)$/.exec(specifier)
+  return match ? `packages/${match[1]}/src/${match[2]}.ts` : undefined
+}
+
+function environmentViolations({ path, environmentReads }: SourceFile): Violation[] {
+  const { isTest } = placeOf(path)
+  const name = path.slice(path.lastIndexOf('/') + 1)
+  if (isTest || environmentReaders.includes(name)) return []
+  const message = `only ${environmentReaders.join(' and ')} read process.env`
+  return environmentReads.map((line) => ({ path, line, message }))
+}
+
+interface Place {
+  /** The app or package, by its short name. */
+  readonly owner: string
+  readonly isApp: boolean
+  /** The folder right below `src`, empty for the composition root. */
+  readonly layer: string
+  readonly isTest: boolean
+}
+
+function placeOf(path: string): Place {
+  const [kind, owner = '', , ...rest] = path.split('/')
+  return {
+    owner,
+    isApp: kind === 'apps',
+    layer: rest.length > 1 ? (rest[0] ?? '') : '',
+    isTest: /\.(test|contract)\.ts$/.test(path),
+  }
+}
+
+/** Undefined for what has no layers: packages, flat apps and composition roots. */
+function layerOf({ owner, isApp, layer }: Place): Layer | undefined {
+  if (!isApp || flatApps.includes(owner) || layer === '') return undefined
+  return layers[layer] ?? adapter
+}

@@ -1,0 +1,51 @@
+import { globSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+/** A file of ours, and what it imports where. */
+export interface SourceFile {
+  /** From the root of the repository. */
+  readonly path: string
+  readonly imports: readonly Import[]
+  readonly environmentReads: readonly number[]
+}
+
+export interface Import {
+  readonly specifier: string
+  readonly line: number
+}
+
+const patterns = ['apps/*/src/**/*.{ts,mjs}', 'packages/*/src/**/*.ts']
+
+export function readSourceFiles(root: string): SourceFile[] {
+  return globSync(patterns, { cwd: root, exclude: ['**/node_modules/**'] })
+    .toSorted((a, b) => (a < b ? -1 : 1))
+    .map((path) => parseSource(path, readFileSync(join(root, path), 'utf8')))
+}
+
+const importPattern =
+  /^[ \t]*(?:import|export)\s(?:[^'";]*?\sfrom\s*)?['"]([^'"]+)['"]|\b(?:import|require)\(\s*['"]([^'"]+)['"]/gm
+const environmentPattern =
+  /\bprocess\.env\b|\bprocess\[['"]env['"]\]|\{[^}]*\benv\b[^}]*\} from 'node:process'/g
+
+export function parseSource(path: string, text: string): SourceFile {
+  const code = withoutComments(text)
+  return {
+    path,
+    imports: [...code.matchAll(importPattern)].map((match) => ({
+      specifier: match[1] ?? match[2] ?? '',
+      line: lineAt(code, match.index),
+    })),
+    environmentReads: [...code.matchAll(environmentPattern)].map((m) => lineAt(code, m.index)),
+  }
+}
+
+/** Comments become blank lines, so that line numbers stay. */
+function withoutComments(text: string): string {
+  return text
+    .replace(/^[ \t]*\/\*[^]*?\*\//gm, (comment) => comment.replace(/[^\n]/g, ''))
+    .replace(/(^|\s)\/\/.*$/gm, '$1')
+}
+
+function lineAt(text: string, index: number): number {
+  return text.slice(0, index).split('\n').length
+}
