@@ -1,0 +1,22 @@
+/* One static program with three faces: PID 1, the step into a user's identity, and sudo. */
+#include "guest.h"
+
+#include <stdio.h>
+#include <string.h>
+
+int main(int argc, char **argv) {
+  const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
+  const char *name = slash ? slash + 1 : argc > 0 ? argv[0] : "";
+  if (strcmp(name, "sudo") == 0) return sudo_main(argc, argv);
+
+  const char *face = argc > 1 ? argv[1] : "";
+  if (strcmp(face, "init") == 0) return init_main(argc - 1, argv + 1);
+  if (strcmp(face, "exec") == 0) return exec_main(argc - 1, argv + 1);
+  if (strcmp(face, "sudo") == 0) return sudo_main(argc - 1, argv + 1);
+
+  fputs("usage: guest init [--sudo] -- ARGV...\n"
+        "       guest exec --uid N --gid N [--groups N,N] [--cwd DIR] [--oom N] [--ctty] -- ARGV...\n"
+        "       guest sudo ...\n",
+        stderr);
+  return 2;
+}
