@@ -192,6 +192,7 @@ function urlOf(address: ReturnType<ReturnType<typeof createServer>['address']>):
 const connected = {
   sandboxID: 'iabc',
   templateID: 'base0',
+  clientID: '6532622b',
   envdVersion: '0.6.13',
   envdAccessToken: 'token',
 }

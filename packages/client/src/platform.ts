@@ -1,7 +1,15 @@
+import { CreatedTeamApiKey, TeamApiKey } from '@atoll/contracts/keys'
+import * as views from '@atoll/contracts/sandbox-views'
 import { Fault } from '@atoll/kit/fault'
 import { z } from 'zod'
-import { ApiKey, ConnectedSandbox, CreatedApiKey, ListedSandbox, SandboxDetail } from './replies.ts'
-import type { SandboxState } from './replies.ts'
+import type {
+  ApiKey,
+  ConnectedSandbox,
+  CreatedApiKey,
+  ListedSandbox,
+  SandboxDetail,
+  SandboxState,
+} from './replies.ts'
 import { exchange } from './request.ts'
 import type { PlatformOptions } from './request.ts'
 
@@ -54,7 +62,7 @@ export function createPlatformClient(options: PlatformOptions): PlatformClient {
         body,
         ...call,
       })
-      return read(ConnectedSandbox, reply.body)
+      return read(views.Sandbox, reply.body)
     },
     async getSandbox(sandboxId, call) {
       const reply = await exchange(options, {
@@ -62,7 +70,7 @@ export function createPlatformClient(options: PlatformOptions): PlatformClient {
         path: sandboxPath(sandboxId),
         ...call,
       })
-      return read(SandboxDetail, reply.body)
+      return read(views.SandboxDetail, reply.body)
     },
     listSandboxes: (filter, call) => sandboxPages(options, filter ?? {}, call ?? {}),
     async killSandbox(sandboxId, call) {
@@ -76,15 +84,15 @@ export function createPlatformClient(options: PlatformOptions): PlatformClient {
       const path = `/v2${sandboxPath(sandboxId)}/connect`
       const body = { timeout: timeoutSeconds }
       const reply = await exchange(options, { method: 'POST', path, body, ...call })
-      return read(ConnectedSandbox, reply.body)
+      return read(views.Sandbox, reply.body)
     },
     async listKeys(call) {
       const reply = await exchange(options, { method: 'GET', path: '/api-keys', ...call })
-      return read(z.array(ApiKey), reply.body)
+      return read(z.array(TeamApiKey), reply.body)
     },
     async createKey(name, call) {
       const request = { method: 'POST', path: '/api-keys', body: { name }, ...call } as const
-      return read(CreatedApiKey, (await exchange(options, request)).body)
+      return read(CreatedTeamApiKey, (await exchange(options, request)).body)
     },
     async deleteKey(keyId, call) {
       const path = `/api-keys/${encodeURIComponent(keyId)}`
@@ -107,7 +115,7 @@ async function* sandboxPages(
       nextToken,
     }
     const reply = await exchange(options, { method: 'GET', path: '/v2/sandboxes', query, ...call })
-    yield* read(z.array(ListedSandbox), reply.body)
+    yield* read(z.array(views.ListedSandbox), reply.body)
     nextToken = reply.headers.get('x-next-token') || undefined
   } while (nextToken)
 }

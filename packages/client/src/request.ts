@@ -82,8 +82,13 @@ function parseBody(text: string): unknown {
   }
 }
 
-function brokenExchange(url: string, cause: unknown): Fault {
-  return new Fault('unavailable', 'broken_exchange', `The exchange with ${url} broke off`, {
-    cause,
-  })
+function brokenExchange(url: string, thrown: unknown): Fault {
+  const message = `The exchange with ${url} broke off: ${innermostMessage(thrown)}`
+  return new Fault('unavailable', 'broken_exchange', message, { cause: thrown })
+}
+
+/** fetch itself says no more than that it failed. */
+function innermostMessage(thrown: unknown): string {
+  if (!(thrown instanceof Error)) return String(thrown)
+  return thrown.cause === undefined ? thrown.message : innermostMessage(thrown.cause)
 }

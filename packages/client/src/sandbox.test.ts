@@ -6,8 +6,8 @@ import type { TestContext } from 'node:test'
 import { Process } from '@atoll/contracts/gen/process/process_pb'
 import { Code, ConnectError } from '@connectrpc/connect'
 import { connectNodeAdapter } from '@connectrpc/connect-node'
+import { faultFromConnect } from './connect-fault.ts'
 import { createSandboxClient } from './sandbox.ts'
-import { faultFromConnect } from './wire-fault.ts'
 
 test('a stream carries the routing headers, the token and the user', async (t) => {
   const { url, headers } = await setup(t)

@@ -1,24 +1,14 @@
+import { ErrorBody } from '@atoll/contracts/errors'
 import { Fault } from '@atoll/kit/fault'
 import type { FaultKind } from '@atoll/kit/fault'
-import { Code, ConnectError } from '@connectrpc/connect'
-import { ErrorBody } from './replies.ts'
 
-/** The way back of a failure: from HTTP statuses, Connect codes and socket errors to the `Fault` a caller switches on. */
+/** The way back of a failure: from HTTP statuses and socket errors to the `Fault` a caller switches on. */
 
 export function faultFromReply(status: number, body: unknown): Fault {
   const kind = kindOfStatus(status)
   const parsed = ErrorBody.safeParse(body)
   const message = parsed.success ? parsed.data.message : `The server answered ${status}`
   return new Fault(kind, (parsed.success && parsed.data.error_code) || kind, message)
-}
-
-export function faultFromConnect(thrown: unknown, url: string): Fault {
-  if (thrown instanceof Fault) return thrown
-  const error = ConnectError.from(thrown)
-  const unreachable = faultFromSocket(error, url)
-  if (unreachable) return unreachable
-  const kind = kindOfCode[error.code]
-  return new Fault(kind, kind, error.rawMessage, { cause: error })
 }
 
 /** A fault when `thrown`, or what caused it, says that the server could not be reached; else undefined. */
@@ -50,22 +40,3 @@ const kinds: ReadonlyMap<number, FaultKind> = new Map([
   [503, 'unavailable'],
   [504, 'timeout'],
 ])
-
-const kindOfCode = {
-  [Code.InvalidArgument]: 'invalid',
-  [Code.OutOfRange]: 'invalid',
-  [Code.Unimplemented]: 'invalid',
-  [Code.Unauthenticated]: 'unauthenticated',
-  [Code.PermissionDenied]: 'forbidden',
-  [Code.NotFound]: 'not_found',
-  [Code.AlreadyExists]: 'conflict',
-  [Code.FailedPrecondition]: 'conflict',
-  [Code.Aborted]: 'conflict',
-  [Code.ResourceExhausted]: 'exhausted',
-  [Code.DeadlineExceeded]: 'timeout',
-  [Code.Canceled]: 'timeout',
-  [Code.Unavailable]: 'unavailable',
-  [Code.Unknown]: 'internal',
-  [Code.Internal]: 'internal',
-  [Code.DataLoss]: 'internal',
-} satisfies Record<Code, FaultKind>

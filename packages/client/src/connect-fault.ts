@@ -1,0 +1,33 @@
+import { Fault } from '@atoll/kit/fault'
+import type { FaultKind } from '@atoll/kit/fault'
+import { Code, ConnectError } from '@connectrpc/connect'
+import { faultFromSocket } from './wire-fault.ts'
+
+/** The same way back from Connect codes. A file of its own, as those who speak only HTTP need not load Connect. */
+export function faultFromConnect(thrown: unknown, url: string): Fault {
+  if (thrown instanceof Fault) return thrown
+  const error = ConnectError.from(thrown)
+  const unreachable = faultFromSocket(error, url)
+  if (unreachable) return unreachable
+  const kind = kindOfCode[error.code]
+  return new Fault(kind, kind, error.rawMessage, { cause: error })
+}
+
+const kindOfCode = {
+  [Code.InvalidArgument]: 'invalid',
+  [Code.OutOfRange]: 'invalid',
+  [Code.Unimplemented]: 'invalid',
+  [Code.Unauthenticated]: 'unauthenticated',
+  [Code.PermissionDenied]: 'forbidden',
+  [Code.NotFound]: 'not_found',
+  [Code.AlreadyExists]: 'conflict',
+  [Code.FailedPrecondition]: 'conflict',
+  [Code.Aborted]: 'conflict',
+  [Code.ResourceExhausted]: 'exhausted',
+  [Code.DeadlineExceeded]: 'timeout',
+  [Code.Canceled]: 'timeout',
+  [Code.Unavailable]: 'unavailable',
+  [Code.Unknown]: 'internal',
+  [Code.Internal]: 'internal',
+  [Code.DataLoss]: 'internal',
+} satisfies Record<Code, FaultKind>
