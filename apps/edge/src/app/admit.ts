@@ -1,0 +1,58 @@
+import { Fault } from '@atoll/kit/fault'
+import { envdPort, internalPathOf } from '../domain/internal-path.ts'
+import type { Refusal } from '../domain/refusal.ts'
+import { routeOf } from '../domain/route.ts'
+import type { RequestHead, Target } from '../domain/route.ts'
+import type { RunningSandbox } from '../domain/sandbox.ts'
+import type { Directory } from './directory.ts'
+
+export interface Admitted {
+  readonly kind: 'admitted'
+  readonly target: Target
+  readonly sandbox: RunningSandbox
+}
+
+export type Admission = Admitted | { readonly kind: 'refused'; readonly refusal: Refusal }
+
+export interface AdmissionRules {
+  readonly directory: Directory
+  /** Undefined: no limit. */
+  readonly maxOpenPerSandbox?: number | undefined
+}
+
+/** Decides in this order: where to, whether that path may be reached at all, whether the sandbox runs. */
+export async function admit(rules: AdmissionRules, head: RequestHead): Promise<Admission> {
+  const route = routeOf(head)
+  if (route.kind === 'refused') return refused({ kind: 'bad_request', message: route.message })
+  const { target } = route
+  const { sandboxId } = target
+  const internalPath = target.port === envdPort ? internalPathOf(target.path) : undefined
+  if (internalPath !== undefined) return refused({ kind: 'internal_path', path: internalPath })
+  const sandbox = await findSandbox(rules.directory, sandboxId)
+  if (sandbox === 'node_unreachable') return refused({ kind: 'node_unreachable' })
+  if (!sandbox) return refused({ kind: 'sandbox_not_found', sandboxId })
+  return { kind: 'admitted', target, sandbox }
+}
+
+/** Exact only if the pass attaches to the sandbox in the same turn of the event loop. */
+export function lackOfRoom(rules: AdmissionRules, sandbox: RunningSandbox): Refusal | undefined {
+  const limit = rules.maxOpenPerSandbox
+  if (limit === undefined || sandbox.open < limit) return undefined
+  return { kind: 'too_many_requests', sandboxId: sandbox.id, limit }
+}
+
+async function findSandbox(
+  directory: Directory,
+  id: string,
+): Promise<RunningSandbox | 'node_unreachable' | undefined> {
+  try {
+    return await directory.find(id)
+  } catch (error) {
+    if (error instanceof Fault && error.kind === 'unavailable') return 'node_unreachable'
+    throw error
+  }
+}
+
+function refused(refusal: Refusal): Admission {
+  return { kind: 'refused', refusal }
+}

@@ -1,0 +1,126 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { TestContext } from 'node:test'
+import { silentLogger } from '@atoll/kit/log'
+import { waitFor } from '@atoll/kit/wait'
+import { nodeSandboxSource } from '../nodes/source.ts'
+import { simulatedNode } from '../sim/node.ts'
+import type { SandboxSource } from '../domain/sandbox.ts'
+import { createDirectory } from './directory.ts'
+
+function setup(t: TestContext) {
+  const node = simulatedNode()
+  const directory = createDirectory(nodeSandboxSource(node.transport), silentLogger)
+  t.after(() => directory.close())
+  const cached = (id: string) =>
+    waitFor(`${id} in the cache`, async () => {
+      const asked = node.asked
+      const found = await directory.find(id)
+      return found && node.asked === asked && found
+    })
+  const gone = (id: string) =>
+    waitFor(`${id} to go`, async () => (await directory.find(id)) === undefined)
+  return { node, directory, cached, gone }
+}
+
+test('a sandbox the node told of is found without asking', async (t) => {
+  const { node, cached } = setup(t)
+  node.start('a', '127.0.0.2')
+  assert.equal((await cached('a')).address, '127.0.0.2')
+})
+
+test('requests for one unknown id ask the node once, and each later one asks again', async (t) => {
+  const { node, directory } = setup(t)
+  const answers = await Promise.all([1, 2, 3].map(async () => directory.find('x')))
+  assert.deepEqual([answers, node.asked], [[undefined, undefined, undefined], 1])
+  await directory.find('x')
+  assert.equal(node.asked, 2)
+})
+
+test('when a sandbox ends, what is attached is cut once, and what attaches later at once', async (t) => {
+  const { node, cached, gone } = setup(t)
+  node.start('a', '127.0.0.2')
+  const sandbox = await cached('a')
+  let cuts = 0
+  const detach = sandbox.attach(() => (cuts += 100))
+  sandbox.attach(() => (cuts += 1))
+  detach()
+  assert.equal(sandbox.open, 1)
+  node.end('a')
+  await gone('a')
+  assert.equal(cuts, 1)
+  sandbox.attach(() => (cuts += 1))
+  assert.equal(cuts, 2)
+})
+
+test('an address that a new sandbox got is no longer that of the old one', async (t) => {
+  const { node, cached } = setup(t)
+  node.start('a', '127.0.0.2')
+  let cut = false
+  const old = await cached('a')
+  old.attach(() => (cut = true))
+  node.start('b', '127.0.0.2')
+  await cached('b')
+  assert.equal(cut, true)
+})
+
+test('while the watch is down every request asks the node, and nothing that runs is cut', async (t) => {
+  const { node, directory, cached } = setup(t)
+  node.start('a', '127.0.0.2')
+  let cut = false
+  const sandbox = await cached('a')
+  sandbox.attach(() => (cut = true))
+  node.breakWatches()
+  await waitFor('the watch to break', () => node.watchers === 0)
+  const asked = node.asked
+  assert.equal(await directory.find('a'), sandbox)
+  assert.deepEqual([node.asked, cut], [asked + 1, false])
+  node.mend()
+  assert.equal(await cached('a'), sandbox)
+})
+
+test('a sandbox that ended while the watch was down is cut when it is back', async (t) => {
+  const { node, cached } = setup(t)
+  node.start('a', '127.0.0.2')
+  let cut = false
+  const sandbox = await cached('a')
+  sandbox.attach(() => (cut = true))
+  node.breakWatches()
+  await waitFor('the watch to break', () => node.watchers === 0)
+  node.end('a')
+  node.mend()
+  await waitFor('the cut', () => cut)
+})
+
+test('an answer that crossed with the end of the sandbox is not believed', async (t) => {
+  let end = () => {}
+  let asked = 0
+  const source: SandboxSource = {
+    async get(id) {
+      asked += 1
+      if (asked > 1) return undefined
+      end()
+      await waitFor('the end to be seen', () => seen)
+      return { id, address: '127.0.0.2' }
+    },
+    async *watch(signal) {
+      const ended = new Promise<void>((resolve) => (end = resolve))
+      yield { kind: 'synced' }
+      await ended
+      yield { kind: 'ended', id: 'a' }
+      seen = true
+      await new Promise((resolve) => signal.addEventListener('abort', resolve))
+    },
+  }
+  let seen = false
+  const directory = createDirectory(source, silentLogger)
+  t.after(() => directory.close())
+  assert.deepEqual([await directory.find('a'), asked], [undefined, 2])
+})
+
+test('a node that does not answer is a fault, not an absent sandbox', async (t) => {
+  const { directory, node } = setup(t)
+  await directory.close()
+  node.start('a', '127.0.0.2')
+  await assert.rejects(async () => directory.find('a'), { kind: 'unavailable' })
+})

@@ -1,0 +1,19 @@
+import { z } from 'zod'
+import { parseEnvironment } from '@atoll/kit/config'
+
+const EdgeEnv = z.object({
+  ATOLL_EDGE_MAX_REQUESTS_PER_SANDBOX: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .optional()
+    .describe(
+      'Requests and WebSockets that one sandbox may have open at a time. Default: no limit.',
+    ),
+})
+
+export type EdgeConfig = Readonly<z.infer<typeof EdgeEnv>>
+
+export function loadEdgeConfig(env: Record<string, string | undefined>): EdgeConfig {
+  return parseEnvironment(EdgeEnv, env)
+}

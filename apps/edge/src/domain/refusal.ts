@@ -1,0 +1,10 @@
+/** Why the edge answers by itself instead of passing a request on. */
+export type Refusal =
+  | { readonly kind: 'bad_request'; readonly message: string }
+  | { readonly kind: 'unsupported'; readonly message: string }
+  | { readonly kind: 'internal_path'; readonly path: string }
+  | { readonly kind: 'sandbox_not_found'; readonly sandboxId: string }
+  | { readonly kind: 'port_closed'; readonly sandboxId: string; readonly port: number }
+  | { readonly kind: 'too_many_requests'; readonly sandboxId: string; readonly limit: number }
+  | { readonly kind: 'node_unreachable' }
+  | { readonly kind: 'internal' }

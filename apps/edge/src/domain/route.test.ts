@@ -1,0 +1,99 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { isSandboxTraffic, routeOf } from './route.ts'
+import type { RequestHead } from './route.ts'
+
+const svc = { 'svc-sandbox-id': 'abc1', 'svc-sandbox-port': '49983' }
+
+function head(host: string, headers: Record<string, string> = {}, url = '/x?y=1'): RequestHead {
+  return { method: 'GET', url, headers: { host, ...headers } }
+}
+
+const routed: [string, RequestHead, { id: string; port: number }][] = [
+  ['the Svc headers on localhost', head('localhost:3000', svc), { id: 'abc1', port: 49983 }],
+  ['the Svc headers on an IPv4 address', head('10.1.2.3', svc), { id: 'abc1', port: 49983 }],
+  ['the Svc headers on an IPv6 address', head('[::1]:3000', svc), { id: 'abc1', port: 49983 }],
+  ['the Svc headers on a sandbox host', head('sandbox.x.dev', svc), { id: 'abc1', port: 49983 }],
+  [
+    'the E2b headers',
+    head('localhost', { 'e2b-sandbox-id': 'abc2', 'e2b-sandbox-port': '80' }),
+    { id: 'abc2', port: 80 },
+  ],
+  [
+    'one header of each kind',
+    head('localhost', { 'svc-sandbox-id': 'abc2', 'e2b-sandbox-port': '80' }),
+    { id: 'abc2', port: 80 },
+  ],
+  [
+    'both kinds in agreement',
+    head('localhost', { ...svc, 'e2b-sandbox-id': 'abc1', 'e2b-sandbox-port': '49983' }),
+    { id: 'abc1', port: 49983 },
+  ],
+  ['the host name', head('8080-abc3.atoll.dev'), { id: 'abc3', port: 8080 }],
+  ['a host name under localhost', head('8080-abc3.localhost:3000'), { id: 'abc3', port: 8080 }],
+  ['a host name in capitals', head('8080-ABC3.Atoll.dev'), { id: 'abc3', port: 8080 }],
+  ['a host name with a further part', head('8080-abc3-xyz.atoll.dev'), { id: 'abc3', port: 8080 }],
+  ['the host name, not the headers', head('8080-abc3.atoll.dev', svc), { id: 'abc3', port: 8080 }],
+  ['a port out of range, for later', head('99999-abc3.atoll.dev'), { id: 'abc3', port: 99999 }],
+]
+
+for (const [name, given, expected] of routed) {
+  test(`a request is routed by ${name}`, () => {
+    const route = routeOf(given)
+    assert.ok(route.kind === 'target', JSON.stringify(route))
+    const { sandboxId, port, path } = route.target
+    assert.deepEqual({ id: sandboxId, port, path }, { ...expected, path: '/x?y=1' })
+    assert.equal(isSandboxTraffic(given), true)
+  })
+}
+
+const refusals: [string, RequestHead, RegExp][] = [
+  ['no id header', head('localhost', { 'svc-sandbox-port': '1' }), /Svc-Sandbox-Id is missing/],
+  ['no port header', head('localhost', { 'e2b-sandbox-id': 'a' }), /Svc-Sandbox-Port is missing/],
+  ['an empty id', head('localhost', { ...svc, 'svc-sandbox-id': '' }), /id must be/],
+  ['an id given twice', head('localhost', { ...svc, 'svc-sandbox-id': 'a, b' }), /id must be/],
+  ['an id that is a path', head('localhost', { ...svc, 'svc-sandbox-id': '../a' }), /id must be/],
+  ['an id in capitals', head('localhost', { ...svc, 'svc-sandbox-id': 'ABC' }), /id must be/],
+  ['headers that differ', head('localhost', { ...svc, 'e2b-sandbox-id': 'x' }), /contradict/],
+  ['a negative port', head('localhost', { ...svc, 'svc-sandbox-port': '-1' }), /port must be/],
+  ['a port in words', head('localhost', { ...svc, 'svc-sandbox-port': 'http' }), /port must be/],
+  ['a hexadecimal port', head('localhost', { ...svc, 'svc-sandbox-port': '0x50' }), /port must be/],
+  ['a port with a sign', head('localhost', { ...svc, 'svc-sandbox-port': '+80' }), /port must be/],
+  ['an endless port', head('localhost', { ...svc, 'svc-sandbox-port': '9'.repeat(30) }), /port mu/],
+  ['a host without a sandbox', head('example.com'), /Name the sandbox/],
+  ['a host without a domain', head('80-abc'), /Name the sandbox/],
+  ['headers on a foreign host', head('example.com', svc), /Name the sandbox/],
+  ['an address and no headers', head('127.0.0.1:3000'), /Name the sandbox/],
+  ['no host at all', { method: 'GET', url: '/', headers: {} }, /Name the sandbox/],
+  ['a target that is no path', head('localhost', svc, 'init'), /must be a path/],
+  ['a target with user info', head('localhost', svc, 'http://a@b/init'), /must be a path/],
+  ['a star for GET', head('localhost', svc, '*'), /must be a path/],
+]
+
+for (const [name, given, message] of refusals) {
+  test(`a request is refused for ${name}`, () => {
+    const route = routeOf(given)
+    assert.ok(route.kind === 'refused', JSON.stringify(route))
+    assert.match(route.message, message)
+  })
+}
+
+test('the authority of an absolute target goes before Host and is what is forwarded', () => {
+  const route = routeOf(head('1-other.atoll.dev', {}, 'http://80-abc.atoll.dev?q'))
+  assert.deepEqual(route, {
+    kind: 'target',
+    target: { sandboxId: 'abc', port: 80, authority: '80-abc.atoll.dev', path: '/?q' },
+  })
+})
+
+const platform: [string, RequestHead][] = [
+  ['a plain host', head('localhost:3000')],
+  ['an API host', head('api.atoll.dev', svc)],
+  ['a machine named with a number', head('80-abc')],
+  ['an address', head('10.0.0.1')],
+  ['no host', { method: 'GET', url: '/', headers: {} }],
+]
+
+for (const [name, given] of platform) {
+  test(`${name} is platform traffic`, () => assert.equal(isSandboxTraffic(given), false))
+}

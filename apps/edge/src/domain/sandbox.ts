@@ -1,0 +1,30 @@
+/** A running sandbox as the edge sees it: where its ports are, and who is talking to them. */
+export interface RunningSandbox {
+  readonly id: string
+  readonly address: string
+  /** How many passes are open now. */
+  readonly open: number
+  /**
+   * `cut` is called once when the sandbox ends (at once if it has ended already). Returns what takes it
+   * back when the pass is over.
+   */
+  attach(cut: () => void): () => void
+}
+
+/** Where running sandboxes are learnt from: the node. */
+export interface SandboxSource {
+  /** Undefined when no such sandbox runs. Throws a `Fault` when the node cannot be asked. */
+  get(id: string, signal: AbortSignal): Promise<SandboxPlace | undefined>
+  /** First all that run, then `synced`, then changes as they happen. */
+  watch(signal: AbortSignal): AsyncIterable<SandboxChange>
+}
+
+export interface SandboxPlace {
+  readonly id: string
+  readonly address: string
+}
+
+export type SandboxChange =
+  | { readonly kind: 'started'; readonly sandbox: SandboxPlace }
+  | { readonly kind: 'ended'; readonly id: string }
+  | { readonly kind: 'synced' }

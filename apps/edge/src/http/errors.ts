@@ -1,0 +1,101 @@
+import { STATUS_CODES } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Readable } from 'node:stream'
+import type { Refusal } from '../domain/refusal.ts'
+import { renderErrorPage, wantsPage } from './error-page.ts'
+
+/** Answers in the edge's own name. The one place that knows its statuses and bodies. */
+export function refuse(req: IncomingMessage, res: ServerResponse, refusal: Refusal): void {
+  const answer = answerTo(refusal)
+  const page = answer.title !== undefined && wantsPage(req.headers)
+  const type = answer.title === undefined ? 'text/plain' : page ? 'text/html' : 'application/json'
+  const body =
+    answer.title === undefined
+      ? `${answer.message}\n`
+      : page
+        ? renderErrorPage({ title: answer.title, text: answer.message })
+        : JSON.stringify({ ...answer.details, message: answer.message, code: answer.status })
+  // The reason is named here so that none is left over from an answer that could not be written.
+  res.writeHead(answer.status, STATUS_CODES[answer.status] ?? '', {
+    'Content-Type': `${type}; charset=utf-8`,
+    'Content-Length': Buffer.byteLength(body),
+    'Cache-Control': 'no-store',
+    'X-Content-Type-Options': 'nosniff',
+    ...(page && { 'Content-Security-Policy': "default-src 'none'; style-src 'unsafe-inline'" }),
+  })
+  res.end(body)
+  discardRest(req, res)
+}
+
+const lingerMs = 10_000
+
+/** After an answer that came before the end of the request, the rest of that is read for nothing. */
+export function discardRest(req: IncomingMessage, res: ServerResponse): void {
+  res.once('finish', () => {
+    if (req.complete || req.socket.destroyed) return
+    req.unpipe()
+    linger(req, () => req.socket.destroy())
+  })
+}
+
+/**
+ * Closing while the client still sends would reset the connection and could take our answer with it. So what
+ * it sends is thrown away until it stops, but not for ever.
+ */
+export function linger(from: Readable, giveUp: () => void): void {
+  from.resume()
+  const timer = setTimeout(giveUp, lingerMs)
+  timer.unref()
+  from.once('close', () => clearTimeout(timer))
+}
+
+interface Answer {
+  readonly status: number
+  readonly message: string
+  /** Absent: the answer is plain text. */
+  readonly title?: string
+  readonly details?: Readonly<Record<string, string | number>>
+}
+
+function answerTo(refusal: Refusal): Answer {
+  switch (refusal.kind) {
+    case 'bad_request':
+      return { status: 400, message: refusal.message }
+    case 'unsupported':
+      return { status: 501, message: refusal.message }
+    case 'internal_path':
+      return {
+        status: 404,
+        title: 'Path not found',
+        message: `The path ${refusal.path} is not open to clients`,
+        details: { path: refusal.path },
+      }
+    case 'sandbox_not_found':
+      return {
+        status: 502,
+        title: `Sandbox ${refusal.sandboxId} not found`,
+        message: 'The sandbox was not found',
+        details: { sandboxId: refusal.sandboxId },
+      }
+    case 'port_closed':
+      return {
+        status: 502,
+        title: `Port ${refusal.port} of sandbox ${refusal.sandboxId} is closed`,
+        message: `The sandbox is running, but nothing answers on its port ${refusal.port}`,
+        details: { sandboxId: refusal.sandboxId, port: refusal.port },
+      }
+    case 'too_many_requests':
+      return {
+        status: 429,
+        title: `Too many requests to sandbox ${refusal.sandboxId}`,
+        message: `The sandbox has reached its limit of open requests, ${refusal.limit}`,
+        details: { sandboxId: refusal.sandboxId, connectionLimit: refusal.limit },
+      }
+    case 'node_unreachable':
+      return { status: 502, message: 'The node that runs the sandbox does not answer' }
+    case 'internal':
+      return { status: 500, message: 'Internal error' }
+    default:
+      return refusal satisfies never
+  }
+}

@@ -1,0 +1,330 @@
+import assert from 'node:assert/strict'
+import { createServer, request } from 'node:http'
+import type { IncomingMessage } from 'node:http'
+import { createServer as createNetServer } from 'node:net'
+import { test } from 'node:test'
+import type { TestContext } from 'node:test'
+import { waitFor } from '@atoll/kit/wait'
+import { rawClient, startSetting } from '../sim/setting.ts'
+
+async function setup(t: TestContext, config = {}) {
+  const setting = await startSetting(config)
+  t.after(() => setting.close())
+  return setting
+}
+
+test('method, path, headers and body arrive; status, headers and body come back', async (t) => {
+  const { url, serve } = await setup(t)
+  const headers = await serve('abc', async (req, res) => {
+    const seen = [req.method, req.url, req.headers['x-access-token'], await textOf(req)]
+    res.writeHead(418, 'Teapot', [
+      ['Set-Cookie', 'a=1'],
+      ['Set-Cookie', 'b=2'],
+    ])
+    res.end(JSON.stringify(seen))
+  })
+  const reply = await fetch(`${url}/a/../b%20c?d=%2F`, {
+    method: 'PATCH',
+    headers: { ...headers, 'X-Access-Token': 'secret' },
+    body: 'hello',
+  })
+  assert.deepEqual(
+    [reply.status, reply.statusText, reply.headers.getSetCookie(), await reply.json()],
+    [418, 'Teapot', ['a=1', 'b=2'], ['PATCH', '/b%20c?d=%2F', 'secret', 'hello']],
+  )
+})
+
+test('hop-by-hop and forwarding headers stay behind, in both directions', async (t) => {
+  const { edgePort, serve } = await setup(t)
+  let seen: string[] = []
+  const headers = await serve('abc', (req, res) => {
+    seen = req.rawHeaders
+    res.writeHead(200, { Connection: 'close, X-Private', 'X-Private': '1', 'X-Public': '2' })
+    res.end('ok')
+  })
+  const client = rawClient(
+    edgePort,
+    requestText('GET /', headers, [
+      'Connection: keep-alive, X-Secret-Hop, Content-Length',
+      'X-Secret-Hop: 1',
+      'Keep-Alive: timeout=5',
+      'Proxy-Authorization: Basic x',
+      'TE: trailers',
+      'Forwarded: for=1.2.3.4',
+      'X-Forwarded-For: 1.2.3.4',
+      'X-Forwarded-Host: evil',
+      'X-Kept: yes',
+      'Upgrade-Insecure-Requests: 1',
+    ]),
+  )
+  const answer = await waitFor(
+    'an answer',
+    () => client.received().includes('ok') && client.received(),
+  )
+  assert.deepEqual(
+    seen.filter((_, at) => at % 2 === 0),
+    ['Host', ...Object.keys(headers), 'X-Kept', 'Upgrade-Insecure-Requests', 'TE', 'Connection'],
+  )
+  assert.match(answer, /X-Public: 2/)
+  assert.doesNotMatch(answer, /X-Private/i)
+  assert.match(answer, /Connection: keep-alive/)
+})
+
+test('a body streams in and out: first bytes arrive before the last are sent', async (t) => {
+  const { url, serve } = await setup(t)
+  const headers = await serve('abc', (req, res) => {
+    res.flushHeaders()
+    req.pipe(res) // each piece goes back as it comes
+  })
+  const outgoing = request(url, { method: 'POST', headers })
+  outgoing.write('one')
+  const reply = await responseTo(outgoing)
+  reply.setEncoding('utf8')
+  let echoed = ''
+  reply.on('data', (chunk: string) => (echoed += chunk))
+  await waitFor('the first piece', () => echoed === 'one')
+  outgoing.end('two')
+  await waitFor('the rest', () => echoed === 'onetwo')
+})
+
+test('headers of an answer come before its body', async (t) => {
+  const { url, serve } = await setup(t)
+  let finish = () => {}
+  const headers = await serve('abc', (_, res) => {
+    res.writeHead(200, { 'X-Early': '1' })
+    res.flushHeaders()
+    finish = () => res.end('late')
+  })
+  const reply = await fetch(url, { headers })
+  assert.equal(reply.headers.get('x-early'), '1')
+  finish()
+  assert.equal(await reply.text(), 'late')
+})
+
+test('ten megabytes pass unchanged, both ways', async (t) => {
+  const { url, serve } = await setup(t)
+  const headers = await serve('abc', (req, res) => void req.pipe(res))
+  const body = Buffer.alloc(10 * 1024 * 1024, 'atoll')
+  const reply = await fetch(url, { method: 'POST', headers, body })
+  assert.ok(body.equals(Buffer.from(await reply.arrayBuffer())))
+})
+
+for (const [name, status, sent] of [
+  ['204', 204, undefined],
+  ['304', 304, undefined],
+  ['an answer to HEAD', 200, 'HEAD'],
+] as const) {
+  test(`${name} passes without a body, and the connection goes on`, async (t) => {
+    const { edgePort, serve } = await setup(t)
+    const headers = await serve('abc', (req, res) => {
+      if (req.url === '/next') res.end('next')
+      else {
+        res.writeHead(status, { 'Content-Length': '5' })
+        res.end()
+      }
+    })
+    const first = requestText(`${sent ?? 'GET'} /`, headers)
+    const client = rawClient(edgePort, first + requestText('GET /next', headers))
+    const answer = await waitFor('both answers', () =>
+      client.received().endsWith('next') ? client.received() : undefined,
+    )
+    assert.match(answer, new RegExp(`^HTTP/1.1 ${status} `))
+    assert.equal(/^[^]*?\r\n\r\n/.exec(answer)?.[0].includes('Content-Length: 5'), status !== 204)
+  })
+}
+
+test('trailers pass both ways, but not those that decide something', async (t) => {
+  const { edgePort, serve } = await setup(t)
+  const headers = await serve('abc', async (req, res) => {
+    await textOf(req)
+    res.writeHead(200, { Trailer: 'X-Sum' })
+    res.write(JSON.stringify(req.trailers))
+    res.addTrailers({ 'X-Sum': 'of-answer' })
+    res.end()
+  })
+  const body = '3\r\nabc\r\n0\r\nX-Sum: of-request\r\nX-Forwarded-For: 1.2.3.4\r\n\r\n'
+  const text = requestText('POST /', headers, ['Transfer-Encoding: chunked']) + body
+  const client = rawClient(edgePort, text)
+  const answer = await waitFor('the trailer', () =>
+    client.received().includes('X-Sum: of-answer') ? client.received() : undefined,
+  )
+  assert.match(answer, /\{"x-sum":"of-request"\}/)
+})
+
+test('a client that waits for 100 is told to go on; early hints pass', async (t) => {
+  const { edgePort, serve } = await setup(t)
+  const headers = await serve('abc', async (req, res) => {
+    res.writeEarlyHints({ link: '</a.css>; rel=preload' })
+    res.end(`${req.headers.expect} ${await textOf(req)}`)
+  })
+  const text = requestText('PUT /', headers, ['Expect: 100-continue', 'Content-Length: 2'])
+  const client = rawClient(edgePort, text)
+  await waitFor('100', () => client.received().startsWith('HTTP/1.1 100 Continue'))
+  client.socket.write('hi')
+  await waitFor('the answer', () => client.received().endsWith('undefined hi'))
+  assert.match(client.received(), /HTTP\/1.1 103 Early Hints\r\nLink: <\/a.css>; rel=preload/)
+})
+
+test('an answer that comes before the whole request does is passed at once', async (t) => {
+  const { edgePort, serve } = await setup(t)
+  const headers = await serve('abc', (_, res) => void res.writeHead(413).end('too large'))
+  const text = requestText('POST /', headers, ['Content-Length: 1000000'])
+  const client = rawClient(edgePort, `${text}abc`)
+  await waitFor('the answer', () => client.received().includes('too large'))
+})
+
+test('a client that leaves ends the request in the sandbox', async (t) => {
+  const { edgePort, serve } = await setup(t)
+  let left = false
+  let arrived = false
+  const headers = await serve('abc', (req, res) => {
+    arrived = true
+    res.write('stream')
+    res.once('close', () => (left = true))
+  })
+  const client = rawClient(edgePort, requestText('GET /', headers))
+  await waitFor('the request', () => arrived)
+  client.socket.destroy()
+  await waitFor('the sandbox to notice', () => left)
+})
+
+test('requests that a client sent ahead end too when it leaves', async (t) => {
+  const { edgePort, serve } = await setup(t)
+  let open = 0
+  const headers = await serve('abc', (_, res) => {
+    open += 1
+    res.write('x'.repeat(100))
+    res.once('close', () => (open -= 1))
+  })
+  const client = rawClient(edgePort, requestText('GET /', headers).repeat(12))
+  await waitFor('all twelve', () => open === 12)
+  client.socket.destroy()
+  await waitFor('none', () => open === 0)
+})
+
+test('an answer that breaks off in the sandbox breaks off for the client', async (t) => {
+  const { edgePort, serve } = await setup(t)
+  let cut = () => {}
+  const headers = await serve('abc', (req, res) => {
+    res.write('partial')
+    cut = () => req.socket.destroy()
+  })
+  const client = rawClient(edgePort, requestText('GET /', headers))
+  await waitFor('the beginning', () => client.received().includes('partial'))
+  cut()
+  await waitFor('the reset', () => client.state() === 'reset')
+})
+
+test('when the sandbox ends, an answer under way is reset and a new request finds none', async (t) => {
+  const { edgePort, url, node, serve } = await setup(t)
+  const headers = await serve('abc', (_, res) => void res.write('endless'))
+  const other = await serve('other', (_, res) => void res.write('endless'), '127.0.0.3')
+  const client = rawClient(edgePort, requestText('GET /', headers))
+  const bystander = rawClient(edgePort, requestText('GET /', other))
+  for (const { received } of [client, bystander]) {
+    await waitFor('the beginning', () => received().includes('endless'))
+  }
+  node.end('abc')
+  await waitFor('the reset', () => client.state() === 'reset')
+  const reply = await fetch(url, { headers })
+  assert.deepEqual([reply.status, bystander.state()], [502, 'open'])
+})
+
+test('when the sandbox ends, a request without an answer yet is reset', async (t) => {
+  const { edgePort, node, serve } = await setup(t)
+  let arrived = false
+  const headers = await serve('abc', () => (arrived = true))
+  const client = rawClient(edgePort, requestText('GET /', headers))
+  await waitFor('the request', () => arrived)
+  node.end('abc')
+  await waitFor('the reset', () => client.state() === 'reset')
+})
+
+test('an unknown sandbox is 502 in the words clients look for', async (t) => {
+  const { url } = await setup(t)
+  const reply = await fetch(`${url}/health`, {
+    headers: { 'E2b-Sandbox-Id': 'nosuch', 'E2b-Sandbox-Port': '49983' },
+  })
+  assert.deepEqual(
+    [reply.status, reply.headers.get('content-type'), await reply.json()],
+    [
+      502,
+      'application/json; charset=utf-8',
+      { sandboxId: 'nosuch', message: 'The sandbox was not found', code: 502 },
+    ],
+  )
+})
+
+for (const port of ['1', '0', '70000']) {
+  test(`port ${port}, closed, is 502 with the port`, async (t) => {
+    const { url, node } = await setup(t)
+    node.start('abc', '127.0.0.2')
+    const headers = { 'Svc-Sandbox-Id': 'abc', 'Svc-Sandbox-Port': port }
+    const reply = await fetch(url, { method: 'POST', headers, body: 'x' })
+    const body: unknown = await reply.json()
+    const message = `The sandbox is running, but nothing answers on its port ${port}`
+    assert.deepEqual(
+      [reply.status, body],
+      [502, { sandboxId: 'abc', message, port: Number(port), code: 502 }],
+    )
+  })
+}
+
+test('a port that opens within a second is waited for', async (t) => {
+  const { url, node } = await setup(t)
+  const late = createServer((_, res) => void res.end('late'))
+  const probe = createNetServer()
+  await new Promise<void>((resolve) => probe.listen(0, '127.0.0.2', resolve))
+  const address = probe.address()
+  assert.ok(address !== null && typeof address === 'object')
+  await new Promise((resolve) => probe.close(resolve))
+  node.start('abc', '127.0.0.2')
+  const headers = { 'Svc-Sandbox-Id': 'abc', 'Svc-Sandbox-Port': String(address.port) }
+  const reply = fetch(url, { headers })
+  setTimeout(() => late.listen(address.port, '127.0.0.2'), 250)
+  t.after(() => late.close())
+  assert.equal(await (await reply).text(), 'late')
+})
+
+test('more requests than one sandbox may have open are 429 and name the limit', async (t) => {
+  const { url, edgePort, serve } = await setup(t, { ATOLL_EDGE_MAX_REQUESTS_PER_SANDBOX: 1 })
+  const headers = await serve('abc', (_, res) => void res.write('open'))
+  const client = rawClient(edgePort, requestText('GET /', headers))
+  await waitFor('the first', () => client.received().includes('open'))
+  const reply = await fetch(url, { headers })
+  const body: unknown = await reply.json()
+  const message = 'The sandbox has reached its limit of open requests, 1'
+  assert.deepEqual(
+    [reply.status, body],
+    [429, { sandboxId: 'abc', connectionLimit: 1, message, code: 429 }],
+  )
+  client.socket.destroy()
+  await waitFor('room again', async () => {
+    const again = await fetch(url, { headers })
+    await again.body?.cancel()
+    return again.status === 200
+  })
+})
+
+function requestText(
+  line: string,
+  headers: Record<string, string>,
+  more: readonly string[] = [],
+): string {
+  const given = Object.entries(headers).map(([name, value]) => `${name}: ${value}`)
+  return [`${line} HTTP/1.1`, 'Host: localhost', ...given, ...more, '', ''].join('\r\n')
+}
+
+async function textOf(message: IncomingMessage): Promise<string> {
+  message.setEncoding('utf8')
+  let text = ''
+  for await (const chunk of message) text += String(chunk)
+  return text
+}
+
+function responseTo(outgoing: ReturnType<typeof request>): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    outgoing.once('response', resolve)
+    outgoing.once('error', reject)
+  })
+}

@@ -1,0 +1,122 @@
+/**
+ * Passes one HTTP request to a sandbox and its answer back, both as streams.
+ *
+ * Threats: both ends are hostile. Whatever they send is parsed and written anew by node:http, never copied as
+ * bytes; a throw inside an event handler would end the process, so each handler that touches their input
+ * catches. Every upstream connection serves one request, so none can reach a later holder of the address.
+ */
+import { request } from 'node:http'
+import type { ClientRequest, IncomingMessage, ServerResponse } from 'node:http'
+import type { RunningSandbox } from '../domain/sandbox.ts'
+import type { Target } from '../domain/route.ts'
+import type { Refusal } from '../domain/refusal.ts'
+import { dial } from './dial.ts'
+import { discardRest } from './errors.ts'
+import { hasBody, passingTrailers, requestHeaders, responseHeaders } from './headers.ts'
+import { bindLives, reset } from './lives.ts'
+
+/** `refuse` is called at most once, and only while nothing of the answer was sent. */
+export async function passRequest(
+  req: IncomingMessage,
+  res: ServerResponse,
+  pass: { target: Target; sandbox: RunningSandbox; refuse: (refusal: Refusal) => void },
+): Promise<void> {
+  const { target, sandbox } = pass
+  const coding = req.headers['transfer-encoding']
+  if (coding !== undefined && coding.toLowerCase() !== 'chunked') {
+    pass.refuse({ kind: 'unsupported', message: 'The only transfer coding spoken here is chunked' })
+    return
+  }
+  const lives = bindLives(req.socket, sandbox)
+  res.once('close', lives.release)
+  const upstream = await dial(sandbox.address, target.port, lives.signal)
+  if (lives.signal.aborted) {
+    upstream?.destroy()
+    return
+  }
+  const closed = { kind: 'port_closed', sandboxId: sandbox.id, port: target.port } as const
+  if (!upstream) {
+    pass.refuse(closed)
+    return
+  }
+  lives.signal.addEventListener('abort', () => upstream.destroy(), { once: true })
+  let failed = false
+  const fail = () => {
+    if (failed || lives.signal.aborted) return
+    failed = true
+    if (res.headersSent) reset(req.socket)
+    else pass.refuse(closed)
+    upstream.destroy()
+  }
+  const outgoing = request({
+    createConnection: () => upstream,
+    method: req.method,
+    path: target.path,
+    headers: requestHeaders(req, target.authority),
+  })
+  outgoing.on('error', fail)
+  outgoing.once('upgrade', fail) // to a protocol that nobody asked for
+  outgoing.on('information', (info) => passInformation(info, res))
+  outgoing.once('response', (incoming) => relayResponse(incoming, req, res, fail))
+  sendBody(req, outgoing)
+}
+
+/** Also used for the answer of a server that declines to upgrade. */
+export function relayResponse(
+  incoming: IncomingMessage,
+  req: IncomingMessage,
+  res: ServerResponse,
+  fail: () => void,
+): void {
+  incoming.on('error', fail)
+  try {
+    res.writeHead(
+      incoming.statusCode ?? 502,
+      incoming.statusMessage ?? '',
+      responseHeaders(incoming),
+    )
+    res.flushHeaders()
+  } catch {
+    fail() // a status below 100, a reason phrase that cannot be written
+    return
+  }
+  incoming.once('end', () => addTrailers(incoming, res))
+  incoming.pipe(res)
+  discardRest(req, res)
+}
+
+function sendBody(req: IncomingMessage, outgoing: ClientRequest): void {
+  req.on('error', () => {}) // the client left; its socket's close ends the pass
+  if (!hasBody(req)) {
+    outgoing.end()
+    return
+  }
+  outgoing.flushHeaders()
+  req.once('end', () => addTrailers(req, outgoing))
+  req.pipe(outgoing)
+}
+
+function addTrailers(from: IncomingMessage, to: ServerResponse | ClientRequest): void {
+  const trailers = passingTrailers(from)
+  if (trailers.length === 0) return
+  try {
+    to.addTrailers(trailers)
+  } catch {
+    // Not writable as HTTP: the message goes without them.
+  }
+}
+
+/** 100 is our server's own to send; of the others these two have a meaning to a client. */
+function passInformation(
+  info: { readonly statusCode: number; readonly headers: NodeJS.Dict<string | string[]> },
+  res: ServerResponse,
+): void {
+  if (res.headersSent) return
+  try {
+    if (info.statusCode === 102) res.writeProcessing()
+    const { link } = info.headers
+    if (info.statusCode === 103 && link !== undefined) res.writeEarlyHints({ link })
+  } catch {
+    // A hint that cannot be written as one is not needed.
+  }
+}

@@ -1,0 +1,111 @@
+/**
+ * Passes a WebSocket, or any other protocol that starts as an HTTP/1.1 upgrade.
+ *
+ * Threats: as in proxy.ts until the sandbox agrees to the upgrade; from then on the bytes are opaque, and the
+ * connection is never used for HTTP again, so nothing in them can be taken for a request.
+ */
+import { request, ServerResponse } from 'node:http'
+import type { IncomingMessage } from 'node:http'
+import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import type { RunningSandbox } from '../domain/sandbox.ts'
+import type { Target } from '../domain/route.ts'
+import type { Refusal } from '../domain/refusal.ts'
+import { dial } from './dial.ts'
+import { linger } from './errors.ts'
+import { hasBody, responseHeaders, upgradeHeaders } from './headers.ts'
+import { bindLives, reset } from './lives.ts'
+import { relayResponse } from './proxy.ts'
+
+/**
+ * For `shouldUpgradeCallback` of node:http. What is not upgraded is handled as a plain request, which a server
+ * may do (RFC 9110, 7.8): offers of HTTP/2 in clear text, and upgrades that come with a body.
+ */
+export function shouldUpgrade(req: IncomingMessage): boolean {
+  const protocols = (req.headers.upgrade ?? '').toLowerCase().split(/[\s,]+/)
+  return !protocols.includes('h2c') && !hasBody(req)
+}
+
+/** A response on a connection that node:http has already let go of. It closes when the answer is out. */
+export function responseOn(socket: Duplex, req: IncomingMessage): ServerResponse {
+  const res = new ServerResponse(req)
+  res.shouldKeepAlive = false
+  // The socket is one of node:net, whatever stream type the event declares.
+  res.assignSocket(req.socket)
+  res.once('finish', () => {
+    res.detachSocket(req.socket)
+    socket.end()
+    linger(socket, () => socket.destroy())
+  })
+  return res
+}
+
+export async function passUpgrade(
+  req: IncomingMessage,
+  client: { socket: Duplex; head: Buffer },
+  pass: { target: Target; sandbox: RunningSandbox; refuse: (refusal: Refusal) => void },
+): Promise<void> {
+  const { target, sandbox } = pass
+  const { socket } = client
+  const lives = bindLives(socket, sandbox)
+  const upstream = await dial(sandbox.address, target.port, lives.signal)
+  if (lives.signal.aborted) {
+    upstream?.destroy()
+    return
+  }
+  const closed = { kind: 'port_closed', sandboxId: sandbox.id, port: target.port } as const
+  if (!upstream) {
+    pass.refuse(closed)
+    return
+  }
+  lives.signal.addEventListener('abort', () => upstream.destroy(), { once: true })
+  let answered = false
+  let failed = false
+  const fail = () => {
+    if (failed || lives.signal.aborted) return
+    failed = true
+    if (answered) reset(socket)
+    else pass.refuse(closed)
+    upstream.destroy()
+  }
+  const outgoing = request({
+    createConnection: () => upstream,
+    method: req.method,
+    path: target.path,
+    headers: upgradeHeaders(req, target.authority),
+  })
+  outgoing.on('error', fail)
+  outgoing.once('response', (incoming) => {
+    answered = true
+    relayResponse(incoming, req, responseOn(socket, req), fail)
+  })
+  outgoing.once('upgrade', (incoming, tunnel, head) => {
+    answered = true
+    socket.write(switching(incoming), 'latin1')
+    join({ socket, head: client.head }, { socket: tunnel, head })
+  })
+  outgoing.end()
+}
+
+interface Side<Stream> {
+  readonly socket: Stream
+  /** What arrived together with the handshake. */
+  readonly head: Buffer
+}
+
+function join(client: Side<Duplex>, sandbox: Side<Socket>): void {
+  if (sandbox.head.length > 0) client.socket.write(sandbox.head)
+  if (client.head.length > 0) sandbox.socket.write(client.head)
+  client.socket.pipe(sandbox.socket)
+  sandbox.socket.pipe(client.socket)
+  sandbox.socket.once('close', (hadError) => {
+    if (hadError || !client.socket.writableEnded) reset(client.socket)
+  })
+}
+
+function switching(incoming: IncomingMessage): string {
+  const raw = responseHeaders(incoming)
+  let text = `HTTP/1.1 101 Switching Protocols\r\n`
+  for (let at = 0; at + 1 < raw.length; at += 2) text += `${raw[at]}: ${raw[at + 1]}\r\n`
+  return `${text}Connection: Upgrade\r\nUpgrade: ${incoming.headers.upgrade ?? ''}\r\n\r\n`
+}

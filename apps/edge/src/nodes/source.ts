@@ -1,0 +1,46 @@
+import { Code, ConnectError, createClient } from '@connectrpc/connect'
+import type { Transport } from '@connectrpc/connect'
+import { NodeService } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
+import type { Sandbox, WatchSandboxesResponse } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
+import { Fault } from '@atoll/kit/fault'
+import type { SandboxChange, SandboxPlace, SandboxSource } from '../domain/sandbox.ts'
+
+const askTimeoutMs = 5_000
+
+/** The node's own protocol as the source of running sandboxes. */
+export function nodeSandboxSource(transport: Transport): SandboxSource {
+  const client = createClient(NodeService, transport)
+  return {
+    async get(id, signal) {
+      try {
+        const options = { signal, timeoutMs: askTimeoutMs }
+        const { sandbox } = await client.getSandbox({ sandboxId: id }, options)
+        return sandbox && toPlace(sandbox)
+      } catch (error) {
+        if (ConnectError.from(error).code === Code.NotFound) return undefined
+        throw new Fault('unavailable', 'node_unreachable', 'The node does not answer', {
+          cause: error,
+        })
+      }
+    },
+
+    async *watch(signal) {
+      for await (const message of client.watchSandboxes({}, { signal })) {
+        const change = toChange(message)
+        if (change) yield change
+      }
+    },
+  }
+}
+
+function toPlace(sandbox: Sandbox): SandboxPlace {
+  return { id: sandbox.sandboxId, address: sandbox.address }
+}
+
+/** Undefined for a kind of event that a newer node may send. */
+function toChange({ event }: WatchSandboxesResponse): SandboxChange | undefined {
+  if (event.case === 'started') return { kind: 'started', sandbox: toPlace(event.value) }
+  if (event.case === 'ended') return { kind: 'ended', id: event.value.sandboxId }
+  if (event.case === 'synced') return { kind: 'synced' }
+  return undefined
+}

@@ -1,0 +1,135 @@
+import { Code, ConnectError, createRouterTransport } from '@connectrpc/connect'
+import type { Transport } from '@connectrpc/connect'
+import { NodeService } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
+
+/** A node without a machine: it speaks the whole protocol, and its sandboxes are addresses that a test serves. */
+export interface SimulatedNode {
+  readonly transport: Transport
+  start(id: string, address: string): void
+  end(id: string, reason?: string): void
+  /** Lets every watch fail, and keeps failing new ones until `mend`. */
+  breakWatches(): void
+  mend(): void
+  /** How often GetSandbox was asked. */
+  readonly asked: number
+  readonly watchers: number
+}
+
+type Change =
+  | { case: 'started'; value: { sandboxId: string; address: string } }
+  | { case: 'ended'; value: { sandboxId: string; reason: string } }
+  | { case: 'synced'; value: Record<string, never> }
+
+/** `newAddress` names where a sandbox made by CreateSandbox is reached. */
+export function simulatedNode(newAddress: () => string = () => '127.0.0.2'): SimulatedNode {
+  const addresses = new Map<string, string>()
+  const watches = new Set<Watch>()
+  let broken = false
+  let asked = 0
+
+  const transport = createRouterTransport(({ service }) => {
+    service(NodeService, {
+      getNode: () => ({
+        nodeId: 'simulated',
+        runtime: 'gvisor',
+        envdVersion: '0.6.13',
+        templateIds: ['base'],
+      }),
+      createSandbox: ({ sandboxId }) => {
+        if (addresses.has(sandboxId)) throw new ConnectError('id is taken', Code.AlreadyExists)
+        start(sandboxId, newAddress())
+        return { sandbox: sandboxOf(sandboxId) }
+      },
+      killSandbox: ({ sandboxId }) => {
+        end(sandboxId)
+        return {}
+      },
+      getSandbox: ({ sandboxId }) => {
+        asked += 1
+        return { sandbox: sandboxOf(sandboxId) }
+      },
+      listSandboxes: () => ({ sandboxes: [...addresses.keys()].map(sandboxOf) }),
+      async *watchSandboxes(_, context) {
+        const watch = createWatch(context.signal)
+        watches.add(watch)
+        try {
+          for (const id of addresses.keys()) watch.push({ case: 'started', value: sandboxOf(id) })
+          watch.push({ case: 'synced', value: {} })
+          for (;;) {
+            if (broken) throw new ConnectError('broken', Code.Unavailable)
+            const event = await watch.next()
+            if (!event) return
+            yield { event }
+          }
+        } finally {
+          watches.delete(watch)
+        }
+      },
+    })
+  })
+
+  return {
+    transport,
+    start,
+    end,
+    breakWatches() {
+      broken = true
+      for (const watch of watches) watch.wake()
+    },
+    mend() {
+      broken = false
+    },
+    get asked() {
+      return asked
+    },
+    get watchers() {
+      return watches.size
+    },
+  }
+
+  function sandboxOf(sandboxId: string) {
+    const address = addresses.get(sandboxId)
+    if (address === undefined) throw new ConnectError('no such sandbox', Code.NotFound)
+    return { sandboxId, address }
+  }
+
+  function start(id: string, address: string): void {
+    addresses.set(id, address)
+    for (const watch of watches) watch.push({ case: 'started', value: sandboxOf(id) })
+  }
+
+  function end(id: string, reason = 'killed'): void {
+    if (!addresses.delete(id)) return
+    for (const watch of watches) {
+      watch.push({ case: 'ended', value: { sandboxId: id, reason } })
+    }
+  }
+}
+
+interface Watch {
+  push(change: Change): void
+  wake(): void
+  /** Undefined when the watcher left or was woken for nothing. */
+  next(): Promise<Change | undefined>
+}
+
+function createWatch(signal: AbortSignal): Watch {
+  const queue: Change[] = []
+  let wakeUp = () => {}
+  signal.addEventListener('abort', () => wakeUp())
+  return {
+    push(change) {
+      queue.push(change)
+      wakeUp()
+    },
+    wake: () => wakeUp(),
+    async next() {
+      if (queue.length === 0 && !signal.aborted) {
+        await new Promise<void>((resolve) => {
+          wakeUp = resolve
+        })
+      }
+      return queue.shift()
+    },
+  }
+}
