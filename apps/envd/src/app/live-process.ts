@@ -1,0 +1,96 @@
+/** One process from its start to its `end` event: output to whoever is attached, the deadline, the end. */
+import { Fault } from '@atoll/kit/fault'
+import { endOf } from '../domain/exit.ts'
+import type { End } from '../domain/exit.ts'
+import { chunkLimitBytes, splitChunk } from '../domain/process.ts'
+import type { Output, OutputKind, Signal, SpawnedProcess } from '../domain/process.ts'
+import { createFanout } from './fanout.ts'
+import type { Subscription } from './fanout.ts'
+
+/** As the caller asked for it: no merged environment, no helper program. */
+export interface ProcessRequest {
+  readonly cmd: string
+  readonly args: readonly string[]
+  readonly envs: Readonly<Record<string, string>>
+  readonly cwd?: string | undefined
+  readonly tag?: string | undefined
+}
+
+export type ProcessEvent =
+  | { readonly kind: 'output'; readonly output: OutputKind; readonly bytes: Uint8Array }
+  | { readonly kind: 'end'; readonly end: End; readonly expired: boolean }
+
+export interface LiveProcess {
+  readonly pid: number
+  readonly request: ProcessRequest
+  /** From now on: there is no history. */
+  subscribe(): Subscription<ProcessEvent>
+  signal(signal: Signal): void
+  readonly spawned: SpawnedProcess
+}
+
+export function watchProcess(
+  spawned: SpawnedProcess,
+  request: ProcessRequest,
+  options: { readonly timeoutMs?: number | undefined; readonly onEnd: (end: End) => void },
+): LiveProcess {
+  const fanout = createFanout<ProcessEvent>(queueLimit)
+  const enough = Promise.withResolvers<void>()
+  let exited = false
+  let ended = false
+  let expired = false
+  const deadline =
+    options.timeoutMs === undefined ? undefined : setTimeout(expire, options.timeoutMs)
+  void run()
+
+  return {
+    pid: spawned.pid,
+    request,
+    spawned,
+    subscribe: () => fanout.subscribe(),
+    signal: stop,
+  }
+
+  /** End-of-file may come long after the exit: a grandchild can hold the pipes. Only a stop cuts that wait short. */
+  async function run(): Promise<void> {
+    const drained = Promise.all(spawned.outputs.map(pump))
+    const exit = await spawned.exit
+    exited = true
+    await Promise.race([drained, enough.promise])
+    ended = true
+    clearTimeout(deadline)
+    spawned.release()
+    const end = endOf(exit)
+    options.onEnd(end)
+    fanout.finish({ kind: 'end', end, expired })
+  }
+
+  async function pump({ kind, chunks }: Output): Promise<void> {
+    for await (const chunk of chunks) {
+      for (const bytes of splitChunk(chunk, chunkLimitBytes[kind])) {
+        if (ended) return
+        await fanout.publish({ kind: 'output', output: kind, bytes })
+      }
+    }
+  }
+
+  function expire(): void {
+    expired = true
+    stop('SIGKILL')
+  }
+
+  function stop(signal: Signal): void {
+    try {
+      // A pid that was reaped may belong to somebody else by now.
+      if (!exited) spawned.kill(signal)
+    } catch (cause) {
+      throw new Fault('internal', 'signal_failed', `Process ${spawned.pid} took no ${signal}`, {
+        cause,
+      })
+    }
+    enough.resolve()
+  }
+}
+
+/** Events that a subscriber may lag behind before the process is slowed down. */
+const queueLimit = 64

@@ -1,0 +1,159 @@
+/** The processes that callers started: start, find, attach, feed, stop. */
+import { Fault } from '@atoll/kit/fault'
+import { buildEnvironment } from '../domain/environment.ts'
+import type { Variables } from '../domain/environment.ts'
+import type { End } from '../domain/exit.ts'
+import { checkLaunch } from '../domain/launch.ts'
+import type { Launch } from '../domain/launch.ts'
+import { resolvePath } from '../domain/path.ts'
+import type { Signal, Spawner, TerminalSize } from '../domain/process.ts'
+import type { User } from '../domain/user.ts'
+import { createExitedProcesses } from './exited.ts'
+import type { Subscription } from './fanout.ts'
+import { watchProcess } from './live-process.ts'
+import type { LiveProcess, ProcessEvent, ProcessRequest } from './live-process.ts'
+
+export type Selector =
+  | { readonly by: 'pid'; readonly pid: number }
+  | { readonly by: 'tag'; readonly tag: string }
+
+export interface StartRequest extends ProcessRequest {
+  readonly user: User
+  readonly workdir?: string | undefined
+  readonly globals: Variables
+  readonly terminal?: TerminalSize | undefined
+  /** Whether there is an input to write to; a terminal always has one. */
+  readonly stdin: boolean
+  /** The process is killed so long after its start, whoever still watches it. */
+  readonly timeoutMs?: number | undefined
+}
+
+/** What a stream of events is made from. */
+export interface Attachment {
+  readonly pid: number
+  readonly subscription: Subscription<ProcessEvent>
+}
+
+export interface Processes {
+  start(request: StartRequest): Promise<Attachment>
+  /** Also to a process that ended within the last 30 s, which yields its end. */
+  connect(selector: Selector): Attachment
+  list(): readonly LiveProcess[]
+  /** A `not_found` fault unless the process still runs, which is told before anything else is found wrong. */
+  require(selector: Selector): void
+  writeStdin(selector: Selector, bytes: Uint8Array): Promise<void>
+  writeTerminal(selector: Selector, bytes: Uint8Array): Promise<void>
+  /** Whether that was possible: a terminal has no input that could be closed apart from its output. */
+  closeStdin(selector: Selector): boolean
+  resize(selector: Selector, size: TerminalSize): void
+  signal(selector: Selector, signal: Signal): void
+  /** Kills everything that still runs. */
+  close(): void
+}
+
+export function createProcesses(deps: {
+  readonly spawner: Spawner
+  /** PATH for processes that set none. */
+  readonly path: string
+  /** Monotonic. */
+  readonly nowMs: () => number
+}): Processes {
+  const live = new Set<LiveProcess>()
+  const exited = createExitedProcesses(deps.nowMs)
+
+  return {
+    async start(request) {
+      const launch = toLaunch(request, deps.path)
+      checkLaunch(launch)
+      await deps.spawner.checkDirectory(launch)
+      const spawned = request.terminal
+        ? await deps.spawner.onTerminal(launch, request.terminal)
+        : await deps.spawner.onPipes(launch, { stdin: request.stdin })
+      const { pid } = spawned
+      exited.supersede(pid, request.tag)
+      const onEnd = (end: End) => {
+        live.delete(started)
+        exited.add({ pid, tag: request.tag, end })
+      }
+      const { cmd, args, envs, cwd, tag, timeoutMs } = request
+      const started = watchProcess(spawned, { cmd, args, envs, cwd, tag }, { timeoutMs, onEnd })
+      live.add(started)
+      return { pid, subscription: started.subscribe() }
+    },
+    connect(selector) {
+      const process = findLive(selector)
+      if (process) return { pid: process.pid, subscription: process.subscribe() }
+      const past = exited.find((entry) => isSelected(selector, entry.pid, entry.tag))
+      if (!past) return absent(selector)
+      return { pid: past.pid, subscription: endedSubscription(past.end) }
+    },
+    list: () => [...live],
+    require: (selector) => void find(selector),
+    async writeStdin(selector, bytes) {
+      const { spawned } = find(selector)
+      if (spawned.resize) refuse('The process has a terminal: send the input as pty')
+      const input = spawned.input ?? refuse('The process was started without stdin')
+      await input.write(bytes)
+    },
+    async writeTerminal(selector, bytes) {
+      const { spawned } = find(selector)
+      if (!spawned.resize) refuse('The process has no terminal: send the input as stdin')
+      await spawned.input?.write(bytes)
+    },
+    closeStdin(selector) {
+      const { spawned } = find(selector)
+      if (spawned.resize) return false
+      spawned.input?.end()
+      return true
+    },
+    resize(selector, size) {
+      const { spawned } = find(selector)
+      const resizeTo = spawned.resize ?? refuse('The process has no terminal to resize')
+      resizeTo(size)
+    },
+    signal: (selector, signal) => find(selector).signal(signal),
+    close() {
+      for (const process of live) process.signal('SIGKILL')
+    },
+  }
+
+  function find(selector: Selector): LiveProcess {
+    return findLive(selector) ?? absent(selector)
+  }
+
+  /** The newest: an older process whose output is still held open may have lost its pid to it. */
+  function findLive(selector: Selector): LiveProcess | undefined {
+    return [...live].findLast(({ pid, request }) => isSelected(selector, pid, request.tag))
+  }
+}
+
+function toLaunch(request: StartRequest, path: string): Launch {
+  const { user, globals } = request
+  return {
+    command: request.cmd,
+    args: request.args,
+    env: buildEnvironment({ path, user, globals, request: request.envs }),
+    cwd: resolvePath(request.cwd ?? '', { home: user.home, workdir: request.workdir }),
+    user,
+  }
+}
+
+function endedSubscription(end: End): Subscription<ProcessEvent> {
+  return {
+    next: () => Promise.resolve({ item: { kind: 'end', end, expired: false } }),
+    close() {},
+  }
+}
+
+function isSelected(selector: Selector, pid: number, tag: string | undefined): boolean {
+  return selector.by === 'pid' ? selector.pid === pid : selector.tag === tag
+}
+
+function absent(selector: Selector): never {
+  const name = selector.by === 'pid' ? `pid ${selector.pid}` : `tag '${selector.tag}'`
+  throw new Fault('not_found', 'process_not_found', `No process with ${name}`)
+}
+
+function refuse(message: string): never {
+  throw new Fault('internal', 'wrong_kind_of_process', message)
+}

@@ -1,0 +1,52 @@
+/** What the daemon knows about its sandbox, and the one way to change it. */
+import type { Clock } from '@atoll/kit/clock'
+import { applyChange, systemVariables } from '../domain/settings.ts'
+import type { Settings, SettingsChange, SettingsStore } from '../domain/settings.ts'
+import type { Variables } from '../domain/environment.ts'
+
+export interface Sandbox {
+  /** Undefined until the node has spoken: nobody else is let in before. */
+  settings(): Settings | undefined
+  change(change: SettingsChange): Promise<void>
+}
+
+export interface SandboxPorts {
+  readonly store: SettingsStore
+  /** Shows the platform's variables to programs that look for them in files. */
+  readonly publish: (variables: Variables) => Promise<void>
+  readonly clock: Clock
+  /** Sets the clock of the system, where that is permitted; never fails. */
+  readonly stepClock: (to: Date) => Promise<void>
+}
+
+export async function openSandbox(ports: SandboxPorts): Promise<Sandbox> {
+  let settings = await ports.store.load()
+  if (settings) await ports.publish(systemVariables(settings))
+  let last = Promise.resolve()
+  return {
+    settings: () => settings,
+    /** One after the other, so that an older change never overtakes a newer one. */
+    change(change) {
+      const done = last.then(() => apply(change))
+      last = done.catch(() => {})
+      return done
+    },
+  }
+
+  async function apply(change: SettingsChange): Promise<void> {
+    const changed = applyChange(settings, change)
+    if (changed === undefined) return
+    await ports.store.save(changed)
+    settings = changed
+    await ports.publish(systemVariables(changed))
+    if (change.timestampMs !== undefined && isOff(change.timestampMs, ports.clock.now())) {
+      await ports.stepClock(new Date(change.timestampMs))
+    }
+  }
+}
+
+/** A clock that is ahead is left alone longer: stepping back disturbs programs more than stepping forward. */
+function isOff(timestampMs: number, now: Date): boolean {
+  const behindMs = timestampMs - now.getTime()
+  return behindMs > 50 || behindMs < -5000
+}

@@ -1,0 +1,28 @@
+export interface Config {
+  readonly port: number
+  /** The helper program that gives a process its identity. */
+  readonly helper: string
+  /** The secret by which the node proves itself to /init. Absent: /init refuses everybody. */
+  readonly initToken?: string | undefined
+  readonly stateFile: string
+  /** The native part of the terminal library; absent: from node_modules. */
+  readonly terminalAddon?: string | undefined
+  readonly path: string
+}
+
+export function loadConfig(env: Readonly<Record<string, string | undefined>>): Config {
+  return {
+    port: parsePort(env['ATOLL_ENVD_PORT'] ?? '49983'),
+    helper: env['ATOLL_GUEST'] || '/.atoll/guest',
+    initToken: env['ATOLL_INIT_TOKEN'] || undefined,
+    stateFile: env['ATOLL_STATE_FILE'] || '/run/atoll/envd.json',
+    terminalAddon: env['ATOLL_PTY_ADDON'] || undefined,
+    path: env['PATH'] || '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
+  }
+}
+
+function parsePort(text: string): number {
+  const port = Number(text)
+  if (/^\d{1,5}$/.test(text) && port < 65_536) return port
+  throw new Error(`configuration refused: ATOLL_ENVD_PORT must be a port, not '${text}'`)
+}

@@ -1,0 +1,34 @@
+import { Fault } from '@atoll/kit/fault'
+import type { User } from './user.ts'
+
+/** Finds an account in the texts of passwd(5) and group(5). Lines that are broken are passed over, as libc does. */
+export function findAccount(name: string, passwd: string, group: string): User | undefined {
+  const entry = fieldsOf(passwd).find((fields) => fields[0] === name && fields.length >= 6)
+  if (entry === undefined) return undefined
+  const uid = toId(entry[2])
+  const gid = toId(entry[3])
+  if (uid === undefined || gid === undefined) {
+    throw new Fault('internal', 'bad_account', `The ids of user '${name}' are not numbers`)
+  }
+  return { name, uid, gid, groups: groupsOf(name, gid, group), home: entry[5] || '/' }
+}
+
+function groupsOf(name: string, primary: number, group: string): number[] {
+  const groups = new Set([primary])
+  for (const [, , id, members = ''] of fieldsOf(group)) {
+    const gid = toId(id)
+    if (gid !== undefined && members.split(',').includes(name)) groups.add(gid)
+  }
+  return [...groups]
+}
+
+function fieldsOf(text: string): string[][] {
+  return text.split('\n').map((line) => line.split(':'))
+}
+
+/** Ids are 32-bit; the largest one means "no change" to the kernel and names nobody. */
+function toId(text: string | undefined): number | undefined {
+  if (text === undefined || !/^\d{1,10}$/.test(text)) return undefined
+  const id = Number(text)
+  return id < 0xffff_ffff ? id : undefined
+}

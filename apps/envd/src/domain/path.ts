@@ -1,0 +1,19 @@
+import { posix } from 'node:path'
+import { Fault } from '@atoll/kit/fault'
+
+/**
+ * Where a path of a request points. Only an empty path means the default working directory; a relative one hangs below
+ * the home of the acting user. An absolute path is taken as it is, not normalised.
+ */
+export function resolvePath(
+  path: string,
+  from: { readonly home: string; readonly workdir?: string | undefined },
+): string {
+  if (path === '') return from.workdir || from.home
+  if (path === '~') return from.home
+  if (path.startsWith('~/')) return posix.join(from.home, path.slice(2))
+  if (path.startsWith('~')) {
+    throw new Fault('invalid', 'bad_path', `'${path}': homes of other users cannot be named with ~`)
+  }
+  return path.startsWith('/') ? path : posix.join(from.home, path)
+}

@@ -1,0 +1,74 @@
+import { once } from 'node:events'
+import { Code, ConnectError } from '@connectrpc/connect'
+import { systemClock } from '@atoll/kit/clock'
+import type { Clock } from '@atoll/kit/clock'
+import { createProcesses } from './app/processes.ts'
+import { openSandbox } from './app/sandbox.ts'
+import type { Config } from './config.ts'
+import { settingsFile } from './fs/settings-file.ts'
+import { variableFiles } from './fs/variable-files.ts'
+import { createHttpServer } from './http/server.ts'
+import { fileUsers } from './posix/accounts.ts'
+import { posixSpawner } from './posix/spawner.ts'
+
+export interface EnvdOptions extends Config {
+  /** Default: all addresses, since the edge comes in by the sandbox's own. */
+  readonly host?: string
+  /** Where the platform's variables are mirrored as files. Default: /run/e2b. */
+  readonly variableFolder?: string
+  readonly accounts?: { readonly passwd: string; readonly group: string }
+  readonly clock?: Clock
+  /** Monotonic milliseconds. */
+  readonly nowMs?: () => number
+  /** How to set the system's clock. Default: leave it alone. */
+  readonly stepClock?: (to: Date) => Promise<void>
+  /** Takes failures that nobody foresaw. Default: standard error. */
+  readonly report?: (cause: unknown) => void
+}
+
+export interface Envd {
+  readonly port: number
+  /** Ends all streams, connections and processes. */
+  close(): Promise<void>
+}
+
+/** Builds and starts everything; `close` undoes it in reverse. Tests call this too. */
+export async function startEnvd(options: EnvdOptions): Promise<Envd> {
+  await using started = new AsyncDisposableStack()
+  const sandbox = await openSandbox({
+    store: settingsFile(options.stateFile),
+    publish: variableFiles(options.variableFolder ?? '/run/e2b'),
+    clock: options.clock ?? systemClock,
+    stepClock: options.stepClock ?? (() => Promise.resolve()),
+  })
+  const processes = createProcesses({
+    spawner: posixSpawner(options),
+    path: options.path,
+    nowMs: options.nowMs ?? (() => performance.now()),
+  })
+  started.defer(() => processes.close())
+  const shutdown = new AbortController()
+  const server = createHttpServer({
+    sandbox,
+    processes,
+    users: fileUsers(options.accounts ?? { passwd: '/etc/passwd', group: '/etc/group' }),
+    initToken: options.initToken,
+    report: options.report ?? ((cause) => console.error('unforeseen failure', cause)),
+    shutdown: shutdown.signal,
+  })
+  server.listen(options.port, options.host ?? '0.0.0.0')
+  await once(server, 'listening')
+  started.defer(async () => {
+    shutdown.abort(new ConnectError('The sandbox daemon is shutting down', Code.Unavailable))
+    const closed = once(server, 'close')
+    server.close()
+    server.closeAllConnections()
+    await closed
+  })
+  const address = server.address()
+  const owned = started.move()
+  return {
+    port: typeof address === 'object' && address ? address.port : options.port,
+    close: () => owned.disposeAsync(),
+  }
+}

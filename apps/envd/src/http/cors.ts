@@ -1,0 +1,33 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+
+/** Lets pages of any origin in: what protects a sandbox is its token, which no browser sends by itself. */
+export function allowAnyOrigin(request: IncomingMessage, response: ServerResponse): void {
+  if (request.headers.origin === undefined) return
+  response.setHeader('access-control-allow-origin', '*')
+  response.setHeader('access-control-expose-headers', exposedHeaders)
+  response.setHeader('vary', 'Origin')
+}
+
+export function isPreflight({ method, headers }: IncomingMessage): boolean {
+  return method === 'OPTIONS' && headers['access-control-request-method'] !== undefined
+}
+
+/** Names the headers that were asked for, since `*` would leave out Authorization. */
+export function answerPreflight(request: IncomingMessage, response: ServerResponse): void {
+  const asked = request.headers['access-control-request-headers']
+  response.writeHead(204, {
+    'access-control-allow-methods': 'HEAD, GET, POST, PUT, PATCH, DELETE',
+    'access-control-allow-headers': asked || '*',
+    'access-control-max-age': '7200',
+  })
+  response.end()
+}
+
+const exposedHeaders = [
+  'Grpc-Status',
+  'Grpc-Message',
+  'Grpc-Status-Details-Bin',
+  'Location',
+  'Cache-Control',
+  'X-Content-Type-Options',
+].join(', ')

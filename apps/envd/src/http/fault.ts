@@ -1,0 +1,60 @@
+/** The one place that turns faults into statuses and Connect codes. */
+import { Code, ConnectError } from '@connectrpc/connect'
+import type { Interceptor } from '@connectrpc/connect'
+import { Fault } from '@atoll/kit/fault'
+import type { FaultKind } from '@atoll/kit/fault'
+
+export const httpStatus = {
+  invalid: 400,
+  unauthenticated: 401,
+  forbidden: 403,
+  not_found: 404,
+  conflict: 409,
+  exhausted: 429,
+  timeout: 504,
+  unavailable: 503,
+  internal: 500,
+} as const satisfies Record<FaultKind, number>
+
+const connectCode = {
+  invalid: Code.InvalidArgument,
+  unauthenticated: Code.Unauthenticated,
+  forbidden: Code.PermissionDenied,
+  not_found: Code.NotFound,
+  conflict: Code.FailedPrecondition,
+  exhausted: Code.ResourceExhausted,
+  timeout: Code.DeadlineExceeded,
+  unavailable: Code.Unavailable,
+  internal: Code.Internal,
+} as const satisfies Record<FaultKind, Code>
+
+/** Reports what nobody foresaw; callers see only that something went wrong. */
+export type ReportFailure = (cause: unknown) => void
+
+export function toConnectError(thrown: unknown, report: ReportFailure): ConnectError {
+  if (thrown instanceof ConnectError) return thrown
+  const fault = Fault.from(thrown)
+  if (fault !== thrown) report(thrown)
+  return new ConnectError(fault.message, connectCode[fault.kind], undefined, undefined, fault)
+}
+
+/** Covers unary answers and everything that a stream throws on its way. */
+export function faultInterceptor(report: ReportFailure): Interceptor {
+  return (next) => async (request) => {
+    try {
+      const response = await next(request)
+      if (!response.stream) return response
+      return { ...response, message: translated(response.message, report) }
+    } catch (thrown) {
+      throw toConnectError(thrown, report)
+    }
+  }
+}
+
+async function* translated<T>(messages: AsyncIterable<T>, report: ReportFailure) {
+  try {
+    yield* messages
+  } catch (thrown) {
+    throw toConnectError(thrown, report)
+  }
+}

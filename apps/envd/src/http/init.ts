@@ -1,0 +1,54 @@
+/**
+ * POST /init: the node tells the daemon about its sandbox. Host-only; the edge refuses it, and so do we without the
+ * secret that the node gave us at the start.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { Fault } from '@atoll/kit/fault'
+import type { Sandbox } from '../app/sandbox.ts'
+import { isSameSecret } from '../domain/access.ts'
+import { parseChange } from '../domain/settings.ts'
+import { envdVersion } from '../version.ts'
+import { answerText } from './answer.ts'
+
+export async function answerInit(
+  request: IncomingMessage,
+  response: ServerResponse,
+  deps: { readonly sandbox: Sandbox; readonly initToken?: string | undefined },
+): Promise<void> {
+  response.setHeader('x-envd-version', envdVersion)
+  const { 'x-init-token': token } = request.headers
+  if (!isSameSecret(deps.initToken, typeof token === 'string' ? token : undefined)) {
+    return answerText(response, 401, 'X-Init-Token is missing or wrong')
+  }
+  try {
+    await deps.sandbox.change(parseChange(parseJson(await readBody(request))))
+  } catch (thrown) {
+    if (!(thrown instanceof Fault) || thrown.kind !== 'invalid') throw thrown
+    return answerText(response, 400, thrown.message)
+  }
+  response.writeHead(204, { 'cache-control': 'no-store' }).end()
+}
+
+async function readBody(request: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = []
+  let size = 0
+  for await (const chunk of request) {
+    size += chunk.length
+    if (size > bodyLimitBytes) {
+      throw new Fault('invalid', 'bad_init', `The body is larger than ${bodyLimitBytes} bytes`)
+    }
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks).toString('utf8')
+}
+
+const bodyLimitBytes = 4 * 1024 * 1024
+
+function parseJson(text: string): unknown {
+  if (text.trim() === '') return {}
+  try {
+    return JSON.parse(text)
+  } catch (cause) {
+    throw new Fault('invalid', 'bad_init', 'The body is not JSON', { cause })
+  }
+}

@@ -1,0 +1,57 @@
+/** What must be right about the outside of an RPC before anything of it is read. */
+import type { DescMethod } from '@bufbuild/protobuf'
+
+export interface RpcRefusal {
+  readonly status: 400 | 405 | 415
+  readonly message: string
+  readonly headers: Readonly<Record<string, string>>
+}
+
+export function checkRpcRequest(
+  kind: DescMethod['methodKind'],
+  request: {
+    readonly method: string | undefined
+    readonly contentType: string | undefined
+    readonly protocolVersion: string | undefined
+  },
+): RpcRefusal | undefined {
+  if (request.method !== 'POST') {
+    return { status: 405, message: 'Use POST', headers: { allow: 'POST' } }
+  }
+  const connect = kind === 'unary' ? connectUnaryTypes : connectStreamTypes
+  const accepted = [...connect, ...grpcTypes]
+  const type = request.contentType?.split(';', 1)[0]?.trim().toLowerCase() ?? ''
+  if (!accepted.includes(type)) {
+    const list = accepted.join(', ')
+    return {
+      status: 415,
+      message: `Content-Type must be one of ${list}`,
+      headers: { 'accept-post': list },
+    }
+  }
+  if (connect.includes(type) && request.protocolVersion !== '1') {
+    return { status: 400, message: 'Set the header Connect-Protocol-Version to 1', headers: {} }
+  }
+  return undefined
+}
+
+const connectUnaryTypes = ['application/json', 'application/proto']
+const connectStreamTypes = ['application/connect+json', 'application/connect+proto']
+const grpcTypes = [
+  'application/grpc',
+  'application/grpc+proto',
+  'application/grpc+json',
+  'application/grpc-web',
+  'application/grpc-web+proto',
+  'application/grpc-web+json',
+]
+
+/** The longest time that a timer can measure, 24.8 days; a longer one would go off at once. */
+export const timeoutLimitMs = 2 ** 31 - 1
+
+/** A deadline beyond that outlives every sandbox, so the limit serves as well. */
+export function boundedTimeout(header: string): string {
+  return /^\d{10}$/.test(header) && Number(header) > timeoutLimitMs
+    ? String(timeoutLimitMs)
+    : header
+}

@@ -1,0 +1,64 @@
+/** Starts programs on a terminal of their own, in a new session. */
+import { kill } from 'node:process'
+import { ReadStream } from 'node:tty'
+import { Fault } from '@atoll/kit/fault'
+import type { Exit } from '../domain/exit.ts'
+import { helperArguments } from '../domain/launch.ts'
+import type { Launch } from '../domain/launch.ts'
+import type { SpawnedProcess, TerminalSize } from '../domain/process.ts'
+import type { TerminalAddon } from './pty-addon.ts'
+import { toInput, untilClosed } from './streams.ts'
+
+export function spawnOnTerminal(
+  addon: TerminalAddon,
+  helper: string,
+  launch: Launch,
+  size: TerminalSize,
+): SpawnedProcess {
+  const env = Object.entries(launch.env).map(([name, value]) => `${name}=${value}`)
+  const exit = Promise.withResolvers<Exit>()
+  const { fd, pid } = fork()
+  const stream = new ReadStream(fd)
+  const input = toInput(stream)
+  void exit.promise.then(() => endWhenSilent(stream))
+  return {
+    pid,
+    outputs: [{ kind: 'pty', chunks: untilClosed(stream) }],
+    exit: exit.promise,
+    input,
+    resize({ cols, rows }) {
+      if (!stream.destroyed) addon.resize(fd, cols, rows)
+    },
+    kill: (signal) => void kill(pid, signal),
+    release: () => void stream.destroy(),
+  }
+
+  function fork(): { readonly fd: number; readonly pid: number } {
+    const args = helperArguments(launch)
+    const { cols, rows } = size
+    try {
+      return addon.fork(helper, args, env, '/', cols, rows, -1, -1, true, '', onExit)
+    } catch (cause) {
+      throw new Fault('invalid', 'spawn_failed', 'The system gave no terminal', { cause })
+    }
+  }
+
+  function onExit(code: number, signal: number): void {
+    exit.resolve(signal > 0 ? { by: 'signal', signal } : { by: 'exit', code })
+  }
+}
+
+/**
+ * When the leader of a session ends, Linux hangs the terminal up and reading ends with EIO. Not every kernel does: there
+ * the output is over when nothing came for a while. A slow reader is safe: unread bytes stay in the stream's buffer.
+ */
+function endWhenSilent(stream: ReadStream): void {
+  let seen = -1
+  const timer = setInterval(() => {
+    if (stream.readableLength === 0 && stream.bytesRead === seen) stream.destroy()
+    if (stream.destroyed) clearInterval(timer)
+    seen = stream.bytesRead
+  }, silenceMs)
+}
+
+const silenceMs = 250
