@@ -1,0 +1,31 @@
+import { EventEmitter, on } from 'node:events'
+import type { RunningSandbox } from '../domain/sandbox.ts'
+
+export type SandboxEvent =
+  | { readonly kind: 'started'; readonly sandbox: RunningSandbox }
+  | { readonly kind: 'ended'; readonly sandboxId: string; readonly reason: string }
+
+export interface SandboxEvents {
+  started(sandbox: RunningSandbox): void
+  ended(sandboxId: string, reason: string): void
+  /** Everything from the moment of the call on. */
+  watch(signal: AbortSignal): AsyncIterable<SandboxEvent>
+}
+
+export function createSandboxEvents(): SandboxEvents {
+  const emitter = new EventEmitter().setMaxListeners(0)
+  const emit = (event: SandboxEvent) => emitter.emit('event', event)
+  return {
+    started: (sandbox) => emit({ kind: 'started', sandbox }),
+    ended: (sandboxId, reason) => emit({ kind: 'ended', sandboxId, reason }),
+    watch: (signal) => unwrap(on(emitter, 'event', { signal })),
+  }
+}
+
+async function* unwrap(source: AsyncIterable<SandboxEvent[]>): AsyncIterable<SandboxEvent> {
+  try {
+    for await (const events of source) yield* events
+  } catch (error) {
+    if (!(error instanceof Error && error.name === 'AbortError')) throw error
+  }
+}

@@ -1,0 +1,44 @@
+import { parseEnvironment } from '@atoll/kit/config'
+import { z } from 'zod'
+
+export const NodeEnv = z.object({
+  ATOLL_DATA_DIR: z
+    .string()
+    .startsWith('/', 'must be an absolute path')
+    .default('/var/lib/atoll')
+    .describe('Where records, templates and the disks of sandboxes are kept.'),
+  ATOLL_LAYERS_DIR: z
+    .string()
+    .startsWith('/', 'must be an absolute path')
+    .optional()
+    .describe(
+      'Where template layers are kept; several installations may share it. Default: DATA_DIR/layers.',
+    ),
+  ATOLL_RUNTIME: z
+    .enum(['auto', 'gvisor', 'runc'])
+    .default('auto')
+    .describe('What isolates sandboxes. auto takes gVisor and stops when it cannot run here.'),
+  ATOLL_SUBNET: z
+    .cidrv4('must be an IPv4 network such as 10.213.0.0/16')
+    .default('10.213.0.0/16')
+    .describe('Addresses for sandboxes, four each; must not overlap a network this machine uses.'),
+  ATOLL_NAMESERVERS: z
+    .string()
+    .default('8.8.8.8,1.1.1.1')
+    .transform((list) => list.split(','))
+    .pipe(z.array(z.ipv4()).min(1).max(3))
+    .describe('Name servers that sandboxes ask, comma separated.'),
+  ATOLL_READY_SLOTS: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .max(256)
+    .default(4)
+    .describe('How many network slots are kept ready for new sandboxes.'),
+})
+
+export type NodeConfig = Readonly<z.infer<typeof NodeEnv>>
+
+export function loadNodeConfig(env: Record<string, string | undefined>): NodeConfig {
+  return parseEnvironment(NodeEnv, env)
+}

@@ -1,0 +1,37 @@
+import { createHash } from 'node:crypto'
+import { join } from 'node:path'
+
+/**
+ * One installation of Atoll on this machine. Everything it leaves on the host carries its tag, so that several
+ * installations live side by side and each reclaims only its own.
+ */
+export interface Instance {
+  readonly tag: string
+  readonly dataDir: string
+  /** On a file system that does not outlive a reboot, as nothing named in it does. */
+  readonly runDir: string
+  readonly cgroup: string
+  readonly nftTable: string
+  readonly linkPrefix: string
+}
+
+/** `dataDir` must be a real path: the same folder by two names would be two instances. */
+export function toInstance(dataDir: string): Instance {
+  const tag = createHash('sha256').update(dataDir).digest('hex').slice(0, 5)
+  return {
+    tag,
+    dataDir,
+    runDir: `/run/atoll/${tag}`,
+    cgroup: `atoll-${tag}`,
+    nftTable: `atoll_${tag}`,
+    linkPrefix: `at${tag}-`, // an interface name has 15 characters: five are left for the number
+  }
+}
+
+export function sandboxesDir(instance: Instance): string {
+  return join(instance.dataDir, 'sandboxes')
+}
+
+export function sandboxDir(instance: Instance, sandboxId: string): string {
+  return join(sandboxesDir(instance), sandboxId)
+}

@@ -1,0 +1,54 @@
+import { Fault } from '@atoll/kit/fault'
+
+/** A place on the network for one sandbox: four addresses of the instance's subnet, and names derived from its number. */
+export interface Slot {
+  readonly number: number
+  readonly hostAddress: string
+  readonly sandboxAddress: string
+  /** The host's end of the cable. */
+  readonly link: string
+  readonly namespace: string
+}
+
+export interface Subnet {
+  readonly cidr: string
+  readonly first: number
+  readonly slots: number
+}
+
+const addressesPerSlot = 4
+const prefixLength = 30
+/** What fits into an interface name after the instance's prefix. */
+const mostSlots = 99_999
+
+export const slotPrefixLength = prefixLength
+
+export function parseSubnet(cidr: string): Subnet {
+  const [address = '', bits = ''] = cidr.split('/')
+  const size = 2 ** (32 - Number(bits))
+  const first = toNumber(address)
+  if (size < addressesPerSlot || first % size !== 0) {
+    throw new Fault('invalid', 'bad_subnet', `${cidr} is not a network of four addresses or more`)
+  }
+  return { cidr, first, slots: Math.min(size / addressesPerSlot, mostSlots) }
+}
+
+export function toSlot(subnet: Subnet, linkPrefix: string, number: number): Slot {
+  const base = subnet.first + number * addressesPerSlot
+  const link = `${linkPrefix}${number}`
+  return {
+    number,
+    hostAddress: toAddress(base + 1),
+    sandboxAddress: toAddress(base + 2),
+    link,
+    namespace: link,
+  }
+}
+
+function toNumber(address: string): number {
+  return address.split('.').reduce((sum, part) => sum * 256 + Number(part), 0)
+}
+
+function toAddress(value: number): string {
+  return [24, 16, 8, 0].map((shift) => Math.floor(value / 2 ** shift) % 256).join('.')
+}

@@ -1,0 +1,77 @@
+import { mkdir, readFile, rmdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { run, tryRun } from '@atoll/kit/run'
+import type { RunOptions, RunResult } from '@atoll/kit/run'
+
+/**
+ * All mounts of sandboxes live in one mount namespace of their own, which is kept by a file and so outlives us.
+ * It is made once: a private copy per command would pin the mounts of every other sandbox, and their disks would
+ * not be freed. In it `/proc/sys/net` is empty, without which runsc mistakes every network namespace for the
+ * root one on kernels that show the core settings everywhere.
+ */
+export interface MountNamespace {
+  run(command: string, args: readonly string[], options?: RunOptions): Promise<string>
+  tryRun(command: string, args: readonly string[], options?: RunOptions): Promise<RunResult>
+}
+
+export async function openMountNamespace(runDir: string): Promise<MountNamespace> {
+  const file = join(runDir, 'mnt')
+  await mkdir(runDir, { recursive: true, mode: 0o711 })
+  const mounted = await mountPoints()
+  if (!mounted.has(runDir)) {
+    // The kernel refuses to keep a mount namespace in a mount that is shared with others. Passable, not readable:
+    // root of a runc sandbox is an ordinary user on the way to its root file system.
+    await run('mount', ['-t', 'tmpfs', '-o', 'mode=0711', 'tmpfs', runDir])
+    await run('mount', ['--make-private', runDir])
+  }
+  if (!mounted.has(file)) {
+    await writeFile(file, '')
+    await run('unshare', [`--mount=${file}`, '--propagation', 'slave', 'true'])
+  }
+  const namespace = enter(file)
+  await namespace.run('sh', ['-euc', maskScript, 'mask', plainProcDir(runDir)])
+  return namespace
+}
+
+/** The namespace, if there is one. */
+export async function findMountNamespace(runDir: string): Promise<MountNamespace | undefined> {
+  const file = join(runDir, 'mnt')
+  return (await mountPoints()).has(file) ? enter(file) : undefined
+}
+
+/** With the file goes the namespace, once no process is in it, and with it every mount. */
+export async function removeMountNamespace(runDir: string): Promise<void> {
+  const mounted = await mountPoints()
+  for (const path of [join(runDir, 'mnt'), runDir]) {
+    if (mounted.has(path)) await run('umount', [path])
+  }
+  await rmdir(runDir).catch(() => {})
+}
+
+/** Inside the namespace: a /proc with nothing masked, for the settings of a network namespace. */
+export function plainProcDir(runDir: string): string {
+  return join(runDir, 'proc')
+}
+
+const maskScript = `
+masked() { grep -q " $1 " /proc/self/mountinfo; }
+masked /proc/sys/net || mount -t tmpfs -o ro tmpfs /proc/sys/net
+mkdir -p /run/netns "$1"
+masked "$1" || mount -t proc proc "$1"
+# Ours alone: names of other people's network namespaces are not our business.
+masked '/run/netns' && [ -e /run/netns/.atoll ] || { mount -t tmpfs tmpfs /run/netns; touch /run/netns/.atoll; }
+`
+
+function enter(file: string): MountNamespace {
+  const prefix = ['--pdeathsig', 'KILL', 'nsenter', `--mount=${file}`, '--wd=/', '--']
+  // A command must not outlive us: after a crash the successor decides what stays.
+  return {
+    run: (command, args, options) => run('setpriv', [...prefix, command, ...args], options),
+    tryRun: (command, args, options) => tryRun('setpriv', [...prefix, command, ...args], options),
+  }
+}
+
+async function mountPoints(): Promise<Set<string>> {
+  const table = await readFile('/proc/self/mountinfo', 'utf8')
+  return new Set(table.split('\n').map((line) => line.split(' ')[4] ?? ''))
+}

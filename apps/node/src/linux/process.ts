@@ -1,0 +1,41 @@
+import { readFileSync } from 'node:fs'
+import { readdir, readFile } from 'node:fs/promises'
+import type { ProcessIdentity } from '../domain/sandbox.ts'
+
+const bootId = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
+
+/** Undefined when no such process lives (a zombie does not). */
+export function identify(pid: number): ProcessIdentity | undefined {
+  try {
+    // The name in parentheses may hold anything: count from the last one.
+    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+    const [state, ticks] = [fields[0], fields[19]]
+    if (state === 'Z' || state === 'X' || ticks === undefined) return undefined
+    return { pid, started: `${bootId}:${ticks}` }
+  } catch {
+    return undefined
+  }
+}
+
+export function isAlive(process: ProcessIdentity): boolean {
+  return identify(process.pid)?.started === process.started
+}
+
+/** Ids of all processes whose command line `matches`. */
+export async function findProcesses(matches: (args: string[]) => boolean): Promise<number[]> {
+  const found: number[] = []
+  for (const name of await readdir('/proc')) {
+    if (!/^\d+$/.test(name)) continue
+    const line = await readFile(`/proc/${name}/cmdline`, 'utf8').catch(() => '')
+    if (line && matches(line.split('\0'))) found.push(Number(name))
+  }
+  return found
+}
+
+/** Sends SIGKILL; a process that is gone already is what was wanted. */
+export function killProcess(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch {}
+}

@@ -1,0 +1,66 @@
+import { spawn } from 'node:child_process'
+import { mkdir, readlink, writeFile } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+import { waitFor } from '@atoll/kit/wait'
+import type { MountNamespace } from './mount-namespace.ts'
+
+/** A layer as seen by sandboxes whose ids are shifted: one read-only mount per layer serves them all. */
+export interface ShiftedLayers {
+  ensure(layerDir: string): Promise<string>
+}
+
+export function createShiftedLayers(parts: {
+  readonly namespace: MountNamespace
+  readonly dir: string
+  readonly idShift: number
+  readonly idCount: number
+}): ShiftedLayers {
+  const { namespace, dir, idShift, idCount } = parts
+  const ready = new Map<string, Promise<string>>()
+
+  async function mountShifted(layerDir: string): Promise<string> {
+    const target = join(dir, basename(layerDir))
+    await mkdir(target, { recursive: true, mode: 0o700 })
+    const mounts = await namespace.run('cat', ['/proc/self/mountinfo'])
+    if (mounts.includes(` ${target} `)) return target
+    await using owner = await holdUserNamespace(idShift, idCount)
+    const program = join(import.meta.dirname, 'idmap.ts')
+    await namespace.run(process.execPath, [program, layerDir, target, `/proc/${owner.pid}/ns/user`])
+    return target
+  }
+
+  return {
+    ensure(layerDir) {
+      const mounted = ready.get(layerDir) ?? mountShifted(layerDir)
+      ready.set(layerDir, mounted)
+      mounted.catch(() => ready.delete(layerDir))
+      return mounted
+    },
+  }
+}
+
+/** A user namespace exists as long as a process is in it: this one waits until it is let go. */
+async function holdUserNamespace(
+  idShift: number,
+  idCount: number,
+): Promise<AsyncDisposable & { readonly pid: number }> {
+  const holder = spawn('unshare', ['--user', '--', 'cat'], { stdio: ['pipe', 'ignore', 'ignore'] })
+  const { pid } = holder
+  if (pid === undefined) throw new Error('unshare did not start')
+  const ours = await readlink('/proc/self/ns/user')
+  await waitFor('a new user namespace', async () => {
+    const theirs = await readlink(`/proc/${pid}/ns/user`).catch(() => ours)
+    return theirs !== ours
+  })
+  for (const map of ['uid_map', 'gid_map']) {
+    await writeFile(`/proc/${pid}/${map}`, `0 ${idShift} ${idCount}\n`)
+  }
+  return {
+    pid,
+    async [Symbol.asyncDispose]() {
+      const closed = new Promise((resolve) => holder.once('close', resolve))
+      holder.stdin.end()
+      await closed
+    },
+  }
+}

@@ -1,0 +1,90 @@
+import { writeFile } from 'node:fs/promises'
+import { slotPrefixLength } from '../domain/slot.ts'
+import type { Slot } from '../domain/slot.ts'
+import type { MountNamespace } from '../linux/mount-namespace.ts'
+
+/** Network namespaces with one cable each. Used once: a runtime may take the addresses away with it. */
+export interface SlotMaker {
+  make(slot: Slot): Promise<void>
+  /** Removes namespace and cable. Succeeds when there is none. */
+  remove(slot: Slot): Promise<void>
+  /** Names of all namespaces and cables that carry our prefix. */
+  list(): Promise<string[]>
+}
+
+export function createSlotMaker(parts: {
+  readonly namespace: MountNamespace
+  readonly linkPrefix: string
+  /** A /proc with the network settings in it, as seen inside the mount namespace. */
+  readonly procDir: string
+}): SlotMaker {
+  const { namespace, linkPrefix, procDir } = parts
+  const exists = async () => {
+    const [spaces, links] = await Promise.all([
+      namespace.run('ls', ['/run/netns']),
+      namespace.run('ip', ['-o', 'link', 'show']),
+    ])
+    const cables = [...links.matchAll(/^\d+: ([^:@]+)[:@]/gm)].map((match) => match[1] ?? '')
+    return [...new Set([...spaces.split('\n'), ...cables])].filter((name) =>
+      name.startsWith(linkPrefix),
+    )
+  }
+
+  return {
+    async make(slot) {
+      await namespace.run('ip', ['netns', 'add', slot.namespace])
+      await namespace.run('ip', ['-batch', '-'], { input: hostEnd(slot) })
+      // Sandboxes speak IPv4 only: what is not there needs no rule.
+      await writeFile(`/proc/sys/net/ipv6/conf/${slot.link}/disable_ipv6`, '1').catch(ignoreAbsent)
+      await namespace.run('ip', ['-n', slot.namespace, '-batch', '-'], { input: sandboxEnd(slot) })
+      await namespace.run('ip', [
+        'netns',
+        'exec',
+        slot.namespace,
+        'sh',
+        '-euc',
+        settings,
+        'set',
+        procDir,
+      ])
+    },
+
+    async remove(slot) {
+      await namespace.tryRun('ip', ['link', 'delete', slot.link])
+      const removed = await namespace.tryRun('ip', ['netns', 'delete', slot.namespace])
+      if (removed.code !== 0 && (await exists()).includes(slot.namespace)) {
+        throw new Error(`ip netns delete ${slot.namespace}: ${removed.stderr.trim()}`)
+      }
+    },
+
+    list: exists,
+  }
+}
+
+/** Root of a runc sandbox does not own the namespace, so low ports and ping are opened to everyone inside. */
+const settings = `
+cd "$1/sys/net/ipv4"
+echo 0 > ip_unprivileged_port_start
+echo '0 65535' > ping_group_range
+`
+
+function hostEnd(slot: Slot): string {
+  return [
+    `link add ${slot.link} type veth peer name eth0 netns ${slot.namespace}`,
+    `addr add ${slot.hostAddress}/${slotPrefixLength} dev ${slot.link}`,
+    `link set ${slot.link} up`,
+  ].join('\n')
+}
+
+function sandboxEnd(slot: Slot): string {
+  return [
+    `addr add ${slot.sandboxAddress}/${slotPrefixLength} dev eth0`,
+    'link set lo up',
+    'link set eth0 up',
+    `route add default via ${slot.hostAddress}`,
+  ].join('\n')
+}
+
+function ignoreAbsent(error: NodeJS.ErrnoException): void {
+  if (error.code !== 'ENOENT') throw error
+}

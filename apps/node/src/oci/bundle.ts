@@ -1,0 +1,113 @@
+import { mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { StartRequest } from '../domain/sandbox.ts'
+
+/** What both runtimes are told about a sandbox. Each adapter adds what is its own. */
+export interface BundleOptions {
+  readonly cgroupParent: string
+  readonly capabilities: readonly string[]
+  readonly mounts: readonly Mount[]
+  readonly initArgs: readonly string[]
+  readonly linux: Readonly<Record<string, unknown>>
+  readonly namespaces: readonly { readonly type: string }[]
+  readonly pidsLimit: number
+}
+
+export interface Mount {
+  readonly destination: string
+  readonly type: string
+  readonly source: string
+  readonly options?: readonly string[]
+}
+
+/** Where the node's folder with envd and its Node.js appears inside. */
+export const insideDir = '/.atoll'
+
+const searchPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
+
+export async function writeBundle(request: StartRequest, options: BundleOptions): Promise<void> {
+  await mkdir(request.bundleDir, { mode: 0o700 })
+  await writeFile(join(request.bundleDir, 'config.json'), JSON.stringify(bundle(request, options)))
+}
+
+function bundle({ spec, slot, rootfs, envdDir, initToken }: StartRequest, options: BundleOptions) {
+  const { capabilities } = options
+  return {
+    ociVersion: '1.0.2',
+    hostname: spec.sandboxId,
+    root: { path: rootfs, readonly: false },
+    process: {
+      terminal: false,
+      user: { uid: 0, gid: 0 },
+      cwd: '/',
+      args: [`${insideDir}/guest`, 'init', ...options.initArgs, '--', ...envdCommand],
+      env: [
+        `PATH=${searchPath}`,
+        `ATOLL_INIT_TOKEN=${initToken}`,
+        `ATOLL_PTY_ADDON=${insideDir}/pty.node`,
+      ],
+      // No ambient ones: a command run as an ordinary user starts with none.
+      capabilities: { bounding: capabilities, effective: capabilities, permitted: capabilities },
+      noNewPrivileges: false, // sudo inside needs its setuid bit
+    },
+    mounts: [
+      { destination: '/proc', type: 'proc', source: 'proc' },
+      {
+        destination: '/dev',
+        type: 'tmpfs',
+        source: 'tmpfs',
+        options: ['nosuid', 'mode=755', 'size=65536k'],
+      },
+      {
+        destination: '/dev/pts',
+        type: 'devpts',
+        source: 'devpts',
+        options: ['nosuid', 'noexec', 'newinstance', 'ptmxmode=0666', 'mode=0620'],
+      },
+      {
+        destination: '/dev/shm',
+        type: 'tmpfs',
+        source: 'shm',
+        options: ['nosuid', 'nodev', 'mode=1777'],
+      },
+      {
+        destination: '/run',
+        type: 'tmpfs',
+        source: 'tmpfs',
+        options: ['nosuid', 'nodev', 'mode=755', 'size=65536k'],
+      },
+      {
+        destination: insideDir,
+        type: 'bind',
+        source: envdDir,
+        options: ['bind', 'ro', 'nosuid', 'nodev'],
+      },
+      ...options.mounts,
+    ],
+    linux: {
+      cgroupsPath: `/${options.cgroupParent}/${spec.sandboxId}`,
+      resources: {
+        cpu: { period: 100_000, quota: spec.cpuCount * 100_000 },
+        memory: { limit: spec.memoryMb * 1024 * 1024, swap: spec.memoryMb * 1024 * 1024 },
+        pids: { limit: options.pidsLimit },
+      },
+      namespaces: [
+        { type: 'pid' },
+        { type: 'ipc' },
+        { type: 'uts' },
+        { type: 'mount' },
+        { type: 'network', path: `/run/netns/${slot.namespace}` },
+        ...options.namespaces,
+      ],
+      ...options.linux,
+    },
+  }
+}
+
+const envdCommand = [
+  `${insideDir}/lib/ld.so`,
+  '--library-path',
+  `${insideDir}/lib`,
+  `${insideDir}/node`,
+  `${insideDir}/envd.js`,
+]

@@ -1,0 +1,105 @@
+import { join } from 'node:path'
+import type { Runtime, StartRequest } from '../domain/sandbox.ts'
+import type { MountNamespace } from '../linux/mount-namespace.ts'
+import { writeBundle } from './bundle.ts'
+import { createOciCommands } from './commands.ts'
+
+/**
+ * Sandboxes by runsc: their kernel is a process of ours, in Go, and the host's kernel is reached only through it.
+ * Capabilities mean something inside that kernel alone, so root inside is root of all it can see.
+ */
+export function createGvisor(parts: {
+  readonly namespace: MountNamespace
+  readonly stateDir: string
+  readonly cgroupParent: string
+}): Runtime {
+  const commands = createOciCommands({
+    namespace: parts.namespace,
+    program: 'runsc',
+    root: join(parts.stateDir, 'runsc'),
+    flags: [
+      '--platform=systrap',
+      '--network=sandbox',
+      '--net-raw',
+      // The disk stays on the host, where it survives the sandbox's kernel and can be measured and copied.
+      '--overlay2=none',
+    ],
+    ownerOf,
+  })
+  return {
+    name: 'gvisor',
+    idShift: 0,
+
+    async start(request) {
+      await writeBundle(request, {
+        cgroupParent: parts.cgroupParent,
+        capabilities,
+        mounts: gvisorMounts(request),
+        initArgs: ['--sudo'],
+        linux: {},
+        namespaces: [],
+        pidsLimit: hostThreads,
+      })
+      return commands.run(request.spec.sandboxId, request.bundleDir)
+    },
+
+    remove: commands.forget,
+    list: commands.list,
+  }
+}
+
+/** Threads of the host that one sandbox's kernel may use; each process inside takes a few. */
+const hostThreads = 4096
+
+/** runsc names its files `<id>_sandbox:<id>.state` and `.lock`, and its socket `runsc-<id>.sock`. */
+function ownerOf(entry: string): string {
+  return /^(?:runsc-)?([a-z0-9]+)[_.]/.exec(entry)?.[1] ?? entry
+}
+
+function gvisorMounts({ hasSudo, envdDir }: StartRequest) {
+  const system = {
+    destination: '/sys',
+    type: 'sysfs',
+    source: 'sysfs',
+    options: ['ro', 'nosuid', 'noexec', 'nodev'],
+  }
+  if (!hasSudo) return [system]
+  // Setuid bits mean nothing to gVisor: our own program, served by the first process, stands in for sudo.
+  const sudo = {
+    destination: '/usr/bin/sudo',
+    type: 'bind',
+    source: join(envdDir, 'sudo'),
+    options: ['bind', 'ro'],
+  }
+  return [system, sudo]
+}
+
+const capabilities = [
+  'CAP_AUDIT_WRITE',
+  'CAP_CHOWN',
+  'CAP_DAC_OVERRIDE',
+  'CAP_DAC_READ_SEARCH',
+  'CAP_FOWNER',
+  'CAP_FSETID',
+  'CAP_IPC_LOCK',
+  'CAP_IPC_OWNER',
+  'CAP_KILL',
+  'CAP_LEASE',
+  'CAP_LINUX_IMMUTABLE',
+  'CAP_MKNOD',
+  'CAP_NET_ADMIN',
+  'CAP_NET_BIND_SERVICE',
+  'CAP_NET_BROADCAST',
+  'CAP_NET_RAW',
+  'CAP_SETFCAP',
+  'CAP_SETGID',
+  'CAP_SETPCAP',
+  'CAP_SETUID',
+  'CAP_SYS_ADMIN',
+  'CAP_SYS_CHROOT',
+  'CAP_SYS_NICE',
+  'CAP_SYS_PTRACE',
+  'CAP_SYS_RESOURCE',
+  'CAP_SYS_TIME',
+  'CAP_SYS_TTY_CONFIG',
+]

@@ -1,0 +1,114 @@
+import { join } from 'node:path'
+import type { Runtime } from '../domain/sandbox.ts'
+import type { MountNamespace } from '../linux/mount-namespace.ts'
+import type { Mount } from './bundle.ts'
+import { writeBundle } from './bundle.ts'
+import { createOciCommands } from './commands.ts'
+import { seccompRules } from './syscalls.ts'
+
+/** Far from the ranges that useradd and systemd hand out, so that no account of the host is one of these. */
+export const shiftedIds = { idShift: 2_000_000_000, idCount: 65_536 } as const
+
+/**
+ * Sandboxes by runc, for trusted code or machines where gVisor cannot run: they share the host's kernel. Root inside
+ * is nobody outside, system calls are on an allow list, and what of /proc tells of the host is masked.
+ */
+export function createRunc(parts: {
+  readonly namespace: MountNamespace
+  readonly stateDir: string
+  readonly cgroupParent: string
+}): Runtime {
+  const commands = createOciCommands({
+    namespace: parts.namespace,
+    program: 'runc',
+    root: join(parts.stateDir, 'runc'),
+    flags: [],
+    ownerOf: (entry) => entry,
+  })
+  return {
+    name: 'runc',
+    idShift: shiftedIds.idShift,
+
+    async start(request) {
+      await writeBundle(request, {
+        cgroupParent: parts.cgroupParent,
+        capabilities,
+        mounts,
+        initArgs: [],
+        linux,
+        namespaces: [{ type: 'user' }, { type: 'cgroup' }],
+        pidsLimit: processes,
+      })
+      return commands.run(request.spec.sandboxId, request.bundleDir)
+    },
+
+    remove: commands.forget,
+    list: commands.list,
+  }
+}
+
+/** Processes and threads of one sandbox. */
+const processes = 1024
+
+const idMapping = [{ containerID: 0, hostID: shiftedIds.idShift, size: shiftedIds.idCount }]
+
+const linux = {
+  uidMappings: idMapping,
+  gidMappings: idMapping,
+  maskedPaths: [
+    '/proc/acpi',
+    '/proc/asound',
+    '/proc/interrupts',
+    '/proc/kallsyms',
+    '/proc/kcore',
+    '/proc/keys',
+    '/proc/latency_stats',
+    '/proc/mdstat',
+    '/proc/sched_debug',
+    '/proc/scsi',
+    '/proc/timer_list',
+    '/proc/timer_stats',
+  ],
+  readonlyPaths: ['/proc/bus', '/proc/fs', '/proc/irq', '/proc/sys', '/proc/sysrq-trigger'],
+  seccomp: {
+    defaultAction: 'SCMP_ACT_ERRNO',
+    defaultErrnoRet: 1,
+    architectures: ['SCMP_ARCH_X86_64', 'SCMP_ARCH_AARCH64'],
+    syscalls: seccompRules,
+  },
+}
+
+const mounts: Mount[] = [
+  {
+    destination: '/dev/mqueue',
+    type: 'mqueue',
+    source: 'mqueue',
+    options: ['nosuid', 'noexec', 'nodev'],
+  },
+  // The host's own is not for sandboxes, and one of their own cannot be had without owning the network namespace.
+  {
+    destination: '/sys',
+    type: 'tmpfs',
+    source: 'tmpfs',
+    options: ['nosuid', 'noexec', 'nodev', 'ro', 'size=4k'],
+  },
+]
+
+/** What package managers, sudo and servers inside need; nothing that reaches beyond the sandbox. */
+const capabilities = [
+  'CAP_AUDIT_WRITE',
+  'CAP_CHOWN',
+  'CAP_DAC_OVERRIDE',
+  'CAP_FOWNER',
+  'CAP_FSETID',
+  'CAP_KILL',
+  'CAP_MKNOD',
+  'CAP_NET_BIND_SERVICE',
+  'CAP_NET_RAW',
+  'CAP_SETFCAP',
+  'CAP_SETGID',
+  'CAP_SETPCAP',
+  'CAP_SETUID',
+  'CAP_SYS_CHROOT',
+  'CAP_SYS_PTRACE',
+]
