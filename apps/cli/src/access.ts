@@ -1,0 +1,99 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Fault } from '@atoll/kit/fault'
+import { z } from 'zod'
+import type { CliConfig } from './config.ts'
+
+/** Finds the server and the key: the environment first, then the file that the local server wrote for root. */
+
+export interface Access {
+  readonly apiUrl: string
+  readonly sandboxUrl: string
+  readonly apiKey: string
+}
+
+const Credentials = z.object({
+  url: z.string(),
+  sandboxUrl: z.string().optional(),
+  apiKey: z.string(),
+})
+export type Credentials = z.infer<typeof Credentials>
+
+export async function findAccess(config: CliConfig): Promise<Access> {
+  const { apiUrl, sandboxUrl } = await findUrls(config)
+  if (config.apiKey) return { apiUrl, sandboxUrl, apiKey: config.apiKey }
+  const credentials = await requireCredentials(config.dataDir)
+  if (!isSameServer(credentials.url, apiUrl)) {
+    throw noKey(`There is no API key for ${apiUrl}: the one at hand is for ${credentials.url}`)
+  }
+  return { apiUrl, sandboxUrl, apiKey: credentials.apiKey }
+}
+
+/** Where the server is, also for those who have no key. */
+export async function findUrls(
+  config: CliConfig,
+): Promise<{ readonly apiUrl: string; readonly sandboxUrl: string }> {
+  const complete = config.apiUrl && config.sandboxUrl
+  const credentials = complete ? undefined : await readUrls(config.dataDir)
+  const apiUrl = config.apiUrl ?? credentials?.url ?? defaultUrl
+  const ofSameServer = credentials && isSameServer(credentials.url, apiUrl)
+  const local = ofSameServer ? credentials.sandboxUrl : undefined
+  return { apiUrl, sandboxUrl: config.sandboxUrl ?? local ?? apiUrl }
+}
+
+export async function requireCredentials(dataDir: string): Promise<Credentials> {
+  const credentials = await readCredentials(dataDir)
+  if (credentials) return credentials
+  throw noKey(`There is no API key: ${credentialsPath(dataDir)} is missing`)
+}
+
+/** Undefined when there is no such file. */
+async function readCredentials(dataDir: string): Promise<Credentials | undefined> {
+  const path = credentialsPath(dataDir)
+  const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return undefined
+    if (error.code === 'EACCES') throw noKey(`${path} is for root only`, error)
+    throw error
+  })
+  if (text === undefined) return undefined
+  const parsed = Credentials.safeParse(parseJson(text))
+  if (parsed.success) return parsed.data
+  throw noKey(`${path} is damaged: ${z.prettifyError(parsed.error)}`)
+}
+
+const defaultUrl = 'http://localhost:3000'
+
+/** A caller who may not read the file can still talk to a server at the usual place with a key of their own. */
+function readUrls(dataDir: string): Promise<Credentials | undefined> {
+  return readCredentials(dataDir).catch((thrown: unknown) => {
+    if (thrown instanceof Fault && thrown.reason === 'no_key') return undefined
+    throw thrown
+  })
+}
+
+function credentialsPath(dataDir: string): string {
+  return join(dataDir, 'credentials.json')
+}
+
+function noKey(message: string, cause?: unknown): Fault {
+  return new Fault('unauthenticated', 'no_key', message, { cause })
+}
+
+/** A key is sent only to the server that made it. The names of this machine to itself count as one. */
+function isSameServer(one: string, other: string): boolean {
+  return originOf(one) === originOf(other)
+}
+
+function originOf(text: string): string {
+  const url = new URL(text)
+  if (['127.0.0.1', '[::1]', '0.0.0.0'].includes(url.hostname)) url.hostname = 'localhost'
+  return url.origin
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,23 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { collectPair, parseDuration } from './arguments.ts'
+
+for (const [text, seconds] of [
+  ['90', 90],
+  ['90s', 90],
+  ['5m', 300],
+  ['2h', 7200],
+  ['0', 0],
+] as const) {
+  test(`${text} is ${seconds} seconds`, () => assert.equal(parseDuration(text), seconds))
+}
+
+for (const text of ['', '-1', '1.5', '5 m', '1d', 'soon']) {
+  test(`"${text}" is no duration`, () =>
+    assert.throws(() => parseDuration(text), /number of seconds/))
+}
+
+test('pairs are collected; the value may hold anything, the name may not be empty', () => {
+  assert.deepEqual(collectPair('b==', collectPair('a=')), { a: '', b: '=' })
+  for (const text of ['', 'a', '=a']) assert.throws(() => collectPair(text), /name=value/)
+})

@@ -1,0 +1,27 @@
+import { InvalidArgumentError } from 'commander'
+
+/** Parsers of option values, in the form commander calls them: the text, then what earlier ones gave. */
+
+export function collectPair(
+  text: string,
+  previous: Record<string, string> = {},
+): Record<string, string> {
+  const split = text.indexOf('=')
+  if (split < 1) throw new InvalidArgumentError('It must have the form name=value.')
+  return { ...previous, [text.slice(0, split)]: text.slice(split + 1) }
+}
+
+/** Seconds from `90`, `90s`, `5m` or `2h`. */
+export function parseDuration(text: string): number {
+  const [, amount, unit = 's'] = /^(\d{1,9})([smh])?$/.exec(text) ?? []
+  if (amount === undefined) {
+    throw new InvalidArgumentError('It must be a number of seconds, or like 90s, 5m, 2h.')
+  }
+  return Number(amount) * (secondsPer.get(unit) ?? 1)
+}
+
+const secondsPer: ReadonlyMap<string, number> = new Map([
+  ['s', 1],
+  ['m', 60],
+  ['h', 3600],
+])

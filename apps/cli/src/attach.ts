@@ -1,0 +1,109 @@
+import { createSandboxClient } from '@atoll/client/sandbox'
+import type { ProcessClient } from '@atoll/client/sandbox'
+import { faultFromConnect } from '@atoll/client/connect-fault'
+import { Signal } from '@atoll/contracts/gen/process/process_pb'
+import type {
+  ProcessEvent_DataEvent,
+  ProcessEvent_EndEvent,
+  ProcessSelector,
+} from '@atoll/contracts/gen/process/process_pb'
+import { Fault } from '@atoll/kit/fault'
+import type { Access } from './access.ts'
+
+/**
+ * One process in a sandbox, from its start to its end, as a terminal or a pipe in front of it sees it.
+ * Commands load this file when they run: it brings Connect along, which the others do not need.
+ */
+
+export interface SandboxAddress {
+  readonly sandboxId: string
+  readonly accessToken?: string | undefined
+  readonly user?: string | undefined
+}
+
+export interface Handlers {
+  /** Called once, when the process runs. */
+  onStart(process: RunningProcess): void
+  /** Awaited: a slow reader slows the process, as a pipe would. */
+  onOutput(output: Output): Promise<void>
+}
+
+export type Output = ProcessEvent_DataEvent['output']
+export type StartRequest = Parameters<ProcessClient['start']>[0]
+
+export interface RunningProcess {
+  sendInput(kind: 'stdin' | 'pty', bytes: Uint8Array): Promise<void>
+  closeInput(): Promise<void>
+  resize(size: { readonly cols: number; readonly rows: number }): Promise<void>
+  /** Asks it to end. */
+  terminate(): Promise<void>
+  kill(): Promise<void>
+}
+
+/** Starts a process and stays with it. Aborting `signal` leaves it, running, with the reason of the abort. */
+export async function attach(
+  access: Access,
+  address: SandboxAddress,
+  request: StartRequest,
+  handlers: Handlers,
+  limits: { readonly signal: AbortSignal; readonly timeoutSeconds?: number | undefined },
+): Promise<ProcessEvent_EndEvent> {
+  const client = createSandboxClient({ url: access.sandboxUrl, ...address })
+  let isStarted = false
+  try {
+    const events = client.start(request, {
+      signal: limits.signal,
+      ...(limits.timeoutSeconds && { timeoutMs: limits.timeoutSeconds * 1000 }),
+    })
+    for await (const { event } of events) {
+      switch (event?.event.case) {
+        case 'start':
+          isStarted = true
+          handlers.onStart(runningProcess(client, event.event.value.pid, access.sandboxUrl))
+          break
+        case 'data':
+          await handlers.onOutput(event.event.value.output)
+          break
+        case 'end':
+          return event.event.value
+        case 'keepalive':
+        case undefined:
+          break
+      }
+    }
+  } catch (thrown) {
+    limits.signal.throwIfAborted()
+    const fault = faultFromConnect(thrown, access.sandboxUrl)
+    throw isStarted && isLoss(fault) ? lost(address.sandboxId, thrown) : fault
+  }
+  throw lost(address.sandboxId)
+}
+
+/** Once a process runs, only its deadline ends the stream in an orderly way; a broken stream has no code of its own. */
+function isLoss(fault: Fault): boolean {
+  return fault.kind !== 'timeout' || fault.message.includes('reset')
+}
+
+function lost(sandboxId: string, cause?: unknown): Fault {
+  const message = `The connection to sandbox ${sandboxId} was lost`
+  return new Fault('unavailable', 'sandbox_lost', message, { cause })
+}
+
+function runningProcess(client: ProcessClient, pid: number, url: string): RunningProcess {
+  const process: { selector: ProcessSelector['selector'] } = {
+    selector: { case: 'pid', value: pid },
+  }
+  const settled = async (call: Promise<unknown>) => {
+    await call.catch((thrown: unknown) => {
+      throw faultFromConnect(thrown, url)
+    })
+  }
+  return {
+    sendInput: (kind, value) =>
+      settled(client.sendInput({ process, input: { input: { case: kind, value } } })),
+    closeInput: () => settled(client.closeStdin({ process })),
+    resize: (size) => settled(client.update({ process, pty: { size } })),
+    terminate: () => settled(client.sendSignal({ process, signal: Signal.SIGTERM })),
+    kill: () => settled(client.sendSignal({ process, signal: Signal.SIGKILL })),
+  }
+}

@@ -1,0 +1,56 @@
+import assert from 'node:assert/strict'
+import { createServer } from 'node:http'
+import { test } from 'node:test'
+import { runProgram } from './sim/run-cli.ts'
+import { setupCloud } from './sim/setup.ts'
+
+const mistakes = [
+  [[], /Usage: atoll/],
+  [['bogus'], /unknown command 'bogus'/],
+  [['sandbox'], /Usage: atoll sandbox/],
+  [['sandbox', 'create', '--timeout', 'soon'], /number of seconds/],
+  [['sandbox', 'create', '--env', 'novalue'], /name=value/],
+  [['sandbox', 'list', '--state', 'asleep'], /running, paused/],
+  [['sandbox', 'exec', 'iabc'], /missing required argument 'command'/],
+  [['key', 'create'], /missing required argument 'name'/],
+] as const
+
+for (const [args, message] of mistakes) {
+  test(`"atoll ${args.join(' ')}" is a mistake on the command line`, async () => {
+    const { code, stdout, stderr } = await runProgram(args, {})
+    assert.deepEqual([code, stdout], [2, ''])
+    assert.match(stderr, message)
+  })
+}
+
+test('help is no failure and goes to stdout', async () => {
+  const { code, stdout, stderr } = await runProgram(['sandbox', 'exec', '--help'], {})
+  assert.deepEqual([code, stderr], [0, ''])
+  assert.match(stdout, /Examples:/)
+})
+
+test('nobody listening is told with the way to start the server', async () => {
+  const server = createServer().listen(0, '127.0.0.1')
+  await new Promise((resolve) => server.once('listening', resolve))
+  const address = server.address()
+  assert.ok(address !== null && typeof address === 'object')
+  await new Promise((resolve) => server.close(resolve))
+  const url = `http://127.0.0.1:${address.port}`
+  const env = { ATOLL_API_URL: url, ATOLL_API_KEY: 'e2b_x' }
+  const { code, stderr } = await runProgram(['sandbox', 'list'], env)
+  assert.equal(code, 1)
+  assert.match(stderr, new RegExp(`^error: no server at ${url}: start it with \`npm start\`\\n`))
+})
+
+test('a key the server does not know is told with what to check', async (t) => {
+  const { env } = await setupCloud(t)
+  const { code, stderr } = await runProgram(['sandbox', 'list'], { ...env, ATOLL_API_KEY: 'e2b_x' })
+  assert.equal(code, 1)
+  assert.match(stderr, /^error: Invalid API key\nhint: check ATOLL_API_KEY/)
+})
+
+test('a variable that cannot be understood is named, without a stack trace', async () => {
+  const { code, stderr } = await runProgram(['sandbox', 'list'], { ATOLL_API_URL: 'localhost' })
+  assert.equal(code, 1)
+  assert.match(stderr, /^error: configuration refused\n.*\n.*ATOLL_API_URL\n$/)
+})

@@ -1,0 +1,82 @@
+import { styleText } from 'node:util'
+import { Command } from 'commander'
+import manifest from '../package.json' with { type: 'json' }
+import { doctorCommand } from './commands/doctor.ts'
+import { downCommand } from './commands/down.ts'
+import { keyCommand } from './commands/key.ts'
+import { sandboxCommand } from './commands/sandbox.ts'
+import { statusCommand } from './commands/status.ts'
+import { upCommand } from './commands/up.ts'
+import { loadConfig } from './config.ts'
+import { printLine } from './context.ts'
+import type { CliContext, Host } from './context.ts'
+import { explain } from './failure.ts'
+
+/** Runs one command line and gives the exit code; never throws. */
+export async function runCli(args: readonly string[], host: Host): Promise<number> {
+  let exitCode = 0
+  const exitWith = (code: number) => {
+    exitCode = code
+  }
+  try {
+    const { env, ...rest } = host
+    const context = { ...rest, config: loadConfig(env), exitWith }
+    await buildProgram(context).parseAsync(args, { from: 'user' })
+    return exitCode
+  } catch (thrown) {
+    const failure = explain(thrown, args)
+    if (failure.message) {
+      const { stderr } = host
+      printLine(stderr, `${styleText('red', 'error:', { stream: stderr })} ${failure.message}`)
+      if (failure.hint)
+        printLine(stderr, `${styleText('dim', 'hint:', { stream: stderr })} ${failure.hint}`)
+    }
+    return failure.exitCode
+  }
+}
+
+function buildProgram(context: CliContext): Command {
+  const program = new Command('atoll')
+    .description('Atoll, a sandbox cloud: run untrusted code in isolated sandboxes.')
+    .version(manifest.version, '-V, --version', 'print the version')
+    .enablePositionalOptions()
+    .showHelpAfterError('(add --help to see how this command is used)')
+    .addHelpText('after', programHelp)
+  const commands = [
+    upCommand(context),
+    downCommand(context),
+    statusCommand(context),
+    doctorCommand(context),
+    sandboxCommand(context),
+    keyCommand(context),
+  ]
+  for (const command of commands) program.addCommand(command)
+  for (const command of withDescendants(program)) {
+    command.exitOverride().configureOutput({
+      writeOut: (text) => context.stdout.write(text),
+      writeErr: (text) => context.stderr.write(text),
+    })
+  }
+  return program
+}
+
+function withDescendants(command: Command): Command[] {
+  return [command, ...command.commands.flatMap(withDescendants)]
+}
+
+const programHelp = `
+First steps:
+  atoll up                          start the server; it prints its URLs and key
+  atoll sandbox create              prints the id of a new sandbox
+  atoll sandbox exec <id> 'uname'   runs a command in it
+  atoll sandbox shell <id>          opens a terminal in it
+  atoll sandbox kill <id>           ends it
+
+Environment:
+  ATOLL_API_URL, E2B_API_URL          where the server is (http://localhost:3000)
+  ATOLL_SANDBOX_URL, E2B_SANDBOX_URL  where sandboxes are reached (the same)
+  ATOLL_API_KEY, E2B_API_KEY          the key; on the machine of the server root needs none
+  ATOLL_DATA_DIR                      the data of the local server (/var/lib/atoll)
+
+Exit codes: 0 done, 1 failed, 2 a mistake on the command line; \`sandbox exec\` and
+\`sandbox shell\` pass on the code of the command.`

@@ -1,0 +1,18 @@
+import { Command } from 'commander'
+import { printJson, printLine } from '../context.ts'
+import type { CliContext } from '../context.ts'
+
+export function doctorCommand(context: CliContext): Command {
+  return new Command('doctor')
+    .description('check what Atoll needs of this machine, and say how to get what is missing')
+    .option('--json', 'print the findings as JSON')
+    .addHelpText('after', '\nThe exit code is 1 when something needed is missing.')
+    .action((options: { readonly json?: boolean }) => doctor(context, options))
+}
+
+async function doctor(context: CliContext, options: { readonly json?: boolean }) {
+  const { formatFindings, runDoctor } = await import('@atoll/node/setup/doctor')
+  const findings = await runDoctor(context.config.environment)
+  if (options.json) printJson(context.stdout, findings)
+  else printLine(context.stdout, formatFindings(findings))
+}

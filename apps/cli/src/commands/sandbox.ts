@@ -1,0 +1,19 @@
+import { Command } from 'commander'
+import type { CliContext } from '../context.ts'
+import { createCommand } from './sandbox/create.ts'
+import { execCommand } from './sandbox/exec.ts'
+import { killCommand } from './sandbox/kill.ts'
+import { listCommand } from './sandbox/list.ts'
+import { shellCommand } from './sandbox/shell.ts'
+
+export function sandboxCommand(context: CliContext): Command {
+  return new Command('sandbox')
+    .alias('sb')
+    .description('create, list, use and end sandboxes')
+    .enablePositionalOptions()
+    .addCommand(createCommand(context))
+    .addCommand(listCommand(context))
+    .addCommand(execCommand(context))
+    .addCommand(shellCommand(context))
+    .addCommand(killCommand(context))
+}

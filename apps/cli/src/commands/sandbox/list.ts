@@ -1,0 +1,52 @@
+import type { ListedSandbox, SandboxState } from '@atoll/client/replies'
+import { Command, Option } from 'commander'
+import { collectPair } from '../../arguments.ts'
+import { openPlatform, printJson, printLine } from '../../context.ts'
+import type { CliContext } from '../../context.ts'
+import { formatRelative, formatTable } from '../../table.ts'
+
+export function listCommand(context: CliContext): Command {
+  return new Command('list')
+    .alias('ls')
+    .description('list your sandboxes, newest first')
+    .addOption(new Option('-s, --state <state>', 'only these').choices(['running', 'paused']))
+    .option(
+      '-m, --metadata <name=value>',
+      'only those with this note; may be repeated',
+      collectPair,
+    )
+    .option('--json', 'print them as JSON')
+    .action((options: ListOptions) => list(context, options))
+}
+
+interface ListOptions {
+  readonly state?: SandboxState
+  readonly metadata?: Record<string, string>
+  readonly json?: boolean
+}
+
+async function list(context: CliContext, { state, metadata, json }: ListOptions) {
+  const { platform } = await openPlatform(context)
+  const filter = { states: state && [state], metadata }
+  const sandboxes = await Array.fromAsync(platform.listSandboxes(filter))
+  if (json) return printJson(context.stdout, sandboxes)
+  if (sandboxes.length === 0) {
+    return printLine(context.stderr, 'No sandboxes. `atoll sandbox create` makes one.')
+  }
+  const now = new Date()
+  const rows = sandboxes.map((sandbox) => toRow(sandbox, now))
+  printLine(context.stdout, formatTable(context.stdout, head, rows))
+}
+
+const head = ['ID', 'TEMPLATE', 'STATE', 'STARTED', 'ENDS']
+
+function toRow(sandbox: ListedSandbox, now: Date): readonly string[] {
+  return [
+    sandbox.sandboxID,
+    sandbox.alias ?? sandbox.templateID,
+    sandbox.state,
+    formatRelative(sandbox.startedAt, now),
+    // A paused sandbox has no end ahead of it.
+    sandbox.state === 'running' ? formatRelative(sandbox.endAt, now) : '-',
+  ]
+}

@@ -1,0 +1,110 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { test } from 'node:test'
+import type { TestContext } from 'node:test'
+import { run } from '@atoll/kit/run'
+import { waitFor } from '@atoll/kit/wait'
+import { mainFile } from '../../sim/run-cli.ts'
+import { setupCloud } from '../../sim/setup.ts'
+
+test('keys go to the sandbox raw, Ctrl-C too, and the exit code comes back', async (t) => {
+  const { terminal } = await setup(t)
+  await terminal.sees('[size 24x80]')
+  assert.match(await terminal.settings(), / -icanon /)
+  terminal.type('\u0003')
+  await terminal.sees('[got "\\u0003"]')
+  terminal.type('exit 9\r')
+  await terminal.sees('code=9')
+  assert.match(await terminal.settings(), / icanon /)
+})
+
+test('the size of the window is followed', async (t) => {
+  const { terminal } = await setup(t)
+  await terminal.sees('[size 24x80]')
+  await terminal.resize(33, 99)
+  await terminal.sees('[size 33x99]')
+})
+
+test('the shell learns which terminal it talks to', async (t) => {
+  const { cloud, terminal } = await setup(t)
+  await terminal.sees('[size 24x80]')
+  const [start] = cloud.processes.starts
+  assert.equal(start?.request.process?.envs['TERM'], 'xterm-kitty')
+  assert.deepEqual(start?.request.process?.args, ['-i', '-l'])
+})
+
+test('the sandbox gets time to live when a terminal opens', async (t) => {
+  const { cloud, terminal, id } = await setup(t)
+  await terminal.sees('[size 24x80]')
+  const extended = cloud.requests.filter((line) => line.includes('/connect'))
+  assert.deepEqual(extended, [`POST /v2/sandboxes/${id}/connect {"timeout":300}`])
+})
+
+test('the terminal is restored when the sandbox ends', async (t) => {
+  const { cloud, terminal } = await setup(t)
+  await terminal.sees('[size 24x80]')
+  cloud.cut()
+  await terminal.sees('was lost')
+  await terminal.sees('code=1')
+  assert.match(await terminal.settings(), / icanon /)
+})
+
+for (const [signal, code] of [
+  ['TERM', 143],
+  ['HUP', 129],
+] as const) {
+  test(`the terminal is restored at SIG${signal}`, async (t) => {
+    const { terminal } = await setup(t)
+    await terminal.sees('[size 24x80]')
+    process.kill(terminal.pid(), `SIG${signal}`)
+    await terminal.sees(`code=${code}`)
+    assert.match(await terminal.settings(), / icanon /)
+  })
+}
+
+test('the terminal is restored when there is no such sandbox', async (t) => {
+  const { terminal } = await setup(t, 'inone')
+  await terminal.sees('Sandbox inone not found')
+  await terminal.sees('code=1')
+  assert.match(await terminal.settings(), / icanon /)
+})
+
+test('without a terminal the way to run single commands is told', async (t) => {
+  const { cloud, run: runCli } = await setupCloud(t)
+  const { code, stderr } = await runCli(['sandbox', 'shell', cloud.addSandbox()])
+  assert.equal(code, 1)
+  assert.match(stderr, /needs a terminal.*\nhint: .*atoll sandbox exec/)
+})
+
+/** A shell command in a real terminal, made by script(1); it stays open afterwards, so that its settings can be read. */
+async function setup(t: TestContext, sandboxId?: string) {
+  const { cloud, env } = await setupCloud(t)
+  const id = sandboxId ?? cloud.addSandbox()
+  const program = `sh -c 'echo pid=$$.; exec "${process.execPath}" "${mainFile}" sandbox shell ${id}'`
+  const line = `stty rows 24 cols 80; tty; ${program}; echo code=$?; cat`
+  const child = spawn('script', ['-qfc', line, '/dev/null'], {
+    env: { ...env, SHELL: '/bin/sh', TERM: 'xterm-kitty' },
+  })
+  t.after(() => child.kill('SIGKILL'))
+  let seen = ''
+  child.stdout.on('data', (chunk: Buffer) => {
+    seen += chunk.toString()
+  })
+  const device = await waitFor('the name of the terminal', () => /\/dev\/pts\/\d+/.exec(seen)?.[0])
+  return {
+    cloud,
+    id,
+    terminal: {
+      /** Of the program itself. */
+      pid: () => Number(/pid=(\d+)\./.exec(seen)?.[1]),
+      sees: (text: string) =>
+        waitFor(`${text} on the terminal`, () => seen.includes(text)).catch((error: unknown) => {
+          throw new Error(`the terminal shows ${JSON.stringify(seen)}`, { cause: error })
+        }),
+      type: (text: string) => child.stdin.write(text),
+      resize: (rows: number, cols: number) =>
+        run('stty', ['-F', device, 'rows', String(rows), 'cols', String(cols)]),
+      settings: () => run('stty', ['-F', device, '-a']),
+    },
+  }
+}

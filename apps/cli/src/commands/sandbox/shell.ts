@@ -1,0 +1,115 @@
+import { Fault } from '@atoll/kit/fault'
+import { Command } from 'commander'
+import { collectPair } from '../../arguments.ts'
+import type { Output, RunningProcess } from '../../attach.ts'
+import { openPlatform } from '../../context.ts'
+import type { CliContext } from '../../context.ts'
+import { keepAlive } from '../../keep-alive.ts'
+import { exitCodeOf } from '../../process-end.ts'
+import { exitCodeOfSignal, onEndSignal } from '../../signals.ts'
+import { pumpInput, writeFully } from '../../stdio.ts'
+import { openRawTerminal } from '../../terminal.ts'
+import type { RawTerminal } from '../../terminal.ts'
+
+export function shellCommand(context: CliContext): Command {
+  return new Command('shell')
+    .description('open a terminal in a sandbox')
+    .argument('<id>', 'the sandbox; a paused one is resumed')
+    .option('-u, --user <name>', 'the user to log in as (default: user)')
+    .option('-w, --cwd <path>', 'the folder to start in (default: the home of the user)')
+    .option('-e, --env <name=value>', 'a variable for the shell; may be repeated', collectPair)
+    .addHelpText('after', help)
+    .action(async (id: string, options: ShellOptions) => {
+      context.exitWith(await shell(context, id, options))
+    })
+}
+
+interface ShellOptions {
+  readonly user?: string
+  readonly cwd?: string
+  readonly env?: Record<string, string>
+}
+
+/** While a terminal is attached the sandbox always has at least four minutes left. */
+const lifeSeconds = 300
+const extendEveryMs = 60_000
+
+async function shell(context: CliContext, id: string, options: ShellOptions): Promise<number> {
+  const { attach } = await import('../../attach.ts')
+  const { access, platform } = await openPlatform(context)
+  using terminal = openRawTerminal(context)
+  const attached = new AbortController()
+  using leaving = new DisposableStack()
+  leaving.use(onEndSignal(context, (signal) => attached.abort(new Left(exitCodeOfSignal(signal)))))
+  try {
+    const extend = () => platform.connectSandbox(id, lifeSeconds, { signal: attached.signal })
+    const sandbox = await extend()
+    void keepAlive(extend, extendEveryMs, attached.signal)
+    const address = {
+      sandboxId: sandbox.sandboxID,
+      accessToken: sandbox.envdAccessToken,
+      user: options.user,
+    }
+    const request = {
+      process: {
+        cmd: '/bin/bash',
+        args: ['-i', '-l'],
+        envs: { ...context.config.terminalEnv, ...options.env },
+        ...(options.cwd && { cwd: options.cwd }),
+      },
+      pty: { size: terminal.size() },
+    }
+    const handlers = {
+      onStart: (process: RunningProcess) => connect(context, terminal, process, attached),
+      onOutput: (output: Output) => writeFully(context.stdout, output.value ?? new Uint8Array()),
+    }
+    const limits = { signal: attached.signal }
+    return exitCodeOf(await attach(access, address, request, handlers, limits))
+  } catch (thrown) {
+    terminal.resetModes()
+    if (thrown instanceof Left) return thrown.exitCode
+    throw thrown
+  } finally {
+    attached.abort()
+    context.stdin.destroy()
+  }
+}
+
+function connect(
+  context: CliContext,
+  terminal: RawTerminal,
+  process: RunningProcess,
+  attached: AbortController,
+): void {
+  // A resize that comes too late has nothing to resize; the next one tells the size again.
+  const resize = () => process.resize(terminal.size()).catch(ignoreFault)
+  terminal.onResize(() => void resize())
+  // It may have been resized between the request and its answer.
+  void resize()
+  pumpInput(
+    context.stdin,
+    (bytes) => process.sendInput('pty', bytes),
+    // The terminal in front of us went away: so does the one behind.
+    async () => attached.abort(new Left(exitCodeOfSignal('SIGHUP'))),
+  ).catch((thrown: unknown) => attached.abort(thrown))
+}
+
+function ignoreFault(thrown: unknown): void {
+  if (!(thrown instanceof Fault)) throw thrown
+}
+
+/** The terminal is left while the shell still runs. */
+class Left extends Error {
+  override readonly name = 'Left'
+  readonly exitCode: number
+
+  constructor(exitCode: number) {
+    super('the terminal was left')
+    this.exitCode = exitCode
+  }
+}
+
+const help = `
+All keys go to the sandbox, Ctrl-C too; the size of the terminal follows the window.
+Ctrl-D or \`exit\` ends the shell, and its exit code becomes that of this program. The
+sandbox is kept alive while the terminal is open and lives at least 4 minutes longer.`

@@ -1,0 +1,67 @@
+import { createPlatformClient } from '@atoll/client/platform'
+import type { PlatformClient } from '@atoll/client/platform'
+import { Fault } from '@atoll/kit/fault'
+import { Command } from 'commander'
+import { findAccess, findUrls } from '../access.ts'
+import { printJson, printLine } from '../context.ts'
+import type { CliContext } from '../context.ts'
+
+export function statusCommand(context: CliContext): Command {
+  return new Command('status')
+    .description('tell whether the server is up, where, and how many sandboxes there are')
+    .option('--json', 'print it as JSON')
+    .addHelpText('after', '\nThe exit code is 1 when the server is not up.')
+    .action((options: { readonly json?: boolean }) => status(context, options))
+}
+
+interface Status {
+  readonly server: 'up' | 'down'
+  readonly apiUrl: string
+  readonly sandboxUrl: string
+  /** What is the matter, where something is. */
+  readonly problem?: string
+  readonly sandboxes?: { readonly running: number; readonly paused: number }
+}
+
+async function status(context: CliContext, options: { readonly json?: boolean }) {
+  const found = await findStatus(context)
+  if (options.json) printJson(context.stdout, found)
+  else printLine(context.stdout, formatStatus(found))
+  if (found.server === 'down') context.exitWith(1)
+}
+
+async function findStatus({ config }: CliContext): Promise<Status> {
+  const urls = await findUrls(config)
+  try {
+    await createPlatformClient({ url: urls.apiUrl, requestTimeoutMs: 5000 }).health()
+  } catch (thrown) {
+    if (thrown instanceof Fault) return { server: 'down', ...urls, problem: thrown.message }
+    throw thrown
+  }
+  try {
+    const { apiKey } = await findAccess(config)
+    const platform = createPlatformClient({ url: urls.apiUrl, apiKey })
+    return { server: 'up', ...urls, sandboxes: await countSandboxes(platform) }
+  } catch (thrown) {
+    if (thrown instanceof Fault) return { server: 'up', ...urls, problem: thrown.message }
+    throw thrown
+  }
+}
+
+async function countSandboxes(platform: PlatformClient) {
+  const counts = { running: 0, paused: 0 }
+  for await (const { state } of platform.listSandboxes()) counts[state] += 1
+  return counts
+}
+
+function formatStatus({ server, apiUrl, sandboxUrl, problem, sandboxes }: Status): string {
+  const lines = [
+    `server      ${server}`,
+    `API         ${apiUrl}`,
+    `sandboxes   ${sandboxUrl}`,
+    ...(sandboxes ? [`running     ${sandboxes.running}`, `paused      ${sandboxes.paused}`] : []),
+    ...(problem ? [`problem     ${problem}`] : []),
+    ...(server === 'down' ? ['hint        start the server with `npm start`'] : []),
+  ]
+  return lines.join('\n')
+}

@@ -1,0 +1,20 @@
+import { Command } from 'commander'
+import type { CliContext } from '../context.ts'
+
+export function upCommand(context: CliContext): Command {
+  return new Command('up')
+    .description('start the server: API, sandbox host and node in one process')
+    .addHelpText('after', help)
+    .action(() => up(context))
+}
+
+/** Loaded only here: the other commands start without the server's weight. */
+async function up({ config }: CliContext) {
+  const { runServer } = await import('@atoll/server/main')
+  await runServer(config.environment)
+}
+
+const help = `
+It prints the URLs, the API key and the lines that set up the E2B SDK. Ctrl-C ends the
+server and leaves the sandboxes running; the next start takes them over again.
+\`atoll down\` ends the sandboxes too.`

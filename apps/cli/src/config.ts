@@ -1,0 +1,47 @@
+import { parseEnvironment } from '@atoll/kit/config'
+import { z } from 'zod'
+
+const url = z.url({ protocol: /^https?$/, error: 'must be an http or https URL' }).optional()
+const key = z.string().optional()
+
+const CliEnv = z.object({
+  ATOLL_API_URL: url.describe('Where the platform API is.'),
+  E2B_API_URL: url.describe('The same, as the E2B SDK calls it.'),
+  ATOLL_SANDBOX_URL: url.describe('Where sandboxes are reached. Default: the same as the API.'),
+  E2B_SANDBOX_URL: url.describe('The same, as the E2B SDK calls it.'),
+  ATOLL_API_KEY: key.describe('The API key. Default: the one in DATA_DIR/credentials.json.'),
+  E2B_API_KEY: key.describe('The same, as the E2B SDK calls it.'),
+  ATOLL_DATA_DIR: z.string().default('/var/lib/atoll').describe('The data of the local server.'),
+  TERM: z.string().default('xterm-256color').describe('The terminal that a shell is told of.'),
+  COLORTERM: z.string().optional().describe('Passed on to a shell.'),
+})
+
+export interface CliConfig {
+  readonly apiUrl: string | undefined
+  readonly sandboxUrl: string | undefined
+  readonly apiKey: string | undefined
+  readonly dataDir: string
+  /** What a shell in a sandbox learns about the terminal in front of it. */
+  readonly terminalEnv: Record<string, string>
+  /** The environment as a whole, for the server and the node that read their own part of it. */
+  readonly environment: Record<string, string | undefined>
+}
+
+/** Pure; a variable that is set but empty counts as not set, as shells make it easy to do so. */
+export function loadConfig(env: Record<string, string | undefined>): CliConfig {
+  const environment = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''))
+  const parsed = parseEnvironment(CliEnv, environment)
+  return Object.freeze({
+    apiUrl: parsed.ATOLL_API_URL ?? parsed.E2B_API_URL,
+    sandboxUrl: parsed.ATOLL_SANDBOX_URL ?? parsed.E2B_SANDBOX_URL,
+    apiKey: parsed.ATOLL_API_KEY ?? parsed.E2B_API_KEY,
+    dataDir: parsed.ATOLL_DATA_DIR,
+    terminalEnv: {
+      TERM: parsed.TERM,
+      LANG: 'C.UTF-8',
+      LC_ALL: 'C.UTF-8',
+      ...(parsed.COLORTERM && { COLORTERM: parsed.COLORTERM }),
+    },
+    environment,
+  })
+}

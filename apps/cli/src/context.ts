@@ -1,0 +1,40 @@
+import { createPlatformClient } from '@atoll/client/platform'
+import type { PlatformClient } from '@atoll/client/platform'
+import { findAccess } from './access.ts'
+import type { Access } from './access.ts'
+import type { CliConfig } from './config.ts'
+
+/** What the world gives a command; nothing below `main.ts` takes it from anywhere else. */
+export interface Host {
+  readonly env: Record<string, string | undefined>
+  readonly stdin: NodeJS.ReadStream
+  readonly stdout: NodeJS.WriteStream
+  readonly stderr: NodeJS.WriteStream
+  /** For signals, and for the last chance to restore the terminal. */
+  readonly process: Pick<NodeJS.Process, 'on' | 'off'>
+}
+
+export interface CliContext extends Omit<Host, 'env'> {
+  readonly config: CliConfig
+  /** The program ends with this code when the command returns. */
+  exitWith(code: number): void
+}
+
+export interface Connection {
+  readonly access: Access
+  readonly platform: PlatformClient
+}
+
+export async function openPlatform(context: CliContext): Promise<Connection> {
+  const access = await findAccess(context.config)
+  const platform = createPlatformClient({ url: access.apiUrl, apiKey: access.apiKey })
+  return { access, platform }
+}
+
+export function printLine(stream: NodeJS.WritableStream, line: string): void {
+  stream.write(`${line}\n`)
+}
+
+export function printJson(stream: NodeJS.WritableStream, value: unknown): void {
+  printLine(stream, JSON.stringify(value, null, 2))
+}

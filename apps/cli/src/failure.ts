@@ -1,0 +1,71 @@
+import { Fault } from '@atoll/kit/fault'
+import type { FaultKind } from '@atoll/kit/fault'
+import { CommanderError } from 'commander'
+
+/** The one funnel: whatever a command throws becomes a message, a hint where there is one, and an exit code. */
+
+export interface Failure {
+  /** Empty when commander has already said it. */
+  readonly message: string
+  readonly hint?: string | undefined
+  readonly exitCode: number
+}
+
+/** A mistake on the command line that commander cannot see. */
+export class UsageError extends Error {
+  override readonly name = 'UsageError'
+}
+
+const usageExitCode = 2
+
+export function explain(thrown: unknown, args: readonly string[]): Failure {
+  if (thrown instanceof CommanderError) {
+    return { message: '', exitCode: thrown.exitCode === 0 ? 0 : usageExitCode }
+  }
+  if (thrown instanceof UsageError) {
+    const hint = 'add --help to see how this command is used'
+    return { message: thrown.message, hint, exitCode: usageExitCode }
+  }
+  if (thrown instanceof Fault) return explainFault(thrown, args)
+  return { message: messagesOf(thrown).join(': '), exitCode: 1 }
+}
+
+function explainFault(fault: Fault, args: readonly string[]): Failure {
+  if (fault.reason === 'no_server') {
+    const message = `${lowerFirst(fault.message)}: start it with \`npm start\``
+    return { message, hint: 'if it runs elsewhere, set ATOLL_API_URL', exitCode: 1 }
+  }
+  const byGroup = fault.kind === 'not_found' ? listHints.get(args[0] ?? '') : undefined
+  const hint = byGroup ?? hintsByReason.get(fault.reason) ?? hintsByKind.get(fault.kind)
+  return { message: fault.message, hint, exitCode: 1 }
+}
+
+const listHints: ReadonlyMap<string, string> = new Map([
+  ['sandbox', '`atoll sandbox list` shows what there is'],
+  ['sb', '`atoll sandbox list` shows what there is'],
+  ['key', '`atoll key list` shows what there is'],
+])
+
+const hintsByReason: ReadonlyMap<string, string> = new Map([
+  ['no_key', 'start the server with `npm start` and run this as root, or set ATOLL_API_KEY'],
+  ['not_a_terminal', 'run single commands with `atoll sandbox exec`'],
+  ['sandbox_lost', 'it was killed, ran out of time, or the server went away; see `atoll status`'],
+])
+
+const hintsByKind: ReadonlyMap<FaultKind, string> = new Map([
+  ['unauthenticated', 'check ATOLL_API_KEY, or leave it unset to use the key of the local server'],
+  ['exhausted', 'end sandboxes you no longer need with `atoll sandbox kill`'],
+  ['unavailable', '`atoll status` tells whether the server is well'],
+  ['timeout', '`atoll status` tells whether the server is well'],
+  ['internal', 'the log of the server has the details'],
+])
+
+/** The whole chain: an unforeseen failure is of use only with what caused it. */
+function messagesOf(thrown: unknown): string[] {
+  if (!(thrown instanceof Error)) return [String(thrown)]
+  return [thrown.message, ...(thrown.cause === undefined ? [] : messagesOf(thrown.cause))]
+}
+
+function lowerFirst(text: string): string {
+  return text.charAt(0).toLowerCase() + text.slice(1)
+}

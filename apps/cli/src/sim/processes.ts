@@ -1,0 +1,141 @@
+import { spawn } from 'node:child_process'
+import type { ChildProcessWithoutNullStreams } from 'node:child_process'
+import { constants } from 'node:os'
+import { PassThrough } from 'node:stream'
+import type {
+  Process,
+  ProcessSelector,
+  PTY,
+  StartRequest,
+} from '@atoll/contracts/gen/process/process_pb'
+import { Code, ConnectError } from '@connectrpc/connect'
+import type { HandlerContext, ServiceImpl } from '@connectrpc/connect'
+
+/** Processes of a simulated sandbox: with pipes a real child of this program, with a terminal one that only echoes. */
+export interface SimulatedProcesses {
+  readonly service: Partial<ServiceImpl<typeof Process>>
+  /** Every start so far: who asked, by the Authorization header, and for what. */
+  readonly starts: { readonly authorization: string | null; readonly request: StartRequest }[]
+  killAll(): void
+}
+
+interface Live {
+  input(bytes: Uint8Array): void
+  closeInput(): void
+  signal(number: number): void
+  resize(pty: PTY | undefined): void
+}
+
+export function simulatedProcesses(): SimulatedProcesses {
+  const live = new Map<number, Live>()
+  const starts: SimulatedProcesses['starts'] = []
+  const find = (selector: ProcessSelector | undefined) => {
+    const pid = selector?.selector.case === 'pid' ? selector.selector.value : 0
+    const found = live.get(pid)
+    if (!found) throw new ConnectError(`process ${pid} not found`, Code.NotFound)
+    return found
+  }
+  return {
+    starts,
+    killAll: () => {
+      for (const process of live.values()) process.signal(9)
+    },
+    service: {
+      async *start(request, context) {
+        starts.push({ authorization: context.requestHeader.get('authorization'), request })
+        yield* request.pty ? echo(live, request.pty) : runChild(live, request, context)
+      },
+      async sendInput({ process, input }) {
+        find(process).input(input?.input.value ?? new Uint8Array())
+        return {}
+      },
+      async closeStdin({ process }) {
+        find(process).closeInput()
+        return {}
+      },
+      async sendSignal({ process, signal }) {
+        find(process).signal(signal)
+        return {}
+      },
+      async update({ process, pty }) {
+        find(process).resize(pty)
+        return {}
+      },
+    },
+  }
+}
+
+/** Without a home no profile of this machine's user meddles. */
+const plainEnv = { PATH: '/usr/local/bin:/usr/bin:/bin', HOME: '/nonexistent' }
+
+async function* runChild(live: Map<number, Live>, request: StartRequest, context: HandlerContext) {
+  const { cmd = '', args = [], envs = {}, cwd } = request.process ?? {}
+  const child = spawn(cmd, args, { env: { ...plainEnv, ...envs }, cwd: cwd ?? '/' })
+  const pid = child.pid ?? 0
+  if (request.stdin === false) child.stdin.end()
+  child.stdin.on('error', () => {}) // a program need not read its input
+  context.signal.addEventListener('abort', () => child.kill('SIGKILL'))
+  live.set(pid, {
+    input: (bytes) => void child.stdin.write(bytes),
+    closeInput: () => void child.stdin.end(),
+    signal: (number) => void child.kill(number),
+    resize: () => {},
+  })
+  yield start(pid)
+  for await (const event of outputsOf(child)) yield event
+  live.delete(pid)
+  yield end(child.exitCode, child.signalCode)
+}
+
+async function* outputsOf(child: ChildProcessWithoutNullStreams) {
+  const events = new PassThrough({ objectMode: true })
+  for (const kind of ['stdout', 'stderr'] as const) {
+    child[kind].on('data', (value: Buffer) => events.write(data(kind, value)))
+  }
+  child.once('close', () => events.end())
+  yield* events
+}
+
+/** Tells its size at the start and at each change, gives back what it gets, and ends at `exit <code>`. */
+async function* echo(live: Map<number, Live>, pty: PTY) {
+  const pid = 1_000_000 + live.size
+  const events = new PassThrough({ objectMode: true })
+  const say = (text: string) => events.write(data('pty', Buffer.from(text)))
+  const sizeOf = ({ size }: PTY) => `[size ${size?.rows}x${size?.cols}]\r\n`
+  live.set(pid, {
+    input(bytes) {
+      const text = Buffer.from(bytes).toString()
+      const [, code] = /^exit (\d+)\r/.exec(text) ?? []
+      if (code === undefined) say(`[got ${JSON.stringify(text)}]\r\n`)
+      else events.end(end(Number(code), null))
+    },
+    closeInput: () => {},
+    signal: () => void events.end(end(null, 'SIGKILL')),
+    resize: (changed) => void (changed && say(sizeOf(changed))),
+  })
+  yield start(pid)
+  say(sizeOf(pty))
+  yield* events
+  live.delete(pid)
+}
+
+const start = (pid: number) => ({ event: { event: { case: 'start', value: { pid } } } }) as const
+
+const data = (kind: 'stdout' | 'stderr' | 'pty', value: Uint8Array) =>
+  ({ event: { event: { case: 'data', value: { output: { case: kind, value } } } } }) as const
+
+function end(code: number | null, signal: NodeJS.Signals | null) {
+  const value =
+    signal === null
+      ? { exited: true, exitCode: code ?? 0, status: `exit status ${code}` }
+      : { exited: false, exitCode: -1, status: `signal: ${signalText(signal)}` }
+  return { event: { event: { case: 'end', value } } } as const
+}
+
+function signalText(signal: NodeJS.Signals): string {
+  const texts: Partial<Record<NodeJS.Signals, string>> = {
+    SIGKILL: 'killed',
+    SIGTERM: 'terminated',
+  }
+  return texts[signal] ?? `signal ${constants.signals[signal]}`
+}

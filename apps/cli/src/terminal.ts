@@ -1,0 +1,56 @@
+import { Fault } from '@atoll/kit/fault'
+import type { Host } from './context.ts'
+
+/** The terminal in front of the user. In raw mode every key goes to the sandbox; however the program ends, it is undone. */
+
+export interface RawTerminal extends Disposable {
+  size(): TerminalSize
+  onResize(listener: (size: TerminalSize) => void): void
+  /** Ends what a program that was cut off may have left on: alternate screen, mouse, hidden cursor. */
+  resetModes(): void
+}
+
+export interface TerminalSize {
+  readonly cols: number
+  readonly rows: number
+}
+
+export function openRawTerminal({
+  stdin,
+  stdout,
+  process,
+}: Pick<Host, 'stdin' | 'stdout' | 'process'>): RawTerminal {
+  if (!stdin.isTTY || !stdout.isTTY) {
+    throw new Fault('invalid', 'not_a_terminal', 'A shell needs a terminal on stdin and stdout')
+  }
+  const size = () => ({ cols: stdout.columns || 80, rows: stdout.rows || 24 })
+  const listeners: (() => void)[] = []
+  const restore = () => {
+    stdin.setRawMode(false)
+  }
+  stdin.setRawMode(true)
+  // Also runs when something throws past every handler or another part calls exit.
+  process.on('exit', restore)
+  return {
+    size,
+    onResize(listener) {
+      const resized = () => {
+        listener(size())
+      }
+      listeners.push(resized)
+      stdout.on('resize', resized)
+    },
+    resetModes: () => {
+      stdout.write(quietModes)
+    },
+    [Symbol.dispose]() {
+      for (const resized of listeners) stdout.off('resize', resized)
+      restore()
+      process.off('exit', restore)
+    },
+  }
+}
+
+const escape = '\u001B['
+const offModes = ['?1000l', '?1002l', '?1003l', '?1006l', '?2004l', '?1047l', '?1l', '?25h', '0m']
+const quietModes = offModes.map((mode) => `${escape}${mode}`).join('')
