@@ -1,0 +1,126 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { operations } from '@atoll/contracts/operations'
+import { systemClock } from '@atoll/kit/clock'
+import type { Clock } from '@atoll/kit/clock'
+import type { Logger } from '@atoll/kit/log'
+import type { Transport } from '@connectrpc/connect'
+import { createAuthenticate } from './app/auth.ts'
+import { createFirstTeam, ensureBaseTemplate, ensureTokenSeed } from './app/bootstrap.ts'
+import type { FirstCredentials } from './app/bootstrap.ts'
+import { createSandboxCreation } from './app/create-sandbox.ts'
+import { createEnding } from './app/ending.ts'
+import { expireSandboxes } from './app/expire.ts'
+import { createKeys } from './app/keys.ts'
+import { startLoop } from './app/loop.ts'
+import { reconcileSandboxes } from './app/reconcile.ts'
+import { createSandboxes } from './app/sandboxes.ts'
+import { startWatch } from './app/watch.ts'
+import type { ApiConfig } from './config.ts'
+import { openStores } from './db/stores.ts'
+import { envdAccessToken } from './domain/key.ts'
+import { addKeyRoutes } from './http/keys.ts'
+import { addSandboxRoutes } from './http/sandboxes.ts'
+import { createServer, refuseOtherMethods } from './http/server.ts'
+import { addServiceRoutes } from './http/service.ts'
+import { trackRequests } from './http/track.ts'
+import { connectNode } from './nodes/connect-node.ts'
+
+export type { FirstCredentials } from './app/bootstrap.ts'
+
+export interface ApiParts {
+  /** Speaks `NodeService`. It must list sandboxes only once it has adopted those of its predecessor. */
+  readonly node: Transport
+  readonly log: Logger
+  readonly clock?: Clock
+  /** Keeps the first credentials where their owner finds them, before the store has them. */
+  readonly saveCredentials?: (credentials: FirstCredentials) => Promise<void>
+}
+
+export interface Api {
+  /** For the HTTP server of the caller. */
+  readonly handler: (request: IncomingMessage, response: ServerResponse) => void
+  /** Only from the start that made them. */
+  readonly firstCredentials?: FirstCredentials
+  /** Ends no sandbox. Requests under way are finished, creates under way are given up. */
+  close(): Promise<void>
+}
+
+const drainLimitMs = 10_000
+const settleLimitMs = 5_000
+
+/** Builds and starts the platform API; `close` undoes it in reverse. */
+export async function startApi(config: ApiConfig, parts: ApiParts): Promise<Api> {
+  await using started = new AsyncDisposableStack()
+  const { log, clock = systemClock } = parts
+  const stores = await openStores(join(config.ATOLL_DATA_DIR, 'atoll.db'))
+  started.defer(() => stores.close())
+  const { sandboxes: store, templates, keys, teams } = stores
+
+  const firstCredentials = await createFirstTeam({ teams, clock }, async (credentials) =>
+    parts.saveCredentials?.(credentials),
+  )
+  await ensureBaseTemplate({ templates, clock }, baseResources(config))
+  const tokenSeed = await ensureTokenSeed(stores.settings)
+
+  const node = connectNode(parts.node)
+  const ending = createEnding({ store, node, clock, log })
+  started.defer(() => atMost(settleLimitMs, ending.settle()))
+  const expiry = startLoop('expiry', () => expireSandboxes({ store, ending, clock }), log)
+  started.defer(() => expiry.close())
+
+  const stopping = new AbortController()
+  const onEndChanged = () => expiry.nudge()
+  const maxSeconds = config.ATOLL_MAX_SANDBOX_SECONDS
+  const rules = { store, templates, ending, clock, maxSeconds, onEndChanged }
+  const sandboxes = createSandboxes(rules)
+  const creation = createSandboxCreation({ ...rules, node, tokenSeed, stopping: stopping.signal })
+
+  const reconcilePorts = { store, node, ending, clock, isCreating: creation.isCreating }
+  const reconciler = startLoop(
+    'reconcile',
+    (signal) => reconcileSandboxes(reconcilePorts, signal),
+    log,
+  )
+  started.defer(() => reconciler.close())
+  const watch = startWatch({ node, ending, log, onLost: () => reconciler.nudge() })
+  started.defer(() => watch.close())
+
+  const server = createServer(log)
+  started.defer(() => server.close())
+  const authenticate = createAuthenticate({ keys, teams, clock, log })
+  const tokenOf = ({ id, secure }: { id: string; secure: boolean }) =>
+    secure ? envdAccessToken(tokenSeed, id) : undefined
+  addServiceRoutes(server, { probe: () => teams.isEmpty() })
+  addSandboxRoutes(server, { authenticate, sandboxes, creation, tokenOf })
+  addKeyRoutes(server, { authenticate, keys: createKeys({ store: keys, clock }) })
+  refuseOtherMethods(server, operations)
+  await server.ready()
+
+  const requests = trackRequests((request, response) => server.routing(request, response))
+  started.defer(async () => {
+    stopping.abort()
+    await requests.drain(drainLimitMs)
+  })
+  // What a crash left is put right before the first request sees it; an absent node does not keep us from starting.
+  await reconciler.first
+  const owned = started.move()
+  return {
+    handler: requests.handler,
+    ...(firstCredentials && { firstCredentials }),
+    close: () => owned.disposeAsync(),
+  }
+}
+
+function baseResources(config: ApiConfig) {
+  return {
+    cpuCount: config.ATOLL_BASE_CPU_COUNT,
+    memoryMb: config.ATOLL_BASE_MEMORY_MB,
+    diskSizeMb: config.ATOLL_BASE_DISK_SIZE_MB,
+  }
+}
+
+async function atMost(limitMs: number, work: Promise<void>): Promise<void> {
+  await Promise.race([work, sleep(limitMs, undefined, { ref: false })])
+}

@@ -1,0 +1,74 @@
+import { randomUUID } from 'node:crypto'
+import type { Clock } from '@atoll/kit/clock'
+import { newTemplateId, randomHex } from '@atoll/kit/id'
+import { accessTokenPrefix, apiKeyPrefix, newSecret } from '../domain/key.ts'
+import type { SettingStore, TeamStore } from '../domain/team.ts'
+import type { Resources, TemplateStore } from '../domain/template.ts'
+
+/** What an empty store needs before anybody can use it. */
+
+export interface FirstCredentials {
+  readonly teamId: string
+  readonly apiKey: string
+  readonly accessToken: string
+}
+
+/**
+ * Makes the first team, user, key and token if there is no team yet. `save` runs before the store has them: after a
+ * crash in between, the next start makes new ones and saves those, so none is ever lost.
+ */
+export async function createFirstTeam(
+  deps: { readonly teams: TeamStore; readonly clock: Clock },
+  save: (credentials: FirstCredentials) => Promise<void>,
+): Promise<FirstCredentials | undefined> {
+  if (!(await deps.teams.isEmpty())) return undefined
+  const now = deps.clock.now()
+  const team = { id: randomUUID(), name: 'default' }
+  const user = { id: randomUUID(), email: null, defaultTeamId: team.id }
+  const apiKey = newSecret(apiKeyPrefix)
+  const accessToken = newSecret(accessTokenPrefix)
+  const credentials = {
+    teamId: team.id,
+    apiKey: apiKey.value,
+    accessToken: accessToken.value,
+  }
+  await save(credentials)
+  await deps.teams.insertFirst({
+    team,
+    user,
+    apiKey: {
+      id: randomUUID(),
+      teamId: team.id,
+      name: 'default',
+      mask: apiKey.mask,
+      createdAt: now,
+      createdBy: { id: user.id, email: user.email },
+      lastUsedAt: undefined,
+    },
+    apiKeyHash: apiKey.hash,
+    accessToken,
+    now,
+  })
+  return credentials
+}
+
+/** The template that every installation has. Its sizes follow the configuration. */
+export async function ensureBaseTemplate(
+  deps: { readonly templates: TemplateStore; readonly clock: Clock },
+  resources: Resources,
+): Promise<void> {
+  const template = {
+    id: newTemplateId(),
+    buildId: randomUUID(),
+    alias: 'base',
+    public: true,
+    nodeTemplateId: 'base',
+    resources,
+  }
+  await deps.templates.ensure(template, deps.clock.now())
+}
+
+/** What the access tokens of sandboxes are derived from: kept, since they must outlive a restart. */
+export function ensureTokenSeed(settings: SettingStore): Promise<string> {
+  return settings.ensure('token_seed', () => randomHex(32))
+}

@@ -1,0 +1,63 @@
+import type { Sandbox, SandboxState } from '../domain/sandbox.ts'
+import { sandboxStates } from '../domain/sandbox.ts'
+import type { SandboxRow } from './schema.ts'
+
+export function toRow(sandbox: Sandbox): SandboxRow {
+  return {
+    id: sandbox.id,
+    team_id: sandbox.teamId,
+    template_id: sandbox.templateId,
+    build_id: sandbox.buildId,
+    alias: sandbox.alias ?? null,
+    state: sandbox.state,
+    cpu_count: sandbox.resources.cpuCount,
+    memory_mb: sandbox.resources.memoryMb,
+    disk_size_mb: sandbox.resources.diskSizeMb,
+    has_metadata: sandbox.metadata ? 1 : 0,
+    secure: sandbox.secure ? 1 : 0,
+    allow_internet_access:
+      sandbox.allowInternetAccess === undefined ? null : Number(sandbox.allowInternetAccess),
+    created_at: sandbox.createdAt.getTime(),
+    envd_version: sandbox.envdVersion ?? null,
+    started_at: sandbox.startedAt?.getTime() ?? null,
+    end_at: sandbox.endAt?.getTime() ?? null,
+    end_reason: sandbox.endReason ?? null,
+    ended_at: sandbox.endedAt?.getTime() ?? null,
+  }
+}
+
+export function fromRow(row: SandboxRow, metadata: Record<string, string>): Sandbox {
+  return {
+    id: row.id,
+    teamId: row.team_id,
+    templateId: row.template_id,
+    buildId: row.build_id,
+    alias: row.alias ?? undefined,
+    state: toState(row.state),
+    resources: {
+      cpuCount: row.cpu_count,
+      memoryMb: row.memory_mb,
+      diskSizeMb: row.disk_size_mb,
+    },
+    metadata: row.has_metadata ? metadata : undefined,
+    secure: row.secure === 1,
+    allowInternetAccess:
+      row.allow_internet_access === null ? undefined : row.allow_internet_access === 1,
+    createdAt: new Date(row.created_at),
+    envdVersion: row.envd_version ?? undefined,
+    startedAt: toDate(row.started_at),
+    endAt: toDate(row.end_at),
+    endReason: row.end_reason ?? undefined,
+    endedAt: toDate(row.ended_at),
+  }
+}
+
+export function toState(text: string): SandboxState {
+  const state = sandboxStates.find((known) => known === text)
+  if (state) return state
+  throw new Error(`the store holds a sandbox in the unknown state ${text}`)
+}
+
+function toDate(time: number | null): Date | undefined {
+  return time === null ? undefined : new Date(time)
+}

@@ -1,0 +1,152 @@
+import type { Kysely, Transaction } from 'kysely'
+import type { RunningSandbox, Sandbox } from '../domain/sandbox.ts'
+import { isRunning } from '../domain/sandbox.ts'
+import type { SandboxFilter, SandboxPage, SandboxStore } from '../domain/sandbox-store.ts'
+import { fromRow, toRow, toState } from './sandbox-row.ts'
+import type { SandboxRow, Schema } from './schema.ts'
+
+type Db = Kysely<Schema>
+
+/** Databases bound the values of one statement; this stays below all of them. */
+const batchSize = 500
+
+export function sqlSandboxStore(db: Db): SandboxStore {
+  return {
+    insert: (sandbox) => db.transaction().execute((transaction) => insert(transaction, sandbox)),
+    find: (id) => find(db, id),
+    update: (id, change) =>
+      db.transaction().execute(async (transaction) => {
+        const current = await find(transaction, id)
+        if (!current) return undefined
+        const changed = change(current)
+        const { id: _, ...columns } = toRow(changed)
+        await transaction.updateTable('sandboxes').set(columns).where('id', '=', id).execute()
+        return changed
+      }),
+    listRunning: (filter, page) => listRunning(db, filter, page),
+    async countRunning(filter) {
+      const { total } = await matching(db, filter)
+        .select((select) => select.fn.countAll<number>().as('total'))
+        .executeTakeFirstOrThrow()
+      return total
+    },
+    async listByState(states) {
+      const query = db.selectFrom('sandboxes').select(['id', 'state']).where('state', 'in', states)
+      return (await query.execute()).map(({ id, state }) => ({ id, state: toState(state) }))
+    },
+    async listExpired(now, limit) {
+      const rows = await db
+        .selectFrom('sandboxes')
+        .select('id')
+        .where('state', '=', 'running')
+        .where('end_at', '<=', now.getTime())
+        .orderBy('end_at')
+        .limit(limit)
+        .execute()
+      return rows.map(({ id }) => id)
+    },
+    async nextEnd() {
+      const row = await db
+        .selectFrom('sandboxes')
+        .select('end_at')
+        .where('state', '=', 'running')
+        .orderBy('end_at')
+        .limit(1)
+        .executeTakeFirst()
+      return typeof row?.end_at === 'number' ? new Date(row.end_at) : undefined
+    },
+    async deleteEndedBefore(time, limit) {
+      const old = db
+        .selectFrom('sandboxes')
+        .select('id')
+        .where('state', '=', 'ended')
+        .where('ended_at', '<', time.getTime())
+        .limit(limit)
+      const result = await db.deleteFrom('sandboxes').where('id', 'in', old).executeTakeFirst()
+      return Number(result.numDeletedRows)
+    },
+  }
+}
+
+async function insert(db: Transaction<Schema>, sandbox: Sandbox): Promise<void> {
+  await db.insertInto('sandboxes').values(toRow(sandbox)).execute()
+  const pairs = Object.entries(sandbox.metadata ?? {})
+  const rows = pairs.map(([key, value]) => ({ sandbox_id: sandbox.id, key, value }))
+  for (const batch of batches(rows)) await db.insertInto('sandbox_metadata').values(batch).execute()
+}
+
+async function find(db: Db, id: string): Promise<Sandbox | undefined> {
+  const rows = await db.selectFrom('sandboxes').selectAll().where('id', '=', id).execute()
+  return (await withMetadata(db, rows))[0]
+}
+
+async function listRunning(
+  db: Db,
+  filter: SandboxFilter,
+  page?: SandboxPage,
+): Promise<RunningSandbox[]> {
+  const order = page?.order ?? 'desc'
+  let query = matching(db, filter)
+    .selectAll('sandboxes')
+    .orderBy('started_at', order)
+    .orderBy('id', order === 'desc' ? 'asc' : 'desc')
+  if (page) query = query.limit(page.limit)
+  const after = page?.after
+  if (after) {
+    const time = after.startedAt.getTime()
+    query = query.where((where) =>
+      where.or([
+        where('started_at', order === 'desc' ? '<' : '>', time),
+        where.and([
+          where('started_at', '=', time),
+          where('id', order === 'desc' ? '>' : '<', after.id),
+        ]),
+      ]),
+    )
+  }
+  return (await withMetadata(db, await query.execute())).filter(isRunning)
+}
+
+function matching(db: Db, { teamId, metadata, startedAfter, templateId }: SandboxFilter) {
+  let query = db
+    .selectFrom('sandboxes')
+    .where('team_id', '=', teamId)
+    .where('state', '=', 'running')
+  if (startedAfter) query = query.where('started_at', '>=', startedAfter.getTime())
+  if (templateId !== undefined) query = query.where('template_id', '=', templateId)
+  for (const [key, value] of Object.entries(metadata ?? {})) {
+    query = query.where((where) =>
+      where.exists(
+        where
+          .selectFrom('sandbox_metadata')
+          .select('sandbox_metadata.key')
+          .whereRef('sandbox_metadata.sandbox_id', '=', 'sandboxes.id')
+          .where('sandbox_metadata.key', '=', key)
+          .where('sandbox_metadata.value', '=', value),
+      ),
+    )
+  }
+  return query
+}
+
+async function withMetadata(db: Db, rows: readonly SandboxRow[]): Promise<Sandbox[]> {
+  const found = new Map<string, [string, string][]>()
+  const ids = rows.filter((row) => row.has_metadata === 1).map((row) => row.id)
+  for (const batch of batches(ids)) {
+    const pairs = await db
+      .selectFrom('sandbox_metadata')
+      .selectAll()
+      .where('sandbox_id', 'in', batch)
+      .execute()
+    for (const { sandbox_id: id, key, value } of pairs) {
+      found.set(id, [...(found.get(id) ?? []), [key, value]])
+    }
+  }
+  return rows.map((row) => fromRow(row, Object.fromEntries(found.get(row.id) ?? [])))
+}
+
+function* batches<T>(items: readonly T[]): Generator<readonly T[]> {
+  for (let start = 0; start < items.length; start += batchSize) {
+    yield items.slice(start, start + batchSize)
+  }
+}

@@ -1,0 +1,67 @@
+import { chmodSync, closeSync, mkdirSync, openSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import type { SQLInputValue } from 'node:sqlite'
+import { Kysely, SqliteDialect } from 'kysely'
+import type { SqliteDatabase } from 'kysely'
+import type { Schema } from './schema.ts'
+
+/**
+ * Opens the embedded store; the only file that knows SQLite. The file belongs to one process at a time, by a lock
+ * that the kernel drops with the process: two servers on one store would each take the other's sandboxes for leftovers.
+ */
+export function openSqlite(path: string): Kysely<Schema> {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+  closeSync(openSync(path, 'a', 0o600))
+  chmodSync(path, 0o600) // SQLite gives its other files the mode of this one
+  const database = new DatabaseSync(path, { timeout: busyTimeoutMs })
+  try {
+    prepare(database, path)
+  } catch (error) {
+    database.close()
+    throw error
+  }
+  return new Kysely<Schema>({ dialect: new SqliteDialect({ database: adapt(database) }) })
+}
+
+const busyTimeoutMs = 5_000
+const sqliteBusy = 5
+
+function prepare(database: DatabaseSync, path: string): void {
+  try {
+    database.exec('PRAGMA locking_mode = EXCLUSIVE')
+    database.exec('PRAGMA journal_mode = WAL')
+    // FULL: a key that was shown once must not be lost with the power. It costs one sync a commit.
+    database.exec('PRAGMA synchronous = FULL')
+    database.exec('PRAGMA foreign_keys = ON')
+    database.exec('BEGIN EXCLUSIVE; COMMIT')
+  } catch (error) {
+    if (error instanceof Error && 'errcode' in error && error.errcode === sqliteBusy) {
+      throw new Error(`the store ${path} is in use by another Atoll process; stop that one first`, {
+        cause: error,
+      })
+    }
+    throw error
+  }
+}
+
+/** The shape that Kysely knows from better-sqlite3. */
+function adapt(database: DatabaseSync): SqliteDatabase {
+  return {
+    close: () => database.close(),
+    prepare(sql) {
+      const statement = database.prepare(sql)
+      return {
+        reader: statement.columns().length > 0,
+        all: (values) => statement.all(...values.map(toInput)),
+        run: (values) => statement.run(...values.map(toInput)),
+        iterate: (values) => statement.iterate(...values.map(toInput)),
+      }
+    },
+  }
+}
+
+function toInput(value: unknown): SQLInputValue {
+  if (value === null || typeof value === 'string' || typeof value === 'number') return value
+  throw new TypeError(`a ${typeof value} cannot be stored: rows are made of text, numbers and null`)
+}

@@ -1,0 +1,30 @@
+import type { Resources } from './template.ts'
+
+/** What the control plane asks of the node. */
+export interface SandboxNode {
+  envdVersion(signal: AbortSignal): Promise<string>
+  /**
+   * Returns once envd answers. Faults: `sandbox_capacity_unavailable` when there is no room,
+   * `sandbox_create_failed` for whatever else went wrong.
+   */
+  create(sandbox: NodeSandbox, signal: AbortSignal): Promise<void>
+  /** Succeeds also when there is nothing to kill; afterwards nothing of the sandbox is left. */
+  kill(id: string): Promise<void>
+  list(signal: AbortSignal): Promise<string[]>
+  /** Ends of sandboxes as they happen, until the signal or a failure of the connection. */
+  watchEnds(signal: AbortSignal): AsyncIterable<SandboxEnd>
+}
+
+export interface NodeSandbox {
+  readonly id: string
+  readonly nodeTemplateId: string
+  readonly resources: Resources
+  readonly envVars: Readonly<Record<string, string>>
+  readonly accessToken: string | undefined
+}
+
+export interface SandboxEnd {
+  readonly id: string
+  /** For people: "ran out of memory (limit 512 MB)". */
+  readonly reason: string
+}

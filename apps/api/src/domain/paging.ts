@@ -1,0 +1,25 @@
+import { Fault } from '@atoll/kit/fault'
+import type { Order, Position } from './sandbox-store.ts'
+
+/** A position in a list as an opaque token. It names the order it was made for and serves no other. */
+export function toToken({ startedAt, id }: Position, order: Order): string {
+  const text = `${startedAt.toISOString()}__${id}${order === 'asc' ? '__asc' : ''}`
+  return Buffer.from(text).toString('base64url')
+}
+
+export function fromToken(token: string, order: Order): Position {
+  const text = Buffer.from(token, 'base64url').toString('utf8')
+  const [, time, id, asc] = /^([-0-9]+T[0-9:.]+Z)__([a-z0-9]+)(__asc)?$/.exec(text) ?? []
+  const startedAt = new Date(time ?? '')
+  if (id === undefined || Number.isNaN(startedAt.getTime())) {
+    throw invalidToken('take it from the X-Next-Token header of the page before')
+  }
+  if ((asc === undefined) !== (order === 'desc')) {
+    throw invalidToken(`it was made for the other order; keep \`order\` the same on every page`)
+  }
+  return { startedAt, id }
+}
+
+function invalidToken(advice: string): Fault {
+  return new Fault('invalid', 'invalid_next_token', `Invalid next token: ${advice}`)
+}

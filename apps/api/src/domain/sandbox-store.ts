@@ -1,0 +1,50 @@
+import type { RunningSandbox, Sandbox, SandboxState } from './sandbox.ts'
+
+/** Where the records of sandboxes are kept. */
+export interface SandboxStore {
+  insert(sandbox: Sandbox): Promise<void>
+  /** Also one that has ended, as long as its record is kept. */
+  find(id: string): Promise<Sandbox | undefined>
+  /** Applies `change` alone; what it throws leaves the record as it was. Undefined when there is none. */
+  update<After extends Sandbox>(
+    id: string,
+    change: (current: Sandbox) => After,
+  ): Promise<After | undefined>
+  listRunning(filter: SandboxFilter, page?: SandboxPage): Promise<RunningSandbox[]>
+  countRunning(filter: SandboxFilter): Promise<number>
+  /** Of all teams, without metadata: for reconcilers. */
+  listByState(states: readonly SandboxState[]): Promise<SandboxSummary[]>
+  listExpired(now: Date, limit: number): Promise<string[]>
+  /** The earliest end of a running sandbox. */
+  nextEnd(): Promise<Date | undefined>
+  deleteEndedBefore(time: Date, limit: number): Promise<number>
+}
+
+export interface SandboxSummary {
+  readonly id: string
+  readonly state: SandboxState
+}
+
+export interface SandboxFilter {
+  readonly teamId: string
+  /** All pairs must match. */
+  readonly metadata?: Readonly<Record<string, string>> | undefined
+  /** Inclusive. */
+  readonly startedAfter?: Date | undefined
+  readonly templateId?: string | undefined
+}
+
+export interface SandboxPage {
+  readonly order: Order
+  readonly limit: number
+  /** The last sandbox of the page before. */
+  readonly after?: Position | undefined
+}
+
+export type Order = 'asc' | 'desc'
+
+/** By start time; ties by id, ascending under desc and descending under asc. */
+export interface Position {
+  readonly startedAt: Date
+  readonly id: string
+}

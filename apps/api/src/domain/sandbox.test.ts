@@ -1,0 +1,139 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { Fault } from '@atoll/kit/fault'
+import {
+  absent,
+  beginKill,
+  canBecome,
+  end,
+  extend,
+  isRunning,
+  sandboxStates,
+  setTimeoutOf,
+  start,
+} from './sandbox.ts'
+import type { Sandbox, SandboxState } from './sandbox.ts'
+
+const began = new Date('2026-01-01T00:00:00Z')
+
+function sandboxIn(state: SandboxState): Sandbox {
+  return {
+    id: 'i1',
+    teamId: 't1',
+    templateId: 'tpl',
+    buildId: 'b1',
+    alias: 'base',
+    state,
+    resources: { cpuCount: 1, memoryMb: 512, diskSizeMb: 1024 },
+    metadata: undefined,
+    secure: true,
+    allowInternetAccess: undefined,
+    createdAt: began,
+    envdVersion: undefined,
+    startedAt: undefined,
+    endAt: undefined,
+    endReason: undefined,
+    endedAt: undefined,
+  }
+}
+
+function running(seconds: number) {
+  return start(sandboxIn('creating'), { now: began, seconds, envdVersion: '0.5.7' })
+}
+
+function at(seconds: number): Date {
+  return new Date(began.getTime() + seconds * 1000)
+}
+
+test('the states a sandbox may go through, from each to each', () => {
+  const allowed = sandboxStates.flatMap((from) =>
+    sandboxStates.filter((to) => canBecome(from, to)).map((to) => `${from} to ${to}`),
+  )
+  assert.deepEqual(allowed, [
+    'creating to running',
+    'creating to killing',
+    'creating to ended',
+    'running to killing',
+    'running to ended',
+    'killing to ended',
+  ])
+})
+
+for (const state of sandboxStates) {
+  const sandbox = sandboxIn(state)
+  const moves = {
+    running: () => start(sandbox, { now: began, seconds: 1, envdVersion: '1' }),
+    killing: () => beginKill(sandbox, 'was killed'),
+    ended: () => end(sandbox, began, 'was killed'),
+  }
+  for (const [target, move] of Object.entries(moves)) {
+    const to = sandboxStates.find((known) => known === target) ?? assert.fail()
+    test(`${state} to ${target} is ${canBecome(state, to) ? 'done' : 'a conflict'}`, () => {
+      if (canBecome(state, to)) assert.equal(move().state, target)
+      else assert.throws(move, (error) => error instanceof Fault && error.kind === 'conflict')
+    })
+  }
+}
+
+test('the life of a sandbox is counted from its start', () => {
+  const { startedAt, endAt, envdVersion } = running(300)
+  assert.deepEqual(
+    { startedAt, endAt, envdVersion },
+    {
+      startedAt: began,
+      endAt: at(300),
+      envdVersion: '0.5.7',
+    },
+  )
+  assert.ok(isRunning(running(300)))
+  assert.ok(!isRunning(sandboxIn('creating')))
+})
+
+for (const { from, now, seconds, expected } of [
+  { from: 300, now: 10, seconds: 5, expected: 15 },
+  { from: 300, now: 10, seconds: 0, expected: 10 },
+  { from: 300, now: 10, seconds: 600, expected: 610 },
+  { from: 300, now: 10, seconds: 5000, expected: 1000 },
+]) {
+  test(`timeout ${seconds} at ${now} s ends it at ${expected} s`, () => {
+    const changed = setTimeoutOf(running(from), { now: at(now), seconds, maxSeconds: 1000 })
+    assert.deepEqual(changed.endAt, at(expected))
+  })
+}
+
+test('extending never takes time away', () => {
+  const limits = { now: at(10), maxSeconds: 1000 }
+  assert.deepEqual(extend(running(300), { ...limits, seconds: 5 }).endAt, at(300))
+  assert.deepEqual(extend(running(300), { ...limits, seconds: 600 }).endAt, at(610))
+  assert.deepEqual(extend(running(300), { ...limits, seconds: 5000 }).endAt, at(1000))
+})
+
+test('past the longest life there is nothing left to set', () => {
+  assert.throws(
+    () => setTimeoutOf(running(2000), { now: at(1000), seconds: 1, maxSeconds: 1000 }),
+    /Max instance length exceeded/,
+  )
+})
+
+test('the first reason of an end is kept', () => {
+  const killed = end(beginKill(running(1), 'reached its timeout'), at(1), 'was killed')
+  assert.deepEqual([killed.endReason, killed.endedAt], ['reached its timeout', at(1)])
+  assert.equal(end(running(1), at(1), 'ran out of memory').endReason, 'ran out of memory')
+})
+
+for (const [reason, text] of [
+  [
+    'ran out of memory (limit 512 MB)',
+    'Sandbox i1 was not found: it ran out of memory (limit 512 MB)',
+  ],
+  ['its first process exited', 'Sandbox i1 was not found: its first process exited'],
+] as const) {
+  test(`an ended sandbox says why: ${reason}`, () => {
+    assert.equal(absent('i1', end(running(1), at(1), reason)).message, text)
+  })
+}
+
+test('what is unknown, or not ended, is absent without a reason', () => {
+  assert.equal(absent('i1').message, 'Sandbox i1 was not found')
+  assert.equal(absent('i1', sandboxIn('killing')).message, 'Sandbox i1 was not found')
+})

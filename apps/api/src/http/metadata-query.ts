@@ -1,0 +1,39 @@
+import { Fault } from '@atoll/kit/fault'
+
+const pairLimit = 64
+
+/**
+ * Reads the metadata filter. Clients percent-encode keys and values, encode the whole as a form, and then once more as
+ * a query value; the last of these is undone before we see it.
+ */
+export function parseMetadataQuery(text: string | undefined): Record<string, string> | undefined {
+  if (!text) return undefined
+  const pairs = decode(text.replaceAll('+', ' ')).split('&')
+  if (pairs.length > pairLimit) throw malformed(`at most ${pairLimit} pairs are accepted`)
+  return Object.fromEntries(
+    pairs.map((pair) => {
+      const [key, value, ...more] = pair.split('=')
+      if (key === undefined || value === undefined || more.length > 0) {
+        throw malformed('each pair must be key=value')
+      }
+      return [decode(key), decode(value)]
+    }),
+  )
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch (error) {
+    throw malformed('its percent-encoding is broken', error)
+  }
+}
+
+function malformed(what: string, cause?: unknown): Fault {
+  return new Fault(
+    'invalid',
+    'invalid_metadata_query',
+    `query.metadata: ${what}; write key=value&… with keys and values percent-encoded`,
+    { cause },
+  )
+}

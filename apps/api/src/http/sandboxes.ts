@@ -1,0 +1,137 @@
+import { createSandbox, createSandboxV2 } from '@atoll/contracts/sandbox-create'
+import type { NewSandboxV2 } from '@atoll/contracts/sandbox-create'
+import {
+  connectSandbox,
+  connectSandboxV2,
+  getSandbox,
+  killSandbox,
+  listSandboxes,
+  listSandboxesV2,
+  setSandboxTimeout,
+} from '@atoll/contracts/sandboxes'
+import { Fault } from '@atoll/kit/fault'
+import type { FastifyInstance } from 'fastify'
+import type { Authenticate } from '../app/auth.ts'
+import type { CreateRequest, SandboxCreation } from '../app/create-sandbox.ts'
+import type { Sandboxes } from '../app/sandboxes.ts'
+import { parseMetadataQuery } from './metadata-query.ts'
+import { addTeamRoute } from './route.ts'
+import { toDetail, toListed, toView } from './sandbox-view.ts'
+import type { TokenOf } from './sandbox-view.ts'
+import { refuseUnsupported } from './unsupported.ts'
+
+const defaultSeconds = { create: 15, createV2: 300, connectV2: 300 }
+
+interface SandboxRoutes {
+  readonly authenticate: Authenticate
+  readonly sandboxes: Sandboxes
+  readonly creation: SandboxCreation
+  readonly tokenOf: TokenOf
+}
+
+export function addSandboxRoutes(server: FastifyInstance, routes: SandboxRoutes): void {
+  addCreateRoutes(server, routes)
+  addListRoutes(server, routes)
+  addConnectRoutes(server, routes)
+  const { authenticate, sandboxes, tokenOf } = routes
+  addTeamRoute(server, getSandbox, authenticate, async ({ params }, { teamId }) => {
+    const sandbox = await sandboxes.get(teamId, params.sandboxID)
+    return { status: 200, body: toDetail(sandbox, tokenOf) }
+  })
+  addTeamRoute(server, killSandbox, authenticate, async ({ params }, { teamId }) => {
+    await sandboxes.kill(teamId, params.sandboxID)
+    return { status: 204 }
+  })
+  addTeamRoute(server, setSandboxTimeout, authenticate, async ({ params, body }, { teamId }) => {
+    await sandboxes.setTimeout(teamId, params.sandboxID, body.timeout)
+    return { status: 204 }
+  })
+}
+
+function addCreateRoutes(server: FastifyInstance, routes: SandboxRoutes): void {
+  const { authenticate, creation, tokenOf } = routes
+  const create = async (request: CreateRequest, signal: AbortSignal) => {
+    const sandbox = await creation.create(request, signal)
+    return { status: 201, body: toView(sandbox, tokenOf) }
+  }
+  addTeamRoute(server, createSandbox, authenticate, async ({ body, signal }, { teamId }) => {
+    const { timeout = defaultSeconds.create, secure = false } = body
+    return create({ ...toRequest(body), teamId, secure, timeoutSeconds: timeout }, signal)
+  })
+  addTeamRoute(server, createSandboxV2, authenticate, async ({ body, signal }, { teamId }) => {
+    const { timeout = defaultSeconds.createV2 } = body
+    return create({ ...toRequest(body), teamId, secure: true, timeoutSeconds: timeout }, signal)
+  })
+}
+
+function toRequest(body: NewSandboxV2) {
+  refuseUnsupported(body)
+  return {
+    templateReference: body.templateID,
+    allowInternetAccess: body.allow_internet_access,
+    metadata: body.metadata,
+    envVars: body.envVars ?? {},
+  }
+}
+
+function addListRoutes(server: FastifyInstance, routes: SandboxRoutes): void {
+  const { authenticate, sandboxes } = routes
+  addTeamRoute(server, listSandboxes, authenticate, async ({ query }, { teamId }) => {
+    const metadata = parseMetadataQuery(query.metadata)
+    const all = await sandboxes.listAll({ teamId, metadata })
+    return { status: 200, body: all.map(toListed) }
+  })
+  addTeamRoute(server, listSandboxesV2, authenticate, async ({ query }, { teamId }) => {
+    const { metadata, state, startedAfter, ...rest } = query
+    const page = await sandboxes.list({
+      teamId,
+      metadata: parseMetadataQuery(metadata),
+      includeRunning: state.includes('running'),
+      startedAfter: startedAfter === undefined ? undefined : new Date(startedAfter),
+      template: rest.template,
+      order: rest.order,
+      limit: rest.limit,
+      nextToken: rest.nextToken,
+    })
+    return {
+      status: 200,
+      body: page.sandboxes.map(toListed),
+      headers: {
+        ...(page.nextToken !== undefined && { 'X-Next-Token': page.nextToken }),
+        ...(page.totalRunning !== undefined && { 'X-Total-Running': String(page.totalRunning) }),
+      },
+    }
+  })
+}
+
+function addConnectRoutes(server: FastifyInstance, routes: SandboxRoutes): void {
+  const { authenticate, sandboxes, tokenOf } = routes
+  const connect = async (
+    teamId: string,
+    id: string,
+    wanted: { readonly timeout: number; readonly memory?: boolean | undefined },
+  ) => {
+    if (wanted.memory === false) throw memoryOverride()
+    return {
+      status: 200,
+      body: toView(await sandboxes.connect(teamId, id, wanted.timeout), tokenOf),
+    }
+  }
+  addTeamRoute(server, connectSandbox, authenticate, async ({ params, body }, { teamId }) =>
+    connect(teamId, params.sandboxID, body),
+  )
+  addTeamRoute(server, connectSandboxV2, authenticate, async ({ params, body }, { teamId }) =>
+    connect(teamId, params.sandboxID, {
+      ...body,
+      timeout: body?.timeout ?? defaultSeconds.connectV2,
+    }),
+  )
+}
+
+function memoryOverride(): Fault {
+  return new Fault(
+    'invalid',
+    'sandbox_memory_override_disabled',
+    'memory: false is not supported yet. Leave it out',
+  )
+}

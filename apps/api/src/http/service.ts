@@ -1,0 +1,24 @@
+import { toOpenApi } from '@atoll/contracts/openapi'
+import { operations } from '@atoll/contracts/operations'
+import { getHealth, getOpenApi } from '@atoll/contracts/service'
+import { Fault } from '@atoll/kit/fault'
+import type { FastifyInstance } from 'fastify'
+import { addOpenRoute } from './route.ts'
+
+/** The version of the interface, not of Atoll. */
+const interfaceVersion = '0.1.0'
+
+export function addServiceRoutes(
+  server: FastifyInstance,
+  /** Asks the store for something small. */
+  { probe }: { readonly probe: () => Promise<unknown> },
+): void {
+  const document = toOpenApi(operations, interfaceVersion)
+  addOpenRoute(server, getOpenApi, async () => ({ status: 200, body: document }))
+  addOpenRoute(server, getHealth, async () => {
+    await probe().catch((error: unknown) => {
+      throw new Fault('unavailable', 'unhealthy', 'The store does not answer', { cause: error })
+    })
+    return { status: 200, body: 'Health check successful' }
+  })
+}

@@ -1,0 +1,141 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Clock } from '@atoll/kit/clock'
+import { systemClock } from '@atoll/kit/clock'
+import { silentLogger } from '@atoll/kit/log'
+import { startApi } from '../api.ts'
+import type { Api, FirstCredentials } from '../api.ts'
+import { createFirstTeam } from '../app/bootstrap.ts'
+import { loadApiConfig } from '../config.ts'
+import { openStores } from '../db/stores.ts'
+import type { Stores } from '../db/stores.ts'
+import { simulateNode } from './node.ts'
+import type { SimulatedNode } from './node.ts'
+
+/** The whole API over a simulated node, with two teams, behind a real port: for tests of its behaviour. */
+export interface ApiUnderTest extends AsyncDisposable {
+  readonly node: SimulatedNode
+  readonly url: string
+  /** Two teams that know nothing of each other. */
+  readonly ours: FirstCredentials
+  readonly theirs: FirstCredentials
+  /** A request of our team, unless `headers` say otherwise. */
+  call(method: string, path: string, options?: CallOptions): Promise<Reply>
+  /** A running sandbox of our team. */
+  create(fields?: object): Promise<string>
+  stop(): Promise<void>
+  /** Stops, lets `meddle` at the store as a crash would have left it, and starts again. */
+  restart(meddle?: (stores: Stores) => Promise<void>): Promise<void>
+}
+
+export interface CallOptions {
+  readonly body?: unknown
+  readonly headers?: Readonly<Record<string, string>>
+  readonly signal?: AbortSignal
+}
+
+export interface Reply {
+  readonly status: number
+  readonly headers: Headers
+  readonly text: string
+  /** The parsed body; undefined when it is empty or no JSON. */
+  readonly json: unknown
+}
+
+export async function startApiUnderTest(
+  options: { readonly clock?: Clock; readonly env?: Record<string, string> } = {},
+): Promise<ApiUnderTest> {
+  const folder = await mkdtemp(join(tmpdir(), 'atoll-api-'))
+  const config = loadApiConfig({ ...options.env, ATOLL_DATA_DIR: folder })
+  const clock = options.clock ?? systemClock
+  const node = simulateNode()
+  const useStores = async (use: (stores: Stores) => Promise<void>) => {
+    const stores = await openStores(join(folder, 'atoll.db'))
+    await use(stores).finally(() => stores.close())
+  }
+
+  const teams: FirstCredentials[] = []
+  await useStores(async (stores) => {
+    const anyNumber = { ...stores.teams, isEmpty: async () => true }
+    const keep = async (credentials: FirstCredentials) => void teams.push(credentials)
+    await createFirstTeam({ teams: anyNumber, clock }, keep)
+    await createFirstTeam({ teams: anyNumber, clock }, keep)
+  })
+  const [ours, theirs] = teams
+  if (!ours || !theirs) throw new Error('the teams were not made')
+
+  let api: Api | undefined
+  const server = createServer((request, response) => api?.handler(request, response))
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const url = `http://127.0.0.1:${portOf(server.address())}`
+  const start = async () => {
+    api = await startApi(config, { node: node.transport, log: silentLogger, clock })
+  }
+  const stop = async () => {
+    await api?.close()
+    api = undefined
+  }
+  await start()
+
+  const call: ApiUnderTest['call'] = (method, path, { headers, ...rest } = {}) =>
+    send(url, method, path, { headers: headers ?? { 'x-api-key': ours.apiKey }, ...rest })
+  return {
+    node,
+    url,
+    ours,
+    theirs,
+    call,
+    async create(fields = {}) {
+      const reply = await call('POST', '/v2/sandboxes', { body: { templateID: 'base', ...fields } })
+      if (reply.status !== 201) throw new Error(`create answered ${reply.status}: ${reply.text}`)
+      return String(Object(reply.json).sandboxID)
+    },
+    stop,
+    async restart(meddle) {
+      await stop()
+      if (meddle) await useStores(meddle)
+      await start()
+    },
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections()
+      server.close()
+      await stop()
+      await rm(folder, { recursive: true })
+    },
+  }
+}
+
+async function send(
+  base: string,
+  method: string,
+  path: string,
+  { body, headers, signal }: CallOptions,
+): Promise<Reply> {
+  const response = await fetch(`${base}${path}`, {
+    method,
+    headers: { ...(body !== undefined && { 'content-type': 'application/json' }), ...headers },
+    ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+    ...(signal && { signal }),
+  })
+  const text = await response.text()
+  const isJson = response.headers.get('content-type')?.startsWith('application/json')
+  const json: unknown = isJson && text ? JSON.parse(text) : undefined
+  return { status: response.status, headers: response.headers, text, json }
+}
+
+function portOf(address: string | AddressInfo | null): number {
+  if (address === null || typeof address === 'string') throw new Error('the server has no port')
+  return address.port
+}
+
+/** Time that moves only when told. */
+export function manualClock(start = '2026-01-01T00:00:00.000Z') {
+  let now = Date.parse(start)
+  return {
+    now: () => new Date(now),
+    advance: (seconds: number) => void (now += seconds * 1000),
+  }
+}

@@ -1,0 +1,35 @@
+import { Code, ConnectError } from '@connectrpc/connect'
+
+/** What a watcher of the node is told. */
+export type NodeEvent =
+  | { case: 'started'; value: { sandboxId: string; address: string } }
+  | { case: 'ended'; value: { sandboxId: string; reason: string } }
+
+/** Passes events to everybody who follows; nothing is lost between `follow` and the first read. */
+export function createEvents() {
+  const followers = new Set<ReadableStreamDefaultController<NodeEvent>>()
+  const lose = (follower: ReadableStreamDefaultController<NodeEvent>) => {
+    if (followers.delete(follower)) {
+      follower.error(new ConnectError('connection lost', Code.Unavailable))
+    }
+  }
+  return {
+    get followers() {
+      return followers.size
+    },
+    publish(event: NodeEvent) {
+      for (const follower of followers) follower.enqueue(event)
+    },
+    drop() {
+      for (const follower of followers) lose(follower)
+    },
+    follow(signal: AbortSignal): AsyncIterable<NodeEvent> {
+      return new ReadableStream<NodeEvent>({
+        start(controller) {
+          followers.add(controller)
+          signal.addEventListener('abort', () => lose(controller))
+        },
+      })
+    },
+  }
+}

@@ -1,0 +1,135 @@
+import { NodeService } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
+import { Code, ConnectError, createRouterTransport } from '@connectrpc/connect'
+import type { Transport } from '@connectrpc/connect'
+import { createEvents } from './events.ts'
+
+export const simulatedEnvdVersion = '0.5.7'
+
+/** A node in memory that keeps the promises of the node protocol, and breaks them on demand. */
+export interface SimulatedNode {
+  readonly transport: Transport
+  /** What runs, in order of creation. */
+  readonly running: ReadonlyMap<string, SimulatedSandbox>
+  readonly killed: readonly string[]
+  /** Puts a sandbox there that nobody asked for. */
+  plant(id: string): void
+  /** A sandbox ends by itself. With `silently` the watchers are not told. */
+  end(id: string, reason: string, how?: 'silently'): void
+  /** From now on; `undefined` makes it work again. */
+  failCreates(code: Code | undefined): void
+  failKills(code: Code | undefined): void
+  failAll(code: Code | undefined): void
+  /** Creates wait at their end, with the sandbox there already, until the returned function is called. */
+  holdCreates(): () => void
+  holdKills(): () => void
+  /** Ends every watch as a lost connection does. */
+  dropWatchers(): void
+  readonly watchers: number
+}
+
+export interface SimulatedSandbox {
+  readonly templateId: string
+  readonly cpuCount: number
+  readonly memoryMb: number
+  readonly diskSizeMb: number
+  readonly envVars: Readonly<Record<string, string>>
+  readonly accessToken: string | undefined
+}
+
+export function simulateNode(): SimulatedNode {
+  const running = new Map<string, SimulatedSandbox>()
+  const killed: string[] = []
+  const events = createEvents()
+  const broken: { creates?: Code | undefined; kills?: Code | undefined; all?: Code | undefined } =
+    {}
+  const gates: { creates?: Promise<void>; kills?: Promise<void> } = {}
+
+  const refuse = (code: Code | undefined) => {
+    const effective = broken.all ?? code
+    if (effective !== undefined) throw new ConnectError('simulated failure', effective)
+  }
+  const hold = (gate: 'creates' | 'kills') => {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    gates[gate] = promise
+    return () => {
+      delete gates[gate]
+      resolve()
+    }
+  }
+
+  const transport = createRouterTransport((router) =>
+    router.service(NodeService, {
+      getNode() {
+        refuse(undefined)
+        const templateIds = ['base']
+        return { nodeId: 'sim', runtime: 'sim', envdVersion: simulatedEnvdVersion, templateIds }
+      },
+      async createSandbox({ sandboxId, accessToken, ...spec }) {
+        refuse(broken.creates)
+        if (running.has(sandboxId)) throw new ConnectError('taken', Code.AlreadyExists)
+        running.set(sandboxId, { ...spec, accessToken })
+        await gates.creates
+        refuse(broken.creates)
+        events.publish({ case: 'started', value: at(sandboxId) })
+        return { sandbox: at(sandboxId) }
+      },
+      async killSandbox({ sandboxId }) {
+        refuse(broken.kills)
+        await gates.kills
+        killed.push(sandboxId)
+        if (running.delete(sandboxId)) {
+          events.publish({ case: 'ended', value: { sandboxId, reason: 'killed' } })
+        }
+        return {}
+      },
+      getSandbox({ sandboxId }) {
+        refuse(undefined)
+        if (!running.has(sandboxId)) throw new ConnectError('absent', Code.NotFound)
+        return { sandbox: at(sandboxId) }
+      },
+      listSandboxes() {
+        refuse(undefined)
+        return { sandboxes: [...running.keys()].map(at) }
+      },
+      async *watchSandboxes(_, { signal }) {
+        refuse(undefined)
+        const following = events.follow(signal)
+        for (const id of running.keys()) yield { event: { case: 'started', value: at(id) } }
+        yield { event: { case: 'synced', value: {} } }
+        for await (const event of following) yield { event }
+      },
+    }),
+  )
+
+  return {
+    transport,
+    running,
+    killed,
+    plant: (id) =>
+      void running.set(id, {
+        templateId: 'base',
+        cpuCount: 1,
+        memoryMb: 128,
+        diskSizeMb: 0,
+        envVars: {},
+        accessToken: undefined,
+      }),
+    end(id, reason, how) {
+      running.delete(id)
+      if (!how) events.publish({ case: 'ended', value: { sandboxId: id, reason } })
+    },
+    failCreates: (code) => void (broken.creates = code),
+    failKills: (code) => void (broken.kills = code),
+    failAll: (code) => void (broken.all = code),
+    holdCreates: () => hold('creates'),
+    holdKills: () => hold('kills'),
+    dropWatchers: () => events.drop(),
+    get watchers() {
+      return events.followers
+    },
+  }
+}
+
+function at(sandboxId: string) {
+  return { sandboxId, address: '127.0.0.1' }
+}
