@@ -1,0 +1,59 @@
+import { readFile } from 'node:fs/promises'
+import { Fault } from '@atoll/kit/fault'
+import { formatDeb822, readAptSources } from '../debian/apt-sources.ts'
+import { parseOsRelease } from '../debian/os-release.mjs'
+import type { AptSource } from '../debian/apt-sources.ts'
+
+/** The apt sources for a Debian release, from the mirrors that this machine itself uses. */
+export async function debianSources(suite: string): Promise<string> {
+  const { codename, family } = parseOsRelease(await readFile('/etc/os-release', 'utf8'))
+  const own = await readAptSources()
+  const sources = sourcesFor(own, suite, family === 'debian' ? codename : '')
+  if (sources.length === 0) {
+    throw new Fault(
+      'unavailable',
+      'apt_sources',
+      `No Debian mirror is known here: the base template needs an apt source for ${suite}.`,
+    )
+  }
+  const reachable = await Promise.all(sources.map(withPlainMirrors))
+  return reachable.map(formatDeb822).join('\n')
+}
+
+/** The machine's sources of `suite`, or those of its own release with the suite put in its place. */
+export function sourcesFor(
+  own: readonly AptSource[],
+  suite: string,
+  codename: string,
+): AptSource[] {
+  const present = sourcesOf(own, suite)
+  if (present.length > 0 || codename === '') return present
+  return sourcesOf(own, codename).map((source) => ({
+    ...source,
+    suites: source.suites.map((name) => name.replace(codename, suite)),
+  }))
+}
+
+function sourcesOf(own: readonly AptSource[], release: string): AptSource[] {
+  const wanted = [release, `${release}-updates`, `${release}-security`]
+  return own
+    .map((source) => ({
+      ...source,
+      suites: source.suites.filter((name) => wanted.includes(name)),
+      components: ['main'],
+    }))
+    .filter(({ suites }) => suites.length > 0)
+}
+
+/** Cloud images name their mirrors in a file of the host, which nobody inside could read. */
+async function withPlainMirrors(source: AptSource): Promise<AptSource> {
+  const uris = await Promise.all(
+    source.uris.map(async (uri) => {
+      const match = /^mirror\+file:(?:\/\/)?(\/.*)$/.exec(uri)
+      if (!match?.[1]) return [uri]
+      const list = await readFile(match[1], 'utf8')
+      return list.split('\n').flatMap((line) => /^\s*([a-z]+:\S+)/.exec(line)?.[1] ?? [])
+    }),
+  )
+  return { ...source, uris: uris.flat() }
+}

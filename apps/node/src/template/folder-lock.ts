@@ -1,0 +1,40 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+
+/**
+ * Holds a folder for one builder at a time, across processes. The lock belongs to a small program
+ * that lives as long as its input is open, so it goes away with us however we end.
+ */
+export async function lockFolder(
+  dir: string,
+  options: { readonly onWait: () => void; readonly signal?: AbortSignal | undefined },
+): Promise<AsyncDisposable> {
+  const holder = spawn(
+    'flock',
+    [join(dir, '.lock'), 'sh', '-c', 'echo held; exec cat >/dev/null'],
+    { stdio: ['pipe', 'pipe', 'inherit'] },
+  )
+  const ended = once(holder, 'close')
+  const stopWaiting = () => holder.kill()
+  options.signal?.addEventListener('abort', stopWaiting)
+  const patience = setTimeout(options.onWait, 500)
+  try {
+    await Promise.race([
+      once(holder.stdout, 'data'),
+      ended.then(() => {
+        options.signal?.throwIfAborted()
+        throw new Error(`cannot lock ${dir}`)
+      }),
+    ])
+  } finally {
+    clearTimeout(patience)
+    options.signal?.removeEventListener('abort', stopWaiting)
+  }
+  return {
+    async [Symbol.asyncDispose]() {
+      holder.stdin.end()
+      await ended
+    },
+  }
+}

@@ -1,0 +1,82 @@
+import { chmod, copyFile, cp, readdir, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { run } from '@atoll/kit/run'
+
+/** Fetches npm into a folder of its own; nothing of the host's npm configuration goes with it. */
+export async function fetchNpm(prefix: string, version: string, signal?: AbortSignal) {
+  await run(
+    'npm',
+    ['install', '--global', '--prefix', prefix, '--ignore-scripts', '--no-audit', `npm@${version}`],
+    { cwd: '/', timeoutMs: 180_000, ...(signal && { signal }) },
+  )
+  const npm = join(prefix, 'lib/node_modules/npm')
+  for (const manual of ['man', 'docs'])
+    await rm(join(npm, manual), { recursive: true, force: true })
+}
+
+export interface Furniture {
+  readonly nodeBinary: string
+  /** Made by `fetchNpm`. */
+  readonly npmPrefix: string
+  readonly user: { readonly name: string; readonly id: number }
+}
+
+/** What makes a bare Debian the base template: Node.js, the user, and no trace of this machine. */
+export async function furnish(root: string, { nodeBinary, npmPrefix, user }: Furniture) {
+  await copyFile(nodeBinary, join(root, 'usr/local/bin/node'))
+  await chmod(join(root, 'usr/local/bin/node'), 0o755)
+  await cp(npmPrefix, join(root, 'usr/local'), { recursive: true, verbatimSymlinks: true })
+  await addUser(root, user)
+  await tryOut(root, user.name)
+  await forgetThisMachine(root)
+}
+
+async function addUser(root: string, { name, id }: Furniture['user']): Promise<void> {
+  await run('chroot', [root, 'groupadd', '--gid', `${id}`, name])
+  await run('chroot', [
+    ...[root, 'useradd', '--uid', `${id}`, '--gid', name, '--groups', 'sudo'],
+    ...['--create-home', '--shell', '/bin/bash', name],
+  ])
+  const rule = join(root, 'etc/sudoers.d', name)
+  await writeFile(rule, `${name} ALL=(ALL:ALL) NOPASSWD:ALL\n`)
+  await chmod(rule, 0o440)
+}
+
+/** Empty files stay where a sandbox gets its own mounted. */
+async function forgetThisMachine(root: string): Promise<void> {
+  for (const name of ['machine-id', 'hostname', 'resolv.conf']) {
+    await rm(join(root, 'etc', name), { force: true })
+    await writeFile(join(root, 'etc', name), '', { mode: name === 'machine-id' ? 0o444 : 0o644 })
+  }
+  await writeFile(join(root, 'etc/hosts'), '127.0.0.1 localhost\n::1 localhost ip6-localhost\n')
+  for (const folder of leftovers) await emptyFolder(join(root, folder))
+}
+
+const leftovers = [
+  'run/sudo',
+  'tmp',
+  'var/cache/apt',
+  'var/cache/debconf',
+  'var/lib/apt/lists',
+  'var/lib/sudo',
+  'var/log',
+]
+
+async function emptyFolder(folder: string): Promise<void> {
+  for (const name of await readdir(folder).catch(() => [])) {
+    await rm(join(folder, name), { recursive: true })
+  }
+}
+
+/** A template with a broken part must never be used, so the parts are run once. */
+async function tryOut(root: string, user: string): Promise<void> {
+  const script =
+    'sudo --non-interactive true && python --version && git --version && curl --version && ' +
+    'node --version && npm --version && npx --version'
+  await run('chroot', [
+    ...[root, 'env', '--ignore-environment', 'PATH=/usr/local/bin:/usr/bin:/bin', 'HOME=/tmp'],
+    ...['setpriv', `--reuid=${user}`, `--regid=${user}`, '--init-groups'],
+    ...['sh', '-c', script],
+  ])
+  await rm(join(root, 'home', user, '.sudo_as_admin_successful'), { force: true })
+}

@@ -1,0 +1,63 @@
+import { spawn } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { readFile, readdir, rename, rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import { Fault } from '@atoll/kit/fault'
+import { run } from '@atoll/kit/run'
+
+/** Layers are named after their content; a name that exists is complete. */
+export async function commitLayer(layersDir: string, built: string): Promise<string> {
+  const layerId = `sha256-${await hashTree(built)}`
+  const layerDir = join(layersDir, layerId)
+  if (await exists(layerDir)) {
+    await rm(built, { recursive: true })
+    return layerId
+  }
+  // The name promises the content, so the content reaches the disk before the name does.
+  await run('sync', ['--file-system', built], { timeoutMs: 300_000 })
+  await rename(built, layerDir)
+  return layerId
+}
+
+/** The hash of an archive with everything that makes a tree what it is, in a fixed order. */
+export async function hashTree(dir: string): Promise<string> {
+  const tar = spawn(
+    'tar',
+    [
+      ...['--create', '--directory', dir, '--sort=name', '--numeric-owner', '--format=posix'],
+      ...['--pax-option=exthdr.name=%d/PaxHeaders/%f,delete=atime,delete=ctime'],
+      ...['--xattrs', '--xattrs-include=*', '.'],
+    ],
+    { stdio: ['ignore', 'pipe', 'inherit'] },
+  )
+  const ended = once(tar, 'close')
+  const hash = createHash('sha256')
+  await pipeline(tar.stdout, hash)
+  const [code] = await ended
+  if (code !== 0) throw new Error(`tar could not read ${dir} (exit ${code})`)
+  return hash.digest('hex')
+}
+
+/** Removes what builders left that died; only whoever holds the lock of the folder may call it. */
+export async function sweepBuilds(layersDir: string, prefix: string): Promise<void> {
+  const names = (await readdir(layersDir)).filter((name) => name.startsWith(prefix))
+  if (names.length === 0) return
+  const mounts = await readFile('/proc/self/mountinfo', 'utf8')
+  for (const name of names) {
+    const dir = join(layersDir, name)
+    // Deleting through a mount would delete what is mounted.
+    if (mounts.includes(` ${dir}/`)) {
+      throw new Fault('conflict', 'mounts_left', `Unmount what is below ${dir}, then try again`)
+    }
+    await run('rm', ['--recursive', '--force', '--one-file-system', dir], { timeoutMs: 120_000 })
+  }
+}
+
+export async function exists(path: string): Promise<boolean> {
+  return stat(path).then(
+    () => true,
+    () => false,
+  )
+}
