@@ -64,7 +64,8 @@ int find_command(const char *name, const char *path, char found[MAX_PATH]) {
       memcpy(found + at + 1, name, name_size + 1);
       int checked = check_command(found);
       if (checked == 0) return 0;
-      if (checked == EACCES) result = EACCES;
+      /* A folder that may not be searched holds nothing, as far as one can tell. */
+      if (checked == EACCES && access(found, F_OK) == 0) result = EACCES;
     }
     dir = colon ? colon + 1 : NULL;
   }

@@ -9,6 +9,7 @@
 #include "guest.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -98,14 +99,27 @@ static int report(int socket, pid_t command) {
   return 0;
 }
 
+/* gVisor does not tell the foreground of a terminal that its size changed. */
+static void tell_foreground(void) {
+  int terminal = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
+  if (terminal < 0) return;
+  pid_t group = tcgetpgrp(terminal);
+  if (group > 1) kill(-group, SIGWINCH);
+  close(terminal);
+}
+
+static void pass_signal(int number, pid_t command) {
+  for (size_t i = 0; i < forwarded_count; i++)
+    if (number == forwarded_signals[i]) kill(-command, number);
+  if (number == SIGWINCH) tell_foreground();
+}
+
 /* Returns whether the client is still there. */
 static int pass_signals(int socket, pid_t command) {
   unsigned char wanted[32];
   ssize_t count = recv(socket, wanted, sizeof wanted, MSG_DONTWAIT);
   if (count < 0 && (errno == EAGAIN || errno == EINTR)) return 1;
-  for (ssize_t i = 0; i < count; i++)
-    for (size_t known = 0; known < forwarded_count; known++)
-      if (wanted[i] == forwarded_signals[known]) kill(-command, wanted[i]);
+  for (ssize_t i = 0; i < count; i++) pass_signal(wanted[i], command);
   return count > 0;
 }
 

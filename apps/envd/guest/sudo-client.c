@@ -116,7 +116,7 @@ static void take_signals(int socket, struct terminal *terminal) {
     if (!take_signal(number)) continue;
     if (number == SIGCONT && terminal->master >= 0) terminal_claim(terminal);
     if (number == SIGWINCH && terminal->master >= 0) terminal_resize(terminal);
-    else forward(socket, number);
+    forward(socket, number);
   }
 }
 

@@ -68,7 +68,6 @@ void terminal_release(struct terminal *terminal) {
   terminal->raw = terminal->foreground = 0;
 }
 
-/* The kernel tells the foreground group of the inner terminal. */
 void terminal_resize(const struct terminal *terminal) {
   struct winsize size;
   if (ioctl(STDIN_FILENO, TIOCGWINSZ, &size) == 0) ioctl(terminal->master, TIOCSWINSZ, &size);

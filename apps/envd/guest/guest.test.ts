@@ -1,0 +1,161 @@
+import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import { tryRun, type RunResult } from '@atoll/kit/run'
+import { waitFor } from '@atoll/kit/wait'
+import { buildGuest, startStandIn, type Guest } from './stand-in.ts'
+
+let guest: Guest
+before(async () => {
+  guest = await buildGuest()
+})
+after(() => guest[Symbol.asyncDispose]())
+
+const identity = ['--uid', '61000', '--gid', '61000']
+
+function exec(options: readonly string[], command: readonly string[]): Promise<RunResult> {
+  return tryRun(guest.program, ['exec', ...options, '--', ...command])
+}
+
+test('exec takes on the identity, the groups and the directory', async () => {
+  const script = 'id -u; id -g; id -G; pwd; cat /proc/self/oom_score_adj'
+  const options = [...identity, '--groups', '61000,27,28', '--cwd', '/usr', '--oom', '321']
+  const result = await exec(options, ['sh', '-c', script])
+  assert.equal(result.stdout, '61000\n61000\n61000 27 28\n/usr\n321\n')
+})
+
+test('exec keeps the pid and passes the environment through untouched', async () => {
+  const env = { PATH: '/usr/bin:/bin', ODD: 'a=b c' }
+  const script = 'echo $$; exec "$0" exec --uid 61000 --gid 61000 -- sh -c "echo \\$\\$; env"'
+  const result = await tryRun('sh', ['-c', script, guest.program], { env, cwd: '/' })
+  const [shellPid, commandPid, ...rest] = result.stdout.trim().split('\n')
+  assert.equal(shellPid, commandPid)
+  assert.deepEqual(rest.filter((line) => !/^(PWD|_|SHLVL|OLDPWD)=/.test(line)).toSorted(), [
+    'ODD=a=b c',
+    'PATH=/usr/bin:/bin',
+  ])
+})
+
+test('exec undoes blocked and ignored signals', async () => {
+  const script = `trap '' INT TERM HUP; exec "$0" exec --uid 0 --gid 0 -- cat /proc/self/status`
+  const result = await tryRun('sh', ['-c', script, guest.program])
+  assert.match(result.stdout, /SigBlk:\t0{16}\nSigIgn:\t0{16}\n/)
+})
+
+test('a command may open its standard output anew, though root made the pipe', async () => {
+  const result = await tryRun('sh', [
+    '-c',
+    '"$0" exec --uid 61000 --gid 61000 -- sh -c "echo again > /dev/stdout" | cat',
+    guest.program,
+  ])
+  assert.equal(result.stdout, 'again\n')
+})
+
+const failures = [
+  { what: 'an unknown command', options: identity, command: ['nosuch'], code: 127 },
+  { what: 'an unknown path', options: identity, command: ['/no/such'], code: 127 },
+  { what: 'a file that is no program', options: identity, command: ['/etc/passwd'], code: 126 },
+  { what: 'a folder', options: identity, command: ['/usr'], code: 126 },
+  {
+    what: 'a missing directory',
+    options: [...identity, '--cwd', '/no'],
+    command: ['id'],
+    code: 126,
+  },
+  { what: 'no identity', options: [], command: ['id'], code: 126 },
+  { what: 'uid -1', options: ['--uid', '-1', '--gid', '1'], command: ['id'], code: 126 },
+  {
+    what: 'uid 2^32-1',
+    options: ['--uid', '4294967295', '--gid', '1'],
+    command: ['id'],
+    code: 126,
+  },
+  { what: 'no command', options: identity, command: [], code: 126 },
+  {
+    what: 'too many groups',
+    options: [...identity, '--groups', Array(65).fill('1').join(',')],
+    command: ['id'],
+    code: 126,
+  },
+] as const
+
+for (const { what, options, command, code } of failures) {
+  test(`exec refuses ${what} with ${code} and a message`, async () => {
+    const result = await exec(options, command)
+    assert.equal(result.code, code)
+    assert.equal(result.stdout, '')
+    assert.match(result.stderr, code === 127 ? /: command not found\n$/ : /\n$/)
+  })
+}
+
+test('exec runs a script without a first line by sh', async () => {
+  const script = 'printf "echo \\$1" > s && chmod 755 s && exec "$0" exec --uid 0 --gid 0 -- ./s hi'
+  const result = await tryRun('sh', ['-c', script, guest.program], { cwd: guest.directory })
+  assert.equal(result.stdout, 'hi\n')
+})
+
+test('init starts the daemon again, each time after a longer pause', async () => {
+  const log = join(guest.directory, 'starts')
+  await using _standIn = await startStandIn(guest, ['sh', '-c', `date +%s%3N >> ${log}; exit 1`], {
+    sudo: false,
+  })
+  const starts = await waitFor('four starts', async () => {
+    const lines = (await readFile(log, 'utf8').catch(() => '')).trim().split('\n')
+    return lines.length >= 4 && lines.map(Number)
+  })
+  const [first = 0, second = 0, third = 0, fourth = 0] = starts
+  const pauses = [second - first, third - second, fourth - third]
+  for (const [i, least] of [100, 200, 400].entries()) {
+    assert.ok((pauses[i] ?? 0) >= least && (pauses[i] ?? 0) < least + 1500, String(pauses))
+  }
+})
+
+test('init gives the daemon no descriptors and no signals of its own', async () => {
+  const log = join(guest.directory, 'inherited')
+  const script = `ls -l /proc/self/fd | grep -o '[0-9]* -> .*' > ${log}; grep Sig /proc/self/status >> ${log}; echo end >> ${log}; exec sleep 100`
+  await using _standIn = await startStandIn(guest, ['sh', '-c', script])
+  const text = await waitFor('the list', async () => {
+    const now = await readFile(log, 'utf8').catch(() => '')
+    return now.endsWith('end\n') && now
+  })
+  const numbers = [...text.matchAll(/^(\d+) ->/gm)].map((match) => match[1])
+  assert.deepEqual(numbers, ['0', '1', '2', '3'])
+  assert.match(text, /^0 -> \/dev\/null$/m)
+  assert.match(text, /^3 -> \/proc\/\d+\/fd$/m)
+  assert.match(text, /SigBlk:\t0{16}\nSigIgn:\t0{16}/)
+})
+
+test('init reaps the children of others, more than one batch of them', async () => {
+  await using standIn = await startStandIn(guest, ['sleep', '100'], { sudo: false })
+  const orphans = 'for i in $(seq 150); do (sh -c "sleep 0.1; exit 3" &); done'
+  assert.equal((await standIn.as('root', ['sh', '-c', orphans])).code, 0)
+  await waitFor('only init, its daemon and ps', async () => {
+    const { stdout } = await standIn.as('root', ['ps', '-eo', 'comm='])
+    return stdout.trim().split('\n').join() === 'guest,sleep,ps'
+  })
+})
+
+for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+  test(`init passes ${signal} on as SIGTERM and ends with 0`, async () => {
+    const log = join(guest.directory, `farewell-${signal}`)
+    const script = `trap 'echo told > ${log}; exit' TERM; echo up > ${log}; while :; do sleep 0.02; done`
+    await using standIn = await startStandIn(guest, ['sh', '-c', script])
+    await waitFor(
+      'the daemon',
+      async () => (await readFile(log, 'utf8').catch(() => '')) === 'up\n',
+    )
+    process.kill(standIn.pid, signal)
+    assert.equal(await standIn.ended, 0)
+    assert.equal(await readFile(log, 'utf8'), 'told\n')
+  })
+}
+
+test('a process that will not end cannot hold init back', async () => {
+  const log = join(guest.directory, 'stubborn')
+  const script = `trap '' TERM; echo up > ${log}; while :; do sleep 0.02; done`
+  await using standIn = await startStandIn(guest, ['sh', '-c', script])
+  await waitFor('the daemon', async () => (await readFile(log, 'utf8').catch(() => '')) === 'up\n')
+  process.kill(standIn.pid, 'SIGTERM')
+  assert.equal(await standIn.ended, 0)
+})
