@@ -48,6 +48,7 @@ const listHints: ReadonlyMap<string, string> = new Map([
 
 const hintsByReason: ReadonlyMap<string, string> = new Map([
   ['no_key', 'start the server with `npm start` and run this as root, or set ATOLL_API_KEY'],
+  ['process_unauthenticated', '--user must name a user that the sandbox has'],
   ['not_a_terminal', 'run single commands with `atoll sandbox exec`'],
   ['sandbox_lost', 'it was killed, ran out of time, or the server went away; see `atoll status`'],
 ])

@@ -1,35 +1,71 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { Fault } from '@atoll/kit/fault'
 import { waitFor } from '@atoll/kit/wait'
+import { lockDataDir } from '@atoll/server/lock'
 
-/** The server of a data directory, found by the pid file that it keeps there while it runs. */
+/**
+ * Ends the server of a data directory and takes its place, so that none can start while its host is cleared.
+ * The lock says whether one runs; the pid file only which process it is.
+ */
 
-/** Undefined when none runs. The file may outlive its writer, and the number then belong to somebody else. */
-export async function findServer(dataDir: string): Promise<number | undefined> {
-  const text = await readIfThere(join(dataDir, 'server.pid'))
-  const pid = Number(text?.trim())
-  if (!Number.isInteger(pid) || pid <= 1) return undefined
-  return (await isServer(pid)) ? pid : undefined
+export interface Seized extends AsyncDisposable {
+  /** The server that was ended; undefined when none ran. */
+  readonly ended?: { readonly pid: number; readonly by: 'SIGTERM' | 'SIGKILL' }
 }
 
-/** Asks the server to end and waits; one that does not is killed. Sandboxes go on either way. */
-export async function stopServer(pid: number, graceMs = 15_000): Promise<'stopped' | 'killed'> {
+export async function seizeDataDir(dataDir: string, graceMs = 15_000): Promise<Seized> {
+  const free = await tryLock(dataDir)
+  if (free) return toSeized(free)
+  const pid = await readPid(dataDir)
+  if (pid === undefined || !(await isServer(pid))) {
+    const message = `A server uses ${dataDir}, but server.pid there does not tell which process it is`
+    throw new Fault('conflict', 'server_not_found', message)
+  }
   process.kill(pid, 'SIGTERM')
-  const isGone = async () => !(await isServer(pid))
+  const given = await waitForLock(dataDir, graceMs)
+  if (given) return toSeized(given, { pid, by: 'SIGTERM' })
+  if (await isServer(pid)) process.kill(pid, 'SIGKILL')
+  const taken = await waitForLock(dataDir, graceMs)
+  if (taken) return toSeized(taken, { pid, by: 'SIGKILL' })
+  throw new Fault('timeout', 'server_still_there', `The server (pid ${pid}) does not end`)
+}
+
+function toSeized(lock: AsyncDisposable, ended?: Seized['ended']): Seized {
+  return { ...(ended && { ended }), [Symbol.asyncDispose]: () => lock[Symbol.asyncDispose]() }
+}
+
+/** Undefined when the server still has it after this time. */
+async function waitForLock(
+  dataDir: string,
+  timeoutMs: number,
+): Promise<AsyncDisposable | undefined> {
   try {
-    await waitFor(`the server (pid ${pid}) to end`, isGone, { timeoutMs: graceMs })
-    return 'stopped'
-  } catch {
-    process.kill(pid, 'SIGKILL')
-    await waitFor(`the killed server (pid ${pid}) to end`, isGone)
-    return 'killed'
+    return await waitFor('the server to end', () => tryLock(dataDir), { timeoutMs })
+  } catch (thrown) {
+    if (thrown instanceof Fault && thrown.kind === 'timeout') return undefined
+    throw thrown
   }
 }
 
+async function tryLock(dataDir: string): Promise<AsyncDisposable | undefined> {
+  try {
+    return await lockDataDir(dataDir)
+  } catch (thrown) {
+    if (thrown instanceof Fault && thrown.kind === 'conflict') return undefined
+    throw thrown
+  }
+}
+
+async function readPid(dataDir: string): Promise<number | undefined> {
+  const text = await readIfThere(join(dataDir, 'server.pid'))
+  return text && /^[1-9]\d{0,9}\n?$/.test(text) ? Number(text) : undefined
+}
+
+/** The file may be of an earlier server, and its number belong to somebody else by now. */
 async function isServer(pid: number): Promise<boolean> {
   const commandLine = await readIfThere(`/proc/${pid}/cmdline`)
-  const words = commandLine?.split('\0') ?? []
-  return words.some((word) => /(^|\/)(atoll|main\.ts)$/.test(word))
+  return commandLine?.split('\0').some((word) => /(^|\/)(atoll|main\.ts)$/.test(word)) ?? false
 }
 
 function readIfThere(path: string): Promise<string | undefined> {

@@ -10,7 +10,7 @@ export function faultFromConnect(thrown: unknown, url: string): Fault {
   const unreachable = faultFromSocket(error, url)
   if (unreachable) return unreachable
   const kind = kindOfCode[error.code]
-  return new Fault(kind, kind, error.rawMessage, { cause: error })
+  return new Fault(kind, `process_${kind}`, error.rawMessage, { cause: error })
 }
 
 const kindOfCode = {

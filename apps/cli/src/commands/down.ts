@@ -1,7 +1,7 @@
+import { stat } from 'node:fs/promises'
 import { Command } from 'commander'
 import { printLine } from '../context.ts'
 import type { CliContext } from '../context.ts'
-import { findServer, stopServer } from '../server-process.ts'
 
 export function downCommand(context: CliContext): Command {
   return new Command('down')
@@ -13,17 +13,29 @@ export function downCommand(context: CliContext): Command {
     .action(() => down(context))
 }
 
+/** What it takes is loaded only here: the other commands start without the weight of a node. */
 async function down({ config, stdout }: CliContext) {
-  const pid = await findServer(config.dataDir)
-  if (pid === undefined) {
-    printLine(stdout, `no server runs for ${config.dataDir}`)
-  } else {
-    printLine(stdout, `server (pid ${pid}) ${await stopServer(pid)}`)
-  }
+  const { seizeDataDir } = await import('../server-process.ts')
   const { loadNodeConfig } = await import('@atoll/node/config')
   const { tearDownNode } = await import('@atoll/node/teardown')
-  const { endedSandboxes } = await tearDownNode(loadNodeConfig(config.environment))
+  const nodeConfig = loadNodeConfig(config.environment)
+  if (!(await exists(config.dataDir))) {
+    return printLine(stdout, `nothing to end: there is no ${config.dataDir}`)
+  }
+  await using seized = await seizeDataDir(config.dataDir)
+  printLine(stdout, describeEnd(seized.ended))
+  const { endedSandboxes } = await tearDownNode(nodeConfig)
   printLine(stdout, `sandboxes ended: ${endedSandboxes}`)
-  printLine(stdout, `namespaces, mounts, control groups and firewall rules removed`)
-  printLine(stdout, `data kept in ${config.dataDir}`)
+  printLine(stdout, 'no namespace, mount, control group or firewall rule of them is left')
+  printLine(stdout, `data is kept in ${config.dataDir}`)
+}
+
+function describeEnd(ended: { readonly pid: number; readonly by: string } | undefined): string {
+  if (!ended) return 'no server was running'
+  const how = ended.by === 'SIGKILL' ? ', killed because it did not end in time' : ''
+  return `server ended: pid ${ended.pid}${how}`
+}
+
+async function exists(path: string): Promise<boolean> {
+  return (await stat(path).catch(() => undefined)) !== undefined
 }

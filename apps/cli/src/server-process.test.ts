@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import type { TestContext } from 'node:test'
+import { lockDataDir } from '@atoll/server/lock'
+import { seizeDataDir } from './server-process.ts'
+
+test('where no server runs, its place is taken, and kept until given back', async (t) => {
+  const dataDir = await setup(t)
+  const seized = await seizeDataDir(dataDir)
+  assert.equal(seized.ended, undefined)
+  await assert.rejects(lockDataDir(dataDir), { reason: 'data_dir_in_use' })
+  await seized[Symbol.asyncDispose]()
+  await using again = await lockDataDir(dataDir)
+  assert.ok(again)
+})
+
+test('a running server is asked to end', async (t) => {
+  const dataDir = await setup(t)
+  const pid = await startServer(t, dataDir)
+  await using seized = await seizeDataDir(dataDir)
+  assert.deepEqual(seized.ended, { pid, by: 'SIGTERM' })
+})
+
+test('one that does not listen is killed', async (t) => {
+  const dataDir = await setup(t)
+  const pid = await startServer(t, dataDir, `process.on('SIGTERM', () => {})`)
+  await using seized = await seizeDataDir(dataDir, 100)
+  assert.deepEqual(seized.ended, { pid, by: 'SIGKILL' })
+})
+
+test('the pid of somebody else is left alone', async (t) => {
+  const dataDir = await setup(t)
+  await using lock = await lockDataDir(dataDir)
+  assert.ok(lock)
+  const stranger = spawn('sleep', ['60'])
+  t.after(() => stranger.kill('SIGKILL'))
+  await writeFile(join(dataDir, 'server.pid'), `${stranger.pid}\n`)
+  await assert.rejects(seizeDataDir(dataDir), { reason: 'server_not_found' })
+  assert.deepEqual([stranger.exitCode, stranger.signalCode], [null, null])
+})
+
+async function setup(t: TestContext): Promise<string> {
+  const dataDir = await mkdtemp(join(tmpdir(), 'atoll-cli-'))
+  t.after(() => rm(dataDir, { recursive: true }))
+  return dataDir
+}
+
+/** A program that does with the data directory what the server does, and nothing else. */
+async function startServer(t: TestContext, dataDir: string, extra = ''): Promise<number> {
+  const main = join(dataDir, 'main.ts')
+  const lockFile = import.meta.resolve('@atoll/server/lock')
+  await writeFile(
+    main,
+    `import { writeFileSync } from 'node:fs'
+     const { lockDataDir } = await import('${lockFile}')
+     await lockDataDir('${dataDir}')
+     ${extra}
+     writeFileSync('${dataDir}/server.pid', process.pid + '\\n')
+     console.log('ready')
+     setInterval(() => {}, 1000)`,
+  )
+  const child = spawn(process.execPath, [main])
+  t.after(() => child.kill('SIGKILL'))
+  await once(child.stdout, 'data')
+  return child.pid ?? 0
+}
