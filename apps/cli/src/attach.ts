@@ -74,16 +74,13 @@ export async function attach(
   } catch (thrown) {
     limits.signal.throwIfAborted()
     const fault = faultFromConnect(thrown, access.sandboxUrl)
-    throw isStarted && isLoss(fault) ? lost(address.sandboxId, thrown) : fault
+    const isDeadline = limits.timeoutSeconds !== undefined && fault.kind === 'timeout'
+    throw isStarted && !isDeadline ? lost(address.sandboxId, thrown) : fault
   }
   throw lost(address.sandboxId)
 }
 
-/** Once a process runs, only its deadline ends the stream in an orderly way; a broken stream has no code of its own. */
-function isLoss(fault: Fault): boolean {
-  return fault.kind !== 'timeout' || fault.message.includes('reset')
-}
-
+/** Once a process runs, nothing but its deadline ends the stream early, unless the sandbox or the way to it is gone. */
 function lost(sandboxId: string, cause?: unknown): Fault {
   const message = `The connection to sandbox ${sandboxId} was lost`
   return new Fault('unavailable', 'sandbox_lost', message, { cause })

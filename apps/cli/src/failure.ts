@@ -35,10 +35,24 @@ function explainFault(fault: Fault, args: readonly string[]): Failure {
     const message = `${lowerFirst(fault.message)}: start it with \`npm start\``
     return { message, hint: 'if it runs elsewhere, set ATOLL_API_URL', exitCode: 1 }
   }
-  const byGroup = fault.kind === 'not_found' ? listHints.get(args[0] ?? '') : undefined
-  const hint = byGroup ?? hintsByReason.get(fault.reason) ?? hintsByKind.get(fault.kind)
-  return { message: fault.message, hint, exitCode: 1 }
+  return { message: fault.message, hint: hintFor(fault, args[0] ?? ''), exitCode: 1 }
 }
+
+function hintFor(fault: Fault, group: string): string | undefined {
+  const byReason = hintsByReason.get(fault.reason)
+  if (byReason) return byReason
+  // These commands are the server, or its end: the words for its clients do not fit.
+  if (hostCommands.has(group)) return hostHints.get(fault.kind)
+  const list = fault.kind === 'not_found' ? listHints.get(group) : undefined
+  return list ?? hintsByKind.get(fault.kind)
+}
+
+const hostCommands: ReadonlySet<string> = new Set(['up', 'down'])
+
+const hostHints: ReadonlyMap<FaultKind, string> = new Map([
+  ['unavailable', '`atoll doctor` tells what this machine lacks'],
+  ['internal', '`atoll doctor` tells what this machine lacks'],
+])
 
 const listHints: ReadonlyMap<string, string> = new Map([
   ['sandbox', '`atoll sandbox list` shows what there is'],

@@ -25,7 +25,7 @@ const kindOfCode = {
   [Code.Aborted]: 'conflict',
   [Code.ResourceExhausted]: 'exhausted',
   [Code.DeadlineExceeded]: 'timeout',
-  [Code.Canceled]: 'timeout',
+  [Code.Canceled]: 'unavailable',
   [Code.Unavailable]: 'unavailable',
   [Code.Unknown]: 'internal',
   [Code.Internal]: 'internal',
