@@ -11,7 +11,10 @@ export interface Violation {
   readonly message: string
 }
 
-/** Our packages that a package may import. Apps not listed may use every package of `shared`. */
+/**
+ * Our packages that a package may import, whole or by one published path. Apps not listed may use
+ * every package of `shared`.
+ */
 const shared = ['kit', 'contracts', 'client']
 const packagesOf: Record<string, readonly string[]> = {
   kit: [],
@@ -19,7 +22,10 @@ const packagesOf: Record<string, readonly string[]> = {
   client: ['contracts', 'kit'],
   // The one-process deployment puts the composition roots of the others together.
   server: [...shared, 'api', 'edge', 'node'],
-  cli: [...shared, 'server'],
+  // The doctor looks at the machine itself, so it must run where no server does.
+  cli: [...shared, 'server', 'node/setup/doctor'],
+  // The node packs envd for its sandboxes and reports its version.
+  node: [...shared, 'envd/version'],
 }
 
 /** Apps without layers inside: a composition of others, and a client of the public interfaces. */
@@ -47,7 +53,7 @@ const layers: Record<string, Layer> = {
   linux: { folders: ['domain'], packages: ['kit'] },
   debian: { folders: [], packages: ['kit'] },
 }
-const adapter: Layer = { folders: ['domain', 'linux', 'debian'], packages: ['kit'] }
+const adapter: Layer = { folders: ['domain', 'linux', 'debian'], packages: ['kit', 'envd'] }
 
 /** Libraries an app may not even reach through our packages, with the reason. */
 const banned: Record<string, { readonly names: readonly string[]; readonly reason: string }> = {
@@ -95,7 +101,8 @@ function packageObjection(from: Place, specifier: string): string | undefined {
   const [, owner = '', ...rest] = specifier.split('/')
   if (owner === from.owner) return 'a package imports its own files by relative paths'
   if (from.isTest && rest[0] === 'sim') return undefined
-  if (!(packagesOf[from.owner] ?? shared).includes(owner)) {
+  const allowed = packagesOf[from.owner] ?? shared
+  if (!allowed.includes(owner) && !allowed.includes([owner, ...rest].join('/'))) {
     return `${from.owner} may not import ${owner}`
   }
   const layer = layerOf(from)

@@ -1,0 +1,84 @@
+import { chmod, copyFile, glob, link, mkdir, writeFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { basename, join } from 'node:path'
+import { build } from 'esbuild'
+import { run } from '@atoll/kit/run'
+
+export interface EnvdBuild {
+  readonly dir: string
+  readonly repository: string
+  readonly nodeBinary: string
+}
+
+/** Fills the folder with all that a sandbox needs to run envd, whatever image it was made from. */
+export async function buildEnvdRuntime({ dir, repository, nodeBinary }: EnvdBuild): Promise<void> {
+  const envd = join(repository, 'apps/envd')
+  const addon = terminalAddon(envd)
+  await mkdir(join(dir, 'lib'))
+  await Promise.all([
+    bundleEnvd(dir, join(envd, 'src/main.ts')),
+    compileGuest(dir, join(envd, 'guest')),
+    linkOrCopy(nodeBinary, join(dir, 'node')),
+    copyFile(addon, join(dir, 'pty.node')),
+    copyLibraries(join(dir, 'lib'), [nodeBinary, addon]),
+  ])
+  // Sandboxes run it as any user, whatever mask we were started with.
+  await run('chmod', ['--recursive', 'u=rwX,go=rX', dir])
+}
+
+/** One file, so that starting reads one file. Names stay, so that stack traces can be read. */
+async function bundleEnvd(dir: string, entry: string): Promise<void> {
+  await build({
+    entryPoints: [entry],
+    outfile: join(dir, 'envd.js'),
+    bundle: true,
+    platform: 'node',
+    format: 'esm',
+    target: 'node24',
+    minifySyntax: true,
+    minifyWhitespace: true,
+    legalComments: 'none',
+    logLevel: 'silent',
+  })
+  await writeFile(join(dir, 'package.json'), '{ "type": "module" }\n')
+}
+
+/** The guest program is sudo when it is called by that name. */
+async function compileGuest(dir: string, sourceDir: string): Promise<void> {
+  const sources = await Array.fromAsync(glob(join(sourceDir, '*.c')))
+  const program = join(dir, 'guest')
+  await run('musl-gcc', ['-static', '-Os', '-s', '-o', program, ...sources])
+  await link(program, join(dir, 'sudo'))
+}
+
+/** The native part of the terminal library lies in a package of its own for each platform. */
+function terminalAddon(envd: string): string {
+  const require = createRequire(join(envd, 'package.json'))
+  const library = createRequire(require.resolve('@lydell/node-pty'))
+  return library.resolve(`@lydell/node-pty-linux-${process.arch}/pty.node`)
+}
+
+/** The loader is also there under a name that is the same on every architecture. */
+async function copyLibraries(dir: string, programs: readonly string[]): Promise<void> {
+  const listings = await Promise.all(programs.map((program) => run('ldd', [program])))
+  const libraries = new Set(listings.flatMap(parseLdd))
+  for (const library of libraries) {
+    const name = basename(library)
+    await copyFile(library, join(dir, name))
+    if (!name.startsWith('ld-linux')) continue
+    await chmod(join(dir, name), 0o755)
+    await link(join(dir, name), join(dir, 'ld.so'))
+  }
+}
+
+/** Lines such as `libm.so.6 => /lib/libm.so.6 (0x7f…)` and `/lib64/ld-linux-x86-64.so.2 (0x7f…)`. */
+export function parseLdd(listing: string): string[] {
+  return listing.split('\n').flatMap((line) => /(?:^|=>)\s*(\/\S+)\s+\(0x/.exec(line)?.[1] ?? [])
+}
+
+async function linkOrCopy(from: string, to: string): Promise<void> {
+  await link(from, to).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EXDEV' && error.code !== 'EPERM') throw error
+    return copyFile(from, to)
+  })
+}

@@ -1,0 +1,48 @@
+/**
+ * The folder that every sandbox gets read-only as `/.atoll`: envd in one file, the Node.js that runs
+ * it with loader and libraries of its own, and the static guest program. It works in any image.
+ */
+import { mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { envdVersion } from '@atoll/envd/version'
+import { buildEnvdRuntime } from './envd-build.ts'
+import { sourceKey } from './envd-key.ts'
+import { lockFolder } from './folder-lock.ts'
+import { exists } from './layer.ts'
+
+export interface EnvdRuntime {
+  readonly dir: string
+  /** What sandboxes report as their `envdVersion`. */
+  readonly version: string
+}
+
+const buildPrefix = '.tmp-'
+
+/**
+ * Gives the runtime of the sources as they are now, in a folder of its own below `dir`: running
+ * sandboxes keep the one they were started with. Which old ones may go is for the caller to know.
+ */
+export async function ensureEnvdRuntime(options: { readonly dir: string }): Promise<EnvdRuntime> {
+  const repository = fileURLToPath(new URL('../../../../', import.meta.url))
+  const nodeBinary = process.execPath
+  const dir = join(options.dir, await sourceKey(repository, process.version))
+  if (!(await exists(dir))) {
+    await mkdir(options.dir, { recursive: true })
+    await using _lock = await lockFolder(options.dir, { onWait: () => {} })
+    if (!(await exists(dir))) await build(options.dir, dir, { repository, nodeBinary })
+  }
+  return { dir, version: envdVersion }
+}
+
+async function build(
+  parent: string,
+  dir: string,
+  parts: { readonly repository: string; readonly nodeBinary: string },
+): Promise<void> {
+  const abandoned = (await readdir(parent)).filter((name) => name.startsWith(buildPrefix))
+  for (const name of abandoned) await rm(join(parent, name), { recursive: true })
+  const work = await mkdtemp(join(parent, buildPrefix))
+  await buildEnvdRuntime({ ...parts, dir: work })
+  await rename(work, dir)
+}
