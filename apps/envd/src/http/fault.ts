@@ -52,9 +52,16 @@ export function faultInterceptor(report: ReportFailure): Interceptor {
 }
 
 async function* translated<T>(messages: AsyncIterable<T>, report: ReportFailure) {
+  let sending = false
   try {
-    yield* messages
+    for await (const message of messages) {
+      sending = true
+      yield message
+      sending = false
+    }
   } catch (thrown) {
+    // While a message is on its way, what is thrown comes from the connection: the client is gone.
+    if (sending) throw ConnectError.from(thrown, Code.Unknown)
     throw toConnectError(thrown, report)
   }
 }

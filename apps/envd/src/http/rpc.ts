@@ -1,9 +1,13 @@
 /** The Connect services of the daemon as one request listener. */
-import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Process } from '@atoll/contracts/gen/process/process_pb'
-import { createContextValues } from '@connectrpc/connect'
-import { compressionGzip, connectNodeAdapter } from '@connectrpc/connect-node'
-import { answerError } from './answer.ts'
+import { createConnectRouter, createContextValues } from '@connectrpc/connect'
+import {
+  compressionGzip,
+  universalRequestFromNodeRequest,
+  universalResponseToNodeResponse,
+} from '@connectrpc/connect-node'
+import { answerError, answerText } from './answer.ts'
 import { faultInterceptor } from './fault.ts'
 import type { ReportFailure } from './fault.ts'
 import { processService } from './process.ts'
@@ -24,34 +28,29 @@ export interface Rpc {
     request: IncomingMessage,
     response: ServerResponse,
     call: { readonly path: string; readonly user: ActingUser },
-  ): void
+  ): Promise<void>
 }
 
 export function createRpc(deps: RpcDeps): Rpc {
-  const methods = new Map(
-    Process.methods.map((method) => [`/${Process.typeName}/${method.name}`, method.methodKind]),
-  )
-  const users = new WeakMap<object, ActingUser>()
-  const listener: RequestListener = connectNodeAdapter({
-    routes: (router) => void router.service(Process, processService(deps)),
+  const router = createConnectRouter({
     interceptors: [faultInterceptor(deps.report)],
     requestGate: (context) => requireKnownUser(context.values.get(actingUserKey)),
-    contextValues: (request) => {
-      const user = users.get(request) ?? { kind: 'default' }
-      return createContextValues().set(actingUserKey, user)
-    },
     shutdownSignal: deps.shutdown,
     requireConnectProtocolHeader: true,
     acceptCompression: [compressionGzip],
     readMaxBytes: messageLimitBytes,
     maxTimeoutMs: timeoutLimitMs,
   })
+  router.service(Process, processService(deps))
+  const handlers = new Map(router.handlers.map((handler) => [handler.requestPath, handler]))
 
   return {
-    has: (path) => methods.has(path),
-    answer(request, response, { path, user }) {
+    has: (path) => handlers.has(path),
+    async answer(request, response, { path, user }) {
+      const handler = handlers.get(path)
+      if (!handler) return answerText(response, 404, '404 page not found')
       const { headers, method } = request
-      const refusal = checkRpcRequest(methods.get(path) ?? 'unary', {
+      const refusal = checkRpcRequest(handler.method.methodKind, {
         method,
         contentType: headers['content-type'],
         protocolVersion: headers['connect-protocol-version']?.toString(),
@@ -60,12 +59,13 @@ export function createRpc(deps: RpcDeps): Rpc {
         for (const [name, value] of Object.entries(refusal.headers)) response.setHeader(name, value)
         return answerError(response, refusal.status, refusal.message, codes[refusal.status])
       }
-      // The adapter makes a URL of the Host header and throws when it is missing or odd. Nothing here needs it.
+      // A URL is made of the Host header, which fails when it is missing or odd. Nothing here needs it.
       headers.host = 'envd'
       const timeout = headers['connect-timeout-ms']
       if (typeof timeout === 'string') headers['connect-timeout-ms'] = boundedTimeout(timeout)
-      users.set(request, user)
-      listener(request, response)
+      const values = createContextValues().set(actingUserKey, user)
+      const call = universalRequestFromNodeRequest(request, response, undefined, values)
+      await universalResponseToNodeResponse(await handler(call), response)
     },
   }
 }

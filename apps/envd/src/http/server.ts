@@ -59,6 +59,7 @@ export function createHttpServer(deps: HttpDeps): Server {
   }
 
   function fail(thrown: unknown, response: ServerResponse): void {
+    if (response.socket?.destroyed !== false) return // whoever asked has left, which is no failure of ours
     const fault = Fault.from(thrown)
     if (fault !== thrown) deps.report(thrown)
     if (response.headersSent) response.destroy()
