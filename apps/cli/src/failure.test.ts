@@ -8,6 +8,7 @@ const cases = [
   ['up', 'conflict', undefined],
   ['sandbox', 'unavailable', /atoll status/],
   ['sandbox', 'not_found', /atoll sandbox list/],
+  ['sandbox create', 'not_found', undefined],
   ['key', 'not_found', /atoll key list/],
   ['sandbox', 'exhausted', /sandbox kill/],
   ['sandbox', 'invalid', undefined],
@@ -15,7 +16,7 @@ const cases = [
 
 for (const [command, kind, hint] of cases) {
   test(`a fault of kind ${kind} in "atoll ${command}" has ${hint ? 'its hint' : 'no hint'}`, () => {
-    const failure = explain(new Fault(kind, kind, 'Said by the server'), [command])
+    const failure = explain(new Fault(kind, kind, 'Said by the server'), command.split(' '))
     assert.deepEqual([failure.message, failure.exitCode], ['Said by the server', 1])
     if (hint) assert.match(failure.hint ?? '', hint)
     else assert.equal(failure.hint, undefined)

@@ -35,15 +35,16 @@ function explainFault(fault: Fault, args: readonly string[]): Failure {
     const message = `${lowerFirst(fault.message)}: start it with \`npm start\``
     return { message, hint: 'if it runs elsewhere, set ATOLL_API_URL', exitCode: 1 }
   }
-  return { message: fault.message, hint: hintFor(fault, args[0] ?? ''), exitCode: 1 }
+  return { message: fault.message, hint: hintFor(fault, args), exitCode: 1 }
 }
 
-function hintFor(fault: Fault, group: string): string | undefined {
+function hintFor(fault: Fault, [group = '', command]: readonly string[]): string | undefined {
   const byReason = hintsByReason.get(fault.reason)
   if (byReason) return byReason
   // These commands are the server, or its end: the words for its clients do not fit.
   if (hostCommands.has(group)) return hostHints.get(fault.kind)
-  const list = fault.kind === 'not_found' ? listHints.get(group) : undefined
+  const isListed = fault.kind === 'not_found' && command !== 'create'
+  const list = isListed ? listHints.get(group) : undefined
   return list ?? hintsByKind.get(fault.kind)
 }
 

@@ -10,7 +10,14 @@ export function faultFromConnect(thrown: unknown, url: string): Fault {
   const unreachable = faultFromSocket(error, url)
   if (unreachable) return unreachable
   const kind = kindOfCode[error.code]
-  return new Fault(kind, `process_${kind}`, error.rawMessage, { cause: error })
+  return new Fault(kind, `process_${kind}`, messageOf(error, url), { cause: error })
+}
+
+/** A stream that is refused on the way, by a proxy or a server of another kind, has no message but its status. */
+function messageOf({ rawMessage }: ConnectError, url: string): string {
+  return /^HTTP \d+$/.test(rawMessage)
+    ? `The sandbox was not reached: ${url} answered ${rawMessage}`
+    : rawMessage
 }
 
 const kindOfCode = {

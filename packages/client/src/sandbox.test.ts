@@ -59,6 +59,14 @@ test('nobody listening is a fault that names the URL', async (t) => {
   assert.deepEqual([failed.reason, failed.message], ['no_server', `No server at ${url}`])
 })
 
+test('a stream refused on the way tells who refused it', async (t) => {
+  const { url } = await setup(t)
+  const failed = await Array.fromAsync(
+    createSandboxClient({ url: `${url}/elsewhere`, sandboxId: 'iabc' }).start({}),
+  ).then(unexpected, (thrown: unknown) => faultFromConnect(thrown, url))
+  assert.equal(failed.message, `The sandbox was not reached: ${url} answered HTTP 404`)
+})
+
 function unexpected(): never {
   assert.fail('the call succeeded')
 }

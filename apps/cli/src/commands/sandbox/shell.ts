@@ -7,6 +7,7 @@ import type { CliContext } from '../../context.ts'
 import { keepAlive } from '../../keep-alive.ts'
 import { exitCodeOf } from '../../process-end.ts'
 import { exitCodeOfSignal, onEndSignal } from '../../signals.ts'
+import type { EndSignal } from '../../signals.ts'
 import { pumpInput, writeFully } from '../../stdio.ts'
 import { openRawTerminal } from '../../terminal.ts'
 import type { RawTerminal } from '../../terminal.ts'
@@ -37,10 +38,13 @@ const extendEveryMs = 60_000
 async function shell(context: CliContext, id: string, options: ShellOptions): Promise<number> {
   const { attach } = await import('../../attach.ts')
   const { access, platform } = await openPlatform(context)
-  using terminal = openRawTerminal(context)
   const attached = new AbortController()
+  const leave = (signal: EndSignal) => attached.abort(new Left(exitCodeOfSignal(signal)))
+  // Undone in reverse: the terminal is itself again before its input is closed.
   using leaving = new DisposableStack()
-  leaving.use(onEndSignal(context, (signal) => attached.abort(new Left(exitCodeOfSignal(signal)))))
+  leaving.defer(() => context.stdin.destroy())
+  const terminal = leaving.use(openRawTerminal(context))
+  leaving.use(onEndSignal(context, leave))
   try {
     const extend = () => platform.connectSandbox(id, lifeSeconds, { signal: attached.signal })
     const sandbox = await extend()
@@ -71,7 +75,6 @@ async function shell(context: CliContext, id: string, options: ShellOptions): Pr
     throw thrown
   } finally {
     attached.abort()
-    context.stdin.destroy()
   }
 }
 
