@@ -1,0 +1,85 @@
+import { isIP } from 'node:net'
+
+/** What `atoll up` tells the person in front of it. */
+export interface BannerFacts {
+  readonly apiUrl: string
+  readonly sandboxUrl: string
+  readonly dataDir: string
+  readonly isDefaultDataDir: boolean
+  /** Where `{port}-{sandboxID}` names lead here; undefined: as browsers know it on this machine. */
+  readonly domain?: string | undefined
+  readonly firstCredentials?: { readonly apiKey: string; readonly accessToken: string } | undefined
+  readonly hasCredentials: boolean
+}
+
+export function renderBanner(facts: BannerFacts): string {
+  return [
+    'Atoll is running',
+    '',
+    `  API        ${facts.apiUrl}`,
+    `  Sandboxes  ${facts.sandboxUrl}`,
+    '',
+    ...credentialLines(facts),
+    'For the E2B SDK and CLI:',
+    '',
+    ...exportLines(facts).map((line) => `  ${line}`),
+    '',
+    'Try it:',
+    '',
+    `  ${command(facts)} sandbox create`,
+    `  ${command(facts)} sandbox exec <sandboxID> -- uname -a`,
+    '',
+    'Ctrl-C ends the server and leaves sandboxes running.',
+    '',
+  ].join('\n')
+}
+
+function credentialLines({ firstCredentials, hasCredentials, dataDir }: BannerFacts): string[] {
+  const file = `${dataDir}/credentials.json`
+  if (firstCredentials) {
+    return [
+      `  API key       ${firstCredentials.apiKey}`,
+      `  Access token  ${firstCredentials.accessToken}`,
+      '',
+      `  They are shown this once. A copy that only root can read is in ${file}`,
+      '',
+    ]
+  }
+  if (hasCredentials) return []
+  return [`  There is no ${file}: use an API key of your own.`, '']
+}
+
+function exportLines(facts: BannerFacts): string[] {
+  const known = facts.firstCredentials?.apiKey
+  const kept = facts.hasCredentials ? `$(${command(facts)} key show)` : '<your API key>'
+  return [
+    `export E2B_API_URL=${facts.apiUrl}`,
+    `export E2B_SANDBOX_URL=${facts.sandboxUrl}`,
+    `export E2B_DOMAIN=${facts.domain ?? localDomain(facts.sandboxUrl)}`,
+    `export E2B_API_KEY=${known ?? kept}`,
+  ]
+}
+
+/** Browsers take every name under localhost for this machine. */
+function localDomain(sandboxUrl: string): string {
+  const { hostname, port } = new URL(sandboxUrl)
+  const isAddress = isIP(hostname.replace(/^\[|\]$/g, '')) !== 0
+  return `${isAddress ? 'localhost' : hostname}:${port || '80'}`
+}
+
+function command({ dataDir, isDefaultDataDir }: BannerFacts): string {
+  return isDefaultDataDir ? 'bin/atoll' : `ATOLL_DATA_DIR=${shellWord(dataDir)} bin/atoll`
+}
+
+function shellWord(text: string): string {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`
+}
+
+export function renderFarewell(leftRunning: number, facts: BannerFacts): string {
+  if (leftRunning === 0) return 'Atoll has stopped. No sandboxes were running.\n'
+  const sandboxes = leftRunning === 1 ? '1 sandbox goes' : `${leftRunning} sandboxes go`
+  return (
+    `Atoll has stopped. ${sandboxes} on running; the next start takes over.\n` +
+    `To end everything: ${command(facts)} down\n`
+  )
+}

@@ -1,0 +1,76 @@
+import { z } from 'zod'
+import { loadApiConfig } from '@atoll/api/config'
+import type { ApiConfig } from '@atoll/api/config'
+import { loadEdgeConfig } from '@atoll/edge/config'
+import type { EdgeConfig } from '@atoll/edge/config'
+import { Fault } from '@atoll/kit/fault'
+import { parseEnvironment } from '@atoll/kit/config'
+import { loadNodeConfig } from '@atoll/node/config'
+import type { NodeConfig } from '@atoll/node/config'
+import { parseListenAddress } from './listen-address.ts'
+
+const listenAddress = z.string().transform((text, context) => {
+  const address = parseListenAddress(text)
+  if (address) return address
+  context.addIssue('must be host:port, [IPv6]:port or a port')
+  return z.NEVER
+})
+
+const ServerEnv = z.object({
+  ATOLL_LISTEN: listenAddress
+    .default({ host: '127.0.0.1', port: 3000 })
+    .describe('Where the platform API listens, and the sandbox host too unless it has its own.'),
+  ATOLL_EDGE_LISTEN: listenAddress
+    .optional()
+    .describe('Where the sandbox host listens. Default: together with the API.'),
+  ATOLL_DATA_DIR: z
+    .string()
+    .startsWith('/', 'must be an absolute path')
+    .default('/var/lib/atoll')
+    .describe('Where everything is kept. One server at a time uses it.'),
+  ATOLL_DOMAIN: z
+    .string()
+    .regex(/^[a-z0-9.-]+(:[0-9]+)?$/i, 'must be a host name, with a port if need be')
+    .optional()
+    .describe(
+      'The domain under which {port}-{sandboxID} names lead here. Default: localhost with the port.',
+    ),
+  ATOLL_LOG: z
+    .enum(['file', 'stdout'])
+    .default('file')
+    .describe('Where logs go: DATA_DIR/logs/server.log, or standard output as JSON lines.'),
+  ATOLL_LOG_LEVEL: z
+    .enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'])
+    .default('info')
+    .describe('From which level on events are logged.'),
+})
+
+export interface ServerConfig {
+  readonly server: Readonly<z.infer<typeof ServerEnv>>
+  readonly api: ApiConfig
+  readonly node: NodeConfig
+  readonly edge: EdgeConfig
+}
+
+/** The configuration of the server and of all its parts. Reports the mistakes of all of them at once. */
+export function loadServerConfig(env: Record<string, string | undefined>): ServerConfig {
+  const mistakes = new Set<string>()
+  const attempt = <Config>(load: (from: typeof env) => Config): Config | undefined => {
+    try {
+      return load(env)
+    } catch (error) {
+      const [, ...lines] = String(error).split('\n')
+      mistakes.add(lines.join('\n'))
+      return undefined
+    }
+  }
+  const server = attempt((from) => parseEnvironment(ServerEnv, from))
+  const api = attempt(loadApiConfig)
+  const node = attempt(loadNodeConfig)
+  const edge = attempt(loadEdgeConfig)
+  if (!server || !api || !node || !edge) {
+    const text = `The configuration is refused\n${[...mistakes].join('\n')}`
+    throw new Fault('invalid', 'configuration_refused', text)
+  }
+  return Object.freeze({ server, api, node, edge })
+}

@@ -1,0 +1,50 @@
+/** The first key and token, kept where only root reads them: the store has no more than their hashes. */
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { z } from 'zod'
+import { writeDurably } from './durable-file.ts'
+
+const Credentials = z.object({
+  teamId: z.string(),
+  apiKey: z.string(),
+  accessToken: z.string(),
+  url: z.string(),
+  sandboxUrl: z.string().optional(),
+})
+
+export type Credentials = z.infer<typeof Credentials>
+
+export function credentialsPath(dataDir: string): string {
+  return join(dataDir, 'credentials.json')
+}
+
+export async function saveCredentials(dataDir: string, credentials: Credentials): Promise<void> {
+  const text = `${JSON.stringify(credentials, undefined, 2)}\n`
+  await writeDurably(credentialsPath(dataDir), text, 0o600)
+}
+
+/** Writes down where the server is now. False when there are no credentials, or none that can be read. */
+export async function moveCredentials(
+  dataDir: string,
+  place: { readonly url: string; readonly sandboxUrl: string },
+): Promise<boolean> {
+  const kept = await readCredentials(dataDir)
+  if (!kept) return false
+  const { url, sandboxUrl } = place
+  if (kept.url !== url || kept.sandboxUrl !== sandboxUrl) {
+    await saveCredentials(dataDir, { ...kept, url, sandboxUrl })
+  }
+  return true
+}
+
+/** A file that somebody has changed by hand is theirs: it is neither used nor written over. */
+async function readCredentials(dataDir: string): Promise<Credentials | undefined> {
+  try {
+    const text = await readFile(credentialsPath(dataDir), 'utf8')
+    return Credentials.safeParse(JSON.parse(text)).data
+  } catch (error) {
+    const isGone = error instanceof Error && 'code' in error && error.code === 'ENOENT'
+    if (isGone || error instanceof SyntaxError) return undefined
+    throw error
+  }
+}

@@ -1,0 +1,102 @@
+import type { IncomingMessage, ServerOptions, ServerResponse } from 'node:http'
+import { edgeServerOptions } from '@atoll/edge'
+import type { Edge } from '@atoll/edge'
+import { startListener } from './listener.ts'
+import type { Listener } from './listener.ts'
+import type { ListenAddress } from './listen-address.ts'
+
+/** The doors of the server: one for both, told apart by header and host, or one each. */
+export interface Gateway {
+  readonly apiAddress: ListenAddress
+  readonly sandboxAddress: ListenAddress
+  /** Until then every request is told to come back. */
+  open(parts: GatewayParts): void
+  /** Takes no new connection; what is under way has `graceMs` to finish. */
+  stop(graceMs: number): void
+  close(): Promise<void>
+}
+
+export interface GatewayParts {
+  readonly api: (req: IncomingMessage, res: ServerResponse) => void
+  readonly edge: Edge
+}
+
+/**
+ * Listens at once, before the parts are there: an address that is taken is better known before the long work
+ * of a first start than after it.
+ */
+export async function startGateway(addresses: {
+  readonly api: ListenAddress
+  readonly edge?: ListenAddress | undefined
+}): Promise<Gateway> {
+  await using started = new AsyncDisposableStack()
+  let parts: GatewayParts | undefined
+  const isApart = addresses.edge !== undefined
+  const isForEdge = (req: IncomingMessage) => parts?.edge.claims(req) ?? false
+
+  const door = await startListener(
+    { setting: 'ATOLL_LISTEN', address: addresses.api },
+    upgradeIf((req) => !isApart && isForEdge(req)),
+    (req, res) => {
+      if (!parts) return comeBack(res)
+      if (!isApart && isForEdge(req)) return parts.edge.handle(req, res)
+      limitUpload(req)
+      return parts.api(req, res)
+    },
+  )
+  started.defer(() => door.close())
+  const edgeDoor = addresses.edge
+    ? await startListener(
+        { setting: 'ATOLL_EDGE_LISTEN', address: addresses.edge },
+        upgradeIf(() => parts !== undefined),
+        (req, res) => (parts ? parts.edge.handle(req, res) : comeBack(res)),
+      )
+    : door
+  started.defer(() => edgeDoor.close())
+  const doors = new Set<Listener>([door, edgeDoor])
+  for (const { server } of doors) {
+    server.on('upgrade', (req, socket, head) => {
+      if (parts) parts.edge.upgrade(req, socket, head)
+      else socket.destroy()
+    })
+  }
+
+  const owned = started.move()
+  return {
+    apiAddress: door.address,
+    sandboxAddress: edgeDoor.address,
+    open(given) {
+      parts = given
+    },
+    stop(graceMs) {
+      for (const { server, stop } of doors) {
+        stop()
+        setTimeout(() => server.closeAllConnections(), graceMs).unref()
+      }
+    },
+    close: () => owned.disposeAsync(),
+  }
+}
+
+function upgradeIf(isWanted: (req: IncomingMessage) => boolean): ServerOptions {
+  return {
+    ...edgeServerOptions,
+    shouldUpgradeCallback: (req) => edgeServerOptions.shouldUpgradeCallback(req) && isWanted(req),
+  }
+}
+
+function comeBack(res: ServerResponse): void {
+  res.writeHead(503, { 'Content-Type': 'application/json; charset=utf-8', 'Retry-After': '1' })
+  res.end(JSON.stringify({ code: 503, message: 'The server is starting; try again in a moment' }))
+}
+
+const uploadLimitMs = 300_000
+
+/** The sandbox host has no limit on how long a request takes to arrive; the platform API needs one. */
+function limitUpload(req: IncomingMessage): void {
+  const timer = setTimeout(() => {
+    if (!req.complete) req.socket.destroy()
+  }, uploadLimitMs)
+  timer.unref()
+  req.once('close', () => clearTimeout(timer))
+}

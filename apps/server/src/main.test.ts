@@ -1,0 +1,124 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import type { TestContext } from 'node:test'
+import { waitFor } from '@atoll/kit/wait'
+
+async function setup(t: TestContext) {
+  const dataDir = await mkdtemp(join(tmpdir(), 'atoll-up-'))
+  t.after(() => rm(dataDir, { recursive: true, force: true }))
+  const start = (env: Record<string, string> = {}) => {
+    const child = spawn(process.execPath, [join(import.meta.dirname, 'sim/main.ts')], {
+      env: { ATOLL_DATA_DIR: dataDir, ATOLL_LISTEN: '127.0.0.1:0', ...env },
+    })
+    t.after(() => child.kill('SIGKILL'))
+    const said = { stdout: '', stderr: '' }
+    child.stdout.on('data', (chunk) => (said.stdout += String(chunk)))
+    child.stderr.on('data', (chunk) => (said.stderr += String(chunk)))
+    const exited = once(child, 'exit').then(([code]) => Number(code))
+    const banner = (stream: 'stdout' | 'stderr' = 'stdout') =>
+      waitFor(
+        'the banner',
+        () => (said[stream].includes('Try it:') ? said[stream] : child.exitCode !== null && 'dead'),
+        { timeoutMs: 20_000 },
+      )
+    return { child, said, exited, banner }
+  }
+  return { dataDir, start }
+}
+
+test('the first start shows key and token, the next one how to read the key', async (t) => {
+  const { dataDir, start } = await setup(t)
+  const first = start()
+  const shown = await first.banner()
+  assert.match(shown, /^50 % preparing\n/)
+  assert.match(shown, /API key {7}e2b_[0-9a-f]{40}\n/)
+  assert.match(shown, /Access token {2}sk_e2b_[0-9a-f]{40}\n/)
+  assert.match(shown, /export E2B_API_KEY=e2b_[0-9a-f]{40}\n/)
+  const [, url = ''] = /E2B_API_URL=(.*)\n/.exec(shown) ?? []
+  const [, key = ''] = /E2B_API_KEY=(.*)\n/.exec(shown) ?? []
+  const headers = { 'X-API-Key': key, 'Content-Type': 'application/json' }
+  const created = await fetch(`${url}/sandboxes`, {
+    method: 'POST',
+    headers,
+    body: '{"templateID":"base"}',
+  })
+  assert.equal(created.status, 201)
+  first.child.kill('SIGINT')
+  assert.equal(await first.exited, 0)
+  assert.match(first.said.stdout, /1 sandbox goes on running[^]*bin\/atoll down\n$/)
+
+  const second = start()
+  const again = await second.banner()
+  assert.doesNotMatch(again, /e2b_[0-9a-f]/)
+  assert.ok(again.includes(`E2B_API_KEY=$(ATOLL_DATA_DIR=${dataDir} bin/atoll key show)`), again)
+  assert.match(again, /export E2B_API_URL=http:\/\/127.0.0.1:[0-9]+\n/)
+  assert.match(await readFile(join(dataDir, 'logs/server.log'), 'utf8'), /"event":"server.start"/)
+  second.child.kill('SIGTERM')
+  assert.equal(await second.exited, 0)
+})
+
+test('with logs on standard output, words for people go to standard error', async (t) => {
+  const { start } = await setup(t)
+  const server = start({ ATOLL_LOG: 'stdout' })
+  await server.banner('stderr')
+  server.child.kill('SIGTERM')
+  assert.equal(await server.exited, 0)
+  const lines = server.said.stdout.trim().split('\n')
+  const events = lines.map((line): unknown => JSON.parse(line))
+  assert.ok(events.length >= 2)
+})
+
+test('a second server on the same data is refused and names it', async (t) => {
+  const { dataDir, start } = await setup(t)
+  const first = start()
+  await first.banner()
+  const second = start()
+  assert.equal(await second.exited, 1)
+  assert.ok(second.said.stderr.includes(`Another Atoll server is using ${dataDir}`))
+  first.child.kill('SIGKILL')
+  await first.exited
+  assert.match(await start().banner(), /Atoll is running/)
+})
+
+test('an address that is taken is an error that says what to do', async (t) => {
+  const { start } = await setup(t)
+  const other = createServer().listen(0, '127.0.0.1')
+  await once(other, 'listening')
+  t.after(() => other.close())
+  const address = other.address()
+  assert.ok(address !== null && typeof address === 'object')
+  const server = start({ ATOLL_LISTEN: `127.0.0.1:${address.port}` })
+  assert.equal(await server.exited, 1)
+  assert.match(server.said.stderr, /in use by another program[^]*ATOLL_LISTEN=127.0.0.1:/)
+})
+
+test('a signal while it starts ends it at once', async (t) => {
+  const { start } = await setup(t)
+  const server = start({ SIMULATE: 'slow start' })
+  await waitFor('the progress', () => server.said.stdout.includes('preparing'))
+  server.child.kill('SIGINT')
+  assert.equal(await server.exited, 130)
+})
+
+test('an unforeseen failure is logged and ends the process', async (t) => {
+  const { dataDir, start } = await setup(t)
+  const server = start({ SIMULATE: 'crash' })
+  assert.equal(await server.exited, 1)
+  assert.match(server.said.stderr, /unforeseen failure: Error: boom\nSee /)
+  assert.match(await readFile(join(dataDir, 'logs/server.log'), 'utf8'), /"event":"server.crash"/)
+})
+
+test('all mistakes in the configuration are told at once', async (t) => {
+  const { start } = await setup(t)
+  const server = start({ ATOLL_LISTEN: 'nowhere', ATOLL_READY_SLOTS: '-1', ATOLL_LOG: 'x' })
+  assert.equal(await server.exited, 1)
+  for (const name of ['ATOLL_LISTEN', 'ATOLL_READY_SLOTS', 'ATOLL_LOG']) {
+    assert.ok(server.said.stderr.includes(name), server.said.stderr)
+  }
+})

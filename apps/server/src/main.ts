@@ -1,0 +1,110 @@
+/** `atoll up`: runs the server until it is told to stop. */
+import { constants } from 'node:os'
+import { join } from 'node:path'
+import { Fault } from '@atoll/kit/fault'
+import { createLogger } from '@atoll/kit/log'
+import type { Logger } from '@atoll/kit/log'
+import { renderBanner, renderFarewell } from './banner.ts'
+import type { BannerFacts } from './banner.ts'
+import { loadServerConfig } from './config.ts'
+import type { ServerConfig } from './config.ts'
+import { openLogFile } from './log-file.ts'
+import { createProgressView } from './progress.ts'
+import { startServer } from './server.ts'
+import type { RunningServer, StartNode } from './server.ts'
+
+/** How long something that was left open may keep the process alive after all is closed. */
+const exitAfterMs = 500
+
+/** Settles when the server has been stopped by a signal. Throws a fault when it cannot start. */
+export async function runServer(
+  env: Record<string, string | undefined>,
+  parts: { readonly startNode?: StartNode } = {},
+): Promise<void> {
+  const config = loadServerConfig(env)
+  const { ATOLL_LOG, ATOLL_DATA_DIR } = config.server
+  // With logs on standard output, words for people go where they do not mix with them.
+  const people = ATOLL_LOG === 'stdout' ? process.stderr : process.stdout
+  const log = openLog(config)
+  const progress = createProgressView(people)
+  const signals = watchSignals()
+  dieLoudly(log, ATOLL_LOG === 'stdout' ? undefined : logPath(ATOLL_DATA_DIR))
+
+  const shown = { ...parts, log, progress: progress.report }
+  const server = await startServer(config, shown).finally(() => progress.clear())
+  signals.endGracefully()
+  const facts = bannerFacts(config, server)
+  people.write(`${renderBanner(facts)}\n`)
+  await signals.first
+  const { leftRunning } = await server.close()
+  people.write(`\n${renderFarewell(leftRunning, facts)}`)
+  setTimeout(() => process.exit(0), exitAfterMs).unref()
+}
+
+function bannerFacts({ server: settings }: ServerConfig, server: RunningServer): BannerFacts {
+  return {
+    ...server,
+    dataDir: settings.ATOLL_DATA_DIR,
+    isDefaultDataDir: settings.ATOLL_DATA_DIR === '/var/lib/atoll',
+    domain: settings.ATOLL_DOMAIN,
+  }
+}
+
+function openLog({ server }: ServerConfig): Logger {
+  const { ATOLL_LOG, ATOLL_LOG_LEVEL, ATOLL_DATA_DIR } = server
+  if (ATOLL_LOG === 'stdout') return createLogger(ATOLL_LOG_LEVEL)
+  try {
+    return createLogger(ATOLL_LOG_LEVEL, openLogFile(logPath(ATOLL_DATA_DIR)))
+  } catch (error) {
+    const message = `${ATOLL_DATA_DIR} cannot be written to. Run as root, or set ATOLL_DATA_DIR`
+    throw new Fault('forbidden', 'data_dir_unusable', message, { cause: error })
+  }
+}
+
+function logPath(dataDir: string): string {
+  return join(dataDir, 'logs', 'server.log')
+}
+
+/**
+ * While the server starts, a signal ends it at once: each step of the start can be broken off, since it can be
+ * killed. Once it runs, the first signal ends it gracefully and the second at once.
+ */
+function watchSignals(): { readonly first: Promise<void>; endGracefully(): void } {
+  const first = Promise.withResolvers<void>()
+  let isGraceful = false
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+    process.on(signal, () => {
+      if (!isGraceful) process.exit(128 + constants.signals[signal])
+      isGraceful = false
+      first.resolve()
+    })
+  }
+  return {
+    first: first.promise,
+    endGracefully() {
+      isGraceful = true
+    },
+  }
+}
+
+/** What nobody foresaw leaves a state nobody knows: say so and end. Sandboxes go on, a supervisor restarts us. */
+function dieLoudly(log: Logger, path: string | undefined): void {
+  const die = (error: unknown) => {
+    log.fatal({ err: error, event: 'server.crash' }, 'unforeseen failure')
+    process.stderr.write(
+      `atoll: ended by an unforeseen failure: ${String(error)}\n${path ? `See ${path}\n` : ''}`,
+    )
+    process.exit(1)
+  }
+  process.on('uncaughtException', die)
+  process.on('unhandledRejection', die)
+}
+
+if (import.meta.main) {
+  try {
+    await runServer(process.env)
+  } catch (error) {
+    process.stderr.write(`atoll: ${error instanceof Fault ? error.message : String(error)}\n`)
+    process.exit(1)
+  }
+}

@@ -1,0 +1,16 @@
+/** `atoll up` on a simulated node, for tests of the process as a whole. */
+import { simulatedNode } from '@atoll/edge/sim'
+import { runServer } from '../main.ts'
+
+await runServer(process.env, {
+  async startNode(_, { progress }) {
+    progress('preparing', 0.5)
+    if (process.env['SIMULATE'] === 'slow start') await new Promise((r) => setTimeout(r, 60_000))
+    if (process.env['SIMULATE'] === 'crash') setTimeout(() => Promise.reject(new Error('boom')), 50)
+    const node = simulatedNode()
+    return { transport: node.transport, async close() {} }
+  },
+}).catch((error: unknown) => {
+  process.stderr.write(`${String(error)}\n`)
+  process.exitCode = 1
+})
