@@ -1,6 +1,7 @@
 /**
  * A stand-in for a sandbox: the guest program as PID 1 of its own pid and mount namespaces, with
- * users of its own: `user` (in group sudo), `other` (in none), and root.
+ * users of its own: `user` (in group sudo), `member` (wheel is its primary group), `other` (in neither),
+ * and root.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -11,7 +12,7 @@ import { join } from 'node:path'
 import { run, tryRun, type RunResult } from '@atoll/kit/run'
 import { waitFor } from '@atoll/kit/wait'
 
-const users = { root: 0, user: 61_000, other: 61_001, nobodyKnows: 61_002 } as const
+const users = { root: 0, user: 61_000, other: 61_001, nobodyKnows: 61_002, member: 61_003 } as const
 export type User = keyof typeof users
 
 export interface Guest extends AsyncDisposable {
@@ -131,6 +132,7 @@ const passwdText = `root:x:0:0:root:/root:/bin/bash
 this line is not an entry
 user:x:61000:61000::/tmp:/bin/bash
 other:x:61001:61001::/tmp:/bin/sh
+member:x:61003:28::/tmp:/bin/sh
 `
 const groupText = `root:x:0:
 sudo:x:27:somebody,user

@@ -111,6 +111,10 @@ static int take_reply(int socket, struct terminal *terminal) {
 }
 
 static void take_signals(int socket, struct terminal *terminal) {
+  if (terminal->hung_up == 1) {
+    terminal->hung_up = 2;
+    forward(socket, SIGHUP);
+  }
   for (size_t i = 0; i < forwarded_count; i++) {
     int number = forwarded_signals[i];
     if (!take_signal(number)) continue;
@@ -144,11 +148,11 @@ int sudo_main(int argc, char **argv) {
     struct pollfd fds[3] = {{socket, POLLIN, 0}, {-1, 0, 0}, {-1, 0, 0}};
     if (at_terminal) terminal_poll(&terminal, fds + 1);
     wait_events(fds, 3, at_terminal && !terminal.foreground ? RECHECK_MS : -1);
-    take_signals(socket, &terminal);
     if (at_terminal) {
       if (!terminal.foreground) terminal_claim(&terminal);
       terminal_relay(&terminal, fds + 1);
     }
+    take_signals(socket, &terminal);
     if (fds[0].revents) status = take_reply(socket, &terminal);
   }
   if (status == 0 && options.list) puts("You may run any command as any user, without a password.");

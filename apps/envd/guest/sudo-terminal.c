@@ -94,7 +94,7 @@ void terminal_relay(struct terminal *terminal, const struct pollfd fds[2]) {
   if (fds[0].revents) {
     ssize_t got = read(STDIN_FILENO, terminal->input, sizeof terminal->input);
     if (got > 0) terminal->input_size = (size_t)got;
-    else terminal->hung_up = got == 0 || errno != EAGAIN;
+    else if (got == 0 || errno != EAGAIN) terminal->hung_up = 1;
   }
   if (fds[1].revents & POLLOUT && terminal->input_size > 0) {
     ssize_t count = write(terminal->master, terminal->input, terminal->input_size);
