@@ -16,6 +16,8 @@ export interface SimulatedProcesses {
   readonly service: Partial<ServiceImpl<typeof Process>>
   /** Every start so far: who asked, by the Authorization header, and for what. */
   readonly starts: { readonly authorization: string | null; readonly request: StartRequest }[]
+  /** How many run now. */
+  count(): number
   killAll(): void
 }
 
@@ -37,6 +39,7 @@ export function simulatedProcesses(): SimulatedProcesses {
   }
   return {
     starts,
+    count: () => live.size,
     killAll: () => {
       for (const process of live.values()) process.signal(9)
     },
@@ -96,27 +99,33 @@ async function* outputsOf(child: ChildProcessWithoutNullStreams) {
   yield* events
 }
 
-/** Tells its size at the start and at each change, gives back what it gets, and ends at `exit <code>`. */
+/**
+ * Tells its size at the start and at each change, gives back what it gets, and ends at `exit <code>` or a signal.
+ * As in a real sandbox it does not end when nobody listens any more.
+ */
 async function* echo(live: Map<number, Live>, pty: PTY) {
   const pid = 1_000_000 + live.size
   const events = new PassThrough({ objectMode: true })
   const say = (text: string) => events.write(data('pty', Buffer.from(text)))
   const sizeOf = ({ size }: PTY) => `[size ${size?.rows}x${size?.cols}]\r\n`
+  const finish = (code: number | null, signal: NodeJS.Signals | null) => {
+    live.delete(pid)
+    events.end(end(code, signal))
+  }
   live.set(pid, {
     input(bytes) {
       const text = Buffer.from(bytes).toString()
       const [, code] = /^exit (\d+)\r/.exec(text) ?? []
       if (code === undefined) say(`[got ${JSON.stringify(text)}]\r\n`)
-      else events.end(end(Number(code), null))
+      else finish(Number(code), null)
     },
     closeInput: () => {},
-    signal: () => void events.end(end(null, 'SIGKILL')),
+    signal: () => finish(null, 'SIGKILL'),
     resize: (changed) => void (changed && say(sizeOf(changed))),
   })
   yield start(pid)
   say(sizeOf(pty))
   yield* events
-  live.delete(pid)
 }
 
 const start = (pid: number) => ({ event: { event: { case: 'start', value: { pid } } } }) as const

@@ -53,11 +53,12 @@ for (const [signal, code] of [
   ['TERM', 143],
   ['HUP', 129],
 ] as const) {
-  test(`the terminal is restored at SIG${signal}`, async (t) => {
-    const { terminal } = await setup(t)
+  test(`at SIG${signal} the terminal is restored and the shell behind it ends`, async (t) => {
+    const { cloud, terminal } = await setup(t)
     await terminal.sees('[size 24x80]')
     process.kill(terminal.pid(), `SIG${signal}`)
     await terminal.sees(`code=${code}`)
+    assert.equal(cloud.processes.count(), 0)
     assert.match(await terminal.settings(), / icanon /)
   })
 }

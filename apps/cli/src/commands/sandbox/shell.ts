@@ -45,6 +45,7 @@ async function shell(context: CliContext, id: string, options: ShellOptions): Pr
   leaving.defer(() => context.stdin.destroy())
   const terminal = leaving.use(openRawTerminal(context))
   leaving.use(onEndSignal(context, leave))
+  let running: RunningProcess | undefined
   try {
     const extend = () => platform.connectSandbox(id, lifeSeconds, { signal: attached.signal })
     const sandbox = await extend()
@@ -64,15 +65,20 @@ async function shell(context: CliContext, id: string, options: ShellOptions): Pr
       pty: { size: terminal.size() },
     }
     const handlers = {
-      onStart: (process: RunningProcess) => connect(context, terminal, process, attached),
+      onStart(process: RunningProcess) {
+        running = process
+        connect(context, terminal, process, attached)
+      },
       onOutput: (output: Output) => writeFully(context.stdout, output.value ?? new Uint8Array()),
     }
     const limits = { signal: attached.signal }
     return exitCodeOf(await attach(access, address, request, handlers, limits))
   } catch (thrown) {
     terminal.resetModes()
-    if (thrown instanceof Left) return thrown.exitCode
-    throw thrown
+    if (!(thrown instanceof Left)) throw thrown
+    // As a closed window does; an interactive shell would not heed a request to end.
+    await running?.kill().catch(ignoreFault)
+    return thrown.exitCode
   } finally {
     attached.abort()
   }
@@ -92,7 +98,7 @@ function connect(
   pumpInput(
     context.stdin,
     (bytes) => process.sendInput('pty', bytes),
-    // The terminal in front of us went away: so does the one behind.
+    // The terminal in front of us went away.
     async () => attached.abort(new Left(exitCodeOfSignal('SIGHUP'))),
   ).catch((thrown: unknown) => attached.abort(thrown))
 }
