@@ -23,6 +23,11 @@ export interface Failure {
   readonly cause?: unknown
 }
 
+/** A failure nobody foresaw needs somebody to look; a full or stopping server does not. */
+export function logLevelOf({ body }: Failure): 'error' | 'warn' {
+  return body.code === 500 ? 'error' : 'warn'
+}
+
 export const bodyLimitBytes = 16 * 1024 * 1024
 
 export function toFailure(error: unknown, requestId: string): Failure {

@@ -4,7 +4,7 @@ import type { Logger } from '@atoll/kit/log'
 import { fastify } from 'fastify'
 import type { FastifyInstance } from 'fastify'
 import { addCors } from './cors.ts'
-import { bodyLimitBytes, toFailure } from './errors.ts'
+import { bodyLimitBytes, logLevelOf, toFailure } from './errors.ts'
 import { toUrl } from './route.ts'
 import { sendJson } from './track.ts'
 
@@ -30,8 +30,11 @@ export function createServer(log: Logger): FastifyInstance {
   addCors(server)
   acceptJson(server)
   server.setErrorHandler((error, request, reply) => {
-    const { body, cause } = toFailure(error, request.id)
-    if (cause !== undefined) log.error({ err: cause, requestId: request.id }, body.message)
+    const failure = toFailure(error, request.id)
+    const { body, cause } = failure
+    if (cause !== undefined) {
+      log[logLevelOf(failure)]({ err: cause, requestId: request.id }, body.message)
+    }
     return reply.code(body.code).send(body)
   })
   server.setNotFoundHandler((request, reply) => {

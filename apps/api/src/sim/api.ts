@@ -27,8 +27,9 @@ export interface ApiUnderTest extends AsyncDisposable {
   /** A running sandbox of our team. */
   create(fields?: object): Promise<string>
   stop(): Promise<void>
-  /** Stops, lets `meddle` at the store as a crash would have left it, and starts again. */
-  restart(meddle?: (stores: Stores) => Promise<void>): Promise<void>
+  /** Stops, lets `meddle` at the store, and starts again: so it looks after a crash at any moment. */
+  withStores<T>(meddle: (stores: Stores) => Promise<T>): Promise<T>
+  restart(): Promise<void>
 }
 
 export interface CallOptions {
@@ -52,9 +53,9 @@ export async function startApiUnderTest(
   const config = loadApiConfig({ ...options.env, ATOLL_DATA_DIR: folder })
   const clock = options.clock ?? systemClock
   const node = simulateNode()
-  const useStores = async (use: (stores: Stores) => Promise<void>) => {
+  const useStores = async <T>(use: (stores: Stores) => Promise<T>): Promise<T> => {
     const stores = await openStores(join(folder, 'atoll.db'))
-    await use(stores).finally(() => stores.close())
+    return use(stores).finally(() => stores.close())
   }
 
   const teams: FirstCredentials[] = []
@@ -75,8 +76,7 @@ export async function startApiUnderTest(
     api = await startApi(config, { node: node.transport, log: silentLogger, clock })
   }
   const stop = async () => {
-    await api?.close()
-    api = undefined
+    await api?.close() // it stays in place, as in a server that is still open while it stops
   }
   await start()
 
@@ -94,9 +94,14 @@ export async function startApiUnderTest(
       return String(Object(reply.json).sandboxID)
     },
     stop,
-    async restart(meddle) {
+    async withStores(meddle) {
       await stop()
-      if (meddle) await useStores(meddle)
+      const result = await useStores(meddle)
+      await start()
+      return result
+    },
+    async restart() {
+      await stop()
       await start()
     },
     async [Symbol.asyncDispose]() {
