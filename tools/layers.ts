@@ -22,8 +22,8 @@ const packagesOf: Record<string, readonly string[]> = {
   client: ['contracts', 'kit'],
   // The one-process deployment puts the composition roots of the others together.
   server: [...shared, 'api', 'edge', 'node'],
-  // The doctor looks at the machine itself, so it must run where no server does.
-  cli: [...shared, 'server', 'node/setup/doctor'],
+  // The doctor and the end of everything work on the machine itself, where no server runs.
+  cli: [...shared, 'server', 'node/setup/doctor', 'node/teardown', 'node/config'],
   // The node packs envd for its sandboxes and reports its version.
   node: [...shared, 'envd/version'],
 }
@@ -63,6 +63,12 @@ const banned: Record<string, { readonly names: readonly string[]; readonly reaso
   },
 }
 
+/** Folders of doubles and fixtures: they follow the rules of tests, and only tests may use them. */
+const testFolders = ['sim', 'testing']
+
+/** Files beside the composition root that adapters may know too: plain facts, no wiring. */
+const facts = ['config.ts', 'version.ts']
+
 const environmentReaders = ['config.ts', 'main.ts']
 
 export function findViolations(files: readonly SourceFile[]): Violation[] {
@@ -91,8 +97,12 @@ function relativeObjection(path: string, specifier: string): string | undefined 
   const from = placeOf(path)
   const target = placeOf(join(dirname(path), specifier))
   if (target.owner !== from.owner) return `reaches into ${target.owner} by a relative path`
+  if (from.isTest) return undefined
+  if (testFolders.includes(target.layer)) return `only tests may import ${target.layer}`
   const layer = layerOf(from)
-  if (from.isTest || !layer || target.layer === from.layer) return undefined
+  if (!layer || target.layer === from.layer) return undefined
+  const isFact = target.layer === '' && facts.some((name) => specifier.endsWith(`/${name}`))
+  if (isFact && layer.foreign === undefined) return undefined
   if (layer.folders.includes(target.layer)) return undefined
   return `${from.layer} may not import ${target.layer || 'the composition root'}`
 }
@@ -163,11 +173,12 @@ interface Place {
 
 function placeOf(path: string): Place {
   const [kind, owner = '', , ...rest] = path.split('/')
+  const layer = rest.length > 1 ? (rest[0] ?? '') : ''
   return {
     owner,
     isApp: kind === 'apps',
-    layer: rest.length > 1 ? (rest[0] ?? '') : '',
-    isTest: /\.(test|contract)\.ts$/.test(path),
+    layer,
+    isTest: testFolders.includes(layer) || /\.(test|contract)\.ts$/.test(path),
   }
 }
 

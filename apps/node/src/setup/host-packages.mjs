@@ -14,6 +14,7 @@ export const minimumRunscVersion = 20240729
  * @property {string} name the Debian package
  * @property {string} binary a program of it, whose presence proves the package
  * @property {string} reason what Atoll needs it for
+ * @property {string} [versionFlag] where it is not `--version`
  */
 
 /** @returns {HostPackage[]} */

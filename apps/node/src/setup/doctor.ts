@@ -1,0 +1,154 @@
+/** `atoll doctor`: what this machine has of what Atoll needs, and how to get the rest. */
+import { readFile, statfs } from 'node:fs/promises'
+import { release } from 'node:os'
+import { dirname } from 'node:path'
+import { tryRun } from '@atoll/kit/run'
+import { loadNodeConfig } from '../config.ts'
+import { parseOsRelease } from '../debian/os-release.mjs'
+import { findControllers } from './cgroup-controllers.ts'
+import {
+  findBinary,
+  minimumRunscVersion,
+  parseRunscVersion,
+  readHostPackages,
+  systemPath,
+} from './host-packages.mjs'
+import { probeKernel } from './probe-kernel.ts'
+import { probeGvisor, probeRunc } from './probe-runtime.ts'
+import type { StatsFs } from 'node:fs'
+import type { Finding } from './finding.ts'
+import type { HostPackage } from './host-packages.mjs'
+
+export { formatFindings } from './finding.ts'
+export type { Finding } from './finding.ts'
+
+const setUp = 'node tools/prepare.mjs'
+const roomNeededBytes = 5 * 1024 ** 3
+
+/** Looks at everything, changes nothing. `environment` is that of the server. */
+export async function runDoctor(
+  environment: Record<string, string | undefined>,
+): Promise<Finding[]> {
+  const path = systemPath(environment['PATH'])
+  const { ATOLL_DATA_DIR: dataDir } = loadNodeConfig(environment)
+  const isRoot = process.getuid?.() === 0
+  const packages = await Promise.all(readHostPackages().map((item) => checkPackage(item, path)))
+  return [
+    await checkSystem(),
+    checkKernel(release()),
+    { name: 'Node.js', state: 'ok', detail: process.version },
+    checkRoot(isRoot),
+    ...packages,
+    ...(isRoot ? await tryThingsOut(packages) : []),
+    await checkCgroups(),
+    await checkForwarding(),
+    await checkRoom(dataDir),
+  ]
+}
+
+async function checkSystem(): Promise<Finding> {
+  const os = parseOsRelease(await readFile('/etc/os-release', 'utf8'))
+  const name = 'system'
+  if (os.family === 'debian') return { name, state: 'ok', detail: os.name }
+  return { name, state: 'warn', detail: `${os.name}; Atoll is made for Debian 12 and newer` }
+}
+
+/** Overlayfs takes idmapped layers from 5.19 on; runc sandboxes stand on them, gVisor's do not. */
+export function checkKernel(version: string): Finding {
+  const [major = 0, minor = 0] = version.split('.').map(Number)
+  const name = 'kernel'
+  if (major > 5 || (major === 5 && minor >= 19)) return { name, state: 'ok', detail: version }
+  return {
+    name,
+    state: 'warn',
+    detail: `${version}: runc sandboxes need 5.19 for idmapped layers; gVisor works`,
+    fix: 'apt-get install linux-image-amd64, then restart the machine',
+  }
+}
+
+function checkRoot(isRoot: boolean): Finding {
+  if (isRoot) return { name: 'root', state: 'ok', detail: 'yes' }
+  const detail = 'no: Atoll makes namespaces and mounts, and only root may try them out'
+  return { name: 'root', state: 'missing', detail, fix: 'sudo bin/atoll doctor' }
+}
+
+async function checkPackage(item: HostPackage, path: string): Promise<Finding> {
+  const fix = `${setUp}   (or: apt-get install ${item.name})`
+  const file = findBinary(item.binary, path)
+  if (file === undefined) {
+    return { name: item.binary, state: 'missing', detail: `absent: ${item.reason}`, fix }
+  }
+  const { stdout, stderr } = await tryRun(file, [item.versionFlag ?? '--version'])
+  const version = parseVersion(stdout) ?? parseVersion(stderr) ?? 'of unknown version'
+  const detail = `${version}: ${item.reason}`
+  if (item.binary === 'runsc' && (parseRunscVersion(version) ?? 0) < minimumRunscVersion) {
+    const tooOld = `${version} cannot checkpoint; ${minimumRunscVersion} or newer is needed`
+    return { name: item.binary, state: 'missing', detail: tooOld, fix: setUp }
+  }
+  return { name: item.binary, state: 'ok', detail }
+}
+
+/** The first word with a number in it that is not a program's name. */
+export function parseVersion(text: string): string | undefined {
+  return /(?:^|[\s-])v?(\d[\w.~+-]*)/.exec(text)?.[1]
+}
+
+async function tryThingsOut(packages: readonly Finding[]): Promise<Finding[]> {
+  const present = (binary: string) => packages.some((f) => f.name === binary && f.state === 'ok')
+  const [gvisor, runc, kernel] = await Promise.all([
+    present('runsc') ? probeGvisor() : 'runsc is missing',
+    present('runc') ? probeRunc() : 'runc is missing',
+    probeKernel(),
+  ])
+  const gvisorFix = 'ATOLL_RUNTIME=runc for trusted code, or another machine'
+  return [
+    toRuntimeFinding('gVisor', gvisor, { state: 'missing', fix: gvisorFix }),
+    toRuntimeFinding('runc sandboxes', runc, { state: 'warn', fix: 'ATOLL_RUNTIME=gvisor' }),
+    ...kernel,
+  ]
+}
+
+function toRuntimeFinding(
+  name: string,
+  wrong: string | undefined,
+  otherwise: Pick<Finding, 'state'> & { readonly fix: string },
+): Finding {
+  if (wrong === undefined) return { name, state: 'ok', detail: 'ran a program' }
+  return { name, detail: wrong, ...otherwise }
+}
+
+async function checkCgroups(): Promise<Finding> {
+  const { version, controllers } = await findControllers()
+  const absent = ['cpu', 'memory', 'pids'].filter((controller) => !controllers.has(controller))
+  const name = 'cgroups'
+  if (absent.length === 0) return { name, state: 'ok', detail: `${version}: cpu, memory, pids` }
+  return {
+    name,
+    state: 'missing',
+    detail: `${version} without ${absent.join(', ')}: sandboxes would have no limits`,
+    fix: 'add cgroup_enable=memory to the kernel command line, then restart the machine',
+  }
+}
+
+async function checkForwarding(): Promise<Finding> {
+  const on = (await readFile('/proc/sys/net/ipv4/ip_forward', 'utf8')).trim() === '1'
+  const detail = on ? 'on' : 'off; switched on when the node starts'
+  return { name: 'IP forwarding', state: 'ok', detail }
+}
+
+async function checkRoom(dataDir: string): Promise<Finding> {
+  const { bavail, bsize } = await statfsAbove(dataDir)
+  const bytes = bavail * bsize
+  const detail = `${(bytes / 1024 ** 3).toFixed(1)} GB free for ${dataDir}`
+  if (bytes >= roomNeededBytes) return { name: 'disk room', state: 'ok', detail }
+  const fix = 'make room, or set ATOLL_DATA_DIR to a larger disk'
+  return { name: 'disk room', state: 'warn', detail: `${detail}; 5 GB are soon used`, fix }
+}
+
+/** The folder itself may not be there yet. */
+function statfsAbove(path: string): Promise<StatsFs> {
+  return statfs(path).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ENOENT' || path === '/') throw error
+    return statfsAbove(dirname(path))
+  })
+}

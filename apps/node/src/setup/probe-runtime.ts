@@ -1,0 +1,80 @@
+/**
+ * Whether a runtime works here is found by running a program in it, in namespaces that end with the
+ * probe and within a time limit: a hanging platform must not hang us.
+ */
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { tryRun } from '@atoll/kit/run'
+
+/** Undefined when the runtime works, else what went wrong, in a line. */
+export type ProbeResult = Promise<string | undefined>
+
+const limitMs = 10_000
+const word = 'atoll-was-here'
+
+export function probeGvisor(): ProbeResult {
+  return probe('runsc', ['--network=none', '--ignore-cgroups', '--platform=systrap'])
+}
+
+export function probeRunc(): ProbeResult {
+  return probe('runc', [])
+}
+
+async function probe(program: string, flags: readonly string[]): ProbeResult {
+  const dir = await mkdtemp(join(tmpdir(), 'atoll-probe-'))
+  try {
+    await writeBundle(dir)
+    const command = [program, '--root', join(dir, 'state'), ...flags, 'run', '--bundle', dir]
+    const { code, stdout, stderr } = await tryRun(
+      'unshare',
+      [
+        ...['--mount-proc', '--pid', '--fork', '--kill-child', 'sh', '-c', maskNetworkSettings],
+        ...command,
+        `atoll-probe-${process.pid}`,
+      ],
+      { timeoutMs: limitMs },
+    )
+    if (code === null) return `gave no answer within ${limitMs / 1000} s`
+    if (code === 0 && stdout.includes(word)) return undefined
+    return lastLine(stderr) ?? lastLine(stdout) ?? `exit ${code}`
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error)
+  } finally {
+    await rm(dir, { recursive: true, force: true })
+  }
+}
+
+/** Some kernels show the root namespace's settings everywhere, and runsc then believes it is there. */
+const maskNetworkSettings = 'mount -t tmpfs tmpfs /proc/sys/net && exec "$0" "$@"'
+
+/** A root folder that borrows the programs of the host, and nothing else of it. */
+async function writeBundle(dir: string): Promise<void> {
+  const root = join(dir, 'rootfs')
+  for (const folder of ['usr', 'proc', 'dev']) await mkdir(join(root, folder), { recursive: true })
+  for (const name of ['bin', 'lib', 'lib64']) await symlink(`usr/${name}`, join(root, name))
+  const bundle = {
+    ociVersion: '1.0.2',
+    root: { path: root, readonly: true },
+    process: {
+      user: { uid: 0, gid: 0 },
+      cwd: '/',
+      args: ['/bin/echo', word],
+      env: ['PATH=/usr/bin'],
+      noNewPrivileges: true,
+    },
+    mounts: [
+      { destination: '/proc', type: 'proc', source: 'proc' },
+      { destination: '/dev', type: 'tmpfs', source: 'tmpfs' },
+      { destination: '/usr', type: 'bind', source: '/usr', options: ['rbind', 'ro'] },
+    ],
+    linux: {
+      namespaces: ['pid', 'ipc', 'uts', 'mount', 'network'].map((type) => ({ type })),
+    },
+  }
+  await writeFile(join(dir, 'config.json'), JSON.stringify(bundle))
+}
+
+function lastLine(text: string): string | undefined {
+  return text.trim().split('\n').at(-1) || undefined
+}
