@@ -19,5 +19,3 @@ export const publishedReasons = [
   'sandbox_memory_override_disabled',
   'sandbox_placement_timeout',
 ] as const
-
-export type PublishedReason = (typeof publishedReasons)[number]

@@ -8,7 +8,7 @@ import { byteLength, Text } from './text.ts'
 const metadataLimitBytes = 64 * 1024
 const variableLimitBytes = 128 * 1024 - 1 // what Linux takes as one string of an environment, less its NUL
 
-export const Metadata = z
+const Metadata = z
   .record(Text, Text)
   .refine((metadata) => byteLength(JSON.stringify(metadata)) <= metadataLimitBytes, {
     error: `must be at most ${metadataLimitBytes} bytes as JSON`,
@@ -59,7 +59,7 @@ const shape = {
   volumeMounts: z.array(z.object({ name: z.string(), path: z.string() })).optional(),
 }
 
-export const NewSandbox = z
+const NewSandbox = z
   .object({ ...shape, secure: z.boolean().optional() })
   .meta({ id: 'NewSandbox' })
 

@@ -36,7 +36,7 @@ export type RunningSandbox = Sandbox & {
   readonly endAt: Date
 }
 
-export const transitions = {
+const transitions = {
   creating: ['running', 'killing', 'ended'],
   running: ['killing', 'ended'],
   killing: ['ended'],

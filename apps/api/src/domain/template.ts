@@ -31,7 +31,7 @@ export interface TemplateReference {
   readonly tag: string | undefined
 }
 
-export const defaultTag = 'default'
+const defaultTag = 'default'
 
 const lengthLimit = 128
 
