@@ -15,7 +15,7 @@ export function settingsFile(path: string): SettingsStore {
     },
     async save(settings) {
       // When the new settings cannot be kept (the disk is full), the old ones must not come back after a restart.
-      await write(path, settings).catch(() => rm(path, { force: true }))
+      await write(path, settings).catch(() => rm(path, { force: true }).catch(() => {}))
     },
   }
 }

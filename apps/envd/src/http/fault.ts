@@ -42,12 +42,26 @@ export function toConnectError(thrown: unknown, report: ReportFailure): ConnectE
 export function faultInterceptor(report: ReportFailure): Interceptor {
   return (next) => async (request) => {
     try {
-      const response = await next(request)
+      const response = await next(
+        request.stream ? { ...request, message: received(request.message) } : request,
+      )
       if (!response.stream) return response
       return { ...response, message: translated(response.message, report) }
     } catch (thrown) {
       throw toConnectError(thrown, report)
     }
+  }
+}
+
+/** What goes wrong while messages are read is the caller's doing; the library calls some of it internal. */
+async function* received<T>(messages: AsyncIterable<T>) {
+  try {
+    yield* messages
+  } catch (thrown) {
+    const error = ConnectError.from(thrown, Code.Canceled)
+    throw error.code === Code.Internal
+      ? new ConnectError(error.rawMessage, Code.InvalidArgument)
+      : error
   }
 }
 

@@ -33,12 +33,13 @@ export async function streamInput(
 ): Promise<void> {
   let selected: Selector | undefined
   for await (const { event } of requests) {
+    signal.throwIfAborted()
     if (selected === undefined) {
       if (event.case !== 'start') throw new ConnectError('Begin with start', Code.Unimplemented)
       selected = toSelector(event.value.process)
       processes.require(selected)
     } else if (event.case === 'data') {
-      await withinDeadline(sendInput(processes, selected, event.value.input), signal)
+      await sendInput(processes, selected, event.value.input)
     } else if (event.case !== 'keepalive') {
       throw new ConnectError('After start, send data or keepalive', Code.Unimplemented)
     }

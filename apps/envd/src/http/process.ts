@@ -63,7 +63,8 @@ export function processService(deps: ProcessServiceDeps): ServiceImpl<typeof Pro
       return {}
     },
     async streamInput(requests, context) {
-      await streamInput(processes, requests, context.signal)
+      const { signal } = context
+      await withinDeadline(streamInput(processes, requests, signal), signal)
       return {}
     },
     async sendInput(request, context) {

@@ -7,6 +7,7 @@ import {
   universalRequestFromNodeRequest,
   universalResponseToNodeResponse,
 } from '@connectrpc/connect-node'
+import type { UniversalServerResponse } from '@connectrpc/connect/protocol'
 import { answerError, answerText } from './answer.ts'
 import { faultInterceptor } from './fault.ts'
 import type { ReportFailure } from './fault.ts'
@@ -65,9 +66,27 @@ export function createRpc(deps: RpcDeps): Rpc {
       if (typeof timeout === 'string') headers['connect-timeout-ms'] = boundedTimeout(timeout)
       const values = createContextValues().set(actingUserKey, user)
       const call = universalRequestFromNodeRequest(request, response, undefined, values)
-      await universalResponseToNodeResponse(await handler(call), response)
+      await universalResponseToNodeResponse(await blamed(await handler(call)), response)
     },
   }
+}
+
+/** The library answers a unary message that is no protobuf with 500. It is the caller's mistake, so it says so. */
+async function blamed(answer: UniversalServerResponse): Promise<UniversalServerResponse> {
+  if (answer.status !== 500 || !answer.body) return answer
+  const [bytes = new Uint8Array()] = await Array.fromAsync(answer.body)
+  const text = new TextDecoder().decode(bytes)
+  if (!text.startsWith(parseFailure)) return { ...answer, body: bodyOf(bytes) }
+  const refused = new TextEncoder().encode(text.replace('"internal"', '"invalid_argument"'))
+  const header = new Headers(answer.header)
+  header.set('content-length', String(refused.length))
+  return { ...answer, status: 400, header, body: bodyOf(refused) }
+}
+
+const parseFailure = '{"code":"internal","message":"parse binary'
+
+async function* bodyOf(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+  yield bytes
 }
 
 const codes = { 400: 'invalid_argument', 405: 'unimplemented', 415: 'unimplemented' } as const
