@@ -11,8 +11,11 @@ export function doctorCommand(context: CliContext): Command {
 }
 
 async function doctor(context: CliContext, options: { readonly json?: boolean }) {
+  const { stdout } = context
   const { formatFindings, runDoctor } = await import('@atoll/node/setup/doctor')
   const findings = await runDoctor(context.config.environment)
-  if (options.json) printJson(context.stdout, findings)
-  else printLine(context.stdout, formatFindings(findings))
+  const color = stdout.isTTY && stdout.hasColors()
+  if (options.json) printJson(stdout, findings)
+  else printLine(stdout, formatFindings(findings, { color }))
+  if (findings.some(({ state }) => state === 'missing')) context.exitWith(1)
 }
