@@ -166,7 +166,7 @@ static pid_t launch(const struct request *request, struct plan *plan, char *erro
   ssize_t got = read(failure[0], &reason, sizeof reason);
   close(failure[0]);
   if (got == sizeof reason) return refuse(error, "%.150s: %s", plan->path, strerror(reason));
-  for (int i = 0; i < request->header.fds; i++) close(request->fds[i]);
+  for (int fd = 0; fd <= FD_DIRECTORY; fd++) close(request->fds[fd]);
   return pid;
 }
 

@@ -9,7 +9,6 @@
 #include "guest.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -99,27 +98,21 @@ static int report(int socket, pid_t command) {
   return 0;
 }
 
-/* gVisor does not tell the foreground of a terminal that its size changed. */
-static void tell_foreground(void) {
-  int terminal = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
-  if (terminal < 0) return;
-  pid_t group = tcgetpgrp(terminal);
-  if (group > 1) kill(-group, SIGWINCH);
-  close(terminal);
-}
-
-static void pass_signal(int number, pid_t command) {
+/* gVisor does not tell the foreground of a terminal that its size changed: that is done here. */
+static void pass_signal(const struct request *request, int number, pid_t command) {
+  pid_t foreground = -1;
+  if (number == SIGWINCH && request->header.fds > FD_TERMINAL)
+    foreground = tcgetpgrp(request->fds[FD_TERMINAL]);
   for (size_t i = 0; i < forwarded_count; i++)
-    if (number == forwarded_signals[i]) kill(-command, number);
-  if (number == SIGWINCH) tell_foreground();
+    if (number == forwarded_signals[i]) kill(foreground > 1 ? -foreground : -command, number);
 }
 
 /* Returns whether the client is still there. */
-static int pass_signals(int socket, pid_t command) {
+static int pass_signals(int socket, const struct request *request, pid_t command) {
   unsigned char wanted[32];
   ssize_t count = recv(socket, wanted, sizeof wanted, MSG_DONTWAIT);
   if (count < 0 && (errno == EAGAIN || errno == EINTR)) return 1;
-  for (ssize_t i = 0; i < count; i++) pass_signal(wanted[i], command);
+  for (ssize_t i = 0; i < count; i++) pass_signal(request, wanted[i], command);
   return count > 0;
 }
 
@@ -149,7 +142,7 @@ void serve_connection(int socket) {
     struct pollfd event = {socket, POLLIN, 0};
     wait_events(&event, 1, -1);
     if (take_signal(SIGCHLD) && !report(socket, command)) return;
-    if (event.revents && !pass_signals(socket, command)) break;
+    if (event.revents && !pass_signals(socket, &request, command)) break;
   }
   kill(-command, SIGHUP);
   kill(-command, SIGCONT);
