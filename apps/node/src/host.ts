@@ -84,11 +84,12 @@ export function openHost(config: NodeConfig, instance: Instance, namespace: Moun
     },
 
     async killStrays(keep) {
-      const strays = await findProcesses(
-        (args) =>
-          args.some((arg) => arg.startsWith(`--root=${stateDir}/`)) &&
-          !args.some((arg) => keep.has(arg)),
-      )
+      // Of all a runtime's processes only the folder of their bundle tells whose they are.
+      const strays = await findProcesses((args) => {
+        if (!args.some((arg) => arg.startsWith(`--root=${stateDir}/`))) return false
+        const owner = /\/sandboxes\/([a-z0-9]+)\/bundle/.exec(args.join(' '))?.[1]
+        return owner === undefined || !keep.has(owner)
+      })
       strays.forEach(killProcess)
     },
   }

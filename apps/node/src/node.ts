@@ -83,7 +83,9 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
     onError: (err) =>
       log.error({ err, event: 'node.slots' }, 'a network slot could not be prepared'),
   })
-  const events = createSandboxEvents()
+  const events = createSandboxEvents((sandboxId, reason) =>
+    log.info({ event: 'sandbox.end', sandboxId, reason }),
+  )
   const ports = sandboxPorts(
     host,
     runtime,

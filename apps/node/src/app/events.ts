@@ -12,12 +12,17 @@ export interface SandboxEvents {
   watch(signal: AbortSignal): AsyncIterable<SandboxEvent>
 }
 
-export function createSandboxEvents(): SandboxEvents {
+export function createSandboxEvents(
+  onEnd: (sandboxId: string, reason: string) => void = () => {},
+): SandboxEvents {
   const emitter = new EventEmitter().setMaxListeners(0)
   const emit = (event: SandboxEvent) => emitter.emit('event', event)
   return {
     started: (sandbox) => emit({ kind: 'started', sandbox }),
-    ended: (sandboxId, reason) => emit({ kind: 'ended', sandboxId, reason }),
+    ended(sandboxId, reason) {
+      onEnd(sandboxId, reason)
+      emit({ kind: 'ended', sandboxId, reason })
+    },
     watch: (signal) => unwrap(on(emitter, 'event', { signal })),
   }
 }
