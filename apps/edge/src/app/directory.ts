@@ -9,6 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Fault } from '@atoll/kit/fault'
 import type { Logger } from '@atoll/kit/log'
 import type {
+  CutReason,
   RunningSandbox,
   SandboxChange,
   SandboxPlace,
@@ -44,7 +45,7 @@ export function createDirectory(source: SandboxSource, log: Logger): Directory {
     async close() {
       stop.abort()
       await watching
-      for (const id of running.keys()) drop(id)
+      for (const id of running.keys()) drop(id, 'closing')
     },
   }
 
@@ -91,13 +92,13 @@ export function createDirectory(source: SandboxSource, log: Logger): Directory {
     return entry
   }
 
-  function drop(id: string): void {
+  function drop(id: string, reason: CutReason = 'ended'): void {
     if (lookups.has(id)) crossed.add(id)
     const entry = running.get(id)
     if (!entry) return
     running.delete(id)
     holders.delete(entry.address)
-    entry.end()
+    entry.end(reason)
   }
 
   function lookUp(id: string): Promise<RunningSandbox | undefined> {

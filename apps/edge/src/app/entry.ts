@@ -1,15 +1,15 @@
-import type { RunningSandbox } from '../domain/sandbox.ts'
+import type { CutReason, RunningSandbox } from '../domain/sandbox.ts'
 
 export interface Entry extends RunningSandbox {
   /** The round of watching in which the node last named this sandbox. */
   round: number
   /** Cuts all open passes; later ones are cut as they attach. */
-  end(): void
+  end(reason: CutReason): void
 }
 
 export function createEntry(id: string, address: string, round: number): Entry {
-  const cuts = new Set<() => void>()
-  let ended = false
+  const cuts = new Set<(reason: CutReason) => void>()
+  let ended: CutReason | undefined
   return {
     id,
     address,
@@ -19,15 +19,15 @@ export function createEntry(id: string, address: string, round: number): Entry {
     },
     attach(cut) {
       if (ended) {
-        cut()
+        queueMicrotask(cut.bind(undefined, ended))
         return () => {}
       }
       cuts.add(cut)
       return () => cuts.delete(cut)
     },
-    end() {
-      ended = true
-      for (const cut of cuts) cut()
+    end(reason) {
+      ended = reason
+      for (const cut of cuts) cut(reason)
       cuts.clear()
     },
   }

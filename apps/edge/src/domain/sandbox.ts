@@ -5,11 +5,14 @@ export interface RunningSandbox {
   /** How many passes are open now. */
   readonly open: number
   /**
-   * `cut` is called once when the sandbox ends (at once if it has ended already). Returns what takes it
-   * back when the pass is over.
+   * `cut` is called once when the sandbox ends (soon, if it has ended already). Returns what takes it back
+   * when the pass is over.
    */
-  attach(cut: () => void): () => void
+  attach(cut: (reason: CutReason) => void): () => void
 }
+
+/** `closing`: the edge stops and the sandbox goes on. */
+export type CutReason = 'ended' | 'closing'
 
 /** Where running sandboxes are learnt from: the node. */
 export interface SandboxSource {

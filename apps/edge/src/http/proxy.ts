@@ -7,45 +7,32 @@
  */
 import { request } from 'node:http'
 import type { ClientRequest, IncomingMessage, ServerResponse } from 'node:http'
-import type { RunningSandbox } from '../domain/sandbox.ts'
-import type { Target } from '../domain/route.ts'
-import type { Refusal } from '../domain/refusal.ts'
-import { dial } from './dial.ts'
 import { discardRest } from './errors.ts'
 import { hasBody, passingTrailers, requestHeaders, responseHeaders } from './headers.ts'
-import { bindLives, reset } from './lives.ts'
+import { portClosed, reach, reset } from './reach.ts'
+import type { Pass } from './reach.ts'
 
-/** `refuse` is called at most once, and only while nothing of the answer was sent. */
 export async function passRequest(
   req: IncomingMessage,
   res: ServerResponse,
-  pass: { target: Target; sandbox: RunningSandbox; refuse: (refusal: Refusal) => void },
+  pass: Pass,
 ): Promise<void> {
-  const { target, sandbox } = pass
+  const { target } = pass
   const coding = req.headers['transfer-encoding']
   if (coding !== undefined && coding.toLowerCase() !== 'chunked') {
     pass.refuse({ kind: 'unsupported', message: 'The only transfer coding spoken here is chunked' })
     return
   }
-  const lives = bindLives(req.socket, sandbox)
-  res.once('close', lives.release)
-  const upstream = await dial(sandbox.address, target.port, lives.signal)
-  if (lives.signal.aborted) {
-    upstream?.destroy()
-    return
-  }
-  const closed = { kind: 'port_closed', sandboxId: sandbox.id, port: target.port } as const
-  if (!upstream) {
-    pass.refuse(closed)
-    return
-  }
-  lives.signal.addEventListener('abort', () => upstream.destroy(), { once: true })
+  const reached = await reach(req.socket, pass)
+  if (!reached) return
+  const { upstream, signal, release } = reached
+  res.once('close', release)
   let failed = false
   const fail = () => {
-    if (failed || lives.signal.aborted) return
+    if (failed || signal.aborted) return
     failed = true
     if (res.headersSent) reset(req.socket)
-    else pass.refuse(closed)
+    else pass.refuse(portClosed(pass))
     upstream.destroy()
   }
   const outgoing = request({

@@ -8,14 +8,11 @@ import { request, ServerResponse } from 'node:http'
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import type { RunningSandbox } from '../domain/sandbox.ts'
-import type { Target } from '../domain/route.ts'
-import type { Refusal } from '../domain/refusal.ts'
-import { dial } from './dial.ts'
 import { linger } from './errors.ts'
 import { hasBody, responseHeaders, upgradeHeaders } from './headers.ts'
-import { bindLives, reset } from './lives.ts'
 import { relayResponse } from './proxy.ts'
+import { portClosed, reach, reset } from './reach.ts'
+import type { Pass } from './reach.ts'
 
 /**
  * For `shouldUpgradeCallback` of node:http. What is not upgraded is handled as a plain request, which a server
@@ -42,30 +39,21 @@ export function responseOn(socket: Duplex, req: IncomingMessage): ServerResponse
 
 export async function passUpgrade(
   req: IncomingMessage,
-  client: { socket: Duplex; head: Buffer },
-  pass: { target: Target; sandbox: RunningSandbox; refuse: (refusal: Refusal) => void },
+  client: { readonly socket: Duplex; readonly head: Buffer },
+  pass: Pass,
 ): Promise<void> {
-  const { target, sandbox } = pass
+  const { target } = pass
   const { socket } = client
-  const lives = bindLives(socket, sandbox)
-  const upstream = await dial(sandbox.address, target.port, lives.signal)
-  if (lives.signal.aborted) {
-    upstream?.destroy()
-    return
-  }
-  const closed = { kind: 'port_closed', sandboxId: sandbox.id, port: target.port } as const
-  if (!upstream) {
-    pass.refuse(closed)
-    return
-  }
-  lives.signal.addEventListener('abort', () => upstream.destroy(), { once: true })
+  const reached = await reach(socket, pass)
+  if (!reached) return
+  const { upstream, signal } = reached
   let answered = false
   let failed = false
   const fail = () => {
-    if (failed || lives.signal.aborted) return
+    if (failed || signal.aborted) return
     failed = true
     if (answered) reset(socket)
-    else pass.refuse(closed)
+    else pass.refuse(portClosed(pass))
     upstream.destroy()
   }
   const outgoing = request({
