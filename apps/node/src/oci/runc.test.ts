@@ -1,0 +1,3 @@
+import { runtimeContract } from './runtime.contract.ts'
+
+runtimeContract('runc', '10.200.1.0/24')

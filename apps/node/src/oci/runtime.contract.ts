@@ -1,0 +1,174 @@
+import assert from 'node:assert/strict'
+import { mkdtemp, readFile, realpath, rm } from 'node:fs/promises'
+import { get } from 'node:http'
+import { join } from 'node:path'
+import { after, before, suite, test } from 'node:test'
+import { randomLabel } from '@atoll/kit/id'
+import { waitFor } from '@atoll/kit/wait'
+import { loadNodeConfig } from '../config.ts'
+import { sandboxDir, toInstance } from '../domain/instance.ts'
+import type { ProcessIdentity, Runtime } from '../domain/sandbox.ts'
+import { toSlot } from '../domain/slot.ts'
+import { introduceEnvd } from '../envd/introduce.ts'
+import { openHost } from '../host.ts'
+import type { Host } from '../host.ts'
+import { openMountNamespace, removeMountNamespace } from '../linux/mount-namespace.ts'
+import { isAlive } from '../linux/process.ts'
+import { loopDevicesBelow } from '../linux/rootfs.ts'
+import { createShiftedLayers } from '../linux/shifted-layers.ts'
+import { ensureBaseTemplate } from '../template/base.ts'
+import { ensureEnvdRuntime } from '../template/envd-runtime.ts'
+import { shiftedIds } from './runc.ts'
+
+/** What the node relies on, for every runtime: run against the real programs, on real disks and slots. */
+export function runtimeContract(name: Runtime['name'], subnet: string): void {
+  suite(`${name} keeps the contract of a runtime`, () => {
+    let world: World
+    before(async () => (world = await openWorld(name, subnet)))
+    after(() => world.close())
+
+    test('a started sandbox lives, answers, and is limited by its control group', async () => {
+      await using sandbox = await world.start()
+      assert.equal(isAlive(sandbox.process), true)
+      assert.equal(await status(sandbox.address, '/health'), 204)
+      assert.deepEqual(await world.host.runtimes[name].list(), [sandbox.id])
+      assert.deepEqual(await world.host.cgroups.list(), [sandbox.id])
+      assert.equal(await memoryLimit(world.host, sandbox.id), 256 * 1024 * 1024)
+    })
+
+    test('two sandboxes live side by side, and the end of one frees its disk while the other runs', async () => {
+      await using first = await world.start()
+      const second = await world.start()
+      assert.equal((await loopDevicesBelow(world.host.instance.dataDir)).length, 2)
+      await second[Symbol.asyncDispose]()
+      await waitFor('one loop device', async () => {
+        return (await loopDevicesBelow(world.host.instance.dataDir)).length === 1
+      })
+      assert.equal(isAlive(second.process), false)
+      assert.equal(await status(first.address, '/health'), 204)
+    })
+
+    test('a sandbox without a root file system is refused, with nothing running', async () => {
+      const id = `i${randomLabel(20)}`
+      await world.host.records.create({ ...spec(id), phase: 'creating', slotNumber: 0 })
+      await assert.rejects(world.startAt(id, '/nonexistent'), { reason: 'runtime_failed' })
+      await world.host.erase(id)
+      assert.deepEqual(
+        [await world.host.runtimes[name].list(), await world.host.cgroups.list()],
+        [[], []],
+      )
+    })
+
+    test('removing what does not exist is fine', async () => {
+      await world.host.erase('inothing')
+    })
+  })
+}
+
+function spec(sandboxId: string) {
+  return { sandboxId, templateId: 'base', cpuCount: 1, memoryMb: 256, diskSizeMb: 64 }
+}
+
+type World = Awaited<ReturnType<typeof openWorld>>
+
+async function openWorld(name: Runtime['name'], subnet: string) {
+  const dataDir = await realpath(await mkdtemp('/var/tmp/atoll-contract-'))
+  const instance = toInstance(dataDir)
+  const config = loadNodeConfig({ ATOLL_DATA_DIR: dataDir, ATOLL_SUBNET: subnet })
+  const namespace = await openMountNamespace(instance.runDir)
+  const host = openHost(config, instance, namespace)
+  const runtime = host.runtimes[name]
+  const { layerDir } = await ensureBaseTemplate({
+    layersDir: '/var/lib/atoll/layers',
+    progress: () => {},
+  })
+  const envd = await ensureEnvdRuntime({ dir: join(dataDir, 'envd') })
+  const layers = createShiftedLayers({
+    namespace,
+    dir: join(instance.runDir, 'layers'),
+    ...shiftedIds,
+  })
+  await host.firewall.install([])
+  let slots = 0
+
+  async function startAt(id: string, rootfs: string, slotNumber = 0): Promise<ProcessIdentity> {
+    const bundleDir = join(sandboxDir(instance, id), 'bundle')
+    const slot = toSlot(host.subnet, instance.linkPrefix, slotNumber)
+    return runtime.start({
+      spec: spec(id),
+      slot,
+      rootfs,
+      bundleDir,
+      envdDir: envd.dir,
+      initToken,
+      hasSudo: true,
+    })
+  }
+
+  return {
+    host,
+    startAt,
+    async start() {
+      const id = `i${randomLabel(20)}`
+      const slot = toSlot(host.subnet, instance.linkPrefix, slots++)
+      await host.records.create({ ...spec(id), phase: 'creating', slotNumber: slot.number })
+      await host.firewall.admit(slot)
+      await host.slots.make(slot)
+      const layer = runtime.idShift === 0 ? layerDir : await layers.ensure(layerDir)
+      const rootfs = await host.rootfs.mount({
+        sandboxId: id,
+        layers: [layer],
+        diskSizeMb: 64,
+        nameservers: ['8.8.8.8'],
+        idShift: runtime.idShift,
+      })
+      const process = await startAt(id, rootfs, slot.number)
+      const introduction = {
+        sandboxId: id,
+        templateId: 'base',
+        accessToken: undefined,
+        envVars: {},
+      }
+      await introduceEnvd(slot.sandboxAddress, initToken, introduction, {
+        isAlive: () => isAlive(process),
+      })
+      return {
+        id,
+        process,
+        address: slot.sandboxAddress,
+        async [Symbol.asyncDispose]() {
+          await host.erase(id)
+          await host.slots.remove(slot)
+          await host.firewall.expel(slot)
+        },
+      }
+    },
+    async close() {
+      await host.cgroups.removeAll()
+      await host.firewall.uninstall()
+      await removeMountNamespace(instance.runDir)
+      await rm(dataDir, { recursive: true, force: true })
+    },
+  }
+}
+
+const initToken = 'the-token-of-the-test'
+
+async function memoryLimit(host: Host, id: string): Promise<number> {
+  const group = `${host.instance.cgroup}/${id}`
+  const files = [
+    `/sys/fs/cgroup/memory/${group}/memory.limit_in_bytes`,
+    `/sys/fs/cgroup/${group}/memory.max`,
+  ]
+  const texts = await Promise.all(files.map((file) => readFile(file, 'utf8').catch(() => '')))
+  return Number(texts.join(''))
+}
+
+function status(address: string, path: string): Promise<number | undefined> {
+  return new Promise((resolve, reject) => {
+    get({ host: address, port: 49983, path, agent: false }, (response) => {
+      response.destroy()
+      resolve(response.statusCode)
+    }).once('error', reject)
+  })
+}

@@ -1,0 +1,135 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { run } from '@atoll/kit/run'
+import { waitFor } from '@atoll/kit/wait'
+
+/**
+ * A whole installation of its own, as a user would start it: its own data, port and addresses, so that it disturbs
+ * no other on this machine. Layers are shared, because building one takes a minute.
+ */
+export interface Installation extends AsyncDisposable {
+  readonly url: string
+  readonly dataDir: string
+  readonly apiKey: string
+  readonly accessToken: string
+  readonly teamId: string
+  /** What an unmodified SDK needs to be told. */
+  readonly connection: {
+    readonly apiUrl: string
+    readonly sandboxUrl: string
+    readonly apiKey: string
+  }
+  /** What the command lines need in their environment. */
+  readonly env: NodeJS.ProcessEnv
+  readonly pid: () => number
+  /** All that the server has printed so far. */
+  output(): string
+  /** Ctrl-C; resolves with the exit code. */
+  interrupt(): Promise<number | null>
+  /** SIGKILL: nothing is saved, nothing is said. */
+  crash(): Promise<void>
+  start(): Promise<void>
+  /** `atoll down`. */
+  down(): Promise<string>
+}
+
+export const repository = join(import.meta.dirname, '../..')
+export const atoll = join(repository, 'bin/atoll')
+
+let installations = 0
+
+export async function install(settings: Record<string, string> = {}): Promise<Installation> {
+  const dataDir = await mkdtemp('/var/tmp/atoll-test-')
+  const port = await freePort()
+  const url = `http://127.0.0.1:${port}`
+  const env = {
+    ...process.env,
+    ATOLL_DATA_DIR: dataDir,
+    ATOLL_LAYERS_DIR: '/var/lib/atoll/layers',
+    ATOLL_LISTEN: `127.0.0.1:${port}`,
+    ATOLL_SUBNET: subnet(),
+    ...settings,
+  }
+  let server = await launch(env, dataDir)
+  const credentials: unknown = JSON.parse(await readFile(join(dataDir, 'credentials.json'), 'utf8'))
+  const { apiKey, accessToken, teamId } = credentials as Record<
+    'apiKey' | 'accessToken' | 'teamId',
+    string
+  >
+
+  async function end(signal: NodeJS.Signals): Promise<number | null> {
+    if (server.child.exitCode !== null || server.child.signalCode !== null)
+      return server.child.exitCode
+    const exited = once(server.child, 'exit')
+    server.child.kill(signal)
+    await exited
+    return server.child.exitCode
+  }
+
+  return {
+    url,
+    dataDir,
+    apiKey,
+    accessToken,
+    teamId,
+    connection: { apiUrl: url, sandboxUrl: url, apiKey },
+    env: { ...env, E2B_API_URL: url, E2B_SANDBOX_URL: url, E2B_API_KEY: apiKey },
+    pid: () => server.child.pid ?? 0,
+    output: () => server.output(),
+    interrupt: () => end('SIGINT'),
+    crash: async () => void (await end('SIGKILL')),
+    async start() {
+      server = await launch(env, dataDir)
+    },
+    down: () => run(atoll, ['down'], { env }),
+    async [Symbol.asyncDispose]() {
+      await end('SIGTERM')
+      await run(atoll, ['down'], { env })
+      await rm(dataDir, { recursive: true, force: true })
+    },
+  }
+}
+
+async function launch(env: NodeJS.ProcessEnv, dataDir: string) {
+  // Straight to Node.js: a signal or a kill must reach the server itself, not a shell before it.
+  const child = spawn(process.execPath, [join(repository, 'apps/cli/src/main.ts'), 'up'], {
+    env,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (text: string) => (output += text))
+  }
+  await waitFor(
+    'the server to be ready',
+    async () => {
+      if (child.exitCode !== null) throw new Error(`the server ended:\n${output}`)
+      return fetch(`http://${env['ATOLL_LISTEN']}/health`).then(
+        (reply) => reply.ok && readFile(join(dataDir, 'credentials.json')).then(() => true),
+        () => false,
+      )
+    },
+    { timeoutMs: 300_000, intervalMs: 50 },
+  )
+  return { child, output: () => output }
+}
+
+/** Test installations take networks of 1,024 addresses from a range that the default does not touch. */
+function subnet(): string {
+  const number = (process.pid * 7 + installations++) % 16_384
+  const base = number * 1024
+  return `10.${64 + (Math.floor(base / 65_536) % 128)}.${Math.floor(base / 256) % 256}.0/22`
+}
+
+async function freePort(): Promise<number> {
+  const probe = createServer().listen(0, '127.0.0.1')
+  await once(probe, 'listening')
+  const { port } = probe.address() as AddressInfo
+  probe.close()
+  await once(probe, 'close')
+  return port
+}
