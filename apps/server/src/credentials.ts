@@ -14,7 +14,7 @@ const Credentials = z.object({
 
 export type Credentials = z.infer<typeof Credentials>
 
-export function credentialsPath(dataDir: string): string {
+function credentialsPath(dataDir: string): string {
   return join(dataDir, 'credentials.json')
 }
 

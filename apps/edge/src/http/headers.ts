@@ -58,7 +58,7 @@ export function passingTrailers(message: IncomingMessage): [string, string][] {
   })
 }
 
-export function hasChunkedBody(req: IncomingMessage): boolean {
+function hasChunkedBody(req: IncomingMessage): boolean {
   return req.headers['transfer-encoding'] !== undefined
 }
 
