@@ -2,8 +2,16 @@ import { loadConfig } from './config.ts'
 import { startEnvd } from './envd.ts'
 import { stepSystemClock } from './posix/clock.ts'
 
-const envd = await startEnvd({ ...loadConfig(process.env), stepClock: stepSystemClock })
+// Without await at the top level, so that the bundle can be a script, which starts faster than a module.
+startEnvd({ ...loadConfig(process.env), stepClock: stepSystemClock }).then(closeOnSignal, fail)
 
-for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-  process.once(signal, () => void envd.close().then(() => process.exit(0)))
+function closeOnSignal(envd: { close(): Promise<void> }): void {
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.once(signal, () => void envd.close().then(() => process.exit(0)))
+  }
+}
+
+function fail(cause: unknown): void {
+  console.error('envd could not start', cause)
+  process.exit(1)
 }

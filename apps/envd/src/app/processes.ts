@@ -1,4 +1,4 @@
-/** The processes that callers started: start, find, attach, feed, stop. */
+/** The processes that callers started: start, find, attach, feed, stop. How many there may be, the sandbox's pids limit says. */
 import { Fault } from '@atoll/kit/fault'
 import { buildEnvironment } from '../domain/environment.ts'
 import type { Variables } from '../domain/environment.ts'

@@ -104,33 +104,45 @@ test('calls that do not fit the process are refused with their codes', async (t)
   const nobody = byPid(4_000_000_000)
   const size = { size: { cols: 1, rows: 1 } }
   const signal = Signal.SIGKILL
-  const calls: [string, Promise<unknown>, Code | undefined][] = [
+  const calls: [string, () => Promise<unknown>, Code | undefined][] = [
     [
       'stdin to a terminal',
-      client.sendInput({ process: onTerminal, input: stdin('x') }),
+      () => client.sendInput({ process: onTerminal, input: stdin('x') }),
       Code.Internal,
     ],
-    ['pty to pipes', client.sendInput({ process: piped, input: pty('x') }), Code.Internal],
-    ['stdin that is off', client.sendInput({ process: closed, input: stdin('x') }), Code.Internal],
-    ['no input', client.sendInput({ process: piped }), Code.Unimplemented],
-    ['no selector', client.sendInput({ input: stdin('x') }), Code.Unimplemented],
-    ['input to nobody', client.sendInput({ process: nobody, input: stdin('x') }), Code.NotFound],
-    ['closing no stdin', client.closeStdin({ process: closed }), undefined],
-    ['closing a terminal', client.closeStdin({ process: onTerminal }), Code.Unknown],
-    ['closing nobody', client.closeStdin({ process: nobody }), Code.NotFound],
-    ['resizing pipes', client.update({ process: piped, pty: size }), Code.Internal],
-    ['updating nothing', client.update({ process: piped }), undefined],
-    ['updating nobody', client.update({ process: nobody }), Code.NotFound],
-    ['updating without selector', client.update({}), Code.Unimplemented],
-    ['no signal', client.sendSignal({ process: piped }), Code.Unimplemented],
-    ['a signal to nobody', client.sendSignal({ process: nobody, signal }), Code.NotFound],
-    ['a signal by no selector', client.sendSignal({ signal }), Code.Unimplemented],
-    ['connecting to nobody', collect(client.connect({ process: nobody })), Code.NotFound],
-    ['connecting by no tag', collect(client.connect({ process: byTag('no') })), Code.NotFound],
-    ['connecting by no selector', collect(client.connect({})), Code.Unimplemented],
+    ['pty to pipes', () => client.sendInput({ process: piped, input: pty('x') }), Code.Internal],
+    [
+      'stdin that is off',
+      () => client.sendInput({ process: closed, input: stdin('x') }),
+      Code.Internal,
+    ],
+    ['no input', () => client.sendInput({ process: piped }), Code.Unimplemented],
+    ['no selector', () => client.sendInput({ input: stdin('x') }), Code.Unimplemented],
+    [
+      'input to nobody',
+      () => client.sendInput({ process: nobody, input: stdin('x') }),
+      Code.NotFound,
+    ],
+    ['closing no stdin', () => client.closeStdin({ process: closed }), undefined],
+    ['closing a terminal', () => client.closeStdin({ process: onTerminal }), Code.Unknown],
+    ['closing nobody', () => client.closeStdin({ process: nobody }), Code.NotFound],
+    ['resizing pipes', () => client.update({ process: piped, pty: size }), Code.Internal],
+    ['updating nothing', () => client.update({ process: piped }), undefined],
+    ['updating nobody', () => client.update({ process: nobody }), Code.NotFound],
+    ['updating without selector', () => client.update({}), Code.Unimplemented],
+    ['no signal', () => client.sendSignal({ process: piped }), Code.Unimplemented],
+    ['a signal to nobody', () => client.sendSignal({ process: nobody, signal }), Code.NotFound],
+    ['a signal by no selector', () => client.sendSignal({ signal }), Code.Unimplemented],
+    ['connecting to nobody', () => collect(client.connect({ process: nobody })), Code.NotFound],
+    [
+      'connecting by no tag',
+      () => collect(client.connect({ process: byTag('no') })),
+      Code.NotFound,
+    ],
+    ['connecting by no selector', () => collect(client.connect({})), Code.Unimplemented],
   ]
   for (const [what, call, code] of calls) {
-    await t.test(what, async () => assert.equal(await codeOf(call), code))
+    await t.test(what, async () => assert.equal(await codeOf(call()), code))
   }
   assert.deepEqual(envd.unforeseen, [])
 })

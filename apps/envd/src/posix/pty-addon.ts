@@ -33,9 +33,10 @@ export function loadTerminalAddon(path?: string): TerminalAddon {
 
 function load(path: string | undefined): TerminalAddon {
   try {
-    const require = createRequire(import.meta.url)
-    if (path !== undefined) return require(path)
+    // A bundle has no node_modules around it, so it is told where the file lies.
+    if (path !== undefined) return createRequire('/')(path)
     // The binary is a dependency of the library and may lie below it.
+    const require = createRequire(import.meta.url)
     const library = createRequire(require.resolve('@lydell/node-pty'))
     return library(`@lydell/node-pty-${platform()}-${arch()}/pty.node`)
   } catch (cause) {
