@@ -62,6 +62,12 @@ for (const operation of guarded) {
   })
 }
 
+test('a stranger is refused before the body is looked at', async () => {
+  for (const body of ['{', 'x'.repeat(17 * 1024 * 1024)]) {
+    assert.equal((await api.call('POST', '/sandboxes', { headers: {}, body })).status, 401)
+  }
+})
+
 test('a key that is not ours is refused even beside a good token', async () => {
   const headers = { 'x-api-key': unknownKey, authorization: `Bearer ${api.ours.accessToken}` }
   assert.equal((await api.call('GET', '/sandboxes', { headers })).status, 401)

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { newSandboxId } from '@atoll/kit/id'
 import { silentLogger } from '@atoll/kit/log'
+import { tryRun } from '@atoll/kit/run'
 import { waitFor } from '@atoll/kit/wait'
 import { Code } from '@connectrpc/connect'
 import { startApi } from './api.ts'
@@ -27,6 +28,24 @@ test('a restart changes nothing about running sandboxes', async () => {
     assert.deepEqual((await api.call('GET', `/sandboxes/${sandboxID}`)).json, json)
   }
   assert.deepEqual(api.node.killed, [])
+})
+
+test('what was answered survives the death of the process, and its lock on the store does not', async () => {
+  const script = `
+    import { startApiUnderTest } from ${JSON.stringify(import.meta.resolve('./sim/api.ts'))}
+    const api = await startApiUnderTest()
+    const id = await api.create({ metadata: { a: 'b' } })
+    process.stdout.write(JSON.stringify({ id, folder: api.folder }), () => {
+      process.kill(process.pid, 'SIGKILL')
+    })`
+  const { signal, stdout } = await tryRun(process.execPath, ['--input-type=module', '-e', script])
+  assert.equal(signal, 'SIGKILL')
+  const { id, folder } = JSON.parse(stdout)
+  const stores = await openStores(join(folder, 'atoll.db'))
+  const { state, metadata } = (await stores.sandboxes.find(id)) ?? assert.fail('it is lost')
+  assert.deepEqual([state, metadata], ['running', { a: 'b' }])
+  await stores.close()
+  await rm(folder, { recursive: true })
 })
 
 test('a crash in the middle of a create leaves nothing', async () => {

@@ -19,6 +19,7 @@ import type { SimulatedNode } from './node.ts'
 export interface ApiUnderTest extends AsyncDisposable {
   readonly node: SimulatedNode
   readonly url: string
+  readonly folder: string
   /** Two teams that know nothing of each other. */
   readonly ours: FirstCredentials
   readonly theirs: FirstCredentials
@@ -85,6 +86,7 @@ export async function startApiUnderTest(
   return {
     node,
     url,
+    folder,
     ours,
     theirs,
     call,

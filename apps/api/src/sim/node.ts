@@ -15,7 +15,7 @@ export interface SimulatedNode {
   plant(id: string): void
   /** A sandbox ends by itself. With `silently` the watchers are not told. */
   end(id: string, reason: string, how?: 'silently'): void
-  /** From now on; `undefined` makes it work again. */
+  /** From now on, half-way, with the sandbox there already; `undefined` makes it work again. */
   failCreates(code: Code | undefined): void
   failKills(code: Code | undefined): void
   failAll(code: Code | undefined): void
@@ -65,7 +65,7 @@ export function simulateNode(): SimulatedNode {
         return { nodeId: 'sim', runtime: 'sim', envdVersion: simulatedEnvdVersion, templateIds }
       },
       async createSandbox({ sandboxId, accessToken, ...spec }) {
-        refuse(broken.creates)
+        refuse(undefined)
         if (running.has(sandboxId)) throw new ConnectError('taken', Code.AlreadyExists)
         running.set(sandboxId, { ...spec, accessToken })
         await gates.creates
