@@ -2,6 +2,7 @@
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { tryRun } from '@atoll/kit/run'
+import { compareConfigurationPage } from './configuration.ts'
 import { compareGenerated } from './generated.ts'
 
 const root = join(import.meta.dirname, '..')
@@ -22,6 +23,7 @@ const steps: readonly Step[] = [
   { name: 'layers', run: program('node', '--test', 'tools/layers.test.ts') },
   { name: 'protocols', run: program('buf', 'lint', 'packages/contracts/proto') },
   { name: 'generated code', run: () => compareGenerated(root, env) },
+  { name: 'generated docs', run: compareConfigurationPage },
 ]
 
 const failed = await runAll(steps)

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { parseEnvironment } from '@atoll/kit/config'
 
-const EdgeEnv = z.object({
+export const EdgeEnv = z.object({
   ATOLL_EDGE_MAX_REQUESTS_PER_SANDBOX: z.coerce
     .number()
     .int()

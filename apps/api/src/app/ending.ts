@@ -66,7 +66,7 @@ export function createEnding(deps: {
         log.warn({ err: error, sandboxId: id }, 'the node could not end a sandbox')
       })
     },
-    ended: (id, reason) => close(id, reason === 'killed' ? 'was killed' : reason),
+    ended: close,
     async settle() {
       await Promise.allSettled(underway.values())
     },

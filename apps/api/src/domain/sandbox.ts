@@ -118,8 +118,8 @@ export function extend(
 /** The answer for what is not there. Only the own team's sandboxes are passed in: others look unknown. */
 export function absent(id: string, ended?: Sandbox): Fault {
   const reason = ended?.state === 'ended' ? ended.endReason : undefined
-  const why = reason && `: ${reason.startsWith('its ') ? reason : `it ${reason}`}`
-  return new Fault('not_found', 'sandbox_not_found', `Sandbox ${id} was not found${why ?? ''}`)
+  const why = reason === undefined ? '' : `: it ${reason}`
+  return new Fault('not_found', 'sandbox_not_found', `Sandbox ${id} was not found${why}`)
 }
 
 function after(time: Date, seconds: number): Date {

@@ -78,7 +78,7 @@ export function simulateNode(): SimulatedNode {
         await gates.kills
         killed.push(sandboxId)
         if (running.delete(sandboxId)) {
-          events.publish({ case: 'ended', value: { sandboxId, reason: 'killed' } })
+          events.publish({ case: 'ended', value: { sandboxId, reason: 'was killed' } })
         }
         return {}
       },

@@ -98,7 +98,7 @@ export function simulatedNode(newAddress: () => string = () => '127.0.0.2'): Sim
     for (const watch of watches) watch.push({ case: 'started', value: sandboxOf(id) })
   }
 
-  function end(id: string, reason = 'killed'): void {
+  function end(id: string, reason = 'was killed'): void {
     if (!addresses.delete(id)) return
     for (const watch of watches) {
       watch.push({ case: 'ended', value: { sandboxId: id, reason } })

@@ -137,7 +137,7 @@ test('a sandbox that dies is removed and its end is told with the reason', async
   assert.deepEqual(seen.at(-1), {
     kind: 'ended',
     sandboxId: 'i1',
-    reason: 'it ran out of memory (limit 256 MB)',
+    reason: 'ran out of memory (limit 256 MB)',
   })
 })
 

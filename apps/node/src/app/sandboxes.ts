@@ -141,8 +141,8 @@ export function createSandboxes(parts: {
 
   async function reasonOfDeath({ sandboxId, memoryMb }: SandboxRecord): Promise<string> {
     return (await ports.oomKills(sandboxId)) > 0
-      ? `it ran out of memory (limit ${memoryMb} MB)`
-      : 'its first process ended'
+      ? `ran out of memory (limit ${memoryMb} MB)`
+      : 'died: its first process ended'
   }
 
   return {
@@ -162,7 +162,7 @@ export function createSandboxes(parts: {
       }
     },
 
-    async kill(sandboxId, reason = 'it was killed') {
+    async kill(sandboxId, reason = 'was killed') {
       await creating.get(sandboxId)?.catch(() => {})
       const sandbox = running.get(sandboxId)
       await (sandbox ? remove(sandbox, reason) : removing.get(sandboxId))

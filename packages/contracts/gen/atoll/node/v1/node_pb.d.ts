@@ -301,7 +301,7 @@ export declare type SandboxEnded = Message<"atoll.node.v1.SandboxEnded"> & {
   sandboxId: string;
 
   /**
-   * Why, for people: "killed", "ran out of memory (limit 512 MB)", "its first process exited".
+   * What happened to it, for people: "was killed", "ran out of memory (limit 512 MB)".
    *
    * @generated from field: string reason = 2;
    */

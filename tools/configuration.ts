@@ -1,0 +1,46 @@
+/** `docs/configuration.md`, made from the schemas that read the environment. */
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { ApiEnv } from '@atoll/api/config'
+import { EdgeEnv } from '@atoll/edge/config'
+import { NodeEnv } from '@atoll/node/config'
+import { ServerEnv } from '@atoll/server/config'
+
+const page = join(import.meta.dirname, '../docs/configuration.md')
+
+const head = `# Configuration
+
+Set by environment variables; made from the schemas that read them (\`npm run generate\`). A value that does not fit is
+refused at start, with all mistakes named at once.
+
+| variable | default | meaning |
+| --- | --- | --- |
+`
+
+function render(): string {
+  const settings = new Map<string, string>()
+  for (const { shape } of [ServerEnv, ApiEnv, NodeEnv, EdgeEnv]) {
+    for (const [name, schema] of Object.entries(shape)) {
+      if (settings.has(name)) continue
+      const given: unknown = schema.safeParse(undefined).data
+      settings.set(name, `| \`${name}\` | ${formatDefault(given)} | ${schema.description ?? ''} |`)
+    }
+  }
+  return `${head}${[...settings.values()].toSorted().join('\n')}\n`
+}
+
+function formatDefault(value: unknown): string {
+  if (value === undefined) return ''
+  if (Array.isArray(value)) return `\`${value.join(',')}\``
+  if (typeof value === 'object' && value !== null) return `\`${Object.values(value).join(':')}\``
+  return `\`${String(value)}\``
+}
+
+export async function compareConfigurationPage(): Promise<string | undefined> {
+  const committed = await readFile(page, 'utf8').catch(() => '')
+  return committed === render()
+    ? undefined
+    : 'docs/configuration.md is stale; run: npm run generate'
+}
+
+if (import.meta.main) await writeFile(page, render())
