@@ -1,7 +1,7 @@
 /** The npm packages of the repository: are they those of the lockfile, and if not, install them. */
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 
 /**
@@ -41,6 +41,22 @@ export async function installNpmPackages(root) {
 }
 
 /**
+ * The pinned Node.js comes in one package for each architecture. They share the name of their
+ * program, and npm may link the name to the one that it then leaves out.
+ * @param {string} root
+ */
+export function linkPinnedNode(root) {
+  const link = join(root, 'node_modules/.bin/node')
+  if (existsSync(link)) return
+  const target = `../node-linux-${process.arch}/bin/node`
+  if (!existsSync(join(root, 'node_modules/.bin', target))) {
+    throw new Error(`there is no pinned Node.js for ${process.platform} on ${process.arch}`)
+  }
+  rmSync(link, { force: true })
+  symlinkSync(target, link)
+}
+
+/**
  * No package's install script runs: none that we use needs one.
  * @param {string} root
  * @returns {Promise<void>}
@@ -59,10 +75,15 @@ function npmCi(root) {
     child.once('error', (error) => reject(new Error(`npm does not run: ${error.message}`)))
     child.once('close', (code) => {
       if (code === 0) resolve()
-      else reject(new Error(`${output.trim()}\n${explainNpmFailure(output, code)}`))
+      else reject(new Error(explainNpmFailure(output, code)))
     })
   })
 }
+
+const unreachable =
+  /\b(ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ETIMEDOUT|ENETUNREACH|ERR_SOCKET_TIMEOUT|\w*_CERT_\w*)\b/
+// npm 10 ends so, without a reason, when all its attempts to fetch have failed.
+const speechless = /Exit handler never called/
 
 /**
  * @param {string} output
@@ -70,11 +91,13 @@ function npmCi(root) {
  * @returns {string}
  */
 export function explainNpmFailure(output, code) {
-  return /\b(ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ETIMEDOUT|ENETUNREACH|ERR_SOCKET_TIMEOUT)\b/.test(
-    output,
-  )
-    ? 'The npm registry cannot be reached. Check the network (and npm config get registry), then run this again.'
-    : `npm ci failed (exit ${code}); its output is above.`
+  const lines = output.split('\n').filter((line) => !line.startsWith('npm warn'))
+  const hint =
+    unreachable.test(output) || speechless.test(output)
+      ? 'The npm registry cannot be reached. Check the network, its certificates and ' +
+        '`npm config get registry`, then run this again.'
+      : `npm ci failed (exit ${code}).`
+  return `${lines.join('\n').trim()}\n${hint}`
 }
 
 /** @param {string} path */

@@ -15,7 +15,7 @@ import {
   systemPath,
 } from '../apps/node/src/setup/host-packages.mjs'
 import { parseOsRelease } from '../apps/node/src/debian/os-release.mjs'
-import { installNpmPackages, npmPackagesAreCurrent } from './npm-packages.mjs'
+import { installNpmPackages, linkPinnedNode, npmPackagesAreCurrent } from './npm-packages.mjs'
 
 const lockIsTaken = 75
 
@@ -47,9 +47,12 @@ async function main(args) {
     ? []
     : missingHostPackages(readHostPackages(), machine.path)
   if (missing.length > 0) refuseWhatCannotWork(machine, missing)
-  if (missing.length === 0 && npmPackagesAreCurrent(machine.root)) return
+  if (missing.length === 0 && npmPackagesAreCurrent(machine.root)) {
+    return linkPinnedNode(machine.root)
+  }
   if (!args.includes('--locked')) return rerunLocked(machine.root, args)
   if (!npmPackagesAreCurrent(machine.root)) await installNpmPackages(machine.root)
+  linkPinnedNode(machine.root)
   if (missing.length > 0) await installHostPackages(machine)
 }
 

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readlink, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { tryRun } from '@atoll/kit/run'
-import { explainNpmFailure } from './npm-packages.mjs'
+import { explainNpmFailure, linkPinnedNode } from './npm-packages.mjs'
 
 async function prepareOn(osRelease: string, prefix: readonly string[] = []) {
   const dir = await mkdtemp(join(tmpdir(), 'atoll-prepare-'))
@@ -47,6 +47,30 @@ test('nothing missing says nothing', async () => {
 })
 
 test('a registry out of reach is told from other failures of npm', () => {
-  assert.match(explainNpmFailure('npm error code EAI_AGAIN', 1), /registry cannot be reached/)
+  for (const word of [
+    'code EAI_AGAIN',
+    'code SELF_SIGNED_CERT_IN_CHAIN',
+    'Exit handler never called!',
+  ]) {
+    assert.match(explainNpmFailure(`npm error ${word}`, 1), /registry cannot be reached/)
+  }
+  assert.doesNotMatch(explainNpmFailure('npm warn EBADENGINE x\nnpm error', 1), /EBADENGINE/)
   assert.match(explainNpmFailure('npm error code EUSAGE', 1), /npm ci failed \(exit 1\)/)
+})
+
+test('the pinned Node.js is linked when npm left the link out or broken', async () => {
+  const dir = await mkdtemp(join(tmpdir(), 'atoll-prepare-'))
+  try {
+    assert.throws(() => linkPinnedNode(dir), /no pinned Node\.js/)
+    const program = `node-linux-${process.arch}/bin`
+    await mkdir(join(dir, 'node_modules', program), { recursive: true })
+    await writeFile(join(dir, 'node_modules', program, 'node'), '')
+    await mkdir(join(dir, 'node_modules/.bin'))
+    const link = join(dir, 'node_modules/.bin/node')
+    await symlink('../elsewhere/bin/node', link)
+    linkPinnedNode(dir)
+    assert.equal(await readlink(link), `../${program}/node`)
+  } finally {
+    await rm(dir, { recursive: true })
+  }
 })

@@ -16,6 +16,7 @@ import {
 import { probeKernel } from './probe-kernel.ts'
 import { probeGvisor, probeRunc } from './probe-runtime.ts'
 import type { StatsFs } from 'node:fs'
+import type { NodeConfig } from '../config.ts'
 import type { Finding } from './finding.ts'
 import type { HostPackage } from './host-packages.mjs'
 
@@ -30,7 +31,7 @@ export async function runDoctor(
   environment: Record<string, string | undefined>,
 ): Promise<Finding[]> {
   const path = systemPath(environment['PATH'])
-  const { ATOLL_DATA_DIR: dataDir } = loadNodeConfig(environment)
+  const { ATOLL_DATA_DIR: dataDir, ATOLL_RUNTIME: runtime } = loadNodeConfig(environment)
   const isRoot = process.getuid?.() === 0
   const packages = await Promise.all(readHostPackages().map((item) => checkPackage(item, path)))
   return [
@@ -39,7 +40,7 @@ export async function runDoctor(
     { name: 'Node.js', state: 'ok', detail: process.version },
     checkRoot(isRoot),
     ...packages,
-    ...(isRoot ? await tryThingsOut(packages) : []),
+    ...(isRoot ? await tryThingsOut(packages, runtime) : []),
     await checkCgroups(),
     await checkForwarding(),
     await checkRoom(dataDir),
@@ -93,17 +94,25 @@ export function parseVersion(text: string): string | undefined {
   return /(?:^|[\s-])v?(\d[\w.~+-]*)/.exec(text)?.[1]
 }
 
-async function tryThingsOut(packages: readonly Finding[]): Promise<Finding[]> {
+async function tryThingsOut(
+  packages: readonly Finding[],
+  runtime: NodeConfig['ATOLL_RUNTIME'],
+): Promise<Finding[]> {
   const present = (binary: string) => packages.some((f) => f.name === binary && f.state === 'ok')
   const [gvisor, runc, kernel] = await Promise.all([
     present('runsc') ? probeGvisor() : 'runsc is missing',
     present('runc') ? probeRunc() : 'runc is missing',
     probeKernel(),
   ])
-  const gvisorFix = 'ATOLL_RUNTIME=runc for trusted code, or another machine'
   return [
-    toRuntimeFinding('gVisor', gvisor, { state: 'missing', fix: gvisorFix }),
-    toRuntimeFinding('runc sandboxes', runc, { state: 'warn', fix: 'ATOLL_RUNTIME=gvisor' }),
+    toRuntimeFinding('gVisor', gvisor, {
+      needed: runtime !== 'runc',
+      fix: 'ATOLL_RUNTIME=runc for trusted code, or another machine',
+    }),
+    toRuntimeFinding('runc sandboxes', runc, {
+      needed: runtime === 'runc',
+      fix: 'ATOLL_RUNTIME=gvisor, which is the default',
+    }),
     ...kernel,
   ]
 }
@@ -111,10 +120,10 @@ async function tryThingsOut(packages: readonly Finding[]): Promise<Finding[]> {
 function toRuntimeFinding(
   name: string,
   wrong: string | undefined,
-  otherwise: Pick<Finding, 'state'> & { readonly fix: string },
+  { needed, fix }: { readonly needed: boolean; readonly fix: string },
 ): Finding {
   if (wrong === undefined) return { name, state: 'ok', detail: 'ran a program' }
-  return { name, detail: wrong, ...otherwise }
+  return { name, state: needed ? 'missing' : 'warn', detail: wrong, fix }
 }
 
 async function checkCgroups(): Promise<Finding> {
