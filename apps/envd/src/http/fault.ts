@@ -31,13 +31,6 @@ const connectCode = {
 /** Reports what nobody foresaw; callers see only that something went wrong. */
 export type ReportFailure = (cause: unknown) => void
 
-export function toConnectError(thrown: unknown, report: ReportFailure): ConnectError {
-  if (thrown instanceof ConnectError) return thrown
-  const fault = Fault.from(thrown)
-  if (fault !== thrown) report(thrown)
-  return new ConnectError(fault.message, connectCode[fault.kind], undefined, undefined, fault)
-}
-
 /** Covers unary answers and everything that a stream throws on its way. */
 export function faultInterceptor(report: ReportFailure): Interceptor {
   return (next) => async (request) => {
@@ -78,4 +71,11 @@ async function* translated<T>(messages: AsyncIterable<T>, report: ReportFailure)
     if (sending) throw ConnectError.from(thrown, Code.Unknown)
     throw toConnectError(thrown, report)
   }
+}
+
+function toConnectError(thrown: unknown, report: ReportFailure): ConnectError {
+  if (thrown instanceof ConnectError) return thrown
+  const fault = Fault.from(thrown)
+  if (fault !== thrown) report(thrown)
+  return new ConnectError(fault.message, connectCode[fault.kind], undefined, undefined, fault)
 }

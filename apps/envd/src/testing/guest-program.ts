@@ -1,5 +1,5 @@
-import { createHash } from 'node:crypto'
-import { access, glob, mkdtemp, readFile, rename } from 'node:fs/promises'
+import { createHash, randomUUID } from 'node:crypto'
+import { access, glob, readFile, rename } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { run } from '@atoll/kit/run'
@@ -12,7 +12,7 @@ export async function buildGuestProgram(): Promise<string> {
   for (const source of sources.toSorted()) hash.update(await readFile(source))
   const program = join(tmpdir(), `atoll-guest-${hash.digest('hex').slice(0, 16)}`)
   if (await exists(program)) return program
-  const fresh = join(await mkdtemp(join(tmpdir(), 'atoll-guest-')), 'guest')
+  const fresh = `${program}-${randomUUID()}`
   const code = sources.filter((source) => source.endsWith('.c'))
   await run('musl-gcc', ['-static', '-O1', '-o', fresh, ...code])
   await rename(fresh, program) // whole or not at all: other tests may look for it right now
