@@ -126,7 +126,7 @@ for (const [reason, text] of [
     'ran out of memory (limit 512 MB)',
     'Sandbox i1 was not found: it ran out of memory (limit 512 MB)',
   ],
-  ['its first process exited', 'Sandbox i1 was not found: its first process exited'],
+  ['died: its first process ended', 'Sandbox i1 was not found: it died: its first process ended'],
 ] as const) {
   test(`an ended sandbox says why: ${reason}`, () => {
     assert.equal(absent('i1', end(running(1), at(1), reason)).message, text)
