@@ -1,0 +1,135 @@
+/** A sandbox as somebody with nothing but the documents and an HTTP client sees it. */
+import assert from 'node:assert/strict'
+import type { Socket } from 'node:net'
+import { install } from './installation.ts'
+import type { Installation } from './installation.ts'
+import { basic, frame, messagesOf, open, send } from './wire.ts'
+import type { Message, Reply } from './wire.ts'
+
+export const envdPort = 49_983
+
+export interface HandSandbox {
+  readonly sandboxID: string
+  readonly envdAccessToken?: string
+}
+
+export interface CloudByHand extends AsyncDisposable {
+  readonly installation: Installation
+  platform(
+    method: string,
+    path: string,
+    body?: unknown,
+    headers?: Readonly<Record<string, string>>,
+  ): Promise<Reply>
+  createSandbox(body?: object): Promise<HandSandbox>
+}
+
+export async function startCloud(settings: Record<string, string>): Promise<CloudByHand> {
+  const installation = await install(settings)
+  const platform: CloudByHand['platform'] = (method, path, body, headers) =>
+    send(installation.url, {
+      method,
+      path,
+      headers: {
+        'X-API-Key': installation.apiKey,
+        ...(body !== undefined && { 'Content-Type': 'application/json' }),
+        ...headers,
+      },
+      ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+    })
+  return {
+    installation,
+    platform,
+    async createSandbox(body = {}) {
+      const { status, text } = await platform('POST', '/v2/sandboxes', {
+        templateID: 'base',
+        timeout: 600,
+        ...body,
+      })
+      assert.equal(status, 201, text)
+      const sandbox: HandSandbox = JSON.parse(text)
+      return sandbox
+    },
+    [Symbol.asyncDispose]: () => installation[Symbol.asyncDispose](),
+  }
+}
+
+/** The headers that every request to a sandbox's envd carries. */
+export function envdHeaders(sandbox: HandSandbox, prefix = 'Svc'): Record<string, string> {
+  return {
+    'Connect-Protocol-Version': '1',
+    [`${prefix}-Sandbox-Id`]: sandbox.sandboxID,
+    [`${prefix}-Sandbox-Port`]: String(envdPort),
+    ...(sandbox.envdAccessToken !== undefined && { 'X-Access-Token': sandbox.envdAccessToken }),
+  }
+}
+
+export interface ProcessStream {
+  readonly pid: number
+  readonly socket: Socket
+  /** The next message; undefined at the end of the stream. */
+  next(): Promise<(Message & { readonly flags: number }) | undefined>
+  /** Reads on until the output so far, decoded, satisfies the pattern. */
+  until(pattern: RegExp): Promise<string>
+  /** Reads all that is left. */
+  rest(): Promise<(Message & { readonly flags: number })[]>
+}
+
+export interface StreamCall {
+  readonly method?: 'Start' | 'Connect'
+  readonly user?: string
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+/** Opens a stream of the process service and reads its first message. */
+export async function openProcess(
+  url: string,
+  headers: Readonly<Record<string, string>>,
+  body: object,
+  { method = 'Start', user, headers: more }: StreamCall = {},
+): Promise<ProcessStream> {
+  const response = await open(url, {
+    method: 'POST',
+    path: `/process.Process/${method}`,
+    headers: {
+      'Content-Type': 'application/connect+json',
+      ...headers,
+      ...(user !== undefined && { Authorization: basic(user) }),
+      ...more,
+    },
+    body: frame(JSON.stringify(body)),
+  })
+  assert.equal(response.statusCode, 200)
+  assert.equal(response.headers['content-type'], 'application/connect+json')
+  const messages = messagesOf(response)
+  const first = (await messages.next()).value
+  assert.ok(first?.event?.start, JSON.stringify(first))
+  let seen = ''
+  const next = async () => (await messages.next()).value ?? undefined
+  return {
+    pid: first.event.start.pid,
+    socket: response.socket,
+    next,
+    async until(pattern) {
+      while (!pattern.test(seen)) {
+        const message = await next()
+        assert.ok(message, `the stream ended before ${pattern}: ${seen}`)
+        seen += outputOf([message])
+      }
+      return seen
+    },
+    rest: () => Array.fromAsync(messages),
+  }
+}
+
+/** All that was written, whatever it was written to. */
+export function outputOf(messages: readonly Message[]): string {
+  return messages
+    .map(({ event }) => event?.data?.stdout ?? event?.data?.stderr ?? event?.data?.pty ?? '')
+    .map((base64) => Buffer.from(base64, 'base64').toString('utf8'))
+    .join('')
+}
+
+export function shell(script: string): object {
+  return { process: { cmd: '/bin/bash', args: ['-c', script] }, stdin: false }
+}

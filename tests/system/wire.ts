@@ -1,0 +1,119 @@
+/** The interface by hand: plain HTTP and Connect's framing, so that no client library hides what is on the wire. */
+import { once } from 'node:events'
+import { request } from 'node:http'
+import type { ClientRequest, IncomingHttpHeaders, IncomingMessage } from 'node:http'
+
+export interface Call {
+  readonly method?: string
+  /** Sent as it is: nothing resolves its dots or escapes. */
+  readonly path: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: string | Uint8Array
+}
+
+export interface Reply {
+  readonly status: number
+  readonly headers: IncomingHttpHeaders
+  readonly body: Buffer
+  readonly text: string
+  /** The body, if it is JSON. */
+  readonly json: unknown
+}
+
+/** One request and its whole answer. */
+export async function send(url: string, call: Call): Promise<Reply> {
+  const response = await open(url, call)
+  const body = Buffer.concat(await Array.fromAsync(response))
+  const text = body.toString('utf8')
+  const { statusCode: status = 0, headers } = response
+  return { status, headers, body, text, json: parse(text) }
+}
+
+/** One request; the answer is there as soon as its head is. */
+export async function open(url: string, call: Call): Promise<IncomingMessage> {
+  const outgoing = begin(url, call)
+  const answered = answerTo(outgoing)
+  outgoing.end(call.body)
+  return answered
+}
+
+/** A request whose body is still to be written. */
+export function begin(url: string, { method = 'GET', path, headers = {} }: Call): ClientRequest {
+  const { hostname, port } = new URL(url)
+  // No connection is shared: a broken one must not be the next test's.
+  return request({ hostname, port, method, path, headers, agent: false })
+}
+
+export async function answerTo(outgoing: ClientRequest): Promise<IncomingMessage> {
+  const [response]: IncomingMessage[] = await once(outgoing, 'response')
+  if (!response) throw new Error('an answer without a response')
+  outgoing.on('error', () => {}) // from here on whoever reads the answer is told
+  return response
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** A flag, a length, a payload. */
+export interface Frame {
+  readonly flags: number
+  readonly payload: Buffer
+}
+
+export const endFlag = 2
+
+export function frame(payload: string | Uint8Array, flags = 0): Buffer {
+  const bytes = Buffer.from(payload)
+  const head = Buffer.alloc(5)
+  head.writeUInt8(flags)
+  head.writeUInt32BE(bytes.length, 1)
+  return Buffer.concat([head, bytes])
+}
+
+/** Frames as they arrive. */
+export async function* framesOf(response: AsyncIterable<Buffer>): AsyncGenerator<Frame> {
+  let rest = Buffer.alloc(0)
+  for await (const chunk of response) {
+    rest = Buffer.concat([rest, chunk])
+    while (rest.length >= 5 && rest.length >= 5 + rest.readUInt32BE(1)) {
+      const end = 5 + rest.readUInt32BE(1)
+      yield { flags: rest.readUInt8(0), payload: rest.subarray(5, end) }
+      rest = rest.subarray(end)
+    }
+  }
+  if (rest.length > 0) throw new Error(`the last frame is cut short: ${rest.toString('hex')}`)
+}
+
+/** What a frame of JSON may hold, an end frame included. */
+export interface Message {
+  readonly event?: {
+    readonly start?: { readonly pid: number }
+    readonly data?: { readonly stdout?: string; readonly stderr?: string; readonly pty?: string }
+    readonly end?: {
+      readonly exitCode?: number
+      readonly exited?: boolean
+      readonly status: string
+      readonly error?: string
+    }
+    readonly keepalive?: object
+  }
+  readonly error?: { readonly code: string; readonly message?: string }
+}
+
+export async function* messagesOf(
+  response: AsyncIterable<Buffer>,
+): AsyncGenerator<Message & { readonly flags: number }> {
+  for await (const { flags, payload } of framesOf(response)) {
+    const message: Message = JSON.parse(payload.toString('utf8'))
+    yield { ...message, flags }
+  }
+}
+
+export function basic(user: string): string {
+  return `Basic ${Buffer.from(`${user}:`).toString('base64')}`
+}
