@@ -63,7 +63,7 @@ export function findBinary(name, path) {
  * @param {string} file
  * @returns {number | undefined} the release date as a number, such as 20240729
  */
-export function runscVersion(file) {
+function runscVersion(file) {
   const { stdout } = spawnSync(file, ['--version'], { encoding: 'utf8', timeout: 10_000 })
   return parseRunscVersion(stdout ?? '')
 }

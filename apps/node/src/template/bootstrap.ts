@@ -89,7 +89,7 @@ async function runToTheEnd(task: Bootstrap, command: readonly string[]): Promise
   )
 }
 
-export function isStep(line: string): boolean {
+function isStep(line: string): boolean {
   return /^(Get:\d|Unpacking |Setting up )/.test(line)
 }
 
