@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { writeDurably } from './durable-file.ts'
+import { writeFileAtomic } from '@atoll/kit/atomic-file'
 
 const Credentials = z.object({
   teamId: z.string(),
@@ -20,7 +20,7 @@ function credentialsPath(dataDir: string): string {
 
 export async function saveCredentials(dataDir: string, credentials: Credentials): Promise<void> {
   const text = `${JSON.stringify(credentials, undefined, 2)}\n`
-  await writeDurably(credentialsPath(dataDir), text, 0o600)
+  await writeFileAtomic(credentialsPath(dataDir), text, 0o600)
 }
 
 /** Writes down where the server is now. False when there are no credentials, or none that can be read. */

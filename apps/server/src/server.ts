@@ -11,7 +11,7 @@ import type { Logger } from '@atoll/kit/log'
 import type { NodeConfig } from '@atoll/node/config'
 import type { ServerConfig } from './config.ts'
 import { moveCredentials, saveCredentials } from './credentials.ts'
-import { writeDurably } from './durable-file.ts'
+import { writeFileAtomic } from '@atoll/kit/atomic-file'
 import { startGateway } from './gateway.ts'
 import { toUrl } from './listen-address.ts'
 import { lockDataDir } from './lock.ts'
@@ -105,7 +105,7 @@ const startLocalNode: StartNode = async (config, parts) => {
 /** So that `atoll down` finds us. The lock, not this file, says whether we run. */
 async function writePidFile(dataDir: string): Promise<AsyncDisposable> {
   const path = join(dataDir, 'server.pid')
-  await writeDurably(path, `${process.pid}\n`, 0o644)
+  await writeFileAtomic(path, `${process.pid}\n`, 0o644)
   return { [Symbol.asyncDispose]: () => rm(path, { force: true }) }
 }
 

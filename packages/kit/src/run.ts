@@ -53,7 +53,7 @@ export interface RunResult {
   readonly stderr: string
 }
 
-export class CommandFailed extends Error {
+class CommandFailed extends Error {
   override readonly name = 'CommandFailed'
   readonly result: RunResult
 

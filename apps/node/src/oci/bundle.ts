@@ -21,7 +21,7 @@ export interface Mount {
 }
 
 /** Where the node's folder with envd and its Node.js appears inside. */
-export const insideDir = '/.atoll'
+const insideDir = '/.atoll'
 
 const searchPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 

@@ -1,6 +1,5 @@
-import { mkdir, readdir, readFile, rm } from 'node:fs/promises'
+import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { writeFileAtomic } from '@atoll/kit/atomic-file'
 import { z } from 'zod'
 import { sandboxDir, sandboxesDir } from '../domain/instance.ts'
 import type { Instance } from '../domain/instance.ts'
@@ -29,8 +28,12 @@ const Stored = z.object({
 
 export function createRecordStore(instance: Instance): RecordStore {
   const file = (sandboxId: string) => join(sandboxDir(instance, sandboxId), 'sandbox.json')
-  const write = (record: SandboxRecord) =>
-    writeFileAtomic(file(record.sandboxId), JSON.stringify(record))
+  // Whole or not at all, but not synced: no sandbox outlives what would lose the page cache.
+  const write = async (record: SandboxRecord) => {
+    const path = file(record.sandboxId)
+    await writeFile(`${path}.next`, JSON.stringify(record), { mode: 0o600 })
+    await rename(`${path}.next`, path)
+  }
   return {
     async create(record) {
       await mkdir(sandboxesDir(instance), { recursive: true, mode: 0o700 })
