@@ -17,6 +17,7 @@ import { openHost } from './host.ts'
 import type { Host } from './host.ts'
 import { openMountNamespace } from './linux/mount-namespace.ts'
 import { isAlive } from './linux/process.ts'
+import { mountReadOnly } from './linux/read-only.ts'
 import { createShiftedLayers } from './linux/shifted-layers.ts'
 import { checkSubnetIsFree } from './net/free-subnet.ts'
 import { shiftedIds } from './oci/runc.ts'
@@ -53,6 +54,7 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
     ensureBaseTemplate({ layersDir, progress }),
     ensureEnvdRuntime({ dir: join(instance.dataDir, 'envd') }),
   ])
+  const envdDir = await mountReadOnly(namespace, envd.dir, join(instance.runDir, 'envd'))
 
   const { subnet } = host
   const { linkPrefix } = instance
@@ -89,7 +91,7 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
   const ports = sandboxPorts(
     host,
     runtime,
-    envd.dir,
+    envdDir,
     mountBase(config, host, runtime, base.layerDir),
   )
   const sandboxes = createSandboxes({ ports, slots, events, adopted })

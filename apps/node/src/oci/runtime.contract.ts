@@ -14,6 +14,7 @@ import { openHost } from '../host.ts'
 import type { Host } from '../host.ts'
 import { openMountNamespace, removeMountNamespace } from '../linux/mount-namespace.ts'
 import { isAlive } from '../linux/process.ts'
+import { mountReadOnly } from '../linux/read-only.ts'
 import { loopDevicesBelow } from '../linux/rootfs.ts'
 import { createShiftedLayers } from '../linux/shifted-layers.ts'
 import { ensureBaseTemplate } from '../template/base.ts'
@@ -83,6 +84,7 @@ async function openWorld(name: Runtime['name'], subnet: string) {
     progress: () => {},
   })
   const envd = await ensureEnvdRuntime({ dir: join(dataDir, 'envd') })
+  const envdDir = await mountReadOnly(namespace, envd.dir, join(instance.runDir, 'envd'))
   const layers = createShiftedLayers({
     namespace,
     dir: join(instance.runDir, 'layers'),
@@ -99,7 +101,7 @@ async function openWorld(name: Runtime['name'], subnet: string) {
       slot,
       rootfs,
       bundleDir,
-      envdDir: envd.dir,
+      envdDir,
       initToken,
       hasSudo: true,
     })

@@ -1,0 +1,24 @@
+import { mkdir } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+import type { MountNamespace } from './mount-namespace.ts'
+
+/**
+ * A folder that several sandboxes share, as a mount that the host's kernel holds read-only. Threats: root of a gVisor
+ * sandbox may mount anew, writable, what its bundle calls read-only; this mount is out of its reach.
+ */
+export async function mountReadOnly(
+  namespace: MountNamespace,
+  source: string,
+  dir: string,
+): Promise<string> {
+  const target = join(dir, basename(source))
+  await mkdir(target, { recursive: true, mode: 0o700 })
+  await namespace.run('sh', ['-euc', mountScript, 'mount', source, target])
+  return target
+}
+
+/** Repeated at each start: a predecessor may have died between the two steps. */
+const mountScript = `
+grep -q " $2 " /proc/self/mountinfo || mount -n --bind "$1" "$2"
+mount -n -o remount,bind,ro,nosuid,nodev "$2"
+`
