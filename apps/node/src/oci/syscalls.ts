@@ -31,7 +31,7 @@ sched_setaffinity sched_setattr sched_setparam sched_setscheduler sched_yield se
 semctl semget semop semtimedop sendfile sendmmsg sendmsg sendto set_mempolicy set_robust_list
 set_thread_area set_tid_address setdomainname setfsgid setfsuid setgid setgroups sethostname
 setitimer setpgid setpriority setregid setresgid setresuid setreuid setrlimit setsid setsockopt
-setuid setxattr shmat shmctl shmdt shmget shutdown sigaltstack signalfd signalfd4 socket
+setuid setxattr shmat shmctl shmdt shmget shutdown sigaltstack signalfd signalfd4
 socketpair splice stat statfs statx symlink symlinkat sync sync_file_range syncfs sysinfo tee
 tgkill time timer_create timer_delete timer_getoverrun timer_gettime timer_settime
 timerfd_create timerfd_gettime timerfd_settime times tkill truncate umask uname unlink unlinkat
