@@ -59,7 +59,9 @@ export async function attach(
       switch (event?.event.case) {
         case 'start':
           isStarted = true
-          handlers.onStart(runningProcess(client, event.event.value.pid, access.sandboxUrl))
+          handlers.onStart(
+            runningProcess(client, event.event.value.pid, access.sandboxUrl, limits.signal),
+          )
           break
         case 'data':
           await handlers.onOutput(event.event.value.output)
@@ -86,7 +88,13 @@ function lost(sandboxId: string, cause?: unknown): Fault {
   return new Fault('unavailable', 'sandbox_lost', message, { cause })
 }
 
-function runningProcess(client: ProcessClient, pid: number, url: string): RunningProcess {
+/** Input is given up together with the stream; an end may still be asked for after that. */
+function runningProcess(
+  client: ProcessClient,
+  pid: number,
+  url: string,
+  signal: AbortSignal,
+): RunningProcess {
   const process: { selector: ProcessSelector['selector'] } = {
     selector: { case: 'pid', value: pid },
   }
@@ -97,8 +105,8 @@ function runningProcess(client: ProcessClient, pid: number, url: string): Runnin
   }
   return {
     sendInput: (kind, value) =>
-      settled(client.sendInput({ process, input: { input: { case: kind, value } } })),
-    closeInput: () => settled(client.closeStdin({ process })),
+      settled(client.sendInput({ process, input: { input: { case: kind, value } } }, { signal })),
+    closeInput: () => settled(client.closeStdin({ process }, { signal })),
     resize: (size) => settled(client.update({ process, pty: { size } })),
     terminate: () => settled(client.sendSignal({ process, signal: Signal.SIGTERM })),
     kill: () => settled(client.sendSignal({ process, signal: Signal.SIGKILL })),

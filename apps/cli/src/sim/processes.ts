@@ -16,6 +16,8 @@ export interface SimulatedProcesses {
   readonly service: Partial<ServiceImpl<typeof Process>>
   /** Every start so far: who asked, by the Authorization header, and for what. */
   readonly starts: { readonly authorization: string | null; readonly request: StartRequest }[]
+  /** Lets requests to close the input go without an answer. */
+  ignoreCloseStdin: boolean
   /** How many run now. */
   count(): number
   killAll(): void
@@ -37,8 +39,9 @@ export function simulatedProcesses(): SimulatedProcesses {
     if (!found) throw new ConnectError(`process ${pid} not found`, Code.NotFound)
     return found
   }
-  return {
+  const simulated: SimulatedProcesses = {
     starts,
+    ignoreCloseStdin: false,
     count: () => live.size,
     killAll: () => {
       for (const process of live.values()) process.signal(9)
@@ -53,6 +56,7 @@ export function simulatedProcesses(): SimulatedProcesses {
         return {}
       },
       async closeStdin({ process }) {
+        if (simulated.ignoreCloseStdin) await new Promise(() => {})
         find(process).closeInput()
         return {}
       },
@@ -66,6 +70,7 @@ export function simulatedProcesses(): SimulatedProcesses {
       },
     },
   }
+  return simulated
 }
 
 /** Without a home no profile of this machine's user meddles. */

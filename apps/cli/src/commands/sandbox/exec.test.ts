@@ -47,6 +47,14 @@ test('a command that does not read its input ends all the same', async (t) => {
   assert.equal((await outcome()).code, 3)
 })
 
+test('an input request without an answer does not keep the program from ending', async (t) => {
+  const { cloud, run } = await setupCloud(t)
+  const id = cloud.addSandbox()
+  cloud.processes.ignoreCloseStdin = true
+  const { code, stdout } = await run(['sandbox', 'exec', id, 'echo done'])
+  assert.deepEqual([code, stdout], [0, 'done\n'])
+})
+
 test('death by a signal gives 128 and its number', async (t) => {
   const { cloud, run } = await setupCloud(t)
   const id = cloud.addSandbox()

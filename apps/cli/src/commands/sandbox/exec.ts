@@ -73,7 +73,8 @@ async function exec(
     }
     throw thrown
   } finally {
-    // Nobody reads the input any more, and an open stdin would keep this program from ending.
+    // Nobody reads the input any more: neither an open stdin nor a request under way may keep us from ending.
+    attached.abort()
     context.stdin.destroy()
     await pumping
   }
