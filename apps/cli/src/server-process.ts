@@ -23,10 +23,10 @@ export async function seizeDataDir(dataDir: string, graceMs = 15_000): Promise<S
     throw new Fault('conflict', 'server_not_found', message)
   }
   process.kill(pid, 'SIGTERM')
-  const given = await waitForLock(dataDir, graceMs)
+  const given = await waitForEnd(dataDir, pid, graceMs)
   if (given) return toSeized(given, { pid, by: 'SIGTERM' })
   if (await isServer(pid)) process.kill(pid, 'SIGKILL')
-  const taken = await waitForLock(dataDir, graceMs)
+  const taken = await waitForEnd(dataDir, pid, graceMs)
   if (taken) return toSeized(taken, { pid, by: 'SIGKILL' })
   throw new Fault('timeout', 'server_still_there', `The server (pid ${pid}) does not end`)
 }
@@ -35,13 +35,15 @@ function toSeized(lock: AsyncDisposable, ended?: Seized['ended']): Seized {
   return { ...(ended && { ended }), [Symbol.asyncDispose]: () => lock[Symbol.asyncDispose]() }
 }
 
-/** Undefined when the server still has it after this time. */
-async function waitForLock(
+/** The lock of a server that is gone altogether; undefined when it is still there after this time. */
+async function waitForEnd(
   dataDir: string,
+  pid: number,
   timeoutMs: number,
 ): Promise<AsyncDisposable | undefined> {
+  const probe = async () => ((await isServer(pid)) ? undefined : tryLock(dataDir))
   try {
-    return await waitFor('the server to end', () => tryLock(dataDir), { timeoutMs })
+    return await waitFor('the server to end', probe, { timeoutMs })
   } catch (thrown) {
     if (thrown instanceof Fault && thrown.kind === 'timeout') return undefined
     throw thrown
