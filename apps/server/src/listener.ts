@@ -2,6 +2,7 @@ import { createServer } from 'node:http'
 import type { RequestListener, Server, ServerOptions } from 'node:http'
 import type { Socket } from 'node:net'
 import { Fault } from '@atoll/kit/fault'
+import { explainClientErrors } from './client-error.ts'
 import { formatListenAddress } from './listen-address.ts'
 import type { ListenAddress } from './listen-address.ts'
 
@@ -22,6 +23,7 @@ export async function startListener(
   handle: RequestListener,
 ): Promise<Listener> {
   const server = createServer(options, handle)
+  explainClientErrors(server)
   const sockets = new Set<Socket>()
   server.on('connection', (socket) => {
     sockets.add(socket)

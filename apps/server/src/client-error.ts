@@ -1,0 +1,74 @@
+/**
+ * What is wrong with bytes that never became a request: Node.js answers these with a bare status, which leaves people
+ * guessing. Threats: the other end is hostile and may be in the middle of reading an answer; nothing may be written
+ * into that, so such a connection is only ended.
+ */
+import type { Server, ServerResponse } from 'node:http'
+import type { Duplex } from 'node:stream'
+
+export function explainClientErrors(server: Server): void {
+  const latest = new WeakMap<Duplex, ServerResponse>()
+  const ending = new WeakSet<Duplex>()
+  server.on('request', (req, res) => latest.set(req.socket, res))
+  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
+    if (ending.has(socket)) return // more of the same bytes
+    ending.add(socket)
+    const answer = latest.get(socket)
+    const isAnswering = answer !== undefined && answer.headersSent && !answer.writableFinished
+    if (!socket.writable || isAnswering) socket.destroy()
+    else finish(socket, toResponse(error.code))
+  })
+}
+
+const lingerMs = 2_000
+
+/** Closing while the client still sends would reset the connection and could take the answer with it. */
+function finish(socket: Duplex, response: string): void {
+  socket.end(response)
+  const timer = setTimeout(() => socket.destroy(), lingerMs)
+  timer.unref()
+  socket.once('close', () => clearTimeout(timer))
+}
+
+function toResponse(code: string | undefined): string {
+  const { status, reason, message } = refusals[code ?? ''] ?? malformed
+  const body = JSON.stringify({ code: status, message })
+  return [
+    `HTTP/1.1 ${status} ${reason}`,
+    'Content-Type: application/json; charset=utf-8',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    'Connection: close',
+    '',
+    body,
+  ].join('\r\n')
+}
+
+interface ClientRefusal {
+  readonly status: number
+  readonly reason: string
+  readonly message: string
+}
+
+const malformed: ClientRefusal = {
+  status: 400,
+  reason: 'Bad Request',
+  message: 'This is not a request of HTTP/1.1: check its request line, headers and framing',
+}
+
+const refusals: Readonly<Record<string, ClientRefusal>> = {
+  HPE_HEADER_OVERFLOW: {
+    status: 431,
+    reason: 'Request Header Fields Too Large',
+    message: 'The headers are too large: at most 16 KiB are accepted, the path included',
+  },
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: {
+    status: 413,
+    reason: 'Payload Too Large',
+    message: 'The chunk extensions of the body are too large: leave them out',
+  },
+  ERR_HTTP_REQUEST_TIMEOUT: {
+    status: 408,
+    reason: 'Request Timeout',
+    message: 'The request did not arrive in time: send it again',
+  },
+}
