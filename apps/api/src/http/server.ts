@@ -7,6 +7,7 @@ import { addCors } from './cors.ts'
 import { bodyLimitBytes, logLevelOf, toFailure } from './errors.ts'
 import { toUrl } from './route.ts'
 import { sendJson } from './track.ts'
+import { discardUnreadBodies } from './unread-body.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -29,6 +30,7 @@ export function createServer(log: Logger): FastifyInstance {
   })
   addCors(server)
   acceptJson(server)
+  discardUnreadBodies(server)
   server.setErrorHandler((error, request, reply) => {
     const failure = toFailure(error, request.id)
     const { body, cause } = failure
