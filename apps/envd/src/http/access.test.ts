@@ -81,7 +81,9 @@ test('a secured sandbox refuses a missing and a wrong token with a code that is 
     assert.equal(response.status, 401)
     assert.equal(response.headers.get('content-type'), 'application/json; charset=utf-8')
     assert.equal(response.headers.get('x-content-type-options'), 'nosniff')
-    assert.equal(JSON.parse(await response.text()).code, 401)
+    const { code, message } = JSON.parse(await response.text())
+    assert.equal(code, 401)
+    assert.match(message, /X-Access-Token/)
   }
 })
 

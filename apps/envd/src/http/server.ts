@@ -75,5 +75,5 @@ const restRoutes: ReadonlyMap<string, string> = new Map([
 function accessMessage(token: string | undefined): string {
   return token === undefined
     ? 'Send the access token of the sandbox in the header X-Access-Token'
-    : 'The access token is not that of this sandbox'
+    : 'The token in X-Access-Token is not that of this sandbox: send its envdAccessToken'
 }
