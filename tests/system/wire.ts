@@ -76,7 +76,9 @@ export function frame(payload: string | Uint8Array, flags = 0): Buffer {
 }
 
 /** Frames as they arrive. */
-export async function* framesOf(response: AsyncIterable<Buffer>): AsyncGenerator<Frame> {
+export async function* framesOf(
+  response: AsyncIterable<Buffer> | Iterable<Buffer>,
+): AsyncGenerator<Frame> {
   let rest = Buffer.alloc(0)
   for await (const chunk of response) {
     rest = Buffer.concat([rest, chunk])
