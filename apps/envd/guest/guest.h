@@ -12,11 +12,15 @@
 #ifndef SOCKET_PATH
 #define SOCKET_PATH "/run/atoll/sudo.sock"
 #endif
+#ifndef TOKEN_PATH
+#define TOKEN_PATH "/run/atoll/init-token"
+#endif
 
 enum {
   MAX_GROUPS = 64,
   MAX_PATH = 4096,
   MAX_COMMANDS = 64,
+  MAX_FIFOS = 256,
   MAX_STRINGS = 1024,
   MAX_REQUEST = 128 * 1024
 };
@@ -24,6 +28,7 @@ enum {
 /* main.c: one entry for each face of the program; the result is the exit status. */
 int init_main(int argc, char **argv);
 int exec_main(int argc, char **argv);
+int fifos_main(int argc, char **argv);
 int sudo_main(int argc, char **argv);
 
 /* signals.c: signals are blocked and noted, and seen only inside wait_events. */

@@ -10,8 +10,10 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -42,6 +44,26 @@ static int64_t now_ms(void) {
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/*
+ * gVisor shows every process's environment to everybody. The daemon's secret goes into a file of
+ * root's instead, before anybody else runs here.
+ */
+static void hide_token(void) {
+  char *token = getenv("ATOLL_INIT_TOKEN");
+  if (!token) return;
+  char directory[] = TOKEN_PATH;
+  *strrchr(directory, '/') = '\0';
+  mkdir(directory, 0755);
+  int file = open(TOKEN_PATH, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+  size_t length = strlen(token);
+  int kept = file >= 0 && write(file, token, length) == (ssize_t)length;
+  if (file >= 0) close(file);
+  if (!kept) return;
+  memset(token, 0, length);
+  unsetenv("ATOLL_INIT_TOKEN");
+  setenv("ATOLL_INIT_TOKEN_FILE", TOKEN_PATH, 1);
 }
 
 static void run_daemon(char **argv) {
@@ -126,6 +148,7 @@ int init_main(int argc, char **argv) {
   static const int watched[] = {SIGCHLD, SIGTERM, SIGINT};
   fill_stdio();
   syscall(SYS_close_range, 3, ~0u, CLOEXEC_RANGE);
+  hide_token();
   reset_signals();
   watch_signals(watched, LENGTH(watched), 0);
   if (sudo) init.listener = open_service();

@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs'
+
 export interface Config {
   readonly port: number
   /** The helper program that gives a process its identity. */
@@ -14,11 +16,16 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): C
   return {
     port: parsePort(env['ATOLL_ENVD_PORT'] ?? '49983'),
     helper: env['ATOLL_GUEST'] || '/.atoll/guest',
-    initToken: env['ATOLL_INIT_TOKEN'] || undefined,
+    initToken: env['ATOLL_INIT_TOKEN'] || contentOf(env['ATOLL_INIT_TOKEN_FILE']),
     stateFile: env['ATOLL_STATE_FILE'] || '/run/atoll/envd.json',
     terminalAddon: env['ATOLL_PTY_ADDON'] || undefined,
     path: env['PATH'] || '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
   }
+}
+
+/** A secret in a file is not seen by those who may look at our environment. */
+function contentOf(path: string | undefined): string | undefined {
+  return path ? readFileSync(path, 'utf8').trim() || undefined : undefined
 }
 
 function parsePort(text: string): number {
