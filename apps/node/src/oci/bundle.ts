@@ -68,7 +68,8 @@ function bundle({ spec, slot, rootfs, envdDir, initToken }: StartRequest, option
         destination: '/dev/shm',
         type: 'tmpfs',
         source: 'shm',
-        options: ['nosuid', 'nodev', 'mode=1777'],
+        // As Linux does for a whole machine: what is forgotten there must not starve the processes.
+        options: ['nosuid', 'nodev', 'mode=1777', `size=${Math.floor(spec.memoryMb / 2)}m`],
       },
       {
         destination: '/run',
