@@ -13,16 +13,16 @@ export type ProbeResult = Promise<string | undefined>
 const limitMs = 10_000
 const word = 'atoll-was-here'
 
-export function probeGvisor(): ProbeResult {
-  return probe('runsc', ['--network=none', '--ignore-cgroups', '--platform=systrap'])
+export function probeGvisor(workDir = tmpdir()): ProbeResult {
+  return probe(workDir, 'runsc', ['--network=none', '--ignore-cgroups', '--platform=systrap'])
 }
 
-export function probeRunc(): ProbeResult {
-  return probe('runc', [])
+export function probeRunc(workDir = tmpdir()): ProbeResult {
+  return probe(workDir, 'runc', [])
 }
 
-async function probe(program: string, flags: readonly string[]): ProbeResult {
-  const dir = await mkdtemp(join(tmpdir(), 'atoll-probe-'))
+async function probe(workDir: string, program: string, flags: readonly string[]): ProbeResult {
+  const dir = await mkdtemp(join(workDir, 'atoll-probe-'))
   try {
     await writeBundle(dir)
     const command = [program, '--root', join(dir, 'state'), ...flags, 'run', '--bundle', dir]

@@ -1,7 +1,6 @@
 import { spawn } from 'node:child_process'
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { Fault } from '@atoll/kit/fault'
 
@@ -19,9 +18,9 @@ export interface Bootstrap {
   readonly signal?: AbortSignal | undefined
 }
 
-/** Puts a Debian into the folder `root`, from its packages. */
+/** Puts a Debian into the folder `root`, from its packages. Scratch files lie beside it. */
 export async function bootstrapDebian(task: Bootstrap): Promise<void> {
-  const work = await mkdtemp(join(tmpdir(), 'atoll-bootstrap-'))
+  const work = await mkdtemp(join(dirname(task.root), 'bootstrap-'))
   try {
     const sourcesFile = join(work, 'debian.sources')
     await writeFile(sourcesFile, task.sources)
