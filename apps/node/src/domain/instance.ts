@@ -15,6 +15,9 @@ export interface Instance {
   readonly linkPrefix: string
 }
 
+/** Begins the name of every installation's nftables table. */
+export const tablePrefix = 'atoll_'
+
 /** `dataDir` must be a real path: the same folder by two names would be two instances. */
 export function toInstance(dataDir: string): Instance {
   const tag = createHash('sha256').update(dataDir).digest('hex').slice(0, 5)
@@ -23,7 +26,7 @@ export function toInstance(dataDir: string): Instance {
     dataDir,
     runDir: `/run/atoll/${tag}`,
     cgroup: `atoll-${tag}`,
-    nftTable: `atoll_${tag}`,
+    nftTable: `${tablePrefix}${tag}`,
     linkPrefix: `at${tag}-`, // an interface name has 15 characters: five are left for the number
   }
 }

@@ -1,8 +1,9 @@
-import { readFile, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { run, tryRun } from '@atoll/kit/run'
+import { tablePrefix } from '../domain/instance.ts'
 import type { Instance } from '../domain/instance.ts'
 import type { Slot } from '../domain/slot.ts'
+import { createForwarding } from './forwarding.ts'
 
 /**
  * What may pass between a sandbox, the host and the world. One table of fixed size; a sandbox is one element of a
@@ -34,11 +35,13 @@ const closedRanges = [
   '224.0.0.0/3',
 ]
 
-const forwardingSetting = '/proc/sys/net/ipv4/ip_forward'
-
 export function createFirewall(instance: Instance, subnet: string): Firewall {
   const table = `inet ${instance.nftTable}`
-  const savedForwarding = join(instance.runDir, 'ip_forward')
+  const forwarding = createForwarding({
+    setting: '/proc/sys/net/ipv4/ip_forward',
+    saved: join(dirname(instance.runDir), 'ip_forward'),
+    isInUse: async () => (await run('nft', ['list', 'tables'])).includes(`inet ${tablePrefix}`),
+  })
   const element = (slot: Slot) =>
     `element ${table} slots { "${slot.link}" . ${slot.sandboxAddress} }`
   return {
@@ -46,10 +49,7 @@ export function createFirewall(instance: Instance, subnet: string): Firewall {
       const rules = tableText(table, instance.linkPrefix, subnet)
       const elements = slots.map((slot) => `add ${element(slot)}`)
       await nft([`table ${table}`, `delete table ${table}`, rules, ...elements].join('\n'))
-      const before = (await readFile(forwardingSetting, 'utf8')).trim()
-      if (before === '1') return
-      await writeFile(savedForwarding, before)
-      await writeFile(forwardingSetting, '1')
+      await forwarding.enable()
     },
 
     admit: (slot) => nft(`add ${element(slot)}`),
@@ -63,8 +63,7 @@ export function createFirewall(instance: Instance, subnet: string): Firewall {
 
     async uninstall() {
       await nft(`table ${table}\ndelete table ${table}`)
-      const before = await readFile(savedForwarding, 'utf8').catch(() => undefined)
-      if (before !== undefined) await writeFile(forwardingSetting, before)
+      await forwarding.release()
     },
   }
 }
