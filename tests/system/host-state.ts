@@ -1,0 +1,184 @@
+import { createHash } from 'node:crypto'
+import { readdir, readFile, readlink, realpath } from 'node:fs/promises'
+import { join } from 'node:path'
+import { run, tryRun } from '@atoll/kit/run'
+
+/** Names of what an installation puts on the host, as docs/architecture.md gives them. */
+export interface Names {
+  readonly tag: string
+  readonly dataDir: string
+  readonly runDir: string
+  readonly linkPrefix: string
+  readonly nftTable: string
+  readonly cgroup: string
+}
+
+export async function namesOf(dataDir: string): Promise<Names> {
+  const real = await realpath(dataDir)
+  const tag = createHash('sha256').update(real).digest('hex').slice(0, 5)
+  return {
+    tag,
+    dataDir: real,
+    runDir: `/run/atoll/${tag}`,
+    linkPrefix: `at${tag}-`,
+    nftTable: `atoll_${tag}`,
+    cgroup: `atoll-${tag}`,
+  }
+}
+
+/** All that belongs to one installation and should not outlive what it was made for; others on this machine do not show. */
+export interface HostState {
+  readonly links: readonly string[]
+  readonly networkNamespaces: readonly string[]
+  /** Mount points of the installation, on the host and in its own mount namespace. */
+  readonly hostMounts: readonly string[]
+  readonly ownMounts: readonly string[]
+  /** Processes that see a mount of the installation without being in one of the two namespaces above. */
+  readonly pinningProcesses: readonly string[]
+  readonly loopDevices: readonly string[]
+  readonly cgroups: readonly string[]
+  readonly processes: readonly string[]
+  readonly rules: readonly string[]
+  readonly sandboxFolders: readonly string[]
+  readonly runFiles: readonly string[]
+  readonly temporaryFiles: readonly string[]
+}
+
+export async function hostState(names: Names, temporaryDir: string): Promise<HostState> {
+  const { dataDir, runDir } = names
+  const processes = await hostProcesses()
+  const ownNamespace = await readlinkOf(`/proc/self/ns/mnt`)
+  const keeper = join(runDir, 'mnt')
+  const kept = (await tryRun('nsenter', [`--mount=${keeper}`, 'readlink', '/proc/self/ns/mnt']))
+    .stdout
+  const isOurs = (text: string) => text.includes(runDir) || text.includes(dataDir)
+  const strangers = processes.filter(
+    ({ mountNamespace }) => mountNamespace !== ownNamespace && mountNamespace !== kept.trim(),
+  )
+  return {
+    links: (await readdir('/sys/class/net')).filter((name) => name.startsWith(names.linkPrefix)),
+    networkNamespaces: await inside(keeper, ['ls', '/run/netns']),
+    hostMounts: mountsBelow(await readFile('/proc/self/mountinfo', 'utf8'), isOurs),
+    ownMounts: mountsBelow(
+      (await inside(keeper, ['cat', '/proc/self/mountinfo'])).join('\n'),
+      isOurs,
+    ),
+    pinningProcesses: strangers.filter(({ mounts }) => isOurs(mounts)).map(({ title }) => title),
+    loopDevices: await loopDevices(dataDir),
+    cgroups: await cgroupsNamed(names.cgroup),
+    processes: processes
+      .filter(
+        ({ pid, title }) => isOurs(title) && !title.includes('main.ts') && pid !== process.pid,
+      )
+      .map(({ title }) => title),
+    rules: await ruleset(names.nftTable),
+    sandboxFolders: await listing(join(dataDir, 'sandboxes')),
+    runFiles: await listing(runDir),
+    temporaryFiles: await listing(temporaryDir),
+  }
+}
+
+/** What the host has for itself, without anything of any installation. */
+export async function bareHost(): Promise<Record<string, string>> {
+  const tables = (await run('nft', ['list', 'tables'])).split('\n').toSorted()
+  const isForeign = (line: string) => !/\bat(oll[_-])?[0-9a-f]{5}\b/.test(line)
+  return {
+    tables: tables.filter(isForeign).join('\n'),
+    routes: (await run('ip', ['route'])).split('\n').filter(isForeign).join('\n'),
+    mounts: mountsBelow(await readFile('/proc/self/mountinfo', 'utf8'), () => true)
+      .filter((point) => !/^\/run\/atoll\/[0-9a-f]{5}/.test(point))
+      .join('\n'),
+  }
+}
+
+/** The ids of a sandbox's processes, from the outside. */
+export async function processesOf(names: Names, sandboxId: string): Promise<number[]> {
+  const pids = new Set<number>()
+  for (const root of await hierarchies()) {
+    const file = join(root, names.cgroup, sandboxId, 'cgroup.procs')
+    const text = await readFile(file, 'utf8').catch(() => '')
+    for (const line of text.split('\n').filter(Boolean)) pids.add(Number(line))
+  }
+  return [...pids]
+}
+
+/** The first of `files` that a control group of the sandbox has, in whatever hierarchy. */
+export async function cgroupValue(
+  names: Names,
+  sandboxId: string,
+  files: readonly string[],
+): Promise<string> {
+  for (const root of await hierarchies()) {
+    for (const file of files) {
+      const path = join(root, names.cgroup, sandboxId, file)
+      const text = await readFile(path, 'utf8').catch(() => undefined)
+      if (text !== undefined) return text.trim()
+    }
+  }
+  throw new Error(`sandbox ${sandboxId} has none of ${files.join(', ')}`)
+}
+
+async function hierarchies(): Promise<string[]> {
+  const table = await readFile('/proc/self/mountinfo', 'utf8')
+  return table
+    .split('\n')
+    .filter((line) => / - cgroup2? /.test(line))
+    .map((line) => line.split(' ')[4] ?? '')
+}
+
+async function cgroupsNamed(parent: string): Promise<string[]> {
+  const found: string[] = []
+  for (const root of await hierarchies()) {
+    const below = await readdir(join(root, parent), { withFileTypes: true }).catch(() => undefined)
+    if (!below) continue
+    found.push(join(root, parent))
+    for (const entry of below) if (entry.isDirectory()) found.push(join(root, parent, entry.name))
+  }
+  return found.toSorted()
+}
+
+async function hostProcesses() {
+  const found = []
+  for (const name of await readdir('/proc')) {
+    if (!/^\d+$/.test(name)) continue
+    const title = await readFile(`/proc/${name}/cmdline`, 'utf8').catch(() => '')
+    const mounts = await readFile(`/proc/${name}/mountinfo`, 'utf8').catch(() => '')
+    const mountNamespace = await readlinkOf(`/proc/${name}/ns/mnt`)
+    found.push({ pid: Number(name), title: title.replaceAll('\0', ' '), mounts, mountNamespace })
+  }
+  return found
+}
+
+async function loopDevices(dir: string): Promise<string[]> {
+  const files = (await readdir('/sys/block'))
+    .filter((name) => name.startsWith('loop'))
+    .map((name) => readFile(`/sys/block/${name}/loop/backing_file`, 'utf8').catch(() => ''))
+  return (await Promise.all(files)).filter((file) => file.startsWith(`${dir}/`))
+}
+
+async function ruleset(table: string): Promise<string[]> {
+  const { stdout } = await tryRun('nft', ['list', 'table', 'inet', table])
+  return stdout.split('\n').filter(Boolean)
+}
+
+async function inside(keeper: string, command: readonly string[]): Promise<string[]> {
+  const { code, stdout } = await tryRun('nsenter', [`--mount=${keeper}`, '--', ...command])
+  return code === 0 ? stdout.split('\n').filter(Boolean) : []
+}
+
+async function listing(dir: string): Promise<string[]> {
+  const entries: string[] = await readdir(dir, { recursive: true }).catch(() => [])
+  return entries.toSorted()
+}
+
+function mountsBelow(table: string, matches: (line: string) => boolean): string[] {
+  return table
+    .split('\n')
+    .filter(matches)
+    .map((line) => line.split(' ')[4] ?? '')
+    .toSorted()
+}
+
+async function readlinkOf(path: string): Promise<string> {
+  return readlink(path).catch(() => '')
+}

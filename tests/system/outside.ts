@@ -1,0 +1,89 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { run, tryRun } from '@atoll/kit/run'
+import { waitFor } from '@atoll/kit/wait'
+
+/**
+ * A piece of the world beyond the host: a network namespace with addresses of every sort, to which the host has
+ * routes, and a listener. Traffic of sandboxes passes the host on its way there, as it would to the internet.
+ */
+export interface Outside extends AsyncDisposable {
+  /** Where everybody may go. */
+  readonly publicAddress: string
+  /** The host as seen from there. */
+  readonly hostAddress: string
+  /** Where the host gets and a sandbox must not: private, shared and link-local. */
+  readonly closedAddresses: readonly string[]
+  readonly port: number
+  /** Datagrams that have arrived. */
+  datagrams(): string[]
+  /** Runs a program in there. */
+  tryRun(command: string, args: readonly string[]): ReturnType<typeof tryRun>
+}
+
+const closedAddresses = [
+  '10.255.77.7',
+  '100.64.77.7',
+  '169.254.169.254',
+  '172.31.77.7',
+  '192.168.177.7',
+  '198.18.77.7',
+]
+
+export async function openOutside(): Promise<Outside> {
+  await using made = new AsyncDisposableStack()
+  const name = `out${process.pid}`
+  const [hostAddress, publicAddress] = ['11.22.33.1', '11.22.33.44']
+  await run('ip', ['netns', 'add', name])
+  made.defer(async () => void (await run('ip', ['netns', 'delete', name])))
+  await run('ip', ['link', 'add', name, 'type', 'veth', 'peer', 'name', 'eth0', 'netns', name])
+  made.defer(async () => void (await tryRun('ip', ['link', 'delete', name])))
+  await run('ip', ['addr', 'add', `${hostAddress}/24`, 'dev', name])
+  await run('ip', ['link', 'set', name, 'up'])
+  const inThere = [
+    `addr add ${publicAddress}/24 dev eth0`,
+    'link set lo up',
+    'link set eth0 up',
+    `route add default via ${hostAddress}`,
+    ...closedAddresses.map((address) => `addr add ${address}/32 dev lo`),
+  ]
+  await run('ip', ['-n', name, '-batch', '-'], { input: inThere.join('\n') })
+  const routes = closedAddresses.map((address) => `route add ${address}/32 via ${publicAddress}`)
+  await run('ip', ['-batch', '-'], { input: routes.join('\n') })
+  const listener = await listen(name)
+  made.defer(listener.close)
+  const owned = made.move()
+  return {
+    publicAddress,
+    hostAddress,
+    closedAddresses,
+    port: listener.port,
+    datagrams: () =>
+      [...listener.output().matchAll(/^datagram (.*)$/gm)].map((match) => match[1] ?? ''),
+    tryRun: (command, args) => tryRun('ip', ['netns', 'exec', name, command, ...args]),
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  }
+}
+
+async function listen(namespace: string) {
+  const program = join(import.meta.dirname, 'listener.ts')
+  const child = spawn('ip', ['netns', 'exec', namespace, process.execPath, program, 'outside'], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  let output = ''
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (output += text))
+  const port = await waitFor('the listener', () => {
+    if (child.exitCode !== null) throw new Error('the listener ended')
+    return Number(/^port (\d+)$/m.exec(output)?.[1] ?? 0) || false
+  })
+  return {
+    port,
+    output: () => output,
+    async close() {
+      const ended = once(child, 'exit')
+      child.kill('SIGKILL')
+      await ended
+    },
+  }
+}
