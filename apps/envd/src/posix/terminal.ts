@@ -8,6 +8,7 @@ import type { Launch } from '../domain/launch.ts'
 import type { SpawnedProcess, TerminalSize } from '../domain/process.ts'
 import type { TerminalAddon } from './pty-addon.ts'
 import { toInput, untilClosed } from './streams.ts'
+import { tellOfWindowChange } from './window-change.ts'
 
 export function spawnOnTerminal(
   addon: TerminalAddon,
@@ -27,7 +28,9 @@ export function spawnOnTerminal(
     exit: exit.promise,
     input,
     resize({ cols, rows }) {
-      if (!stream.destroyed) addon.resize(fd, cols, rows)
+      if (stream.destroyed) return
+      addon.resize(fd, cols, rows)
+      void tellOfWindowChange(pid)
     },
     kill: (signal) => void kill(pid, signal),
     release: () => void stream.destroy(),
