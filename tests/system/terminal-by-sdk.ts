@@ -1,0 +1,38 @@
+import { waitFor } from '@atoll/kit/wait'
+import type { CommandHandle, Sandbox } from 'e2b'
+
+/** A terminal in a sandbox, as an SDK user holds one. */
+export interface SdkTerminal {
+  readonly handle: CommandHandle
+  type(keys: string): Promise<void>
+  /** Waits until the output since the last call matches, and drops it up to there. */
+  shows(pattern: RegExp): Promise<string>
+}
+
+export async function openTerminal(
+  sandbox: Sandbox,
+  size: { readonly cols: number; readonly rows: number } = { cols: 80, rows: 24 },
+): Promise<SdkTerminal> {
+  const decoder = new TextDecoder()
+  let screen = ''
+  const handle = await sandbox.pty.create({
+    ...size,
+    timeoutMs: 0,
+    onData: (bytes) => void (screen += decoder.decode(bytes, { stream: true })),
+  })
+  return {
+    handle,
+    type: (keys) => sandbox.pty.sendInput(handle.pid, new TextEncoder().encode(keys)),
+    async shows(pattern) {
+      const match = await waitFor(
+        `${pattern} on the terminal, which shows ${JSON.stringify(screen)}`,
+        () => pattern.exec(screen) ?? undefined,
+        { timeoutMs: 30_000 },
+      ).catch((cause: unknown) => {
+        throw new Error(`no ${pattern} in ${JSON.stringify(screen)}`, { cause })
+      })
+      screen = screen.slice(match.index + match[0].length)
+      return match[0]
+    },
+  }
+}
