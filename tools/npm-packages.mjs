@@ -32,12 +32,13 @@ export async function installNpmPackages(root) {
     process.stderr.write(`atoll: installing npm packages, ${elapsed()}\n`)
   }, 10_000)
   try {
-    await npmCi(root)
+    await npmInstall(root)
   } finally {
     clearInterval(tick)
   }
   process.stderr.write(`atoll: npm packages installed in ${elapsed()}\n`)
-  if (!npmPackagesAreCurrent(root)) throw new Error('npm ci ended well but left packages out')
+  if (!npmPackagesAreCurrent(root))
+    throw new Error('npm install ended well, but not with the versions of package-lock.json')
 }
 
 /**
@@ -57,18 +58,24 @@ export function linkPinnedNode(root) {
 }
 
 /**
- * No package's install script runs: none that we use needs one.
+ * Not `npm ci`: newer ones refuse a lockfile without the optional packages of foreign platforms, and some mirrors do
+ * not have those. What came out is held against the lockfile afterwards. No package's install script runs: none that
+ * we use needs one.
  * @param {string} root
  * @returns {Promise<void>}
  */
-function npmCi(root) {
+function npmInstall(root) {
   return new Promise((resolve, reject) => {
-    const child = spawn('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund'], {
-      cwd: root,
-      // npm takes node_modules away while it works: it must not itself run from there.
-      env: { ...process.env, PATH: withoutNodeModules(process.env.PATH ?? '') },
-      stdio: ['ignore', 'pipe', 'pipe'],
-    })
+    const child = spawn(
+      'npm',
+      ['install', '--no-save', '--ignore-scripts', '--no-audit', '--no-fund'],
+      {
+        cwd: root,
+        // npm takes node_modules away while it works: it must not itself run from there.
+        env: { ...process.env, PATH: withoutNodeModules(process.env.PATH ?? '') },
+        stdio: ['ignore', 'pipe', 'pipe'],
+      },
+    )
     let output = ''
     child.stdout.on('data', (chunk) => (output += chunk))
     child.stderr.on('data', (chunk) => (output += chunk))
@@ -96,7 +103,7 @@ export function explainNpmFailure(output, code) {
     unreachable.test(output) || speechless.test(output)
       ? 'The npm registry cannot be reached. Check the network, its certificates and ' +
         '`npm config get registry`, then run this again.'
-      : `npm ci failed (exit ${code}).`
+      : `npm install failed (exit ${code}).`
   return `${lines.join('\n').trim()}\n${hint}`
 }
 

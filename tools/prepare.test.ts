@@ -55,7 +55,7 @@ test('a registry out of reach is told from other failures of npm', () => {
     assert.match(explainNpmFailure(`npm error ${word}`, 1), /registry cannot be reached/)
   }
   assert.doesNotMatch(explainNpmFailure('npm warn EBADENGINE x\nnpm error', 1), /EBADENGINE/)
-  assert.match(explainNpmFailure('npm error code EUSAGE', 1), /npm ci failed \(exit 1\)/)
+  assert.match(explainNpmFailure('npm error code EUSAGE', 1), /npm install failed \(exit 1\)/)
 })
 
 test('the pinned Node.js is linked when npm left the link out or broken', async () => {
