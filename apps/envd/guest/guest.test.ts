@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { readFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { tryRun, type RunResult } from '@atoll/kit/run'
@@ -94,6 +94,37 @@ test('exec runs a script without a first line by sh', async () => {
   const result = await tryRun('sh', ['-c', script, guest.program], { cwd: guest.directory })
   assert.equal(result.stdout, 'hi\n')
 })
+
+test('fifos makes as many pipes as asked for, for root alone', async () => {
+  const folder = join(guest.directory, 'pipes')
+  await mkdir(folder)
+  const result = await tryRun(guest.program, ['fifos', join(folder, '7-'), '3'])
+  assert.deepEqual([result.code, result.stderr], [0, ''])
+  const names = (await readdir(folder)).toSorted()
+  assert.deepEqual(names, ['7-0', '7-1', '7-2'])
+  for (const name of names) {
+    const { mode, uid } = await stat(join(folder, name))
+    assert.deepEqual([mode, uid], [0o010600, 0])
+  }
+})
+
+test('fifos makes none if it cannot make all', async () => {
+  const folder = join(guest.directory, 'pipes-in-the-way')
+  await mkdir(folder)
+  await writeFile(join(folder, '7-2'), '')
+  const result = await tryRun(guest.program, ['fifos', join(folder, '7-'), '4'])
+  assert.equal(result.code, 1)
+  assert.match(result.stderr, /7-2: File exists\n$/)
+  assert.deepEqual(await readdir(folder), ['7-2'])
+})
+
+for (const args of [[], ['x'], ['x', '-1'], ['x', '257'], ['x', '1', '2'], ['x', '']]) {
+  test(`fifos refuses the arguments ${JSON.stringify(args)}`, async () => {
+    const result = await tryRun(guest.program, ['fifos', ...args], { cwd: guest.directory })
+    assert.equal(result.code, 2)
+    assert.match(result.stderr, /at most 256\n$/)
+  })
+}
 
 test('init starts the daemon again, each time after a longer pause', async () => {
   const log = join(guest.directory, 'starts')

@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import { dirname, join } from 'node:path'
 import { Code, ConnectError } from '@connectrpc/connect'
 import { systemClock } from '@atoll/kit/clock'
 import type { Clock } from '@atoll/kit/clock'
@@ -9,6 +10,7 @@ import { settingsFile } from './fs/settings-file.ts'
 import { variableFiles } from './fs/variable-files.ts'
 import { createHttpServer } from './http/server.ts'
 import { fileUsers } from './posix/accounts.ts'
+import { createFifoPool } from './posix/fifo-pool.ts'
 import { posixSpawner } from './posix/spawner.ts'
 
 export interface EnvdOptions extends Config {
@@ -41,8 +43,11 @@ export async function startEnvd(options: EnvdOptions): Promise<Envd> {
     clock: options.clock ?? systemClock,
     stepClock: options.stepClock ?? (() => Promise.resolve()),
   })
+  const { helper, terminalAddon } = options
+  const folder = join(dirname(options.stateFile), 'fifos')
+  const fifos = started.use(createFifoPool({ helper, folder }))
   const processes = createProcesses({
-    spawner: posixSpawner(options),
+    spawner: posixSpawner({ helper, terminalAddon, fifos }),
     path: options.path,
     nowMs: options.nowMs ?? (() => performance.now()),
   })

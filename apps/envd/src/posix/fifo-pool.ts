@@ -1,0 +1,79 @@
+/**
+ * Named pipes for the processes to come. Node.js makes socket pairs where others make pipes, and programs notice: a
+ * socket cannot be opened anew as /dev/stdout, and bash takes it for a remote shell's. The helper program makes the
+ * pipes in batches and ahead of need, since starting it for each process would cost as much as the process itself.
+ */
+import { mkdir, rm } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { run } from '@atoll/kit/run'
+
+export interface FifoPool extends AsyncDisposable {
+  /** Paths of pipes that nobody else gets, each to be opened once and removed. At most one batch of them. */
+  take(count: number): Promise<string[]>
+  /** For when a path was found to be no good: somebody emptied the folder, so the others are no better. */
+  forget(): void
+}
+
+/** The folder is the pool's own: what an earlier daemon left in it goes. */
+export function createFifoPool(options: {
+  readonly helper: string
+  readonly folder: string
+}): FifoPool {
+  const { helper, folder } = options
+  const ready: string[] = []
+  let batches = 0
+  let isForgotten = true // whatever is in the folder now
+  let refilling: Promise<void> | undefined
+  let isClosed = false
+  refillAhead()
+
+  return {
+    async take(count) {
+      while (ready.length < count) await refill()
+      const taken = ready.splice(0, count)
+      if (ready.length < batchSize / 2) refillAhead()
+      return taken
+    },
+    forget() {
+      isForgotten = true
+      ready.splice(0)
+    },
+    async [Symbol.asyncDispose]() {
+      isClosed = true
+      await refilling?.catch(() => {})
+      await empty().catch(() => {}) // then the next daemon does
+    },
+  }
+
+  function refillAhead(): void {
+    refill().catch(() => {}) // whoever finds the pool empty tries again, and learns why it stays so
+  }
+
+  function refill(): Promise<void> {
+    refilling ??= makeBatch().finally(() => {
+      refilling = undefined
+    })
+    return refilling
+  }
+
+  async function makeBatch(): Promise<void> {
+    if (isClosed) throw new Error('the pool of pipes is closed')
+    if (isForgotten) {
+      ready.splice(0)
+      await empty()
+      isForgotten = false
+    }
+    await mkdir(dirname(folder), { recursive: true })
+    await mkdir(folder, { recursive: true, mode: 0o700 })
+    const prefix = join(folder, `${batches++}-`)
+    await run(helper, ['fifos', prefix, String(batchSize)], { env: {}, timeoutMs: 10_000 })
+    ready.push(...Array.from({ length: batchSize }, (_, at) => `${prefix}${at}`))
+  }
+
+  function empty(): Promise<void> {
+    return rm(folder, { recursive: true, force: true })
+  }
+}
+
+/** For some twenty processes. */
+const batchSize = 64
