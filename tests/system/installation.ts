@@ -2,7 +2,6 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { createServer } from 'node:net'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { run } from '@atoll/kit/run'
 import { waitFor } from '@atoll/kit/wait'
@@ -37,6 +36,7 @@ export interface Installation extends AsyncDisposable {
   down(): Promise<string>
 }
 
+export const layersDir = '/var/lib/atoll/layers'
 export const repository = join(import.meta.dirname, '../..')
 export const atoll = join(repository, 'bin/atoll')
 
@@ -49,17 +49,21 @@ export async function install(settings: Record<string, string> = {}): Promise<In
   const env = {
     ...process.env,
     ATOLL_DATA_DIR: dataDir,
-    ATOLL_LAYERS_DIR: '/var/lib/atoll/layers',
+    ATOLL_LAYERS_DIR: layersDir,
     ATOLL_LISTEN: `127.0.0.1:${port}`,
     ATOLL_SUBNET: subnet(),
     ...settings,
   }
-  let server = await launch(env, dataDir)
-  const credentials: unknown = JSON.parse(await readFile(join(dataDir, 'credentials.json'), 'utf8'))
-  const { apiKey, accessToken, teamId } = credentials as Record<
-    'apiKey' | 'accessToken' | 'teamId',
-    string
-  >
+  const remove = async () => {
+    await run(atoll, ['down'], { env })
+    await rm(dataDir, { recursive: true, force: true })
+  }
+  let server = await launch(env, dataDir).catch(async (error: unknown) => {
+    await remove()
+    throw error
+  })
+  const { apiKey, accessToken, teamId }: Record<'apiKey' | 'accessToken' | 'teamId', string> =
+    JSON.parse(await readFile(join(dataDir, 'credentials.json'), 'utf8'))
 
   async function end(signal: NodeJS.Signals): Promise<number | null> {
     if (server.child.exitCode !== null || server.child.signalCode !== null)
@@ -88,8 +92,7 @@ export async function install(settings: Record<string, string> = {}): Promise<In
     down: () => run(atoll, ['down'], { env }),
     async [Symbol.asyncDispose]() {
       await end('SIGTERM')
-      await run(atoll, ['down'], { env })
-      await rm(dataDir, { recursive: true, force: true })
+      await remove()
     },
   }
 }
@@ -128,8 +131,9 @@ function subnet(): string {
 async function freePort(): Promise<number> {
   const probe = createServer().listen(0, '127.0.0.1')
   await once(probe, 'listening')
-  const { port } = probe.address() as AddressInfo
+  const address = probe.address()
+  if (address === null || typeof address === 'string') throw new Error('no port was given')
   probe.close()
   await once(probe, 'close')
-  return port
+  return address.port
 }

@@ -1,0 +1,60 @@
+/** How results look: a table for people, JSON for programs. */
+import { ratio } from './measure.ts'
+import type { Summary } from './measure.ts'
+
+export interface Row {
+  readonly name: string
+  /** Milliseconds. */
+  readonly summary: Summary
+  /** The row that this one is compared with; absent on a baseline and on parts of a whole. */
+  readonly baseline?: string
+}
+
+export interface ScenarioReport {
+  readonly scenario: string
+  readonly description: string
+  readonly rows: readonly Row[]
+}
+
+export function renderTable({ description, rows }: ScenarioReport): string {
+  const head = ['', 'p50 ms', 'p99 ms', 'min ms', 'ratio']
+  const lines = rows.map((row) => {
+    const { p50, p99, min } = row.summary
+    return [row.name, ms(p50), ms(p99), ms(min), ratioText(row, rows)]
+  })
+  const widths = head.map((_, column) =>
+    Math.max(...[head, ...lines].map((cells) => cells[column]?.length ?? 0)),
+  )
+  const table = [head, ...lines].map((cells) =>
+    cells
+      .map((cell, column) =>
+        column === 0 ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0),
+      )
+      .join('  ')
+      .trimEnd(),
+  )
+  return `${description}\n\n${table.join('\n')}\n`
+}
+
+export function toJson(report: ScenarioReport): object {
+  return {
+    ...report,
+    rows: report.rows.map((row) => ({ ...row, ratio: ratioOf(row, report.rows) })),
+  }
+}
+
+function ratioText(row: Row, rows: readonly Row[]): string {
+  const value = ratioOf(row, rows)
+  return value === undefined ? '' : `${value.toFixed(2)}x`
+}
+
+function ratioOf(row: Row, rows: readonly Row[]): number | undefined {
+  if (row.baseline === undefined) return undefined
+  const baseline = rows.find(({ name }) => name === row.baseline)
+  if (!baseline) throw new Error(`${row.name} is compared with ${row.baseline}, which is not there`)
+  return ratio(row.summary, baseline.summary)
+}
+
+function ms(value: number): string {
+  return value.toFixed(1)
+}
