@@ -3,15 +3,19 @@ import { dirname, join } from 'node:path'
 import { Code, ConnectError } from '@connectrpc/connect'
 import { systemClock } from '@atoll/kit/clock'
 import type { Clock } from '@atoll/kit/clock'
+import { createMetrics } from './app/metrics.ts'
 import { createProcesses } from './app/processes.ts'
 import { openSandbox } from './app/sandbox.ts'
 import type { Config } from './config.ts'
+import type { FileMetadata } from './domain/file-metadata.ts'
+import { regularFiles } from './fs/regular-files.ts'
 import { settingsFile } from './fs/settings-file.ts'
 import { variableFiles } from './fs/variable-files.ts'
 import { createHttpServer } from './http/server.ts'
 import { fileUsers } from './posix/accounts.ts'
 import { createFifoPool } from './posix/fifo-pool.ts'
 import { posixSpawner } from './posix/spawner.ts'
+import { procUsage, visibleCpuCount } from './posix/usage.ts'
 
 export interface EnvdOptions extends Config {
   /** Default: all addresses, since the edge comes in by the sandbox's own. */
@@ -24,6 +28,7 @@ export interface EnvdOptions extends Config {
   readonly nowMs?: () => number
   /** How to set the system's clock. Default: leave it alone. */
   readonly stepClock?: (to: Date) => Promise<void>
+  readonly metadata?: FileMetadata
   /** Takes failures that nobody foresaw. Default: standard error. */
   readonly report?: (cause: unknown) => void
 }
@@ -58,6 +63,15 @@ export async function startEnvd(options: EnvdOptions): Promise<Envd> {
     processes,
     users: fileUsers(options.accounts ?? { passwd: '/etc/passwd', group: '/etc/group' }),
     initToken: options.initToken,
+    clock: options.clock ?? systemClock,
+    files: regularFiles,
+    metadata: options.metadata ?? { replace: () => Promise.resolve() },
+    metrics: createMetrics({
+      usage: procUsage,
+      visibleCpuCount,
+      clock: options.clock ?? systemClock,
+      nowMs: options.nowMs ?? (() => performance.now()),
+    }),
     report: options.report ?? ((cause) => console.error('unforeseen failure', cause)),
     shutdown: shutdown.signal,
   })

@@ -17,6 +17,14 @@ const table = [
   { settings: secured, method: 'POST', path: '/x', token: undefined, access: 'denied' },
   { settings: secured, method: 'POST', path: '/health', token: undefined, access: 'denied' },
   { settings: secured, method: 'GET', path: '/health/', token: undefined, access: 'denied' },
+  { settings: undefined, method: 'GET', path: '/files', token: undefined, access: 'not_ready' },
+  { settings, method: 'GET', path: '/files', token: undefined, access: 'granted' },
+  { settings: secured, method: 'GET', path: '/files', token: undefined, access: 'unless_signed' },
+  { settings: secured, method: 'POST', path: '/files', token: undefined, access: 'unless_signed' },
+  { settings: secured, method: 'HEAD', path: '/files', token: undefined, access: 'denied' },
+  { settings: secured, method: 'GET', path: '/files', token: 'other', access: 'denied' },
+  { settings: secured, method: 'POST', path: '/files', token: '', access: 'denied' },
+  { settings: secured, method: 'POST', path: '/files/compose', token: undefined, access: 'denied' },
 ]
 
 for (const { settings: known, access, ...request } of table) {

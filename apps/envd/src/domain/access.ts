@@ -2,21 +2,25 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { Settings } from './settings.ts'
 
-export type Access = 'granted' | 'not_ready' | 'denied'
+/** `unless_signed`: the URL has to prove that whoever holds the token made it. */
+export type Access = 'granted' | 'not_ready' | 'denied' | 'unless_signed'
 
 export function decideAccess(
   settings: Settings | undefined,
   request: { readonly method: string; readonly path: string; readonly token: string | undefined },
 ): Access {
-  if (openToAll.has(`${request.method} ${request.path}`)) return 'granted'
+  const route = `${request.method} ${request.path}`
+  if (openToAll.has(route)) return 'granted'
   // Without settings nobody knows whether this sandbox is to be secured.
   if (settings === undefined) return 'not_ready'
   if (settings.accessToken === undefined) return 'granted'
+  if (request.token === undefined && openToSigned.has(route)) return 'unless_signed'
   return isSameSecret(settings.accessToken, request.token) ? 'granted' : 'denied'
 }
 
 /** /init has a check of its own. */
 const openToAll: ReadonlySet<string> = new Set(['GET /health', 'POST /init'])
+const openToSigned: ReadonlySet<string> = new Set(['GET /files', 'POST /files'])
 
 /** Takes the same time wherever the two differ. */
 export function isSameSecret(expected: string | undefined, given: string | undefined): boolean {

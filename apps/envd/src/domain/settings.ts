@@ -13,6 +13,9 @@ export interface Settings {
   readonly defaultWorkdir?: string | undefined
   readonly sandboxId?: string | undefined
   readonly templateId?: string | undefined
+  /** What the sandbox was given, where its kernel does not tell. */
+  readonly cpuCount?: number | undefined
+  readonly memoryMb?: number | undefined
   /** When the newest settings were made, in milliseconds since 1970. */
   readonly timestampMs?: number | undefined
 }
@@ -42,6 +45,8 @@ export function applyChange(
     defaultWorkdir: change.defaultWorkdir || current?.defaultWorkdir,
     sandboxId: change.sandboxId ?? current?.sandboxId,
     templateId: change.templateId ?? current?.templateId,
+    cpuCount: change.cpuCount ?? current?.cpuCount,
+    memoryMb: change.memoryMb ?? current?.memoryMb,
     timestampMs,
   }
 }
@@ -70,6 +75,8 @@ export function parseChange(body: unknown): SettingsChange {
     defaultWorkdir: text(body, 'defaultWorkdir'),
     sandboxId: text(body, 'sandboxId'),
     templateId: text(body, 'templateId'),
+    cpuCount: amount(body, 'cpuCount'),
+    memoryMb: amount(body, 'memoryMb'),
     timestampMs: timestamp(text(body, 'timestamp')),
   }
 }
@@ -78,6 +85,13 @@ function text(body: Readonly<Record<string, unknown>>, key: string): string | un
   const value = body[key]
   if (value === undefined || value === null) return undefined
   if (typeof value !== 'string' || value.includes('\0')) refuse(`${key} must be a text without NUL`)
+  return value
+}
+
+function amount(body: Readonly<Record<string, unknown>>, key: string): number | undefined {
+  const value = body[key]
+  if (value === undefined || value === null) return undefined
+  if (typeof value !== 'number' || !(value > 0)) refuse(`${key} must be a number above zero`)
   return value
 }
 

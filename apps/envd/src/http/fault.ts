@@ -3,8 +3,14 @@ import { Code, ConnectError } from '@connectrpc/connect'
 import type { Interceptor } from '@connectrpc/connect'
 import { Fault } from '@atoll/kit/fault'
 import type { FaultKind } from '@atoll/kit/fault'
+import { diskFull } from '../domain/regular-file.ts'
 
-export const httpStatus = {
+/** A full disk has a status of its own, by which clients tell it from other lacks. */
+export function statusOf(fault: Fault): number {
+  return fault.reason === diskFull ? 507 : httpStatus[fault.kind]
+}
+
+const httpStatus = {
   invalid: 400,
   unauthenticated: 401,
   forbidden: 403,

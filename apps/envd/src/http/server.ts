@@ -1,22 +1,26 @@
 /**
  * The daemon's HTTP server. Threats: everything that arrives was made by somebody outside the sandbox, or by a program
- * inside it that wants another user's rights. A request climbs this ladder: CORS, access token, user, route. Nothing it
- * holds may end the daemon, since every process of the sandbox hangs on it.
+ * inside it that wants another user's rights. A request climbs this ladder: CORS, access token or signature, user,
+ * route. Nothing it holds may end the daemon, since every process of the sandbox hangs on it.
  */
 import { createServer } from 'node:http'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import type { Clock } from '@atoll/kit/clock'
 import { Fault } from '@atoll/kit/fault'
 import { decideAccess } from '../domain/access.ts'
+import { checkSignature } from '../domain/signature.ts'
 import { actingUser, unknownUserMessage } from './acting-user.ts'
 import { answerError, answerText } from './answer.ts'
 import { allowAnyOrigin, answerPreflight, isPreflight } from './cors.ts'
-import { httpStatus } from './fault.ts'
-import { answerInit } from './init.ts'
+import { statusOf } from './fault.ts'
+import { badQuery, parseFileQuery } from './file-query.ts'
+import { answerRest } from './rest.ts'
+import type { RestDeps } from './rest.ts'
 import { createRpc } from './rpc.ts'
 import type { RpcDeps } from './rpc.ts'
 
-export interface HttpDeps extends RpcDeps {
-  readonly initToken?: string | undefined
+export interface HttpDeps extends RpcDeps, RestDeps {
+  readonly clock: Clock
 }
 
 export function createHttpServer(deps: HttpDeps): Server {
@@ -35,27 +39,23 @@ export function createHttpServer(deps: HttpDeps): Server {
     const access = decideAccess(deps.sandbox.settings(), { method, path, token })
     if (access === 'not_ready') return answerError(response, 503, 'The sandbox is not ready yet')
     if (access === 'denied') return answerError(response, 401, accessMessage(token))
+    if (access === 'unless_signed') requireSignature(request)
     const user = await actingUser(deps.users, headers.authorization)
     if (rpc.has(path)) return rpc.answer(request, response, { path, user })
     if (user.kind === 'unknown') {
       return answerError(response, 401, unknownUserMessage(user.name), 'unauthenticated')
     }
-    return answerRest(request, response, path)
+    return answerRest(deps, { request, response, path, acting: user })
   }
 
-  async function answerRest(
-    request: IncomingMessage,
-    response: ServerResponse,
-    path: string,
-  ): Promise<void> {
-    const allowed = restRoutes.get(path)
-    if (allowed === undefined) return answerText(response, 404, '404 page not found')
-    if (request.method !== allowed) {
-      response.setHeader('allow', allowed)
-      return answerText(response, 405, `Use ${allowed}`)
-    }
-    if (path === '/init') return answerInit(request, response, deps)
-    response.writeHead(204, { 'cache-control': 'no-store' }).end()
+  function requireSignature({ url = '', method }: IncomingMessage): void {
+    const { path = '', username = '', signature, expiration } = parseFileQuery(url)
+    const operation = method === 'POST' ? 'write' : 'read'
+    checkSignature(
+      { path, username, operation, signature, expiration },
+      deps.sandbox.settings()?.accessToken ?? '',
+      deps.clock.now(),
+    )
   }
 
   function fail(thrown: unknown, response: ServerResponse): void {
@@ -63,14 +63,10 @@ export function createHttpServer(deps: HttpDeps): Server {
     const fault = Fault.from(thrown)
     if (fault !== thrown) deps.report(thrown)
     if (response.headersSent) response.destroy()
-    else answerError(response, httpStatus[fault.kind], fault.message)
+    else if (fault.reason === badQuery) answerText(response, 400, fault.message)
+    else answerError(response, statusOf(fault), fault.message)
   }
 }
-
-const restRoutes: ReadonlyMap<string, string> = new Map([
-  ['/health', 'GET'],
-  ['/init', 'POST'],
-])
 
 function accessMessage(token: string | undefined): string {
   return token === undefined

@@ -1,0 +1,47 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createMetrics } from './metrics.ts'
+
+function setup() {
+  const state = { nowMs: 1000, cpuSeconds: 0 }
+  const metrics = createMetrics({
+    usage: {
+      read: async (limit) => ({
+        cpuSeconds: state.cpuSeconds,
+        memory: { totalBytes: limit ?? 5, usedBytes: 3_000_000, cacheBytes: 1 },
+        disk: { totalBytes: 10, usedBytes: 4 },
+      }),
+    },
+    visibleCpuCount: () => 8,
+    clock: { now: () => new Date(1999) },
+    nowMs: () => state.nowMs,
+  })
+  const settings = { envVars: {}, defaultUser: 'root' }
+  return { state, metrics, settings }
+}
+
+test('the share of the CPUs is that since the call before', async () => {
+  const { state, metrics, settings } = setup()
+  const shares = []
+  for (const [passedMs, usedSeconds] of [
+    [1000, 1],
+    [3000, 1],
+    [1000, 0],
+    [0, 1],
+    [10, 1],
+  ] as const) {
+    state.nowMs += passedMs
+    state.cpuSeconds += usedSeconds
+    shares.push((await metrics({ ...settings, cpuCount: 2 })).cpu_used_pct)
+  }
+  assert.deepEqual(shares, [50, 16.67, 0, 0, 100])
+})
+
+test('limits that were told go before what the kernel shows', async () => {
+  const { metrics, settings } = setup()
+  const told = await metrics({ ...settings, cpuCount: 1, memoryMb: 512 })
+  assert.deepEqual([told.cpu_count, told.mem_total, told.mem_total_mib], [1, 536_870_912, 512])
+  assert.deepEqual([told.ts, told.mem_used_mib, told.disk_used], [1, 2, 4])
+  const shown = await metrics(settings)
+  assert.deepEqual([shown.cpu_count, shown.mem_total], [8, 5])
+})

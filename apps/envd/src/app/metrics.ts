@@ -1,0 +1,58 @@
+import type { Clock } from '@atoll/kit/clock'
+import type { Settings } from '../domain/settings.ts'
+import type { UsageSource } from '../domain/usage.ts'
+
+/** As clients read it; sizes in bytes. */
+export interface Metrics {
+  /** Seconds since 1970. */
+  readonly ts: number
+  readonly cpu_count: number
+  /** Of all CPUs together, since the call before. */
+  readonly cpu_used_pct: number
+  readonly mem_total: number
+  readonly mem_used: number
+  readonly mem_cache: number
+  readonly mem_total_mib: number
+  readonly mem_used_mib: number
+  readonly disk_used: number
+  readonly disk_total: number
+}
+
+export interface MetricsPorts {
+  readonly usage: UsageSource
+  readonly visibleCpuCount: () => number
+  readonly clock: Clock
+  /** Monotonic. */
+  readonly nowMs: () => number
+}
+
+export function createMetrics(ports: MetricsPorts): (settings: Settings) => Promise<Metrics> {
+  let last = { atMs: ports.nowMs(), cpuSeconds: 0 }
+  return async ({ cpuCount = ports.visibleCpuCount(), memoryMb }) => {
+    const { cpuSeconds, memory, disk } = await ports.usage.read(memoryMb && memoryMb * mebibyte)
+    const now = { atMs: ports.nowMs(), cpuSeconds }
+    const cpuUsed = shareOf(now.cpuSeconds - last.cpuSeconds, (now.atMs - last.atMs) * cpuCount)
+    last = now
+    return {
+      ts: Math.floor(ports.clock.now().getTime() / 1000),
+      cpu_count: cpuCount,
+      cpu_used_pct: cpuUsed,
+      mem_total: memory.totalBytes,
+      mem_used: memory.usedBytes,
+      mem_cache: memory.cacheBytes,
+      mem_total_mib: Math.floor(memory.totalBytes / mebibyte),
+      mem_used_mib: Math.floor(memory.usedBytes / mebibyte),
+      disk_used: disk.usedBytes,
+      disk_total: disk.totalBytes,
+    }
+  }
+}
+
+const mebibyte = 1024 * 1024
+
+/** In percent, with two decimals. Ticks are coarse, so a short while may seem to hold more than there is. */
+function shareOf(usedSeconds: number, possibleMs: number): number {
+  if (possibleMs <= 0) return 0
+  const percent = (100 * usedSeconds * 1000) / possibleMs
+  return Math.round(Math.min(100, Math.max(0, percent)) * 100) / 100
+}

@@ -1,0 +1,43 @@
+export type Encoding = 'gzip' | 'identity'
+
+/** What of a download may be compressed, by an Accept-Encoding header (RFC 9110, 12.5.3). */
+export interface Acceptable {
+  /** Undefined: nothing that we have. */
+  readonly best: Encoding | undefined
+  readonly identity: boolean
+}
+
+export function acceptableEncodings(header: string | undefined): Acceptable {
+  const wishes = parse(header ?? '')
+  const weightOf = (coding: string) => wishes.find((wish) => wish.coding === coding)?.weight
+  const others = weightOf('*')
+  const identity = (weightOf('identity') ?? others) !== 0
+  const gzip = weightOf('gzip') ?? weightOf('x-gzip') ?? others ?? 0
+  const best = wishes
+    .filter(({ weight }) => weight > 0)
+    .toSorted((a, b) => b.weight - a.weight)
+    .map(({ coding }) => toEncoding(coding, identity))
+    .find((encoding) => (encoding === 'gzip' ? gzip > 0 : encoding === 'identity' && identity))
+  return { best: best ?? (identity ? 'identity' : undefined), identity }
+}
+
+/** `*` stands for what costs the least. */
+function toEncoding(coding: string, identity: boolean): Encoding | undefined {
+  if (coding === 'gzip' || coding === 'x-gzip') return 'gzip'
+  if (coding === '*') return identity ? 'identity' : 'gzip'
+  return coding === 'identity' ? 'identity' : undefined
+}
+
+interface Wish {
+  readonly coding: string
+  readonly weight: number
+}
+
+/** What cannot be read as a wish is passed over. */
+function parse(header: string): Wish[] {
+  return header.split(',').flatMap((item) => {
+    const match = /^\s*([\w!#$%&'*+.^`|~-]+)\s*(?:;\s*q=([01](?:\.\d{0,3})?)\s*)?$/i.exec(item)
+    if (!match?.[1]) return []
+    return [{ coding: match[1].toLowerCase(), weight: Math.min(1, Number(match[2] ?? 1)) }]
+  })
+}

@@ -1,0 +1,55 @@
+/** The query of /files. */
+import { Fault } from '@atoll/kit/fault'
+
+export interface FileQuery {
+  readonly path?: string | undefined
+  readonly username?: string | undefined
+  readonly signature?: string | undefined
+  readonly expiration?: number | undefined
+}
+
+/** Threats: a query that the edge and we read differently. So what has two readings is refused. */
+export function parseFileQuery(url: string): FileQuery {
+  const found = new Map<string, string>()
+  const start = url.indexOf('?')
+  const pairs = start < 0 ? [] : url.slice(start + 1).split('&')
+  for (const pair of pairs) {
+    const [name = '', ...rest] = pair.split('=')
+    const key = decode(name)
+    if (!known.has(key)) continue
+    if (found.has(key)) refuse(`The query names ${key} twice`)
+    found.set(key, decode(rest.join('=')))
+  }
+  const expiration = found.get('signature_expiration')
+  if (expiration !== undefined && !/^-?\d{1,15}$/.test(expiration)) {
+    refuse('signature_expiration must be a number of seconds since 1970')
+  }
+  return {
+    path: found.get('path'),
+    username: found.get('username'),
+    signature: found.get('signature'),
+    expiration: expiration === undefined ? undefined : Number(expiration),
+  }
+}
+
+const known: ReadonlySet<string> = new Set([
+  'path',
+  'username',
+  'signature',
+  'signature_expiration',
+])
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text.replaceAll('+', ' '))
+  } catch (cause) {
+    throw new Fault('invalid', badQuery, 'The query is not percent-encoded UTF-8', { cause })
+  }
+}
+
+/** Answered as plain text, unlike other faults. */
+export const badQuery = 'bad_query'
+
+function refuse(message: string): never {
+  throw new Fault('invalid', badQuery, message)
+}

@@ -1,0 +1,22 @@
+import type { IncomingMessage } from 'node:http'
+import { Fault } from '@atoll/kit/fault'
+
+/** Throws an `invalid` fault for what is too large or no JSON. */
+export async function readJson(request: IncomingMessage, limitBytes: number): Promise<unknown> {
+  const chunks: Buffer[] = []
+  let size = 0
+  for await (const chunk of request.iterator({ destroyOnReturn: false })) {
+    size += chunk.length
+    if (size > limitBytes) refuse(`The body is larger than ${limitBytes} bytes`)
+    chunks.push(chunk)
+  }
+  try {
+    return JSON.parse(Buffer.concat(chunks).toString('utf8'))
+  } catch (cause) {
+    return refuse('The body is not JSON', cause)
+  }
+}
+
+function refuse(message: string, cause?: unknown): never {
+  throw new Fault('invalid', 'bad_body', message, { cause })
+}

@@ -1,0 +1,97 @@
+/** The endpoints beside the RPCs, by path and method. */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { Fault } from '@atoll/kit/fault'
+import type { Metrics } from '../app/metrics.ts'
+import type { Sandbox } from '../app/sandbox.ts'
+import type { FileMetadata } from '../domain/file-metadata.ts'
+import type { RegularFiles } from '../domain/regular-file.ts'
+import { globalVariables } from '../domain/settings.ts'
+import type { Settings } from '../domain/settings.ts'
+import type { Users } from '../domain/user.ts'
+import type { ActingUser } from './acting-user.ts'
+import { answerJson, answerText } from './answer.ts'
+import { answerCompose } from './compose.ts'
+import { answerDownload } from './download.ts'
+import { openFileCall } from './file-call.ts'
+import { parseFileQuery } from './file-query.ts'
+import { answerInit } from './init.ts'
+import { answerUpload } from './upload.ts'
+
+export interface RestDeps {
+  readonly sandbox: Sandbox
+  readonly users: Users
+  readonly initToken?: string | undefined
+  readonly files: RegularFiles
+  readonly metadata: FileMetadata
+  readonly metrics: (settings: Settings) => Promise<Metrics>
+}
+
+export interface RestCall {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  readonly path: string
+  readonly acting: ActingUser
+}
+
+export async function answerRest(deps: RestDeps, call: RestCall): Promise<void> {
+  const { request, response, path } = call
+  const methods = routes.get(path)
+  if (!methods) return answerText(response, 404, '404 page not found')
+  const handler = methods[request.method ?? '']
+  if (handler) return handler(deps, call)
+  const allowed = Object.keys(methods).join(', ')
+  response.setHeader('allow', allowed)
+  return answerText(response, 405, `Use ${allowed}`)
+}
+
+type Handler = (deps: RestDeps, call: RestCall) => Promise<void> | void
+
+const download: Handler = async (deps, call) => {
+  const { path = '', username } = parseFileQuery(call.request.url ?? '')
+  const { resolve } = await openCall(deps, call.acting, username)
+  return answerDownload(call.request, call.response, { files: deps.files, path: resolve(path) })
+}
+
+const upload: Handler = async (deps, { request, response, acting }) => {
+  const { path, username } = parseFileQuery(request.url ?? '')
+  const call = await openCall(deps, acting, username)
+  return answerUpload(request, response, { ...deps, call, path })
+}
+
+const compose: Handler = (deps, { request, response, acting }) =>
+  answerCompose(request, response, {
+    ...deps,
+    openCall: (username) => openCall(deps, acting, username),
+  })
+
+const health: Handler = (_deps, { response }) =>
+  void response.writeHead(204, { 'cache-control': 'no-store' }).end()
+
+const init: Handler = (deps, { request, response }) => answerInit(request, response, deps)
+
+const metrics: Handler = async (deps, { response }) =>
+  answerJson(response, await deps.metrics(settingsOf(deps)))
+
+const variables: Handler = (deps, { response }) =>
+  answerJson(response, globalVariables(settingsOf(deps)))
+
+const routes: ReadonlyMap<string, Readonly<Record<string, Handler>>> = new Map(
+  Object.entries<Record<string, Handler>>({
+    '/health': { GET: health },
+    '/init': { POST: init },
+    '/files': { GET: download, HEAD: download, POST: upload },
+    '/files/compose': { POST: compose },
+    '/metrics': { GET: metrics },
+    '/envs': { GET: variables },
+  }),
+)
+
+function openCall(deps: RestDeps, acting: ActingUser, username: string | undefined) {
+  return openFileCall({ users: deps.users, settings: settingsOf(deps), acting }, username)
+}
+
+function settingsOf({ sandbox }: RestDeps): Settings {
+  const settings = sandbox.settings()
+  if (settings) return settings
+  throw new Fault('unavailable', 'not_ready', 'The sandbox is not ready yet')
+}

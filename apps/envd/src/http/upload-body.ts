@@ -1,0 +1,37 @@
+import type { IncomingMessage } from 'node:http'
+import { createGunzip } from 'node:zlib'
+import { Fault } from '@atoll/kit/fault'
+
+/** The body of a request, unpacked. Leaving it early leaves the connection as it is, so that it can be answered. */
+export function uploadBody(request: IncomingMessage): AsyncIterable<Buffer> {
+  const coding = request.headers['content-encoding']?.trim().toLowerCase() ?? ''
+  if (coding === 'gzip' || coding === 'x-gzip') return unpacked(request)
+  if (coding === '' || coding === 'identity') return request.iterator({ destroyOnReturn: false })
+  throw new Fault('invalid', 'bad_encoding', `Content-Encoding must be gzip, not '${coding}'`)
+}
+
+/** However large it becomes, it is passed on in pieces: what bounds it is the disk. */
+async function* unpacked(request: IncomingMessage): AsyncGenerator<Buffer> {
+  const gunzip = createGunzip({ chunkSize: pieceBytes })
+  const cut = () => {
+    if (!request.complete) gunzip.destroy(new Error('The client left in the middle of its request'))
+  }
+  request.once('close', cut)
+  request.pipe(gunzip)
+  try {
+    for await (const piece of gunzip) yield piece
+  } catch (cause) {
+    if (!isDamage(cause)) throw cause
+    throw new Fault('invalid', 'bad_encoding', 'The body is no gzip, or damaged', { cause })
+  } finally {
+    request.off('close', cut)
+    request.unpipe(gunzip)
+    gunzip.destroy()
+  }
+}
+
+const pieceBytes = 128 * 1024
+
+function isDamage(thrown: unknown): boolean {
+  return thrown instanceof Error && 'code' in thrown && String(thrown.code).startsWith('Z_')
+}
