@@ -22,7 +22,10 @@ async function sendThenRead(head: string, body: Buffer): Promise<string[]> {
     socket.once('error', reject)
     socket.write(body, resolve)
   })
-  socket.write('GET /health HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n')
+  // The connection must be fit for another request, unless it was to be the last one.
+  if (!/^Connection: close/m.test(head)) {
+    socket.write('GET /health HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n')
+  }
   const answers = Buffer.concat(await Array.fromAsync(socket)).toString('utf8')
   return [...answers.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status ?? '')
 }
@@ -42,6 +45,11 @@ for (const [name, framing, body] of [
   test(`a body ${name} that is too large is read to its end after the answer`, async () => {
     const head = `X-API-Key: ${api.ours.apiKey}\r\n${framing}`
     assert.deepEqual(await sendThenRead(head, body), ['413', '200'])
+  })
+
+  test(`so is a body ${name} on a connection that the client wants closed`, async () => {
+    const head = `X-API-Key: ${api.ours.apiKey}\r\nConnection: close\r\n${framing}`
+    assert.deepEqual(await sendThenRead(head, body), ['413'])
   })
 
   test(`so is a body ${name} of somebody unknown`, async () => {

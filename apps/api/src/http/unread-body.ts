@@ -6,20 +6,28 @@ const lingerMs = 10_000
 /**
  * For answers that come before the end of the request, such as that it is too large. Closing while the client still
  * sends would reset the connection and could take the answer with it. So what it sends is thrown away until it stops,
- * but not for ever.
+ * but not for ever, and only then the connection is closed, if the client asked for that.
  */
 export function discardUnreadBodies(server: FastifyInstance): void {
+  const toClose = new WeakSet<IncomingMessage>()
   server.addHook('onSend', async (request, reply) => {
-    if (!request.raw.complete) reply.removeHeader('connection') // the framework's wish to close at once
+    if (request.raw.complete) return
+    reply.removeHeader('connection') // the framework's wish to close at once
+    if (!reply.raw.shouldKeepAlive) toClose.add(request.raw)
+    reply.raw.shouldKeepAlive = true
   })
-  server.addHook('onResponse', async (request) => {
-    if (!request.raw.complete && !request.raw.socket.destroyed) discard(request.raw)
+  server.addHook('onResponse', async ({ raw }) => {
+    if (raw.socket.destroyed) return
+    const close = () => void (toClose.has(raw) && raw.socket.end())
+    if (raw.complete) close()
+    else discard(raw, close)
   })
 }
 
-function discard(message: IncomingMessage): void {
+function discard(message: IncomingMessage, atEnd: () => void): void {
   const timer = setTimeout(() => message.socket.destroy(), lingerMs)
   timer.unref()
+  message.once('end', atEnd)
   for (const event of ['end', 'close']) message.once(event, () => clearTimeout(timer))
   message.resume()
 }
