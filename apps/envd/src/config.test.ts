@@ -9,6 +9,7 @@ test('an empty environment gives the defaults, with nobody allowed to call /init
     initToken: undefined,
     stateFile: '/run/atoll/envd.json',
     terminalAddon: undefined,
+    libcAddon: undefined,
     path: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
   })
 })

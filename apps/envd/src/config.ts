@@ -9,6 +9,8 @@ export interface Config {
   readonly stateFile: string
   /** The native part of the terminal library; absent: from node_modules. */
   readonly terminalAddon?: string | undefined
+  /** The native part of the library that calls libc; absent: from node_modules. */
+  readonly libcAddon?: string | undefined
   readonly path: string
 }
 
@@ -19,6 +21,7 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): C
     initToken: env['ATOLL_INIT_TOKEN'] || contentOf(env['ATOLL_INIT_TOKEN_FILE']),
     stateFile: env['ATOLL_STATE_FILE'] || '/run/atoll/envd.json',
     terminalAddon: env['ATOLL_PTY_ADDON'] || undefined,
+    libcAddon: env['ATOLL_LIBC_ADDON'] || undefined,
     path: env['PATH'] || '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
   }
 }

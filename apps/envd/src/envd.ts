@@ -7,11 +7,12 @@ import { createMetrics } from './app/metrics.ts'
 import { createProcesses } from './app/processes.ts'
 import { openSandbox } from './app/sandbox.ts'
 import type { Config } from './config.ts'
-import type { FileMetadata } from './domain/file-metadata.ts'
+import { fileMetadata } from './fs/file-metadata.ts'
 import { regularFiles } from './fs/regular-files.ts'
 import { settingsFile } from './fs/settings-file.ts'
 import { variableFiles } from './fs/variable-files.ts'
 import { createHttpServer } from './http/server.ts'
+import { lazyLibc } from './linux/libc.ts'
 import { fileUsers } from './posix/accounts.ts'
 import { createFifoPool } from './posix/fifo-pool.ts'
 import { posixSpawner } from './posix/spawner.ts'
@@ -28,7 +29,10 @@ export interface EnvdOptions extends Config {
   readonly nowMs?: () => number
   /** How to set the system's clock. Default: leave it alone. */
   readonly stepClock?: (to: Date) => Promise<void>
-  readonly metadata?: FileMetadata
+  /** Where metadata of files is kept that cannot go into the files. Default: /var/lib/atoll. */
+  readonly metadataFolder?: string
+  /** As on a file system without extended attributes. */
+  readonly withoutAttributes?: boolean
   /** Takes failures that nobody foresaw. Default: standard error. */
   readonly report?: (cause: unknown) => void
 }
@@ -57,6 +61,14 @@ export async function startEnvd(options: EnvdOptions): Promise<Envd> {
     nowMs: options.nowMs ?? (() => performance.now()),
   })
   started.defer(() => processes.close())
+  const report = options.report ?? ((cause: unknown) => console.error('unforeseen failure', cause))
+  const metadata = fileMetadata({
+    libc: lazyLibc(options.libcAddon),
+    folder: options.metadataFolder ?? '/var/lib/atoll',
+    lifeFile: join(dirname(options.stateFile), 'life'),
+    withoutAttributes: options.withoutAttributes,
+  })
+  started.defer(() => metadata.close())
   const shutdown = new AbortController()
   const server = createHttpServer({
     sandbox,
@@ -65,14 +77,14 @@ export async function startEnvd(options: EnvdOptions): Promise<Envd> {
     initToken: options.initToken,
     clock: options.clock ?? systemClock,
     files: regularFiles,
-    metadata: options.metadata ?? { replace: () => Promise.resolve() },
+    metadata,
     metrics: createMetrics({
       usage: procUsage,
       visibleCpuCount,
       clock: options.clock ?? systemClock,
       nowMs: options.nowMs ?? (() => performance.now()),
     }),
-    report: options.report ?? ((cause) => console.error('unforeseen failure', cause)),
+    report,
     shutdown: shutdown.signal,
   })
   server.listen(options.port, options.host ?? '0.0.0.0')
@@ -84,6 +96,7 @@ export async function startEnvd(options: EnvdOptions): Promise<Envd> {
     server.closeAllConnections()
     await closed
   })
+  void metadata.resume().catch(report)
   const address = server.address()
   const owned = started.move()
   return {

@@ -45,6 +45,7 @@ async function open(
     initToken,
     stateFile: join(folder, 'state/envd.json'),
     variableFolder: join(folder, 'variables'),
+    metadataFolder: join(folder, 'metadata'),
     path: '/usr/local/bin:/usr/bin:/bin',
     report: (cause) => unforeseen.push(cause),
     ...options,

@@ -45,6 +45,7 @@ function bundle({ spec, slot, rootfs, envdDir, initToken }: StartRequest, option
         `PATH=${searchPath}`,
         `ATOLL_INIT_TOKEN=${initToken}`,
         `ATOLL_PTY_ADDON=${insideDir}/pty.node`,
+        `ATOLL_LIBC_ADDON=${insideDir}/koffi.node`,
       ],
       // No ambient ones: a command run as an ordinary user starts with none.
       capabilities: { bounding: capabilities, effective: capabilities, permitted: capabilities },

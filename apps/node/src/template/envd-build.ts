@@ -13,14 +13,14 @@ export interface EnvdBuild {
 /** Fills the folder with all that a sandbox needs to run envd, whatever image it was made from. */
 export async function buildEnvdRuntime({ dir, repository, nodeBinary }: EnvdBuild): Promise<void> {
   const envd = join(repository, 'apps/envd')
-  const addon = terminalAddon(envd)
+  const addons = [terminalAddon(envd), libcAddon(envd)]
   await mkdir(join(dir, 'lib'))
   await Promise.all([
     bundleEnvd(dir, join(envd, 'src/main.ts')),
     compileGuest(dir, join(envd, 'guest')),
     linkOrCopy(nodeBinary, join(dir, 'node')),
-    copyFile(addon, join(dir, 'pty.node')),
-    copyLibraries(join(dir, 'lib'), [nodeBinary, addon]),
+    ...addons.map((addon) => copyFile(addon, join(dir, basename(addon)))),
+    copyLibraries(join(dir, 'lib'), [nodeBinary, ...addons]),
   ])
   // Sandboxes run it as any user, whatever mask we were started with.
   await run('chmod', ['--recursive', 'u=rwX,go=rX', dir])
@@ -56,6 +56,13 @@ function terminalAddon(envd: string): string {
   const require = createRequire(join(envd, 'package.json'))
   const library = createRequire(require.resolve('@lydell/node-pty'))
   return library.resolve(`@lydell/node-pty-linux-${process.arch}/pty.node`)
+}
+
+function libcAddon(envd: string): string {
+  const require = createRequire(join(envd, 'package.json'))
+  const library = createRequire(require.resolve('koffi'))
+  const { arch } = process
+  return library.resolve(`@koromix/koffi-linux-${arch}/linux_${arch}/koffi.node`)
 }
 
 /** The loader is also there under a name that is the same on every architecture. */

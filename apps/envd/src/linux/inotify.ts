@@ -1,0 +1,128 @@
+/**
+ * inotify(7) without a thread that waits for it: the kernel sends SIGIO when there is something to read. A slow timer
+ * stands behind it, for a signal that was lost while the whole sandbox was saved and restored.
+ */
+import { closeSync, readSync } from 'node:fs'
+import { Fault } from '@atoll/kit/fault'
+import { cString, errno } from './libc.ts'
+import type { Libc } from './libc.ts'
+
+export interface InotifyEvent {
+  readonly watch: number
+  readonly mask: number
+  /** Ties the two halves of a rename together. */
+  readonly cookie: number
+  /** The bytes of a name inside a watched folder, one letter for each; empty for what was watched itself. */
+  readonly name: string
+}
+
+export interface Inotify {
+  /** The number of the watch; the same for the same file. Undefined when there is nothing (any more) to watch. */
+  add(path: string | Uint8Array, mask: number): number | undefined
+  remove(watch: number): void
+  /** What happened until now, some of it when it is much; empty when there is nothing left. */
+  read(): readonly InotifyEvent[]
+  close(): void
+}
+
+export const inotifyMask = {
+  modify: 0x2,
+  attributes: 0x4,
+  movedFrom: 0x40,
+  movedTo: 0x80,
+  create: 0x100,
+  delete: 0x200,
+  deleteSelf: 0x400,
+  moveSelf: 0x800,
+  unmount: 0x2000,
+  overflow: 0x4000,
+  ignored: 0x8000,
+  onlyFolder: 0x100_0000,
+  isFolder: 0x4000_0000,
+} as const
+
+/** `onReady` is called when there may be something to read. */
+export function openInotify(libc: Libc, onReady: () => void): Inotify {
+  const fd = libc.inotifyInit(nonBlocking | closeOnExec)
+  if (fd < 0) throw failed('inotify_init1', libc.errno())
+  listenForSignal()
+  listeners.add(onReady)
+  libc.fcntl(fd, setOwner, process.pid)
+  libc.fcntl(fd, setFlags, nonBlocking | signalDriven)
+  const timer = setInterval(onReady, fallbackMs).unref()
+  const buffer = Buffer.alloc(readBytes)
+  let closed = false
+
+  return {
+    add(path, mask) {
+      if (closed) return undefined
+      const watch = libc.inotifyAddWatch(fd, cString(path), mask)
+      if (watch >= 0) return watch
+      const number = libc.errno()
+      if (number === errno.notFound || number === errno.notFolder) return undefined
+      throw failed('inotify_add_watch', number)
+    },
+    remove(watch) {
+      if (!closed) libc.inotifyRemoveWatch(fd, watch)
+    },
+    read() {
+      if (closed) return []
+      try {
+        return parseEvents(buffer.subarray(0, readSync(fd, buffer)))
+      } catch (error) {
+        if (error instanceof Error && 'code' in error && error.code === 'EAGAIN') return []
+        throw error
+      }
+    },
+    close() {
+      if (closed) return
+      closed = true
+      clearInterval(timer)
+      listeners.delete(onReady)
+      closeSync(fd)
+    },
+  }
+}
+
+const listeners = new Set<() => void>()
+let listening = false
+
+/** For good: a signal that comes when nobody listens any more would end the daemon. */
+function listenForSignal(): void {
+  if (listening) return
+  listening = true
+  process.on('SIGIO', () => {
+    for (const listener of listeners) listener()
+  })
+}
+
+export function parseEvents(bytes: Buffer): InotifyEvent[] {
+  const events: InotifyEvent[] = []
+  for (let at = 0; at + headBytes <= bytes.length;) {
+    const end = at + headBytes + bytes.readUInt32LE(at + 12)
+    const name = bytes.toString('latin1', at + headBytes, end)
+    events.push({
+      watch: bytes.readInt32LE(at),
+      mask: bytes.readUInt32LE(at + 4),
+      cookie: bytes.readUInt32LE(at + 8),
+      name: name.slice(0, Math.max(0, name.indexOf('\0'))),
+    })
+    at = end
+  }
+  return events
+}
+
+function failed(call: string, number: number): Fault {
+  const why =
+    number === errno.noSpace ? 'the system allows no more watches' : `error ${number} of the system`
+  return new Fault('internal', 'watch_failed', `Watching is not possible: ${why} (${call})`)
+}
+
+const headBytes = 16
+const readBytes = 64 * 1024
+const fallbackMs = 1000
+const nonBlocking = 0o4000
+const closeOnExec = 0o2000000
+const signalDriven = 0o20000
+const setOwner = 8
+const setFlags = 4

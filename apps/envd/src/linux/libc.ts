@@ -1,0 +1,78 @@
+/**
+ * The functions of libc that Node.js has no name for, called by koffi. Its JavaScript looks for the native part in a
+ * node_modules folder, which a bundle has not; the native part alone does all that is needed here.
+ */
+import { createRequire } from 'node:module'
+import { arch } from 'node:os'
+import type koffi from 'koffi'
+import { Fault } from '@atoll/kit/fault'
+
+/** Results below zero mean failure; `errno` then tells which. Texts are bytes that end in NUL. */
+export interface Libc {
+  errno(): number
+  inotifyInit(flags: number): number
+  inotifyAddWatch(fd: number, path: Uint8Array, mask: number): number
+  inotifyRemoveWatch(fd: number, watch: number): number
+  fcntl(fd: number, command: number, argument: number): number
+  /** These do not follow a link. */
+  listAttributes(path: Uint8Array, list: Uint8Array, size: number): number
+  getAttribute(path: Uint8Array, name: Uint8Array, value: Uint8Array, size: number): number
+  setAttribute(
+    path: Uint8Array,
+    name: Uint8Array,
+    value: Uint8Array,
+    size: number,
+    flags: number,
+  ): number
+  removeAttribute(path: Uint8Array, name: Uint8Array): number
+}
+
+/** Loads on the first use: most sandboxes never need it, and it takes 10 ms. */
+export function lazyLibc(addon?: string): () => Libc {
+  let loaded: Libc | undefined
+  return () => (loaded ??= load(addon))
+}
+
+function load(addon: string | undefined): Libc {
+  const ffi = loadAddon(addon)
+  const libc = ffi.load('libc.so.6')
+  return {
+    errno: ffi.errno,
+    inotifyInit: libc.func('int inotify_init1(int)'),
+    inotifyAddWatch: libc.func('int inotify_add_watch(int, const void *, uint32_t)'),
+    inotifyRemoveWatch: libc.func('int inotify_rm_watch(int, int)'),
+    fcntl: libc.func('int fcntl(int, int, int)'),
+    listAttributes: libc.func('long llistxattr(const void *, _Out_ void *, size_t)'),
+    getAttribute: libc.func('long lgetxattr(const void *, const void *, _Out_ void *, size_t)'),
+    setAttribute: libc.func('int lsetxattr(const void *, const void *, const void *, size_t, int)'),
+    removeAttribute: libc.func('int lremovexattr(const void *, const void *)'),
+  }
+}
+
+function loadAddon(addon: string | undefined): typeof koffi {
+  try {
+    if (addon !== undefined) return createRequire('/')(addon)
+    // The binary is a dependency of the library and may lie below it.
+    const library = createRequire(createRequire(import.meta.url).resolve('koffi'))
+    return library(`@koromix/koffi-linux-${arch()}/linux_${arch()}/koffi.node`)
+  } catch (cause) {
+    throw new Fault('internal', 'no_libc', 'The C library cannot be called here', { cause })
+  }
+}
+
+export function cString(text: string | Uint8Array): Uint8Array {
+  return Buffer.concat([Buffer.from(text), Buffer.alloc(1)])
+}
+
+/** Numbers of errors, the same on every architecture that we run on. */
+export const errno = {
+  notPermitted: 1,
+  notFound: 2,
+  tooBig: 7,
+  notFolder: 20,
+  noSpace: 28,
+  outOfRange: 34,
+  tooManyLinks: 40,
+  noData: 61,
+  notSupported: 95,
+} as const
