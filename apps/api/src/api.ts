@@ -12,6 +12,8 @@ import type { FirstCredentials } from './app/bootstrap.ts'
 import { createSandboxCreation } from './app/create-sandbox.ts'
 import { createEnding } from './app/ending.ts'
 import { expireSandboxes } from './app/expire.ts'
+import { createFindSigner } from './app/find-signer.ts'
+import type { FindSigner } from './app/find-signer.ts'
 import { createKeys } from './app/keys.ts'
 import { startLoop } from './app/loop.ts'
 import { reconcileSandboxes } from './app/reconcile.ts'
@@ -43,6 +45,8 @@ export interface Api {
   readonly handler: (request: IncomingMessage, response: ServerResponse) => void
   /** Only from the start that made them. */
   readonly firstCredentials?: FirstCredentials
+  /** For the edge, which knows no tokens. */
+  readonly findSigner: FindSigner
   /** Ends no sandbox. Requests under way are finished, creates under way are given up. */
   close(): Promise<void>
 }
@@ -108,6 +112,7 @@ export async function startApi(config: ApiConfig, parts: ApiParts): Promise<Api>
   const owned = started.move()
   return {
     handler: requests.handler,
+    findSigner: createFindSigner({ store, tokenOf: (id) => envdAccessToken(tokenSeed, id) }),
     ...(firstCredentials && { firstCredentials }),
     close: () => owned.disposeAsync(),
   }

@@ -9,6 +9,7 @@ import { createDirectory } from './app/directory.ts'
 import type { EdgeConfig } from './config.ts'
 import type { Refusal } from './domain/refusal.ts'
 import { isSandboxTraffic } from './domain/route.ts'
+import type { FindSigner } from './domain/signed-file.ts'
 import { refuse } from './http/errors.ts'
 import { passRequest } from './http/proxy.ts'
 import { passUpgrade, responseOn, shouldUpgrade } from './http/upgrade.ts'
@@ -35,11 +36,13 @@ export function createEdge(parts: {
   readonly node: Transport
   readonly log: Logger
   readonly config?: EdgeConfig
+  /** Finds the sandbox of a signed URL that names none: whoever knows the tokens does. */
+  readonly findSigner?: FindSigner
 }): Edge {
   const { log } = parts
   const directory = createDirectory(nodeSandboxSource(parts.node), log)
   const maxOpenPerSandbox = parts.config?.ATOLL_EDGE_MAX_REQUESTS_PER_SANDBOX
-  const rules = { directory, maxOpenPerSandbox }
+  const rules = { directory, maxOpenPerSandbox, findSigner: parts.findSigner }
 
   return {
     claims: isSandboxTraffic,

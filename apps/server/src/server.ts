@@ -74,6 +74,7 @@ export async function startServer(
     node: node.transport,
     log: log.child({ part: 'edge' }),
     config: config.edge,
+    findSigner: api.findSigner,
   })
   started.defer(() => edge.close())
   const hasCredentials = await moveCredentials(dataDir, { url: apiUrl, sandboxUrl })

@@ -2,8 +2,9 @@ import { Fault } from '@atoll/kit/fault'
 import { envdPort, internalPathOf } from '../domain/internal-path.ts'
 import type { Refusal } from '../domain/refusal.ts'
 import { routeOf } from '../domain/route.ts'
-import type { RequestHead, Target } from '../domain/route.ts'
+import type { RequestHead, Route, Target } from '../domain/route.ts'
 import type { RunningSandbox } from '../domain/sandbox.ts'
+import type { FindSigner } from '../domain/signed-file.ts'
 import type { Directory } from './directory.ts'
 
 export interface Admitted {
@@ -16,6 +17,8 @@ export type Admission = Admitted | { readonly kind: 'refused'; readonly refusal:
 
 export interface AdmissionRules {
   readonly directory: Directory
+  /** Absent: URLs that name no sandbox are refused, signed or not. */
+  readonly findSigner?: FindSigner | undefined
   /** Undefined: no limit. */
   readonly maxOpenPerSandbox?: number | undefined
 }
@@ -24,7 +27,8 @@ export interface AdmissionRules {
 export async function admit(rules: AdmissionRules, head: RequestHead): Promise<Admission> {
   const route = routeOf(head)
   if (route.kind === 'refused') return refused({ kind: 'bad_request', message: route.message })
-  const { target } = route
+  const target = route.kind === 'signed' ? await findTarget(rules, route) : route.target
+  if ('kind' in target) return refused(target)
   const { sandboxId } = target
   const internalPath = target.port === envdPort ? internalPathOf(target.path) : undefined
   if (internalPath !== undefined) return refused({ kind: 'internal_path', path: internalPath })
@@ -32,6 +36,20 @@ export async function admit(rules: AdmissionRules, head: RequestHead): Promise<A
   if (sandbox === 'node_unreachable') return refused({ kind: 'node_unreachable' })
   if (!sandbox) return refused({ kind: 'sandbox_not_found', sandboxId })
   return { kind: 'admitted', target, sandbox }
+}
+
+/** Envd checks the signature itself, so a wrong answer here opens nothing. */
+async function findTarget(
+  { findSigner }: AdmissionRules,
+  { file, target }: Extract<Route, { kind: 'signed' }>,
+): Promise<Target | Refusal> {
+  try {
+    const sandboxId = await findSigner?.(file)
+    return sandboxId === undefined ? { kind: 'unknown_signature' } : { ...target, sandboxId }
+  } catch (error) {
+    if (error instanceof Fault && error.kind === 'exhausted') return { kind: 'too_many_signatures' }
+    throw error
+  }
 }
 
 /** Exact only if the pass attaches to the sandbox in the same turn of the event loop. */

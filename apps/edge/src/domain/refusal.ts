@@ -6,5 +6,7 @@ export type Refusal =
   | { readonly kind: 'sandbox_not_found'; readonly sandboxId: string }
   | { readonly kind: 'port_closed'; readonly sandboxId: string; readonly port: number }
   | { readonly kind: 'too_many_requests'; readonly sandboxId: string; readonly limit: number }
+  | { readonly kind: 'unknown_signature' }
+  | { readonly kind: 'too_many_signatures' }
   | { readonly kind: 'node_unreachable' }
   | { readonly kind: 'internal' }

@@ -86,7 +86,62 @@ test('the authority of an absolute target goes before Host and is what is forwar
   })
 })
 
+const signed = '/files?path=%2Fa%20b&username=anna&signature=v1_x%2By&signature_expiration=0170'
+
+test('a signed URL on a shared host is for whoever signed it', () => {
+  const given = head('localhost:3000', {}, signed)
+  assert.equal(isSandboxTraffic(given), true)
+  assert.deepEqual(routeOf(given), {
+    kind: 'signed',
+    file: {
+      path: '/a b',
+      username: 'anna',
+      operation: 'read',
+      signature: 'v1_x+y',
+      expiration: '170',
+    },
+    target: { authority: 'localhost:3000', path: signed, port: 49_983 },
+  })
+})
+
+const operations: [string, Record<string, string>, string][] = [
+  ['GET', {}, 'read'],
+  ['HEAD', {}, 'read'],
+  ['POST', {}, 'write'],
+  ['OPTIONS', { 'access-control-request-method': 'POST' }, 'write'],
+  ['OPTIONS', { 'access-control-request-method': 'GET' }, 'read'],
+]
+
+for (const [method, headers, operation] of operations) {
+  test(`${method} of a signed URL with ${JSON.stringify(headers)} is to ${operation}`, () => {
+    const route = routeOf({ ...head('127.0.0.1', headers, '/files?signature=x'), method })
+    assert.equal(route.kind === 'signed' && route.file.operation, operation)
+  })
+}
+
+for (const query of [
+  'signature=x&signature=y',
+  'signature=%',
+  'signature=x&signature_expiration=a',
+]) {
+  test(`a signed URL with ${query} is refused`, () => {
+    const given = head('localhost', {}, `/files?path=/a&${query}`)
+    assert.equal(isSandboxTraffic(given), true)
+    assert.equal(routeOf(given).kind, 'refused')
+  })
+}
+
+test('headers and host names that name a sandbox go before the signature', () => {
+  for (const given of [head('localhost', svc, signed), head('49983-abc1.x.dev', {}, signed)]) {
+    const route = routeOf(given)
+    assert.equal(route.kind === 'target' && route.target.sandboxId, 'abc1')
+  }
+})
+
 const platform: [string, RequestHead][] = [
+  ['a signed URL on another host', head('api.atoll.dev', {}, signed)],
+  ['a file without a signature', head('localhost', {}, '/files?path=/a')],
+  ['a signature for another path', head('localhost', {}, '/v2/files?signature=x')],
   ['a plain host', head('localhost:3000')],
   ['an API host', head('api.atoll.dev', svc)],
   ['a machine named with a number', head('80-abc')],

@@ -5,6 +5,9 @@
  * in absolute form that contradicts Host). One reading is made here, and it is the one that is forwarded.
  */
 import { isIP } from 'node:net'
+import { envdPort } from './internal-path.ts'
+import { isSignedFile, parseSignedFile } from './signed-file.ts'
+import type { SignedFile } from './signed-file.ts'
 
 /** What of a request's head decides its way. `headers` has lower-case names, as in node:http. */
 export interface RequestHead {
@@ -25,13 +28,22 @@ export interface Target {
 
 export type Route =
   | { readonly kind: 'target'; readonly target: Target }
+  /** For the sandbox that signed, once it is found. */
+  | {
+      readonly kind: 'signed'
+      readonly file: SignedFile
+      readonly target: Omit<Target, 'sandboxId'>
+    }
   | { readonly kind: 'refused'; readonly message: string }
 
 export function routeOf(head: RequestHead): Route {
   const line = readTarget(head)
   if (!line) return refused('The request target must be a path')
   const host = hostName(line.authority)
-  const label = routesByHeader(host) && hasRoutingHeader(head) ? headerLabel(head) : hostLabel(host)
+  const isShared = routesByHeader(host)
+  const hasHeader = hasRoutingHeader(head)
+  if (isShared && !hasHeader && isSignedFile(line.path)) return signedRoute(head, line)
+  const label = isShared && hasHeader ? headerLabel(head) : hostLabel(host)
   if ('message' in label) return refused(label.message)
   if (!/^[a-z0-9]{1,63}$/.test(label.id)) {
     return refused('The sandbox id must be made of lower-case letters and digits')
@@ -44,7 +56,15 @@ export function routeOf(head: RequestHead): Route {
 export function isSandboxTraffic(head: RequestHead): boolean {
   const line = readTarget(head)
   const host = hostName(line?.authority ?? '')
-  return /^[0-9]+-[^.]+\./.test(host) || (routesByHeader(host) && hasRoutingHeader(head))
+  if (/^[0-9]+-[^.]+\./.test(host)) return true
+  return routesByHeader(host) && (hasRoutingHeader(head) || isSignedFile(line?.path ?? ''))
+}
+
+function signedRoute(head: RequestHead, line: { authority: string; path: string }): Route {
+  const intended = head.headers['access-control-request-method']?.toString()
+  const file = parseSignedFile(line.path, { method: head.method, intended })
+  if (!file) return refused('The query of this signed URL cannot be read')
+  return { kind: 'signed', file, target: { ...line, port: envdPort } }
 }
 
 interface Label {

@@ -91,6 +91,18 @@ function answerTo(refusal: Refusal): Answer {
         message: `The sandbox has reached its limit of open requests, ${refusal.limit}`,
         details: { sandboxId: refusal.sandboxId, connectionLimit: refusal.limit },
       }
+    case 'unknown_signature':
+      return {
+        status: 401,
+        title: 'Unknown signature',
+        message: 'No running sandbox has signed this URL, or it was changed since',
+      }
+    case 'too_many_signatures':
+      return {
+        status: 429,
+        title: 'Too many requests',
+        message: 'Too many URLs with unknown signatures are asked for; try again in a moment',
+      }
     case 'node_unreachable':
       return { status: 502, message: 'The node that runs the sandbox does not answer' }
     case 'internal':

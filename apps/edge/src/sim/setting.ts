@@ -4,14 +4,20 @@ import { connect } from 'node:net'
 import type { Server as NetServer, Socket } from 'node:net'
 import { silentLogger } from '@atoll/kit/log'
 import type { EdgeConfig } from '../config.ts'
+import type { FindSigner } from '../domain/signed-file.ts'
 import { createEdge, edgeServerOptions } from '../edge.ts'
 import { simulatedNode } from './node.ts'
 
 /** An edge on a port of its own, in front of a simulated node. Undone by `close`. */
-export async function startSetting(config: EdgeConfig = {}) {
+export async function startSetting(config: EdgeConfig = {}, findSigner?: FindSigner) {
   const started = new AsyncDisposableStack()
   const node = simulatedNode()
-  const edge = createEdge({ node: node.transport, log: silentLogger, config })
+  const edge = createEdge({
+    node: node.transport,
+    log: silentLogger,
+    config,
+    ...(findSigner && { findSigner }),
+  })
   started.defer(() => edge.close())
   const server = createServer(edgeServerOptions, edge.handle)
   server.on('upgrade', edge.upgrade)

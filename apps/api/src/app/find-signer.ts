@@ -1,0 +1,77 @@
+/**
+ * Finds the running sandbox whose token signed a URL. Nothing in a signature tells which one that is, so all tokens are
+ * tried: about 6 µs each. Threats: anybody may ask, and a signature that fits nobody costs the most. So one search runs
+ * at a time, in slices between which other work goes on; one that found nothing is followed by a rest of three times its
+ * length, and the line of those who wait is short. Signatures that were found are remembered and cost nothing.
+ */
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
+import { Fault } from '@atoll/kit/fault'
+import { createGate } from '@atoll/kit/gate'
+import type { SandboxStore } from '../domain/sandbox-store.ts'
+import { signatureMatcher } from '../domain/signature.ts'
+import type { SignedFile } from '../domain/signature.ts'
+
+/** The id of the sandbox; undefined when none that runs has signed this. Throws an `exhausted` fault under siege. */
+export type FindSigner = (file: SignedFile) => Promise<string | undefined>
+
+export function createFindSigner(ports: {
+  readonly store: Pick<SandboxStore, 'listByState'>
+  readonly tokenOf: (sandboxId: string) => string
+}): FindSigner {
+  const found = new Map<string, string>()
+  const oneAtATime = createGate(1)
+  let tokens = new Map<string, string>()
+  let waiting = 0
+
+  return async (file) => {
+    const known = found.get(file.signature)
+    if (known !== undefined) return known
+    const matches = signatureMatcher(file)
+    if (!matches) return undefined
+    if (waiting >= waitingLimit) {
+      throw new Fault('exhausted', 'too_many_signatures', 'Too many unknown signatures at a time')
+    }
+    waiting += 1
+    const answer = Promise.withResolvers<string | undefined>()
+    const turn = oneAtATime(async () => {
+      const began = performance.now()
+      const sandboxId = await search(matches).finally(() => (waiting -= 1))
+      if (sandboxId !== undefined) remember(file.signature, sandboxId)
+      answer.resolve(sandboxId)
+      const tookMs = performance.now() - began
+      if (sandboxId === undefined) await sleep(restFactor * tookMs, undefined, { ref: false })
+    })
+    turn.catch(answer.reject)
+    return answer.promise
+  }
+
+  async function search(matches: (token: string) => boolean): Promise<string | undefined> {
+    await refreshTokens()
+    let tried = 0
+    for (const [sandboxId, token] of tokens) {
+      if (matches(token)) return sandboxId
+      tried += 1
+      if (tried % sliceLength === 0) await nextTurn()
+    }
+    return undefined
+  }
+
+  /** Those of sandboxes that run now, each computed once. */
+  async function refreshTokens(): Promise<void> {
+    const running = await ports.store.listByState(['running'])
+    const fresh = new Map<string, string>()
+    for (const { id } of running) fresh.set(id, tokens.get(id) ?? ports.tokenOf(id))
+    tokens = fresh
+  }
+
+  function remember(signature: string, sandboxId: string): void {
+    found.set(signature, sandboxId)
+    const [oldest] = found.keys()
+    if (found.size > rememberedLimit && oldest !== undefined) found.delete(oldest)
+  }
+}
+
+const waitingLimit = 64
+const sliceLength = 200
+const restFactor = 3
+const rememberedLimit = 1000
