@@ -33,7 +33,7 @@ export interface HostState {
   /** Mount points of the installation, on the host and in its own mount namespace. */
   readonly hostMounts: readonly string[]
   readonly ownMounts: readonly string[]
-  /** Processes that see a mount of the installation without being in one of the two namespaces above. */
+  /** Processes in other mount namespaces that hold the disk or root of a sandbox. */
   readonly pinningProcesses: readonly string[]
   readonly loopDevices: readonly string[]
   readonly cgroups: readonly string[]
@@ -47,14 +47,9 @@ export interface HostState {
 export async function hostState(names: Names, temporaryDir: string): Promise<HostState> {
   const { dataDir, runDir } = names
   const processes = await hostProcesses()
-  const ownNamespace = await readlinkOf(`/proc/self/ns/mnt`)
   const keeper = join(runDir, 'mnt')
-  const kept = (await tryRun('nsenter', [`--mount=${keeper}`, 'readlink', '/proc/self/ns/mnt']))
-    .stdout
+  const [kept] = await inside(keeper, ['readlink', '/proc/self/ns/mnt'])
   const isOurs = (text: string) => text.includes(runDir) || text.includes(dataDir)
-  const strangers = processes.filter(
-    ({ mountNamespace }) => mountNamespace !== ownNamespace && mountNamespace !== kept.trim(),
-  )
   return {
     links: (await readdir('/sys/class/net')).filter((name) => name.startsWith(names.linkPrefix)),
     networkNamespaces: await inside(keeper, ['ls', '/run/netns']),
@@ -63,13 +58,13 @@ export async function hostState(names: Names, temporaryDir: string): Promise<Hos
       (await inside(keeper, ['cat', '/proc/self/mountinfo'])).join('\n'),
       isOurs,
     ),
-    pinningProcesses: strangers.filter(({ mounts }) => isOurs(mounts)).map(({ title }) => title),
+    pinningProcesses: processes
+      .filter(({ mounts, namespace }) => namespace !== kept && mounts.includes(`${runDir}/mounts/`))
+      .map(({ title }) => title),
     loopDevices: await loopDevices(dataDir),
     cgroups: await cgroupsNamed(names.cgroup),
     processes: processes
-      .filter(
-        ({ pid, title }) => isOurs(title) && !title.includes('main.ts') && pid !== process.pid,
-      )
+      .filter(({ title, groups }) => isOurs(title) || groups.includes(`/${names.cgroup}/`))
       .map(({ title }) => title),
     rules: await ruleset(names.nftTable),
     sandboxFolders: await listing(join(dataDir, 'sandboxes')),
@@ -79,16 +74,30 @@ export async function hostState(names: Names, temporaryDir: string): Promise<Hos
 }
 
 /** What the host has for itself, without anything of any installation. */
-export async function bareHost(): Promise<Record<string, string>> {
-  const tables = (await run('nft', ['list', 'tables'])).split('\n').toSorted()
-  const isForeign = (line: string) => !/\bat(oll[_-])?[0-9a-f]{5}\b/.test(line)
-  return {
-    tables: tables.filter(isForeign).join('\n'),
-    routes: (await run('ip', ['route'])).split('\n').filter(isForeign).join('\n'),
-    mounts: mountsBelow(await readFile('/proc/self/mountinfo', 'utf8'), () => true)
-      .filter((point) => !/^\/run\/atoll\/[0-9a-f]{5}/.test(point))
-      .join('\n'),
-  }
+export async function bareHost(): Promise<string[]> {
+  const [tables, routes, links, mounts] = await Promise.all([
+    run('nft', ['list', 'tables']),
+    run('ip', ['route']),
+    run('ip', ['-o', 'link']),
+    readFile('/proc/self/mountinfo', 'utf8'),
+  ])
+  const named = /\bat(oll[_-])?[0-9a-f]{5}\b|\/run\/atoll\/[0-9a-f]{5}/
+  return [
+    ...tables.split('\n'),
+    ...routes.split('\n'),
+    ...links.split('\n').map((line) => line.split(': ')[1] ?? ''),
+    ...mountsBelow(mounts, () => true),
+  ].filter((line) => !named.test(line))
+}
+
+/** Whether the host forwards packets, and whether an installation other than ours wants it to. */
+export async function forwarding(names: Names) {
+  const tables = await run('nft', ['list', 'tables'])
+  const others = [...tables.matchAll(/\batoll_[0-9a-f]{5}\b/g)].filter(
+    ([table]) => table !== names.nftTable,
+  )
+  const setting = await readFile('/proc/sys/net/ipv4/ip_forward', 'utf8')
+  return { isOn: setting.trim() === '1', isWantedByOthers: others.length > 0 }
 }
 
 /** The ids of a sandbox's processes, from the outside. */
@@ -143,8 +152,9 @@ async function hostProcesses() {
     if (!/^\d+$/.test(name)) continue
     const title = await readFile(`/proc/${name}/cmdline`, 'utf8').catch(() => '')
     const mounts = await readFile(`/proc/${name}/mountinfo`, 'utf8').catch(() => '')
-    const mountNamespace = await readlinkOf(`/proc/${name}/ns/mnt`)
-    found.push({ pid: Number(name), title: title.replaceAll('\0', ' '), mounts, mountNamespace })
+    const namespace = await readlink(`/proc/${name}/ns/mnt`).catch(() => '')
+    const groups = await readFile(`/proc/${name}/cgroup`, 'utf8').catch(() => '')
+    found.push({ title: title.replaceAll('\0', ' ').trim(), mounts, namespace, groups })
   }
   return found
 }
@@ -177,8 +187,4 @@ function mountsBelow(table: string, matches: (line: string) => boolean): string[
     .filter(matches)
     .map((line) => line.split(' ')[4] ?? '')
     .toSorted()
-}
-
-async function readlinkOf(path: string): Promise<string> {
-  return readlink(path).catch(() => '')
 }
