@@ -44,6 +44,6 @@ export async function python(
   return JSON.parse(stdout)
 }
 
-export function quote(text: string): string {
+function quote(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`
 }
