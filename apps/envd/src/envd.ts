@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path'
 import { Code, ConnectError } from '@connectrpc/connect'
 import { systemClock } from '@atoll/kit/clock'
 import type { Clock } from '@atoll/kit/clock'
+import { exposePorts } from './app/expose-ports.ts'
 import { createMetrics } from './app/metrics.ts'
 import { createProcesses } from './app/processes.ts'
 import { openSandbox } from './app/sandbox.ts'
@@ -13,8 +14,10 @@ import { settingsFile } from './fs/settings-file.ts'
 import { variableFiles } from './fs/variable-files.ts'
 import { createHttpServer } from './http/server.ts'
 import { lazyLibc } from './linux/libc.ts'
+import { forwardPort, ownAddress } from './net/forward.ts'
 import { fileUsers } from './posix/accounts.ts'
 import { createFifoPool } from './posix/fifo-pool.ts'
+import { readListeners } from './posix/listeners.ts'
 import { posixSpawner } from './posix/spawner.ts'
 import { procUsage, visibleCpuCount } from './posix/usage.ts'
 
@@ -33,6 +36,8 @@ export interface EnvdOptions extends Config {
   readonly metadataFolder?: string
   /** As on a file system without extended attributes. */
   readonly withoutAttributes?: boolean
+  /** Whether servers on loopback are made reachable by the sandbox's own address. Default: no. */
+  readonly exposesPorts?: boolean
   /** Takes failures that nobody foresaw. Default: standard error. */
   readonly report?: (cause: unknown) => void
 }
@@ -97,6 +102,17 @@ export async function startEnvd(options: EnvdOptions): Promise<Envd> {
     await closed
   })
   void metadata.resume().catch(report)
+  if (options.exposesPorts) {
+    const exposing = exposePorts({
+      listeners: readListeners,
+      address: ownAddress,
+      forward: forwardPort,
+      nowMs: () => performance.now(),
+      report,
+    })
+    started.defer(() => exposing.close())
+    server.on('request', () => exposing.nudge())
+  }
   const address = server.address()
   const owned = started.move()
   return {

@@ -3,7 +3,10 @@ import { startEnvd } from './envd.ts'
 import { stepSystemClock } from './posix/clock.ts'
 
 // Without await at the top level, so that the bundle can be a script, which starts faster than a module.
-startEnvd({ ...loadConfig(process.env), stepClock: stepSystemClock }).then(closeOnSignal, fail)
+startEnvd({ ...loadConfig(process.env), stepClock: stepSystemClock, exposesPorts: true }).then(
+  closeOnSignal,
+  fail,
+)
 
 function closeOnSignal(envd: { close(): Promise<void> }): void {
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {

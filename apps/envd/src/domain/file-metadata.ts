@@ -1,12 +1,6 @@
 /** Words that clients attach to a file when they upload it. */
 import { Fault } from '@atoll/kit/fault'
-
-export type Metadata = Readonly<Record<string, string>>
-
-export interface FileMetadata {
-  /** Exactly these stay with the file. Where its file system cannot keep any, nothing happens. */
-  replace(path: string, metadata: Metadata): Promise<void>
-}
+import type { Metadata } from './metadata-store.ts'
 
 /** From headers `X-Metadata-<Key>: <value>`, given as a flat list of names and values. */
 export function metadataOf(rawHeaders: readonly string[]): Metadata {

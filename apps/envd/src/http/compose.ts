@@ -1,7 +1,7 @@
 /** POST /files/compose: puts files that were uploaded in pieces together. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Fault } from '@atoll/kit/fault'
-import type { FileMetadata } from '../domain/file-metadata.ts'
+import type { MetadataStore } from '../domain/metadata-store.ts'
 import type { RegularFiles } from '../domain/regular-file.ts'
 import { answerJson } from './answer.ts'
 import type { FileCall } from './file-call.ts'
@@ -10,7 +10,7 @@ import { entryOf } from './upload.ts'
 
 export interface ComposeParts {
   readonly files: RegularFiles
-  readonly metadata: FileMetadata
+  readonly metadata: Pick<MetadataStore, 'replace'>
   readonly openCall: (username: string | undefined) => Promise<FileCall>
 }
 

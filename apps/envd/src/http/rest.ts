@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Fault } from '@atoll/kit/fault'
 import type { Metrics } from '../app/metrics.ts'
 import type { Sandbox } from '../app/sandbox.ts'
-import type { FileMetadata } from '../domain/file-metadata.ts'
+import type { MetadataStore } from '../domain/metadata-store.ts'
 import type { RegularFiles } from '../domain/regular-file.ts'
 import { globalVariables } from '../domain/settings.ts'
 import type { Settings } from '../domain/settings.ts'
@@ -22,7 +22,7 @@ export interface RestDeps {
   readonly users: Users
   readonly initToken?: string | undefined
   readonly files: RegularFiles
-  readonly metadata: FileMetadata
+  readonly metadata: Pick<MetadataStore, 'replace'>
   readonly metrics: (settings: Settings) => Promise<Metrics>
 }
 

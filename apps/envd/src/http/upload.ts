@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { basename } from 'node:path'
 import { Fault } from '@atoll/kit/fault'
 import { metadataOf } from '../domain/file-metadata.ts'
-import type { FileMetadata, Metadata } from '../domain/file-metadata.ts'
+import type { Metadata, MetadataStore } from '../domain/metadata-store.ts'
 import type { RegularFiles } from '../domain/regular-file.ts'
 import { answerJson } from './answer.ts'
 import type { FileCall } from './file-call.ts'
@@ -13,7 +13,7 @@ import { uploadBody } from './upload-body.ts'
 
 export interface UploadParts {
   readonly files: RegularFiles
-  readonly metadata: FileMetadata
+  readonly metadata: Pick<MetadataStore, 'replace'>
   readonly call: FileCall
   /** The `path` of the query. */
   readonly path: string | undefined

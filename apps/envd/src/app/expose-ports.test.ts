@@ -1,0 +1,114 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { TestContext } from 'node:test'
+import type { Listener } from '../domain/listening.ts'
+import { exposePorts } from './expose-ports.ts'
+
+function setup(t: TestContext) {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  const state = {
+    listeners: [] as Listener[],
+    address: '10.0.0.2' as string | undefined,
+    taken: new Set<number>(),
+    fails: false,
+  }
+  const forwards = new Set<string>()
+  const reported: unknown[] = []
+  let nowMs = 0
+  let looks = 0
+  const exposing = exposePorts({
+    async listeners() {
+      looks += 1
+      if (state.fails) throw new Error('no table')
+      return state.listeners
+    },
+    address: () => state.address,
+    async forward(address, port, host) {
+      if (state.taken.has(port)) return undefined
+      const name = `${address}:${port} to ${host}`
+      forwards.add(name)
+      return { close: async () => void forwards.delete(name) }
+    },
+    nowMs: () => nowMs,
+    report: (cause) => reported.push(cause),
+  })
+  /** Lets time pass second by second, with all that follows from it. */
+  const pass = async (seconds: number) => {
+    for (let second = 0; second < seconds; second += 1) {
+      nowMs += 1000
+      t.mock.timers.tick(1000)
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+  }
+  return { state, exposing, pass, reported, looks: () => looks, forwards: () => [...forwards] }
+}
+
+test('a hidden port is forwarded within a second, and no longer than it listens', async (t) => {
+  const { state, pass, forwards } = setup(t)
+  state.listeners = [
+    { port: 80, scope: 'loopback4' },
+    { port: 81, scope: 'loopback6' },
+    { port: 82, scope: 'any' },
+  ]
+  await pass(1)
+  assert.deepEqual(forwards(), ['10.0.0.2:80 to 127.0.0.1', '10.0.0.2:81 to ::1'])
+  state.listeners = [{ port: 81, scope: 'loopback4' }]
+  await pass(1)
+  assert.deepEqual(forwards(), ['10.0.0.2:81 to 127.0.0.1'])
+  state.listeners = [{ port: 81, scope: 'any' }]
+  await pass(1)
+  assert.deepEqual(forwards(), [])
+})
+
+test('a sandbox that got another address forwards from that', async (t) => {
+  const { state, pass, forwards } = setup(t)
+  state.listeners = [{ port: 80, scope: 'loopback4' }]
+  await pass(1)
+  state.address = '10.0.0.6'
+  await pass(1)
+  assert.deepEqual(forwards(), ['10.0.0.6:80 to 127.0.0.1'])
+  state.address = undefined
+  await pass(1)
+  assert.deepEqual(forwards(), [])
+})
+
+test('a port that is held by another is tried again, and a failure is no end', async (t) => {
+  const { state, pass, forwards, reported } = setup(t)
+  state.listeners = [{ port: 80, scope: 'loopback4' }]
+  state.taken.add(80)
+  await pass(1)
+  assert.deepEqual(forwards(), [])
+  state.taken.delete(80)
+  state.fails = true
+  await pass(1)
+  assert.equal(reported.length, 1)
+  state.fails = false
+  await pass(1)
+  assert.deepEqual(forwards(), ['10.0.0.2:80 to 127.0.0.1'])
+})
+
+test('an idle sandbox is looked at less often, until something happens', async (t) => {
+  const { exposing, pass, looks } = setup(t)
+  await pass(300)
+  assert.equal(looks(), 300)
+  await pass(100)
+  const idle = looks()
+  assert.ok(idle <= 322, String(idle))
+  exposing.nudge()
+  await pass(1)
+  assert.equal(looks(), idle + 1)
+  await pass(3)
+  assert.equal(looks(), idle + 4)
+})
+
+test('the end closes all, and nothing is looked at any more', async (t) => {
+  const { state, exposing, pass, looks, forwards } = setup(t)
+  state.listeners = [{ port: 80, scope: 'loopback4' }]
+  await pass(1)
+  await exposing.close()
+  assert.deepEqual(forwards(), [])
+  const before = looks()
+  exposing.nudge()
+  await pass(10)
+  assert.equal(looks(), before)
+})

@@ -1,0 +1,96 @@
+/**
+ * Makes servers that listen on loopback alone reachable from outside, as their users expect of a port they opened: a
+ * reconciler that looks at what listens and forwards each such port from the sandbox's own address. Looking costs little,
+ * but in an idle sandbox nothing new will listen, so there it looks less often.
+ */
+import { hiddenPorts } from '../domain/listening.ts'
+import type { Forward, Forwarding, Listener } from '../domain/listening.ts'
+
+export interface ExposePorts {
+  /** Something happens in the sandbox: look closely for a while. */
+  nudge(): void
+  close(): Promise<void>
+}
+
+export interface PortPorts {
+  readonly listeners: () => Promise<readonly Listener[]>
+  /** The sandbox's own; undefined when it has none. */
+  readonly address: () => string | undefined
+  readonly forward: Forward
+  /** Monotonic. */
+  readonly nowMs: () => number
+  readonly report: (cause: unknown) => void
+}
+
+export function exposePorts(ports: PortPorts): ExposePorts {
+  const open = new Map<number, Exposed>()
+  let busyUntilMs = ports.nowMs() + busyForMs
+  let stopped = false
+  let underWay = Promise.resolve()
+  let timer = setTimeout(tick, busyIntervalMs)
+  timer.unref()
+
+  return {
+    nudge() {
+      const wasIdle = ports.nowMs() > busyUntilMs
+      busyUntilMs = ports.nowMs() + busyForMs
+      if (wasIdle && !stopped) schedule()
+    },
+    async close() {
+      stopped = true
+      clearTimeout(timer)
+      await underWay
+      await Promise.all([...open.values()].map(({ forwarding }) => forwarding.close()))
+      open.clear()
+    },
+  }
+
+  function tick(): void {
+    underWay = pass()
+  }
+
+  async function pass(): Promise<void> {
+    await reconcile().catch(ports.report)
+    if (!stopped) schedule()
+  }
+
+  function schedule(): void {
+    clearTimeout(timer)
+    const intervalMs = ports.nowMs() > busyUntilMs ? idleIntervalMs : busyIntervalMs
+    timer = setTimeout(tick, intervalMs)
+    timer.unref()
+  }
+
+  async function reconcile(): Promise<void> {
+    const wanted = hiddenPorts(await ports.listeners())
+    if (wanted.size === 0 && open.size === 0) return
+    const address = ports.address()
+    for (const [port, exposed] of open) {
+      if (exposed.host === wanted.get(port) && exposed.address === address) continue
+      open.delete(port)
+      await exposed.forwarding.close()
+      busyUntilMs = ports.nowMs() + busyForMs
+    }
+    if (address === undefined) return
+    for (const [port, host] of wanted) {
+      if (open.has(port) || open.size >= forwardLimit) continue
+      const forwarding = await ports.forward(address, port, host)
+      if (!forwarding) continue
+      open.set(port, { address, host, forwarding })
+      busyUntilMs = ports.nowMs() + busyForMs
+    }
+  }
+}
+
+interface Exposed {
+  readonly address: string
+  readonly host: string
+  readonly forwarding: Forwarding
+}
+
+const busyIntervalMs = 1000
+const idleIntervalMs = 5000
+const busyForMs = 5 * 60_000
+
+/** More servers than anybody has; each holds a socket of ours. */
+const forwardLimit = 1000
