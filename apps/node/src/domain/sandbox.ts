@@ -35,6 +35,9 @@ export interface Introduction {
   readonly templateId: string
   readonly accessToken: string | undefined
   readonly envVars: Readonly<Record<string, string>>
+  /** What it was given: under runc its kernel shows what the machine has. */
+  readonly cpuCount: number
+  readonly memoryMb: number
 }
 
 export interface Runtime {

@@ -13,12 +13,8 @@ export async function introduceEnvd(
   introduction: Introduction,
   options: { readonly isAlive: () => boolean; readonly timeoutMs?: number },
 ): Promise<void> {
-  const { sandboxId, templateId, accessToken, envVars } = introduction
   const body = JSON.stringify({
-    sandboxId,
-    templateId,
-    envVars,
-    accessToken,
+    ...introduction,
     defaultUser: 'user',
     timestamp: new Date().toISOString(),
   })

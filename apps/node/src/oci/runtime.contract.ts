@@ -130,6 +130,8 @@ async function openWorld(name: Runtime['name'], subnet: string) {
         templateId: 'base',
         accessToken: undefined,
         envVars: {},
+        cpuCount: 1,
+        memoryMb: 256,
       }
       await introduceEnvd(slot.sandboxAddress, initToken, introduction, {
         isAlive: () => isAlive(process),

@@ -32,7 +32,7 @@ function nodeService({ sandboxes, events, facts }: ServiceParts): ServiceImpl<ty
 
     async createSandbox({ accessToken, envVars, ...spec }, { signal }) {
       const { sandboxId, templateId, cpuCount, memoryMb, diskSizeMb } = spec
-      const introduction = { sandboxId, templateId, accessToken, envVars }
+      const introduction = { sandboxId, templateId, accessToken, envVars, cpuCount, memoryMb }
       const created = await sandboxes.create({
         spec: { sandboxId, templateId, cpuCount, memoryMb, diskSizeMb },
         introduction,
