@@ -1,3 +1,5 @@
+import { spawnSync } from 'node:child_process'
+import { isatty } from 'node:tty'
 import { Fault } from '@atoll/kit/fault'
 import type { Host } from './context.ts'
 
@@ -29,6 +31,7 @@ export function openRawTerminal({
     stdin.setRawMode(false)
   }
   stdin.setRawMode(true)
+  passOutputAsItIs(stdin)
   // Also runs when something throws past every handler or another part calls exit.
   process.on('exit', restore)
   return {
@@ -49,6 +52,15 @@ export function openRawTerminal({
       process.off('exit', restore)
     },
   }
+}
+
+/**
+ * In its raw mode Node.js leaves output processing on: a bare newline, which full-screen programs move down with, would
+ * also go to the first column. The terminal in the sandbox has processed the output already. Undone with raw mode.
+ */
+function passOutputAsItIs(stdin: NodeJS.ReadStream): void {
+  const fd = 'fd' in stdin && typeof stdin.fd === 'number' ? stdin.fd : -1
+  if (isatty(fd)) spawnSync('stty', ['-opost'], { stdio: [fd, 'ignore', 'ignore'] })
 }
 
 const escape = '\u001B['
