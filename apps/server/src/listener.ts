@@ -59,12 +59,12 @@ function toFault(
 ): unknown {
   const place = formatListenAddress(address)
   const other = formatListenAddress({ ...address, port: (address.port % 65_535) + 1 })
-  const advice = `Choose another address with ${setting}, for example ${setting}=${other}`
+  const advice = `choose another address with ${setting}, for example ${setting}=${other}`
   const reasons: Readonly<Record<string, string>> = {
-    EADDRINUSE: `${place} is in use by another program. End that program, or: ${advice}`,
-    EADDRNOTAVAIL: `${place} is not an address of this machine. ${advice}`,
-    ENOTFOUND: `${address.host} is not a name that this machine knows. ${advice}`,
-    EACCES: `This user may not listen on ${place}. ${advice}`,
+    EADDRINUSE: `${place} is in use by another program. End that program, or ${advice}`,
+    EADDRNOTAVAIL: `${place} is not an address of this machine: ${advice}`,
+    ENOTFOUND: `${address.host} is not a name that this machine knows: ${advice}`,
+    EACCES: `This user may not listen on ${place}: ${advice}`,
   }
   const message = reasons[error.code ?? '']
   return message ? new Fault('conflict', 'cannot_listen', message, { cause: error }) : error
