@@ -25,7 +25,7 @@ export async function openTerminal(
     type: (keys) => sandbox.pty.sendInput(handle.pid, new TextEncoder().encode(keys)),
     async shows(pattern) {
       const match = await waitFor(
-        `${pattern} on the terminal, which shows ${JSON.stringify(screen)}`,
+        `${pattern} on the terminal`,
         () => pattern.exec(screen) ?? undefined,
         { timeoutMs: 30_000 },
       ).catch((cause: unknown) => {
