@@ -8,6 +8,8 @@ import { createMetrics } from './app/metrics.ts'
 import { createProcesses } from './app/processes.ts'
 import { openSandbox } from './app/sandbox.ts'
 import type { Config } from './config.ts'
+import { accountNames } from './fs/account-names.ts'
+import { folderEntries } from './fs/entries.ts'
 import { fileMetadata } from './fs/file-metadata.ts'
 import { regularFiles } from './fs/regular-files.ts'
 import { settingsFile } from './fs/settings-file.ts'
@@ -74,14 +76,16 @@ export async function startEnvd(options: EnvdOptions): Promise<Envd> {
     withoutAttributes: options.withoutAttributes,
   })
   started.defer(() => metadata.close())
+  const accounts = options.accounts ?? { passwd: '/etc/passwd', group: '/etc/group' }
   const shutdown = new AbortController()
   const server = createHttpServer({
     sandbox,
     processes,
-    users: fileUsers(options.accounts ?? { passwd: '/etc/passwd', group: '/etc/group' }),
+    users: fileUsers(accounts),
     initToken: options.initToken,
     clock: options.clock ?? systemClock,
     files: regularFiles,
+    entries: folderEntries({ names: accountNames(accounts), metadata }),
     metadata,
     metrics: createMetrics({
       usage: procUsage,

@@ -1,5 +1,6 @@
 /** The Connect services of the daemon as one request listener. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { Filesystem } from '@atoll/contracts/gen/filesystem/filesystem_pb'
 import { Process } from '@atoll/contracts/gen/process/process_pb'
 import { createConnectRouter, createContextValues } from '@connectrpc/connect'
 import {
@@ -11,13 +12,15 @@ import type { UniversalServerResponse } from '@connectrpc/connect/protocol'
 import { answerError, answerText } from './answer.ts'
 import { faultInterceptor } from './fault.ts'
 import type { ReportFailure } from './fault.ts'
+import { filesystemService } from './filesystem.ts'
+import type { FilesystemServiceDeps } from './filesystem.ts'
 import { processService } from './process.ts'
 import type { ProcessServiceDeps } from './process.ts'
 import { boundedTimeout, checkRpcRequest, timeoutLimitMs } from './rpc-request.ts'
 import { actingUserKey, requireKnownUser } from './acting-user.ts'
 import type { ActingUser } from './acting-user.ts'
 
-export interface RpcDeps extends ProcessServiceDeps {
+export interface RpcDeps extends ProcessServiceDeps, FilesystemServiceDeps {
   readonly report: ReportFailure
   readonly shutdown: AbortSignal
 }
@@ -43,6 +46,7 @@ export function createRpc(deps: RpcDeps): Rpc {
     maxTimeoutMs: timeoutLimitMs,
   })
   router.service(Process, processService(deps))
+  router.service(Filesystem, filesystemService(deps))
   const handlers = new Map(router.handlers.map((handler) => [handler.requestPath, handler]))
 
   return {

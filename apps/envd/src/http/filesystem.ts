@@ -1,0 +1,62 @@
+/** The file service on the wire: unpack, one use case, answer. */
+import type { Filesystem } from '@atoll/contracts/gen/filesystem/filesystem_pb'
+import { Code, ConnectError } from '@connectrpc/connect'
+import type { HandlerContext, ServiceImpl } from '@connectrpc/connect'
+import type { Sandbox } from '../app/sandbox.ts'
+import type { Entries } from '../domain/entry.ts'
+import { resolvePath } from '../domain/path.ts'
+import type { User, Users } from '../domain/user.ts'
+import { actingUserKey, resolveUser } from './acting-user.ts'
+import { entryView } from './entry-info.ts'
+
+export interface FilesystemServiceDeps {
+  readonly entries: Entries
+  readonly sandbox: Sandbox
+  readonly users: Users
+}
+
+export function filesystemService(
+  deps: FilesystemServiceDeps,
+): Pick<ServiceImpl<typeof Filesystem>, 'stat' | 'makeDir' | 'move' | 'listDir' | 'remove'> {
+  const { entries } = deps
+  return {
+    async stat(request, context) {
+      const { resolve } = await caller(context)
+      return { entry: entryView(context)(await entries.describe(resolve(request.path))) }
+    },
+    async makeDir(request, context) {
+      const { user, resolve } = await caller(context)
+      const path = resolve(request.path)
+      if (!(await entries.makeFolder(path, user))) {
+        throw new ConnectError(`The directory '${path}' exists already`, Code.AlreadyExists)
+      }
+      return { entry: entryView(context)(await entries.describe(path)) }
+    },
+    async move(request, context) {
+      const { user, resolve } = await caller(context)
+      const destination = resolve(request.destination)
+      await entries.move(resolve(request.source), destination, user)
+      return { entry: entryView(context)(await entries.describe(destination)) }
+    },
+    async listDir({ path, depth }, context) {
+      const { resolve } = await caller(context)
+      const found = await entries.list(resolve(path), { depth, signal: context.signal })
+      return { entries: found.map(entryView(context)) }
+    },
+    async remove(request, context) {
+      const { resolve } = await caller(context)
+      await entries.remove(resolve(request.path), context.signal)
+      return {}
+    },
+  }
+
+  async function caller(
+    context: HandlerContext,
+  ): Promise<{ readonly user: User; resolve(path: string): string }> {
+    const settings = deps.sandbox.settings()
+    if (!settings) throw new ConnectError('The sandbox is not ready', Code.Unavailable)
+    const user = await resolveUser(context.values.get(actingUserKey), deps.users, settings)
+    const from = { home: user.home, workdir: settings.defaultWorkdir }
+    return { user, resolve: (path) => resolvePath(path, from) }
+  }
+}
