@@ -59,9 +59,7 @@ const shape = {
   volumeMounts: z.array(z.object({ name: z.string(), path: z.string() })).optional(),
 }
 
-const NewSandbox = z
-  .object({ ...shape, secure: z.boolean().optional() })
-  .meta({ id: 'NewSandbox' })
+const NewSandbox = z.object({ ...shape, secure: z.boolean().optional() }).meta({ id: 'NewSandbox' })
 
 export const NewSandboxV2 = z.object(shape).meta({ id: 'NewSandboxV2' })
 

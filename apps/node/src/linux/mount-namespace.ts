@@ -26,12 +26,31 @@ export async function openMountNamespace(runDir: string): Promise<MountNamespace
   }
   if (!mounted.has(file)) {
     await writeFile(file, '')
-    await run('unshare', [`--mount=${file}`, '--propagation', 'slave', 'true'])
+    await keepNewNamespace(file)
   }
   const namespace = enter(file)
   await namespace.run('sh', ['-euc', maskScript, 'mask', plainProcDir(runDir)])
   return namespace
 }
+
+/**
+ * The kernel lets a namespace be kept only in one that is older, and tells their age by numbers that each processor
+ * draws from a batch of its own. Where we ourselves run in a young one, as under a service manager, a new one may look
+ * older: the next try may be on another processor.
+ */
+async function keepNewNamespace(file: string): Promise<void> {
+  const attempt = () => run('unshare', [`--mount=${file}`, '--propagation', 'slave', 'true'])
+  for (let attempts = 1; attempts < keepAttempts; attempts += 1) {
+    const kept = await attempt().then(
+      () => true,
+      () => false,
+    )
+    if (kept) return
+  }
+  await attempt()
+}
+
+const keepAttempts = 50
 
 /** The namespace, if there is one. */
 export async function findMountNamespace(runDir: string): Promise<MountNamespace | undefined> {
