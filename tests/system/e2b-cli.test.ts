@@ -4,11 +4,14 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
 import { tryRun } from '@atoll/kit/run'
 import type { RunResult } from '@atoll/kit/run'
 import { Sandbox } from 'e2b'
-import { install, repository } from './installation.ts'
+import { install } from './installation.ts'
 import type { Installation } from './installation.ts'
+
+const program = fileURLToPath(import.meta.resolve('@e2b/cli/dist/index.js'))
 
 let installation: Installation
 /** It keeps a login there, which must not be the one of whoever runs the tests. */
@@ -26,7 +29,7 @@ after(async () => {
 function e2b(args: readonly string[], given: { env?: object; input?: string } = {}) {
   const env = { ...installation.env, HOME: home, ...given.env }
   const options = { env, ...(given.input !== undefined && { input: given.input }) }
-  return tryRun(join(repository, 'node_modules/.bin/e2b'), args, options)
+  return tryRun(process.execPath, [program, ...args], options)
 }
 
 test('list and info tell of a sandbox', async () => {

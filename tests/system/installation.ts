@@ -37,7 +37,7 @@ export interface Installation extends AsyncDisposable {
 }
 
 export const layersDir = '/var/lib/atoll/layers'
-export const repository = join(import.meta.dirname, '../..')
+const repository = join(import.meta.dirname, '../..')
 export const atoll = join(repository, 'bin/atoll')
 
 let installations = 0
