@@ -9,7 +9,7 @@
  * | 0.3.0 | `stdin: false` in Start | yes |
  * | 0.4.0 | leave the user out and rely on the default user | yes |
  * | 0.5.2 | CloseStdin | yes |
- * | 0.5.7 | octet-stream and gzip uploads | with the file service |
+ * | 0.5.7 | octet-stream and gzip uploads | yes |
  * | 0.6.2 to 0.6.4 | file metadata, entries in watch events, network mounts | with the file service |
  */
-export const envdVersion = '0.5.2'
+export const envdVersion = '0.5.7'
