@@ -33,7 +33,7 @@ function formatDefault(value: unknown): string {
   if (value === undefined) return ''
   if (Array.isArray(value)) return `\`${value.join(',')}\``
   if (typeof value === 'object' && value !== null) return `\`${Object.values(value).join(':')}\``
-  return `\`${String(value)}\``
+  return `\`${JSON.stringify(value).replaceAll('"', '')}\``
 }
 
 export async function compareConfigurationPage(): Promise<string | undefined> {
