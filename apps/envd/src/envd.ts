@@ -19,7 +19,7 @@ import { lazyLibc } from './linux/libc.ts'
 import { forwardPort, ownAddress } from './net/forward.ts'
 import { fileUsers } from './posix/accounts.ts'
 import { createFifoPool } from './posix/fifo-pool.ts'
-import { readListeners } from './posix/listeners.ts'
+import { listenerTable } from './posix/listeners.ts'
 import { posixSpawner } from './posix/spawner.ts'
 import { procUsage, visibleCpuCount } from './posix/usage.ts'
 
@@ -108,7 +108,7 @@ export async function startEnvd(options: EnvdOptions): Promise<Envd> {
   void metadata.resume().catch(report)
   if (options.exposesPorts) {
     const exposing = exposePorts({
-      listeners: readListeners,
+      listeners: listenerTable(),
       address: ownAddress,
       forward: forwardPort,
       nowMs: () => performance.now(),

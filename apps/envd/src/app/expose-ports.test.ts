@@ -17,7 +17,7 @@ function setup(t: TestContext) {
   let nowMs = 0
   let looks = 0
   const exposing = exposePorts({
-    async listeners() {
+    listeners() {
       looks += 1
       if (state.fails) throw new Error('no table')
       return state.listeners

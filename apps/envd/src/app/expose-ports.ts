@@ -13,7 +13,7 @@ export interface ExposePorts {
 }
 
 export interface PortPorts {
-  readonly listeners: () => Promise<readonly Listener[]>
+  readonly listeners: () => readonly Listener[]
   /** The sandbox's own; undefined when it has none. */
   readonly address: () => string | undefined
   readonly forward: Forward
@@ -62,7 +62,7 @@ export function exposePorts(ports: PortPorts): ExposePorts {
   }
 
   async function reconcile(): Promise<void> {
-    const wanted = hiddenPorts(await ports.listeners())
+    const wanted = hiddenPorts(ports.listeners())
     if (wanted.size === 0 && open.size === 0) return
     const address = ports.address()
     for (const [port, exposed] of open) {

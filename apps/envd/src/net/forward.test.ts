@@ -5,8 +5,6 @@ import type { Server, Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { test } from 'node:test'
 import type { TestContext } from 'node:test'
-import { waitFor } from '@atoll/kit/wait'
-import { readListeners } from '../posix/listeners.ts'
 import { forwardPort } from './forward.ts'
 
 const outside = '127.77.0.1' // stands for the sandbox's own address
@@ -69,19 +67,4 @@ test('a server that is gone closes who comes, and closing the forward closes who
 test('a port that somebody holds is left alone', async (t) => {
   const { port } = await serve(t, '127.0.0.1', (socket) => socket.end())
   assert.equal(await forwardPort(outside, port, '127.0.0.1'), undefined)
-})
-
-test('the tables of the kernel tell what listens', async (t) => {
-  const four = await serve(t, '127.0.0.1', (socket) => socket.end())
-  const six = await serve(t, '::1', (socket) => socket.end())
-  const found = await waitFor('both', async () => {
-    const listeners = await readListeners()
-    const scopeOf = (port: number) =>
-      listeners.filter((each) => each.port === port).map(({ scope }) => scope)
-    return [scopeOf(four.port).toSorted(), scopeOf(six.port).toSorted()]
-  })
-  assert.deepEqual(found, [
-    ['loopback4', 'other'],
-    ['loopback6', 'other'],
-  ])
 })
