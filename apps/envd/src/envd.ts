@@ -7,9 +7,11 @@ import { exposePorts } from './app/expose-ports.ts'
 import { createMetrics } from './app/metrics.ts'
 import { createProcesses } from './app/processes.ts'
 import { openSandbox } from './app/sandbox.ts'
+import { createWatchers } from './app/watchers.ts'
 import type { Config } from './config.ts'
 import { accountNames } from './fs/account-names.ts'
 import { folderEntries } from './fs/entries.ts'
+import { inotifyFolderWatcher } from './fs/folder-watcher.ts'
 import { fileMetadata } from './fs/file-metadata.ts'
 import { regularFiles } from './fs/regular-files.ts'
 import { settingsFile } from './fs/settings-file.ts'
@@ -69,13 +71,16 @@ export async function startEnvd(options: EnvdOptions): Promise<Envd> {
   })
   started.defer(() => processes.close())
   const report = options.report ?? ((cause: unknown) => console.error('unforeseen failure', cause))
+  const libc = lazyLibc(options.libcAddon)
   const metadata = fileMetadata({
-    libc: lazyLibc(options.libcAddon),
+    libc,
     folder: options.metadataFolder ?? '/var/lib/atoll',
     lifeFile: join(dirname(options.stateFile), 'life'),
     withoutAttributes: options.withoutAttributes,
   })
   started.defer(() => metadata.close())
+  const watchers = createWatchers(inotifyFolderWatcher(libc))
+  started.defer(() => watchers.close())
   const accounts = options.accounts ?? { passwd: '/etc/passwd', group: '/etc/group' }
   const shutdown = new AbortController()
   const server = createHttpServer({
@@ -86,6 +91,7 @@ export async function startEnvd(options: EnvdOptions): Promise<Envd> {
     clock: options.clock ?? systemClock,
     files: regularFiles,
     entries: folderEntries({ names: accountNames(accounts), metadata }),
+    watchers,
     metadata,
     metrics: createMetrics({
       usage: procUsage,

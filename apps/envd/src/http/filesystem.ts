@@ -1,24 +1,30 @@
 /** The file service on the wire: unpack, one use case, answer. */
-import type { Filesystem } from '@atoll/contracts/gen/filesystem/filesystem_pb'
+import type {
+  CreateWatcherRequest,
+  Filesystem,
+  WatchDirRequest,
+} from '@atoll/contracts/gen/filesystem/filesystem_pb'
 import { Code, ConnectError } from '@connectrpc/connect'
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect'
+import type { Watchers, WatchRequest } from '../app/watchers.ts'
 import type { Sandbox } from '../app/sandbox.ts'
 import type { Entries } from '../domain/entry.ts'
 import { resolvePath } from '../domain/path.ts'
 import type { User, Users } from '../domain/user.ts'
 import { actingUserKey, resolveUser } from './acting-user.ts'
 import { entryView } from './entry-info.ts'
+import { keepaliveInterval } from './process-events.ts'
+import { streamChanges, toEvents } from './watch.ts'
 
 export interface FilesystemServiceDeps {
   readonly entries: Entries
+  readonly watchers: Watchers
   readonly sandbox: Sandbox
   readonly users: Users
 }
 
-export function filesystemService(
-  deps: FilesystemServiceDeps,
-): Pick<ServiceImpl<typeof Filesystem>, 'stat' | 'makeDir' | 'move' | 'listDir' | 'remove'> {
-  const { entries } = deps
+export function filesystemService(deps: FilesystemServiceDeps): ServiceImpl<typeof Filesystem> {
+  const { entries, watchers } = deps
   return {
     async stat(request, context) {
       const { resolve } = await caller(context)
@@ -48,15 +54,41 @@ export function filesystemService(
       await entries.remove(resolve(request.path), context.signal)
       return {}
     },
+    async *watchDir(request, context) {
+      const { signal } = context
+      signal.throwIfAborted()
+      const watch = await watchers.open(toRequest(request, await caller(context)))
+      const interval = context.requestHeader.get('keepalive-ping-interval')
+      yield* streamChanges(watch, entries, { signal, keepaliveMs: keepaliveInterval(interval) })
+    },
+    async createWatcher(request, context) {
+      return { watcherId: await watchers.create(toRequest(request, await caller(context))) }
+    },
+    async getWatcherEvents({ watcherId }) {
+      const { request, changes } = watchers.take(watcherId)
+      return { events: await toEvents(changes, request, entries) }
+    },
+    removeWatcher({ watcherId }) {
+      watchers.remove(watcherId)
+      return {}
+    },
   }
 
-  async function caller(
-    context: HandlerContext,
-  ): Promise<{ readonly user: User; resolve(path: string): string }> {
+  async function caller(context: HandlerContext): Promise<Caller> {
     const settings = deps.sandbox.settings()
     if (!settings) throw new ConnectError('The sandbox is not ready', Code.Unavailable)
     const user = await resolveUser(context.values.get(actingUserKey), deps.users, settings)
     const from = { home: user.home, workdir: settings.defaultWorkdir }
     return { user, resolve: (path) => resolvePath(path, from) }
   }
+}
+
+interface Caller {
+  readonly user: User
+  resolve(path: string): string
+}
+
+function toRequest(message: WatchDirRequest | CreateWatcherRequest, by: Caller): WatchRequest {
+  const { recursive, includeEntry, allowNetworkMounts } = message
+  return { path: by.resolve(message.path), recursive, includeEntry, allowNetworkMounts }
 }

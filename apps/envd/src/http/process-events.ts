@@ -57,7 +57,8 @@ function toMessage(event: ProcessEvent): StreamedEvent {
   return message({ case: 'data', value: { output: { case: event.output, value: event.bytes } } })
 }
 
-function reasonOf(signal: AbortSignal): ConnectError {
+/** Why a stream ends early: its deadline, the end of the daemon, or its caller's leaving. */
+export function reasonOf(signal: AbortSignal): ConnectError {
   return signal.reason instanceof ConnectError
     ? signal.reason
     : new ConnectError('The client left', Code.Canceled)

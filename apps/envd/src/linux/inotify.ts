@@ -1,9 +1,7 @@
-/**
- * inotify(7) without a thread that waits for it: the kernel sends SIGIO when there is something to read. A slow timer
- * stands behind it, for a signal that was lost while the whole sandbox was saved and restored.
- */
-import { closeSync, readSync } from 'node:fs'
+/** inotify(7): what happens to files and folders, as the kernel tells it. */
+import { readSync } from 'node:fs'
 import { Fault } from '@atoll/kit/fault'
+import { bellOf } from './doorbell.ts'
 import { cString, errno } from './libc.ts'
 import type { Libc } from './libc.ts'
 
@@ -45,13 +43,16 @@ export const inotifyMask = {
 export function openInotify(libc: Libc, onReady: () => void): Inotify {
   const fd = libc.inotifyInit(nonBlocking | closeOnExec)
   if (fd < 0) throw failed('inotify_init1', libc.errno())
-  listenForSignal()
-  listeners.add(onReady)
-  libc.fcntl(fd, setOwner, process.pid)
-  libc.fcntl(fd, setFlags, nonBlocking | signalDriven)
-  const timer = setInterval(onReady, fallbackMs).unref()
   const buffer = Buffer.alloc(readBytes)
+  let arrived: InotifyEvent[] = []
   let closed = false
+  const bell = bellOf(fd, (bytes) => {
+    // When the reader is busy, the kernel's own limit holds no more, since it is emptied meanwhile.
+    if (arrived.length < arrivedLimit) arrived.push(...parseEvents(bytes))
+    else arrived = [{ watch: -1, mask: inotifyMask.overflow, cookie: 0, name: '' }]
+    onReady()
+  })
+  const timer = setInterval(onReady, fallbackMs).unref()
 
   return {
     add(path, mask) {
@@ -67,6 +68,7 @@ export function openInotify(libc: Libc, onReady: () => void): Inotify {
     },
     read() {
       if (closed) return []
+      if (arrived.length > 0) return arrived.splice(0)
       try {
         return parseEvents(buffer.subarray(0, readSync(fd, buffer)))
       } catch (error) {
@@ -78,22 +80,9 @@ export function openInotify(libc: Libc, onReady: () => void): Inotify {
       if (closed) return
       closed = true
       clearInterval(timer)
-      listeners.delete(onReady)
-      closeSync(fd)
+      bell.close()
     },
   }
-}
-
-const listeners = new Set<() => void>()
-let listening = false
-
-/** For good: a signal that comes when nobody listens any more would end the daemon. */
-function listenForSignal(): void {
-  if (listening) return
-  listening = true
-  process.on('SIGIO', () => {
-    for (const listener of listeners) listener()
-  })
 }
 
 export function parseEvents(bytes: Buffer): InotifyEvent[] {
@@ -120,9 +109,9 @@ function failed(call: string, number: number): Fault {
 
 const headBytes = 16
 const readBytes = 64 * 1024
+const arrivedLimit = 65_536
+
+/** For a bell that does not ring, as it may be after the whole sandbox was saved and restored. */
 const fallbackMs = 1000
 const nonBlocking = 0o4000
 const closeOnExec = 0o2000000
-const signalDriven = 0o20000
-const setOwner = 8
-const setFlags = 4

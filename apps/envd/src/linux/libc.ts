@@ -13,7 +13,6 @@ export interface Libc {
   inotifyInit(flags: number): number
   inotifyAddWatch(fd: number, path: Uint8Array, mask: number): number
   inotifyRemoveWatch(fd: number, watch: number): number
-  fcntl(fd: number, command: number, argument: number): number
   /** These do not follow a link. */
   listAttributes(path: Uint8Array, list: Uint8Array, size: number): number
   getAttribute(path: Uint8Array, name: Uint8Array, value: Uint8Array, size: number): number
@@ -41,7 +40,6 @@ function load(addon: string | undefined): Libc {
     inotifyInit: libc.func('int inotify_init1(int)'),
     inotifyAddWatch: libc.func('int inotify_add_watch(int, const void *, uint32_t)'),
     inotifyRemoveWatch: libc.func('int inotify_rm_watch(int, int)'),
-    fcntl: libc.func('int fcntl(int, int, int)'),
     listAttributes: libc.func('long llistxattr(const void *, _Out_ void *, size_t)'),
     getAttribute: libc.func('long lgetxattr(const void *, const void *, _Out_ void *, size_t)'),
     setAttribute: libc.func('int lsetxattr(const void *, const void *, const void *, size_t, int)'),

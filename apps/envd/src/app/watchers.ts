@@ -1,0 +1,95 @@
+/** Who watches which folder: streams for as long as they last, and watchers that are asked from time to time. */
+import { Fault } from '@atoll/kit/fault'
+import { randomLabel } from '@atoll/kit/id'
+import type { Change, FolderWatcher, WatchOptions } from '../domain/watch.ts'
+import { createChangeQueue } from './change-queue.ts'
+import type { ChangeQueue } from './change-queue.ts'
+
+export interface WatchRequest extends WatchOptions {
+  readonly includeEntry: boolean
+}
+
+export interface OpenWatch {
+  readonly request: WatchRequest
+  readonly queue: Pick<ChangeQueue, 'next'>
+  close(): void
+}
+
+export interface Watchers {
+  open(request: WatchRequest): Promise<OpenWatch>
+  /** The id to ask with. */
+  create(request: WatchRequest): Promise<string>
+  /** What happened since the last time. Faults: `not_found`, and whatever ended the watching. */
+  take(id: string): { readonly request: WatchRequest; readonly changes: readonly Change[] }
+  remove(id: string): void
+  close(): void
+}
+
+export function createWatchers(folders: FolderWatcher): Watchers {
+  const all = new Set<Watch>()
+  const byId = new Map<string, Watch>()
+  return {
+    open,
+    async create(request) {
+      const watch = await open(request)
+      const id = `w${randomLabel(20)}`
+      byId.set(id, watch)
+      return id
+    },
+    take(id) {
+      const { request, queue } = find(id)
+      return { request, changes: queue.drain() }
+    },
+    remove(id) {
+      find(id).close()
+      byId.delete(id)
+    },
+    close() {
+      for (const watch of all) watch.close()
+      byId.clear()
+    },
+  }
+
+  async function open(request: WatchRequest): Promise<Watch> {
+    if (all.size >= watcherLimit) tooMany()
+    const queue = createChangeQueue(() => source?.close())
+    const watch: Watch = {
+      request,
+      queue,
+      close() {
+        all.delete(watch)
+        source?.close()
+        queue.close()
+      },
+    }
+    all.add(watch)
+    let source: { close(): void } | undefined
+    try {
+      source = await folders.watch(request, queue)
+    } catch (thrown) {
+      all.delete(watch)
+      throw thrown
+    }
+    return watch
+  }
+
+  function find(id: string): Watch {
+    return byId.get(id) ?? absent(id)
+  }
+}
+
+interface Watch extends OpenWatch {
+  readonly queue: ChangeQueue
+}
+
+/** Those that are asked from time to time last until they are removed, and may be forgotten by whoever made them. */
+const watcherLimit = 256
+
+function tooMany(): never {
+  const text = `There are ${watcherLimit} watchers already: remove those that are not needed`
+  throw new Fault('exhausted', 'too_many_watchers', text)
+}
+
+function absent(id: string): never {
+  throw new Fault('not_found', 'watcher_not_found', `No watcher with id '${id}'`)
+}
