@@ -14,7 +14,7 @@ export function selectRange(
 ): ByteRange | 'unsatisfiable' | undefined {
   const spec = /^\s*bytes\s*=(.*)$/i.exec(header ?? '')?.[1]
   if (spec === undefined || spec.includes(',')) return undefined
-  const match = /^\s*(\d*)\s*-\s*(\d*)\s*$/.exec(spec)
+  const match = /^(\d*)-(\d*)$/.exec(spec.replaceAll(/\s/g, ''))
   const [from = '', to = ''] = match?.slice(1) ?? []
   if (from === '' && to === '') return 'unsatisfiable'
   if (size === 0) return undefined
