@@ -351,6 +351,18 @@ test('writing over a file keeps its mode and follows a link, and changes the own
   assert.equal(await readFile(at('script'), 'utf8'), 'new')
 })
 
+test('metadata in headers belongs to every file of the request', async (t) => {
+  const { envd, at } = await setup(t)
+  const parts = fileParts({ [at('a')]: '1', [at('b')]: '2' })
+  const headers = { ...parts.headers, 'X-Metadata-Author': 'me', 'x-metadata-Of': 'both' }
+  const reply = await send(envd, '/files', { ...parts, headers })
+  const metadata = { author: 'me', of: 'both' }
+  assert.deepEqual(JSON.parse(reply.text), [
+    { path: at('a'), name: 'a', type: 'file', metadata },
+    { path: at('b'), name: 'b', type: 'file', metadata },
+  ])
+})
+
 test('uploads that cannot be are refused, each with its status', async (t) => {
   const { envd, folder, at } = await setup(t)
   await writeFile(at('file'), '')
