@@ -10,6 +10,10 @@
  * | 0.4.0 | leave the user out and rely on the default user | yes |
  * | 0.5.2 | CloseStdin | yes |
  * | 0.5.7 | octet-stream and gzip uploads | yes |
- * | 0.6.2 to 0.6.4 | file metadata, entries in watch events, network mounts | with the file service |
+ * | 0.6.2 | metadata with uploads, shown in entries | yes |
+ * | 0.6.3 | entries in watch events | yes |
+ * | 0.6.4 | watch network mounts on request | yes |
+ *
+ * Gates above 0.6.4 are between a node and its daemon; ours come from one source and have none.
  */
-export const envdVersion = '0.5.7'
+export const envdVersion = '0.6.13'
