@@ -29,7 +29,7 @@ export async function describeEntry(
     kind: kindOf(target?.stats),
     size: stats.size,
     mode: Number(target?.stats.mode ?? 0n) & 0o777,
-    permissions: permissionText(Number(stats.mode)),
+    permissions: permissionsOf(Number(stats.mode)),
     owner: from.names.owner(stats.uid),
     group: from.names.group(stats.gid),
     modifiedNs: stats.mtimeNs,
@@ -37,6 +37,17 @@ export async function describeEntry(
     metadata: isLink ? {} : from.metadata.read(toPath(at), stats),
   }
   return { entry, isFolder: stats.isDirectory() }
+}
+
+/** A folder of thousands has only few of them. There are at most 65,536. */
+const knownPermissions = new Map<number, string>()
+
+function permissionsOf(mode: number): string {
+  const known = knownPermissions.get(mode)
+  if (known !== undefined) return known
+  const text = permissionText(mode)
+  knownPermissions.set(mode, text)
+  return text
 }
 
 /** Through all links. Undefined when they lead nowhere. */
