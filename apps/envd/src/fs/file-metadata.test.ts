@@ -118,6 +118,9 @@ for (const [where, base, without] of places) {
       assert.deepEqual(await files.store().of('target'), { by: 'link' })
       assert.deepEqual(await files.store().of('link'), {})
     })
+    await t.test('a file that is gone by then gets none, which is no failure', async () => {
+      await files.store().replace(files.path('gone'), { a: '1' })
+    })
     await t.test('an empty set clears it', async () => {
       await files.store().replace(files.path('target'), {})
       assert.deepEqual(await files.store().of('target'), {})

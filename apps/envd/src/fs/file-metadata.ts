@@ -39,8 +39,9 @@ export function fileMetadata(
       return hasAttributes(path, identity.dev) ? attributes.read(path) : {}
     },
     async replace(path, metadata) {
-      const real = await realpath(path)
-      const identity = await stat(real, { bigint: true })
+      const real = await realpath(path).catch(absent)
+      const identity = real && (await stat(real, { bigint: true }).catch(absent))
+      if (!real || !identity) return
       const isEmpty = Object.keys(metadata).length === 0
       if (hasAttributes(real, identity.dev) && attributes.replace(real, metadata)) {
         kept?.forget(identity)
@@ -77,4 +78,9 @@ export function fileMetadata(
     )
     return opening
   }
+}
+
+/** Who removes a file that was just written wants no metadata for it either. */
+function absent(error: NodeJS.ErrnoException): undefined {
+  if (error.code !== 'ENOENT') throw error
 }

@@ -66,7 +66,8 @@ export async function keptMetadata(options: KeptMetadataOptions): Promise<KeptMe
       const size = sizeOf(at, metadata)
       if (!files.has(key)) requireRoom(files.size + 1, sizeBytes + size)
       const watch = watchFile(at)
-      if (watch === undefined || keyOf(lstatSync(at, { bigint: true })) !== key) return
+      const found = lstatSync(at, { bigint: true, throwIfNoEntry: false })
+      if (watch === undefined || !found || keyOf(found) !== key) return // it was replaced just now
       drop(key)
       keep({ key, path: at, metadata, watch })
       journal.put({ key, path: at, metadata })
