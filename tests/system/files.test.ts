@@ -78,6 +78,18 @@ for (const runtime of ['gvisor', 'runc'] as const) {
       assert.equal(sumOf(Buffer.concat(pieces)), sumOf(bytes))
     })
 
+    test('metadata stays with a file until the next upload', async () => {
+      const metadata = { author: 'me', purpose: 'a test' }
+      const written = await sandbox.files.write('tagged', 'x', { metadata })
+      assert.deepEqual(written.metadata, metadata)
+      assert.deepEqual((await sandbox.files.getInfo('tagged')).metadata, metadata)
+      await sandbox.files.write('tagged', new Blob(['y']).stream(), { metadata: { Other: '1' } })
+      assert.deepEqual((await sandbox.files.getInfo('tagged')).metadata, { other: '1' })
+      await sandbox.files.write('tagged', 'z')
+      const { metadata: left } = await sandbox.files.getInfo('tagged')
+      assert.deepEqual(left ?? {}, {})
+    })
+
     test('many files go in one request, and empty ones are files too', async () => {
       const files = Array.from({ length: 60 }, (_, i) => ({
         path: `many/${i % 7}/file ${i}`,
