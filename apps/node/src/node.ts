@@ -1,6 +1,6 @@
 import { mkdir, realpath, stat } from 'node:fs/promises'
 import { hostname } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import type { Logger } from '@atoll/kit/log'
 import { repeat } from '@atoll/kit/repeat'
 import type { Transport } from '@connectrpc/connect'
@@ -17,14 +17,14 @@ import { openHost } from './host.ts'
 import type { Host } from './host.ts'
 import { openMountNamespace } from './linux/mount-namespace.ts'
 import { isAlive } from './linux/process.ts'
-import { mountReadOnly } from './linux/read-only.ts'
+import { mountReadOnly, unmountReadOnly } from './linux/read-only.ts'
 import { createShiftedLayers } from './linux/shifted-layers.ts'
 import { checkSubnetIsFree } from './net/free-subnet.ts'
 import { shiftedIds } from './oci/runc.ts'
 import { serveInMemory } from './rpc/service.ts'
 import { chooseRuntime } from './setup/choose-runtime.ts'
 import { ensureBaseTemplate } from './template/base.ts'
-import { ensureEnvdRuntime } from './template/envd-runtime.ts'
+import { ensureEnvdRuntime, removeEnvdRuntimes } from './template/envd-runtime.ts'
 
 export interface NodeParts {
   readonly log: Logger
@@ -50,11 +50,15 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
   const host = openHost(config, instance, namespace)
   const runtime = host.runtimes[await chooseRuntime(config.ATOLL_RUNTIME)]
   const layersDir = config.ATOLL_LAYERS_DIR ?? join(instance.dataDir, 'layers')
+  const envdDirs = { built: join(instance.dataDir, 'envd'), mounted: join(instance.runDir, 'envd') }
   const [base, envd] = await Promise.all([
-    ensureBaseTemplate({ layersDir, progress }),
-    ensureEnvdRuntime({ dir: join(instance.dataDir, 'envd') }),
+    ensureBaseTemplate({
+      layersDir,
+      progress: (label, fraction) => progress(`base template: ${label}`, fraction),
+    }),
+    ensureEnvdRuntime({ dir: envdDirs.built }),
   ])
-  const envdDir = await mountReadOnly(namespace, envd.dir, join(instance.runDir, 'envd'))
+  const envdDir = await mountReadOnly(namespace, envd.dir, envdDirs.mounted)
 
   const { subnet } = host
   const { linkPrefix } = instance
@@ -68,6 +72,9 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
     linkPrefix,
   )
   await host.firewall.install(adopted.map((sandbox) => sandbox.slot))
+  const envdsInUse = new Set([basename(envdDir), ...adopted.map(({ record }) => record.envd)])
+  await unmountReadOnly(namespace, envdDirs.mounted, envdsInUse)
+  await removeEnvdRuntimes(envdDirs.built, envdsInUse)
 
   const slots = createSlotPool({
     ports: {

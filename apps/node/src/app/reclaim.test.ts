@@ -4,7 +4,7 @@ import type { SandboxRecord } from '../domain/sandbox.ts'
 import { parseSubnet } from '../domain/slot.ts'
 import { reclaim } from './reclaim.ts'
 
-const base = { templateId: 'base', cpuCount: 1, memoryMb: 256, diskSizeMb: 64 }
+const base = { templateId: 'base', envd: 'e1', cpuCount: 1, memoryMb: 256, diskSizeMb: 64 }
 
 test('what lives is adopted; what is dead, half made, unreadable or unknown is erased', async () => {
   const record = (

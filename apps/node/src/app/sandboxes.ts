@@ -1,3 +1,4 @@
+import { basename } from 'node:path'
 import { Fault } from '@atoll/kit/fault'
 import { createGate } from '@atoll/kit/gate'
 import { randomHex } from '@atoll/kit/id'
@@ -78,7 +79,12 @@ export function createSandboxes(parts: {
   async function build({ spec, introduction, signal }: CreateRequest): Promise<RunningSandbox> {
     signal?.throwIfAborted()
     const slot = await slots.take()
-    const record: SandboxRecord = { ...spec, phase: 'creating', slotNumber: slot.number }
+    const record: SandboxRecord = {
+      ...spec,
+      phase: 'creating',
+      slotNumber: slot.number,
+      envd: basename(ports.envdDir()),
+    }
     try {
       if (!(await ports.records.create(record))) throw taken(spec.sandboxId)
     } catch (error) {

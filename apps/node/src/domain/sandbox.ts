@@ -15,6 +15,8 @@ export interface SandboxRecord extends SandboxSpec {
   /** `creating` is never adopted: whoever was creating it is dead. */
   readonly phase: 'creating' | 'running'
   readonly slotNumber: number
+  /** The folder that is its `/.atoll`, by name: it must not go before the sandbox does. */
+  readonly envd: string
   readonly process?: ProcessIdentity
 }
 

@@ -1,4 +1,4 @@
-import { mkdir } from 'node:fs/promises'
+import { mkdir, readdir, rmdir } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import type { MountNamespace } from './mount-namespace.ts'
 
@@ -22,3 +22,16 @@ const mountScript = `
 grep -q " $2 " /proc/self/mountinfo || mount -n --bind "$1" "$2"
 mount -n -o remount,bind,ro,nosuid,nodev "$2"
 `
+
+/** Unmounts what was mounted below `dir`, except the names in `keep`. */
+export async function unmountReadOnly(
+  namespace: MountNamespace,
+  dir: string,
+  keep: ReadonlySet<string>,
+): Promise<void> {
+  for (const name of await readdir(dir)) {
+    if (keep.has(name)) continue
+    await namespace.tryRun('umount', ['-n', join(dir, name)])
+    await rmdir(join(dir, name))
+  }
+}

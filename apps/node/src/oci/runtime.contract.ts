@@ -51,7 +51,7 @@ export function runtimeContract(name: Runtime['name'], subnet: string): void {
 
     test('a sandbox without a root file system is refused, with nothing running', async () => {
       const id = `i${randomLabel(20)}`
-      await world.host.records.create({ ...spec(id), phase: 'creating', slotNumber: 0 })
+      await world.host.records.create({ ...spec(id), phase: 'creating', slotNumber: 0, envd: 'e1' })
       await assert.rejects(world.startAt(id, '/nonexistent'), { reason: 'runtime_failed' })
       await world.host.erase(id)
       assert.deepEqual(
@@ -113,7 +113,12 @@ async function openWorld(name: Runtime['name'], subnet: string) {
     async start() {
       const id = `i${randomLabel(20)}`
       const slot = toSlot(host.subnet, instance.linkPrefix, slots++)
-      await host.records.create({ ...spec(id), phase: 'creating', slotNumber: slot.number })
+      await host.records.create({
+        ...spec(id),
+        phase: 'creating',
+        slotNumber: slot.number,
+        envd: 'e1',
+      })
       await host.firewall.admit(slot)
       await host.slots.make(slot)
       const layer = runtime.idShift === 0 ? layerDir : await layers.ensure(layerDir)

@@ -14,6 +14,7 @@ const record = {
   diskSizeMb: 64,
   phase: 'creating',
   slotNumber: 3,
+  envd: 'e1',
 } as const
 
 async function setup() {

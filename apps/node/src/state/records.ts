@@ -23,6 +23,7 @@ const Stored = z.object({
   diskSizeMb: z.number(),
   phase: z.enum(['creating', 'running']),
   slotNumber: z.number(),
+  envd: z.string(),
   process: z.object({ pid: z.number(), started: z.string() }).exactOptional(),
 })
 

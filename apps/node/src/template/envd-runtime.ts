@@ -21,7 +21,7 @@ const buildPrefix = '.tmp-'
 
 /**
  * Gives the runtime of the sources as they are now, in a folder of its own below `dir`: running
- * sandboxes keep the one they were started with. Which old ones may go is for the caller to know.
+ * sandboxes keep the one they were started with.
  */
 export async function ensureEnvdRuntime(options: { readonly dir: string }): Promise<EnvdRuntime> {
   const repository = fileURLToPath(new URL('../../../../', import.meta.url))
@@ -33,6 +33,15 @@ export async function ensureEnvdRuntime(options: { readonly dir: string }): Prom
     if (!(await exists(dir))) await build(options.dir, dir, { repository, nodeBinary })
   }
   return { dir, version: envdVersion }
+}
+
+/** Removes the runtimes below `dir` that are not in `keep`; which sandboxes use them is for the caller to know. */
+export async function removeEnvdRuntimes(dir: string, keep: ReadonlySet<string>): Promise<void> {
+  await using _lock = await lockFolder(dir, { onWait: () => {} })
+  for (const entry of await readdir(dir, { withFileTypes: true })) {
+    if (entry.isDirectory() && !keep.has(entry.name))
+      await rm(join(dir, entry.name), { recursive: true })
+  }
 }
 
 async function build(
