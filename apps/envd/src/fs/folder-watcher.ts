@@ -160,8 +160,11 @@ function startInstance(libc: Libc, onEnd: () => void): Instance {
     if (!isArrival) return
     const left = moving.find((move) => move.cookie === cookie && move.watcher === owner)
     moving = moving.filter((move) => move !== left)
-    if (left) places.rename(owner, left.from, inner)
-    else await adopt(owner, inner, { tell: (mask & inotifyMask.create) !== 0 })
+    const renamed = left ? places.rename(owner, left.from, inner) : []
+    // A new folder can have been moved before we came to look into it, or while we did.
+    for (const late of renamed) if (late.seen !== 'all') await look(late, true)
+    if (renamed.length > 0) return
+    await adopt(owner, inner, { tell: left !== undefined || (mask & inotifyMask.create) !== 0 })
   }
 
   /** The two halves of a rename follow each other: what comes after another event has left the tree. */
@@ -173,27 +176,38 @@ function startInstance(libc: Libc, onEnd: () => void): Instance {
     moving = moving.filter((move) => move.cookie === cookie)
   }
 
-  /** Watches a folder and those in it. Things that were put into a new folder before it was watched are told too. */
+  /**
+   * Watches a folder and those in it. Things that were put into a new folder before it was watched are told too. False
+   * when it is not there.
+   */
   async function adopt(
     watcher: Watcher,
     relative: BytePath,
     options: { readonly tell: boolean },
-  ): Promise<void> {
-    const place = watchers.has(watcher) ? places.add(watcher, relative) : undefined
-    if (!place) return
-    if (options.tell) told.push(place)
-    const path = relative === '' ? watcher.root : `${watcher.root}/${relative}`
+  ): Promise<boolean> {
+    const added = watchers.has(watcher) ? places.add(watcher, relative) : undefined
+    if (added?.isNew) await look(added.place, options.tell)
+    return added !== undefined
+  }
+
+  async function look(place: Place<Watcher>, isTelling: boolean): Promise<void> {
+    const { owner, relative } = place
+    const path = relative === '' ? owner.root : `${owner.root}/${relative}`
     const reader = await opendir(toPath(path), readOptions).catch(() => undefined)
     if (!reader) return
+    const isFirst = place.seen === 'nothing'
+    let all = true
+    if (isTelling) told.push(place)
     for await (const entry of reader) {
-      if (!watchers.has(watcher)) return
+      if (!watchers.has(owner)) return
       const inner = relative === '' ? entry.name : `${relative}/${entry.name}`
-      if (options.tell) {
+      if (isTelling && isFirst) {
         place.told.add(entry.name)
-        tell(watcher, toText(inner), inotifyMask.create)
+        tell(owner, toText(inner), inotifyMask.create)
       }
-      if (entry.isDirectory()) await adopt(watcher, inner, options)
+      if (entry.isDirectory()) all = (await adopt(owner, inner, { tell: isTelling })) && all
     }
+    place.seen = all ? 'all' : 'part'
   }
 
   function tell({ listener }: Watcher, name: string, mask: number): void {

@@ -15,6 +15,8 @@ export interface Place<Owner> {
   relative: BytePath
   /** What was told of it by looking, and may be told again by the kernel. */
   readonly told: Set<BytePath>
+  /** How much of what was in it when it was added has been seen; a folder may be moved away while it is looked at. */
+  seen: 'nothing' | 'part' | 'all'
 }
 
 export interface PlaceOwner<Owner> {
@@ -23,14 +25,15 @@ export interface PlaceOwner<Owner> {
 }
 
 export interface WatchedPlaces<Owner> {
-  /** Undefined when it is watched already, or gone. */
-  add(owner: Owner, relative: BytePath): Place<Owner> | undefined
+  /** Undefined when it is gone. */
+  add(owner: Owner, relative: BytePath): { place: Place<Owner>; isNew: boolean } | undefined
   of(watch: number): readonly Place<Owner>[]
   /** The kernel has let go of it. */
   lost(watch: number): void
   /** Also all below. */
   remove(owner: Owner, relative: BytePath): void
-  rename(owner: Owner, from: BytePath, to: BytePath): void
+  /** Gives what was renamed; nothing when it was not watched. */
+  rename(owner: Owner, from: BytePath, to: BytePath): readonly Place<Owner>[]
 }
 
 export function watchedPlaces<Owner extends PlaceOwner<Owner>>(
@@ -47,14 +50,14 @@ export function watchedPlaces<Owner extends PlaceOwner<Owner>>(
       const watch = inotify.add(toPath(path), watchedBits | follow)
       if (watch === undefined) return undefined
       const former = owner.places.get(relative)
-      if (former?.watch === watch) return undefined
+      if (former?.watch === watch) return { place: former, isNew: false }
       if (former) forget(former)
-      const place = { owner, watch, relative, told: new Set<BytePath>() }
+      const place: Place<Owner> = { owner, watch, relative, told: new Set(), seen: 'nothing' }
       owner.places.set(relative, place)
       const sharing = byWatch.get(watch) ?? new Set()
       byWatch.set(watch, sharing.add(place))
       count += 1
-      return place
+      return { place, isNew: true }
     },
     of: (watch) => [...(byWatch.get(watch) ?? [])],
     lost(watch) {
@@ -66,13 +69,15 @@ export function watchedPlaces<Owner extends PlaceOwner<Owner>>(
       for (const place of below(owner, relative)) forget(place)
     },
     rename(owner, from, to) {
-      for (const place of below(owner, from)) {
+      const renamed = below(owner, from)
+      for (const place of renamed) {
         owner.places.delete(place.relative)
         place.relative = to + place.relative.slice(from.length)
         const former = owner.places.get(place.relative)
         if (former) forget(former)
         owner.places.set(place.relative, place)
       }
+      return renamed
     },
   }
 

@@ -105,6 +105,23 @@ test('what is put into a new folder before it can be watched is told once', asyn
   assert.deepEqual(created.toSorted(), expected)
 })
 
+test('a new folder that moves before it can be watched is watched in its new place', async () => {
+  await using it = await setup()
+  await using watching = await it.watch({ recursive: true })
+  const script =
+    'for i in 1 2 3 4 5 6 7 8; do mkdir -p n$i/deep; touch n$i/deep/a; mv n$i m$i; done'
+  await run('sh', ['-c', script], { cwd: it.folder })
+  await watching.saw('CREATE m8')
+  for (const n of [1, 2, 3, 4, 5, 6, 7, 8]) {
+    await writeFile(it.path(`m${n}/deep/b`), '')
+    await watching.saw(`CREATE m${n}/deep/b`)
+    const told = watching
+      .lines()
+      .filter((line) => /^CREATE .(\d).deep.a$/.exec(line)?.[1] === `${n}`)
+    assert.equal(told.length, 1, watching.lines().join(', '))
+  }
+})
+
 test('a folder that leaves the tree is watched no more', async () => {
   await using it = await setup()
   await mkdir(it.path('tree/sub'), { recursive: true })
