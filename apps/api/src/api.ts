@@ -18,6 +18,8 @@ import { createKeys } from './app/keys.ts'
 import { startLoop } from './app/loop.ts'
 import { reconcileSandboxes } from './app/reconcile.ts'
 import { createSandboxes } from './app/sandboxes.ts'
+import { createSelectTeam } from './app/select-team.ts'
+import { createTemplates } from './app/templates.ts'
 import { startWatch } from './app/watch.ts'
 import type { ApiConfig } from './config.ts'
 import { openStores } from './db/stores.ts'
@@ -26,6 +28,7 @@ import { addKeyRoutes } from './http/keys.ts'
 import { addSandboxRoutes } from './http/sandboxes.ts'
 import { createServer, refuseOtherMethods } from './http/server.ts'
 import { addServiceRoutes } from './http/service.ts'
+import { addTemplateRoutes } from './http/templates.ts'
 import { trackRequests } from './http/track.ts'
 import { connectNode } from './nodes/connect-node.ts'
 
@@ -98,6 +101,12 @@ export async function startApi(config: ApiConfig, parts: ApiParts): Promise<Api>
     secure ? envdAccessToken(tokenSeed, id) : undefined
   addServiceRoutes(server, { probe: () => teams.isEmpty() })
   addSandboxRoutes(server, { authenticate, sandboxes, creation, tokenOf })
+  const selectTeam = createSelectTeam(teams)
+  addTemplateRoutes(server, {
+    authenticate,
+    templates: createTemplates({ store: templates, node }),
+    selectTeam,
+  })
   addKeyRoutes(server, { authenticate, keys: createKeys({ store: keys, clock }) })
   refuseOtherMethods(server, operations)
   await server.ready()

@@ -88,6 +88,7 @@ for (const id of ['I123', 'a_b', 'a-b-c', 'a%2Fb', '-a', 'a-', '%00', 'ü', 'a.b
     ['GET', ''],
     ['DELETE', ''],
     ['POST', '/timeout'],
+    ['POST', '/refreshes'],
     ['POST', '/connect'],
   ] as const) {
     test(`${method} /sandboxes/${id}${suffix} is an invalid id`, async () => {
@@ -122,6 +123,22 @@ for (const body of [
 for (const body of ['null', '{"timeout":"1"}', '{"timeout":-1}', '{"memory":"yes"}', '{']) {
   test(`POST /v2/…/connect refuses ${body}`, async () => {
     check(await api.call('POST', `/v2/sandboxes/${running}/connect`, { body }), 400, /body|JSON/)
+  })
+}
+
+for (const body of [
+  'null',
+  '[]',
+  '{',
+  '{"duration":null}',
+  '{"duration":"15"}',
+  '{"duration":-1}',
+  '{"duration":1.5}',
+  '{"duration":3601}',
+  '{"duration":9223372036854775808}',
+]) {
+  test(`POST …/refreshes refuses ${body}`, async () => {
+    check(await api.call('POST', `/sandboxes/${running}/refreshes`, { body }), 400, /body|JSON/)
   })
 }
 

@@ -196,7 +196,7 @@ test('the sizes of the base template follow the configuration, its ids stay', as
     const parts = { node: simulateNode().transport, log: silentLogger }
     await (await startApi(config, parts)).close()
     const stores = await openStores(join(folder, 'atoll.db'))
-    const template = await stores.templates.find('base')
+    const template = await stores.templates.find('base', 'any team')
     await stores.close()
     return template ?? assert.fail('there is no base')
   }

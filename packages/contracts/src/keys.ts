@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { defineOperation } from './operation.ts'
 import { Text, Timestamp } from './text.ts'
+import { TeamUser } from './user.ts'
 
 const Mask = z
   .object({
@@ -11,15 +12,13 @@ const Mask = z
   })
   .meta({ id: 'IdentifierMaskingDetails' })
 
-const Creator = z.object({ id: z.uuid(), email: z.string().nullable() }).meta({ id: 'TeamUser' })
-
 export const TeamApiKey = z
   .object({
     id: z.uuid(),
     name: z.string(),
     mask: Mask,
     createdAt: Timestamp,
-    createdBy: Creator.nullable(),
+    createdBy: TeamUser.nullable(),
     lastUsed: Timestamp.nullable(),
   })
   .meta({ id: 'TeamAPIKey' })

@@ -8,9 +8,11 @@ import {
   killSandbox,
   listSandboxes,
   listSandboxesV2,
+  refreshSandbox,
   setSandboxTimeout,
 } from './sandboxes.ts'
 import { getHealth, getOpenApi } from './service.ts'
+import { listTemplates, listTemplatesV2 } from './templates.ts'
 
 /** Every published operation. Tests of the server walk this list, so that none goes unchecked. */
 export const operations: readonly Operation[] = [
@@ -23,8 +25,11 @@ export const operations: readonly Operation[] = [
   getSandbox,
   killSandbox,
   setSandboxTimeout,
+  refreshSandbox,
   connectSandbox,
   connectSandboxV2,
+  listTemplates,
+  listTemplatesV2,
   listKeys,
   createKey,
   renameKey,

@@ -1,12 +1,13 @@
 import { z } from 'zod'
 import { defineOperation } from './operation.ts'
+import { PageQuery } from './paging.ts'
 import { ListedSandbox, Sandbox, SandboxDetail, SandboxState } from './sandbox-views.ts'
 import { Timestamp } from './text.ts'
 
 /** The operations on sandboxes that exist; making one is in `sandbox-create.ts`. */
 
 /** An old form carries the client id as well, `<sandboxID>-<clientID>`: the suffix is dropped. */
-const SandboxParams = z.object({
+export const SandboxParams = z.object({
   sandboxID: z
     .string()
     .regex(/^[a-z0-9]+(-[a-z0-9]+)?$/, {
@@ -20,16 +21,6 @@ const MetadataQuery = z
   .string()
   .optional()
   .describe('Pairs that must all match, `key=value&…`, keys and values percent-encoded')
-
-const PageQuery = {
-  limit: z
-    .string()
-    .regex(/^[0-9]{1,9}$/, { error: 'must be an integer from 1 to 100' })
-    .transform(Number)
-    .refine((limit) => limit >= 1 && limit <= 100, { error: 'must be an integer from 1 to 100' })
-    .default(100),
-  nextToken: z.string().optional().describe('The X-Next-Token of the page before'),
-}
 
 const States = z
   .string()
@@ -105,6 +96,23 @@ export const setSandboxTimeout = defineOperation({
   params: SandboxParams,
   body: z.object({ timeout: z.int32().min(0) }).meta({ id: 'SandboxTimeout' }),
   replies: { 204: { description: 'Set' } },
+  errors: [400, 401, 404, 409, 500],
+})
+
+export const refreshSandbox = defineOperation({
+  id: 'sandbox.refresh',
+  summary: 'Let a sandbox live at least `duration` (15) more seconds, never fewer than it had',
+  method: 'POST',
+  path: '/sandboxes/{sandboxID}/refreshes',
+  auth: 'team',
+  params: SandboxParams,
+  body: z
+    .object({
+      duration: z.int().min(0).max(3600).optional().describe('Seconds; fewer than 15 count as 15'),
+    })
+    .meta({ id: 'SandboxRefresh' })
+    .optional(),
+  replies: { 204: { description: 'Refreshed' } },
   errors: [400, 401, 404, 409, 500],
 })
 

@@ -51,7 +51,7 @@ export function createSandboxCreation(ports: CreationPorts): SandboxCreation {
     async create(request, caller) {
       const signal = AbortSignal.any([caller, ports.stopping])
       checkTimeout(request.timeoutSeconds, ports.maxSeconds)
-      const template = await resolveTemplate(ports.templates, request.templateReference)
+      const template = await resolveTemplate(ports.templates, request)
       const sandbox = toSandbox(request, template, ports.clock.now())
       const deadline = AbortSignal.timeout(createTimeoutMs)
       underway.add(sandbox.id)
@@ -80,9 +80,12 @@ function checkTimeout(seconds: number, maxSeconds: number): void {
   checkSeconds(seconds, maxSeconds)
 }
 
-async function resolveTemplate(templates: TemplateStore, reference: string): Promise<Template> {
+async function resolveTemplate(
+  templates: TemplateStore,
+  { templateReference: reference, teamId }: CreateRequest,
+): Promise<Template> {
   const { namespace, name, tag } = parseReference(reference)
-  const template = namespace === undefined ? await templates.find(name) : undefined
+  const template = namespace === undefined ? await templates.find(name, teamId) : undefined
   if (template && selectsBuild(template, tag)) return template
   throw new Fault(
     'not_found',

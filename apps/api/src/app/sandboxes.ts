@@ -15,6 +15,8 @@ export interface Sandboxes {
   list(request: ListRequest): Promise<SandboxList>
   kill(teamId: string, id: string): Promise<void>
   setTimeout(teamId: string, id: string, seconds: number): Promise<void>
+  /** Never takes time away, and gives at least a little. */
+  refresh(teamId: string, id: string, seconds: number): Promise<void>
   connect(teamId: string, id: string, seconds: number): Promise<RunningSandbox>
 }
 
@@ -32,6 +34,8 @@ export interface SandboxList {
   /** Absent when running ones were not asked for. */
   readonly totalRunning?: number
 }
+
+const shortestRefreshSeconds = 15
 
 export function createSandboxes(deps: {
   readonly store: SandboxStore
@@ -80,6 +84,15 @@ export function createSandboxes(deps: {
         setTimeoutOf(current, { now: clock.now(), seconds, maxSeconds }),
       )
     },
+    async refresh(teamId, id, seconds) {
+      await change(teamId, id, (current) =>
+        extend(current, {
+          now: clock.now(),
+          seconds: Math.max(seconds, shortestRefreshSeconds),
+          maxSeconds,
+        }),
+      )
+    },
     async connect(teamId, id, seconds) {
       checkSeconds(seconds, maxSeconds)
       return change(teamId, id, (current) =>
@@ -108,7 +121,8 @@ async function list(
 ): Promise<SandboxList> {
   const { template, includeRunning, order, limit, nextToken, ...rest } = request
   const after = nextToken === undefined ? undefined : fromToken(nextToken, order)
-  const templateId = template === undefined ? undefined : await findTemplate(deps, template)
+  const templateId =
+    template === undefined ? undefined : await findTemplate(deps, template, request.teamId)
   if (!includeRunning) return { sandboxes: [] }
   if (templateId === null) return { sandboxes: [], totalRunning: 0 }
   const filter = { ...rest, templateId }
@@ -125,6 +139,7 @@ async function list(
 async function findTemplate(
   { templates }: { readonly templates: TemplateStore },
   text: string,
+  teamId: string,
 ): Promise<string | null> {
   const { namespace, name, tag } = parseReference(text)
   if (tag !== undefined) {
@@ -134,6 +149,6 @@ async function findTemplate(
       'template must be a template id or name without a tag',
     )
   }
-  const template = namespace === undefined ? await templates.find(name) : undefined
+  const template = namespace === undefined ? await templates.find(name, teamId) : undefined
   return template?.id ?? null
 }

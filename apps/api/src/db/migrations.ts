@@ -1,8 +1,10 @@
 import type { Kysely } from 'kysely'
+import { addMemberships } from './access-tables.ts'
 import type { Migration } from './migrate.ts'
 import type { Schema } from './schema.ts'
+import { splitTemplates } from './template-tables.ts'
 
-export const migrations: readonly Migration[] = [createTables]
+export const migrations: readonly Migration[] = [createTables, splitTemplates, addMemberships]
 
 async function createTables({ schema }: Kysely<Schema>): Promise<void> {
   await createTeams(schema)

@@ -2,13 +2,11 @@ import type { Kysely, Transaction } from 'kysely'
 import type { RunningSandbox, Sandbox } from '../domain/sandbox.ts'
 import { isRunning } from '../domain/sandbox.ts'
 import type { SandboxFilter, SandboxPage, SandboxStore } from '../domain/sandbox-store.ts'
+import { batches } from './batches.ts'
 import { fromRow, toRow, toState } from './sandbox-row.ts'
 import type { SandboxRow, Schema } from './schema.ts'
 
 type Db = Kysely<Schema>
-
-/** Databases bound the values of one statement; this stays below all of them. */
-const batchSize = 500
 
 export function sqlSandboxStore(db: Db): SandboxStore {
   return {
@@ -21,6 +19,7 @@ export function sqlSandboxStore(db: Db): SandboxStore {
         const changed = change(current)
         const { id: _, ...columns } = toRow(changed)
         await transaction.updateTable('sandboxes').set(columns).where('id', '=', id).execute()
+        if (isStart(current, changed)) await countSpawn(transaction, changed)
         return changed
       }),
     listRunning: (filter, page) => listRunning(db, filter, page),
@@ -73,6 +72,22 @@ async function insert(db: Transaction<Schema>, sandbox: Sandbox): Promise<void> 
   const pairs = Object.entries(sandbox.metadata ?? {})
   const rows = pairs.map(([key, value]) => ({ sandbox_id: sandbox.id, key, value }))
   for (const batch of batches(rows)) await db.insertInto('sandbox_metadata').values(batch).execute()
+}
+
+function isStart(before: Sandbox, after: Sandbox): after is RunningSandbox {
+  return before.state === 'creating' && isRunning(after)
+}
+
+/** Together with the start itself, so that the count is true whatever happens. */
+async function countSpawn(db: Transaction<Schema>, sandbox: RunningSandbox): Promise<void> {
+  await db
+    .updateTable('templates')
+    .set((set) => ({
+      spawn_count: set('spawn_count', '+', 1),
+      last_spawned_at: sandbox.startedAt.getTime(),
+    }))
+    .where('id', '=', sandbox.templateId)
+    .execute()
 }
 
 async function find(db: Db, id: string): Promise<Sandbox | undefined> {
@@ -143,10 +158,4 @@ async function withMetadata(db: Db, rows: readonly SandboxRow[]): Promise<Sandbo
     }
   }
   return rows.map((row) => fromRow(row, Object.fromEntries(found.get(row.id) ?? [])))
-}
-
-function* batches<T>(items: readonly T[]): Generator<readonly T[]> {
-  for (let start = 0; start < items.length; start += batchSize) {
-    yield items.slice(start, start + batchSize)
-  }
 }

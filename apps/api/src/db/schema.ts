@@ -1,13 +1,35 @@
 /** The rows of the store. Times are milliseconds since 1970, flags are 0 or 1: the same in every database. */
 export interface Schema {
   settings: { name: string; value: string }
-  teams: { id: string; name: string; created_at: number }
+  teams: TeamRow
   users: { id: string; email: string | null; default_team_id: string; created_at: number }
   api_keys: ApiKeyRow
-  access_tokens: { id: string; user_id: string; hash: string; mask: string; created_at: number }
+  memberships: { user_id: string; team_id: string; created_at: number }
+  access_tokens: AccessTokenRow
   templates: TemplateRow
+  template_builds: TemplateBuildRow
+  template_names: TemplateNameRow
+  template_tags: TemplateTagRow
   sandboxes: SandboxRow
   sandbox_metadata: { sandbox_id: string; key: string; value: string }
+}
+
+export interface TeamRow {
+  id: string
+  name: string
+  created_at: number
+  /** JSON of the limits that differ from the configured ones. */
+  limits: string | null
+}
+
+export interface AccessTokenRow {
+  id: string
+  user_id: string
+  name: string
+  hash: string
+  /** JSON. */
+  mask: string
+  created_at: number
 }
 
 export interface ApiKeyRow {
@@ -24,15 +46,46 @@ export interface ApiKeyRow {
 
 export interface TemplateRow {
   id: string
-  build_id: string
-  alias: string | null
+  /** Null: it belongs to the installation. */
+  team_id: string | null
   public: number
-  node_template_id: string
+  created_by: string | null
+  created_at: number
+  updated_at: number
+  spawn_count: number
+  last_spawned_at: number | null
+}
+
+export interface TemplateBuildRow {
+  id: string
+  template_id: string
+  status: string
+  /** What nodes know its files by; null while there are none. */
+  node_template_id: string | null
   cpu_count: number
   memory_mb: number
   disk_size_mb: number
+  /** Null: that of the node. */
+  envd_version: string | null
   created_at: number
   updated_at: number
+  finished_at: number | null
+}
+
+export interface TemplateNameRow {
+  /** Empty: the name belongs to the whole installation. */
+  namespace: string
+  alias: string
+  template_id: string
+  created_at: number
+}
+
+/** A tag stays with the builds it was given to before: that which has it is the newest that is ready. */
+export interface TemplateTagRow {
+  template_id: string
+  tag: string
+  build_id: string
+  created_at: number
 }
 
 export interface SandboxRow {

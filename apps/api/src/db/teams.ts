@@ -14,11 +14,15 @@ export function sqlTeamStore(db: Kysely<Schema>): TeamStore {
         const created_at = now.getTime()
         await transaction
           .insertInto('teams')
-          .values({ id: team.id, name: team.name, created_at })
+          .values({ id: team.id, name: team.name, created_at, limits: null })
           .execute()
         await transaction
           .insertInto('users')
           .values({ id: user.id, email: user.email, default_team_id: team.id, created_at })
+          .execute()
+        await transaction
+          .insertInto('memberships')
+          .values({ user_id: user.id, team_id: team.id, created_at })
           .execute()
         await transaction.insertInto('api_keys').values(toKeyRow(apiKey, apiKeyHash)).execute()
         await transaction
@@ -26,6 +30,7 @@ export function sqlTeamStore(db: Kysely<Schema>): TeamStore {
           .values({
             id: randomUUID(),
             user_id: user.id,
+            name: 'default',
             hash: accessToken.hash,
             mask: JSON.stringify(accessToken.mask),
             created_at,
@@ -40,6 +45,15 @@ export function sqlTeamStore(db: Kysely<Schema>): TeamStore {
         .where('access_tokens.hash', '=', hash)
         .executeTakeFirst()
       return row && { id: row.id, email: row.email, defaultTeamId: row.default_team_id }
+    },
+    async isMember(userId, teamId) {
+      const row = await db
+        .selectFrom('memberships')
+        .select('team_id')
+        .where('user_id', '=', userId)
+        .where('team_id', '=', teamId)
+        .executeTakeFirst()
+      return row !== undefined
     },
   }
 }

@@ -23,6 +23,7 @@ export interface TeamStore {
   /** All or nothing. */
   insertFirst(first: FirstTeam): Promise<void>
   findUserByTokenHash(hash: string): Promise<User | undefined>
+  isMember(userId: string, teamId: string): Promise<boolean>
 }
 
 export interface FirstTeam {

@@ -1,4 +1,5 @@
 import { Fault } from '@atoll/kit/fault'
+import type { Order, Position } from './sandbox-store.ts'
 
 export interface Template {
   readonly id: string
@@ -17,11 +18,47 @@ export interface Resources {
 }
 
 export interface TemplateStore {
-  /** By id or by alias, among those that every team may use. */
-  find(name: string): Promise<Template | undefined>
-  /** Makes the template of this alias, or brings what is given up to date; ids stay as they are. */
-  ensure(template: Template, now: Date): Promise<void>
+  /** By id or by name, among those that this team may use. */
+  find(name: string, teamId: string): Promise<Template | undefined>
+  /** Makes the template of this name, or brings what is given up to date; ids stay as they are. */
+  ensure(template: Template & { readonly alias: string }, now: Date): Promise<void>
+  /** Those of the team and those of the installation, by creation; ties as in lists of sandboxes. */
+  list(teamId: string, page: TemplatePage): Promise<ListedTemplate[]>
 }
+
+export interface TemplatePage {
+  readonly order: Order
+  readonly limit?: number
+  /** The last template of the page before. */
+  readonly after?: Position | undefined
+}
+
+/** A template as its owner sees it. */
+export interface ListedTemplate {
+  readonly id: string
+  readonly public: boolean
+  readonly names: readonly { readonly namespace: string | undefined; readonly alias: string }[]
+  readonly createdAt: Date
+  readonly updatedAt: Date
+  readonly createdBy: { readonly id: string; readonly email: string | null } | undefined
+  readonly lastSpawnedAt: Date | undefined
+  readonly spawnCount: number
+  readonly buildCount: number
+  /** The newest build that new sandboxes can be made of. */
+  readonly ready: ReadyBuild | undefined
+  readonly buildStatus: BuildStatus
+}
+
+export interface ReadyBuild {
+  readonly id: string
+  readonly resources: Resources
+  /** Undefined: that of the node. */
+  readonly envdVersion: string | undefined
+}
+
+export const buildStatuses = ['building', 'waiting', 'ready', 'error', 'uploaded'] as const
+
+export type BuildStatus = (typeof buildStatuses)[number]
 
 export interface TemplateReference {
   readonly namespace: string | undefined
@@ -31,7 +68,7 @@ export interface TemplateReference {
   readonly tag: string | undefined
 }
 
-const defaultTag = 'default'
+export const defaultTag = 'default'
 
 const lengthLimit = 128
 

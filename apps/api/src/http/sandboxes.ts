@@ -7,6 +7,7 @@ import {
   killSandbox,
   listSandboxes,
   listSandboxesV2,
+  refreshSandbox,
   setSandboxTimeout,
 } from '@atoll/contracts/sandboxes'
 import { Fault } from '@atoll/kit/fault'
@@ -44,6 +45,10 @@ export function addSandboxRoutes(server: FastifyInstance, routes: SandboxRoutes)
   })
   addTeamRoute(server, setSandboxTimeout, authenticate, async ({ params, body }, { teamId }) => {
     await sandboxes.setTimeout(teamId, params.sandboxID, body.timeout)
+    return { status: 204 }
+  })
+  addTeamRoute(server, refreshSandbox, authenticate, async ({ params, body }, { teamId }) => {
+    await sandboxes.refresh(teamId, params.sandboxID, body?.duration ?? 0)
     return { status: 204 }
   })
 }

@@ -1,0 +1,26 @@
+import type { Kysely } from 'kysely'
+import type { Schema } from './schema.ts'
+
+/** Users may be in several teams, access tokens have names, teams may have limits of their own. */
+export async function addMemberships(db: Kysely<Schema>): Promise<void> {
+  const { schema } = db
+  await schema
+    .createTable('memberships')
+    .addColumn('user_id', 'text', (column) => column.notNull().references('users.id'))
+    .addColumn('team_id', 'text', (column) => column.notNull().references('teams.id'))
+    .addColumn('created_at', 'bigint', (column) => column.notNull())
+    .addPrimaryKeyConstraint('memberships_key', ['user_id', 'team_id'])
+    .execute()
+  await db
+    .insertInto('memberships')
+    .columns(['user_id', 'team_id', 'created_at'])
+    .expression((from) => from.selectFrom('users').select(['id', 'default_team_id', 'created_at']))
+    .execute()
+  await schema
+    .alterTable('access_tokens')
+    .addColumn('name', 'text', (column) => column.notNull().defaultTo('default'))
+    .execute()
+  await schema.createIndex('access_tokens_of_user').on('access_tokens').column('user_id').execute()
+  // JSON with those that differ from the configured ones.
+  await schema.alterTable('teams').addColumn('limits', 'text').execute()
+}
