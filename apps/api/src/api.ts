@@ -1,5 +1,4 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { operations } from '@atoll/contracts/operations'
 import { systemClock } from '@atoll/kit/clock'
@@ -16,15 +15,19 @@ import { createFindSigner } from './app/find-signer.ts'
 import type { FindSigner } from './app/find-signer.ts'
 import { createKeys } from './app/keys.ts'
 import { startLoop } from './app/loop.ts'
+import { createMetrics } from './app/metrics.ts'
 import { reconcileSandboxes } from './app/reconcile.ts'
+import { startSampling } from './app/sampling.ts'
 import { createSandboxes } from './app/sandboxes.ts'
 import { createSelectTeam } from './app/select-team.ts'
 import { createTemplates } from './app/templates.ts'
 import { startWatch } from './app/watch.ts'
+import { storeLocation } from './config.ts'
 import type { ApiConfig } from './config.ts'
 import { openStores } from './db/stores.ts'
 import { envdAccessToken } from './domain/key.ts'
 import { addKeyRoutes } from './http/keys.ts'
+import { addMetricRoutes } from './http/metrics.ts'
 import { addSandboxRoutes } from './http/sandboxes.ts'
 import { createServer, refuseOtherMethods } from './http/server.ts'
 import { addServiceRoutes } from './http/service.ts'
@@ -61,12 +64,12 @@ const settleLimitMs = 5_000
 export async function startApi(config: ApiConfig, parts: ApiParts): Promise<Api> {
   await using started = new AsyncDisposableStack()
   const { log, clock = systemClock } = parts
-  const stores = await openStores(join(config.ATOLL_DATA_DIR, 'atoll.db'))
+  const stores = await openStores(storeLocation(config))
   started.defer(() => stores.close())
   const { sandboxes: store, templates, keys, teams } = stores
 
-  const firstCredentials = await createFirstTeam({ teams, clock }, async (credentials) =>
-    parts.saveCredentials?.(credentials),
+  const firstCredentials = await stores.exclusively(() =>
+    createFirstTeam({ teams, clock }, async (credentials) => parts.saveCredentials?.(credentials)),
   )
   await ensureBaseTemplate({ templates, clock }, baseResources(config))
   const tokenSeed = await ensureTokenSeed(stores.settings)
@@ -108,6 +111,8 @@ export async function startApi(config: ApiConfig, parts: ApiParts): Promise<Api>
     selectTeam,
   })
   addKeyRoutes(server, { authenticate, keys: createKeys({ store: keys, clock }) })
+  const metricPorts = { teams: stores.teamMetrics, usage: stores.usage, clock }
+  addMetricRoutes(server, { authenticate, metrics: createMetrics(metricPorts) })
   refuseOtherMethods(server, operations)
   await server.ready()
 
@@ -118,6 +123,8 @@ export async function startApi(config: ApiConfig, parts: ApiParts): Promise<Api>
   })
   // What a crash left is put right before the first request sees it; an absent node does not keep us from starting.
   await reconciler.first
+  const sampling = startSampling({ ...metricPorts, node, log })
+  started.defer(() => sampling.close())
   const owned = started.move()
   return {
     handler: requests.handler,

@@ -13,6 +13,7 @@ import { loadApiConfig } from './config.ts'
 import { openStores } from './db/stores.ts'
 import { manualClock, startApiUnderTest } from './sim/api.ts'
 import { simulateNode } from './sim/node.ts'
+import { makeStore } from './sim/store.ts'
 
 /** Nothing is lost and nothing is left over, whenever the server stops. */
 
@@ -35,13 +36,13 @@ test('what was answered survives the death of the process, and its lock on the s
     import { startApiUnderTest } from ${JSON.stringify(import.meta.resolve('./sim/api.ts'))}
     const api = await startApiUnderTest()
     const id = await api.create({ metadata: { a: 'b' } })
-    process.stdout.write(JSON.stringify({ id, folder: api.folder }), () => {
+    process.stdout.write(JSON.stringify({ id, folder: api.folder, location: api.location }), () => {
       process.kill(process.pid, 'SIGKILL')
     })`
   const { signal, stdout } = await tryRun(process.execPath, ['--input-type=module', '-e', script])
   assert.equal(signal, 'SIGKILL')
-  const { id, folder } = JSON.parse(stdout)
-  const stores = await openStores(join(folder, 'atoll.db'))
+  const { id, folder, location } = JSON.parse(stdout)
+  const stores = await openStores(location)
   const { state, metadata } = (await stores.sandboxes.find(id)) ?? assert.fail('it is lost')
   assert.deepEqual([state, metadata], ['running', { a: 'b' }])
   await stores.close()
@@ -153,9 +154,12 @@ test('records of ended sandboxes are kept for a week', async () => {
   assert.equal(await message(), `Sandbox ${id} was not found`)
 })
 
-async function freshStart(folder: string, saveCredentials?: (saved: object) => Promise<void>) {
+async function freshStart(
+  env: Readonly<Record<string, string>>,
+  saveCredentials?: (saved: object) => Promise<void>,
+) {
   const { transport } = simulateNode()
-  return startApi(loadApiConfig({ ATOLL_DATA_DIR: folder }), {
+  return startApi(loadApiConfig(env), {
     node: transport,
     log: silentLogger,
     ...(saveCredentials && { saveCredentials }),
@@ -163,39 +167,45 @@ async function freshStart(folder: string, saveCredentials?: (saved: object) => P
 }
 
 test('the first start makes credentials, saves them before it keeps them, and no later one does', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'atoll-api-'))
-  const data = join(folder, 'data')
+  await using store = await makeStore('empty')
   await assert.rejects(
-    freshStart(data, async () => {
+    freshStart(store.env, async () => {
       throw new Error('the disk is full')
     }),
     /the disk is full/,
   )
-  const file = join(folder, 'credentials')
-  const first = await freshStart(data, (saved) => writeFile(file, JSON.stringify(saved)))
+  const file = join(store.folder, 'credentials')
+  const first = await freshStart(store.env, (saved) => writeFile(file, JSON.stringify(saved)))
   const credentials = first.firstCredentials ?? assert.fail('none were made')
   assert.deepEqual(JSON.parse(await readFile(file, 'utf8')), credentials)
   assert.match(credentials.apiKey, /^e2b_[0-9a-f]{40}$/)
   assert.match(credentials.accessToken, /^sk_e2b_[0-9a-f]{40}$/)
-  const store = join(data, 'atoll.db')
-  assert.equal((await stat(store)).mode & 0o777, 0o600)
-  await assert.rejects(openStores(store), /in use by another Atoll process/)
   await first.close()
-  const bytes = await readFile(store, 'latin1')
-  assert.ok(!bytes.includes(credentials.apiKey) && !bytes.includes(credentials.accessToken))
-  const second = await freshStart(data, async () => assert.fail('saved again'))
+  const second = await freshStart(store.env, async () => assert.fail('saved again'))
   assert.equal(second.firstCredentials, undefined)
   await second.close()
+})
+
+test('the embedded store is for its owner and one process, and holds no secret as it is', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'atoll-api-'))
+  const api = await freshStart({ ATOLL_DATA_DIR: folder })
+  const { apiKey, accessToken } = api.firstCredentials ?? assert.fail('none were made')
+  const store = join(folder, 'atoll.db')
+  assert.equal((await stat(store)).mode & 0o777, 0o600)
+  await assert.rejects(openStores(store), /in use by another Atoll process/)
+  await api.close()
+  const bytes = await readFile(store, 'latin1')
+  assert.ok(!bytes.includes(apiKey) && !bytes.includes(accessToken))
   await rm(folder, { recursive: true })
 })
 
 test('the sizes of the base template follow the configuration, its ids stay', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'atoll-api-'))
+  await using store = await makeStore('empty')
   const base = async (memory: string) => {
-    const config = loadApiConfig({ ATOLL_DATA_DIR: folder, ATOLL_BASE_MEMORY_MB: memory })
+    const config = loadApiConfig({ ...store.env, ATOLL_BASE_MEMORY_MB: memory })
     const parts = { node: simulateNode().transport, log: silentLogger }
     await (await startApi(config, parts)).close()
-    const stores = await openStores(join(folder, 'atoll.db'))
+    const stores = await openStores(store.location)
     const template = await stores.templates.find('base', 'any team')
     await stores.close()
     return template ?? assert.fail('there is no base')
@@ -205,5 +215,4 @@ test('the sizes of the base template follow the configuration, its ids stay', as
     ...before,
     resources: { ...before.resources, memoryMb: 2048 },
   })
-  await rm(folder, { recursive: true })
 })

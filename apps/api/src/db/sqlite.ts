@@ -3,14 +3,16 @@ import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import type { SQLInputValue } from 'node:sqlite'
 import { Kysely, SqliteDialect } from 'kysely'
-import type { SqliteDatabase } from 'kysely'
+import type { KyselyPlugin, SqliteDatabase } from 'kysely'
+import type { Database } from './database.ts'
 import type { Schema } from './schema.ts'
+import { unstorableText } from './unstorable-text.ts'
 
 /**
  * Opens the embedded store; the only file that knows SQLite. The file belongs to one process at a time, by a lock
  * that the kernel drops with the process: two servers on one store would each take the other's sandboxes for leftovers.
  */
-export function openSqlite(path: string): Kysely<Schema> {
+export function openSqlite(path: string): Database {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
   closeSync(openSync(path, 'a', 0o600))
   chmodSync(path, 0o600) // SQLite gives its other files the mode of this one
@@ -21,7 +23,21 @@ export function openSqlite(path: string): Kysely<Schema> {
     database.close()
     throw error
   }
-  return new Kysely<Schema>({ dialect: new SqliteDialect({ database: adapt(database) }) })
+  const db = new Kysely<Schema>({
+    dialect: new SqliteDialect({ database: adapt(database) }),
+    plugins: [withoutRowLocks],
+  })
+  return { db, exclusively: (work) => work(db) }
+}
+
+/** Whoever is in a transaction is alone with the whole store here: `for update` is implied, and not in the language. */
+const withoutRowLocks: KyselyPlugin = {
+  transformQuery({ node }) {
+    if (node.kind !== 'SelectQueryNode') return node
+    const { endModifiers: _, ...rest } = node
+    return rest
+  },
+  transformResult: async ({ result }) => result,
 }
 
 const busyTimeoutMs = 5_000
@@ -62,6 +78,7 @@ function adapt(database: DatabaseSync): SqliteDatabase {
 }
 
 function toInput(value: unknown): SQLInputValue {
+  if (typeof value === 'string' && value.includes('\0')) throw unstorableText()
   if (value === null || typeof value === 'string' || typeof value === 'number') return value
   throw new TypeError(`a ${typeof value} cannot be stored: rows are made of text, numbers and null`)
 }

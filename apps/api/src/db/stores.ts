@@ -1,12 +1,17 @@
 import type { KeyStore } from '../domain/key.ts'
+import type { TeamMetricStore, UsageStore } from '../domain/metrics.ts'
 import type { SandboxStore } from '../domain/sandbox-store.ts'
 import type { SettingStore, TeamStore } from '../domain/team.ts'
 import type { TemplateStore } from '../domain/template.ts'
+import type { Database } from './database.ts'
 import { sqlKeyStore } from './keys.ts'
 import { migrate } from './migrate.ts'
 import { migrations } from './migrations.ts'
+import { isPostgresUrl, openPostgres } from './postgres.ts'
+import { sqlUsageStore } from './sandbox-metrics.ts'
 import { sqlSandboxStore } from './sandboxes.ts'
 import { openSqlite } from './sqlite.ts'
+import { sqlTeamMetricStore } from './team-metrics.ts'
 import { sqlSettingStore, sqlTeamStore } from './teams.ts'
 import { sqlTemplateStore } from './templates.ts'
 
@@ -16,24 +21,36 @@ export interface Stores {
   readonly keys: KeyStore
   readonly teams: TeamStore
   readonly settings: SettingStore
+  readonly teamMetrics: TeamMetricStore
+  readonly usage: UsageStore
+  /** Runs `work` while no other process on this store is inside such a call. */
+  exclusively<T>(work: () => Promise<T>): Promise<T>
   close(): Promise<void>
 }
 
-/** Opens the store at this path, made or brought up to date as needed. */
-export async function openStores(path: string): Promise<Stores> {
-  const db = openSqlite(path)
+/** Opens the store, made or brought up to date as needed: a PostgreSQL by its URL, an embedded one by its path. */
+export async function openStores(location: string): Promise<Stores> {
+  const database = openDatabase(location)
+  const { db } = database
   try {
-    await migrate(db, migrations)
+    await database.exclusively((unhurried) => migrate(unhurried, migrations))
   } catch (error) {
     await db.destroy()
     throw error
   }
   return {
+    exclusively: (work) => database.exclusively(() => work()),
     sandboxes: sqlSandboxStore(db),
     templates: sqlTemplateStore(db),
     keys: sqlKeyStore(db),
     teams: sqlTeamStore(db),
     settings: sqlSettingStore(db),
+    teamMetrics: sqlTeamMetricStore(db),
+    usage: sqlUsageStore(db),
     close: () => db.destroy(),
   }
+}
+
+export function openDatabase(location: string): Database {
+  return isPostgresUrl(location) ? openPostgres(location) : openSqlite(location)
 }

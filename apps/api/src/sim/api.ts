@@ -1,8 +1,5 @@
-import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import type { Clock } from '@atoll/kit/clock'
 import { systemClock } from '@atoll/kit/clock'
 import { silentLogger } from '@atoll/kit/log'
@@ -14,12 +11,15 @@ import { openStores } from '../db/stores.ts'
 import type { Stores } from '../db/stores.ts'
 import { simulateNode } from './node.ts'
 import type { SimulatedNode } from './node.ts'
+import { makeStore } from './store.ts'
 
 /** The whole API over a simulated node, with two teams, behind a real port: for tests of its behaviour. */
 export interface ApiUnderTest extends AsyncDisposable {
   readonly node: SimulatedNode
   readonly url: string
   readonly folder: string
+  /** Of the store, for `openStores`. */
+  readonly location: string
   /** Two teams that know nothing of each other. */
   readonly ours: FirstCredentials
   readonly theirs: FirstCredentials
@@ -50,12 +50,13 @@ export interface Reply {
 export async function startApiUnderTest(
   options: { readonly clock?: Clock; readonly env?: Record<string, string> } = {},
 ): Promise<ApiUnderTest> {
-  const folder = await mkdtemp(join(tmpdir(), 'atoll-api-'))
-  const config = loadApiConfig({ ...options.env, ATOLL_DATA_DIR: folder })
+  const records = await makeStore()
+  const { folder, location } = records
+  const config = loadApiConfig({ ...options.env, ...records.env })
   const clock = options.clock ?? systemClock
   const node = simulateNode()
   const useStores = async <T>(use: (stores: Stores) => Promise<T>): Promise<T> => {
-    const stores = await openStores(join(folder, 'atoll.db'))
+    const stores = await openStores(location)
     return use(stores).finally(() => stores.close())
   }
 
@@ -87,6 +88,7 @@ export async function startApiUnderTest(
     node,
     url,
     folder,
+    location,
     ours,
     theirs,
     call,
@@ -110,7 +112,7 @@ export async function startApiUnderTest(
       server.closeAllConnections()
       server.close()
       await stop()
-      await rm(folder, { recursive: true })
+      await records[Symbol.asyncDispose]()
     },
   }
 }

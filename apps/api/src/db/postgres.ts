@@ -1,0 +1,104 @@
+import { Kysely, PostgresDialect, sql } from 'kysely'
+import type { PostgresCursor, PostgresPool, PostgresPoolClient, PostgresQueryResult } from 'kysely'
+import pg from 'pg'
+import type { Database } from './database.ts'
+import { connectionFault, toStoreError } from './postgres-errors.ts'
+import type { Schema } from './schema.ts'
+
+/** The only file that knows how PostgreSQL is reached. Any number of processes may use one database. */
+export function openPostgres(url: string): Database {
+  return {
+    db: connect(url, { ...limits, max: 10 }),
+    async exclusively(work) {
+      const unhurried = connect(url, { max: 2, lock_timeout: lockTimeoutMs })
+      try {
+        return await unhurried.transaction().execute(async (holder) => {
+          await sql`select pg_advisory_xact_lock(${sql.lit(lockId)})`.execute(holder)
+          return work(unhurried)
+        })
+      } finally {
+        await unhurried.destroy()
+      }
+    },
+  }
+}
+
+export function isPostgresUrl(text: string): boolean {
+  return /^postgres(ql)?:\/\//.test(text)
+}
+
+/** "atoll" as a number: advisory locks have no names. */
+const lockId = 0x61_74_6f_6c_6c
+const lockTimeoutMs = 60_000
+
+/**
+ * The server gives a statement up first; our own limit is for a server that went silent. Both leave time to answer
+ * the request that waits.
+ */
+const limits = {
+  statement_timeout: 10_000,
+  idle_in_transaction_session_timeout: 10_000,
+  query_timeout: 12_000,
+} as const
+
+function connect(url: string, options: pg.PoolConfig): Kysely<Schema> {
+  const pool = new pg.Pool({
+    application_name: 'atoll',
+    connectionTimeoutMillis: 5_000,
+    keepAlive: true,
+    types: numbers,
+    ...options,
+    connectionString: url,
+  })
+  // A connection that breaks fails the statement on it, and the pool drops it: the event has no more to say, but
+  // without a listener it would end the process.
+  pool.on('error', () => {})
+  pool.on('connect', (client) => client.on('error', () => {}))
+  return new Kysely<Schema>({ dialect: new PostgresDialect({ pool: adapt(pool) }) })
+}
+
+/** Counts, sums and times come as text, since they might be larger than a number can say. Ours are not. */
+const numbers = new pg.TypeOverrides()
+numbers.setTypeParser(pg.types.builtins.INT8, toNumber)
+numbers.setTypeParser(pg.types.builtins.NUMERIC, Number)
+
+function toNumber(text: string): number {
+  const value = Number(text)
+  if (Number.isSafeInteger(value)) return value
+  throw new RangeError(`the store holds ${text}, which is too large for a number`)
+}
+
+/** The pool as Kysely knows it, with failures in our words. */
+function adapt(pool: pg.Pool): PostgresPool {
+  return {
+    options: {},
+    end: () => pool.end(),
+    async connect() {
+      const client = await pool.connect().catch((error: unknown) => {
+        throw connectionFault(error)
+      })
+      return adaptClient(client)
+    },
+  }
+}
+
+function adaptClient(client: pg.PoolClient): PostgresPoolClient {
+  let isLost = false
+  async function send(text: string, values: readonly unknown[]) {
+    try {
+      return await client.query(text, [...values])
+    } catch (error) {
+      const { fault, keepsConnection } = toStoreError(error)
+      // After our own time limit the statement still runs: nobody else may get this connection.
+      isLost ||= !keepsConnection
+      throw fault
+    }
+  }
+  function query<R>(text: string, values: readonly unknown[]): Promise<PostgresQueryResult<R>>
+  function query<R>(cursor: PostgresCursor<R>): PostgresCursor<R>
+  function query(text: unknown, values: readonly unknown[] = []): unknown {
+    if (typeof text !== 'string') throw new TypeError('results are read whole, without a cursor')
+    return send(text, values)
+  }
+  return { query, release: (destroy) => client.release(destroy === true || isLost) }
+}

@@ -1,0 +1,11 @@
+import { Fault } from '@atoll/kit/fault'
+
+/** PostgreSQL cannot hold this character, so no store of ours takes it. */
+export function unstorableText(cause?: unknown): Fault {
+  return new Fault(
+    'invalid',
+    'unstorable_text',
+    'The character U+0000 is not allowed in text: remove it from names, ids and metadata',
+    { cause },
+  )
+}
