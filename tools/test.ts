@@ -1,18 +1,25 @@
 /**
- * `npm test`: the checks, then the tests beside the code, then the system tests; the first failing
- * phase is the last. `npm test -- --unit`, `--system` and `--check` run one phase, and words run
- * the test files with such a word in their path: `npm test -- --unit edge/src/http`.
+ * `npm test`: the checks, the tests beside the code, those of the API once more on PostgreSQL, then
+ * the system tests; the first failing phase is the last. `npm test -- --unit`, `--postgres`,
+ * `--system` and `--check` run one phase, and words run the test files with such a word in their
+ * path: `npm test -- --unit edge/src/http`.
  */
 import { spawn } from 'node:child_process'
 import { globSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { startPostgres } from './postgres.ts'
 import { countOutcomes } from './test-summary.ts'
 
 const root = join(import.meta.dirname, '..')
 const { values: chosen, positionals: words } = parseArgs({
   allowPositionals: true,
-  options: { check: { type: 'boolean' }, unit: { type: 'boolean' }, system: { type: 'boolean' } },
+  options: {
+    check: { type: 'boolean' },
+    unit: { type: 'boolean' },
+    postgres: { type: 'boolean' },
+    system: { type: 'boolean' },
+  },
 })
 
 const phases = [
@@ -27,6 +34,12 @@ const phases = [
       'tools/*.test.ts',
       'bench/src/**/*.test.ts',
     ],
+  },
+  {
+    name: 'postgres',
+    args: ['--test', '--test-timeout=300000'],
+    files: ['apps/api/src/*.test.ts', 'apps/api/src/db/*.test.ts'],
+    prepare: preparePostgres,
   },
   {
     name: 'system',
@@ -44,7 +57,11 @@ for (const phase of phases) {
     break
   }
 }
-if (total.passed + total.failed === 0 && isChosen('unit', 'system') && !process.exitCode) {
+if (
+  total.passed + total.failed === 0 &&
+  isChosen('unit', 'postgres', 'system') &&
+  !process.exitCode
+) {
   process.stdout.write(`no test file matches ${words.join(' ')}\n`)
   process.exitCode = 1
 }
@@ -66,12 +83,22 @@ async function runPhase(phase: (typeof phases)[number]): Promise<boolean> {
   }
   process.stdout.write(`\n== ${phase.name}\n`)
   const phaseStarted = performance.now()
-  const { code, output } = await runNode([...phase.args, ...files])
+  await using prepared = 'prepare' in phase ? await phase.prepare() : undefined
+  const { code, output } = await runNode([...phase.args, ...files], prepared?.env)
   const { passed, failed } = countOutcomes(output)
   total.passed += passed
   total.failed += failed
   heading(`${phase.name} ${code === 0 ? 'passed' : 'FAILED'}`, phaseStarted)
   return code === 0
+}
+
+/** One server for all test files; each test has a database of its own. */
+async function preparePostgres() {
+  const server = await startPostgres()
+  return {
+    env: { ATOLL_TEST_POSTGRES: server.url },
+    [Symbol.asyncDispose]: () => server.close(),
+  }
 }
 
 function findFiles(patterns: readonly string[]): string[] {
@@ -81,11 +108,14 @@ function findFiles(patterns: readonly string[]): string[] {
 }
 
 /** Shows the output as it comes, and keeps its end, where the summary is. */
-function runNode(args: readonly string[]): Promise<{ code: number; output: string }> {
+function runNode(
+  args: readonly string[],
+  env: NodeJS.ProcessEnv = {},
+): Promise<{ code: number; output: string }> {
   const color = process.stdout.isTTY ? { FORCE_COLOR: '1' } : {}
   const child = spawn(process.execPath, args, {
     cwd: root,
-    env: { ...process.env, ...color },
+    env: { ...process.env, ...color, ...env },
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   let output = ''
