@@ -6,6 +6,7 @@ import { repeat } from '@atoll/kit/repeat'
 import type { Transport } from '@connectrpc/connect'
 import { createSandboxEvents } from './app/events.ts'
 import { reclaim } from './app/reclaim.ts'
+import { sampleSandboxes } from './app/sample.ts'
 import { createSandboxes } from './app/sandboxes.ts'
 import type { Rootfs, SandboxPorts } from './app/sandboxes.ts'
 import { createSlotPool } from './app/slot-pool.ts'
@@ -15,8 +16,9 @@ import type { Runtime, SandboxSpec } from './domain/sandbox.ts'
 import { introduceEnvd } from './envd/introduce.ts'
 import { openHost } from './host.ts'
 import type { Host } from './host.ts'
+import { openCgroupUsage } from './linux/cgroup-usage.ts'
 import { openMountNamespace } from './linux/mount-namespace.ts'
-import { isAlive } from './linux/process.ts'
+import { ageNsOf, isAlive } from './linux/process.ts'
 import { mountReadOnly, unmountReadOnly } from './linux/read-only.ts'
 import { createShiftedLayers } from './linux/shifted-layers.ts'
 import { checkSubnetIsFree } from './net/free-subnet.ts'
@@ -113,8 +115,17 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
     envdVersion: envd.version,
     templateIds: ['base'],
   }
+  const { read: readGroup } = await openCgroupUsage(instance.cgroup)
+  const sample = () =>
+    sampleSandboxes({
+      list: sandboxes.list,
+      readGroup,
+      readDisks: host.rootfs.usage,
+      ageNs: ({ record }) => record.process && ageNsOf(record.process),
+      nowNs: process.hrtime.bigint,
+    })
   return {
-    transport: serveInMemory({ sandboxes, events, facts }, log),
+    transport: serveInMemory({ sandboxes, events, sample, facts }, log),
     async close() {
       await stopReaping()
       await sandboxes.settle()

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
+import { uptime } from 'node:os'
 import type { ProcessIdentity } from '../domain/sandbox.ts'
 
 const bootId = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
@@ -21,6 +22,16 @@ export function identify(pid: number): ProcessIdentity | undefined {
 export function isAlive(process: ProcessIdentity): boolean {
   return identify(process.pid)?.started === process.started
 }
+
+/** How long a process has been running, to the hundredth of a second. */
+export function ageNsOf({ started }: ProcessIdentity): bigint {
+  const uptimeNs = BigInt(Math.round(uptime() * 100)) * tickNs
+  const ageNs = uptimeNs - BigInt(started.split(':')[1] ?? 0) * tickNs
+  return ageNs > 0n ? ageNs : 0n
+}
+
+/** The unit of /proc, on every machine that we run on. */
+const tickNs = 10_000_000n
 
 /** Ids of all processes whose command line `matches`. */
 export async function findProcesses(matches: (args: string[]) => boolean): Promise<number[]> {

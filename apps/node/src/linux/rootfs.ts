@@ -12,6 +12,8 @@ import {
 import { join } from 'node:path'
 import { randomHex } from '@atoll/kit/id'
 import { run } from '@atoll/kit/run'
+import { createDiskUsage } from './disk-usage.ts'
+import type { DiskUsage } from './disk-usage.ts'
 import type { MountNamespace } from './mount-namespace.ts'
 
 /**
@@ -27,6 +29,8 @@ export interface RootfsStore {
   unmount(sandboxId: string): Promise<void>
   /** Ids of sandboxes that have something mounted. */
   list(): Promise<string[]>
+  /** What is taken on the disks of those that have one. */
+  usage(sandboxIds: readonly string[]): Promise<ReadonlyMap<string, DiskUsage>>
 }
 
 export interface RootfsRequest {
@@ -90,6 +94,8 @@ export function createRootfsStore(parts: {
       )
       return [...new Set(names.flat())]
     },
+
+    usage: createDiskUsage(namespace, join(mountsDir, 'disk')),
   }
 }
 

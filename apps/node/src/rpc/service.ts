@@ -5,6 +5,7 @@ import type { Logger } from '@atoll/kit/log'
 import { Code, ConnectError, createRouterTransport } from '@connectrpc/connect'
 import type { Interceptor, ServiceImpl, Transport } from '@connectrpc/connect'
 import type { SandboxEvent, SandboxEvents } from '../app/events.ts'
+import type { SandboxSample } from '../app/sample.ts'
 import type { Sandboxes } from '../app/sandboxes.ts'
 import type { RunningSandbox } from '../domain/sandbox.ts'
 
@@ -18,6 +19,7 @@ export function serveInMemory(parts: ServiceParts, log: Logger): Transport {
 export interface ServiceParts {
   readonly sandboxes: Sandboxes
   readonly events: SandboxEvents
+  readonly sample: () => Promise<SandboxSample[]>
   readonly facts: {
     readonly nodeId: string
     readonly runtime: string
@@ -26,7 +28,12 @@ export interface ServiceParts {
   }
 }
 
-function nodeService({ sandboxes, events, facts }: ServiceParts): ServiceImpl<typeof NodeService> {
+function nodeService({
+  sandboxes,
+  events,
+  sample,
+  facts,
+}: ServiceParts): ServiceImpl<typeof NodeService> {
   return {
     getNode: () => facts,
 
@@ -54,6 +61,8 @@ function nodeService({ sandboxes, events, facts }: ServiceParts): ServiceImpl<ty
     },
 
     listSandboxes: () => ({ sandboxes: sandboxes.list().map(toMessage) }),
+
+    sampleSandboxes: async () => ({ samples: await sample() }),
 
     async *watchSandboxes(_request, { signal }) {
       // Subscribed before the list is read: what happens in between is seen twice rather than never.

@@ -211,6 +211,105 @@ export declare type ListSandboxesResponse = Message<"atoll.node.v1.ListSandboxes
 export declare const ListSandboxesResponseSchema: GenMessage<ListSandboxesResponse>;
 
 /**
+ * @generated from message atoll.node.v1.SampleSandboxesRequest
+ */
+export declare type SampleSandboxesRequest = Message<"atoll.node.v1.SampleSandboxesRequest"> & {
+};
+
+/**
+ * Describes the message atoll.node.v1.SampleSandboxesRequest.
+ * Use `create(SampleSandboxesRequestSchema)` to create a new message.
+ */
+export declare const SampleSandboxesRequestSchema: GenMessage<SampleSandboxesRequest>;
+
+/**
+ * @generated from message atoll.node.v1.SampleSandboxesResponse
+ */
+export declare type SampleSandboxesResponse = Message<"atoll.node.v1.SampleSandboxesResponse"> & {
+  /**
+   * A sandbox that ends meanwhile is left out.
+   *
+   * @generated from field: repeated atoll.node.v1.SandboxSample samples = 1;
+   */
+  samples: SandboxSample[];
+};
+
+/**
+ * Describes the message atoll.node.v1.SampleSandboxesResponse.
+ * Use `create(SampleSandboxesResponseSchema)` to create a new message.
+ */
+export declare const SampleSandboxesResponseSchema: GenMessage<SampleSandboxesResponse>;
+
+/**
+ * @generated from message atoll.node.v1.SandboxSample
+ */
+export declare type SandboxSample = Message<"atoll.node.v1.SandboxSample"> & {
+  /**
+   * @generated from field: string sandbox_id = 1;
+   */
+  sandboxId: string;
+
+  /**
+   * @generated from field: uint32 cpu_count = 2;
+   */
+  cpuCount: number;
+
+  /**
+   * CPU time used, of all cores together.
+   *
+   * @generated from field: uint64 cpu_used_ns = 3;
+   */
+  cpuUsedNs: bigint;
+
+  /**
+   * When it was read, on a clock of the node that only goes forward.
+   *
+   * @generated from field: uint64 read_at_ns = 4;
+   */
+  readAtNs: bigint;
+
+  /**
+   * For how long it had been running then.
+   *
+   * @generated from field: uint64 age_ns = 5;
+   */
+  ageNs: bigint;
+
+  /**
+   * Without the cache, which is files kept in memory.
+   *
+   * @generated from field: uint64 memory_used_bytes = 6;
+   */
+  memoryUsedBytes: bigint;
+
+  /**
+   * @generated from field: uint64 memory_cache_bytes = 7;
+   */
+  memoryCacheBytes: bigint;
+
+  /**
+   * @generated from field: uint64 memory_total_bytes = 8;
+   */
+  memoryTotalBytes: bigint;
+
+  /**
+   * @generated from field: uint64 disk_used_bytes = 9;
+   */
+  diskUsedBytes: bigint;
+
+  /**
+   * @generated from field: uint64 disk_total_bytes = 10;
+   */
+  diskTotalBytes: bigint;
+};
+
+/**
+ * Describes the message atoll.node.v1.SandboxSample.
+ * Use `create(SandboxSampleSchema)` to create a new message.
+ */
+export declare const SandboxSampleSchema: GenMessage<SandboxSample>;
+
+/**
  * @generated from message atoll.node.v1.WatchSandboxesRequest
  */
 export declare type WatchSandboxesRequest = Message<"atoll.node.v1.WatchSandboxesRequest"> & {
@@ -364,6 +463,17 @@ export declare const NodeService: GenService<{
     methodKind: "unary";
     input: typeof ListSandboxesRequestSchema;
     output: typeof ListSandboxesResponseSchema;
+  },
+  /**
+   * One reading of what each running sandbox uses. CPU time counts from the sandbox's start: two readings, of
+   * whichever callers, give the use between them.
+   *
+   * @generated from rpc atoll.node.v1.NodeService.SampleSandboxes
+   */
+  sampleSandboxes: {
+    methodKind: "unary";
+    input: typeof SampleSandboxesRequestSchema;
+    output: typeof SampleSandboxesResponseSchema;
   },
   /**
    * First one `started` for each running sandbox, then `synced`, then changes as they happen.

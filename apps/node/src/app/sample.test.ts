@@ -1,0 +1,40 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { parseSubnet, toSlot } from '../domain/slot.ts'
+import { sampleSandboxes } from './sample.ts'
+
+const slot = toSlot(parseSubnet('10.0.0.0/24'), 'atx-', 0)
+
+function sandbox(sandboxId: string) {
+  const spec = { sandboxId, templateId: 'base', cpuCount: 2, memoryMb: 256, diskSizeMb: 64 }
+  return { record: { ...spec, phase: 'running', slotNumber: 0, envd: 'e1' } as const, slot }
+}
+
+test('a sample puts together what is read of a sandbox, and leaves out those that have gone', async () => {
+  const asked: (readonly string[])[] = []
+  const group = { cpuUsedNs: 7n, memoryUsedBytes: 8n, memoryCacheBytes: 9n }
+  const disk = { usedBytes: 10n, totalBytes: 11n }
+  const samples = await sampleSandboxes({
+    list: () => ['i1', 'inogroup', 'inodisk', 'inoprocess'].map(sandbox),
+    readGroup: async (id) => (id === 'inogroup' ? undefined : group),
+    readDisks: async (ids) => {
+      asked.push(ids)
+      return new Map(ids.filter((id) => id !== 'inodisk').map((id) => [id, disk]))
+    },
+    ageNs: ({ record }) => (record.sandboxId === 'inoprocess' ? undefined : 12n),
+    nowNs: () => 13n,
+  })
+  assert.deepEqual(samples, [
+    {
+      sandboxId: 'i1',
+      cpuCount: 2,
+      ...group,
+      readAtNs: 13n,
+      ageNs: 12n,
+      memoryTotalBytes: 268_435_456n,
+      diskUsedBytes: 10n,
+      diskTotalBytes: 11n,
+    },
+  ])
+  assert.equal(asked.length, 1)
+})

@@ -1,0 +1,60 @@
+import type { RunningSandbox } from '../domain/sandbox.ts'
+
+/** One reading of what a sandbox uses. */
+export interface SandboxSample {
+  readonly sandboxId: string
+  readonly cpuCount: number
+  readonly cpuUsedNs: bigint
+  readonly readAtNs: bigint
+  readonly ageNs: bigint
+  readonly memoryUsedBytes: bigint
+  readonly memoryCacheBytes: bigint
+  readonly memoryTotalBytes: bigint
+  readonly diskUsedBytes: bigint
+  readonly diskTotalBytes: bigint
+}
+
+export interface SamplePorts {
+  readonly list: () => readonly RunningSandbox[]
+  /** Undefined when the sandbox has gone. */
+  readGroup(sandboxId: string): Promise<
+    | {
+        readonly cpuUsedNs: bigint
+        readonly memoryUsedBytes: bigint
+        readonly memoryCacheBytes: bigint
+      }
+    | undefined
+  >
+  readDisks(
+    sandboxIds: readonly string[],
+  ): Promise<ReadonlyMap<string, { readonly usedBytes: bigint; readonly totalBytes: bigint }>>
+  ageNs(sandbox: RunningSandbox): bigint | undefined
+  /** Monotonic. */
+  nowNs(): bigint
+}
+
+/** One pass over what runs: three small files each, and one command for all their disks. */
+export async function sampleSandboxes(ports: SamplePorts): Promise<SandboxSample[]> {
+  const running = ports.list()
+  const disks = await ports.readDisks(running.map(({ record }) => record.sandboxId))
+  const samples: SandboxSample[] = []
+  for (const sandbox of running) {
+    const { sandboxId, cpuCount, memoryMb } = sandbox.record
+    const [disk, ageNs] = [disks.get(sandboxId), ports.ageNs(sandbox)]
+    const group = await ports.readGroup(sandboxId)
+    if (!disk || !group || ageNs === undefined) continue
+    samples.push({
+      sandboxId,
+      cpuCount,
+      ...group,
+      readAtNs: ports.nowNs(),
+      ageNs,
+      memoryTotalBytes: BigInt(memoryMb) * mebibyte,
+      diskUsedBytes: disk.usedBytes,
+      diskTotalBytes: disk.totalBytes,
+    })
+  }
+  return samples
+}
+
+const mebibyte = 2n ** 20n

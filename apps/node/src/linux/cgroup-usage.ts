@@ -1,0 +1,100 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+
+/** What the kernel says a control group uses, from whichever version of them counts it on this machine. */
+export interface CgroupUsage {
+  /** CPU time of all cores together, since the group was made. */
+  readonly cpuUsedNs: bigint
+  readonly memoryUsedBytes: bigint
+  /** Files kept in memory, which the kernel gives up when memory is short. */
+  readonly memoryCacheBytes: bigint
+}
+
+export interface CgroupUsageReader {
+  /** Undefined when there is no such group (any more). */
+  read(sandboxId: string): Promise<CgroupUsage | undefined>
+}
+
+/** Hierarchies do not move while a machine runs, so they are looked up once. */
+export async function openCgroupUsage(parent: string): Promise<CgroupUsageReader> {
+  const { cpu, memory } = findCounters(await readFile('/proc/self/mountinfo', 'utf8'))
+  return {
+    async read(sandboxId) {
+      const text = (root: string, file: string) =>
+        readFile(join(root, parent, sandboxId, file), 'utf8')
+      try {
+        const [cpuText, memoryText, memoryStat] = await Promise.all([
+          text(cpu.root, cpuFiles[cpu.version]),
+          text(memory.root, memoryFiles[memory.version]),
+          text(memory.root, 'memory.stat'),
+        ])
+        const cpuUsedNs = parseCpu(cpu.version, cpuText)
+        return { cpuUsedNs, ...parseMemory(memory.version, memoryText, memoryStat) }
+      } catch (error) {
+        if (isGone(error)) return undefined
+        throw error
+      }
+    },
+  }
+}
+
+type Version = 'v1' | 'v2'
+
+interface Counter {
+  readonly version: Version
+  readonly root: string
+}
+
+const cpuFiles = { v1: 'cpuacct.usage', v2: 'cpu.stat' } as const
+const memoryFiles = { v1: 'memory.usage_in_bytes', v2: 'memory.current' } as const
+
+/** A controller that is mounted in version 1 is not to be had in version 2. */
+export function findCounters(mountinfo: string): { cpu: Counter; memory: Counter } {
+  const mounts = mountinfo.split('\n').flatMap((line) => {
+    const [, root, type, options = ''] =
+      /^\S+ \S+ \S+ \S+ (\S+) .* - (cgroup2?) \S+ (\S+)$/.exec(line) ?? []
+    return root === undefined ? [] : [{ root, type, controllers: options.split(',') }]
+  })
+  const unified = mounts.find(({ type }) => type === 'cgroup2')
+  const find = (controller: string): Counter => {
+    const own = mounts.find(
+      ({ type, controllers }) => type === 'cgroup' && controllers.includes(controller),
+    )
+    if (own) return { version: 'v1', root: own.root }
+    if (unified) return { version: 'v2', root: unified.root }
+    throw new Error(`this machine has no control groups that count ${controller}`)
+  }
+  return { cpu: find('cpuacct'), memory: find('memory') }
+}
+
+export function parseCpu(version: Version, text: string): bigint {
+  return version === 'v1' ? BigInt(text.trim()) : fieldOf(text, 'usage_usec') * 1000n
+}
+
+/** Memory that is shared counts as cache for the kernel, but it cannot be given up: the memory of gVisor is such. */
+export function parseMemory(version: Version, usage: string, stat: string) {
+  const [files, shared] =
+    version === 'v1'
+      ? [fieldOf(stat, 'total_cache'), fieldOf(stat, 'total_shmem')]
+      : [fieldOf(stat, 'file'), fieldOf(stat, 'shmem')]
+  const total = BigInt(usage.trim())
+  // The kernel brings these numbers up to date one after the other.
+  const cache = smaller(files > shared ? files - shared : 0n, total)
+  return { memoryUsedBytes: total - cache, memoryCacheBytes: cache }
+}
+
+function fieldOf(text: string, name: string): bigint {
+  const value = new RegExp(`^${name} (\\d+)$`, 'm').exec(text)?.[1]
+  if (value === undefined) throw new Error(`the control group does not count ${name}`)
+  return BigInt(value)
+}
+
+function smaller(a: bigint, b: bigint): bigint {
+  return a < b ? a : b
+}
+
+/** A group that is removed while one of its files is read fails the read in its own way. */
+function isGone(error: unknown): boolean {
+  if (!(error instanceof Error && 'code' in error)) return false
+  return error.code === 'ENOENT' || error.code === 'ENODEV'
+}
