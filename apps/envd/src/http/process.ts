@@ -4,13 +4,15 @@ import { Signal } from '@atoll/contracts/gen/process/process_pb'
 import type { PTY } from '@atoll/contracts/gen/process/process_pb'
 import { Code, ConnectError } from '@connectrpc/connect'
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect'
-import type { Processes } from '../app/processes.ts'
+import type { Attachment, Processes } from '../app/processes.ts'
 import type { Sandbox } from '../app/sandbox.ts'
 import type { TerminalSize } from '../domain/process.ts'
 import { globalVariables } from '../domain/settings.ts'
 import type { Users } from '../domain/user.ts'
 import { actingUserKey, resolveUser } from './acting-user.ts'
+import { outputFramesKey } from './output-frames.ts'
 import { keepaliveInterval, streamEvents } from './process-events.ts'
+import type { StreamedEvent } from './process-events.ts'
 import { sendInput, streamInput, toSelector, withinDeadline } from './process-input.ts'
 
 export interface ProcessServiceDeps {
@@ -41,11 +43,11 @@ export function processService(deps: ProcessServiceDeps): ServiceImpl<typeof Pro
         stdin: request.stdin ?? true,
         timeoutMs: context.timeoutMs(),
       })
-      yield* streamEvents(attachment, { ...streamOptions(context), ownsDeadline: true })
+      yield* stream(attachment, context, { ownsDeadline: true })
     },
     async *connect(request, context) {
       const attachment = processes.connect(toSelector(request.process))
-      yield* streamEvents(attachment, { ...streamOptions(context), ownsDeadline: false })
+      yield* stream(attachment, context, { ownsDeadline: false })
     },
     list() {
       return {
@@ -87,9 +89,14 @@ export function processService(deps: ProcessServiceDeps): ServiceImpl<typeof Pro
   }
 }
 
-function streamOptions(context: HandlerContext) {
-  const interval = context.requestHeader.get('keepalive-ping-interval')
-  return { signal: context.signal, keepaliveMs: keepaliveInterval(interval) }
+function stream(
+  attachment: Attachment,
+  { signal, requestHeader, values }: HandlerContext,
+  { ownsDeadline }: { readonly ownsDeadline: boolean },
+): AsyncIterable<StreamedEvent> {
+  const keepaliveMs = keepaliveInterval(requestHeader.get('keepalive-ping-interval'))
+  const events = streamEvents(attachment, { signal, keepaliveMs, ownsDeadline })
+  return values.get(outputFramesKey)?.takeFrom(events) ?? events
 }
 
 /** The kernel keeps 16 bits of each. */

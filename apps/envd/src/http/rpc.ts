@@ -14,6 +14,7 @@ import { faultInterceptor } from './fault.ts'
 import type { ReportFailure } from './fault.ts'
 import { filesystemService } from './filesystem.ts'
 import type { FilesystemServiceDeps } from './filesystem.ts'
+import { createOutputFrames, outputFramesKey } from './output-frames.ts'
 import { processService } from './process.ts'
 import type { ProcessServiceDeps } from './process.ts'
 import { boundedTimeout, checkRpcRequest, timeoutLimitMs } from './rpc-request.ts'
@@ -68,9 +69,12 @@ export function createRpc(deps: RpcDeps): Rpc {
       headers.host = 'envd'
       const timeout = headers['connect-timeout-ms']
       if (typeof timeout === 'string') headers['connect-timeout-ms'] = boundedTimeout(timeout)
-      const values = createContextValues().set(actingUserKey, user)
+      const output = createOutputFrames(headers['content-type'])
+      const values = createContextValues().set(actingUserKey, user).set(outputFramesKey, output)
       const call = universalRequestFromNodeRequest(request, response, undefined, values)
-      await universalResponseToNodeResponse(await blamed(await handler(call)), response)
+      const reply = await blamed(await handler(call))
+      const body = reply.body && output.putInto(reply.body)
+      await universalResponseToNodeResponse({ ...reply, ...(body && { body }) }, response)
     },
   }
 }
