@@ -1,4 +1,10 @@
 import { createKey, deleteKey, listKeys, renameKey } from './keys.ts'
+import {
+  getSandboxMetrics,
+  getTeamMetrics,
+  getTeamMetricsMax,
+  listSandboxMetrics,
+} from './metrics.ts'
 import type { Operation } from './operation.ts'
 import { createSandbox, createSandboxV2 } from './sandbox-create.ts'
 import {
@@ -28,6 +34,10 @@ export const operations: readonly Operation[] = [
   refreshSandbox,
   connectSandbox,
   connectSandboxV2,
+  getSandboxMetrics,
+  listSandboxMetrics,
+  getTeamMetrics,
+  getTeamMetricsMax,
   listTemplates,
   listTemplatesV2,
   listKeys,

@@ -1,10 +1,16 @@
 import type { Kysely } from 'kysely'
 import { addMemberships } from './access-tables.ts'
+import { addMetrics } from './metric-tables.ts'
 import type { Migration } from './migrate.ts'
 import type { Schema } from './schema.ts'
 import { splitTemplates } from './template-tables.ts'
 
-export const migrations: readonly Migration[] = [createTables, splitTemplates, addMemberships]
+export const migrations: readonly Migration[] = [
+  createTables,
+  splitTemplates,
+  addMemberships,
+  addMetrics,
+]
 
 async function createTables({ schema }: Kysely<Schema>): Promise<void> {
   await createTeams(schema)

@@ -12,6 +12,8 @@ export interface Schema {
   template_tags: TemplateTagRow
   sandboxes: SandboxRow
   sandbox_metadata: { sandbox_id: string; key: string; value: string }
+  team_metrics: { team_id: string; at: number; concurrent: number; started: number }
+  sandbox_metrics: SandboxMetricRow
 }
 
 export interface TeamRow {
@@ -107,4 +109,17 @@ export interface SandboxRow {
   end_at: number | null
   end_reason: string | null
   ended_at: number | null
+}
+
+export interface SandboxMetricRow {
+  sandbox_id: string
+  /** Unix seconds. */
+  at: number
+  cpu_count: number
+  cpu_used_percent: number
+  memory_used_bytes: number
+  memory_cache_bytes: number
+  memory_total_bytes: number
+  disk_used_bytes: number
+  disk_total_bytes: number
 }

@@ -1,3 +1,4 @@
+import type { Reading } from './metrics.ts'
 import type { Resources } from './template.ts'
 
 /** What the control plane asks of the node. */
@@ -11,6 +12,8 @@ export interface SandboxNode {
   /** Succeeds also when there is nothing to kill; afterwards nothing of the sandbox is left. */
   kill(id: string): Promise<void>
   list(signal: AbortSignal): Promise<string[]>
+  /** What each running sandbox uses. */
+  sample(signal: AbortSignal): Promise<Reading[]>
   /** Ends of sandboxes as they happen, until the signal or a failure of the connection. */
   watchEnds(signal: AbortSignal): AsyncIterable<SandboxEnd>
 }

@@ -1,7 +1,9 @@
 import { NodeService } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
+import type { SandboxSample } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
 import { Fault } from '@atoll/kit/fault'
 import { Code, ConnectError, createClient } from '@connectrpc/connect'
 import type { Transport } from '@connectrpc/connect'
+import type { Reading } from '../domain/metrics.ts'
 import type { SandboxEnd, SandboxNode } from '../domain/node.ts'
 
 const killTimeoutMs = 60_000
@@ -32,12 +34,32 @@ export function connectNode(transport: Transport): SandboxNode {
       const { sandboxes } = await client.listSandboxes({}, { signal })
       return sandboxes.map(({ sandboxId }) => sandboxId)
     },
+    async sample(signal) {
+      const { samples } = await client.sampleSandboxes({}, { signal })
+      return samples.map(toReading)
+    },
     async *watchEnds(signal): AsyncIterable<SandboxEnd> {
       for await (const { event } of client.watchSandboxes({}, { signal })) {
         if (event.case !== 'ended') continue
         yield { id: event.value.sandboxId, reason: event.value.reason }
       }
     },
+  }
+}
+
+/** Sizes and times stay far below what a number holds exactly. */
+function toReading(sample: SandboxSample): Reading {
+  return {
+    sandboxId: sample.sandboxId,
+    cpuCount: sample.cpuCount,
+    cpuUsedNs: Number(sample.cpuUsedNs),
+    readAtNs: Number(sample.readAtNs),
+    ageNs: Number(sample.ageNs),
+    memoryUsedBytes: Number(sample.memoryUsedBytes),
+    memoryCacheBytes: Number(sample.memoryCacheBytes),
+    memoryTotalBytes: Number(sample.memoryTotalBytes),
+    diskUsedBytes: Number(sample.diskUsedBytes),
+    diskTotalBytes: Number(sample.diskTotalBytes),
   }
 }
 

@@ -22,6 +22,10 @@ export interface SimulatedNode {
   /** Creates wait at their end, with the sandbox there already, until the returned function is called. */
   holdCreates(): () => void
   holdKills(): () => void
+  /** From now on `sample` tells this of it; what is not named stays as it was. */
+  use(id: string, usage: Partial<SimulatedUsage>): void
+  /** How often it was asked what sandboxes use. */
+  readonly samplings: number
   /** Ends every watch as a lost connection does. */
   dropWatchers(): void
   readonly watchers: number
@@ -36,8 +40,28 @@ export interface SimulatedSandbox {
   readonly accessToken: string | undefined
 }
 
+export interface SimulatedUsage {
+  readonly cpuUsedNs: bigint
+  readonly readAtNs: bigint
+  readonly ageNs: bigint
+  readonly memoryUsedBytes: bigint
+  readonly memoryCacheBytes: bigint
+  readonly diskUsedBytes: bigint
+}
+
+const idle: SimulatedUsage = {
+  cpuUsedNs: 0n,
+  readAtNs: 0n,
+  ageNs: 0n,
+  memoryUsedBytes: 0n,
+  memoryCacheBytes: 0n,
+  diskUsedBytes: 0n,
+}
+
 export function simulateNode(): SimulatedNode {
   const running = new Map<string, SimulatedSandbox>()
+  const usage = new Map<string, SimulatedUsage>()
+  let samplings = 0
   const killed: string[] = []
   const events = createEvents()
   const broken: { creates?: Code | undefined; kills?: Code | undefined; all?: Code | undefined } =
@@ -91,6 +115,18 @@ export function simulateNode(): SimulatedNode {
         refuse(undefined)
         return { sandboxes: [...running.keys()].map(at) }
       },
+      sampleSandboxes() {
+        refuse(undefined)
+        samplings += 1
+        const samples = [...running].map(([sandboxId, { cpuCount, memoryMb, diskSizeMb }]) => ({
+          ...(usage.get(sandboxId) ?? idle),
+          sandboxId,
+          cpuCount,
+          memoryTotalBytes: BigInt(memoryMb) * mebibyte,
+          diskTotalBytes: BigInt(diskSizeMb) * mebibyte,
+        }))
+        return { samples }
+      },
       async *watchSandboxes(_, { signal }) {
         refuse(undefined)
         const following = events.follow(signal)
@@ -118,17 +154,23 @@ export function simulateNode(): SimulatedNode {
       running.delete(id)
       if (!how) events.publish({ case: 'ended', value: { sandboxId: id, reason } })
     },
+    use: (id, changed) => void usage.set(id, { ...(usage.get(id) ?? idle), ...changed }),
     failCreates: (code) => void (broken.creates = code),
     failKills: (code) => void (broken.kills = code),
     failAll: (code) => void (broken.all = code),
     holdCreates: () => hold('creates'),
     holdKills: () => hold('kills'),
     dropWatchers: () => events.drop(),
+    get samplings() {
+      return samplings
+    },
     get watchers() {
       return events.followers
     },
   }
 }
+
+const mebibyte = 2n ** 20n
 
 function at(sandboxId: string) {
   return { sandboxId, address: '127.0.0.1' }
