@@ -5,6 +5,8 @@ import { systemClock } from '@atoll/kit/clock'
 import type { Clock } from '@atoll/kit/clock'
 import type { Logger } from '@atoll/kit/log'
 import type { Transport } from '@connectrpc/connect'
+import { createAccount } from './app/account.ts'
+import { createAdmin } from './app/admin.ts'
 import { createAuthenticate } from './app/auth.ts'
 import { createFirstTeam, ensureBaseTemplate, ensureTokenSeed } from './app/bootstrap.ts'
 import type { FirstCredentials } from './app/bootstrap.ts'
@@ -14,18 +16,24 @@ import { expireSandboxes } from './app/expire.ts'
 import { createFindSigner } from './app/find-signer.ts'
 import type { FindSigner } from './app/find-signer.ts'
 import { createKeys } from './app/keys.ts'
+import { startLease } from './app/lease.ts'
+import { createLimitsOf } from './app/limits.ts'
 import { startLoop } from './app/loop.ts'
 import { createMetrics } from './app/metrics.ts'
+import { createRateLimiter } from './app/rate-limits.ts'
 import { reconcileSandboxes } from './app/reconcile.ts'
 import { startSampling } from './app/sampling.ts'
 import { createSandboxes } from './app/sandboxes.ts'
 import { createSelectTeam } from './app/select-team.ts'
 import { createTemplates } from './app/templates.ts'
 import { startWatch } from './app/watch.ts'
-import { storeLocation } from './config.ts'
+import { configuredLimits, storeLocation } from './config.ts'
 import type { ApiConfig } from './config.ts'
+import { readProcessId } from './db/process-id.ts'
 import { openStores } from './db/stores.ts'
 import { envdAccessToken } from './domain/key.ts'
+import { addAccountRoutes } from './http/account.ts'
+import { addAdminRoutes } from './http/admin.ts'
 import { addKeyRoutes } from './http/keys.ts'
 import { addMetricRoutes } from './http/metrics.ts'
 import { addSandboxRoutes } from './http/sandboxes.ts'
@@ -74,6 +82,10 @@ export async function startApi(config: ApiConfig, parts: ApiParts): Promise<Api>
   await ensureBaseTemplate({ templates, clock }, baseResources(config))
   const tokenSeed = await ensureTokenSeed(stores.settings)
 
+  const processId = await readProcessId(config.ATOLL_DATA_DIR)
+  const lease = await startLease(processId, { leases: stores.leases, clock, log })
+  started.defer(() => lease.close())
+
   const node = connectNode(parts.node)
   const ending = createEnding({ store, node, clock, log })
   started.defer(() => atMost(settleLimitMs, ending.settle()))
@@ -82,12 +94,20 @@ export async function startApi(config: ApiConfig, parts: ApiParts): Promise<Api>
 
   const stopping = new AbortController()
   const onEndChanged = () => expiry.nudge()
-  const maxSeconds = config.ATOLL_MAX_SANDBOX_SECONDS
-  const rules = { store, templates, ending, clock, maxSeconds, onEndChanged }
+  const limitsOf = createLimitsOf(teams, configuredLimits(config))
+  const rules = { store, templates, ending, clock, limitsOf, onEndChanged }
   const sandboxes = createSandboxes(rules)
-  const creation = createSandboxCreation({ ...rules, node, tokenSeed, stopping: stopping.signal })
+  const creation = createSandboxCreation({
+    ...rules,
+    node,
+    tokenSeed,
+    processId,
+    stopping: stopping.signal,
+  })
 
-  const reconcilePorts = { store, node, ending, clock, isCreating: creation.isCreating }
+  const { leases } = stores
+  const { isCreating } = creation
+  const reconcilePorts = { store, node, ending, clock, leases, processId, isCreating }
   const reconciler = startLoop(
     'reconcile',
     (signal) => reconcileSandboxes(reconcilePorts, signal),
@@ -99,7 +119,15 @@ export async function startApi(config: ApiConfig, parts: ApiParts): Promise<Api>
 
   const server = createServer(log)
   started.defer(() => server.close())
-  const authenticate = createAuthenticate({ keys, teams, clock, log })
+  const authenticate = createAuthenticate({
+    keys,
+    teams,
+    users: stores.users,
+    clock,
+    log,
+    rates: createRateLimiter(config.ATOLL_RATE_LIMITS ?? new Map(), clock),
+    adminToken: config.ATOLL_ADMIN_TOKEN,
+  })
   const tokenOf = ({ id, secure }: { id: string; secure: boolean }) =>
     secure ? envdAccessToken(tokenSeed, id) : undefined
   addServiceRoutes(server, { probe: () => teams.isEmpty() })
@@ -110,7 +138,14 @@ export async function startApi(config: ApiConfig, parts: ApiParts): Promise<Api>
     templates: createTemplates({ store: templates, node }),
     selectTeam,
   })
-  addKeyRoutes(server, { authenticate, keys: createKeys({ store: keys, clock }) })
+  const teamKeys = createKeys({ store: keys, clock })
+  addKeyRoutes(server, { authenticate, keys: teamKeys })
+  const { accessTokens: tokens, users } = stores
+  const account = createAccount({ teams, tokens, keys: teamKeys, clock })
+  addAccountRoutes(server, { authenticate, account })
+  const configured = configuredLimits(config)
+  const admin = createAdmin({ teams, users, sandboxes: store, ending, clock, configured })
+  addAdminRoutes(server, { authenticate, admin, keys: teamKeys })
   const metricPorts = { teams: stores.teamMetrics, usage: stores.usage, clock }
   addMetricRoutes(server, { authenticate, metrics: createMetrics(metricPorts) })
   refuseOtherMethods(server, operations)

@@ -7,8 +7,11 @@ import type { ApiUnderTest } from './sim/api.ts'
 
 /** Who may do what: complete by construction, since the list of operations is walked. */
 
+const adminToken = 'operators-only-token'
 let api: ApiUnderTest
-before(async () => void (api = await startApiUnderTest()))
+before(async () => {
+  api = await startApiUnderTest({ env: { ATOLL_ADMIN_TOKEN: adminToken } })
+})
 after(() => api[Symbol.asyncDispose]())
 
 const unknownKey = `e2b_${'0'.repeat(40)}`
@@ -24,6 +27,8 @@ const strangers: Readonly<Record<string, Record<string, string>>> = {
   'with an unknown token': { authorization: `Bearer ${unknownToken}` },
   'with an empty token': { authorization: 'Bearer ' },
   'with another scheme': { authorization: `Basic ${btoa('user:pass')}` },
+  'with a wrong admin token': { 'x-admin-token': `${adminToken}x` },
+  'with an empty admin token': { 'x-admin-token': '' },
 }
 
 test('only health and the OpenAPI document are open to everybody', () => {
@@ -40,7 +45,7 @@ for (const operation of guarded) {
         ...(operation.method !== 'GET' && { body: {} }),
       })
       assert.deepEqual([status, Object(json).code], [401, 401])
-      assert.match(Object(json).message, /X-API-Key|Authorization/)
+      assert.match(Object(json).message, /X-API-Key|Authorization|X-Admin-Token/)
       assert.equal(api.node.running.size, 0)
     })
   }
@@ -61,6 +66,76 @@ for (const operation of guarded) {
     }
   })
 }
+
+for (const operation of operations.filter(({ auth }) => auth === 'user')) {
+  test(`${operation.method} ${operation.path} is for users alone`, async () => {
+    const others = { 'with a key': { 'x-api-key': api.ours.apiKey }, 'as operator': asAdmin() }
+    for (const [who, headers] of Object.entries({ ...strangers, ...others })) {
+      const { status, json } = await call(operation, headers)
+      assert.deepEqual([status, Object(json).code], [401, 401], who)
+    }
+    const { status } = await call(operation, { authorization: `Bearer ${api.ours.accessToken}` })
+    assert.ok([200, 400, 404].includes(status), `status ${status}`)
+  })
+}
+
+for (const operation of operations.filter(({ auth }) => auth === 'admin')) {
+  test(`${operation.method} ${operation.path} is for operators alone`, async () => {
+    const others = {
+      'with a key': { 'x-api-key': api.ours.apiKey },
+      'with a token': { authorization: `Bearer ${api.ours.accessToken}` },
+      'with the admin token elsewhere': { 'x-api-key': adminToken },
+    }
+    for (const [who, headers] of Object.entries({ ...strangers, ...others })) {
+      const { status, json } = await call(operation, headers)
+      assert.deepEqual([status, Object(json).code], [401, 401], who)
+    }
+    const { status } = await call(operation, { 'x-admin-token': adminToken })
+    assert.ok([200, 400, 404].includes(status), `status ${status}`)
+  })
+}
+
+for (const operation of guarded) {
+  test(`${operation.method} ${operation.path} serves operators who name a team`, async () => {
+    assert.ok([200, 400, 404].includes((await call(operation, asAdmin())).status))
+    const { 'x-admin-token': token } = asAdmin()
+    const withoutTeam = await call(operation, { 'x-admin-token': token })
+    const ofNobody = await call(operation, {
+      'x-admin-token': token,
+      'x-team-id': crypto.randomUUID(),
+    })
+    assert.deepEqual([withoutTeam.status, ofNobody.status], [401, 403])
+  })
+}
+
+test('an operator acts for the named team, and for that one only', async () => {
+  const id = await api.create()
+  const asked = async (teamId: string) =>
+    (await api.call('GET', `/sandboxes/${id}`, { headers: { ...asAdmin(), 'x-team-id': teamId } }))
+      .status
+  assert.deepEqual([await asked(api.ours.teamId), await asked(api.theirs.teamId)], [200, 404])
+  await api.call('DELETE', `/sandboxes/${id}`)
+})
+
+test('a user names one of their teams, not one of others', async () => {
+  const asked = async (teamId: string) =>
+    (
+      await api.call('GET', '/sandboxes', {
+        headers: { authorization: `Bearer ${api.ours.accessToken}`, 'x-team-id': teamId },
+      })
+    ).status
+  assert.deepEqual([await asked(api.ours.teamId), await asked(api.theirs.teamId)], [200, 403])
+})
+
+test('without a configured admin token nobody is an operator', async () => {
+  await using other = await startApiUnderTest()
+  for (const token of ['', 'undefined', adminToken]) {
+    const headers = { 'x-admin-token': token, 'x-team-id': other.ours.teamId }
+    for (const path of ['/admin/teams', '/sandboxes']) {
+      assert.equal((await other.call('GET', path, { headers })).status, 401)
+    }
+  }
+})
 
 test('a stranger is refused before the body is looked at', async () => {
   for (const body of ['{', 'x'.repeat(17 * 1024 * 1024)]) {
@@ -108,9 +183,18 @@ test("another team's key is absent for every operation on it", async () => {
   assert.equal(Object((await api.call('GET', '/api-keys')).json)[0].name, key.name)
 })
 
+function asAdmin() {
+  return { 'x-admin-token': adminToken, 'x-team-id': api.ours.teamId }
+}
+
+function call(operation: Operation, headers: Record<string, string>) {
+  const body = operation.method === 'GET' ? {} : { body: '{}' }
+  return api.call(operation.method, pathOf(operation), { headers, ...body })
+}
+
 function pathOf({ path }: Operation): string {
   return path
     .replace('{sandboxID}', 'iunknown')
     .replace('{teamID}', api.ours.teamId)
-    .replace('{apiKeyID}', '00000000-0000-4000-8000-000000000000')
+    .replaceAll(/\{(apiKeyID|accessTokenID|userID)\}/g, '00000000-0000-4000-8000-000000000000')
 }

@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { loadApiConfig, storeLocation } from './config.ts'
+import { configuredLimits, loadApiConfig, storeLocation } from './config.ts'
 
 test('nothing needs to be configured', () => {
   assert.deepEqual(loadApiConfig({ HOME: '/root' }), {
@@ -12,6 +12,7 @@ test('nothing needs to be configured', () => {
     ATOLL_BASE_MEMORY_MB: 1024,
     ATOLL_BASE_DISK_SIZE_MB: 4096,
     ATOLL_MAX_SANDBOX_SECONDS: 86_400,
+    ATOLL_TEAM_CONCURRENT_SANDBOXES: 100,
     ATOLL_LOG_LEVEL: 'info',
   })
 })
@@ -53,3 +54,38 @@ for (const url of [
     )
   })
 }
+
+test('the admin token comes from a setting or from a file, not from both', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'atoll-config-'))
+  const file = join(folder, 'token')
+  await writeFile(file, ' operators-only-token\n')
+  const { ATOLL_ADMIN_TOKEN } = loadApiConfig({ ATOLL_ADMIN_TOKEN_FILE: file })
+  assert.equal(ATOLL_ADMIN_TOKEN, 'operators-only-token')
+  const both = { ATOLL_ADMIN_TOKEN_FILE: file, ATOLL_ADMIN_TOKEN: 'operators-only-token' }
+  assert.throws(() => loadApiConfig(both), /not both/)
+  assert.throws(() => loadApiConfig({ ATOLL_ADMIN_TOKEN: 'short' }), /at least 16/)
+  await rm(folder, { recursive: true })
+})
+
+test('rate limits are read, and refused when they are none', () => {
+  const { ATOLL_RATE_LIMITS } = loadApiConfig({
+    ATOLL_RATE_LIMITS: 'sandbox.create=5/1, *=20000/30',
+  })
+  assert.deepEqual(
+    ATOLL_RATE_LIMITS,
+    new Map([
+      ['sandbox.create', { requests: 5, seconds: 1 }],
+      ['*', { requests: 20_000, seconds: 30 }],
+    ]),
+  )
+  for (const bad of ['sandbox.create', 'nothing.here=1/1', '*=0/1', '*=1/0', '*=1/-1', '*=x/1']) {
+    assert.throws(() => loadApiConfig({ ATOLL_RATE_LIMITS: bad }), /operation=requests/, bad)
+  }
+})
+
+test('the limits of a team leave room for base, however large that is', () => {
+  const { maxMemoryMb, maxCpuCount, maxDiskSizeMb } = configuredLimits(
+    loadApiConfig({ ATOLL_BASE_MEMORY_MB: '16384', ATOLL_TEAM_MAX_DISK_SIZE_MB: '5000' }),
+  )
+  assert.deepEqual([maxMemoryMb, maxCpuCount, maxDiskSizeMb], [16_384, 8, 5000])
+})

@@ -1,6 +1,8 @@
 import { join } from 'node:path'
+import { operations } from '@atoll/contracts/operations'
 import { parseEnvironment, secretFile } from '@atoll/kit/config'
 import { z } from 'zod'
+import type { TeamLimits } from './domain/limits.ts'
 
 const int = (minimum: number) =>
   z.coerce
@@ -16,6 +18,26 @@ const databaseUrl = z
     (text) => /^postgres(ql)?:\/\//.test(text) && URL.canParse(text),
     'must look like postgres://user:password@host:port/database',
   )
+
+const adminToken = z.string().min(16, 'must have at least 16 characters')
+
+const operationIds = new Set(['*', ...operations.map(({ id }) => id)])
+
+const rateLimits = z.string().transform((text, context) => {
+  const limits = new Map<string, { requests: number; seconds: number }>()
+  for (const part of text.split(',').filter((piece) => piece.trim() !== '')) {
+    const [, id = '', requests, seconds] =
+      /^\s*([\w.*]+)=([1-9][0-9]{0,8})\/([1-9][0-9]{0,5})\s*$/.exec(part) ?? []
+    if (!operationIds.has(id)) {
+      context.addIssue(
+        `"${part}" must be operation=requests/seconds; docs/operations.md lists the operations`,
+      )
+      return z.NEVER
+    }
+    limits.set(id, { requests: Number(requests), seconds: Number(seconds) })
+  }
+  return limits
+})
 
 export const ApiEnv = z.object({
   ATOLL_DATA_DIR: z
@@ -38,23 +60,72 @@ export const ApiEnv = z.object({
   ATOLL_MAX_SANDBOX_SECONDS: int(1)
     .default(86_400)
     .describe('The longest that a sandbox may run, in seconds'),
+  ATOLL_TEAM_CONCURRENT_SANDBOXES: int(1)
+    .default(100)
+    .describe('How many sandboxes a team may run at a time, unless it has a limit of its own'),
+  ATOLL_TEAM_MAX_CPU_COUNT: int(1)
+    .optional()
+    .describe('The most CPU cores of one sandbox. Default: 8, or what base has if that is more.'),
+  ATOLL_TEAM_MAX_MEMORY_MB: int(128)
+    .optional()
+    .describe('The most memory of one sandbox, in MiB. Default: 8192, or what base has.'),
+  ATOLL_TEAM_MAX_DISK_SIZE_MB: int(0)
+    .optional()
+    .describe('The largest disk of one sandbox, in MiB. Default: 25600, or what base has.'),
+  ATOLL_RATE_LIMITS: rateLimits
+    .optional()
+    .describe(
+      'How often a team may call an operation, as operation=requests/seconds with commas between, for example sandbox.create=5/1,*=20000/30; * stands for each operation not named. Counted by each api process. Default: no limits.',
+    ),
+  ATOLL_ADMIN_TOKEN: adminToken
+    .optional()
+    .describe(
+      'What operators send as X-Admin-Token, at least 16 characters. Default: no operators.',
+    ),
+  ATOLL_ADMIN_TOKEN_FILE: secretFile.pipe(adminToken).optional().describe('A file with that token'),
   ATOLL_LOG_LEVEL: z
     .enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'])
     .default('info')
     .describe('From which level on events are logged'),
 })
 
-export type ApiConfig = Readonly<Omit<z.infer<typeof ApiEnv>, 'ATOLL_DATABASE_URL_FILE'>>
+type Settings = z.infer<typeof ApiEnv>
+
+export type ApiConfig = Readonly<Omit<Settings, `${Secret}_FILE`>>
+
+const secrets = ['ATOLL_DATABASE_URL', 'ATOLL_ADMIN_TOKEN'] as const
+
+type Secret = (typeof secrets)[number]
 
 export function loadApiConfig(env: Record<string, string | undefined>): ApiConfig {
-  const { ATOLL_DATABASE_URL_FILE: fromFile, ...config } = parseEnvironment(ApiEnv, env)
-  if (fromFile === undefined) return Object.freeze(config)
-  if (config.ATOLL_DATABASE_URL !== undefined) {
-    throw new Error(
-      'configuration refused\n✖ Set ATOLL_DATABASE_URL or ATOLL_DATABASE_URL_FILE, not both',
-    )
+  const settings = parseEnvironment(ApiEnv, env)
+  const twice = secrets.filter((name) => settings[name] && settings[`${name}_FILE`])
+  if (twice.length > 0) {
+    const advice = twice.map((name) => `✖ Set ${name} or ${name}_FILE, not both`)
+    throw new Error(`configuration refused\n${advice.join('\n')}`)
   }
-  return Object.freeze({ ...config, ATOLL_DATABASE_URL: fromFile })
+  const {
+    ATOLL_DATABASE_URL_FILE: url = settings.ATOLL_DATABASE_URL,
+    ATOLL_ADMIN_TOKEN_FILE: adminTokenGiven = settings.ATOLL_ADMIN_TOKEN,
+    ...config
+  } = settings
+  return Object.freeze({
+    ...config,
+    ...(url !== undefined && { ATOLL_DATABASE_URL: url }),
+    ...(adminTokenGiven !== undefined && { ATOLL_ADMIN_TOKEN: adminTokenGiven }),
+  })
+}
+
+/** What a team may use unless it has limits of its own. */
+export function configuredLimits(config: ApiConfig): TeamLimits {
+  const { ATOLL_TEAM_MAX_CPU_COUNT, ATOLL_TEAM_MAX_MEMORY_MB, ATOLL_TEAM_MAX_DISK_SIZE_MB } = config
+  return {
+    concurrentSandboxes: config.ATOLL_TEAM_CONCURRENT_SANDBOXES,
+    maxSandboxSeconds: config.ATOLL_MAX_SANDBOX_SECONDS,
+    maxCpuCount: ATOLL_TEAM_MAX_CPU_COUNT ?? Math.max(8, config.ATOLL_BASE_CPU_COUNT),
+    maxMemoryMb: ATOLL_TEAM_MAX_MEMORY_MB ?? Math.max(8192, config.ATOLL_BASE_MEMORY_MB),
+    maxDiskSizeMb: ATOLL_TEAM_MAX_DISK_SIZE_MB ?? Math.max(25_600, config.ATOLL_BASE_DISK_SIZE_MB),
+  }
 }
 
 /** The URL of a PostgreSQL, or the path of the embedded store. */

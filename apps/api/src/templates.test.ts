@@ -103,7 +103,12 @@ test('pages list each template once, newest first; the old form has all of them,
       const more: string = token === null ? '' : `&nextToken=${token}`
       const page = await api.call('GET', `/v2/templates?limit=${limit}${more}`)
       assert.ok(Object(page.json).length <= limit)
-      seen.push(...z.array(Template).parse(page.json).map(({ templateID }) => templateID))
+      seen.push(
+        ...z
+          .array(Template)
+          .parse(page.json)
+          .map(({ templateID }) => templateID),
+      )
       token = page.headers.get('x-next-token')
     } while (token !== null)
     assert.deepEqual(seen, all.map(({ templateID }) => templateID).toReversed(), `limit ${limit}`)

@@ -3,7 +3,7 @@ import { defineOperation } from './operation.ts'
 import { Text, Timestamp } from './text.ts'
 import { TeamUser } from './user.ts'
 
-const Mask = z
+export const Mask = z
   .object({
     prefix: z.string(),
     valueLength: z.int(),
@@ -27,11 +27,11 @@ export const CreatedTeamApiKey = TeamApiKey.extend({
   key: z.string().describe('The key itself. It is shown this once only'),
 }).meta({ id: 'CreatedTeamAPIKey' })
 
-const KeyParams = z.object({
+export const KeyParams = z.object({
   apiKeyID: z.uuid({ error: 'must be a UUID: the `id` that GET /api-keys shows' }),
 })
 
-const KeyName = z
+export const KeyName = z
   .object({ name: Text.min(1, { error: 'must not be empty' }).max(256) })
   .meta({ id: 'APIKeyName' })
 

@@ -30,7 +30,21 @@ type Components = Record<string, Json>
 const securitySchemes = {
   ApiKeyAuth: { type: 'apiKey', in: 'header', name: 'X-API-Key' },
   AccessTokenAuth: { type: 'http', scheme: 'bearer' },
+  AdminApiKeyAuth: { type: 'apiKey', in: 'header', name: 'X-Admin-Token' },
+  TeamAuth: { type: 'apiKey', in: 'header', name: 'X-Team-ID' },
 }
+
+const security = {
+  team: [
+    { ApiKeyAuth: [] },
+    { AccessTokenAuth: [] },
+    { AccessTokenAuth: [], TeamAuth: [] },
+    { AdminApiKeyAuth: [], TeamAuth: [] },
+  ],
+  user: [{ AccessTokenAuth: [] }],
+  admin: [{ AdminApiKeyAuth: [] }],
+  none: [],
+} as const satisfies Record<Operation['auth'], readonly object[]>
 
 function toOperationObject(operation: Operation, components: Components): Json {
   const { id, summary, auth, params, query, body, replies, errors } = operation
@@ -38,7 +52,8 @@ function toOperationObject(operation: Operation, components: Components): Json {
   return {
     operationId: id,
     summary,
-    security: auth === 'team' ? [{ ApiKeyAuth: [] }, { AccessTokenAuth: [] }] : [],
+    security: security[auth],
+    ...(auth === 'admin' && { 'x-internal': true }),
     parameters: [...toParameters('path', params), ...toParameters('query', query)],
     ...(hasBody && {
       requestBody: {
@@ -63,8 +78,10 @@ function toOperationObject(operation: Operation, components: Components): Json {
 const errorTexts: Readonly<Record<number, string>> = {
   400: 'The request is malformed or asks for what is not possible',
   401: 'The API key or access token is missing or wrong',
+  403: 'The caller may not use this team',
   404: 'There is no such thing, or it belongs to another team',
   409: 'The state of the sandbox does not allow this now',
+  429: 'Too many requests, or a limit of the team is reached',
   500: 'A failure of the server',
   503: 'No room at the moment; try again later',
   504: 'It took too long',

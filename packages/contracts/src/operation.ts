@@ -14,13 +14,14 @@ export interface Operation<
   readonly method: Method
   /** With parameters in braces: `/sandboxes/{sandboxID}`. */
   readonly path: string
-  readonly auth: 'team' | 'none'
+  /** Who may call: keys and members of a team, users, operators, everybody. */
+  readonly auth: 'team' | 'user' | 'admin' | 'none'
   readonly params: Params
   readonly query: Query
   /** `z.undefined()` where the operation reads no body. One that accepts undefined is optional. */
   readonly body: Body
   readonly replies: Readonly<Record<number, Reply>>
-  /** The statuses of foreseen failures; each has the body `Error`. */
+  /** The statuses of foreseen failures, besides those that come with `auth`; each has the body `Error`. */
   readonly errors: readonly number[]
 }
 
@@ -53,5 +54,20 @@ export function defineOperation<
 export function defineOperation(
   definition: Definition<z.ZodObject, z.ZodObject, z.ZodType>,
 ): Operation {
-  return { params: nothing, query: nothing, body: z.undefined(), ...definition }
+  const { auth, errors } = definition
+  return {
+    params: nothing,
+    query: nothing,
+    body: z.undefined(),
+    ...definition,
+    errors: [...new Set([...impliedErrors[auth], ...errors])].toSorted((a, b) => a - b),
+  }
 }
+
+/** What may happen before an operation is even looked at. */
+const impliedErrors = {
+  team: [401, 403, 429],
+  user: [401],
+  admin: [401],
+  none: [],
+} as const satisfies Record<Operation['auth'], readonly number[]>

@@ -1,3 +1,15 @@
+import { createAccessToken, deleteAccessToken, listTeams } from './access.ts'
+import {
+  addMember,
+  countRunningSandboxes,
+  createTeam,
+  createTeamKey,
+  deleteTeamKey,
+  killTeamSandboxes,
+  listAllTeams,
+  removeMember,
+  updateTeam,
+} from './admin.ts'
 import { createKey, deleteKey, listKeys, renameKey } from './keys.ts'
 import {
   getSandboxMetrics,
@@ -44,4 +56,16 @@ export const operations: readonly Operation[] = [
   createKey,
   renameKey,
   deleteKey,
+  listTeams,
+  createAccessToken,
+  deleteAccessToken,
+  createTeam,
+  listAllTeams,
+  updateTeam,
+  addMember,
+  removeMember,
+  createTeamKey,
+  deleteTeamKey,
+  killTeamSandboxes,
+  countRunningSandboxes,
 ]

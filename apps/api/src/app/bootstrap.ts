@@ -23,7 +23,7 @@ export async function createFirstTeam(
 ): Promise<FirstCredentials | undefined> {
   if (!(await deps.teams.isEmpty())) return undefined
   const now = deps.clock.now()
-  const team = { id: randomUUID(), name: 'default' }
+  const team = { id: randomUUID(), name: 'default', createdAt: now, limits: {} }
   const user = { id: randomUUID(), email: null, defaultTeamId: team.id }
   const apiKey = newSecret(apiKeyPrefix)
   const accessToken = newSecret(accessTokenPrefix)
@@ -46,8 +46,14 @@ export async function createFirstTeam(
       lastUsedAt: undefined,
     },
     apiKeyHash: apiKey.hash,
-    accessToken,
-    now,
+    accessToken: {
+      id: randomUUID(),
+      userId: user.id,
+      name: 'default',
+      mask: accessToken.mask,
+      createdAt: now,
+    },
+    accessTokenHash: accessToken.hash,
   })
   return credentials
 }

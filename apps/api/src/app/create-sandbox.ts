@@ -4,12 +4,14 @@ import { Fault } from '@atoll/kit/fault'
 import { newSandboxId } from '@atoll/kit/id'
 import { envdAccessToken } from '../domain/key.ts'
 import type { SandboxNode } from '../domain/node.ts'
+import { checkResources, tooManySandboxes } from '../domain/limits.ts'
 import { start } from '../domain/sandbox.ts'
 import type { RunningSandbox, Sandbox } from '../domain/sandbox.ts'
 import type { SandboxStore } from '../domain/sandbox-store.ts'
 import { parseReference, selectsBuild } from '../domain/template.ts'
 import type { Template, TemplateStore } from '../domain/template.ts'
 import type { Ending } from './ending.ts'
+import type { LimitsOf } from './limits.ts'
 import { checkSeconds } from './sandboxes.ts'
 
 const createTimeoutMs = 60_000
@@ -37,8 +39,9 @@ interface CreationPorts {
   readonly node: SandboxNode
   readonly ending: Ending
   readonly clock: Clock
-  readonly maxSeconds: number
+  readonly limitsOf: LimitsOf
   readonly tokenSeed: string
+  readonly processId: string
   readonly onEndChanged: () => void
   /** Aborts when the server stops. */
   readonly stopping: AbortSignal
@@ -50,26 +53,42 @@ export function createSandboxCreation(ports: CreationPorts): SandboxCreation {
     isCreating: (id) => underway.has(id),
     async create(request, caller) {
       const signal = AbortSignal.any([caller, ports.stopping])
-      checkTimeout(request.timeoutSeconds, ports.maxSeconds)
+      const limits = await ports.limitsOf(request.teamId)
+      checkTimeout(request.timeoutSeconds, limits.maxSandboxSeconds)
       const template = await resolveTemplate(ports.templates, request)
-      const sandbox = toSandbox(request, template, ports.clock.now())
-      const deadline = AbortSignal.timeout(createTimeoutMs)
+      checkResources(template.resources, limits)
+      const sandbox = toSandbox(request, template, ports)
       underway.add(sandbox.id)
       try {
-        await ports.store.insert(sandbox)
-        return await boot(ports, request, {
-          sandbox,
-          template,
-          signal: AbortSignal.any([signal, deadline]),
-        })
-      } catch (error) {
-        await cleanUp(ports.ending, sandbox.id)
-        if (signal.aborted) throw givenUp(error)
-        throw deadline.aborted ? tookTooLong(error) : error
+        const isIn = await ports.store.insert(sandbox, limits.concurrentSandboxes)
+        if (!isIn) throw tooManySandboxes(limits)
+        return await bootOrCleanUp(ports, request, { sandbox, template, signal })
       } finally {
         underway.delete(sandbox.id)
       }
     },
+  }
+}
+
+interface Birth {
+  readonly sandbox: Sandbox
+  readonly template: Template
+  readonly signal: AbortSignal
+}
+
+async function bootOrCleanUp(
+  ports: CreationPorts,
+  request: CreateRequest,
+  birth: Birth,
+): Promise<RunningSandbox> {
+  const deadline = AbortSignal.timeout(createTimeoutMs)
+  try {
+    const signal = AbortSignal.any([birth.signal, deadline])
+    return await boot(ports, request, { ...birth, signal })
+  } catch (error) {
+    await cleanUp(ports.ending, birth.sandbox.id)
+    if (birth.signal.aborted) throw givenUp(error)
+    throw deadline.aborted ? tookTooLong(error) : error
   }
 }
 
@@ -96,7 +115,11 @@ async function resolveTemplate(
   )
 }
 
-function toSandbox(request: CreateRequest, template: Template, createdAt: Date): Sandbox {
+function toSandbox(
+  request: CreateRequest,
+  template: Template,
+  { clock, processId }: CreationPorts,
+): Sandbox {
   return {
     id: newSandboxId(),
     teamId: request.teamId,
@@ -108,7 +131,8 @@ function toSandbox(request: CreateRequest, template: Template, createdAt: Date):
     metadata: request.metadata,
     secure: request.secure,
     allowInternetAccess: request.allowInternetAccess,
-    createdAt,
+    createdAt: clock.now(),
+    creator: processId,
     envdVersion: undefined,
     startedAt: undefined,
     endAt: undefined,
@@ -120,14 +144,9 @@ function toSandbox(request: CreateRequest, template: Template, createdAt: Date):
 async function boot(
   ports: CreationPorts,
   request: CreateRequest,
-  what: {
-    readonly sandbox: Sandbox
-    readonly template: Template
-    readonly signal: AbortSignal
-  },
+  { sandbox, template, signal }: Birth,
 ): Promise<RunningSandbox> {
   const { store, node, clock, tokenSeed, onEndChanged } = ports
-  const { sandbox, template, signal } = what
   const { id, resources, secure } = sandbox
   const accessToken = secure ? envdAccessToken(tokenSeed, id) : undefined
   const { nodeTemplateId } = template

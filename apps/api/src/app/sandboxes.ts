@@ -7,6 +7,7 @@ import type { Order, SandboxFilter, SandboxStore } from '../domain/sandbox-store
 import { parseReference } from '../domain/template.ts'
 import type { TemplateStore } from '../domain/template.ts'
 import type { Ending } from './ending.ts'
+import type { LimitsOf } from './limits.ts'
 
 /** What a team does with the sandboxes it has. Those of other teams look as if they did not exist. */
 export interface Sandboxes {
@@ -42,11 +43,11 @@ export function createSandboxes(deps: {
   readonly templates: TemplateStore
   readonly ending: Ending
   readonly clock: Clock
-  readonly maxSeconds: number
+  readonly limitsOf: LimitsOf
   /** The end of a sandbox has moved. */
   readonly onEndChanged: () => void
 }): Sandboxes {
-  const { store, ending, clock, maxSeconds, onEndChanged } = deps
+  const { store, ending, clock, limitsOf, onEndChanged } = deps
 
   const change = async (
     teamId: string,
@@ -80,11 +81,13 @@ export function createSandboxes(deps: {
       if (await ending.begin(id, 'was killed')) await ending.finish(id)
     },
     async setTimeout(teamId, id, seconds) {
+      const { maxSandboxSeconds: maxSeconds } = await limitsOf(teamId)
       await change(teamId, id, (current) =>
         setTimeoutOf(current, { now: clock.now(), seconds, maxSeconds }),
       )
     },
     async refresh(teamId, id, seconds) {
+      const { maxSandboxSeconds: maxSeconds } = await limitsOf(teamId)
       await change(teamId, id, (current) =>
         extend(current, {
           now: clock.now(),
@@ -94,6 +97,7 @@ export function createSandboxes(deps: {
       )
     },
     async connect(teamId, id, seconds) {
+      const { maxSandboxSeconds: maxSeconds } = await limitsOf(teamId)
       checkSeconds(seconds, maxSeconds)
       return change(teamId, id, (current) =>
         extend(current, { now: clock.now(), seconds, maxSeconds }),

@@ -24,3 +24,14 @@ export async function addMemberships(db: Kysely<Schema>): Promise<void> {
   // JSON with those that differ from the configured ones.
   await schema.alterTable('teams').addColumn('limits', 'text').execute()
 }
+
+/** Operators add people by their address, and say what nodes are to do. */
+export async function addOperation({ schema }: Kysely<Schema>): Promise<void> {
+  await schema.createIndex('users_by_email').unique().on('users').column('email').execute()
+  await schema
+    .createTable('nodes')
+    .addColumn('id', 'text', (column) => column.primaryKey())
+    .addColumn('status', 'text', (column) => column.notNull())
+    .addColumn('status_changed_at', 'bigint', (column) => column.notNull())
+    .execute()
+}

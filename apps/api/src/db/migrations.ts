@@ -1,5 +1,6 @@
 import type { Kysely } from 'kysely'
-import { addMemberships } from './access-tables.ts'
+import { addMemberships, addOperation } from './access-tables.ts'
+import { addLeases } from './lease-tables.ts'
 import { addMetrics } from './metric-tables.ts'
 import type { Migration } from './migrate.ts'
 import type { Schema } from './schema.ts'
@@ -10,6 +11,8 @@ export const migrations: readonly Migration[] = [
   splitTemplates,
   addMemberships,
   addMetrics,
+  addOperation,
+  addLeases,
 ]
 
 async function createTables({ schema }: Kysely<Schema>): Promise<void> {

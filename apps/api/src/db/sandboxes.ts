@@ -10,11 +10,12 @@ type Db = Kysely<Schema>
 
 export function sqlSandboxStore(db: Db): SandboxStore {
   return {
-    insert: (sandbox) => db.transaction().execute((transaction) => insert(transaction, sandbox)),
+    insert: (sandbox, limit) =>
+      db.transaction().execute((transaction) => insert(transaction, sandbox, limit)),
     find: (id) => find(db, id),
     update: (id, change) =>
       db.transaction().execute(async (transaction) => {
-        const current = await find(transaction, id)
+        const current = await find(transaction, id, 'locked')
         if (!current) return undefined
         const changed = change(current)
         const { id: _, ...columns } = toRow(changed)
@@ -28,6 +29,15 @@ export function sqlSandboxStore(db: Db): SandboxStore {
         .select((select) => select.fn.countAll<number>().as('total'))
         .executeTakeFirstOrThrow()
       return total
+    },
+    async countRunningByTeam() {
+      const rows = await db
+        .selectFrom('sandboxes')
+        .select((select) => ['team_id', select.fn.countAll<number>().as('total')])
+        .where('state', '=', 'running')
+        .groupBy('team_id')
+        .execute()
+      return new Map(rows.map(({ team_id, total }) => [team_id, total]))
     },
     async listByState(states) {
       const query = db.selectFrom('sandboxes').select(['id', 'state']).where('state', 'in', states)
@@ -54,24 +64,39 @@ export function sqlSandboxStore(db: Db): SandboxStore {
         .executeTakeFirst()
       return typeof row?.end_at === 'number' ? new Date(row.end_at) : undefined
     },
-    async deleteEndedBefore(time, limit) {
-      const old = db
-        .selectFrom('sandboxes')
-        .select('id')
-        .where('state', '=', 'ended')
-        .where('ended_at', '<', time.getTime())
-        .limit(limit)
-      const result = await db.deleteFrom('sandboxes').where('id', 'in', old).executeTakeFirst()
-      return Number(result.numDeletedRows)
-    },
+    deleteEndedBefore: (time, limit) =>
+      db.transaction().execute((transaction) => deleteEndedBefore(transaction, time, limit)),
   }
 }
 
-async function insert(db: Transaction<Schema>, sandbox: Sandbox): Promise<void> {
+async function insert(
+  db: Transaction<Schema>,
+  sandbox: Sandbox,
+  limit: number | undefined,
+): Promise<boolean> {
+  if (limit !== undefined && !(await hasRoom(db, sandbox.teamId, limit))) return false
   await db.insertInto('sandboxes').values(toRow(sandbox)).execute()
   const pairs = Object.entries(sandbox.metadata ?? {})
   const rows = pairs.map(([key, value]) => ({ sandbox_id: sandbox.id, key, value }))
   for (const batch of batches(rows)) await db.insertInto('sandbox_metadata').values(batch).execute()
+  return true
+}
+
+/** The row of the team is held until the sandbox is in: those who come meanwhile count it. */
+async function hasRoom(db: Transaction<Schema>, teamId: string, limit: number): Promise<boolean> {
+  await db
+    .selectFrom('teams')
+    .select('id')
+    .where('id', '=', teamId)
+    .forNoKeyUpdate()
+    .executeTakeFirst()
+  const { total } = await db
+    .selectFrom('sandboxes')
+    .select((select) => select.fn.countAll<number>().as('total'))
+    .where('team_id', '=', teamId)
+    .where('state', 'in', ['creating', 'running'])
+    .executeTakeFirstOrThrow()
+  return total < limit
 }
 
 function isStart(before: Sandbox, after: Sandbox): after is RunningSandbox {
@@ -90,9 +115,26 @@ async function countSpawn(db: Transaction<Schema>, sandbox: RunningSandbox): Pro
     .execute()
 }
 
-async function find(db: Db, id: string): Promise<Sandbox | undefined> {
-  const rows = await db.selectFrom('sandboxes').selectAll().where('id', '=', id).execute()
+async function find(db: Db, id: string, how?: 'locked'): Promise<Sandbox | undefined> {
+  const query = db.selectFrom('sandboxes').selectAll().where('id', '=', id)
+  const rows = await (how ? query.forUpdate() : query).execute()
   return (await withMetadata(db, rows))[0]
+}
+
+async function deleteEndedBefore(db: Db, time: Date, limit: number): Promise<number> {
+  const rows = await db
+    .selectFrom('sandboxes')
+    .select('id')
+    .where('state', '=', 'ended')
+    .where('ended_at', '<', time.getTime())
+    .limit(limit)
+    .forUpdate()
+    .skipLocked() // another process is at those
+    .execute()
+  for (const ids of batches(rows.map(({ id }) => id))) {
+    await db.deleteFrom('sandboxes').where('id', 'in', ids).execute()
+  }
+  return rows.length
 }
 
 async function listRunning(

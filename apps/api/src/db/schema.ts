@@ -2,7 +2,8 @@
 export interface Schema {
   settings: { name: string; value: string }
   teams: TeamRow
-  users: { id: string; email: string | null; default_team_id: string; created_at: number }
+  users: UserRow
+  nodes: { id: string; status: string; status_changed_at: number }
   api_keys: ApiKeyRow
   memberships: { user_id: string; team_id: string; created_at: number }
   access_tokens: AccessTokenRow
@@ -12,6 +13,7 @@ export interface Schema {
   template_tags: TemplateTagRow
   sandboxes: SandboxRow
   sandbox_metadata: { sandbox_id: string; key: string; value: string }
+  leases: { process_id: string; expires_at: number }
   team_metrics: { team_id: string; at: number; concurrent: number; started: number }
   sandbox_metrics: SandboxMetricRow
 }
@@ -22,6 +24,13 @@ export interface TeamRow {
   created_at: number
   /** JSON of the limits that differ from the configured ones. */
   limits: string | null
+}
+
+export interface UserRow {
+  id: string
+  email: string | null
+  default_team_id: string
+  created_at: number
 }
 
 export interface AccessTokenRow {
@@ -104,6 +113,7 @@ export interface SandboxRow {
   secure: number
   allow_internet_access: number | null
   created_at: number
+  creator: string | null
   envd_version: string | null
   started_at: number | null
   end_at: number | null

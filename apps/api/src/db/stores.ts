@@ -1,12 +1,18 @@
 import type { KeyStore } from '../domain/key.ts'
+import type { LeaseStore } from '../domain/lease.ts'
 import type { TeamMetricStore, UsageStore } from '../domain/metrics.ts'
 import type { SandboxStore } from '../domain/sandbox-store.ts'
-import type { SettingStore, TeamStore } from '../domain/team.ts'
+import type { NodeStatusStore } from '../domain/node-status.ts'
+import type { AccessTokenStore, SettingStore, TeamStore, UserStore } from '../domain/team.ts'
 import type { TemplateStore } from '../domain/template.ts'
+import { sqlAccessTokenStore } from './access-tokens.ts'
 import type { Database } from './database.ts'
 import { sqlKeyStore } from './keys.ts'
+import { sqlLeaseStore } from './leases.ts'
 import { migrate } from './migrate.ts'
 import { migrations } from './migrations.ts'
+import { sqlNodeStatusStore } from './node-status.ts'
+import { openFault } from './postgres-errors.ts'
 import { isPostgresUrl, openPostgres } from './postgres.ts'
 import { sqlUsageStore } from './sandbox-metrics.ts'
 import { sqlSandboxStore } from './sandboxes.ts'
@@ -14,13 +20,18 @@ import { openSqlite } from './sqlite.ts'
 import { sqlTeamMetricStore } from './team-metrics.ts'
 import { sqlSettingStore, sqlTeamStore } from './teams.ts'
 import { sqlTemplateStore } from './templates.ts'
+import { sqlUserStore } from './users.ts'
 
 export interface Stores {
   readonly sandboxes: SandboxStore
   readonly templates: TemplateStore
   readonly keys: KeyStore
   readonly teams: TeamStore
+  readonly users: UserStore
+  readonly accessTokens: AccessTokenStore
   readonly settings: SettingStore
+  readonly leases: LeaseStore
+  readonly nodeStatuses: NodeStatusStore
   readonly teamMetrics: TeamMetricStore
   readonly usage: UsageStore
   /** Runs `work` while no other process on this store is inside such a call. */
@@ -36,7 +47,7 @@ export async function openStores(location: string): Promise<Stores> {
     await database.exclusively((unhurried) => migrate(unhurried, migrations))
   } catch (error) {
     await db.destroy()
-    throw error
+    throw isPostgresUrl(location) ? openFault(location, error) : error
   }
   return {
     exclusively: (work) => database.exclusively(() => work()),
@@ -44,7 +55,11 @@ export async function openStores(location: string): Promise<Stores> {
     templates: sqlTemplateStore(db),
     keys: sqlKeyStore(db),
     teams: sqlTeamStore(db),
+    users: sqlUserStore(db),
+    accessTokens: sqlAccessTokenStore(db),
     settings: sqlSettingStore(db),
+    leases: sqlLeaseStore(db),
+    nodeStatuses: sqlNodeStatusStore(db),
     teamMetrics: sqlTeamMetricStore(db),
     usage: sqlUsageStore(db),
     close: () => db.destroy(),

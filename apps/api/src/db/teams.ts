@@ -1,51 +1,46 @@
-import { randomUUID } from 'node:crypto'
 import type { Kysely } from 'kysely'
-import type { SettingStore, TeamStore } from '../domain/team.ts'
+import type { OwnLimits } from '../domain/limits.ts'
+import type { SettingStore, Team, TeamStore } from '../domain/team.ts'
 import { toKeyRow } from './keys.ts'
-import type { Schema } from './schema.ts'
+import type { Schema, TeamRow } from './schema.ts'
+import { insertUser } from './users.ts'
 
 export function sqlTeamStore(db: Kysely<Schema>): TeamStore {
   return {
     async isEmpty() {
       return !(await db.selectFrom('teams').select('id').limit(1).executeTakeFirst())
     },
-    insertFirst: ({ team, user, apiKey, apiKeyHash, accessToken, now }) =>
+    insertFirst: ({ team, user, apiKey, apiKeyHash, accessToken, accessTokenHash }) =>
       db.transaction().execute(async (transaction) => {
-        const created_at = now.getTime()
-        await transaction
-          .insertInto('teams')
-          .values({ id: team.id, name: team.name, created_at, limits: null })
-          .execute()
-        await transaction
-          .insertInto('users')
-          .values({ id: user.id, email: user.email, default_team_id: team.id, created_at })
-          .execute()
-        await transaction
-          .insertInto('memberships')
-          .values({ user_id: user.id, team_id: team.id, created_at })
-          .execute()
+        await transaction.insertInto('teams').values(toRow(team)).execute()
+        await insertUser(transaction, { user, token: accessToken, hash: accessTokenHash })
         await transaction.insertInto('api_keys').values(toKeyRow(apiKey, apiKeyHash)).execute()
-        await transaction
-          .insertInto('access_tokens')
-          .values({
-            id: randomUUID(),
-            user_id: user.id,
-            name: 'default',
-            hash: accessToken.hash,
-            mask: JSON.stringify(accessToken.mask),
-            created_at,
-          })
-          .execute()
       }),
-    async findUserByTokenHash(hash) {
-      const row = await db
-        .selectFrom('access_tokens')
-        .innerJoin('users', 'users.id', 'access_tokens.user_id')
-        .select(['users.id', 'users.email', 'users.default_team_id'])
-        .where('access_tokens.hash', '=', hash)
-        .executeTakeFirst()
-      return row && { id: row.id, email: row.email, defaultTeamId: row.default_team_id }
+    async insert(team) {
+      await db.insertInto('teams').values(toRow(team)).execute()
     },
+    async find(id) {
+      const row = await db.selectFrom('teams').selectAll().where('id', '=', id).executeTakeFirst()
+      return row && fromRow(row)
+    },
+    async list() {
+      const query = db.selectFrom('teams').selectAll().orderBy('created_at').orderBy('id')
+      return (await query.execute()).map(fromRow)
+    },
+    update: (id, change) =>
+      db.transaction().execute(async (transaction) => {
+        const row = await transaction
+          .selectFrom('teams')
+          .selectAll()
+          .where('id', '=', id)
+          .forNoKeyUpdate()
+          .executeTakeFirst()
+        if (!row) return undefined
+        const changed = change(fromRow(row))
+        const { id: _, ...columns } = toRow(changed)
+        await transaction.updateTable('teams').set(columns).where('id', '=', id).execute()
+        return changed
+      }),
     async isMember(userId, teamId) {
       const row = await db
         .selectFrom('memberships')
@@ -55,7 +50,28 @@ export function sqlTeamStore(db: Kysely<Schema>): TeamStore {
         .executeTakeFirst()
       return row !== undefined
     },
+    async listOfUser(userId) {
+      const rows = await db
+        .selectFrom('memberships')
+        .innerJoin('teams', 'teams.id', 'memberships.team_id')
+        .selectAll('teams')
+        .where('user_id', '=', userId)
+        .orderBy('memberships.created_at')
+        .orderBy('teams.id')
+        .execute()
+      return rows.map(fromRow)
+    },
   }
+}
+
+function toRow({ id, name, createdAt, limits }: Team): TeamRow {
+  const own = Object.keys(limits).length > 0 ? JSON.stringify(limits) : null
+  return { id, name, created_at: createdAt.getTime(), limits: own }
+}
+
+function fromRow(row: TeamRow): Team {
+  const limits: OwnLimits = row.limits === null ? {} : JSON.parse(row.limits)
+  return { id: row.id, name: row.name, createdAt: new Date(row.created_at), limits }
 }
 
 export function sqlSettingStore(db: Kysely<Schema>): SettingStore {

@@ -2,7 +2,11 @@ import type { RunningSandbox, Sandbox, SandboxState } from './sandbox.ts'
 
 /** Where the records of sandboxes are kept. */
 export interface SandboxStore {
-  insert(sandbox: Sandbox): Promise<void>
+  /**
+   * False, and nothing done, when its team has `limit` sandboxes already, counting those that are being created. Of two
+   * inserts at a time that would reach the limit together, one is let in.
+   */
+  insert(sandbox: Sandbox, limit?: number): Promise<boolean>
   /** Also one that has ended, as long as its record is kept. */
   find(id: string): Promise<Sandbox | undefined>
   /** Applies `change` alone; what it throws leaves the record as it was. Undefined when there is none. */
@@ -12,6 +16,8 @@ export interface SandboxStore {
   ): Promise<After | undefined>
   listRunning(filter: SandboxFilter, page?: SandboxPage): Promise<RunningSandbox[]>
   countRunning(filter: SandboxFilter): Promise<number>
+  /** By team; those without are left out. */
+  countRunningByTeam(): Promise<ReadonlyMap<string, number>>
   /** Of all teams, without metadata: for reconcilers. */
   listByState(states: readonly SandboxState[]): Promise<SandboxSummary[]>
   listExpired(now: Date, limit: number): Promise<string[]>

@@ -1,8 +1,11 @@
-import type { ApiKey, Secret } from './key.ts'
+import type { ApiKey, Mask } from './key.ts'
+import type { OwnLimits } from './limits.ts'
 
 export interface Team {
   readonly id: string
   readonly name: string
+  readonly createdAt: Date
+  readonly limits: OwnLimits
 }
 
 export interface User {
@@ -14,7 +17,7 @@ export interface User {
 /** The one on whose behalf a request acts. */
 export interface Caller {
   readonly teamId: string
-  /** Absent for API keys: they belong to a team, not to a person. */
+  /** Absent for API keys, which belong to a team, and for operators. */
   readonly user?: { readonly id: string; readonly email: string | null } | undefined
 }
 
@@ -22,8 +25,15 @@ export interface TeamStore {
   isEmpty(): Promise<boolean>
   /** All or nothing. */
   insertFirst(first: FirstTeam): Promise<void>
-  findUserByTokenHash(hash: string): Promise<User | undefined>
+  insert(team: Team): Promise<void>
+  find(id: string): Promise<Team | undefined>
+  /** Oldest first. */
+  list(): Promise<Team[]>
+  /** Applies `change` alone. Undefined when there is no such team. */
+  update(id: string, change: (current: Team) => Team): Promise<Team | undefined>
   isMember(userId: string, teamId: string): Promise<boolean>
+  /** The longest member first. */
+  listOfUser(userId: string): Promise<Team[]>
 }
 
 export interface FirstTeam {
@@ -31,8 +41,38 @@ export interface FirstTeam {
   readonly user: User
   readonly apiKey: ApiKey
   readonly apiKeyHash: string
-  readonly accessToken: Secret
-  readonly now: Date
+  readonly accessToken: AccessToken
+  readonly accessTokenHash: string
+}
+
+export interface UserStore {
+  findByTokenHash(hash: string): Promise<User | undefined>
+  findByEmail(email: string): Promise<User | undefined>
+  /** With their first team and token, all or nothing. False when somebody has this email already. */
+  insert(user: NewUser): Promise<boolean>
+  addMember(userId: string, teamId: string, now: Date): Promise<void>
+  /** False when they were no member. */
+  removeMember(userId: string, teamId: string): Promise<boolean>
+}
+
+export interface NewUser {
+  readonly user: User
+  readonly token: AccessToken
+  readonly hash: string
+}
+
+export interface AccessToken {
+  readonly id: string
+  readonly userId: string
+  readonly name: string
+  readonly mask: Mask
+  readonly createdAt: Date
+}
+
+export interface AccessTokenStore {
+  insert(token: AccessToken, hash: string): Promise<void>
+  /** False when the user has no such token. */
+  delete(userId: string, id: string): Promise<boolean>
 }
 
 /** Values that belong to the whole installation. */

@@ -13,11 +13,11 @@ export function addKeyRoutes(
 ): void {
   addTeamRoute(server, listKeys, authenticate, async (_call, { teamId }) => ({
     status: 200,
-    body: (await keys.list(teamId)).map(toView),
+    body: (await keys.list(teamId)).map(toKeyView),
   }))
   addTeamRoute(server, createKey, authenticate, async ({ body }, caller) => {
     const { key, value } = await keys.create(caller, body.name)
-    return { status: 201, body: { ...toView(key), key: value } }
+    return { status: 201, body: { ...toKeyView(key), key: value } }
   })
   addTeamRoute(server, renameKey, authenticate, async ({ params, body }, { teamId }) => {
     await keys.rename(teamId, params.apiKeyID, body.name)
@@ -29,7 +29,7 @@ export function addKeyRoutes(
   })
 }
 
-function toView(key: ApiKey): z.infer<typeof TeamApiKey> {
+export function toKeyView(key: ApiKey): z.infer<typeof TeamApiKey> {
   return {
     id: key.id,
     name: key.name,

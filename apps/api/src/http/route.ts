@@ -1,9 +1,10 @@
 import type { Operation } from '@atoll/contracts/operation'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
-import type { Authenticate } from '../app/auth.ts'
-import type { Caller } from '../domain/team.ts'
+import type { Authenticate, Credentials } from '../app/auth.ts'
+import type { Caller, User } from '../domain/team.ts'
 import { parseInput } from './input.ts'
+import { applyRate } from './rate.ts'
 
 /** Makes a route of an operation: who asks, then what they ask for, then the handler. */
 
@@ -34,14 +35,58 @@ export function addTeamRoute<O extends Operation>(
     url: toUrl(operation),
     config: { operation: operation.id },
     // Before the body is read: strangers cannot make us take in 16 MiB.
-    async onRequest(request) {
-      callers.set(request, await authenticate(readCredentials(request)))
+    async onRequest(request, reply) {
+      const caller = await authenticate.team(readCredentials(request), operation.id)
+      callers.set(request, caller)
+      if (caller.rate) applyRate(reply, caller.rate)
     },
     async handler(request, reply) {
       const caller = callers.get(request)
       if (!caller) throw new Error('a request got past authentication without a caller')
       return send(reply, operation, await handle(toCall(operation, request, reply), caller))
     },
+  })
+}
+
+/** A route for users, whichever team they are in. */
+export function addUserRoute<O extends Operation>(
+  server: FastifyInstance,
+  operation: O,
+  authenticate: Authenticate,
+  handle: (call: Call<O>, user: User) => Promise<Answer>,
+): void {
+  const users = new WeakMap<FastifyRequest, User>()
+  server.route({
+    method: operation.method,
+    url: toUrl(operation),
+    config: { operation: operation.id },
+    async onRequest(request) {
+      users.set(request, await authenticate.user(readCredentials(request)))
+    },
+    async handler(request, reply) {
+      const user = users.get(request)
+      if (!user) throw new Error('a request got past authentication without a user')
+      return send(reply, operation, await handle(toCall(operation, request, reply), user))
+    },
+  })
+}
+
+/** A route for operators. */
+export function addAdminRoute<O extends Operation>(
+  server: FastifyInstance,
+  operation: O,
+  authenticate: Authenticate,
+  handle: (call: Call<O>) => Promise<Answer>,
+): void {
+  server.route({
+    method: operation.method,
+    url: toUrl(operation),
+    config: { operation: operation.id },
+    async onRequest(request) {
+      authenticate.admin(readCredentials(request))
+    },
+    handler: async (request, reply) =>
+      send(reply, operation, await handle(toCall(operation, request, reply))),
   })
 }
 
@@ -64,10 +109,15 @@ export function toUrl({ path }: Operation): string {
   return path.replaceAll(/\{(\w+)\}/g, ':$1')
 }
 
-function readCredentials({ headers }: FastifyRequest) {
-  const apiKey = headers['x-api-key']
+function readCredentials({ headers }: FastifyRequest): Credentials {
   const [, bearer] = /^bearer +(.+)$/i.exec(headers.authorization ?? '') ?? []
-  return { apiKey: Array.isArray(apiKey) ? apiKey[0] : apiKey, bearer }
+  const first = (name: string) => [headers[name]].flat()[0]
+  return {
+    apiKey: first('x-api-key'),
+    bearer,
+    adminToken: first('x-admin-token'),
+    teamId: first('x-team-id'),
+  }
 }
 
 function toCall<O extends Operation>(

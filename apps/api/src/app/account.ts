@@ -1,0 +1,54 @@
+import { randomUUID } from 'node:crypto'
+import type { Clock } from '@atoll/kit/clock'
+import { Fault } from '@atoll/kit/fault'
+import { accessTokenPrefix, newSecret } from '../domain/key.ts'
+import type { AccessToken, AccessTokenStore, Team, TeamStore, User } from '../domain/team.ts'
+import type { Keys } from './keys.ts'
+
+/** What a person does with their own account. */
+export interface Account {
+  /** With a new API key for each: that is what people log in for. */
+  listTeams(user: User): Promise<readonly { team: Team; apiKey: string; isDefault: boolean }[]>
+  /** The value is returned this once only. */
+  createToken(
+    user: User,
+    name: string,
+  ): Promise<{ readonly token: AccessToken; readonly value: string }>
+  deleteToken(user: User, id: string): Promise<void>
+}
+
+const loginKeyName = 'CLI login'
+
+export function createAccount(deps: {
+  readonly teams: TeamStore
+  readonly tokens: AccessTokenStore
+  readonly keys: Keys
+  readonly clock: Clock
+}): Account {
+  const { teams, tokens, keys, clock } = deps
+  return {
+    async listTeams({ id, email, defaultTeamId }) {
+      const found = []
+      for (const team of await teams.listOfUser(id)) {
+        const made = await keys.create({ teamId: team.id, user: { id, email } }, loginKeyName)
+        found.push({ team, apiKey: made.value, isDefault: team.id === defaultTeamId })
+      }
+      return found
+    },
+    async createToken(user, name) {
+      const { value, hash, mask } = newSecret(accessTokenPrefix)
+      const id = randomUUID()
+      const token: AccessToken = { id, userId: user.id, name, mask, createdAt: clock.now() }
+      await tokens.insert(token, hash)
+      return { token, value }
+    },
+    async deleteToken(user, id) {
+      if (await tokens.delete(user.id, id)) return
+      throw new Fault(
+        'not_found',
+        'access_token_not_found',
+        `You have no access token ${id}: check the id that POST /access-tokens returned`,
+      )
+    },
+  }
+}

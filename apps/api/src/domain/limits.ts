@@ -1,0 +1,52 @@
+import { Fault } from '@atoll/kit/fault'
+import type { Resources } from './template.ts'
+
+/** What a team may use. */
+export interface TeamLimits {
+  readonly concurrentSandboxes: number
+  /** The longest that a sandbox may run, from its start. */
+  readonly maxSandboxSeconds: number
+  readonly maxCpuCount: number
+  readonly maxMemoryMb: number
+  readonly maxDiskSizeMb: number
+}
+
+/** Those of its limits that differ from the configured ones. */
+export type OwnLimits = { readonly [Name in keyof TeamLimits]?: number }
+
+/** Sets what `change` names; null takes a limit back to the configured one. */
+export function changeLimits(
+  own: OwnLimits,
+  change: { readonly [Name in keyof TeamLimits]?: number | null | undefined },
+): OwnLimits {
+  const merged = Object.entries({ ...own, ...definedIn(change) })
+  return Object.fromEntries(merged.filter(([, value]) => typeof value === 'number'))
+}
+
+function definedIn(change: object): object {
+  return Object.fromEntries(Object.entries(change).filter(([, value]) => value !== undefined))
+}
+
+export function checkResources(resources: Resources, limits: TeamLimits): void {
+  const { cpuCount, memoryMb, diskSizeMb } = resources
+  const { maxCpuCount, maxMemoryMb, maxDiskSizeMb } = limits
+  const over = [
+    cpuCount > maxCpuCount && `${cpuCount} CPU cores (limit ${maxCpuCount})`,
+    memoryMb > maxMemoryMb && `${memoryMb} MiB of memory (limit ${maxMemoryMb})`,
+    diskSizeMb > maxDiskSizeMb && `${diskSizeMb} MiB of disk (limit ${maxDiskSizeMb})`,
+  ].filter((text) => text !== false)
+  if (over.length === 0) return
+  throw new Fault(
+    'invalid',
+    'team_limit_exceeded',
+    `The template is too large for the limits of the team: templateID asks for ${over.join(', ')}`,
+  )
+}
+
+export function tooManySandboxes({ concurrentSandboxes }: TeamLimits): Fault {
+  return new Fault(
+    'exhausted',
+    'concurrent_sandboxes_exceeded',
+    `The team runs ${concurrentSandboxes} sandboxes already, as many as it may at a time: end one that is not needed`,
+  )
+}
