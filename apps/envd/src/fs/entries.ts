@@ -1,5 +1,5 @@
 /** Files and folders of the sandbox, for whoever is let in, with the rights of the daemon. */
-import { realpath, rename, stat } from 'node:fs/promises'
+import { lstat, realpath, rename, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { createGate } from '@atoll/kit/gate'
 import { Fault } from '@atoll/kit/fault'
@@ -24,7 +24,8 @@ export function folderEntries(deps: {
     makeFolder: (path, owner) => makeFolder(path, owner).catch(rethrow(path)),
     async move(source, destination, owner) {
       await makeParents(dirname(destination), owner).catch(rethrow(destination))
-      await rename(source, destination).catch(rethrow(source))
+      await lstat(source).catch(rethrow(source)) // so that what goes wrong from here on is the destination's
+      await rename(source, destination).catch(rethrow(destination))
       deps.metadata.moved(await realPlace(source), await realPlace(destination))
     },
     list: (path, options) =>

@@ -342,6 +342,23 @@ test('what cannot be done is refused with its code', async (t) => {
   assert.ok((await lstat(join(folder, 'file'))).isFile())
 })
 
+test('Move says which of its two paths is wrong', async () => {
+  await using it = await setup()
+  const { folder, call } = it
+  const there = join(folder, 'there')
+  await writeFile(there, '')
+  const wrong = [`${folder}/\0`, `${folder}/${'x'.repeat(300)}`]
+  for (const path of wrong) {
+    for (const message of [
+      { source: path, destination: `${folder}/new` },
+      { source: there, destination: path },
+    ]) {
+      const { body } = await call('Move', message)
+      assert.ok(body.message.startsWith(`'${path.slice(0, 200)}`), body.message)
+    }
+  }
+})
+
 test('an unknown user is refused before anything is done', async () => {
   await using it = await setup()
   const { envd, folder, call } = it
