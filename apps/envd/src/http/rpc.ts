@@ -42,7 +42,7 @@ export function createRpc(deps: RpcDeps): Rpc {
     requestGate: (context) => requireKnownUser(context.values.get(actingUserKey)),
     shutdownSignal: deps.shutdown,
     requireConnectProtocolHeader: true,
-    acceptCompression: [compressionGzip],
+    acceptCompression: [boundedGzip],
     readMaxBytes: messageLimitBytes,
     maxTimeoutMs: timeoutLimitMs,
   })
@@ -104,3 +104,15 @@ const codes = { 400: 'invalid_argument', 405: 'unimplemented', 415: 'unimplement
  * request can take of the sandbox's memory; clients send input in pieces of 64 KiB.
  */
 const messageLimitBytes = 64 * 1024 * 1024
+
+/**
+ * A packed message can become a thousand times larger than what was sent, and many may come at once. Published clients
+ * pack none, so a packed one gets only as much memory as an ordinary one needs.
+ */
+const boundedGzip: typeof compressionGzip = {
+  ...compressionGzip,
+  decompress: (bytes, limit) =>
+    compressionGzip.decompress(bytes, Math.min(limit, unpackedLimitBytes)),
+}
+
+const unpackedLimitBytes = 4 * 1024 * 1024

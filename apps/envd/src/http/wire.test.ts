@@ -89,6 +89,23 @@ test('a unary error has a status and a code by name', async () => {
   assert.deepEqual([code, message], ['not_found', 'No process with pid 4000000000'])
 })
 
+test('a packed message gets no more memory than 4 MiB, whatever it would become', async () => {
+  await using envd = await runEnvd()
+  const body = gzipSync(`{}${' '.repeat(5 * 1024 * 1024)}`)
+  const packed = { ...unary, 'content-encoding': 'gzip' }
+  const refused = await post(envd, 'List', body, packed)
+  assert.deepEqual(
+    [refused.status, JSON.parse(await refused.text()).code],
+    [429, 'resource_exhausted'],
+  )
+  const head = Buffer.from([1, 0, 0, 0, 0])
+  head.writeUInt32BE(body.length, 1)
+  const frame = Buffer.concat([head, body])
+  const streamed = { ...stream, 'connect-content-encoding': 'gzip' }
+  const { code } = await failureOf(await post(envd, 'Start', frame, streamed))
+  assert.equal(code, 'resource_exhausted')
+})
+
 test('unknown fields are ignored, snake case and gzip are understood', async () => {
   await using envd = await runEnvd()
   const body = gzipSync('{"process":{"cmd":"true","new_field":1},"other":{}}')
