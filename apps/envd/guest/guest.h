@@ -27,6 +27,7 @@ enum {
 
 /* main.c: one entry for each face of the program; the result is the exit status. */
 int init_main(int argc, char **argv);
+int spawner_main(int argc, char **argv);
 int exec_main(int argc, char **argv);
 int fifos_main(int argc, char **argv);
 int sudo_main(int argc, char **argv);

@@ -1,4 +1,4 @@
-/* One static program with four faces: PID 1, the step into a user's identity, pipes, and sudo. */
+/* One static program with five faces: PID 1, starting commands, the step into a user's identity, pipes, and sudo. */
 #include "guest.h"
 
 #include <stdio.h>
@@ -11,11 +11,13 @@ int main(int argc, char **argv) {
 
   const char *face = argc > 1 ? argv[1] : "";
   if (strcmp(face, "init") == 0) return init_main(argc - 1, argv + 1);
+  if (strcmp(face, "spawner") == 0) return spawner_main(argc - 1, argv + 1);
   if (strcmp(face, "exec") == 0) return exec_main(argc - 1, argv + 1);
   if (strcmp(face, "fifos") == 0) return fifos_main(argc - 1, argv + 1);
   if (strcmp(face, "sudo") == 0) return sudo_main(argc - 1, argv + 1);
 
   fputs("usage: guest init [--sudo] -- ARGV...\n"
+        "       guest spawner\n"
         "       guest exec --uid N --gid N [--groups N,N] [--cwd DIR] [--oom N] [--ctty] -- ARGV...\n"
         "       guest fifos PREFIX COUNT\n"
         "       guest sudo ...\n",

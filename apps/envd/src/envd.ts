@@ -22,6 +22,7 @@ import { forwardPort, ownAddress } from './net/forward.ts'
 import { fileUsers } from './posix/accounts.ts'
 import { createFifoPool } from './posix/fifo-pool.ts'
 import { listenerTable } from './posix/listeners.ts'
+import { createSpawnerProcess } from './posix/spawner-process.ts'
 import { posixSpawner } from './posix/spawner.ts'
 import { procUsage, visibleCpuCount } from './posix/usage.ts'
 
@@ -63,9 +64,10 @@ export async function startEnvd(options: EnvdOptions): Promise<Envd> {
   })
   const { helper, terminalAddon } = options
   const folder = join(dirname(options.stateFile), 'fifos')
-  const fifos = started.use(createFifoPool({ helper, folder }))
+  const spawnerProcess = started.use(createSpawnerProcess(helper))
+  const fifos = started.use(createFifoPool({ spawnerProcess, folder }))
   const processes = createProcesses({
-    spawner: posixSpawner({ helper, terminalAddon, fifos }),
+    spawner: posixSpawner({ helper, terminalAddon, fifos, spawnerProcess }),
     path: options.path,
     nowMs: options.nowMs ?? (() => performance.now()),
   })
@@ -104,6 +106,8 @@ export async function startEnvd(options: EnvdOptions): Promise<Envd> {
   })
   server.listen(options.port, options.host ?? '0.0.0.0')
   await once(server, 'listening')
+  // Not before the first answer: starting a process takes as long as all of this.
+  server.once('request', (_request, response) => response.once('close', () => fifos.warm()))
   started.defer(async () => {
     shutdown.abort(new ConnectError('The sandbox daemon is shutting down', Code.Unavailable))
     const closed = once(server, 'close')

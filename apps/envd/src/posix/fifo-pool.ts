@@ -1,31 +1,32 @@
 /**
  * Named pipes for the processes to come. Node.js makes socket pairs where others make pipes, and programs notice: a
  * socket cannot be opened anew as /dev/stdout, and bash takes it for a remote shell's. The helper program makes the
- * pipes in batches and ahead of need, since starting it for each process would cost as much as the process itself.
+ * pipes in batches and ahead of need, since asking it for each process would cost as much as the process itself.
  */
 import { mkdir, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { run } from '@atoll/kit/run'
+import type { SpawnerProcess } from './spawner-process.ts'
 
 export interface FifoPool extends AsyncDisposable {
   /** Paths of pipes that nobody else gets, each to be opened once and removed. At most one batch of them. */
   take(count: number): Promise<string[]>
   /** For when a path was found to be no good: somebody emptied the folder, so the others are no better. */
   forget(): void
+  /** Makes the first batch ahead of need. */
+  warm(): void
 }
 
 /** The folder is the pool's own: what an earlier daemon left in it goes. */
 export function createFifoPool(options: {
-  readonly helper: string
+  readonly spawnerProcess: SpawnerProcess
   readonly folder: string
 }): FifoPool {
-  const { helper, folder } = options
+  const { spawnerProcess, folder } = options
   const ready: string[] = []
   let batches = 0
   let isForgotten = true // whatever is in the folder now
   let refilling: Promise<void> | undefined
   let isClosed = false
-  refillAhead()
 
   return {
     async take(count) {
@@ -37,6 +38,9 @@ export function createFifoPool(options: {
     forget() {
       isForgotten = true
       ready.splice(0)
+    },
+    warm() {
+      if (ready.length === 0) refillAhead()
     },
     async [Symbol.asyncDispose]() {
       isClosed = true
@@ -66,7 +70,13 @@ export function createFifoPool(options: {
     await mkdir(dirname(folder), { recursive: true })
     await mkdir(folder, { recursive: true, mode: 0o700 })
     const prefix = join(folder, `${batches++}-`)
-    await run(helper, ['fifos', prefix, String(batchSize)], { env: {}, timeoutMs: 10_000 })
+    const { exit } = await spawnerProcess.start({
+      stdio: [undefined, '', ''],
+      args: ['fifos', prefix, String(batchSize)],
+      env: {},
+    })
+    const end = await exit
+    if (end.by === 'signal' || end.code !== 0) throw new Error(`no pipes in ${folder}`)
     ready.push(...Array.from({ length: batchSize }, (_, at) => `${prefix}${at}`))
   }
 
@@ -75,5 +85,5 @@ export function createFifoPool(options: {
   }
 }
 
-/** For some fifty processes. What a batch costs is the start of the helper program, hardly the pipes in it. */
+/** For some fifty processes. What a batch costs is a fork of the helper program, hardly the pipes in it. */
 const batchSize = 128

@@ -1,41 +1,55 @@
-import { closeSync, constants, openSync, unlinkSync } from 'node:fs'
+import { closeSync, constants, openSync, rmSync } from 'node:fs'
 import { Socket } from 'node:net'
 
 const { O_NONBLOCK, O_RDONLY, O_RDWR, O_WRONLY } = constants
 
+/** Our end of a named pipe, whose other end is about to be opened by its name. Only ours is non-blocking. */
 export interface Pipe {
-  readonly ours: Socket
-  /** A descriptor to be inherited by the program, and to be closed here once it is. */
-  readonly theirs: number
+  readonly name: string
+  /** Called when the other end is open: a reader that came earlier would find the end of the file. */
+  connect(): Socket
+  /** Instead of `connect`. */
+  discard(): void
 }
 
-export function openOutput(fifo: string): Pipe {
-  const { reader, writer } = openBothEnds(fifo, { reader: O_NONBLOCK, writer: 0 })
-  return { ours: new Socket({ fd: reader, writable: false }), theirs: writer }
+export function discardPipe(pipe: Pipe): void {
+  pipe.discard()
 }
 
-export function openInput(fifo: string): Pipe {
-  const { reader, writer } = openBothEnds(fifo, { reader: 0, writer: O_NONBLOCK })
-  return { ours: new Socket({ fd: writer, readable: false }), theirs: reader }
+export function openOutput(name: string): Pipe {
+  const reader = openSync(name, O_RDONLY | O_NONBLOCK)
+  return {
+    name,
+    connect() {
+      removeName(name)
+      return new Socket({ fd: reader, writable: false })
+    },
+    discard: () => closeAll(name, reader),
+  }
 }
 
-export function discardPipe({ ours, theirs }: Pipe): void {
-  ours.destroy()
-  closeSync(theirs)
+/** A writer cannot open a pipe that nobody reads: until the program does, we are the reader. */
+export function openInput(name: string): Pipe {
+  using opened = new DisposableStack()
+  const both = opened.adopt(openSync(name, O_RDWR | O_NONBLOCK), closeSync)
+  const writer = openSync(name, O_WRONLY | O_NONBLOCK)
+  opened.move()
+  return {
+    name,
+    connect() {
+      closeAll(name, both)
+      return new Socket({ fd: writer, readable: false })
+    },
+    discard: () => closeAll(name, both, writer),
+  }
 }
 
-/** Only our own end may be non-blocking: few programs expect that of theirs. The name is gone afterwards. */
-function openBothEnds(
-  fifo: string,
-  flags: { readonly reader: number; readonly writer: number },
-): { readonly reader: number; readonly writer: number } {
-  using meanwhile = new DisposableStack()
-  using ends = new DisposableStack()
-  meanwhile.defer(() => unlinkSync(fifo))
-  // An end opens only when the other is there. This is both, so that neither of the next two has to wait.
-  meanwhile.adopt(openSync(fifo, O_RDWR | O_NONBLOCK), closeSync)
-  const reader = ends.adopt(openSync(fifo, O_RDONLY | flags.reader), closeSync)
-  const writer = ends.adopt(openSync(fifo, O_WRONLY | flags.writer), closeSync)
-  ends.move()
-  return { reader, writer }
+function closeAll(name: string, ...descriptors: readonly number[]): void {
+  for (const fd of descriptors) closeSync(fd)
+  removeName(name)
+}
+
+/** Somebody may have emptied the folder meanwhile, which no longer matters to this pipe. */
+function removeName(name: string): void {
+  rmSync(name, { force: true })
 }

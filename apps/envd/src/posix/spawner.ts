@@ -6,6 +6,8 @@ import { spawnOnTerminal } from './terminal.ts'
 import { checkWorkingDirectory } from './working-directory.ts'
 
 export interface SpawnerOptions extends PipeTools {
+  /** The helper program that takes on the identity and becomes the command. */
+  readonly helper: string
   /** The native part of the terminal library; undefined: where npm put it. */
   readonly terminalAddon?: string | undefined
 }

@@ -1,0 +1,137 @@
+/*
+ * guest spawner: starts commands for envd. Forking a process as large as Node.js costs several times
+ * what forking this one does, and here the child steps into the identity without an exec of its own.
+ * Requests come in on descriptor 0, replies go out on 1. It trusts its caller (envd, root), and ends
+ * with it; what it started lives on.
+ */
+#define _GNU_SOURCE
+#include "guest.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { STDIO = 3, MAX_BYTES = 4 * 1024 * 1024 };
+
+/* NUL-ended strings follow: names of the three pipes (none: /dev/null), arguments, variables. */
+struct spawn_header {
+  uint32_t id;
+  uint32_t bytes;
+  uint32_t args;
+  uint32_t vars;
+};
+
+enum { SPAWN_STARTED = 1, SPAWN_REFUSED, SPAWN_ENDED };
+struct spawn_reply {
+  uint32_t kind;
+  uint32_t id; /* of the request, or of the process that ended */
+  uint32_t value; /* the pid, an errno, or a status as wait(2) gives it */
+};
+
+extern char **environ;
+
+static int read_all(void *data, size_t size) {
+  for (size_t done = 0; done < size;) {
+    ssize_t count = read(STDIN_FILENO, (char *)data + done, size - done);
+    if (count == 0 || (count < 0 && errno != EINTR)) return -1;
+    if (count > 0) done += (size_t)count;
+  }
+  return 0;
+}
+
+static void reply(uint32_t kind, uint32_t id, uint32_t value) {
+  struct spawn_reply message = {kind, id, value};
+  if (write(STDOUT_FILENO, &message, sizeof message) != sizeof message) _exit(1);
+}
+
+/* Returns the strings with a NULL behind the arguments and behind the variables, or NULL if they do not add up. */
+static char **split(char *bytes, const struct spawn_header *header) {
+  size_t first_var = STDIO + (size_t)header->args, count = first_var + header->vars;
+  if (header->bytes == 0 || header->args > header->bytes || header->vars > header->bytes) return NULL;
+  if (header->args == 0 || bytes[header->bytes - 1] != '\0') return NULL;
+  char **strings = calloc(count + 2, sizeof *strings);
+  if (!strings) return NULL;
+  size_t found = 0;
+  for (char *at = bytes; at < bytes + header->bytes; at += strlen(at) + 1) {
+    if (found < count) strings[found + (found >= first_var)] = at;
+    found++;
+  }
+  if (found == count) return strings;
+  free(strings);
+  return NULL;
+}
+
+/* Neither end waits for the other: envd holds the other one open. Only the open itself may not block. */
+static int open_stdio(char **names, int fds[STDIO]) {
+  for (int i = 0; i < STDIO; i++) {
+    const char *name = *names[i] ? names[i] : "/dev/null";
+    fds[i] = open(name, (i == 0 ? O_RDONLY : O_WRONLY) | O_NONBLOCK | O_CLOEXEC);
+    if (fds[i] >= 0 && fcntl(fds[i], F_SETFL, 0) == 0) continue;
+    int error = errno;
+    for (; i >= 0; i--) close(fds[i]);
+    errno = error;
+    return -1;
+  }
+  return 0;
+}
+
+static void start(const struct spawn_header *header, char **strings) {
+  int fds[STDIO];
+  if (open_stdio(strings, fds) < 0) {
+    reply(SPAWN_REFUSED, header->id, (uint32_t)errno);
+    return;
+  }
+  pid_t pid = fork();
+  if (pid == 0) {
+    for (int i = 0; i < STDIO; i++) dup2(fds[i], i);
+    environ = strings + STDIO + header->args + 1;
+    char **argv = strings + STDIO;
+    int (*face)(int, char **) = strcmp(argv[0], "fifos") == 0 ? fifos_main : exec_main;
+    _exit(face((int)header->args, argv));
+  }
+  int error = errno;
+  for (int i = 0; i < STDIO; i++) close(fds[i]);
+  if (pid < 0) reply(SPAWN_REFUSED, header->id, (uint32_t)error);
+  else reply(SPAWN_STARTED, header->id, (uint32_t)pid);
+}
+
+/* Returns -1 when there is nobody left to serve, or nobody one could understand. */
+static int serve(void) {
+  struct spawn_header header;
+  if (read_all(&header, sizeof header) < 0 || header.bytes > MAX_BYTES) return -1;
+  char *bytes = malloc(header.bytes);
+  if (!bytes) return -1;
+  int result = read_all(bytes, header.bytes);
+  char **strings = result < 0 ? NULL : split(bytes, &header);
+  if (strings) start(&header, strings);
+  else if (result == 0) reply(SPAWN_REFUSED, header.id, EINVAL);
+  free(strings);
+  free(bytes);
+  return result;
+}
+
+int spawner_main(int argc, char **argv) {
+  (void)argv;
+  if (argc != 1) {
+    fputs("spawner: takes no arguments\n", stderr);
+    return 2;
+  }
+  static const int watched[] = {SIGCHLD};
+  reset_signals();
+  watch_signals(watched, LENGTH(watched), 0);
+  for (struct pollfd request = {STDIN_FILENO, POLLIN, 0};;) {
+    wait_events(&request, 1, -1);
+    if (take_signal(SIGCHLD)) {
+      int status;
+      for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
+        reply(SPAWN_ENDED, (uint32_t)pid, (uint32_t)status);
+    }
+    if (request.revents && serve() < 0) return 0;
+  }
+}

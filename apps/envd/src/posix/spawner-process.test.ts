@@ -1,0 +1,123 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readdir, readFile } from 'node:fs/promises'
+import { kill, pid as ownPid } from 'node:process'
+import { test } from 'node:test'
+import { waitFor } from '@atoll/kit/wait'
+import { begin, collect, shell } from '../testing/calls.ts'
+import { buildGuestProgram } from '../testing/guest-program.ts'
+import { runEnvd } from '../testing/running-envd.ts'
+import { createSpawnerProcess } from './spawner-process.ts'
+import { createReplyReader, encodeRequest } from './spawner-wire.ts'
+
+const nowhere = [undefined, '', ''] as const
+
+function asRoot(script: string) {
+  const args = ['exec', '--uid', '0', '--gid', '0', '--', 'sh', '-c', script]
+  return { stdio: nowhere, args, env: { PATH: '/usr/bin:/bin' } }
+}
+
+test('pids and ends of processes are told, whatever the order', async () => {
+  await using spawner = createSpawnerProcess(await buildGuestProgram())
+  const long = await spawner.start(asRoot('sleep 60'))
+  const failing = await spawner.start(asRoot('exit 7'))
+  const killed = await spawner.start(asRoot('kill -USR1 $$'))
+  assert.deepEqual(await failing.exit, { by: 'exit', code: 7 })
+  assert.deepEqual(await killed.exit, { by: 'signal', signal: 10 })
+  assert.equal(new Set([long.pid, failing.pid, killed.pid]).size, 3)
+  long.kill('SIGTERM')
+  assert.deepEqual(await long.exit, { by: 'signal', signal: 15 })
+  long.kill('SIGTERM')
+})
+
+test('a pipe that is not there is told by the name of the error', async () => {
+  await using spawner = createSpawnerProcess(await buildGuestProgram())
+  const stdio = [undefined, '/no/such/pipe', ''] as const
+  await assert.rejects(spawner.start({ ...asRoot('exit 0'), stdio }), /ENOENT/)
+})
+
+test('a spawner that cannot be started is a failure of each request', async () => {
+  await using spawner = createSpawnerProcess('/no/such/helper')
+  for (let attempt = 0; attempt < 2; attempt++) {
+    await assert.rejects(spawner.start(asRoot('exit 0')), /the spawner has ended/)
+  }
+})
+
+test('with the spawner its processes end, and the next start has a new one', async () => {
+  await using envd = await runEnvd()
+  const { pid, rest } = await begin(envd.client.start(shell('exec sleep 60')))
+  kill(await parentOf(pid), 'SIGKILL')
+  const { end } = await collect(rest)
+  assert.equal(end?.status, 'signal: killed')
+  await waitFor('its end', async () => (await stateOf(pid)) === undefined)
+  await waitFor('a new spawner', async () => {
+    const seen = await collect(envd.client.start(shell('echo again'))).catch(() => undefined)
+    return seen?.stdout === 'again\n'
+  })
+  assert.deepEqual(envd.unforeseen, [])
+})
+
+test('no spawner stays behind when the daemon closes', async () => {
+  const before = await spawnersOf(ownPid)
+  const envd = await runEnvd()
+  await collect(envd.client.start(shell('exit 0')))
+  assert.equal((await spawnersOf(ownPid)).length, before.length + 1)
+  await envd[Symbol.asyncDispose]()
+  assert.deepEqual(await spawnersOf(ownPid), before)
+})
+
+test('requests that do not add up are refused, and those too large end the spawner', async () => {
+  const child = spawn(await buildGuestProgram(), ['spawner'], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  })
+  const closed = once(child, 'close')
+  const replies = createReplyReader()
+  const seen: unknown[] = []
+  child.stdout.on('data', (chunk: Buffer) => seen.push(...replies(chunk)))
+  const whole = encodeRequest(1, asRoot('exit 0'))
+  for (const [offset, value] of [
+    [8, 3],
+    [8, 0],
+    [8, 0xffff_ffff],
+    [12, 2],
+    [12, 0xffff_ffff],
+  ] as const) {
+    const broken = Buffer.from(whole)
+    broken.writeUInt32LE(value, offset)
+    child.stdin.write(broken)
+  }
+  const unended = Buffer.from(whole)
+  unended[unended.length - 1] = 65
+  child.stdin.write(unended)
+  child.stdin.write(Buffer.from(Uint32Array.of(2, 0, 1, 0).buffer))
+  child.stdin.write(Buffer.from(Uint32Array.of(3, 0xffff_ffff, 1, 0).buffer))
+  assert.deepEqual(await closed, [0, null])
+  const refused = { kind: 'refused', errno: 22 }
+  assert.deepEqual(
+    seen,
+    [1, 1, 1, 1, 1, 1, 2].map((id) => ({ ...refused, id })),
+  )
+})
+
+async function parentOf(pid: number): Promise<number> {
+  const text = await readFile(`/proc/${pid}/stat`, 'latin1')
+  return Number(text.slice(text.lastIndexOf(')') + 2).split(' ')[1])
+}
+
+/** Undefined when the process is gone, or nobody has yet waited for what is left of it. */
+async function stateOf(pid: number): Promise<string | undefined> {
+  const text = await readFile(`/proc/${pid}/stat`, 'latin1').catch(() => '')
+  const state = text.slice(text.lastIndexOf(')') + 2)[0]
+  return state === 'Z' ? undefined : state
+}
+
+async function spawnersOf(parent: number): Promise<string[]> {
+  const found: string[] = []
+  for (const pid of (await readdir('/proc')).filter((name) => /^\d+$/.test(name))) {
+    const line = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')
+    if (!line.endsWith('\0spawner\0')) continue
+    if ((await parentOf(Number(pid)).catch(() => 0)) === parent) found.push(pid)
+  }
+  return found
+}

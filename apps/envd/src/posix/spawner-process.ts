@@ -1,0 +1,141 @@
+/**
+ * The helper program's spawner: a small process that starts all others that need no terminal, and makes their pipes.
+ * Forking envd itself costs several times as much, above all under gVisor. It is started at the first need, and again
+ * if it ended.
+ */
+import { spawn } from 'node:child_process'
+import type { ChildProcessByStdio } from 'node:child_process'
+import { once } from 'node:events'
+import { kill } from 'node:process'
+import type { Readable, Writable } from 'node:stream'
+import { getSystemErrorName } from 'node:util'
+import type { Exit } from '../domain/exit.ts'
+import type { Signal } from '../domain/process.ts'
+import { createReplyReader, encodeRequest } from './spawner-wire.ts'
+import type { SpawnReply, SpawnRequest } from './spawner-wire.ts'
+
+export interface SpawnerProcess extends AsyncDisposable {
+  start(request: SpawnRequest): Promise<StartedProcess>
+}
+
+export interface StartedProcess {
+  readonly pid: number
+  readonly exit: Promise<Exit>
+  /** Does nothing once the process is known to have ended: the pid may be somebody else's by then. */
+  kill(signal: Signal): void
+}
+
+export function createSpawnerProcess(helper: string): SpawnerProcess {
+  let current: Running | undefined
+  let isClosed = false
+  return {
+    async start(request) {
+      return running().start(request)
+    },
+    async [Symbol.asyncDispose]() {
+      isClosed = true
+      await current?.close()
+    },
+  }
+
+  function running(): Running {
+    if (isClosed) throw new Error('the spawner is closed')
+    if (current === undefined) {
+      const fresh = runSpawner(helper)
+      current = fresh
+      void forgetWhenEnded(fresh)
+    }
+    return current
+  }
+
+  async function forgetWhenEnded(spawner: Running): Promise<void> {
+    await spawner.ended
+    if (current === spawner) current = undefined
+  }
+}
+
+interface Running {
+  readonly ended: Promise<void>
+  start(request: SpawnRequest): Promise<StartedProcess>
+  close(): Promise<void>
+}
+
+function runSpawner(helper: string): Running {
+  const waiting = new Map<number, PromiseWithResolvers<StartedProcess>>()
+  const living = new Map<number, PromiseWithResolvers<Exit>>()
+  let requests = 0
+  let isClosing = false
+  const child = spawn(helper, ['spawner'], {
+    cwd: '/',
+    env: {},
+    stdio: ['pipe', 'pipe', 'inherit'],
+  })
+  const ended = endOf(child).then(lose)
+  const read = createReplyReader()
+  child.stdout.on('data', (chunk: Buffer) => read(chunk).forEach(take))
+  child.stdin.on('error', () => {}) // then it has ended, which is noticed anyway
+  return {
+    ended,
+    start(request) {
+      const id = requests++ % 2 ** 32
+      const answer = Promise.withResolvers<StartedProcess>()
+      waiting.set(id, answer)
+      child.stdin.write(encodeRequest(id, request))
+      return answer.promise
+    },
+    close() {
+      isClosing = true
+      child.stdin.end()
+      return ended
+    },
+  }
+
+  function take(reply: SpawnReply): void {
+    if (reply.kind === 'ended') {
+      living.get(reply.pid)?.resolve(reply.exit)
+      living.delete(reply.pid)
+      return
+    }
+    const answer = waiting.get(reply.id)
+    waiting.delete(reply.id)
+    if (reply.kind === 'started') answer?.resolve(started(reply.pid))
+    else answer?.reject(new Error(getSystemErrorName(-reply.errno)))
+  }
+
+  function started(pid: number): StartedProcess {
+    const exit = Promise.withResolvers<Exit>()
+    living.set(pid, exit)
+    return {
+      pid,
+      exit: exit.promise,
+      kill(signal) {
+        if (living.get(pid) === exit) killIfThere(pid, signal)
+      },
+    }
+  }
+
+  /** Nobody would ever learn how the processes of a spawner end that is gone: so they end with it, all in the same way. */
+  function lose(): void {
+    for (const answer of waiting.values()) answer.reject(new Error('the spawner has ended'))
+    for (const [pid, exit] of living) {
+      if (!isClosing) killIfThere(pid, 'SIGKILL')
+      exit.resolve({ by: 'signal', signal: 9 })
+    }
+    waiting.clear()
+    living.clear()
+  }
+}
+
+/** It may have ended just now, and the news be on its way. */
+function killIfThere(pid: number, signal: Signal): void {
+  try {
+    kill(pid, signal)
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'ESRCH')) throw error
+  }
+}
+
+/** Also when it could not even be started. */
+async function endOf(child: ChildProcessByStdio<Writable, Readable, null>): Promise<void> {
+  await once(child, 'close').catch(() => {})
+}
