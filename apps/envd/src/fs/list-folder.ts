@@ -48,7 +48,7 @@ export async function listFolder(
     const at = `${folder.at}/${bytes}`
     const name = toText(bytes)
     const shown = { name, path: `${folder.shown === '/' ? '' : folder.shown}/${name}` }
-    const found = await describe(at, shown).catch(ignoreVanished)
+    const found = await describe(at, shown).catch(ignoreUnreachable)
     return found && { at, found }
   }
 
@@ -80,11 +80,12 @@ function nothing(error: unknown): [] {
   throw error
 }
 
-function ignoreVanished(error: NodeJS.ErrnoException): undefined {
-  if (!vanished.has(error.code ?? '')) throw error
+/** It vanished, or lies too deep for a path. */
+function ignoreUnreachable(error: NodeJS.ErrnoException): undefined {
+  if (!unreachable.has(error.code ?? '')) throw error
 }
 
-const vanished = new Set(['ENOENT', 'ENOTDIR'])
+const unreachable = new Set(['ENOENT', 'ENOTDIR', 'ENAMETOOLONG'])
 
 function tooMany(path: string): never {
   const text = `'${path}' holds more than ${entryLimit} entries: list less of it at once`

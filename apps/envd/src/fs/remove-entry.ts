@@ -1,21 +1,34 @@
-/** Removes a path with all that is in it. Names that are not text and folders that change meanwhile are no obstacle. */
-import { opendir, rmdir, unlink } from 'node:fs/promises'
+/**
+ * Removes a path with all that is in it. Names that are not text, folders that change meanwhile, and folders that lie
+ * deeper than a path can tell are no obstacle.
+ */
+import { opendir, rename, rmdir, unlink } from 'node:fs/promises'
 import { toBytes, toPath } from './byte-path.ts'
 import type { BytePath } from './byte-path.ts'
 
 export async function removeEntry(path: string, signal: AbortSignal): Promise<void> {
-  await remove(toBytes(path.replace(/(?<=.)\/+$/, '')), signal)
+  const root = toBytes(path.replace(/(?<=.)\/+$/, ''))
+  await remove(root, { root, lifted: 0, signal })
 }
 
-async function remove(at: BytePath, signal: AbortSignal): Promise<void> {
+interface Removal {
+  readonly root: BytePath
+  /** How many folders have been moved up to it. */
+  lifted: number
+  readonly signal: AbortSignal
+}
+
+async function remove(at: BytePath, removal: Removal): Promise<void> {
   const isFolder = await unlink(toPath(at)).then(() => false, isFolderOrThrow)
-  if (isFolder) await removeFolder(at, signal)
+  if (isFolder) await removeFolder(at, removal)
 }
 
 /** While others put things in, each turn removes what is there; in the end the system's refusal is the answer. */
-async function removeFolder(at: BytePath, signal: AbortSignal): Promise<void> {
+async function removeFolder(found: BytePath, removal: Removal): Promise<void> {
+  const isDeep = found.length > removal.root.length + liftBeyond
+  const at = isDeep ? await lift(found, removal) : found
   for (let turn = 1; ; turn += 1) {
-    await empty(at, signal)
+    await empty(at, removal)
     const done = await rmdir(toPath(at)).then(
       () => true,
       (error: NodeJS.ErrnoException) => {
@@ -28,16 +41,28 @@ async function removeFolder(at: BytePath, signal: AbortSignal): Promise<void> {
   }
 }
 
-async function empty(at: BytePath, signal: AbortSignal): Promise<void> {
+/** Up to the folder that is to be removed, where the path to it is short again. */
+async function lift(at: BytePath, removal: Removal): Promise<BytePath> {
+  removal.lifted += 1
+  const lifted = `${removal.root}/.removing-${process.pid}-${removal.lifted}`
+  return rename(toPath(at), toPath(lifted)).then(
+    () => lifted,
+    () => at, // gone, or not to be moved: whatever removing it says is the answer
+  )
+}
+
+const liftBeyond = 2048
+
+async function empty(at: BytePath, removal: Removal): Promise<void> {
   const reader = await opendir(toPath(at), readOptions).catch(absent)
   if (reader === undefined) return
   let pending: Promise<void>[] = []
   for await (const entry of reader) {
     const inner = `${at}/${entry.name}`
-    if (entry.isDirectory()) await removeFolder(inner, signal)
-    else pending.push(remove(inner, signal))
+    if (entry.isDirectory()) await removeFolder(inner, removal)
+    else pending.push(remove(inner, removal))
     if (pending.length < batch) continue
-    signal.throwIfAborted()
+    removal.signal.throwIfAborted()
     await Promise.all(pending)
     pending = []
   }

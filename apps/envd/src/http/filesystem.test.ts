@@ -342,6 +342,19 @@ test('what cannot be done is refused with its code', async (t) => {
   assert.ok((await lstat(join(folder, 'file'))).isFile())
 })
 
+test('folders that lie deeper than a path can tell are listed as far as it can, and removed', async () => {
+  await using it = await setup()
+  const { folder, files } = it
+  const path = join(folder, 'top')
+  const nest = 'for i in $(seq 60); do mkdir "$0"; touch "$0/file"; cd -P "$0"; done'
+  await mkdir(path)
+  await run('bash', ['-c', `cd "$1"; ${nest}`, 'x'.repeat(200), path])
+  const { entries } = await files.listDir({ path, depth: 100 })
+  assert.ok(entries.length > 30 && entries.length < 60, String(entries.length))
+  await files.remove({ path })
+  assert.deepEqual(await readdir(folder), [])
+})
+
 test('Move says which of its two paths is wrong', async () => {
   await using it = await setup()
   const { folder, call } = it
