@@ -36,7 +36,7 @@ test('what was answered survives the death of the process, and its lock on the s
     import { startApiUnderTest } from ${JSON.stringify(import.meta.resolve('./sim/api.ts'))}
     const api = await startApiUnderTest()
     const id = await api.create({ metadata: { a: 'b' } })
-    process.stdout.write(JSON.stringify({ id, folder: api.folder, location: api.location }), () => {
+    process.stdout.write(JSON.stringify({ id, folder: api.folder, location: api.store.location }), () => {
       process.kill(process.pid, 'SIGKILL')
     })`
   const { signal, stdout } = await tryRun(process.execPath, ['--input-type=module', '-e', script])

@@ -17,7 +17,7 @@ export const secretFile = z.string().transform((path, context) => {
     return readFileSync(path, 'utf8').trim()
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? error.code : error
-    context.addIssue(`${path} cannot be read: ${code}`)
+    context.addIssue(`${path} cannot be read: ${String(code)}`)
     return z.NEVER
   }
 })

@@ -1,5 +1,7 @@
 import type { Clock } from '@atoll/kit/clock'
+import type { LeaseStore } from '../domain/lease.ts'
 import type { SandboxNode } from '../domain/node.ts'
+import type { Sandbox } from '../domain/sandbox.ts'
 import type { SandboxStore } from '../domain/sandbox-store.ts'
 import type { Ending } from './ending.ts'
 
@@ -13,6 +15,8 @@ export interface ReconcilePorts {
   readonly node: SandboxNode
   readonly ending: Ending
   readonly clock: Clock
+  readonly leases: LeaseStore
+  readonly processId: string
   /** Whether a request of this process is making it right now. */
   readonly isCreating: (id: string) => boolean
 }
@@ -22,17 +26,18 @@ export async function reconcileSandboxes(
   ports: ReconcilePorts,
   signal: AbortSignal,
 ): Promise<number> {
-  const { store, node, ending, clock, isCreating } = ports
+  const { store, node, ending, clock } = ports
   // Records first: a sandbox is on the node before its record says running, and until that says otherwise.
   const records = await store.listByState(['creating', 'running', 'killing'])
   const onNode = new Set(
     await node.list(AbortSignal.any([signal, AbortSignal.timeout(listTimeoutMs)])),
   )
+  const isAbandoned = await findAbandoned(ports)
   for (const { id, state } of records) {
     if (state === 'running' && !onNode.has(id)) {
       await ending.ended(id, 'was lost: its node does not run it any more')
     }
-    if (state === 'creating') await sweepUnfinished(ending, id, isCreating)
+    if (state === 'creating') await sweepUnfinished(ending, id, isAbandoned)
     if (state === 'killing') void ending.tryFinish(id)
   }
   const known = new Set(records.map(({ id }) => id))
@@ -46,15 +51,28 @@ export async function reconcileSandboxes(
   return intervalMs
 }
 
+/**
+ * Which of the records that were read before have nobody left who makes them. A process has its lease before it makes
+ * anything, so none of those is missing from the leases that are read now.
+ */
+async function findAbandoned(ports: ReconcilePorts): Promise<(sandbox: Sandbox) => boolean> {
+  const { leases, clock, processId, isCreating } = ports
+  const live = new Set(await leases.listLive(clock.now()))
+  return ({ id, creator }) => {
+    if (creator === processId) return !isCreating(id)
+    return creator === undefined || !live.has(creator)
+  }
+}
+
 async function sweepUnfinished(
   ending: Ending,
   id: string,
-  isCreating: (id: string) => boolean,
+  isAbandoned: (sandbox: Sandbox) => boolean,
 ): Promise<void> {
   const isLeft = await ending.begin(
     id,
     'was never finished: the server stopped while it was being created',
-    ({ state }) => state === 'creating' && !isCreating(id),
+    (current) => current.state === 'creating' && isAbandoned(current),
   )
   if (isLeft) void ending.tryFinish(id)
 }

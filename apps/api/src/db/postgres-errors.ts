@@ -1,5 +1,5 @@
 import { Fault } from '@atoll/kit/fault'
-import pg from 'pg'
+import { DatabaseError } from 'pg'
 import { unstorableText } from './unstorable-text.ts'
 
 /** The errors of PostgreSQL in our words. A caller may try again after all that are `unavailable`. */
@@ -8,6 +8,17 @@ export function connectionFault(cause: unknown): Fault {
   return new Fault('unavailable', 'store_unavailable', 'The store does not answer; try again', {
     cause,
   })
+}
+
+/** For whoever starts the server: says where, but not as whom, since the URL holds a password. */
+export function openFault(url: string, error: unknown): unknown {
+  if (!(error instanceof Fault)) return error
+  const { host, pathname } = new URL(url)
+  const { cause } = error
+  // Where a name has several addresses, the failure has a code but no text.
+  const why = cause instanceof Error ? cause.message || ('code' in cause ? cause.code : '') : cause
+  const message = `PostgreSQL at ${host}${pathname} cannot be used: ${String(why)}`
+  return new Fault('unavailable', 'store_unavailable', message, { cause })
 }
 
 /** What is no mistake of the statement, but of the moment: https://www.postgresql.org/docs/15/errcodes-appendix.html */
@@ -29,7 +40,11 @@ export interface StoreError {
 }
 
 export function toStoreError(error: unknown): StoreError {
-  if (!(error instanceof pg.DatabaseError)) {
+  // A mistake of ours in what goes in, or a value that came out and is too large.
+  if (error instanceof TypeError || error instanceof RangeError) {
+    return { fault: error, keepsConnection: true }
+  }
+  if (!(error instanceof DatabaseError)) {
     return { fault: connectionFault(error), keepsConnection: false }
   }
   const { code = '' } = error

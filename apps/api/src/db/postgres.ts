@@ -1,14 +1,20 @@
 import { Kysely, PostgresDialect, sql } from 'kysely'
 import type { PostgresCursor, PostgresPool, PostgresPoolClient, PostgresQueryResult } from 'kysely'
-import pg from 'pg'
+import { Pool, TypeOverrides, types } from 'pg'
+import type { PoolClient, PoolConfig } from 'pg'
 import type { Database } from './database.ts'
 import { connectionFault, toStoreError } from './postgres-errors.ts'
 import type { Schema } from './schema.ts'
 
 /** The only file that knows how PostgreSQL is reached. Any number of processes may use one database. */
-export function openPostgres(url: string): Database {
+export function openPostgres(url: string, limits: PostgresLimits = usualLimits): Database {
   return {
-    db: connect(url, { ...limits, max: 10 }),
+    db: connect(url, {
+      max: 10,
+      statement_timeout: limits.statementMs,
+      idle_in_transaction_session_timeout: limits.statementMs,
+      query_timeout: limits.silenceMs,
+    }),
     async exclusively(work) {
       const unhurried = connect(url, { max: 2, lock_timeout: lockTimeoutMs })
       try {
@@ -31,18 +37,18 @@ export function isPostgresUrl(text: string): boolean {
 const lockId = 0x61_74_6f_6c_6c
 const lockTimeoutMs = 60_000
 
-/**
- * The server gives a statement up first; our own limit is for a server that went silent. Both leave time to answer
- * the request that waits.
- */
-const limits = {
-  statement_timeout: 10_000,
-  idle_in_transaction_session_timeout: 10_000,
-  query_timeout: 12_000,
-} as const
+export interface PostgresLimits {
+  /** After which the server gives a statement up, and a transaction in which nothing happens. */
+  readonly statementMs: number
+  /** After which we give up a server that says nothing at all. */
+  readonly silenceMs: number
+}
 
-function connect(url: string, options: pg.PoolConfig): Kysely<Schema> {
-  const pool = new pg.Pool({
+/** Enough for any statement of ours, and short enough to answer the request that waits. */
+const usualLimits: PostgresLimits = { statementMs: 10_000, silenceMs: 12_000 }
+
+function connect(url: string, options: PoolConfig): Kysely<Schema> {
+  const pool = new Pool({
     application_name: 'atoll',
     connectionTimeoutMillis: 5_000,
     keepAlive: true,
@@ -58,9 +64,9 @@ function connect(url: string, options: pg.PoolConfig): Kysely<Schema> {
 }
 
 /** Counts, sums and times come as text, since they might be larger than a number can say. Ours are not. */
-const numbers = new pg.TypeOverrides()
-numbers.setTypeParser(pg.types.builtins.INT8, toNumber)
-numbers.setTypeParser(pg.types.builtins.NUMERIC, Number)
+const numbers = new TypeOverrides()
+numbers.setTypeParser(types.builtins.INT8, toNumber)
+numbers.setTypeParser(types.builtins.NUMERIC, Number)
 
 function toNumber(text: string): number {
   const value = Number(text)
@@ -69,7 +75,7 @@ function toNumber(text: string): number {
 }
 
 /** The pool as Kysely knows it, with failures in our words. */
-function adapt(pool: pg.Pool): PostgresPool {
+function adapt(pool: Pool): PostgresPool {
   return {
     options: {},
     end: () => pool.end(),
@@ -82,7 +88,7 @@ function adapt(pool: pg.Pool): PostgresPool {
   }
 }
 
-function adaptClient(client: pg.PoolClient): PostgresPoolClient {
+function adaptClient(client: PoolClient): PostgresPoolClient {
   let isLost = false
   async function send(text: string, values: readonly unknown[]) {
     try {

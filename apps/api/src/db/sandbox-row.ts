@@ -18,6 +18,7 @@ export function toRow(sandbox: Sandbox): SandboxRow {
     allow_internet_access:
       sandbox.allowInternetAccess === undefined ? null : Number(sandbox.allowInternetAccess),
     created_at: sandbox.createdAt.getTime(),
+    creator: sandbox.creator ?? null,
     envd_version: sandbox.envdVersion ?? null,
     started_at: sandbox.startedAt?.getTime() ?? null,
     end_at: sandbox.endAt?.getTime() ?? null,
@@ -44,6 +45,7 @@ export function fromRow(row: SandboxRow, metadata: Record<string, string>): Sand
     allowInternetAccess:
       row.allow_internet_access === null ? undefined : row.allow_internet_access === 1,
     createdAt: new Date(row.created_at),
+    creator: row.creator ?? undefined,
     envdVersion: row.envd_version ?? undefined,
     startedAt: toDate(row.started_at),
     endAt: toDate(row.end_at),

@@ -29,6 +29,7 @@ function sandboxIn(state: SandboxState): Sandbox {
     secure: true,
     allowInternetAccess: undefined,
     createdAt: began,
+    creator: undefined,
     envdVersion: undefined,
     startedAt: undefined,
     endAt: undefined,

@@ -16,6 +16,8 @@ export interface Sandbox {
   /** What the creator asked for; undefined when they did not say. */
   readonly allowInternetAccess: boolean | undefined
   readonly createdAt: Date
+  /** Which server process makes it; of no meaning once it runs. */
+  readonly creator: string | undefined
   /** These three are known from `running` on. */
   readonly envdVersion: string | undefined
   readonly startedAt: Date | undefined

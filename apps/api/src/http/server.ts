@@ -37,6 +37,7 @@ export function createServer(log: Logger): FastifyInstance {
     if (cause !== undefined) {
       log[logLevelOf(failure)]({ err: cause, requestId: request.id }, body.message)
     }
+    if (body.code === 503) reply.header('retry-after', '1')
     return reply.code(body.code).send(body)
   })
   server.setNotFoundHandler((request, reply) => {

@@ -11,15 +11,15 @@ import { openStores } from '../db/stores.ts'
 import type { Stores } from '../db/stores.ts'
 import { simulateNode } from './node.ts'
 import type { SimulatedNode } from './node.ts'
-import { makeStore } from './store.ts'
+import { makeStore, shareStore } from './store.ts'
+import type { StoreUnderTest } from './store.ts'
 
 /** The whole API over a simulated node, with two teams, behind a real port: for tests of its behaviour. */
 export interface ApiUnderTest extends AsyncDisposable {
   readonly node: SimulatedNode
   readonly url: string
   readonly folder: string
-  /** Of the store, for `openStores`. */
-  readonly location: string
+  readonly store: StoreUnderTest
   /** Two teams that know nothing of each other. */
   readonly ours: FirstCredentials
   readonly theirs: FirstCredentials
@@ -47,26 +47,35 @@ export interface Reply {
   readonly json: unknown
 }
 
-export async function startApiUnderTest(
-  options: { readonly clock?: Clock; readonly env?: Record<string, string> } = {},
-): Promise<ApiUnderTest> {
-  const records = await makeStore()
+export interface ApiOptions {
+  readonly clock?: Clock
+  readonly env?: Readonly<Record<string, string>>
+  /** Instead of a new one; it stays with the caller. */
+  readonly store?: StoreUnderTest
+  /** Another process on the store, the node and for the teams of this one. */
+  readonly beside?: ApiUnderTest
+}
+
+export async function startApiUnderTest(options: ApiOptions = {}): Promise<ApiUnderTest> {
+  const { beside } = options
+  const records = options.store ?? (await (beside ? shareStore(beside.store) : makeStore()))
   const { folder, location } = records
   const config = loadApiConfig({ ...options.env, ...records.env })
   const clock = options.clock ?? systemClock
-  const node = simulateNode()
+  const node = beside?.node ?? simulateNode()
   const useStores = async <T>(use: (stores: Stores) => Promise<T>): Promise<T> => {
     const stores = await openStores(location)
     return use(stores).finally(() => stores.close())
   }
 
-  const teams: FirstCredentials[] = []
-  await useStores(async (stores) => {
-    const anyNumber = { ...stores.teams, isEmpty: async () => true }
-    const keep = async (credentials: FirstCredentials) => void teams.push(credentials)
-    await createFirstTeam({ teams: anyNumber, clock }, keep)
-    await createFirstTeam({ teams: anyNumber, clock }, keep)
-  })
+  const teams: FirstCredentials[] = beside ? [beside.ours, beside.theirs] : []
+  if (!beside)
+    await useStores(async (stores) => {
+      const anyNumber = { ...stores.teams, isEmpty: async () => true }
+      const keep = async (credentials: FirstCredentials) => void teams.push(credentials)
+      await createFirstTeam({ teams: anyNumber, clock }, keep)
+      await createFirstTeam({ teams: anyNumber, clock }, keep)
+    })
   const [ours, theirs] = teams
   if (!ours || !theirs) throw new Error('the teams were not made')
 
@@ -88,7 +97,7 @@ export async function startApiUnderTest(
     node,
     url,
     folder,
-    location,
+    store: records,
     ours,
     theirs,
     call,
@@ -112,7 +121,7 @@ export async function startApiUnderTest(
       server.closeAllConnections()
       server.close()
       await stop()
-      await records[Symbol.asyncDispose]()
+      if (!options.store) await records[Symbol.asyncDispose]()
     },
   }
 }

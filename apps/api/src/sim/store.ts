@@ -21,6 +21,11 @@ export interface StoreUnderTest extends AsyncDisposable {
   readonly env: Readonly<Record<string, string>>
 }
 
+/** For tests of what only PostgreSQL has. */
+export const onPostgres = {
+  skip: process.env['ATOLL_TEST_POSTGRES'] === undefined && 'runs on PostgreSQL only',
+}
+
 /** `empty` is without tables. */
 export async function makeStore(how: 'ready' | 'empty' = 'ready'): Promise<StoreUnderTest> {
   const folder = await mkdtemp(join(tmpdir(), 'atoll-api-'))
@@ -35,6 +40,17 @@ export async function makeStore(how: 'ready' | 'empty' = 'ready'): Promise<Store
       await database?.drop()
       await rm(folder, { recursive: true })
     },
+  }
+}
+
+/** The same records for a process with a data directory of its own: possible where `isPostgres`. */
+export async function shareStore(store: StoreUnderTest): Promise<StoreUnderTest> {
+  const folder = await mkdtemp(join(tmpdir(), 'atoll-api-'))
+  return {
+    ...store,
+    folder,
+    env: { ...store.env, ATOLL_DATA_DIR: folder },
+    [Symbol.asyncDispose]: () => rm(folder, { recursive: true }),
   }
 }
 
