@@ -7,6 +7,14 @@ export function stepStart(stepSeconds: number) {
   return sql<number>`${sql.ref('at')} - ${sql.ref('at')} % ${sql.lit(stepSeconds)}`
 }
 
+/** Processes that write the same rows at once do it in the same order: so none waits for another that waits for it. */
+export function inKeyOrder(a: RowKey, b: RowKey): number {
+  if (a[0] !== b[0]) return a[0] < b[0] ? -1 : 1
+  return a[1] - b[1]
+}
+
+type RowKey = readonly [id: string, at: number]
+
 /** How much of the past is deleted at once: a share of time bounds the rows as well, whatever the number of sandboxes. */
 const spanSeconds = 300
 

@@ -1,15 +1,18 @@
 import type { Kysely } from 'kysely'
 import type { UsageAt, UsageSample, UsageStore } from '../domain/metrics.ts'
 import { batches } from './batches.ts'
-import { deleteOldest, stepStart } from './metric-rows.ts'
+import { deleteOldest, inKeyOrder, stepStart } from './metric-rows.ts'
 import type { SandboxMetricRow, Schema } from './schema.ts'
 
 export function sqlUsageStore(db: Kysely<Schema>): UsageStore {
   return {
     async record(samples) {
       if (samples.length === 0) return
+      const rows = samples
+        .map(toRow)
+        .toSorted((a, b) => inKeyOrder([a.sandbox_id, a.at], [b.sandbox_id, b.at]))
       await db.transaction().execute(async (transaction) => {
-        for (const batch of batches(samples.map(toRow))) {
+        for (const batch of batches(rows)) {
           await transaction
             .insertInto('sandbox_metrics')
             .values(batch)

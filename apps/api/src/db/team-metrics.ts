@@ -3,7 +3,7 @@ import { sql } from 'kysely'
 import { sampleSeconds } from '../domain/metrics.ts'
 import type { TeamMetricStore } from '../domain/metrics.ts'
 import { batches } from './batches.ts'
-import { deleteOldest, stepStart } from './metric-rows.ts'
+import { deleteOldest, inKeyOrder, stepStart } from './metric-rows.ts'
 import type { Schema } from './schema.ts'
 
 export function sqlTeamMetricStore(db: Kysely<Schema>): TeamMetricStore {
@@ -54,7 +54,9 @@ export function sqlTeamMetricStore(db: Kysely<Schema>): TeamMetricStore {
     },
     async record(samples) {
       if (samples.length === 0) return
-      const rows = samples.map(({ teamId, ...sample }) => ({ team_id: teamId, ...sample }))
+      const rows = samples
+        .map(({ teamId, ...sample }) => ({ team_id: teamId, ...sample }))
+        .toSorted((a, b) => inKeyOrder([a.team_id, a.at], [b.team_id, b.at]))
       await db.transaction().execute(async (transaction) => {
         for (const batch of batches(rows)) {
           await transaction
