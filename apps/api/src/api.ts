@@ -20,6 +20,7 @@ import { startLease } from './app/lease.ts'
 import { createLimitsOf } from './app/limits.ts'
 import { startLoop } from './app/loop.ts'
 import { createMetrics } from './app/metrics.ts'
+import { createNodes } from './app/nodes.ts'
 import { createRateLimiter } from './app/rate-limits.ts'
 import { reconcileSandboxes } from './app/reconcile.ts'
 import { startSampling } from './app/sampling.ts'
@@ -36,6 +37,7 @@ import { addAccountRoutes } from './http/account.ts'
 import { addAdminRoutes } from './http/admin.ts'
 import { addKeyRoutes } from './http/keys.ts'
 import { addMetricRoutes } from './http/metrics.ts'
+import { addNodeRoutes } from './http/nodes.ts'
 import { addSandboxRoutes } from './http/sandboxes.ts'
 import { createServer, refuseOtherMethods } from './http/server.ts'
 import { addServiceRoutes } from './http/service.ts'
@@ -48,6 +50,8 @@ export type { FirstCredentials } from './app/bootstrap.ts'
 export interface ApiParts {
   /** Speaks `NodeService`. It must list sandboxes only once it has adopted those of its predecessor. */
   readonly node: Transport
+  /** Tells it from other nodes: only processes with the same one may share a store. */
+  readonly nodeName?: string
   readonly log: Logger
   readonly clock?: Clock
   /** Keeps the first credentials where their owner finds them, before the store has them. */
@@ -83,7 +87,10 @@ export async function startApi(config: ApiConfig, parts: ApiParts): Promise<Api>
   const tokenSeed = await ensureTokenSeed(stores.settings)
 
   const processId = await readProcessId(config.ATOLL_DATA_DIR)
-  const lease = await startLease(processId, { leases: stores.leases, clock, log })
+  const holder = { processId, node: parts.nodeName ?? '' }
+  const lease = await stores.exclusively(() =>
+    startLease(holder, { leases: stores.leases, clock, log }),
+  )
   started.defer(() => lease.close())
 
   const node = connectNode(parts.node)
@@ -92,6 +99,7 @@ export async function startApi(config: ApiConfig, parts: ApiParts): Promise<Api>
   const expiry = startLoop('expiry', () => expireSandboxes({ store, ending, clock }), log)
   started.defer(() => expiry.close())
 
+  const nodes = createNodes({ node, statuses: stores.nodeStatuses, clock })
   const stopping = new AbortController()
   const onEndChanged = () => expiry.nudge()
   const limitsOf = createLimitsOf(teams, configuredLimits(config))
@@ -100,6 +108,7 @@ export async function startApi(config: ApiConfig, parts: ApiParts): Promise<Api>
   const creation = createSandboxCreation({
     ...rules,
     node,
+    checkNode: nodes.checkAccepts,
     tokenSeed,
     processId,
     stopping: stopping.signal,
@@ -146,6 +155,7 @@ export async function startApi(config: ApiConfig, parts: ApiParts): Promise<Api>
   const configured = configuredLimits(config)
   const admin = createAdmin({ teams, users, sandboxes: store, ending, clock, configured })
   addAdminRoutes(server, { authenticate, admin, keys: teamKeys })
+  addNodeRoutes(server, { authenticate, nodes, counts: creation.counts })
   const metricPorts = { teams: stores.teamMetrics, usage: stores.usage, clock }
   addMetricRoutes(server, { authenticate, metrics: createMetrics(metricPorts) })
   refuseOtherMethods(server, operations)

@@ -1,9 +1,11 @@
+import { randomUUID } from 'node:crypto'
 import { mkdir, realpath, stat } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { basename, join } from 'node:path'
 import type { Logger } from '@atoll/kit/log'
 import { repeat } from '@atoll/kit/repeat'
 import type { Transport } from '@connectrpc/connect'
+import manifest from '../package.json' with { type: 'json' }
 import { createSandboxEvents } from './app/events.ts'
 import { reclaim } from './app/reclaim.ts'
 import { sampleSandboxes } from './app/sample.ts'
@@ -17,6 +19,7 @@ import { introduceEnvd } from './envd/introduce.ts'
 import { openHost } from './host.ts'
 import type { Host } from './host.ts'
 import { openCgroupUsage } from './linux/cgroup-usage.ts'
+import { createMeasure, readMachine } from './linux/machine.ts'
 import { openMountNamespace } from './linux/mount-namespace.ts'
 import { ageNsOf, isAlive } from './linux/process.ts'
 import { mountReadOnly, unmountReadOnly } from './linux/read-only.ts'
@@ -114,7 +117,11 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
     runtime: runtime.name,
     envdVersion: envd.version,
     templateIds: ['base'],
+    instanceId: randomUUID(),
+    version: manifest.version,
+    machine: await readMachine(),
   }
+  const measure = createMeasure(instance.dataDir)
   const { read: readGroup } = await openCgroupUsage(instance.cgroup)
   const sample = () =>
     sampleSandboxes({
@@ -125,7 +132,7 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
       nowNs: process.hrtime.bigint,
     })
   return {
-    transport: serveInMemory({ sandboxes, events, sample, facts }, log),
+    transport: serveInMemory({ sandboxes, events, sample, facts, measure }, log),
     async close() {
       await stopReaping()
       await sandboxes.settle()

@@ -17,6 +17,7 @@ import {
   getTeamMetricsMax,
   listSandboxMetrics,
 } from './metrics.ts'
+import { getNode, listNodes, setNodeStatus } from './nodes.ts'
 import type { Operation } from './operation.ts'
 import { createSandbox, createSandboxV2 } from './sandbox-create.ts'
 import {
@@ -68,4 +69,7 @@ export const operations: readonly Operation[] = [
   deleteTeamKey,
   killTeamSandboxes,
   countRunningSandboxes,
+  listNodes,
+  getNode,
+  setNodeStatus,
 ]

@@ -31,6 +31,14 @@ export interface SandboxCreation {
   /** Gives up when the signal says so, and then leaves nothing behind. */
   create(request: CreateRequest, signal: AbortSignal): Promise<RunningSandbox>
   isCreating(id: string): boolean
+  /** Since the start of this process. */
+  counts(): CreationCounts
+}
+
+export interface CreationCounts {
+  readonly underway: number
+  readonly succeeded: number
+  readonly failed: number
 }
 
 interface CreationPorts {
@@ -40,6 +48,8 @@ interface CreationPorts {
   readonly ending: Ending
   readonly clock: Clock
   readonly limitsOf: LimitsOf
+  /** A fault when the node takes no new sandboxes. */
+  readonly checkNode: () => Promise<void>
   readonly tokenSeed: string
   readonly processId: string
   readonly onEndChanged: () => void
@@ -49,20 +59,30 @@ interface CreationPorts {
 
 export function createSandboxCreation(ports: CreationPorts): SandboxCreation {
   const underway = new Set<string>()
+  const counts = { succeeded: 0, failed: 0 }
   return {
     isCreating: (id) => underway.has(id),
+    counts: () => ({ underway: underway.size, ...counts }),
     async create(request, caller) {
       const signal = AbortSignal.any([caller, ports.stopping])
       const limits = await ports.limitsOf(request.teamId)
       checkTimeout(request.timeoutSeconds, limits.maxSandboxSeconds)
       const template = await resolveTemplate(ports.templates, request)
       checkResources(template.resources, limits)
+      await ports.checkNode()
       const sandbox = toSandbox(request, template, ports)
       underway.add(sandbox.id)
       try {
         const isIn = await ports.store.insert(sandbox, limits.concurrentSandboxes)
         if (!isIn) throw tooManySandboxes(limits)
-        return await bootOrCleanUp(ports, request, { sandbox, template, signal })
+        const running = await bootOrCleanUp(ports, request, { sandbox, template, signal }).catch(
+          (error: unknown) => {
+            counts.failed += 1
+            throw error
+          },
+        )
+        counts.succeeded += 1
+        return running
       } finally {
         underway.delete(sandbox.id)
       }

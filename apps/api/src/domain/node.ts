@@ -3,6 +3,8 @@ import type { Resources } from './template.ts'
 
 /** What the control plane asks of the node. */
 export interface SandboxNode {
+  describe(signal: AbortSignal): Promise<NodeFacts>
+  measure(signal: AbortSignal): Promise<NodeUsage>
   envdVersion(signal: AbortSignal): Promise<string>
   /**
    * Returns once envd answers. Faults: `sandbox_capacity_unavailable` when there is no room,
@@ -30,4 +32,42 @@ export interface SandboxEnd {
   readonly id: string
   /** For people: "ran out of memory (limit 512 MB)". */
   readonly reason: string
+}
+
+/** What stays the same while its agent runs. */
+export interface NodeFacts {
+  readonly id: string
+  /** Another one after each start of the agent. */
+  readonly instanceId: string
+  readonly version: string
+  readonly machine: {
+    readonly cpuArchitecture: string
+    readonly cpuFamily: string
+    readonly cpuModel: string
+    readonly cpuModelName: string
+  }
+}
+
+/** What its machine has, uses and has promised. */
+export interface NodeUsage {
+  readonly sandboxCount: number
+  readonly allocatedCpuCount: number
+  readonly allocatedMemoryBytes: number
+  readonly cpuCount: number
+  readonly cpuPercent: number
+  readonly memoryTotalBytes: number
+  readonly memoryUsedBytes: number
+  readonly hugePages: {
+    readonly total: number
+    readonly used: number
+    readonly reserved: number
+    readonly pageSizeBytes: number
+  }
+  readonly disks: readonly {
+    readonly mountPoint: string
+    readonly device: string
+    readonly fileSystem: string
+    readonly usedBytes: number
+    readonly totalBytes: number
+  }[]
 }

@@ -5,6 +5,7 @@ import { Code, ConnectError, createClient } from '@connectrpc/connect'
 import type { Transport } from '@connectrpc/connect'
 import type { Reading } from '../domain/metrics.ts'
 import type { SandboxEnd, SandboxNode } from '../domain/node.ts'
+import { toFacts, toUsage } from './node-message.ts'
 
 const killTimeoutMs = 60_000
 
@@ -12,6 +13,12 @@ const killTimeoutMs = 60_000
 export function connectNode(transport: Transport): SandboxNode {
   const client = createClient(NodeService, transport)
   return {
+    async describe(signal) {
+      return toFacts(await client.getNode({}, { signal }))
+    },
+    async measure(signal) {
+      return toUsage(await client.measureNode({}, { signal }))
+    },
     async envdVersion(signal) {
       return (await client.getNode({}, { signal })).envdVersion
     },

@@ -5,6 +5,33 @@ import { createEvents } from './events.ts'
 
 export const simulatedEnvdVersion = '0.5.7'
 
+const simulatedFacts = {
+  nodeId: 'sim',
+  runtime: 'sim',
+  envdVersion: simulatedEnvdVersion,
+  templateIds: ['base'],
+  instanceId: 'a1b2',
+  version: '9.8.7',
+  machine: { cpuArchitecture: 'x86_64', cpuFamily: '6', cpuModel: '85', cpuModelName: 'Sim' },
+}
+
+const simulatedUsage = {
+  cpuCount: 4,
+  cpuPercent: 12.6,
+  memoryTotalBytes: 2n ** 34n,
+  memoryUsedBytes: 2n ** 33n,
+  hugePages: { total: 8n, used: 3n, reserved: 1n, pageSizeBytes: 2n ** 21n },
+  disks: [
+    {
+      mountPoint: '/data',
+      device: '/dev/sim',
+      fileSystem: 'ext4',
+      usedBytes: 5n,
+      totalBytes: 10n,
+    },
+  ],
+}
+
 /** A node in memory that keeps the promises of the node protocol, and breaks them on demand. */
 export interface SimulatedNode {
   readonly transport: Transport
@@ -85,8 +112,20 @@ export function simulateNode(): SimulatedNode {
     router.service(NodeService, {
       getNode() {
         refuse(undefined)
-        const templateIds = ['base']
-        return { nodeId: 'sim', runtime: 'sim', envdVersion: simulatedEnvdVersion, templateIds }
+        return simulatedFacts
+      },
+      measureNode() {
+        refuse(undefined)
+        const given = [...running.values()]
+        return {
+          ...simulatedUsage,
+          sandboxCount: running.size,
+          allocatedCpuCount: given.reduce((total, { cpuCount }) => total + cpuCount, 0),
+          allocatedMemoryBytes: given.reduce(
+            (total, { memoryMb }) => total + BigInt(memoryMb) * 1024n * 1024n,
+            0n,
+          ),
+        }
       },
       async createSandbox({ sandboxId, accessToken, ...spec }) {
         refuse(undefined)

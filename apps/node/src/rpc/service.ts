@@ -7,6 +7,7 @@ import type { Interceptor, ServiceImpl, Transport } from '@connectrpc/connect'
 import type { SandboxEvent, SandboxEvents } from '../app/events.ts'
 import type { SandboxSample } from '../app/sample.ts'
 import type { Sandboxes } from '../app/sandboxes.ts'
+import type { MachineFacts, MachineUsage } from '../domain/machine.ts'
 import type { RunningSandbox } from '../domain/sandbox.ts'
 
 /** The node protocol, served in memory. */
@@ -25,7 +26,11 @@ export interface ServiceParts {
     readonly runtime: string
     readonly envdVersion: string
     readonly templateIds: string[]
+    readonly instanceId: string
+    readonly version: string
+    readonly machine: MachineFacts
   }
+  readonly measure: () => Promise<MachineUsage>
 }
 
 function nodeService({
@@ -33,9 +38,34 @@ function nodeService({
   events,
   sample,
   facts,
+  measure,
 }: ServiceParts): ServiceImpl<typeof NodeService> {
   return {
     getNode: () => facts,
+
+    async measureNode() {
+      const running = sandboxes.list().map(({ record }) => record)
+      const { memoryTotalBytes, memoryUsedBytes, hugePages, disks, ...usage } = await measure()
+      return {
+        ...usage,
+        sandboxCount: running.length,
+        allocatedCpuCount: sum(running.map(({ cpuCount }) => cpuCount)),
+        allocatedMemoryBytes: BigInt(sum(running.map(({ memoryMb }) => memoryMb))) * 1024n * 1024n,
+        memoryTotalBytes: BigInt(memoryTotalBytes),
+        memoryUsedBytes: BigInt(memoryUsedBytes),
+        hugePages: {
+          total: BigInt(hugePages.total),
+          used: BigInt(hugePages.used),
+          reserved: BigInt(hugePages.reserved),
+          pageSizeBytes: BigInt(hugePages.pageSizeBytes),
+        },
+        disks: disks.map(({ usedBytes, totalBytes, ...disk }) => ({
+          ...disk,
+          usedBytes: BigInt(usedBytes),
+          totalBytes: BigInt(totalBytes),
+        })),
+      }
+    },
 
     async createSandbox({ accessToken, envVars, ...spec }, { signal }) {
       const { sandboxId, templateId, cpuCount, memoryMb, diskSizeMb } = spec
@@ -72,6 +102,10 @@ function nodeService({
       for await (const event of changes) yield toEvent(event)
     },
   }
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, one) => total + one, 0)
 }
 
 function toEvent(event: SandboxEvent) {

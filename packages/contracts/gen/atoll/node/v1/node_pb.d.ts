@@ -50,6 +50,25 @@ export declare type GetNodeResponse = Message<"atoll.node.v1.GetNodeResponse"> &
    * @generated from field: repeated string template_ids = 4;
    */
   templateIds: string[];
+
+  /**
+   * Another one after each start of the agent.
+   *
+   * @generated from field: string instance_id = 5;
+   */
+  instanceId: string;
+
+  /**
+   * Of Atoll.
+   *
+   * @generated from field: string version = 6;
+   */
+  version: string;
+
+  /**
+   * @generated from field: atoll.node.v1.Machine machine = 7;
+   */
+  machine?: Machine | undefined;
 };
 
 /**
@@ -57,6 +76,178 @@ export declare type GetNodeResponse = Message<"atoll.node.v1.GetNodeResponse"> &
  * Use `create(GetNodeResponseSchema)` to create a new message.
  */
 export declare const GetNodeResponseSchema: GenMessage<GetNodeResponse>;
+
+/**
+ * @generated from message atoll.node.v1.Machine
+ */
+export declare type Machine = Message<"atoll.node.v1.Machine"> & {
+  /**
+   * @generated from field: string cpu_architecture = 1;
+   */
+  cpuArchitecture: string;
+
+  /**
+   * @generated from field: string cpu_family = 2;
+   */
+  cpuFamily: string;
+
+  /**
+   * @generated from field: string cpu_model = 3;
+   */
+  cpuModel: string;
+
+  /**
+   * @generated from field: string cpu_model_name = 4;
+   */
+  cpuModelName: string;
+};
+
+/**
+ * Describes the message atoll.node.v1.Machine.
+ * Use `create(MachineSchema)` to create a new message.
+ */
+export declare const MachineSchema: GenMessage<Machine>;
+
+/**
+ * @generated from message atoll.node.v1.MeasureNodeRequest
+ */
+export declare type MeasureNodeRequest = Message<"atoll.node.v1.MeasureNodeRequest"> & {
+};
+
+/**
+ * Describes the message atoll.node.v1.MeasureNodeRequest.
+ * Use `create(MeasureNodeRequestSchema)` to create a new message.
+ */
+export declare const MeasureNodeRequestSchema: GenMessage<MeasureNodeRequest>;
+
+/**
+ * @generated from message atoll.node.v1.MeasureNodeResponse
+ */
+export declare type MeasureNodeResponse = Message<"atoll.node.v1.MeasureNodeResponse"> & {
+  /**
+   * @generated from field: uint32 sandbox_count = 1;
+   */
+  sandboxCount: number;
+
+  /**
+   * What running sandboxes were given together.
+   *
+   * @generated from field: uint32 allocated_cpu_count = 2;
+   */
+  allocatedCpuCount: number;
+
+  /**
+   * @generated from field: uint64 allocated_memory_bytes = 3;
+   */
+  allocatedMemoryBytes: bigint;
+
+  /**
+   * @generated from field: uint32 cpu_count = 4;
+   */
+  cpuCount: number;
+
+  /**
+   * Of all cores together, since the measurement before or the start of the agent.
+   *
+   * @generated from field: double cpu_percent = 5;
+   */
+  cpuPercent: number;
+
+  /**
+   * @generated from field: uint64 memory_total_bytes = 6;
+   */
+  memoryTotalBytes: bigint;
+
+  /**
+   * @generated from field: uint64 memory_used_bytes = 7;
+   */
+  memoryUsedBytes: bigint;
+
+  /**
+   * @generated from field: atoll.node.v1.HugePages huge_pages = 8;
+   */
+  hugePages?: HugePages | undefined;
+
+  /**
+   * Those that hold what Atoll keeps.
+   *
+   * @generated from field: repeated atoll.node.v1.Disk disks = 9;
+   */
+  disks: Disk[];
+};
+
+/**
+ * Describes the message atoll.node.v1.MeasureNodeResponse.
+ * Use `create(MeasureNodeResponseSchema)` to create a new message.
+ */
+export declare const MeasureNodeResponseSchema: GenMessage<MeasureNodeResponse>;
+
+/**
+ * @generated from message atoll.node.v1.HugePages
+ */
+export declare type HugePages = Message<"atoll.node.v1.HugePages"> & {
+  /**
+   * @generated from field: uint64 total = 1;
+   */
+  total: bigint;
+
+  /**
+   * @generated from field: uint64 used = 2;
+   */
+  used: bigint;
+
+  /**
+   * @generated from field: uint64 reserved = 3;
+   */
+  reserved: bigint;
+
+  /**
+   * @generated from field: uint64 page_size_bytes = 4;
+   */
+  pageSizeBytes: bigint;
+};
+
+/**
+ * Describes the message atoll.node.v1.HugePages.
+ * Use `create(HugePagesSchema)` to create a new message.
+ */
+export declare const HugePagesSchema: GenMessage<HugePages>;
+
+/**
+ * @generated from message atoll.node.v1.Disk
+ */
+export declare type Disk = Message<"atoll.node.v1.Disk"> & {
+  /**
+   * @generated from field: string mount_point = 1;
+   */
+  mountPoint: string;
+
+  /**
+   * @generated from field: string device = 2;
+   */
+  device: string;
+
+  /**
+   * @generated from field: string file_system = 3;
+   */
+  fileSystem: string;
+
+  /**
+   * @generated from field: uint64 used_bytes = 4;
+   */
+  usedBytes: bigint;
+
+  /**
+   * @generated from field: uint64 total_bytes = 5;
+   */
+  totalBytes: bigint;
+};
+
+/**
+ * Describes the message atoll.node.v1.Disk.
+ * Use `create(DiskSchema)` to create a new message.
+ */
+export declare const DiskSchema: GenMessage<Disk>;
 
 /**
  * @generated from message atoll.node.v1.CreateSandboxRequest
@@ -424,6 +615,16 @@ export declare const NodeService: GenService<{
     methodKind: "unary";
     input: typeof GetNodeRequestSchema;
     output: typeof GetNodeResponseSchema;
+  },
+  /**
+   * What the machine has, uses and has promised, read now.
+   *
+   * @generated from rpc atoll.node.v1.NodeService.MeasureNode
+   */
+  measureNode: {
+    methodKind: "unary";
+    input: typeof MeasureNodeRequestSchema;
+    output: typeof MeasureNodeResponseSchema;
   },
   /**
    * Returns once envd answers. already_exists: the id is taken; not_found: no such template here;

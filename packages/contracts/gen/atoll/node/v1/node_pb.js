@@ -11,7 +11,7 @@ import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2
  * Describes the file atoll/node/v1/node.proto.
  */
 export const file_atoll_node_v1_node = /*@__PURE__*/
-  fileDesc("ChhhdG9sbC9ub2RlL3YxL25vZGUucHJvdG8SDWF0b2xsLm5vZGUudjEiEAoOR2V0Tm9kZVJlcXVlc3QiXwoPR2V0Tm9kZVJlc3BvbnNlEg8KB25vZGVfaWQYASABKAkSDwoHcnVudGltZRgCIAEoCRIUCgxlbnZkX3ZlcnNpb24YAyABKAkSFAoMdGVtcGxhdGVfaWRzGAQgAygJIpsCChRDcmVhdGVTYW5kYm94UmVxdWVzdBISCgpzYW5kYm94X2lkGAEgASgJEhMKC3RlbXBsYXRlX2lkGAIgASgJEhEKCWNwdV9jb3VudBgDIAEoDRIRCgltZW1vcnlfbWIYBCABKA0SFAoMZGlza19zaXplX21iGAUgASgNEkIKCGVudl92YXJzGAYgAygLMjAuYXRvbGwubm9kZS52MS5DcmVhdGVTYW5kYm94UmVxdWVzdC5FbnZWYXJzRW50cnkSGQoMYWNjZXNzX3Rva2VuGAcgASgJSACIAQEaLgoMRW52VmFyc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAFCDwoNX2FjY2Vzc190b2tlbiJAChVDcmVhdGVTYW5kYm94UmVzcG9uc2USJwoHc2FuZGJveBgBIAEoCzIWLmF0b2xsLm5vZGUudjEuU2FuZGJveCIoChJLaWxsU2FuZGJveFJlcXVlc3QSEgoKc2FuZGJveF9pZBgBIAEoCSIVChNLaWxsU2FuZGJveFJlc3BvbnNlIicKEUdldFNhbmRib3hSZXF1ZXN0EhIKCnNhbmRib3hfaWQYASABKAkiPQoSR2V0U2FuZGJveFJlc3BvbnNlEicKB3NhbmRib3gYASABKAsyFi5hdG9sbC5ub2RlLnYxLlNhbmRib3giFgoUTGlzdFNhbmRib3hlc1JlcXVlc3QiQgoVTGlzdFNhbmRib3hlc1Jlc3BvbnNlEikKCXNhbmRib3hlcxgBIAMoCzIWLmF0b2xsLm5vZGUudjEuU2FuZGJveCIYChZTYW1wbGVTYW5kYm94ZXNSZXF1ZXN0IkgKF1NhbXBsZVNhbmRib3hlc1Jlc3BvbnNlEi0KB3NhbXBsZXMYASADKAsyHC5hdG9sbC5ub2RlLnYxLlNhbmRib3hTYW1wbGUi9QEKDVNhbmRib3hTYW1wbGUSEgoKc2FuZGJveF9pZBgBIAEoCRIRCgljcHVfY291bnQYAiABKA0SEwoLY3B1X3VzZWRfbnMYAyABKAQSEgoKcmVhZF9hdF9ucxgEIAEoBBIOCgZhZ2VfbnMYBSABKAQSGQoRbWVtb3J5X3VzZWRfYnl0ZXMYBiABKAQSGgoSbWVtb3J5X2NhY2hlX2J5dGVzGAcgASgEEhoKEm1lbW9yeV90b3RhbF9ieXRlcxgIIAEoBBIXCg9kaXNrX3VzZWRfYnl0ZXMYCSABKAQSGAoQZGlza190b3RhbF9ieXRlcxgKIAEoBCIXChVXYXRjaFNhbmRib3hlc1JlcXVlc3QiowEKFldhdGNoU2FuZGJveGVzUmVzcG9uc2USKQoHc3RhcnRlZBgBIAEoCzIWLmF0b2xsLm5vZGUudjEuU2FuZGJveEgAEiwKBWVuZGVkGAIgASgLMhsuYXRvbGwubm9kZS52MS5TYW5kYm94RW5kZWRIABInCgZzeW5jZWQYAyABKAsyFS5hdG9sbC5ub2RlLnYxLlN5bmNlZEgAQgcKBWV2ZW50IggKBlN5bmNlZCIuCgdTYW5kYm94EhIKCnNhbmRib3hfaWQYASABKAkSDwoHYWRkcmVzcxgCIAEoCSIyCgxTYW5kYm94RW5kZWQSEgoKc2FuZGJveF9pZBgBIAEoCRIOCgZyZWFzb24YAiABKAky+wQKC05vZGVTZXJ2aWNlEkgKB0dldE5vZGUSHS5hdG9sbC5ub2RlLnYxLkdldE5vZGVSZXF1ZXN0Gh4uYXRvbGwubm9kZS52MS5HZXROb2RlUmVzcG9uc2USWgoNQ3JlYXRlU2FuZGJveBIjLmF0b2xsLm5vZGUudjEuQ3JlYXRlU2FuZGJveFJlcXVlc3QaJC5hdG9sbC5ub2RlLnYxLkNyZWF0ZVNhbmRib3hSZXNwb25zZRJUCgtLaWxsU2FuZGJveBIhLmF0b2xsLm5vZGUudjEuS2lsbFNhbmRib3hSZXF1ZXN0GiIuYXRvbGwubm9kZS52MS5LaWxsU2FuZGJveFJlc3BvbnNlElEKCkdldFNhbmRib3gSIC5hdG9sbC5ub2RlLnYxLkdldFNhbmRib3hSZXF1ZXN0GiEuYXRvbGwubm9kZS52MS5HZXRTYW5kYm94UmVzcG9uc2USWgoNTGlzdFNhbmRib3hlcxIjLmF0b2xsLm5vZGUudjEuTGlzdFNhbmRib3hlc1JlcXVlc3QaJC5hdG9sbC5ub2RlLnYxLkxpc3RTYW5kYm94ZXNSZXNwb25zZRJgCg9TYW1wbGVTYW5kYm94ZXMSJS5hdG9sbC5ub2RlLnYxLlNhbXBsZVNhbmRib3hlc1JlcXVlc3QaJi5hdG9sbC5ub2RlLnYxLlNhbXBsZVNhbmRib3hlc1Jlc3BvbnNlEl8KDldhdGNoU2FuZGJveGVzEiQuYXRvbGwubm9kZS52MS5XYXRjaFNhbmRib3hlc1JlcXVlc3QaJS5hdG9sbC5ub2RlLnYxLldhdGNoU2FuZGJveGVzUmVzcG9uc2UwAWIGcHJvdG8z");
+  fileDesc("ChhhdG9sbC9ub2RlL3YxL25vZGUucHJvdG8SDWF0b2xsLm5vZGUudjEiEAoOR2V0Tm9kZVJlcXVlc3QirgEKD0dldE5vZGVSZXNwb25zZRIPCgdub2RlX2lkGAEgASgJEg8KB3J1bnRpbWUYAiABKAkSFAoMZW52ZF92ZXJzaW9uGAMgASgJEhQKDHRlbXBsYXRlX2lkcxgEIAMoCRITCgtpbnN0YW5jZV9pZBgFIAEoCRIPCgd2ZXJzaW9uGAYgASgJEicKB21hY2hpbmUYByABKAsyFi5hdG9sbC5ub2RlLnYxLk1hY2hpbmUiYgoHTWFjaGluZRIYChBjcHVfYXJjaGl0ZWN0dXJlGAEgASgJEhIKCmNwdV9mYW1pbHkYAiABKAkSEQoJY3B1X21vZGVsGAMgASgJEhYKDmNwdV9tb2RlbF9uYW1lGAQgASgJIhQKEk1lYXN1cmVOb2RlUmVxdWVzdCKaAgoTTWVhc3VyZU5vZGVSZXNwb25zZRIVCg1zYW5kYm94X2NvdW50GAEgASgNEhsKE2FsbG9jYXRlZF9jcHVfY291bnQYAiABKA0SHgoWYWxsb2NhdGVkX21lbW9yeV9ieXRlcxgDIAEoBBIRCgljcHVfY291bnQYBCABKA0SEwoLY3B1X3BlcmNlbnQYBSABKAESGgoSbWVtb3J5X3RvdGFsX2J5dGVzGAYgASgEEhkKEW1lbW9yeV91c2VkX2J5dGVzGAcgASgEEiwKCmh1Z2VfcGFnZXMYCCABKAsyGC5hdG9sbC5ub2RlLnYxLkh1Z2VQYWdlcxIiCgVkaXNrcxgJIAMoCzITLmF0b2xsLm5vZGUudjEuRGlzayJTCglIdWdlUGFnZXMSDQoFdG90YWwYASABKAQSDAoEdXNlZBgCIAEoBBIQCghyZXNlcnZlZBgDIAEoBBIXCg9wYWdlX3NpemVfYnl0ZXMYBCABKAQiaQoERGlzaxITCgttb3VudF9wb2ludBgBIAEoCRIOCgZkZXZpY2UYAiABKAkSEwoLZmlsZV9zeXN0ZW0YAyABKAkSEgoKdXNlZF9ieXRlcxgEIAEoBBITCgt0b3RhbF9ieXRlcxgFIAEoBCKbAgoUQ3JlYXRlU2FuZGJveFJlcXVlc3QSEgoKc2FuZGJveF9pZBgBIAEoCRITCgt0ZW1wbGF0ZV9pZBgCIAEoCRIRCgljcHVfY291bnQYAyABKA0SEQoJbWVtb3J5X21iGAQgASgNEhQKDGRpc2tfc2l6ZV9tYhgFIAEoDRJCCghlbnZfdmFycxgGIAMoCzIwLmF0b2xsLm5vZGUudjEuQ3JlYXRlU2FuZGJveFJlcXVlc3QuRW52VmFyc0VudHJ5EhkKDGFjY2Vzc190b2tlbhgHIAEoCUgAiAEBGi4KDEVudlZhcnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQg8KDV9hY2Nlc3NfdG9rZW4iQAoVQ3JlYXRlU2FuZGJveFJlc3BvbnNlEicKB3NhbmRib3gYASABKAsyFi5hdG9sbC5ub2RlLnYxLlNhbmRib3giKAoSS2lsbFNhbmRib3hSZXF1ZXN0EhIKCnNhbmRib3hfaWQYASABKAkiFQoTS2lsbFNhbmRib3hSZXNwb25zZSInChFHZXRTYW5kYm94UmVxdWVzdBISCgpzYW5kYm94X2lkGAEgASgJIj0KEkdldFNhbmRib3hSZXNwb25zZRInCgdzYW5kYm94GAEgASgLMhYuYXRvbGwubm9kZS52MS5TYW5kYm94IhYKFExpc3RTYW5kYm94ZXNSZXF1ZXN0IkIKFUxpc3RTYW5kYm94ZXNSZXNwb25zZRIpCglzYW5kYm94ZXMYASADKAsyFi5hdG9sbC5ub2RlLnYxLlNhbmRib3giGAoWU2FtcGxlU2FuZGJveGVzUmVxdWVzdCJIChdTYW1wbGVTYW5kYm94ZXNSZXNwb25zZRItCgdzYW1wbGVzGAEgAygLMhwuYXRvbGwubm9kZS52MS5TYW5kYm94U2FtcGxlIvUBCg1TYW5kYm94U2FtcGxlEhIKCnNhbmRib3hfaWQYASABKAkSEQoJY3B1X2NvdW50GAIgASgNEhMKC2NwdV91c2VkX25zGAMgASgEEhIKCnJlYWRfYXRfbnMYBCABKAQSDgoGYWdlX25zGAUgASgEEhkKEW1lbW9yeV91c2VkX2J5dGVzGAYgASgEEhoKEm1lbW9yeV9jYWNoZV9ieXRlcxgHIAEoBBIaChJtZW1vcnlfdG90YWxfYnl0ZXMYCCABKAQSFwoPZGlza191c2VkX2J5dGVzGAkgASgEEhgKEGRpc2tfdG90YWxfYnl0ZXMYCiABKAQiFwoVV2F0Y2hTYW5kYm94ZXNSZXF1ZXN0IqMBChZXYXRjaFNhbmRib3hlc1Jlc3BvbnNlEikKB3N0YXJ0ZWQYASABKAsyFi5hdG9sbC5ub2RlLnYxLlNhbmRib3hIABIsCgVlbmRlZBgCIAEoCzIbLmF0b2xsLm5vZGUudjEuU2FuZGJveEVuZGVkSAASJwoGc3luY2VkGAMgASgLMhUuYXRvbGwubm9kZS52MS5TeW5jZWRIAEIHCgVldmVudCIICgZTeW5jZWQiLgoHU2FuZGJveBISCgpzYW5kYm94X2lkGAEgASgJEg8KB2FkZHJlc3MYAiABKAkiMgoMU2FuZGJveEVuZGVkEhIKCnNhbmRib3hfaWQYASABKAkSDgoGcmVhc29uGAIgASgJMtEFCgtOb2RlU2VydmljZRJICgdHZXROb2RlEh0uYXRvbGwubm9kZS52MS5HZXROb2RlUmVxdWVzdBoeLmF0b2xsLm5vZGUudjEuR2V0Tm9kZVJlc3BvbnNlElQKC01lYXN1cmVOb2RlEiEuYXRvbGwubm9kZS52MS5NZWFzdXJlTm9kZVJlcXVlc3QaIi5hdG9sbC5ub2RlLnYxLk1lYXN1cmVOb2RlUmVzcG9uc2USWgoNQ3JlYXRlU2FuZGJveBIjLmF0b2xsLm5vZGUudjEuQ3JlYXRlU2FuZGJveFJlcXVlc3QaJC5hdG9sbC5ub2RlLnYxLkNyZWF0ZVNhbmRib3hSZXNwb25zZRJUCgtLaWxsU2FuZGJveBIhLmF0b2xsLm5vZGUudjEuS2lsbFNhbmRib3hSZXF1ZXN0GiIuYXRvbGwubm9kZS52MS5LaWxsU2FuZGJveFJlc3BvbnNlElEKCkdldFNhbmRib3gSIC5hdG9sbC5ub2RlLnYxLkdldFNhbmRib3hSZXF1ZXN0GiEuYXRvbGwubm9kZS52MS5HZXRTYW5kYm94UmVzcG9uc2USWgoNTGlzdFNhbmRib3hlcxIjLmF0b2xsLm5vZGUudjEuTGlzdFNhbmRib3hlc1JlcXVlc3QaJC5hdG9sbC5ub2RlLnYxLkxpc3RTYW5kYm94ZXNSZXNwb25zZRJgCg9TYW1wbGVTYW5kYm94ZXMSJS5hdG9sbC5ub2RlLnYxLlNhbXBsZVNhbmRib3hlc1JlcXVlc3QaJi5hdG9sbC5ub2RlLnYxLlNhbXBsZVNhbmRib3hlc1Jlc3BvbnNlEl8KDldhdGNoU2FuZGJveGVzEiQuYXRvbGwubm9kZS52MS5XYXRjaFNhbmRib3hlc1JlcXVlc3QaJS5hdG9sbC5ub2RlLnYxLldhdGNoU2FuZGJveGVzUmVzcG9uc2UwAWIGcHJvdG8z");
 
 /**
  * Describes the message atoll.node.v1.GetNodeRequest.
@@ -28,116 +28,151 @@ export const GetNodeResponseSchema = /*@__PURE__*/
   messageDesc(file_atoll_node_v1_node, 1);
 
 /**
+ * Describes the message atoll.node.v1.Machine.
+ * Use `create(MachineSchema)` to create a new message.
+ */
+export const MachineSchema = /*@__PURE__*/
+  messageDesc(file_atoll_node_v1_node, 2);
+
+/**
+ * Describes the message atoll.node.v1.MeasureNodeRequest.
+ * Use `create(MeasureNodeRequestSchema)` to create a new message.
+ */
+export const MeasureNodeRequestSchema = /*@__PURE__*/
+  messageDesc(file_atoll_node_v1_node, 3);
+
+/**
+ * Describes the message atoll.node.v1.MeasureNodeResponse.
+ * Use `create(MeasureNodeResponseSchema)` to create a new message.
+ */
+export const MeasureNodeResponseSchema = /*@__PURE__*/
+  messageDesc(file_atoll_node_v1_node, 4);
+
+/**
+ * Describes the message atoll.node.v1.HugePages.
+ * Use `create(HugePagesSchema)` to create a new message.
+ */
+export const HugePagesSchema = /*@__PURE__*/
+  messageDesc(file_atoll_node_v1_node, 5);
+
+/**
+ * Describes the message atoll.node.v1.Disk.
+ * Use `create(DiskSchema)` to create a new message.
+ */
+export const DiskSchema = /*@__PURE__*/
+  messageDesc(file_atoll_node_v1_node, 6);
+
+/**
  * Describes the message atoll.node.v1.CreateSandboxRequest.
  * Use `create(CreateSandboxRequestSchema)` to create a new message.
  */
 export const CreateSandboxRequestSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 2);
+  messageDesc(file_atoll_node_v1_node, 7);
 
 /**
  * Describes the message atoll.node.v1.CreateSandboxResponse.
  * Use `create(CreateSandboxResponseSchema)` to create a new message.
  */
 export const CreateSandboxResponseSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 3);
+  messageDesc(file_atoll_node_v1_node, 8);
 
 /**
  * Describes the message atoll.node.v1.KillSandboxRequest.
  * Use `create(KillSandboxRequestSchema)` to create a new message.
  */
 export const KillSandboxRequestSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 4);
+  messageDesc(file_atoll_node_v1_node, 9);
 
 /**
  * Describes the message atoll.node.v1.KillSandboxResponse.
  * Use `create(KillSandboxResponseSchema)` to create a new message.
  */
 export const KillSandboxResponseSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 5);
+  messageDesc(file_atoll_node_v1_node, 10);
 
 /**
  * Describes the message atoll.node.v1.GetSandboxRequest.
  * Use `create(GetSandboxRequestSchema)` to create a new message.
  */
 export const GetSandboxRequestSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 6);
+  messageDesc(file_atoll_node_v1_node, 11);
 
 /**
  * Describes the message atoll.node.v1.GetSandboxResponse.
  * Use `create(GetSandboxResponseSchema)` to create a new message.
  */
 export const GetSandboxResponseSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 7);
+  messageDesc(file_atoll_node_v1_node, 12);
 
 /**
  * Describes the message atoll.node.v1.ListSandboxesRequest.
  * Use `create(ListSandboxesRequestSchema)` to create a new message.
  */
 export const ListSandboxesRequestSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 8);
+  messageDesc(file_atoll_node_v1_node, 13);
 
 /**
  * Describes the message atoll.node.v1.ListSandboxesResponse.
  * Use `create(ListSandboxesResponseSchema)` to create a new message.
  */
 export const ListSandboxesResponseSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 9);
+  messageDesc(file_atoll_node_v1_node, 14);
 
 /**
  * Describes the message atoll.node.v1.SampleSandboxesRequest.
  * Use `create(SampleSandboxesRequestSchema)` to create a new message.
  */
 export const SampleSandboxesRequestSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 10);
+  messageDesc(file_atoll_node_v1_node, 15);
 
 /**
  * Describes the message atoll.node.v1.SampleSandboxesResponse.
  * Use `create(SampleSandboxesResponseSchema)` to create a new message.
  */
 export const SampleSandboxesResponseSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 11);
+  messageDesc(file_atoll_node_v1_node, 16);
 
 /**
  * Describes the message atoll.node.v1.SandboxSample.
  * Use `create(SandboxSampleSchema)` to create a new message.
  */
 export const SandboxSampleSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 12);
+  messageDesc(file_atoll_node_v1_node, 17);
 
 /**
  * Describes the message atoll.node.v1.WatchSandboxesRequest.
  * Use `create(WatchSandboxesRequestSchema)` to create a new message.
  */
 export const WatchSandboxesRequestSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 13);
+  messageDesc(file_atoll_node_v1_node, 18);
 
 /**
  * Describes the message atoll.node.v1.WatchSandboxesResponse.
  * Use `create(WatchSandboxesResponseSchema)` to create a new message.
  */
 export const WatchSandboxesResponseSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 14);
+  messageDesc(file_atoll_node_v1_node, 19);
 
 /**
  * Describes the message atoll.node.v1.Synced.
  * Use `create(SyncedSchema)` to create a new message.
  */
 export const SyncedSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 15);
+  messageDesc(file_atoll_node_v1_node, 20);
 
 /**
  * Describes the message atoll.node.v1.Sandbox.
  * Use `create(SandboxSchema)` to create a new message.
  */
 export const SandboxSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 16);
+  messageDesc(file_atoll_node_v1_node, 21);
 
 /**
  * Describes the message atoll.node.v1.SandboxEnded.
  * Use `create(SandboxEndedSchema)` to create a new message.
  */
 export const SandboxEndedSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 17);
+  messageDesc(file_atoll_node_v1_node, 22);
 
 /**
  * @generated from service atoll.node.v1.NodeService

@@ -1,0 +1,92 @@
+/** What the machine of a node is. */
+export interface MachineFacts {
+  readonly cpuArchitecture: string
+  readonly cpuFamily: string
+  readonly cpuModel: string
+  readonly cpuModelName: string
+}
+
+/** What it has and uses. */
+export interface MachineUsage {
+  readonly cpuCount: number
+  /** Of all cores together, since the reading before. */
+  readonly cpuPercent: number
+  readonly memoryTotalBytes: number
+  readonly memoryUsedBytes: number
+  readonly hugePages: {
+    readonly total: number
+    readonly used: number
+    readonly reserved: number
+    readonly pageSizeBytes: number
+  }
+  readonly disks: readonly DiskUsage[]
+}
+
+export interface DiskUsage {
+  readonly mountPoint: string
+  readonly device: string
+  readonly fileSystem: string
+  readonly usedBytes: number
+  readonly totalBytes: number
+}
+
+/** Reads lines of the form `name : value`, of the first block only: `/proc/cpuinfo` has one for each core. */
+export function parseCpuInfo(text: string, cpuArchitecture: string): MachineFacts {
+  const [first = ''] = text.split('\n\n')
+  const values = parseFields(first)
+  return {
+    cpuArchitecture,
+    cpuFamily: values.get('cpu family') ?? '',
+    cpuModel: values.get('model') ?? '',
+    cpuModelName: values.get('model name') ?? '',
+  }
+}
+
+export function parseHugePages(meminfo: string): MachineUsage['hugePages'] {
+  const values = parseFields(meminfo)
+  const read = (name: string) => Number.parseInt(values.get(name) ?? '0', 10)
+  const total = read('HugePages_Total')
+  return {
+    total,
+    used: total - read('HugePages_Free'),
+    reserved: read('HugePages_Rsvd'),
+    pageSizeBytes: read('Hugepagesize') * 1024,
+  }
+}
+
+function parseFields(text: string): Map<string, string> {
+  const fields = new Map<string, string>()
+  for (const line of text.split('\n')) {
+    const [, name, value] = /^([^:\t]+?)\s*:\s*(.*)$/.exec(line) ?? []
+    if (name !== undefined && value !== undefined) fields.set(name, value)
+  }
+  return fields
+}
+
+/** The mount in `/proc/self/mountinfo` that holds this path: the deepest, and of one place the last. */
+export function findMount(
+  mountInfo: string,
+  path: string,
+): Pick<DiskUsage, 'mountPoint' | 'device' | 'fileSystem'> | undefined {
+  let found: ReturnType<typeof findMount>
+  for (const line of mountInfo.split('\n')) {
+    const [before = '', after = ''] = line.split(' - ')
+    const mountPoint = unescape(before.split(' ')[4] ?? '')
+    const [fileSystem, device] = after.split(' ')
+    if (fileSystem === undefined || device === undefined || !isWithin(path, mountPoint)) continue
+    if (found && found.mountPoint.length > mountPoint.length) continue
+    found = { mountPoint, device: unescape(device), fileSystem }
+  }
+  return found
+}
+
+/** The kernel writes spaces and the like as three octal digits. */
+function unescape(text: string): string {
+  return text.replaceAll(/\\([0-7]{3})/g, (_, digits: string) =>
+    String.fromCharCode(Number.parseInt(digits, 8)),
+  )
+}
+
+function isWithin(path: string, folder: string): boolean {
+  return path === folder || path.startsWith(folder.endsWith('/') ? folder : `${folder}/`)
+}

@@ -1,0 +1,47 @@
+import { readFile, statfs } from 'node:fs/promises'
+import { cpus, freemem, machine, totalmem } from 'node:os'
+import { findMount, parseCpuInfo, parseHugePages } from '../domain/machine.ts'
+import type { DiskUsage, MachineFacts, MachineUsage } from '../domain/machine.ts'
+
+export async function readMachine(): Promise<MachineFacts> {
+  return parseCpuInfo(await readFile('/proc/cpuinfo', 'utf8'), machine())
+}
+
+/** Each call says how busy the machine was since the one before. `dir` is what Atoll keeps its things in. */
+export function createMeasure(dir: string): () => Promise<MachineUsage> {
+  let before = readCpuTimes()
+  return async () => {
+    const now = readCpuTimes()
+    const total = now.total - before.total
+    const busy = now.busy - before.busy
+    before = now
+    const [meminfo, disk] = await Promise.all([readFile('/proc/meminfo', 'utf8'), readDisk(dir)])
+    return {
+      cpuCount: cpus().length,
+      cpuPercent: total > 0 ? (100 * busy) / total : 0,
+      memoryTotalBytes: totalmem(),
+      memoryUsedBytes: totalmem() - freemem(),
+      hugePages: parseHugePages(meminfo),
+      disks: disk ? [disk] : [],
+    }
+  }
+}
+
+function readCpuTimes(): { readonly busy: number; readonly total: number } {
+  let busy = 0
+  let idle = 0
+  for (const { times } of cpus()) {
+    busy += times.user + times.nice + times.sys + times.irq
+    idle += times.idle
+  }
+  return { busy, total: busy + idle }
+}
+
+async function readDisk(dir: string): Promise<DiskUsage | undefined> {
+  const [{ bsize, blocks, bfree }, mountInfo] = await Promise.all([
+    statfs(dir),
+    readFile('/proc/self/mountinfo', 'utf8'),
+  ])
+  const mount = findMount(mountInfo, dir)
+  return mount && { ...mount, usedBytes: bsize * (blocks - bfree), totalBytes: bsize * blocks }
+}

@@ -1,0 +1,114 @@
+import { z } from 'zod'
+import { defineOperation } from './operation.ts'
+import { Text, Timestamp } from './text.ts'
+
+/** What operators see and say of the machines that run sandboxes. */
+
+/** There is one cluster; its id is fixed. */
+export const clusterId = '00000000-0000-0000-0000-000000000000'
+
+export const NodeStatus = z
+  .enum(['ready', 'draining', 'connecting', 'unhealthy', 'standby'])
+  .meta({ id: 'NodeStatus' })
+
+const Disk = z
+  .object({
+    mountPoint: z.string(),
+    device: z.string(),
+    filesystemType: z.string(),
+    usedBytes: z.int().min(0),
+    totalBytes: z.int().min(0),
+  })
+  .meta({ id: 'DiskMetrics' })
+
+const Metrics = z
+  .object({
+    allocatedCPU: z.int32().min(0).describe('Cores that running sandboxes were given together'),
+    cpuPercent: z.int32().min(0).describe('Of all cores together, since the reading before'),
+    cpuCount: z.int32().min(0),
+    allocatedMemoryBytes: z.int().min(0),
+    memoryUsedBytes: z.int().min(0),
+    memoryTotalBytes: z.int().min(0),
+    hugePagesTotal: z.int().min(0),
+    hugePagesUsed: z.int().min(0),
+    hugePagesReserved: z.int().min(0),
+    hugePageSizeBytes: z.int().min(0),
+    disks: z.array(Disk),
+  })
+  .meta({ id: 'NodeMetrics' })
+
+const MachineInfo = z
+  .object({
+    cpuFamily: z.string(),
+    cpuModel: z.string(),
+    cpuModelName: z.string(),
+    cpuArchitecture: z.string(),
+  })
+  .meta({ id: 'MachineInfo' })
+
+export const NodeDetail = z
+  .object({
+    id: z.string(),
+    serviceInstanceID: z.string().describe('Another one after each start of the node agent'),
+    clusterID: z.uuid(),
+    status: NodeStatus,
+    statusChangedAt: Timestamp,
+    sandboxCount: z.int().min(0),
+    metrics: Metrics,
+    createSuccesses: z.int().min(0).describe('Since this api process started'),
+    createFails: z.int().min(0).describe('Since this api process started'),
+    version: z.string(),
+    commit: z.string().describe('Empty: releases are told apart by their version'),
+    machineInfo: MachineInfo,
+  })
+  .meta({ id: 'NodeDetail' })
+
+export const Node = NodeDetail.extend({
+  sandboxStartingCount: z.int().min(0).describe('Sandboxes that are being created now'),
+}).meta({ id: 'Node' })
+
+const ClusterQuery = z.object({
+  clusterID: z
+    .uuid({ error: 'must be a UUID: the `clusterID` that GET /nodes shows' })
+    .optional()
+    .describe('Only nodes of this cluster'),
+})
+
+const NodeParams = z.object({ nodeID: Text.max(256) })
+
+export const listNodes = defineOperation({
+  id: 'node.list',
+  summary: 'List the nodes',
+  method: 'GET',
+  path: '/nodes',
+  auth: 'admin',
+  query: ClusterQuery,
+  replies: { 200: { description: 'All of them', body: z.array(Node) } },
+  errors: [400, 500],
+})
+
+export const getNode = defineOperation({
+  id: 'node.get',
+  summary: 'Show one node',
+  method: 'GET',
+  path: '/nodes/{nodeID}',
+  auth: 'admin',
+  params: NodeParams,
+  query: ClusterQuery,
+  replies: { 200: { description: 'The node', body: NodeDetail } },
+  errors: [400, 404, 500],
+})
+
+export const setNodeStatus = defineOperation({
+  id: 'node.setStatus',
+  summary: 'Say what a node is to do: `draining` and `standby` take no new sandboxes',
+  method: 'POST',
+  path: '/nodes/{nodeID}',
+  auth: 'admin',
+  params: NodeParams,
+  body: z
+    .object({ status: NodeStatus, clusterID: ClusterQuery.shape.clusterID })
+    .meta({ id: 'NodeStatusChange' }),
+  replies: { 204: { description: 'It will' } },
+  errors: [400, 404, 409, 500],
+})
