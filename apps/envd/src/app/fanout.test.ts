@@ -13,8 +13,15 @@ test('subscribers get everything from the moment they join, in order', async () 
   const second = fanout.subscribe()
   await fanout.publish(2)
   fanout.finish(3)
-  assert.deepEqual(await take(first, 3), [{ item: 1 }, { item: 2 }, { item: 3 }])
-  assert.deepEqual(await take(second, 2), [{ item: 2 }, { item: 3 }])
+  assert.deepEqual(await take(first, 3), [
+    { item: 1, more: true },
+    { item: 2, more: true },
+    { item: 3, more: false },
+  ])
+  assert.deepEqual(await take(second, 2), [
+    { item: 2, more: true },
+    { item: 3, more: false },
+  ])
 })
 
 test('a full subscriber holds the producer up until it reads', async () => {
@@ -47,7 +54,10 @@ test('the last item comes past every limit and waits for nobody', async () => {
   void fanout.publish(1)
   fanout.finish(2)
   const seen = [await full.next(patient), await full.next(patient)]
-  assert.deepEqual(seen, [{ item: 1 }, { item: 2 }])
+  assert.deepEqual(seen, [
+    { item: 1, more: true },
+    { item: 2, more: false },
+  ])
 })
 
 test('with nobody attached, publishing is done at once', async () => {

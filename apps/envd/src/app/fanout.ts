@@ -3,8 +3,8 @@
  * while any of them is full. Who closes its subscription is forgotten at once and holds nobody up.
  */
 export interface Fanout<T> {
-  /** Gives `item` to everybody attached; resolves when all of them have room for more. */
-  publish(item: T): Promise<void>
+  /** Gives the items to everybody attached; resolves when all of them have room for more. */
+  publish(...items: readonly T[]): Promise<void>
   /** Gives the last item, past every limit. Who subscribes later gets nothing. */
   finish(item: T): void
   subscribe(): Subscription<T>
@@ -12,15 +12,21 @@ export interface Fanout<T> {
 
 export interface Subscription<T> {
   /** The next item, 'idle' after so much silence, undefined when the subscription is closed. */
-  next(idleMs: number): Promise<{ readonly item: T } | 'idle' | undefined>
+  next(idleMs: number): Promise<Taken<T> | 'idle' | undefined>
   close(): void
+}
+
+export interface Taken<T> {
+  readonly item: T
+  /** Whether another one waits already. */
+  readonly more: boolean
 }
 
 export function createFanout<T>(queueLimit: number): Fanout<T> {
   const attached = new Set<Queue<T>>()
   return {
-    async publish(item) {
-      for (const queue of attached) queue.push(item)
+    async publish(...items) {
+      for (const queue of attached) for (const item of items) queue.push(item)
       for (const queue of attached) await queue.room()
     },
     finish(item) {
@@ -68,7 +74,7 @@ function createQueue<T>(limit: number, onClose: () => void): Queue<T> {
       const item = items.shift()
       if (item === undefined) return 'idle'
       if (items.length < limit) letOn()
-      return { item }
+      return { item, more: items.length > 0 }
     },
     close() {
       closed = true

@@ -67,10 +67,11 @@ export function watchProcess(
 
   async function pump({ kind, chunks }: Output): Promise<void> {
     for await (const chunk of chunks) {
-      for (const bytes of splitChunk(chunk, chunkLimitBytes[kind])) {
-        if (ended) return
-        await fanout.publish({ kind: 'output', output: kind, bytes })
-      }
+      if (ended) return
+      const events = [...splitChunk(chunk, chunkLimitBytes[kind])].map(
+        (bytes) => ({ kind: 'output', output: kind, bytes }) as const,
+      )
+      await fanout.publish(...events)
     }
   }
 

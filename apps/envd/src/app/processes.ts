@@ -140,7 +140,7 @@ function toLaunch(request: StartRequest, path: string): Launch {
 
 function endedSubscription(end: End): Subscription<ProcessEvent> {
   return {
-    next: () => Promise.resolve({ item: { kind: 'end', end, expired: false } }),
+    next: () => Promise.resolve({ item: { kind: 'end', end, expired: false }, more: false }),
     close() {},
   }
 }

@@ -39,13 +39,31 @@ for (const format of ['json', 'proto'] as const) {
       yield end
     }
     const sent = await Array.fromAsync(frames.putInto(made()))
-    assert.deepEqual(
-      sent.map((bytes) => Buffer.from(bytes)),
-      [...events.map(frame), end].map((bytes) => Buffer.from(bytes)),
-    )
+    assert.deepEqual(Buffer.concat(sent), Buffer.concat([...events.map(frame), end]))
+    assert.equal(sent.length, events.length + 1 - gathered)
   })
 }
 
+test('what was gathered before a failure comes before it', async () => {
+  const frames = createOutputFrames('application/connect+json')
+  async function* failing() {
+    yield { ...output('stdout', 3), more: true }
+    throw new Error('the deadline passed')
+  }
+  const taking = frames.takeFrom(failing())
+  assert.equal((await taking.next()).done, false)
+  await assert.rejects(taking.next(), /the deadline passed/)
+  const [frame] = await Array.fromAsync(frames.putInto(one()))
+  assert.match(String(frame), /"stdout":"...."/)
+})
+
+/** Of the 18 outputs 16 wait for the next to come: twice eight go together, and two by themselves. */
+const gathered = 14
+
+async function* one() {
+  yield new Uint8Array()
+}
+
 async function* all() {
-  yield* events
+  for (const [at, event] of events.entries()) yield { ...event, more: at > 0 && at <= 16 }
 }

@@ -8,9 +8,12 @@ import type { StreamedEvent } from './process-events.ts'
 
 /** Between the service, which knows the events, and the answer, which is made of frames. */
 export interface OutputFrames {
-  /** Leaves the library only the shape of an output event to encode, and keeps the bytes. */
+  /**
+   * Keeps the output, and leaves the library an empty event in its place. What waits already goes together: a write
+   * to the network is dear under gVisor.
+   */
   takeFrom(events: AsyncIterable<StreamedEvent>): AsyncGenerator<StreamedEvent>
-  /** Puts them in the place of the frames that were made of the shapes. The order is the same, one frame an event. */
+  /** Puts the output in the place of the frames that were made of the empty events. Their order is the same. */
   putInto(frames: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array>
 }
 
@@ -18,13 +21,29 @@ export const outputFramesKey = createContextKey<OutputFrames | undefined>(undefi
 
 export function createOutputFrames(contentType: string | undefined): OutputFrames {
   const encode = contentType?.includes('json') ? jsonFrame : binaryFrame
-  const taken: (Buffer | undefined)[] = []
+  const taken: (Uint8Array | undefined)[] = []
   return {
     async *takeFrom(events) {
-      for await (const event of events) {
-        const output = outputOf(event)
-        taken.push(output && encode(output.kind, output.bytes))
-        yield output ? shape : event
+      let gathered: Buffer[] = []
+      const keep = () => {
+        taken.push(gathered.length === 1 ? gathered[0] : Buffer.concat(gathered))
+        gathered = []
+        return empty
+      }
+      try {
+        for await (const { event, more } of events) {
+          const output = outputOf(event)
+          if (output) gathered.push(encode(output.kind, output.bytes))
+          if (output && more && gathered.length < gatheredFrames) continue
+          if (gathered.length > 0) yield keep()
+          if (output) continue
+          taken.push(undefined)
+          yield { event }
+        }
+      } catch (cause) {
+        // Of a program that its deadline killed, the output until then is still told.
+        if (gathered.length > 0) yield keep()
+        throw cause
       }
     },
     async *putInto(frames) {
@@ -34,9 +53,12 @@ export function createOutputFrames(contentType: string | undefined): OutputFrame
   }
 }
 
-const shape: StreamedEvent = { event: { event: { case: 'keepalive', value: {} } } }
+/** At most 256 KiB of output, and a third more as base64. */
+const gatheredFrames = 8
 
-function outputOf({ event: { event } }: StreamedEvent) {
+const empty: StreamedEvent = { event: { event: { case: 'keepalive', value: {} } } }
+
+function outputOf({ event }: StreamedEvent['event']) {
   if (event.case !== 'data') return undefined
   const { output } = event.value
   return output?.case === undefined ? undefined : { kind: output.case, bytes: output.value }

@@ -8,6 +8,8 @@ import type { Attachment } from '../app/processes.ts'
 /** Either message that carries a process event. */
 export interface StreamedEvent {
   readonly event: { readonly event: EventInit }
+  /** Whether another one waits already. */
+  readonly more?: boolean
 }
 
 type EventInit = NonNullable<MessageInitShape<typeof ProcessEventSchema>['event']>
@@ -39,7 +41,7 @@ export async function* streamEvents(
         continue
       }
       if (next.item.kind === 'end' && next.item.expired && ownsDeadline) throw deadlineExceeded()
-      yield toMessage(next.item)
+      yield { ...toMessage(next.item), more: next.more }
       if (next.item.kind === 'end') return
     }
   } finally {
