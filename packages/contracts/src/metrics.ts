@@ -33,7 +33,7 @@ const times = {
   timestampUnix: z.int().describe('Unix seconds'),
 }
 
-export const TeamMetric = z
+const TeamMetric = z
   .object({
     ...times,
     concurrentSandboxes: z.int32().describe('The most that ran at once within this step'),
@@ -41,7 +41,7 @@ export const TeamMetric = z
   })
   .meta({ id: 'TeamMetric' })
 
-export const MaxTeamMetric = z.object({ ...times, value: z.number() }).meta({ id: 'MaxTeamMetric' })
+const MaxTeamMetric = z.object({ ...times, value: z.number() }).meta({ id: 'MaxTeamMetric' })
 
 export const SandboxMetric = z
   .object({

@@ -39,3 +39,12 @@ test('path parameters of an operation are those that its schema names', () => {
     assert.deepEqual(Object.keys(params.shape), named)
   }
 })
+
+test('a query parameter is required where the operation does not work without it', () => {
+  const required = operations.flatMap(({ method, path }) => {
+    const { parameters } = Object(document.paths[path]?.[method.toLowerCase()])
+    const found: { in: string; name: string; required: boolean }[] = parameters
+    return found.filter((each) => each.in === 'query' && each.required).map(({ name }) => name)
+  })
+  assert.deepEqual(required.toSorted(), ['metric', 'sandbox_ids'])
+})

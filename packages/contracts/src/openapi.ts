@@ -93,7 +93,7 @@ function toParameters(place: 'path' | 'query', schema: z.ZodObject): Json[] {
     return {
       name,
       in: place,
-      required: place === 'path',
+      required: place === 'path' || !property.safeParse(undefined).success,
       ...(description !== undefined && { description }),
       schema: rest,
     }
@@ -114,8 +114,8 @@ function toResponse(reply: Reply, components: Components): Json {
     }),
     ...(body && {
       content:
-        body === 'text/plain'
-          ? { 'text/plain': { schema: { type: 'string' } } }
+        typeof body === 'string'
+          ? { [body]: { schema: { type: 'string' } } }
           : { 'application/json': { schema: toSchema(body, 'output', components) } },
     }),
   }
