@@ -12,6 +12,7 @@ import { toSlot } from '../domain/slot.ts'
 import { introduceEnvd } from '../envd/introduce.ts'
 import { openHost } from '../host.ts'
 import type { Host } from '../host.ts'
+import { openCgroupUsage } from '../linux/cgroup-usage.ts'
 import { openMountNamespace, removeMountNamespace } from '../linux/mount-namespace.ts'
 import { isAlive } from '../linux/process.ts'
 import { mountReadOnly } from '../linux/read-only.ts'
@@ -47,6 +48,21 @@ export function runtimeContract(name: Runtime['name'], subnet: string): void {
       })
       assert.equal(isAlive(second.process), false)
       assert.equal(await status(first.address, '/health'), 204)
+    })
+
+    test('what a sandbox uses is read while it runs, and nothing once it is gone', async () => {
+      const sandbox = await world.start()
+      const { read } = await openCgroupUsage(world.host.instance.cgroup)
+      const group = (await read(sandbox.id)) ?? assert.fail('no usage of the group was read')
+      assert.ok(group.cpuUsedNs > 1_000_000n && group.cpuUsedNs < 600_000_000_000n)
+      assert.ok(group.memoryUsedBytes > 1_000_000n)
+      assert.ok(group.memoryUsedBytes + group.memoryCacheBytes <= 256n * 1024n * 1024n)
+      const disk = (await world.host.rootfs.usage([sandbox.id])).get(sandbox.id)
+      assert.ok(disk && disk.usedBytes > 0n && disk.usedBytes < disk.totalBytes)
+      assert.ok(disk.totalBytes > 40n * 1024n * 1024n && disk.totalBytes <= 64n * 1024n * 1024n)
+      await sandbox[Symbol.asyncDispose]()
+      assert.equal(await read(sandbox.id), undefined)
+      assert.equal((await world.host.rootfs.usage([sandbox.id])).size, 0)
     })
 
     test('a sandbox without a root file system is refused, with nothing running', async () => {
