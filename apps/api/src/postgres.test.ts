@@ -138,9 +138,16 @@ test(
     const id = newSandboxId()
     const stores = await openStores(api.store.location)
     const kept = (await stores.sandboxes.find(model)) ?? assert.fail('no model')
-    await stores.leases.renew('dead', new Date(clock.now().getTime() + 10_000))
+    const dead = { processId: 'dead', node: '' }
+    await stores.leases.renew(dead, new Date(clock.now().getTime() + 10_000))
     const unknown = { envdVersion: undefined, startedAt: undefined, endAt: undefined }
-    await stores.sandboxes.insert({ ...kept, ...unknown, id, state: 'creating', creator: 'dead' })
+    await stores.sandboxes.insert({
+      ...kept,
+      ...unknown,
+      id,
+      state: 'creating',
+      creator: dead.processId,
+    })
     api.node.plant(id)
     clock.advance(9)
     await api.restart()
@@ -182,3 +189,18 @@ test('two processes end what is due once, and agree on everything', onPostgres, 
     }
   }
 })
+
+test(
+  'a server with a node of its own is refused where another one is at work',
+  onPostgres,
+  async () => {
+    await using store = await makeStore()
+    await using other = await shareStore(store)
+    const start = ({ env }: typeof store, nodeName: string) =>
+      startApi(loadApiConfig(env), { node: simulateNode().transport, log: silentLogger, nodeName })
+    const first = await start(store, 'a:/data')
+    await assert.rejects(start(other, 'b:/data'), /in use for the node a:\/data/)
+    await first.close()
+    await (await start(other, 'b:/data')).close()
+  },
+)

@@ -1,5 +1,6 @@
 /** Composition root of `atoll up`: node, api and edge in one process, on one data directory. */
 import { mkdir, rm } from 'node:fs/promises'
+import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { createClient } from '@connectrpc/connect'
 import type { Transport } from '@connectrpc/connect'
@@ -66,6 +67,7 @@ export async function startServer(
   started.defer(() => node.close())
   const api = await startApi(config.api, {
     node: node.transport,
+    nodeName: `${hostname()}:${dataDir}`,
     log: log.child({ part: 'api' }),
     saveCredentials: (made) => saveCredentials(dataDir, { ...made, url: apiUrl, sandboxUrl }),
   })

@@ -1,6 +1,7 @@
 import type { Clock } from '@atoll/kit/clock'
 import type { Logger } from '@atoll/kit/log'
-import type { LeaseStore } from '../domain/lease.ts'
+import { checkSameNode } from '../domain/lease.ts'
+import type { LeaseHolder, LeaseStore } from '../domain/lease.ts'
 import { startLoop } from './loop.ts'
 
 /**
@@ -17,23 +18,25 @@ const renewMs = 2_000
 const lengthMs = 10_000
 const forgetMs = 24 * 60 * 60 * 1000
 
+/** To be called by one process at a time. Throws a `conflict` fault when the store belongs to another node. */
 export async function startLease(
-  processId: string,
+  own: LeaseHolder,
   deps: { readonly leases: LeaseStore; readonly clock: Clock; readonly log: Logger },
 ): Promise<Lease> {
   const { leases, clock, log } = deps
   const renew = async (): Promise<number> => {
     const now = clock.now().getTime()
-    await leases.renew(processId, new Date(now + lengthMs))
+    await leases.renew(own, new Date(now + lengthMs))
     await leases.deleteExpiredBefore(new Date(now - forgetMs))
     return renewMs
   }
+  checkSameNode(own, await leases.listLive(clock.now()))
   await renew()
   const loop = startLoop('lease', renew, log)
   return {
     async close() {
       await loop.close()
-      await leases.end(processId).catch((error: unknown) => {
+      await leases.end(own.processId).catch((error: unknown) => {
         log.warn({ err: error }, 'the lease could not be ended; it runs out by itself')
       })
     },

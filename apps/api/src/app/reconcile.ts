@@ -57,7 +57,8 @@ export async function reconcileSandboxes(
  */
 async function findAbandoned(ports: ReconcilePorts): Promise<(sandbox: Sandbox) => boolean> {
   const { leases, clock, processId, isCreating } = ports
-  const live = new Set(await leases.listLive(clock.now()))
+  const holders = await leases.listLive(clock.now())
+  const live = new Set(holders.map((holder) => holder.processId))
   return ({ id, creator }) => {
     if (creator === processId) return !isCreating(id)
     return creator === undefined || !live.has(creator)

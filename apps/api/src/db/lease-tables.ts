@@ -6,6 +6,7 @@ export async function addLeases({ schema }: Kysely<Schema>): Promise<void> {
   await schema
     .createTable('leases')
     .addColumn('process_id', 'text', (column) => column.primaryKey())
+    .addColumn('node', 'text', (column) => column.notNull())
     .addColumn('expires_at', 'bigint', (column) => column.notNull())
     .execute()
   await schema.alterTable('sandboxes').addColumn('creator', 'text').execute()

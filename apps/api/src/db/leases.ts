@@ -4,21 +4,21 @@ import type { Schema } from './schema.ts'
 
 export function sqlLeaseStore(db: Kysely<Schema>): LeaseStore {
   return {
-    async renew(process_id, expiresAt) {
+    async renew({ processId: process_id, node }, expiresAt) {
       const expires_at = expiresAt.getTime()
       await db
         .insertInto('leases')
-        .values({ process_id, expires_at })
-        .onConflict((conflict) => conflict.column('process_id').doUpdateSet({ expires_at }))
+        .values({ process_id, node, expires_at })
+        .onConflict((conflict) => conflict.column('process_id').doUpdateSet({ node, expires_at }))
         .execute()
     },
     async listLive(now) {
       const rows = await db
         .selectFrom('leases')
-        .select('process_id')
+        .select(['process_id', 'node'])
         .where('expires_at', '>', now.getTime())
         .execute()
-      return rows.map(({ process_id }) => process_id)
+      return rows.map(({ process_id, node }) => ({ processId: process_id, node }))
     },
     async end(process_id) {
       await db.deleteFrom('leases').where('process_id', '=', process_id).execute()

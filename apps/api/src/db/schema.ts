@@ -13,7 +13,7 @@ export interface Schema {
   template_tags: TemplateTagRow
   sandboxes: SandboxRow
   sandbox_metadata: { sandbox_id: string; key: string; value: string }
-  leases: { process_id: string; expires_at: number }
+  leases: { process_id: string; node: string; expires_at: number }
   team_metrics: { team_id: string; at: number; concurrent: number; started: number }
   sandbox_metrics: SandboxMetricRow
 }

@@ -80,9 +80,6 @@ export async function startApiUnderTest(options: ApiOptions = {}): Promise<ApiUn
   if (!ours || !theirs) throw new Error('the teams were not made')
 
   let api: Api | undefined
-  const server = createServer((request, response) => api?.handler(request, response))
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const url = `http://127.0.0.1:${portOf(server.address())}`
   const start = async () => {
     api = await startApi(config, { node: node.transport, log: silentLogger, clock })
   }
@@ -90,6 +87,9 @@ export async function startApiUnderTest(options: ApiOptions = {}): Promise<ApiUn
     await api?.close() // it stays in place, as in a server that is still open while it stops
   }
   await start()
+  const server = createServer((request, response) => api?.handler(request, response))
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const url = `http://127.0.0.1:${portOf(server.address())}`
 
   const call: ApiUnderTest['call'] = (method, path, { headers, ...rest } = {}) =>
     send(url, method, path, { headers: headers ?? { 'x-api-key': ours.apiKey }, ...rest })
