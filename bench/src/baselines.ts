@@ -1,11 +1,13 @@
 /**
- * The runtimes by themselves: `runsc run` and `runc run` of one command on the layer of the base template. Everything
- * that can be made ahead is: only the runtime's own work, and entering the mount namespace, is in the time.
+ * The runtimes by themselves: `runsc run` and `runc run` of one command on the layer of the base template, and
+ * `exec` in a sandbox that runs already. Everything that can be made ahead is: only the runtime's own work, and
+ * entering the mount namespace, is in the time.
  *
  * All mounts are in a mount namespace that lives as long as a process waiting for our end of a pipe to close. So
  * nothing is left on the machine however the benchmark ends.
  */
 import { spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -16,6 +18,15 @@ export type RuntimeName = 'gvisor' | 'runc'
 export interface Baselines extends AsyncDisposable {
   /** Milliseconds from the start of the runtime to the first byte that `args` printed. */
   firstByte(runtime: RuntimeName, args: readonly string[]): Promise<number>
+  /** A sandbox without Atoll in which nothing happens. */
+  openBare(runtime: RuntimeName): Promise<BareSandbox>
+}
+
+export interface BareSandbox extends AsyncDisposable {
+  /** Below each hierarchy of control groups. */
+  readonly cgroup: string
+  /** Runs a command to its end, which must be a good one. */
+  exec(args: readonly string[]): Promise<void>
 }
 
 export async function prepareBaselines(): Promise<Baselines> {
@@ -39,24 +50,45 @@ async function openBaselines(dir: string): Promise<Baselines> {
   const closed = once(holder, 'close')
   await Promise.race([once(holder.stdout, 'data'), closed.then(() => fail('mounting failed'))])
   let runs = 0
+  const newId = () => `bench${process.pid}x${(runs += 1)}`
+  const enter = (script: string, args: readonly string[], stdin: 'ignore' | 'pipe') =>
+    spawn('nsenter', ['-t', String(holder.pid), '--mount', 'sh', '-euc', script, 'x', ...args], {
+      stdio: [stdin, 'pipe', 'inherit'],
+    })
 
   return {
     async firstByte(runtime, args) {
-      const id = `bench${process.pid}x${(runs += 1)}`
-      const enter = ['-t', String(holder.pid), '--mount', 'sh', '-euc', start, 'x', dir, id]
       const began = performance.now()
-      const child = spawn('nsenter', [...enter, bundle(dir, args), ...commands[runtime]], {
-        stdio: ['ignore', 'pipe', 'inherit'],
-      })
-      const ended = once(child, 'close')
-      await Promise.race([
-        once(child.stdout, 'data'),
-        ended.then(([code]) => fail(`${runtime} printed nothing and ended with ${code}`)),
-      ])
+      const flags = [dir, newId(), bundle(dir, { args }), ...commands[runtime]]
+      const child = enter(start, flags, 'ignore')
+      const ended = succeeds(child, runtime)
+      await printed(child, ended)
       const elapsed = performance.now() - began
-      const [code] = await ended
-      if (code !== 0) fail(`${runtime} ended with ${code}`)
+      await ended
       return elapsed
+    },
+    async openBare(runtime) {
+      const id = newId()
+      const cgroup = `/atoll-${id}`
+      // It says that it is there, then waits for our end of its input to close, however we end.
+      const args = ['/bin/sh', '-c', 'echo there; exec cat']
+      const config = bundle(dir, { args, cgroup })
+      const child = enter(start, [dir, id, config, ...commands[runtime]], 'pipe')
+      const ended = succeeds(child, runtime)
+      await printed(child, ended)
+      return {
+        cgroup,
+        async exec(command) {
+          const program = [...commands[runtime], `--root=${dir}/state`, 'exec', id, ...command]
+          const run = enter('exec "$@"', program, 'ignore')
+          run.stdout?.resume()
+          await succeeds(run, `${runtime} exec`)
+        },
+        async [Symbol.asyncDispose]() {
+          child.stdin?.end()
+          await ended
+        },
+      }
     },
     async [Symbol.asyncDispose]() {
       holder.stdin.end()
@@ -78,7 +110,7 @@ cd "$1"
 mount -t tmpfs -o ro tmpfs /proc/sys/net
 mount -t tmpfs tmpfs .
 cd "$1"
-mkdir upper work rootfs bundle state
+mkdir upper work rootfs state
 mount -t overlay -o "lowerdir=$2,upperdir=upper,workdir=work" overlay rootfs
 echo ready
 exec cat
@@ -87,11 +119,15 @@ exec cat
 const start = `
 dir=$1 id=$2 config=$3
 shift 3
-printf '%s' "$config" > "$dir/bundle/config.json"
-exec "$@" --root="$dir/state" run --bundle "$dir/bundle" "$id"
+mkdir "$dir/$id"
+printf '%s' "$config" > "$dir/$id/config.json"
+exec "$@" --root="$dir/state" run --bundle "$dir/$id" "$id"
 `
 
-function bundle(dir: string, args: readonly string[]): string {
+function bundle(
+  dir: string,
+  { args, cgroup }: { readonly args: readonly string[]; readonly cgroup?: string },
+): string {
   const namespaces = ['pid', 'ipc', 'uts', 'mount', 'network'].map((type) => ({ type }))
   return JSON.stringify({
     ociVersion: '1.0.2',
@@ -101,7 +137,7 @@ function bundle(dir: string, args: readonly string[]): string {
       { destination: '/proc', type: 'proc', source: 'proc' },
       { destination: '/dev', type: 'tmpfs', source: 'tmpfs' },
     ],
-    linux: { namespaces },
+    linux: { namespaces, ...(cgroup !== undefined && { cgroupsPath: cgroup }) },
   })
 }
 
@@ -110,6 +146,19 @@ async function baseLayer(): Promise<string> {
     await readFile(join(layersDir, 'base.json'), 'utf8'),
   )
   return join(layersDir, layer)
+}
+
+async function printed(child: ChildProcess, ended: Promise<void>): Promise<void> {
+  const stdout = child.stdout ?? fail('no output to read')
+  await Promise.race([
+    once(stdout, 'data'),
+    ended.then(() => fail('a runtime ended before it printed anything')),
+  ])
+}
+
+async function succeeds(child: ChildProcess, what: string): Promise<void> {
+  const [code] = await once(child, 'close')
+  if (code !== 0) fail(`${what} ended with ${code}`)
 }
 
 function fail(message: string): never {

@@ -1,21 +1,46 @@
-/** `npm run bench [-- --rounds N]`: measures the promises, prints a table, keeps the numbers in a file. */
+/** `npm run bench [-- --only NAME --rounds N]`: measures the promises, prints tables, keeps the numbers in a file. */
 import { mkdir, writeFile } from 'node:fs/promises'
-import { cpus, release } from 'node:os'
+import { cpus, loadavg, release } from 'node:os'
 import { join, relative } from 'node:path'
 import { parseArgs } from 'node:util'
 import { renderTable, toJson } from './report.ts'
-import { measureFirstByte } from './scenarios/first-byte.ts'
+import type { ScenarioReport } from './report.ts'
+import type { Scenario } from './scenario.ts'
+import { commandRoundTrip } from './scenarios/command-round-trip.ts'
+import { concurrentCommands } from './scenarios/concurrent-commands.ts'
+import { fileTransfer } from './scenarios/file-transfer.ts'
+import { firstByte } from './scenarios/first-byte.ts'
+import { idleSandbox } from './scenarios/idle-sandbox.ts'
+import { listFiles } from './scenarios/list-files.ts'
+import { processOutput } from './scenarios/process-output.ts'
+import { openStage } from './stage.ts'
 
-const { values } = parseArgs({ options: { rounds: { type: 'string', default: '10' } } })
-const rounds = Number(values.rounds)
+const scenarios: readonly Scenario[] = [
+  firstByte,
+  commandRoundTrip,
+  concurrentCommands,
+  processOutput,
+  fileTransfer,
+  listFiles,
+  idleSandbox,
+]
+
+const { values } = parseArgs({
+  options: { rounds: { type: 'string' }, only: { type: 'string', multiple: true } },
+})
+const rounds = values.rounds === undefined ? undefined : Number(values.rounds)
+const chosen = scenarios.filter(({ name }) => values.only?.includes(name) ?? true)
+const unknown = values.only?.filter((name) => !scenarios.some((known) => known.name === name)) ?? []
 const stopped = new AbortController()
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   process.on(signal, () => stopped.abort())
 }
 
-if (!Number.isInteger(rounds) || rounds < 1) {
-  process.stderr.write('--rounds must be a whole number from 1 on\n')
-  process.exitCode = 2
+if (rounds !== undefined && (!Number.isInteger(rounds) || rounds < 1)) {
+  refuse('--rounds must be a whole number from 1 on')
+} else if (unknown.length > 0) {
+  const names = scenarios.map(({ name }) => name).join(', ')
+  refuse(`--only ${unknown.join(', ')}: there are ${names}`)
 } else {
   await measure().catch((error: unknown) => {
     // Whatever fails after an interrupt fails because of it, but what failed in cleaning up must be known.
@@ -27,13 +52,33 @@ if (!Number.isInteger(rounds) || rounds < 1) {
 
 async function measure(): Promise<void> {
   const { signal } = stopped
-  const progress = (text: string) => process.stderr.write(`${text}\n`)
-  const scenarios = [await measureFirstByte({ rounds, signal, progress })]
-  for (const report of scenarios) process.stdout.write(`\n${renderTable(report)}`)
+  const progress = (text: string) => void process.stderr.write(`${text}\n`)
+  const reports: ScenarioReport[] = []
+  const loadBefore = loadavg()[0]
+  await using stage = openStage(progress)
+  for (const scenario of chosen) {
+    signal.throwIfAborted()
+    progress(scenario.name)
+    const context = { rounds: rounds ?? scenario.rounds, signal, progress, stage }
+    for (const report of await scenario.measure(context)) {
+      process.stdout.write(`\n${renderTable(report)}`)
+      reports.push(report)
+    }
+  }
   const path = join(import.meta.dirname, '../results/latest.json')
+  const [load] = loadavg()
   const machine = { cpus: cpus().length, cpu: cpus()[0]?.model, kernel: release() }
-  const results = { at: new Date().toISOString(), machine, scenarios: scenarios.map(toJson) }
+  const results = {
+    at: new Date().toISOString(),
+    machine: { ...machine, loadBefore, loadAfter: load },
+    scenarios: reports.map(toJson),
+  }
   await mkdir(join(path, '..'), { recursive: true })
   await writeFile(path, `${JSON.stringify(results, undefined, 2)}\n`)
   process.stdout.write(`\nThe numbers are in ${relative(process.cwd(), path)}\n`)
+}
+
+function refuse(message: string): void {
+  process.stderr.write(`${message}\n`)
+  process.exitCode = 2
 }

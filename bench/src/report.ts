@@ -4,7 +4,7 @@ import type { Summary } from './measure.ts'
 
 export interface Row {
   readonly name: string
-  /** Milliseconds. */
+  /** In the unit of the report. */
   readonly summary: Summary
   /** The row that this one is compared with; absent on a baseline and on parts of a whole. */
   readonly baseline?: string
@@ -13,14 +13,16 @@ export interface Row {
 export interface ScenarioReport {
   readonly scenario: string
   readonly description: string
+  /** Default: ms. */
+  readonly unit?: string
   readonly rows: readonly Row[]
 }
 
-export function renderTable({ description, rows }: ScenarioReport): string {
-  const head = ['', 'p50 ms', 'p99 ms', 'min ms', 'ratio']
+export function renderTable({ description, unit = 'ms', rows }: ScenarioReport): string {
+  const head = ['', `p50 ${unit}`, `p99 ${unit}`, `min ${unit}`, 'ratio']
   const lines = rows.map((row) => {
     const { p50, p99, min } = row.summary
-    return [row.name, ms(p50), ms(p99), ms(min), ratioText(row, rows)]
+    return [row.name, decimal(p50), decimal(p99), decimal(min), ratioText(row, rows)]
   })
   const widths = head.map((_, column) =>
     Math.max(...[head, ...lines].map((cells) => cells[column]?.length ?? 0)),
@@ -55,6 +57,6 @@ function ratioOf(row: Row, rows: readonly Row[]): number | undefined {
   return ratio(row.summary, baseline.summary)
 }
 
-function ms(value: number): string {
+function decimal(value: number): string {
   return value.toFixed(1)
 }

@@ -2,74 +2,47 @@
  * From the wish for a sandbox to the first byte that a command in it printed, against the runtime alone running the
  * same command on the same files. Each round measures every row once, beginning with another one each time.
  */
-import { envdHeaders, openProcess, outputOf, startCloud } from '@atoll/system-tests/cloud-by-hand'
+import { envdHeaders, openProcess, outputOf } from '@atoll/system-tests/cloud-by-hand'
 import type { CloudByHand } from '@atoll/system-tests/cloud-by-hand'
-import { prepareBaselines } from '../baselines.ts'
 import type { RuntimeName } from '../baselines.ts'
-import { rotate, summarize } from '../measure.ts'
-import type { Row, ScenarioReport } from '../report.ts'
+import { interleave } from '../scenario.ts'
+import type { Samples, Scenario } from '../scenario.ts'
 
 const command = ['/bin/echo', 'hello'] as const
 
-export async function measureFirstByte(options: {
-  readonly rounds: number
-  readonly signal: AbortSignal
-  readonly progress: (text: string) => void
-}): Promise<ScenarioReport> {
-  const { rounds, signal, progress } = options
-  progress('starting two installations')
-  await using gvisor = await startCloud({ ATOLL_RUNTIME: 'gvisor' })
-  signal.throwIfAborted()
-  await using runc = await startCloud({ ATOLL_RUNTIME: 'runc' })
-  signal.throwIfAborted()
-  await using baselines = await prepareBaselines()
-
-  const samples = new Map<string, number[]>()
-  const note = (name: string, value: number) => {
-    samples.set(name, [...(samples.get(name) ?? []), value])
-  }
-  const raw = async (runtime: RuntimeName, name: string) =>
-    note(name, await baselines.firstByte(runtime, command))
-  const atoll = async (cloud: CloudByHand, name: string) => {
-    const { createdMs, printedMs } = await timeSandbox(cloud)
-    note(name, printedMs)
-    note(createPart(name), createdMs)
-    note(commandPart(name), printedMs - createdMs)
-  }
-  const measurements = [
-    () => raw('gvisor', names.rawGvisor),
-    () => atoll(gvisor, names.gvisor),
-    () => raw('runc', names.rawRunc),
-    () => atoll(runc, names.runc),
-  ]
-  // The first round fills caches that a machine in use has filled, and does not count.
-  for (let round = 0; round <= rounds; round += 1) {
-    progress(round === 0 ? 'warming up' : `round ${round} of ${rounds}`)
-    if (round === 1) samples.clear()
-    for (const measurement of rotate(measurements, round)) {
-      signal.throwIfAborted()
-      await measurement()
+export const firstByte: Scenario = {
+  name: 'first-byte',
+  rounds: 10,
+  async measure(context) {
+    const { stage, rounds } = context
+    const [gvisor, runc] = [await stage.cloud('gvisor'), await stage.cloud('runc')]
+    const baselines = await stage.baselines()
+    const raw = (runtime: RuntimeName, name: string) => async (samples: Samples) =>
+      samples.note(name, await baselines.firstByte(runtime, command))
+    const atoll = (cloud: CloudByHand, name: string) => async (samples: Samples) => {
+      const { createdMs, printedMs } = await timeSandbox(cloud)
+      samples.note(name, printedMs)
+      samples.note(createPart(name), createdMs)
+      samples.note(commandPart(name), printedMs - createdMs)
     }
-  }
-
-  const row = (name: string, baseline?: string): Row => ({
-    name,
-    summary: summarize(samples.get(name) ?? []),
-    ...(baseline !== undefined && { baseline }),
-  })
-  const parts = (name: string) => [row(createPart(name)), row(commandPart(name))]
-  return {
-    scenario: 'first-byte',
-    description: `From POST /v2/sandboxes to the first byte of \`${command.join(' ')}\`, ${rounds} rounds, interleaved`,
-    rows: [
+    const { row } = await interleave(context, [
+      raw('gvisor', names.rawGvisor),
+      atoll(gvisor, names.gvisor),
+      raw('runc', names.rawRunc),
+      atoll(runc, names.runc),
+    ])
+    const parts = (name: string) => [row(createPart(name)), row(commandPart(name))]
+    const description = `From POST /v2/sandboxes to the first byte of \`${command.join(' ')}\`, ${rounds} rounds, interleaved`
+    const rows = [
       row(names.rawGvisor),
       row(names.gvisor, names.rawGvisor),
       ...parts(names.gvisor),
       row(names.rawRunc),
       row(names.runc, names.rawRunc),
       ...parts(names.runc),
-    ],
-  }
+    ]
+    return [{ scenario: 'first-byte', description, rows }]
+  },
 }
 
 const names = {

@@ -1,0 +1,83 @@
+/** A plain TCP copy between the host and a sandbox: a small server inside, reached at the sandbox's own address. */
+import { once } from 'node:events'
+import { createReadStream } from 'node:fs'
+import { connect } from 'node:net'
+import type { Socket } from 'node:net'
+import { pipeline } from 'node:stream/promises'
+import type { Sandbox } from 'e2b'
+
+export interface PlainCopy {
+  /** So many bytes from the server's memory. */
+  generate(bytes: number): Promise<void>
+  /** A file of the sandbox. */
+  download(path: string, bytes: number): Promise<void>
+  /** A file of the host to one of the sandbox. */
+  upload(source: string, path: string, bytes: number): Promise<void>
+}
+
+export async function startPlainCopy(sandbox: Sandbox): Promise<PlainCopy> {
+  await sandbox.files.write('/tmp/plain-copy.py', server)
+  const where = await new Promise<string>((resolve, reject) => {
+    let said = ''
+    const onStdout = (text: string) => {
+      said += text
+      if (said.endsWith('\n')) resolve(said)
+    }
+    const options = { timeoutMs: 0, onStdout }
+    sandbox.commands.run('exec python3 -u /tmp/plain-copy.py', options).then(reject, reject)
+  })
+  const [host = '', port = ''] = where.trim().split(' ')
+  const open = async (request: string): Promise<Socket> => {
+    const socket = connect(Number(port), host)
+    await once(socket, 'connect')
+    socket.write(`${request}\n`)
+    return socket
+  }
+  return {
+    generate: async (bytes) => count(await open(`generate ${bytes}`), bytes),
+    download: async (path, bytes) => count(await open(`download ${path}`), bytes),
+    async upload(source, path, bytes) {
+      const socket = await open(`upload ${path}`)
+      await pipeline(createReadStream(source, { highWaterMark: 256 * 1024 }), socket, {
+        end: false,
+      })
+      socket.end()
+      const [answer]: Buffer[] = await once(socket, 'data')
+      if (String(answer) !== String(bytes)) throw new Error('not all bytes arrived')
+    },
+  }
+}
+
+/** Reads until the other side closes. */
+async function count(socket: Socket, expected: number): Promise<void> {
+  let bytes = 0
+  socket.on('data', (piece: Buffer) => (bytes += piece.length))
+  await once(socket, 'close')
+  if (bytes !== expected) throw new Error(`${bytes} bytes arrived instead of ${expected}`)
+}
+
+const server = `
+import socket
+probe = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+probe.connect(('192.0.2.1', 9)) # nothing is sent: it only tells our own address
+door = socket.create_server(('0.0.0.0', 0))
+print(probe.getsockname()[0], door.getsockname()[1])
+piece = bytes(256 * 1024)
+while True:
+    client, _ = door.accept()
+    with client:
+        line = b''
+        while not line.endswith(b'\\n'): line += client.recv(1)
+        kind, *words = line.decode().split()
+        if kind == 'generate':
+            left = int(words[0])
+            while left > 0: left -= client.send(piece[:left])
+        elif kind == 'download':
+            with open(words[0], 'rb', buffering=0) as file:
+                while data := file.read(len(piece)): client.sendall(data)
+        else:
+            total = 0
+            with open(words[0], 'wb', buffering=0) as file:
+                while data := client.recv(len(piece)): total += file.write(data)
+            client.sendall(str(total).encode())
+`

@@ -1,0 +1,36 @@
+/** One command in a running sandbox, from the call of the SDK to its result, against `exec` of the runtime alone. */
+import { interleave, programs, runtimes, timed } from '../scenario.ts'
+import type { Samples, Scenario } from '../scenario.ts'
+
+/** What the SDK makes of `commands.run('true')`. */
+const command = ['/bin/bash', '-l', '-c', 'true'] as const
+
+export const commandRoundTrip: Scenario = {
+  name: 'command-round-trip',
+  rounds: 20,
+  async measure(context) {
+    const { stage, rounds } = context
+    await using opened = new AsyncDisposableStack()
+    const measurements = []
+    for (const runtime of runtimes) {
+      const bare = opened.use(await (await stage.baselines()).openBare(runtime))
+      const { sdk } = opened.use(await stage.sandbox(runtime))
+      measurements.push(
+        async ({ note }: Samples) => note(raw(runtime), await timed(() => bare.exec(command))),
+        async ({ note }: Samples) =>
+          note(atoll(runtime), await timed(() => sdk.commands.run('true'))),
+      )
+    }
+    const { row } = await interleave(context, measurements)
+    return [
+      {
+        scenario: 'command-round-trip',
+        description: `commands.run('true') by the e2b SDK, ${rounds} rounds, interleaved`,
+        rows: runtimes.flatMap((runtime) => [row(raw(runtime)), row(atoll(runtime), raw(runtime))]),
+      },
+    ]
+  },
+}
+
+const raw = (runtime: (typeof runtimes)[number]) => `${programs[runtime]} exec`
+const atoll = (runtime: (typeof runtimes)[number]) => `Atoll, ${runtime}`

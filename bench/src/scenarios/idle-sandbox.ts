@@ -1,0 +1,90 @@
+/** What a sandbox costs in which nothing happens, against one of the same runtime that holds nothing but `cat`. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Sandbox } from 'e2b'
+import type { RuntimeName } from '../baselines.ts'
+import { collectSamples, interleave, programs, runtimes } from '../scenario.ts'
+import type { Samples, Scenario } from '../scenario.ts'
+import { groupOf } from '../stage.ts'
+import { groupCpuUs, groupMemoryMb, groupUsageMb } from '../usage.ts'
+
+const watchMs = 5000
+
+export const idleSandbox: Scenario = {
+  name: 'idle-sandbox',
+  rounds: 2,
+  async measure(context) {
+    const { stage, signal, rounds } = context
+    await using opened = new AsyncDisposableStack()
+    const groups: { readonly name: string; readonly group: string }[] = []
+    const sandboxes: { readonly runtime: RuntimeName; readonly sdk: Sandbox }[] = []
+    for (const runtime of runtimes) {
+      const bare = opened.use(await (await stage.baselines()).openBare(runtime))
+      const { cloud, hand, sdk } = opened.use(await stage.sandbox(runtime))
+      groups.push({ name: raw(runtime), group: bare.cgroup })
+      groups.push({ name: atoll(runtime), group: await groupOf(cloud, hand) })
+      sandboxes.push({ runtime, sdk })
+    }
+    const memory = collectSamples()
+    const cpu = await interleave(context, [
+      async (samples) => {
+        const before = await Promise.all(groups.map(({ group }) => groupCpuUs(group)))
+        const began = performance.now()
+        await sleep(watchMs, undefined, { signal })
+        const elapsedUs = (performance.now() - began) * 1000
+        for (const [at, { name, group }] of groups.entries()) {
+          const used = (await groupCpuUs(group)) - (before[at] ?? 0)
+          samples.note(name, (used / elapsedUs) * 100)
+          memory.note(name, await groupMemoryMb(group))
+          memory.note(withCache(name), await groupUsageMb(group))
+        }
+      },
+    ])
+    // Last, since to look into a sandbox is to wake it.
+    for (const { runtime, sdk } of sandboxes) await notePrivate(sdk, memory, runtime)
+    return [
+      {
+        scenario: 'idle-sandbox-memory',
+        description: 'Memory of an idle sandbox: control group, and private pages of envd alone',
+        unit: 'MiB',
+        rows: runtimes.flatMap((runtime) => [
+          memory.row(raw(runtime)),
+          memory.row(atoll(runtime), raw(runtime)),
+          memory.row(withCache(raw(runtime))),
+          memory.row(withCache(atoll(runtime)), withCache(raw(runtime))),
+          memory.row(envd(runtime)),
+        ]),
+      },
+      {
+        scenario: 'idle-sandbox-cpu',
+        description: `Processor time of an idle sandbox over ${watchMs / 1000} s, ${rounds} rounds`,
+        unit: '% of a core',
+        rows: runtimes.flatMap((runtime) => [
+          cpu.row(raw(runtime)),
+          cpu.row(atoll(runtime), raw(runtime)),
+        ]),
+      },
+    ]
+  },
+}
+
+const raw = (runtime: RuntimeName) => `${programs[runtime]} run cat`
+const atoll = (runtime: RuntimeName) => `Atoll, ${runtime}`
+const withCache = (name: string) => `${name}: with file cache`
+const envd = (runtime: RuntimeName) => `envd alone, ${runtime}`
+
+async function notePrivate(sandbox: Sandbox, memory: Samples, runtime: RuntimeName): Promise<void> {
+  const { stdout } = await sandbox.commands.run(privateKb, { user: 'root' })
+  const kilobytes = Number(stdout)
+  if (!(kilobytes > 0)) throw new Error(`envd was not found in the sandbox: ${stdout}`)
+  memory.note(envd(runtime), kilobytes / 1024)
+}
+
+/** Written pages that are envd's alone; its program is shared with all other sandboxes. */
+const privateKb = `
+for name in /proc/[0-9]*; do
+  if tr '\\0' ' ' < $name/cmdline | grep -q '/node /.atoll/envd.js'; then
+    awk '/^Private_Dirty:/ { sum += $2 } END { print sum }' $name/smaps
+    break
+  fi
+done
+`
