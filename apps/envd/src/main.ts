@@ -1,12 +1,15 @@
 import { loadConfig } from './config.ts'
 import { startEnvd } from './envd.ts'
 import { stepSystemClock } from './posix/clock.ts'
+import { rehearse } from './rehearse.ts'
 
 // Without await at the top level, so that the bundle can be a script, which starts faster than a module.
-startEnvd({ ...loadConfig(process.env), stepClock: stepSystemClock, exposesPorts: true }).then(
-  closeOnSignal,
-  fail,
-)
+const config = loadConfig(process.env)
+if (process.argv[2] === 'rehearse') {
+  rehearse(config).catch(fail)
+} else {
+  startEnvd({ ...config, stepClock: stepSystemClock, exposesPorts: true }).then(closeOnSignal, fail)
+}
 
 function closeOnSignal(envd: { close(): Promise<void> }): void {
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {

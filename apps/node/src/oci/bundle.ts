@@ -46,6 +46,8 @@ function bundle({ spec, slot, rootfs, envdDir, initToken }: StartRequest, option
         `ATOLL_INIT_TOKEN=${initToken}`,
         `ATOLL_PTY_ADDON=${insideDir}/pty.node`,
         `ATOLL_LIBC_ADDON=${insideDir}/koffi.node`,
+        `NODE_COMPILE_CACHE=${insideDir}/cache`,
+        'NODE_COMPILE_CACHE_PORTABLE=1',
       ],
       // No ambient ones: a command run as an ordinary user starts with none.
       capabilities: { bounding: capabilities, effective: capabilities, permitted: capabilities },

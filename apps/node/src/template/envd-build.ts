@@ -1,7 +1,9 @@
-import { chmod, copyFile, glob, link, mkdir, writeFile } from 'node:fs/promises'
+import { chmod, copyFile, glob, link, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { build } from 'esbuild'
+import type { Plugin } from 'esbuild'
 import { run } from '@atoll/kit/run'
 
 export interface EnvdBuild {
@@ -16,31 +18,68 @@ export async function buildEnvdRuntime({ dir, repository, nodeBinary }: EnvdBuil
   const addons = [terminalAddon(envd), libcAddon(envd)]
   await mkdir(join(dir, 'lib'))
   await Promise.all([
-    bundleEnvd(dir, join(envd, 'src/main.ts')),
+    bundleEnvd(dir, envd),
     compileGuest(dir, join(envd, 'guest')),
     linkOrCopy(nodeBinary, join(dir, 'node')),
     ...addons.map((addon) => copyFile(addon, join(dir, basename(addon)))),
     copyLibraries(join(dir, 'lib'), [nodeBinary, ...addons]),
   ])
+  await rehearseEnvd(dir, nodeBinary)
   // Sandboxes run it as any user, whatever mask we were started with.
   await run('chmod', ['--recursive', 'u=rwX,go=rX', dir])
 }
 
-/** One file, so that starting reads one file. Names stay, so that stack traces can be read. */
-async function bundleEnvd(dir: string, entry: string): Promise<void> {
+/** One file, a script, which starts faster than a module. Names stay, so that stack traces can be read. */
+async function bundleEnvd(dir: string, envd: string): Promise<void> {
   await build({
-    entryPoints: [entry],
+    entryPoints: [join(envd, 'src/main.ts')],
     outfile: join(dir, 'envd.js'),
     bundle: true,
     platform: 'node',
-    format: 'esm',
+    format: 'cjs',
     target: 'node24',
     minifySyntax: true,
     minifyWhitespace: true,
     legalComments: 'none',
     logLevel: 'silent',
+    plugins: [onePackage('@bufbuild/protobuf', envd)],
   })
-  await writeFile(join(dir, 'package.json'), '{ "type": "module" }\n')
+  // Without it Node.js would look for one in the root of the sandbox's own files.
+  await writeFile(join(dir, 'package.json'), '{ "type": "commonjs" }\n')
+}
+
+/** Whoever imports the package gets the copy that `folder` would: each further one costs time at every start. */
+function onePackage(name: string, folder: string): Plugin {
+  return {
+    name: 'one-package',
+    setup({ onResolve, resolve }) {
+      onResolve({ filter: new RegExp(`^${name}(/|$)`) }, ({ path, kind, pluginData }) => {
+        if (pluginData === name) return undefined
+        return resolve(path, { kind, resolveDir: folder, pluginData: name })
+      })
+    },
+  }
+}
+
+/**
+ * Starts envd once, here, so that Node.js keeps what it compiled; later starts read that. A cache that does not fit the
+ * Node.js that finds it, or the script, is ignored by it.
+ */
+async function rehearseEnvd(dir: string, nodeBinary: string): Promise<void> {
+  const folder = await mkdtemp(join(tmpdir(), 'atoll-rehearsal-'))
+  try {
+    await run(nodeBinary, [join(dir, 'envd.js'), 'rehearse'], {
+      env: {
+        NODE_COMPILE_CACHE: join(dir, 'cache'),
+        NODE_COMPILE_CACHE_PORTABLE: '1',
+        ATOLL_STATE_FILE: join(folder, 'envd.json'),
+        ATOLL_GUEST: join(dir, 'guest'),
+      },
+      timeoutMs: 30_000,
+    })
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
 }
 
 /** The guest program is sudo when it is called by that name. */
