@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { tryRun } from '@atoll/kit/run'
 import { compareConfigurationPage } from './configuration.ts'
 import { compareGenerated } from './generated.ts'
+import { compareOperationsPage } from './operations.ts'
 
 const root = join(import.meta.dirname, '..')
 const programs = join(root, 'node_modules/.bin')
@@ -23,7 +24,8 @@ const steps: readonly Step[] = [
   { name: 'layers', run: program('node', '--test', 'tools/layers.test.ts') },
   { name: 'protocols', run: program('buf', 'lint', 'packages/contracts/proto') },
   { name: 'generated code', run: () => compareGenerated(root, env) },
-  { name: 'generated docs', run: compareConfigurationPage },
+  { name: 'configuration page', run: compareConfigurationPage },
+  { name: 'operations page', run: compareOperationsPage },
 ]
 
 const failed = await runAll(steps)
@@ -49,7 +51,7 @@ async function runOne({ name, run }: Step): Promise<boolean> {
   const wrong = await run().catch((error: unknown) => String(error))
   const seconds = ((performance.now() - started) / 1000).toFixed(1)
   const verdict = wrong === undefined ? 'ok    ' : 'FAILED'
-  process.stdout.write(`${verdict}  ${name.padEnd(14)}  ${seconds} s\n`)
+  process.stdout.write(`${verdict}  ${name.padEnd(18)}  ${seconds} s\n`)
   if (wrong !== undefined) process.stdout.write(`${wrong.trimEnd()}\n`)
   return wrong === undefined
 }

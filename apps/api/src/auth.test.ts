@@ -31,9 +31,9 @@ const strangers: Readonly<Record<string, Record<string, string>>> = {
   'with an empty admin token': { 'x-admin-token': '' },
 }
 
-test('only health and the OpenAPI document are open to everybody', () => {
+test('only health, the OpenAPI document and its page are open to everybody', () => {
   const open = operations.filter(({ auth }) => auth === 'none').map(({ path }) => path)
-  assert.deepEqual(open, ['/health', '/openapi.json'])
+  assert.deepEqual(open, ['/health', '/openapi.json', '/docs'])
   assert.ok(guarded.length > 10)
 })
 

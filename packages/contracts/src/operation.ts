@@ -30,9 +30,11 @@ export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 export interface Reply {
   readonly description: string
   /** Absent: the body is empty. A string: text of this media type. */
-  readonly body?: z.ZodType | 'text/plain'
+  readonly body?: z.ZodType | TextType
   readonly headers?: Readonly<Record<string, string>>
 }
+
+export type TextType = 'text/plain' | 'text/html'
 
 interface Definition<
   P extends z.ZodObject,

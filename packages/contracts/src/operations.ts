@@ -30,13 +30,14 @@ import {
   refreshSandbox,
   setSandboxTimeout,
 } from './sandboxes.ts'
-import { getHealth, getOpenApi } from './service.ts'
+import { getDocs, getHealth, getOpenApi } from './service.ts'
 import { listTemplates, listTemplatesV2 } from './templates.ts'
 
 /** Every published operation. Tests of the server walk this list, so that none goes unchecked. */
 export const operations: readonly Operation[] = [
   getHealth,
   getOpenApi,
+  getDocs,
   createSandbox,
   createSandboxV2,
   listSandboxes,

@@ -20,3 +20,13 @@ export const getOpenApi = defineOperation({
   replies: { 200: { description: 'OpenAPI 3.1', body: z.looseObject({ openapi: z.string() }) } },
   errors: [],
 })
+
+export const getDocs = defineOperation({
+  id: 'service.docs',
+  summary: 'This reference as a page for people',
+  method: 'GET',
+  path: '/docs',
+  auth: 'none',
+  replies: { 200: { description: 'The page', body: 'text/html' } },
+  errors: [],
+})

@@ -149,6 +149,8 @@ function send(reply: FastifyReply, operation: Operation, answer: Answer): Fastif
   if (!declared) throw new Error(`${operation.id} does not declare the status ${status}`)
   reply.code(status).headers(headers)
   if (declared.body === undefined) return reply.send()
-  if (declared.body === 'text/plain') return reply.type('text/plain; charset=utf-8').send(body)
+  if (typeof declared.body === 'string') {
+    return reply.type(`${declared.body}; charset=utf-8`).send(body)
+  }
   return reply.send(declared.body.parse(body))
 }

@@ -1,8 +1,9 @@
 import { toOpenApi } from '@atoll/contracts/openapi'
 import { operations } from '@atoll/contracts/operations'
-import { getHealth, getOpenApi } from '@atoll/contracts/service'
+import { getDocs, getHealth, getOpenApi } from '@atoll/contracts/service'
 import { Fault } from '@atoll/kit/fault'
 import type { FastifyInstance } from 'fastify'
+import { renderReference } from './reference-page.ts'
 import { addOpenRoute } from './route.ts'
 
 /** The version of the interface, not of Atoll. */
@@ -13,12 +14,20 @@ export function addServiceRoutes(
   /** Asks the store for something small. */
   { probe }: { readonly probe: () => Promise<unknown> },
 ): void {
-  const document = toOpenApi(operations, interfaceVersion)
-  addOpenRoute(server, getOpenApi, async () => ({ status: 200, body: document }))
+  // Made when they are first asked for: together they take a good part of a second.
+  const document = once(() => toOpenApi(operations, interfaceVersion))
+  const page = once(() => renderReference(document()))
+  addOpenRoute(server, getOpenApi, async () => ({ status: 200, body: document() }))
+  addOpenRoute(server, getDocs, async () => ({ status: 200, ...page() }))
   addOpenRoute(server, getHealth, async () => {
     await probe().catch((error: unknown) => {
       throw new Fault('unavailable', 'unhealthy', 'The store does not answer', { cause: error })
     })
     return { status: 200, body: 'Health check successful' }
   })
+}
+
+function once<T>(make: () => T): () => T {
+  let made: { readonly value: T } | undefined
+  return () => (made ??= { value: make() }).value
 }
