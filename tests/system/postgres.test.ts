@@ -70,7 +70,7 @@ test('after a crash in the middle of creates, records and node agree within seco
 })
 
 test('a second server with a node of its own is turned away from the same database', async () => {
-  const before = await listed()
+  const running = await listed()
   const dataDir = await mkdtemp('/var/tmp/atoll-test-')
   const { code, stdout, stderr } = await tryRun(atoll, ['up'], {
     env: {
@@ -84,7 +84,7 @@ test('a second server with a node of its own is turned away from the same databa
   assert.match(stdout + stderr, /give each a database of its own/)
   await tryRun(atoll, ['down'], { env: { ...installation.env, ATOLL_DATA_DIR: dataDir } })
   await rm(dataDir, { recursive: true, force: true })
-  assert.deepEqual(await listed(), before)
+  assert.deepEqual(await listed(), running)
 })
 
 test('the password of the database is in no log and in no output', async () => {
