@@ -5,7 +5,7 @@ import { Text, Timestamp } from './text.ts'
 
 /** What a person does with their own account. */
 
-export const UserTeam = z
+const UserTeam = z
   .object({
     teamID: z.uuid(),
     name: z.string(),
@@ -24,7 +24,7 @@ export const listTeams = defineOperation({
   errors: [500],
 })
 
-export const CreatedAccessToken = z
+const CreatedAccessToken = z
   .object({
     id: z.uuid(),
     name: z.string(),

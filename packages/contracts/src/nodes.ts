@@ -7,7 +7,7 @@ import { Text, Timestamp } from './text.ts'
 /** There is one cluster; its id is fixed. */
 export const clusterId = '00000000-0000-0000-0000-000000000000'
 
-export const NodeStatus = z
+const NodeStatus = z
   .enum(['ready', 'draining', 'connecting', 'unhealthy', 'standby'])
   .meta({ id: 'NodeStatus' })
 
@@ -63,7 +63,7 @@ export const NodeDetail = z
   })
   .meta({ id: 'NodeDetail' })
 
-export const Node = NodeDetail.extend({
+const Node = NodeDetail.extend({
   sandboxStartingCount: z.int().min(0).describe('Sandboxes that are being created now'),
 }).meta({ id: 'Node' })
 

@@ -4,7 +4,7 @@ import { PageQuery } from './paging.ts'
 import { Text, Timestamp } from './text.ts'
 import { TeamUser } from './user.ts'
 
-export const buildStatuses = ['building', 'waiting', 'ready', 'error', 'uploaded'] as const
+const buildStatuses = ['building', 'waiting', 'ready', 'error', 'uploaded'] as const
 
 export const Template = z
   .object({

@@ -20,7 +20,7 @@ export interface RateLimiter {
   take(teamId: string, operationId: string): RateState | undefined
 }
 
-export const anyOperation = '*'
+const anyOperation = '*'
 
 const sweepSize = 1_000
 
