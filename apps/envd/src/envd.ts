@@ -1,6 +1,5 @@
 import { once } from 'node:events'
 import { dirname, join } from 'node:path'
-import { Code, ConnectError } from '@connectrpc/connect'
 import { systemClock } from '@atoll/kit/clock'
 import type { Clock } from '@atoll/kit/clock'
 import { exposePorts } from './app/expose-ports.ts'
@@ -109,6 +108,7 @@ export async function startEnvd(options: EnvdOptions): Promise<Envd> {
   // Not before the first answer: starting a process takes as long as all of this.
   server.once('request', (_request, response) => response.once('close', () => fifos.warm()))
   started.defer(async () => {
+    const { Code, ConnectError } = await import('@connectrpc/connect')
     shutdown.abort(new ConnectError('The sandbox daemon is shutting down', Code.Unavailable))
     const closed = once(server, 'close')
     server.close()

@@ -1,29 +1,13 @@
-/** The user on whose behalf a request acts: the one named by Basic authorization, or the default of the sandbox. */
+/** The user on whose behalf an RPC acts. */
 import { Code, ConnectError, createContextKey } from '@connectrpc/connect'
 import type { Settings } from '../domain/settings.ts'
-import { basicUser } from '../domain/access.ts'
 import type { User, Users } from '../domain/user.ts'
+import { unknownUserMessage } from './caller.ts'
+import type { ActingUser } from './caller.ts'
 
-export type ActingUser =
-  | { readonly kind: 'default' }
-  | { readonly kind: 'known'; readonly user: User }
-  | { readonly kind: 'unknown'; readonly name: string }
+export type { ActingUser } from './caller.ts'
 
 export const actingUserKey = createContextKey<ActingUser>({ kind: 'default' })
-
-export async function actingUser(
-  users: Users,
-  authorization: string | undefined,
-): Promise<ActingUser> {
-  const name = basicUser(authorization)
-  if (name === undefined) return { kind: 'default' }
-  const user = await users.find(name)
-  return user ? { kind: 'known', user } : { kind: 'unknown', name }
-}
-
-export function unknownUserMessage(name: string): string {
-  return `There is no user '${name}' in this sandbox`
-}
 
 /** Every RPC refuses an unknown user, also those that do not act as one. */
 export function requireKnownUser(acting: ActingUser): void {

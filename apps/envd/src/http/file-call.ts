@@ -3,8 +3,8 @@ import { Fault } from '@atoll/kit/fault'
 import { resolvePath } from '../domain/path.ts'
 import type { Settings } from '../domain/settings.ts'
 import type { User, Users } from '../domain/user.ts'
-import { unknownUserMessage } from './acting-user.ts'
-import type { ActingUser } from './acting-user.ts'
+import { unknownUserMessage } from './caller.ts'
+import type { ActingUser } from './caller.ts'
 
 export interface FileCall {
   readonly user: User

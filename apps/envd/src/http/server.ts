@@ -9,26 +9,34 @@ import type { Clock } from '@atoll/kit/clock'
 import { Fault } from '@atoll/kit/fault'
 import { decideAccess } from '../domain/access.ts'
 import { checkSignature } from '../domain/signature.ts'
-import { actingUser, unknownUserMessage } from './acting-user.ts'
+import { actingUser, unknownUserMessage } from './caller.ts'
 import { answerError, answerText } from './answer.ts'
 import { allowAnyOrigin, answerPreflight, isPreflight } from './cors.ts'
-import { statusOf } from './fault.ts'
 import { badQuery, parseFileQuery } from './file-query.ts'
 import { answerRest } from './rest.ts'
 import type { RestDeps } from './rest.ts'
-import { createRpc } from './rpc.ts'
-import type { RpcDeps } from './rpc.ts'
+import type { Rpc, RpcDeps } from './rpc.ts'
+import { statusOf } from './status.ts'
 
 export interface HttpDeps extends RpcDeps, RestDeps {
   readonly clock: Clock
 }
 
 export function createHttpServer(deps: HttpDeps): Server {
-  const rpc = createRpc(deps)
+  let loading: Promise<Rpc> | undefined
   // Streams may last for days. Proxies in front keep idle connections for up to 630 s; ours must outlast theirs.
-  return createServer({ requestTimeout: 0, keepAliveTimeout: 640_000 }, (request, response) => {
+  const options = { requestTimeout: 0, keepAliveTimeout: 640_000 }
+  const server = createServer(options, (request, response) => {
     answer(request, response).catch((thrown: unknown) => fail(thrown, response))
   })
+  server.once('request', (_, response) => response.once('close', () => void loadRpc()))
+  return server
+
+  /** Setting up messages and services takes as long as all else at the start: done after the first answer, or at need. */
+  function loadRpc(): Promise<Rpc> {
+    loading ??= import('./rpc.ts').then(({ createRpc }) => createRpc(deps))
+    return loading
+  }
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { method = '', headers } = request
@@ -41,7 +49,8 @@ export function createHttpServer(deps: HttpDeps): Server {
     if (access === 'denied') return answerError(response, 401, accessMessage(token))
     if (access === 'unless_signed') requireSignature(request)
     const user = await actingUser(deps.users, headers.authorization)
-    if (rpc.has(path)) return rpc.answer(request, response, { path, user })
+    const rpc = rpcPath.test(path) ? await loadRpc() : undefined
+    if (rpc?.has(path)) return rpc.answer(request, response, { path, user })
     if (user.kind === 'unknown') {
       return answerError(response, 401, unknownUserMessage(user.name), 'unauthenticated')
     }
@@ -67,6 +76,9 @@ export function createHttpServer(deps: HttpDeps): Server {
     else answerError(response, statusOf(fault), fault.message)
   }
 }
+
+/** Of any service, such as /process.Process/Start. */
+const rpcPath = /^\/\w+\.\w+\/\w+$/
 
 function accessMessage(token: string | undefined): string {
   return token === undefined
