@@ -41,12 +41,12 @@ async function ask(
 
 test('base is counted, and the published command line lists it', async () => {
   const key = { 'x-api-key': installation.apiKey }
-  const before = (await ask('GET', '/v2/templates', key)).json[0]
+  const [earlier] = (await ask('GET', '/v2/templates', key)).json
   const sandbox = await Sandbox.create(installation.connection)
-  const after = (await ask('GET', '/v2/templates', key)).json[0]
+  const [later] = (await ask('GET', '/v2/templates', key)).json
   await sandbox.kill()
-  assert.equal(after.spawnCount, before.spawnCount + 1)
-  assert.ok(Date.now() - Date.parse(after.lastSpawnedAt) < 60_000)
+  assert.equal(later.spawnCount, earlier.spawnCount + 1)
+  assert.ok(Date.now() - Date.parse(later.lastSpawnedAt) < 60_000)
   const home = await mkdtemp(join(tmpdir(), 'e2b-home-'))
   const env = { ...installation.env, HOME: home }
   const { stdout, code } = await tryRun(
@@ -57,7 +57,7 @@ test('base is counted, and the published command line lists it', async () => {
   await rm(home, { recursive: true })
   assert.equal(code, 0)
   const [listed] = JSON.parse(stdout)
-  assert.deepEqual([listed.templateID, listed.names], [after.templateID, ['base']])
+  assert.deepEqual([listed.templateID, listed.names], [later.templateID, ['base']])
 })
 
 test('the SDK hears of the limit of the team, and works again below it', async () => {
