@@ -26,6 +26,10 @@ test('the table lines up and shows ratios where there is a baseline', () => {
   )
 })
 
+test('what is not a time names its unit', () => {
+  assert.match(renderTable({ ...report, unit: 'MiB' }), /p50 MiB {2}p99 MiB {2}min MiB {2}ratio/)
+})
+
 test('the JSON has the ratios too', () => {
   const { rows } = Object(JSON.parse(JSON.stringify(toJson(report))))
   assert.deepEqual([rows[0].ratio, rows[1].ratio, rows[1].summary.p99], [undefined, 2.5, 1234.56])

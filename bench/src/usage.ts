@@ -30,10 +30,6 @@ export async function groupCpuUs(cgroup: string): Promise<number> {
   return usage === undefined ? Number(text) / 1000 : Number(usage)
 }
 
-export async function groupProcesses(cgroup: string): Promise<number[]> {
-  return (await groupFile(cgroup, ['cgroup.procs'])).split('\n').map(Number)
-}
-
 /** The first of `files` that a hierarchy of control groups has for this group. */
 async function groupFile(cgroup: string, files: readonly string[]): Promise<string> {
   const roots = await hierarchies()

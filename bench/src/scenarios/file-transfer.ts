@@ -19,7 +19,7 @@ const there = '/home/user/one-gigabyte'
 
 export const fileTransfer: Scenario = {
   name: 'file-transfer',
-  rounds: 2,
+  rounds: 1,
   async measure(context) {
     const { stage, rounds } = context
     await using opened = new AsyncDisposableStack()

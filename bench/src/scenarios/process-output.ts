@@ -30,7 +30,7 @@ export const processOutput: Scenario = {
         measure(names.sdk(runtime), () => bySdk(sandbox.sdk)),
       )
     }
-    const { row } = await interleave(context, measurements)
+    const { row } = await interleave(context, measurements, { warmUp: false })
     return [
       {
         scenario: 'process-output',

@@ -1,0 +1,38 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { interleave } from './scenario.ts'
+import type { Samples, ScenarioContext } from './scenario.ts'
+import { openStage } from './stage.ts'
+
+async function play(rounds: number, options?: { readonly warmUp: boolean }) {
+  await using stage = openStage(() => {})
+  const order: string[] = []
+  const context: ScenarioContext = {
+    rounds,
+    signal: new AbortController().signal,
+    progress: () => {},
+    stage,
+  }
+  const measurement = (name: string) => async (samples: Samples) => {
+    order.push(name)
+    samples.note(name, order.length)
+  }
+  const samples = await interleave(context, [measurement('a'), measurement('b')], options)
+  return { order: order.join(''), row: samples.row }
+}
+
+test('rounds begin with another row each time, and the one before them does not count', async () => {
+  const { order, row } = await play(2)
+  assert.equal(order, 'abbaab')
+  assert.deepEqual(row('a', 'b'), {
+    name: 'a',
+    summary: { count: 2, min: 4, p50: 4, p99: 5 },
+    baseline: 'b',
+  })
+})
+
+test('without a warm-up every round counts', async () => {
+  const { order, row } = await play(1, { warmUp: false })
+  assert.equal(order, 'ba')
+  assert.equal(row('b').summary.count, 1)
+})
