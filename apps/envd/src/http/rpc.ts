@@ -8,12 +8,18 @@ import {
   universalRequestFromNodeRequest,
   universalResponseToNodeResponse,
 } from '@connectrpc/connect-node'
-import type { UniversalServerResponse } from '@connectrpc/connect/protocol'
+import { assertByteStreamRequest } from '@connectrpc/connect/protocol'
+import type {
+  UniversalHandler,
+  UniversalServerRequest,
+  UniversalServerResponse,
+} from '@connectrpc/connect/protocol'
 import { answerError, answerText } from './answer.ts'
 import { faultInterceptor } from './fault.ts'
 import type { ReportFailure } from './fault.ts'
 import { filesystemService } from './filesystem.ts'
 import type { FilesystemServiceDeps } from './filesystem.ts'
+import { createMessageBudget, tooMuchInput } from './message-budget.ts'
 import { createOutputFrames, outputFramesKey } from './output-frames.ts'
 import { processService } from './process.ts'
 import type { ProcessServiceDeps } from './process.ts'
@@ -46,8 +52,12 @@ export function createRpc(deps: RpcDeps): Rpc {
     readMaxBytes: messageLimitBytes,
     maxTimeoutMs: timeoutLimitMs,
   })
-  router.service(Process, processService(deps))
+  const processes = processService(deps)
+  router.service(Process, processes)
+  router.rpc(Process.method.sendInput, processes.sendInput, { readMaxBytes: inputLimitBytes })
   router.service(Filesystem, filesystemService(deps))
+  const budget = createMessageBudget(inputLimitBytes, smallMessageBytes)
+  // Of two handlers for a path the later one counts.
   const handlers = new Map(router.handlers.map((handler) => [handler.requestPath, handler]))
 
   return {
@@ -72,10 +82,30 @@ export function createRpc(deps: RpcDeps): Rpc {
       const output = createOutputFrames(headers['content-type'])
       const values = createContextValues().set(actingUserKey, user).set(outputFramesKey, output)
       const call = universalRequestFromNodeRequest(request, response, undefined, values)
-      const reply = await blamed(await handler(call))
+      const answered = await withinBudget(handler, call)
+      if (!answered) return answerError(response, 429, tooMuchInput, codes[429])
+      const reply = await blamed(answered)
       const body = reply.body && output.putInto(reply.body)
       await universalResponseToNodeResponse({ ...reply, ...(body && { body }) }, response)
     },
+  }
+
+  /** Streams last, and read one small message after the other. Undefined when it is too much. */
+  async function withinBudget(handler: UniversalHandler, call: UniversalServerRequest) {
+    if (handler.method.methodKind !== 'unary') return handler(call)
+    assertByteStreamRequest(call)
+    const header = call.header.get('content-length')
+    const declared = header === null ? undefined : Number(header)
+    const isInput = handler.method === Process.method.sendInput
+    // The library would refuse it too, but cuts the connection before it can be told.
+    if ((declared ?? 0) > (isInput ? inputLimitBytes : messageLimitBytes)) return undefined
+    const admission = budget.admit(call.body, declared)
+    if (!admission) return undefined
+    try {
+      return await handler({ ...call, body: admission.body })
+    } finally {
+      admission.release()
+    }
   }
 }
 
@@ -97,22 +127,25 @@ async function* bodyOf(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
   yield bytes
 }
 
-const codes = { 400: 'invalid_argument', 405: 'unimplemented', 415: 'unimplemented' } as const
+const codes = {
+  400: 'invalid_argument',
+  405: 'unimplemented',
+  415: 'unimplemented',
+  429: 'resource_exhausted',
+} as const
 
-/**
- * Input arrives base64-coded and in one piece, so this is about 48 MiB of it at once. It exists to bound what a single
- * request can take of the sandbox's memory; clients send input in pieces of 64 KiB.
- */
-const messageLimitBytes = 64 * 1024 * 1024
+/** More than any message needs but those that carry input: the system takes 2 MiB of arguments and variables. */
+const messageLimitBytes = 4 * 1024 * 1024
 
-/**
- * A packed message can become a thousand times larger than what was sent, and many may come at once. Published clients
- * pack none, so a packed one gets only as much memory as an ordinary one needs.
- */
+/** Input arrives base64-coded and may come in one piece, so this is about 48 MiB of it at once. */
+const inputLimitBytes = 64 * 1024 * 1024
+
+/** Clients that send input in pieces make them no larger. */
+const smallMessageBytes = 128 * 1024
+
+/** Unpacked, a message can become a thousand times larger than what was sent. Published clients pack none. */
 const boundedGzip: typeof compressionGzip = {
   ...compressionGzip,
   decompress: (bytes, limit) =>
-    compressionGzip.decompress(bytes, Math.min(limit, unpackedLimitBytes)),
+    compressionGzip.decompress(bytes, Math.min(limit, messageLimitBytes)),
 }
-
-const unpackedLimitBytes = 4 * 1024 * 1024

@@ -2,9 +2,10 @@ import assert from 'node:assert/strict'
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { test } from 'node:test'
+import { Signal } from '@atoll/contracts/gen/process/process_pb'
 import { waitFor } from '@atoll/kit/wait'
 import { gzipSync } from 'node:zlib'
-import { begin, shell } from '../testing/calls.ts'
+import { begin, byPid, shell } from '../testing/calls.ts'
 import { envelope, parseEnvelopes } from '../testing/envelopes.ts'
 import type { Envelope } from '../testing/envelopes.ts'
 import { accessToken, runEnvd } from '../testing/running-envd.ts'
@@ -104,6 +105,26 @@ test('a packed message gets no more memory than 4 MiB, whatever it would become'
   const streamed = { ...stream, 'connect-content-encoding': 'gzip' }
   const { code } = await failureOf(await post(envd, 'Start', frame, streamed))
   assert.equal(code, 'resource_exhausted')
+})
+
+test('only input may be large, and much of it at once is refused', async () => {
+  await using envd = await runEnvd()
+  const { pid } = await begin(envd.client.start({ process: { cmd: 'sleep', args: ['1000'] } }))
+  const input = (bytes: number) =>
+    JSON.stringify({ process: { pid }, input: { stdin: Buffer.alloc(bytes).toString('base64') } })
+  const codeOf = async (method: string, body: string) => {
+    const reply = await post(envd, method, body, { ...unary, 'connect-timeout-ms': '20000' })
+    return reply.status === 200 ? 'ok' : JSON.parse(await reply.text()).code
+  }
+  const padded = `{"process":{"pid":${pid}}${' '.repeat(5_000_000)}}`
+  assert.equal(await codeOf('Update', padded), 'resource_exhausted')
+  const stuck = [codeOf('SendInput', input(30_000_000)), codeOf('SendInput', input(30_000_000))]
+  assert.equal(await Promise.race(stuck), 'resource_exhausted')
+  assert.equal(await codeOf('List', '{}'), 'ok')
+  await envd.client.sendSignal({ process: byPid(pid), signal: Signal.SIGKILL })
+  const refused = (await Promise.all(stuck)).filter((code) => code === 'resource_exhausted')
+  assert.equal(refused.length, 1)
+  assert.equal(await codeOf('SendInput', input(30_000_000)), 'not_found')
 })
 
 test('unknown fields are ignored, snake case and gzip are understood', async () => {
