@@ -85,7 +85,7 @@ test('frames that are broken, or lie about their length, end the stream with an 
     ['process.Process/StreamInput', liar(select, 0x8000_0000), /resource_exhausted.*larger/],
     ['process.Process/StreamInput', select.subarray(0, 9), /invalid_argument.*incomplete/],
     ['process.Process/StreamInput', select, /not_found/],
-    ['process.Process/Connect', liar(select, 64 * mebibyte), /invalid_argument.*incomplete/],
+    ['process.Process/Connect', liar(select, 4 * mebibyte), /invalid_argument.*incomplete/],
   ]
   for (const [method, body, problem] of bodies) {
     const headers = { 'Content-Type': 'application/connect+json', ...envdHeaders(sandbox) }
@@ -278,6 +278,22 @@ test('a packed gigabyte fills the disk and not the memory', async () => {
     ),
   )
   for (const { text } of answers) assert.match(text, /resource_exhausted.*after decompression/)
+})
+
+test('many large messages at once are refused rather than kept', async () => {
+  const stdin = Buffer.alloc(20 * mebibyte).toString('base64')
+  const message = JSON.stringify({ process: { pid: 1_000_000 }, input: { stdin } })
+  const headers = { 'Content-Type': 'application/json', ...envdHeaders(sandbox) }
+  const ways = [
+    ['/process.Process/SendInput', /not_found|resource_exhausted.*too much is under way/],
+    ['/filesystem.Filesystem/Stat', /resource_exhausted.*too large/],
+  ] as const
+  for (const [path, answer] of ways) {
+    const calls = Array.from({ length: 10 }, () =>
+      send(url, { method: 'POST', path, headers, body: message }),
+    )
+    for (const { text } of await Promise.all(calls)) assert.match(text, answer)
+  }
 })
 
 const seed = 20_261_115
