@@ -54,7 +54,9 @@ function ratioOf(row: Row, rows: readonly Row[]): number | undefined {
   if (row.baseline === undefined) return undefined
   const baseline = rows.find(({ name }) => name === row.baseline)
   if (!baseline) throw new Error(`${row.name} is compared with ${row.baseline}, which is not there`)
-  return ratio(row.summary, baseline.summary)
+  const value = ratio(row.summary, baseline.summary)
+  // An idle sandbox may use nothing that can be measured, and nothing can be compared with that.
+  return Number.isFinite(value) ? value : undefined
 }
 
 function decimal(value: number): string {

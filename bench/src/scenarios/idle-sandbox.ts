@@ -82,7 +82,7 @@ async function notePrivate(sandbox: Sandbox, memory: Samples, runtime: RuntimeNa
 /** Written pages that are envd's alone; its program is shared with all other sandboxes. */
 const privateKb = `
 for name in /proc/[0-9]*; do
-  if tr '\\0' ' ' < $name/cmdline | grep -q '/node /.atoll/envd.js'; then
+  if tr '\\0' ' ' < $name/cmdline | grep -q '^/.atoll/lib/ld.so .*/envd.js'; then
     awk '/^Private_Dirty:/ { sum += $2 } END { print sum }' $name/smaps
     break
   fi
