@@ -26,7 +26,7 @@ const phases = [
   { name: 'check', args: ['tools/check.ts'] },
   {
     name: 'unit',
-    args: ['--test', '--test-timeout=300000'],
+    args: ['--test', '--test-timeout=300000', '--test-concurrency=2'],
     files: [
       'apps/*/src/**/*.test.ts',
       'apps/*/guest/*.test.ts',
@@ -37,7 +37,7 @@ const phases = [
   },
   {
     name: 'postgres',
-    args: ['--test', '--test-timeout=300000'],
+    args: ['--test', '--test-timeout=300000', '--test-concurrency=2'],
     files: ['apps/api/src/*.test.ts', 'apps/api/src/db/*.test.ts'],
     prepare: preparePostgres,
   },
