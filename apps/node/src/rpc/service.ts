@@ -39,7 +39,7 @@ function nodeService({
   sample,
   facts,
   measure,
-}: ServiceParts): ServiceImpl<typeof NodeService> {
+}: ServiceParts): Partial<ServiceImpl<typeof NodeService>> {
   return {
     getNode: () => facts,
 

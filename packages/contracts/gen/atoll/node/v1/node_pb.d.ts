@@ -5,7 +5,7 @@
 // What the control plane and the edge ask of one node. The node owns what runs; nobody else keeps a copy of
 // it except as a cache fed by WatchSandboxes. In one process this goes through an in-memory transport.
 
-import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
@@ -69,6 +69,13 @@ export declare type GetNodeResponse = Message<"atoll.node.v1.GetNodeResponse"> &
    * @generated from field: atoll.node.v1.Machine machine = 7;
    */
   machine?: Machine | undefined;
+
+  /**
+   * Whether its runtime keeps memory over a pause, in a snapshot and in a fork.
+   *
+   * @generated from field: bool keeps_memory = 8;
+   */
+  keepsMemory: boolean;
 };
 
 /**
@@ -174,6 +181,16 @@ export declare type MeasureNodeResponse = Message<"atoll.node.v1.MeasureNodeResp
    * @generated from field: repeated atoll.node.v1.Disk disks = 9;
    */
   disks: Disk[];
+
+  /**
+   * @generated from field: uint32 paused_count = 10;
+   */
+  pausedCount: number;
+
+  /**
+   * @generated from field: repeated atoll.node.v1.Pool pools = 11;
+   */
+  pools: Pool[];
 };
 
 /**
@@ -181,6 +198,36 @@ export declare type MeasureNodeResponse = Message<"atoll.node.v1.MeasureNodeResp
  * Use `create(MeasureNodeResponseSchema)` to create a new message.
  */
 export declare const MeasureNodeResponseSchema: GenMessage<MeasureNodeResponse>;
+
+/**
+ * Sandboxes of one template that are started but nobody's yet.
+ *
+ * @generated from message atoll.node.v1.Pool
+ */
+export declare type Pool = Message<"atoll.node.v1.Pool"> & {
+  /**
+   * @generated from field: string template_id = 1;
+   */
+  templateId: string;
+
+  /**
+   * @generated from field: uint32 ready = 2;
+   */
+  ready: number;
+
+  /**
+   * How many it wants to hold now.
+   *
+   * @generated from field: uint32 target = 3;
+   */
+  target: number;
+};
+
+/**
+ * Describes the message atoll.node.v1.Pool.
+ * Use `create(PoolSchema)` to create a new message.
+ */
+export declare const PoolSchema: GenMessage<Pool>;
 
 /**
  * @generated from message atoll.node.v1.HugePages
@@ -289,6 +336,18 @@ export declare type CreateSandboxRequest = Message<"atoll.node.v1.CreateSandboxR
    * @generated from field: optional string access_token = 7;
    */
   accessToken?: string | undefined;
+
+  /**
+   * Go on from this snapshot instead of the template's first state; template and sizes must be those it was taken with.
+   *
+   * @generated from field: optional string snapshot_id = 8;
+   */
+  snapshotId?: string | undefined;
+
+  /**
+   * @generated from field: atoll.node.v1.NetworkRules network = 9;
+   */
+  network?: NetworkRules | undefined;
 };
 
 /**
@@ -296,6 +355,30 @@ export declare type CreateSandboxRequest = Message<"atoll.node.v1.CreateSandboxR
  * Use `create(CreateSandboxRequestSchema)` to create a new message.
  */
 export declare const CreateSandboxRequestSchema: GenMessage<CreateSandboxRequest>;
+
+/**
+ * What may leave a sandbox, in this order: what is allowed, what is denied, all else. IPv4 addresses and ranges.
+ * What is always denied (private ranges, other sandboxes, the host) stays denied.
+ *
+ * @generated from message atoll.node.v1.NetworkRules
+ */
+export declare type NetworkRules = Message<"atoll.node.v1.NetworkRules"> & {
+  /**
+   * @generated from field: repeated string allow_out = 1;
+   */
+  allowOut: string[];
+
+  /**
+   * @generated from field: repeated string deny_out = 2;
+   */
+  denyOut: string[];
+};
+
+/**
+ * Describes the message atoll.node.v1.NetworkRules.
+ * Use `create(NetworkRulesSchema)` to create a new message.
+ */
+export declare const NetworkRulesSchema: GenMessage<NetworkRules>;
 
 /**
  * @generated from message atoll.node.v1.CreateSandboxResponse
@@ -312,6 +395,229 @@ export declare type CreateSandboxResponse = Message<"atoll.node.v1.CreateSandbox
  * Use `create(CreateSandboxResponseSchema)` to create a new message.
  */
 export declare const CreateSandboxResponseSchema: GenMessage<CreateSandboxResponse>;
+
+/**
+ * @generated from message atoll.node.v1.PauseSandboxRequest
+ */
+export declare type PauseSandboxRequest = Message<"atoll.node.v1.PauseSandboxRequest"> & {
+  /**
+   * @generated from field: string sandbox_id = 1;
+   */
+  sandboxId: string;
+
+  /**
+   * False: files alone are kept, and a resume boots anew.
+   *
+   * @generated from field: bool keep_memory = 2;
+   */
+  keepMemory: boolean;
+};
+
+/**
+ * Describes the message atoll.node.v1.PauseSandboxRequest.
+ * Use `create(PauseSandboxRequestSchema)` to create a new message.
+ */
+export declare const PauseSandboxRequestSchema: GenMessage<PauseSandboxRequest>;
+
+/**
+ * @generated from message atoll.node.v1.PauseSandboxResponse
+ */
+export declare type PauseSandboxResponse = Message<"atoll.node.v1.PauseSandboxResponse"> & {
+};
+
+/**
+ * Describes the message atoll.node.v1.PauseSandboxResponse.
+ * Use `create(PauseSandboxResponseSchema)` to create a new message.
+ */
+export declare const PauseSandboxResponseSchema: GenMessage<PauseSandboxResponse>;
+
+/**
+ * @generated from message atoll.node.v1.ResumeSandboxRequest
+ */
+export declare type ResumeSandboxRequest = Message<"atoll.node.v1.ResumeSandboxRequest"> & {
+  /**
+   * @generated from field: string sandbox_id = 1;
+   */
+  sandboxId: string;
+
+  /**
+   * As it was created with; absent: envd answers without a token.
+   *
+   * @generated from field: optional string access_token = 2;
+   */
+  accessToken?: string | undefined;
+
+  /**
+   * Boot from the files alone, also when memory was kept.
+   *
+   * @generated from field: bool boot = 3;
+   */
+  boot: boolean;
+
+  /**
+   * @generated from field: atoll.node.v1.NetworkRules network = 4;
+   */
+  network?: NetworkRules | undefined;
+};
+
+/**
+ * Describes the message atoll.node.v1.ResumeSandboxRequest.
+ * Use `create(ResumeSandboxRequestSchema)` to create a new message.
+ */
+export declare const ResumeSandboxRequestSchema: GenMessage<ResumeSandboxRequest>;
+
+/**
+ * @generated from message atoll.node.v1.ResumeSandboxResponse
+ */
+export declare type ResumeSandboxResponse = Message<"atoll.node.v1.ResumeSandboxResponse"> & {
+  /**
+   * @generated from field: atoll.node.v1.Sandbox sandbox = 1;
+   */
+  sandbox?: Sandbox | undefined;
+};
+
+/**
+ * Describes the message atoll.node.v1.ResumeSandboxResponse.
+ * Use `create(ResumeSandboxResponseSchema)` to create a new message.
+ */
+export declare const ResumeSandboxResponseSchema: GenMessage<ResumeSandboxResponse>;
+
+/**
+ * @generated from message atoll.node.v1.SnapshotSandboxRequest
+ */
+export declare type SnapshotSandboxRequest = Message<"atoll.node.v1.SnapshotSandboxRequest"> & {
+  /**
+   * @generated from field: string sandbox_id = 1;
+   */
+  sandboxId: string;
+
+  /**
+   * Lower-case letters and digits, chosen by the caller.
+   *
+   * @generated from field: string snapshot_id = 2;
+   */
+  snapshotId: string;
+};
+
+/**
+ * Describes the message atoll.node.v1.SnapshotSandboxRequest.
+ * Use `create(SnapshotSandboxRequestSchema)` to create a new message.
+ */
+export declare const SnapshotSandboxRequestSchema: GenMessage<SnapshotSandboxRequest>;
+
+/**
+ * @generated from message atoll.node.v1.SnapshotSandboxResponse
+ */
+export declare type SnapshotSandboxResponse = Message<"atoll.node.v1.SnapshotSandboxResponse"> & {
+  /**
+   * False under a runtime that keeps files alone: sandboxes made from it boot anew.
+   *
+   * @generated from field: bool keeps_memory = 1;
+   */
+  keepsMemory: boolean;
+
+  /**
+   * What it takes on the node's disk.
+   *
+   * @generated from field: uint64 size_bytes = 2;
+   */
+  sizeBytes: bigint;
+};
+
+/**
+ * Describes the message atoll.node.v1.SnapshotSandboxResponse.
+ * Use `create(SnapshotSandboxResponseSchema)` to create a new message.
+ */
+export declare const SnapshotSandboxResponseSchema: GenMessage<SnapshotSandboxResponse>;
+
+/**
+ * @generated from message atoll.node.v1.DeleteSnapshotRequest
+ */
+export declare type DeleteSnapshotRequest = Message<"atoll.node.v1.DeleteSnapshotRequest"> & {
+  /**
+   * @generated from field: string snapshot_id = 1;
+   */
+  snapshotId: string;
+};
+
+/**
+ * Describes the message atoll.node.v1.DeleteSnapshotRequest.
+ * Use `create(DeleteSnapshotRequestSchema)` to create a new message.
+ */
+export declare const DeleteSnapshotRequestSchema: GenMessage<DeleteSnapshotRequest>;
+
+/**
+ * @generated from message atoll.node.v1.DeleteSnapshotResponse
+ */
+export declare type DeleteSnapshotResponse = Message<"atoll.node.v1.DeleteSnapshotResponse"> & {
+};
+
+/**
+ * Describes the message atoll.node.v1.DeleteSnapshotResponse.
+ * Use `create(DeleteSnapshotResponseSchema)` to create a new message.
+ */
+export declare const DeleteSnapshotResponseSchema: GenMessage<DeleteSnapshotResponse>;
+
+/**
+ * @generated from message atoll.node.v1.ListSnapshotsRequest
+ */
+export declare type ListSnapshotsRequest = Message<"atoll.node.v1.ListSnapshotsRequest"> & {
+};
+
+/**
+ * Describes the message atoll.node.v1.ListSnapshotsRequest.
+ * Use `create(ListSnapshotsRequestSchema)` to create a new message.
+ */
+export declare const ListSnapshotsRequestSchema: GenMessage<ListSnapshotsRequest>;
+
+/**
+ * @generated from message atoll.node.v1.ListSnapshotsResponse
+ */
+export declare type ListSnapshotsResponse = Message<"atoll.node.v1.ListSnapshotsResponse"> & {
+  /**
+   * @generated from field: repeated string snapshot_ids = 1;
+   */
+  snapshotIds: string[];
+};
+
+/**
+ * Describes the message atoll.node.v1.ListSnapshotsResponse.
+ * Use `create(ListSnapshotsResponseSchema)` to create a new message.
+ */
+export declare const ListSnapshotsResponseSchema: GenMessage<ListSnapshotsResponse>;
+
+/**
+ * @generated from message atoll.node.v1.UpdateNetworkRequest
+ */
+export declare type UpdateNetworkRequest = Message<"atoll.node.v1.UpdateNetworkRequest"> & {
+  /**
+   * @generated from field: string sandbox_id = 1;
+   */
+  sandboxId: string;
+
+  /**
+   * @generated from field: atoll.node.v1.NetworkRules network = 2;
+   */
+  network?: NetworkRules | undefined;
+};
+
+/**
+ * Describes the message atoll.node.v1.UpdateNetworkRequest.
+ * Use `create(UpdateNetworkRequestSchema)` to create a new message.
+ */
+export declare const UpdateNetworkRequestSchema: GenMessage<UpdateNetworkRequest>;
+
+/**
+ * @generated from message atoll.node.v1.UpdateNetworkResponse
+ */
+export declare type UpdateNetworkResponse = Message<"atoll.node.v1.UpdateNetworkResponse"> & {
+};
+
+/**
+ * Describes the message atoll.node.v1.UpdateNetworkResponse.
+ * Use `create(UpdateNetworkResponseSchema)` to create a new message.
+ */
+export declare const UpdateNetworkResponseSchema: GenMessage<UpdateNetworkResponse>;
 
 /**
  * @generated from message atoll.node.v1.KillSandboxRequest
@@ -390,6 +696,8 @@ export declare const ListSandboxesRequestSchema: GenMessage<ListSandboxesRequest
  */
 export declare type ListSandboxesResponse = Message<"atoll.node.v1.ListSandboxesResponse"> & {
   /**
+   * Running and paused ones.
+   *
    * @generated from field: repeated atoll.node.v1.Sandbox sandboxes = 1;
    */
   sandboxes: Sandbox[];
@@ -537,6 +845,14 @@ export declare type WatchSandboxesResponse = Message<"atoll.node.v1.WatchSandbox
      */
     value: Synced;
     case: "synced";
+  } | {
+    /**
+     * It can no longer be reached, but is kept; `started` tells of its resume.
+     *
+     * @generated from field: atoll.node.v1.SandboxPaused paused = 4;
+     */
+    value: SandboxPaused;
+    case: "paused";
   } | { case: undefined; value?: undefined };
 };
 
@@ -545,6 +861,22 @@ export declare type WatchSandboxesResponse = Message<"atoll.node.v1.WatchSandbox
  * Use `create(WatchSandboxesResponseSchema)` to create a new message.
  */
 export declare const WatchSandboxesResponseSchema: GenMessage<WatchSandboxesResponse>;
+
+/**
+ * @generated from message atoll.node.v1.SandboxPaused
+ */
+export declare type SandboxPaused = Message<"atoll.node.v1.SandboxPaused"> & {
+  /**
+   * @generated from field: string sandbox_id = 1;
+   */
+  sandboxId: string;
+};
+
+/**
+ * Describes the message atoll.node.v1.SandboxPaused.
+ * Use `create(SandboxPausedSchema)` to create a new message.
+ */
+export declare const SandboxPausedSchema: GenMessage<SandboxPaused>;
 
 /**
  * @generated from message atoll.node.v1.Synced
@@ -568,11 +900,23 @@ export declare type Sandbox = Message<"atoll.node.v1.Sandbox"> & {
   sandboxId: string;
 
   /**
-   * Where its ports are reached from this node: an IPv4 address.
+   * Where its ports are reached from this node: an IPv4 address; empty while it is paused.
    *
    * @generated from field: string address = 2;
    */
   address: string;
+
+  /**
+   * @generated from field: atoll.node.v1.SandboxState state = 3;
+   */
+  state: SandboxState;
+
+  /**
+   * Of a paused one: whether it comes back with its memory.
+   *
+   * @generated from field: bool keeps_memory = 4;
+   */
+  keepsMemory: boolean;
 };
 
 /**
@@ -603,6 +947,31 @@ export declare type SandboxEnded = Message<"atoll.node.v1.SandboxEnded"> & {
  * Use `create(SandboxEndedSchema)` to create a new message.
  */
 export declare const SandboxEndedSchema: GenMessage<SandboxEnded>;
+
+/**
+ * @generated from enum atoll.node.v1.SandboxState
+ */
+export enum SandboxState {
+  /**
+   * @generated from enum value: SANDBOX_STATE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * @generated from enum value: SANDBOX_STATE_RUNNING = 1;
+   */
+  RUNNING = 1,
+
+  /**
+   * @generated from enum value: SANDBOX_STATE_PAUSED = 2;
+   */
+  PAUSED = 2,
+}
+
+/**
+ * Describes the enum atoll.node.v1.SandboxState.
+ */
+export declare const SandboxStateSchema: GenEnum<SandboxState>;
 
 /**
  * @generated from service atoll.node.v1.NodeService
@@ -638,7 +1007,70 @@ export declare const NodeService: GenService<{
     output: typeof CreateSandboxResponseSchema;
   },
   /**
-   * Succeeds also when there is nothing to kill; returns once nothing of the sandbox is left on the host.
+   * Keeps a running sandbox for later and lets go of all else of it: what stays takes disk alone. Succeeds when it is
+   * paused already. not_found: no such sandbox; failed_precondition: this runtime cannot keep memory;
+   * resource_exhausted: no room on the disk. A failure leaves it running.
+   *
+   * @generated from rpc atoll.node.v1.NodeService.PauseSandbox
+   */
+  pauseSandbox: {
+    methodKind: "unary";
+    input: typeof PauseSandboxRequestSchema;
+    output: typeof PauseSandboxResponseSchema;
+  },
+  /**
+   * Returns once envd answers; succeeds when it runs already. not_found: no such sandbox; failed_precondition: its
+   * memory cannot be brought back here, ask for a boot instead; resource_exhausted: no room on this node.
+   * A failure leaves it paused.
+   *
+   * @generated from rpc atoll.node.v1.NodeService.ResumeSandbox
+   */
+  resumeSandbox: {
+    methodKind: "unary";
+    input: typeof ResumeSandboxRequestSchema;
+    output: typeof ResumeSandboxResponseSchema;
+  },
+  /**
+   * Copies a running sandbox, which stands still meanwhile and then goes on; new sandboxes are made from the copy.
+   * not_found: it does not run here; already_exists: the snapshot's id is taken; resource_exhausted: no room.
+   *
+   * @generated from rpc atoll.node.v1.NodeService.SnapshotSandbox
+   */
+  snapshotSandbox: {
+    methodKind: "unary";
+    input: typeof SnapshotSandboxRequestSchema;
+    output: typeof SnapshotSandboxResponseSchema;
+  },
+  /**
+   * Succeeds also when there is none. Sandboxes made from it do not need it.
+   *
+   * @generated from rpc atoll.node.v1.NodeService.DeleteSnapshot
+   */
+  deleteSnapshot: {
+    methodKind: "unary";
+    input: typeof DeleteSnapshotRequestSchema;
+    output: typeof DeleteSnapshotResponseSchema;
+  },
+  /**
+   * @generated from rpc atoll.node.v1.NodeService.ListSnapshots
+   */
+  listSnapshots: {
+    methodKind: "unary";
+    input: typeof ListSnapshotsRequestSchema;
+    output: typeof ListSnapshotsResponseSchema;
+  },
+  /**
+   * Replaces the rules of a running sandbox; in force when this returns. not_found: it does not run here.
+   *
+   * @generated from rpc atoll.node.v1.NodeService.UpdateNetwork
+   */
+  updateNetwork: {
+    methodKind: "unary";
+    input: typeof UpdateNetworkRequestSchema;
+    output: typeof UpdateNetworkResponseSchema;
+  },
+  /**
+   * Succeeds also when there is nothing to kill, paused ones included; returns once nothing of the sandbox is left on the host.
    *
    * @generated from rpc atoll.node.v1.NodeService.KillSandbox
    */
@@ -648,7 +1080,7 @@ export declare const NodeService: GenService<{
     output: typeof KillSandboxResponseSchema;
   },
   /**
-   * not_found: this node runs no such sandbox.
+   * not_found: this node has no such sandbox, neither running nor paused.
    *
    * @generated from rpc atoll.node.v1.NodeService.GetSandbox
    */
