@@ -348,6 +348,11 @@ export declare type CreateSandboxRequest = Message<"atoll.node.v1.CreateSandboxR
    * @generated from field: atoll.node.v1.NetworkRules network = 9;
    */
   network?: NetworkRules | undefined;
+
+  /**
+   * @generated from field: atoll.node.v1.Ingress ingress = 10;
+   */
+  ingress?: Ingress | undefined;
 };
 
 /**
@@ -379,6 +384,41 @@ export declare type NetworkRules = Message<"atoll.node.v1.NetworkRules"> & {
  * Use `create(NetworkRulesSchema)` to create a new message.
  */
 export declare const NetworkRulesSchema: GenMessage<NetworkRules>;
+
+/**
+ * How requests from outside reach a sandbox. The node keeps it with the sandbox, while it is paused too, and tells it to
+ * the edge with each Sandbox; all that it says is done there.
+ *
+ * @generated from message atoll.node.v1.Ingress
+ */
+export declare type Ingress = Message<"atoll.node.v1.Ingress"> & {
+  /**
+   * Present: asked for on every port but that of envd.
+   *
+   * @generated from field: optional string traffic_access_token = 1;
+   */
+  trafficAccessToken?: string | undefined;
+
+  /**
+   * The Host that programs in the sandbox see, `${PORT}` standing for the port; not on the port of envd.
+   *
+   * @generated from field: optional string mask_request_host = 2;
+   */
+  maskRequestHost?: string | undefined;
+
+  /**
+   * Ports on which the sandbox speaks TLS itself.
+   *
+   * @generated from field: repeated uint32 https_ports = 3;
+   */
+  httpsPorts: number[];
+};
+
+/**
+ * Describes the message atoll.node.v1.Ingress.
+ * Use `create(IngressSchema)` to create a new message.
+ */
+export declare const IngressSchema: GenMessage<Ingress>;
 
 /**
  * @generated from message atoll.node.v1.CreateSandboxResponse
@@ -458,6 +498,13 @@ export declare type ResumeSandboxRequest = Message<"atoll.node.v1.ResumeSandboxR
    * @generated from field: atoll.node.v1.NetworkRules network = 4;
    */
   network?: NetworkRules | undefined;
+
+  /**
+   * Replaces what the node has kept.
+   *
+   * @generated from field: atoll.node.v1.Ingress ingress = 5;
+   */
+  ingress?: Ingress | undefined;
 };
 
 /**
@@ -917,6 +964,13 @@ export declare type Sandbox = Message<"atoll.node.v1.Sandbox"> & {
    * @generated from field: bool keeps_memory = 4;
    */
   keepsMemory: boolean;
+
+  /**
+   * As given at its creation or last resume.
+   *
+   * @generated from field: atoll.node.v1.Ingress ingress = 5;
+   */
+  ingress?: Ingress | undefined;
 };
 
 /**

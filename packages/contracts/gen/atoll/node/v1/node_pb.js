@@ -11,7 +11,7 @@ import { enumDesc, fileDesc, messageDesc, serviceDesc, tsEnum } from "@bufbuild/
  * Describes the file atoll/node/v1/node.proto.
  */
 export const file_atoll_node_v1_node = /*@__PURE__*/
-  fileDesc("ChhhdG9sbC9ub2RlL3YxL25vZGUucHJvdG8SDWF0b2xsLm5vZGUudjEiEAoOR2V0Tm9kZVJlcXVlc3QixAEKD0dldE5vZGVSZXNwb25zZRIPCgdub2RlX2lkGAEgASgJEg8KB3J1bnRpbWUYAiABKAkSFAoMZW52ZF92ZXJzaW9uGAMgASgJEhQKDHRlbXBsYXRlX2lkcxgEIAMoCRITCgtpbnN0YW5jZV9pZBgFIAEoCRIPCgd2ZXJzaW9uGAYgASgJEicKB21hY2hpbmUYByABKAsyFi5hdG9sbC5ub2RlLnYxLk1hY2hpbmUSFAoMa2VlcHNfbWVtb3J5GAggASgIImIKB01hY2hpbmUSGAoQY3B1X2FyY2hpdGVjdHVyZRgBIAEoCRISCgpjcHVfZmFtaWx5GAIgASgJEhEKCWNwdV9tb2RlbBgDIAEoCRIWCg5jcHVfbW9kZWxfbmFtZRgEIAEoCSIUChJNZWFzdXJlTm9kZVJlcXVlc3Qi1AIKE01lYXN1cmVOb2RlUmVzcG9uc2USFQoNc2FuZGJveF9jb3VudBgBIAEoDRIbChNhbGxvY2F0ZWRfY3B1X2NvdW50GAIgASgNEh4KFmFsbG9jYXRlZF9tZW1vcnlfYnl0ZXMYAyABKAQSEQoJY3B1X2NvdW50GAQgASgNEhMKC2NwdV9wZXJjZW50GAUgASgBEhoKEm1lbW9yeV90b3RhbF9ieXRlcxgGIAEoBBIZChFtZW1vcnlfdXNlZF9ieXRlcxgHIAEoBBIsCgpodWdlX3BhZ2VzGAggASgLMhguYXRvbGwubm9kZS52MS5IdWdlUGFnZXMSIgoFZGlza3MYCSADKAsyEy5hdG9sbC5ub2RlLnYxLkRpc2sSFAoMcGF1c2VkX2NvdW50GAogASgNEiIKBXBvb2xzGAsgAygLMhMuYXRvbGwubm9kZS52MS5Qb29sIjoKBFBvb2wSEwoLdGVtcGxhdGVfaWQYASABKAkSDQoFcmVhZHkYAiABKA0SDgoGdGFyZ2V0GAMgASgNIlMKCUh1Z2VQYWdlcxINCgV0b3RhbBgBIAEoBBIMCgR1c2VkGAIgASgEEhAKCHJlc2VydmVkGAMgASgEEhcKD3BhZ2Vfc2l6ZV9ieXRlcxgEIAEoBCJpCgREaXNrEhMKC21vdW50X3BvaW50GAEgASgJEg4KBmRldmljZRgCIAEoCRITCgtmaWxlX3N5c3RlbRgDIAEoCRISCgp1c2VkX2J5dGVzGAQgASgEEhMKC3RvdGFsX2J5dGVzGAUgASgEIvMCChRDcmVhdGVTYW5kYm94UmVxdWVzdBISCgpzYW5kYm94X2lkGAEgASgJEhMKC3RlbXBsYXRlX2lkGAIgASgJEhEKCWNwdV9jb3VudBgDIAEoDRIRCgltZW1vcnlfbWIYBCABKA0SFAoMZGlza19zaXplX21iGAUgASgNEkIKCGVudl92YXJzGAYgAygLMjAuYXRvbGwubm9kZS52MS5DcmVhdGVTYW5kYm94UmVxdWVzdC5FbnZWYXJzRW50cnkSGQoMYWNjZXNzX3Rva2VuGAcgASgJSACIAQESGAoLc25hcHNob3RfaWQYCCABKAlIAYgBARIsCgduZXR3b3JrGAkgASgLMhsuYXRvbGwubm9kZS52MS5OZXR3b3JrUnVsZXMaLgoMRW52VmFyc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAFCDwoNX2FjY2Vzc190b2tlbkIOCgxfc25hcHNob3RfaWQiMwoMTmV0d29ya1J1bGVzEhEKCWFsbG93X291dBgBIAMoCRIQCghkZW55X291dBgCIAMoCSJAChVDcmVhdGVTYW5kYm94UmVzcG9uc2USJwoHc2FuZGJveBgBIAEoCzIWLmF0b2xsLm5vZGUudjEuU2FuZGJveCI+ChNQYXVzZVNhbmRib3hSZXF1ZXN0EhIKCnNhbmRib3hfaWQYASABKAkSEwoLa2VlcF9tZW1vcnkYAiABKAgiFgoUUGF1c2VTYW5kYm94UmVzcG9uc2UikgEKFFJlc3VtZVNhbmRib3hSZXF1ZXN0EhIKCnNhbmRib3hfaWQYASABKAkSGQoMYWNjZXNzX3Rva2VuGAIgASgJSACIAQESDAoEYm9vdBgDIAEoCBIsCgduZXR3b3JrGAQgASgLMhsuYXRvbGwubm9kZS52MS5OZXR3b3JrUnVsZXNCDwoNX2FjY2Vzc190b2tlbiJAChVSZXN1bWVTYW5kYm94UmVzcG9uc2USJwoHc2FuZGJveBgBIAEoCzIWLmF0b2xsLm5vZGUudjEuU2FuZGJveCJBChZTbmFwc2hvdFNhbmRib3hSZXF1ZXN0EhIKCnNhbmRib3hfaWQYASABKAkSEwoLc25hcHNob3RfaWQYAiABKAkiQwoXU25hcHNob3RTYW5kYm94UmVzcG9uc2USFAoMa2VlcHNfbWVtb3J5GAEgASgIEhIKCnNpemVfYnl0ZXMYAiABKAQiLAoVRGVsZXRlU25hcHNob3RSZXF1ZXN0EhMKC3NuYXBzaG90X2lkGAEgASgJIhgKFkRlbGV0ZVNuYXBzaG90UmVzcG9uc2UiFgoUTGlzdFNuYXBzaG90c1JlcXVlc3QiLQoVTGlzdFNuYXBzaG90c1Jlc3BvbnNlEhQKDHNuYXBzaG90X2lkcxgBIAMoCSJYChRVcGRhdGVOZXR3b3JrUmVxdWVzdBISCgpzYW5kYm94X2lkGAEgASgJEiwKB25ldHdvcmsYAiABKAsyGy5hdG9sbC5ub2RlLnYxLk5ldHdvcmtSdWxlcyIXChVVcGRhdGVOZXR3b3JrUmVzcG9uc2UiKAoSS2lsbFNhbmRib3hSZXF1ZXN0EhIKCnNhbmRib3hfaWQYASABKAkiFQoTS2lsbFNhbmRib3hSZXNwb25zZSInChFHZXRTYW5kYm94UmVxdWVzdBISCgpzYW5kYm94X2lkGAEgASgJIj0KEkdldFNhbmRib3hSZXNwb25zZRInCgdzYW5kYm94GAEgASgLMhYuYXRvbGwubm9kZS52MS5TYW5kYm94IhYKFExpc3RTYW5kYm94ZXNSZXF1ZXN0IkIKFUxpc3RTYW5kYm94ZXNSZXNwb25zZRIpCglzYW5kYm94ZXMYASADKAsyFi5hdG9sbC5ub2RlLnYxLlNhbmRib3giGAoWU2FtcGxlU2FuZGJveGVzUmVxdWVzdCJIChdTYW1wbGVTYW5kYm94ZXNSZXNwb25zZRItCgdzYW1wbGVzGAEgAygLMhwuYXRvbGwubm9kZS52MS5TYW5kYm94U2FtcGxlIvUBCg1TYW5kYm94U2FtcGxlEhIKCnNhbmRib3hfaWQYASABKAkSEQoJY3B1X2NvdW50GAIgASgNEhMKC2NwdV91c2VkX25zGAMgASgEEhIKCnJlYWRfYXRfbnMYBCABKAQSDgoGYWdlX25zGAUgASgEEhkKEW1lbW9yeV91c2VkX2J5dGVzGAYgASgEEhoKEm1lbW9yeV9jYWNoZV9ieXRlcxgHIAEoBBIaChJtZW1vcnlfdG90YWxfYnl0ZXMYCCABKAQSFwoPZGlza191c2VkX2J5dGVzGAkgASgEEhgKEGRpc2tfdG90YWxfYnl0ZXMYCiABKAQiFwoVV2F0Y2hTYW5kYm94ZXNSZXF1ZXN0ItMBChZXYXRjaFNhbmRib3hlc1Jlc3BvbnNlEikKB3N0YXJ0ZWQYASABKAsyFi5hdG9sbC5ub2RlLnYxLlNhbmRib3hIABIsCgVlbmRlZBgCIAEoCzIbLmF0b2xsLm5vZGUudjEuU2FuZGJveEVuZGVkSAASJwoGc3luY2VkGAMgASgLMhUuYXRvbGwubm9kZS52MS5TeW5jZWRIABIuCgZwYXVzZWQYBCABKAsyHC5hdG9sbC5ub2RlLnYxLlNhbmRib3hQYXVzZWRIAEIHCgVldmVudCIjCg1TYW5kYm94UGF1c2VkEhIKCnNhbmRib3hfaWQYASABKAkiCAoGU3luY2VkInAKB1NhbmRib3gSEgoKc2FuZGJveF9pZBgBIAEoCRIPCgdhZGRyZXNzGAIgASgJEioKBXN0YXRlGAMgASgOMhsuYXRvbGwubm9kZS52MS5TYW5kYm94U3RhdGUSFAoMa2VlcHNfbWVtb3J5GAQgASgIIjIKDFNhbmRib3hFbmRlZBISCgpzYW5kYm94X2lkGAEgASgJEg4KBnJlYXNvbhgCIAEoCSpiCgxTYW5kYm94U3RhdGUSHQoZU0FOREJPWF9TVEFURV9VTlNQRUNJRklFRBAAEhkKFVNBTkRCT1hfU1RBVEVfUlVOTklORxABEhgKFFNBTkRCT1hfU1RBVEVfUEFVU0VEEAIy/wkKC05vZGVTZXJ2aWNlEkgKB0dldE5vZGUSHS5hdG9sbC5ub2RlLnYxLkdldE5vZGVSZXF1ZXN0Gh4uYXRvbGwubm9kZS52MS5HZXROb2RlUmVzcG9uc2USVAoLTWVhc3VyZU5vZGUSIS5hdG9sbC5ub2RlLnYxLk1lYXN1cmVOb2RlUmVxdWVzdBoiLmF0b2xsLm5vZGUudjEuTWVhc3VyZU5vZGVSZXNwb25zZRJaCg1DcmVhdGVTYW5kYm94EiMuYXRvbGwubm9kZS52MS5DcmVhdGVTYW5kYm94UmVxdWVzdBokLmF0b2xsLm5vZGUudjEuQ3JlYXRlU2FuZGJveFJlc3BvbnNlElcKDFBhdXNlU2FuZGJveBIiLmF0b2xsLm5vZGUudjEuUGF1c2VTYW5kYm94UmVxdWVzdBojLmF0b2xsLm5vZGUudjEuUGF1c2VTYW5kYm94UmVzcG9uc2USWgoNUmVzdW1lU2FuZGJveBIjLmF0b2xsLm5vZGUudjEuUmVzdW1lU2FuZGJveFJlcXVlc3QaJC5hdG9sbC5ub2RlLnYxLlJlc3VtZVNhbmRib3hSZXNwb25zZRJgCg9TbmFwc2hvdFNhbmRib3gSJS5hdG9sbC5ub2RlLnYxLlNuYXBzaG90U2FuZGJveFJlcXVlc3QaJi5hdG9sbC5ub2RlLnYxLlNuYXBzaG90U2FuZGJveFJlc3BvbnNlEl0KDkRlbGV0ZVNuYXBzaG90EiQuYXRvbGwubm9kZS52MS5EZWxldGVTbmFwc2hvdFJlcXVlc3QaJS5hdG9sbC5ub2RlLnYxLkRlbGV0ZVNuYXBzaG90UmVzcG9uc2USWgoNTGlzdFNuYXBzaG90cxIjLmF0b2xsLm5vZGUudjEuTGlzdFNuYXBzaG90c1JlcXVlc3QaJC5hdG9sbC5ub2RlLnYxLkxpc3RTbmFwc2hvdHNSZXNwb25zZRJaCg1VcGRhdGVOZXR3b3JrEiMuYXRvbGwubm9kZS52MS5VcGRhdGVOZXR3b3JrUmVxdWVzdBokLmF0b2xsLm5vZGUudjEuVXBkYXRlTmV0d29ya1Jlc3BvbnNlElQKC0tpbGxTYW5kYm94EiEuYXRvbGwubm9kZS52MS5LaWxsU2FuZGJveFJlcXVlc3QaIi5hdG9sbC5ub2RlLnYxLktpbGxTYW5kYm94UmVzcG9uc2USUQoKR2V0U2FuZGJveBIgLmF0b2xsLm5vZGUudjEuR2V0U2FuZGJveFJlcXVlc3QaIS5hdG9sbC5ub2RlLnYxLkdldFNhbmRib3hSZXNwb25zZRJaCg1MaXN0U2FuZGJveGVzEiMuYXRvbGwubm9kZS52MS5MaXN0U2FuZGJveGVzUmVxdWVzdBokLmF0b2xsLm5vZGUudjEuTGlzdFNhbmRib3hlc1Jlc3BvbnNlEmAKD1NhbXBsZVNhbmRib3hlcxIlLmF0b2xsLm5vZGUudjEuU2FtcGxlU2FuZGJveGVzUmVxdWVzdBomLmF0b2xsLm5vZGUudjEuU2FtcGxlU2FuZGJveGVzUmVzcG9uc2USXwoOV2F0Y2hTYW5kYm94ZXMSJC5hdG9sbC5ub2RlLnYxLldhdGNoU2FuZGJveGVzUmVxdWVzdBolLmF0b2xsLm5vZGUudjEuV2F0Y2hTYW5kYm94ZXNSZXNwb25zZTABYgZwcm90bzM");
+  fileDesc("ChhhdG9sbC9ub2RlL3YxL25vZGUucHJvdG8SDWF0b2xsLm5vZGUudjEiEAoOR2V0Tm9kZVJlcXVlc3QixAEKD0dldE5vZGVSZXNwb25zZRIPCgdub2RlX2lkGAEgASgJEg8KB3J1bnRpbWUYAiABKAkSFAoMZW52ZF92ZXJzaW9uGAMgASgJEhQKDHRlbXBsYXRlX2lkcxgEIAMoCRITCgtpbnN0YW5jZV9pZBgFIAEoCRIPCgd2ZXJzaW9uGAYgASgJEicKB21hY2hpbmUYByABKAsyFi5hdG9sbC5ub2RlLnYxLk1hY2hpbmUSFAoMa2VlcHNfbWVtb3J5GAggASgIImIKB01hY2hpbmUSGAoQY3B1X2FyY2hpdGVjdHVyZRgBIAEoCRISCgpjcHVfZmFtaWx5GAIgASgJEhEKCWNwdV9tb2RlbBgDIAEoCRIWCg5jcHVfbW9kZWxfbmFtZRgEIAEoCSIUChJNZWFzdXJlTm9kZVJlcXVlc3Qi1AIKE01lYXN1cmVOb2RlUmVzcG9uc2USFQoNc2FuZGJveF9jb3VudBgBIAEoDRIbChNhbGxvY2F0ZWRfY3B1X2NvdW50GAIgASgNEh4KFmFsbG9jYXRlZF9tZW1vcnlfYnl0ZXMYAyABKAQSEQoJY3B1X2NvdW50GAQgASgNEhMKC2NwdV9wZXJjZW50GAUgASgBEhoKEm1lbW9yeV90b3RhbF9ieXRlcxgGIAEoBBIZChFtZW1vcnlfdXNlZF9ieXRlcxgHIAEoBBIsCgpodWdlX3BhZ2VzGAggASgLMhguYXRvbGwubm9kZS52MS5IdWdlUGFnZXMSIgoFZGlza3MYCSADKAsyEy5hdG9sbC5ub2RlLnYxLkRpc2sSFAoMcGF1c2VkX2NvdW50GAogASgNEiIKBXBvb2xzGAsgAygLMhMuYXRvbGwubm9kZS52MS5Qb29sIjoKBFBvb2wSEwoLdGVtcGxhdGVfaWQYASABKAkSDQoFcmVhZHkYAiABKA0SDgoGdGFyZ2V0GAMgASgNIlMKCUh1Z2VQYWdlcxINCgV0b3RhbBgBIAEoBBIMCgR1c2VkGAIgASgEEhAKCHJlc2VydmVkGAMgASgEEhcKD3BhZ2Vfc2l6ZV9ieXRlcxgEIAEoBCJpCgREaXNrEhMKC21vdW50X3BvaW50GAEgASgJEg4KBmRldmljZRgCIAEoCRITCgtmaWxlX3N5c3RlbRgDIAEoCRISCgp1c2VkX2J5dGVzGAQgASgEEhMKC3RvdGFsX2J5dGVzGAUgASgEIpwDChRDcmVhdGVTYW5kYm94UmVxdWVzdBISCgpzYW5kYm94X2lkGAEgASgJEhMKC3RlbXBsYXRlX2lkGAIgASgJEhEKCWNwdV9jb3VudBgDIAEoDRIRCgltZW1vcnlfbWIYBCABKA0SFAoMZGlza19zaXplX21iGAUgASgNEkIKCGVudl92YXJzGAYgAygLMjAuYXRvbGwubm9kZS52MS5DcmVhdGVTYW5kYm94UmVxdWVzdC5FbnZWYXJzRW50cnkSGQoMYWNjZXNzX3Rva2VuGAcgASgJSACIAQESGAoLc25hcHNob3RfaWQYCCABKAlIAYgBARIsCgduZXR3b3JrGAkgASgLMhsuYXRvbGwubm9kZS52MS5OZXR3b3JrUnVsZXMSJwoHaW5ncmVzcxgKIAEoCzIWLmF0b2xsLm5vZGUudjEuSW5ncmVzcxouCgxFbnZWYXJzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUIPCg1fYWNjZXNzX3Rva2VuQg4KDF9zbmFwc2hvdF9pZCIzCgxOZXR3b3JrUnVsZXMSEQoJYWxsb3dfb3V0GAEgAygJEhAKCGRlbnlfb3V0GAIgAygJIpABCgdJbmdyZXNzEiEKFHRyYWZmaWNfYWNjZXNzX3Rva2VuGAEgASgJSACIAQESHgoRbWFza19yZXF1ZXN0X2hvc3QYAiABKAlIAYgBARITCgtodHRwc19wb3J0cxgDIAMoDUIXChVfdHJhZmZpY19hY2Nlc3NfdG9rZW5CFAoSX21hc2tfcmVxdWVzdF9ob3N0IkAKFUNyZWF0ZVNhbmRib3hSZXNwb25zZRInCgdzYW5kYm94GAEgASgLMhYuYXRvbGwubm9kZS52MS5TYW5kYm94Ij4KE1BhdXNlU2FuZGJveFJlcXVlc3QSEgoKc2FuZGJveF9pZBgBIAEoCRITCgtrZWVwX21lbW9yeRgCIAEoCCIWChRQYXVzZVNhbmRib3hSZXNwb25zZSK7AQoUUmVzdW1lU2FuZGJveFJlcXVlc3QSEgoKc2FuZGJveF9pZBgBIAEoCRIZCgxhY2Nlc3NfdG9rZW4YAiABKAlIAIgBARIMCgRib290GAMgASgIEiwKB25ldHdvcmsYBCABKAsyGy5hdG9sbC5ub2RlLnYxLk5ldHdvcmtSdWxlcxInCgdpbmdyZXNzGAUgASgLMhYuYXRvbGwubm9kZS52MS5JbmdyZXNzQg8KDV9hY2Nlc3NfdG9rZW4iQAoVUmVzdW1lU2FuZGJveFJlc3BvbnNlEicKB3NhbmRib3gYASABKAsyFi5hdG9sbC5ub2RlLnYxLlNhbmRib3giQQoWU25hcHNob3RTYW5kYm94UmVxdWVzdBISCgpzYW5kYm94X2lkGAEgASgJEhMKC3NuYXBzaG90X2lkGAIgASgJIkMKF1NuYXBzaG90U2FuZGJveFJlc3BvbnNlEhQKDGtlZXBzX21lbW9yeRgBIAEoCBISCgpzaXplX2J5dGVzGAIgASgEIiwKFURlbGV0ZVNuYXBzaG90UmVxdWVzdBITCgtzbmFwc2hvdF9pZBgBIAEoCSIYChZEZWxldGVTbmFwc2hvdFJlc3BvbnNlIhYKFExpc3RTbmFwc2hvdHNSZXF1ZXN0Ii0KFUxpc3RTbmFwc2hvdHNSZXNwb25zZRIUCgxzbmFwc2hvdF9pZHMYASADKAkiWAoUVXBkYXRlTmV0d29ya1JlcXVlc3QSEgoKc2FuZGJveF9pZBgBIAEoCRIsCgduZXR3b3JrGAIgASgLMhsuYXRvbGwubm9kZS52MS5OZXR3b3JrUnVsZXMiFwoVVXBkYXRlTmV0d29ya1Jlc3BvbnNlIigKEktpbGxTYW5kYm94UmVxdWVzdBISCgpzYW5kYm94X2lkGAEgASgJIhUKE0tpbGxTYW5kYm94UmVzcG9uc2UiJwoRR2V0U2FuZGJveFJlcXVlc3QSEgoKc2FuZGJveF9pZBgBIAEoCSI9ChJHZXRTYW5kYm94UmVzcG9uc2USJwoHc2FuZGJveBgBIAEoCzIWLmF0b2xsLm5vZGUudjEuU2FuZGJveCIWChRMaXN0U2FuZGJveGVzUmVxdWVzdCJCChVMaXN0U2FuZGJveGVzUmVzcG9uc2USKQoJc2FuZGJveGVzGAEgAygLMhYuYXRvbGwubm9kZS52MS5TYW5kYm94IhgKFlNhbXBsZVNhbmRib3hlc1JlcXVlc3QiSAoXU2FtcGxlU2FuZGJveGVzUmVzcG9uc2USLQoHc2FtcGxlcxgBIAMoCzIcLmF0b2xsLm5vZGUudjEuU2FuZGJveFNhbXBsZSL1AQoNU2FuZGJveFNhbXBsZRISCgpzYW5kYm94X2lkGAEgASgJEhEKCWNwdV9jb3VudBgCIAEoDRITCgtjcHVfdXNlZF9ucxgDIAEoBBISCgpyZWFkX2F0X25zGAQgASgEEg4KBmFnZV9ucxgFIAEoBBIZChFtZW1vcnlfdXNlZF9ieXRlcxgGIAEoBBIaChJtZW1vcnlfY2FjaGVfYnl0ZXMYByABKAQSGgoSbWVtb3J5X3RvdGFsX2J5dGVzGAggASgEEhcKD2Rpc2tfdXNlZF9ieXRlcxgJIAEoBBIYChBkaXNrX3RvdGFsX2J5dGVzGAogASgEIhcKFVdhdGNoU2FuZGJveGVzUmVxdWVzdCLTAQoWV2F0Y2hTYW5kYm94ZXNSZXNwb25zZRIpCgdzdGFydGVkGAEgASgLMhYuYXRvbGwubm9kZS52MS5TYW5kYm94SAASLAoFZW5kZWQYAiABKAsyGy5hdG9sbC5ub2RlLnYxLlNhbmRib3hFbmRlZEgAEicKBnN5bmNlZBgDIAEoCzIVLmF0b2xsLm5vZGUudjEuU3luY2VkSAASLgoGcGF1c2VkGAQgASgLMhwuYXRvbGwubm9kZS52MS5TYW5kYm94UGF1c2VkSABCBwoFZXZlbnQiIwoNU2FuZGJveFBhdXNlZBISCgpzYW5kYm94X2lkGAEgASgJIggKBlN5bmNlZCKZAQoHU2FuZGJveBISCgpzYW5kYm94X2lkGAEgASgJEg8KB2FkZHJlc3MYAiABKAkSKgoFc3RhdGUYAyABKA4yGy5hdG9sbC5ub2RlLnYxLlNhbmRib3hTdGF0ZRIUCgxrZWVwc19tZW1vcnkYBCABKAgSJwoHaW5ncmVzcxgFIAEoCzIWLmF0b2xsLm5vZGUudjEuSW5ncmVzcyIyCgxTYW5kYm94RW5kZWQSEgoKc2FuZGJveF9pZBgBIAEoCRIOCgZyZWFzb24YAiABKAkqYgoMU2FuZGJveFN0YXRlEh0KGVNBTkRCT1hfU1RBVEVfVU5TUEVDSUZJRUQQABIZChVTQU5EQk9YX1NUQVRFX1JVTk5JTkcQARIYChRTQU5EQk9YX1NUQVRFX1BBVVNFRBACMv8JCgtOb2RlU2VydmljZRJICgdHZXROb2RlEh0uYXRvbGwubm9kZS52MS5HZXROb2RlUmVxdWVzdBoeLmF0b2xsLm5vZGUudjEuR2V0Tm9kZVJlc3BvbnNlElQKC01lYXN1cmVOb2RlEiEuYXRvbGwubm9kZS52MS5NZWFzdXJlTm9kZVJlcXVlc3QaIi5hdG9sbC5ub2RlLnYxLk1lYXN1cmVOb2RlUmVzcG9uc2USWgoNQ3JlYXRlU2FuZGJveBIjLmF0b2xsLm5vZGUudjEuQ3JlYXRlU2FuZGJveFJlcXVlc3QaJC5hdG9sbC5ub2RlLnYxLkNyZWF0ZVNhbmRib3hSZXNwb25zZRJXCgxQYXVzZVNhbmRib3gSIi5hdG9sbC5ub2RlLnYxLlBhdXNlU2FuZGJveFJlcXVlc3QaIy5hdG9sbC5ub2RlLnYxLlBhdXNlU2FuZGJveFJlc3BvbnNlEloKDVJlc3VtZVNhbmRib3gSIy5hdG9sbC5ub2RlLnYxLlJlc3VtZVNhbmRib3hSZXF1ZXN0GiQuYXRvbGwubm9kZS52MS5SZXN1bWVTYW5kYm94UmVzcG9uc2USYAoPU25hcHNob3RTYW5kYm94EiUuYXRvbGwubm9kZS52MS5TbmFwc2hvdFNhbmRib3hSZXF1ZXN0GiYuYXRvbGwubm9kZS52MS5TbmFwc2hvdFNhbmRib3hSZXNwb25zZRJdCg5EZWxldGVTbmFwc2hvdBIkLmF0b2xsLm5vZGUudjEuRGVsZXRlU25hcHNob3RSZXF1ZXN0GiUuYXRvbGwubm9kZS52MS5EZWxldGVTbmFwc2hvdFJlc3BvbnNlEloKDUxpc3RTbmFwc2hvdHMSIy5hdG9sbC5ub2RlLnYxLkxpc3RTbmFwc2hvdHNSZXF1ZXN0GiQuYXRvbGwubm9kZS52MS5MaXN0U25hcHNob3RzUmVzcG9uc2USWgoNVXBkYXRlTmV0d29yaxIjLmF0b2xsLm5vZGUudjEuVXBkYXRlTmV0d29ya1JlcXVlc3QaJC5hdG9sbC5ub2RlLnYxLlVwZGF0ZU5ldHdvcmtSZXNwb25zZRJUCgtLaWxsU2FuZGJveBIhLmF0b2xsLm5vZGUudjEuS2lsbFNhbmRib3hSZXF1ZXN0GiIuYXRvbGwubm9kZS52MS5LaWxsU2FuZGJveFJlc3BvbnNlElEKCkdldFNhbmRib3gSIC5hdG9sbC5ub2RlLnYxLkdldFNhbmRib3hSZXF1ZXN0GiEuYXRvbGwubm9kZS52MS5HZXRTYW5kYm94UmVzcG9uc2USWgoNTGlzdFNhbmRib3hlcxIjLmF0b2xsLm5vZGUudjEuTGlzdFNhbmRib3hlc1JlcXVlc3QaJC5hdG9sbC5ub2RlLnYxLkxpc3RTYW5kYm94ZXNSZXNwb25zZRJgCg9TYW1wbGVTYW5kYm94ZXMSJS5hdG9sbC5ub2RlLnYxLlNhbXBsZVNhbmRib3hlc1JlcXVlc3QaJi5hdG9sbC5ub2RlLnYxLlNhbXBsZVNhbmRib3hlc1Jlc3BvbnNlEl8KDldhdGNoU2FuZGJveGVzEiQuYXRvbGwubm9kZS52MS5XYXRjaFNhbmRib3hlc1JlcXVlc3QaJS5hdG9sbC5ub2RlLnYxLldhdGNoU2FuZGJveGVzUmVzcG9uc2UwAWIGcHJvdG8z");
 
 /**
  * Describes the message atoll.node.v1.GetNodeRequest.
@@ -84,200 +84,207 @@ export const NetworkRulesSchema = /*@__PURE__*/
   messageDesc(file_atoll_node_v1_node, 9);
 
 /**
+ * Describes the message atoll.node.v1.Ingress.
+ * Use `create(IngressSchema)` to create a new message.
+ */
+export const IngressSchema = /*@__PURE__*/
+  messageDesc(file_atoll_node_v1_node, 10);
+
+/**
  * Describes the message atoll.node.v1.CreateSandboxResponse.
  * Use `create(CreateSandboxResponseSchema)` to create a new message.
  */
 export const CreateSandboxResponseSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 10);
+  messageDesc(file_atoll_node_v1_node, 11);
 
 /**
  * Describes the message atoll.node.v1.PauseSandboxRequest.
  * Use `create(PauseSandboxRequestSchema)` to create a new message.
  */
 export const PauseSandboxRequestSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 11);
+  messageDesc(file_atoll_node_v1_node, 12);
 
 /**
  * Describes the message atoll.node.v1.PauseSandboxResponse.
  * Use `create(PauseSandboxResponseSchema)` to create a new message.
  */
 export const PauseSandboxResponseSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 12);
+  messageDesc(file_atoll_node_v1_node, 13);
 
 /**
  * Describes the message atoll.node.v1.ResumeSandboxRequest.
  * Use `create(ResumeSandboxRequestSchema)` to create a new message.
  */
 export const ResumeSandboxRequestSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 13);
+  messageDesc(file_atoll_node_v1_node, 14);
 
 /**
  * Describes the message atoll.node.v1.ResumeSandboxResponse.
  * Use `create(ResumeSandboxResponseSchema)` to create a new message.
  */
 export const ResumeSandboxResponseSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 14);
+  messageDesc(file_atoll_node_v1_node, 15);
 
 /**
  * Describes the message atoll.node.v1.SnapshotSandboxRequest.
  * Use `create(SnapshotSandboxRequestSchema)` to create a new message.
  */
 export const SnapshotSandboxRequestSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 15);
+  messageDesc(file_atoll_node_v1_node, 16);
 
 /**
  * Describes the message atoll.node.v1.SnapshotSandboxResponse.
  * Use `create(SnapshotSandboxResponseSchema)` to create a new message.
  */
 export const SnapshotSandboxResponseSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 16);
+  messageDesc(file_atoll_node_v1_node, 17);
 
 /**
  * Describes the message atoll.node.v1.DeleteSnapshotRequest.
  * Use `create(DeleteSnapshotRequestSchema)` to create a new message.
  */
 export const DeleteSnapshotRequestSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 17);
+  messageDesc(file_atoll_node_v1_node, 18);
 
 /**
  * Describes the message atoll.node.v1.DeleteSnapshotResponse.
  * Use `create(DeleteSnapshotResponseSchema)` to create a new message.
  */
 export const DeleteSnapshotResponseSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 18);
+  messageDesc(file_atoll_node_v1_node, 19);
 
 /**
  * Describes the message atoll.node.v1.ListSnapshotsRequest.
  * Use `create(ListSnapshotsRequestSchema)` to create a new message.
  */
 export const ListSnapshotsRequestSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 19);
+  messageDesc(file_atoll_node_v1_node, 20);
 
 /**
  * Describes the message atoll.node.v1.ListSnapshotsResponse.
  * Use `create(ListSnapshotsResponseSchema)` to create a new message.
  */
 export const ListSnapshotsResponseSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 20);
+  messageDesc(file_atoll_node_v1_node, 21);
 
 /**
  * Describes the message atoll.node.v1.UpdateNetworkRequest.
  * Use `create(UpdateNetworkRequestSchema)` to create a new message.
  */
 export const UpdateNetworkRequestSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 21);
+  messageDesc(file_atoll_node_v1_node, 22);
 
 /**
  * Describes the message atoll.node.v1.UpdateNetworkResponse.
  * Use `create(UpdateNetworkResponseSchema)` to create a new message.
  */
 export const UpdateNetworkResponseSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 22);
+  messageDesc(file_atoll_node_v1_node, 23);
 
 /**
  * Describes the message atoll.node.v1.KillSandboxRequest.
  * Use `create(KillSandboxRequestSchema)` to create a new message.
  */
 export const KillSandboxRequestSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 23);
+  messageDesc(file_atoll_node_v1_node, 24);
 
 /**
  * Describes the message atoll.node.v1.KillSandboxResponse.
  * Use `create(KillSandboxResponseSchema)` to create a new message.
  */
 export const KillSandboxResponseSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 24);
+  messageDesc(file_atoll_node_v1_node, 25);
 
 /**
  * Describes the message atoll.node.v1.GetSandboxRequest.
  * Use `create(GetSandboxRequestSchema)` to create a new message.
  */
 export const GetSandboxRequestSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 25);
+  messageDesc(file_atoll_node_v1_node, 26);
 
 /**
  * Describes the message atoll.node.v1.GetSandboxResponse.
  * Use `create(GetSandboxResponseSchema)` to create a new message.
  */
 export const GetSandboxResponseSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 26);
+  messageDesc(file_atoll_node_v1_node, 27);
 
 /**
  * Describes the message atoll.node.v1.ListSandboxesRequest.
  * Use `create(ListSandboxesRequestSchema)` to create a new message.
  */
 export const ListSandboxesRequestSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 27);
+  messageDesc(file_atoll_node_v1_node, 28);
 
 /**
  * Describes the message atoll.node.v1.ListSandboxesResponse.
  * Use `create(ListSandboxesResponseSchema)` to create a new message.
  */
 export const ListSandboxesResponseSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 28);
+  messageDesc(file_atoll_node_v1_node, 29);
 
 /**
  * Describes the message atoll.node.v1.SampleSandboxesRequest.
  * Use `create(SampleSandboxesRequestSchema)` to create a new message.
  */
 export const SampleSandboxesRequestSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 29);
+  messageDesc(file_atoll_node_v1_node, 30);
 
 /**
  * Describes the message atoll.node.v1.SampleSandboxesResponse.
  * Use `create(SampleSandboxesResponseSchema)` to create a new message.
  */
 export const SampleSandboxesResponseSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 30);
+  messageDesc(file_atoll_node_v1_node, 31);
 
 /**
  * Describes the message atoll.node.v1.SandboxSample.
  * Use `create(SandboxSampleSchema)` to create a new message.
  */
 export const SandboxSampleSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 31);
+  messageDesc(file_atoll_node_v1_node, 32);
 
 /**
  * Describes the message atoll.node.v1.WatchSandboxesRequest.
  * Use `create(WatchSandboxesRequestSchema)` to create a new message.
  */
 export const WatchSandboxesRequestSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 32);
+  messageDesc(file_atoll_node_v1_node, 33);
 
 /**
  * Describes the message atoll.node.v1.WatchSandboxesResponse.
  * Use `create(WatchSandboxesResponseSchema)` to create a new message.
  */
 export const WatchSandboxesResponseSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 33);
+  messageDesc(file_atoll_node_v1_node, 34);
 
 /**
  * Describes the message atoll.node.v1.SandboxPaused.
  * Use `create(SandboxPausedSchema)` to create a new message.
  */
 export const SandboxPausedSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 34);
+  messageDesc(file_atoll_node_v1_node, 35);
 
 /**
  * Describes the message atoll.node.v1.Synced.
  * Use `create(SyncedSchema)` to create a new message.
  */
 export const SyncedSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 35);
+  messageDesc(file_atoll_node_v1_node, 36);
 
 /**
  * Describes the message atoll.node.v1.Sandbox.
  * Use `create(SandboxSchema)` to create a new message.
  */
 export const SandboxSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 36);
+  messageDesc(file_atoll_node_v1_node, 37);
 
 /**
  * Describes the message atoll.node.v1.SandboxEnded.
  * Use `create(SandboxEndedSchema)` to create a new message.
  */
 export const SandboxEndedSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 37);
+  messageDesc(file_atoll_node_v1_node, 38);
 
 /**
  * Describes the enum atoll.node.v1.SandboxState.
