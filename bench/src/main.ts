@@ -12,7 +12,9 @@ import { fileTransfer } from './scenarios/file-transfer.ts'
 import { firstByte } from './scenarios/first-byte.ts'
 import { idleSandbox } from './scenarios/idle-sandbox.ts'
 import { listFiles } from './scenarios/list-files.ts'
+import { listSandboxes } from './scenarios/list-sandboxes.ts'
 import { processOutput } from './scenarios/process-output.ts'
+import { teamMetrics } from './scenarios/team-metrics.ts'
 import { openStage } from './stage.ts'
 
 const scenarios: readonly Scenario[] = [
@@ -23,6 +25,8 @@ const scenarios: readonly Scenario[] = [
   fileTransfer,
   listFiles,
   idleSandbox,
+  listSandboxes,
+  teamMetrics,
 ]
 
 const { values } = parseArgs({

@@ -1,16 +1,20 @@
-/** What scenarios play on: an installation for each runtime and the bare runtimes, made when first wanted. */
+/** What scenarios play on: an installation for each runtime, the bare runtimes and full stores, made when first wanted. */
 import { startCloud } from '@atoll/system-tests/cloud-by-hand'
 import type { CloudByHand, HandSandbox } from '@atoll/system-tests/cloud-by-hand'
 import { namesOf } from '@atoll/system-tests/host-state'
 import { Sandbox } from 'e2b'
 import { prepareBaselines } from './baselines.ts'
 import type { Baselines, RuntimeName } from './baselines.ts'
+import { fillPostgres, fillSqlite } from './record-store.ts'
+import type { RecordStore } from './record-store.ts'
 
 export interface Stage extends AsyncDisposable {
   cloud(runtime: RuntimeName): Promise<CloudByHand>
   /** A new sandbox, also in the hands of the published SDK; `await using` ends it. */
   sandbox(runtime: RuntimeName): Promise<StagedSandbox>
   baselines(): Promise<Baselines>
+  /** One of each kind, with the same records. */
+  recordStores(): Promise<readonly RecordStore[]>
 }
 
 export interface StagedSandbox extends AsyncDisposable {
@@ -23,6 +27,7 @@ export function openStage(progress: (text: string) => void): Stage {
   const opened = new AsyncDisposableStack()
   const clouds = new Map<RuntimeName, Promise<CloudByHand>>()
   let baselines: Promise<Baselines> | undefined
+  let recordStores: Promise<readonly RecordStore[]> | undefined
 
   const cloud = (runtime: RuntimeName) => {
     const known = clouds.get(runtime) ?? start(runtime)
@@ -44,7 +49,16 @@ export function openStage(progress: (text: string) => void): Stage {
       baselines ??= prepareBaselines().then((made) => opened.use(made))
       return baselines
     },
+    recordStores() {
+      recordStores ??= fillStores()
+      return recordStores
+    },
     [Symbol.asyncDispose]: () => opened.disposeAsync(),
+  }
+
+  async function fillStores(): Promise<readonly RecordStore[]> {
+    progress('filling a store of each kind')
+    return [opened.use(await fillSqlite()), opened.use(await fillPostgres())]
   }
 
   async function start(runtime: RuntimeName): Promise<CloudByHand> {

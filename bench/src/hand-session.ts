@@ -1,0 +1,51 @@
+/**
+ * A database asked by hand: its own command line program, kept open so that only the statements are in the time, and
+ * not the start of a program and its connection.
+ */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
+import { tryRun } from '@atoll/kit/run'
+import { aptGet } from '@atoll/node/debian/apt'
+
+export interface HandSession extends AsyncDisposable {
+  /** The lines that it printed, one for each row. */
+  query(statements: string): Promise<string[]>
+}
+
+export async function openSqlite3(file: string): Promise<HandSession> {
+  const { code } = await tryRun('sh', ['-c', 'command -v sqlite3'])
+  if (code !== 0) {
+    await aptGet(['install', '--yes', '--no-install-recommends', 'sqlite3'], () => {})
+  }
+  return open('sqlite3', ['-batch', '-bail', file], `.print ${mark}`)
+}
+
+export async function openPsql(url: string): Promise<HandSession> {
+  const options = ['--no-psqlrc', '--quiet', '--tuples-only', '--no-align']
+  return open('psql', [...options, '--set=ON_ERROR_STOP=1', url], `\\echo ${mark}`)
+}
+
+const mark = 'that-was-all'
+
+function open(program: string, args: readonly string[], printMark: string): HandSession {
+  const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'inherit'] })
+  const closed = once(child, 'close')
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
+  return {
+    async query(statements) {
+      child.stdin.write(`${statements}\n${printMark}\n`)
+      const printed: string[] = []
+      for (;;) {
+        const { value, done } = await lines.next()
+        if (done) throw new Error(`${program} ended before it had answered`)
+        if (value === mark) return printed
+        printed.push(value)
+      }
+    },
+    async [Symbol.asyncDispose]() {
+      child.stdin.end()
+      await closed
+    },
+  }
+}
