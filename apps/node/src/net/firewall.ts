@@ -2,18 +2,26 @@ import { dirname, join } from 'node:path'
 import { run, tryRun } from '@atoll/kit/run'
 import { tablePrefix } from '../domain/instance.ts'
 import type { Instance } from '../domain/instance.ts'
+import { formatRange, isEverything, toRanges } from '../domain/network-rules.ts'
+import type { NetworkRules } from '../domain/network-rules.ts'
 import type { Slot } from '../domain/slot.ts'
 import { createForwarding } from './forwarding.ts'
 
 /**
- * What may pass between a sandbox, the host and the world. One table of fixed size; a sandbox is one element of a
- * set. Threats: a sandbox may send any packet with any address. What does not carry the address of its own slot is
- * dropped before anything looks at it.
+ * What may pass between a sandbox, the host and the world. A packet finds the rules of its sandbox by the name of the
+ * cable, so that its way is as long with many sandboxes as with few. Threats: a sandbox may send any packet with any
+ * address. What does not carry the address of its own slot is dropped before anything looks at it.
+ *
+ * The rules of a sandbox are asked for each packet of what it has begun, in both directions, and not for the first one
+ * alone: new rules thereby hold for connections that are open.
  */
 export interface Firewall {
-  /** Puts the whole table in force at once, for exactly these slots. */
-  install(slots: readonly Slot[]): Promise<void>
-  admit(slot: Slot): Promise<void>
+  /** Puts the whole table in force at once, for exactly these slots; `rules` by the numbers of those that have some. */
+  install(slots: readonly Slot[], rules?: ReadonlyMap<number, NetworkRules>): Promise<void>
+  /** Lets a slot send, within these rules. To be called before there is a cable. */
+  admit(slot: Slot, rules?: NetworkRules): Promise<void>
+  /** Replaces the rules of an admitted slot, in one step; undefined: none. In force when it returns. */
+  setRules(slot: Slot, rules: NetworkRules | undefined): Promise<void>
   expel(slot: Slot): Promise<void>
   uninstall(): Promise<void>
 }
@@ -44,28 +52,77 @@ export function createFirewall(instance: Instance, subnet: string): Firewall {
   })
   const element = (slot: Slot) =>
     `element ${table} slots { "${slot.link}" . ${slot.sandboxAddress} }`
+  /** The slots that have a chain of rules; all others do without, as most sandboxes have none. */
+  const ruled = new Set<number>()
+
+  function ruleScript(slot: Slot, rules: NetworkRules | undefined): string[] {
+    if (rules && rules.allowOut.length + rules.denyOut.length > 0) ruled.add(slot.number)
+    return ruled.has(slot.number) ? ruleLines(table, slot, rules) : []
+  }
+
   return {
-    async install(slots) {
-      const rules = tableText(table, instance.linkPrefix, subnet)
-      const elements = slots.map((slot) => `add ${element(slot)}`)
-      await nft([`table ${table}`, `delete table ${table}`, rules, ...elements].join('\n'))
+    async install(slots, rules) {
+      const frame = tableText(table, instance.linkPrefix, subnet)
+      ruled.clear()
+      const admitted = slots.flatMap((slot) => [
+        ...ruleScript(slot, rules?.get(slot.number)),
+        `add ${element(slot)}`,
+      ])
+      await nft([`table ${table}`, `delete table ${table}`, frame, ...admitted])
       await forwarding.enable()
     },
 
-    admit: (slot) => nft(`add ${element(slot)}`),
+    admit: (slot, rules) => nft([...ruleScript(slot, rules), `add ${element(slot)}`]),
+    setRules: (slot, rules) => nft(ruleScript(slot, rules)),
 
     async expel(slot) {
-      const result = await tryRun('nft', ['delete', ...element(slot).split(' ')])
-      if (result.code !== 0 && !/No such file/.test(result.stderr)) {
-        throw new Error(`nft delete ${element(slot)}: ${result.stderr.trim()}`)
-      }
+      await discard([`delete ${element(slot)}`])
+      if (!ruled.has(slot.number)) return
+      await discard(ruleRemoval(table, slot))
+      ruled.delete(slot.number)
     },
 
     async uninstall() {
-      await nft(`table ${table}\ndelete table ${table}`)
+      await nft([`table ${table}`, `delete table ${table}`])
       await forwarding.release()
     },
   }
+}
+
+function chainOf(slot: Slot): string {
+  return `slot_${slot.number}`
+}
+
+function ruleLines(table: string, slot: Slot, rules: NetworkRules | undefined): string[] {
+  const chain = `${table} ${chainOf(slot)}`
+  const verdicts = [
+    { entries: rules?.allowOut ?? [], verdict: 'accept' },
+    { entries: rules?.denyOut ?? [], verdict: 'goto refusal' },
+  ]
+  return [
+    `add chain ${chain}`,
+    `flush chain ${chain}`,
+    ...verdicts
+      .filter(({ entries }) => entries.length > 0)
+      .map(({ entries, verdict }) => `add rule ${chain} ${destination(entries)} ${verdict}`),
+    `add element ${table} rules { "${slot.link}" : jump ${chainOf(slot)} }`,
+  ]
+}
+
+function ruleRemoval(table: string, slot: Slot): string[] {
+  const chain = `${table} ${chainOf(slot)}`
+  return [
+    `delete element ${table} rules { "${slot.link}" }`,
+    `flush chain ${chain}`,
+    `delete chain ${chain}`,
+  ]
+}
+
+/** Where the sandbox began the connection to, whichever way a packet of it goes. */
+function destination(entries: readonly string[]): string {
+  const ranges = toRanges(entries)
+  if (isEverything(ranges)) return ''
+  return `ct original ip daddr { ${ranges.map(formatRange).join(', ')} }`
 }
 
 function tableText(table: string, linkPrefix: string, subnet: string): string {
@@ -73,6 +130,7 @@ function tableText(table: string, linkPrefix: string, subnet: string): string {
   return `
 table ${table} {
   set slots { type ifname . ipv4_addr; }
+  map rules { type ifname : verdict; }
   set closed { type ipv4_addr; flags interval; elements = { ${closedRanges.join(', ')} } }
 
   chain arrival {
@@ -95,11 +153,20 @@ table ${table} {
   }
   chain outgoing {
     oifname ${ours} drop
-    ct state established,related accept
+    ct state invalid,untracked drop
+    ct direction reply accept
     ip daddr @closed drop
+    iifname vmap @rules
   }
   chain incoming {
-    ct state established,related accept
+    ct state established,related goto answers
+    drop
+  }
+  chain answers {
+    oifname vmap @rules
+  }
+  chain refusal {
+    meta l4proto tcp reject with tcp reset
     drop
   }
   chain leaving {
@@ -109,6 +176,15 @@ table ${table} {
 }`
 }
 
-async function nft(script: string): Promise<void> {
-  await run('nft', ['-f', '-'], { input: script })
+/** All of it or nothing, at once. */
+async function nft(script: readonly string[]): Promise<void> {
+  if (script.length > 0) await run('nft', ['-f', '-'], { input: script.join('\n') })
+}
+
+/** Succeeds when there is nothing to remove. */
+async function discard(script: readonly string[]): Promise<void> {
+  const result = await tryRun('nft', ['-f', '-'], { input: script.join('\n') })
+  if (result.code !== 0 && !/No such file/.test(result.stderr)) {
+    throw new Error(`nft ${script.join('; ')}: ${result.stderr.trim()}`)
+  }
 }
