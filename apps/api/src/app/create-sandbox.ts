@@ -4,6 +4,7 @@ import { Fault } from '@atoll/kit/fault'
 import { newSandboxId } from '@atoll/kit/id'
 import { envdAccessToken } from '../domain/key.ts'
 import type { SandboxNode } from '../domain/node.ts'
+import type { Lifecycle } from '../domain/lifecycle.ts'
 import { checkResources, tooManySandboxes } from '../domain/limits.ts'
 import { start } from '../domain/sandbox.ts'
 import type { RunningSandbox, Sandbox } from '../domain/sandbox.ts'
@@ -23,6 +24,7 @@ export interface CreateRequest {
   readonly timeoutSeconds: number
   readonly secure: boolean
   readonly allowInternetAccess: boolean | undefined
+  readonly lifecycle: Lifecycle
   readonly metadata: Readonly<Record<string, string>> | undefined
   readonly envVars: Readonly<Record<string, string>>
 }
@@ -151,6 +153,8 @@ function toSandbox(
     metadata: request.metadata,
     secure: request.secure,
     allowInternetAccess: request.allowInternetAccess,
+    lifecycle: request.lifecycle,
+    timeoutSeconds: request.timeoutSeconds,
     createdAt: clock.now(),
     creator: processId,
     envdVersion: undefined,

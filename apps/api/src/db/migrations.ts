@@ -1,6 +1,7 @@
 import type { Kysely } from 'kysely'
 import { addMemberships, addOperation } from './access-tables.ts'
 import { addLeases } from './lease-tables.ts'
+import { addLifecycle } from './lifecycle-columns.ts'
 import { addMetrics } from './metric-tables.ts'
 import type { Migration } from './migrate.ts'
 import type { Schema } from './schema.ts'
@@ -13,6 +14,7 @@ export const migrations: readonly Migration[] = [
   addMetrics,
   addOperation,
   addLeases,
+  addLifecycle,
 ]
 
 async function createTables({ schema }: Kysely<Schema>): Promise<void> {

@@ -24,6 +24,10 @@ export function toRow(sandbox: Sandbox): SandboxRow {
     end_at: sandbox.endAt?.getTime() ?? null,
     end_reason: sandbox.endReason ?? null,
     ended_at: sandbox.endedAt?.getTime() ?? null,
+    auto_pause: Number(sandbox.lifecycle.autoPause),
+    auto_pause_memory: Number(sandbox.lifecycle.autoPauseMemory),
+    auto_resume: Number(sandbox.lifecycle.autoResume),
+    timeout_seconds: sandbox.timeoutSeconds ?? null,
   }
 }
 
@@ -51,6 +55,12 @@ export function fromRow(row: SandboxRow, metadata: Record<string, string>): Sand
     endAt: toDate(row.end_at),
     endReason: row.end_reason ?? undefined,
     endedAt: toDate(row.ended_at),
+    lifecycle: {
+      autoPause: row.auto_pause === 1,
+      autoPauseMemory: row.auto_pause_memory === 1,
+      autoResume: row.auto_resume === 1,
+    },
+    timeoutSeconds: row.timeout_seconds ?? undefined,
   }
 }
 

@@ -119,6 +119,11 @@ export interface SandboxRow {
   end_at: number | null
   end_reason: string | null
   ended_at: number | null
+  auto_pause: number
+  auto_pause_memory: number
+  auto_resume: number
+  /** Null: it was created before this was kept. */
+  timeout_seconds: number | null
 }
 
 export interface SandboxMetricRow {

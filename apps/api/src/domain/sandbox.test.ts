@@ -28,6 +28,8 @@ function sandboxIn(state: SandboxState): Sandbox {
     metadata: undefined,
     secure: true,
     allowInternetAccess: undefined,
+    lifecycle: { autoPause: false, autoPauseMemory: true, autoResume: false },
+    timeoutSeconds: 300,
     createdAt: began,
     creator: undefined,
     envdVersion: undefined,

@@ -1,4 +1,5 @@
 import { Fault } from '@atoll/kit/fault'
+import type { Lifecycle } from './lifecycle.ts'
 import type { Resources } from './template.ts'
 
 /** What the control plane knows of a sandbox, the states it goes through, and the rules of its time. */
@@ -15,6 +16,9 @@ export interface Sandbox {
   readonly secure: boolean
   /** What the creator asked for; undefined when they did not say. */
   readonly allowInternetAccess: boolean | undefined
+  readonly lifecycle: Lifecycle
+  /** How long it was to run when it was created; undefined for those of an older Atoll. */
+  readonly timeoutSeconds: number | undefined
   readonly createdAt: Date
   /** Which server process makes it; of no meaning once it runs. */
   readonly creator: string | undefined

@@ -39,12 +39,15 @@ export function toListed(sandbox: RunningSandbox): z.infer<typeof ListedSandbox>
 }
 
 export function toDetail(sandbox: RunningSandbox, tokenOf: TokenOf): z.infer<typeof SandboxDetail> {
-  const { allowInternetAccess } = sandbox
+  const { allowInternetAccess, lifecycle } = sandbox
   const envdAccessToken = tokenOf(sandbox)
   return {
     ...toListed(sandbox),
     ...(envdAccessToken !== undefined && { envdAccessToken }),
     ...(allowInternetAccess !== undefined && { allowInternetAccess }),
-    lifecycle: { autoResume: false, onTimeout: 'kill' },
+    lifecycle: {
+      autoResume: lifecycle.autoResume,
+      onTimeout: lifecycle.autoPause ? 'pause' : 'kill',
+    },
   }
 }

@@ -15,6 +15,7 @@ import type { FastifyInstance } from 'fastify'
 import type { Authenticate } from '../app/auth.ts'
 import type { CreateRequest, SandboxCreation } from '../app/create-sandbox.ts'
 import type { Sandboxes } from '../app/sandboxes.ts'
+import { toLifecycle } from '../domain/lifecycle.ts'
 import { parseMetadataQuery } from './metadata-query.ts'
 import { addTeamRoute } from './route.ts'
 import { toDetail, toListed, toView } from './sandbox-view.ts'
@@ -74,6 +75,7 @@ function toRequest(body: NewSandboxV2) {
   return {
     templateReference: body.templateID,
     allowInternetAccess: body.allow_internet_access,
+    lifecycle: toLifecycle({ ...body, autoResume: body.autoResume?.enabled }),
     metadata: body.metadata,
     envVars: body.envVars ?? {},
   }

@@ -5,9 +5,6 @@ import { Fault } from '@atoll/kit/fault'
 export function refuseUnsupported(body: NewSandboxV2): void {
   const { network = {} } = body
   const asked: Readonly<Record<string, boolean | undefined>> = {
-    'autoPause: true': body.autoPause,
-    'autoPauseMemory: false': body.autoPauseMemory === false,
-    'autoResume.enabled: true': body.autoResume?.enabled,
     'allow_internet_access: false': body.allow_internet_access === false,
     'network.allowPublicTraffic: false': network.allowPublicTraffic === false,
     'network.allowOut': isFilled(network.allowOut),
