@@ -23,19 +23,29 @@ export function refuse(req: IncomingMessage, res: ServerResponse, refusal: Refus
     'X-Content-Type-Options': 'nosniff',
     ...(page && { 'Content-Security-Policy': "default-src 'none'; style-src 'unsafe-inline'" }),
   })
-  res.end(body)
-  discardRest(req, res)
+  res.write(body)
+  endWithRequest(req, res)
 }
 
 const lingerMs = 10_000
 
-/** After an answer that came before the end of the request, the rest of that is read for nothing. */
-export function discardRest(req: IncomingMessage, res: ServerResponse): void {
-  res.once('finish', () => {
-    if (req.complete || req.socket.destroyed) return
+/**
+ * For an answer that is out but for its end. The rest of a request that is still coming is read for nothing. It is
+ * read before the end of the answer, since node:http closes the connection with that if it is to be closed; but in
+ * chunks the end has to be written, and whoever waits for it would wait for the rest of the request too.
+ */
+export function endWithRequest(
+  req: IncomingMessage,
+  res: ServerResponse,
+  isLengthKnown = true,
+): void {
+  const isOver = req.complete || req.socket.destroyed
+  if (!isOver) {
     req.unpipe()
     linger(req, () => req.socket.destroy())
-  })
+  }
+  if (isOver || !isLengthKnown) res.end()
+  else req.once('end', () => res.end())
 }
 
 /**

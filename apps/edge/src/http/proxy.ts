@@ -7,7 +7,7 @@
  */
 import { request } from 'node:http'
 import type { ClientRequest, IncomingMessage, ServerResponse } from 'node:http'
-import { discardRest } from './errors.ts'
+import { endWithRequest } from './errors.ts'
 import { hasBody, passingTrailers, requestHeaders, responseHeaders } from './headers.ts'
 import { portClosed, reach, reset } from './reach.ts'
 import type { Pass } from './reach.ts'
@@ -67,9 +67,11 @@ export function relayResponse(
     fail() // a status below 100, a reason phrase that cannot be written
     return
   }
-  incoming.once('end', () => addTrailers(incoming, res))
-  incoming.pipe(res)
-  discardRest(req, res)
+  incoming.once('end', () => {
+    addTrailers(incoming, res)
+    endWithRequest(req, res, incoming.headers['content-length'] !== undefined)
+  })
+  incoming.pipe(res, { end: false })
 }
 
 function sendBody(req: IncomingMessage, outgoing: ClientRequest): void {
