@@ -3,11 +3,13 @@ import { dirname, join } from 'node:path'
 import { systemClock } from '@atoll/kit/clock'
 import type { Clock } from '@atoll/kit/clock'
 import { exposePorts } from './app/expose-ports.ts'
+import { createLog } from './app/log.ts'
 import { createMetrics } from './app/metrics.ts'
 import { createProcesses } from './app/processes.ts'
 import { openSandbox } from './app/sandbox.ts'
 import { createWatchers } from './app/watchers.ts'
 import type { Config } from './config.ts'
+import { cut } from './domain/log.ts'
 import { accountNames } from './fs/account-names.ts'
 import { folderEntries } from './fs/entries.ts'
 import { inotifyFolderWatcher } from './fs/folder-watcher.ts'
@@ -15,6 +17,7 @@ import { fileMetadata } from './fs/file-metadata.ts'
 import { regularFiles } from './fs/regular-files.ts'
 import { settingsFile } from './fs/settings-file.ts'
 import { variableFiles } from './fs/variable-files.ts'
+import { logsPath } from './http/logs.ts'
 import { createHttpServer } from './http/server.ts'
 import { lazyLibc } from './linux/libc.ts'
 import { forwardPort, ownAddress } from './net/forward.ts'
@@ -24,6 +27,7 @@ import { listenerTable } from './posix/listeners.ts'
 import { createSpawnerProcess } from './posix/spawner-process.ts'
 import { posixSpawner } from './posix/spawner.ts'
 import { procUsage, visibleCpuCount } from './posix/usage.ts'
+import { envdVersion } from './version.ts'
 
 export interface EnvdOptions extends Config {
   /** Default: all addresses, since the edge comes in by the sandbox's own. */
@@ -42,7 +46,7 @@ export interface EnvdOptions extends Config {
   readonly withoutAttributes?: boolean
   /** Whether servers on loopback are made reachable by the sandbox's own address. Default: no. */
   readonly exposesPorts?: boolean
-  /** Takes failures that nobody foresaw. Default: standard error. */
+  /** Takes failures that nobody foresaw, which are also in the log of the sandbox. */
   readonly report?: (cause: unknown) => void
 }
 
@@ -55,11 +59,18 @@ export interface Envd {
 /** Builds and starts everything; `close` undoes it in reverse. Tests call this too. */
 export async function startEnvd(options: EnvdOptions): Promise<Envd> {
   await using started = new AsyncDisposableStack()
+  const { clock = systemClock, nowMs = () => performance.now() } = options
+  const log = createLog({ clock, nowMs })
   const sandbox = await openSandbox({
     store: settingsFile(options.stateFile),
     publish: variableFiles(options.variableFolder ?? '/run/e2b'),
-    clock: options.clock ?? systemClock,
+    clock,
     stepClock: options.stepClock ?? (() => Promise.resolve()),
+    onIdentity() {
+      // What happened before happened to another one, which has its own log.
+      log.clear()
+      log.write('info', 'Sandbox ready', { logger: 'envd', version: envdVersion })
+    },
   })
   const { helper, terminalAddon } = options
   const folder = join(dirname(options.stateFile), 'fifos')
@@ -68,10 +79,14 @@ export async function startEnvd(options: EnvdOptions): Promise<Envd> {
   const processes = createProcesses({
     spawner: posixSpawner({ helper, terminalAddon, fifos, spawnerProcess }),
     path: options.path,
-    nowMs: options.nowMs ?? (() => performance.now()),
+    nowMs,
+    log,
   })
   started.defer(() => processes.close())
-  const report = options.report ?? ((cause: unknown) => console.error('unforeseen failure', cause))
+  const report = (cause: unknown) => {
+    log.write('error', `Unforeseen failure: ${cut(String(cause), 1024)}`, { logger: 'envd' })
+    options.report?.(cause)
+  }
   const libc = lazyLibc(options.libcAddon)
   const metadata = fileMetadata({
     libc,
@@ -89,7 +104,8 @@ export async function startEnvd(options: EnvdOptions): Promise<Envd> {
     processes,
     users: fileUsers(accounts),
     initToken: options.initToken,
-    clock: options.clock ?? systemClock,
+    log,
+    clock,
     files: regularFiles,
     entries: folderEntries({ names: accountNames(accounts), metadata }),
     watchers,
@@ -97,8 +113,8 @@ export async function startEnvd(options: EnvdOptions): Promise<Envd> {
     metrics: createMetrics({
       usage: procUsage,
       visibleCpuCount,
-      clock: options.clock ?? systemClock,
-      nowMs: options.nowMs ?? (() => performance.now()),
+      clock,
+      nowMs,
     }),
     report,
     shutdown: shutdown.signal,
@@ -125,7 +141,8 @@ export async function startEnvd(options: EnvdOptions): Promise<Envd> {
       report,
     })
     started.defer(() => exposing.close())
-    server.on('request', () => exposing.nudge())
+    // The node's own question comes all the time, and says nothing about what happens in the sandbox.
+    server.on('request', ({ url }) => url?.startsWith(`${logsPath}?`) || exposing.nudge())
   }
   const address = server.address()
   const owned = started.move()

@@ -5,6 +5,7 @@ import { internalPathOf } from './internal-path.ts'
 const disguises: [string, string][] = [
   ['plain', '/init'],
   ['each of them', '/fsthaw'],
+  ['of the log', '/logs?after=0'],
   ['with a query', '/init?x=1'],
   ['with a fragment', '/init#x'],
   ['with a trailing slash', '/init/'],

@@ -9,6 +9,7 @@ export const envdPort = 49_983
 
 const internalPaths = new Set([
   '/init',
+  '/logs',
   '/freeze',
   '/unfreeze',
   '/collapse',

@@ -32,7 +32,12 @@ export interface LiveProcess {
 export function watchProcess(
   spawned: SpawnedProcess,
   request: ProcessRequest,
-  options: { readonly timeoutMs?: number | undefined; readonly onEnd: (end: End) => void },
+  options: {
+    readonly timeoutMs?: number | undefined
+    /** Takes output before anybody attached does; the bytes are not its own. */
+    readonly onOutput: (kind: OutputKind, bytes: Uint8Array) => void
+    readonly onEnd: (end: End) => void
+  },
 ): LiveProcess {
   const fanout = createFanout<ProcessEvent>(queueLimit)
   const enough = Promise.withResolvers<void>()
@@ -68,6 +73,7 @@ export function watchProcess(
   async function pump({ kind, chunks }: Output): Promise<void> {
     for await (const chunk of chunks) {
       if (ended) return
+      options.onOutput(kind, chunk)
       const events = [...splitChunk(chunk, chunkLimitBytes[kind])].map(
         (bytes) => ({ kind: 'output', output: kind, bytes }) as const,
       )

@@ -6,12 +6,14 @@ import type { End } from '../domain/exit.ts'
 import { checkLaunch } from '../domain/launch.ts'
 import type { Launch } from '../domain/launch.ts'
 import { resolvePath } from '../domain/path.ts'
-import type { Signal, Spawner, TerminalSize } from '../domain/process.ts'
+import type { Signal, SpawnedProcess, Spawner, TerminalSize } from '../domain/process.ts'
 import type { User } from '../domain/user.ts'
 import { createExitedProcesses } from './exited.ts'
 import type { Subscription } from './fanout.ts'
 import { watchProcess } from './live-process.ts'
 import type { LiveProcess, ProcessEvent, ProcessRequest } from './live-process.ts'
+import type { SandboxLog } from './log.ts'
+import { commandText, createProcessLog } from './process-log.ts'
 
 export type Selector =
   | { readonly by: 'pid'; readonly pid: number }
@@ -57,6 +59,7 @@ export function createProcesses(deps: {
   readonly path: string
   /** Monotonic. */
   readonly nowMs: () => number
+  readonly log: SandboxLog
 }): Processes {
   const live = new Set<LiveProcess>()
   const exited = createExitedProcesses(deps.nowMs)
@@ -64,19 +67,25 @@ export function createProcesses(deps: {
   return {
     async start(request) {
       const launch = toLaunch(request, deps.path)
-      checkLaunch(launch)
-      await deps.spawner.checkDirectory(launch)
-      const spawned = request.terminal
-        ? await deps.spawner.onTerminal(launch, request.terminal)
-        : await deps.spawner.onPipes(launch, { stdin: request.stdin })
+      const command = [request.cmd, ...request.args]
+      const spawned = await spawn(launch, request).catch((cause: unknown) => {
+        const fields = { logger: 'process', command: commandText(command) }
+        deps.log.write('warn', 'Process could not be started', fields)
+        throw cause
+      })
       const { pid } = spawned
       exited.supersede(pid, request.tag)
+      const { cmd, args, envs, cwd, tag, timeoutMs, user } = request
+      const told = { pid, tag, command, user: user.name }
+      const log = createProcessLog(deps.log, told, deps.nowMs)
       const onEnd = (end: End) => {
         live.delete(started)
+        log.ended(end)
         exited.add({ pid, tag: request.tag, end })
       }
-      const { cmd, args, envs, cwd, tag, timeoutMs } = request
-      const started = watchProcess(spawned, { cmd, args, envs, cwd, tag }, { timeoutMs, onEnd })
+      const onOutput = log.output
+      const options = { timeoutMs, onOutput, onEnd }
+      const started = watchProcess(spawned, { cmd, args, envs, cwd, tag }, options)
       live.add(started)
       return { pid, subscription: started.subscribe() }
     },
@@ -115,6 +124,14 @@ export function createProcesses(deps: {
     close() {
       for (const process of live) process.signal('SIGKILL')
     },
+  }
+
+  async function spawn(launch: Launch, { terminal, stdin }: StartRequest): Promise<SpawnedProcess> {
+    checkLaunch(launch)
+    await deps.spawner.checkDirectory(launch)
+    return terminal
+      ? deps.spawner.onTerminal(launch, terminal)
+      : deps.spawner.onPipes(launch, { stdin })
   }
 
   function find(selector: Selector): LiveProcess {

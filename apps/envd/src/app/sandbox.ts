@@ -17,6 +17,8 @@ export interface SandboxPorts {
   readonly clock: Clock
   /** Sets the clock of the system, where that is permitted; never fails. */
   readonly stepClock: (to: Date) => Promise<void>
+  /** This is another sandbox from now on, as after a start from a copy of one. */
+  readonly onIdentity: () => void
 }
 
 export async function openSandbox(ports: SandboxPorts): Promise<Sandbox> {
@@ -37,7 +39,9 @@ export async function openSandbox(ports: SandboxPorts): Promise<Sandbox> {
     const changed = applyChange(settings, change)
     if (changed === undefined) return
     await ports.store.save(changed)
+    const isAnother = settings?.sandboxId !== changed.sandboxId
     settings = changed
+    if (isAnother) ports.onIdentity()
     await ports.publish(systemVariables(changed))
     if (change.timestampMs !== undefined && isOff(change.timestampMs, ports.clock.now())) {
       await ports.stepClock(new Date(change.timestampMs))

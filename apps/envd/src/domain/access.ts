@@ -18,8 +18,8 @@ export function decideAccess(
   return isSameSecret(settings.accessToken, request.token) ? 'granted' : 'denied'
 }
 
-/** /init has a check of its own. */
-const openToAll: ReadonlySet<string> = new Set(['GET /health', 'POST /init'])
+/** /init and /logs have a check of their own. */
+const openToAll: ReadonlySet<string> = new Set(['GET /health', 'POST /init', 'GET /logs'])
 const openToSigned: ReadonlySet<string> = new Set(['GET /files', 'POST /files'])
 
 /** Takes the same time wherever the two differ. */

@@ -9,11 +9,14 @@ import type { HandlerContext, ServiceImpl } from '@connectrpc/connect'
 import type { Watchers, WatchRequest } from '../app/watchers.ts'
 import type { Sandbox } from '../app/sandbox.ts'
 import type { Entries } from '../domain/entry.ts'
+import type { Log } from '../domain/log.ts'
 import { resolvePath } from '../domain/path.ts'
-import type { User, Users } from '../domain/user.ts'
+import type { Users } from '../domain/user.ts'
 import { actingUserKey, resolveUser } from './acting-user.ts'
 import { entryView } from './entry-info.ts'
+import type { FileCall } from './file-call.ts'
 import { keepaliveInterval } from './process-events.ts'
+import { tellFiles } from './tell-files.ts'
 import { streamChanges, toEvents } from './watch.ts'
 
 export interface FilesystemServiceDeps {
@@ -21,6 +24,7 @@ export interface FilesystemServiceDeps {
   readonly watchers: Watchers
   readonly sandbox: Sandbox
   readonly users: Users
+  readonly log: Log
 }
 
 export function filesystemService(deps: FilesystemServiceDeps): ServiceImpl<typeof Filesystem> {
@@ -74,21 +78,17 @@ export function filesystemService(deps: FilesystemServiceDeps): ServiceImpl<type
     },
   }
 
-  async function caller(context: HandlerContext): Promise<Caller> {
+  async function caller(context: HandlerContext): Promise<FileCall> {
     const settings = deps.sandbox.settings()
     if (!settings) throw new ConnectError('The sandbox is not ready', Code.Unavailable)
     const user = await resolveUser(context.values.get(actingUserKey), deps.users, settings)
     const from = { home: user.home, workdir: settings.defaultWorkdir }
-    return { user, resolve: (path) => resolvePath(path, from) }
+    const call = { user, resolve: (path: string) => resolvePath(path, from) }
+    return tellFiles(deps.log, context.method.name, call)
   }
 }
 
-interface Caller {
-  readonly user: User
-  resolve(path: string): string
-}
-
-function toRequest(message: WatchDirRequest | CreateWatcherRequest, by: Caller): WatchRequest {
+function toRequest(message: WatchDirRequest | CreateWatcherRequest, by: FileCall): WatchRequest {
   const { recursive, includeEntry, allowNetworkMounts } = message
   return { path: by.resolve(message.path), recursive, includeEntry, allowNetworkMounts }
 }

@@ -1,6 +1,7 @@
 /** The endpoints beside the RPCs, by path and method. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Fault } from '@atoll/kit/fault'
+import type { SandboxLog } from '../app/log.ts'
 import type { Metrics } from '../app/metrics.ts'
 import type { Sandbox } from '../app/sandbox.ts'
 import type { MetadataStore } from '../domain/metadata-store.ts'
@@ -15,6 +16,8 @@ import { answerDownload } from './download.ts'
 import { openFileCall } from './file-call.ts'
 import { parseFileQuery } from './file-query.ts'
 import { answerInit } from './init.ts'
+import { answerLogs, logsPath } from './logs.ts'
+import { tellFiles } from './tell-files.ts'
 import { answerUpload } from './upload.ts'
 
 export interface RestDeps {
@@ -24,6 +27,7 @@ export interface RestDeps {
   readonly files: RegularFiles
   readonly metadata: Pick<MetadataStore, 'replace'>
   readonly metrics: (settings: Settings) => Promise<Metrics>
+  readonly log: SandboxLog
 }
 
 export interface RestCall {
@@ -48,26 +52,29 @@ type Handler = (deps: RestDeps, call: RestCall) => Promise<void> | void
 
 const download: Handler = async (deps, call) => {
   const { path = '', username } = parseFileQuery(call.request.url ?? '')
-  const { resolve } = await openCall(deps, call.acting, username)
+  const { resolve } = await openCall(deps, call, username)
   return answerDownload(call.request, call.response, { files: deps.files, path: resolve(path) })
 }
 
-const upload: Handler = async (deps, { request, response, acting }) => {
+const upload: Handler = async (deps, rest) => {
+  const { request, response } = rest
   const { path, username } = parseFileQuery(request.url ?? '')
-  const call = await openCall(deps, acting, username)
+  const call = await openCall(deps, rest, username)
   return answerUpload(request, response, { ...deps, call, path })
 }
 
-const compose: Handler = (deps, { request, response, acting }) =>
-  answerCompose(request, response, {
+const compose: Handler = (deps, rest) =>
+  answerCompose(rest.request, rest.response, {
     ...deps,
-    openCall: (username) => openCall(deps, acting, username),
+    openCall: (username) => openCall(deps, rest, username),
   })
 
 const health: Handler = (_deps, { response }) =>
   void response.writeHead(204, { 'cache-control': 'no-store' }).end()
 
 const init: Handler = (deps, { request, response }) => answerInit(request, response, deps)
+
+const logs: Handler = (deps, { request, response }) => answerLogs(request, response, deps)
 
 const metrics: Handler = async (deps, { response }) =>
   answerJson(response, await deps.metrics(settingsOf(deps)))
@@ -79,6 +86,7 @@ const routes: ReadonlyMap<string, Readonly<Record<string, Handler>>> = new Map(
   Object.entries<Record<string, Handler>>({
     '/health': { GET: health },
     '/init': { POST: init },
+    [logsPath]: { GET: logs },
     '/files': { GET: download, HEAD: download, POST: upload },
     '/files/compose': { POST: compose },
     '/metrics': { GET: metrics },
@@ -86,8 +94,11 @@ const routes: ReadonlyMap<string, Readonly<Record<string, Handler>>> = new Map(
   }),
 )
 
-function openCall(deps: RestDeps, acting: ActingUser, username: string | undefined) {
-  return openFileCall({ users: deps.users, settings: settingsOf(deps), acting }, username)
+async function openCall(deps: RestDeps, call: RestCall, username: string | undefined) {
+  const { users, log } = deps
+  const { request, path, acting } = call
+  const opened = await openFileCall({ users, settings: settingsOf(deps), acting }, username)
+  return tellFiles(log, `${request.method} ${path}`, opened)
 }
 
 function settingsOf({ sandbox }: RestDeps): Settings {

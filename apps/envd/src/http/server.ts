@@ -7,6 +7,7 @@ import { createServer } from 'node:http'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Clock } from '@atoll/kit/clock'
 import { Fault } from '@atoll/kit/fault'
+import type { SandboxLog } from '../app/log.ts'
 import { decideAccess } from '../domain/access.ts'
 import { checkSignature } from '../domain/signature.ts'
 import { actingUser, unknownUserMessage } from './caller.ts'
@@ -20,6 +21,7 @@ import { statusOf } from './status.ts'
 
 export interface HttpDeps extends RpcDeps, RestDeps {
   readonly clock: Clock
+  readonly log: SandboxLog
 }
 
 export function createHttpServer(deps: HttpDeps): Server {

@@ -1,0 +1,112 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createLog } from './log.ts'
+
+function setup() {
+  let now = 1_000_000
+  const log = createLog({ clock: { now: () => new Date(now) }, nowMs: () => now })
+  return {
+    log,
+    advance: (ms: number) => void (now += ms),
+    /** Everything after the moment, by as many answers as it takes. */
+    take(after = 0) {
+      const { entries, more } = log.takeAfter(after)
+      return { entries: entries.map((text): Entry => JSON.parse(text)), more }
+    },
+  }
+}
+
+interface Entry {
+  readonly at: number
+  readonly level: string
+  readonly message: string
+  readonly fields: Readonly<Record<string, string>>
+}
+
+test('an entry has its time, level, message and fields', () => {
+  const { log, take } = setup()
+  log.write('warn', 'something', { logger: 'envd', what: 'a "word"\n' })
+  const fields = { logger: 'envd', what: 'a "word"\n' }
+  assert.deepEqual(take().entries, [{ at: 1_000_000, level: 'warn', message: 'something', fields }])
+})
+
+test('entries of one moment have times of their own, also when the clock goes back', () => {
+  const { log, take, advance } = setup()
+  for (const message of ['a', 'b']) log.write('info', message, {})
+  advance(-500)
+  log.write('info', 'c', {})
+  assert.deepEqual(
+    take().entries.map(({ at, message }) => [at, message]),
+    [
+      [1_000_000, 'a'],
+      [1_000_001, 'b'],
+      [1_000_002, 'c'],
+    ],
+  )
+})
+
+test('what was asked for with a later time is forgotten, the rest is told again', () => {
+  const { log, take } = setup()
+  for (const message of ['a', 'b', 'c']) log.write('info', message, {})
+  assert.deepEqual(take(1_000_000).entries.length, 2)
+  assert.deepEqual(take(0).entries.length, 2)
+  assert.deepEqual(take(1_000_002), { entries: [], more: false })
+})
+
+test('more than 1000 at once are counted, and the count is told once', () => {
+  const { log, take, advance } = setup()
+  for (let i = 0; i < 1200; i += 1) log.write('info', `${i}`, {})
+  assert.equal(log.hasRoom(), false)
+  log.skip(77)
+  const { entries } = take()
+  assert.equal(entries.length, 1001)
+  const { level, message } = entries.at(-1) ?? assert.fail()
+  assert.deepEqual(
+    [level, message],
+    ['warn', 'Too much at once: 200 entries and 77 bytes of output left out'],
+  )
+  advance(1000)
+  assert.equal(log.hasRoom(), true)
+  assert.equal(take().entries.length, 1001)
+})
+
+test('an answer is bounded, and says that there is more', () => {
+  const { log, take } = setup()
+  for (let i = 0; i < 120; i += 1) log.write('info', 'x'.repeat(2000), {})
+  log.write('info', 'y'.repeat(40_000), {})
+  const first = take()
+  assert.deepEqual([first.entries.length < 121, first.more], [true, true])
+  const rest = take(first.entries.at(-1)?.at)
+  assert.deepEqual([first.entries.length + rest.entries.length, rest.more], [121, false])
+})
+
+test('when nobody comes the oldest go, and that is told', () => {
+  const { log, take, advance } = setup()
+  for (let i = 0; i < 600; i += 1) {
+    log.write('info', 'x'.repeat(2000), { number: `${i}` })
+    advance(50)
+  }
+  let after = 0
+  const all: Entry[] = []
+  for (let more = true; more; after = all.at(-1)?.at ?? 0) {
+    const answer = take(after)
+    all.push(...answer.entries)
+    more = answer.more
+  }
+  const [told] = /\d+(?= entries)/.exec(all.at(-1)?.message ?? '') ?? []
+  assert.ok(all.length < 300)
+  assert.equal(Number(told) + all.length - 1, 600)
+  assert.equal(all.at(-2)?.fields['number'], '599')
+})
+
+test('after a clear nothing is left, and times go on', () => {
+  const { log, take } = setup()
+  log.write('info', 'a', {})
+  log.skip(5)
+  log.clear()
+  log.write('info', 'b', {})
+  assert.deepEqual(
+    take().entries.map(({ at, message }) => [at, message]),
+    [[1_000_001, 'b']],
+  )
+})

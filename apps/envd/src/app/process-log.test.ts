@@ -1,0 +1,105 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { endOf } from '../domain/exit.ts'
+import { createLog } from './log.ts'
+import { createProcessLog } from './process-log.ts'
+
+function setup(tag?: string) {
+  let now = 1_000_000
+  const log = createLog({ clock: { now: () => new Date(now) }, nowMs: () => now })
+  const process = { pid: 7, tag, command: ['/bin/sh', '-c', 'echo hi'], user: 'user' }
+  const told = createProcessLog(log, process, () => now)
+  return {
+    told,
+    advance: (ms: number) => void (now += ms),
+    print: (text: string | Buffer, kind: 'stdout' | 'stderr' | 'pty' = 'stdout') =>
+      told.output(kind, Buffer.from(text)),
+    /** Messages after that of the start. */
+    messages: () =>
+      log
+        .takeAfter(0)
+        .entries.map((entry): string => JSON.parse(entry).message)
+        .slice(1),
+    entries: () => log.takeAfter(0).entries.map((entry): unknown => JSON.parse(entry)),
+  }
+}
+
+test('start, lines and end are told with the process they are of', () => {
+  const { told, print, entries } = setup('a tag')
+  print('one\n')
+  print('two\r\n', 'stderr')
+  told.ended(endOf({ by: 'exit', code: 3 }))
+  const common = { logger: 'process', pid: '7', tag: 'a tag' }
+  const command = { user: 'user', command: '/bin/sh -c echo hi' }
+  assert.deepEqual(
+    entries().map((entry) => [Object(entry).level, Object(entry).message, Object(entry).fields]),
+    [
+      ['info', 'Process started', { ...common, ...command }],
+      ['info', 'one', { ...common, stream: 'stdout' }],
+      ['info', 'two', { ...common, stream: 'stderr' }],
+      ['info', 'Process ended', { ...common, exitCode: '3', status: 'exit status 3' }],
+    ],
+  )
+})
+
+test('a long tag or command is cut', () => {
+  const log = createLog({ clock: { now: () => new Date() }, nowMs: () => 0 })
+  const process = { pid: 1, tag: 't'.repeat(9000), command: ['c'.repeat(9000)], user: 'root' }
+  createProcessLog(log, process, () => 0)
+  const [entry = ''] = log.takeAfter(0).entries
+  assert.ok(entry.length < 1600)
+  assert.match(entry, /c… \(7976 more\)/)
+})
+
+test('a line that comes in pieces is one line, whole characters included', () => {
+  const { print, messages } = setup()
+  for (const byte of Buffer.from('grüße\nan 🌊 alle\n')) print(Buffer.of(byte))
+  assert.deepEqual(messages(), ['grüße', 'an 🌊 alle'])
+})
+
+test('the two streams do not mix', () => {
+  const { print, messages } = setup()
+  print('out')
+  print('err', 'stderr')
+  print('put\n')
+  print('or\n', 'stderr')
+  assert.deepEqual(messages(), ['output', 'error'])
+})
+
+test('empty lines are left out; the last line needs no newline', () => {
+  const { told, print, messages } = setup()
+  print('\n\na\n\nb')
+  told.ended(endOf({ by: 'signal', signal: 9 }))
+  assert.deepEqual(messages(), ['a', 'b', 'Process ended'])
+})
+
+test('a long line is cut, however it comes', () => {
+  for (const pieces of [1, 3, 500]) {
+    const { print, messages } = setup()
+    const size = 300_000 / pieces
+    for (let i = 0; i < pieces; i += 1) print('x'.repeat(size))
+    print('\nshort\n')
+    assert.deepEqual(messages(), [`${'x'.repeat(2048)}… (297952 bytes more)`, 'short'])
+  }
+})
+
+test('what a terminal shows is not told', () => {
+  const { print, messages } = setup()
+  print('secret\r\n', 'pty')
+  assert.deepEqual(messages(), [])
+})
+
+test('of a flood the first lines are told and the rest is counted in bytes', () => {
+  const { print, messages, advance } = setup()
+  const chunk = 'yes\n'.repeat(8192)
+  for (let i = 0; i < 100; i += 1) print(chunk)
+  const lines = messages()
+  assert.equal(lines.length, 501)
+  const expected = 100 * chunk.length - 500 * 4
+  assert.equal(lines.at(-1), `Too much at once: 0 entries and ${expected} bytes of output left out`)
+  advance(100)
+  // The line in which the flood ended has no beginning.
+  print('es\nonce\nmore\n')
+  const told = 'Too much at once: 0 entries and 2 bytes of output left out'
+  assert.deepEqual(messages().slice(501), ['once', 'more', told])
+})

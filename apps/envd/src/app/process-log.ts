@@ -1,0 +1,121 @@
+/**
+ * Tells the log about one process: its start, the lines it prints, its end. A process may print faster than anybody can
+ * read: then its output is not even looked at, only counted, until the next lines are allowed.
+ */
+import type { End } from '../domain/exit.ts'
+import { createAllowance, cut } from '../domain/log.ts'
+import type { LogFields } from '../domain/log.ts'
+import type { OutputKind } from '../domain/process.ts'
+import type { SandboxLog } from './log.ts'
+
+export interface ProcessLog {
+  /** The bytes are not needed afterwards. */
+  output(kind: OutputKind, bytes: Uint8Array): void
+  ended(end: End): void
+}
+
+export function createProcessLog(
+  log: SandboxLog,
+  process: {
+    readonly pid: number
+    readonly tag?: string | undefined
+    readonly command: readonly string[]
+    readonly user: string
+  },
+  nowMs: () => number,
+): ProcessLog {
+  const { pid, tag } = process
+  const identity = {
+    logger: 'process',
+    pid: String(pid),
+    ...(tag !== undefined && { tag: cut(tag, tagLimit) }),
+  }
+  log.write('info', 'Process started', {
+    ...identity,
+    user: process.user,
+    command: commandText(process.command),
+  })
+  const allowance = createAllowance(lineLimit, nowMs)
+  const streams = {
+    stdout: createLines(log, { ...identity, stream: 'stdout' }),
+    stderr: createLines(log, { ...identity, stream: 'stderr' }),
+  }
+
+  return {
+    output(kind, bytes) {
+      // What a terminal shows are moves of a cursor and what somebody types, not lines.
+      if (kind === 'pty') return
+      const lines = streams[kind]
+      const isAllowed = () => allowance.isLeft() && log.hasRoom()
+      if (!isAllowed()) return lines.skip(bytes.length)
+      const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
+      for (let at = 0; at < buffer.length;) {
+        if (!isAllowed()) return lines.skip(buffer.length - at)
+        const newline = buffer.indexOf(0x0a, at)
+        const end = newline < 0 ? buffer.length : newline
+        lines.add(buffer, at, end)
+        if (newline >= 0) {
+          lines.finish()
+          allowance.use(1)
+        }
+        at = end + 1
+      }
+    },
+    ended({ exitCode, status }) {
+      streams.stdout.finish()
+      streams.stderr.finish()
+      log.write('info', 'Process ended', { ...identity, exitCode: String(exitCode), status })
+    },
+  }
+}
+
+export function commandText(command: readonly string[]): string {
+  return cut(command.join(' '), commandLimit)
+}
+
+interface Lines {
+  /** More of the line that is being read. */
+  add(buffer: Buffer, start: number, end: number): void
+  /** The line is whole; nothing happens when it is empty. */
+  finish(): void
+  /** So much is not looked at. The line that it ends in is not told either, as its beginning is unknown. */
+  skip(bytes: number): void
+}
+
+function createLines(log: SandboxLog, fields: LogFields): Lines {
+  let held = Buffer.alloc(0)
+  let size = 0
+  let isBroken = false
+  const begin = (broken: boolean) => {
+    held = Buffer.alloc(0)
+    size = 0
+    isBroken = broken
+  }
+  return {
+    add(buffer, start, end) {
+      if (isBroken) return log.skip(end - start)
+      if (size < lineLimitBytes) {
+        held = Buffer.concat([held, buffer.subarray(start, Math.min(end, start + lineLimitBytes))])
+      }
+      size += end - start
+    },
+    finish() {
+      if (size > 0) log.write('info', lineText(held, size), fields)
+      begin(false)
+    },
+    skip(bytes) {
+      log.skip(size + bytes)
+      begin(true)
+    },
+  }
+}
+
+function lineText(held: Buffer, size: number): string {
+  if (size <= lineLimitBytes) return held.toString('utf8').replace(/\r$/, '')
+  return `${held.toString('utf8', 0, lineLimitBytes)}… (${size - lineLimitBytes} bytes more)`
+}
+
+const lineLimit = { atOnce: 500, perSecond: 100 }
+const lineLimitBytes = 2048
+const commandLimit = 1024
+const tagLimit = 256
