@@ -856,6 +856,186 @@ export declare type SandboxSample = Message<"atoll.node.v1.SandboxSample"> & {
 export declare const SandboxSampleSchema: GenMessage<SandboxSample>;
 
 /**
+ * @generated from message atoll.node.v1.ReadLogsRequest
+ */
+export declare type ReadLogsRequest = Message<"atoll.node.v1.ReadLogsRequest"> & {
+  /**
+   * @generated from field: string sandbox_id = 1;
+   */
+  sandboxId: string;
+
+  /**
+   * Times are milliseconds since 1970. Of one sandbox no two entries have the same.
+   *
+   * @generated from field: optional uint64 from_ms = 2;
+   */
+  fromMs?: bigint | undefined;
+
+  /**
+   * Exclusive.
+   *
+   * @generated from field: optional uint64 before_ms = 3;
+   */
+  beforeMs?: bigint | undefined;
+
+  /**
+   * Which of them when there are more than `limit`, and in which order.
+   *
+   * @generated from field: bool newest_first = 4;
+   */
+  newestFirst: boolean;
+
+  /**
+   * @generated from field: uint32 limit = 5;
+   */
+  limit: number;
+
+  /**
+   * Unspecified: all.
+   *
+   * @generated from field: atoll.node.v1.LogLevel min_level = 6;
+   */
+  minLevel: LogLevel;
+
+  /**
+   * In the message or a field, letter for letter; empty: all.
+   *
+   * @generated from field: string search = 7;
+   */
+  search: string;
+};
+
+/**
+ * Describes the message atoll.node.v1.ReadLogsRequest.
+ * Use `create(ReadLogsRequestSchema)` to create a new message.
+ */
+export declare const ReadLogsRequestSchema: GenMessage<ReadLogsRequest>;
+
+/**
+ * @generated from message atoll.node.v1.ReadLogsResponse
+ */
+export declare type ReadLogsResponse = Message<"atoll.node.v1.ReadLogsResponse"> & {
+  /**
+   * @generated from field: repeated atoll.node.v1.LogEntry entries = 1;
+   */
+  entries: LogEntry[];
+};
+
+/**
+ * Describes the message atoll.node.v1.ReadLogsResponse.
+ * Use `create(ReadLogsResponseSchema)` to create a new message.
+ */
+export declare const ReadLogsResponseSchema: GenMessage<ReadLogsResponse>;
+
+/**
+ * @generated from message atoll.node.v1.LogEntry
+ */
+export declare type LogEntry = Message<"atoll.node.v1.LogEntry"> & {
+  /**
+   * @generated from field: uint64 at_ms = 1;
+   */
+  atMs: bigint;
+
+  /**
+   * @generated from field: atoll.node.v1.LogLevel level = 2;
+   */
+  level: LogLevel;
+
+  /**
+   * @generated from field: string message = 3;
+   */
+  message: string;
+
+  /**
+   * @generated from field: map<string, string> fields = 4;
+   */
+  fields: { [key: string]: string };
+};
+
+/**
+ * Describes the message atoll.node.v1.LogEntry.
+ * Use `create(LogEntrySchema)` to create a new message.
+ */
+export declare const LogEntrySchema: GenMessage<LogEntry>;
+
+/**
+ * @generated from message atoll.node.v1.ListLogsRequest
+ */
+export declare type ListLogsRequest = Message<"atoll.node.v1.ListLogsRequest"> & {
+};
+
+/**
+ * Describes the message atoll.node.v1.ListLogsRequest.
+ * Use `create(ListLogsRequestSchema)` to create a new message.
+ */
+export declare const ListLogsRequestSchema: GenMessage<ListLogsRequest>;
+
+/**
+ * @generated from message atoll.node.v1.ListLogsResponse
+ */
+export declare type ListLogsResponse = Message<"atoll.node.v1.ListLogsResponse"> & {
+  /**
+   * @generated from field: repeated atoll.node.v1.KeptLog logs = 1;
+   */
+  logs: KeptLog[];
+};
+
+/**
+ * Describes the message atoll.node.v1.ListLogsResponse.
+ * Use `create(ListLogsResponseSchema)` to create a new message.
+ */
+export declare const ListLogsResponseSchema: GenMessage<ListLogsResponse>;
+
+/**
+ * @generated from message atoll.node.v1.KeptLog
+ */
+export declare type KeptLog = Message<"atoll.node.v1.KeptLog"> & {
+  /**
+   * @generated from field: string sandbox_id = 1;
+   */
+  sandboxId: string;
+
+  /**
+   * @generated from field: uint64 size_bytes = 2;
+   */
+  sizeBytes: bigint;
+};
+
+/**
+ * Describes the message atoll.node.v1.KeptLog.
+ * Use `create(KeptLogSchema)` to create a new message.
+ */
+export declare const KeptLogSchema: GenMessage<KeptLog>;
+
+/**
+ * @generated from message atoll.node.v1.DeleteLogsRequest
+ */
+export declare type DeleteLogsRequest = Message<"atoll.node.v1.DeleteLogsRequest"> & {
+  /**
+   * @generated from field: repeated string sandbox_ids = 1;
+   */
+  sandboxIds: string[];
+};
+
+/**
+ * Describes the message atoll.node.v1.DeleteLogsRequest.
+ * Use `create(DeleteLogsRequestSchema)` to create a new message.
+ */
+export declare const DeleteLogsRequestSchema: GenMessage<DeleteLogsRequest>;
+
+/**
+ * @generated from message atoll.node.v1.DeleteLogsResponse
+ */
+export declare type DeleteLogsResponse = Message<"atoll.node.v1.DeleteLogsResponse"> & {
+};
+
+/**
+ * Describes the message atoll.node.v1.DeleteLogsResponse.
+ * Use `create(DeleteLogsResponseSchema)` to create a new message.
+ */
+export declare const DeleteLogsResponseSchema: GenMessage<DeleteLogsResponse>;
+
+/**
  * @generated from message atoll.node.v1.WatchSandboxesRequest
  */
 export declare type WatchSandboxesRequest = Message<"atoll.node.v1.WatchSandboxesRequest"> & {
@@ -1001,6 +1181,41 @@ export declare type SandboxEnded = Message<"atoll.node.v1.SandboxEnded"> & {
  * Use `create(SandboxEndedSchema)` to create a new message.
  */
 export declare const SandboxEndedSchema: GenMessage<SandboxEnded>;
+
+/**
+ * @generated from enum atoll.node.v1.LogLevel
+ */
+export enum LogLevel {
+  /**
+   * @generated from enum value: LOG_LEVEL_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * @generated from enum value: LOG_LEVEL_DEBUG = 1;
+   */
+  DEBUG = 1,
+
+  /**
+   * @generated from enum value: LOG_LEVEL_INFO = 2;
+   */
+  INFO = 2,
+
+  /**
+   * @generated from enum value: LOG_LEVEL_WARN = 3;
+   */
+  WARN = 3,
+
+  /**
+   * @generated from enum value: LOG_LEVEL_ERROR = 4;
+   */
+  ERROR = 4,
+}
+
+/**
+ * Describes the enum atoll.node.v1.LogLevel.
+ */
+export declare const LogLevelSchema: GenEnum<LogLevel>;
 
 /**
  * @generated from enum atoll.node.v1.SandboxState
@@ -1161,6 +1376,36 @@ export declare const NodeService: GenService<{
     methodKind: "unary";
     input: typeof SampleSandboxesRequestSchema;
     output: typeof SampleSandboxesResponseSchema;
+  },
+  /**
+   * What happened in a sandbox that is or was here: empty where nothing is known of it.
+   *
+   * @generated from rpc atoll.node.v1.NodeService.ReadLogs
+   */
+  readLogs: {
+    methodKind: "unary";
+    input: typeof ReadLogsRequestSchema;
+    output: typeof ReadLogsResponseSchema;
+  },
+  /**
+   * Which sandboxes there are logs of, also of those that have ended.
+   *
+   * @generated from rpc atoll.node.v1.NodeService.ListLogs
+   */
+  listLogs: {
+    methodKind: "unary";
+    input: typeof ListLogsRequestSchema;
+    output: typeof ListLogsResponseSchema;
+  },
+  /**
+   * Of sandboxes that have ended: those of others stay. Succeeds also where there are none.
+   *
+   * @generated from rpc atoll.node.v1.NodeService.DeleteLogs
+   */
+  deleteLogs: {
+    methodKind: "unary";
+    input: typeof DeleteLogsRequestSchema;
+    output: typeof DeleteLogsResponseSchema;
   },
   /**
    * First one `started` for each running sandbox, then `synced`, then changes as they happen.
