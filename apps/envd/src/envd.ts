@@ -20,10 +20,12 @@ import { variableFiles } from './fs/variable-files.ts'
 import { logsPath } from './http/logs.ts'
 import { createHttpServer } from './http/server.ts'
 import { lazyLibc } from './linux/libc.ts'
+import type { Libc } from './linux/libc.ts'
 import { forwardPort, ownAddress } from './net/forward.ts'
 import { fileUsers } from './posix/accounts.ts'
 import { createFifoPool } from './posix/fifo-pool.ts'
 import { listenerTable } from './posix/listeners.ts'
+import { loadTerminalAddon } from './posix/pty-addon.ts'
 import { createSpawnerProcess } from './posix/spawner-process.ts'
 import { posixSpawner } from './posix/spawner.ts'
 import { procUsage, visibleCpuCount } from './posix/usage.ts'
@@ -38,6 +40,10 @@ export interface EnvdOptions extends Config {
   readonly clock?: Clock
   /** Monotonic milliseconds. */
   readonly nowMs?: () => number
+  /** Default: loaded at the first use. */
+  readonly libc?: () => Libc
+  /** How to give the system the sandbox's name. Default: leave it alone. */
+  readonly identify?: (sandboxId: string, oldId: string | undefined) => Promise<void>
   /** How to set the system's clock. Default: leave it alone. */
   readonly stepClock?: (to: Date) => Promise<void>
   /** Where metadata of files is kept that cannot go into the files. Default: /var/lib/atoll. */
@@ -65,6 +71,7 @@ export async function startEnvd(options: EnvdOptions): Promise<Envd> {
     store: settingsFile(options.stateFile),
     publish: variableFiles(options.variableFolder ?? '/run/e2b'),
     clock,
+    identify: options.identify ?? (() => Promise.resolve()),
     stepClock: options.stepClock ?? (() => Promise.resolve()),
     onIdentity() {
       // What happened before happened to another one, which has its own log.
@@ -87,7 +94,7 @@ export async function startEnvd(options: EnvdOptions): Promise<Envd> {
     log.write('error', `Unforeseen failure: ${cut(String(cause), 1024)}`, { logger: 'envd' })
     options.report?.(cause)
   }
-  const libc = lazyLibc(options.libcAddon)
+  const { libc = lazyLibc(options.libcAddon) } = options
   const metadata = fileMetadata({
     libc,
     folder: options.metadataFolder ?? '/var/lib/atoll',
@@ -98,11 +105,12 @@ export async function startEnvd(options: EnvdOptions): Promise<Envd> {
   const watchers = createWatchers(inotifyFolderWatcher(libc))
   started.defer(() => watchers.close())
   const accounts = options.accounts ?? { passwd: '/etc/passwd', group: '/etc/group' }
+  const users = fileUsers(accounts)
   const shutdown = new AbortController()
   const server = createHttpServer({
     sandbox,
     processes,
-    users: fileUsers(accounts),
+    users,
     initToken: options.initToken,
     log,
     clock,
@@ -116,13 +124,19 @@ export async function startEnvd(options: EnvdOptions): Promise<Envd> {
       clock,
       nowMs,
     }),
+    prepare: async () => {
+      libc()
+      loadTerminalAddon(terminalAddon)
+      await Promise.all([fifos.warm(), users.find('root')])
+    },
     report,
     shutdown: shutdown.signal,
   })
   server.listen(options.port, options.host ?? '0.0.0.0')
   await once(server, 'listening')
+  const warm = () => void fifos.warm().catch(() => {}) // who needs it tries again, and learns why
   // Not before the first answer: starting a process takes as long as all of this.
-  server.once('request', (_request, response) => response.once('close', () => fifos.warm()))
+  server.once('request', (_request, response) => response.once('close', warm))
   started.defer(async () => {
     const { Code, ConnectError } = await import('@connectrpc/connect')
     shutdown.abort(new ConnectError('The sandbox daemon is shutting down', Code.Unavailable))

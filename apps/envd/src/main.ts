@@ -1,6 +1,8 @@
 import { loadConfig } from './config.ts'
 import { startEnvd } from './envd.ts'
-import { stepSystemClock } from './posix/clock.ts'
+import { lazyLibc } from './linux/libc.ts'
+import { stepSystemClock } from './linux/system-clock.ts'
+import { nameSystem } from './linux/system-name.ts'
 import { rehearse } from './rehearse.ts'
 
 // Without await at the top level, so that the bundle can be a script, which starts faster than a module.
@@ -8,7 +10,14 @@ const config = loadConfig(process.env)
 if (process.argv[2] === 'rehearse') {
   rehearse(config).catch(fail)
 } else {
-  startEnvd({ ...config, stepClock: stepSystemClock, exposesPorts: true }).then(closeOnSignal, fail)
+  const libc = lazyLibc(config.libcAddon)
+  startEnvd({
+    ...config,
+    libc,
+    identify: nameSystem(libc),
+    stepClock: stepSystemClock(libc),
+    exposesPorts: true,
+  }).then(closeOnSignal, fail)
 }
 
 function closeOnSignal(envd: { close(): Promise<void> }): void {

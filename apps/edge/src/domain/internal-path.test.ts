@@ -6,6 +6,7 @@ const disguises: [string, string][] = [
   ['plain', '/init'],
   ['each of them', '/fsthaw'],
   ['of the log', '/logs?after=0'],
+  ['that prepares a sandbox to be saved', '/prepare'],
   ['with a query', '/init?x=1'],
   ['with a fragment', '/init#x'],
   ['with a trailing slash', '/init/'],

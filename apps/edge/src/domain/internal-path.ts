@@ -10,6 +10,7 @@ export const envdPort = 49_983
 const internalPaths = new Set([
   '/init',
   '/logs',
+  '/prepare',
   '/freeze',
   '/unfreeze',
   '/collapse',

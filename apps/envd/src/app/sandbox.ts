@@ -15,6 +15,8 @@ export interface SandboxPorts {
   /** Shows the platform's variables to programs that look for them in files. */
   readonly publish: (variables: Variables) => Promise<void>
   readonly clock: Clock
+  /** Gives the system the name of the sandbox, where it may have had another; never fails. */
+  readonly identify: (sandboxId: string, oldId: string | undefined) => Promise<void>
   /** Sets the clock of the system, where that is permitted; never fails. */
   readonly stepClock: (to: Date) => Promise<void>
   /** This is another sandbox from now on, as after a start from a copy of one. */
@@ -38,14 +40,17 @@ export async function openSandbox(ports: SandboxPorts): Promise<Sandbox> {
   async function apply(change: SettingsChange): Promise<void> {
     const changed = applyChange(settings, change)
     if (changed === undefined) return
-    await ports.store.save(changed)
-    const isAnother = settings?.sandboxId !== changed.sandboxId
+    const { sandboxId } = changed
+    const oldId = settings?.sandboxId
+    const stepTo = change.timestampMs
+    await Promise.all([
+      ports.store.save(changed),
+      ports.publish(systemVariables(changed)),
+      sandboxId !== undefined && sandboxId !== oldId && ports.identify(sandboxId, oldId),
+      stepTo !== undefined && isOff(stepTo, ports.clock.now()) && ports.stepClock(new Date(stepTo)),
+    ])
     settings = changed
-    if (isAnother) ports.onIdentity()
-    await ports.publish(systemVariables(changed))
-    if (change.timestampMs !== undefined && isOff(change.timestampMs, ports.clock.now())) {
-      await ports.stepClock(new Date(change.timestampMs))
-    }
+    if (sandboxId !== oldId) ports.onIdentity()
   }
 }
 

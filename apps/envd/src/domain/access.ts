@@ -18,8 +18,13 @@ export function decideAccess(
   return isSameSecret(settings.accessToken, request.token) ? 'granted' : 'denied'
 }
 
-/** /init and /logs have a check of their own. */
-const openToAll: ReadonlySet<string> = new Set(['GET /health', 'POST /init', 'GET /logs'])
+/** Those of the node have a check of their own. */
+const openToAll: ReadonlySet<string> = new Set([
+  'GET /health',
+  'POST /init',
+  'POST /prepare',
+  'GET /logs',
+])
 const openToSigned: ReadonlySet<string> = new Set(['GET /files', 'POST /files'])
 
 /** Takes the same time wherever the two differ. */

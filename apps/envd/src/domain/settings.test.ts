@@ -22,6 +22,13 @@ test('a change keeps what it does not name, but for the token', () => {
   assert.deepEqual(after, { ...before, accessToken: undefined, templateId: 't1' })
 })
 
+test('a change for another sandbox is applied however old it is', () => {
+  const current = applyChange(undefined, { timestampMs: 5, sandboxId: 'i1' })
+  assert.equal(applyChange(current, { timestampMs: 4, sandboxId: 'i1' }), undefined)
+  const other = applyChange(current, { timestampMs: 4, sandboxId: 'i2' })
+  assert.deepEqual([other?.sandboxId, other?.timestampMs], ['i2', 4])
+})
+
 test('an older change is not applied, one as old or without time is', () => {
   const current = applyChange(undefined, { timestampMs: 5, accessToken: 'a' })
   assert.equal(applyChange(current, { timestampMs: 4, accessToken: 'b' }), undefined)

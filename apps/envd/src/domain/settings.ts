@@ -29,15 +29,18 @@ export interface SettingsStore {
   save(settings: Settings): Promise<void>
 }
 
-/** Undefined when `change` is older than what is in force, and so must not undo it. */
+/**
+ * Undefined when `change` is older than what is in force, and so must not undo it. Another sandbox's is never that: it was
+ * made from this one, perhaps by a machine whose clock is behind.
+ */
 export function applyChange(
   current: Settings | undefined,
   change: SettingsChange,
 ): Settings | undefined {
   const { timestampMs = current?.timestampMs } = change
-  if (timestampMs !== undefined && timestampMs < (current?.timestampMs ?? -Infinity)) {
-    return undefined
-  }
+  const isOther = change.sandboxId !== undefined && change.sandboxId !== current?.sandboxId
+  const isOlder = timestampMs !== undefined && timestampMs < (current?.timestampMs ?? -Infinity)
+  if (isOlder && !isOther) return undefined
   return {
     accessToken: change.accessToken,
     envVars: change.envVars ?? current?.envVars ?? {},

@@ -169,6 +169,18 @@ test('the clock is stepped when it is behind or far ahead, and only then', async
   assert.deepEqual(stepped, ['00:04.999Z', '00:10.051Z'])
 })
 
+test('the system is told of a sandbox id when it is another', async () => {
+  const told: unknown[] = []
+  await using envd = await runEnvd({ identify: async (...ids) => void told.push(ids) })
+  for (const sandboxId of ['i1', 'i1', undefined, 'i2']) await envd.init({ accessToken, sandboxId })
+  await using second = await envd.restart()
+  await second.init({ accessToken, sandboxId: 'i2' })
+  assert.deepEqual(told, [
+    ['i1', undefined],
+    ['i2', 'i1'],
+  ])
+})
+
 test('an unknown user is refused on every route, with a code by name', async () => {
   await using envd = await runEnvd()
   for (const path of ['/health', '/nothing']) {

@@ -1,25 +1,17 @@
-/**
- * POST /init: the node tells the daemon about its sandbox. Host-only; the edge refuses it, and so do we without the
- * secret that the node gave us at the start.
- */
+/** POST /init: the node tells the daemon about its sandbox. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Fault } from '@atoll/kit/fault'
 import type { Sandbox } from '../app/sandbox.ts'
-import { isSameSecret } from '../domain/access.ts'
 import { parseChange } from '../domain/settings.ts'
-import { envdVersion } from '../version.ts'
 import { answerText } from './answer.ts'
+import { refuseStranger } from './node-only.ts'
 
 export async function answerInit(
   request: IncomingMessage,
   response: ServerResponse,
   deps: { readonly sandbox: Sandbox; readonly initToken?: string | undefined },
 ): Promise<void> {
-  response.setHeader('x-envd-version', envdVersion)
-  const { 'x-init-token': token } = request.headers
-  if (!isSameSecret(deps.initToken, typeof token === 'string' ? token : undefined)) {
-    return answerText(response, 401, 'X-Init-Token is missing or wrong')
-  }
+  if (refuseStranger(request, response, deps.initToken)) return
   try {
     await deps.sandbox.change(parseChange(parseJson(await readBody(request))))
   } catch (thrown) {

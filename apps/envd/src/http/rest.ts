@@ -17,13 +17,14 @@ import { openFileCall } from './file-call.ts'
 import { parseFileQuery } from './file-query.ts'
 import { answerInit } from './init.ts'
 import { answerLogs, logsPath } from './logs.ts'
+import { answerPrepare } from './prepare.ts'
+import type { PrepareDeps } from './prepare.ts'
 import { tellFiles } from './tell-files.ts'
 import { answerUpload } from './upload.ts'
 
-export interface RestDeps {
+export interface RestDeps extends PrepareDeps {
   readonly sandbox: Sandbox
   readonly users: Users
-  readonly initToken?: string | undefined
   readonly files: RegularFiles
   readonly metadata: Pick<MetadataStore, 'replace'>
   readonly metrics: (settings: Settings) => Promise<Metrics>
@@ -76,6 +77,8 @@ const init: Handler = (deps, { request, response }) => answerInit(request, respo
 
 const logs: Handler = (deps, { request, response }) => answerLogs(request, response, deps)
 
+const prepare: Handler = (deps, { request, response }) => answerPrepare(request, response, deps)
+
 const metrics: Handler = async (deps, { response }) =>
   answerJson(response, await deps.metrics(settingsOf(deps)))
 
@@ -86,6 +89,7 @@ const routes: ReadonlyMap<string, Readonly<Record<string, Handler>>> = new Map(
   Object.entries<Record<string, Handler>>({
     '/health': { GET: health },
     '/init': { POST: init },
+    '/prepare': { POST: prepare },
     [logsPath]: { GET: logs },
     '/files': { GET: download, HEAD: download, POST: upload },
     '/files/compose': { POST: compose },

@@ -40,6 +40,10 @@ export function createHttpServer(deps: HttpDeps): Server {
     return loading
   }
 
+  async function prepare(): Promise<void> {
+    await Promise.all([loadRpc(), deps.prepare()])
+  }
+
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { method = '', headers } = request
     const path = request.url?.split('?', 1)[0] ?? ''
@@ -56,7 +60,7 @@ export function createHttpServer(deps: HttpDeps): Server {
     if (user.kind === 'unknown') {
       return answerError(response, 401, unknownUserMessage(user.name), 'unauthenticated')
     }
-    return answerRest(deps, { request, response, path, acting: user })
+    return answerRest({ ...deps, prepare }, { request, response, path, acting: user })
   }
 
   function requireSignature({ url = '', method }: IncomingMessage): void {

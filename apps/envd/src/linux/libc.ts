@@ -24,6 +24,9 @@ export interface Libc {
     flags: number,
   ): number
   removeAttribute(path: Uint8Array, name: Uint8Array): number
+  setHostName(name: Uint8Array, length: number): number
+  /** `time` is a timespec: seconds and nanoseconds, of eight bytes each. */
+  setClock(clock: number, time: Uint8Array): number
 }
 
 /** Loads on the first use: most sandboxes never need it, and it takes 10 ms. */
@@ -44,6 +47,8 @@ function load(addon: string | undefined): Libc {
     getAttribute: libc.func('long lgetxattr(const void *, const void *, _Out_ void *, size_t)'),
     setAttribute: libc.func('int lsetxattr(const void *, const void *, const void *, size_t, int)'),
     removeAttribute: libc.func('int lremovexattr(const void *, const void *)'),
+    setHostName: libc.func('int sethostname(const void *, size_t)'),
+    setClock: libc.func('int clock_settime(int, const void *)'),
   }
 }
 

@@ -12,8 +12,8 @@ export interface FifoPool extends AsyncDisposable {
   take(count: number): Promise<string[]>
   /** For when a path was found to be no good: somebody emptied the folder, so the others are no better. */
   forget(): void
-  /** Makes the first batch ahead of need. */
-  warm(): void
+  /** Makes the first batch ahead of need. Ends when it is there. */
+  warm(): Promise<void>
 }
 
 /** The folder is the pool's own: what an earlier daemon left in it goes. */
@@ -39,8 +39,8 @@ export function createFifoPool(options: {
       isForgotten = true
       ready.splice(0)
     },
-    warm() {
-      if (ready.length === 0) refillAhead()
+    async warm() {
+      if (ready.length === 0) await refill()
     },
     async [Symbol.asyncDispose]() {
       isClosed = true

@@ -1,0 +1,22 @@
+/**
+ * POST /prepare: the node is about to save the sandbox, to make others of it. What the daemon would load at the first
+ * need is loaded before the answer, so that none of them has to.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { refuseStranger } from './node-only.ts'
+
+export interface PrepareDeps {
+  readonly initToken?: string | undefined
+  readonly prepare: () => Promise<void>
+}
+
+export async function answerPrepare(
+  request: IncomingMessage,
+  response: ServerResponse,
+  deps: PrepareDeps,
+): Promise<void> {
+  if (refuseStranger(request, response, deps.initToken)) return
+  request.resume()
+  await deps.prepare()
+  response.writeHead(204, { 'cache-control': 'no-store' }).end()
+}

@@ -1,0 +1,16 @@
+import type { Libc } from './libc.ts'
+
+/** Sets the system's clock. Where that is not possible or not permitted, the clock is somebody else's care. */
+export function stepSystemClock(libc: () => Pick<Libc, 'setClock'>): (to: Date) => Promise<void> {
+  return async (to) => {
+    const seconds = Math.floor(to.getTime() / 1000)
+    const nanoseconds = (to.getTime() - seconds * 1000) * 1_000_000
+    const time = BigInt64Array.of(BigInt(seconds), BigInt(nanoseconds))
+    try {
+      libc().setClock(realTime, new Uint8Array(time.buffer))
+    } catch {}
+  }
+}
+
+/** CLOCK_REALTIME. */
+const realTime = 0
