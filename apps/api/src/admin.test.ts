@@ -24,6 +24,7 @@ const configured = {
   maxCpuCount: 8,
   maxMemoryMB: 8192,
   maxDiskSizeMB: 25_600,
+  concurrentBuilds: 20,
 }
 
 async function createTeam(name: string): Promise<string> {
@@ -156,6 +157,14 @@ const badInput: readonly (readonly [string, string, unknown, number, RegExp])[] 
   ['POST', '/admin/teams', { name: 'a', limits: { maxCpuCount: 1.5 } }, 400, /maxCpuCount/],
   ['POST', '/admin/teams', { name: 'a', limits: { maxMemoryMB: '9' } }, 400, /maxMemoryMB/],
   ['POST', '/admin/teams', { name: 'a', limits: { maxDiskSizeMB: 2 ** 40 } }, 400, /maxDiskSizeMB/],
+  ['POST', '/admin/teams', { name: 'a', limits: { concurrentBuilds: 0 } }, 400, /concurrentBuilds/],
+  ['PUT', '/admin/teams/7/block', { level: 'blocked', reason: 'a' }, 400, /path\.teamID/],
+  ['PUT', `/admin/teams/${somebody}/block`, { level: 'blocked', reason: 'a' }, 404, /no team/],
+  ['PUT', `/admin/teams/${somebody}/block`, { level: 'other', reason: 'a' }, 400, /body\.level/],
+  ['PUT', `/admin/teams/${somebody}/block`, { level: 'banned' }, 400, /body\.reason/],
+  ['PUT', `/admin/teams/${somebody}/block`, { level: 'banned', reason: '' }, 400, /body\.reason/],
+  ['DELETE', '/admin/teams/7/block', undefined, 400, /path\.teamID/],
+  ['DELETE', `/admin/teams/${somebody}/block`, undefined, 404, /There is no team/],
   ['PATCH', '/admin/teams/7', { name: 'a' }, 400, /path\.teamID: must be a UUID/],
   ['PATCH', `/admin/teams/${somebody}`, { name: 'a' }, 404, /There is no team/],
   ['PATCH', `/admin/teams/${somebody}`, { limits: { maxSandboxSeconds: -1 } }, 400, /maxSandbox/],

@@ -13,6 +13,7 @@ test('nothing needs to be configured', () => {
     ATOLL_BASE_DISK_SIZE_MB: 4096,
     ATOLL_MAX_SANDBOX_SECONDS: 86_400,
     ATOLL_TEAM_CONCURRENT_SANDBOXES: 100,
+    ATOLL_TEAM_CONCURRENT_BUILDS: 20,
     ATOLL_LOG_LEVEL: 'info',
   })
 })

@@ -72,6 +72,9 @@ export const ApiEnv = z.object({
   ATOLL_TEAM_MAX_DISK_SIZE_MB: int(0)
     .optional()
     .describe('The largest disk of one sandbox, in MiB. Default: 25600, or what base has.'),
+  ATOLL_TEAM_CONCURRENT_BUILDS: int(1)
+    .default(20)
+    .describe('How many templates a team may build at a time, unless it has a limit of its own'),
   ATOLL_RATE_LIMITS: rateLimits
     .optional()
     .describe(
@@ -125,6 +128,7 @@ export function configuredLimits(config: ApiConfig): TeamLimits {
     maxCpuCount: ATOLL_TEAM_MAX_CPU_COUNT ?? Math.max(8, config.ATOLL_BASE_CPU_COUNT),
     maxMemoryMb: ATOLL_TEAM_MAX_MEMORY_MB ?? Math.max(8192, config.ATOLL_BASE_MEMORY_MB),
     maxDiskSizeMb: ATOLL_TEAM_MAX_DISK_SIZE_MB ?? Math.max(25_600, config.ATOLL_BASE_DISK_SIZE_MB),
+    concurrentBuilds: config.ATOLL_TEAM_CONCURRENT_BUILDS,
   }
 }
 

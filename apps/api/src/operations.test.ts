@@ -31,6 +31,7 @@ const validBodies: Readonly<Record<string, object>> = {
   'accessToken.create': { name: 'a name' },
   'admin.team.create': { name: 'a name' },
   'admin.team.update': { name: 'a name' },
+  'admin.team.block': { level: 'blocked', reason: 'a reason' },
   'admin.member.add': { email: 'somebody@example.com' },
   'admin.key.create': { name: 'a name' },
   'node.setStatus': { status: 'ready' },

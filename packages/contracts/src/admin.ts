@@ -15,10 +15,18 @@ const TeamLimits = z
     maxCpuCount: limit('CPU cores of one sandbox'),
     maxMemoryMB: limit('Memory of one sandbox in MiB'),
     maxDiskSizeMB: limit('Disk of one sandbox in MiB'),
+    concurrentBuilds: limit('Templates that may be built at a time'),
   })
   .meta({ id: 'TeamLimits' })
 
 const TeamName = Text.min(1, { error: 'must not be empty' }).max(128)
+
+const TeamBlock = {
+  level: z
+    .enum(['blocked', 'banned'])
+    .describe('A blocked team may still list, read and delete what it has; a banned one nothing'),
+  reason: Text.min(1, { error: 'must not be empty' }).max(500).describe('Shown to the team'),
+}
 
 export const AdminTeam = z
   .object({
@@ -32,8 +40,13 @@ export const AdminTeam = z
         maxCpuCount: z.int32(),
         maxMemoryMB: z.int32(),
         maxDiskSizeMB: z.int32(),
+        concurrentBuilds: z.int32(),
       })
       .describe('Those in force'),
+    block: z
+      .object({ ...TeamBlock, since: Timestamp })
+      .optional()
+      .describe('Absent for a team that may use the platform'),
   })
   .meta({ id: 'AdminTeam' })
 
@@ -72,6 +85,29 @@ export const updateTeam = defineOperation({
   body: z
     .object({ name: TeamName.optional(), limits: TeamLimits.optional() })
     .meta({ id: 'TeamUpdate' }),
+  replies: { 200: { description: 'The team as it is now', body: AdminTeam } },
+  errors: [400, 404, 500],
+})
+
+export const blockTeam = defineOperation({
+  id: 'admin.team.block',
+  summary: 'Keep a team from using the platform, at once; its sandboxes go on',
+  method: 'PUT',
+  path: '/admin/teams/{teamID}/block',
+  auth: 'admin',
+  params: TeamParams,
+  body: z.object(TeamBlock).meta({ id: 'NewTeamBlock' }),
+  replies: { 200: { description: 'The team as it is now', body: AdminTeam } },
+  errors: [400, 404, 500],
+})
+
+export const unblockTeam = defineOperation({
+  id: 'admin.team.unblock',
+  summary: 'Let a team use the platform again, blocked or not',
+  method: 'DELETE',
+  path: '/admin/teams/{teamID}/block',
+  auth: 'admin',
+  params: TeamParams,
   replies: { 200: { description: 'The team as it is now', body: AdminTeam } },
   errors: [400, 404, 500],
 })

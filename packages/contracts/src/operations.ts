@@ -1,6 +1,7 @@
 import { createAccessToken, deleteAccessToken, listTeams } from './access.ts'
 import {
   addMember,
+  blockTeam,
   countRunningSandboxes,
   createTeam,
   createTeamKey,
@@ -8,6 +9,7 @@ import {
   killTeamSandboxes,
   listAllTeams,
   removeMember,
+  unblockTeam,
   updateTeam,
 } from './admin.ts'
 import { createKey, deleteKey, listKeys, renameKey } from './keys.ts'
@@ -64,6 +66,8 @@ export const operations: readonly Operation[] = [
   createTeam,
   listAllTeams,
   updateTeam,
+  blockTeam,
+  unblockTeam,
   addMember,
   removeMember,
   createTeamKey,

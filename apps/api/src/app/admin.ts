@@ -5,6 +5,7 @@ import { accessTokenPrefix, newSecret } from '../domain/key.ts'
 import { changeLimits } from '../domain/limits.ts'
 import type { TeamLimits } from '../domain/limits.ts'
 import type { SandboxStore } from '../domain/sandbox-store.ts'
+import type { BlockLevel } from '../domain/team-block.ts'
 import type { Team, TeamStore, User, UserStore } from '../domain/team.ts'
 import type { Ending } from './ending.ts'
 
@@ -13,6 +14,9 @@ export interface Admin {
   createTeam(name: string, limits: LimitChange): Promise<TeamInForce>
   listTeams(): Promise<TeamInForce[]>
   updateTeam(id: string, change: TeamChange): Promise<TeamInForce>
+  /** From the next request on. One that is blocked already gets the new level and reason. */
+  blockTeam(id: string, level: BlockLevel, reason: string): Promise<TeamInForce>
+  unblockTeam(id: string): Promise<TeamInForce>
   /** The token comes only with a person who was unknown before. */
   addMember(teamId: string, email: string): Promise<{ user: User; accessToken?: string }>
   removeMember(teamId: string, userId: string): Promise<void>
@@ -49,6 +53,11 @@ export function createAdmin(ports: AdminPorts): Admin {
   const checkTeam = async (id: string): Promise<void> => {
     if (!(await teams.find(id))) throw absentTeam(id)
   }
+  const update = async (id: string, change: (current: Team) => Team): Promise<TeamInForce> => {
+    const changed = await teams.update(id, change)
+    if (!changed) throw absentTeam(id)
+    return inForce(changed)
+  }
   return {
     checkTeam,
     async createTeam(name, limits) {
@@ -62,15 +71,15 @@ export function createAdmin(ports: AdminPorts): Admin {
       return inForce(team)
     },
     listTeams: async () => (await teams.list()).map(inForce),
-    async updateTeam(id, { name, limits }) {
-      const changed = await teams.update(id, (current) => ({
+    updateTeam: (id, { name, limits }) =>
+      update(id, (current) => ({
         ...current,
         name: name ?? current.name,
         limits: changeLimits(current.limits, limits),
-      }))
-      if (!changed) throw absentTeam(id)
-      return inForce(changed)
-    },
+      })),
+    blockTeam: (id, level, reason) =>
+      update(id, (current) => ({ ...current, block: { level, reason, since: clock.now() } })),
+    unblockTeam: (id) => update(id, (current) => ({ ...current, block: undefined })),
     async addMember(teamId, email) {
       await checkTeam(teamId)
       return addMember(ports, teamId, email)

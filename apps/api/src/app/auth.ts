@@ -4,6 +4,8 @@ import { Fault } from '@atoll/kit/fault'
 import type { Logger } from '@atoll/kit/log'
 import { accessTokenPrefix, apiKeyPrefix, hashSecret, looksLike } from '../domain/key.ts'
 import type { KeyStore } from '../domain/key.ts'
+import { checkStanding } from '../domain/team-block.ts'
+import type { Asked } from '../domain/team-block.ts'
 import type { Caller, TeamStore, User, UserStore } from '../domain/team.ts'
 import type { RateLimiter, RateState } from './rate-limits.ts'
 
@@ -18,9 +20,10 @@ export interface Credentials {
 
 /** Finds out on whose behalf a request acts. The store is asked each time: a deleted key is refused at once. */
 export interface Authenticate {
+  /** A fault, too, when the team may not do this now. */
   team(
     credentials: Credentials,
-    operationId: string,
+    operation: Asked,
   ): Promise<Caller & { readonly rate: RateState | undefined }>
   user(credentials: Credentials): Promise<User>
   admin(credentials: Credentials): void
@@ -68,7 +71,7 @@ export function createAuthenticate(ports: AuthPorts): Authenticate {
     admin(credentials)
     const { teamId } = credentials
     if (teamId === undefined) throw missing('the team as X-Team-ID beside X-Admin-Token')
-    if (await teams.find(teamId)) return { teamId }
+    if (await teams.find(teamId)) return { teamId, isOperator: true }
     throw forbidden('There is no such team as X-Team-ID says: GET /admin/teams lists them')
   }
   const byUser = async (credentials: Credentials): Promise<Caller> => {
@@ -95,9 +98,11 @@ export function createAuthenticate(ports: AuthPorts): Authenticate {
   return {
     admin,
     user,
-    async team(credentials, operationId) {
+    async team(credentials, operation) {
       const caller = await identify(credentials)
-      return { ...caller, rate: rates.take(caller.teamId, operationId) }
+      const { teamId } = caller
+      if (!caller.isOperator) checkStanding(await teams.find(teamId), operation)
+      return { ...caller, rate: rates.take(teamId, operation.id) }
     },
   }
 }

@@ -1,11 +1,17 @@
 import { Fault } from '@atoll/kit/fault'
+import { checkStanding } from '../domain/team-block.ts'
+import type { Asked } from '../domain/team-block.ts'
 import type { Caller, TeamStore } from '../domain/team.ts'
 
 /** The team that a request with a `teamID` parameter means. Without one it is that of the caller. */
-export type SelectTeam = (caller: Caller, wanted: string | undefined) => Promise<string>
+export type SelectTeam = (
+  caller: Caller,
+  wanted: string | undefined,
+  operation: Asked,
+) => Promise<string>
 
-export function createSelectTeam(teams: Pick<TeamStore, 'isMember'>): SelectTeam {
-  return async ({ teamId, user }, wanted) => {
+export function createSelectTeam(teams: Pick<TeamStore, 'isMember' | 'find'>): SelectTeam {
+  return async ({ teamId, user }, wanted, operation) => {
     if (wanted === undefined || wanted === teamId) return teamId
     if (!user) {
       throw new Fault(
@@ -14,7 +20,10 @@ export function createSelectTeam(teams: Pick<TeamStore, 'isMember'>): SelectTeam
         'teamID is not the team of the API key: leave it out, or use a key of that team',
       )
     }
-    if (await teams.isMember(user.id, wanted)) return wanted
+    if (await teams.isMember(user.id, wanted)) {
+      checkStanding(await teams.find(wanted), operation)
+      return wanted
+    }
     throw new Fault(
       'forbidden',
       'team_forbidden',

@@ -35,3 +35,9 @@ export async function addOperation({ schema }: Kysely<Schema>): Promise<void> {
     .addColumn('status_changed_at', 'bigint', (column) => column.notNull())
     .execute()
 }
+
+/** Operators may keep a team from using the platform. */
+export async function addTeamBlocks({ schema }: Kysely<Schema>): Promise<void> {
+  // JSON with level, reason and time; null while it may.
+  await schema.alterTable('teams').addColumn('block', 'text').execute()
+}

@@ -1,5 +1,5 @@
 import type { Kysely } from 'kysely'
-import { addMemberships, addOperation } from './access-tables.ts'
+import { addMemberships, addOperation, addTeamBlocks } from './access-tables.ts'
 import { addLeases } from './lease-tables.ts'
 import { addLifecycle } from './lifecycle-columns.ts'
 import { addMetrics } from './metric-tables.ts'
@@ -15,6 +15,7 @@ export const migrations: readonly Migration[] = [
   addOperation,
   addLeases,
   addLifecycle,
+  addTeamBlocks,
 ]
 
 async function createTables({ schema }: Kysely<Schema>): Promise<void> {

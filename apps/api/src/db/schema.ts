@@ -24,6 +24,8 @@ export interface TeamRow {
   created_at: number
   /** JSON of the limits that differ from the configured ones. */
   limits: string | null
+  /** JSON; null while it may use the platform. */
+  block: string | null
 }
 
 export interface UserRow {

@@ -1,5 +1,6 @@
 import type { Kysely } from 'kysely'
 import type { OwnLimits } from '../domain/limits.ts'
+import type { TeamBlock } from '../domain/team-block.ts'
 import type { SettingStore, Team, TeamStore } from '../domain/team.ts'
 import { toKeyRow } from './keys.ts'
 import type { Schema, TeamRow } from './schema.ts'
@@ -64,14 +65,25 @@ export function sqlTeamStore(db: Kysely<Schema>): TeamStore {
   }
 }
 
-function toRow({ id, name, createdAt, limits }: Team): TeamRow {
-  const own = Object.keys(limits).length > 0 ? JSON.stringify(limits) : null
-  return { id, name, created_at: createdAt.getTime(), limits: own }
+function toRow({ id, name, createdAt, limits, block }: Team): TeamRow {
+  return {
+    id,
+    name,
+    created_at: createdAt.getTime(),
+    limits: Object.keys(limits).length > 0 ? JSON.stringify(limits) : null,
+    block: block ? JSON.stringify({ ...block, since: block.since.getTime() }) : null,
+  }
 }
 
 function fromRow(row: TeamRow): Team {
   const limits: OwnLimits = row.limits === null ? {} : JSON.parse(row.limits)
-  return { id: row.id, name: row.name, createdAt: new Date(row.created_at), limits }
+  const block = row.block === null ? undefined : toBlock(row.block)
+  return { id: row.id, name: row.name, createdAt: new Date(row.created_at), limits, block }
+}
+
+function toBlock(json: string): TeamBlock {
+  const { since, ...rest }: Omit<TeamBlock, 'since'> & { since: number } = JSON.parse(json)
+  return { ...rest, since: new Date(since) }
 }
 
 export function sqlSettingStore(db: Kysely<Schema>): SettingStore {

@@ -9,6 +9,7 @@ export interface TeamLimits {
   readonly maxCpuCount: number
   readonly maxMemoryMb: number
   readonly maxDiskSizeMb: number
+  readonly concurrentBuilds: number
 }
 
 /** Those of its limits that differ from the configured ones. */

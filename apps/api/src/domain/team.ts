@@ -1,11 +1,13 @@
 import type { ApiKey, Mask } from './key.ts'
 import type { OwnLimits } from './limits.ts'
+import type { TeamBlock } from './team-block.ts'
 
 export interface Team {
   readonly id: string
   readonly name: string
   readonly createdAt: Date
   readonly limits: OwnLimits
+  readonly block?: TeamBlock | undefined
 }
 
 export interface User {
@@ -19,6 +21,8 @@ export interface Caller {
   readonly teamId: string
   /** Absent for API keys, which belong to a team, and for operators. */
   readonly user?: { readonly id: string; readonly email: string | null } | undefined
+  /** An operator on behalf of the team; what the team may not do does not bind them. */
+  readonly isOperator?: true
 }
 
 export interface TeamStore {

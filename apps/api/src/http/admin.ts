@@ -1,5 +1,6 @@
 import {
   addMember,
+  blockTeam,
   countRunningSandboxes,
   createTeam,
   createTeamKey,
@@ -7,6 +8,7 @@ import {
   killTeamSandboxes,
   listAllTeams,
   removeMember,
+  unblockTeam,
   updateTeam,
 } from '@atoll/contracts/admin'
 import type { AdminTeam } from '@atoll/contracts/admin'
@@ -60,6 +62,14 @@ function addTeamRoutes(server: FastifyInstance, { authenticate, admin }: AdminRo
     const change = { name: body.name, limits: toLimits(body.limits) }
     return { status: 200, body: toView(await admin.updateTeam(params.teamID, change)) }
   })
+  addAdminRoute(server, blockTeam, authenticate, async ({ params, body: { level, reason } }) => ({
+    status: 200,
+    body: toView(await admin.blockTeam(params.teamID, level, reason)),
+  }))
+  addAdminRoute(server, unblockTeam, authenticate, async ({ params }) => ({
+    status: 200,
+    body: toView(await admin.unblockTeam(params.teamID)),
+  }))
 }
 
 function addKeyRoutes(server: FastifyInstance, { authenticate, admin, keys }: AdminRoutes): void {
@@ -81,10 +91,12 @@ function toLimits(limits: z.output<typeof createTeam.body>['limits'] = {}): Limi
 
 function toView({ team, limits }: TeamInForce): z.infer<typeof AdminTeam> {
   const { maxMemoryMb, maxDiskSizeMb, ...same } = limits
+  const { block } = team
   return {
     teamID: team.id,
     name: team.name,
     createdAt: team.createdAt.toISOString(),
     limits: { ...same, maxMemoryMB: maxMemoryMb, maxDiskSizeMB: maxDiskSizeMb },
+    ...(block && { block: { ...block, since: block.since.toISOString() } }),
   }
 }

@@ -25,26 +25,18 @@ export interface Answer {
 /** A route for callers of a team. */
 export function addTeamRoute<O extends Operation>(
   server: FastifyInstance,
-  operation: O & { readonly auth: Operation['auth'] },
+  operation: O,
   authenticate: Authenticate,
-  handle: (call: Call<O>, caller: Caller) => Promise<Answer>,
+  handle: Handle<O, Caller>,
 ): void {
-  const callers = new WeakMap<FastifyRequest, Caller>()
-  server.route({
-    method: operation.method,
-    url: toUrl(operation),
-    config: { operation: operation.id },
-    // Before the body is read: strangers cannot make us take in 16 MiB.
-    async onRequest(request, reply) {
-      const caller = await authenticate.team(readCredentials(request), operation.id)
-      callers.set(request, caller)
-      if (caller.rate) applyRate(reply, caller.rate)
+  addRoute(server, operation, {
+    auth: 'team',
+    async identify(request, reply) {
+      const { rate, ...caller } = await authenticate.team(readCredentials(request), operation)
+      if (rate) applyRate(reply, rate)
+      return caller
     },
-    async handler(request, reply) {
-      const caller = callers.get(request)
-      if (!caller) throw new Error('a request got past authentication without a caller')
-      return send(reply, operation, await handle(toCall(operation, request, reply), caller))
-    },
+    handle,
   })
 }
 
@@ -53,22 +45,10 @@ export function addUserRoute<O extends Operation>(
   server: FastifyInstance,
   operation: O,
   authenticate: Authenticate,
-  handle: (call: Call<O>, user: User) => Promise<Answer>,
+  handle: Handle<O, User>,
 ): void {
-  const users = new WeakMap<FastifyRequest, User>()
-  server.route({
-    method: operation.method,
-    url: toUrl(operation),
-    config: { operation: operation.id },
-    async onRequest(request) {
-      users.set(request, await authenticate.user(readCredentials(request)))
-    },
-    async handler(request, reply) {
-      const user = users.get(request)
-      if (!user) throw new Error('a request got past authentication without a user')
-      return send(reply, operation, await handle(toCall(operation, request, reply), user))
-    },
-  })
+  const identify = (request: FastifyRequest) => authenticate.user(readCredentials(request))
+  addRoute(server, operation, { auth: 'user', identify, handle })
 }
 
 /** A route for operators. */
@@ -76,32 +56,53 @@ export function addAdminRoute<O extends Operation>(
   server: FastifyInstance,
   operation: O,
   authenticate: Authenticate,
-  handle: (call: Call<O>) => Promise<Answer>,
+  handle: Handle<O, void>,
 ): void {
-  server.route({
-    method: operation.method,
-    url: toUrl(operation),
-    config: { operation: operation.id },
-    async onRequest(request) {
-      authenticate.admin(readCredentials(request))
-    },
-    handler: async (request, reply) =>
-      send(reply, operation, await handle(toCall(operation, request, reply))),
-  })
+  const identify = async (request: FastifyRequest) => authenticate.admin(readCredentials(request))
+  addRoute(server, operation, { auth: 'admin', identify, handle })
 }
 
 /** A route for everybody. */
 export function addOpenRoute<O extends Operation>(
   server: FastifyInstance,
   operation: O,
-  handle: (call: Call<O>) => Promise<Answer>,
+  handle: Handle<O, void>,
 ): void {
+  addRoute(server, operation, { auth: 'none', identify: async () => {}, handle })
+}
+
+type Handle<O extends Operation, Who> = (call: Call<O>, who: Who) => Promise<Answer>
+
+interface Route<O extends Operation, Who> {
+  /** Must be what the operation declares. */
+  readonly auth: Operation['auth']
+  readonly identify: (request: FastifyRequest, reply: FastifyReply) => Promise<Who>
+  readonly handle: Handle<O, Who>
+}
+
+function addRoute<O extends Operation, Who>(
+  server: FastifyInstance,
+  operation: O,
+  { auth, identify, handle }: Route<O, Who>,
+): void {
+  const { id, method } = operation
+  if (operation.auth !== auth) {
+    throw new Error(`${id} is for ${operation.auth}, its route for ${auth}`)
+  }
+  const identified = new WeakMap<FastifyRequest, { readonly who: Who }>()
   server.route({
-    method: operation.method,
+    method,
     url: toUrl(operation),
-    config: { operation: operation.id },
-    handler: async (request, reply) =>
-      send(reply, operation, await handle(toCall(operation, request, reply))),
+    config: { operation: id },
+    // Before the body is read: strangers cannot make us take in 16 MiB.
+    async onRequest(request, reply) {
+      identified.set(request, { who: await identify(request, reply) })
+    },
+    async handler(request, reply) {
+      const caller = identified.get(request)
+      if (!caller) throw new Error(`a request of ${id} got past authentication`)
+      return send(reply, operation, await handle(toCall(operation, request, reply), caller.who))
+    },
   })
 }
 

@@ -16,12 +16,12 @@ interface TemplateRoutes {
 export function addTemplateRoutes(server: FastifyInstance, routes: TemplateRoutes): void {
   const { authenticate, templates, selectTeam } = routes
   addTeamRoute(server, listTemplates, authenticate, async ({ query }, caller) => {
-    const teamId = await selectTeam(caller, query.teamID)
+    const teamId = await selectTeam(caller, query.teamID, listTemplates)
     return { status: 200, body: (await templates.listAll(teamId)).map(toView) }
   })
   addTeamRoute(server, listTemplatesV2, authenticate, async ({ query }, caller) => {
     const { teamID, limit, nextToken: given } = query
-    const teamId = await selectTeam(caller, teamID)
+    const teamId = await selectTeam(caller, teamID, listTemplatesV2)
     const page = await templates.list(teamId, { limit, nextToken: given })
     const { nextToken } = page
     return {
