@@ -1,11 +1,13 @@
 import { Fault } from '@atoll/kit/fault'
+import { checkTraffic, credentialsOf, maskTarget } from '../domain/ingress.ts'
 import { envdPort, internalPathOf } from '../domain/internal-path.ts'
 import type { Refusal } from '../domain/refusal.ts'
 import { routeOf } from '../domain/route.ts'
 import type { RequestHead, Route, Target } from '../domain/route.ts'
 import type { RunningSandbox } from '../domain/sandbox.ts'
 import type { FindSigner } from '../domain/signed-file.ts'
-import type { Directory } from './directory.ts'
+import { findRunning } from './find-running.ts'
+import type { Caller, FindPorts } from './find-running.ts'
 
 export interface Admitted {
   readonly kind: 'admitted'
@@ -13,29 +15,40 @@ export interface Admitted {
   readonly sandbox: RunningSandbox
 }
 
-export type Admission = Admitted | { readonly kind: 'refused'; readonly refusal: Refusal }
+export type Admission =
+  | Admitted
+  | { readonly kind: 'refused'; readonly refusal: Refusal }
+  | { readonly kind: 'left' }
 
-export interface AdmissionRules {
-  readonly directory: Directory
+export interface AdmissionRules extends FindPorts {
   /** Absent: URLs that name no sandbox are refused, signed or not. */
   readonly findSigner?: FindSigner | undefined
   /** Undefined: no limit. */
   readonly maxOpenPerSandbox?: number | undefined
 }
 
-/** Decides in this order: where to, whether that path may be reached at all, whether the sandbox runs. */
-export async function admit(rules: AdmissionRules, head: RequestHead): Promise<Admission> {
+/**
+ * Decides in this order: where to, whether that path may be reached at all, whether the sandbox runs or is woken, and
+ * whether the caller may come in.
+ */
+export async function admit(
+  rules: AdmissionRules,
+  head: RequestHead,
+  leaving: Caller['leaving'],
+): Promise<Admission> {
   const route = routeOf(head)
   if (route.kind === 'refused') return refused({ kind: 'bad_request', message: route.message })
   const target = route.kind === 'signed' ? await findTarget(rules, route) : route.target
   if ('kind' in target) return refused(target)
-  const { sandboxId } = target
   const internalPath = target.port === envdPort ? internalPathOf(target.path) : undefined
   if (internalPath !== undefined) return refused({ kind: 'internal_path', path: internalPath })
-  const sandbox = await findSandbox(rules.directory, sandboxId)
-  if (sandbox === 'node_unreachable') return refused({ kind: 'node_unreachable' })
-  if (!sandbox) return refused({ kind: 'sandbox_not_found', sandboxId })
-  return { kind: 'admitted', target, sandbox }
+  const credentials = credentialsOf(head)
+  const found = await findRunning(rules, target, { ...credentials, leaving })
+  if (found.kind !== 'running') return found
+  const { sandbox } = found
+  const barred = checkTraffic(sandbox.ingress, target, credentials)
+  if (barred) return refused(barred)
+  return { kind: 'admitted', target: maskTarget(sandbox.ingress, target), sandbox }
 }
 
 /** Envd checks the signature itself, so a wrong answer here opens nothing. */
@@ -57,18 +70,6 @@ export function lackOfRoom(rules: AdmissionRules, sandbox: RunningSandbox): Refu
   const limit = rules.maxOpenPerSandbox
   if (limit === undefined || sandbox.open < limit) return undefined
   return { kind: 'too_many_requests', sandboxId: sandbox.id, limit }
-}
-
-async function findSandbox(
-  directory: Directory,
-  id: string,
-): Promise<RunningSandbox | 'node_unreachable' | undefined> {
-  try {
-    return await directory.find(id)
-  } catch (error) {
-    if (error instanceof Fault && error.kind === 'unavailable') return 'node_unreachable'
-    throw error
-  }
 }
 
 function refused(refusal: Refusal): Admission {

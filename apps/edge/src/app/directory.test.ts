@@ -5,6 +5,7 @@ import { silentLogger } from '@atoll/kit/log'
 import { waitFor } from '@atoll/kit/wait'
 import { nodeSandboxSource } from '../nodes/source.ts'
 import { simulatedNode } from '../sim/node.ts'
+import { openIngress } from '../domain/ingress.ts'
 import type { SandboxSource } from '../domain/sandbox.ts'
 import { createDirectory } from './directory.ts'
 
@@ -51,6 +52,21 @@ test('when a sandbox ends, what is attached is cut once, and what attaches later
   assert.equal(cuts, 1)
   sandbox.attach(() => (cuts += 1))
   await waitFor('the cut', () => cuts === 2)
+})
+
+test('a paused sandbox is cut and not found, whether told or asked', async (t) => {
+  const { node, directory, cached, gone } = setup(t)
+  node.start('a', '127.0.0.2')
+  const sandbox = await cached('a')
+  let cut: string | undefined
+  sandbox.attach((reason) => (cut = reason))
+  node.pause('a')
+  await gone('a')
+  assert.equal(cut, 'ended')
+  node.pause('never-seen')
+  assert.equal(await directory.find('never-seen'), undefined)
+  node.start('a', '127.0.0.3')
+  assert.equal((await cached('a')).address, '127.0.0.3')
 })
 
 test('an address that a new sandbox got is no longer that of the old one', async (t) => {
@@ -101,7 +117,7 @@ test('an answer that crossed with the end of the sandbox is not believed', async
       if (asked > 1) return undefined
       end()
       await waitFor('the end to be seen', () => seen)
-      return { id, address: '127.0.0.2' }
+      return { id, address: '127.0.0.2', ingress: openIngress }
     },
     async *watch(signal) {
       const ended = new Promise<void>((resolve) => (end = resolve))

@@ -77,16 +77,18 @@ export function createDirectory(source: SandboxSource, log: Logger): Directory {
     }
   }
 
-  function put({ id, address }: SandboxPlace): Entry {
+  function put(place: SandboxPlace): Entry {
+    const { id, address } = place
     const known = running.get(id)
     if (known?.address === address) {
       known.round = round
+      known.ingress = place.ingress
       return known
     }
     drop(id)
     const former = holders.get(address)
     if (former) drop(former.id)
-    const entry = createEntry(id, address, round)
+    const entry = createEntry(place, round)
     running.set(id, entry)
     holders.set(address, entry)
     return entry

@@ -1,18 +1,19 @@
-import type { CutReason, RunningSandbox } from '../domain/sandbox.ts'
+import type { Ingress } from '../domain/ingress.ts'
+import type { CutReason, RunningSandbox, SandboxPlace } from '../domain/sandbox.ts'
 
 export interface Entry extends RunningSandbox {
   /** The round of watching in which the node last named this sandbox. */
   round: number
+  ingress: Ingress
   /** Cuts all open passes; later ones are cut as they attach. */
   end(reason: CutReason): void
 }
 
-export function createEntry(id: string, address: string, round: number): Entry {
+export function createEntry(place: SandboxPlace, round: number): Entry {
   const cuts = new Set<(reason: CutReason) => void>()
   let ended: CutReason | undefined
   return {
-    id,
-    address,
+    ...place,
     round,
     get open() {
       return cuts.size

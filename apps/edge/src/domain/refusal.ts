@@ -4,6 +4,14 @@ export type Refusal =
   | { readonly kind: 'unsupported'; readonly message: string }
   | { readonly kind: 'internal_path'; readonly path: string }
   | { readonly kind: 'sandbox_not_found'; readonly sandboxId: string }
+  | {
+      readonly kind: 'forbidden'
+      readonly sandboxId: string
+      readonly title: string
+      readonly message: string
+    }
+  | { readonly kind: 'in_transition'; readonly sandboxId: string; readonly message: string }
+  | { readonly kind: 'sandbox_limit'; readonly sandboxId: string; readonly message: string }
   | { readonly kind: 'port_closed'; readonly sandboxId: string; readonly port: number }
   | { readonly kind: 'too_many_requests'; readonly sandboxId: string; readonly limit: number }
   | { readonly kind: 'unknown_signature' }

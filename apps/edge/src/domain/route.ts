@@ -22,8 +22,12 @@ export interface Target {
   readonly port: number
   /** The Host to forward. */
   readonly authority: string
+  /** The Host that came, where another is forwarded. */
+  readonly maskedAuthority?: string
   /** The target in origin form, query included. */
   readonly path: string
+  /** Whether the sandbox speaks TLS there. */
+  readonly isSecure?: boolean
 }
 
 export type Route =

@@ -1,7 +1,10 @@
+import type { Ingress } from './ingress.ts'
+
 /** A running sandbox as the edge sees it: where its ports are, and who is talking to them. */
 export interface RunningSandbox {
   readonly id: string
   readonly address: string
+  readonly ingress: Ingress
   /** How many passes are open now. */
   readonly open: number
   /**
@@ -25,9 +28,11 @@ export interface SandboxSource {
 export interface SandboxPlace {
   readonly id: string
   readonly address: string
+  readonly ingress: Ingress
 }
 
 export type SandboxChange =
   | { readonly kind: 'started'; readonly sandbox: SandboxPlace }
+  /** Or paused: it is not reached any more. */
   | { readonly kind: 'ended'; readonly id: string }
   | { readonly kind: 'synced' }

@@ -87,6 +87,27 @@ function answerTo(refusal: Refusal): Answer {
         message: 'The sandbox was not found',
         details: { sandboxId: refusal.sandboxId },
       }
+    case 'forbidden':
+      return {
+        status: 403,
+        title: refusal.title,
+        message: refusal.message,
+        details: { sandboxId: refusal.sandboxId },
+      }
+    case 'in_transition':
+      return {
+        status: 409,
+        title: `Sandbox ${refusal.sandboxId} is not ready`,
+        message: refusal.message,
+        details: { sandboxId: refusal.sandboxId },
+      }
+    case 'sandbox_limit':
+      return {
+        status: 429,
+        title: `Sandbox ${refusal.sandboxId} cannot be resumed`,
+        message: refusal.message,
+        details: { sandboxId: refusal.sandboxId },
+      }
     case 'port_closed':
       return {
         status: 502,

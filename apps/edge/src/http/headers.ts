@@ -7,6 +7,7 @@
  * parser read the message. Names and values come out of that parser, so they hold no line breaks.
  */
 import type { IncomingMessage } from 'node:http'
+import type { Target } from '../domain/route.ts'
 
 const hopByHop = new Set([
   'connection',
@@ -26,8 +27,8 @@ const methodsWithoutBody = new Set(['GET', 'HEAD', 'DELETE', 'OPTIONS', 'TRACE']
 /** Flat list of names and values, as node:http takes it. */
 export type RawHeaders = string[]
 
-export function requestHeaders(req: IncomingMessage, authority: string): RawHeaders {
-  const headers = ['Host', authority, ...passing(req, isOurs)]
+export function requestHeaders(req: IncomingMessage, target: Target): RawHeaders {
+  const headers = [...hostHeaders(target), ...passing(req, isOurs)]
   if (/\btrailers\b/i.test(String(req.headers.te ?? ''))) headers.push('TE', 'trailers')
   if (hasChunkedBody(req)) headers.push('Transfer-Encoding', 'chunked')
   else if (req.headers['content-length'] !== undefined) {
@@ -37,9 +38,10 @@ export function requestHeaders(req: IncomingMessage, authority: string): RawHead
   return headers
 }
 
-export function upgradeHeaders(req: IncomingMessage, authority: string): RawHeaders {
+export function upgradeHeaders(req: IncomingMessage, target: Target): RawHeaders {
   const protocol = req.headers.upgrade ?? ''
-  return ['Host', authority, ...passing(req, isOurs), 'Connection', 'Upgrade', 'Upgrade', protocol]
+  const headers = [...hostHeaders(target), ...passing(req, isOurs)]
+  return [...headers, 'Connection', 'Upgrade', 'Upgrade', protocol]
 }
 
 export function responseHeaders(incoming: IncomingMessage): RawHeaders {
@@ -47,6 +49,12 @@ export function responseHeaders(incoming: IncomingMessage): RawHeaders {
   const headers = passing(incoming, () => false)
   // A 204 has no body whatever it says; a client that believed the length would wait for one.
   if (length !== undefined && incoming.statusCode !== 204) headers.push('Content-Length', length)
+  return headers
+}
+
+function hostHeaders({ authority, maskedAuthority }: Target): RawHeaders {
+  const headers = ['Host', authority]
+  if (maskedAuthority !== undefined) headers.push('X-Forwarded-Host', maskedAuthority)
   return headers
 }
 

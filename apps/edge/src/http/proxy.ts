@@ -39,7 +39,7 @@ export async function passRequest(
     createConnection: () => upstream,
     method: req.method,
     path: target.path,
-    headers: requestHeaders(req, target.authority),
+    headers: requestHeaders(req, target),
   })
   outgoing.on('error', fail)
   outgoing.once('upgrade', fail) // to a protocol that nobody asked for

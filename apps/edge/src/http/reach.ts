@@ -4,6 +4,7 @@ import type { Refusal } from '../domain/refusal.ts'
 import type { Target } from '../domain/route.ts'
 import type { RunningSandbox } from '../domain/sandbox.ts'
 import { dial } from './dial.ts'
+import { dialSecure } from './dial-secure.ts'
 
 /** One client's way to one sandbox. */
 export interface Pass {
@@ -23,7 +24,7 @@ export interface Reached {
 
 /** Connects to the port. Undefined when the client has left or was refused. */
 export async function reach(client: Duplex, pass: Pass): Promise<Reached | undefined> {
-  const { sandbox, target } = pass
+  const { sandbox } = pass
   if (client.destroyed) return undefined
   const over = new AbortController()
   let upstream: Socket | undefined
@@ -44,7 +45,7 @@ export async function reach(client: Duplex, pass: Pass): Promise<Reached | undef
       over.abort()
     } else reset(client)
   })
-  const socket = await dial(sandbox.address, target.port, over.signal)
+  const socket = await open(pass, over.signal)
   if (socket && !over.signal.aborted) {
     upstream = socket
     return { upstream, signal: over.signal, release }
@@ -54,6 +55,13 @@ export async function reach(client: Duplex, pass: Pass): Promise<Reached | undef
   if (hasEnded) pass.refuse({ kind: 'sandbox_not_found', sandboxId: sandbox.id })
   else if (!client.destroyed) pass.refuse(portClosed(pass))
   return undefined
+}
+
+function open({ sandbox, target }: Pass, signal: AbortSignal): Promise<Socket | undefined> {
+  const { port, authority } = target
+  return target.isSecure
+    ? dialSecure(sandbox.address, port, { authority, signal })
+    : dial(sandbox.address, port, signal)
 }
 
 export function portClosed({ sandbox, target }: Pass): Refusal {

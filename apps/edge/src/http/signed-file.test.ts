@@ -7,7 +7,7 @@ import type { FindSigner } from '../domain/signed-file.ts'
 import { startSetting } from '../sim/setting.ts'
 
 async function setup(t: TestContext, findSigner?: FindSigner) {
-  const setting = await startSetting({}, findSigner)
+  const setting = await startSetting({}, findSigner && { findSigner })
   t.after(() => setting.close())
   return setting
 }

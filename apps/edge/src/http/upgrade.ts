@@ -60,7 +60,7 @@ export async function passUpgrade(
     createConnection: () => upstream,
     method: req.method,
     path: target.path,
-    headers: upgradeHeaders(req, target.authority),
+    headers: upgradeHeaders(req, target),
   })
   outgoing.on('error', fail)
   outgoing.once('response', (incoming) => {

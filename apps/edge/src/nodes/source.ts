@@ -1,8 +1,14 @@
 import { Code, ConnectError, createClient } from '@connectrpc/connect'
 import type { Transport } from '@connectrpc/connect'
-import { NodeService } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
-import type { Sandbox, WatchSandboxesResponse } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
+import { NodeService, SandboxState } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
+import type {
+  Ingress as IngressMessage,
+  Sandbox,
+  WatchSandboxesResponse,
+} from '@atoll/contracts/gen/atoll/node/v1/node_pb'
 import { Fault } from '@atoll/kit/fault'
+import { openIngress } from '../domain/ingress.ts'
+import type { Ingress } from '../domain/ingress.ts'
 import type { SandboxChange, SandboxPlace, SandboxSource } from '../domain/sandbox.ts'
 
 const askTimeoutMs = 5_000
@@ -15,7 +21,7 @@ export function nodeSandboxSource(transport: Transport): SandboxSource {
       try {
         const options = { signal, timeoutMs: askTimeoutMs }
         const { sandbox } = await client.getSandbox({ sandboxId: id }, options)
-        return sandbox && toPlace(sandbox)
+        return sandbox?.state === SandboxState.PAUSED ? undefined : sandbox && toPlace(sandbox)
       } catch (error) {
         if (ConnectError.from(error).code === Code.NotFound) return undefined
         throw new Fault('unavailable', 'node_unreachable', 'The node does not answer', {
@@ -33,14 +39,23 @@ export function nodeSandboxSource(transport: Transport): SandboxSource {
   }
 }
 
-function toPlace(sandbox: Sandbox): SandboxPlace {
-  return { id: sandbox.sandboxId, address: sandbox.address }
+function toPlace({ sandboxId, address, ingress }: Sandbox): SandboxPlace {
+  return { id: sandboxId, address, ingress: ingress ? toIngress(ingress) : openIngress }
+}
+
+function toIngress({ trafficAccessToken, maskRequestHost, httpsPorts }: IngressMessage): Ingress {
+  return {
+    trafficToken: trafficAccessToken,
+    maskHost: maskRequestHost,
+    httpsPorts: new Set(httpsPorts),
+  }
 }
 
 /** Undefined for a kind of event that a newer node may send. */
 function toChange({ event }: WatchSandboxesResponse): SandboxChange | undefined {
   if (event.case === 'started') return { kind: 'started', sandbox: toPlace(event.value) }
   if (event.case === 'ended') return { kind: 'ended', id: event.value.sandboxId }
+  if (event.case === 'paused') return { kind: 'ended', id: event.value.sandboxId }
   if (event.case === 'synced') return { kind: 'synced' }
   return undefined
 }

@@ -1,11 +1,13 @@
 import { Code, ConnectError, createRouterTransport } from '@connectrpc/connect'
 import type { Transport } from '@connectrpc/connect'
-import { NodeService } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
+import { NodeService, SandboxState } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
 
 /** A node without a machine: it speaks the whole protocol, and its sandboxes are addresses that a test serves. */
 export interface SimulatedNode {
   readonly transport: Transport
-  start(id: string, address: string): void
+  /** Also of a paused one. */
+  start(id: string, address: string, ingress?: SimulatedIngress): void
+  pause(id: string): void
   end(id: string, reason?: string): void
   /** Lets every watch fail, and keeps failing new ones until `mend`. */
   breakWatches(): void
@@ -15,14 +17,28 @@ export interface SimulatedNode {
   readonly watchers: number
 }
 
+export interface SimulatedIngress {
+  readonly trafficAccessToken?: string
+  readonly maskRequestHost?: string
+  readonly httpsPorts?: number[]
+}
+
+interface SimulatedSandbox {
+  readonly sandboxId: string
+  readonly address: string
+  readonly state: SandboxState
+  readonly ingress?: SimulatedIngress
+}
+
 type Change =
-  | { case: 'started'; value: { sandboxId: string; address: string } }
+  | { case: 'started'; value: SimulatedSandbox }
+  | { case: 'paused'; value: { sandboxId: string } }
   | { case: 'ended'; value: { sandboxId: string; reason: string } }
   | { case: 'synced'; value: Record<string, never> }
 
 /** `newAddress` names where a sandbox made by CreateSandbox is reached. */
 export function simulatedNode(newAddress: () => string = () => '127.0.0.2'): SimulatedNode {
-  const addresses = new Map<string, string>()
+  const sandboxes = new Map<string, SimulatedSandbox>()
   const watches = new Set<Watch>()
   let broken = false
   let asked = 0
@@ -36,7 +52,7 @@ export function simulatedNode(newAddress: () => string = () => '127.0.0.2'): Sim
         templateIds: ['base'],
       }),
       createSandbox: ({ sandboxId }) => {
-        if (addresses.has(sandboxId)) throw new ConnectError('id is taken', Code.AlreadyExists)
+        if (sandboxes.has(sandboxId)) throw new ConnectError('id is taken', Code.AlreadyExists)
         start(sandboxId, newAddress())
         return { sandbox: sandboxOf(sandboxId) }
       },
@@ -48,12 +64,14 @@ export function simulatedNode(newAddress: () => string = () => '127.0.0.2'): Sim
         asked += 1
         return { sandbox: sandboxOf(sandboxId) }
       },
-      listSandboxes: () => ({ sandboxes: [...addresses.keys()].map(sandboxOf) }),
+      listSandboxes: () => ({ sandboxes: [...sandboxes.values()] }),
       async *watchSandboxes(_, context) {
         const watch = createWatch(context.signal)
         watches.add(watch)
         try {
-          for (const id of addresses.keys()) watch.push({ case: 'started', value: sandboxOf(id) })
+          for (const sandbox of sandboxes.values()) {
+            if (isRunning(sandbox)) watch.push({ case: 'started', value: sandbox })
+          }
           watch.push({ case: 'synced', value: {} })
           for (;;) {
             if (broken) throw new ConnectError('broken', Code.Unavailable)
@@ -71,6 +89,7 @@ export function simulatedNode(newAddress: () => string = () => '127.0.0.2'): Sim
   return {
     transport,
     start,
+    pause,
     end,
     breakWatches() {
       broken = true
@@ -88,22 +107,33 @@ export function simulatedNode(newAddress: () => string = () => '127.0.0.2'): Sim
   }
 
   function sandboxOf(sandboxId: string) {
-    const address = addresses.get(sandboxId)
-    if (address === undefined) throw new ConnectError('no such sandbox', Code.NotFound)
-    return { sandboxId, address }
+    const sandbox = sandboxes.get(sandboxId)
+    if (!sandbox) throw new ConnectError('no such sandbox', Code.NotFound)
+    return sandbox
   }
 
-  function start(id: string, address: string): void {
-    addresses.set(id, address)
-    for (const watch of watches) watch.push({ case: 'started', value: sandboxOf(id) })
+  function start(sandboxId: string, address: string, ingress?: SimulatedIngress): void {
+    const state = SandboxState.RUNNING
+    const sandbox = { sandboxId, address, state, ...(ingress && { ingress }) }
+    sandboxes.set(sandboxId, sandbox)
+    for (const watch of watches) watch.push({ case: 'started', value: sandbox })
+  }
+
+  function pause(sandboxId: string): void {
+    sandboxes.set(sandboxId, { sandboxId, address: '', state: SandboxState.PAUSED })
+    for (const watch of watches) watch.push({ case: 'paused', value: { sandboxId } })
   }
 
   function end(id: string, reason = 'was killed'): void {
-    if (!addresses.delete(id)) return
+    if (!sandboxes.delete(id)) return
     for (const watch of watches) {
       watch.push({ case: 'ended', value: { sandboxId: id, reason } })
     }
   }
+}
+
+function isRunning({ state }: SimulatedSandbox): boolean {
+  return state === SandboxState.RUNNING
 }
 
 interface Watch {

@@ -5,19 +5,23 @@ import type { Server as NetServer, Socket } from 'node:net'
 import { silentLogger } from '@atoll/kit/log'
 import type { EdgeConfig } from '../config.ts'
 import type { FindSigner } from '../domain/signed-file.ts'
+import type { Wake } from '../domain/wake.ts'
 import { createEdge, edgeServerOptions } from '../edge.ts'
 import { simulatedNode } from './node.ts'
+import type { SimulatedIngress } from './node.ts'
 
 /** An edge on a port of its own, in front of a simulated node. Undone by `close`. */
-export async function startSetting(config: EdgeConfig = {}, findSigner?: FindSigner) {
+export async function startSetting(
+  config: EdgeConfig = {},
+  parts: {
+    readonly findSigner?: FindSigner
+    readonly wake?: Wake
+    readonly wakeLimitMs?: number
+  } = {},
+) {
   const started = new AsyncDisposableStack()
   const node = simulatedNode()
-  const edge = createEdge({
-    node: node.transport,
-    log: silentLogger,
-    config,
-    ...(findSigner && { findSigner }),
-  })
+  const edge = createEdge({ node: node.transport, log: silentLogger, config, ...parts })
   started.defer(() => edge.close())
   const server = createServer(edgeServerOptions, edge.handle)
   server.on('upgrade', edge.upgrade)
@@ -31,10 +35,15 @@ export async function startSetting(config: EdgeConfig = {}, findSigner?: FindSig
     close: () => started.disposeAsync(),
 
     /** A program that listens in the sandbox `id`; answers the headers that lead there. */
-    async serve(id: string, program: RequestListener | Server | NetServer, address = '127.0.0.2') {
+    async serve(
+      id: string,
+      program: RequestListener | Server | NetServer,
+      address = '127.0.0.2',
+      ingress?: (port: number) => SimulatedIngress,
+    ) {
       const inside = typeof program === 'function' ? createServer(program) : program
       const port = await listen(inside, address, started)
-      node.start(id, address)
+      node.start(id, address, ingress?.(port))
       return { 'Svc-Sandbox-Id': id, 'Svc-Sandbox-Port': String(port) }
     },
   }
