@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { createServer } from 'node:net'
@@ -29,7 +30,7 @@ export interface Installation extends AsyncDisposable {
   output(): string
   /** Ctrl-C; resolves with the exit code. */
   interrupt(): Promise<number | null>
-  /** SIGKILL: nothing is saved, nothing is said. */
+  /** SIGKILL: nothing is saved, nothing is said. One that is still starting fails its `start`. */
   crash(): Promise<void>
   start(): Promise<void>
   /** `atoll down`. */
@@ -58,7 +59,8 @@ export async function install(settings: Record<string, string> = {}): Promise<In
     await run(atoll, ['down'], { env })
     await rm(dataDir, { recursive: true, force: true })
   }
-  let server = await launch(env, dataDir).catch(async (error: unknown) => {
+  let server = launch(env)
+  await untilReady(server, env).catch(async (error: unknown) => {
     await remove()
     throw error
   })
@@ -66,12 +68,12 @@ export async function install(settings: Record<string, string> = {}): Promise<In
     JSON.parse(await readFile(join(dataDir, 'credentials.json'), 'utf8'))
 
   async function end(signal: NodeJS.Signals): Promise<number | null> {
-    if (server.child.exitCode !== null || server.child.signalCode !== null)
-      return server.child.exitCode
-    const exited = once(server.child, 'exit')
-    server.child.kill(signal)
+    const { child } = server
+    if (hasEnded(child)) return child.exitCode
+    const exited = once(child, 'exit')
+    child.kill(signal)
     await exited
-    return server.child.exitCode
+    return child.exitCode
   }
 
   return {
@@ -87,7 +89,8 @@ export async function install(settings: Record<string, string> = {}): Promise<In
     interrupt: () => end('SIGINT'),
     crash: async () => void (await end('SIGKILL')),
     async start() {
-      server = await launch(env, dataDir)
+      server = launch(env)
+      await untilReady(server, env)
     },
     down: () => run(atoll, ['down'], { env }),
     async [Symbol.asyncDispose]() {
@@ -97,7 +100,12 @@ export async function install(settings: Record<string, string> = {}): Promise<In
   }
 }
 
-async function launch(env: NodeJS.ProcessEnv, dataDir: string) {
+interface Server {
+  readonly child: ChildProcess
+  output(): string
+}
+
+function launch(env: NodeJS.ProcessEnv): Server {
   // Straight to Node.js: a signal or a kill must reach the server itself, not a shell before it.
   const child = spawn(process.execPath, [join(repository, 'apps/cli/src/main.ts'), 'up'], {
     env,
@@ -107,18 +115,26 @@ async function launch(env: NodeJS.ProcessEnv, dataDir: string) {
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding('utf8').on('data', (text: string) => (output += text))
   }
+  return { child, output: () => output }
+}
+
+async function untilReady({ child, output }: Server, env: NodeJS.ProcessEnv): Promise<void> {
+  const credentials = join(env['ATOLL_DATA_DIR'] ?? '', 'credentials.json')
   await waitFor(
     'the server to be ready',
     async () => {
-      if (child.exitCode !== null) throw new Error(`the server ended:\n${output}`)
+      if (hasEnded(child)) throw new Error(`the server ended:\n${output()}`)
       return fetch(`http://${env['ATOLL_LISTEN']}/health`).then(
-        (reply) => reply.ok && readFile(join(dataDir, 'credentials.json')).then(() => true),
+        (reply) => reply.ok && readFile(credentials).then(() => true),
         () => false,
       )
     },
     { timeoutMs: 300_000, intervalMs: 50 },
   )
-  return { child, output: () => output }
+}
+
+function hasEnded({ exitCode, signalCode }: ChildProcess): boolean {
+  return exitCode !== null || signalCode !== null
 }
 
 /** Test installations take networks of 1,024 addresses from a range that the default does not touch. */
