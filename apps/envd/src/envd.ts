@@ -29,6 +29,7 @@ import { loadTerminalAddon } from './posix/pty-addon.ts'
 import { createSpawnerProcess } from './posix/spawner-process.ts'
 import { posixSpawner } from './posix/spawner.ts'
 import { procUsage, visibleCpuCount } from './posix/usage.ts'
+import { prepare } from './prepare.ts'
 import { envdVersion } from './version.ts'
 
 export interface EnvdOptions extends Config {
@@ -80,15 +81,12 @@ export async function startEnvd(options: EnvdOptions): Promise<Envd> {
     },
   })
   const { helper, terminalAddon } = options
-  const folder = join(dirname(options.stateFile), 'fifos')
+  const folder = dirname(options.stateFile)
   const spawnerProcess = started.use(createSpawnerProcess(helper))
-  const fifos = started.use(createFifoPool({ spawnerProcess, folder }))
-  const processes = createProcesses({
-    spawner: posixSpawner({ helper, terminalAddon, fifos, spawnerProcess }),
-    path: options.path,
-    nowMs,
-    log,
-  })
+  const fifos = started.use(createFifoPool({ spawnerProcess, folder: join(folder, 'fifos') }))
+  const spawner = posixSpawner({ helper, terminalAddon, fifos, spawnerProcess })
+  const { path } = options
+  const processes = createProcesses({ spawner, path, nowMs, log })
   started.defer(() => processes.close())
   const report = (cause: unknown) => {
     log.write('error', `Unforeseen failure: ${cut(String(cause), 1024)}`, { logger: 'envd' })
@@ -98,19 +96,18 @@ export async function startEnvd(options: EnvdOptions): Promise<Envd> {
   const metadata = fileMetadata({
     libc,
     folder: options.metadataFolder ?? '/var/lib/atoll',
-    lifeFile: join(dirname(options.stateFile), 'life'),
+    lifeFile: join(folder, 'life'),
     withoutAttributes: options.withoutAttributes,
   })
   started.defer(() => metadata.close())
   const watchers = createWatchers(inotifyFolderWatcher(libc))
   started.defer(() => watchers.close())
   const accounts = options.accounts ?? { passwd: '/etc/passwd', group: '/etc/group' }
-  const users = fileUsers(accounts)
   const shutdown = new AbortController()
-  const server = createHttpServer({
+  const deps = {
     sandbox,
     processes,
-    users,
+    users: fileUsers(accounts),
     initToken: options.initToken,
     log,
     clock,
@@ -124,13 +121,17 @@ export async function startEnvd(options: EnvdOptions): Promise<Envd> {
       clock,
       nowMs,
     }),
-    prepare: async () => {
-      libc()
-      loadTerminalAddon(terminalAddon)
-      await Promise.all([fifos.warm(), users.find('root')])
-    },
     report,
     shutdown: shutdown.signal,
+  }
+  const load = async () => {
+    libc()
+    loadTerminalAddon(terminalAddon)
+    await fifos.warm()
+  }
+  const server = createHttpServer({
+    ...deps,
+    prepare: () => prepare({ deps, spawner, path, nowMs, folder, load }),
   })
   server.listen(options.port, options.host ?? '0.0.0.0')
   await once(server, 'listening')

@@ -24,6 +24,23 @@ test('only the node may ask, before it has told anything and after', async () =>
   assert.equal((await prepare(envd, { 'x-init-token': initToken })).status, 204)
 })
 
+test('nothing of the rehearsal is seen afterwards', async () => {
+  await using envd = await runEnvd()
+  const headers = { 'x-init-token': initToken }
+  const logged = async () => (await fetch(`${envd.url}/logs?after=0`, { headers })).text()
+  const before = await logged()
+  const answers = await Promise.all([prepare(envd, headers), prepare(envd, headers)])
+  assert.deepEqual(
+    answers.map(({ status }) => status),
+    [204, 204],
+  )
+  assert.equal(await logged(), before)
+  assert.deepEqual((await envd.client.list({})).processes, [])
+  assert.deepEqual((await readdir(join(envd.folder, 'state'))).toSorted(), ['envd.json', 'fifos'])
+  assert.deepEqual(await readdir(join(envd.folder, 'variables')), ['.E2B_SANDBOX'])
+  assert.deepEqual(envd.unforeseen, [])
+})
+
 test('pipes are there when it is answered, and commands run as ever', async () => {
   await using envd = await runEnvd({ init: false })
   assert.equal((await prepare(envd, { 'x-init-token': initToken })).status, 204)
