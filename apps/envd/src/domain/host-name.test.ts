@@ -19,13 +19,14 @@ const cases: readonly (readonly [string, string, string])[] = [
   ['either old name', '127.0.1.1 neutral\n127.0.1.1 old', '127.0.1.1 new\n127.0.1.1 new'],
   ['other names of that address', '127.0.1.1 mine\n', '127.0.1.1 mine\n'],
   ['other addresses', '10.0.0.1 old\n#127.0.1.1 old\n', '10.0.0.1 old\n#127.0.1.1 old\n'],
+  ['blanks at the end', '127.0.1.1 mine \n127.0.1.1 \n', '127.0.1.1 mine \n127.0.1.1 \n'],
   ['longer names', '127.0.1.1 older old-er', '127.0.1.1 older old-er'],
   ['no file to speak of', '', ''],
 ]
 
 for (const [name, before, after] of cases) {
   test(`a host gets its new name: ${name}`, () => {
-    assert.equal(renameHost(before, new Set(['old', 'neutral']), 'new'), after)
+    assert.equal(renameHost(before, new Set(['old', 'neutral', '']), 'new'), after)
   })
 }
 

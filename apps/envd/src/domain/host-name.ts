@@ -9,10 +9,14 @@ export function isHostName(text: string): boolean {
  * Gives the machine's own entry in a hosts(5) file, that of 127.0.1.1, the new name in the place of any of the old ones.
  * All else may be the user's, and stays.
  */
-export function renameHost(hosts: string, oldNames: ReadonlySet<string>, name: string): string {
+export function renameHost(
+  hosts: string,
+  oldNames: ReadonlySet<string | undefined>,
+  name: string,
+): string {
   return hosts.replaceAll(ownEntry, (_, address: string, names: string) => {
     const words = names.split(/([ \t]+)/)
-    return address + words.map((word) => (oldNames.has(word) ? name : word)).join('')
+    return address + words.map((word) => (word !== '' && oldNames.has(word) ? name : word)).join('')
   })
 }
 

@@ -1,5 +1,17 @@
-/** Keeps the settings over a restart of the daemon. The file holds the access token, so only root may read it. */
-import { mkdir, open, readFile, rename, rm } from 'node:fs/promises'
+/**
+ * Keeps the settings over a restart of the daemon. The file holds the access token, so only root may read it. It is in
+ * memory, so that nothing needs to be synced, and written at once: by the thread pool it takes six times as long.
+ */
+import {
+  closeSync,
+  fchmodSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { dirname } from 'node:path'
 import { applyChange, parseChange } from '../domain/settings.ts'
 import type { Settings, SettingsStore } from '../domain/settings.ts'
@@ -8,27 +20,38 @@ export function settingsFile(path: string): SettingsStore {
   return {
     async load() {
       try {
-        return applyChange(undefined, parseChange(JSON.parse(await readFile(path, 'utf8'))))
+        return applyChange(undefined, parseChange(JSON.parse(readFileSync(path, 'utf8'))))
       } catch {
         return undefined // missing or damaged: the daemon stays closed until the node speaks again
       }
     },
     async save(settings) {
-      // When the new settings cannot be kept (the disk is full), the old ones must not come back after a restart.
-      await write(path, settings).catch(() => rm(path, { force: true }).catch(() => {}))
+      try {
+        write(path, settings)
+      } catch {
+        forget(path)
+      }
     },
   }
 }
 
-async function write(path: string, { timestampMs, ...settings }: Settings): Promise<void> {
+function write(path: string, { timestampMs, ...settings }: Settings): void {
   const timestamp = timestampMs === undefined ? undefined : new Date(timestampMs).toISOString()
-  await mkdir(dirname(path), { recursive: true })
+  mkdirSync(dirname(path), { recursive: true })
   const fresh = `${path}.new`
-  {
-    await using file = await open(fresh, 'w', 0o600)
-    await file.chmod(0o600)
-    await file.writeFile(JSON.stringify({ ...settings, timestamp }))
-    await file.sync()
+  const fd = openSync(fresh, 'w', 0o600)
+  try {
+    fchmodSync(fd, 0o600)
+    writeFileSync(fd, JSON.stringify({ ...settings, timestamp }))
+  } finally {
+    closeSync(fd)
   }
-  await rename(fresh, path)
+  renameSync(fresh, path)
+}
+
+/** When the new settings cannot be kept (there is no room), the old ones must not come back after a restart. */
+function forget(path: string): void {
+  try {
+    rmSync(path, { force: true })
+  } catch {}
 }

@@ -101,11 +101,31 @@ test('pipes, folders, devices and files without end hold nobody up', async (t) =
   assert.equal((await stat(at('hosts'))).blocks, 0)
 })
 
-test('on a full disk the old text stays whole', async (t) => {
+test('a folder that is a link or has something mounted in it is left alone', async (t) => {
   const { identify, at, folder } = await setup(t)
-  execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=8k', 'atoll-test', folder])
-  using mounted = new DisposableStack()
-  mounted.defer(() => void execFileSync('umount', [folder]))
+  await writeFile(at('hosts'), hosts('before'))
+  await symlink(folder, at('link'))
+  await nameSystem(() => ({ setHostName: () => 0 }), at('link'))('i1', 'before')
+  {
+    using _mounted = mountMemory(at('hosts'), { bind: true })
+    await identify('i1', 'before')
+  }
+  assert.equal(await readFile(at('hosts'), 'utf8'), hosts('before'))
+})
+
+function mountMemory(path: string, { bind = false } = {}): Disposable {
+  const options = bind ? ['--bind', path, path] : ['-t', 'tmpfs', '-o', 'size=8k', 'atoll', path]
+  execFileSync('mount', options)
+  return { [Symbol.dispose]: () => void execFileSync('umount', [path]) }
+}
+
+test('on a full disk the old text stays whole', async (t) => {
+  const { folder: disk } = await setup(t)
+  using _mounted = mountMemory(disk)
+  const folder = join(disk, 'etc')
+  await mkdir(folder)
+  const at = (name: string) => join(folder, name)
+  const identify = nameSystem(() => ({ setHostName: () => 0 }), folder)
   const full = `${hosts('before')}#${'x'.repeat(4096)}`.slice(0, 4096)
   await writeFile(at('hosts'), full)
   await writeFile(at('filler'), 'x'.repeat(4096))

@@ -1,96 +1,84 @@
 /**
  * Gives the system the name of the sandbox. Threats: whoever is root in the sandbox can put anything in the place of the
- * files: what is no plain file of ordinary size is left alone, and what does not answer is not waited for.
+ * files. What is no plain file of ordinary size is left alone, and so is a folder that is not plainly on the disk: a file
+ * system made by a program need never answer. All is done at once, not by the thread pool, whose round trips would cost
+ * several times as much.
  */
-import { constants } from 'node:fs'
-import { open } from 'node:fs/promises'
-import type { FileHandle } from 'node:fs/promises'
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  ftruncateSync,
+  lstatSync,
+  openSync,
+  readFileSync,
+  readSync,
+  writeSync,
+} from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { isHostName, renameHost } from '../domain/host-name.ts'
 import type { Libc } from './libc.ts'
 
-/** Best effort: never fails, and takes no longer than a moment. `oldName` is one that may still stand somewhere. */
+/** Best effort: never fails. `oldName` is one that may still stand somewhere. */
 export type NameSystem = (name: string, oldName: string | undefined) => Promise<void>
 
 export function nameSystem(libc: () => Pick<Libc, 'setHostName'>, folder = '/etc'): NameSystem {
   return async (name, oldName) => {
     if (!isHostName(name)) return
     const kernelName = hostname()
-    if (kernelName !== name) nameKernel(name)
-    const oldNames = [kernelName, oldName ?? ''].filter((each) => each !== name)
-    const late = new AbortController()
-    await Promise.race([
-      rewriteFiles(folder, name, oldNames).catch(() => {}),
-      sleep(patienceMs, undefined, { signal: late.signal, ref: false }).catch(() => {}),
-    ])
-    late.abort()
-  }
-
-  /** Where that is not possible or not permitted, it is done from outside. */
-  function nameKernel(name: string): void {
-    try {
-      libc().setHostName(Buffer.from(name), name.length)
-    } catch {}
+    // Where that is not possible or not permitted, it is done from outside.
+    if (kernelName !== name) tryTo(() => libc().setHostName(Buffer.from(name), name.length))
+    if (!tryTo(() => isPlainFolder(folder))) return
+    // A disk that was copied without its memory knows the old name from here alone.
+    const written = tryTo(() => edit(join(folder, 'hostname'), () => `${name}\n`))
+    const oldNames = new Set([kernelName, oldName, written?.trim()])
+    tryTo(() => edit(join(folder, 'hosts'), (hosts) => renameHost(hosts, oldNames, name)))
   }
 }
 
-const patienceMs = 500
-
-async function rewriteFiles(
-  folder: string,
-  name: string,
-  oldNames: readonly string[],
-): Promise<void> {
-  await using opened = new AsyncDisposableStack()
-  const [ownFile, hostsFile] = await Promise.all(
-    ['hostname', 'hosts'].map(async (file) => {
-      const found = await openPlain(join(folder, file)).catch(() => undefined)
-      return found && opened.use(found)
-    }),
-  )
-  const [own, hosts] = await Promise.all([
-    ownFile && contentOf(ownFile),
-    hostsFile && contentOf(hostsFile),
-  ])
-  // A disk that was copied without its memory knows the old name from here alone.
-  const written = own?.trim() ?? ''
-  const known = new Set(written === name ? oldNames : [...oldNames, written])
-  await Promise.all([
-    own !== undefined && ownFile && replace(ownFile, own, `${name}\n`),
-    hosts !== undefined && hostsFile && replace(hostsFile, hosts, renameHost(hosts, known, name)),
-  ])
+function tryTo<T>(act: () => T): T | undefined {
+  try {
+    return act()
+  } catch {
+    return undefined
+  }
 }
 
-/** Neither a link is followed nor a pipe waited for. */
-function openPlain(path: string): Promise<FileHandle> {
+/** No link, and nothing mounted on it or on what is in it. */
+function isPlainFolder(folder: string): boolean {
+  if (!lstatSync(folder).isDirectory()) return false
+  const mounts = readFileSync('/proc/self/mountinfo', 'latin1').split('\n')
+  return !mounts.some((line) => `${line.split(' ', 5)[4]}/`.startsWith(`${folder}/`))
+}
+
+/** In its place, so that owner, mode and links stay. The text before, one letter for each byte. */
+function edit(path: string, change: (text: string) => string): string | undefined {
   const { O_RDWR, O_NOFOLLOW, O_NONBLOCK, O_NOCTTY } = constants
-  return open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
-}
-
-/** One letter for each byte. Undefined for what is no plain file, or too large. */
-async function contentOf(file: FileHandle): Promise<string | undefined> {
-  const found = await file.stat()
-  if (!found.isFile() || found.size > sizeLimitBytes) return undefined
-  const { buffer, bytesRead } = await file.read(Buffer.alloc(found.size), 0, found.size, 0)
-  return buffer.toString('latin1', 0, bytesRead)
+  const fd = openSync(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
+  try {
+    const found = fstatSync(fd)
+    if (!found.isFile() || found.size > sizeLimitBytes) return undefined
+    const bytes = Buffer.alloc(found.size)
+    const before = bytes.toString('latin1', 0, readSync(fd, bytes))
+    const after = change(before)
+    // On a full disk the old text stays.
+    if (after !== before && !write(fd, after)) write(fd, before)
+    return before
+  } finally {
+    closeSync(fd)
+  }
 }
 
 const sizeLimitBytes = 1024 * 1024
 
-/** In its place, so that owner, mode and links stay. On a full disk the old text does. */
-async function replace(file: FileHandle, before: string, after: string): Promise<void> {
-  if (before === after) return
+/** Whether there was room for it. */
+function write(fd: number, text: string): boolean {
   try {
-    await writeWhole(file, after)
+    if (writeSync(fd, text, 0, 'latin1') < text.length) return false
+    ftruncateSync(fd, text.length)
+    return true
   } catch {
-    await writeWhole(file, before)
+    return false
   }
-}
-
-async function writeWhole(file: FileHandle, text: string): Promise<void> {
-  const { bytesWritten } = await file.write(text, 0, 'latin1')
-  if (bytesWritten < text.length) throw new Error('the disk is full')
-  await file.truncate(text.length)
 }
