@@ -72,8 +72,13 @@ export function createFirewall(instance: Instance, subnet: string): Firewall {
       await forwarding.enable()
     },
 
-    admit: (slot, rules) => nft([...ruleScript(slot, rules), `add ${element(slot)}`]),
-    setRules: (slot, rules) => nft(ruleScript(slot, rules)),
+    async admit(slot, rules) {
+      await nft([...ruleScript(slot, rules), `add ${element(slot)}`])
+    },
+
+    async setRules(slot, rules) {
+      await nft(ruleScript(slot, rules))
+    },
 
     async expel(slot) {
       await discard([`delete ${element(slot)}`])

@@ -1,0 +1,253 @@
+import assert from 'node:assert/strict'
+import { mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, beforeEach, describe, test } from 'node:test'
+import { waitFor } from '@atoll/kit/wait'
+import { parseSubnet, toSlot } from '../domain/slot.ts'
+import { openNamespace } from '../testing/netns.ts'
+import type { Namespace } from '../testing/netns.ts'
+
+/** Public addresses of the outside world, and one that no rule opens. */
+const [first, second, third, closed] = ['11.1.1.1', '11.2.2.2', '11.3.3.3', '10.200.0.1']
+const port = 7000
+const subnet = '10.123.0.0/24'
+const everything = '0.0.0.0/0'
+
+/** Real packets from two sandboxes through a host to the world, each in a namespace of its own. */
+describe('what leaves a sandbox', { concurrency: 1, timeout: 120_000 }, () => {
+  const made = new AsyncDisposableStack()
+  let host: Namespace
+  let world: Namespace
+  let sandbox: Namespace
+  let neighbour: Namespace
+
+  before(async () => {
+    const dir = await mkdtemp(join(tmpdir(), 'atoll-firewall-'))
+    made.defer(() => rm(dir, { recursive: true }))
+    await mkdir(join(dir, 'run'))
+    const open = async (role: string) =>
+      made.use(await openNamespace(`fw${role}${process.pid}`, setting(dir)))
+    host = await open('host')
+    world = await open('world')
+    sandbox = await open('a')
+    neighbour = await open('b')
+    await connectWorld(host, world)
+    await world.listen(port)
+    await host.install([], [])
+    await host.admit(1)
+    await connectSlot(host, sandbox, 1)
+    await host.admit(2)
+    await connectSlot(host, neighbour, 2)
+  })
+  beforeEach(async () => {
+    await host.setRules(1)
+    await host.setRules(2)
+  })
+  after(() => made.disposeAsync())
+
+  /** Which of the addresses answer by TCP, and how the others do not. */
+  const dials = async (from: Namespace, addresses: readonly string[]) =>
+    Promise.all(
+      addresses.map(async (address) => {
+        const result = await from.dial(address, port)
+        return 'name' in result ? 'open' : result.error
+      }),
+    )
+
+  /** The addresses at which a datagram arrives, each: one to `second`, always open here, comes last. */
+  async function arrivals(from: Namespace, addresses: readonly string[]): Promise<string[]> {
+    const mark = `${performance.now()}`
+    for (const address of addresses) await from.send(address, port, `${mark} ${address}`)
+    await waitFor('the last datagram', async () => {
+      await from.send(second, port, `${mark} last`)
+      return (await world.datagrams()).includes(`${mark} last`)
+    })
+    const seen = (await world.datagrams()).filter((text) => text.startsWith(mark))
+    return [...new Set(seen.map((text) => text.split(' ')[1] ?? ''))].filter(
+      (text) => text !== 'last',
+    )
+  }
+
+  async function connection(from: Namespace, address: string): Promise<string> {
+    const result = await from.dial(address, port)
+    assert.ok('name' in result, JSON.stringify(result))
+    await echo(from, result.name)
+    return result.name
+  }
+
+  /** A word each way. */
+  async function echo(from: Namespace, name: string): Promise<void> {
+    for (const [speaker, listener] of [
+      [from, world],
+      [world, from],
+    ] as const) {
+      const word = `${performance.now()};`
+      await waitFor('the line', () =>
+        speaker.say(name, word).then(
+          () => true,
+          () => false,
+        ),
+      )
+      await waitFor('the word', async () => (await listener.heard(name)).endsWith(word))
+    }
+  }
+
+  test('is everything but what is closed to all, without rules', async () => {
+    assert.deepEqual(await dials(sandbox, [first, second, closed]), ['open', 'open', 'SILENCE'])
+    assert.deepEqual(await arrivals(sandbox, [first, closed]), [first])
+  })
+
+  test('is not what is denied: TCP is refused at once, the rest vanishes', async () => {
+    await host.setRules(1, { allowOut: [], denyOut: [first, '11.3.0.0/16'] })
+    assert.deepEqual(await dials(sandbox, [first, second, third]), [
+      'ECONNREFUSED',
+      'open',
+      'ECONNREFUSED',
+    ])
+    assert.deepEqual(await arrivals(sandbox, [first, second, third]), [second])
+  })
+
+  test('is what is allowed, also where it is denied', async () => {
+    await host.setRules(1, { allowOut: [second, '11.3.3.0/24'], denyOut: [everything, third] })
+    assert.deepEqual(await dials(sandbox, [first, second, third]), ['ECONNREFUSED', 'open', 'open'])
+    assert.deepEqual(await arrivals(sandbox, [first, second, third]), [second, third])
+  })
+
+  test('is everything where something is allowed and nothing denied', async () => {
+    await host.setRules(1, { allowOut: [second], denyOut: [] })
+    assert.deepEqual(await dials(sandbox, [first, second]), ['open', 'open'])
+  })
+
+  test('is never what is closed to all, whatever is allowed', async () => {
+    await host.setRules(1, { allowOut: [closed, everything], denyOut: [] })
+    assert.deepEqual(await dials(sandbox, [closed, first]), ['SILENCE', 'open'])
+    assert.deepEqual(await arrivals(sandbox, [closed]), [])
+  })
+
+  test('is decided for each sandbox by its own rules', async () => {
+    await host.setRules(1, { allowOut: [], denyOut: [first] })
+    await host.setRules(2, { allowOut: [], denyOut: [third] })
+    assert.deepEqual(await dials(sandbox, [first, third]), ['ECONNREFUSED', 'open'])
+    assert.deepEqual(await dials(neighbour, [first, third]), ['open', 'ECONNREFUSED'])
+  })
+
+  test('ends where new rules forbid an open connection, when the sandbox speaks', async () => {
+    const kept = await connection(sandbox, second)
+    const cut = await connection(sandbox, first)
+    await host.setRules(1, { allowOut: [second], denyOut: [everything] })
+    await sandbox.say(cut, 'after the change;')
+    await waitFor('the reset', async () => (await sandbox.ended(cut)) === 'ECONNRESET')
+    assert.ok(!(await world.heard(cut)).includes('after'))
+    await echo(sandbox, kept)
+  })
+
+  test('ends where new rules forbid an open connection, when the other side speaks', async () => {
+    const kept = await connection(sandbox, second)
+    const cut = await connection(sandbox, first)
+    await host.setRules(1, { allowOut: [], denyOut: [first] })
+    await world.say(cut, 'after the change;')
+    await waitFor('the reset', async () => (await world.ended(cut)) === 'ECONNRESET')
+    assert.ok(!(await sandbox.heard(cut)).includes('after'))
+    await echo(sandbox, kept)
+  })
+
+  test('is open again when the rules are taken away', async () => {
+    await host.setRules(1, { allowOut: [], denyOut: [everything] })
+    assert.deepEqual(await dials(sandbox, [first]), ['ECONNREFUSED'])
+    await host.setRules(1)
+    assert.deepEqual(await dials(sandbox, [first]), ['open'])
+  })
+
+  test('stays under the old rules when the new ones cannot be read', async () => {
+    await host.setRules(1, { allowOut: [], denyOut: [first] })
+    await assert.rejects(host.setRules(1, { allowOut: [], denyOut: ['example.com'] }))
+    assert.deepEqual(await dials(sandbox, [first, second]), ['ECONNREFUSED', 'open'])
+  })
+
+  test('is nothing once the slot is expelled, and the next holder has no rules of it', async () => {
+    await host.setRules(1, { allowOut: [], denyOut: [second] })
+    const name = await connection(sandbox, first)
+    await host.expel(1)
+    await host.expel(1)
+    assert.deepEqual(await dials(sandbox, [first]), ['SILENCE'])
+    assert.ok(!(await ruleset()).includes('slot_1 '))
+    await host.admit(1)
+    assert.deepEqual(await dials(sandbox, [second]), ['open'])
+    await echo(sandbox, name)
+  })
+
+  test('keeps to rules given with the admission', async () => {
+    await host.expel(1)
+    await host.admit(1, { allowOut: [], denyOut: [first] })
+    assert.deepEqual(await dials(sandbox, [first, second]), ['ECONNREFUSED', 'open'])
+  })
+
+  test('keeps to its rules, and open connections go on, over a new installation', async () => {
+    const name = await connection(sandbox, second)
+    await host.install([1, 2], [[1, { allowOut: [second], denyOut: [everything] }]])
+    await echo(sandbox, name)
+    assert.deepEqual(await dials(sandbox, [first, second]), ['ECONNREFUSED', 'open'])
+    assert.deepEqual(await dials(neighbour, [first]), ['open'])
+    await host.setRules(1)
+    assert.deepEqual(await dials(sandbox, [first]), ['open'])
+  })
+
+  test('passes as many rules with fifty sandboxes as with two', async () => {
+    const few = await ruleset()
+    const more = Array.from({ length: 50 }, (_, at) => at + 5)
+    for (const number of more.slice(0, 3)) {
+      await host.admit(number, { allowOut: [first], denyOut: [everything] })
+    }
+    await host.install(
+      [1, 2, ...more],
+      more.map((number) => [number, { allowOut: [first], denyOut: [everything] }]),
+    )
+    assert.equal(sharedChains(await ruleset()), sharedChains(few))
+    await host.install([1, 2], [])
+  })
+
+  const ruleset = () => host.run('nft', ['list', 'table', 'inet', setting('').instance.nftTable])
+})
+
+/** The part of the table that every packet passes. */
+function sharedChains(table: string): string {
+  return [...table.matchAll(/^\tchain (?!slot_)[^]*?^\t\}/gm)].map(([text]) => text).join('\n')
+}
+
+function setting(dir: string) {
+  const runDir = join(dir, 'run/x')
+  const names = { nftTable: 'atoll_fwtest', linkPrefix: 'atfwt-', cgroup: 'unused' }
+  return { subnet, instance: { tag: 'fwtest', dataDir: dir, runDir, ...names } }
+}
+
+async function connectWorld(host: Namespace, world: Namespace): Promise<void> {
+  await host.ip(
+    `link add world type veth peer name eth0 netns ${world.name}`,
+    'addr add 11.0.0.1/24 dev world',
+    'link set world up',
+    'link set lo up',
+    ...[first, second, third, closed].map((address) => `route add ${address} via 11.0.0.2`),
+  )
+  await world.ip(
+    'addr add 11.0.0.2/24 dev eth0',
+    'link set eth0 up',
+    'link set lo up',
+    ...[first, second, third, closed].map((address) => `addr add ${address}/32 dev lo`),
+  )
+}
+
+async function connectSlot(host: Namespace, sandbox: Namespace, number: number): Promise<void> {
+  const { link, hostAddress, sandboxAddress } = toSlot(parseSubnet(subnet), 'atfwt-', number)
+  await host.ip(
+    `link add ${link} type veth peer name eth0 netns ${sandbox.name}`,
+    `addr add ${hostAddress}/30 dev ${link}`,
+    `link set ${link} up`,
+  )
+  await sandbox.ip(
+    `addr add ${sandboxAddress}/30 dev eth0`,
+    'link set eth0 up',
+    'link set lo up',
+    `route add default via ${hostAddress}`,
+  )
+}

@@ -1,0 +1,65 @@
+/**
+ * A program that tests start in a network namespace. It takes one call a line on its standard input, `{ id, method,
+ * args }`, and answers each with a line, `{ id, result }` or `{ id, error }`.
+ */
+import { createInterface } from 'node:readline'
+import { z } from 'zod'
+import { parseSubnet, toSlot } from '../../domain/slot.ts'
+import { createFirewall } from '../../net/firewall.ts'
+import { createTalker } from './talker.ts'
+
+const Setting = z.object({
+  subnet: z.string(),
+  instance: z.object({
+    tag: z.string(),
+    dataDir: z.string(),
+    runDir: z.string(),
+    cgroup: z.string(),
+    nftTable: z.string(),
+    linkPrefix: z.string(),
+  }),
+})
+const Call = z.object({ id: z.number(), method: z.string(), args: z.array(z.unknown()) })
+const Rules = z.object({ allowOut: z.array(z.string()), denyOut: z.array(z.string()) })
+
+const { instance, subnet: cidr } = Setting.parse(JSON.parse(process.argv[2] ?? ''))
+const subnet = parseSubnet(cidr)
+const firewall = createFirewall(instance, cidr)
+const slot = (number: number) => toSlot(subnet, instance.linkPrefix, number)
+const talker = createTalker()
+
+type Method = (args: unknown) => Promise<unknown>
+
+const methods: Readonly<Record<string, Method>> = {
+  install: method(
+    z.tuple([z.array(z.number()), z.array(z.tuple([z.number(), Rules]))]),
+    ([slots, rules]) => firewall.install(slots.map(slot), new Map(rules)),
+  ),
+  admit: method(z.tuple([z.number(), Rules.nullable()]), ([number, rules]) =>
+    firewall.admit(slot(number), rules ?? undefined),
+  ),
+  setRules: method(z.tuple([z.number(), Rules.nullable()]), ([number, rules]) =>
+    firewall.setRules(slot(number), rules ?? undefined),
+  ),
+  expel: method(z.tuple([z.number()]), ([number]) => firewall.expel(slot(number))),
+  listen: method(z.tuple([z.number()]), ([port]) => talker.listen(port)),
+  datagrams: async () => talker.datagrams,
+  dial: method(z.tuple([z.string(), z.number()]), (target) => talker.dial(...target)),
+  say: method(z.tuple([z.string(), z.string()]), async (words) => talker.say(...words)),
+  heard: method(z.tuple([z.string()]), async ([name]) => talker.heard(name)),
+  ended: method(z.tuple([z.string()]), async ([name]) => talker.ended(name)),
+  send: method(z.tuple([z.string(), z.number(), z.string()]), (what) => talker.send(...what)),
+}
+
+for await (const line of createInterface({ input: process.stdin })) {
+  const { id, method: name, args } = Call.parse(JSON.parse(line))
+  const reply = await Promise.try(() => methods[name]?.(args)).then(
+    (result) => ({ id, result: result ?? null }),
+    (error: unknown) => ({ id, error: error instanceof Error ? error.message : 'unknown' }),
+  )
+  process.stdout.write(`${JSON.stringify(reply)}\n`)
+}
+
+function method<Args>(schema: z.ZodType<Args>, act: (args: Args) => Promise<unknown>): Method {
+  return (args) => act(schema.parse(args))
+}

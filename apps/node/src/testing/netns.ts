@@ -1,0 +1,86 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { run, tryRun } from '@atoll/kit/run'
+import { z } from 'zod'
+import type { Instance } from '../domain/instance.ts'
+import type { NetworkRules } from '../domain/network-rules.ts'
+
+export interface FirewallSetting {
+  readonly instance: Instance
+  readonly subnet: string
+}
+
+export type Namespace = Awaited<ReturnType<typeof openNamespace>>
+
+/** A network namespace of the test's own, with a program in it that does what the test says. */
+export async function openNamespace(name: string, setting: FirewallSetting) {
+  await using made = new AsyncDisposableStack()
+  await run('ip', ['netns', 'add', name])
+  made.defer(async () => void (await tryRun('ip', ['netns', 'delete', name])))
+  const { call, close } = startAgent(name, setting)
+  made.defer(close)
+  const owned = made.move()
+  return {
+    name,
+    /** Lines for `ip -batch`. */
+    async ip(...lines: readonly string[]): Promise<void> {
+      await run('ip', ['-n', name, '-batch', '-'], { input: lines.join('\n') })
+    },
+    run: (command: string, args: readonly string[]) =>
+      run('ip', ['netns', 'exec', name, command, ...args]),
+
+    install: (slots: number[], rules: [number, NetworkRules][]) => call('install', slots, rules),
+    admit: (slot: number, rules?: NetworkRules) => call('admit', slot, rules ?? null),
+    setRules: (slot: number, rules?: NetworkRules) => call('setRules', slot, rules ?? null),
+    expel: (slot: number) => call('expel', slot),
+
+    /** On TCP and UDP, on all addresses. */
+    listen: (port: number) => call('listen', port),
+    datagrams: async () => z.array(z.string()).parse(await call('datagrams')),
+    dial: async (address: string, port: number) => Dialled.parse(await call('dial', address, port)),
+    say: (connection: string, text: string) => call('say', connection, text),
+    heard: async (connection: string) => z.string().parse(await call('heard', connection)),
+    ended: (connection: string) => call('ended', connection),
+    send: (address: string, port: number, text: string) => call('send', address, port, text),
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  }
+}
+
+const Dialled = z.union([z.object({ name: z.string() }), z.object({ error: z.string() })])
+const Reply = z.object({
+  id: z.number(),
+  result: z.unknown().optional(),
+  error: z.string().optional(),
+})
+
+function startAgent(name: string, setting: FirewallSetting) {
+  const program = join(import.meta.dirname, 'agent/main.ts')
+  const command = ['netns', 'exec', name, process.execPath, program, JSON.stringify(setting)]
+  const child = spawn('ip', command, { stdio: ['pipe', 'pipe', 'inherit'] })
+  const waiting = new Map<number, PromiseWithResolvers<unknown>>()
+  createInterface({ input: child.stdout }).on('line', (line) => {
+    const { id, result, error } = Reply.parse(JSON.parse(line))
+    if (error === undefined) waiting.get(id)?.resolve(result)
+    else waiting.get(id)?.reject(new Error(error))
+  })
+  child.once('exit', () => {
+    for (const { reject } of waiting.values()) reject(new Error('the agent has ended'))
+  })
+  return {
+    async call(method: string, ...args: unknown[]): Promise<unknown> {
+      const id = waiting.size
+      const answer = Promise.withResolvers<unknown>()
+      waiting.set(id, answer)
+      child.stdin.write(`${JSON.stringify({ id, method, args })}\n`)
+      return answer.promise
+    },
+    async close(): Promise<void> {
+      if (child.exitCode !== null) return
+      const ended = once(child, 'exit')
+      child.kill('SIGKILL')
+      await ended
+    },
+  }
+}
