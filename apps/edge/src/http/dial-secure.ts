@@ -15,7 +15,7 @@ export async function dialSecure(
   options: { readonly authority: string; readonly signal: AbortSignal },
 ): Promise<Socket | undefined> {
   const { authority, signal } = options
-  const plain = await dial(address, port, signal)
+  const plain = await dial(address, port, { signal })
   if (!plain || signal.aborted) return plain
   return new Promise((resolve) => {
     const socket = connect({

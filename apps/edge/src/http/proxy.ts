@@ -11,6 +11,7 @@ import { endWithRequest } from './errors.ts'
 import { hasBody, passingTrailers, requestHeaders, responseHeaders } from './headers.ts'
 import { portClosed, reach, reset } from './reach.ts'
 import type { Pass } from './reach.ts'
+import { createTap } from './tap.ts'
 
 export async function passRequest(
   req: IncomingMessage,
@@ -23,14 +24,15 @@ export async function passRequest(
     pass.refuse({ kind: 'unsupported', message: 'The only transfer coding spoken here is chunked' })
     return
   }
-  const reached = await reach(req.socket, pass)
+  const tap = target.isSecure ? undefined : createTap(() => fail())
+  const reached = await reach(req.socket, pass, tap?.onread)
   if (!reached) return
   const { upstream, signal, release } = reached
   res.once('close', release)
-  let failed = false
+  let isOver = false
   const fail = () => {
-    if (failed || signal.aborted) return
-    failed = true
+    if (isOver || signal.aborted) return
+    isOver = true
     if (res.headersSent) reset(req.socket)
     else pass.refuse(portClosed(pass))
     upstream.destroy()
@@ -43,12 +45,28 @@ export async function passRequest(
   })
   outgoing.on('error', fail)
   outgoing.once('upgrade', fail) // to a protocol that nobody asked for
-  outgoing.on('information', (info) => passInformation(info, res))
-  outgoing.once('response', (incoming) => relayResponse(incoming, req, res, fail))
+  outgoing.on('information', (info) => {
+    passInformation(info, res)
+    tap?.expectHead()
+  })
+  outgoing.once('response', (incoming) => {
+    if (!relayHead(incoming, res)) return fail()
+    const end = () => {
+      isOver = true
+      endAnswer(incoming, req, res)
+    }
+    if (tap && hasBodyToPass(req, incoming)) tap.passBody(incoming, res, end)
+    else {
+      tap?.leave()
+      incoming.pipe(res, { end: false })
+    }
+    incoming.on('error', fail)
+    incoming.once('end', end)
+  })
   sendBody(req, outgoing)
 }
 
-/** Also used for the answer of a server that declines to upgrade. */
+/** The answer of a server that declines to upgrade. */
 export function relayResponse(
   incoming: IncomingMessage,
   req: IncomingMessage,
@@ -56,22 +74,36 @@ export function relayResponse(
   fail: () => void,
 ): void {
   incoming.on('error', fail)
-  try {
-    res.writeHead(
-      incoming.statusCode ?? 502,
-      incoming.statusMessage ?? '',
-      responseHeaders(incoming),
-    )
-    res.flushHeaders()
-  } catch {
-    fail() // a status below 100, a reason phrase that cannot be written
-    return
-  }
-  incoming.once('end', () => {
-    addTrailers(incoming, res)
-    endWithRequest(req, res, incoming.headers['content-length'] !== undefined)
-  })
+  if (!relayHead(incoming, res)) return fail()
+  incoming.once('end', () => endAnswer(incoming, req, res))
   incoming.pipe(res, { end: false })
+}
+
+/** False for what cannot be written: a status below 100, an odd reason phrase. */
+function relayHead(incoming: IncomingMessage, res: ServerResponse): boolean {
+  const { statusCode = 502, statusMessage = '' } = incoming
+  try {
+    res.writeHead(statusCode, statusMessage, responseHeaders(incoming))
+    res.flushHeaders()
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** Whether the parser waits for one, and for none that is coded in an unusual way. */
+function hasBodyToPass({ method }: IncomingMessage, incoming: IncomingMessage): boolean {
+  const { statusCode = 0, headers } = incoming
+  if (method === 'HEAD' || statusCode === 204 || statusCode === 304) return false
+  const coding = headers['transfer-encoding']
+  return coding === undefined
+    ? Number(headers['content-length'] ?? Infinity) > 0
+    : coding.toLowerCase() === 'chunked'
+}
+
+function endAnswer(incoming: IncomingMessage, req: IncomingMessage, res: ServerResponse): void {
+  addTrailers(incoming, res)
+  endWithRequest(req, res, incoming.headers['content-length'] !== undefined)
 }
 
 function sendBody(req: IncomingMessage, outgoing: ClientRequest): void {

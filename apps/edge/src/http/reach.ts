@@ -4,6 +4,7 @@ import type { Refusal } from '../domain/refusal.ts'
 import type { Target } from '../domain/route.ts'
 import type { RunningSandbox } from '../domain/sandbox.ts'
 import { dial } from './dial.ts'
+import type { DialOptions } from './dial.ts'
 import { dialSecure } from './dial-secure.ts'
 
 /** One client's way to one sandbox. */
@@ -22,8 +23,12 @@ export interface Reached {
   readonly release: () => void
 }
 
-/** Connects to the port. Undefined when the client has left or was refused. */
-export async function reach(client: Duplex, pass: Pass): Promise<Reached | undefined> {
+/** Connects to the port. Undefined when the client has left or was refused. `onread` is not for secure connections. */
+export async function reach(
+  client: Duplex,
+  pass: Pass,
+  onread?: DialOptions['onread'],
+): Promise<Reached | undefined> {
   const { sandbox } = pass
   if (client.destroyed) return undefined
   const over = new AbortController()
@@ -45,7 +50,7 @@ export async function reach(client: Duplex, pass: Pass): Promise<Reached | undef
       over.abort()
     } else reset(client)
   })
-  const socket = await open(pass, over.signal)
+  const socket = await open(pass, { signal: over.signal, onread })
   if (socket && !over.signal.aborted) {
     upstream = socket
     return { upstream, signal: over.signal, release }
@@ -57,11 +62,11 @@ export async function reach(client: Duplex, pass: Pass): Promise<Reached | undef
   return undefined
 }
 
-function open({ sandbox, target }: Pass, signal: AbortSignal): Promise<Socket | undefined> {
+function open({ sandbox, target }: Pass, options: DialOptions): Promise<Socket | undefined> {
   const { port, authority } = target
   return target.isSecure
-    ? dialSecure(sandbox.address, port, { authority, signal })
-    : dial(sandbox.address, port, signal)
+    ? dialSecure(sandbox.address, port, { authority, signal: options.signal })
+    : dial(sandbox.address, port, options)
 }
 
 export function portClosed({ sandbox, target }: Pass): Refusal {
