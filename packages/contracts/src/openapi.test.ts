@@ -26,6 +26,14 @@ test('every reference in the document resolves', () => {
   assert.doesNotMatch(text, /\$defs/)
 })
 
+test('every component says what it is, and does not only refer to another', () => {
+  const schemas: Record<string, Record<string, unknown>> = Object(document.components).schemas
+  for (const [name, schema] of Object.entries(schemas)) {
+    assert.ok('type' in schema || 'enum' in schema || 'anyOf' in schema, name)
+  }
+  assert.deepEqual(schemas['Error']?.['required'], ['code', 'message'])
+})
+
 test('operation ids are unique, and paths are declared once per method', () => {
   const ids = operations.map(({ id }) => id)
   const places = operations.map(({ method, path }) => `${method} ${path}`)

@@ -123,15 +123,12 @@ function toResponse(reply: Reply, components: Components): Json {
 
 function toSchema(schema: z.ZodType, io: 'input' | 'output', components: Components): Json {
   const { $schema: _, $defs = {}, ...root } = z.toJSONSchema(schema, { io })
-  for (const [id, definition] of Object.entries($defs)) addComponent(components, id, definition)
-  const id = schema.meta()?.id
-  return id === undefined ? relocate(root) : addComponent(components, id, root)
-}
-
-function addComponent(components: Components, id: string, definition: object): Json {
-  const { id: _, ...rest } = relocate(definition)
-  components[id] = rest
-  return { $ref: `#/components/schemas/${id}` }
+  // A schema with an id is among its own definitions, and the root refers to it.
+  for (const [id, definition] of Object.entries($defs)) {
+    const { id: _id, ...rest } = relocate(definition)
+    components[id] = rest
+  }
+  return relocate(root)
 }
 
 /** References point into `$defs` of the schema they were made in; here that is the document's components. */
