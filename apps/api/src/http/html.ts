@@ -9,6 +9,12 @@ export function html(strings: TemplateStringsArray, ...values: readonly Content[
   return { html: String.raw({ raw: strings }, ...values.map(toText)) }
 }
 
+/** Text in which what stands between backticks is code. */
+export function prose(text: string): Html {
+  const parts = text.split('`')
+  return html`${parts.map((part, index) => (index % 2 === 1 ? html`<code>${part}</code>` : html`${part}`))}`
+}
+
 function toText(value: Content): string {
   if (value === undefined) return ''
   if (typeof value === 'string' || typeof value === 'number') return escapeText(String(value))

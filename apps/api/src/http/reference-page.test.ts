@@ -9,10 +9,11 @@ import { renderReference } from './reference-page.ts'
 
 test('every operation has its place, and every link on the page leads somewhere on it', () => {
   const { body } = renderReference(toOpenApi(operations, '0.1.0'))
+  const text = body.replaceAll(/<\/?code>/g, '')
   for (const { id, path, summary } of operations) {
     assert.ok(body.includes(`<section id="${id}">`), id)
     assert.ok(body.includes(path.replaceAll('&', '&#38;')), path)
-    assert.ok(body.includes(summary.replaceAll("'", '&#39;')), summary)
+    assert.ok(text.includes(summary.replaceAll("'", '&#39;').replaceAll('`', '')), summary)
   }
   const links = [...body.matchAll(/href="#([^"]+)"/g)].map(([, target]) => target)
   assert.ok(links.length > operations.length)

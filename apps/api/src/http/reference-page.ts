@@ -1,10 +1,11 @@
 /** The reference for people, made of the OpenAPI document. The page loads nothing and runs nothing. */
-import { createHash } from 'node:crypto'
 import type { OpenApi } from '@atoll/contracts/openapi'
 import { html } from './html.ts'
 import type { Html } from './html.ts'
 import { ReferenceDocument } from './reference-document.ts'
-import type { ContentObject, OperationObject } from './reference-document.ts'
+import { renderOperation } from './reference-operation.ts'
+import type { Listed } from './reference-operation.ts'
+import { styleOnlyPolicy, styleSheet } from './reference-style.ts'
 import { renderSchema } from './schema-fields.ts'
 
 export interface ReferencePage {
@@ -17,7 +18,7 @@ export function renderReference(openApi: OpenApi): ReferencePage {
   const operations = Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ method, path, operation })),
   )
-  const groups = [...Map.groupBy(operations, ({ operation }) => groupOf(operation))]
+  const groups = [...Map.groupBy(operations, groupOf)]
   const schemas = Object.entries(components.schemas).map(
     ([name, schema]) =>
       html`<section id="${name}">
@@ -31,19 +32,21 @@ export function renderReference(openApi: OpenApi): ReferencePage {
       <meta name="viewport" content="width=device-width, initial-scale=1" />
       <title>${info.title} ${info.version}</title>
       ${styleSheet}
-      <nav>
-        ${groups.map(([group, members]) => renderIndex(group, members))}
-        <p><a href="#schemas">Schemas</a></p>
-      </nav>
-      <main>
+      <header>
         <h1>${info.title} <small>${info.version}</small></h1>
         <p>
           Send an API key as <code>X-API-Key</code> or an access token as
-          <code>Authorization: Bearer …</code>. Failures have the body <a href="#Error">Error</a>.
-          As a document: <a href="/openapi.json">OpenAPI 3.1</a>. Fields with a star are always
-          there.
+          <code>Authorization: Bearer …</code>; a user of several teams names one as
+          <code>X-Team-ID</code>. Failures have the body <a href="#Error">Error</a>. Fields with a
+          star are always there. As a document: <a href="/openapi.json">OpenAPI 3.1</a>.
         </p>
-        ${groups.flatMap(([, members]) => members.map(renderOperation))}
+      </header>
+      <nav>
+        ${groups.map(renderIndex)}
+        <h2><a href="#schemas">Schemas</a></h2>
+      </nav>
+      <main>
+        ${groups.map(renderGroup)}
         <h2 id="schemas">Schemas</h2>
         ${schemas}
       </main>
@@ -51,113 +54,43 @@ export function renderReference(openApi: OpenApi): ReferencePage {
   return { body: page.html, headers }
 }
 
-interface Listed {
-  readonly method: string
-  readonly path: string
-  readonly operation: OperationObject
+type Group = readonly [name: string, members: readonly Listed[]]
+
+/** `accessToken.create` is of the access tokens. */
+function groupOf({ operation }: Listed): string {
+  const [first = ''] = operation.operationId.split('.')
+  const words = first.replaceAll(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`)
+  return words.charAt(0).toUpperCase() + words.slice(1)
 }
 
-/** `sandbox.create` is of the sandboxes. */
-function groupOf({ operationId }: OperationObject): string {
-  return operationId.replace(/\..*$/, '')
-}
-
-function renderIndex(group: string, members: readonly Listed[]): Html {
+function renderIndex([name, members]: Group): Html {
   const items = members.map(
     ({ method, path, operation }) =>
       html`<li>
-        <a href="#${operation.operationId}"><b>${method.toUpperCase()}</b> ${path}</a>
-       `,
+        <a href="#${operation.operationId}"
+          ><span class="method">${method.toUpperCase()}</span><span>${breakable(path)}</span></a
+        >
+      </li> `,
   )
-  return html`<h2>${group}</h2>
+  return html`<h2>${name}</h2>
     <ul>
       ${items}
     </ul> `
 }
 
-function renderOperation({ method, path, operation }: Listed): Html {
-  const { operationId, summary, parameters, requestBody, responses } = operation
-  const rows = parameters.map(
-    (one) =>
-      html`<tr>
-        <td>
-          <code>${one.name}</code>${one.required ? html`<b title="required">*</b>` : undefined}
-        </td>
-        <td>${one.in}</td>
-        <td>${renderSchema(one.schema)}</td>
-        <td>${one.description}</td>
-      </tr> `,
-  )
-  const replies = Object.entries(responses).map(
-    ([status, { description, content, headers: told = {} }]) =>
-      html`<tr>
-        <td><b>${status}</b></td>
-        <td>${description}${Object.keys(told).map((name) => html` <code>${name}</code>`)}</td>
-        <td>${content && renderContent(content)}</td>
-      </tr> `,
-  )
-  return html`<section id="${operationId}">
-    <h3><b>${method.toUpperCase()}</b> ${path}</h3>
-    <p>${summary}.</p>
-    <p>
-      <small>${renderSecurity(operation)} · <code>${operationId}</code></small>
-    </p>
-    ${
-      rows.length > 0
-        ? html`<h4>Parameters</h4>
-            <table>
-              ${rows}
-            </table>`
-        : undefined
-    }
-    ${
-      requestBody &&
-      html`<h4>Body</h4>
-        ${renderContent(requestBody.content)}`
-    }
-    <h4>Replies</h4>
-    <table>
-      ${replies}
-    </table>
-  </section> `
+/** A path that may go on in the next line after a slash. */
+function breakable(path: string): Html {
+  const parts = path.split('/').filter(Boolean)
+  return html`${parts.map((part) => html`/<wbr />${part}`)}`
 }
 
-function renderContent(content: ContentObject): Html {
-  return html`${Object.entries(content).map(([type, { schema }]) =>
-    type === 'application/json' ? renderSchema(schema) : html`<code>${type}</code>`,
-  )}`
+function renderGroup([name, members]: Group): Html {
+  return html`<h2>${name}</h2>
+    ${members.map(renderOperation)}`
 }
-
-const schemeNames: Readonly<Record<string, string>> = {
-  ApiKeyAuth: 'X-API-Key',
-  AccessTokenAuth: 'Authorization: Bearer',
-  AdminApiKeyAuth: 'X-Admin-Token',
-  TeamAuth: 'X-Team-ID',
-}
-
-function renderSecurity({ security }: OperationObject): string {
-  if (security.length === 0) return 'Open to everybody'
-  const ways = security.map((way) => Object.keys(way).map((name) => schemeNames[name] ?? name))
-  return `Needs ${ways.map((names) => names.join(' with ')).join(', or ')}`
-}
-
-const css = `
-body { margin: 0 auto; max-width: 80rem; padding: 1rem; font: 15px/1.5 system-ui, sans-serif;
-  display: grid; grid-template-columns: 20rem 1fr; gap: 2rem; color: #1c2733; background: #fff }
-nav { font-size: 13px; position: sticky; top: 0; max-height: 100vh; overflow: auto }
-nav ul { list-style: none; padding: 0 } nav h2 { font-size: 1em; margin: 1em 0 0 }
-section { border-top: 1px solid #8884; padding: .5rem 0 } a { color: #0b63b5 }
-table { border-collapse: collapse } td { vertical-align: top; padding: .15rem .8rem .15rem 0 }
-code { font: 13px ui-monospace, monospace } h4 { margin: .8rem 0 .2rem }
-@media (max-width: 60rem) { body { display: block } nav { position: static; max-height: none } }
-@media (prefers-color-scheme: dark) { body { color: #d8dee6; background: #14191f } a { color: #74b3f0 } }
-`
-
-/** The one thing that is put in as it is: it comes from above. */
-const styleSheet: Html = { html: `<style>${css}</style>` }
 
 const headers = {
-  'Content-Security-Policy': `default-src 'none'; style-src 'sha256-${createHash('sha256').update(css).digest('base64')}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
+  'Content-Security-Policy': styleOnlyPolicy,
   'X-Content-Type-Options': 'nosniff',
   'Referrer-Policy': 'no-referrer',
 }

@@ -1,4 +1,4 @@
-import { html } from './html.ts'
+import { html, prose } from './html.ts'
 import type { Html } from './html.ts'
 import type { SchemaObject } from './reference-document.ts'
 
@@ -13,7 +13,9 @@ export function renderSchema(schema: SchemaObject): Html {
           <code>${name}</code>${required.has(name) ? html`<b title="required">*</b>` : undefined}
         </td>
         <td>${renderType(field)}</td>
-        <td>${field.deprecated ? 'Deprecated. ' : undefined}${field.description}</td>
+        <td>
+          ${field.deprecated ? 'Deprecated. ' : undefined}${field.description === undefined ? undefined : prose(field.description)}
+        </td>
       </tr> `,
   )
   return html`<table>
