@@ -126,7 +126,7 @@ function* unevenPieces(body: Buffer): Generator<Buffer> {
 
 /** The body of the answer to `text`, in its chunks or not, read with pauses that are a turn of the loop long or more. */
 async function readSlowly(port: number, text: string, pauseMs: number): Promise<Buffer> {
-  const socket = connect({ port, host: '127.0.0.1', highWaterMark: 1024 })
+  const socket = connect(port, '127.0.0.1')
   socket.write(text)
   const pieces: Buffer[] = []
   for await (const piece of socket) {
