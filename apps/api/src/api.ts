@@ -21,12 +21,16 @@ import { createLimitsOf } from './app/limits.ts'
 import { startLoop } from './app/loop.ts'
 import { createMetrics } from './app/metrics.ts'
 import { createNodes } from './app/nodes.ts'
+import { createPausing } from './app/pause-sandbox.ts'
 import { createRateLimiter } from './app/rate-limits.ts'
 import { reconcileSandboxes } from './app/reconcile.ts'
 import { startSampling } from './app/sampling.ts'
 import { createSandboxes } from './app/sandboxes.ts'
 import { createSelectTeam } from './app/select-team.ts'
+import { createSettle } from './app/settle.ts'
+import { createStartSandbox } from './app/start-sandbox.ts'
 import { createTemplates } from './app/templates.ts'
+import { createTransitions } from './app/transitions.ts'
 import { startWatch } from './app/watch.ts'
 import { configuredLimits, storeLocation } from './config.ts'
 import type { ApiConfig } from './config.ts'
@@ -38,6 +42,7 @@ import { addAdminRoutes } from './http/admin.ts'
 import { addKeyRoutes } from './http/keys.ts'
 import { addMetricRoutes } from './http/metrics.ts'
 import { addNodeRoutes } from './http/nodes.ts'
+import { addLifecycleRoutes } from './http/sandbox-lifecycle.ts'
 import { addSandboxRoutes } from './http/sandboxes.ts'
 import { createServer, refuseOtherMethods } from './http/server.ts'
 import { addServiceRoutes } from './http/service.ts'
@@ -96,15 +101,29 @@ export async function startApi(config: ApiConfig, parts: ApiParts): Promise<Api>
   const node = connectNode(parts.node)
   const ending = createEnding({ store, node, clock, log })
   started.defer(() => atMost(settleLimitMs, ending.settle()))
+  const transitions = createTransitions({ store })
+  started.defer(() => atMost(settleLimitMs, transitions.settle()))
+  const limitsOf = createLimitsOf(teams, configuredLimits(config))
+  const settle = createSettle({ store, node, clock, limitsOf })
+  const transitionPorts = { store, node, clock, transitions, settle, processId }
+  const pausing = createPausing(transitionPorts)
   const expiry = startLoop('expiry', () => expireSandboxes({ store, ending, clock }), log)
   started.defer(() => expiry.close())
 
   const nodes = createNodes({ node, statuses: stores.nodeStatuses, clock })
   const stopping = new AbortController()
   const onEndChanged = () => expiry.nudge()
-  const limitsOf = createLimitsOf(teams, configuredLimits(config))
+  const tokenOf = ({ id, secure }: { id: string; secure: boolean }) =>
+    secure ? envdAccessToken(tokenSeed, id) : undefined
+  const start = createStartSandbox({
+    ...transitionPorts,
+    ending,
+    limitsOf,
+    tokenOf,
+    onEndChanged,
+  })
   const rules = { store, templates, ending, clock, limitsOf, onEndChanged }
-  const sandboxes = createSandboxes(rules)
+  const sandboxes = createSandboxes({ ...rules, start })
   const creation = createSandboxCreation({
     ...rules,
     node,
@@ -115,8 +134,8 @@ export async function startApi(config: ApiConfig, parts: ApiParts): Promise<Api>
   })
 
   const { leases } = stores
-  const { isCreating } = creation
-  const reconcilePorts = { store, node, ending, clock, leases, processId, isCreating }
+  const isUnderway = (id: string) => creation.isCreating(id) || transitions.isUnderway(id)
+  const reconcilePorts = { store, node, ending, settle, clock, leases, processId, isUnderway }
   const reconciler = startLoop(
     'reconcile',
     (signal) => reconcileSandboxes(reconcilePorts, signal),
@@ -137,10 +156,9 @@ export async function startApi(config: ApiConfig, parts: ApiParts): Promise<Api>
     rates: createRateLimiter(config.ATOLL_RATE_LIMITS ?? new Map(), clock),
     adminToken: config.ATOLL_ADMIN_TOKEN,
   })
-  const tokenOf = ({ id, secure }: { id: string; secure: boolean }) =>
-    secure ? envdAccessToken(tokenSeed, id) : undefined
   addServiceRoutes(server, { probe: () => teams.isEmpty() })
   addSandboxRoutes(server, { authenticate, sandboxes, creation, tokenOf })
+  addLifecycleRoutes(server, { authenticate, sandboxes, pausing, tokenOf })
   const selectTeam = createSelectTeam(teams)
   addTemplateRoutes(server, {
     authenticate,

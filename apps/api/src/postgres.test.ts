@@ -146,7 +146,7 @@ test(
       ...unknown,
       id,
       state: 'creating',
-      creator: dead.processId,
+      holder: dead.processId,
     })
     api.node.plant(id)
     clock.advance(9)

@@ -106,7 +106,7 @@ test('what the node lost is ended, what it has too much is killed', async () => 
   await api.restart()
   const { status, json } = await api.call('GET', `/sandboxes/${lost}`)
   assert.equal(status, 404)
-  assert.match(Object(json).message, /its node does not run it any more/)
+  assert.match(Object(json).message, /its node does not have it any more/)
   await waitFor('the stray to go', () => !api.node.running.has(stray))
   assert.equal((await api.call('GET', `/sandboxes/${kept}`)).status, 200)
 })

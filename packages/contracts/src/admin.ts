@@ -183,7 +183,7 @@ export const deleteTeamKey = defineOperation({
 
 export const killTeamSandboxes = defineOperation({
   id: 'admin.sandbox.killAll',
-  summary: 'End all sandboxes of a team',
+  summary: 'End all running sandboxes of a team',
   method: 'POST',
   path: '/admin/teams/{teamID}/sandboxes/kill',
   auth: 'admin',

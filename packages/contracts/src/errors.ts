@@ -16,6 +16,7 @@ export const publishedReasons = [
   'internal_server_error',
   'sandbox_capacity_unavailable',
   'sandbox_create_failed',
-  'sandbox_memory_override_disabled',
+  'sandbox_filesystem_boot_unconfirmed',
   'sandbox_placement_timeout',
+  'sandbox_start_in_flight',
 ] as const

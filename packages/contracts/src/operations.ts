@@ -25,6 +25,10 @@ import { createSandbox, createSandboxV2 } from './sandbox-create.ts'
 import {
   connectSandbox,
   connectSandboxV2,
+  pauseSandbox,
+  resumeSandbox,
+} from './sandbox-lifecycle.ts'
+import {
   getSandbox,
   killSandbox,
   listSandboxes,
@@ -50,6 +54,8 @@ export const operations: readonly Operation[] = [
   refreshSandbox,
   connectSandbox,
   connectSandboxV2,
+  pauseSandbox,
+  resumeSandbox,
   getSandboxMetrics,
   listSandboxMetrics,
   getTeamMetrics,

@@ -1,10 +1,10 @@
 import { z } from 'zod'
 import { defineOperation } from './operation.ts'
 import { PageQuery } from './paging.ts'
-import { ListedSandbox, Sandbox, SandboxDetail, SandboxState } from './sandbox-views.ts'
+import { ListedSandbox, SandboxDetail, SandboxState } from './sandbox-views.ts'
 import { Timestamp } from './text.ts'
 
-/** The operations on sandboxes that exist; making one is in `sandbox-create.ts`. */
+/** The operations on sandboxes that exist. Making one is in `sandbox-create.ts`, pausing in `sandbox-lifecycle.ts`. */
 
 /** An old form carries the client id as well, `<sandboxID>-<clientID>`: the suffix is dropped. */
 export const SandboxParams = z.object({
@@ -78,7 +78,7 @@ export const getSandbox = defineOperation({
 
 export const killSandbox = defineOperation({
   id: 'sandbox.kill',
-  summary: 'End a sandbox and remove what it held',
+  summary: 'End a running or paused sandbox and remove what it held',
   method: 'DELETE',
   path: '/sandboxes/{sandboxID}',
   auth: 'team',
@@ -114,36 +114,4 @@ export const refreshSandbox = defineOperation({
     .optional(),
   replies: { 204: { description: 'Refreshed' } },
   errors: [400, 401, 404, 409, 500],
-})
-
-const connectReplies = { 200: { description: 'It was running already', body: Sandbox } }
-const connectErrors = [400, 401, 404, 409, 500]
-
-export const connectSandbox = defineOperation({
-  id: 'sandbox.connect',
-  summary: 'Connect to a sandbox and let it live at least `timeout` more seconds',
-  method: 'POST',
-  path: '/sandboxes/{sandboxID}/connect',
-  auth: 'team',
-  params: SandboxParams,
-  body: z
-    .object({ timeout: z.int32().min(0), memory: z.boolean().optional() })
-    .meta({ id: 'ConnectSandbox' }),
-  replies: connectReplies,
-  errors: connectErrors,
-})
-
-export const connectSandboxV2 = defineOperation({
-  id: 'sandbox.connectV2',
-  summary: 'Connect to a sandbox and let it live at least `timeout` (300) more seconds',
-  method: 'POST',
-  path: '/v2/sandboxes/{sandboxID}/connect',
-  auth: 'team',
-  params: SandboxParams,
-  body: z
-    .object({ timeout: z.int32().min(0).optional(), memory: z.boolean().optional() })
-    .meta({ id: 'ConnectSandboxV2' })
-    .optional(),
-  replies: connectReplies,
-  errors: connectErrors,
 })

@@ -4,6 +4,7 @@ import { Fault } from '@atoll/kit/fault'
 import { accessTokenPrefix, newSecret } from '../domain/key.ts'
 import { changeLimits } from '../domain/limits.ts'
 import type { TeamLimits } from '../domain/limits.ts'
+import { placeStates } from '../domain/sandbox.ts'
 import type { SandboxStore } from '../domain/sandbox-store.ts'
 import type { BlockLevel } from '../domain/team-block.ts'
 import type { Team, TeamStore, User, UserStore } from '../domain/team.ts'
@@ -91,7 +92,7 @@ export function createAdmin(ports: AdminPorts): Admin {
     },
     async killAll(teamId) {
       await checkTeam(teamId)
-      const running = await sandboxes.listRunning({ teamId })
+      const running = await sandboxes.list({ teamId, states: placeStates })
       const results = await Promise.allSettled(
         running.map(async ({ id }) => {
           if (await ending.begin(id, 'was killed by an operator')) await ending.finish(id)

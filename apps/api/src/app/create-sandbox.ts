@@ -13,7 +13,7 @@ import { parseReference, selectsBuild } from '../domain/template.ts'
 import type { Template, TemplateStore } from '../domain/template.ts'
 import type { Ending } from './ending.ts'
 import type { LimitsOf } from './limits.ts'
-import { checkSeconds } from './sandboxes.ts'
+import { checkTimeout } from './sandboxes.ts'
 
 const createTimeoutMs = 60_000
 const cleanUpWaitMs = 5_000
@@ -114,13 +114,6 @@ async function bootOrCleanUp(
   }
 }
 
-function checkTimeout(seconds: number, maxSeconds: number): void {
-  if (seconds < 1) {
-    throw new Fault('invalid', 'invalid_timeout', 'timeout must be at least 1 second')
-  }
-  checkSeconds(seconds, maxSeconds)
-}
-
 async function resolveTemplate(
   templates: TemplateStore,
   { templateReference: reference, teamId }: CreateRequest,
@@ -156,10 +149,11 @@ function toSandbox(
     lifecycle: request.lifecycle,
     timeoutSeconds: request.timeoutSeconds,
     createdAt: clock.now(),
-    creator: processId,
+    holder: processId,
     envdVersion: undefined,
     startedAt: undefined,
     endAt: undefined,
+    kept: undefined,
     endReason: undefined,
     endedAt: undefined,
   }

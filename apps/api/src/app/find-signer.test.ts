@@ -22,7 +22,7 @@ function setup(count = 1000) {
     store: {
       async listByState(states) {
         asked += 1
-        assert.deepEqual(states, ['running'])
+        assert.deepEqual(states, ['running', 'snapshotting'])
         return running.map((id) => ({ id, state: 'running' as const }))
       },
     },

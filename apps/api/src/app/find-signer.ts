@@ -7,6 +7,7 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import { Fault } from '@atoll/kit/fault'
 import { createGate } from '@atoll/kit/gate'
+import { statesShownAs } from '../domain/sandbox.ts'
 import type { SandboxStore } from '../domain/sandbox-store.ts'
 import { signatureMatcher } from '../domain/signature.ts'
 import type { SignedFile } from '../domain/signature.ts'
@@ -58,7 +59,7 @@ export function createFindSigner(ports: {
 
   /** Those of sandboxes that run now, each computed once. */
   async function refreshTokens(): Promise<void> {
-    const running = await ports.store.listByState(['running'])
+    const running = await ports.store.listByState(statesShownAs('running'))
     const fresh = new Map<string, string>()
     for (const { id } of running) fresh.set(id, tokens.get(id) ?? ports.tokenOf(id))
     tokens = fresh

@@ -2,23 +2,29 @@ import type { Clock } from '@atoll/kit/clock'
 import type { LeaseStore } from '../domain/lease.ts'
 import type { SandboxNode } from '../domain/node.ts'
 import type { Sandbox } from '../domain/sandbox.ts'
+import { passingStates } from '../domain/sandbox.ts'
+import { agrees, isPassing } from '../domain/sandbox-pause.ts'
 import type { SandboxStore } from '../domain/sandbox-store.ts'
 import type { Ending } from './ending.ts'
+import type { Settle } from './settle.ts'
 
 const intervalMs = 5_000
 const listTimeoutMs = 10_000
 const retentionMs = 7 * 24 * 60 * 60 * 1000
 const batch = 1_000
 
+const liveStates = ['running', 'paused', ...passingStates] as const
+
 export interface ReconcilePorts {
   readonly store: SandboxStore
   readonly node: SandboxNode
   readonly ending: Ending
+  readonly settle: Settle
   readonly clock: Clock
   readonly leases: LeaseStore
   readonly processId: string
-  /** Whether a request of this process is making it right now. */
-  readonly isCreating: (id: string) => boolean
+  /** Whether this process is creating, pausing, resuming or copying it right now. */
+  readonly isUnderway: (id: string) => boolean
 }
 
 /** One pass: brings records and node together, whatever happened to either. */
@@ -28,20 +34,16 @@ export async function reconcileSandboxes(
 ): Promise<number> {
   const { store, node, ending, clock } = ports
   // Records first: a sandbox is on the node before its record says running, and until that says otherwise.
-  const records = await store.listByState(['creating', 'running', 'killing'])
-  const onNode = new Set(
-    await node.list(AbortSignal.any([signal, AbortSignal.timeout(listTimeoutMs)])),
-  )
+  const records = await store.listByState(['creating', ...liveStates, 'killing'])
+  const onNode = await node.list(AbortSignal.any([signal, AbortSignal.timeout(listTimeoutMs)]))
   const isAbandoned = await findAbandoned(ports)
   for (const { id, state } of records) {
-    if (state === 'running' && !onNode.has(id)) {
-      await ending.ended(id, 'was lost: its node does not run it any more')
-    }
     if (state === 'creating') await sweepUnfinished(ending, id, isAbandoned)
-    if (state === 'killing') void ending.tryFinish(id)
+    else if (state === 'killing') void ending.tryFinish(id)
+    else if (!agrees({ state }, onNode.get(id))) await settleLeft(ports, id, isAbandoned)
   }
   const known = new Set(records.map(({ id }) => id))
-  for (const id of onNode) {
+  for (const id of onNode.keys()) {
     if (known.has(id)) continue
     // It may have been created since the records were read; its own record is older than itself.
     const record = await store.find(id)
@@ -52,16 +54,16 @@ export async function reconcileSandboxes(
 }
 
 /**
- * Which of the records that were read before have nobody left who makes them. A process has its lease before it makes
+ * Which of the records that were read before have nobody left who is at them. A process has its lease before it makes
  * anything, so none of those is missing from the leases that are read now.
  */
 async function findAbandoned(ports: ReconcilePorts): Promise<(sandbox: Sandbox) => boolean> {
-  const { leases, clock, processId, isCreating } = ports
+  const { leases, clock, processId, isUnderway } = ports
   const holders = await leases.listLive(clock.now())
   const live = new Set(holders.map((holder) => holder.processId))
-  return ({ id, creator }) => {
-    if (creator === processId) return !isCreating(id)
-    return creator === undefined || !live.has(creator)
+  return ({ id, holder }) => {
+    if (holder === processId) return !isUnderway(id)
+    return holder === undefined || !live.has(holder)
   }
 }
 
@@ -76,4 +78,15 @@ async function sweepUnfinished(
     (current) => current.state === 'creating' && isAbandoned(current),
   )
   if (isLeft) void ending.tryFinish(id)
+}
+
+/** What somebody is at is theirs; the rest becomes what the node says. */
+async function settleLeft(
+  { store, settle, isUnderway }: ReconcilePorts,
+  id: string,
+  isAbandoned: (sandbox: Sandbox) => boolean,
+): Promise<void> {
+  const current = await store.find(id)
+  if (!current || (isPassing(current) && !isAbandoned(current)) || isUnderway(id)) return
+  await settle(id)
 }

@@ -1,36 +1,54 @@
 import type { Clock } from '@atoll/kit/clock'
 import { Fault } from '@atoll/kit/fault'
 import { fromToken, toToken } from '../domain/paging.ts'
-import { absent, extend, isRunning, setTimeoutOf } from '../domain/sandbox.ts'
-import type { RunningSandbox } from '../domain/sandbox.ts'
+import { absent, isRunning, isShown, statesShownAs } from '../domain/sandbox.ts'
+import type { RunningSandbox, Sandbox, ShownState, StartedSandbox } from '../domain/sandbox.ts'
+import { isPassing } from '../domain/sandbox-pause.ts'
+import { extend, setTimeoutOf } from '../domain/sandbox-time.ts'
 import type { Order, SandboxFilter, SandboxStore } from '../domain/sandbox-store.ts'
 import { parseReference } from '../domain/template.ts'
 import type { TemplateStore } from '../domain/template.ts'
 import type { Ending } from './ending.ts'
 import type { LimitsOf } from './limits.ts'
+import type { Started, StartSandbox } from './start-sandbox.ts'
+import { beingKilled, inTransition } from './transitions.ts'
 
 /** What a team does with the sandboxes it has. Those of other teams look as if they did not exist. */
 export interface Sandboxes {
-  get(teamId: string, id: string): Promise<RunningSandbox>
-  listAll(filter: SandboxFilter): Promise<RunningSandbox[]>
+  get(teamId: string, id: string): Promise<StartedSandbox>
+  /** Running ones. */
+  listAll(filter: Omit<SandboxFilter, 'states'>): Promise<StartedSandbox[]>
   list(request: ListRequest): Promise<SandboxList>
   kill(teamId: string, id: string): Promise<void>
   setTimeout(teamId: string, id: string, seconds: number): Promise<void>
   /** Never takes time away, and gives at least a little. */
   refresh(teamId: string, id: string, seconds: number): Promise<void>
-  connect(teamId: string, id: string, seconds: number): Promise<RunningSandbox>
+  /** Resumes a paused one; a running one gets more time, never less. */
+  connect(teamId: string, id: string, wish: ConnectWish): Promise<Started>
+  /** Only a paused one. */
+  resume(teamId: string, id: string, wish: ResumeWish): Promise<RunningSandbox>
 }
 
-export interface ListRequest extends Omit<SandboxFilter, 'templateId'> {
+export interface ConnectWish {
+  readonly seconds: number
+  /** False: boot from the files, even if memory was kept. */
+  readonly memory: boolean
+}
+
+export interface ResumeWish extends ConnectWish {
+  readonly autoPause: boolean | undefined
+}
+
+export interface ListRequest extends Omit<SandboxFilter, 'templateId' | 'states'> {
   readonly template: string | undefined
-  readonly includeRunning: boolean
+  readonly shown: readonly ShownState[]
   readonly order: Order
   readonly limit: number
   readonly nextToken: string | undefined
 }
 
 export interface SandboxList {
-  readonly sandboxes: readonly RunningSandbox[]
+  readonly sandboxes: readonly StartedSandbox[]
   readonly nextToken?: string
   /** Absent when running ones were not asked for. */
   readonly totalRunning?: number
@@ -44,6 +62,7 @@ export function createSandboxes(deps: {
   readonly ending: Ending
   readonly clock: Clock
   readonly limitsOf: LimitsOf
+  readonly start: StartSandbox
   /** The end of a sandbox has moved. */
   readonly onEndChanged: () => void
 }): Sandboxes {
@@ -56,8 +75,7 @@ export function createSandboxes(deps: {
   ): Promise<RunningSandbox> => {
     const changed = await store.update(id, (current) => {
       if (current.teamId !== teamId) throw absent(id)
-      if (current.state === 'killing') throw beingKilled(id)
-      if (!isRunning(current)) throw absent(id, current)
+      checkChangeable(current)
       return apply(current)
     })
     if (!changed) throw absent(id)
@@ -69,10 +87,10 @@ export function createSandboxes(deps: {
     async get(teamId, id) {
       const sandbox = await store.find(id)
       if (sandbox?.teamId !== teamId) throw absent(id)
-      if (!isRunning(sandbox)) throw absent(id, sandbox)
+      if (!isShown(sandbox)) throw absent(id, sandbox)
       return sandbox
     },
-    listAll: (filter) => store.listRunning(filter),
+    listAll: (filter) => store.list({ ...filter, states: statesShownAs('running') }),
     list: (request) => list(deps, request),
     async kill(teamId, id) {
       const sandbox = await store.find(id)
@@ -96,17 +114,56 @@ export function createSandboxes(deps: {
         }),
       )
     },
-    async connect(teamId, id, seconds) {
+    async connect(teamId, id, { seconds, memory }) {
       const { maxSandboxSeconds: maxSeconds } = await limitsOf(teamId)
       checkSeconds(seconds, maxSeconds)
-      return change(teamId, id, (current) =>
-        extend(current, { now: clock.now(), seconds, maxSeconds }),
-      )
+      return deps.start(id, {
+        teamId,
+        seconds,
+        boot: !memory,
+        onRunning: (current) => extend(current, { now: clock.now(), seconds, maxSeconds }),
+        killed: beingKilled,
+      })
+    },
+    async resume(teamId, id, { seconds, memory, autoPause }) {
+      const { maxSandboxSeconds } = await limitsOf(teamId)
+      checkTimeout(seconds, maxSandboxSeconds)
+      const { sandbox } = await deps.start(id, {
+        teamId,
+        seconds,
+        boot: !memory,
+        autoPause,
+        onRunning: () => {
+          throw new Fault('conflict', 'sandbox_running', `Sandbox ${id} is running already`)
+        },
+        checkPassing: (current) => {
+          if (current.state === 'snapshotting') throw inTransition(current)
+        },
+        killed: absent,
+      })
+      return sandbox
     },
   }
 }
 
-export function checkSeconds(seconds: number, maxSeconds: number): void {
+function checkChangeable(sandbox: Sandbox): asserts sandbox is RunningSandbox {
+  const { id, state } = sandbox
+  if (state === 'killing') throw beingKilled(id)
+  if (isPassing(sandbox)) throw inTransition(sandbox)
+  if (state === 'paused') {
+    throw new Fault('not_found', 'sandbox_paused', `Sandbox ${id} is paused: connect to it first`)
+  }
+  if (!isRunning(sandbox)) throw absent(id, sandbox)
+}
+
+export function checkTimeout(seconds: number, maxSeconds: number): void {
+  if (seconds < 1) {
+    throw new Fault('invalid', 'invalid_timeout', 'timeout must be at least 1 second')
+  }
+  checkSeconds(seconds, maxSeconds)
+}
+
+function checkSeconds(seconds: number, maxSeconds: number): void {
   if (seconds <= maxSeconds) return
   throw new Fault(
     'invalid',
@@ -115,28 +172,27 @@ export function checkSeconds(seconds: number, maxSeconds: number): void {
   )
 }
 
-function beingKilled(id: string): Fault {
-  return new Fault('conflict', 'sandbox_killing', `Sandbox ${id} is being killed`)
-}
-
 async function list(
   deps: { readonly store: SandboxStore; readonly templates: TemplateStore },
   request: ListRequest,
 ): Promise<SandboxList> {
-  const { template, includeRunning, order, limit, nextToken, ...rest } = request
+  const { template, shown, order, limit, nextToken, ...rest } = request
   const after = nextToken === undefined ? undefined : fromToken(nextToken, order)
   const templateId =
     template === undefined ? undefined : await findTemplate(deps, template, request.teamId)
-  if (!includeRunning) return { sandboxes: [] }
-  if (templateId === null) return { sandboxes: [], totalRunning: 0 }
-  const filter = { ...rest, templateId }
+  const isRunningAsked = shown.includes('running')
+  if (templateId === null) return { sandboxes: [], ...(isRunningAsked && { totalRunning: 0 }) }
+  const filter = { ...rest, templateId, states: statesShownAs(...shown) }
   // One more than asked for tells whether there is another page.
-  const found = await deps.store.listRunning(filter, { order, limit: limit + 1, after })
+  const found = await deps.store.list(filter, { order, limit: limit + 1, after })
   const sandboxes = found.slice(0, limit)
   const last = sandboxes.at(-1)
-  const totalRunning = await deps.store.countRunning(filter)
-  if (!last || found.length <= limit) return { sandboxes, totalRunning }
-  return { sandboxes, totalRunning, nextToken: toToken(last, order) }
+  const running = { ...filter, states: statesShownAs('running') }
+  return {
+    sandboxes,
+    ...(isRunningAsked && { totalRunning: await deps.store.count(running) }),
+    ...(last && found.length > limit && { nextToken: toToken(last, order) }),
+  }
 }
 
 /** Null when nobody knows it: then no sandbox matches. */

@@ -15,3 +15,9 @@ export async function addLifecycle({ schema }: Kysely<Schema>): Promise<void> {
   }
   await schema.alterTable('sandboxes').addColumn('timeout_seconds', 'integer').execute()
 }
+
+/** Sandboxes can be paused and resumed, and a process may be at other things than their creation. */
+export async function addPauses({ schema }: Kysely<Schema>): Promise<void> {
+  await schema.alterTable('sandboxes').renameColumn('creator', 'holder').execute()
+  await schema.alterTable('sandboxes').addColumn('kept', 'text').execute()
+}

@@ -1,7 +1,7 @@
 import type { Kysely } from 'kysely'
 import { addMemberships, addOperation, addTeamBlocks } from './access-tables.ts'
 import { addLeases } from './lease-tables.ts'
-import { addLifecycle } from './lifecycle-columns.ts'
+import { addLifecycle, addPauses } from './lifecycle-columns.ts'
 import { addMetrics } from './metric-tables.ts'
 import type { Migration } from './migrate.ts'
 import type { Schema } from './schema.ts'
@@ -16,6 +16,7 @@ export const migrations: readonly Migration[] = [
   addLeases,
   addLifecycle,
   addTeamBlocks,
+  addPauses,
 ]
 
 async function createTables({ schema }: Kysely<Schema>): Promise<void> {

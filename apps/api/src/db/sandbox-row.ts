@@ -1,4 +1,4 @@
-import type { Sandbox, SandboxState } from '../domain/sandbox.ts'
+import type { Kept, Sandbox, SandboxState } from '../domain/sandbox.ts'
 import { sandboxStates } from '../domain/sandbox.ts'
 import type { SandboxRow } from './schema.ts'
 
@@ -18,10 +18,11 @@ export function toRow(sandbox: Sandbox): SandboxRow {
     allow_internet_access:
       sandbox.allowInternetAccess === undefined ? null : Number(sandbox.allowInternetAccess),
     created_at: sandbox.createdAt.getTime(),
-    creator: sandbox.creator ?? null,
+    holder: sandbox.holder ?? null,
     envd_version: sandbox.envdVersion ?? null,
     started_at: sandbox.startedAt?.getTime() ?? null,
     end_at: sandbox.endAt?.getTime() ?? null,
+    kept: sandbox.kept ?? null,
     end_reason: sandbox.endReason ?? null,
     ended_at: sandbox.endedAt?.getTime() ?? null,
     auto_pause: Number(sandbox.lifecycle.autoPause),
@@ -49,10 +50,11 @@ export function fromRow(row: SandboxRow, metadata: Record<string, string>): Sand
     allowInternetAccess:
       row.allow_internet_access === null ? undefined : row.allow_internet_access === 1,
     createdAt: new Date(row.created_at),
-    creator: row.creator ?? undefined,
+    holder: row.holder ?? undefined,
     envdVersion: row.envd_version ?? undefined,
     startedAt: toDate(row.started_at),
     endAt: toDate(row.end_at),
+    kept: toKept(row.kept),
     endReason: row.end_reason ?? undefined,
     endedAt: toDate(row.ended_at),
     lifecycle: {
@@ -68,6 +70,10 @@ export function toState(text: string): SandboxState {
   const state = sandboxStates.find((known) => known === text)
   if (state) return state
   throw new Error(`the store holds a sandbox in the unknown state ${text}`)
+}
+
+function toKept(text: string | null): Kept | undefined {
+  return text === 'memory' || text === 'files' ? text : undefined
 }
 
 function toDate(time: number | null): Date | undefined {

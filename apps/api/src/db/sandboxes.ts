@@ -1,8 +1,9 @@
 import type { Kysely, Transaction } from 'kysely'
 import type { RunningSandbox, Sandbox } from '../domain/sandbox.ts'
-import { isRunning } from '../domain/sandbox.ts'
-import type { SandboxFilter, SandboxPage, SandboxStore } from '../domain/sandbox-store.ts'
+import { isRunning, isShown, placeStates, statesShownAs } from '../domain/sandbox.ts'
+import type { SandboxStore } from '../domain/sandbox-store.ts'
 import { batches } from './batches.ts'
+import { countRows, listRows } from './sandbox-list.ts'
 import { fromRow, toRow, toState } from './sandbox-row.ts'
 import type { SandboxRow, Schema } from './schema.ts'
 
@@ -14,27 +15,21 @@ export function sqlSandboxStore(db: Db): SandboxStore {
       db.transaction().execute((transaction) => insert(transaction, sandbox, limit)),
     find: (id) => find(db, id),
     update: (id, change) =>
+      db.transaction().execute((transaction) => update(transaction, id, change)),
+    updateCounted: (teamId, id, change) =>
       db.transaction().execute(async (transaction) => {
-        const current = await find(transaction, id, 'locked')
-        if (!current) return undefined
-        const changed = change(current)
-        const { id: _, ...columns } = toRow(changed)
-        await transaction.updateTable('sandboxes').set(columns).where('id', '=', id).execute()
-        if (isStart(current, changed)) await countSpawn(transaction, changed)
-        return changed
+        const places = await countPlaces(transaction, teamId)
+        return update(transaction, id, (current) => change(current, places))
       }),
-    listRunning: (filter, page) => listRunning(db, filter, page),
-    async countRunning(filter) {
-      const { total } = await matching(db, filter)
-        .select((select) => select.fn.countAll<number>().as('total'))
-        .executeTakeFirstOrThrow()
-      return total
+    async list(filter, page) {
+      return (await withMetadata(db, await listRows(db, filter, page))).filter(isShown)
     },
+    count: (filter) => countRows(db, filter),
     async countRunningByTeam() {
       const rows = await db
         .selectFrom('sandboxes')
         .select((select) => ['team_id', select.fn.countAll<number>().as('total')])
-        .where('state', '=', 'running')
+        .where('state', 'in', statesShownAs('running'))
         .groupBy('team_id')
         .execute()
       return new Map(rows.map(({ team_id, total }) => [team_id, total]))
@@ -74,7 +69,7 @@ async function insert(
   sandbox: Sandbox,
   limit: number | undefined,
 ): Promise<boolean> {
-  if (limit !== undefined && !(await hasRoom(db, sandbox.teamId, limit))) return false
+  if (limit !== undefined && (await countPlaces(db, sandbox.teamId)) >= limit) return false
   await db.insertInto('sandboxes').values(toRow(sandbox)).execute()
   const pairs = Object.entries(sandbox.metadata ?? {})
   const rows = pairs.map(([key, value]) => ({ sandbox_id: sandbox.id, key, value }))
@@ -82,8 +77,22 @@ async function insert(
   return true
 }
 
-/** The row of the team is held until the sandbox is in: those who come meanwhile count it. */
-async function hasRoom(db: Transaction<Schema>, teamId: string, limit: number): Promise<boolean> {
+async function update<After extends Sandbox>(
+  db: Transaction<Schema>,
+  id: string,
+  change: (current: Sandbox) => After,
+): Promise<After | undefined> {
+  const current = await find(db, id, 'locked')
+  if (!current) return undefined
+  const changed = change(current)
+  const { id: _, ...columns } = toRow(changed)
+  await db.updateTable('sandboxes').set(columns).where('id', '=', id).execute()
+  if (isStart(current, changed)) await countSpawn(db, changed)
+  return changed
+}
+
+/** The row of the team is held until the change is in: those who come meanwhile count it. */
+async function countPlaces(db: Transaction<Schema>, teamId: string): Promise<number> {
   await db
     .selectFrom('teams')
     .select('id')
@@ -94,9 +103,9 @@ async function hasRoom(db: Transaction<Schema>, teamId: string, limit: number): 
     .selectFrom('sandboxes')
     .select((select) => select.fn.countAll<number>().as('total'))
     .where('team_id', '=', teamId)
-    .where('state', 'in', ['creating', 'running'])
+    .where('state', 'in', placeStates)
     .executeTakeFirstOrThrow()
-  return total < limit
+  return total
 }
 
 function isStart(before: Sandbox, after: Sandbox): after is RunningSandbox {
@@ -135,55 +144,6 @@ async function deleteEndedBefore(db: Db, time: Date, limit: number): Promise<num
     await db.deleteFrom('sandboxes').where('id', 'in', ids).execute()
   }
   return rows.length
-}
-
-async function listRunning(
-  db: Db,
-  filter: SandboxFilter,
-  page?: SandboxPage,
-): Promise<RunningSandbox[]> {
-  const order = page?.order ?? 'desc'
-  let query = matching(db, filter)
-    .selectAll('sandboxes')
-    .orderBy('started_at', order)
-    .orderBy('id', order === 'desc' ? 'asc' : 'desc')
-  if (page) query = query.limit(page.limit)
-  const after = page?.after
-  if (after) {
-    const time = after.startedAt.getTime()
-    query = query.where((where) =>
-      where.or([
-        where('started_at', order === 'desc' ? '<' : '>', time),
-        where.and([
-          where('started_at', '=', time),
-          where('id', order === 'desc' ? '>' : '<', after.id),
-        ]),
-      ]),
-    )
-  }
-  return (await withMetadata(db, await query.execute())).filter(isRunning)
-}
-
-function matching(db: Db, { teamId, metadata, startedAfter, templateId }: SandboxFilter) {
-  let query = db
-    .selectFrom('sandboxes')
-    .where('team_id', '=', teamId)
-    .where('state', '=', 'running')
-  if (startedAfter) query = query.where('started_at', '>=', startedAfter.getTime())
-  if (templateId !== undefined) query = query.where('template_id', '=', templateId)
-  for (const [key, value] of Object.entries(metadata ?? {})) {
-    query = query.where((where) =>
-      where.exists(
-        where
-          .selectFrom('sandbox_metadata')
-          .select('sandbox_metadata.key')
-          .whereRef('sandbox_metadata.sandbox_id', '=', 'sandboxes.id')
-          .where('sandbox_metadata.key', '=', key)
-          .where('sandbox_metadata.value', '=', value),
-      ),
-    )
-  }
-  return query
 }
 
 async function withMetadata(db: Db, rows: readonly SandboxRow[]): Promise<Sandbox[]> {

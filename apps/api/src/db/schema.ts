@@ -115,7 +115,7 @@ export interface SandboxRow {
   secure: number
   allow_internet_access: number | null
   created_at: number
-  creator: string | null
+  holder: string | null
   envd_version: string | null
   started_at: number | null
   end_at: number | null
@@ -126,6 +126,8 @@ export interface SandboxRow {
   auto_resume: number
   /** Null: it was created before this was kept. */
   timeout_seconds: number | null
+  /** What a paused one comes back with. */
+  kept: string | null
 }
 
 export interface SandboxMetricRow {

@@ -12,9 +12,10 @@ export function sqlTeamMetricStore(db: Kysely<Schema>): TeamMetricStore {
       const rows = await db
         .selectFrom('sandboxes')
         .select(({ fn }) => ['team_id', fn.countAll<number>().as('total')])
-        // One that is being killed runs until the node says that it has ended.
-        .where('state', 'in', ['running', 'killing'])
+        // One that is being killed or paused runs until the node says otherwise; one that was paused does not.
+        .where('state', 'in', ['running', 'snapshotting', 'pausing', 'killing'])
         .where('started_at', 'is not', null)
+        .where('kept', 'is', null)
         .groupBy('team_id')
         .execute()
       return new Map(rows.map((row) => [row.team_id, row.total]))

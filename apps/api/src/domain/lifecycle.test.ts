@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { toLifecycle } from './lifecycle.ts'
+import { toLifecycle, wakeSeconds } from './lifecycle.ts'
 
 test('by default a sandbox is killed at its end', () => {
   assert.deepEqual(toLifecycle({}), { autoPause: false, autoPauseMemory: true, autoResume: false })
@@ -23,5 +23,17 @@ for (const [wanted, message] of [
 ] as const) {
   test(`${JSON.stringify(wanted)} is refused`, () => {
     assert.throws(() => toLifecycle(wanted), { kind: 'invalid', message })
+  })
+}
+
+for (const [createdWith, maxSeconds, expected] of [
+  [undefined, 3600, 300],
+  [15, 3600, 300],
+  [600, 3600, 600],
+  [600, 500, 500],
+  [15, 60, 60],
+] as const) {
+  test(`woken after a timeout of ${createdWith} with at most ${maxSeconds} s: ${expected} s`, () => {
+    assert.equal(wakeSeconds(createdWith, maxSeconds), expected)
   })
 }

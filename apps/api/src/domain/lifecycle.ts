@@ -28,3 +28,10 @@ export function toLifecycle(wanted: {
 function invalid(message: string): Fault {
   return new Fault('invalid', 'invalid_lifecycle', message)
 }
+
+const shortestWakeSeconds = 300
+
+/** How long a sandbox runs that was woken without anybody saying for how long. */
+export function wakeSeconds(createdWith: number | undefined, maxSeconds: number): number {
+  return Math.min(Math.max(createdWith ?? 0, shortestWakeSeconds), maxSeconds)
+}

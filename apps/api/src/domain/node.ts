@@ -1,4 +1,5 @@
 import type { Reading } from './metrics.ts'
+import type { OnNode } from './sandbox-pause.ts'
 import type { Resources } from './template.ts'
 
 /** What the control plane asks of the node. */
@@ -11,9 +12,21 @@ export interface SandboxNode {
    * `sandbox_create_failed` for whatever else went wrong.
    */
   create(sandbox: NodeSandbox, signal: AbortSignal): Promise<void>
+  /**
+   * Puts a running sandbox aside. Faults: `memory_not_kept` when its runtime cannot, `disk_full`, `sandbox_not_found`,
+   * `sandbox_pause_failed`. After a fault `find` tells what became of it.
+   */
+  pause(id: string, keepMemory: boolean, signal: AbortSignal): Promise<void>
+  /**
+   * Returns once envd answers. Faults: `sandbox_capacity_unavailable`, `sandbox_memory_lost` when only its files can be
+   * brought back, `sandbox_not_found`, `sandbox_resume_failed`. After a fault `find` tells what became of it.
+   */
+  resume(sandbox: NodeResume, signal: AbortSignal): Promise<void>
   /** Succeeds also when there is nothing to kill; afterwards nothing of the sandbox is left. */
   kill(id: string): Promise<void>
-  list(signal: AbortSignal): Promise<string[]>
+  find(id: string, signal: AbortSignal): Promise<OnNode>
+  /** Running and paused ones, by id. */
+  list(signal: AbortSignal): Promise<ReadonlyMap<string, NonNullable<OnNode>>>
   /** What each running sandbox uses. */
   sample(signal: AbortSignal): Promise<Reading[]>
   /** Ends of sandboxes as they happen, until the signal or a failure of the connection. */
@@ -28,6 +41,13 @@ export interface NodeSandbox {
   readonly accessToken: string | undefined
 }
 
+export interface NodeResume {
+  readonly id: string
+  readonly accessToken: string | undefined
+  /** From its files alone, also when its memory was kept. */
+  readonly boot: boolean
+}
+
 export interface SandboxEnd {
   readonly id: string
   /** For people: "ran out of memory (limit 512 MB)". */
@@ -40,6 +60,8 @@ export interface NodeFacts {
   /** Another one after each start of the agent. */
   readonly instanceId: string
   readonly version: string
+  /** Whether its runtime keeps memory over a pause. */
+  readonly keepsMemory: boolean
   readonly machine: {
     readonly cpuArchitecture: string
     readonly cpuFamily: string

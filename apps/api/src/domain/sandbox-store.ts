@@ -1,10 +1,10 @@
-import type { RunningSandbox, Sandbox, SandboxState } from './sandbox.ts'
+import type { Sandbox, SandboxState, StartedSandbox } from './sandbox.ts'
 
 /** Where the records of sandboxes are kept. */
 export interface SandboxStore {
   /**
-   * False, and nothing done, when its team has `limit` sandboxes already, counting those that are being created. Of two
-   * inserts at a time that would reach the limit together, one is let in.
+   * False, and nothing done, when its team has `limit` sandboxes already, counting those that run or are about to. Of
+   * two inserts at a time that would reach the limit together, one is let in.
    */
   insert(sandbox: Sandbox, limit?: number): Promise<boolean>
   /** Also one that has ended, as long as its record is kept. */
@@ -14,8 +14,17 @@ export interface SandboxStore {
     id: string,
     change: (current: Sandbox) => After,
   ): Promise<After | undefined>
-  listRunning(filter: SandboxFilter, page?: SandboxPage): Promise<RunningSandbox[]>
-  countRunning(filter: SandboxFilter): Promise<number>
+  /**
+   * Like `update`, and `change` also hears how many sandboxes its team has that count towards its limit. Of two such
+   * changes or inserts of one team at a time, one hears of the other.
+   */
+  updateCounted<After extends Sandbox>(
+    teamId: string,
+    id: string,
+    change: (current: Sandbox, places: number) => After,
+  ): Promise<After | undefined>
+  list(filter: SandboxFilter, page?: SandboxPage): Promise<StartedSandbox[]>
+  count(filter: SandboxFilter): Promise<number>
   /** By team; those without are left out. */
   countRunningByTeam(): Promise<ReadonlyMap<string, number>>
   /** Of all teams, without metadata: for reconcilers. */
@@ -33,6 +42,7 @@ export interface SandboxSummary {
 
 export interface SandboxFilter {
   readonly teamId: string
+  readonly states: readonly SandboxState[]
   /** All pairs must match. */
   readonly metadata?: Readonly<Record<string, string>> | undefined
   /** Inclusive. */

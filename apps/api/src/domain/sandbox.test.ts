@@ -6,13 +6,15 @@ import {
   beginKill,
   canBecome,
   end,
-  extend,
   isRunning,
+  isShown,
   sandboxStates,
-  setTimeoutOf,
+  shownState,
   start,
+  statesShownAs,
 } from './sandbox.ts'
 import type { Sandbox, SandboxState } from './sandbox.ts'
+import { extend, setTimeoutOf } from './sandbox-time.ts'
 
 const began = new Date('2026-01-01T00:00:00Z')
 
@@ -31,10 +33,11 @@ function sandboxIn(state: SandboxState): Sandbox {
     lifecycle: { autoPause: false, autoPauseMemory: true, autoResume: false },
     timeoutSeconds: 300,
     createdAt: began,
-    creator: undefined,
+    holder: undefined,
     envdVersion: undefined,
     startedAt: undefined,
     endAt: undefined,
+    kept: undefined,
     endReason: undefined,
     endedAt: undefined,
   }
@@ -56,8 +59,27 @@ test('the states a sandbox may go through, from each to each', () => {
     'creating to running',
     'creating to killing',
     'creating to ended',
+    'running to pausing',
+    'running to paused',
+    'running to snapshotting',
     'running to killing',
     'running to ended',
+    'pausing to running',
+    'pausing to paused',
+    'pausing to killing',
+    'pausing to ended',
+    'paused to running',
+    'paused to resuming',
+    'paused to killing',
+    'paused to ended',
+    'resuming to running',
+    'resuming to paused',
+    'resuming to killing',
+    'resuming to ended',
+    'snapshotting to running',
+    'snapshotting to paused',
+    'snapshotting to killing',
+    'snapshotting to ended',
     'killing to ended',
   ])
 })
@@ -77,6 +99,13 @@ for (const state of sandboxStates) {
     })
   }
 }
+
+test('its team sees a sandbox as running or paused, and not before it has started', () => {
+  assert.deepEqual(statesShownAs('running'), ['running', 'snapshotting'])
+  assert.deepEqual(statesShownAs('paused'), ['pausing', 'paused', 'resuming'])
+  assert.equal(shownState(sandboxIn('killing')), undefined)
+  assert.deepEqual([isShown(running(1)), isShown(sandboxIn('running'))], [true, false])
+})
 
 test('the life of a sandbox is counted from its start', () => {
   const { startedAt, endAt, envdVersion } = running(300)

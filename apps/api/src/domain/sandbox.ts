@@ -20,34 +20,81 @@ export interface Sandbox {
   /** How long it was to run when it was created; undefined for those of an older Atoll. */
   readonly timeoutSeconds: number | undefined
   readonly createdAt: Date
-  /** Which server process makes it; of no meaning once it runs. */
-  readonly creator: string | undefined
-  /** These three are known from `running` on. */
+  /** Which server process is at it, while it is being created, paused, resumed or copied. */
+  readonly holder: string | undefined
+  /** These three are known from `running` on. The end of a paused one is when it was paused. */
   readonly envdVersion: string | undefined
   readonly startedAt: Date | undefined
   readonly endAt: Date | undefined
+  /** What a paused one comes back with. */
+  readonly kept: Kept | undefined
   /** Why it ends, as words that follow "it": known from `killing` on. */
   readonly endReason: string | undefined
   readonly endedAt: Date | undefined
 }
 
-export const sandboxStates = ['creating', 'running', 'killing', 'ended'] as const
+export type Kept = 'memory' | 'files'
+
+export const sandboxStates = [
+  'creating',
+  'running',
+  'pausing',
+  'paused',
+  'resuming',
+  'snapshotting',
+  'killing',
+  'ended',
+] as const
 
 export type SandboxState = (typeof sandboxStates)[number]
 
-export type RunningSandbox = Sandbox & {
-  readonly state: 'running'
+export type StartedSandbox = Sandbox & {
   readonly envdVersion: string
   readonly startedAt: Date
   readonly endAt: Date
 }
 
+export type RunningSandbox = StartedSandbox & { readonly state: 'running' }
+
+/** The node may say at any time that it has ended, or that it runs or is paused after all. */
 const transitions = {
   creating: ['running', 'killing', 'ended'],
-  running: ['killing', 'ended'],
+  running: ['pausing', 'paused', 'snapshotting', 'killing', 'ended'],
+  pausing: ['running', 'paused', 'killing', 'ended'],
+  paused: ['running', 'resuming', 'killing', 'ended'],
+  resuming: ['running', 'paused', 'killing', 'ended'],
+  snapshotting: ['running', 'paused', 'killing', 'ended'],
   killing: ['ended'],
   ended: [],
 } as const satisfies Record<SandboxState, readonly SandboxState[]>
+
+/** Those that only last while somebody is at it. */
+export const passingStates = ['pausing', 'resuming', 'snapshotting'] as const
+
+/** Those that count towards what a team may have at a time. */
+export const placeStates = ['creating', 'running', ...passingStates] as const
+
+export type ShownState = 'running' | 'paused'
+
+/** What its team sees of it. */
+const shownStates = {
+  creating: undefined,
+  running: 'running',
+  pausing: 'paused',
+  paused: 'paused',
+  resuming: 'paused',
+  snapshotting: 'running',
+  killing: undefined,
+  ended: undefined,
+} as const satisfies Record<SandboxState, ShownState | undefined>
+
+export function shownState({ state }: Sandbox): ShownState | undefined {
+  return shownStates[state]
+}
+
+export function statesShownAs(...shown: readonly ShownState[]): SandboxState[] {
+  return sandboxStates.filter((state) => shown.some((one) => one === shownStates[state]))
+}
 
 export function canBecome(from: SandboxState, to: SandboxState): boolean {
   const allowed: readonly SandboxState[] = transitions[from]
@@ -55,15 +102,20 @@ export function canBecome(from: SandboxState, to: SandboxState): boolean {
 }
 
 export function isRunning(sandbox: Sandbox): sandbox is RunningSandbox {
-  return (
-    sandbox.state === 'running' &&
-    sandbox.envdVersion !== undefined &&
-    sandbox.startedAt !== undefined &&
-    sandbox.endAt !== undefined
-  )
+  return sandbox.state === 'running' && hasStarted(sandbox)
 }
 
-/** The first moment of its life: what it may take is counted from here. */
+/** Whether its team has it: it runs, or can be resumed. */
+export function isShown(sandbox: Sandbox): sandbox is StartedSandbox {
+  return shownState(sandbox) !== undefined && hasStarted(sandbox)
+}
+
+function hasStarted(sandbox: Sandbox): sandbox is StartedSandbox {
+  const { envdVersion, startedAt, endAt } = sandbox
+  return envdVersion !== undefined && startedAt !== undefined && endAt !== undefined
+}
+
+/** It begins to run, for the first time or again: what it may take is counted from here. */
 export function start(
   sandbox: Sandbox,
   begin: { readonly now: Date; readonly seconds: number; readonly envdVersion: string },
@@ -71,6 +123,8 @@ export function start(
   return {
     ...move(sandbox, 'running'),
     state: 'running',
+    holder: undefined,
+    kept: undefined,
     envdVersion: begin.envdVersion,
     startedAt: begin.now,
     endAt: after(begin.now, begin.seconds),
@@ -86,39 +140,13 @@ export function end(sandbox: Sandbox, now: Date, reason: string): Sandbox {
   return { ...move(sandbox, 'ended'), endedAt: now, endReason: sandbox.endReason ?? reason }
 }
 
-function move(sandbox: Sandbox, state: SandboxState): Sandbox {
+export function move(sandbox: Sandbox, state: SandboxState): Sandbox {
   if (canBecome(sandbox.state, state)) return { ...sandbox, state }
   throw new Fault(
     'conflict',
     'sandbox_state',
     `Sandbox ${sandbox.id} is ${sandbox.state} and cannot become ${state}`,
   )
-}
-
-/** Ends it `seconds` from now, sooner or later than before; asking for too much gives the most there is. */
-export function setTimeoutOf(
-  sandbox: RunningSandbox,
-  limits: { readonly now: Date; readonly seconds: number; readonly maxSeconds: number },
-): RunningSandbox {
-  const latest = after(sandbox.startedAt, limits.maxSeconds)
-  if (limits.now >= latest) {
-    throw new Fault(
-      'invalid',
-      'max_length_exceeded',
-      `Max instance length exceeded: a sandbox may run for ${limits.maxSeconds} seconds at most`,
-    )
-  }
-  const wanted = after(limits.now, limits.seconds)
-  return { ...sandbox, endAt: wanted < latest ? wanted : latest }
-}
-
-/** Like `setTimeoutOf`, but never takes time away. */
-export function extend(
-  sandbox: RunningSandbox,
-  limits: { readonly now: Date; readonly seconds: number; readonly maxSeconds: number },
-): RunningSandbox {
-  const changed = setTimeoutOf(sandbox, limits)
-  return changed.endAt > sandbox.endAt ? changed : sandbox
 }
 
 /** The answer for what is not there. Only the own team's sandboxes are passed in: others look unknown. */
@@ -128,6 +156,6 @@ export function absent(id: string, ended?: Sandbox): Fault {
   return new Fault('not_found', 'sandbox_not_found', `Sandbox ${id} was not found${why}`)
 }
 
-function after(time: Date, seconds: number): Date {
+export function after(time: Date, seconds: number): Date {
   return new Date(time.getTime() + seconds * 1000)
 }

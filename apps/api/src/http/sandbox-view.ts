@@ -1,13 +1,14 @@
 import { clientId } from '@atoll/contracts/sandbox-views'
 import type { ListedSandbox, Sandbox, SandboxDetail } from '@atoll/contracts/sandbox-views'
 import type { z } from 'zod'
-import type { RunningSandbox } from '../domain/sandbox.ts'
+import { shownState } from '../domain/sandbox.ts'
+import type { StartedSandbox } from '../domain/sandbox.ts'
 
 /** How the platform API shows a sandbox; what is unset is left out. */
 
-export type TokenOf = (sandbox: RunningSandbox) => string | undefined
+export type TokenOf = (sandbox: StartedSandbox) => string | undefined
 
-export function toView(sandbox: RunningSandbox, tokenOf: TokenOf): z.infer<typeof Sandbox> {
+export function toView(sandbox: StartedSandbox, tokenOf: TokenOf): z.infer<typeof Sandbox> {
   const { id, templateId, alias, envdVersion } = sandbox
   const envdAccessToken = tokenOf(sandbox)
   return {
@@ -20,7 +21,7 @@ export function toView(sandbox: RunningSandbox, tokenOf: TokenOf): z.infer<typeo
   }
 }
 
-export function toListed(sandbox: RunningSandbox): z.infer<typeof ListedSandbox> {
+export function toListed(sandbox: StartedSandbox): z.infer<typeof ListedSandbox> {
   const { alias, resources, metadata } = sandbox
   return {
     sandboxID: sandbox.id,
@@ -33,12 +34,12 @@ export function toListed(sandbox: RunningSandbox): z.infer<typeof ListedSandbox>
     memoryMB: resources.memoryMb,
     diskSizeMB: resources.diskSizeMb,
     ...(metadata && { metadata }),
-    state: 'running',
+    state: shownState(sandbox) ?? 'running',
     envdVersion: sandbox.envdVersion,
   }
 }
 
-export function toDetail(sandbox: RunningSandbox, tokenOf: TokenOf): z.infer<typeof SandboxDetail> {
+export function toDetail(sandbox: StartedSandbox, tokenOf: TokenOf): z.infer<typeof SandboxDetail> {
   const { allowInternetAccess, lifecycle } = sandbox
   const envdAccessToken = tokenOf(sandbox)
   return {

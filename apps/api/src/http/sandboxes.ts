@@ -1,8 +1,6 @@
 import { createSandbox, createSandboxV2 } from '@atoll/contracts/sandbox-create'
 import type { NewSandboxV2 } from '@atoll/contracts/sandbox-create'
 import {
-  connectSandbox,
-  connectSandboxV2,
   getSandbox,
   killSandbox,
   listSandboxes,
@@ -10,7 +8,6 @@ import {
   refreshSandbox,
   setSandboxTimeout,
 } from '@atoll/contracts/sandboxes'
-import { Fault } from '@atoll/kit/fault'
 import type { FastifyInstance } from 'fastify'
 import type { Authenticate } from '../app/auth.ts'
 import type { CreateRequest, SandboxCreation } from '../app/create-sandbox.ts'
@@ -22,7 +19,7 @@ import { toDetail, toListed, toView } from './sandbox-view.ts'
 import type { TokenOf } from './sandbox-view.ts'
 import { refuseUnsupported } from './unsupported.ts'
 
-const defaultSeconds = { create: 15, createV2: 300, connectV2: 300 }
+const defaultSeconds = { create: 15, createV2: 300 }
 
 interface SandboxRoutes {
   readonly authenticate: Authenticate
@@ -34,7 +31,6 @@ interface SandboxRoutes {
 export function addSandboxRoutes(server: FastifyInstance, routes: SandboxRoutes): void {
   addCreateRoutes(server, routes)
   addListRoutes(server, routes)
-  addConnectRoutes(server, routes)
   const { authenticate, sandboxes, tokenOf } = routes
   addTeamRoute(server, getSandbox, authenticate, async ({ params }, { teamId }) => {
     const sandbox = await sandboxes.get(teamId, params.sandboxID)
@@ -93,7 +89,7 @@ function addListRoutes(server: FastifyInstance, routes: SandboxRoutes): void {
     const page = await sandboxes.list({
       teamId,
       metadata: parseMetadataQuery(metadata),
-      includeRunning: state.includes('running'),
+      shown: state,
       startedAfter: startedAfter === undefined ? undefined : new Date(startedAfter),
       template: rest.template,
       order: rest.order,
@@ -109,36 +105,4 @@ function addListRoutes(server: FastifyInstance, routes: SandboxRoutes): void {
       },
     }
   })
-}
-
-function addConnectRoutes(server: FastifyInstance, routes: SandboxRoutes): void {
-  const { authenticate, sandboxes, tokenOf } = routes
-  const connect = async (
-    teamId: string,
-    id: string,
-    wanted: { readonly timeout: number; readonly memory?: boolean | undefined },
-  ) => {
-    if (wanted.memory === false) throw memoryOverride()
-    return {
-      status: 200,
-      body: toView(await sandboxes.connect(teamId, id, wanted.timeout), tokenOf),
-    }
-  }
-  addTeamRoute(server, connectSandbox, authenticate, async ({ params, body }, { teamId }) =>
-    connect(teamId, params.sandboxID, body),
-  )
-  addTeamRoute(server, connectSandboxV2, authenticate, async ({ params, body }, { teamId }) =>
-    connect(teamId, params.sandboxID, {
-      ...body,
-      timeout: body?.timeout ?? defaultSeconds.connectV2,
-    }),
-  )
-}
-
-function memoryOverride(): Fault {
-  return new Fault(
-    'invalid',
-    'sandbox_memory_override_disabled',
-    'memory: false is not supported yet. Leave it out',
-  )
 }

@@ -1,11 +1,9 @@
 import { NodeService } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
-import type { SandboxSample } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
-import { Fault } from '@atoll/kit/fault'
 import { Code, ConnectError, createClient } from '@connectrpc/connect'
 import type { Transport } from '@connectrpc/connect'
-import type { Reading } from '../domain/metrics.ts'
 import type { SandboxEnd, SandboxNode } from '../domain/node.ts'
-import { toFacts, toUsage } from './node-message.ts'
+import { toCreateFault, toPauseFault, toResumeFault } from './node-faults.ts'
+import { toFacts, toOnNode, toReading, toUsage } from './node-message.ts'
 
 const killTimeoutMs = 60_000
 
@@ -34,12 +32,36 @@ export function connectNode(transport: Transport): SandboxNode {
         throw toCreateFault(error)
       })
     },
+    async pause(id, keepMemory, signal) {
+      await client
+        .pauseSandbox({ sandboxId: id, keepMemory }, { signal })
+        .catch((error: unknown) => {
+          throw toPauseFault(error, id)
+        })
+    },
+    async resume({ id, accessToken, boot }, signal) {
+      const token = accessToken === undefined ? {} : { accessToken }
+      await client
+        .resumeSandbox({ sandboxId: id, boot, ...token }, { signal })
+        .catch((error: unknown) => {
+          throw toResumeFault(error, id)
+        })
+    },
     async kill(id) {
       await client.killSandbox({ sandboxId: id }, { timeoutMs: killTimeoutMs })
     },
+    async find(id, signal) {
+      try {
+        const { sandbox } = await client.getSandbox({ sandboxId: id }, { signal })
+        return sandbox && toOnNode(sandbox)
+      } catch (error) {
+        if (ConnectError.from(error).code === Code.NotFound) return undefined
+        throw error
+      }
+    },
     async list(signal) {
       const { sandboxes } = await client.listSandboxes({}, { signal })
-      return sandboxes.map(({ sandboxId }) => sandboxId)
+      return new Map(sandboxes.map((sandbox) => [sandbox.sandboxId, toOnNode(sandbox)]))
     },
     async sample(signal) {
       const { samples } = await client.sampleSandboxes({}, { signal })
@@ -52,38 +74,4 @@ export function connectNode(transport: Transport): SandboxNode {
       }
     },
   }
-}
-
-/** Sizes and times stay far below what a number holds exactly. */
-function toReading(sample: SandboxSample): Reading {
-  return {
-    sandboxId: sample.sandboxId,
-    cpuCount: sample.cpuCount,
-    cpuUsedNs: Number(sample.cpuUsedNs),
-    readAtNs: Number(sample.readAtNs),
-    ageNs: Number(sample.ageNs),
-    memoryUsedBytes: Number(sample.memoryUsedBytes),
-    memoryCacheBytes: Number(sample.memoryCacheBytes),
-    memoryTotalBytes: Number(sample.memoryTotalBytes),
-    diskUsedBytes: Number(sample.diskUsedBytes),
-    diskTotalBytes: Number(sample.diskTotalBytes),
-  }
-}
-
-function toCreateFault(error: unknown): Fault {
-  const { code } = ConnectError.from(error)
-  if (code === Code.ResourceExhausted) {
-    return new Fault(
-      'unavailable',
-      'sandbox_capacity_unavailable',
-      'There is no room for another sandbox: end one that is not needed, or try again later',
-      { cause: error },
-    )
-  }
-  return new Fault(
-    'internal',
-    'sandbox_create_failed',
-    'The sandbox could not be started; the log of the server says why',
-    { cause: error },
-  )
 }

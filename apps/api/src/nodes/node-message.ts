@@ -1,14 +1,21 @@
+import { SandboxState } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
 import type {
   GetNodeResponse,
   MeasureNodeResponse,
+  Sandbox,
+  SandboxSample,
 } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
+import type { Reading } from '../domain/metrics.ts'
 import type { NodeFacts, NodeUsage } from '../domain/node.ts'
+import type { OnNode } from '../domain/sandbox-pause.ts'
 
-export function toFacts({ nodeId, instanceId, version, machine }: GetNodeResponse): NodeFacts {
+export function toFacts(message: GetNodeResponse): NodeFacts {
+  const { nodeId, instanceId, version, keepsMemory, machine } = message
   return {
     id: nodeId,
     instanceId,
     version,
+    keepsMemory,
     machine: {
       cpuArchitecture: machine?.cpuArchitecture ?? '',
       cpuFamily: machine?.cpuFamily ?? '',
@@ -41,5 +48,28 @@ export function toUsage(message: MeasureNodeResponse): NodeUsage {
       usedBytes: Number(usedBytes),
       totalBytes: Number(totalBytes),
     })),
+  }
+}
+
+export function toOnNode({ state, keepsMemory }: Sandbox): NonNullable<OnNode> {
+  return {
+    state: state === SandboxState.PAUSED ? 'paused' : 'running',
+    kept: keepsMemory ? 'memory' : 'files',
+  }
+}
+
+/** Sizes and times stay far below what a number holds exactly. */
+export function toReading(sample: SandboxSample): Reading {
+  return {
+    sandboxId: sample.sandboxId,
+    cpuCount: sample.cpuCount,
+    cpuUsedNs: Number(sample.cpuUsedNs),
+    readAtNs: Number(sample.readAtNs),
+    ageNs: Number(sample.ageNs),
+    memoryUsedBytes: Number(sample.memoryUsedBytes),
+    memoryCacheBytes: Number(sample.memoryCacheBytes),
+    memoryTotalBytes: Number(sample.memoryTotalBytes),
+    diskUsedBytes: Number(sample.diskUsedBytes),
+    diskTotalBytes: Number(sample.diskTotalBytes),
   }
 }

@@ -4,6 +4,7 @@ import { Code, ConnectError } from '@connectrpc/connect'
 export type NodeEvent =
   | { case: 'started'; value: { sandboxId: string; address: string } }
   | { case: 'ended'; value: { sandboxId: string; reason: string } }
+  | { case: 'paused'; value: { sandboxId: string } }
 
 /** Passes events to everybody who follows; nothing is lost between `follow` and the first read. */
 export function createEvents() {

@@ -1,7 +1,11 @@
-import { NodeService } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
+import { NodeService, SandboxState } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
 import { Code, ConnectError, createRouterTransport } from '@connectrpc/connect'
 import type { Transport } from '@connectrpc/connect'
 import { createEvents } from './events.ts'
+import { keepSandboxes } from './kept.ts'
+import type { PausedSandbox } from './kept.ts'
+import { createTrouble } from './trouble.ts'
+import type { Trouble } from './trouble.ts'
 
 export const simulatedEnvdVersion = '0.5.7'
 
@@ -37,6 +41,7 @@ export interface SimulatedNode {
   readonly transport: Transport
   /** What runs, in order of creation. */
   readonly running: ReadonlyMap<string, SimulatedSandbox>
+  readonly paused: ReadonlyMap<string, PausedSandbox>
   readonly killed: readonly string[]
   /** Puts a sandbox there that nobody asked for. */
   plant(id: string): void
@@ -49,6 +54,13 @@ export interface SimulatedNode {
   /** Creates wait at their end, with the sandbox there already, until the returned function is called. */
   holdCreates(): () => void
   holdKills(): () => void
+  readonly fail: Trouble['fail']
+  readonly hold: Trouble['hold']
+  readonly begun: Trouble['begun']
+  /** Puts a paused one there that was killed. */
+  revive(id: string, sandbox: PausedSandbox): void
+  /** As a node under `runc`: it keeps no memory. */
+  forgetMemory(): void
   /** From now on `sample` tells this of it; what is not named stays as it was. */
   use(id: string, usage: Partial<SimulatedUsage>): void
   /** How often it was asked what sandboxes use. */
@@ -65,6 +77,8 @@ export interface SimulatedSandbox {
   readonly diskSizeMb: number
   readonly envVars: Readonly<Record<string, string>>
   readonly accessToken: string | undefined
+  /** How often it was booted, rather than brought back with its memory. */
+  readonly boots: number
 }
 
 export interface SimulatedUsage {
@@ -91,31 +105,19 @@ export function simulateNode(): SimulatedNode {
   let samplings = 0
   const killed: string[] = []
   const events = createEvents()
-  const broken: { creates?: Code | undefined; kills?: Code | undefined; all?: Code | undefined } =
-    {}
-  const gates: { creates?: Promise<void>; kills?: Promise<void> } = {}
-
-  const refuse = (code: Code | undefined) => {
-    const effective = broken.all ?? code
-    if (effective !== undefined) throw new ConnectError('simulated failure', effective)
-  }
-  const hold = (gate: 'creates' | 'kills') => {
-    const { promise, resolve } = Promise.withResolvers<void>()
-    gates[gate] = promise
-    return () => {
-      delete gates[gate]
-      resolve()
-    }
-  }
+  const trouble = createTrouble()
+  const { refuse } = trouble
+  const paused = new Map<string, PausedSandbox>()
+  const kept = keepSandboxes({ running, paused, events, trouble })
 
   const transport = createRouterTransport((router) =>
     router.service(NodeService, {
       getNode() {
-        refuse(undefined)
-        return simulatedFacts
+        refuse()
+        return { ...simulatedFacts, keepsMemory: kept.keepsMemory }
       },
       measureNode() {
-        refuse(undefined)
+        refuse()
         const given = [...running.values()]
         return {
           ...simulatedUsage,
@@ -128,34 +130,34 @@ export function simulateNode(): SimulatedNode {
         }
       },
       async createSandbox({ sandboxId, accessToken, ...spec }) {
-        refuse(undefined)
+        refuse()
         if (running.has(sandboxId)) throw new ConnectError('taken', Code.AlreadyExists)
-        running.set(sandboxId, { ...spec, accessToken })
-        await gates.creates
-        refuse(broken.creates)
+        running.set(sandboxId, { ...spec, accessToken, boots: 1 })
+        await trouble.meet('create')
         events.publish({ case: 'started', value: at(sandboxId) })
         return { sandbox: at(sandboxId) }
       },
       async killSandbox({ sandboxId }) {
-        refuse(broken.kills)
-        await gates.kills
+        await trouble.meet('kill')
         killed.push(sandboxId)
-        if (running.delete(sandboxId)) {
+        if (running.delete(sandboxId) || paused.delete(sandboxId)) {
           events.publish({ case: 'ended', value: { sandboxId, reason: 'was killed' } })
         }
         return {}
       },
       getSandbox({ sandboxId }) {
-        refuse(undefined)
-        if (!running.has(sandboxId)) throw new ConnectError('absent', Code.NotFound)
-        return { sandbox: at(sandboxId) }
+        refuse()
+        if (running.has(sandboxId)) return { sandbox: at(sandboxId) }
+        const found = kept.list().find((one) => one.sandboxId === sandboxId)
+        if (!found) throw new ConnectError('absent', Code.NotFound)
+        return { sandbox: found }
       },
       listSandboxes() {
-        refuse(undefined)
-        return { sandboxes: [...running.keys()].map(at) }
+        refuse()
+        return { sandboxes: [...[...running.keys()].map(at), ...kept.list()] }
       },
       sampleSandboxes() {
-        refuse(undefined)
+        refuse()
         samplings += 1
         const samples = [...running].map(([sandboxId, { cpuCount, memoryMb, diskSizeMb }]) => ({
           ...(usage.get(sandboxId) ?? idle),
@@ -167,18 +169,20 @@ export function simulateNode(): SimulatedNode {
         return { samples }
       },
       async *watchSandboxes(_, { signal }) {
-        refuse(undefined)
+        refuse()
         const following = events.follow(signal)
         for (const id of running.keys()) yield { event: { case: 'started', value: at(id) } }
         yield { event: { case: 'synced', value: {} } }
         for await (const event of following) yield { event }
       },
+      ...kept.service,
     }),
   )
 
   return {
     transport,
     running,
+    paused,
     killed,
     plant: (id) =>
       void running.set(id, {
@@ -188,17 +192,24 @@ export function simulateNode(): SimulatedNode {
         diskSizeMb: 0,
         envVars: {},
         accessToken: undefined,
+        boots: 1,
       }),
     end(id, reason, how) {
       running.delete(id)
+      paused.delete(id)
       if (!how) events.publish({ case: 'ended', value: { sandboxId: id, reason } })
     },
     use: (id, changed) => void usage.set(id, { ...(usage.get(id) ?? idle), ...changed }),
-    failCreates: (code) => void (broken.creates = code),
-    failKills: (code) => void (broken.kills = code),
-    failAll: (code) => void (broken.all = code),
-    holdCreates: () => hold('creates'),
-    holdKills: () => hold('kills'),
+    failCreates: (code) => trouble.fail('create', code),
+    failKills: (code) => trouble.fail('kill', code),
+    failAll: (code) => trouble.fail('all', code),
+    holdCreates: () => trouble.hold('create'),
+    holdKills: () => trouble.hold('kill'),
+    fail: trouble.fail,
+    hold: trouble.hold,
+    begun: trouble.begun,
+    revive: (id, sandbox) => void paused.set(id, sandbox),
+    forgetMemory: () => kept.forgetMemory(),
     dropWatchers: () => events.drop(),
     get samplings() {
       return samplings
@@ -212,5 +223,5 @@ export function simulateNode(): SimulatedNode {
 const mebibyte = 2n ** 20n
 
 function at(sandboxId: string) {
-  return { sandboxId, address: '127.0.0.1' }
+  return { sandboxId, address: '127.0.0.1', state: SandboxState.RUNNING }
 }

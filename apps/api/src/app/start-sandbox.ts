@@ -1,0 +1,218 @@
+import type { Clock } from '@atoll/kit/clock'
+import { Fault } from '@atoll/kit/fault'
+import { tooManySandboxes } from '../domain/limits.ts'
+import type { SandboxNode } from '../domain/node.ts'
+import { absent, isRunning, start } from '../domain/sandbox.ts'
+import type { RunningSandbox, Sandbox } from '../domain/sandbox.ts'
+import { beginResume } from '../domain/sandbox-pause.ts'
+import type { SandboxStore } from '../domain/sandbox-store.ts'
+import type { Ending } from './ending.ts'
+import type { LimitsOf } from './limits.ts'
+import type { Settle } from './settle.ts'
+import { inTransition } from './transitions.ts'
+import type { Transitions } from './transitions.ts'
+
+/**
+ * The one way from paused to running. Whoever wants a sandbox to run says what it is to happen when it runs already or
+ * is in between; those who come while it is being started join that start.
+ */
+export type StartSandbox = (id: string, wish: StartWish) => Promise<Started>
+
+export interface StartWish {
+  readonly teamId: string
+  /** How long it is to run. */
+  readonly seconds: number
+  /** From its files alone, also when its memory was kept. */
+  readonly boot: boolean
+  /** Instead of what its creator wanted. */
+  readonly autoPause?: boolean | undefined
+  /** It runs already: what becomes of its record, or a fault. */
+  onRunning(current: RunningSandbox): RunningSandbox
+  /** A fault when it may not be started. */
+  checkPaused?(current: Sandbox): void
+  /** A fault when this state in between is not waited for. */
+  checkPassing?(current: Sandbox): void
+  /** It is being killed, or was meanwhile. */
+  killed(id: string): Fault
+}
+
+export interface Started {
+  readonly sandbox: RunningSandbox
+  /** It was paused before. */
+  readonly isResumed: boolean
+}
+
+export interface StartPorts {
+  readonly store: SandboxStore
+  readonly node: SandboxNode
+  readonly clock: Clock
+  readonly ending: Ending
+  readonly transitions: Transitions
+  readonly settle: Settle
+  readonly limitsOf: LimitsOf
+  readonly tokenOf: (sandbox: Sandbox) => string | undefined
+  readonly processId: string
+  readonly onEndChanged: () => void
+}
+
+/** How often a sandbox may change while one waits for it, and how long all that may take. */
+const changeLimit = 3
+const waitLimitMs = 60_000
+const startLimitMs = 60_000
+
+interface Underway {
+  readonly boots: boolean
+  readonly running: Promise<RunningSandbox>
+}
+
+export function createStartSandbox(ports: StartPorts): StartSandbox {
+  const { transitions } = ports
+  const starts = new Map<string, Underway>()
+
+  const carryOut = (claimed: Sandbox, wish: StartWish): Promise<RunningSandbox> => {
+    const { id } = claimed
+    const running = resume(ports, claimed, wish).finally(() => starts.delete(id))
+    starts.set(id, { boots: boots(claimed, wish), running })
+    return running
+  }
+  const join = async (current: Sandbox, { boot }: StartWish, limit: AbortSignal): Promise<void> => {
+    const known = starts.get(current.id)
+    if (boot && !(known?.boots ?? current.kept === 'files')) throw startInFlight(current.id)
+    if (known) await known.running
+    else await transitions.changeFrom('resuming', current.id, limit)
+  }
+
+  return (id, wish) =>
+    transitions.during(id, async () => {
+      const limit = AbortSignal.timeout(waitLimitMs)
+      let isResumed = false
+      for (let changes = 0; ; changes += 1) {
+        const { current, isOurs } = await look(ports, id, wish)
+        if (isOurs) return { sandbox: await carryOut(current, wish), isResumed: true }
+        if (isRunning(current)) {
+          ports.onEndChanged()
+          return { sandbox: current, isResumed }
+        }
+        if (changes === changeLimit) throw inTransition(current)
+        if (current.state === 'resuming') {
+          await join(current, wish, limit)
+          isResumed = true
+        } else {
+          await transitions.changeFrom(current.state, id, limit)
+        }
+      }
+    })
+}
+
+interface Look {
+  readonly current: Sandbox
+  /** It was paused, and is now ours to start. */
+  readonly isOurs: boolean
+}
+
+async function look(ports: StartPorts, id: string, wish: StartWish): Promise<Look> {
+  const { store, limitsOf, processId } = ports
+  const limits = await limitsOf(wish.teamId)
+  let isOurs = false
+  const current = await store.updateCounted<Sandbox>(wish.teamId, id, (found, places) => {
+    if (found.teamId !== wish.teamId) throw absent(id)
+    if (isRunning(found)) return wish.onRunning(found)
+    switch (found.state) {
+      case 'paused':
+        wish.checkPaused?.(found)
+        if (places >= limits.concurrentSandboxes) throw tooManySandboxes(limits)
+        isOurs = true
+        return beginResume(found, processId)
+      case 'pausing':
+      case 'resuming':
+      case 'snapshotting':
+        wish.checkPassing?.(found)
+        return found
+      case 'killing':
+        throw wish.killed(id)
+      default:
+        throw absent(id, found)
+    }
+  })
+  if (!current) throw absent(id)
+  return { current, isOurs }
+}
+
+function boots({ kept }: Sandbox, { boot }: StartWish): boolean {
+  return boot || kept === 'files'
+}
+
+async function resume(
+  ports: StartPorts,
+  claimed: Sandbox,
+  wish: StartWish,
+): Promise<RunningSandbox> {
+  const { store, clock, ending, onEndChanged } = ports
+  const { id } = claimed
+  const envdVersion = await resumeOnNode(ports, claimed, wish)
+  const running = await store.update(id, (current) =>
+    current.state === 'resuming'
+      ? withAutoPause(
+          start(current, { now: clock.now(), seconds: wish.seconds, envdVersion }),
+          wish.autoPause,
+        )
+      : current,
+  )
+  if (running && isRunning(running)) {
+    onEndChanged()
+    return running
+  }
+  // The kill may have been done before the node brought it back.
+  void ending.tryFinish(id)
+  throw running?.state === 'killing' ? wish.killed(id) : absent(id, running)
+}
+
+/** Gives the version of the envd that answers now. A failure has put the record back, or left it to the reconciler. */
+async function resumeOnNode(ports: StartPorts, claimed: Sandbox, wish: StartWish): Promise<string> {
+  const { node, settle, tokenOf } = ports
+  const { id, envdVersion = '' } = claimed
+  const deadline = AbortSignal.timeout(startLimitMs)
+  try {
+    await node.resume({ id, accessToken: tokenOf(claimed), boot: wish.boot }, deadline)
+    return boots(claimed, wish) ? await node.envdVersion(deadline) : envdVersion
+  } catch (error) {
+    const after = await settle(id, wish.seconds).catch(() => {
+      throw unconfirmed(error, boots(claimed, wish))
+    })
+    if (after && isRunning(after)) return envdVersion
+    if (after?.state === 'killing') throw wish.killed(id)
+    if (after?.state === 'ended') throw absent(id, after)
+    throw deadline.aborted ? tookTooLong(error) : error
+  }
+}
+
+function withAutoPause(sandbox: RunningSandbox, autoPause: boolean | undefined): RunningSandbox {
+  if (autoPause === undefined) return sandbox
+  return { ...sandbox, lifecycle: { ...sandbox.lifecycle, autoPause } }
+}
+
+function startInFlight(id: string): Fault {
+  return new Fault(
+    'conflict',
+    'sandbox_start_in_flight',
+    `Sandbox ${id} is being resumed with its memory already, so memory: false cannot be honoured`,
+  )
+}
+
+function unconfirmed(cause: unknown, isBoot: boolean): Fault {
+  return new Fault(
+    'unavailable',
+    isBoot ? 'sandbox_filesystem_boot_unconfirmed' : 'node_unavailable',
+    'The node does not answer, so it is not known whether the sandbox was started; try again later',
+    { cause },
+  )
+}
+
+function tookTooLong(cause: unknown): Fault {
+  return new Fault(
+    'timeout',
+    'sandbox_placement_timeout',
+    `The sandbox did not start within ${startLimitMs / 1000} seconds; try again later`,
+    { cause },
+  )
+}

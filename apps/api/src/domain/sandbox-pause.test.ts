@@ -1,0 +1,137 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { start } from './sandbox.ts'
+import type { RunningSandbox, Sandbox, SandboxState } from './sandbox.ts'
+import {
+  agreeWithNode,
+  beginPause,
+  beginResume,
+  beginSnapshot,
+  finishPause,
+  goOn,
+  isPassing,
+  postpone,
+} from './sandbox-pause.ts'
+import type { OnNode } from './sandbox-pause.ts'
+
+const began = new Date('2026-01-01T00:00:00Z')
+
+function at(seconds: number): Date {
+  return new Date(began.getTime() + seconds * 1000)
+}
+
+function running(): RunningSandbox {
+  const creating = {
+    id: 'i1',
+    teamId: 't1',
+    templateId: 'tpl',
+    buildId: 'b1',
+    alias: 'base',
+    state: 'creating' as const,
+    resources: { cpuCount: 1, memoryMb: 512, diskSizeMb: 1024 },
+    metadata: undefined,
+    secure: true,
+    allowInternetAccess: undefined,
+    lifecycle: { autoPause: false, autoPauseMemory: true, autoResume: false },
+    timeoutSeconds: 300,
+    createdAt: began,
+    holder: 'p1',
+    envdVersion: undefined,
+    startedAt: undefined,
+    endAt: undefined,
+    kept: undefined,
+    endReason: undefined,
+    endedAt: undefined,
+  }
+  return start(creating, { now: began, seconds: 300, envdVersion: '0.5.7' })
+}
+
+function essence({ state, holder, startedAt, endAt, kept }: Sandbox) {
+  return { state, holder, startedAt, endAt, kept }
+}
+
+const paused = finishPause(beginPause(running(), 'p1'), at(10), 'memory')
+
+test('a pause names who is at it, and ends with the time of the pause as its end', () => {
+  assert.deepEqual(essence(beginPause(running(), 'p1')), {
+    ...essence(running()),
+    state: 'pausing',
+    holder: 'p1',
+  })
+  assert.deepEqual(essence(paused), {
+    state: 'paused',
+    holder: undefined,
+    startedAt: began,
+    endAt: at(10),
+    kept: 'memory',
+  })
+})
+
+test('what could not be paused or was copied goes on as it was', () => {
+  assert.deepEqual(goOn(beginPause(running(), 'p1')), running())
+  assert.deepEqual(goOn(beginSnapshot(running(), 'p1')), running())
+})
+
+test('after a resume its time begins anew', () => {
+  const resumed = start(beginResume(paused, 'p2'), {
+    now: at(100),
+    seconds: 60,
+    envdVersion: '0.6.0',
+  })
+  assert.deepEqual(essence(resumed), {
+    state: 'running',
+    holder: undefined,
+    startedAt: at(100),
+    endAt: at(160),
+    kept: undefined,
+  })
+})
+
+test('only what has reached its end is postponed', () => {
+  assert.deepEqual(postpone(running(), at(300), 8).endAt, at(308))
+  assert.deepEqual(postpone(running(), at(299), 8), running())
+  assert.deepEqual(postpone(paused, at(300), 8), paused)
+})
+
+const left: Readonly<Record<string, Sandbox>> = {
+  running: running(),
+  pausing: beginPause(running(), 'p1'),
+  paused,
+  resuming: beginResume(paused, 'p1'),
+  snapshotting: beginSnapshot(running(), 'p1'),
+}
+
+const whatBecomes: readonly (readonly [string, OnNode, object])[] = [
+  ['running', { state: 'running', kept: 'files' }, { state: 'running', endAt: at(300) }],
+  [
+    'running',
+    { state: 'paused', kept: 'files' },
+    { state: 'paused', endAt: at(50), kept: 'files' },
+  ],
+  ['pausing', { state: 'running', kept: 'files' }, { state: 'running', endAt: at(300) }],
+  ['pausing', { state: 'paused', kept: 'memory' }, { state: 'paused', endAt: at(50) }],
+  ['paused', { state: 'paused', kept: 'memory' }, { state: 'paused', endAt: at(10) }],
+  ['paused', { state: 'running', kept: 'files' }, { state: 'running', startedAt: at(50) }],
+  ['resuming', { state: 'paused', kept: 'memory' }, { state: 'paused', endAt: at(10) }],
+  ['resuming', { state: 'running', kept: 'files' }, { state: 'running', endAt: at(110) }],
+  ['snapshotting', { state: 'running', kept: 'files' }, { state: 'running', endAt: at(300) }],
+  ['snapshotting', { state: 'paused', kept: 'memory' }, { state: 'paused', kept: 'memory' }],
+  ...Object.keys(left).map(
+    (state) => [state, undefined, { state: 'ended', endedAt: at(50) }] as const,
+  ),
+]
+
+for (const [state, onNode, expected] of whatBecomes) {
+  test(`left ${state}, ${onNode?.state ?? 'absent'} on the node`, () => {
+    const sandbox = left[state] ?? assert.fail()
+    const settled = agreeWithNode(sandbox, onNode, { now: at(50), seconds: 60 })
+    assert.deepEqual({ ...settled, ...expected }, settled)
+    if (onNode) assert.equal(settled.holder, undefined)
+  })
+}
+
+test('states that pass are told from those that stay', () => {
+  const passing = Object.values(left).filter(isPassing)
+  const states: SandboxState[] = passing.map(({ state }) => state)
+  assert.deepEqual(states, ['pausing', 'resuming', 'snapshotting'])
+})

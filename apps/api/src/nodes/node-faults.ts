@@ -1,0 +1,84 @@
+import { Fault } from '@atoll/kit/fault'
+import { Code, ConnectError } from '@connectrpc/connect'
+
+/** What the node refuses or fails at, in the words of the platform API. */
+
+export function toCreateFault(error: unknown): Fault {
+  if (codeOf(error) === Code.ResourceExhausted) return noRoom(error)
+  return new Fault(
+    'internal',
+    'sandbox_create_failed',
+    'The sandbox could not be started; the log of the server says why',
+    { cause: error },
+  )
+}
+
+export function toPauseFault(error: unknown, id: string): Fault {
+  const options = { cause: error }
+  switch (codeOf(error)) {
+    case Code.NotFound:
+      return notFound(error, id)
+    case Code.FailedPrecondition:
+      return new Fault(
+        'invalid',
+        'memory_not_kept',
+        'The runtime of this node keeps files alone over a pause: send memory: false to pause without memory',
+        options,
+      )
+    case Code.ResourceExhausted:
+      return new Fault(
+        'unavailable',
+        'disk_full',
+        'There is no room on the disk of the node to keep the sandbox; it runs on',
+        options,
+      )
+    default:
+      return new Fault(
+        'internal',
+        'sandbox_pause_failed',
+        'The sandbox could not be paused; the log of the server says why',
+        options,
+      )
+  }
+}
+
+export function toResumeFault(error: unknown, id: string): Fault {
+  const options = { cause: error }
+  switch (codeOf(error)) {
+    case Code.NotFound:
+      return notFound(error, id)
+    case Code.FailedPrecondition:
+      return new Fault(
+        'conflict',
+        'sandbox_memory_lost',
+        `The memory of sandbox ${id} cannot be brought back on this node: connect with memory: false to boot it from its files`,
+        options,
+      )
+    case Code.ResourceExhausted:
+      return noRoom(error)
+    default:
+      return new Fault(
+        'internal',
+        'sandbox_resume_failed',
+        'The sandbox could not be resumed; the log of the server says why',
+        options,
+      )
+  }
+}
+
+function noRoom(cause: unknown): Fault {
+  return new Fault(
+    'unavailable',
+    'sandbox_capacity_unavailable',
+    'There is no room for another sandbox: end one that is not needed, or try again later',
+    { cause },
+  )
+}
+
+function notFound(cause: unknown, id: string): Fault {
+  return new Fault('not_found', 'sandbox_not_found', `Sandbox ${id} was not found`, { cause })
+}
+
+function codeOf(error: unknown): Code {
+  return ConnectError.from(error).code
+}
