@@ -1,0 +1,99 @@
+import { request } from 'node:http'
+import type { IncomingMessage } from 'node:http'
+import { Fault } from '@atoll/kit/fault'
+import { z } from 'zod'
+import { logLevels } from '../domain/log.ts'
+import type { LogEntry } from '../domain/log.ts'
+
+/**
+ * Asks a sandbox's envd what happened since a moment. Threats: whoever took over the sandbox answers what and as slowly
+ * as they like. So the whole exchange has a time limit and the answer a size limit, it must be exactly what envd
+ * would say, with times that only go forward and not far ahead, and every text is cut.
+ */
+export async function readEnvdLogs(
+  source: { readonly address: string; readonly initToken: string; readonly port?: number },
+  afterMs: number,
+  options: { readonly timeoutMs: number; readonly nowMs: number },
+): Promise<{ readonly entries: LogEntry[]; readonly more: boolean }> {
+  const signal = AbortSignal.timeout(options.timeoutMs)
+  const text = await fetchText(source, `/logs?after=${afterMs}`, signal).catch((cause: unknown) => {
+    throw Fault.from(cause).kind === 'internal' ? unusable('did not answer', cause) : cause
+  })
+  return parseAnswer(text, afterMs, options.nowMs)
+}
+
+async function fetchText(
+  { address, initToken, port = envdPort }: Parameters<typeof readEnvdLogs>[0],
+  path: string,
+  signal: AbortSignal,
+): Promise<string> {
+  // A connection of its own each time: none may be open when the sandbox is copied.
+  const headers = { 'x-init-token': initToken }
+  const outgoing = request({ host: address, port, path, agent: false, signal, headers })
+  const response = await new Promise<IncomingMessage>((resolve, reject) => {
+    outgoing.once('response', resolve).on('error', reject)
+    // Not every way out comes with an error: an offer to change the protocol has none.
+    outgoing.once('close', () => reject(unusable('closed the connection'))).end()
+  })
+  try {
+    if (response.statusCode !== 200) throw unusable(`answered ${response.statusCode}`)
+    const chunks: Buffer[] = []
+    let size = 0
+    for await (const chunk of response) {
+      size += chunk.length
+      if (size > answerLimitBytes) throw unusable(`answered more than ${answerLimitBytes} bytes`)
+      chunks.push(chunk)
+    }
+    return Buffer.concat(chunks).toString('utf8')
+  } finally {
+    response.destroy()
+  }
+}
+
+function parseAnswer(text: string, afterMs: number, nowMs: number) {
+  const { data } = Answer.safeParse(parseJson(text))
+  if (!data) throw unusable('answered something else than its log')
+  const latestMs = Math.max(nowMs, afterMs) + aheadLimitMs
+  let last = afterMs
+  for (const { at } of data.entries) {
+    if (at <= last || at > latestMs) throw unusable('answered times out of order')
+    last = at
+  }
+  return data
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+const cutTo = (limit: number) => z.string().transform((text) => text.slice(0, limit).toWellFormed())
+
+const Answer = z.object({
+  more: z.boolean(),
+  entries: z
+    .array(
+      z.object({
+        at: z.int(),
+        level: z.enum(logLevels),
+        message: cutTo(4096),
+        fields: z
+          .record(z.string().regex(/^[a-z]\w{0,63}$/i), cutTo(2048))
+          .refine((fields) => Object.keys(fields).length <= 16),
+      }),
+    )
+    .max(5000),
+})
+
+const envdPort = 49_983
+/** What envd answers at most, in the longest encoding of each character. */
+const answerLimitBytes = 1024 * 1024
+/** In a burst envd's times run ahead of the clock, and clocks are set. */
+const aheadLimitMs = 60_000
+
+function unusable(what: string, cause?: unknown): Fault {
+  return new Fault('unavailable', 'envd_unusable', `envd ${what} when asked for its log`, { cause })
+}

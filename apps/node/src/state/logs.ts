@@ -1,0 +1,139 @@
+import { appendFile, mkdir, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { isWanted } from '../domain/log.ts'
+import type { KeptLog, LogEntry, LogFiles, LogQuery } from '../domain/log.ts'
+
+/**
+ * The logs of sandboxes: lines of JSON, oldest first, in two files each, of which the older one goes when the newer one
+ * is full. They outlive the sandbox. Nothing is synced: what a crash of the machine loses are the last seconds.
+ */
+export function createLogFiles(dir: string, fileLimitBytes = 1024 * 1024): LogFiles {
+  const known = new Map<string, Known>()
+  const newer = (sandboxId: string) => join(dir, `${sandboxId}.jsonl`)
+  const older = (sandboxId: string) => join(dir, `${sandboxId}.old.jsonl`)
+
+  async function look(sandboxId: string): Promise<Known> {
+    const found = known.get(sandboxId) ?? (await readState(newer(sandboxId), older(sandboxId)))
+    known.set(sandboxId, found)
+    return found
+  }
+
+  return {
+    lastAt: async (sandboxId) => (await look(sandboxId)).lastAt,
+
+    async append(sandboxId, entries) {
+      const last = entries.at(-1)
+      if (!last) return
+      const state = await look(sandboxId)
+      const lines = entries.map((entry) => `${toLine(entry)}\n`).join('')
+      const text = state.isTorn ? `\n${lines}` : lines
+      known.delete(sandboxId) // until it is known how much of it was written
+      await mkdir(dir, { recursive: true, mode: 0o700 })
+      if (state.sizeBytes > fileLimitBytes) await rename(newer(sandboxId), older(sandboxId))
+      await appendFile(newer(sandboxId), text, { mode: 0o600 })
+      const before = state.sizeBytes > fileLimitBytes ? 0 : state.sizeBytes
+      const sizeBytes = before + Buffer.byteLength(text)
+      known.set(sandboxId, { lastAt: last.at, sizeBytes, isTorn: false })
+    },
+
+    async read(query) {
+      const { sandboxId, limit, newestFirst } = query
+      const files = [await content(newer(sandboxId)), await content(older(sandboxId))]
+      const lines = linesOf(files, query)
+      const entries: LogEntry[] = []
+      for (const line of newestFirst ? lines : [...lines].toReversed()) {
+        if (entries.length >= limit) break
+        const entry = fromLine(line)
+        if (entry && isWanted(entry, query)) entries.push(entry)
+      }
+      return entries
+    },
+
+    async list() {
+      const names = await readdir(dir).catch(() => [])
+      const logs = new Map<string, KeptLog>()
+      for (const name of names) {
+        const [sandboxId = ''] = name.split('.', 1)
+        const found = await stat(join(dir, name)).catch(() => undefined)
+        if (!found) continue
+        const { sizeBytes = 0, writtenAtMs = 0 } = logs.get(sandboxId) ?? {}
+        logs.set(sandboxId, {
+          sandboxId,
+          sizeBytes: sizeBytes + found.size,
+          writtenAtMs: Math.max(writtenAtMs, found.mtimeMs),
+        })
+      }
+      return [...logs.values()]
+    },
+
+    async remove(sandboxId) {
+      known.delete(sandboxId)
+      for (const path of [newer(sandboxId), older(sandboxId)]) await rm(path, { force: true })
+    },
+
+    release: (sandboxId) => void known.delete(sandboxId),
+  }
+}
+
+interface Known {
+  readonly lastAt: number
+  /** Of the newer file. */
+  readonly sizeBytes: number
+  /** Whether its last line was cut off by a crash. */
+  readonly isTorn: boolean
+}
+
+async function readState(newer: string, older: string): Promise<Known> {
+  const files = [await content(newer), await content(older)] as const
+  let lastAt = 0
+  for (const line of linesOf(files, {})) {
+    lastAt = fromLine(line)?.at ?? 0
+    if (lastAt > 0) break
+  }
+  const [{ length, [length - 1]: lastByte }] = files
+  return { lastAt, sizeBytes: length, isTorn: length > 0 && lastByte !== newline }
+}
+
+function content(path: string): Promise<Buffer> {
+  return readFile(path).catch((error: unknown) => {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return Buffer.alloc(0)
+    throw error
+  })
+}
+
+/** The newest first, and no more of them read than are used. */
+function* linesOf(
+  files: readonly Buffer[],
+  { fromMs = 0, beforeMs = Infinity }: Pick<LogQuery, 'fromMs' | 'beforeMs'>,
+): Generator<Buffer> {
+  for (const file of files) {
+    for (let end = file.length; end > 0;) {
+      const start = end > 1 ? file.lastIndexOf(newline, end - 2) + 1 : 0
+      const line = file.subarray(start, file[end - 1] === newline ? end - 1 : end)
+      end = start
+      const at = timeOf(line)
+      if (at < fromMs) return
+      if (at < beforeMs) yield line
+    }
+  }
+}
+
+const newline = 0x0a
+const lineStart = '{"at":'
+
+function toLine({ at, level, message, fields }: LogEntry): string {
+  return JSON.stringify({ at, level, message, fields })
+}
+
+/** Every line begins with it, so that most need not be parsed. NaN when the line is torn. */
+function timeOf(line: Buffer): number {
+  return Number(line.toString('latin1', lineStart.length, line.indexOf(',')) || NaN)
+}
+
+function fromLine(line: Buffer): LogEntry | undefined {
+  try {
+    return JSON.parse(line.toString('utf8'))
+  } catch {
+    return undefined // a crash cut it off
+  }
+}
