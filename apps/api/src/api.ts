@@ -12,7 +12,7 @@ import { createFirstTeam, ensureBaseTemplate, ensureTokenSeed } from './app/boot
 import type { FirstCredentials } from './app/bootstrap.ts'
 import { createSandboxCreation } from './app/create-sandbox.ts'
 import { createEnding } from './app/ending.ts'
-import { expireSandboxes } from './app/expire.ts'
+import { createExpiry } from './app/expire.ts'
 import { createFindSigner } from './app/find-signer.ts'
 import type { FindSigner } from './app/find-signer.ts'
 import { createKeys } from './app/keys.ts'
@@ -20,6 +20,7 @@ import { startLease } from './app/lease.ts'
 import { createLimitsOf } from './app/limits.ts'
 import { startLoop } from './app/loop.ts'
 import { createMetrics } from './app/metrics.ts'
+import { createUpdateNetwork } from './app/network.ts'
 import { createNodes } from './app/nodes.ts'
 import { createPausing } from './app/pause-sandbox.ts'
 import { createRateLimiter } from './app/rate-limits.ts'
@@ -36,14 +37,18 @@ import { configuredLimits, storeLocation } from './config.ts'
 import type { ApiConfig } from './config.ts'
 import { readProcessId } from './db/process-id.ts'
 import { openStores } from './db/stores.ts'
-import { envdAccessToken } from './domain/key.ts'
+import { envdAccessToken, trafficAccessToken } from './domain/key.ts'
+import { ingressOf, rulesOf } from './domain/network.ts'
+import type { ReachOf } from './domain/network.ts'
 import { addAccountRoutes } from './http/account.ts'
 import { addAdminRoutes } from './http/admin.ts'
 import { addKeyRoutes } from './http/keys.ts'
 import { addMetricRoutes } from './http/metrics.ts'
+import { addNetworkRoutes } from './http/network.ts'
 import { addNodeRoutes } from './http/nodes.ts'
 import { addLifecycleRoutes } from './http/sandbox-lifecycle.ts'
 import { addSandboxRoutes } from './http/sandboxes.ts'
+import type { TokensOf } from './http/sandbox-view.ts'
 import { createServer, refuseOtherMethods } from './http/server.ts'
 import { addServiceRoutes } from './http/service.ts'
 import { addTemplateRoutes } from './http/templates.ts'
@@ -107,7 +112,7 @@ export async function startApi(config: ApiConfig, parts: ApiParts): Promise<Api>
   const settle = createSettle({ store, node, clock, limitsOf })
   const transitionPorts = { store, node, clock, transitions, settle, processId }
   const pausing = createPausing(transitionPorts)
-  const expiry = startLoop('expiry', () => expireSandboxes({ store, ending, clock }), log)
+  const expiry = startLoop('expiry', createExpiry({ store, ending, pausing, clock, log }), log)
   started.defer(() => expiry.close())
 
   const nodes = createNodes({ node, statuses: stores.nodeStatuses, clock })
@@ -115,11 +120,20 @@ export async function startApi(config: ApiConfig, parts: ApiParts): Promise<Api>
   const onEndChanged = () => expiry.nudge()
   const tokenOf = ({ id, secure }: { id: string; secure: boolean }) =>
     secure ? envdAccessToken(tokenSeed, id) : undefined
+  const reachOf: ReachOf = (sandbox) => ({
+    network: rulesOf(sandbox),
+    ingress: ingressOf(sandbox, trafficAccessToken(tokenSeed, sandbox.id)),
+  })
+  const tokensOf: TokensOf = (sandbox) => ({
+    envdAccessToken: tokenOf(sandbox),
+    trafficAccessToken: reachOf(sandbox).ingress.trafficAccessToken,
+  })
   const start = createStartSandbox({
     ...transitionPorts,
     ending,
     limitsOf,
     tokenOf,
+    reachOf,
     onEndChanged,
   })
   const rules = { store, templates, ending, clock, limitsOf, onEndChanged }
@@ -129,6 +143,7 @@ export async function startApi(config: ApiConfig, parts: ApiParts): Promise<Api>
     node,
     checkNode: nodes.checkAccepts,
     tokenSeed,
+    reachOf,
     processId,
     stopping: stopping.signal,
   })
@@ -157,8 +172,9 @@ export async function startApi(config: ApiConfig, parts: ApiParts): Promise<Api>
     adminToken: config.ATOLL_ADMIN_TOKEN,
   })
   addServiceRoutes(server, { probe: () => teams.isEmpty() })
-  addSandboxRoutes(server, { authenticate, sandboxes, creation, tokenOf })
-  addLifecycleRoutes(server, { authenticate, sandboxes, pausing, tokenOf })
+  addSandboxRoutes(server, { authenticate, sandboxes, creation, tokensOf })
+  addLifecycleRoutes(server, { authenticate, sandboxes, pausing, tokensOf })
+  addNetworkRoutes(server, { authenticate, updateNetwork: createUpdateNetwork({ store, node }) })
   const selectTeam = createSelectTeam(teams)
   addTemplateRoutes(server, {
     authenticate,

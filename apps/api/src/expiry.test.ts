@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { waitFor } from '@atoll/kit/wait'
+import { Code } from '@connectrpc/connect'
 import { manualClock, startApiUnderTest } from './sim/api.ts'
+import { onPostgres } from './sim/store.ts'
 
 test('a sandbox ends at its time, not before, and says so', async () => {
   const clock = manualClock()
@@ -89,4 +91,101 @@ test('the end of a sandbox outlives a restart, also one that fell into the pause
   assert.ok(api.node.running.has(later))
   clock.advance(5)
   await waitFor('the second end', () => !api.node.running.has(later))
+})
+
+test('what is to be paused at its end is paused, with or without its memory', async () => {
+  const clock = manualClock()
+  await using api = await startApiUnderTest({ clock })
+  const whole = await api.create({ timeout: 10, autoPause: true })
+  const files = await api.create({ timeout: 10, autoPause: true, autoPauseMemory: false })
+  const killed = await api.create({ timeout: 10, autoResume: { enabled: true } })
+  clock.advance(9.999)
+  await api.call('POST', `/sandboxes/${whole}/connect`, { body: { timeout: 0 } })
+  assert.equal(api.node.running.size, 3)
+  clock.advance(0.001)
+  await waitFor('the pauses', () => api.node.paused.size === 2)
+  await waitFor('the end', () => api.node.running.size === 0)
+  assert.equal(api.node.paused.get(whole)?.keepsMemory, true)
+  assert.equal(api.node.paused.get(files)?.keepsMemory, false)
+  assert.deepEqual(api.node.killed, [killed])
+  for (const id of [whole, files]) {
+    await waitFor('the record', async () => {
+      const { state, endAt } = Object((await api.call('GET', `/sandboxes/${id}`)).json)
+      return state === 'paused' && endAt === clock.now().toISOString()
+    })
+  }
+  const again = await api.call('POST', `/sandboxes/${whole}/connect`, { body: { timeout: 5 } })
+  assert.equal(again.status, 201)
+  clock.advance(5)
+  await waitFor('the next pause', () => api.node.paused.size === 2)
+})
+
+test('a node without memory pauses with the files alone', async () => {
+  const clock = manualClock()
+  await using api = await startApiUnderTest({ clock })
+  api.node.forgetMemory()
+  const id = await api.create({ timeout: 10, autoPause: true })
+  clock.advance(10)
+  await waitFor('the pause', () => api.node.paused.get(id)?.keepsMemory === false)
+})
+
+test('a sandbox that cannot be paused runs on, is tried again, and is never lost', async () => {
+  const clock = manualClock()
+  await using api = await startApiUnderTest({ clock })
+  const id = await api.create({ timeout: 10, autoPause: true })
+  api.node.fail('pause', Code.ResourceExhausted)
+  clock.advance(10)
+  for (const seconds of [1, 2, 4, 8]) {
+    const attempts = api.node.begun('pause')
+    const end = new Date(clock.now().getTime() + seconds * 1000).toISOString()
+    await waitFor('another try', async () => {
+      const { state, endAt } = Object((await api.call('GET', `/sandboxes/${id}`)).json)
+      return state === 'running' && endAt === end
+    })
+    assert.ok(api.node.begun('pause') - attempts <= 1)
+    clock.advance(seconds)
+  }
+  api.node.fail('pause', undefined)
+  await waitFor('the pause', () => api.node.paused.has(id), { timeoutMs: 30_000 })
+  assert.deepEqual(api.node.killed, [])
+})
+
+test('while the node does not answer nothing is paused and nothing lost', async () => {
+  const clock = manualClock()
+  await using api = await startApiUnderTest({ clock })
+  const id = await api.create({ timeout: 10, autoPause: true })
+  api.node.fail('all', Code.Unavailable)
+  clock.advance(10)
+  await waitFor('more time', async () => {
+    const { endAt } = Object((await api.call('GET', `/sandboxes/${id}`)).json)
+    return endAt > clock.now().toISOString()
+  })
+  api.node.fail('all', undefined)
+  clock.advance(60)
+  await waitFor('the pause', () => api.node.paused.has(id))
+})
+
+test('a kill during an automatic pause wins, and is not tried again', async () => {
+  const clock = manualClock()
+  await using api = await startApiUnderTest({ clock })
+  const id = await api.create({ timeout: 10, autoPause: true })
+  const release = api.node.hold('pause')
+  clock.advance(10)
+  await waitFor('the pause', () => api.node.begun('pause') === 1)
+  assert.equal((await api.call('DELETE', `/sandboxes/${id}`)).status, 204)
+  release()
+  assert.deepEqual([api.node.running.size, api.node.paused.size], [0, 0])
+})
+
+test('two processes pause what is due once', onPostgres, async () => {
+  const clock = manualClock()
+  await using first = await startApiUnderTest({ clock })
+  await using second = await startApiUnderTest({ clock, beside: first })
+  const id = await second.create({ timeout: 10, autoPause: true })
+  clock.advance(10)
+  await waitFor('the pause', async () => {
+    return Object((await first.call('GET', `/sandboxes/${id}`)).json).state === 'paused'
+  })
+  await Promise.all([first.restart(), second.restart()])
+  assert.equal(first.node.begun('pause'), 1)
 })

@@ -1,29 +1,93 @@
 import type { Clock } from '@atoll/kit/clock'
+import { Fault } from '@atoll/kit/fault'
+import type { Logger } from '@atoll/kit/log'
+import type { Sandbox } from '../domain/sandbox.ts'
+import { postpone } from '../domain/sandbox-pause.ts'
 import type { SandboxStore } from '../domain/sandbox-store.ts'
 import type { Ending } from './ending.ts'
+import type { Pausing } from './pause-sandbox.ts'
+
+interface ExpiryPorts {
+  readonly store: SandboxStore
+  readonly ending: Ending
+  readonly pausing: Pausing
+  readonly clock: Clock
+  readonly log: Logger
+}
 
 /** However far the next end is: clocks are set, and nudges may be missed. */
 const longestWaitMs = 1_000
 const batch = 100
+/** How long a sandbox that cannot be paused runs on before it is tried again: longer each time. */
+const retrySeconds = [1, 2, 4, 8, 16, 32, 60] as const
 
-/** One pass: ends what is due, returns the milliseconds until the next end. */
-export async function expireSandboxes(deps: {
-  readonly store: SandboxStore
-  readonly ending: Ending
-  readonly clock: Clock
-}): Promise<number> {
-  const { store, ending, clock } = deps
-  const due = await store.listExpired(clock.now(), batch)
-  for (const id of due) {
-    const isDue = await ending.begin(
-      id,
-      'reached the end of its timeout',
-      // Its time may have been extended since the list was read.
-      ({ endAt }) => endAt !== undefined && endAt <= clock.now(),
-    )
-    if (isDue) void ending.tryFinish(id)
+/** Makes the pass that ends or pauses what is due, and returns the milliseconds until the next end. */
+export function createExpiry(ports: ExpiryPorts): () => Promise<number> {
+  const { store, ending, clock } = ports
+  const failures = new Map<string, number>()
+  const underway = new Set<string>()
+  // Its time may have been extended since the list was read.
+  const isDue = ({ endAt }: Sandbox) => endAt !== undefined && endAt <= clock.now()
+
+  return async () => {
+    for (const id of await store.listExpired(clock.now(), batch)) {
+      const isKilled = await ending.begin(
+        id,
+        'reached the end of its timeout',
+        (current) => isDue(current) && !current.lifecycle.autoPause,
+      )
+      if (isKilled) void ending.tryFinish(id)
+      else if (!underway.has(id)) await putAside(ports, { id, isDue, failures, underway })
+    }
+    const next = await store.nextEnd()
+    if (!next) return longestWaitMs
+    return Math.min(Math.max(next.getTime() - clock.now().getTime(), 0), longestWaitMs)
   }
-  const next = await store.nextEnd()
-  if (!next) return longestWaitMs
-  return Math.min(Math.max(next.getTime() - clock.now().getTime(), 0), longestWaitMs)
+}
+
+interface Due {
+  readonly id: string
+  readonly isDue: (sandbox: Sandbox) => boolean
+  /** How often in a row each could not be paused. */
+  readonly failures: Map<string, number>
+  /** Those that are being paused, or told to run on. */
+  readonly underway: Set<string>
+}
+
+/** Returns once the pause is written down; that which follows is not waited for. */
+async function putAside(ports: ExpiryPorts, due: Due): Promise<void> {
+  const { store, pausing } = ports
+  const { id, isDue, failures, underway } = due
+  const sandbox = await store.find(id)
+  if (!sandbox?.lifecycle.autoPause) return
+  underway.add(id)
+  const begin = async () => {
+    const keepMemory = sandbox.lifecycle.autoPauseMemory && (await pausing.keepsMemory())
+    return pausing.pauseIf(id, keepMemory, isDue)
+  }
+  const begun = begin()
+  void begun
+    .then((pause) => pause?.done)
+    .then(() => failures.delete(id))
+    .catch((error: unknown) => runOn(ports, due, error))
+    .finally(() => underway.delete(id))
+  await begun.catch(() => {})
+}
+
+/** Nothing is lost for want of a pause: it runs on, and is tried again. */
+async function runOn({ store, clock, log }: ExpiryPorts, due: Due, error: unknown): Promise<void> {
+  const { id, failures } = due
+  if (error instanceof Fault && error.kind === 'not_found') return void failures.delete(id)
+  const attempt = (failures.get(id) ?? 0) + 1
+  failures.set(id, attempt)
+  const seconds = retrySeconds[Math.min(attempt, retrySeconds.length) - 1] ?? 0
+  log[attempt < retrySeconds.length ? 'warn' : 'error'](
+    { err: error, sandboxId: id, attempt },
+    `a sandbox could not be paused at the end of its time; it runs on for ${seconds} s`,
+  )
+  await store
+    .update(id, (current) => postpone(current, clock.now(), seconds))
+    .catch((failure: unknown) => {
+      log.warn({ err: failure, sandboxId: id }, 'the end of a sandbox could not be postponed')
+    })
 }

@@ -12,12 +12,12 @@ import type { Transitions } from './transitions.ts'
 export interface Pausing {
   /** Returns once it is paused. Callers that come while it is being paused share the outcome. */
   pause(teamId: string, id: string, keepMemory: boolean): Promise<void>
-  /** Like `pause`, if `wanted` still holds; false when there was nothing to do. */
+  /** Returns once it is being paused; undefined when it does not run, or `wanted` does not hold. */
   pauseIf(
     id: string,
     keepMemory: boolean,
     wanted: (current: RunningSandbox) => boolean,
-  ): Promise<boolean>
+  ): Promise<{ readonly done: Promise<void> } | undefined>
   /** Whether the node keeps memory. Fails when it does not answer. */
   keepsMemory(): Promise<boolean>
 }
@@ -67,17 +67,21 @@ export function createPausing(ports: PausePorts): Pausing {
         return underway.get(id) ?? outcomeElsewhere(ports, id)
       })
     },
-    pauseIf: (id, keepMemory, wanted) =>
-      transitions.during(id, async () => {
+    async pauseIf(id, keepMemory, wanted) {
+      const claim = Promise.withResolvers<boolean>()
+      const done = transitions.during(id, async () => {
         let isOurs = false
         await store.update(id, (found) => {
           if (!isRunning(found) || !wanted(found)) return found
           isOurs = true
           return beginPause(found, processId)
         })
+        claim.resolve(isOurs)
         if (isOurs) await carryOut(id, keepMemory)
-        return isOurs
-      }),
+      })
+      done.catch(claim.reject)
+      return (await claim.promise) ? { done } : undefined
+    },
   }
 }
 
@@ -134,7 +138,7 @@ function memoryNotKept(): Fault {
   )
 }
 
-export function unanswered(cause: unknown): never {
+function unanswered(cause: unknown): never {
   throw new Fault('unavailable', 'node_unavailable', 'The node does not answer; try again later', {
     cause,
   })
