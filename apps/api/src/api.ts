@@ -15,9 +15,11 @@ import { createEnding } from './app/ending.ts'
 import { createExpiry } from './app/expire.ts'
 import { createFindSigner } from './app/find-signer.ts'
 import type { FindSigner } from './app/find-signer.ts'
+import { forgetLogs } from './app/forget-logs.ts'
 import { createKeys } from './app/keys.ts'
 import { startLease } from './app/lease.ts'
 import { createLimitsOf } from './app/limits.ts'
+import { createLogs } from './app/logs.ts'
 import { startLoop } from './app/loop.ts'
 import { createMetrics } from './app/metrics.ts'
 import { createUpdateNetwork } from './app/network.ts'
@@ -43,6 +45,7 @@ import type { ReachOf } from './domain/network.ts'
 import { addAccountRoutes } from './http/account.ts'
 import { addAdminRoutes } from './http/admin.ts'
 import { addKeyRoutes } from './http/keys.ts'
+import { addLogRoutes } from './http/logs.ts'
 import { addMetricRoutes } from './http/metrics.ts'
 import { addNetworkRoutes } from './http/network.ts'
 import { addNodeRoutes } from './http/nodes.ts'
@@ -53,6 +56,7 @@ import { createServer, refuseOtherMethods } from './http/server.ts'
 import { addServiceRoutes } from './http/service.ts'
 import { addTemplateRoutes } from './http/templates.ts'
 import { trackRequests } from './http/track.ts'
+import { connectLogs } from './nodes/connect-logs.ts'
 import { connectNode } from './nodes/connect-node.ts'
 
 export type { FirstCredentials } from './app/bootstrap.ts'
@@ -192,6 +196,8 @@ export async function startApi(config: ApiConfig, parts: ApiParts): Promise<Api>
   addNodeRoutes(server, { authenticate, nodes, counts: creation.counts })
   const metricPorts = { teams: stores.teamMetrics, usage: stores.usage, clock }
   addMetricRoutes(server, { authenticate, metrics: createMetrics(metricPorts) })
+  const logNode = connectLogs(parts.node)
+  addLogRoutes(server, { authenticate, logs: createLogs({ store, node: logNode, clock }) })
   refuseOtherMethods(server, operations)
   await server.ready()
 
@@ -204,6 +210,13 @@ export async function startApi(config: ApiConfig, parts: ApiParts): Promise<Api>
   await reconciler.first
   const sampling = startSampling({ ...metricPorts, node, log })
   started.defer(() => sampling.close())
+  const { logOwners: owners } = stores
+  const forgetting = startLoop(
+    'forget logs',
+    (signal) => forgetLogs({ node: logNode, owners }, signal),
+    log,
+  )
+  started.defer(() => forgetting.close())
   const owned = started.move()
   return {
     handler: requests.handler,

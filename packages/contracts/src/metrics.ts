@@ -2,24 +2,11 @@ import { z } from 'zod'
 import { defineOperation } from './operation.ts'
 import { SandboxParams } from './sandboxes.ts'
 import { Timestamp } from './text.ts'
+import { unixTime } from './unix-time.ts'
 
 /** What teams and sandboxes use over time. Samples are taken every 5 seconds; long ranges come in longer steps. */
 
-const largestInt64 = 2n ** 63n - 1n
-
-const unixSeconds = (description: string) =>
-  z
-    .string()
-    .regex(/^[0-9]+$/, {
-      error: 'must be an integer of 0 or more, in Unix seconds',
-      abort: true,
-    })
-    .refine((text) => text.length < 20 && BigInt(text) <= largestInt64, {
-      error: 'must fit into 64 bits',
-    })
-    .transform(Number)
-    .optional()
-    .meta({ type: 'integer', format: 'int64', minimum: 0, description })
+const unixSeconds = (description: string) => unixTime('seconds', description)
 
 const TeamParams = z.object({ teamID: z.string() })
 

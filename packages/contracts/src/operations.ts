@@ -13,6 +13,7 @@ import {
   updateTeam,
 } from './admin.ts'
 import { createKey, deleteKey, listKeys, renameKey } from './keys.ts'
+import { getSandboxLogs, getSandboxLogsV2 } from './logs.ts'
 import {
   getSandboxMetrics,
   getTeamMetrics,
@@ -58,6 +59,8 @@ export const operations: readonly Operation[] = [
   resumeSandbox,
   getSandboxMetrics,
   listSandboxMetrics,
+  getSandboxLogs,
+  getSandboxLogsV2,
   getTeamMetrics,
   getTeamMetricsMax,
   listTemplates,

@@ -1,5 +1,6 @@
 import type { KeyStore } from '../domain/key.ts'
 import type { LeaseStore } from '../domain/lease.ts'
+import type { LogOwners } from '../domain/log.ts'
 import type { TeamMetricStore, UsageStore } from '../domain/metrics.ts'
 import type { SandboxStore } from '../domain/sandbox-store.ts'
 import type { NodeStatusStore } from '../domain/node-status.ts'
@@ -9,6 +10,7 @@ import { sqlAccessTokenStore } from './access-tokens.ts'
 import type { Database } from './database.ts'
 import { sqlKeyStore } from './keys.ts'
 import { sqlLeaseStore } from './leases.ts'
+import { sqlLogOwners } from './log-owners.ts'
 import { migrate } from './migrate.ts'
 import { migrations } from './migrations.ts'
 import { sqlNodeStatusStore } from './node-status.ts'
@@ -34,6 +36,7 @@ export interface Stores {
   readonly nodeStatuses: NodeStatusStore
   readonly teamMetrics: TeamMetricStore
   readonly usage: UsageStore
+  readonly logOwners: LogOwners
   /** Runs `work` while no other process on this store is inside such a call. */
   exclusively<T>(work: () => Promise<T>): Promise<T>
   close(): Promise<void>
@@ -62,6 +65,7 @@ export async function openStores(location: string): Promise<Stores> {
     nodeStatuses: sqlNodeStatusStore(db),
     teamMetrics: sqlTeamMetricStore(db),
     usage: sqlUsageStore(db),
+    logOwners: sqlLogOwners(db),
     close: () => db.destroy(),
   }
 }

@@ -2,6 +2,8 @@ import { NodeService, SandboxState } from '@atoll/contracts/gen/atoll/node/v1/no
 import { Code, ConnectError, createRouterTransport } from '@connectrpc/connect'
 import type { Transport } from '@connectrpc/connect'
 import { createEvents } from './events.ts'
+import { simulateLogs } from './logs.ts'
+import type { SimulatedLogs } from './logs.ts'
 import { keepSandboxes } from './kept.ts'
 import type { PausedSandbox } from './kept.ts'
 import { createTrouble } from './trouble.ts'
@@ -63,6 +65,7 @@ export interface SimulatedNode {
   forgetMemory(): void
   /** From now on `sample` tells this of it; what is not named stays as it was. */
   use(id: string, usage: Partial<SimulatedUsage>): void
+  readonly logs: SimulatedLogs
   /** How often it was asked what sandboxes use. */
   readonly samplings: number
   /** Ends every watch as a lost connection does. */
@@ -108,6 +111,7 @@ export function simulateNode(): SimulatedNode {
   const trouble = createTrouble()
   const { refuse } = trouble
   const paused = new Map<string, PausedSandbox>()
+  const logs = simulateLogs(refuse)
   const kept = keepSandboxes({ running, paused, events, trouble })
 
   const transport = createRouterTransport((router) =>
@@ -168,6 +172,7 @@ export function simulateNode(): SimulatedNode {
         }))
         return { samples }
       },
+      ...logs.methods,
       async *watchSandboxes(_, { signal }) {
         refuse()
         const following = events.follow(signal)
@@ -181,6 +186,7 @@ export function simulateNode(): SimulatedNode {
 
   return {
     transport,
+    logs,
     running,
     paused,
     killed,

@@ -999,6 +999,13 @@ export declare type KeptLog = Message<"atoll.node.v1.KeptLog"> & {
    * @generated from field: uint64 size_bytes = 2;
    */
   sizeBytes: bigint;
+
+  /**
+   * When something was last added, in milliseconds since 1970.
+   *
+   * @generated from field: uint64 written_at_ms = 3;
+   */
+  writtenAtMs: bigint;
 };
 
 /**

@@ -1,0 +1,21 @@
+import type { Kysely } from 'kysely'
+import type { LogOwners } from '../domain/log.ts'
+import { batches } from './batches.ts'
+import type { Schema } from './schema.ts'
+
+export function sqlLogOwners(db: Kysely<Schema>): LogOwners {
+  return {
+    async teamsOf(sandboxIds) {
+      const teams = new Map<string, string>()
+      for (const ids of batches(sandboxIds)) {
+        const rows = await db
+          .selectFrom('sandboxes')
+          .select(['id', 'team_id'])
+          .where('id', 'in', ids)
+          .execute()
+        for (const { id, team_id } of rows) teams.set(id, team_id)
+      }
+      return teams
+    },
+  }
+}

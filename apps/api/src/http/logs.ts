@@ -1,0 +1,40 @@
+import { getSandboxLogs, getSandboxLogsV2 } from '@atoll/contracts/logs'
+import type { SandboxLogEntry } from '@atoll/contracts/logs'
+import type { FastifyInstance } from 'fastify'
+import type { z } from 'zod'
+import type { Authenticate } from '../app/auth.ts'
+import type { Logs } from '../app/logs.ts'
+import type { LogEntry } from '../domain/log.ts'
+import { addTeamRoute } from './route.ts'
+
+export function addLogRoutes(
+  server: FastifyInstance,
+  { authenticate, logs }: { readonly authenticate: Authenticate; readonly logs: Logs },
+): void {
+  addTeamRoute(server, getSandboxLogs, authenticate, async ({ params, query }, { teamId }) => {
+    const of = { teamId, sandboxId: params.sandboxID }
+    const entries = await logs.since(of, { startMs: query.start, limit: query.limit })
+    return { status: 200, body: { logs: entries.map(toLine), logEntries: entries.map(toView) } }
+  })
+  addTeamRoute(server, getSandboxLogsV2, authenticate, async ({ params, query }, { teamId }) => {
+    const { cursor: cursorMs, direction, limit, level, search } = query
+    const of = { teamId, sandboxId: params.sandboxID }
+    const entries = await logs.around(of, { cursorMs, direction, limit, level, search })
+    return { status: 200, body: { logs: entries.map(toView) } }
+  })
+}
+
+/** Clients parse the line and need its level: no field may take the place of what every line has. */
+function toLine(entry: LogEntry) {
+  const { level, message, fields } = entry
+  return { timestamp: timeOf(entry), line: JSON.stringify({ ...fields, level, message }) }
+}
+
+function toView(entry: LogEntry): z.infer<typeof SandboxLogEntry> {
+  const { level, message, fields } = entry
+  return { timestamp: timeOf(entry), level, message, fields }
+}
+
+function timeOf({ at }: LogEntry): string {
+  return new Date(at).toISOString()
+}

@@ -1,0 +1,55 @@
+import { LogLevel, NodeService } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
+import type { LogEntry as Message } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
+import { createClient } from '@connectrpc/connect'
+import type { Transport } from '@connectrpc/connect'
+import type { LogEntry, LogLevel as Level, LogNode } from '../domain/log.ts'
+
+/** The logs of the node, reached by its protocol. */
+export function connectLogs(transport: Transport): LogNode {
+  const client = createClient(NodeService, transport)
+  return {
+    async read(sandboxId, { fromMs, beforeMs, newestFirst, limit, minLevel, search }, signal) {
+      const request = {
+        sandboxId,
+        fromMs: BigInt(fromMs),
+        ...(beforeMs !== undefined && { beforeMs: BigInt(beforeMs) }),
+        newestFirst,
+        limit,
+        minLevel: minLevel === undefined ? LogLevel.UNSPECIFIED : values[minLevel],
+        search: search ?? '',
+      }
+      const { entries } = await client.readLogs(request, { signal })
+      return entries.map(fromMessage)
+    },
+    async list(signal) {
+      const { logs } = await client.listLogs({}, { signal })
+      return logs.map(({ sandboxId, sizeBytes, writtenAtMs }) => ({
+        sandboxId,
+        sizeBytes: Number(sizeBytes),
+        writtenAtMs: Number(writtenAtMs),
+      }))
+    },
+    async remove(sandboxIds, signal) {
+      await client.deleteLogs({ sandboxIds: [...sandboxIds] }, { signal })
+    },
+  }
+}
+
+function fromMessage({ atMs, level, message, fields }: Message): LogEntry {
+  return { at: Number(atMs), level: names[level], message, fields }
+}
+
+const values = {
+  debug: LogLevel.DEBUG,
+  info: LogLevel.INFO,
+  warn: LogLevel.WARN,
+  error: LogLevel.ERROR,
+} as const satisfies Record<Level, LogLevel>
+
+const names = {
+  [LogLevel.UNSPECIFIED]: 'info',
+  [LogLevel.DEBUG]: 'debug',
+  [LogLevel.INFO]: 'info',
+  [LogLevel.WARN]: 'warn',
+  [LogLevel.ERROR]: 'error',
+} as const satisfies Record<LogLevel, Level>

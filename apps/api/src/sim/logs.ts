@@ -1,0 +1,71 @@
+import { LogLevel } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
+import type { NodeService } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
+import type { ServiceImpl } from '@connectrpc/connect'
+
+/** The logs of a simulated node. */
+export interface SimulatedLogs {
+  /** Something happens in a sandbox. */
+  write(id: string, ...entries: readonly SimulatedEntry[]): void
+  /** How much its log takes, and when something was last added to it. */
+  weigh(id: string, sizeBytes: number, writtenAtMs: number): void
+  readonly kept: ReadonlySet<string>
+}
+
+export interface SimulatedEntry {
+  readonly at: number
+  readonly level?: 'debug' | 'info' | 'warn' | 'error'
+  readonly message: string
+  readonly fields?: Readonly<Record<string, string>>
+}
+
+type Methods = Pick<ServiceImpl<typeof NodeService>, 'readLogs' | 'listLogs' | 'deleteLogs'>
+
+export function simulateLogs(refuse: () => void): SimulatedLogs & { readonly methods: Methods } {
+  const written = new Map<string, SimulatedEntry[]>()
+  const weights = new Map<string, { sizeBytes: bigint; writtenAtMs: bigint }>()
+  return {
+    write: (id, ...entries) => void written.set(id, [...(written.get(id) ?? []), ...entries]),
+    weigh: (id, sizeBytes, writtenAtMs) =>
+      void weights.set(id, { sizeBytes: BigInt(sizeBytes), writtenAtMs: BigInt(writtenAtMs) }),
+    get kept() {
+      return new Set(weights.keys())
+    },
+    methods: {
+      readLogs({ sandboxId, fromMs = 0n, beforeMs, newestFirst, limit, minLevel, search }) {
+        refuse()
+        const wanted = (written.get(sandboxId) ?? []).filter(
+          ({ at, level = 'info', message, fields = {} }) =>
+            at >= fromMs &&
+            (beforeMs === undefined || at < beforeMs) &&
+            levels[level] >= minLevel &&
+            [message, ...Object.values(fields)].some((text) => text.includes(search)),
+        )
+        const ordered = newestFirst ? wanted.toReversed() : wanted
+        return {
+          entries: ordered.slice(0, limit).map(({ at, level = 'info', message, fields = {} }) => ({
+            atMs: BigInt(at),
+            level: levels[level],
+            message,
+            fields: { ...fields },
+          })),
+        }
+      },
+      listLogs() {
+        refuse()
+        return { logs: [...weights].map(([sandboxId, weight]) => ({ sandboxId, ...weight })) }
+      },
+      deleteLogs({ sandboxIds }) {
+        refuse()
+        for (const id of sandboxIds) weights.delete(id)
+        return {}
+      },
+    },
+  }
+}
+
+const levels = {
+  debug: LogLevel.DEBUG,
+  info: LogLevel.INFO,
+  warn: LogLevel.WARN,
+  error: LogLevel.ERROR,
+} as const
