@@ -35,6 +35,21 @@ export const NodeEnv = z.object({
     .max(256)
     .default(4)
     .describe('How many network slots are kept ready for new sandboxes.'),
+  ATOLL_READY_SANDBOXES: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .max(256)
+    .default(2)
+    .describe('How many sandboxes of the template base are kept ready even when nobody wants one.'),
+  ATOLL_POOL_MEMORY_MB: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .optional()
+    .describe(
+      'Memory that sandboxes which are ready but nobody’s may take together; 0 keeps none ready. Default: a tenth of the machine’s.',
+    ),
 })
 
 export type NodeConfig = Readonly<z.infer<typeof NodeEnv>>

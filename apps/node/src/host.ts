@@ -1,14 +1,19 @@
+import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { RecordStore } from './state/records.ts'
 import { createRecordStore } from './state/records.ts'
 import type { NodeConfig } from './config.ts'
-import { sandboxDir } from './domain/instance.ts'
+import type { CellRecord } from './domain/cell.ts'
+import { cellDir } from './domain/instance.ts'
 import type { Instance } from './domain/instance.ts'
 import type { Runtime } from './domain/sandbox.ts'
+import type { SnapshotStore } from './domain/snapshot.ts'
 import { parseSubnet } from './domain/slot.ts'
 import type { Subnet } from './domain/slot.ts'
 import { createCgroups } from './linux/cgroup.ts'
 import type { Cgroups } from './linux/cgroup.ts'
+import { createDisks } from './linux/disks.ts'
+import type { Disks } from './linux/disks.ts'
 import { plainProcDir } from './linux/mount-namespace.ts'
 import type { MountNamespace } from './linux/mount-namespace.ts'
 import { findProcesses, killProcess } from './linux/process.ts'
@@ -18,6 +23,7 @@ import { createFirewall } from './net/firewall.ts'
 import type { Firewall } from './net/firewall.ts'
 import { createSlotMaker } from './net/slots.ts'
 import type { SlotMaker } from './net/slots.ts'
+import { createSnapshotStore } from './state/snapshots.ts'
 import { createGvisor } from './oci/gvisor.ts'
 import { createRunc } from './oci/runc.ts'
 
@@ -32,8 +38,15 @@ export interface Host {
   readonly slots: SlotMaker
   readonly firewall: Firewall
   readonly runtimes: Readonly<Record<Runtime['name'], Runtime>>
-  /** Removes all of a sandbox but its network slot, whatever of it there is. */
-  erase(sandboxId: string): Promise<void>
+  readonly disks: Disks
+  readonly snapshots: SnapshotStore
+  readonly prototypes: SnapshotStore
+  /** Ends processes and mounts of a cell, whatever of them there is; slot and folder stay. */
+  halt(cellId: string): Promise<void>
+  /** Removes all of a cell but its network slot. */
+  erase(cellId: string): Promise<void>
+  /** Removes what is in the folder of a cell but does not belong to this record. */
+  tidy(record: CellRecord): Promise<void>
   /** Ids under which anything is left outside the records. */
   traces(): Promise<string[]>
   /** Ends processes of runtimes that serve none of `keep`: a command killed half way leaves them in no control group. */
@@ -47,14 +60,21 @@ export function openHost(config: NodeConfig, instance: Instance, namespace: Moun
   const rootfs = createRootfsStore({
     namespace,
     mountsDir: join(instance.runDir, 'mounts'),
-    emptyDisksDir: join(instance.dataDir, 'empty-disks'),
-    diskImage: (sandboxId) => join(sandboxDir(instance, sandboxId), 'disk.img'),
   })
   const stateDir = join(instance.runDir, 'state')
-  const runtimeParts = { namespace, stateDir, cgroupParent: instance.cgroup }
-  const runtimes = { gvisor: createGvisor(runtimeParts), runc: createRunc(runtimeParts) }
+  const { dataDir, cgroup: cgroupParent } = instance
+  const runtimes = {
+    gvisor: createGvisor({ namespace, stateDir, dataDir, cgroupParent }),
+    runc: createRunc({ namespace, stateDir, cgroupParent }),
+  }
   const { linkPrefix } = instance
   const slots = createSlotMaker({ namespace, linkPrefix, procDir: plainProcDir(instance.runDir) })
+
+  async function halt(cellId: string): Promise<void> {
+    await cgroups.remove(cellId)
+    await Promise.all(Object.values(runtimes).map((runtime) => runtime.remove(cellId)))
+    await rootfs.unmount(cellId)
+  }
 
   return {
     instance,
@@ -67,11 +87,21 @@ export function openHost(config: NodeConfig, instance: Instance, namespace: Moun
     firewall: createFirewall(instance, subnet.cidr),
     runtimes,
 
-    async erase(sandboxId) {
-      await cgroups.remove(sandboxId)
-      await Promise.all(Object.values(runtimes).map((runtime) => runtime.remove(sandboxId)))
-      await rootfs.unmount(sandboxId)
-      await records.remove(sandboxId)
+    disks: createDisks(instance.dataDir),
+    snapshots: createSnapshotStore(join(instance.dataDir, 'snapshots')),
+    prototypes: createSnapshotStore(join(instance.dataDir, 'prototypes')),
+    halt,
+
+    async erase(cellId) {
+      await halt(cellId)
+      await records.remove(cellId)
+    },
+
+    async tidy({ cellId, disk, memory }) {
+      const folder = cellDir(instance, cellId)
+      const keep = new Set(['cell.json', 'bundle', disk, memory === undefined ? '' : 'memory'])
+      const others = (await readdir(folder)).filter((name) => !keep.has(name))
+      await Promise.all(others.map((name) => rm(join(folder, name), { recursive: true })))
     },
 
     async traces() {
@@ -87,7 +117,7 @@ export function openHost(config: NodeConfig, instance: Instance, namespace: Moun
       // Of all a runtime's processes only the folder of their bundle tells whose they are.
       const strays = await findProcesses((args) => {
         if (!args.some((arg) => arg.startsWith(`--root=${stateDir}/`))) return false
-        const owner = /\/sandboxes\/([a-z0-9]+)\/bundle/.exec(args.join(' '))?.[1]
+        const owner = /\/cells\/([a-z0-9]+)\/bundle/.exec(args.join(' '))?.[1]
         return owner === undefined || !keep.has(owner)
       })
       strays.forEach(killProcess)

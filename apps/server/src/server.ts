@@ -10,6 +10,7 @@ import { NodeService } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
 import { createEdge } from '@atoll/edge'
 import type { Logger } from '@atoll/kit/log'
 import type { NodeConfig } from '@atoll/node/config'
+import type { Shape } from '@atoll/node/domain/cell'
 import type { ServerConfig } from './config.ts'
 import { moveCredentials, saveCredentials } from './credentials.ts'
 import { writeFileAtomic } from '@atoll/kit/atomic-file'
@@ -30,6 +31,7 @@ export type StartNode = (
   parts: {
     readonly log: Logger
     readonly progress: (label: string, fraction: number) => void
+    readonly wanted: readonly Shape[]
   },
 ) => Promise<{ readonly transport: Transport; close(): Promise<void> }>
 
@@ -63,7 +65,11 @@ export async function startServer(
   const apiUrl = toUrl(gateway.apiAddress)
   const sandboxUrl = toUrl(gateway.sandboxAddress)
 
-  const node = await startNode(config.node, { log: log.child({ part: 'node' }), progress })
+  const node = await startNode(config.node, {
+    log: log.child({ part: 'node' }),
+    progress,
+    wanted: [baseShape(config)],
+  })
   started.defer(() => node.close())
   const api = await startApi(config.api, {
     node: node.transport,
@@ -96,6 +102,16 @@ export async function startServer(
       log.info({ event: 'server.stop', leftRunning })
       return { leftRunning }
     },
+  }
+}
+
+/** What most sandboxes are: worth having ready before the first is wanted. */
+function baseShape({ api }: ServerConfig): Shape {
+  return {
+    templateId: 'base',
+    cpuCount: api.ATOLL_BASE_CPU_COUNT,
+    memoryMb: api.ATOLL_BASE_MEMORY_MB,
+    diskSizeMb: api.ATOLL_BASE_DISK_SIZE_MB,
   }
 }
 

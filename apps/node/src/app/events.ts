@@ -3,10 +3,12 @@ import type { RunningSandbox } from '../domain/sandbox.ts'
 
 export type SandboxEvent =
   | { readonly kind: 'started'; readonly sandbox: RunningSandbox }
+  | { readonly kind: 'paused'; readonly sandboxId: string }
   | { readonly kind: 'ended'; readonly sandboxId: string; readonly reason: string }
 
 export interface SandboxEvents {
   started(sandbox: RunningSandbox): void
+  paused(sandboxId: string): void
   ended(sandboxId: string, reason: string): void
   /** Everything from the moment of the call on. */
   watch(signal: AbortSignal): AsyncIterable<SandboxEvent>
@@ -18,6 +20,7 @@ export function createSandboxEvents(
   const emitter = new EventEmitter().setMaxListeners(0)
   const emit = (event: SandboxEvent) => emitter.emit('event', event)
   return {
+    paused: (sandboxId) => emit({ kind: 'paused', sandboxId }),
     started: (sandbox) => emit({ kind: 'started', sandbox }),
     ended(sandboxId, reason) {
       onEnd(sandboxId, reason)

@@ -1,51 +1,104 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { SandboxRecord } from '../domain/sandbox.ts'
+import type { CellRecord } from '../domain/cell.ts'
 import { parseSubnet } from '../domain/slot.ts'
 import { reclaim } from './reclaim.ts'
 
-const base = { templateId: 'base', envd: 'e1', cpuCount: 1, memoryMb: 256, diskSizeMb: 64 }
-
-test('what lives is adopted; what is dead, half made, unreadable or unknown is erased', async () => {
-  const record = (
-    sandboxId: string,
-    phase: SandboxRecord['phase'],
-    pid: number,
-  ): SandboxRecord => ({
-    ...base,
-    sandboxId,
-    phase,
+function record(cellId: string, pid: number, changes: Partial<CellRecord>): CellRecord {
+  return {
+    templateId: 'base',
+    cpuCount: 1,
+    memoryMb: 256,
+    diskSizeMb: 64,
+    envd: 'e1',
+    initToken: 't',
+    disk: 'disk.img',
+    cellId,
+    phase: 'running',
     slotNumber: pid,
     process: { pid, started: 'then' },
-  })
-  const erased: string[] = []
-  const removedSlots: string[] = []
+    owner: { sandboxId: `of${cellId}`, envVars: {} },
+    ...changes,
+  }
+}
+
+function withoutOwner({ owner: _owner, ...rest }: CellRecord): CellRecord {
+  return rest
+}
+
+const paused = (({ process: _process, slotNumber: _slot, ...rest }) => rest)(
+  record('paused', 4, { phase: 'paused', memory: 'runsc 1' }),
+)
+
+const found = [
+  record('alive', 1, {}),
+  record('dead', 2, {}),
+  record('half', 3, { phase: 'making' }),
+  paused,
+  record('resuming', 5, { phase: 'resuming', memory: 'runsc 1' }),
+  record('copying', 6, { phase: 'copying' }),
+  withoutOwner(record('ready', 7, { phase: 'ready' })),
+  withoutOwner(record('outdated', 8, { phase: 'ready', envd: 'e0' })),
+]
+
+test('what lives is adopted, what is paused is kept, and all else is erased', async () => {
+  const done: Record<'erased' | 'halted' | 'thawed' | 'tidied' | 'removedSlots', string[]> = {
+    erased: [],
+    halted: [],
+    thawed: [],
+    tidied: [],
+    removedSlots: [],
+  }
+  const updated: CellRecord[] = []
   const strayKeepers: ReadonlySet<string>[] = []
-  const adopted = await reclaim(
+  const reclaimed = await reclaim(
     {
       records: {
         list: async () => [
-          { sandboxId: 'alive', record: record('alive', 'running', 1) },
-          { sandboxId: 'dead', record: record('dead', 'running', 2) },
-          { sandboxId: 'half', record: record('half', 'creating', 3) },
-          { sandboxId: 'torn', record: undefined },
+          ...found.map((one) => ({ cellId: one.cellId, record: one })),
+          { cellId: 'torn', record: undefined },
         ],
+        update: async (one) => void updated.push(one),
       },
       isAlive: ({ pid }) => pid !== 2,
-      traces: async () => ['alive', 'half', 'stranger'],
+      isCurrent: ({ envd }) => envd === 'e1',
+      traces: async () => ['alive', 'half', 'stranger', 'resuming'],
       killStrays: async (keep) => void strayKeepers.push(keep),
-      erase: async (id) => void erased.push(id),
-      slotNames: async () => ['atx-1', 'atx-3', 'atx-9'],
-      removeSlot: async (slot) => void removedSlots.push(slot.link),
+      thaw: async (id) => void done.thawed.push(id),
+      halt: async (id) => void done.halted.push(id),
+      erase: async (id) => void done.erased.push(id),
+      tidy: async ({ cellId }) => void done.tidied.push(cellId),
+      slotNames: async () => ['atx-1', 'atx-3', 'atx-5', 'atx-7', 'atx-9'],
+      removeSlot: async (slot) => void done.removedSlots.push(slot.link),
     },
     parseSubnet('10.0.0.0/24'),
     'atx-',
   )
   assert.deepEqual(
-    adopted.map((sandbox) => [sandbox.record.sandboxId, sandbox.slot.number]),
-    [['alive', 1]],
+    reclaimed.running.map((one) => [one.record.cellId, one.record.phase, one.slot.number]),
+    [
+      ['alive', 'running', 1],
+      ['copying', 'running', 6],
+    ],
   )
-  assert.deepEqual(erased.toSorted(), ['dead', 'half', 'stranger', 'torn'])
-  assert.deepEqual(removedSlots, ['atx-3', 'atx-9'])
-  assert.deepEqual(strayKeepers, [new Set(['alive'])])
+  assert.deepEqual(
+    reclaimed.ready.map((one) => one.record.cellId),
+    ['ready'],
+  )
+  const resumed = { ...paused, cellId: 'resuming', owner: { sandboxId: 'ofresuming', envVars: {} } }
+  assert.deepEqual(reclaimed.paused, [paused, resumed])
+  assert.deepEqual(done.erased.toSorted(), ['dead', 'half', 'outdated', 'stranger', 'torn'])
+  assert.deepEqual(done.halted.toSorted(), ['paused', 'resuming'])
+  assert.deepEqual(done.thawed, ['copying'])
+  assert.deepEqual(done.tidied.toSorted(), ['alive', 'copying', 'paused', 'resuming'])
+  assert.deepEqual(done.removedSlots, ['atx-3', 'atx-5', 'atx-9'])
+  assert.deepEqual(strayKeepers, [new Set(['alive', 'copying', 'ready'])])
+  assert.deepEqual(
+    updated.map(({ cellId, phase }) => [cellId, phase]),
+    [
+      ['paused', 'paused'],
+      ['resuming', 'paused'],
+      ['copying', 'running'],
+    ],
+  )
 })

@@ -1,47 +1,108 @@
 import { toSlot } from '../domain/slot.ts'
 import type { Slot, Subnet } from '../domain/slot.ts'
-import type { ProcessIdentity, RunningSandbox, SandboxRecord } from '../domain/sandbox.ts'
+import type { Cell, CellRecord, Owner } from '../domain/cell.ts'
+import type { PausedSandbox, ProcessIdentity, RunningSandbox } from '../domain/sandbox.ts'
 
 export interface ReclaimPorts {
   readonly records: {
-    list(): Promise<{ sandboxId: string; record: SandboxRecord | undefined }[]>
+    list(): Promise<{ cellId: string; record: CellRecord | undefined }[]>
+    update(record: CellRecord): Promise<void>
   }
   isAlive(process: ProcessIdentity): boolean
+  /** Whether a cell that is nobody's is worth keeping. */
+  isCurrent(record: CellRecord): boolean
   /** Ids under which anything at all is left: state of runtimes, control groups, mounts, processes. */
   traces(): Promise<string[]>
   killStrays(keep: ReadonlySet<string>): Promise<void>
-  erase(sandboxId: string): Promise<void>
+  /** Lets one that stands still go on. */
+  thaw(cellId: string): Promise<void>
+  halt(cellId: string): Promise<void>
+  erase(cellId: string): Promise<void>
+  /** Removes what is in the folder of a cell but does not belong to this record. */
+  tidy(record: CellRecord): Promise<void>
   /** Names of network slots that exist. */
   slotNames(): Promise<string[]>
   removeSlot(slot: Slot): Promise<void>
 }
 
+export interface Reclaimed {
+  readonly running: readonly RunningSandbox[]
+  readonly ready: readonly Cell[]
+  readonly paused: readonly PausedSandbox[]
+}
+
 /**
- * What a dead predecessor left: sandboxes that still run are adopted, everything else is removed. Half-made ones are
- * not finished: whoever asked for them has lost the connection too.
+ * What a dead predecessor left: sandboxes that still run are adopted, paused ones are kept, everything else is removed.
+ * Half-made ones are not finished: whoever asked for them has lost the connection too. One that was half resumed is
+ * paused again, from the state that its pause kept.
  */
 export async function reclaim(
   ports: ReclaimPorts,
   subnet: Subnet,
   linkPrefix: string,
-): Promise<RunningSandbox[]> {
+): Promise<Reclaimed> {
   const entries = await ports.records.list()
-  const adopted = entries.flatMap(({ record }) => {
-    if (record?.phase !== 'running' || !record.process || !ports.isAlive(record.process)) return []
-    return [{ record, slot: toSlot(subnet, linkPrefix, record.slotNumber) }]
+  const records = entries.flatMap(({ record }) => record ?? [])
+  const live = records.flatMap((record) => {
+    const { process, slotNumber } = record
+    if (!process || slotNumber === undefined || !ports.isAlive(process)) return []
+    return [{ record, slot: toSlot(subnet, linkPrefix, slotNumber) }]
   })
+  const running = live.filter(isOwned).filter(({ record }) => isRunning(record))
+  const ready = live.filter(({ record }) => record.phase === 'ready' && ports.isCurrent(record))
+  const paused = records.filter(isOwnedRecord).filter(isPaused).map(asPaused)
 
-  const kept = new Set(adopted.map(({ record }) => record.sandboxId))
+  const kept = new Set([...running, ...ready].map(({ record }) => record.cellId))
   await ports.killStrays(kept)
-  const found = new Set([...entries.map((entry) => entry.sandboxId), ...(await ports.traces())])
-  for (const sandboxId of found) {
-    if (!kept.has(sandboxId)) await ports.erase(sandboxId)
+  const pausedIds = new Set(paused.map(({ cellId }) => cellId))
+  const traces = await ports.traces()
+  for (const cellId of new Set([...entries.map((entry) => entry.cellId), ...traces])) {
+    if (kept.has(cellId)) continue
+    await (pausedIds.has(cellId) ? ports.halt(cellId) : ports.erase(cellId))
+  }
+  for (const record of paused) {
+    await ports.records.update(record)
+    await ports.tidy(record)
   }
 
-  const keptSlots = new Set(adopted.map(({ slot }) => slot.link))
+  const keptSlots = new Set([...running, ...ready].map(({ slot }) => slot.link))
   for (const name of await ports.slotNames()) {
     if (keptSlots.has(name)) continue
     await ports.removeSlot(toSlot(subnet, linkPrefix, Number(name.slice(linkPrefix.length))))
   }
-  return adopted
+  return { running: await Promise.all(running.map(goOn)), ready, paused }
+
+  async function goOn(sandbox: RunningSandbox): Promise<RunningSandbox> {
+    const record = { ...sandbox.record, phase: 'running' as const }
+    if (sandbox.record.phase === 'copying') {
+      await ports.thaw(record.cellId)
+      await ports.records.update(record)
+    }
+    await ports.tidy(record)
+    return { ...sandbox, record }
+  }
+}
+
+function isRunning({ phase }: CellRecord): boolean {
+  return phase === 'running' || phase === 'copying'
+}
+
+function isPaused({ phase }: CellRecord): boolean {
+  return phase === 'paused' || phase === 'resuming'
+}
+
+function asPaused({
+  process: _process,
+  slotNumber: _slot,
+  ...record
+}: PausedSandbox): PausedSandbox {
+  return { ...record, phase: 'paused' }
+}
+
+function isOwnedRecord(record: CellRecord): record is CellRecord & { readonly owner: Owner } {
+  return record.owner !== undefined
+}
+
+function isOwned(cell: Cell): cell is RunningSandbox {
+  return isOwnedRecord(cell.record)
 }

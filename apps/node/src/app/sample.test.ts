@@ -6,8 +6,19 @@ import { sampleSandboxes } from './sample.ts'
 const slot = toSlot(parseSubnet('10.0.0.0/24'), 'atx-', 0)
 
 function sandbox(sandboxId: string) {
-  const spec = { sandboxId, templateId: 'base', cpuCount: 2, memoryMb: 256, diskSizeMb: 64 }
-  return { record: { ...spec, phase: 'running', slotNumber: 0, envd: 'e1' } as const, slot }
+  const record = {
+    cellId: `c${sandboxId}`,
+    templateId: 'base',
+    cpuCount: 2,
+    memoryMb: 256,
+    diskSizeMb: 64,
+    phase: 'running',
+    envd: 'e1',
+    initToken: 't',
+    disk: 'disk.img',
+    owner: { sandboxId, envVars: {} },
+  } as const
+  return { record, slot }
 }
 
 test('a sample puts together what is read of a sandbox, and leaves out those that have gone', async () => {
@@ -16,12 +27,12 @@ test('a sample puts together what is read of a sandbox, and leaves out those tha
   const disk = { usedBytes: 10n, totalBytes: 11n }
   const samples = await sampleSandboxes({
     list: () => ['i1', 'inogroup', 'inodisk', 'inoprocess'].map(sandbox),
-    readGroup: async (id) => (id === 'inogroup' ? undefined : group),
+    readGroup: async (id) => (id === 'cinogroup' ? undefined : group),
     readDisks: async (ids) => {
       asked.push(ids)
-      return new Map(ids.filter((id) => id !== 'inodisk').map((id) => [id, disk]))
+      return new Map(ids.filter((id) => id !== 'cinodisk').map((id) => [id, disk]))
     },
-    ageNs: ({ record }) => (record.sandboxId === 'inoprocess' ? undefined : 12n),
+    ageNs: ({ record }) => (record.cellId === 'cinoprocess' ? undefined : 12n),
     nowNs: () => 13n,
   })
   assert.deepEqual(samples, [

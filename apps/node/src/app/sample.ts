@@ -17,7 +17,7 @@ export interface SandboxSample {
 export interface SamplePorts {
   readonly list: () => readonly RunningSandbox[]
   /** Undefined when the sandbox has gone. */
-  readGroup(sandboxId: string): Promise<
+  readGroup(cellId: string): Promise<
     | {
         readonly cpuUsedNs: bigint
         readonly memoryUsedBytes: bigint
@@ -26,7 +26,7 @@ export interface SamplePorts {
     | undefined
   >
   readDisks(
-    sandboxIds: readonly string[],
+    cellIds: readonly string[],
   ): Promise<ReadonlyMap<string, { readonly usedBytes: bigint; readonly totalBytes: bigint }>>
   ageNs(sandbox: RunningSandbox): bigint | undefined
   /** Monotonic. */
@@ -36,15 +36,15 @@ export interface SamplePorts {
 /** One pass over what runs: three small files each, and one command for all their disks. */
 export async function sampleSandboxes(ports: SamplePorts): Promise<SandboxSample[]> {
   const running = ports.list()
-  const disks = await ports.readDisks(running.map(({ record }) => record.sandboxId))
+  const disks = await ports.readDisks(running.map(({ record }) => record.cellId))
   const samples: SandboxSample[] = []
   for (const sandbox of running) {
-    const { sandboxId, cpuCount, memoryMb } = sandbox.record
-    const [disk, ageNs] = [disks.get(sandboxId), ports.ageNs(sandbox)]
-    const group = await ports.readGroup(sandboxId)
+    const { cellId, owner, cpuCount, memoryMb } = sandbox.record
+    const [disk, ageNs] = [disks.get(cellId), ports.ageNs(sandbox)]
+    const group = await ports.readGroup(cellId)
     if (!disk || !group || ageNs === undefined) continue
     samples.push({
-      sandboxId,
+      sandboxId: owner.sandboxId,
       cpuCount,
       ...group,
       readAtNs: ports.nowNs(),

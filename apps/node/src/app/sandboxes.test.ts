@@ -1,126 +1,52 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { RunningSandbox, SandboxRecord, SandboxSpec } from '../domain/sandbox.ts'
-import { parseSubnet, toSlot } from '../domain/slot.ts'
-import { createSandboxEvents } from './events.ts'
-import type { SandboxEvent } from './events.ts'
-import { createSandboxes } from './sandboxes.ts'
-import type { SandboxPorts } from './sandboxes.ts'
+import { waitFor } from '@atoll/kit/wait'
+import { simulateNode } from '../sim/host.ts'
 
-const subnet = parseSubnet('10.0.0.0/24')
-
-/** A host in memory: records, processes and slots are sets that a test can look at. */
-function setup(overrides: Partial<SandboxPorts> = {}, adopted: RunningSandbox[] = []) {
-  const records = new Map<string, SandboxRecord>()
-  const alive = new Set<number>()
-  const slots = new Set<number>()
-  const events = createSandboxEvents()
-  const seen: SandboxEvent[] = []
-  const watching = (async () => {
-    for await (const event of events.watch(new AbortController().signal)) seen.push(event)
-  })()
-  void watching
-  let nextPid = 100
-  const ports: SandboxPorts = {
-    records: {
-      create: async (record) =>
-        !records.has(record.sandboxId) && Boolean(records.set(record.sandboxId, record)),
-      update: async (record) => void records.set(record.sandboxId, record),
-    },
-    runtime: {
-      name: 'gvisor',
-      idShift: 0,
-      start: async () => {
-        nextPid += 1
-        alive.add(nextPid)
-        return { pid: nextPid, started: 'now' }
-      },
-      remove: async () => {},
-      list: async () => [],
-    },
-    mountRootfs: async ({ templateId }) =>
-      templateId === 'base' ? { path: '/rootfs', hasSudo: true } : undefined,
-    introduce: async () => {},
-    isAlive: ({ pid }) => alive.has(pid),
-    oomKills: async () => 0,
-    bundleDir: (id) => `/bundles/${id}`,
-    envdDir: () => '/envd',
-    erase: async (id) => {
-      const pid = records.get(id)?.process?.pid
-      if (pid !== undefined) alive.delete(pid)
-      records.delete(id)
-    },
-    ...overrides,
-  }
-  let nextSlot = 0
-  const sandboxes = createSandboxes({
-    ports,
-    events,
-    adopted,
-    slots: {
-      take: async () => {
-        const slot = toSlot(subnet, 'atx-', nextSlot++)
-        slots.add(slot.number)
-        return slot
-      },
-      giveBack: async (slot) => void slots.delete(slot.number),
-      slot: (number) => toSlot(subnet, 'atx-', number),
-      close: async () => {},
-    },
-  })
-  const create = (spec: Partial<SandboxSpec> = {}, signal?: AbortSignal) => {
-    const whole = {
-      sandboxId: 'i1',
-      templateId: 'base',
-      cpuCount: 1,
-      memoryMb: 256,
-      diskSizeMb: 64,
-      ...spec,
-    }
-    const introduction = { ...whole, accessToken: undefined, envVars: {} }
-    return sandboxes.create({ spec: whole, introduction, ...(signal && { signal }) })
-  }
-  return { sandboxes, create, records, alive, slots, seen }
-}
-
-test('a created sandbox is recorded as running with its process', async () => {
-  const { create, records, sandboxes } = setup()
-  await create()
-  assert.equal(records.get('i1')?.phase, 'running')
-  assert.equal(sandboxes.get('i1')?.slot.sandboxAddress, '10.0.0.2')
+test('a created sandbox is recorded as running with its process, under a cell of its own', async () => {
+  const { create, records, sandboxes } = simulateNode()
+  const { record, slot } = await create()
+  assert.equal(records.get(record.cellId)?.phase, 'running')
+  assert.equal(records.get(record.cellId)?.owner?.sandboxId, 'i1')
+  assert.equal(slot.sandboxAddress, '10.0.0.2')
+  assert.deepEqual(sandboxes.get('i1'), { record, slot })
 })
 
 test('the same id twice is refused, also while the first is being created', async () => {
-  const { create, slots } = setup()
+  const { create, slots } = simulateNode()
   const results = await Promise.allSettled([create(), create()])
   assert.deepEqual(
     results.map((result) => result.status),
     ['fulfilled', 'rejected'],
   )
-  await assert.rejects(create(), { reason: 'sandbox_exists' })
+  await assert.rejects(create(), { reason: 'id_taken' })
   assert.equal(slots.size, 1)
 })
 
 for (const [what, overrides] of Object.entries({
   'no such template': { mountRootfs: async () => undefined },
   'an envd that never answers': { introduce: () => Promise.reject(new Error('silent')) },
-} satisfies Record<string, Partial<SandboxPorts>>)) {
+})) {
   test(`${what} fails the create and leaves nothing`, async () => {
-    const { create, records, slots, sandboxes } = setup(overrides)
+    const { create, records, slots, sandboxes, files } = simulateNode({ overrides })
     await assert.rejects(create())
-    assert.deepEqual([records.size, slots.size, sandboxes.list().length], [0, 0, 0])
+    assert.deepEqual(
+      [records.size, slots.size, sandboxes.running().length, files.size],
+      [0, 0, 0, 0],
+    )
   })
 }
 
 test('a caller who leaves half way leaves nothing', async () => {
   const leaving = new AbortController()
-  const { create, records, slots, alive } = setup({ introduce: async () => leaving.abort() })
+  const overrides = { introduce: async () => leaving.abort() }
+  const { create, records, slots, alive } = simulateNode({ overrides })
   await assert.rejects(create({}, leaving.signal))
   assert.deepEqual([records.size, slots.size, alive.size], [0, 0, 0])
 })
 
 test('a kill waits for the create it races with, and two kills share one removal', async () => {
-  const { create, sandboxes, records } = setup()
+  const { create, sandboxes, records } = simulateNode()
   const created = create()
   await Promise.all([sandboxes.kill('i1'), sandboxes.kill('i1'), created])
   assert.equal(records.size, 0)
@@ -128,12 +54,14 @@ test('a kill waits for the create it races with, and two kills share one removal
 })
 
 test('a sandbox that dies is removed and its end is told with the reason', async () => {
-  const { create, sandboxes, alive, seen, slots } = setup({ oomKills: async () => 1 })
+  const { create, sandboxes, alive, seen, slots } = simulateNode({
+    overrides: { oomKills: async () => 1 },
+  })
   await create()
   alive.clear()
   await sandboxes.reap()
-  assert.deepEqual([sandboxes.list(), slots.size], [[], 0])
-  await new Promise(setImmediate)
+  assert.deepEqual([sandboxes.running(), slots.size], [[], 0])
+  await waitFor('the end to be told', () => seen.at(-1)?.kind === 'ended')
   assert.deepEqual(seen.at(-1), {
     kind: 'ended',
     sandboxId: 'i1',
@@ -149,8 +77,146 @@ for (const bad of [
   { diskSizeMb: 1 },
 ]) {
   test(`${JSON.stringify(bad)} is refused before anything is made`, async () => {
-    const { create, slots } = setup()
+    const { create, slots } = simulateNode()
     await assert.rejects(create(bad), { kind: 'invalid' })
     assert.equal(slots.size, 0)
   })
 }
+
+test('a paused sandbox holds neither processes nor a slot, and comes back under its id', async () => {
+  const { create, sandboxes, alive, slots, records, introduced, seen } = simulateNode()
+  const { record } = await create()
+  await sandboxes.pause('i1', { keepMemory: true })
+  assert.deepEqual([alive.size, slots.size], [0, 0])
+  assert.deepEqual(
+    [records.get(record.cellId)?.phase, records.get(record.cellId)?.memory],
+    ['paused', 'runsc 1'],
+  )
+  assert.equal(sandboxes.paused().length, 1)
+  await sandboxes.pause('i1', { keepMemory: true })
+  const back = await sandboxes.resume({ sandboxId: 'i1', accessToken: undefined, boot: false })
+  assert.deepEqual([back.record.phase, back.record.memory], ['running', undefined])
+  assert.deepEqual([alive.size, slots.size, sandboxes.paused().length], [1, 1, 0])
+  assert.deepEqual(
+    introduced.map(({ sandboxId }) => sandboxId),
+    ['i1', 'i1'],
+  )
+  await waitFor('three events', () => seen.length === 3)
+  assert.deepEqual(
+    seen.map(({ kind }) => kind),
+    ['started', 'paused', 'started'],
+  )
+  assert.equal(
+    await sandboxes.resume({ sandboxId: 'i1', accessToken: undefined, boot: false }),
+    back,
+  )
+})
+
+test('the disk that memory belongs to is copied for the resume, and one of them is left', async () => {
+  const { create, sandboxes, files } = simulateNode()
+  const { record } = await create()
+  await sandboxes.pause('i1', { keepMemory: true })
+  const folder = `/cells/${record.cellId}`
+  assert.deepEqual([...files.keys()].toSorted(), [`${folder}/disk.img`, `${folder}/memory`])
+  await sandboxes.resume({ sandboxId: 'i1', accessToken: undefined, boot: false })
+  assert.deepEqual([...files.keys()], [`${folder}/disk-2.img`])
+})
+
+test('a resume that fails leaves the sandbox paused as it was', async () => {
+  let isSilent = false
+  const { create, sandboxes, files, records, slots } = simulateNode({
+    overrides: {
+      introduce: () => (isSilent ? Promise.reject(new Error('silent')) : Promise.resolve()),
+    },
+  })
+  const { record } = await create()
+  await sandboxes.pause('i1', { keepMemory: true })
+  const [before, kept] = [[...files.keys()], records.get(record.cellId)]
+  isSilent = true
+  const request = { sandboxId: 'i1', accessToken: undefined, boot: false }
+  await assert.rejects(sandboxes.resume(request))
+  assert.deepEqual([[...files.keys()], records.get(record.cellId), slots.size], [before, kept, 0])
+  isSilent = false
+  await sandboxes.resume(request)
+})
+
+test('memory that cannot be written leaves the sandbox running', async () => {
+  const { create, sandboxes, frozen, records, files } = simulateNode({
+    overrides: { runtime: { saveMemory: () => Promise.reject(new Error('no room')) } },
+  })
+  const { record } = await create()
+  await assert.rejects(sandboxes.pause('i1', { keepMemory: true }), { message: 'no room' })
+  assert.deepEqual([frozen.size, records.get(record.cellId)?.phase], [0, 'running'])
+  assert.deepEqual([...files.keys()], [`/cells/${record.cellId}/disk.img`])
+  await sandboxes.pause('i1', { keepMemory: false })
+  assert.equal(records.get(record.cellId)?.memory, undefined)
+})
+
+test('memory of another release of the runtime is not read; a boot from the files is', async () => {
+  let format = 'runsc 1'
+  const { create, sandboxes } = simulateNode({
+    overrides: { runtime: { memoryFormat: async () => format } },
+  })
+  await create()
+  await sandboxes.pause('i1', { keepMemory: true })
+  format = 'runsc 2'
+  const request = { sandboxId: 'i1', accessToken: undefined }
+  await assert.rejects(sandboxes.resume({ ...request, boot: false }), {
+    reason: 'memory_unreadable',
+  })
+  await sandboxes.resume({ ...request, boot: true })
+})
+
+test('a runtime that keeps no memory refuses to, and keeps files', async () => {
+  const { create, sandboxes } = simulateNode({ memoryFormat: '' })
+  await create()
+  await assert.rejects(sandboxes.pause('i1', { keepMemory: true }), { reason: 'memory_not_kept' })
+  await sandboxes.pause('i1', { keepMemory: false })
+  await sandboxes.resume({ sandboxId: 'i1', accessToken: undefined, boot: false })
+  assert.deepEqual(await sandboxes.snapshot('i1', 's1'), { keepsMemory: false, sizeBytes: 7 })
+})
+
+test('copies of a snapshot run beside the original, which goes on', async () => {
+  const { create, sandboxes, frozen, files } = simulateNode()
+  await create()
+  assert.deepEqual(await sandboxes.snapshot('i1', 's1'), { keepsMemory: true, sizeBytes: 7 })
+  assert.equal(frozen.size, 0)
+  await assert.rejects(sandboxes.snapshot('i1', 's1'), { reason: 'id_taken' })
+  await Promise.all(['i2', 'i3'].map((sandboxId) => create({ sandboxId, snapshotId: 's1' })))
+  assert.deepEqual(
+    sandboxes.running().map(({ record }) => record.owner.sandboxId),
+    ['i1', 'i2', 'i3'],
+  )
+  assert.equal([...files.keys()].filter((path) => path.endsWith('disk.img')).length, 3)
+  await assert.rejects(create({ sandboxId: 'i4', snapshotId: 'none' }), { kind: 'not_found' })
+})
+
+test('kill, pause and resume of one sandbox take turns', async () => {
+  const { create, sandboxes, records, slots, alive } = simulateNode()
+  await create()
+  const request = { sandboxId: 'i1', accessToken: undefined, boot: false }
+  await Promise.allSettled([
+    sandboxes.pause('i1', { keepMemory: true }),
+    sandboxes.resume(request),
+    sandboxes.pause('i1', { keepMemory: true }),
+    sandboxes.kill('i1'),
+    sandboxes.resume(request),
+  ])
+  assert.deepEqual(
+    [records.size, slots.size, alive.size, sandboxes.get('i1')],
+    [0, 0, 0, undefined],
+  )
+})
+
+test('rules are in force before the sandbox is told who it is, and can be replaced', async () => {
+  const { sandboxes, rules, introduced, create } = simulateNode()
+  await create()
+  await sandboxes.setNetwork('i1', { allowOut: [], denyOut: ['0.0.0.0/0'] })
+  assert.deepEqual([rules, introduced.length], [['0 0.0.0.0/0'], 1])
+  await sandboxes.pause('i1', { keepMemory: true })
+  await sandboxes.resume({ sandboxId: 'i1', accessToken: undefined, boot: false })
+  assert.deepEqual(rules, ['0 0.0.0.0/0', '1 0.0.0.0/0'])
+  await assert.rejects(sandboxes.setNetwork('i9', { allowOut: [], denyOut: [] }), {
+    kind: 'not_found',
+  })
+})

@@ -1,196 +1,228 @@
-import { basename } from 'node:path'
 import { Fault } from '@atoll/kit/fault'
-import { createGate } from '@atoll/kit/gate'
-import { randomHex } from '@atoll/kit/id'
-import { checkSpec } from '../domain/sandbox.ts'
-import type {
-  Introduction,
-  ProcessIdentity,
-  RunningSandbox,
-  Runtime,
-  SandboxRecord,
-  SandboxSpec,
-} from '../domain/sandbox.ts'
-import type { Slot } from '../domain/slot.ts'
+import { checkId, checkShape } from '../domain/cell.ts'
+import type { CellRecord, Owner, Shape } from '../domain/cell.ts'
+import type { NetworkRules } from '../domain/network-rules.ts'
+import type { PausedSandbox, RunningSandbox } from '../domain/sandbox.ts'
+import type { SnapshotStore } from '../domain/snapshot.ts'
+import type { Cells } from './cells.ts'
+import { createClaim } from './claim.ts'
+import type { ClaimPorts, ClaimRequest } from './claim.ts'
+import type { Copies } from './copies.ts'
 import type { SandboxEvents } from './events.ts'
+import { checkMemory, createResume } from './resume.ts'
+import type { ResumePorts, ResumeRequest } from './resume.ts'
 import type { SlotPool } from './slot-pool.ts'
+import type { Supply } from './supply.ts'
+import { createTurns } from './turns.ts'
 
-/** What runs on this node. Creating and killing are the only ways in and out. */
+/** The sandboxes of this node, running and paused, and the ways from one to the other. */
 export interface Sandboxes {
   create(request: CreateRequest): Promise<RunningSandbox>
   /** Returns once nothing of the sandbox is left on the host. */
   kill(sandboxId: string, reason?: string): Promise<void>
-  get(sandboxId: string): RunningSandbox | undefined
-  list(): RunningSandbox[]
+  /** Succeeds when it is paused already. */
+  pause(sandboxId: string, options: { readonly keepMemory: boolean }): Promise<void>
+  /** Succeeds when it runs already. */
+  resume(request: ResumeRequest): Promise<RunningSandbox>
+  /** What the copy takes, and whether it has the memory. */
+  snapshot(
+    sandboxId: string,
+    snapshotId: string,
+  ): Promise<{ readonly keepsMemory: boolean; readonly sizeBytes: number }>
+  setNetwork(sandboxId: string, rules: NetworkRules): Promise<void>
+  get(sandboxId: string): RunningSandbox | PausedSandbox | undefined
+  running(): RunningSandbox[]
+  paused(): PausedSandbox[]
   /** One pass: removes sandboxes whose first process is gone, and says why it went. */
   reap(): Promise<void>
-  /** Waits for whatever is being created or removed. */
+  /** Waits for whatever is under way. */
   settle(): Promise<void>
 }
 
-export interface CreateRequest {
-  readonly spec: SandboxSpec
-  readonly introduction: Introduction
-  readonly signal?: AbortSignal
+export interface CreateRequest extends ClaimRequest {
+  readonly shape: Shape
+  readonly owner: Owner
+  readonly snapshotId?: string | undefined
 }
 
-export interface SandboxPorts {
-  readonly records: {
-    create(record: SandboxRecord): Promise<boolean>
-    update(record: SandboxRecord): Promise<void>
-  }
-  readonly runtime: Runtime
-  /** Mounts the root file system; undefined when this node has no such template. */
-  mountRootfs(spec: SandboxSpec): Promise<Rootfs | undefined>
-  introduce(
-    slot: Slot,
-    initToken: string,
-    introduction: Introduction,
-    isAlive: () => boolean,
-  ): Promise<void>
-  isAlive(process: ProcessIdentity): boolean
-  oomKills(sandboxId: string): Promise<number>
-  bundleDir(sandboxId: string): string
-  envdDir(): string
-  /** Removes every trace but the slot, whatever of it there is. Repeatable. */
-  erase(sandboxId: string): Promise<void>
+export interface SandboxPorts extends ClaimPorts, ResumePorts {
+  readonly snapshots: SnapshotStore
+  oomKills(cellId: string): Promise<number>
+  erase(cellId: string): Promise<void>
 }
-
-export interface Rootfs {
-  readonly path: string
-  readonly hasSudo: boolean
-}
-
-/** Wide enough to keep both disk and processor busy, narrow enough that each create stays quick. */
-const createsAtOnce = 4
 
 export function createSandboxes(parts: {
   readonly ports: SandboxPorts
+  readonly cells: Cells
+  readonly copies: Copies
+  readonly supply: Supply
   readonly slots: SlotPool
   readonly events: SandboxEvents
-  readonly adopted: readonly RunningSandbox[]
+  readonly adopted: {
+    readonly running: readonly RunningSandbox[]
+    readonly paused: readonly PausedSandbox[]
+  }
 }): Sandboxes {
-  const { ports, slots, events } = parts
-  const running = new Map(parts.adopted.map((sandbox) => [sandbox.record.sandboxId, sandbox]))
-  const creating = new Map<string, Promise<unknown>>()
-  const removing = new Map<string, Promise<void>>()
-  const gate = createGate(createsAtOnce)
+  const { ports, cells, copies, supply, events } = parts
+  const { records, runtime, snapshots } = ports
+  const running = new Map(parts.adopted.running.map((one) => [one.record.owner.sandboxId, one]))
+  const paused = new Map(parts.adopted.paused.map((one) => [one.owner.sandboxId, one]))
+  const turns = createTurns()
+  const claim = createClaim(ports, supply)
+  const resume = createResume({ ports, cells, slots: parts.slots, claim })
 
-  async function build({ spec, introduction, signal }: CreateRequest): Promise<RunningSandbox> {
-    signal?.throwIfAborted()
-    const slot = await slots.take()
-    const record: SandboxRecord = {
-      ...spec,
-      phase: 'creating',
-      slotNumber: slot.number,
-      envd: basename(ports.envdDir()),
-    }
+  async function build(request: CreateRequest): Promise<RunningSandbox> {
+    const { sandboxId } = request.owner
+    if (running.has(sandboxId) || paused.has(sandboxId)) throw taken('Sandbox', sandboxId)
+    const from =
+      request.snapshotId === undefined ? undefined : await findSnapshot(request.snapshotId)
+    const { signal } = request
+    const cell = await supply.take({ shape: request.shape, from, signal })
+    // A copy has the variables of its original in its memory, unless it is given others.
+    const isGiven = Object.keys(request.owner.envVars).length > 0
+    const envVars = isGiven || !from ? request.owner.envVars : from.snapshot.envVars
+    const owner = { ...request.owner, envVars }
     try {
-      if (!(await ports.records.create(record))) throw taken(spec.sandboxId)
+      await records.update({ ...cell.record, phase: 'making', owner })
+      return admit(await claim({ ...cell, record: { ...cell.record, owner } }, request))
     } catch (error) {
-      await slots.giveBack(slot)
-      throw error
-    }
-    try {
-      const process = await boot(spec, slot, introduction, signal)
-      const sandbox = { record: { ...record, phase: 'running', process } as const, slot }
-      await ports.records.update(sandbox.record)
-      signal?.throwIfAborted()
-      return sandbox
-    } catch (error) {
-      await eraseWithSlot(spec.sandboxId, slot)
+      await cells.erase(cell)
       throw error
     }
   }
 
-  async function boot(
-    spec: SandboxSpec,
-    slot: Slot,
-    introduction: Introduction,
-    signal: AbortSignal | undefined,
-  ): Promise<ProcessIdentity> {
-    const rootfs = await ports.mountRootfs(spec)
-    if (!rootfs)
-      throw new Fault('not_found', 'template_not_found', `No template ${spec.templateId} here`)
-    const initToken = randomHex(32)
-    const process = await ports.runtime.start({
-      spec,
-      slot,
-      rootfs: rootfs.path,
-      hasSudo: rootfs.hasSudo,
-      bundleDir: ports.bundleDir(spec.sandboxId),
-      envdDir: ports.envdDir(),
-      initToken,
-    })
-    const isAlive = () => signal?.aborted !== true && ports.isAlive(process)
-    await ports.introduce(slot, initToken, introduction, isAlive)
-    return process
+  /** From here on others are led to it. */
+  function admit(sandbox: RunningSandbox): RunningSandbox {
+    const { sandboxId } = sandbox.record.owner
+    paused.delete(sandboxId)
+    running.set(sandboxId, sandbox)
+    events.started(sandbox)
+    return sandbox
   }
 
-  async function eraseWithSlot(sandboxId: string, slot: Slot): Promise<void> {
-    await ports.erase(sandboxId)
-    await slots.giveBack(slot)
+  async function findSnapshot(snapshotId: string) {
+    const snapshot = await snapshots.find(snapshotId)
+    if (!snapshot) {
+      throw new Fault('not_found', 'snapshot_not_found', `No snapshot ${snapshotId} here`)
+    }
+    await checkMemory(runtime, snapshot.memory)
+    return { snapshot, ...snapshots.place(snapshotId) }
   }
 
-  /** A second caller waits for the first one's removal. */
-  function remove(sandbox: RunningSandbox, reason: string): Promise<void> {
-    const { sandboxId } = sandbox.record
-    const begun = removing.get(sandboxId)
-    if (begun) return begun
+  async function letGo(sandbox: RunningSandbox, keepMemory: boolean): Promise<void> {
+    const { record } = sandbox
+    const { sandboxId } = record.owner
+    const format = await runtime.memoryFormat()
+    if (keepMemory && format === undefined) {
+      throw new Fault(
+        'invalid',
+        'memory_not_kept',
+        `The runtime ${runtime.name} keeps files alone, not memory`,
+      )
+    }
+    if (keepMemory) await copies.keepMemory(sandbox)
+    const { process: _process, slotNumber: _slot, ...rest } = record
+    const memory = keepMemory && format !== undefined ? { memory: format } : {}
+    const kept: PausedSandbox = { ...rest, ...memory, phase: 'paused' }
+    // From here on it is paused, whatever happens to us.
+    await records.update(kept)
+    running.delete(sandboxId)
+    paused.set(sandboxId, kept)
+    events.paused(sandboxId)
+    await cells.halt(sandbox)
+    await ports.tidy(kept)
+  }
+
+  async function remove(sandbox: RunningSandbox, reason: string): Promise<void> {
+    const { sandboxId } = sandbox.record.owner
     // From here on nobody is led to it; the edge resets its connections.
     events.ended(sandboxId, reason)
     running.delete(sandboxId)
-    const removal = eraseWithSlot(sandboxId, sandbox.slot).finally(() => removing.delete(sandboxId))
-    removing.set(sandboxId, removal)
-    return removal
+    await cells.erase(sandbox)
   }
 
-  async function reasonOfDeath({ sandboxId, memoryMb }: SandboxRecord): Promise<string> {
-    return (await ports.oomKills(sandboxId)) > 0
+  async function reasonOfDeath({ cellId, memoryMb }: CellRecord): Promise<string> {
+    return (await ports.oomKills(cellId)) > 0
       ? `ran out of memory (limit ${memoryMb} MB)`
       : 'died: its first process ended'
   }
 
+  const isDead = ({ record }: RunningSandbox) => !record.process || !ports.isAlive(record.process)
+
+  function find(sandboxId: string): RunningSandbox {
+    const sandbox = running.get(sandboxId)
+    if (sandbox) return sandbox
+    throw new Fault('not_found', 'sandbox_not_found', `No sandbox ${sandboxId} runs here`)
+  }
+
   return {
     async create(request) {
-      const { spec } = request
-      checkSpec(spec)
-      if (running.has(spec.sandboxId) || creating.has(spec.sandboxId)) throw taken(spec.sandboxId)
-      const built = gate(() => build(request))
-      creating.set(spec.sandboxId, built)
-      try {
-        const sandbox = await built
-        running.set(spec.sandboxId, sandbox)
-        events.started(sandbox)
-        return sandbox
-      } finally {
-        creating.delete(spec.sandboxId)
-      }
+      checkId(request.owner.sandboxId)
+      checkShape(request.shape)
+      return turns.take(request.owner.sandboxId, () => build(request))
     },
 
-    async kill(sandboxId, reason = 'was killed') {
-      await creating.get(sandboxId)?.catch(() => {})
-      const sandbox = running.get(sandboxId)
-      await (sandbox ? remove(sandbox, reason) : removing.get(sandboxId))
+    kill: (sandboxId, reason = 'was killed') =>
+      turns.take(sandboxId, async () => {
+        const sandbox = running.get(sandboxId)
+        if (sandbox) return remove(sandbox, reason)
+        const record = paused.get(sandboxId)
+        if (!record) return
+        paused.delete(sandboxId)
+        events.ended(sandboxId, reason)
+        await ports.erase(record.cellId)
+      }),
+
+    pause: (sandboxId, { keepMemory }) =>
+      turns.take(sandboxId, async () => {
+        if (!paused.has(sandboxId)) await letGo(find(sandboxId), keepMemory)
+      }),
+
+    resume: (request) =>
+      turns.take(request.sandboxId, async () => {
+        const record = paused.get(request.sandboxId)
+        if (!record) return find(request.sandboxId)
+        return admit(await resume(record, request))
+      }),
+
+    async snapshot(sandboxId, snapshotId) {
+      checkId(snapshotId)
+      return turns.take(sandboxId, async () => {
+        const sandbox = find(sandboxId)
+        if (await snapshots.find(snapshotId)) throw taken('Snapshot', snapshotId)
+        const { memory } = await copies.snapshot(sandbox, snapshotId, snapshots)
+        const sizeBytes = await snapshots.sizeBytes(snapshotId)
+        return { keepsMemory: memory !== undefined, sizeBytes }
+      })
     },
 
-    get: (sandboxId) => running.get(sandboxId),
-    list: () => [...running.values()],
+    setNetwork: (sandboxId, network) =>
+      turns.take(sandboxId, async () => {
+        const { record, slot } = find(sandboxId)
+        const changed = { ...record, owner: { ...record.owner, network } }
+        await ports.setRules(slot, network)
+        await records.update(changed)
+        running.set(sandboxId, { record: changed, slot })
+      }),
+
+    get: (sandboxId) => running.get(sandboxId) ?? paused.get(sandboxId),
+    running: () => [...running.values()],
+    paused: () => [...paused.values()],
 
     async reap() {
-      for (const sandbox of running.values()) {
-        const { record } = sandbox
-        if (record.process && ports.isAlive(record.process)) continue
-        await remove(sandbox, await reasonOfDeath(record))
-      }
+      const dead = [...running.values()].filter(isDead)
+      const bury = ({ record }: RunningSandbox) =>
+        turns.take(record.owner.sandboxId, async () => {
+          const sandbox = running.get(record.owner.sandboxId)
+          if (sandbox && isDead(sandbox)) await remove(sandbox, await reasonOfDeath(sandbox.record))
+        })
+      await Promise.all(dead.map(bury))
     },
 
-    async settle() {
-      await Promise.allSettled([...creating.values(), ...removing.values()])
-    },
+    settle: turns.settle,
   }
 }
 
-function taken(sandboxId: string): Fault {
-  return new Fault('conflict', 'sandbox_exists', `Sandbox ${sandboxId} exists already`)
+function taken(what: string, id: string): Fault {
+  return new Fault('conflict', 'id_taken', `${what} ${id} exists already`)
 }

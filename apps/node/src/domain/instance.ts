@@ -31,10 +31,15 @@ export function toInstance(dataDir: string): Instance {
   }
 }
 
-export function sandboxesDir(instance: Instance): string {
-  return join(instance.dataDir, 'sandboxes')
+export function cellsDir(instance: Instance): string {
+  return join(instance.dataDir, 'cells')
 }
 
-export function sandboxDir(instance: Instance, sandboxId: string): string {
-  return join(sandboxesDir(instance), sandboxId)
+export function cellDir(instance: Instance, cellId: string): string {
+  return join(cellsDir(instance), cellId)
+}
+
+/** What runtimes keep of a cell's memory while it is paused. */
+export function memoryDir(instance: Instance, cellId: string): string {
+  return join(cellDir(instance, cellId), 'memory')
 }

@@ -11,49 +11,67 @@ export async function introduceEnvd(
   address: string,
   initToken: string,
   introduction: Introduction,
-  options: { readonly isAlive: () => boolean; readonly timeoutMs?: number },
+  options: WaitOptions,
 ): Promise<void> {
-  const body = JSON.stringify({
-    ...introduction,
-    defaultUser: 'user',
-    timestamp: new Date().toISOString(),
-  })
+  const body = { ...introduction, defaultUser: 'user', timestamp: new Date().toISOString() }
+  await tell({ address, initToken, path: '/init', body: JSON.stringify(body) }, options)
+}
+
+/** Waits until envd has loaded whatever it will need, for a sandbox that is nobody's yet. */
+export async function prepareEnvd(
+  address: string,
+  initToken: string,
+  options: WaitOptions,
+): Promise<void> {
+  await tell({ address, initToken, path: '/prepare', body: '' }, options)
+}
+
+interface WaitOptions {
+  readonly isAlive: () => boolean
+  readonly timeoutMs?: number
+}
+
+interface Message {
+  readonly address: string
+  readonly initToken: string
+  readonly path: string
+  readonly body: string
+}
+
+async function tell(message: Message, { isAlive, timeoutMs = 30_000 }: WaitOptions): Promise<void> {
   const attempt = async () => {
-    if (!options.isAlive()) {
+    if (!isAlive()) {
       throw new Fault('internal', 'sandbox_died', 'The sandbox ended before envd answered')
     }
-    const status = await post(address, initToken, body)
+    const status = await post(message)
     if (status !== undefined && status !== 204) {
       throw new Fault(
         'internal',
         'envd_refused',
-        `envd refused its introduction with status ${status}`,
+        `envd refused POST ${message.path} with status ${status}`,
       )
     }
     return status
   }
-  await waitFor('envd to answer', attempt, {
-    timeoutMs: options.timeoutMs ?? 30_000,
-    intervalMs: 10,
-  })
+  await waitFor('envd to answer', attempt, { timeoutMs, intervalMs: 5 })
 }
 
 const envdPort = 49983
 
 /** Undefined when nobody answers yet. */
-function post(host: string, token: string, body: string): Promise<number | undefined> {
+function post({ address, initToken, path, body }: Message): Promise<number | undefined> {
   return new Promise((resolve) => {
     const outgoing = request({
-      host,
+      host: address,
       port: envdPort,
-      path: '/init',
+      path,
       method: 'POST',
       agent: false,
       timeout: 5000,
       headers: {
         'content-type': 'application/json',
         'content-length': Buffer.byteLength(body),
-        'x-init-token': token,
+        'x-init-token': initToken,
       },
     })
     outgoing.once('response', (response) => {

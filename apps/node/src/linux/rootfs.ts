@@ -1,17 +1,6 @@
-import {
-  mkdir,
-  readdir,
-  readFile,
-  rename,
-  rm,
-  rmdir,
-  stat,
-  truncate,
-  writeFile,
-} from 'node:fs/promises'
+import { mkdir, readdir, readFile, rmdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { randomHex } from '@atoll/kit/id'
-import { run } from '@atoll/kit/run'
+import { neutralName } from '../domain/cell.ts'
 import { createDiskUsage } from './disk-usage.ts'
 import type { DiskUsage } from './disk-usage.ts'
 import type { MountNamespace } from './mount-namespace.ts'
@@ -21,22 +10,25 @@ import type { MountNamespace } from './mount-namespace.ts'
  * image is sparse and has the size that was promised, so a full disk is the sandbox's own ENOSPC.
  *
  * Threats: what is on the disk and in the merged tree is the sandbox's. We write there only once, before
- * the sandbox first runs, and never read or follow a path in it.
+ * a disk is first used, and never read or follow a path in it.
  */
 export interface RootfsStore {
   mount(request: RootfsRequest): Promise<string>
+  /** Brings what is written to the disk of a cell that stands still into its image. */
+  sync(cellId: string): Promise<void>
   /** Unmounts and frees the loop device. Succeeds when nothing is mounted. */
-  unmount(sandboxId: string): Promise<void>
-  /** Ids of sandboxes that have something mounted. */
+  unmount(cellId: string): Promise<void>
+  /** Ids of cells that have something mounted. */
   list(): Promise<string[]>
   /** What is taken on the disks of those that have one. */
-  usage(sandboxIds: readonly string[]): Promise<ReadonlyMap<string, DiskUsage>>
+  usage(cellIds: readonly string[]): Promise<ReadonlyMap<string, DiskUsage>>
 }
 
 export interface RootfsRequest {
-  readonly sandboxId: string
+  readonly cellId: string
+  /** The image of its disk: an empty one, or one that was mounted here or for another cell before. */
+  readonly image: string
   readonly layers: readonly string[]
-  readonly diskSizeMb: number
   readonly nameservers: readonly string[]
   readonly idShift: number
 }
@@ -45,41 +37,39 @@ export function createRootfsStore(parts: {
   readonly namespace: MountNamespace
   /** Holds one mount point a sandbox for each of its two mounts; gone after a reboot, as the mounts are. */
   readonly mountsDir: string
-  readonly emptyDisksDir: string
-  /** The image of a sandbox's disk. */
-  readonly diskImage: (sandboxId: string) => string
 }): RootfsStore {
   const { namespace, mountsDir } = parts
-  const pointsOf = (sandboxId: string) => ({
-    disk: join(mountsDir, 'disk', sandboxId),
-    rootfs: join(mountsDir, 'rootfs', sandboxId),
+  const pointsOf = (cellId: string) => ({
+    disk: join(mountsDir, 'disk', cellId),
+    rootfs: join(mountsDir, 'rootfs', cellId),
   })
   return {
     async mount(request) {
-      const { disk, rootfs } = pointsOf(request.sandboxId)
+      const { disk, rootfs } = pointsOf(request.cellId)
       await mkdir(disk, { recursive: true, mode: 0o711 })
       await mkdir(rootfs, { recursive: true, mode: 0o711 })
-      const empty = await ensureEmptyDisk(parts.emptyDisksDir, request.diskSizeMb)
-      const image = parts.diskImage(request.sandboxId)
-      await run('cp', ['--reflink=auto', '--sparse=always', empty, image])
       const resolver = request.nameservers.map((address) => `nameserver ${address}\n`).join('')
       // Layers are given top first, as overlayfs wants them.
       const layers = request.layers.toReversed().join(':')
       const args = [
-        image,
+        request.image,
         disk,
         rootfs,
         layers,
         String(request.idShift),
-        request.sandboxId,
+        neutralName,
         resolver,
       ]
       await namespace.run('sh', ['-euc', mountScript, 'mount', ...args])
       return rootfs
     },
 
-    async unmount(sandboxId) {
-      const { disk, rootfs } = pointsOf(sandboxId)
+    async sync(cellId) {
+      await namespace.run('sync', ['-f', pointsOf(cellId).disk])
+    },
+
+    async unmount(cellId) {
+      const { disk, rootfs } = pointsOf(cellId)
       const mounted = await namespaceMounts(namespace)
       for (const point of [rootfs, disk]) {
         // Lazily: a dying process may hold it for a moment, and nobody can reach it by name any more.
@@ -99,38 +89,22 @@ export function createRootfsStore(parts: {
   }
 }
 
-/** Values are arguments, never script text. */
+/** Values are arguments, never script text. A disk that was used before has all of this already. */
 const mountScript = `
 image=$1 disk=$2 rootfs=$3 layers=$4 shift=$5 hostname=$6 resolver=$7
 mount -n -o loop,nodev,noatime "$image" "$disk"
 cd "$disk"
-mkdir upper work upper/etc
-# gVisor puts a file system in memory over a /tmp that is empty; ours is on the disk.
-mkdir -m 1777 upper/tmp upper/tmp/.X11-unix
-printf '%s\\n' "$hostname" > upper/etc/hostname
-printf '127.0.0.1 localhost\\n127.0.1.1 %s\\n::1 localhost ip6-localhost\\n' "$hostname" > upper/etc/hosts
-printf '%s' "$resolver" > upper/etc/resolv.conf
-[ "$shift" = 0 ] || chown -R "$shift:$shift" upper work
+if [ ! -e upper ]; then
+  mkdir upper work upper/etc
+  # gVisor puts a file system in memory over a /tmp that is empty; ours is on the disk.
+  mkdir -m 1777 upper/tmp upper/tmp/.X11-unix
+  printf '%s\\n' "$hostname" > upper/etc/hostname
+  printf '127.0.0.1 localhost\\n127.0.1.1 %s\\n::1 localhost ip6-localhost\\n' "$hostname" > upper/etc/hosts
+  printf '%s' "$resolver" > upper/etc/resolv.conf
+  [ "$shift" = 0 ] || chown -R "$shift:$shift" upper work
+fi
 mount -n -t overlay -o "nodev,lowerdir=$layers,upperdir=upper,workdir=work" overlay "$rootfs"
 `
-
-/** Formatted once per size; a sandbox's disk is a sparse copy of it. No journal: a disk does not outlive a power cut. */
-async function ensureEmptyDisk(dir: string, sizeMb: number): Promise<string> {
-  const path = join(dir, `empty-${sizeMb}.img`)
-  if (await stat(path).catch(() => undefined)) return path
-  await mkdir(dir, { recursive: true, mode: 0o700 })
-  const temporary = `${path}.${randomHex(4)}.tmp`
-  try {
-    await writeFile(temporary, '', { mode: 0o600 })
-    await truncate(temporary, sizeMb * 1024 * 1024)
-    const features = ['-O', '^has_journal', '-E', 'lazy_itable_init=1,nodiscard,root_owner=0:0']
-    await run('mkfs.ext4', ['-q', '-F', '-m', '0', ...features, temporary])
-    await rename(temporary, path)
-  } finally {
-    await rm(temporary, { force: true })
-  }
-  return path
-}
 
 async function namespaceMounts(namespace: MountNamespace): Promise<string[]> {
   const table = await namespace.run('cat', ['/proc/self/mountinfo'])

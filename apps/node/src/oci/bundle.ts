@@ -1,5 +1,6 @@
-import { mkdir, writeFile } from 'node:fs/promises'
+import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { neutralName } from '../domain/cell.ts'
 import type { StartRequest } from '../domain/sandbox.ts'
 
 /** What both runtimes are told about a sandbox. Each adapter adds what is its own. */
@@ -26,15 +27,16 @@ const insideDir = '/.atoll'
 const searchPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
 export async function writeBundle(request: StartRequest, options: BundleOptions): Promise<void> {
+  await rm(request.bundleDir, { recursive: true, force: true })
   await mkdir(request.bundleDir, { mode: 0o700 })
   await writeFile(join(request.bundleDir, 'config.json'), JSON.stringify(bundle(request, options)))
 }
 
-function bundle({ spec, slot, rootfs, envdDir, initToken }: StartRequest, options: BundleOptions) {
+function bundle({ cell, slot, rootfs, envdDir }: StartRequest, options: BundleOptions) {
   const { capabilities } = options
   return {
     ociVersion: '1.0.2',
-    hostname: spec.sandboxId,
+    hostname: cell.owner?.sandboxId ?? neutralName,
     root: { path: rootfs, readonly: false },
     process: {
       terminal: false,
@@ -43,7 +45,7 @@ function bundle({ spec, slot, rootfs, envdDir, initToken }: StartRequest, option
       args: [`${insideDir}/guest`, 'init', ...options.initArgs, '--', ...envdCommand],
       env: [
         `PATH=${searchPath}`,
-        `ATOLL_INIT_TOKEN=${initToken}`,
+        `ATOLL_INIT_TOKEN=${cell.initToken}`,
         `ATOLL_PTY_ADDON=${insideDir}/pty.node`,
         `ATOLL_LIBC_ADDON=${insideDir}/koffi.node`,
         `NODE_COMPILE_CACHE=${insideDir}/cache`,
@@ -72,7 +74,7 @@ function bundle({ spec, slot, rootfs, envdDir, initToken }: StartRequest, option
         type: 'tmpfs',
         source: 'shm',
         // As Linux does for a whole machine: what is forgotten there must not starve the processes.
-        options: ['nosuid', 'nodev', 'mode=1777', `size=${Math.floor(spec.memoryMb / 2)}m`],
+        options: ['nosuid', 'nodev', 'mode=1777', `size=${Math.floor(cell.memoryMb / 2)}m`],
       },
       {
         destination: '/run',
@@ -89,10 +91,10 @@ function bundle({ spec, slot, rootfs, envdDir, initToken }: StartRequest, option
       ...options.mounts,
     ],
     linux: {
-      cgroupsPath: `/${options.cgroupParent}/${spec.sandboxId}`,
+      cgroupsPath: `/${options.cgroupParent}/${cell.cellId}`,
       resources: {
-        cpu: { period: 100_000, quota: spec.cpuCount * 100_000 },
-        memory: { limit: spec.memoryMb * 1024 * 1024, swap: spec.memoryMb * 1024 * 1024 },
+        cpu: { period: 100_000, quota: cell.cpuCount * 100_000 },
+        memory: { limit: cell.memoryMb * 1024 * 1024, swap: cell.memoryMb * 1024 * 1024 },
         pids: { limit: options.pidsLimit },
       },
       namespaces: [

@@ -10,9 +10,13 @@ import type { MountNamespace } from '../linux/mount-namespace.ts'
  * second or more, while killing what is in the control group and forgetting the runtime's state takes milliseconds.
  */
 export interface OciCommands {
-  run(sandboxId: string, bundleDir: string): Promise<ProcessIdentity>
+  run(cellId: string, bundleDir: string): Promise<ProcessIdentity>
+  /** Goes on from what a checkpoint wrote into `memoryDir`. */
+  restore(cellId: string, bundleDir: string, memoryDir: string): Promise<ProcessIdentity>
+  /** Any other command, with what the program says when it fails. */
+  tell(command: string, args: readonly string[]): Promise<void>
   /** Forgets what the runtime has noted of a sandbox whose processes are gone. */
-  forget(sandboxId: string): Promise<void>
+  forget(cellId: string): Promise<void>
   list(): Promise<string[]>
 }
 
@@ -26,36 +30,52 @@ export function createOciCommands(parts: {
 }): OciCommands {
   const { namespace, program, root, ownerOf } = parts
   const entries = () => readdir(root).catch(() => [])
+
+  async function start(
+    command: string,
+    cellId: string,
+    bundleDir: string,
+    options: readonly string[],
+  ): Promise<ProcessIdentity> {
+    await mkdir(root, { recursive: true, mode: 0o700 })
+    const log = join(bundleDir, 'runtime.log')
+    const pidFile = join(bundleDir, 'pid')
+    const flags = [`--root=${root}`, `--log=${log}`, '--log-format=json', ...parts.flags]
+    const places = ['--detach', '--pid-file', pidFile, '--bundle', bundleDir]
+    const args = [...flags, command, ...places, ...options, cellId]
+    // The sandbox inherits these three: it must not hold a pipe or a file of the host that it could fill.
+    const result = await namespace.tryRun('sh', ['-c', detached, program, ...args])
+    const pid = Number(await readFile(pidFile, 'utf8').catch(() => '0'))
+    const process = result.code === 0 && pid > 0 ? identify(pid) : undefined
+    if (process) return process
+    const said = await readFile(log, 'utf8').catch(() => '')
+    const cause = new Error(`${program} ${command}: exit ${result.code}: ${said.slice(-2000)}`)
+    throw new Fault('internal', 'runtime_failed', `${program} could not start the sandbox`, {
+      cause,
+    })
+  }
+
   return {
-    async run(sandboxId, bundleDir) {
-      await mkdir(root, { recursive: true, mode: 0o700 })
-      const log = join(bundleDir, 'runtime.log')
-      const pidFile = join(bundleDir, 'pid')
-      const flags = [`--root=${root}`, `--log=${log}`, '--log-format=json', ...parts.flags]
-      const args = [
-        ...flags,
-        'run',
-        '--detach',
-        '--pid-file',
-        pidFile,
-        '--bundle',
-        bundleDir,
-        sandboxId,
-      ]
-      // The sandbox inherits these three: it must not hold a pipe or a file of the host that it could fill.
-      const result = await namespace.tryRun('sh', ['-c', detached, program, ...args])
-      const pid = Number(await readFile(pidFile, 'utf8').catch(() => '0'))
-      const process = result.code === 0 && pid > 0 ? identify(pid) : undefined
-      if (process) return process
-      const said = await readFile(log, 'utf8').catch(() => '')
-      const cause = new Error(`${program} run: exit ${result.code}: ${said.slice(-2000)}`)
-      throw new Fault('internal', 'runtime_failed', `${program} could not start the sandbox`, {
-        cause,
-      })
+    run: (cellId, bundleDir) => start('run', cellId, bundleDir, []),
+
+    restore: (cellId, bundleDir, memoryDir) =>
+      start('restore', cellId, bundleDir, ['--image-path', memoryDir]),
+
+    async tell(command, args) {
+      const result = await namespace.tryRun(program, [
+        `--root=${root}`,
+        ...parts.flags,
+        command,
+        ...args,
+      ])
+      if (result.code === 0) return
+      // A failed checkpoint tells the whole state of the object it stumbled over: its beginning says what it is.
+      const said = result.stderr.trim().slice(0, 400)
+      throw new Fault('internal', 'runtime_failed', `${program} ${command} failed: ${said}`)
     },
 
-    async forget(sandboxId) {
-      const own = (await entries()).filter((entry) => ownerOf(entry) === sandboxId)
+    async forget(cellId) {
+      const own = (await entries()).filter((entry) => ownerOf(entry) === cellId)
       await Promise.all(own.map((entry) => rm(join(root, entry), { recursive: true, force: true })))
     },
 

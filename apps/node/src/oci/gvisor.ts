@@ -1,6 +1,10 @@
+import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import { Fault } from '@atoll/kit/fault'
+import { run } from '@atoll/kit/run'
 import type { Runtime, StartRequest } from '../domain/sandbox.ts'
 import type { MountNamespace } from '../linux/mount-namespace.ts'
+import { createScratch } from '../linux/scratch.ts'
 import { writeBundle } from './bundle.ts'
 import { createOciCommands } from './commands.ts'
 
@@ -11,6 +15,7 @@ import { createOciCommands } from './commands.ts'
 export function createGvisor(parts: {
   readonly namespace: MountNamespace
   readonly stateDir: string
+  readonly dataDir: string
   readonly cgroupParent: string
 }): Runtime {
   const commands = createOciCommands({
@@ -21,31 +26,80 @@ export function createGvisor(parts: {
       '--platform=systrap',
       '--network=sandbox',
       '--net-raw',
+      // A connection to the outside does not keep a sandbox from being paused; it ends then.
+      '--net-disconnect-ok',
       // The disk stays on the host, where it survives the sandbox's kernel and can be measured and copied.
       '--overlay2=none',
     ],
     ownerOf,
   })
+  let version: Promise<string> | undefined
+  const scratch = createScratch({
+    namespace: parts.namespace,
+    image: join(parts.dataDir, 'scratch.img'),
+    dir: join(parts.stateDir, 'scratch'),
+    sizeMb: 24,
+  })
+  const write = (request: StartRequest) =>
+    writeBundle(request, {
+      cgroupParent: parts.cgroupParent,
+      capabilities,
+      mounts: gvisorMounts(request),
+      initArgs: ['--sudo'],
+      linux: {},
+      namespaces: [],
+      pidsLimit: hostThreads,
+    })
+
   return {
     name: 'gvisor',
     idShift: 0,
 
+    memoryFormat: () => (version ??= readVersion()),
+
     async start(request) {
-      await writeBundle(request, {
-        cgroupParent: parts.cgroupParent,
-        capabilities,
-        mounts: gvisorMounts(request),
-        initArgs: ['--sudo'],
-        linux: {},
-        namespaces: [],
-        pidsLimit: hostThreads,
-      })
-      return commands.run(request.spec.sandboxId, request.bundleDir)
+      await write(request)
+      return commands.run(request.cell.cellId, request.bundleDir)
     },
+
+    async restore(request, memoryDir) {
+      await write(request)
+      return commands.restore(request.cell.cellId, request.bundleDir, memoryDir)
+    },
+
+    freeze: (cellId) => commands.tell('pause', [cellId]),
+
+    async thaw(cellId) {
+      await commands.tell('resume', [cellId]).catch((error: unknown) => {
+        if (!(error instanceof Fault && /in state running/.test(error.message))) throw error
+      })
+    },
+
+    async saveMemory(cellId, memoryDir) {
+      await mkdir(memoryDir, { recursive: true, mode: 0o700 })
+      const save = (dir: string) =>
+        commands.tell('checkpoint', [...saving, '--image-path', dir, cellId])
+      // gVisor ends connections to the outside while it writes, and what it writes of their epoll sets then depends on
+      // the order: copies may spin for ever. After a first attempt there are none left. It is to fail as soon as all
+      // but the pages of memory is written.
+      await scratch.use((dir) => save(dir).catch(() => {}))
+      await save(memoryDir)
+    },
+
+    // Its envd does it: the name is one of gVisor's own kernel.
+    setHostname: async () => {},
 
     remove: commands.forget,
     list: commands.list,
   }
+}
+
+const saving = ['--leave-running', '--compression=none', '--exclude-committed-zero-pages']
+
+/** What one release writes another does not read. */
+async function readVersion(): Promise<string> {
+  const [first = ''] = (await run('runsc', ['--version'])).split('\n')
+  return first.trim()
 }
 
 /** Threads of the host that one sandbox's kernel may use; each process inside takes a few. */

@@ -1,4 +1,6 @@
 import { join } from 'node:path'
+import { Fault } from '@atoll/kit/fault'
+import { run } from '@atoll/kit/run'
 import type { Runtime } from '../domain/sandbox.ts'
 import type { MountNamespace } from '../linux/mount-namespace.ts'
 import type { Mount } from './bundle.ts'
@@ -39,12 +41,34 @@ export function createRunc(parts: {
         namespaces: [{ type: 'user' }, { type: 'cgroup' }],
         pidsLimit: processes,
       })
-      return commands.run(request.spec.sandboxId, request.bundleDir)
+      return commands.run(request.cell.cellId, request.bundleDir)
+    },
+
+    memoryFormat: async () => undefined,
+    restore: keepsNone,
+    saveMemory: keepsNone,
+    freeze: (cellId) => commands.tell('pause', [cellId]),
+
+    async thaw(cellId) {
+      await commands.tell('resume', [cellId]).catch((error: unknown) => {
+        if (!(error instanceof Fault && /not paused/.test(error.message))) throw error
+      })
+    },
+
+    // Root inside may not: the name belongs to the namespace, which its user namespace owns, but the right is taken away.
+    async setHostname({ pid }, name) {
+      await run('nsenter', [`--uts=/proc/${pid}/ns/uts`, 'hostname', name])
     },
 
     remove: commands.forget,
     list: commands.list,
   }
+}
+
+function keepsNone(): Promise<never> {
+  return Promise.reject(
+    new Fault('invalid', 'memory_not_kept', 'The runtime runc keeps files alone, not memory'),
+  )
 }
 
 /** Processes and threads of one sandbox. */

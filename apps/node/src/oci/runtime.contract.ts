@@ -6,7 +6,7 @@ import { after, before, suite, test } from 'node:test'
 import { randomLabel } from '@atoll/kit/id'
 import { waitFor } from '@atoll/kit/wait'
 import { loadNodeConfig } from '../config.ts'
-import { sandboxDir, toInstance } from '../domain/instance.ts'
+import { cellDir, toInstance } from '../domain/instance.ts'
 import type { ProcessIdentity, Runtime } from '../domain/sandbox.ts'
 import { toSlot } from '../domain/slot.ts'
 import { introduceEnvd } from '../envd/introduce.ts'
@@ -66,8 +66,8 @@ export function runtimeContract(name: Runtime['name'], subnet: string): void {
     })
 
     test('a sandbox without a root file system is refused, with nothing running', async () => {
-      const id = `i${randomLabel(20)}`
-      await world.host.records.create({ ...spec(id), phase: 'creating', slotNumber: 0, envd: 'e1' })
+      const id = `c${randomLabel(20)}`
+      await world.host.records.create(cell(id))
       await assert.rejects(world.startAt(id, '/nonexistent'), { reason: 'runtime_failed' })
       await world.host.erase(id)
       assert.deepEqual(
@@ -82,8 +82,18 @@ export function runtimeContract(name: Runtime['name'], subnet: string): void {
   })
 }
 
-function spec(sandboxId: string) {
-  return { sandboxId, templateId: 'base', cpuCount: 1, memoryMb: 256, diskSizeMb: 64 }
+function cell(cellId: string) {
+  return {
+    cellId,
+    templateId: 'base',
+    cpuCount: 1,
+    memoryMb: 256,
+    diskSizeMb: 64,
+    phase: 'making',
+    envd: 'e1',
+    initToken,
+    disk: 'disk.img',
+  } as const
 }
 
 type World = Awaited<ReturnType<typeof openWorld>>
@@ -110,15 +120,14 @@ async function openWorld(name: Runtime['name'], subnet: string) {
   let slots = 0
 
   async function startAt(id: string, rootfs: string, slotNumber = 0): Promise<ProcessIdentity> {
-    const bundleDir = join(sandboxDir(instance, id), 'bundle')
+    const bundleDir = join(cellDir(instance, id), 'bundle')
     const slot = toSlot(host.subnet, instance.linkPrefix, slotNumber)
     return runtime.start({
-      spec: spec(id),
+      cell: cell(id),
       slot,
       rootfs,
       bundleDir,
       envdDir,
-      initToken,
       hasSudo: true,
     })
   }
@@ -127,27 +136,24 @@ async function openWorld(name: Runtime['name'], subnet: string) {
     host,
     startAt,
     async start() {
-      const id = `i${randomLabel(20)}`
+      const id = `c${randomLabel(20)}`
       const slot = toSlot(host.subnet, instance.linkPrefix, slots++)
-      await host.records.create({
-        ...spec(id),
-        phase: 'creating',
-        slotNumber: slot.number,
-        envd: 'e1',
-      })
+      await host.records.create(cell(id))
+      const image = join(cellDir(instance, id), 'disk.img')
+      await host.disks.create(image, 64)
       await host.firewall.admit(slot)
       await host.slots.make(slot)
       const layer = runtime.idShift === 0 ? layerDir : await layers.ensure(layerDir)
       const rootfs = await host.rootfs.mount({
-        sandboxId: id,
+        cellId: id,
+        image,
         layers: [layer],
-        diskSizeMb: 64,
         nameservers: ['8.8.8.8'],
         idShift: runtime.idShift,
       })
       const process = await startAt(id, rootfs, slot.number)
       const introduction = {
-        sandboxId: id,
+        sandboxId: 'i1',
         templateId: 'base',
         accessToken: undefined,
         envVars: {},

@@ -1,14 +1,21 @@
-import { NodeService } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
+import { NodeService, SandboxState } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
+import type { CreateSandboxRequest } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
 import { Fault } from '@atoll/kit/fault'
 import type { FaultKind } from '@atoll/kit/fault'
 import type { Logger } from '@atoll/kit/log'
 import { Code, ConnectError, createRouterTransport } from '@connectrpc/connect'
 import type { Interceptor, ServiceImpl, Transport } from '@connectrpc/connect'
+import type { SandboxLogs } from '../app/collect-logs.ts'
 import type { SandboxEvent, SandboxEvents } from '../app/events.ts'
 import type { SandboxSample } from '../app/sample.ts'
 import type { Sandboxes } from '../app/sandboxes.ts'
+import type { Supply } from '../app/supply.ts'
+import { checkId, shapeOf } from '../domain/cell.ts'
+import type { Owner } from '../domain/cell.ts'
 import type { MachineFacts, MachineUsage } from '../domain/machine.ts'
-import type { RunningSandbox } from '../domain/sandbox.ts'
+import type { PausedSandbox, RunningSandbox } from '../domain/sandbox.ts'
+import type { SnapshotStore } from '../domain/snapshot.ts'
+import { logMethods } from './logs.ts'
 
 /** The node protocol, served in memory. */
 export function serveInMemory(parts: ServiceParts, log: Logger): Transport {
@@ -19,6 +26,9 @@ export function serveInMemory(parts: ServiceParts, log: Logger): Transport {
 
 export interface ServiceParts {
   readonly sandboxes: Sandboxes
+  readonly snapshots: SnapshotStore
+  readonly supply: Supply
+  readonly logs: SandboxLogs
   readonly events: SandboxEvents
   readonly sample: () => Promise<SandboxSample[]>
   readonly facts: {
@@ -29,12 +39,16 @@ export interface ServiceParts {
     readonly instanceId: string
     readonly version: string
     readonly machine: MachineFacts
+    readonly keepsMemory: boolean
   }
   readonly measure: () => Promise<MachineUsage>
 }
 
 function nodeService({
   sandboxes,
+  snapshots,
+  supply,
+  logs,
   events,
   sample,
   facts,
@@ -44,11 +58,17 @@ function nodeService({
     getNode: () => facts,
 
     async measureNode() {
-      const running = sandboxes.list().map(({ record }) => record)
+      const running = sandboxes.running().map(({ record }) => record)
       const { memoryTotalBytes, memoryUsedBytes, hugePages, disks, ...usage } = await measure()
       return {
         ...usage,
         sandboxCount: running.length,
+        pausedCount: sandboxes.paused().length,
+        pools: supply.pools().map(({ shape, ready, target }) => ({
+          templateId: shape.templateId,
+          ready,
+          target,
+        })),
         allocatedCpuCount: sum(running.map(({ cpuCount }) => cpuCount)),
         allocatedMemoryBytes: BigInt(sum(running.map(({ memoryMb }) => memoryMb))) * 1024n * 1024n,
         memoryTotalBytes: BigInt(memoryTotalBytes),
@@ -67,15 +87,47 @@ function nodeService({
       }
     },
 
-    async createSandbox({ accessToken, envVars, ...spec }, { signal }) {
-      const { sandboxId, templateId, cpuCount, memoryMb, diskSizeMb } = spec
-      const introduction = { sandboxId, templateId, accessToken, envVars, cpuCount, memoryMb }
+    async createSandbox(request, { signal }) {
+      const { sandboxId, envVars, accessToken, snapshotId } = request
       const created = await sandboxes.create({
-        spec: { sandboxId, templateId, cpuCount, memoryMb, diskSizeMb },
-        introduction,
+        shape: shapeOf(request),
+        owner: { sandboxId, envVars, ...toPolicy(request) },
+        accessToken,
+        snapshotId,
         signal,
       })
       return { sandbox: toMessage(created) }
+    },
+
+    async pauseSandbox({ sandboxId, keepMemory }) {
+      await sandboxes.pause(sandboxId, { keepMemory })
+      return {}
+    },
+
+    async resumeSandbox({ sandboxId, accessToken, boot, ...policy }, { signal }) {
+      const request = { sandboxId, accessToken, boot, ...toPolicy(policy), signal }
+      return { sandbox: toMessage(await sandboxes.resume(request)) }
+    },
+
+    async snapshotSandbox({ sandboxId, snapshotId }) {
+      const { keepsMemory, sizeBytes } = await sandboxes.snapshot(sandboxId, snapshotId)
+      return { keepsMemory, sizeBytes: BigInt(sizeBytes) }
+    },
+
+    async deleteSnapshot({ snapshotId }) {
+      checkId(snapshotId)
+      await snapshots.remove(snapshotId)
+      return {}
+    },
+
+    async listSnapshots() {
+      return { snapshotIds: (await snapshots.list()).map(({ snapshotId }) => snapshotId) }
+    },
+
+    async updateNetwork({ sandboxId, network }) {
+      const { allowOut = [], denyOut = [] } = network ?? {}
+      await sandboxes.setNetwork(sandboxId, { allowOut, denyOut })
+      return {}
     },
 
     async killSandbox({ sandboxId }) {
@@ -90,14 +142,18 @@ function nodeService({
       return { sandbox: toMessage(sandbox) }
     },
 
-    listSandboxes: () => ({ sandboxes: sandboxes.list().map(toMessage) }),
+    listSandboxes: () => ({
+      sandboxes: [...sandboxes.running(), ...sandboxes.paused()].map(toMessage),
+    }),
 
     sampleSandboxes: async () => ({ samples: await sample() }),
+
+    ...logMethods(logs),
 
     async *watchSandboxes(_request, { signal }) {
       // Subscribed before the list is read: what happens in between is seen twice rather than never.
       const changes = events.watch(signal)
-      for (const sandbox of sandboxes.list()) yield started(sandbox)
+      for (const sandbox of sandboxes.running()) yield started(sandbox)
       yield { event: { case: 'synced' as const, value: {} } }
       for await (const event of changes) yield toEvent(event)
     },
@@ -110,7 +166,9 @@ function sum(numbers: readonly number[]): number {
 
 function toEvent(event: SandboxEvent) {
   if (event.kind === 'started') return started(event.sandbox)
-  const { sandboxId, reason } = event
+  const { sandboxId } = event
+  if (event.kind === 'paused') return { event: { case: 'paused' as const, value: { sandboxId } } }
+  const { reason } = event
   return { event: { case: 'ended' as const, value: { sandboxId, reason } } }
 }
 
@@ -118,9 +176,37 @@ function started(sandbox: RunningSandbox) {
   return { event: { case: 'started' as const, value: toMessage(sandbox) } }
 }
 
-function toMessage({ record, slot }: RunningSandbox) {
-  return { sandboxId: record.sandboxId, address: slot.sandboxAddress }
+function toMessage(sandbox: RunningSandbox | PausedSandbox) {
+  const isRunning = 'slot' in sandbox
+  const { owner, memory } = isRunning ? sandbox.record : sandbox
+  return {
+    sandboxId: owner.sandboxId,
+    address: isRunning ? sandbox.slot.sandboxAddress : '',
+    state: isRunning ? SandboxState.RUNNING : SandboxState.PAUSED,
+    keepsMemory: memory !== undefined,
+    ...(owner.ingress && {
+      ingress: { ...owner.ingress, httpsPorts: [...owner.ingress.httpsPorts] },
+    }),
+  }
 }
+
+/** Messages of the wire as the plain values that are kept. */
+function toPolicy({ network, ingress }: Policy): Pick<Owner, 'network' | 'ingress'> {
+  return {
+    ...(network && { network: { allowOut: network.allowOut, denyOut: network.denyOut } }),
+    ...(ingress && {
+      ingress: {
+        httpsPorts: ingress.httpsPorts,
+        ...(ingress.trafficAccessToken !== undefined && {
+          trafficAccessToken: ingress.trafficAccessToken,
+        }),
+        ...(ingress.maskRequestHost !== undefined && { maskRequestHost: ingress.maskRequestHost }),
+      },
+    }),
+  }
+}
+
+type Policy = Pick<CreateSandboxRequest, 'network' | 'ingress'>
 
 /** The one place that turns faults into codes; what was not foreseen is logged here and stays on our side. */
 function reportFaults(log: Logger): Interceptor {
@@ -136,10 +222,14 @@ function reportFaults(log: Logger): Interceptor {
           fault.message,
         )
       }
-      throw new ConnectError(fault.message, codes[fault.kind], undefined, undefined, fault)
+      const code = preconditions.has(fault.reason) ? Code.FailedPrecondition : codes[fault.kind]
+      throw new ConnectError(fault.message, code, undefined, undefined, fault)
     }
   }
 }
+
+/** Reasons that no other argument would cure. */
+const preconditions = new Set(['memory_not_kept', 'memory_unreadable'])
 
 const codes = {
   invalid: Code.InvalidArgument,

@@ -7,14 +7,16 @@ import { toInstance } from '../domain/instance.ts'
 import { createRecordStore } from './records.ts'
 
 const record = {
-  sandboxId: 'i1',
+  cellId: 'c1',
   templateId: 'base',
   cpuCount: 1,
   memoryMb: 256,
   diskSizeMb: 64,
-  phase: 'creating',
+  phase: 'making',
   slotNumber: 3,
   envd: 'e1',
+  initToken: 't',
+  disk: 'disk.img',
 } as const
 
 async function setup() {
@@ -26,28 +28,41 @@ async function setup() {
   }
 }
 
-test('what was written is read back, and an id is taken once', async () => {
+test('what was written is read back, whatever the cell is', async () => {
   await using world = await setup()
   const { store } = world
   assert.deepEqual(await store.list(), [])
-  assert.equal(await store.create(record), true)
-  assert.equal(await store.create(record), false)
-  const running = { ...record, phase: 'running', process: { pid: 7, started: 'x:1' } } as const
+  await store.create(record)
+  const running = {
+    ...record,
+    phase: 'running',
+    process: { pid: 7, started: 'x:1' },
+    owner: {
+      sandboxId: 'i1',
+      envVars: { A: 'b' },
+      network: { allowOut: ['1.1.1.1'], denyOut: [] },
+      ingress: { trafficAccessToken: 'x', maskRequestHost: 'h', httpsPorts: [443] },
+    },
+  } as const
   await store.update(running)
-  assert.deepEqual(await store.list(), [{ sandboxId: 'i1', record: running }])
-  await store.remove('i1')
+  assert.deepEqual(await store.list(), [{ cellId: 'c1', record: running }])
+  const { process: _process, slotNumber: _slot, ...rest } = running
+  const paused = { ...rest, phase: 'paused', memory: 'runsc 1' } as const
+  await store.update(paused)
+  assert.deepEqual(await store.list(), [{ cellId: 'c1', record: paused }])
+  await store.remove('c1')
   assert.deepEqual(await store.list(), [])
 })
 
 for (const [what, text] of [
-  ['torn', '{"sandboxId": "i1"'],
-  ['of another shape', '{"sandboxId": "i1", "phase": "sleeping"}'],
+  ['torn', '{"cellId": "c1"'],
+  ['of another shape', '{"cellId": "c1", "phase": "sleeping"}'],
   ['empty', ''],
 ] as const) {
   test(`a record that is ${what} is listed by its folder alone`, async () => {
     await using world = await setup()
     await world.store.create(record)
-    await writeFile(join(world.dir, 'sandboxes/i1/sandbox.json'), text)
-    assert.deepEqual(await world.store.list(), [{ sandboxId: 'i1', record: undefined }])
+    await writeFile(join(world.dir, 'cells/c1/cell.json'), text)
+    assert.deepEqual(await world.store.list(), [{ cellId: 'c1', record: undefined }])
   })
 }

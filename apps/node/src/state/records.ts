@@ -1,67 +1,87 @@
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { sandboxDir, sandboxesDir } from '../domain/instance.ts'
+import { cellDir, cellsDir } from '../domain/instance.ts'
 import type { Instance } from '../domain/instance.ts'
-import type { SandboxRecord } from '../domain/sandbox.ts'
+import { phases } from '../domain/cell.ts'
+import type { CellRecord } from '../domain/cell.ts'
 
-/** One folder a sandbox; its `sandbox.json` is written before anything else of it exists. */
+/** One folder a cell; its `cell.json` is written before anything else of it exists. */
 export interface RecordStore {
-  /** Makes the folder. False when the id is taken. */
-  create(record: SandboxRecord): Promise<boolean>
-  update(record: SandboxRecord): Promise<void>
+  /** Makes the folder. */
+  create(record: CellRecord): Promise<void>
+  update(record: CellRecord): Promise<void>
   /** Every folder with its record; undefined where the record cannot be read and only the folder is left. */
-  list(): Promise<{ sandboxId: string; record: SandboxRecord | undefined }[]>
-  remove(sandboxId: string): Promise<void>
+  list(): Promise<{ cellId: string; record: CellRecord | undefined }[]>
+  remove(cellId: string): Promise<void>
 }
 
-const Stored = z.object({
-  sandboxId: z.string(),
+/** The parts that snapshots have as well. */
+export const storedShape = {
   templateId: z.string(),
   cpuCount: z.number(),
   memoryMb: z.number(),
   diskSizeMb: z.number(),
-  phase: z.enum(['creating', 'running']),
-  slotNumber: z.number(),
   envd: z.string(),
+  initToken: z.string(),
+  memory: z.string().exactOptional(),
+}
+
+const Stored = z.object({
+  ...storedShape,
+  cellId: z.string(),
+  phase: z.enum(phases),
+  disk: z.string(),
+  slotNumber: z.number().exactOptional(),
   process: z.object({ pid: z.number(), started: z.string() }).exactOptional(),
+  owner: z
+    .object({
+      sandboxId: z.string(),
+      envVars: z.record(z.string(), z.string()),
+      network: z
+        .object({ allowOut: z.array(z.string()), denyOut: z.array(z.string()) })
+        .exactOptional(),
+      ingress: z
+        .object({
+          trafficAccessToken: z.string().exactOptional(),
+          maskRequestHost: z.string().exactOptional(),
+          httpsPorts: z.array(z.number()),
+        })
+        .exactOptional(),
+    })
+    .exactOptional(),
 })
 
 export function createRecordStore(instance: Instance): RecordStore {
-  const file = (sandboxId: string) => join(sandboxDir(instance, sandboxId), 'sandbox.json')
-  // Whole or not at all, but not synced: no sandbox outlives what would lose the page cache.
-  const write = async (record: SandboxRecord) => {
-    const path = file(record.sandboxId)
-    await writeFile(`${path}.next`, JSON.stringify(record), { mode: 0o600 })
+  const file = (cellId: string) => join(cellDir(instance, cellId), 'cell.json')
+  // Whole or not at all.
+  const write = async (record: CellRecord) => {
+    const path = file(record.cellId)
+    // What runs is gone after whatever would lose the page cache; what is paused is not.
+    const flush = record.phase === 'paused'
+    await writeFile(`${path}.next`, JSON.stringify(record), { mode: 0o600, flush })
     await rename(`${path}.next`, path)
   }
   return {
     async create(record) {
-      await mkdir(sandboxesDir(instance), { recursive: true, mode: 0o700 })
-      try {
-        await mkdir(sandboxDir(instance, record.sandboxId), { mode: 0o700 })
-      } catch (error) {
-        if (error instanceof Error && 'code' in error && error.code === 'EEXIST') return false
-        throw error
-      }
+      await mkdir(cellDir(instance, record.cellId), { recursive: true, mode: 0o700 })
       await write(record)
-      return true
     },
 
     update: write,
 
     async list() {
-      const names = await readdir(sandboxesDir(instance)).catch(() => [])
+      const names = await readdir(cellsDir(instance)).catch(() => [])
       return Promise.all(
-        names.map(async (sandboxId) => ({
-          sandboxId,
-          record: await readFile(file(sandboxId), 'utf8')
+        names.map(async (cellId) => ({
+          cellId,
+          record: await readFile(file(cellId), 'utf8')
             .then((text) => Stored.parse(JSON.parse(text)))
             .catch(() => undefined),
         })),
       )
     },
 
-    remove: (sandboxId) => rm(sandboxDir(instance, sandboxId), { recursive: true, force: true }),
+    remove: (cellId) => rm(cellDir(instance, cellId), { recursive: true, force: true }),
   }
 }

@@ -1,0 +1,135 @@
+import { basename } from 'node:path'
+import { Fault } from '@atoll/kit/fault'
+import { randomHex, randomLabel } from '@atoll/kit/id'
+import { shapeOf } from '../domain/cell.ts'
+import type { Cell, CellRecord, Shape } from '../domain/cell.ts'
+import type { ProcessIdentity, Runtime } from '../domain/sandbox.ts'
+import type { Snapshot, SnapshotPlace } from '../domain/snapshot.ts'
+import type { Slot } from '../domain/slot.ts'
+import type { SlotPool } from './slot-pool.ts'
+
+/** Makes cells and gives back all they took. What a cell is for is not known here. */
+export interface Cells {
+  /** Boots a template, or goes on from a snapshot; envd may not answer yet. A failure leaves nothing. */
+  make(plan: CellPlan): Promise<Cell>
+  /** Starts a cell that has a folder and a disk but no processes. A failure leaves the folder. */
+  launch(record: CellRecord, options: LaunchOptions): Promise<Cell>
+  /** Ends processes and mounts and gives the slot back; the folder stays. */
+  halt(cell: Cell): Promise<void>
+  erase(cell: Cell): Promise<void>
+}
+
+export interface CellPlan {
+  readonly shape: Shape
+  readonly from?: (SnapshotPlace & { readonly snapshot: Snapshot }) | undefined
+  readonly signal?: AbortSignal | undefined
+}
+
+export interface LaunchOptions {
+  readonly slot: Slot
+  /** Go on from the memory in this folder; absent: boot. */
+  readonly memoryDir?: string | undefined
+}
+
+export interface CellPorts {
+  readonly records: {
+    create(record: CellRecord): Promise<void>
+    update(record: CellRecord): Promise<void>
+  }
+  readonly runtime: Runtime
+  readonly disks: {
+    create(image: string, sizeMb: number): Promise<void>
+    copy(from: string, to: string): Promise<void>
+  }
+  /** Mounts the root file system; undefined when this node has no such template. */
+  mountRootfs(cell: CellRecord, image: string): Promise<Rootfs | undefined>
+  bundleDir(cellId: string): string
+  diskImage(cellId: string, name: string): string
+  /** The build of envd that new cells get, by its folder. */
+  readonly envdDir: string
+  /** Where a build is, whichever it is. */
+  findEnvd(name: string): Promise<string>
+  /** Ends processes and mounts. Repeatable. */
+  halt(cellId: string): Promise<void>
+  /** Like `halt`, and the folder too. */
+  erase(cellId: string): Promise<void>
+}
+
+export interface Rootfs {
+  readonly path: string
+  readonly hasSudo: boolean
+}
+
+export function createCells({
+  ports,
+  slots,
+}: {
+  readonly ports: CellPorts
+  readonly slots: SlotPool
+}): Cells {
+  async function start(record: CellRecord, options: LaunchOptions): Promise<ProcessIdentity> {
+    const { cellId, envd, disk } = record
+    const rootfs = await ports.mountRootfs(record, ports.diskImage(cellId, disk))
+    if (!rootfs) {
+      throw new Fault('not_found', 'template_not_found', `No template ${record.templateId} here`)
+    }
+    const request = {
+      cell: record,
+      slot: options.slot,
+      rootfs: rootfs.path,
+      hasSudo: rootfs.hasSudo,
+      bundleDir: ports.bundleDir(cellId),
+      envdDir: await ports.findEnvd(envd),
+    }
+    return options.memoryDir === undefined
+      ? ports.runtime.start(request)
+      : ports.runtime.restore(request, options.memoryDir)
+  }
+
+  async function fill({ cellId, disk, diskSizeMb }: CellRecord, source: CellPlan['from']) {
+    const image = ports.diskImage(cellId, disk)
+    await (source ? ports.disks.copy(source.disk, image) : ports.disks.create(image, diskSizeMb))
+  }
+
+  return {
+    async make({ shape, from, signal }) {
+      signal?.throwIfAborted()
+      const slot = await slots.take()
+      const record: CellRecord = {
+        ...shapeOf(from?.snapshot ?? shape),
+        cellId: `c${randomLabel(20)}`,
+        phase: 'making',
+        envd: from?.snapshot.envd ?? basename(ports.envdDir),
+        initToken: from?.snapshot.initToken ?? randomHex(32),
+        disk: 'disk.img',
+        slotNumber: slot.number,
+      }
+      const memoryDir = from?.snapshot.memory === undefined ? undefined : from.memoryDir
+      try {
+        await ports.records.create(record)
+        await fill(record, from)
+        const process = await start(record, { slot, memoryDir })
+        signal?.throwIfAborted()
+        return { record: { ...record, process }, slot }
+      } catch (error) {
+        await this.erase({ record, slot })
+        throw error
+      }
+    },
+
+    async launch(record, options) {
+      const process = await start(record, options)
+      return { record: { ...record, process }, slot: options.slot }
+    },
+
+    async halt({ record, slot }) {
+      await ports.halt(record.cellId)
+      await slots.giveBack(slot)
+    },
+
+    async erase({ record, slot }) {
+      await ports.erase(record.cellId)
+      await slots.giveBack(slot)
+    },
+  }
+}

@@ -1,0 +1,93 @@
+import { shapeOf } from '../domain/cell.ts'
+import type { Cell, CellRecord } from '../domain/cell.ts'
+import type { Runtime } from '../domain/sandbox.ts'
+import type { Snapshot, SnapshotStore } from '../domain/snapshot.ts'
+
+/** Keeps what a running cell is at one moment. */
+export interface Copies {
+  /** The cell stands still meanwhile and then goes on, also after a failure. */
+  snapshot(cell: Cell, snapshotId: string, store: SnapshotStore): Promise<Snapshot>
+  /** Writes memory beside the disk and leaves the cell standing still, for it to be halted; after a failure it goes on. */
+  keepMemory(cell: Cell): Promise<void>
+}
+
+export interface CopyPorts {
+  readonly records: { update(record: CellRecord): Promise<void> }
+  readonly runtime: Runtime
+  readonly disks: {
+    copy(from: string, to: string): Promise<void>
+    usedBytes(image: string): Promise<number>
+    sharesBlocks(): Promise<boolean>
+    checkRoom(bytes: number): Promise<void>
+  }
+  diskImage(cellId: string, name: string): string
+  memoryDir(cellId: string): string
+  /** What its processes have in memory now. */
+  memoryBytes(cellId: string): Promise<number>
+  syncDisk(cellId: string): Promise<void>
+  flushFolder(dir: string): Promise<void>
+  removeFolder(dir: string): Promise<void>
+}
+
+export function createCopies(ports: CopyPorts): Copies {
+  const { records, runtime, disks } = ports
+
+  async function freeze({ record }: Cell): Promise<void> {
+    await records.update({ ...record, phase: 'copying' })
+    await runtime.freeze(record.cellId)
+  }
+
+  async function goOn({ record }: Cell): Promise<void> {
+    await runtime.thaw(record.cellId)
+    await records.update(record)
+  }
+
+  async function memoryRoom({ cellId }: CellRecord): Promise<number> {
+    return (await runtime.memoryFormat()) === undefined ? 0 : ports.memoryBytes(cellId)
+  }
+
+  return {
+    async snapshot(cell, snapshotId, store) {
+      const { record } = cell
+      const image = ports.diskImage(record.cellId, record.disk)
+      const diskRoom = (await disks.sharesBlocks()) ? 0 : await disks.usedBytes(image)
+      await disks.checkRoom(diskRoom + (await memoryRoom(record)))
+      const memory = await runtime.memoryFormat()
+      const snapshot: Snapshot = {
+        ...shapeOf(record),
+        snapshotId,
+        envd: record.envd,
+        initToken: record.initToken,
+        envVars: record.owner?.envVars ?? {},
+        ...(memory !== undefined && { memory }),
+      }
+      await store.add(snapshot, async (place) => {
+        try {
+          await freeze(cell)
+          if (memory !== undefined) await runtime.saveMemory(record.cellId, place.memoryDir)
+          await ports.syncDisk(record.cellId)
+          await disks.copy(image, place.disk)
+        } finally {
+          await goOn(cell)
+        }
+      })
+      return snapshot
+    },
+
+    async keepMemory(cell) {
+      const { record } = cell
+      const memoryDir = ports.memoryDir(record.cellId)
+      await disks.checkRoom(await memoryRoom(record))
+      try {
+        await freeze(cell)
+        await runtime.saveMemory(record.cellId, memoryDir)
+        await ports.syncDisk(record.cellId)
+        await ports.flushFolder(memoryDir)
+      } catch (error) {
+        // The first reason is the one to tell.
+        await Promise.allSettled([goOn(cell), ports.removeFolder(memoryDir)])
+        throw error
+      }
+    },
+  }
+}

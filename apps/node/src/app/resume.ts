@@ -1,0 +1,97 @@
+import { Fault } from '@atoll/kit/fault'
+import type { Cell, CellRecord, Ingress } from '../domain/cell.ts'
+import type { NetworkRules } from '../domain/network-rules.ts'
+import type { PausedSandbox, RunningSandbox, Runtime } from '../domain/sandbox.ts'
+import type { Cells } from './cells.ts'
+import type { Claim, ClaimRequest } from './claim.ts'
+import type { SlotPool } from './slot-pool.ts'
+
+export interface ResumeRequest extends ClaimRequest {
+  readonly sandboxId: string
+  /** From the files alone. */
+  readonly boot: boolean
+  readonly network?: NetworkRules
+  readonly ingress?: Ingress
+}
+
+export interface ResumePorts {
+  readonly records: { update(record: CellRecord): Promise<void> }
+  readonly runtime: Runtime
+  readonly disks: {
+    copy(from: string, to: string): Promise<void>
+    usedBytes(image: string): Promise<number>
+    sharesBlocks(): Promise<boolean>
+    checkRoom(bytes: number): Promise<void>
+  }
+  diskImage(cellId: string, name: string): string
+  memoryDir(cellId: string): string
+  /** Removes what is in the folder of a cell but does not belong to this record. */
+  tidy(record: CellRecord): Promise<void>
+}
+
+/** Brings a paused sandbox back. A failure leaves it paused, with all it had. */
+export type Resume = (paused: PausedSandbox, request: ResumeRequest) => Promise<RunningSandbox>
+
+/**
+ * A disk with more than this on it is resumed in place where a copy would take its room and time. Should the machine's
+ * processes be killed in the middle of that resume, its memory may no longer fit its files.
+ */
+const copiedDiskBytes = 256 * 1024 * 1024
+
+export function createResume(parts: {
+  readonly ports: ResumePorts
+  readonly cells: Cells
+  readonly slots: SlotPool
+  readonly claim: Claim
+}): Resume {
+  const { ports, cells, slots, claim } = parts
+
+  /** Until it runs, the disk that its memory belongs to is not touched. */
+  async function diskForResume({ cellId, disk, memory }: PausedSandbox): Promise<string> {
+    if (memory === undefined) return disk
+    const image = ports.diskImage(cellId, disk)
+    const used = await ports.disks.usedBytes(image)
+    const isShared = await ports.disks.sharesBlocks()
+    if (!isShared && used > copiedDiskBytes) return disk
+    await ports.disks.checkRoom(isShared ? 0 : used)
+    const copy = disk === 'disk.img' ? 'disk-2.img' : 'disk.img'
+    await ports.disks.copy(image, ports.diskImage(cellId, copy))
+    return copy
+  }
+
+  return async (paused, request) => {
+    const { memory, ...rest } = paused
+    const goesOn = memory !== undefined && !request.boot
+    if (goesOn) await checkMemory(ports.runtime, memory)
+    const { network = paused.owner.network, ingress = paused.owner.ingress } = request
+    const owner = { ...paused.owner, ...(network && { network }), ...(ingress && { ingress }) }
+    const disk = await diskForResume(paused)
+    const slot = await slots.take()
+    const slotNumber = slot.number
+    let cell: Cell = { record: { ...rest, owner, disk, slotNumber }, slot }
+    try {
+      await ports.records.update({ ...paused, phase: 'resuming', slotNumber })
+      const memoryDir = goesOn ? ports.memoryDir(paused.cellId) : undefined
+      cell = await cells.launch(cell.record, { slot, memoryDir })
+      const sandbox = await claim({ record: { ...cell.record, owner }, slot }, request)
+      await ports.tidy(sandbox.record)
+      return sandbox
+    } catch (error) {
+      await cells.halt(cell)
+      await ports.records.update(paused)
+      await ports.tidy(paused)
+      throw error
+    }
+  }
+}
+
+/** What one release of a runtime wrote another cannot read. */
+export async function checkMemory(runtime: Runtime, memory: string | undefined): Promise<void> {
+  const format = await runtime.memoryFormat()
+  if (memory === undefined || memory === format) return
+  throw new Fault(
+    'invalid',
+    'memory_unreadable',
+    `Its memory was kept by ${memory}, and this node has ${format ?? runtime.name}: boot it from its files instead`,
+  )
+}

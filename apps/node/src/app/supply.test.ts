@@ -1,0 +1,94 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { waitFor } from '@atoll/kit/wait'
+import { shape, simulateNode } from '../sim/host.ts'
+
+type Node = ReturnType<typeof simulateNode>
+
+const ready = ({ supply }: Node) => supply.pools().reduce((sum, pool) => sum + pool.ready, 0)
+const isStocked = (node: Node, count: number) =>
+  waitFor(`${count} ready sandboxes`, () => ready(node) === count)
+
+test('wanted sandboxes are made ahead from one prototype, and stand still', async () => {
+  const node = simulateNode({ readySandboxes: 2 })
+  await isStocked(node, 2)
+  assert.deepEqual([node.frozen.size, node.alive.size], [2, 2])
+  assert.deepEqual(
+    [...node.records.values()].map(({ phase, owner }) => [phase, owner]),
+    [
+      ['ready', undefined],
+      ['ready', undefined],
+    ],
+  )
+  assert.equal((await node.prototypeStore.list()).length, 1)
+})
+
+test('a create takes a ready one, which then goes on, and another is made in its place', async () => {
+  const node = simulateNode({ readySandboxes: 1 })
+  await isStocked(node, 1)
+  const [waiting] = node.records.keys()
+  const { record } = await node.create()
+  assert.equal(record.cellId, waiting)
+  assert.equal(node.frozen.has(record.cellId), false)
+  await isStocked(node, 1)
+})
+
+test('one that died while it waited is passed over', async () => {
+  const node = simulateNode({ readySandboxes: 1 })
+  await isStocked(node, 1)
+  const [dead] = node.records.keys()
+  node.alive.clear()
+  const { record } = await node.create()
+  assert.notEqual(record.cellId, dead)
+  await waitFor('the dead one to be erased', () => !node.records.has(dead ?? ''))
+})
+
+test('a pool grows with demand and shrinks to its floor without', async () => {
+  const node = simulateNode({ readySandboxes: 0 })
+  await Promise.all([1, 2, 3].map((n) => node.create({ sandboxId: `i${n}` })))
+  assert.equal(node.supply.pools()[0]?.target, 3)
+  await isStocked(node, 3)
+  node.clock.nowMs = 3_600_000
+  assert.equal(node.supply.pools()[0]?.target, 0)
+})
+
+test('the budget bounds what all pools hold together', async () => {
+  const node = simulateNode({
+    readySandboxes: 5,
+    budgetBytes: 350,
+    overrides: { memoryBytes: async () => 100 },
+  })
+  // Before the first is measured it is thought to take more than there is.
+  assert.equal(ready(node), 0)
+  const larger = simulateNode({
+    readySandboxes: 5,
+    budgetBytes: 400 * 2 ** 20,
+    overrides: { memoryBytes: async () => 100 * 2 ** 20 },
+  })
+  await isStocked(larger, 4)
+  await larger.supply.close()
+  assert.equal(ready(larger), 4)
+})
+
+test('a prototype that does not start is thrown away, and the create boots', async () => {
+  const node = simulateNode({
+    overrides: { runtime: { restore: () => Promise.reject(new Error('unreadable')) } },
+    readySandboxes: 1,
+  })
+  await isStocked(node, 1)
+  assert.equal((await node.prototypeStore.list()).length, 0)
+  assert.equal(node.errors.length, 1)
+  await node.create()
+})
+
+test('what cannot be made ahead is told, leaves nothing, and creates go on', async () => {
+  const node = simulateNode({
+    readySandboxes: 1,
+    overrides: { prepare: () => Promise.reject(new Error('silent')) },
+    memoryFormat: '',
+  })
+  await waitFor('the failure to be told', () => node.errors.length > 0)
+  assert.deepEqual([node.records.size, node.slots.size], [0, 0])
+  await node.create()
+  assert.equal(node.supply.pools()[0]?.shape, shape)
+})

@@ -1,0 +1,204 @@
+import { createGate } from '@atoll/kit/gate'
+import { shapeKey } from '../domain/cell.ts'
+import type { Cell, CellRecord, Shape } from '../domain/cell.ts'
+import { createDemand } from '../domain/demand.ts'
+import type { Demand } from '../domain/demand.ts'
+import type { CellPlan, Cells } from './cells.ts'
+import type { Prototypes } from './prototypes.ts'
+
+/**
+ * Where new sandboxes come from: a pool for each shape that is in demand, else a prototype, else a boot. Those in the
+ * pools stand still and take memory alone, within a budget.
+ */
+export interface Supply {
+  take(plan: CellPlan): Promise<Cell>
+  /** Lets one from a pool go on. To be called for each that was taken, once its rules are in force. */
+  wake(cellId: string): Promise<void>
+  pools(): Pool[]
+  /** Makes no more; those that are ready stay for the next agent. */
+  close(): Promise<void>
+}
+
+export interface Pool {
+  readonly shape: Shape
+  readonly ready: number
+  readonly target: number
+}
+
+export interface SupplyPorts {
+  readonly records: { update(record: CellRecord): Promise<void> }
+  /** Waits for envd and lets it load all it will need. */
+  prepare(cell: Cell): Promise<void>
+  freeze(cellId: string): Promise<void>
+  thaw(cellId: string): Promise<void>
+  isAlive(cell: Cell): boolean
+  memoryBytes(cellId: string): Promise<number>
+  nowMs(): number
+  onError(error: unknown): void
+}
+
+/** Wide enough to keep both disk and processor busy, narrow enough that each create stays quick. */
+const makesAtOnce = 4
+/** After a failure a pool rests: whatever it was, trying at once again would cost those who are waiting. */
+const restMs = 5_000
+/** What one is thought to take before any has been measured. */
+const usualBytes = 100 * 1024 * 1024
+
+interface Shelf {
+  readonly shape: Shape
+  readonly demand: Demand
+  readonly cells: { readonly cell: Cell; readonly bytes: number }[]
+  restsUntilMs: number
+}
+
+export function createSupply(parts: {
+  readonly ports: SupplyPorts
+  readonly cells: Cells
+  readonly prototypes: Prototypes
+  readonly budgetBytes: number
+  /** How many of a shape are kept ready without any demand: for those that are known to be wanted. */
+  readonly floors: readonly { readonly shape: Shape; readonly count: number }[]
+  readonly adopted: readonly Cell[]
+}): Supply {
+  const { ports, cells, prototypes, budgetBytes } = parts
+  const shelves = new Map<string, Shelf>()
+  const frozen = new Set<string>()
+  const gate = createGate(makesAtOnce)
+  let underway = 0
+  let filling: Promise<void> | undefined
+  let isClosed = false
+
+  for (const { shape, count } of parts.floors) shelfOf(shape, count)
+  for (const cell of parts.adopted) {
+    frozen.add(cell.record.cellId)
+    shelfOf(cell.record).cells.push({ cell, bytes: usualBytes })
+  }
+  nudge()
+
+  function shelfOf(shape: Shape, floor = 0): Shelf {
+    const key = shapeKey(shape)
+    const shelf = shelves.get(key) ?? {
+      shape,
+      demand: createDemand(floor),
+      cells: [],
+      restsUntilMs: 0,
+    }
+    shelves.set(key, shelf)
+    return shelf
+  }
+
+  function takeReady(shape: Shape): Cell | undefined {
+    const shelf = shelfOf(shape)
+    shelf.demand.note(ports.nowMs())
+    for (;;) {
+      const next = shelf.cells.shift()
+      if (!next) return undefined
+      if (ports.isAlive(next.cell)) return next.cell
+      void cells.erase(next.cell).catch(ports.onError)
+    }
+  }
+
+  async function make(plan: CellPlan): Promise<Cell> {
+    const prototype = plan.from ? undefined : await prototypes.find(plan.shape)
+    if (!prototype) return cells.make(plan)
+    try {
+      return await cells.make({ ...plan, from: prototype })
+    } catch (error) {
+      if (plan.signal?.aborted) throw error
+      ports.onError(error)
+      await prototypes.discard(plan.shape)
+      return cells.make(plan)
+    }
+  }
+
+  function nudge(): void {
+    if (filling || !neediest()) return
+    filling = fill()
+      .catch(ports.onError)
+      .finally(() => {
+        filling = undefined
+        // Whoever nudged meanwhile was not heard.
+        if (!isClosed && underway === 0) nudge()
+      })
+  }
+
+  /** One at a time, and never while somebody waits for one. */
+  async function fill(): Promise<void> {
+    while (!isClosed && underway === 0) {
+      const shelf = neediest()
+      if (!shelf) return
+      try {
+        await prototypes.ensure(shelf.shape)
+        shelf.cells.push(await stock(shelf.shape))
+      } catch (error) {
+        ports.onError(error)
+        shelf.restsUntilMs = ports.nowMs() + restMs
+        setTimeout(nudge, restMs).unref()
+      }
+    }
+  }
+
+  function neediest(): Shelf | undefined {
+    const nowMs = ports.nowMs()
+    const all = [...shelves.values()]
+    const taken = all.flatMap((shelf) => shelf.cells.map(({ bytes }) => bytes))
+    const largest = taken.length === 0 ? usualBytes : Math.max(...taken)
+    if (taken.reduce((sum, bytes) => sum + bytes, largest) > budgetBytes) return undefined
+    return all
+      .filter((shelf) => shelf.restsUntilMs <= nowMs && missing(shelf, nowMs) > 0)
+      .toSorted((a, b) => missing(b, nowMs) - missing(a, nowMs))[0]
+  }
+
+  function missing({ demand, cells: ready }: Shelf, nowMs: number): number {
+    return demand.level(nowMs) - ready.length
+  }
+
+  async function stock(shape: Shape): Promise<Shelf['cells'][number]> {
+    const made = await make({ shape })
+    const cell = { ...made, record: { ...made.record, phase: 'ready' as const } }
+    try {
+      await ports.prepare(cell)
+      await ports.freeze(cell.record.cellId)
+      frozen.add(cell.record.cellId)
+      await ports.records.update(cell.record)
+      return { cell, bytes: await ports.memoryBytes(cell.record.cellId) }
+    } catch (error) {
+      frozen.delete(cell.record.cellId)
+      await cells.erase(cell)
+      throw error
+    }
+  }
+
+  return {
+    async take(plan) {
+      const ready = plan.from ? undefined : takeReady(plan.shape)
+      if (ready) {
+        nudge()
+        return ready
+      }
+      underway += 1
+      try {
+        return await gate(() => make(plan))
+      } finally {
+        underway -= 1
+        nudge()
+      }
+    },
+
+    async wake(cellId) {
+      if (frozen.delete(cellId)) await ports.thaw(cellId)
+    },
+
+    pools: () =>
+      [...shelves.values()].map(({ shape, demand, cells: ready }) => ({
+        shape,
+        ready: ready.length,
+        target: demand.level(ports.nowMs()),
+      })),
+
+    async close() {
+      isClosed = true
+      await filling
+    },
+  }
+}

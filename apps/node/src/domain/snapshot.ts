@@ -1,0 +1,31 @@
+import type { Shape } from './cell.ts'
+
+/** A copy of a sandbox at one moment, that new ones are made from. */
+export interface Snapshot extends Shape {
+  readonly snapshotId: string
+  readonly envd: string
+  readonly initToken: string
+  /** What its sandbox was given. */
+  readonly envVars: Readonly<Record<string, string>>
+  /** Which runtime wrote its memory; absent: files alone were kept. */
+  readonly memory?: string
+}
+
+export interface SnapshotStore {
+  /** `write` fills the folder; the snapshot is there once it is whole, or not at all. */
+  add(snapshot: Snapshot, write: (place: SnapshotPlace) => Promise<void>): Promise<void>
+  find(snapshotId: string): Promise<Snapshot | undefined>
+  list(): Promise<Snapshot[]>
+  place(snapshotId: string): SnapshotPlace
+  /** What it takes on the node's disk. */
+  sizeBytes(snapshotId: string): Promise<number>
+  /** Succeeds when there is none. */
+  remove(snapshotId: string): Promise<void>
+  /** Removes what a dead predecessor left half written. */
+  sweep(): Promise<void>
+}
+
+export interface SnapshotPlace {
+  readonly disk: string
+  readonly memoryDir: string
+}

@@ -1,0 +1,104 @@
+import {
+  mkdir,
+  open,
+  readdir,
+  rename,
+  rm,
+  stat,
+  statfs,
+  truncate,
+  writeFile,
+} from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { Fault } from '@atoll/kit/fault'
+import { randomHex } from '@atoll/kit/id'
+import { run } from '@atoll/kit/run'
+
+/**
+ * Images of disks: sparse files of the promised size. A copy shares its blocks with the original where the file system
+ * can do that, and else takes as much as is in use; it never depends on the original.
+ */
+export interface Disks {
+  /** A new, empty one. */
+  create(image: string, sizeMb: number): Promise<void>
+  copy(from: string, to: string): Promise<void>
+  /** What it takes on the host's disk. */
+  usedBytes(image: string): Promise<number>
+  /** Whether a copy costs next to nothing. */
+  sharesBlocks(): Promise<boolean>
+  /** A fault when less than this is free, so that a copy does not fail half way. */
+  checkRoom(bytes: number): Promise<void>
+}
+
+/** Left for records and logs, whatever sandboxes want. */
+const spareBytes = 256 * 1024 * 1024
+
+export function createDisks(dataDir: string): Disks {
+  const emptyDir = join(dataDir, 'empty-disks')
+  let sharing: Promise<boolean> | undefined
+  return {
+    async create(image, sizeMb) {
+      await copySparse(await ensureEmptyDisk(emptyDir, sizeMb), image)
+    },
+
+    copy: copySparse,
+    usedBytes: async (image) => (await stat(image)).blocks * 512,
+    sharesBlocks: () => (sharing ??= probeSharing(dataDir)),
+
+    async checkRoom(bytes) {
+      const { bavail, bsize } = await statfs(dataDir)
+      const free = bavail * bsize - spareBytes
+      if (free >= bytes) return
+      const inMb = (value: number) => Math.max(0, Math.ceil(value / 1024 / 1024))
+      throw new Fault(
+        'exhausted',
+        'no_disk_room',
+        `The node's disk has ${inMb(free)} MB to spare, and this takes up to ${inMb(bytes)} MB`,
+      )
+    },
+  }
+}
+
+async function copySparse(from: string, to: string): Promise<void> {
+  await run('cp', ['--reflink=auto', '--sparse=always', from, to])
+}
+
+async function probeSharing(dir: string): Promise<boolean> {
+  const [from, to] = ['a', 'b'].map((name) => join(dir, `.reflink-${randomHex(4)}-${name}`))
+  if (from === undefined || to === undefined) return false
+  try {
+    await writeFile(from, 'probe')
+    await run('cp', ['--reflink=always', from, to])
+    return true
+  } catch {
+    return false
+  } finally {
+    await Promise.all([from, to].map((path) => rm(path, { force: true })))
+  }
+}
+
+/** What is in the folder survives whatever would lose the page cache. */
+export async function flushFolder(dir: string): Promise<void> {
+  for (const name of await readdir(dir)) {
+    await using file = await open(join(dir, name), 'r')
+    await file.sync()
+  }
+}
+
+/** Formatted once per size; each disk begins as a sparse copy of it. No journal: what writes is frozen before a copy. */
+async function ensureEmptyDisk(dir: string, sizeMb: number): Promise<string> {
+  const path = join(dir, `empty-${sizeMb}.img`)
+  if (await stat(path).catch(() => undefined)) return path
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+  const temporary = `${path}.${randomHex(4)}.tmp`
+  try {
+    await writeFile(temporary, '', { mode: 0o600 })
+    await truncate(temporary, sizeMb * 1024 * 1024)
+    const features = ['-O', '^has_journal', '-E', 'lazy_itable_init=1,nodiscard,root_owner=0:0']
+    await run('mkfs.ext4', ['-q', '-F', '-m', '0', ...features, temporary])
+    await rename(temporary, path)
+  } finally {
+    await rm(temporary, { force: true })
+  }
+  return path
+}

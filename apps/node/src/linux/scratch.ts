@@ -1,0 +1,38 @@
+import { mkdir } from 'node:fs/promises'
+import { createGate } from '@atoll/kit/gate'
+import type { MountNamespace } from './mount-namespace.ts'
+
+/** A file system that is full after a few megabytes, for writes that are to fail soon. */
+export interface Scratch {
+  /** One user at a time; it is empty at the start of each. */
+  use(work: (dir: string) => Promise<void>): Promise<void>
+}
+
+export function createScratch(parts: {
+  readonly namespace: MountNamespace
+  readonly image: string
+  readonly dir: string
+  readonly sizeMb: number
+}): Scratch {
+  const { namespace, image, dir, sizeMb } = parts
+  const gate = createGate(1)
+  return {
+    use: (work) =>
+      gate(async () => {
+        await mkdir(dir, { recursive: true, mode: 0o700 })
+        await namespace.run('sh', ['-euc', emptyScript, 'empty', image, dir, `${sizeMb}M`])
+        await work(dir)
+      }),
+  }
+}
+
+const emptyScript = `
+image=$1 dir=$2 size=$3
+if ! grep -q " $dir " /proc/self/mountinfo; then
+  rm -f "$image"
+  truncate -s "$size" "$image"
+  mkfs.ext4 -q -F -m 0 -O ^has_journal "$image"
+  mount -n -o loop,nodev,noexec,nosuid "$image" "$dir"
+fi
+find "$dir" -mindepth 1 -delete
+`

@@ -1,0 +1,75 @@
+import { join } from 'node:path'
+import type { Logger } from '@atoll/kit/log'
+import { repeat } from '@atoll/kit/repeat'
+import { createSandboxLogs } from './app/collect-logs.ts'
+import type { SandboxLogs } from './app/collect-logs.ts'
+import type { SandboxEvents } from './app/events.ts'
+import type { Sandboxes } from './app/sandboxes.ts'
+import { readEnvdLogs } from './envd/read-logs.ts'
+import { createLogFiles } from './state/logs.ts'
+
+/** How often envds are asked. What one may write until then, it holds. */
+const intervalMs = 1_000
+const fetchTimeoutMs = 2_000
+const sweepIntervalMs = 60_000
+
+/** Keeps the logs of sandboxes from now on. */
+export function startLogs(parts: {
+  readonly dataDir: string
+  readonly sandboxes: Pick<Sandboxes, 'running' | 'get'>
+  readonly events: SandboxEvents
+  readonly log: Logger
+}): { readonly logs: SandboxLogs; close(): Promise<void> } {
+  const { sandboxes, log } = parts
+  const onError = (err: unknown) => log.warn({ err, event: 'node.logs' }, 'a log could not be kept')
+  const logs = createSandboxLogs({
+    files: createLogFiles(join(parts.dataDir, 'sandbox-logs')),
+    running: () =>
+      sandboxes.running().map(({ record, slot }) => ({
+        sandboxId: record.owner.sandboxId,
+        address: slot.sandboxAddress,
+        initToken: record.initToken,
+      })),
+    isHere: (sandboxId) => sandboxes.get(sandboxId) !== undefined,
+    fetch: (source, afterMs) =>
+      readEnvdLogs(source, afterMs, { timeoutMs: fetchTimeoutMs, nowMs: Date.now() }),
+    nowMs: Date.now,
+    onError,
+  })
+  const stopCollecting = repeat(intervalMs, logs.collect, onError)
+  const stopSweeping = repeat(sweepIntervalMs, logs.sweep, onError)
+  const closing = new AbortController()
+  const following = followEnds(parts.events.watch(closing.signal), logs)
+  return {
+    logs,
+    async close() {
+      await Promise.all([stopCollecting(), stopSweeping()])
+      closing.abort()
+      await following
+    },
+  }
+}
+
+async function followEnds(
+  events: ReturnType<SandboxEvents['watch']>,
+  logs: SandboxLogs,
+): Promise<void> {
+  for await (const event of events) {
+    if (event.kind === 'ended') await logs.ended(event.sandboxId, event.reason)
+  }
+}
+
+/** The same sandboxes, but what they wrote last is fetched before they end or stand still for long. */
+export function withLastEntries(sandboxes: Sandboxes, logs: SandboxLogs): Sandboxes {
+  return {
+    ...sandboxes,
+    async kill(sandboxId, reason) {
+      await logs.catchUp(sandboxId)
+      await sandboxes.kill(sandboxId, reason)
+    },
+    async pause(sandboxId, options) {
+      await logs.catchUp(sandboxId)
+      await sandboxes.pause(sandboxId, options)
+    },
+  }
+}

@@ -1,0 +1,65 @@
+import { LogLevel, NodeService } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
+import type { ServiceImpl } from '@connectrpc/connect'
+import type { SandboxLogs } from '../app/collect-logs.ts'
+import { checkId } from '../domain/cell.ts'
+import type { LogLevel as Level } from '../domain/log.ts'
+
+/** The part of the node protocol that is about logs. */
+export function logMethods(
+  logs: SandboxLogs,
+): Pick<ServiceImpl<typeof NodeService>, 'readLogs' | 'listLogs' | 'deleteLogs'> {
+  return {
+    async readLogs({ sandboxId, fromMs, beforeMs, newestFirst, limit, minLevel, search }) {
+      checkId(sandboxId)
+      const entries = await logs.read({
+        sandboxId,
+        fromMs: fromMs === undefined ? undefined : Number(fromMs),
+        beforeMs: beforeMs === undefined ? undefined : Number(beforeMs),
+        newestFirst,
+        limit,
+        minLevel: names[minLevel],
+        search,
+      })
+      return {
+        entries: entries.map(({ at, level, message, fields }) => ({
+          atMs: BigInt(at),
+          level: values[level],
+          message,
+          fields: { ...fields },
+        })),
+      }
+    },
+
+    async listLogs() {
+      const kept = await logs.list()
+      return {
+        logs: kept.map(({ sandboxId, sizeBytes, writtenAtMs }) => ({
+          sandboxId,
+          sizeBytes: BigInt(sizeBytes),
+          writtenAtMs: BigInt(Math.floor(writtenAtMs)),
+        })),
+      }
+    },
+
+    async deleteLogs({ sandboxIds }) {
+      sandboxIds.forEach(checkId)
+      await logs.remove(sandboxIds)
+      return {}
+    },
+  }
+}
+
+const values = {
+  debug: LogLevel.DEBUG,
+  info: LogLevel.INFO,
+  warn: LogLevel.WARN,
+  error: LogLevel.ERROR,
+} as const satisfies Record<Level, LogLevel>
+
+const names = {
+  [LogLevel.UNSPECIFIED]: undefined,
+  [LogLevel.DEBUG]: 'debug',
+  [LogLevel.INFO]: 'info',
+  [LogLevel.WARN]: 'warn',
+  [LogLevel.ERROR]: 'error',
+} as const satisfies Record<LogLevel, Level | undefined>

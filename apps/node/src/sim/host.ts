@@ -1,0 +1,216 @@
+import type { CellRecord, Shape } from '../domain/cell.ts'
+import type { ProcessIdentity, Runtime, StartRequest } from '../domain/sandbox.ts'
+import { parseSubnet, toSlot } from '../domain/slot.ts'
+import type { Snapshot, SnapshotStore } from '../domain/snapshot.ts'
+import { createCells } from '../app/cells.ts'
+import type { CellPorts } from '../app/cells.ts'
+import { createCopies } from '../app/copies.ts'
+import type { CopyPorts } from '../app/copies.ts'
+import { createSandboxEvents } from '../app/events.ts'
+import type { SandboxEvent } from '../app/events.ts'
+import { createPrototypes } from '../app/prototypes.ts'
+import { createSandboxes } from '../app/sandboxes.ts'
+import type { SandboxPorts } from '../app/sandboxes.ts'
+import { createSupply } from '../app/supply.ts'
+import type { SupplyPorts } from '../app/supply.ts'
+
+export const shape: Shape = { templateId: 'base', cpuCount: 1, memoryMb: 256, diskSizeMb: 64 }
+
+type Overrides = Partial<
+  Omit<CellPorts & CopyPorts & SandboxPorts & SupplyPorts, 'runtime' | 'records' | 'disks'>
+> & { readonly runtime?: Partial<Runtime> }
+
+type Changes = Partial<Shape> & { readonly sandboxId?: string; readonly snapshotId?: string }
+
+/** A node on a host in memory: records, processes, slots, files are collections that a test can look at. */
+export function simulateNode(
+  options: {
+    readonly overrides?: Overrides
+    readonly readySandboxes?: number
+    readonly budgetBytes?: number
+    readonly memoryFormat?: string | undefined
+  } = {},
+) {
+  const { overrides = {}, memoryFormat = 'runsc 1' } = options
+  const subnet = parseSubnet('10.0.0.0/24')
+  const records = new Map<string, CellRecord>()
+  const alive = new Set<number>()
+  const pids = new Map<string, number>()
+  const slots = new Set<number>()
+  const frozen = new Set<string>()
+  const files = new Map<string, string>()
+  const snapshots = memorySnapshots()
+  const introduced: { readonly address: string; readonly sandboxId: string }[] = []
+  const rules: string[] = []
+  const errors: unknown[] = []
+  const events = createSandboxEvents()
+  const seen: SandboxEvent[] = []
+  void (async () => {
+    for await (const event of events.watch(new AbortController().signal)) seen.push(event)
+  })()
+  const clock = { nowMs: 0 }
+  let nextPid = 100
+  let nextSlot = 0
+
+  async function start({ cell }: StartRequest): Promise<ProcessIdentity> {
+    nextPid += 1
+    alive.add(nextPid)
+    pids.set(cell.cellId, nextPid)
+    return { pid: nextPid, started: 'now' }
+  }
+  async function halt(cellId: string): Promise<void> {
+    alive.delete(pids.get(cellId) ?? 0)
+    frozen.delete(cellId)
+  }
+  const runtime: Runtime = {
+    name: 'gvisor',
+    idShift: 0,
+    memoryFormat: async () => (options.memoryFormat === '' ? undefined : memoryFormat),
+    start,
+    restore: start,
+    freeze: async (cellId) => void frozen.add(cellId),
+    thaw: async (cellId) => void frozen.delete(cellId),
+    saveMemory: async (_cellId, dir) => void files.set(dir, 'memory'),
+    setHostname: async () => {},
+    remove: async () => {},
+    list: async () => [],
+    ...overrides.runtime,
+  }
+  const disks = {
+    create: async (image: string) => void files.set(image, 'empty'),
+    copy: async (from: string, to: string) => void files.set(to, files.get(from) ?? 'nothing'),
+    usedBytes: async () => 1,
+    sharesBlocks: async () => false,
+    checkRoom: async () => {},
+  }
+  const ports: CellPorts & CopyPorts & SandboxPorts = {
+    records: {
+      create: async (record) => void records.set(record.cellId, record),
+      update: async (record) => void records.set(record.cellId, record),
+    },
+    mountRootfs: async ({ templateId }) =>
+      templateId === 'base' ? { path: '/rootfs', hasSudo: true } : undefined,
+    bundleDir: (id) => `/cells/${id}/bundle`,
+    diskImage: (id, name) => `/cells/${id}/${name}`,
+    memoryDir: (id) => `/cells/${id}/memory`,
+    envdDir: '/envd/e1',
+    findEnvd: async (name) => `/envd/${name}`,
+    halt,
+    async erase(cellId) {
+      await halt(cellId)
+      records.delete(cellId)
+      for (const path of files.keys()) if (path.startsWith(`/cells/${cellId}/`)) files.delete(path)
+    },
+    memoryBytes: async () => 1,
+    syncDisk: async () => {},
+    flushFolder: async () => {},
+    removeFolder: async (dir) => void files.delete(dir),
+    snapshots,
+    introduce: async (slot, _token, { sandboxId }) =>
+      void introduced.push({ address: slot.sandboxAddress, sandboxId }),
+    setRules: async (slot, given) =>
+      void rules.push(`${slot.number} ${given?.denyOut.join() ?? ''}`),
+    isAlive: ({ pid }: ProcessIdentity) => alive.has(pid),
+    oomKills: async () => 0,
+    async tidy({ cellId, disk, memory }) {
+      for (const path of files.keys()) {
+        if (!path.startsWith(`/cells/${cellId}/`)) continue
+        if (!path.endsWith(`/${disk}`) && !(memory && path.endsWith('/memory'))) files.delete(path)
+      }
+    },
+    ...overrides,
+    runtime,
+    disks,
+  }
+  const slotPool = {
+    async take() {
+      const slot = toSlot(subnet, 'atx-', nextSlot++)
+      slots.add(slot.number)
+      return slot
+    },
+    giveBack: async (slot: { readonly number: number }) => void slots.delete(slot.number),
+    slot: (number: number) => toSlot(subnet, 'atx-', number),
+    close: async () => {},
+  }
+  const cells = createCells({ ports, slots: slotPool })
+  const copies = createCopies(ports)
+  const prototypeStore = memorySnapshots()
+  const prototypes = createPrototypes({
+    cells,
+    store: prototypeStore,
+    memoryFormat: options.memoryFormat === '' ? undefined : memoryFormat,
+    envdDir: ports.envdDir,
+    save: copies.snapshot,
+  })
+  const supply = createSupply({
+    cells,
+    prototypes,
+    // Without ready ones a test sees what it did alone.
+    budgetBytes: options.budgetBytes ?? (options.readySandboxes === undefined ? 0 : 2 ** 40),
+    floors: [{ shape, count: options.readySandboxes ?? 0 }],
+    adopted: [],
+    ports: {
+      records: ports.records,
+      prepare: overrides.prepare ?? (async () => {}),
+      freeze: runtime.freeze,
+      thaw: runtime.thaw,
+      isAlive: ({ record }) => record.process !== undefined && alive.has(record.process.pid),
+      memoryBytes: ports.memoryBytes,
+      nowMs: () => clock.nowMs,
+      onError: (error) => void errors.push(error),
+    },
+  })
+  const sandboxes = createSandboxes({
+    ports,
+    cells,
+    copies,
+    supply,
+    slots: slotPool,
+    events,
+    adopted: { running: [], paused: [] },
+  })
+  const create = (changes: Changes = {}, signal?: AbortSignal) => {
+    const { sandboxId = 'i1', snapshotId, ...sizes } = changes
+    return sandboxes.create({
+      shape: { ...shape, ...sizes },
+      owner: { sandboxId, envVars: {} },
+      accessToken: undefined,
+      snapshotId,
+      ...(signal && { signal }),
+    })
+  }
+  return {
+    sandboxes,
+    supply,
+    create,
+    records,
+    alive,
+    slots,
+    frozen,
+    files,
+    seen,
+    introduced,
+    rules,
+    errors,
+    clock,
+    snapshots,
+    prototypeStore,
+  }
+}
+
+function memorySnapshots(): SnapshotStore {
+  const all = new Map<string, Snapshot>()
+  const place = (id: string) => ({ disk: `/snapshots/${id}/disk`, memoryDir: `/snapshots/${id}/m` })
+  return {
+    async add(snapshot, write) {
+      await write(place(snapshot.snapshotId))
+      all.set(snapshot.snapshotId, snapshot)
+    },
+    find: async (id) => all.get(id),
+    list: async () => [...all.values()],
+    place,
+    sizeBytes: async () => 7,
+    remove: async (id) => void all.delete(id),
+    sweep: async () => {},
+  }
+}

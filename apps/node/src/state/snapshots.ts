@@ -1,0 +1,79 @@
+import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { randomHex } from '@atoll/kit/id'
+import { z } from 'zod'
+import type { Snapshot, SnapshotPlace, SnapshotStore } from '../domain/snapshot.ts'
+import { storedShape } from './records.ts'
+
+const Stored = z.object({
+  ...storedShape,
+  snapshotId: z.string(),
+  envVars: z.record(z.string(), z.string()),
+})
+
+/** Begins the names of folders that are not whole; no id has such a character. */
+const unfinished = '.'
+
+/** One folder each, with the image of a disk, a folder of memory, and what it is in `snapshot.json`. */
+export function createSnapshotStore(dir: string): SnapshotStore {
+  const names = () => readdir(dir).catch(() => [])
+  const read = (name: string) =>
+    readFile(join(dir, name, 'snapshot.json'), 'utf8')
+      .then((text): Snapshot => Stored.parse(JSON.parse(text)))
+      .catch(() => undefined)
+
+  async function discard(name: string): Promise<void> {
+    // First it is no snapshot any more, then it goes.
+    const doomed = join(dir, `${unfinished}${randomHex(8)}`)
+    const isThere = await rename(join(dir, name), doomed).then(
+      () => true,
+      () => false,
+    )
+    if (isThere) await rm(doomed, { recursive: true, force: true })
+  }
+
+  return {
+    async add(snapshot, write) {
+      const work = join(dir, `${unfinished}${randomHex(8)}`)
+      await mkdir(work, { recursive: true, mode: 0o700 })
+      try {
+        await write(placeIn(work))
+        const text = JSON.stringify(snapshot)
+        await writeFile(join(work, 'snapshot.json'), text, { mode: 0o600, flush: true })
+        await rename(work, join(dir, snapshot.snapshotId))
+      } catch (error) {
+        await rm(work, { recursive: true, force: true })
+        throw error
+      }
+    },
+
+    find: read,
+
+    async list() {
+      const found = await Promise.all((await names()).map(read))
+      return found.filter((snapshot) => snapshot !== undefined)
+    },
+
+    place: (snapshotId) => placeIn(join(dir, snapshotId)),
+
+    async sizeBytes(snapshotId) {
+      const { disk, memoryDir } = placeIn(join(dir, snapshotId))
+      const pages = await readdir(memoryDir).catch(() => [])
+      const files = [disk, ...pages.map((name) => join(memoryDir, name))]
+      const sizes = await Promise.all(files.map(async (file) => (await stat(file)).blocks * 512))
+      return sizes.reduce((sum, size) => sum + size, 0)
+    },
+
+    remove: discard,
+
+    async sweep() {
+      for (const name of await names()) {
+        if ((await read(name)) === undefined || name.startsWith(unfinished)) await discard(name)
+      }
+    },
+  }
+}
+
+function placeIn(folder: string): SnapshotPlace {
+  return { disk: join(folder, 'disk.img'), memoryDir: join(folder, 'memory') }
+}
