@@ -54,7 +54,10 @@ function toOperationObject(operation: Operation, components: Components): Json {
     summary,
     security: security[auth],
     ...(auth === 'admin' && { 'x-internal': true }),
-    parameters: [...toParameters('path', params), ...toParameters('query', query)],
+    parameters: [
+      ...toParameters('path', params, components),
+      ...toParameters('query', query, components),
+    ],
     ...(hasBody && {
       requestBody: {
         required: !body.safeParse(undefined).success,
@@ -87,9 +90,13 @@ const errorTexts: Readonly<Record<number, string>> = {
   504: 'It took too long',
 }
 
-function toParameters(place: 'path' | 'query', schema: z.ZodObject): Json[] {
-  return Object.entries(schema.shape).map(([name, property]) => {
-    const { $schema: _, description, ...rest } = z.toJSONSchema(property, { io: 'input' })
+function toParameters(
+  place: 'path' | 'query',
+  { shape }: z.ZodObject,
+  components: Components,
+): Json[] {
+  return Object.entries(shape).map(([name, property]) => {
+    const { description, ...rest } = toSchema(property, 'input', components)
     return {
       name,
       in: place,
