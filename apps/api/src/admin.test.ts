@@ -42,6 +42,7 @@ test('a new team has the configured limits and is listed after older ones', asyn
   assert.deepEqual(json, {
     teamID: json.teamID,
     name: 'research',
+    slug: 'research',
     createdAt: json.createdAt,
     limits: { ...configured, maxCpuCount: 4 },
   })
@@ -49,6 +50,17 @@ test('a new team has the configured limits and is listed after older ones', asyn
   const ids = listed.json.map(({ teamID }: { teamID: string }) => teamID)
   assert.deepEqual(ids.slice(0, 2).toSorted(), [api.ours.teamId, api.theirs.teamId].toSorted())
   assert.deepEqual(listed.json.at(-1), json)
+})
+
+test('each team has a namespace of its own, which a new name does not change', async () => {
+  const slugs: string[] = []
+  for (const name of ['Équipe Nº 1', 'équipe  no 1', '***']) {
+    const { json } = await ask('POST', '/admin/teams', { name })
+    const renamed = await ask('PATCH', `/admin/teams/${json.teamID}`, { name: 'other' })
+    assert.equal(renamed.json.slug, json.slug)
+    slugs.push(json.slug.replace(json.teamID.slice(0, 8), 'ID'))
+  }
+  assert.deepEqual(slugs, ['equipe-no-1', 'equipe-no-1-ID', 'team'])
 })
 
 test('an update changes what it names; null brings the configured limit back', async () => {

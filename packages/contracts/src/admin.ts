@@ -32,6 +32,7 @@ export const AdminTeam = z
   .object({
     teamID: z.uuid(),
     name: z.string(),
+    slug: z.string().describe('The namespace of the names of its templates and snapshots'),
     createdAt: Timestamp,
     limits: z
       .object({

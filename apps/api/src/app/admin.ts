@@ -7,6 +7,7 @@ import type { TeamLimits } from '../domain/limits.ts'
 import { placeStates } from '../domain/sandbox.ts'
 import type { SandboxStore } from '../domain/sandbox-store.ts'
 import type { BlockLevel } from '../domain/team-block.ts'
+import { toSlug } from '../domain/team.ts'
 import type { Team, TeamStore, User, UserStore } from '../domain/team.ts'
 import type { Ending } from './ending.ts'
 
@@ -65,11 +66,11 @@ export function createAdmin(ports: AdminPorts): Admin {
       const team = {
         id: randomUUID(),
         name,
+        slug: toSlug(name),
         createdAt: clock.now(),
         limits: changeLimits({}, limits),
       }
-      await teams.insert(team)
-      return inForce(team)
+      return inForce(await teams.insert(team))
     },
     listTeams: async () => (await teams.list()).map(inForce),
     updateTeam: (id, { name, limits }) =>

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { Clock } from '@atoll/kit/clock'
 import { newTemplateId, randomHex } from '@atoll/kit/id'
 import { accessTokenPrefix, apiKeyPrefix, newSecret } from '../domain/key.ts'
+import { toSlug } from '../domain/team.ts'
 import type { SettingStore, TeamStore } from '../domain/team.ts'
 import type { Resources, TemplateStore } from '../domain/template.ts'
 
@@ -23,7 +24,7 @@ export async function createFirstTeam(
 ): Promise<FirstCredentials | undefined> {
   if (!(await deps.teams.isEmpty())) return undefined
   const now = deps.clock.now()
-  const team = { id: randomUUID(), name: 'default', createdAt: now, limits: {} }
+  const team = { id: randomUUID(), name: 'default', slug: toSlug('default'), createdAt: now, limits: {} }
   const user = { id: randomUUID(), email: null, defaultTeamId: team.id }
   const apiKey = newSecret(apiKeyPrefix)
   const accessToken = newSecret(accessTokenPrefix)

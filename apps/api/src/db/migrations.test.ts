@@ -12,6 +12,7 @@ const build = '11111111-1111-4111-8111-111111111111'
 /** What the first Atoll wrote, in its own words: the schema of today does not know them any more. */
 const firstRows = [
   sql`insert into teams values ('team-1', 'default', 1000)`,
+  sql`insert into teams values ('team-2', 'default', 2000)`,
   sql`insert into users values ('user-1', null, 'team-1', 1000)`,
   sql`insert into access_tokens (id, user_id, hash, mask, created_at)
       values ('token-1', 'user-1', 'hash-1', '{}', 1000)`,
@@ -43,6 +44,8 @@ test('a store of the first version keeps its users, its template and what was ma
       defaultTeamId: 'team-1',
     })
     assert.equal(await teams.isMember('user-1', 'team-1'), true)
+    const slugs = (await teams.list()).map(({ slug }) => slug)
+    assert.deepEqual(slugs, ['default', 'default-team-2'])
     assert.deepEqual(await templates.find('base', 'any team'), {
       id: template,
       buildId: build,

@@ -5,6 +5,7 @@ import { addLifecycle, addPauses } from './lifecycle-columns.ts'
 import { addMetrics } from './metric-tables.ts'
 import type { Migration } from './migrate.ts'
 import type { Schema } from './schema.ts'
+import { addSlugs, addSnapshots } from './snapshot-tables.ts'
 import { splitTemplates } from './template-tables.ts'
 
 export const migrations: readonly Migration[] = [
@@ -17,6 +18,8 @@ export const migrations: readonly Migration[] = [
   addLifecycle,
   addTeamBlocks,
   addPauses,
+  addSlugs,
+  addSnapshots,
 ]
 
 async function createTables({ schema }: Kysely<Schema>): Promise<void> {

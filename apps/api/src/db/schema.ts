@@ -1,3 +1,5 @@
+import type { Generated } from 'kysely'
+
 /** The rows of the store. Times are milliseconds since 1970, flags are 0 or 1: the same in every database. */
 export interface Schema {
   settings: { name: string; value: string }
@@ -11,6 +13,7 @@ export interface Schema {
   template_builds: TemplateBuildRow
   template_names: TemplateNameRow
   template_tags: TemplateTagRow
+  snapshots: SnapshotRow
   sandboxes: SandboxRow
   sandbox_metadata: { sandbox_id: string; key: string; value: string }
   leases: { process_id: string; node: string; expires_at: number }
@@ -21,6 +24,7 @@ export interface Schema {
 export interface TeamRow {
   id: string
   name: string
+  slug: string
   created_at: number
   /** JSON of the limits that differ from the configured ones. */
   limits: string | null
@@ -62,6 +66,7 @@ export interface TemplateRow {
   /** Null: it belongs to the installation. */
   team_id: string | null
   public: number
+  is_snapshot: Generated<number>
   created_by: string | null
   created_at: number
   updated_at: number
@@ -98,6 +103,17 @@ export interface TemplateTagRow {
   template_id: string
   tag: string
   build_id: string
+  created_at: number
+}
+
+export interface SnapshotRow {
+  /** What the node knows it by. */
+  id: string
+  team_id: string
+  sandbox_id: string
+  holder: string | null
+  /** Null while it is nobody's build, or no longer. */
+  build_id: string | null
   created_at: number
 }
 

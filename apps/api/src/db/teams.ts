@@ -1,6 +1,7 @@
 import type { Kysely } from 'kysely'
 import type { OwnLimits } from '../domain/limits.ts'
 import type { TeamBlock } from '../domain/team-block.ts'
+import { toSlug } from '../domain/team.ts'
 import type { SettingStore, Team, TeamStore } from '../domain/team.ts'
 import { toKeyRow } from './keys.ts'
 import type { Schema, TeamRow } from './schema.ts'
@@ -13,13 +14,11 @@ export function sqlTeamStore(db: Kysely<Schema>): TeamStore {
     },
     insertFirst: ({ team, user, apiKey, apiKeyHash, accessToken, accessTokenHash }) =>
       db.transaction().execute(async (transaction) => {
-        await transaction.insertInto('teams').values(toRow(team)).execute()
+        await insertTeam(transaction, team)
         await insertUser(transaction, { user, token: accessToken, hash: accessTokenHash })
         await transaction.insertInto('api_keys').values(toKeyRow(apiKey, apiKeyHash)).execute()
       }),
-    async insert(team) {
-      await db.insertInto('teams').values(toRow(team)).execute()
-    },
+    insert: (team) => insertTeam(db, team),
     async find(id) {
       const row = await db.selectFrom('teams').selectAll().where('id', '=', id).executeTakeFirst()
       return row && fromRow(row)
@@ -65,10 +64,23 @@ export function sqlTeamStore(db: Kysely<Schema>): TeamStore {
   }
 }
 
-function toRow({ id, name, createdAt, limits, block }: Team): TeamRow {
+async function insertTeam(db: Kysely<Schema>, team: Team): Promise<Team> {
+  const { numInsertedOrUpdatedRows } = await db
+    .insertInto('teams')
+    .values(toRow(team))
+    .onConflict((conflict) => conflict.column('slug').doNothing())
+    .executeTakeFirst()
+  if (numInsertedOrUpdatedRows !== 0n) return team
+  const other = { ...team, slug: toSlug(team.name, team.id) }
+  await db.insertInto('teams').values(toRow(other)).execute()
+  return other
+}
+
+function toRow({ id, name, slug, createdAt, limits, block }: Team): TeamRow {
   return {
     id,
     name,
+    slug,
     created_at: createdAt.getTime(),
     limits: Object.keys(limits).length > 0 ? JSON.stringify(limits) : null,
     block: block ? JSON.stringify({ ...block, since: block.since.getTime() }) : null,
@@ -78,7 +90,8 @@ function toRow({ id, name, createdAt, limits, block }: Team): TeamRow {
 function fromRow(row: TeamRow): Team {
   const limits: OwnLimits = row.limits === null ? {} : JSON.parse(row.limits)
   const block = row.block === null ? undefined : toBlock(row.block)
-  return { id: row.id, name: row.name, createdAt: new Date(row.created_at), limits, block }
+  const { id, name, slug } = row
+  return { id, name, slug, createdAt: new Date(row.created_at), limits, block }
 }
 
 function toBlock(json: string): TeamBlock {

@@ -1,4 +1,4 @@
-import type { Kysely } from 'kysely'
+import type { Kysely, Selectable } from 'kysely'
 import { buildStatuses, defaultTag } from '../domain/template.ts'
 import type { BuildStatus, ListedTemplate, TemplatePage } from '../domain/template.ts'
 import { batches } from './batches.ts'
@@ -29,7 +29,7 @@ export async function listTemplates(
   }))
 }
 
-type Row = TemplateRow & { email: string | null }
+type Row = Selectable<TemplateRow> & { email: string | null }
 
 function readPage(
   db: Kysely<Schema>,

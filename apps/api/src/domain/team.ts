@@ -5,6 +5,8 @@ import type { TeamBlock } from './team-block.ts'
 export interface Team {
   readonly id: string
   readonly name: string
+  /** The namespace of its template names. No other team has it, and it stays when the team is renamed. */
+  readonly slug: string
   readonly createdAt: Date
   readonly limits: OwnLimits
   readonly block?: TeamBlock | undefined
@@ -29,7 +31,8 @@ export interface TeamStore {
   isEmpty(): Promise<boolean>
   /** All or nothing. */
   insertFirst(first: FirstTeam): Promise<void>
-  insert(team: Team): Promise<void>
+  /** Gives it as it is kept: with another slug where the wanted one is taken. */
+  insert(team: Team): Promise<Team>
   find(id: string): Promise<Team | undefined>
   /** Oldest first. */
   list(): Promise<Team[]>
@@ -77,6 +80,21 @@ export interface AccessTokenStore {
   insert(token: AccessToken, hash: string): Promise<void>
   /** False when the user has no such token. */
   delete(userId: string, id: string): Promise<boolean>
+}
+
+const slugLength = 40
+
+/** What can stand in a reference to a template. With `id` it is hardly anybody else's. */
+export function toSlug(name: string, id?: string): string {
+  const plain = name
+    .normalize('NFKD')
+    .toLowerCase()
+    .replaceAll(/\p{M}/gu, '')
+    .replaceAll(/[^a-z0-9_]+/g, '-')
+    .slice(0, slugLength)
+    .replaceAll(/^-+|-+$/g, '')
+  const slug = plain === '' ? 'team' : plain
+  return id === undefined ? slug : `${slug}-${id.slice(0, 8)}`
 }
 
 /** Values that belong to the whole installation. */

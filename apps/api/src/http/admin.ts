@@ -95,6 +95,7 @@ function toView({ team, limits }: TeamInForce): z.infer<typeof AdminTeam> {
   return {
     teamID: team.id,
     name: team.name,
+    slug: team.slug,
     createdAt: team.createdAt.toISOString(),
     limits: { ...same, maxMemoryMB: maxMemoryMb, maxDiskSizeMB: maxDiskSizeMb },
     ...(block && { block: { ...block, since: block.since.toISOString() } }),
