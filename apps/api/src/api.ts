@@ -34,6 +34,8 @@ import { createSettle } from './app/settle.ts'
 import { createStartSandbox } from './app/start-sandbox.ts'
 import { createTemplates } from './app/templates.ts'
 import { createTransitions } from './app/transitions.ts'
+import { createWake } from './app/wake.ts'
+import type { Wake } from './app/wake.ts'
 import { startWatch } from './app/watch.ts'
 import { configuredLimits, storeLocation } from './config.ts'
 import type { ApiConfig } from './config.ts'
@@ -79,6 +81,8 @@ export interface Api {
   readonly firstCredentials?: FirstCredentials
   /** For the edge, which knows no tokens. */
   readonly findSigner: FindSigner
+  /** For the edge, when somebody comes to a sandbox that does not run. */
+  readonly wake: Wake
   /** Ends no sandbox. Requests under way are finished, creates under way are given up. */
   close(): Promise<void>
 }
@@ -221,6 +225,7 @@ export async function startApi(config: ApiConfig, parts: ApiParts): Promise<Api>
   return {
     handler: requests.handler,
     findSigner: createFindSigner({ store, tokenOf: (id) => envdAccessToken(tokenSeed, id) }),
+    wake: createWake({ store, teams, limitsOf, start, tokensOf, log }),
     ...(firstCredentials && { firstCredentials }),
     close: () => owned.disposeAsync(),
   }

@@ -83,6 +83,7 @@ export async function startServer(
     log: log.child({ part: 'edge' }),
     config: config.edge,
     findSigner: api.findSigner,
+    wake: api.wake,
   })
   started.defer(() => edge.close())
   const hasCredentials = await moveCredentials(dataDir, { url: apiUrl, sandboxUrl })

@@ -24,7 +24,13 @@ export async function createFirstTeam(
 ): Promise<FirstCredentials | undefined> {
   if (!(await deps.teams.isEmpty())) return undefined
   const now = deps.clock.now()
-  const team = { id: randomUUID(), name: 'default', slug: toSlug('default'), createdAt: now, limits: {} }
+  const team = {
+    id: randomUUID(),
+    name: 'default',
+    slug: toSlug('default'),
+    createdAt: now,
+    limits: {},
+  }
   const user = { id: randomUUID(), email: null, defaultTeamId: team.id }
   const apiKey = newSecret(apiKeyPrefix)
   const accessToken = newSecret(accessTokenPrefix)

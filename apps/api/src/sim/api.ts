@@ -25,6 +25,8 @@ export interface ApiUnderTest extends AsyncDisposable {
   readonly theirs: FirstCredentials
   /** A request of our team, unless `headers` say otherwise. */
   call(method: string, path: string, options?: CallOptions): Promise<Reply>
+  /** As the edge calls it. */
+  readonly wake: Api['wake']
   /** A running sandbox of our team. */
   create(fields?: object): Promise<string>
   stop(): Promise<void>
@@ -101,6 +103,8 @@ export async function startApiUnderTest(options: ApiOptions = {}): Promise<ApiUn
     ours,
     theirs,
     call,
+    wake: (request, signal) =>
+      api?.wake(request, signal) ?? Promise.reject(new Error('the API does not run')),
     async create(fields = {}) {
       const reply = await call('POST', '/v2/sandboxes', { body: { templateID: 'base', ...fields } })
       if (reply.status !== 201) throw new Error(`create answered ${reply.status}: ${reply.text}`)
