@@ -2,7 +2,6 @@
 import { Fault } from '@atoll/kit/fault'
 import { endOf } from '../domain/exit.ts'
 import type { End } from '../domain/exit.ts'
-import { chunkLimitBytes, splitChunk } from '../domain/process.ts'
 import type { Output, OutputKind, Signal, SpawnedProcess } from '../domain/process.ts'
 import { createFanout } from './fanout.ts'
 import type { Subscription } from './fanout.ts'
@@ -16,6 +15,7 @@ export interface ProcessRequest {
   readonly tag?: string | undefined
 }
 
+/** The bytes of an output are good until the next event is asked for. */
 export type ProcessEvent =
   | { readonly kind: 'output'; readonly output: OutputKind; readonly bytes: Uint8Array }
   | { readonly kind: 'end'; readonly end: End; readonly expired: boolean }
@@ -39,7 +39,7 @@ export function watchProcess(
     readonly onEnd: (end: End) => void
   },
 ): LiveProcess {
-  const fanout = createFanout<ProcessEvent>(queueLimit)
+  const fanout = createFanout<ProcessEvent>()
   const enough = Promise.withResolvers<void>()
   let exited = false
   let ended = false
@@ -74,10 +74,7 @@ export function watchProcess(
     for await (const chunk of chunks) {
       if (ended) return
       options.onOutput(kind, chunk)
-      const events = [...splitChunk(chunk, chunkLimitBytes[kind])].map(
-        (bytes) => ({ kind: 'output', output: kind, bytes }) as const,
-      )
-      await fanout.publish(...events)
+      await fanout.publish({ kind: 'output', output: kind, bytes: chunk })
     }
   }
 
@@ -98,6 +95,3 @@ export function watchProcess(
     enough.resolve()
   }
 }
-
-/** Events that a subscriber may lag behind before the process is slowed down. */
-const queueLimit = 64

@@ -157,7 +157,7 @@ function toLaunch(request: StartRequest, path: string): Launch {
 
 function endedSubscription(end: End): Subscription<ProcessEvent> {
   return {
-    next: () => Promise.resolve({ item: { kind: 'end', end, expired: false }, more: false }),
+    next: () => Promise.resolve({ kind: 'end', end, expired: false }),
     close() {},
   }
 }

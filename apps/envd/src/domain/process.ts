@@ -13,7 +13,10 @@ export interface TerminalSize {
 
 export interface Output {
   readonly kind: OutputKind
-  /** Reads only when asked for more: who does not iterate slows the program down. Ends at end-of-file. */
+  /**
+   * Reads only when asked for more: who does not iterate slows the program down. A chunk is good until then. Ends at
+   * end-of-file.
+   */
   readonly chunks: AsyncIterable<Uint8Array>
 }
 
@@ -46,13 +49,9 @@ export interface Spawner {
   checkDirectory(launch: Launch): Promise<void>
 }
 
-/** One read becomes one event of at most this size. */
+/** What is read becomes events of at most this size. */
 export const chunkLimitBytes = {
   stdout: 32 * 1024,
   stderr: 32 * 1024,
   pty: 16 * 1024,
 } as const satisfies Record<OutputKind, number>
-
-export function* splitChunk(chunk: Uint8Array, limitBytes: number): Generator<Uint8Array> {
-  for (let at = 0; at < chunk.length; at += limitBytes) yield chunk.subarray(at, at + limitBytes)
-}

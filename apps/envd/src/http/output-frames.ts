@@ -3,15 +3,13 @@
  * times as long, and output is all that ever comes in quantities. Every other frame is the library's.
  */
 import { createContextKey } from '@connectrpc/connect'
+import { chunkLimitBytes } from '../domain/process.ts'
 import type { OutputKind } from '../domain/process.ts'
 import type { StreamedEvent } from './process-events.ts'
 
 /** Between the service, which knows the events, and the answer, which is made of frames. */
 export interface OutputFrames {
-  /**
-   * Keeps the output, and leaves the library an empty event in its place. What waits already goes together: a write
-   * to the network is dear under gVisor.
-   */
+  /** Keeps the output, and leaves the library an empty event in its place. */
   takeFrom(events: AsyncIterable<StreamedEvent>): AsyncGenerator<StreamedEvent>
   /** Puts the output in the place of the frames that were made of the empty events. Their order is the same. */
   putInto(frames: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array>
@@ -19,31 +17,20 @@ export interface OutputFrames {
 
 export const outputFramesKey = createContextKey<OutputFrames | undefined>(undefined)
 
-export function createOutputFrames(contentType: string | undefined): OutputFrames {
-  const encode = contentType?.includes('json') ? jsonFrame : binaryFrame
+/** `isSent` tells whether the system has taken all that was written, so that the memory of it can be used again. */
+export function createOutputFrames(
+  contentType: string | undefined,
+  isSent: () => boolean,
+): OutputFrames {
+  const encode = contentType?.includes('json') ? writeJson : writeBinary
   const taken: (Uint8Array | undefined)[] = []
+  let own = Buffer.alloc(0)
   return {
     async *takeFrom(events) {
-      let gathered: Buffer[] = []
-      const keep = () => {
-        taken.push(gathered.length === 1 ? gathered[0] : Buffer.concat(gathered))
-        gathered = []
-        return empty
-      }
-      try {
-        for await (const { event, more } of events) {
-          const output = outputOf(event)
-          if (output) gathered.push(encode(output.kind, output.bytes))
-          if (output && more && gathered.length < gatheredFrames) continue
-          if (gathered.length > 0) yield keep()
-          if (output) continue
-          taken.push(undefined)
-          yield { event }
-        }
-      } catch (cause) {
-        // Of a program that its deadline killed, the output until then is still told.
-        if (gathered.length > 0) yield keep()
-        throw cause
+      for await (const { event } of events) {
+        const output = outputOf(event)
+        taken.push(output && framesOf(output.kind, output.bytes))
+        yield output ? empty : { event }
       }
     },
     async *putInto(frames) {
@@ -51,37 +38,59 @@ export function createOutputFrames(contentType: string | undefined): OutputFrame
       for await (const frame of frames) yield taken.shift() ?? frame
     },
   }
-}
 
-/** At most 256 KiB of output, and a third more as base64. */
-const gatheredFrames = 8
+  /** All that one read gave goes together, since a write to the network is dear under gVisor. */
+  function framesOf(kind: OutputKind, bytes: Uint8Array): Buffer {
+    const limit = chunkLimitBytes[kind]
+    const count = Math.max(1, Math.ceil(bytes.length / limit))
+    const target = memory(count * overheadBytes + Math.ceil(bytes.length / 3 + count) * 4)
+    let end = 0
+    for (let at = 0; at < count; at++) {
+      const start = end + headBytes
+      const part = bytes.subarray(at * limit, (at + 1) * limit)
+      end = encode(target, start, { kind, bytes: part })
+      target.writeUInt8(0, start - headBytes) // no flag is set
+      target.writeUInt32BE(end - start, start - headBytes + 1)
+    }
+    return target.subarray(0, end)
+  }
+
+  /** Fresh memory for all would cost more than the rest of the work. */
+  function memory(size: number): Buffer {
+    if (size < manyBytes || !isSent()) return Buffer.allocUnsafe(size)
+    if (own.length < size) own = Buffer.allocUnsafeSlow(size)
+    return own
+  }
+}
 
 const empty: StreamedEvent = { event: { event: { case: 'keepalive', value: {} } } }
 
-function outputOf({ event }: StreamedEvent['event']) {
+interface OutputPart {
+  readonly kind: OutputKind
+  readonly bytes: Uint8Array
+}
+
+function outputOf({ event }: StreamedEvent['event']): OutputPart | undefined {
   if (event.case !== 'data') return undefined
   const { output } = event.value
   return output?.case === undefined ? undefined : { kind: output.case, bytes: output.value }
 }
 
-function jsonFrame(kind: OutputKind, bytes: Uint8Array): Buffer {
+/** Both write a message to `target` from `start` on, and answer where it ends. */
+function writeJson(target: Buffer, start: number, { kind, bytes }: OutputPart): number {
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('base64')
-  const message = `{"event":{"data":{"${kind}":"${text}"}}}`
-  const frame = Buffer.allocUnsafe(headBytes + message.length)
-  frame.write(message, headBytes, 'latin1')
-  return writeHead(frame)
+  return start + target.write(`{"event":{"data":{"${kind}":"${text}"}}}`, start, 'latin1')
 }
 
 /** A response (field 1: event) with an event (field 2: data) with output (a field for each kind), all of wire type 2. */
-function binaryFrame(kind: OutputKind, bytes: Uint8Array): Buffer {
+function writeBinary(target: Buffer, start: number, { kind, bytes }: OutputPart): number {
   const field = lengthDelimited(fields[kind], bytes.length)
   const data = lengthDelimited(2, field.length + bytes.length)
   const event = lengthDelimited(1, data.length + field.length + bytes.length)
   const heads = [...event, ...data, ...field]
-  const frame = Buffer.allocUnsafe(headBytes + heads.length + bytes.length)
-  frame.set(heads, headBytes)
-  frame.set(bytes, headBytes + heads.length)
-  return writeHead(frame)
+  target.set(heads, start)
+  target.set(bytes, start + heads.length)
+  return start + heads.length + bytes.length
 }
 
 const fields = { stdout: 1, stderr: 2, pty: 3 } as const satisfies Record<OutputKind, number>
@@ -93,11 +102,10 @@ function lengthDelimited(field: number, length: number): number[] {
   return [...bytes, rest]
 }
 
-/** Flags, of which none is set, and the length of the message. */
+/** Flags and the length of the message. */
 const headBytes = 5
 
-function writeHead(frame: Buffer): Buffer {
-  frame.writeUInt8(0, 0)
-  frame.writeUInt32BE(frame.length - headBytes, 1)
-  return frame
-}
+/** More than a head and the names in a message take. */
+const overheadBytes = 64
+
+const manyBytes = 16 * 1024

@@ -8,8 +8,6 @@ import type { Attachment } from '../app/processes.ts'
 /** Either message that carries a process event. */
 export interface StreamedEvent {
   readonly event: { readonly event: EventInit }
-  /** Whether another one waits already. */
-  readonly more?: boolean
 }
 
 type EventInit = NonNullable<MessageInitShape<typeof ProcessEventSchema>['event']>
@@ -40,9 +38,9 @@ export async function* streamEvents(
         yield message({ case: 'keepalive', value: {} })
         continue
       }
-      if (next.item.kind === 'end' && next.item.expired && ownsDeadline) throw deadlineExceeded()
-      yield { ...toMessage(next.item), more: next.more }
-      if (next.item.kind === 'end') return
+      if (next.kind === 'end' && next.expired && ownsDeadline) throw deadlineExceeded()
+      yield toMessage(next)
+      if (next.kind === 'end') return
     }
   } finally {
     signal.removeEventListener('abort', leave)

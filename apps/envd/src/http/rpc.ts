@@ -79,7 +79,10 @@ export function createRpc(deps: RpcDeps): Rpc {
       headers.host = 'envd'
       const timeout = headers['connect-timeout-ms']
       if (typeof timeout === 'string') headers['connect-timeout-ms'] = boundedTimeout(timeout)
-      const output = createOutputFrames(headers['content-type'])
+      const output = createOutputFrames(
+        headers['content-type'],
+        () => response.writableLength === 0,
+      )
       const values = createContextValues().set(actingUserKey, user).set(outputFramesKey, output)
       const call = universalRequestFromNodeRequest(request, response, undefined, values)
       const answered = await withinBudget(handler, call)

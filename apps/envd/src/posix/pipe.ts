@@ -1,35 +1,37 @@
 import { closeSync, constants, openSync, rmSync } from 'node:fs'
 import { Socket } from 'node:net'
+import { readPipe } from './read-pipe.ts'
+import type { PipeReader } from './read-pipe.ts'
 
 const { O_NONBLOCK, O_RDONLY, O_RDWR, O_WRONLY } = constants
 
 /** Our end of a named pipe, whose other end is about to be opened by its name. Only ours is non-blocking. */
-export interface Pipe {
+export interface Pipe<End> {
   readonly name: string
   /** Called when the other end is open: a reader that came earlier would find the end of the file. */
-  connect(): Socket
+  connect(): End
   /** Instead of `connect`. */
   discard(): void
 }
 
-export function discardPipe(pipe: Pipe): void {
+export function discardPipe(pipe: Pipe<unknown>): void {
   pipe.discard()
 }
 
-export function openOutput(name: string): Pipe {
+export function openOutput(name: string): Pipe<PipeReader> {
   const reader = openSync(name, O_RDONLY | O_NONBLOCK)
   return {
     name,
     connect() {
       removeName(name)
-      return new Socket({ fd: reader, writable: false })
+      return readPipe(reader)
     },
     discard: () => closeAll(name, reader),
   }
 }
 
 /** A writer cannot open a pipe that nobody reads: until the program does, we are the reader. */
-export function openInput(name: string): Pipe {
+export function openInput(name: string): Pipe<Socket> {
   using opened = new DisposableStack()
   const both = opened.adopt(openSync(name, O_RDWR | O_NONBLOCK), closeSync)
   const writer = openSync(name, O_WRONLY | O_NONBLOCK)

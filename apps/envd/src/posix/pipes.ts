@@ -1,4 +1,5 @@
 /** Starts programs on pipes through the helper program's spawner. */
+import type { Socket } from 'node:net'
 import { Fault } from '@atoll/kit/fault'
 import { helperArguments } from '../domain/launch.ts'
 import type { Launch } from '../domain/launch.ts'
@@ -6,8 +7,9 @@ import type { SpawnedProcess } from '../domain/process.ts'
 import type { FifoPool } from './fifo-pool.ts'
 import { discardPipe, openInput, openOutput } from './pipe.ts'
 import type { Pipe } from './pipe.ts'
+import type { PipeReader } from './read-pipe.ts'
 import type { SpawnerProcess } from './spawner-process.ts'
-import { toInput, untilClosed } from './streams.ts'
+import { toInput } from './streams.ts'
 
 export interface PipeTools {
   readonly spawnerProcess: SpawnerProcess
@@ -30,9 +32,9 @@ export async function spawnOnPipes(
 }
 
 interface Pipes {
-  readonly stdin: Pipe | undefined
-  readonly stdout: Pipe
-  readonly stderr: Pipe
+  readonly stdin: Pipe<Socket> | undefined
+  readonly stdout: Pipe<PipeReader>
+  readonly stderr: Pipe<PipeReader>
 }
 
 async function openPipes(fifos: FifoPool, options: { readonly stdin: boolean }): Promise<Pipes> {
@@ -68,14 +70,14 @@ async function startOn(
   return {
     pid,
     outputs: [
-      { kind: 'stdout', chunks: untilClosed(out) },
-      { kind: 'stderr', chunks: untilClosed(err) },
+      { kind: 'stdout', chunks: out.pieces },
+      { kind: 'stderr', chunks: err.pieces },
     ],
     exit,
     ...(input && { input: toInput(input) }),
     kill,
     release() {
-      for (const stream of [input, out, err]) stream?.destroy()
+      for (const end of [input, out, err]) end?.destroy()
     },
   }
 }
