@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import type { Socket } from 'node:net'
 import { dirname, join } from 'node:path'
 import { systemClock } from '@atoll/kit/clock'
 import type { Clock } from '@atoll/kit/clock'
@@ -21,10 +22,11 @@ import { logsPath } from './http/logs.ts'
 import { createHttpServer } from './http/server.ts'
 import { lazyLibc } from './linux/libc.ts'
 import type { Libc } from './linux/libc.ts'
+import { trackConnections } from './net/connections.ts'
 import { forwardPort, ownAddress } from './net/forward.ts'
 import { fileUsers } from './posix/accounts.ts'
 import { createFifoPool } from './posix/fifo-pool.ts'
-import { listenerTable } from './posix/listeners.ts'
+import { countConnections, listenerTable } from './posix/listeners.ts'
 import { loadTerminalAddon } from './posix/pty-addon.ts'
 import { createSpawnerProcess } from './posix/spawner-process.ts'
 import { posixSpawner } from './posix/spawner.ts'
@@ -104,6 +106,7 @@ export async function startEnvd(options: EnvdOptions): Promise<Envd> {
   started.defer(() => watchers.close())
   const accounts = options.accounts ?? { passwd: '/etc/passwd', group: '/etc/group' }
   const shutdown = new AbortController()
+  const cuts: ((except: Socket) => void)[] = []
   const deps = {
     sandbox,
     processes,
@@ -121,6 +124,8 @@ export async function startEnvd(options: EnvdOptions): Promise<Envd> {
       clock,
       nowMs,
     }),
+    cutConnections: (except: Socket) => cuts.forEach((reset) => reset(except)),
+    countConnections,
     report,
     shutdown: shutdown.signal,
   }
@@ -133,6 +138,7 @@ export async function startEnvd(options: EnvdOptions): Promise<Envd> {
     ...deps,
     prepare: () => prepare({ deps, spawner, path, nowMs, folder, load }),
   })
+  cuts.push(trackConnections(server))
   server.listen(options.port, options.host ?? '0.0.0.0')
   await once(server, 'listening')
   const warm = () => void fifos.warm().catch(() => {}) // who needs it tries again, and learns why
@@ -156,6 +162,7 @@ export async function startEnvd(options: EnvdOptions): Promise<Envd> {
       report,
     })
     started.defer(() => exposing.close())
+    cuts.push(() => exposing.cut())
     // The node's own question comes all the time, and says nothing about what happens in the sandbox.
     server.on('request', ({ url }) => url?.startsWith(`${logsPath}?`) || exposing.nudge())
   }

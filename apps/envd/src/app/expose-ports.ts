@@ -9,6 +9,8 @@ import type { Forward, Forwarding, Listener } from '../domain/listening.ts'
 export interface ExposePorts {
   /** Something happens in the sandbox: look closely for a while. */
   nudge(): void
+  /** Resets all connections that are being passed on. */
+  cut(): void
   close(): Promise<void>
 }
 
@@ -35,6 +37,9 @@ export function exposePorts(ports: PortPorts): ExposePorts {
       const wasIdle = ports.nowMs() > busyUntilMs
       busyUntilMs = ports.nowMs() + busyForMs
       if (wasIdle && !stopped) schedule()
+    },
+    cut() {
+      for (const { forwarding } of open.values()) forwarding.cut()
     },
     async close() {
       stopped = true
