@@ -1,0 +1,224 @@
+/** What happened in sandboxes, from their processes to whoever asks: SDK, published command line, plain HTTP. */
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, suite, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { stripVTControlCharacters } from 'node:util'
+import { tryRun } from '@atoll/kit/run'
+import { waitFor } from '@atoll/kit/wait'
+import { Sandbox } from 'e2b'
+import { install } from './installation.ts'
+import type { Installation } from './installation.ts'
+
+const program = fileURLToPath(import.meta.resolve('@e2b/cli/dist/index.js'))
+const patience = { timeoutMs: 60_000, intervalMs: 200 }
+
+interface Entry {
+  readonly timestamp: string
+  readonly level: string
+  readonly message: string
+  readonly fields: Readonly<Record<string, string>>
+}
+
+for (const runtime of ['gvisor', 'runc']) {
+  suite(`logs under ${runtime}`, () => {
+    const forgetsMemory = runtime === 'runc' && 'memory is not kept'
+    let installation: Installation
+    let home: string
+
+    before(async () => {
+      installation = await install({ ATOLL_RUNTIME: runtime })
+      home = await mkdtemp(join(tmpdir(), 'e2b-home-'))
+    })
+    after(async () => {
+      await installation[Symbol.asyncDispose]()
+      await rm(home, { recursive: true })
+    })
+
+    const create = () => Sandbox.create({ ...installation.connection, timeoutMs: 300_000 })
+
+    async function logs(id: string, query = 'direction=forward'): Promise<Entry[]> {
+      const headers = { 'x-api-key': installation.apiKey }
+      const reply = await fetch(`${installation.url}/v2/sandboxes/${id}/logs?${query}`, { headers })
+      assert.equal(reply.status, 200)
+      const body: { logs: Entry[] } = JSON.parse(await reply.text())
+      return body.logs
+    }
+
+    const messages = async (id: string, query?: string) =>
+      (await logs(id, query)).map(({ message }) => message)
+
+    const ticksOf = async (id: string) =>
+      (await messages(id, 'search=tick%20&direction=forward')).filter((message) =>
+        message.startsWith('tick'),
+      )
+    const numbered = (ticks: readonly string[]) => ticks.map((_, i) => `tick ${i + 1}`)
+
+    const e2b = (...args: readonly string[]) =>
+      tryRun(process.execPath, [program, ...args], { env: { ...installation.env, HOME: home } })
+
+    function follow(id: string) {
+      const child = spawn(process.execPath, [program, 'sandbox', 'logs', id, '--follow'], {
+        env: { ...installation.env, HOME: home },
+        stdio: ['ignore', 'pipe', 'inherit'],
+      })
+      let output = ''
+      child.stdout.setEncoding('utf8').on('data', (text: string) => (output += text))
+      return {
+        ended: once(child, 'exit'),
+        shown: () => stripVTControlCharacters(output),
+        [Symbol.dispose]: () => void child.kill('SIGKILL'),
+      }
+    }
+
+    test('a command is told with what it printed, to SDK users by the published command line', async () => {
+      const sandbox = await create()
+      await sandbox.files.write('a.txt', 'content of the file')
+      const command = 'echo to stdout; echo to stderr >&2; exit 3'
+      await assert.rejects(sandbox.commands.run(command, { envs: { SECRET: 'hidden-value' } }))
+      const shown = await e2b('sandbox', 'logs', sandbox.sandboxId, '--format', 'json')
+      assert.equal(shown.code, 0, shown.stderr)
+      const lines = shown.stdout
+        .split('\n')
+        .filter(Boolean)
+        .map((line): Record<string, string> => JSON.parse(line))
+      const of = (message: string) =>
+        lines.find((line) => line['message'] === message) ?? assert.fail(shown.stdout)
+      assert.equal(of('Sandbox ready')['logger'], 'envd')
+      assert.match(of('Process started')['command'] ?? '', /echo to stdout/)
+      assert.equal(of('Process started')['user'], 'user')
+      assert.equal(of('to stdout')['stream'], 'stdout')
+      assert.equal(of('to stderr')['stream'], 'stderr')
+      assert.equal(of('Process ended')['exitCode'], '3')
+      assert.equal(of('to stdout')['pid'], of('Process ended')['pid'])
+      assert.ok(!shown.stdout.includes('a.txt'))
+      const all = await e2b('sandbox', 'logs', sandbox.sandboxId, '--level', 'debug')
+      assert.match(all.stdout, /POST \/files \/home\/user\/a\.txt/)
+      assert.doesNotMatch(all.stdout, /hidden-value|content of the file/)
+    })
+
+    test('whoever follows sees lines as they come, until the sandbox ends', async () => {
+      const sandbox = await create()
+      using following = follow(sandbox.sandboxId)
+      await waitFor('the first entry', () => following.shown().includes('Sandbox ready'), patience)
+      for (const word of ['first', 'second']) {
+        await sandbox.commands.run(`echo the ${word} line`)
+        const line = `message: 'the ${word} line'`
+        await waitFor(line, () => following.shown().includes(line), patience)
+      }
+      await sandbox.kill()
+      assert.deepEqual(await following.ended, [0, null])
+      assert.match(following.shown(), /sandbox is closed/)
+      assert.equal(following.shown().split("message: 'the first line'").length, 2)
+    })
+
+    test('level, search, direction, limit and cursor choose', async () => {
+      const sandbox = await create()
+      await sandbox.commands.run('for i in 1 2 3 4 5 6 7; do echo "number $i"; done')
+      const { sandboxId: id } = sandbox
+      const numbers = (...list: number[]) => list.map((number) => `number ${number}`)
+      assert.deepEqual(
+        await messages(id, 'search=number%20&direction=forward&level=info'),
+        // The command itself has the words in a field.
+        ['Process started', ...numbers(1, 2, 3, 4, 5, 6, 7)],
+      )
+      assert.deepEqual(await messages(id, 'search=number%20&limit=2'), numbers(7, 6))
+      assert.deepEqual(await messages(id, 'level=error'), [])
+      const whole = await messages(id)
+      for (const direction of ['forward', 'backward']) {
+        const seen: string[] = []
+        for (let cursor = ''; ;) {
+          const page = await logs(id, `direction=${direction}&limit=2${cursor}`)
+          const last = page.at(-1)
+          if (!last) break
+          seen.push(...page.map(({ message }) => message))
+          const at = Date.parse(last.timestamp)
+          cursor = `&cursor=${direction === 'forward' ? at + 1 : at}`
+        }
+        assert.deepEqual(direction === 'forward' ? seen : seen.toReversed(), whole)
+      }
+    })
+
+    test('a process that prints without end is not slowed down, and told in part', async () => {
+      const sandbox = await create()
+      let size = 0
+      const onStdout = (text: string) => void (size += text.length)
+      const command = 'yes some words | head -c 10000000'
+      await sandbox.commands.run(command, { onStdout, timeoutMs: 120_000 })
+      assert.equal(size, 10_000_000)
+      const told = await waitFor(
+        'the end',
+        async () => {
+          const all = await messages(sandbox.sandboxId, 'direction=forward')
+          return all.includes('Process ended') && all
+        },
+        patience,
+      )
+      assert.ok(told.length < 1000)
+      assert.ok(told.some((message) => /and \d{6,} bytes of output left out/.test(message)))
+    })
+
+    test('the last words before a kill are kept, and why it ended', async () => {
+      const sandbox = await create()
+      await sandbox.commands.run('echo last words')
+      await sandbox.kill()
+      const { sandboxId: id } = sandbox
+      await waitFor(
+        'the end',
+        async () => (await messages(id)).includes('Sandbox ended: it was killed'),
+        patience,
+      )
+      const told = await messages(id)
+      assert.deepEqual(told.slice(-3), [
+        'last words',
+        'Process ended',
+        'Sandbox ended: it was killed',
+      ])
+    })
+
+    test('what happens while the server is away is told afterwards, once', async () => {
+      const sandbox = await create()
+      const { sandboxId: id } = sandbox
+      const script = 'i=0; while true; do i=$((i+1)); echo "tick $i"; sleep 0.2; done'
+      await sandbox.commands.run(script, { background: true })
+      await waitFor('a tick', async () => (await messages(id)).includes('tick 3'), patience)
+      await installation.crash()
+      await installation.start()
+      const known = (await messages(id)).length
+      await waitFor('more ticks', async () => (await messages(id)).length > known + 5, patience)
+      const ticks = await ticksOf(id)
+      assert.deepEqual(ticks, numbered(ticks))
+      await sandbox.kill()
+    })
+
+    test('envd tells nobody but the node, neither from outside nor from inside', async () => {
+      const sandbox = await create()
+      const inside = await sandbox.commands.run(
+        'curl -s -o /dev/null -w "%{http_code}" "http://127.0.0.1:49983/logs?after=0"',
+      )
+      assert.equal(inside.stdout, '401')
+      const headers = { 'e2b-sandbox-id': sandbox.sandboxId, 'e2b-sandbox-port': '49983' }
+      const outside = await fetch(`${installation.url}/logs?after=0`, { headers })
+      assert.equal(outside.status, 404)
+    })
+
+    test('a pause loses nothing and doubles nothing', { skip: forgetsMemory }, async () => {
+      const sandbox = await create()
+      const { sandboxId: id } = sandbox
+      const script = 'i=0; while true; do i=$((i+1)); echo "tick $i"; sleep 0.2; done'
+      await sandbox.commands.run(script, { background: true })
+      await waitFor('a tick', async () => (await ticksOf(id)).length > 2, patience)
+      await sandbox.pause()
+      const known = (await ticksOf(id)).length
+      await Sandbox.connect(id, installation.connection)
+      await waitFor('more', async () => (await ticksOf(id)).length > known + 5, patience)
+      const ticks = await ticksOf(id)
+      assert.deepEqual(ticks, numbered(ticks))
+      await Sandbox.kill(id, installation.connection)
+    })
+  })
+}
