@@ -1,7 +1,7 @@
 /** What scenarios play on: an installation for each runtime, the bare runtimes and full stores, made when first wanted. */
 import { startCloud } from '@atoll/system-tests/cloud-by-hand'
 import type { CloudByHand, HandSandbox } from '@atoll/system-tests/cloud-by-hand'
-import { namesOf } from '@atoll/system-tests/host-state'
+import { cellOf, namesOf } from '@atoll/system-tests/host-state'
 import { Sandbox } from 'e2b'
 import { prepareBaselines } from './baselines.ts'
 import type { Baselines, RuntimeName } from './baselines.ts'
@@ -69,8 +69,8 @@ export function openStage(progress: (text: string) => void): Stage {
 
 /** The control group of a sandbox, below each hierarchy. */
 export async function groupOf(cloud: CloudByHand, { sandboxID }: HandSandbox): Promise<string> {
-  const { cgroup } = await namesOf(cloud.installation.dataDir)
-  return `/${cgroup}/${sandboxID}`
+  const names = await namesOf(cloud.installation.dataDir)
+  return `/${names.cgroup}/${await cellOf(names, sandboxID)}`
 }
 
 const lifeSeconds = 3600

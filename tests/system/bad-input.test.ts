@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { after, afterEach, before, suite, test } from 'node:test'
 import { envdHeaders, shell, startCloud } from './cloud-by-hand.ts'
+import { cellOf, namesOf } from './host-state.ts'
 import type { CloudByHand, HandSandbox } from './cloud-by-hand.ts'
 import { basic, endFlag, frame, framesOf, send } from './wire.ts'
 import type { Call, Reply } from './wire.ts'
@@ -33,8 +34,9 @@ afterEach(async () => {
     Object(listed.json).map((entry: HandSandbox) => entry.sandboxID),
     [sandbox.sandboxID],
   )
-  const folders = await readdir(join(cloud.installation.dataDir, 'sandboxes'))
-  assert.deepEqual(folders, [sandbox.sandboxID])
+  const folders = await readdir(join(cloud.installation.dataDir, 'cells'))
+  const names = await namesOf(cloud.installation.dataDir)
+  assert.deepEqual(folders, [await cellOf(names, sandbox.sandboxID)])
   const processes = await unary('List', '{}')
   assert.deepEqual([processes.status, processes.text], [200, '{}'])
 })

@@ -67,7 +67,7 @@ export async function hostState(names: Names, temporaryDir: string): Promise<Hos
       .filter(({ title, groups }) => isOurs(title) || groups.includes(`/${names.cgroup}/`))
       .map(({ title }) => title),
     rules: await ruleset(names.nftTable),
-    sandboxFolders: await listing(join(dataDir, 'sandboxes')),
+    sandboxFolders: await listing(join(dataDir, 'cells')),
     runFiles: await listing(runDir),
     temporaryFiles: await listing(temporaryDir),
   }
@@ -100,11 +100,25 @@ export async function forwarding(names: Names) {
   return { isOn: setting.trim() === '1', isWantedByOthers: others.length > 0 }
 }
 
+/** Under which id the host knows a sandbox: groups, mounts and folders are named by it. */
+export async function cellOf({ dataDir }: Names, sandboxId: string): Promise<string> {
+  for (const cellId of await readdir(join(dataDir, 'cells'))) {
+    const file = join(dataDir, 'cells', cellId, 'cell.json')
+    const record = JSON.parse(await readFile(file, 'utf8').catch(() => '{}'))
+    if (record.owner?.sandboxId === sandboxId) return cellId
+  }
+  throw new Error(`no cell belongs to sandbox ${sandboxId}`)
+}
+
 /** The ids of a sandbox's processes, from the outside. */
 export async function processesOf(names: Names, sandboxId: string): Promise<number[]> {
+  return processesOfCell(names, await cellOf(names, sandboxId))
+}
+
+export async function processesOfCell(names: Names, cellId: string): Promise<number[]> {
   const pids = new Set<number>()
   for (const root of await hierarchies()) {
-    const file = join(root, names.cgroup, sandboxId, 'cgroup.procs')
+    const file = join(root, names.cgroup, cellId, 'cgroup.procs')
     const text = await readFile(file, 'utf8').catch(() => '')
     for (const line of text.split('\n').filter(Boolean)) pids.add(Number(line))
   }
@@ -117,9 +131,10 @@ export async function cgroupValue(
   sandboxId: string,
   files: readonly string[],
 ): Promise<string> {
+  const cellId = await cellOf(names, sandboxId)
   for (const root of await hierarchies()) {
     for (const file of files) {
-      const path = join(root, names.cgroup, sandboxId, file)
+      const path = join(root, names.cgroup, cellId, file)
       const text = await readFile(path, 'utf8').catch(() => undefined)
       if (text !== undefined) return text.trim()
     }

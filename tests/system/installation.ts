@@ -53,6 +53,8 @@ export async function install(settings: Record<string, string> = {}): Promise<In
     ATOLL_LAYERS_DIR: layersDir,
     ATOLL_LISTEN: `127.0.0.1:${port}`,
     ATOLL_SUBNET: subnet(),
+    // Most tests count what they made themselves.
+    ATOLL_POOL_MEMORY_MB: '0',
     ...settings,
   }
   const remove = async () => {

@@ -1,6 +1,6 @@
 /** What sandboxes leave on the host while they run, so that it can be counted, kind by kind. */
 import { basename } from 'node:path'
-import { hostState, processesOf } from './host-state.ts'
+import { hostState, processesOfCell } from './host-state.ts'
 import type { Names } from './host-state.ts'
 
 /** Each kind by the names it goes by there: one for every sandbox that runs, none for any other. */
@@ -26,13 +26,13 @@ export async function tracesOf(names: Names): Promise<Traces> {
   const groups = unique(state.cgroups.map((path) => basename(path))).filter(
     (name) => name !== names.cgroup,
   )
-  const busy = await Promise.all(groups.map((name) => processesOf(names, name)))
+  const busy = await Promise.all(groups.map((name) => processesOfCell(names, name)))
   const isStray = (text: string) => !folders.some((name) => text.includes(name))
   return {
     folders,
     groups,
     groupsWithProcesses: groups.filter((_, index) => (busy[index] ?? []).length > 0),
-    loopDevices: unique(state.loopDevices.map((file) => firstBelow(`${dataDir}/sandboxes/`, file))),
+    loopDevices: unique(state.loopDevices.map((file) => firstBelow(`${dataDir}/cells/`, file))),
     disks: namesBelow(`${runDir}/mounts/disk/`, state.ownMounts),
     roots: namesBelow(`${runDir}/mounts/rootfs/`, state.ownMounts),
     links: state.links.toSorted(),
