@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path'
 import { systemClock } from '@atoll/kit/clock'
 import type { Clock } from '@atoll/kit/clock'
 import { exposePorts } from './app/expose-ports.ts'
+import type { ExposePorts } from './app/expose-ports.ts'
 import { createLog } from './app/log.ts'
 import { createMetrics } from './app/metrics.ts'
 import { createProcesses } from './app/processes.ts'
@@ -20,6 +21,7 @@ import { settingsFile } from './fs/settings-file.ts'
 import { variableFiles } from './fs/variable-files.ts'
 import { logsPath } from './http/logs.ts'
 import { createHttpServer } from './http/server.ts'
+import { randomName } from './linux/kernel-random.ts'
 import { lazyLibc } from './linux/libc.ts'
 import type { Libc } from './linux/libc.ts'
 import { trackConnections } from './net/connections.ts'
@@ -70,11 +72,13 @@ export async function startEnvd(options: EnvdOptions): Promise<Envd> {
   await using started = new AsyncDisposableStack()
   const { clock = systemClock, nowMs = () => performance.now() } = options
   const log = createLog({ clock, nowMs })
+  let exposing: ExposePorts | undefined
   const sandbox = await openSandbox({
     store: settingsFile(options.stateFile),
     publish: variableFiles(options.variableFolder ?? '/run/e2b'),
     clock,
     identify: options.identify ?? (() => Promise.resolve()),
+    followAddress: async () => exposing?.follow(),
     stepClock: options.stepClock ?? (() => Promise.resolve()),
     onIdentity() {
       // What happened before happened to another one, which has its own log.
@@ -102,7 +106,7 @@ export async function startEnvd(options: EnvdOptions): Promise<Envd> {
     withoutAttributes: options.withoutAttributes,
   })
   started.defer(() => metadata.close())
-  const watchers = createWatchers(inotifyFolderWatcher(libc))
+  const watchers = createWatchers(inotifyFolderWatcher(libc), randomName)
   started.defer(() => watchers.close())
   const accounts = options.accounts ?? { passwd: '/etc/passwd', group: '/etc/group' }
   const shutdown = new AbortController()
@@ -154,17 +158,18 @@ export async function startEnvd(options: EnvdOptions): Promise<Envd> {
   })
   void metadata.resume().catch(report)
   if (options.exposesPorts) {
-    const exposing = exposePorts({
+    const exposed = exposePorts({
       listeners: listenerTable(),
       address: ownAddress,
       forward: forwardPort,
       nowMs: () => performance.now(),
       report,
     })
-    started.defer(() => exposing.close())
-    cuts.push(() => exposing.cut())
+    exposing = exposed
+    started.defer(() => exposed.close())
+    cuts.push(() => exposed.cut())
     // The node's own question comes all the time, and says nothing about what happens in the sandbox.
-    server.on('request', ({ url }) => url?.startsWith(`${logsPath}?`) || exposing.nudge())
+    server.on('request', ({ url }) => url?.startsWith(`${logsPath}?`) || exposed.nudge())
   }
   const address = server.address()
   const owned = started.move()

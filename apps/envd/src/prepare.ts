@@ -54,6 +54,7 @@ async function standIn({ deps, spawner, path, nowMs }: PrepareParts, folder: str
     publish: variableFiles(join(folder, 'variables')),
     clock,
     identify: nameSystem(() => ({ setHostName: () => 0 }), folder),
+    followAddress: () => Promise.resolve(),
     stepClock: () => Promise.resolve(),
     onIdentity: () => log.clear(),
   })

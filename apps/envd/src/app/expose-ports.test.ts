@@ -73,6 +73,21 @@ test('a sandbox that got another address forwards from that', async (t) => {
   assert.deepEqual(forwards(), [])
 })
 
+test('a new address is followed at once when asked, and otherwise nothing is looked at', async (t) => {
+  const { state, exposing, pass, looks, forwards } = setup(t)
+  await exposing.follow()
+  state.listeners = [{ port: 80, scope: 'loopback4' }]
+  await pass(1)
+  const before = looks()
+  await exposing.follow()
+  assert.equal(looks(), before)
+  state.address = '10.0.0.6'
+  await exposing.follow()
+  assert.deepEqual(forwards(), ['10.0.0.6:80 to 127.0.0.1'])
+  await pass(3)
+  assert.equal(looks(), before + 4)
+})
+
 test('a port that is held by another is tried again, and a failure is no end', async (t) => {
   const { state, pass, forwards, reported } = setup(t)
   state.listeners = [{ port: 80, scope: 'loopback4' }]

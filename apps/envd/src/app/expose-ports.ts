@@ -9,6 +9,8 @@ import type { Forward, Forwarding, Listener } from '../domain/listening.ts'
 export interface ExposePorts {
   /** Something happens in the sandbox: look closely for a while. */
   nudge(): void
+  /** When the sandbox has another address, as after a restore, all is forwarded from there before this ends. */
+  follow(): Promise<void>
   /** Resets all connections that are being passed on. */
   cut(): void
   close(): Promise<void>
@@ -37,6 +39,14 @@ export function exposePorts(ports: PortPorts): ExposePorts {
       const wasIdle = ports.nowMs() > busyUntilMs
       busyUntilMs = ports.nowMs() + busyForMs
       if (wasIdle && !stopped) schedule()
+    },
+    async follow() {
+      if (stopped || open.size === 0) return
+      const address = ports.address()
+      if ([...open.values()].every((exposed) => exposed.address === address)) return
+      clearTimeout(timer)
+      underWay = underWay.then(pass)
+      await underWay
     },
     cut() {
       for (const { forwarding } of open.values()) forwarding.cut()

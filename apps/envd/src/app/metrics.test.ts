@@ -20,7 +20,7 @@ function setup() {
   return { state, metrics, settings }
 }
 
-test('the share of the CPUs is that since the call before', async () => {
+test('the share of the CPUs is that since the call before, and no nonsense after a jump', async () => {
   const { state, metrics, settings } = setup()
   const shares = []
   for (const [passedMs, usedSeconds] of [
@@ -29,12 +29,15 @@ test('the share of the CPUs is that since the call before', async () => {
     [1000, 0],
     [0, 1],
     [10, 1],
+    [1000, -5],
+    [86_400_000, 1],
+    [-1000, 1],
   ] as const) {
     state.nowMs += passedMs
     state.cpuSeconds += usedSeconds
     shares.push((await metrics({ ...settings, cpuCount: 2 })).cpu_used_pct)
   }
-  assert.deepEqual(shares, [50, 16.67, 0, 0, 100])
+  assert.deepEqual(shares, [50, 16.67, 0, 0, 100, 0, 0, 0])
 })
 
 test('limits that were told go before what the kernel shows', async () => {

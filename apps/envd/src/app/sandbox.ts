@@ -17,6 +17,8 @@ export interface SandboxPorts {
   readonly clock: Clock
   /** Gives the system the name of the sandbox, where it may have had another; never fails. */
   readonly identify: (sandboxId: string, oldId: string | undefined) => Promise<void>
+  /** The sandbox may be somewhere else than before; never fails. */
+  readonly followAddress: () => Promise<void>
   /** Sets the clock of the system, where that is permitted; never fails. */
   readonly stepClock: (to: Date) => Promise<void>
   /** This is another sandbox from now on, as after a start from a copy of one. */
@@ -46,6 +48,7 @@ export async function openSandbox(ports: SandboxPorts): Promise<Sandbox> {
     await Promise.all([
       ports.store.save(changed),
       ports.publish(systemVariables(changed)),
+      ports.followAddress(),
       sandboxId !== undefined && sandboxId !== oldId && ports.identify(sandboxId, oldId),
       stepTo !== undefined && isOff(stepTo, ports.clock.now()) && ports.stepClock(new Date(stepTo)),
     ])

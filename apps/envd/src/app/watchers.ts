@@ -1,6 +1,5 @@
 /** Who watches which folder: streams for as long as they last, and watchers that are asked from time to time. */
 import { Fault } from '@atoll/kit/fault'
-import { randomLabel } from '@atoll/kit/id'
 import type { Change, FolderWatcher, WatchOptions } from '../domain/watch.ts'
 import { createChangeQueue } from './change-queue.ts'
 import type { ChangeQueue } from './change-queue.ts'
@@ -25,14 +24,14 @@ export interface Watchers {
   close(): void
 }
 
-export function createWatchers(folders: FolderWatcher): Watchers {
+export function createWatchers(folders: FolderWatcher, randomName: () => string): Watchers {
   const all = new Set<Watch>()
   const byId = new Map<string, Watch>()
   return {
     open,
     async create(request) {
       const watch = await open(request)
-      const id = `w${randomLabel(20)}`
+      const id = `w${randomName().slice(0, 20)}`
       byId.set(id, watch)
       return id
     },

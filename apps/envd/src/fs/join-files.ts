@@ -1,9 +1,9 @@
-import { randomUUID } from 'node:crypto'
 import { open, rename, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { Fault } from '@atoll/kit/fault'
 import type { ReadableFile } from '../domain/regular-file.ts'
 import type { User } from '../domain/user.ts'
+import { randomName } from '../linux/kernel-random.ts'
 import { fileFault } from './file-fault.ts'
 import { makeParents } from './parents.ts'
 import { writeAll } from './write-all.ts'
@@ -21,7 +21,7 @@ export async function joinFiles(
   )
   if (isFolder) throw new Fault('invalid', 'not_a_file', `'${destination}' is a directory`)
   await makeParents(dirname(destination), owner)
-  const fresh = join(dirname(destination), `.compose-${randomUUID()}`)
+  const fresh = join(dirname(destination), `.compose-${randomName()}`)
   try {
     {
       await using file = await open(fresh, 'wx', 0o666)

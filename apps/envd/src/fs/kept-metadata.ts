@@ -4,7 +4,6 @@
  * once, so each file is watched: the kernel has told us of its end before its number can come back. gVisor gives inodes
  * new numbers when the sandbox is started anew from its disk; then a file is found by where it was last seen.
  */
-import { randomUUID } from 'node:crypto'
 import { lstatSync } from 'node:fs'
 import { lstat, mkdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -12,6 +11,7 @@ import { Fault } from '@atoll/kit/fault'
 import type { FileIdentity, Metadata } from '../domain/metadata-store.ts'
 import { inotifyMask, openInotify } from '../linux/inotify.ts'
 import type { Inotify, InotifyEvent } from '../linux/inotify.ts'
+import { randomName } from '../linux/kernel-random.ts'
 import type { Libc } from '../linux/libc.ts'
 import { metadataJournal } from './metadata-journal.ts'
 import type { KeptRecord } from './metadata-journal.ts'
@@ -170,7 +170,7 @@ function toRecord({ key, path, metadata }: Kept): KeptRecord {
 async function readLife(file: string): Promise<string> {
   const found = await readFile(file, 'utf8').catch(() => '')
   if (found !== '') return found
-  const life = randomUUID()
+  const life = randomName()
   await mkdir(dirname(file), { recursive: true })
   await writeFile(file, life, { mode: 0o600 })
   return life
