@@ -1,41 +1,36 @@
 /**
- * Frames of a stream that carry a program's output, made here: the library's way of writing bytes as JSON takes forty
- * times as long, and output is all that ever comes in quantities. Every other frame is the library's.
+ * Frames of a stream that carry a program's output, made and sent here: the library's way of writing bytes as JSON takes
+ * forty times as long, and output is all that ever comes in quantities. Every other frame is the library's.
  */
+import type { Writable } from 'node:stream'
 import { createContextKey } from '@connectrpc/connect'
 import { chunkLimitBytes } from '../domain/process.ts'
 import type { OutputKind } from '../domain/process.ts'
 import type { StreamedEvent } from './process-events.ts'
 
-/** Between the service, which knows the events, and the answer, which is made of frames. */
 export interface OutputFrames {
-  /** Keeps the output, and leaves the library an empty event in its place. */
+  /**
+   * Sends the output, and leaves the library the other events. It asks for one only when the last is written, so their
+   * order is kept.
+   */
   takeFrom(events: AsyncIterable<StreamedEvent>): AsyncGenerator<StreamedEvent>
-  /** Puts the output in the place of the frames that were made of the empty events. Their order is the same. */
-  putInto(frames: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array>
 }
 
 export const outputFramesKey = createContextKey<OutputFrames | undefined>(undefined)
 
-/** `isSent` tells whether the system has taken all that was written, so that the memory of it can be used again. */
 export function createOutputFrames(
   contentType: string | undefined,
-  isSent: () => boolean,
+  response: Writable,
 ): OutputFrames {
   const encode = contentType?.includes('json') ? writeJson : writeBinary
-  const taken: (Uint8Array | undefined)[] = []
   let own = Buffer.alloc(0)
   return {
     async *takeFrom(events) {
       for await (const { event } of events) {
         const output = outputOf(event)
-        taken.push(output && framesOf(output.kind, output.bytes))
-        yield output ? empty : { event }
+        if (output) await send(response, framesOf(output.kind, output.bytes))
+        else yield { event }
       }
-    },
-    async *putInto(frames) {
-      // The frame that ends the stream, which stands for no event, finds nothing taken.
-      for await (const frame of frames) yield taken.shift() ?? frame
     },
   }
 
@@ -55,15 +50,25 @@ export function createOutputFrames(
     return target.subarray(0, end)
   }
 
-  /** Fresh memory for all would cost more than the rest of the work. */
+  /** Used again for all that comes: fresh memory each time would cost more than the rest of the work. */
   function memory(size: number): Buffer {
-    if (size < manyBytes || !isSent()) return Buffer.allocUnsafe(size)
+    if (size < manyBytes) return Buffer.allocUnsafe(size)
     if (own.length < size) own = Buffer.allocUnsafeSlow(size)
     return own
   }
 }
 
-const empty: StreamedEvent = { event: { event: { case: 'keepalive', value: {} } } }
+/** Resolves when the system has taken the bytes, or the client is gone, which others notice and act on. */
+function send(response: Writable, bytes: Buffer): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      response.off('close', done)
+      resolve()
+    }
+    response.once('close', done)
+    response.write(bytes, done)
+  })
+}
 
 interface OutputPart {
   readonly kind: OutputKind

@@ -79,17 +79,13 @@ export function createRpc(deps: RpcDeps): Rpc {
       headers.host = 'envd'
       const timeout = headers['connect-timeout-ms']
       if (typeof timeout === 'string') headers['connect-timeout-ms'] = boundedTimeout(timeout)
-      const output = createOutputFrames(
-        headers['content-type'],
-        () => response.writableLength === 0,
-      )
+      const output = createOutputFrames(headers['content-type'], response)
       const values = createContextValues().set(actingUserKey, user).set(outputFramesKey, output)
       const call = universalRequestFromNodeRequest(request, response, undefined, values)
       const answered = await withinBudget(handler, call)
       if (!answered) return answerError(response, 429, tooMuchInput, codes[429])
       const reply = await blamed(answered)
-      const body = reply.body && output.putInto(reply.body)
-      await universalResponseToNodeResponse({ ...reply, ...(body && { body }) }, response)
+      await universalResponseToNodeResponse(reply, response)
     },
   }
 
