@@ -50,6 +50,8 @@ for (const runtime of runtimes) {
         installation = await install({
           ATOLL_RUNTIME: runtime,
           ATOLL_READY_SLOTS: '0',
+          ATOLL_READY_SANDBOXES: '0',
+          ATOLL_POOL_MEMORY_MB: '0',
           ATOLL_BASE_DISK_SIZE_MB: '64',
           ATOLL_BASE_MEMORY_MB: '256',
         })
