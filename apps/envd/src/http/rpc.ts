@@ -15,6 +15,7 @@ import type {
   UniversalServerResponse,
 } from '@connectrpc/connect/protocol'
 import { answerError, answerText } from './answer.ts'
+import { withKnownFlags } from './envelope-flags.ts'
 import { faultInterceptor } from './fault.ts'
 import type { ReportFailure } from './fault.ts'
 import { filesystemService } from './filesystem.ts'
@@ -91,8 +92,10 @@ export function createRpc(deps: RpcDeps): Rpc {
 
   /** Streams last, and read one small message after the other. Undefined when it is too much. */
   async function withinBudget(handler: UniversalHandler, call: UniversalServerRequest) {
-    if (handler.method.methodKind !== 'unary') return handler(call)
     assertByteStreamRequest(call)
+    if (handler.method.methodKind !== 'unary') {
+      return handler({ ...call, body: withKnownFlags(call.body) })
+    }
     const header = call.header.get('content-length')
     const declared = header === null ? undefined : Number(header)
     const isInput = handler.method === Process.method.sendInput

@@ -42,6 +42,24 @@ async function setup(base = tmpdir()) {
   }
 }
 
+test('a tree that is deeper than a path may be long is watched as far as paths go', async () => {
+  await using it = await setup()
+  const name = 'x'.repeat(200)
+  const script = `cd "$0"; for i in $(seq 30); do mkdir ${name}; cd ${name}; done`
+  await run('bash', ['-c', script, it.folder])
+  try {
+    await using watching = await it.watch({ recursive: true })
+    await writeFile(it.path(`${name}/${name}/a`), '')
+    await mkdir(it.path('d'))
+    await watching.saw(`CREATE ${name}/${name}/a`, 'CREATE d')
+    await run('mv', [it.path(name), it.path('d')])
+    await writeFile(it.path(`d/${name}/${name}/b`), '')
+    await watching.saw(`CREATE d/${name}/${name}/b`)
+  } finally {
+    await run('rm', ['-rf', it.folder]) // which finds its way without long paths
+  }
+})
+
 for (const base of [tmpdir(), '/dev/shm']) {
   test(`the life of a file on ${base}, event by event`, async () => {
     await using it = await setup(base)

@@ -142,6 +142,8 @@ const badStreams: [string, Buffer<ArrayBuffer>, Record<string, string>, string][
   ['half a head', Buffer.from([0, 0, 0]), {}, 'invalid_argument'],
   ['half a message', envelope('{"process":{}}').subarray(0, 10), {}, 'invalid_argument'],
   ['a giant declared length', giant, {}, 'resource_exhausted'],
+  ['a flag that means nothing', envelope('{}', 0x80), {}, 'invalid_argument'],
+  ['a flag between others', envelope('{}', 0x04), {}, 'invalid_argument'],
   ['a message that is not JSON', envelope('{"process"'), {}, 'invalid_argument'],
   ['a message of wrong types', envelope({ process: { cmd: 5 } }), {}, 'invalid_argument'],
   ['bytes that are not text', Buffer.from([0, 0, 0, 0, 2, 0xff, 0xfe]), {}, 'invalid_argument'],

@@ -15,7 +15,7 @@ export interface InotifyEvent {
 }
 
 export interface Inotify {
-  /** The number of the watch; the same for the same file. Undefined when there is nothing (any more) to watch. */
+  /** The number of the watch; the same for the same file. Undefined when there is nothing there that can be watched. */
   add(path: string | Uint8Array, mask: number): number | undefined
   remove(watch: number): void
   /** What happened until now, some of it when it is much; empty when there is nothing left. */
@@ -60,7 +60,7 @@ export function openInotify(libc: Libc, onReady: () => void): Inotify {
       const watch = libc.inotifyAddWatch(fd, cString(path), mask)
       if (watch >= 0) return watch
       const number = libc.errno()
-      if (number === errno.notFound || number === errno.notFolder) return undefined
+      if (unwatchable.has(number)) return undefined
       throw failed('inotify_add_watch', number)
     },
     remove(watch) {
@@ -106,6 +106,14 @@ function failed(call: string, number: number): Fault {
     number === errno.noSpace ? 'the system allows no more watches' : `error ${number} of the system`
   return new Fault('internal', 'watch_failed', `Watching is not possible: ${why} (${call})`)
 }
+
+/** Gone meanwhile, too deep for a path, or on a file system that does not let even us in. */
+const unwatchable = new Set<number>([
+  errno.notFound,
+  errno.notFolder,
+  errno.nameTooLong,
+  errno.accessDenied,
+])
 
 const headBytes = 16
 const readBytes = 64 * 1024
