@@ -27,7 +27,8 @@ import { openHost } from './host.ts'
 import type { Host } from './host.ts'
 import { openCgroupUsage } from './linux/cgroup-usage.ts'
 import { flushFolder } from './linux/disks.ts'
-import { createMeasure, readMachine } from './linux/machine.ts'
+import { createMemoryFolders } from './linux/memory-folders.ts'
+import { createMeasure, freeMemoryBytes, readMachine } from './linux/machine.ts'
 import { openMountNamespace } from './linux/mount-namespace.ts'
 import { ageNsOf, isAlive } from './linux/process.ts'
 import { mountReadOnly, unmountReadOnly } from './linux/read-only.ts'
@@ -56,6 +57,9 @@ export interface RunningNode {
 
 /** How often the first processes of sandboxes are looked at. A look at one costs microseconds. */
 const reapIntervalMs = 250
+/** Who comes back within this time finds memory as it was written, which is quicker to read. */
+const packAfterMs = 120_000
+const packIntervalMs = 15_000
 
 export async function startNode(config: NodeConfig, parts: NodeParts): Promise<RunningNode> {
   const { log, progress = () => {} } = parts
@@ -116,6 +120,7 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
     return usage ? Number(usage.memoryUsedBytes + usage.memoryCacheBytes) : 0
   }
   const { records, disks, snapshots } = host
+  const memory = createMemoryFolders(() => performance.now())
   const cells = createCells({
     slots,
     ports: {
@@ -124,6 +129,7 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
       runtime,
       disks,
       mountRootfs: mountBase(config, host, runtime, base.layerDir),
+      useMemory: memory.use,
       envdDir,
       findEnvd: (name) => mountReadOnly(namespace, join(envdDirs.built, name), envdDirs.mounted),
       halt: host.halt,
@@ -168,6 +174,7 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
       thaw: host.cgroups.thaw,
       isAlive: lives,
       memoryBytes,
+      freeMemoryBytes,
       nowMs: () => performance.now(),
       onError: (err) =>
         log.error({ err, event: 'node.supply' }, 'a sandbox could not be made ahead'),
@@ -197,6 +204,14 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
   })
   const stopReaping = repeat(reapIntervalMs, sandboxes.reap, (err) =>
     log.error({ err, event: 'node.reap' }, 'a dead sandbox could not be removed'),
+  )
+  const packIdle = async () => {
+    const paused = sandboxes.paused().map(({ cellId }) => places.memoryDir(cellId))
+    const kept = (await snapshots.list()).map((one) => snapshots.place(one.snapshotId).memoryDir)
+    await memory.packIdle([...paused, ...kept], packAfterMs)
+  }
+  const stopPacking = repeat(packIntervalMs, packIdle, (err) =>
+    log.error({ err, event: 'node.pack' }, 'memory on disk could not be packed'),
   )
   log.info({
     event: 'node.start',
@@ -241,6 +256,8 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
     transport: serveInMemory(service, log),
     async close() {
       await stopReaping()
+      // What is half packed is not missed.
+      void stopPacking()
       await logging.close()
       await supply.close()
       await sandboxes.settle()

@@ -45,6 +45,8 @@ export interface CellPorts {
   mountRootfs(cell: CellRecord, image: string): Promise<Rootfs | undefined>
   bundleDir(cellId: string): string
   diskImage(cellId: string, name: string): string
+  /** Makes the memory in a folder readable while `work` runs. */
+  useMemory<T>(memoryDir: string, work: () => Promise<T>): Promise<T>
   /** The build of envd that new cells get, by its folder. */
   readonly envdDir: string
   /** Where a build is, whichever it is. */
@@ -81,9 +83,9 @@ export function createCells({
       bundleDir: ports.bundleDir(cellId),
       envdDir: await ports.findEnvd(envd),
     }
-    return options.memoryDir === undefined
-      ? ports.runtime.start(request)
-      : ports.runtime.restore(request, options.memoryDir)
+    const { memoryDir } = options
+    if (memoryDir === undefined) return ports.runtime.start(request)
+    return ports.useMemory(memoryDir, () => ports.runtime.restore(request, memoryDir))
   }
 
   async function fill({ cellId, disk, diskSizeMb }: CellRecord, source: CellPlan['from']) {

@@ -92,3 +92,22 @@ test('what cannot be made ahead is told, leaves nothing, and creates go on', asy
   await node.create()
   assert.equal(node.supply.pools()[0]?.shape, shape)
 })
+
+test('a machine without memory refuses, and says so', async () => {
+  const node = simulateNode({ overrides: { freeMemoryBytes: async () => 1000 } })
+  await assert.rejects(node.create(), { kind: 'exhausted', reason: 'no_room' })
+  assert.deepEqual([node.records.size, node.slots.size], [0, 0])
+})
+
+test('those who wait are served in order of arrival, and no more of them than will be served', async () => {
+  const node = simulateNode()
+  const results = await Promise.allSettled(
+    Array.from({ length: 300 }, (_, index) => node.create({ sandboxId: `i${index}` })),
+  )
+  const served = results.filter(({ status }) => status === 'fulfilled').length
+  assert.deepEqual([served, node.slots.size], [256, 256])
+  assert.deepEqual(
+    node.introduced.map(({ sandboxId }) => sandboxId),
+    Array.from({ length: 256 }, (_, index) => `i${index}`),
+  )
+})

@@ -1,3 +1,4 @@
+import { Fault } from '@atoll/kit/fault'
 import { createGate } from '@atoll/kit/gate'
 import { shapeKey } from '../domain/cell.ts'
 import type { Cell, CellRecord, Shape } from '../domain/cell.ts'
@@ -33,12 +34,19 @@ export interface SupplyPorts {
   thaw(cellId: string): Promise<void>
   isAlive(cell: Cell): boolean
   memoryBytes(cellId: string): Promise<number>
+  /** What the machine could give to new processes. */
+  freeMemoryBytes(): Promise<number>
   nowMs(): number
   onError(error: unknown): void
 }
 
 /** Wide enough to keep both disk and processor busy, narrow enough that each create stays quick. */
 const makesAtOnce = 4
+const refillDelayMs = 50
+/** More would wait longer than anybody does. */
+const mostWaiting = 256
+/** A machine without memory ends processes of its own choice: better to refuse. */
+const spareMemoryBytes = 256 * 1024 * 1024
 /** After a failure a pool rests: whatever it was, trying at once again would cost those who are waiting. */
 const restMs = 5_000
 /** What one is thought to take before any has been measured. */
@@ -98,6 +106,11 @@ export function createSupply(parts: {
     }
   }
 
+  async function checkMemory(): Promise<void> {
+    const free = await ports.freeMemoryBytes()
+    if (free < spareMemoryBytes) throw noRoom('This machine has no memory left for another sandbox')
+  }
+
   async function make(plan: CellPlan): Promise<Cell> {
     const prototype = plan.from ? undefined : await prototypes.find(plan.shape)
     if (!prototype) return cells.make(plan)
@@ -128,6 +141,7 @@ export function createSupply(parts: {
       const shelf = neediest()
       if (!shelf) return
       try {
+        await checkMemory()
         await prototypes.ensure(shelf.shape)
         shelf.cells.push(await stock(shelf.shape))
       } catch (error) {
@@ -173,12 +187,19 @@ export function createSupply(parts: {
     async take(plan) {
       const ready = plan.from ? undefined : takeReady(plan.shape)
       if (ready) {
-        nudge()
+        // Not at once: making one would take the processor from whoever has just got theirs.
+        setTimeout(nudge, refillDelayMs).unref()
         return ready
+      }
+      if (underway >= mostWaiting) {
+        throw noRoom(`${underway} sandboxes are being started already; try again later`)
       }
       underway += 1
       try {
-        return await gate(() => make(plan))
+        return await gate(async () => {
+          await checkMemory()
+          return make(plan)
+        })
       } finally {
         underway -= 1
         nudge()
@@ -201,4 +222,8 @@ export function createSupply(parts: {
       await filling
     },
   }
+}
+
+function noRoom(message: string): Fault {
+  return new Fault('exhausted', 'no_room', message)
 }

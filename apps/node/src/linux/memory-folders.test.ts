@@ -1,0 +1,64 @@
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { createMemoryFolders } from './memory-folders.ts'
+
+async function setup() {
+  const dir = await mkdtemp(join(tmpdir(), 'atoll-memory-'))
+  const clock = { nowMs: 0 }
+  const pages = Buffer.concat([randomBytes(100_000), Buffer.alloc(900_000, 'ab')])
+  await writeFile(join(dir, 'pages.img'), pages)
+  await writeFile(join(dir, 'small'), 'x')
+  return {
+    dir,
+    clock,
+    pages,
+    folders: createMemoryFolders(() => clock.nowMs),
+    [Symbol.asyncDispose]: () => rm(dir, { recursive: true }),
+  }
+}
+
+test('what nobody needs is packed, and whole again when it is used', async () => {
+  await using world = await setup()
+  const { dir, clock, folders } = world
+  await folders.packIdle([dir], 1000)
+  assert.deepEqual((await readdir(dir)).toSorted(), ['pages.img', 'small'])
+  clock.nowMs = 1000
+  await folders.packIdle([dir], 1000)
+  assert.deepEqual((await readdir(dir)).toSorted(), ['pages.img.zst', 'small'])
+  assert.ok((await stat(join(dir, 'pages.img.zst'))).size < 200_000)
+  const [first, second] = await Promise.all(
+    [1, 2].map(() => folders.use(dir, () => readFile(join(dir, 'pages.img')))),
+  )
+  assert.ok(first?.equals(world.pages) && second?.equals(world.pages))
+  assert.deepEqual((await readdir(dir)).toSorted(), ['pages.img', 'small'])
+})
+
+test('what is in use, or was a moment ago, is left alone', async () => {
+  await using world = await setup()
+  const { dir, clock, folders } = world
+  clock.nowMs = 5000
+  await folders.use(dir, async () => {
+    clock.nowMs = 10_000
+    await folders.packIdle([dir], 1000)
+  })
+  await folders.packIdle([dir], 1000)
+  assert.ok((await readdir(dir)).includes('pages.img'))
+})
+
+test('a file that was packed but not yet removed is taken as it is', async () => {
+  await using world = await setup()
+  const { dir, clock, folders } = world
+  clock.nowMs = 1000
+  await folders.packIdle([dir], 1000)
+  await writeFile(join(dir, 'pages.img.next'), 'half of it')
+  const seen = await folders.use(dir, () => readFile(join(dir, 'pages.img')))
+  assert.ok(seen.equals(world.pages))
+})
+
+test('a folder that has gone is passed over', async () => {
+  await createMemoryFolders(() => 0).packIdle(['/nonexistent'], 0)
+})
