@@ -3,6 +3,7 @@ import { Fault } from '@atoll/kit/fault'
 import { endOf } from '../domain/exit.ts'
 import type { End } from '../domain/exit.ts'
 import type { Output, OutputKind, Signal, SpawnedProcess } from '../domain/process.ts'
+import { startAwakeTimer } from './awake-timer.ts'
 import { createFanout } from './fanout.ts'
 import type { Subscription } from './fanout.ts'
 
@@ -34,6 +35,8 @@ export function watchProcess(
   request: ProcessRequest,
   options: {
     readonly timeoutMs?: number | undefined
+    /** Monotonic. */
+    readonly nowMs: () => number
     /** Takes output before anybody attached does; the bytes are not its own. */
     readonly onOutput: (kind: OutputKind, bytes: Uint8Array) => void
     readonly onEnd: (end: End) => void
@@ -44,8 +47,8 @@ export function watchProcess(
   let exited = false
   let ended = false
   let expired = false
-  const deadline =
-    options.timeoutMs === undefined ? undefined : setTimeout(expire, options.timeoutMs)
+  const { timeoutMs, nowMs } = options
+  const deadline = timeoutMs === undefined ? undefined : startAwakeTimer(timeoutMs, expire, nowMs)
   void run()
 
   return {
@@ -63,7 +66,7 @@ export function watchProcess(
     exited = true
     await Promise.race([drained, enough.promise])
     ended = true
-    clearTimeout(deadline)
+    deadline?.stop()
     spawned.release()
     const end = endOf(exit)
     options.onEnd(end)

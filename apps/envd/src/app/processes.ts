@@ -26,7 +26,7 @@ export interface StartRequest extends ProcessRequest {
   readonly terminal?: TerminalSize | undefined
   /** Whether there is an input to write to; a terminal always has one. */
   readonly stdin: boolean
-  /** The process is killed so long after its start, whoever still watches it. */
+  /** The process is killed after so long a time of running, whoever still watches it. */
   readonly timeoutMs?: number | undefined
 }
 
@@ -84,7 +84,8 @@ export function createProcesses(deps: {
         exited.add({ pid, tag: request.tag, end })
       }
       const onOutput = log.output
-      const options = { timeoutMs, onOutput, onEnd }
+      const { nowMs } = deps
+      const options = { timeoutMs, nowMs, onOutput, onEnd }
       const started = watchProcess(spawned, { cmd, args, envs, cwd, tag }, options)
       live.add(started)
       return { pid, subscription: started.subscribe() }
