@@ -81,6 +81,23 @@ test('an envd that never comes to an end is not asked without end', async () => 
   assert.equal(asked.length, 5)
 })
 
+test('a sandbox with nothing to tell is asked less often, until it tells something', async () => {
+  const { logs, asked, write, advance } = setup()
+  const passes = async (count: number) => {
+    const before = asked.length
+    for (let pass = 0; pass < count; pass += 1) {
+      advance(1000)
+      await logs.collect()
+    }
+    return asked.length - before
+  }
+  await passes(10)
+  assert.equal(await passes(40), 10)
+  write('i1', 1)
+  await logs.read(query)
+  assert.equal(await passes(3), 3)
+})
+
 test('what is read is fetched first', async () => {
   const { logs, write } = setup()
   write('i1', 1)

@@ -54,37 +54,42 @@ const fetchesAtOnce = 8
 const roundLimit = 4
 /** So long others wait at most for a sandbox that is slow to answer. */
 const momentMs = 500
-const firstPauseMs = 1_000
-const longestPauseMs = 30_000
+/** A sandbox that has nothing to tell is asked less and less often: under gVisor each question costs it 5 ms. */
+const quietPause = { firstMs: 500, longestMs: 3_500 }
+const failurePause = { firstMs: 1_000, longestMs: 30_000 }
+
+interface Rest {
+  readonly why: 'quiet' | 'failed'
+  readonly pauseMs: number
+  readonly untilMs: number
+}
 
 export function createSandboxLogs(ports: LogPorts): SandboxLogs {
   const { files } = ports
   const gate = createGate(fetchesAtOnce)
   const underway = new Map<string, Promise<void>>()
-  const failing = new Map<string, { readonly pauseMs: number; readonly untilMs: number }>()
+  const resting = new Map<string, Rest>()
 
-  async function fetchAll(source: LogSource): Promise<void> {
+  /** Says whether there was anything. */
+  async function fetchAll(source: LogSource): Promise<boolean> {
     const { sandboxId } = source
     for (let round = 0; round < roundLimit; round += 1) {
       const { entries, more } = await ports.fetch(source, await files.lastAt(sandboxId))
       await files.append(sandboxId, entries)
-      if (!more || entries.length === 0) return
+      if (!more || entries.length === 0) return entries.length > 0 || round > 0
     }
+    return true
   }
 
   async function attempt(source: LogSource): Promise<void> {
     const { sandboxId } = source
     if (!ports.isHere(sandboxId)) return // it ended while this waited for its turn
     try {
-      await fetchAll(source)
-      failing.delete(sandboxId)
+      if (await fetchAll(source)) resting.delete(sandboxId)
+      else rest(sandboxId, 'quiet')
     } catch (error) {
       if (!(error instanceof Fault)) ports.onError(error)
-      const pauseMs = Math.min(
-        (failing.get(sandboxId)?.pauseMs ?? firstPauseMs / 2) * 2,
-        longestPauseMs,
-      )
-      failing.set(sandboxId, { pauseMs, untilMs: ports.nowMs() + pauseMs })
+      rest(sandboxId, 'failed')
     }
   }
 
@@ -98,21 +103,29 @@ export function createSandboxLogs(ports: LogPorts): SandboxLogs {
     return done
   }
 
-  /** Whoever does not answer is not asked all the time. */
-  function isDue({ sandboxId }: LogSource): boolean {
-    return (failing.get(sandboxId)?.untilMs ?? 0) <= ports.nowMs()
+  function rest(sandboxId: string, why: Rest['why']): void {
+    const { firstMs, longestMs } = why === 'failed' ? failurePause : quietPause
+    const before = resting.get(sandboxId)
+    const pauseMs = before?.why === why ? Math.min(before.pauseMs * 2, longestMs) : firstMs
+    resting.set(sandboxId, { why, pauseMs, untilMs: ports.nowMs() + pauseMs })
+  }
+
+  function isResting({ sandboxId }: LogSource, why?: Rest['why']): boolean {
+    const found = resting.get(sandboxId)
+    return !!found && found.untilMs > ports.nowMs() && (!why || found.why === why)
   }
 
   async function catchUp(sandboxId: string): Promise<void> {
     const source = ports.running().find((one) => one.sandboxId === sandboxId)
-    if (!source || !isDue(source)) return
+    // Whoever reads gets what a quiet one may have to tell by now, but does not wait again for one that did not answer.
+    if (!source || isResting(source, 'failed')) return
     const fetched = inTurn(sandboxId, () => attempt(source))
     await Promise.race([fetched, sleep(momentMs, undefined, { ref: false })])
   }
 
   return {
     async collect() {
-      const due = ports.running().filter((one) => !underway.has(one.sandboxId) && isDue(one))
+      const due = ports.running().filter((one) => !underway.has(one.sandboxId) && !isResting(one))
       await Promise.all(
         due.map((source) => gate(() => inTurn(source.sandboxId, () => attempt(source)))),
       )
@@ -129,7 +142,7 @@ export function createSandboxLogs(ports: LogPorts): SandboxLogs {
         ])
       }).catch(ports.onError)
       files.release(sandboxId)
-      failing.delete(sandboxId)
+      resting.delete(sandboxId)
     },
 
     async read(query) {
