@@ -2,11 +2,11 @@
  * POST /freeze: the node is about to save the memory of the sandbox. Connections do not survive that, and under gVisor
  * (20240729) worse than that: of an epoll set with two of them in it, nothing is ever reported again in the restored
  * copy but the end of one of them, over and over. So ours are reset now, with the connection of this call ended after its
- * answer. How many other programs still have with the outside is told, for the node to do something about it.
+ * answer. How many other programs still have with the outside is told in X-Connections, for the node to do something about
+ * it.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { answerJson } from './answer.ts'
 import { refuseStranger } from './node-only.ts'
 
 export interface FreezeDeps {
@@ -25,8 +25,8 @@ export function answerFreeze(
   if (refuseStranger(request, response, deps.initToken)) return
   request.resume()
   deps.cutConnections(request.socket)
-  response.setHeader('connection', 'close')
-  response.setHeader('cache-control', 'no-store')
   // One of them is this call's.
-  answerJson(response, { connections: Math.max(0, deps.countConnections() - 1) })
+  const others = Math.max(0, deps.countConnections() - 1)
+  const headers = { connection: 'close', 'cache-control': 'no-store', 'x-connections': others }
+  response.writeHead(204, headers).end()
 }
