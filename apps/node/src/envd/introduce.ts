@@ -57,6 +57,7 @@ async function tell(message: Message, { isAlive, timeoutMs = 30_000 }: WaitOptio
 }
 
 const envdPort = 49983
+const attemptMs = 5_000
 
 /** Undefined when nobody answers yet. */
 function post({ address, initToken, path, body }: Message): Promise<number | undefined> {
@@ -67,7 +68,8 @@ function post({ address, initToken, path, body }: Message): Promise<number | und
       path,
       method: 'POST',
       agent: false,
-      timeout: 5000,
+      // In all, not for each silence: headers may come one character after the other.
+      signal: AbortSignal.timeout(attemptMs),
       headers: {
         'content-type': 'application/json',
         'content-length': Buffer.byteLength(body),
@@ -78,8 +80,9 @@ function post({ address, initToken, path, body }: Message): Promise<number | und
       response.destroy()
       resolve(response.statusCode)
     })
-    outgoing.once('timeout', () => outgoing.destroy())
-    outgoing.once('error', () => resolve(undefined))
+    outgoing.on('error', () => resolve(undefined))
+    // Not every way out comes with an error: an offer to change the protocol has none.
+    outgoing.once('close', () => resolve(undefined))
     outgoing.end(body)
   })
 }
