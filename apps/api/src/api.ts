@@ -10,13 +10,17 @@ import { createAdmin } from './app/admin.ts'
 import { createAuthenticate } from './app/auth.ts'
 import { createFirstTeam, ensureBaseTemplate, ensureTokenSeed } from './app/bootstrap.ts'
 import type { FirstCredentials } from './app/bootstrap.ts'
+import { createCopying } from './app/copy-sandbox.ts'
 import { createSandboxCreation } from './app/create-sandbox.ts'
+import { createDeleteTemplate } from './app/delete-template.ts'
 import { createEnding } from './app/ending.ts'
 import { createExpiry } from './app/expire.ts'
 import { createFindSigner } from './app/find-signer.ts'
 import type { FindSigner } from './app/find-signer.ts'
 import { forgetLogs } from './app/forget-logs.ts'
+import { createForkSandbox } from './app/fork-sandbox.ts'
 import { createKeys } from './app/keys.ts'
+import { createLaunching } from './app/launch-sandbox.ts'
 import { startLease } from './app/lease.ts'
 import { createLimitsOf } from './app/limits.ts'
 import { createLogs } from './app/logs.ts'
@@ -31,7 +35,9 @@ import { startSampling } from './app/sampling.ts'
 import { createSandboxes } from './app/sandboxes.ts'
 import { createSelectTeam } from './app/select-team.ts'
 import { createSettle } from './app/settle.ts'
+import { createSnapshots } from './app/snapshots.ts'
 import { createStartSandbox } from './app/start-sandbox.ts'
+import { sweepSnapshots } from './app/sweep-snapshots.ts'
 import { createTemplates } from './app/templates.ts'
 import { createTransitions } from './app/transitions.ts'
 import { createWake } from './app/wake.ts'
@@ -56,6 +62,7 @@ import { addSandboxRoutes } from './http/sandboxes.ts'
 import type { TokensOf } from './http/sandbox-view.ts'
 import { createServer, refuseOtherMethods } from './http/server.ts'
 import { addServiceRoutes } from './http/service.ts'
+import { addSnapshotRoutes } from './http/snapshots.ts'
 import { addTemplateRoutes } from './http/templates.ts'
 import { trackRequests } from './http/track.ts'
 import { connectLogs } from './nodes/connect-logs.ts'
@@ -146,18 +153,27 @@ export async function startApi(config: ApiConfig, parts: ApiParts): Promise<Api>
   })
   const rules = { store, templates, ending, clock, limitsOf, onEndChanged }
   const sandboxes = createSandboxes({ ...rules, start })
-  const creation = createSandboxCreation({
+  const launching = createLaunching({
     ...rules,
     node,
-    checkNode: nodes.checkAccepts,
     tokenSeed,
     reachOf,
     processId,
     stopping: stopping.signal,
   })
+  const checkNode = nodes.checkAccepts
+  const create = createSandboxCreation({ templates, launching, limitsOf, checkNode })
 
-  const { leases } = stores
-  const isUnderway = (id: string) => creation.isCreating(id) || transitions.isUnderway(id)
+  const { leases, snapshots } = stores
+  const copying = createCopying({ ...transitionPorts, snapshots, log, onEndChanged })
+  const fork = createForkSandbox({ copying, launching, templates, limitsOf, checkNode, log })
+  const sweeper = startLoop(
+    'sweep snapshots',
+    (signal) => sweepSnapshots({ snapshots, node, copying, leases, clock, processId }, signal),
+    log,
+  )
+  started.defer(() => sweeper.close())
+  const isUnderway = (id: string) => launching.isCreating(id) || transitions.isUnderway(id)
   const reconcilePorts = { store, node, ending, settle, clock, leases, processId, isUnderway }
   const reconciler = startLoop(
     'reconcile',
@@ -180,14 +196,22 @@ export async function startApi(config: ApiConfig, parts: ApiParts): Promise<Api>
     adminToken: config.ATOLL_ADMIN_TOKEN,
   })
   addServiceRoutes(server, { probe: () => teams.isEmpty() })
-  addSandboxRoutes(server, { authenticate, sandboxes, creation, tokensOf })
+  addSandboxRoutes(server, { authenticate, sandboxes, create, tokensOf })
   addLifecycleRoutes(server, { authenticate, sandboxes, pausing, tokensOf })
   addNetworkRoutes(server, { authenticate, updateNetwork: createUpdateNetwork({ store, node }) })
+  const snapshotPorts = { snapshots, templates, teams, copying, clock }
+  addSnapshotRoutes(server, {
+    authenticate,
+    snapshots: createSnapshots(snapshotPorts),
+    fork,
+    tokensOf,
+  })
   const selectTeam = createSelectTeam(teams)
   addTemplateRoutes(server, {
     authenticate,
     templates: createTemplates({ store: templates, node }),
     selectTeam,
+    remove: createDeleteTemplate(snapshotPorts),
   })
   const teamKeys = createKeys({ store: keys, clock })
   addKeyRoutes(server, { authenticate, keys: teamKeys })
@@ -197,7 +221,7 @@ export async function startApi(config: ApiConfig, parts: ApiParts): Promise<Api>
   const configured = configuredLimits(config)
   const admin = createAdmin({ teams, users, sandboxes: store, ending, clock, configured })
   addAdminRoutes(server, { authenticate, admin, keys: teamKeys })
-  addNodeRoutes(server, { authenticate, nodes, counts: creation.counts })
+  addNodeRoutes(server, { authenticate, nodes, counts: launching.counts })
   const metricPorts = { teams: stores.teamMetrics, usage: stores.usage, clock }
   addMetricRoutes(server, { authenticate, metrics: createMetrics(metricPorts) })
   const logNode = connectLogs(parts.node)

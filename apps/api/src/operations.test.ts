@@ -26,6 +26,7 @@ const validBodies: Readonly<Record<string, object>> = {
   'sandbox.createV2': { templateID: 'base' },
   'sandbox.timeout': { timeout: 10 },
   'sandbox.connect': { timeout: 10 },
+  'snapshot.create': {},
   'key.create': { name: 'a name' },
   'key.rename': { name: 'a name' },
   'accessToken.create': { name: 'a name' },
@@ -45,6 +46,7 @@ const unknownIds: Readonly<Record<string, string>> = {
   userID: crypto.randomUUID(),
   teamID: crypto.randomUUID(),
   nodeID: 'nobody',
+  templateID: 'unknown',
 }
 
 /** Each is tried on each field of a body that does not allow it. */

@@ -9,6 +9,7 @@ import { tryRun } from '@atoll/kit/run'
 import { waitFor } from '@atoll/kit/wait'
 import { Code } from '@connectrpc/connect'
 import { startApi } from './api.ts'
+import { findTemplate } from './app/find-template.ts'
 import { loadApiConfig } from './config.ts'
 import { openStores } from './db/stores.ts'
 import { manualClock, startApiUnderTest } from './sim/api.ts'
@@ -206,9 +207,9 @@ test('the sizes of the base template follow the configuration, its ids stay', as
     const parts = { node: simulateNode().transport, log: silentLogger }
     await (await startApi(config, parts)).close()
     const stores = await openStores(store.location)
-    const template = await stores.templates.find('base', 'any team')
+    const template = await findTemplate(stores.templates, 'base', 'any team')
     await stores.close()
-    return template ?? assert.fail('there is no base')
+    return template
   }
   const [before, after] = [await base('512'), await base('2048')]
   assert.deepEqual(after, {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { waitFor } from '@atoll/kit/wait'
 import { Code } from '@connectrpc/connect'
+import { findTemplate } from './app/find-template.ts'
 import { manualClock, startApiUnderTest } from './sim/api.ts'
 import type { ApiUnderTest } from './sim/api.ts'
 import { simulatedEnvdVersion } from './sim/node.ts'
@@ -102,9 +103,8 @@ test('what clients send by default is accepted, and fields we do not know are ig
 
 test('the base template is found by alias, id, default tag and build', async () => {
   await using api = await startApiUnderTest()
-  const { id: templateID, buildId } = await api.withStores(
-    async ({ templates }) =>
-      (await templates.find('base', api.ours.teamId)) ?? assert.fail('no base'),
+  const { id: templateID, buildId } = await api.withStores(async ({ templates }) =>
+    findTemplate(templates, 'base', api.ours.teamId),
   )
   assert.match(buildId, /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
   const names = ['base', 'BASE', templateID]

@@ -37,8 +37,10 @@ import {
   refreshSandbox,
   setSandboxTimeout,
 } from './sandboxes.ts'
+import { updateSandboxNetwork } from './sandbox-network.ts'
 import { getDocs, getHealth, getOpenApi } from './service.ts'
-import { listTemplates, listTemplatesV2 } from './templates.ts'
+import { createSnapshot, forkSandbox, listSnapshots } from './snapshots.ts'
+import { deleteTemplate, listTemplates, listTemplatesV2 } from './templates.ts'
 
 /** Every published operation. Tests of the server walk this list, so that none goes unchecked. */
 export const operations: readonly Operation[] = [
@@ -53,10 +55,14 @@ export const operations: readonly Operation[] = [
   killSandbox,
   setSandboxTimeout,
   refreshSandbox,
+  updateSandboxNetwork,
   connectSandbox,
   connectSandboxV2,
   pauseSandbox,
   resumeSandbox,
+  forkSandbox,
+  createSnapshot,
+  listSnapshots,
   getSandboxMetrics,
   listSandboxMetrics,
   getSandboxLogs,
@@ -65,6 +71,7 @@ export const operations: readonly Operation[] = [
   getTeamMetricsMax,
   listTemplates,
   listTemplatesV2,
+  deleteTemplate,
   listKeys,
   createKey,
   renameKey,

@@ -7,15 +7,14 @@ import { Timestamp } from './text.ts'
 /** The operations on sandboxes that exist. Making one is in `sandbox-create.ts`, pausing in `sandbox-lifecycle.ts`. */
 
 /** An old form carries the client id as well, `<sandboxID>-<clientID>`: the suffix is dropped. */
-export const SandboxParams = z.object({
-  sandboxID: z
-    .string()
-    .regex(/^[a-z0-9]+(-[a-z0-9]+)?$/, {
-      error:
-        'Invalid sandbox ID: use lower-case letters and digits, as POST /sandboxes returned it',
-    })
-    .transform((id) => id.replace(/-.*$/, '')),
-})
+export const SandboxId = z
+  .string()
+  .regex(/^[a-z0-9]+(-[a-z0-9]+)?$/, {
+    error: 'Invalid sandbox ID: use lower-case letters and digits, as POST /sandboxes returned it',
+  })
+  .transform((id) => id.replace(/-.*$/, ''))
+
+export const SandboxParams = z.object({ sandboxID: SandboxId })
 
 const MetadataQuery = z
   .string()

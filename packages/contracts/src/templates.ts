@@ -58,3 +58,16 @@ export const listTemplatesV2 = defineOperation({
   },
   errors: [400, 401, 403, 500, 503],
 })
+
+export const deleteTemplate = defineOperation({
+  id: 'template.delete',
+  summary: 'Delete a template or a snapshot of the team, which no sandbox may use any more',
+  method: 'DELETE',
+  path: '/templates/{templateID}',
+  auth: 'team',
+  params: z.object({
+    templateID: Text.describe('An id or a name, percent-encoded, with or without a tag'),
+  }),
+  replies: { 204: { description: 'Deleted' } },
+  errors: [400, 401, 403, 404, 500],
+})

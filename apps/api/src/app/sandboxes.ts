@@ -6,9 +6,9 @@ import type { RunningSandbox, Sandbox, ShownState, StartedSandbox } from '../dom
 import { isPassing } from '../domain/sandbox-pause.ts'
 import { extend, setTimeoutOf } from '../domain/sandbox-time.ts'
 import type { Order, SandboxFilter, SandboxStore } from '../domain/sandbox-store.ts'
-import { parseReference } from '../domain/template.ts'
 import type { TemplateStore } from '../domain/template.ts'
 import type { Ending } from './ending.ts'
+import { findTemplateId } from './find-template.ts'
 import type { LimitsOf } from './limits.ts'
 import type { Started, StartSandbox } from './start-sandbox.ts'
 import { beingKilled, inTransition } from './transitions.ts'
@@ -146,7 +146,8 @@ export function createSandboxes(deps: {
   }
 }
 
-function checkChangeable(sandbox: Sandbox): asserts sandbox is RunningSandbox {
+/** A fault when it does not run: what it is called depends on what it does instead. */
+export function checkChangeable(sandbox: Sandbox): asserts sandbox is RunningSandbox {
   const { id, state } = sandbox
   if (state === 'killing') throw beingKilled(id)
   if (isPassing(sandbox)) throw inTransition(sandbox)
@@ -179,7 +180,9 @@ async function list(
   const { template, shown, order, limit, nextToken, ...rest } = request
   const after = nextToken === undefined ? undefined : fromToken(nextToken, order)
   const templateId =
-    template === undefined ? undefined : await findTemplate(deps, template, request.teamId)
+    template === undefined
+      ? undefined
+      : ((await findTemplateId(deps.templates, template, request.teamId)) ?? null)
   const isRunningAsked = shown.includes('running')
   if (templateId === null) return { sandboxes: [], ...(isRunningAsked && { totalRunning: 0 }) }
   const filter = { ...rest, templateId, states: statesShownAs(...shown) }
@@ -193,22 +196,4 @@ async function list(
     ...(isRunningAsked && { totalRunning: await deps.store.count(running) }),
     ...(last && found.length > limit && { nextToken: toToken(last, order) }),
   }
-}
-
-/** Null when nobody knows it: then no sandbox matches. */
-async function findTemplate(
-  { templates }: { readonly templates: TemplateStore },
-  text: string,
-  teamId: string,
-): Promise<string | null> {
-  const { namespace, name, tag } = parseReference(text)
-  if (tag !== undefined) {
-    throw new Fault(
-      'invalid',
-      'invalid_template_reference',
-      'template must be a template id or name without a tag',
-    )
-  }
-  const template = namespace === undefined ? await templates.find(name, teamId) : undefined
-  return template?.id ?? null
 }

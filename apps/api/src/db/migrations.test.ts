@@ -46,12 +46,15 @@ test('a store of the first version keeps its users, its template and what was ma
     assert.equal(await teams.isMember('user-1', 'team-1'), true)
     const slugs = (await teams.list()).map(({ slug }) => slug)
     assert.deepEqual(slugs, ['default', 'default-team-2'])
-    assert.deepEqual(await templates.find('base', 'any team'), {
+    const base = await templates.locate({ namespace: undefined, name: 'base' }, 'any team')
+    assert.deepEqual(await templates.findBuild(base?.id ?? ''), {
       id: template,
       buildId: build,
       alias: 'base',
       public: true,
       nodeTemplateId: 'base',
+      snapshotId: undefined,
+      envdVersion: undefined,
       resources: { cpuCount: 2, memoryMb: 512, diskSizeMb: 1024 },
     })
     const [listed] = await templates.list('team-1', { order: 'asc' })

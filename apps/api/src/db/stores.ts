@@ -3,6 +3,7 @@ import type { LeaseStore } from '../domain/lease.ts'
 import type { LogOwners } from '../domain/log.ts'
 import type { TeamMetricStore, UsageStore } from '../domain/metrics.ts'
 import type { SandboxStore } from '../domain/sandbox-store.ts'
+import type { SnapshotStore } from '../domain/snapshot.ts'
 import type { NodeStatusStore } from '../domain/node-status.ts'
 import type { AccessTokenStore, SettingStore, TeamStore, UserStore } from '../domain/team.ts'
 import type { TemplateStore } from '../domain/template.ts'
@@ -18,6 +19,7 @@ import { openFault } from './postgres-errors.ts'
 import { isPostgresUrl, openPostgres } from './postgres.ts'
 import { sqlUsageStore } from './sandbox-metrics.ts'
 import { sqlSandboxStore } from './sandboxes.ts'
+import { sqlSnapshotStore } from './snapshots.ts'
 import { openSqlite } from './sqlite.ts'
 import { sqlTeamMetricStore } from './team-metrics.ts'
 import { sqlSettingStore, sqlTeamStore } from './teams.ts'
@@ -27,6 +29,7 @@ import { sqlUserStore } from './users.ts'
 export interface Stores {
   readonly sandboxes: SandboxStore
   readonly templates: TemplateStore
+  readonly snapshots: SnapshotStore
   readonly keys: KeyStore
   readonly teams: TeamStore
   readonly users: UserStore
@@ -56,6 +59,7 @@ export async function openStores(location: string): Promise<Stores> {
     exclusively: (work) => database.exclusively(() => work()),
     sandboxes: sqlSandboxStore(db),
     templates: sqlTemplateStore(db),
+    snapshots: sqlSnapshotStore(db),
     keys: sqlKeyStore(db),
     teams: sqlTeamStore(db),
     users: sqlUserStore(db),

@@ -42,6 +42,7 @@ function readPage(
     .selectAll('templates')
     .select('users.email')
     .where((where) => where.or([where('team_id', '=', teamId), where('team_id', 'is', null)]))
+    .where('is_snapshot', '=', 0)
     .orderBy('templates.created_at', order)
     .orderBy('templates.id', order === 'desc' ? 'asc' : 'desc')
   if (limit !== undefined) query = query.limit(limit)

@@ -1,56 +1,25 @@
 import type { Kysely, Transaction } from 'kysely'
 import { defaultTag } from '../domain/template.ts'
-import type { Template, TemplateStore } from '../domain/template.ts'
+import type { BaseTemplate, TemplateStore } from '../domain/template.ts'
 import type { Schema } from './schema.ts'
+import { deleteTemplate } from './template-delete.ts'
+import { findBuild, findBuildById, locateTemplate } from './template-find.ts'
 import { listTemplates } from './template-list.ts'
 
 export function sqlTemplateStore(db: Kysely<Schema>): TemplateStore {
   return {
-    find: (name, teamId) => find(db, name, teamId),
+    locate: (reference, teamId) => locateTemplate(db, reference, teamId),
+    findBuild: (templateId, tag) => findBuild(db, templateId, tag),
+    findBuildById: (buildId) => findBuildById(db, buildId),
     ensure: (template, now) =>
       db.transaction().execute((transaction) => ensure(transaction, template, now)),
     list: (teamId, page) => listTemplates(db, teamId, page),
+    delete: (templateId, tag) =>
+      db.transaction().execute((transaction) => deleteTemplate(transaction, templateId, tag)),
   }
 }
 
-async function find(
-  db: Kysely<Schema>,
-  name: string,
-  teamId: string,
-): Promise<Template | undefined> {
-  const row = await db
-    .selectFrom('templates')
-    .innerJoin('template_tags', 'template_tags.template_id', 'templates.id')
-    .innerJoin('template_builds', 'template_builds.id', 'template_tags.build_id')
-    .leftJoin('template_names', 'template_names.template_id', 'templates.id')
-    .select(['templates.id', 'templates.public', 'template_builds.id as build_id', 'alias'])
-    .select(['node_template_id', 'cpu_count', 'memory_mb', 'disk_size_mb'])
-    .where('tag', '=', defaultTag)
-    .where('status', '=', 'ready')
-    .where((where) => where.or([where('templates.id', '=', name), where('alias', '=', name)]))
-    .where((where) => where.or([where('public', '=', 1), where('team_id', '=', teamId)]))
-    .where((where) => where.or([where('namespace', '=', ''), where('namespace', 'is', null)]))
-    .orderBy('template_tags.created_at', 'desc')
-    .limit(1)
-    .executeTakeFirst()
-  if (!row?.node_template_id) return undefined
-  return {
-    id: row.id,
-    buildId: row.build_id,
-    alias: row.alias ?? undefined,
-    public: row.public === 1,
-    nodeTemplateId: row.node_template_id,
-    resources: {
-      cpuCount: row.cpu_count,
-      memoryMb: row.memory_mb,
-      diskSizeMb: row.disk_size_mb,
-    },
-  }
-}
-
-type Named = Parameters<TemplateStore['ensure']>[0]
-
-async function ensure(db: Transaction<Schema>, template: Named, now: Date): Promise<void> {
+async function ensure(db: Transaction<Schema>, template: BaseTemplate, now: Date): Promise<void> {
   const known = await findNamed(db, template.alias)
   if (known !== undefined) return update(db, known, template, now)
   const created_at = now.getTime()
@@ -111,7 +80,7 @@ async function findNamed(db: Transaction<Schema>, alias: string): Promise<string
 async function update(
   db: Transaction<Schema>,
   templateId: string,
-  template: Named,
+  template: BaseTemplate,
   now: Date,
 ): Promise<void> {
   const columns = toColumns(template)
@@ -136,7 +105,7 @@ async function update(
     .execute()
 }
 
-function toColumns({ nodeTemplateId, resources }: Template) {
+function toColumns({ nodeTemplateId, resources }: BaseTemplate) {
   return {
     node_template_id: nodeTemplateId,
     cpu_count: resources.cpuCount,

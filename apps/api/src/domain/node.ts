@@ -1,4 +1,5 @@
 import type { Reading } from './metrics.ts'
+import type { Ingress, NetworkRules } from './network.ts'
 import type { OnNode } from './sandbox-pause.ts'
 import type { Resources } from './template.ts'
 
@@ -22,6 +23,20 @@ export interface SandboxNode {
    * brought back, `sandbox_not_found`, `sandbox_resume_failed`. After a fault `find` tells what became of it.
    */
   resume(sandbox: NodeResume, signal: AbortSignal): Promise<void>
+  /** In force when it returns. Faults: `sandbox_not_found` when it does not run, `network_update_failed`. */
+  updateNetwork(id: string, network: NetworkRules, signal: AbortSignal): Promise<void>
+  /**
+   * Copies a running sandbox, which goes on afterwards. Faults: `disk_full`, `sandbox_not_found`,
+   * `sandbox_snapshot_failed`.
+   */
+  snapshot(
+    id: string,
+    snapshotId: string,
+    signal: AbortSignal,
+  ): Promise<{ readonly keepsMemory: boolean }>
+  /** Succeeds also when there is none. */
+  deleteSnapshot(snapshotId: string, signal: AbortSignal): Promise<void>
+  listSnapshots(signal: AbortSignal): Promise<readonly string[]>
   /** Succeeds also when there is nothing to kill; afterwards nothing of the sandbox is left. */
   kill(id: string): Promise<void>
   find(id: string, signal: AbortSignal): Promise<OnNode>
@@ -36,14 +51,20 @@ export interface SandboxNode {
 export interface NodeSandbox {
   readonly id: string
   readonly nodeTemplateId: string
+  /** It goes on from this copy instead of beginning anew. */
+  readonly snapshotId: string | undefined
   readonly resources: Resources
   readonly envVars: Readonly<Record<string, string>>
   readonly accessToken: string | undefined
+  readonly network: NetworkRules
+  readonly ingress: Ingress
 }
 
 export interface NodeResume {
   readonly id: string
   readonly accessToken: string | undefined
+  readonly network: NetworkRules
+  readonly ingress: Ingress
   /** From its files alone, also when its memory was kept. */
   readonly boot: boolean
 }

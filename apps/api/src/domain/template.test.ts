@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { parseReference, selectsBuild } from './template.ts'
+import { checkTag, mayUse, parseReference } from './template.ts'
 
 for (const [text, expected] of [
   ['base', { namespace: undefined, name: 'base', tag: undefined }],
@@ -31,24 +31,18 @@ for (const text of [
   })
 }
 
-test('no tag, the default tag and the id of the build select the build', () => {
-  const template = {
-    id: 't',
-    buildId: '6a3c5f0e-0000-4000-8000-000000000000',
-    alias: 'base',
-    public: true,
-    nodeTemplateId: 'base',
-    resources: { cpuCount: 1, memoryMb: 128, diskSizeMb: 0 },
-  }
-  const tags = [
-    undefined,
-    'default',
-    template.buildId,
-    'v1',
-    '00000000-0000-4000-8000-000000000000',
-  ]
+test('a team may use what is public or its own', () => {
+  const template = { id: 't', teamId: 'ours', public: false, isSnapshot: false }
+  const asked = (changed: object, teamId: string) => mayUse({ ...template, ...changed }, teamId)
   assert.deepEqual(
-    tags.map((tag) => selectsBuild(template, tag)),
-    [true, true, true, false, false],
+    [asked({}, 'ours'), asked({}, 'theirs'), asked({ public: true }, 'theirs')],
+    [true, false, true],
   )
+  assert.equal(asked({ teamId: undefined }, 'ours'), false)
+})
+
+test('a tag must not look like the id of a build', () => {
+  checkTag('v1')
+  checkTag('6a3c5f0e')
+  assert.throws(() => checkTag('6a3c5f0e-0000-4000-8000-000000000000'), { kind: 'invalid' })
 })

@@ -8,6 +8,10 @@ export interface Template {
   readonly public: boolean
   /** What nodes know its files by. */
   readonly nodeTemplateId: string
+  /** The copy of a sandbox that it goes on from; undefined: it begins anew. */
+  readonly snapshotId: string | undefined
+  /** Of the envd that comes with it; undefined: that of the node. */
+  readonly envdVersion: string | undefined
   readonly resources: Resources
 }
 
@@ -18,12 +22,41 @@ export interface Resources {
 }
 
 export interface TemplateStore {
-  /** By id or by name, among those that this team may use. */
-  find(name: string, teamId: string): Promise<Template | undefined>
+  /**
+   * By id or by name: a bare one is looked for in the namespace of the team first, then among those of the installation.
+   * Also what the team may not use.
+   */
+  locate(
+    reference: Pick<TemplateReference, 'namespace' | 'name'>,
+    teamId: string,
+  ): Promise<LocatedTemplate | undefined>
+  /** The build that a tag or a build id selects, if sandboxes can be made of it; without one, the default tag. */
+  findBuild(templateId: string, tag?: string): Promise<Template | undefined>
+  findBuildById(buildId: string): Promise<Template | undefined>
   /** Makes the template of this name, or brings what is given up to date; ids stay as they are. */
-  ensure(template: Template & { readonly alias: string }, now: Date): Promise<void>
+  ensure(template: BaseTemplate, now: Date): Promise<void>
+  /**
+   * Removes a template, or only what a tag stands for where it has others as well. `in_use`: sandboxes that are not over
+   * were made of it, and nothing was done.
+   */
+  delete(templateId: string, tag: string | undefined): Promise<'deleted' | 'in_use'>
   /** Those of the team and those of the installation, by creation; ties as in lists of sandboxes. */
   list(teamId: string, page: TemplatePage): Promise<ListedTemplate[]>
+}
+
+export type BaseTemplate = Omit<Template, 'snapshotId' | 'envdVersion'> & { readonly alias: string }
+
+export interface LocatedTemplate {
+  readonly id: string
+  /** Undefined: it belongs to the installation. */
+  readonly teamId: string | undefined
+  readonly public: boolean
+  readonly isSnapshot: boolean
+}
+
+/** Whether this team may make sandboxes of it, and see that it exists. */
+export function mayUse(template: LocatedTemplate, teamId: string): boolean {
+  return template.public || template.teamId === teamId
 }
 
 export interface TemplatePage {
@@ -73,20 +106,29 @@ export const defaultTag = 'default'
 const lengthLimit = 128
 
 /** `[namespace/]alias[:tag]` or `templateID[:tag]`; a build id may stand in the place of the tag. */
-export function parseReference(text: string): TemplateReference {
+export function parseReference(text: string, field = 'templateID'): TemplateReference {
   const [, namespace, name, tag] =
     /^(?:([a-z0-9-_]+)\/)?([a-z0-9-_]+)(?::([a-z0-9-_.]+))?$/.exec(text.trim().toLowerCase()) ?? []
   if (name === undefined || text.length > lengthLimit) {
     throw new Fault(
       'invalid',
       'invalid_template_reference',
-      `templateID is malformed: write a template id or name such as "base" or "base:default", at most ${lengthLimit} characters of a-z, 0-9, "-" and "_"`,
+      `${field} is malformed: write a template id or name such as "base" or "base:default", at most ${lengthLimit} characters of a-z, 0-9, "-" and "_"`,
     )
   }
   return { namespace, name, tag }
 }
 
-/** Whether the tag of a reference selects the build that this template has. */
-export function selectsBuild(template: Template, tag: string | undefined): boolean {
-  return tag === undefined || tag === defaultTag || tag === template.buildId
+/** A tag that is given to something: it must not look like the id of a build. */
+export function checkTag(tag: string): void {
+  if (!isBuildId(tag)) return
+  throw new Fault(
+    'invalid',
+    'invalid_tag',
+    `The tag ${tag} looks like the id of a build: take another`,
+  )
+}
+
+export function isBuildId(tag: string): boolean {
+  return /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(tag)
 }

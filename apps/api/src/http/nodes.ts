@@ -4,7 +4,7 @@ import { Fault } from '@atoll/kit/fault'
 import type { FastifyInstance } from 'fastify'
 import type { z } from 'zod'
 import type { Authenticate } from '../app/auth.ts'
-import type { CreationCounts } from '../app/create-sandbox.ts'
+import type { CreationCounts } from '../app/launch-sandbox.ts'
 import type { Nodes, NodeView } from '../app/nodes.ts'
 import { addAdminRoute } from './route.ts'
 

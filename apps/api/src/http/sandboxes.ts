@@ -10,31 +10,32 @@ import {
 } from '@atoll/contracts/sandboxes'
 import type { FastifyInstance } from 'fastify'
 import type { Authenticate } from '../app/auth.ts'
-import type { CreateRequest, SandboxCreation } from '../app/create-sandbox.ts'
+import type { CreateRequest, CreateSandbox } from '../app/create-sandbox.ts'
 import type { Sandboxes } from '../app/sandboxes.ts'
 import { toLifecycle } from '../domain/lifecycle.ts'
 import { parseMetadataQuery } from './metadata-query.ts'
 import { addTeamRoute } from './route.ts'
 import { toDetail, toListed, toView } from './sandbox-view.ts'
-import type { TokenOf } from './sandbox-view.ts'
-import { refuseUnsupported } from './unsupported.ts'
+import type { TokensOf } from './sandbox-view.ts'
+import { toNetwork, unsupportedEgress } from './network.ts'
+import { isFilled, refuseFields } from './unsupported.ts'
 
 const defaultSeconds = { create: 15, createV2: 300 }
 
 interface SandboxRoutes {
   readonly authenticate: Authenticate
   readonly sandboxes: Sandboxes
-  readonly creation: SandboxCreation
-  readonly tokenOf: TokenOf
+  readonly create: CreateSandbox
+  readonly tokensOf: TokensOf
 }
 
 export function addSandboxRoutes(server: FastifyInstance, routes: SandboxRoutes): void {
   addCreateRoutes(server, routes)
   addListRoutes(server, routes)
-  const { authenticate, sandboxes, tokenOf } = routes
+  const { authenticate, sandboxes, tokensOf } = routes
   addTeamRoute(server, getSandbox, authenticate, async ({ params }, { teamId }) => {
     const sandbox = await sandboxes.get(teamId, params.sandboxID)
-    return { status: 200, body: toDetail(sandbox, tokenOf) }
+    return { status: 200, body: toDetail(sandbox, tokensOf) }
   })
   addTeamRoute(server, killSandbox, authenticate, async ({ params }, { teamId }) => {
     await sandboxes.kill(teamId, params.sandboxID)
@@ -51,24 +52,31 @@ export function addSandboxRoutes(server: FastifyInstance, routes: SandboxRoutes)
 }
 
 function addCreateRoutes(server: FastifyInstance, routes: SandboxRoutes): void {
-  const { authenticate, creation, tokenOf } = routes
+  const { authenticate, tokensOf } = routes
   const create = async (request: CreateRequest, signal: AbortSignal) => {
-    const sandbox = await creation.create(request, signal)
-    return { status: 201, body: toView(sandbox, tokenOf) }
+    const sandbox = await routes.create(request, signal)
+    return { status: 201, body: toView(sandbox, tokensOf) }
   }
   addTeamRoute(server, createSandbox, authenticate, async ({ body, signal }, { teamId }) => {
     const { timeout = defaultSeconds.create, secure = false } = body
-    return create({ ...toRequest(body), teamId, secure, timeoutSeconds: timeout }, signal)
+    return create({ ...toRequest(body, secure), teamId, timeoutSeconds: timeout }, signal)
   })
   addTeamRoute(server, createSandboxV2, authenticate, async ({ body, signal }, { teamId }) => {
     const { timeout = defaultSeconds.createV2 } = body
-    return create({ ...toRequest(body), teamId, secure: true, timeoutSeconds: timeout }, signal)
+    return create({ ...toRequest(body, true), teamId, timeoutSeconds: timeout }, signal)
   })
 }
 
-function toRequest(body: NewSandboxV2) {
-  refuseUnsupported(body)
+function toRequest(body: NewSandboxV2, secure: boolean) {
+  const network = toNetwork(body.network, secure)
+  refuseFields({
+    ...unsupportedEgress(body.network ?? {}, 'network.'),
+    'iam.tokens': isFilled(body.iam?.tokens),
+    volumeMounts: isFilled(body.volumeMounts),
+  })
   return {
+    secure,
+    network,
     templateReference: body.templateID,
     allowInternetAccess: body.allow_internet_access,
     lifecycle: toLifecycle({ ...body, autoResume: body.autoResume?.enabled }),

@@ -1,8 +1,9 @@
-import { listTemplates, listTemplatesV2 } from '@atoll/contracts/templates'
+import { deleteTemplate, listTemplates, listTemplatesV2 } from '@atoll/contracts/templates'
 import type { Template } from '@atoll/contracts/templates'
 import type { FastifyInstance } from 'fastify'
 import type { z } from 'zod'
 import type { Authenticate } from '../app/auth.ts'
+import type { DeleteTemplate } from '../app/delete-template.ts'
 import type { Templates, TemplateView } from '../app/templates.ts'
 import type { SelectTeam } from '../app/select-team.ts'
 import { addTeamRoute } from './route.ts'
@@ -11,6 +12,7 @@ interface TemplateRoutes {
   readonly authenticate: Authenticate
   readonly templates: Templates
   readonly selectTeam: SelectTeam
+  readonly remove: DeleteTemplate
 }
 
 export function addTemplateRoutes(server: FastifyInstance, routes: TemplateRoutes): void {
@@ -29,6 +31,10 @@ export function addTemplateRoutes(server: FastifyInstance, routes: TemplateRoute
       body: page.templates.map(toView),
       ...(nextToken !== undefined && { headers: { 'X-Next-Token': nextToken } }),
     }
+  })
+  addTeamRoute(server, deleteTemplate, authenticate, async ({ params }, { teamId }) => {
+    await routes.remove(teamId, params.templateID)
+    return { status: 204 }
   })
 }
 

@@ -2,7 +2,14 @@ import { NodeService } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
 import { Code, ConnectError, createClient } from '@connectrpc/connect'
 import type { Transport } from '@connectrpc/connect'
 import type { SandboxEnd, SandboxNode } from '../domain/node.ts'
-import { toCreateFault, toPauseFault, toResumeFault } from './node-faults.ts'
+import {
+  toCreateFault,
+  toNetworkFault,
+  toPauseFault,
+  toResumeFault,
+  toSnapshotFault,
+} from './node-faults.ts'
+import { toReach, toRules } from './network-message.ts'
 import { toFacts, toOnNode, toReading, toUsage } from './node-message.ts'
 
 const killTimeoutMs = 60_000
@@ -20,13 +27,14 @@ export function connectNode(transport: Transport): SandboxNode {
     async envdVersion(signal) {
       return (await client.getNode({}, { signal })).envdVersion
     },
-    async create({ id, nodeTemplateId, resources, envVars, accessToken }, signal) {
+    async create({ id, nodeTemplateId, snapshotId, resources, envVars, ...given }, signal) {
       const request = {
         sandboxId: id,
         templateId: nodeTemplateId,
         ...resources,
         envVars: { ...envVars },
-        ...(accessToken !== undefined && { accessToken }),
+        ...(snapshotId !== undefined && { snapshotId }),
+        ...toReach(given),
       }
       await client.createSandbox(request, { signal }).catch((error: unknown) => {
         throw toCreateFault(error)
@@ -39,13 +47,33 @@ export function connectNode(transport: Transport): SandboxNode {
           throw toPauseFault(error, id)
         })
     },
-    async resume({ id, accessToken, boot }, signal) {
-      const token = accessToken === undefined ? {} : { accessToken }
+    async resume({ id, boot, ...given }, signal) {
       await client
-        .resumeSandbox({ sandboxId: id, boot, ...token }, { signal })
+        .resumeSandbox({ sandboxId: id, boot, ...toReach(given) }, { signal })
         .catch((error: unknown) => {
           throw toResumeFault(error, id)
         })
+    },
+    async updateNetwork(id, network, signal) {
+      await client
+        .updateNetwork({ sandboxId: id, network: toRules(network) }, { signal })
+        .catch((error: unknown) => {
+          throw toNetworkFault(error, id)
+        })
+    },
+    async snapshot(id, snapshotId, signal) {
+      const { keepsMemory } = await client
+        .snapshotSandbox({ sandboxId: id, snapshotId }, { signal })
+        .catch((error: unknown) => {
+          throw toSnapshotFault(error, id)
+        })
+      return { keepsMemory }
+    },
+    async deleteSnapshot(snapshotId, signal) {
+      await client.deleteSnapshot({ snapshotId }, { signal })
+    },
+    async listSnapshots(signal) {
+      return (await client.listSnapshots({}, { signal })).snapshotIds
     },
     async kill(id) {
       await client.killSandbox({ sandboxId: id }, { timeoutMs: killTimeoutMs })

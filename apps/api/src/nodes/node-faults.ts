@@ -66,6 +66,45 @@ export function toResumeFault(error: unknown, id: string): Fault {
   }
 }
 
+export function toSnapshotFault(error: unknown, id: string): Fault {
+  const options = { cause: error }
+  switch (codeOf(error)) {
+    case Code.NotFound:
+      return notFound(error, id)
+    case Code.ResourceExhausted:
+      return new Fault(
+        'unavailable',
+        'disk_full',
+        'There is no room on the disk of the node to copy the sandbox; it runs on',
+        options,
+      )
+    case Code.Unavailable:
+      return new Fault(
+        'unavailable',
+        'node_busy',
+        'The node cannot copy the sandbox now; try again later',
+        options,
+      )
+    default:
+      return new Fault(
+        'internal',
+        'sandbox_snapshot_failed',
+        'The sandbox could not be copied; the log of the server says why',
+        options,
+      )
+  }
+}
+
+export function toNetworkFault(error: unknown, id: string): Fault {
+  if (codeOf(error) === Code.NotFound) return notFound(error, id)
+  return new Fault(
+    'internal',
+    'network_update_failed',
+    'The network of the sandbox could not be changed; the log of the server says why',
+    { cause: error },
+  )
+}
+
 function noRoom(cause: unknown): Fault {
   return new Fault(
     'unavailable',

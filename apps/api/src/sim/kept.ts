@@ -6,20 +6,30 @@ import type { createEvents } from './events.ts'
 import type { SimulatedSandbox } from './node.ts'
 import type { Trouble } from './trouble.ts'
 
-/** What a simulated node does with sandboxes that are put aside. */
+/** What a simulated node does with sandboxes that are put aside, and with copies of them. */
 
 export interface PausedSandbox extends SimulatedSandbox {
   readonly keepsMemory: boolean
 }
 
+export interface SimulatedSnapshot extends PausedSandbox {
+  readonly sandboxId: string
+}
+
+type Made = Pick<
+  SimulatedSandbox,
+  'snapshotId' | 'templateId' | 'cpuCount' | 'memoryMb' | 'diskSizeMb'
+>
+
 interface World {
   readonly running: Map<string, SimulatedSandbox>
   readonly paused: Map<string, PausedSandbox>
+  readonly snapshots: Map<string, SimulatedSnapshot>
   readonly events: ReturnType<typeof createEvents>
   readonly trouble: Trouble
 }
 
-export function keepSandboxes({ running, paused, events, trouble }: World) {
+export function keepSandboxes({ running, paused, snapshots, events, trouble }: World) {
   let keepsMemory = true
 
   const service: Partial<ServiceImpl<typeof NodeService>> = {
@@ -37,7 +47,7 @@ export function keepSandboxes({ running, paused, events, trouble }: World) {
       await trouble.meet('pause', 'after')
       return {}
     },
-    async resumeSandbox({ sandboxId, boot, accessToken }) {
+    async resumeSandbox({ sandboxId, boot, accessToken, network, ingress }) {
       trouble.refuse()
       if (running.has(sandboxId)) return { sandbox: runningAt(sandboxId) }
       if (!paused.has(sandboxId)) throw absent()
@@ -47,10 +57,30 @@ export function keepSandboxes({ running, paused, events, trouble }: World) {
       const { keepsMemory: isKept, ...sandbox } = found
       paused.delete(sandboxId)
       const boots = sandbox.boots + (boot || !isKept ? 1 : 0)
-      running.set(sandboxId, { ...sandbox, accessToken, boots })
+      running.set(sandboxId, { ...sandbox, accessToken, network, ingress, boots })
       events.publish({ case: 'started', value: runningAt(sandboxId) })
       await trouble.meet('resume', 'after')
       return { sandbox: runningAt(sandboxId) }
+    },
+    async snapshotSandbox({ sandboxId, snapshotId }) {
+      trouble.refuse()
+      if (!running.has(sandboxId)) throw absent()
+      if (snapshots.has(snapshotId)) throw new ConnectError('taken', Code.AlreadyExists)
+      await trouble.meet('snapshot')
+      const sandbox = running.get(sandboxId)
+      if (!sandbox) throw absent()
+      snapshots.set(snapshotId, { ...sandbox, sandboxId, keepsMemory })
+      await trouble.meet('snapshot', 'after')
+      return { keepsMemory, sizeBytes: 1n }
+    },
+    async deleteSnapshot({ snapshotId }) {
+      await trouble.meet('deleteSnapshot')
+      snapshots.delete(snapshotId)
+      return {}
+    },
+    listSnapshots() {
+      trouble.refuse()
+      return { snapshotIds: [...snapshots.keys()] }
     },
   }
 
@@ -60,6 +90,21 @@ export function keepSandboxes({ running, paused, events, trouble }: World) {
       return keepsMemory
     },
     forgetMemory: () => void (keepsMemory = false),
+    /** How often one was booted that is made so. */
+    bootsFrom(made: Made): number {
+      if (made.snapshotId === undefined) return 1
+      const from = snapshots.get(made.snapshotId)
+      if (!from) throw absent()
+      const differs = (['templateId', 'cpuCount', 'memoryMb', 'diskSizeMb'] as const).some(
+        (field) => from[field] !== made[field],
+      )
+      if (differs) throw new ConnectError('other template or size', Code.InvalidArgument)
+      return from.keepsMemory ? from.boots : from.boots + 1
+    },
+    plantSnapshot(snapshotId: string, sandboxId: string) {
+      const sandbox = running.get(sandboxId)
+      if (sandbox) snapshots.set(snapshotId, { ...sandbox, sandboxId, keepsMemory })
+    },
     list: () =>
       [...paused].map(([sandboxId, sandbox]) => ({
         sandboxId,

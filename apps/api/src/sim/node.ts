@@ -5,7 +5,7 @@ import { createEvents } from './events.ts'
 import { simulateLogs } from './logs.ts'
 import type { SimulatedLogs } from './logs.ts'
 import { keepSandboxes } from './kept.ts'
-import type { PausedSandbox } from './kept.ts'
+import type { PausedSandbox, SimulatedSnapshot } from './kept.ts'
 import { createTrouble } from './trouble.ts'
 import type { Trouble } from './trouble.ts'
 
@@ -44,6 +44,7 @@ export interface SimulatedNode {
   /** What runs, in order of creation. */
   readonly running: ReadonlyMap<string, SimulatedSandbox>
   readonly paused: ReadonlyMap<string, PausedSandbox>
+  readonly snapshots: ReadonlyMap<string, SimulatedSnapshot>
   readonly killed: readonly string[]
   /** Puts a sandbox there that nobody asked for. */
   plant(id: string): void
@@ -59,6 +60,8 @@ export interface SimulatedNode {
   readonly fail: Trouble['fail']
   readonly hold: Trouble['hold']
   readonly begun: Trouble['begun']
+  /** Puts a copy of a running one there that nobody asked for. */
+  plantSnapshot(snapshotId: string, sandboxId: string): void
   /** Puts a paused one there that was killed. */
   revive(id: string, sandbox: PausedSandbox): void
   /** As a node under `runc`: it keeps no memory. */
@@ -80,8 +83,23 @@ export interface SimulatedSandbox {
   readonly diskSizeMb: number
   readonly envVars: Readonly<Record<string, string>>
   readonly accessToken: string | undefined
+  readonly network?: SimulatedRules | undefined
+  readonly ingress?: SimulatedIngress | undefined
+  /** What it went on from. */
+  readonly snapshotId?: string | undefined
   /** How often it was booted, rather than brought back with its memory. */
   readonly boots: number
+}
+
+export interface SimulatedRules {
+  readonly allowOut: readonly string[]
+  readonly denyOut: readonly string[]
+}
+
+export interface SimulatedIngress {
+  readonly trafficAccessToken?: string | undefined
+  readonly maskRequestHost?: string | undefined
+  readonly httpsPorts: readonly number[]
 }
 
 export interface SimulatedUsage {
@@ -112,7 +130,8 @@ export function simulateNode(): SimulatedNode {
   const { refuse } = trouble
   const paused = new Map<string, PausedSandbox>()
   const logs = simulateLogs(refuse)
-  const kept = keepSandboxes({ running, paused, events, trouble })
+  const snapshots = new Map<string, SimulatedSnapshot>()
+  const kept = keepSandboxes({ running, paused, snapshots, events, trouble })
 
   const transport = createRouterTransport((router) =>
     router.service(NodeService, {
@@ -136,10 +155,18 @@ export function simulateNode(): SimulatedNode {
       async createSandbox({ sandboxId, accessToken, ...spec }) {
         refuse()
         if (running.has(sandboxId)) throw new ConnectError('taken', Code.AlreadyExists)
-        running.set(sandboxId, { ...spec, accessToken, boots: 1 })
+        const boots = kept.bootsFrom(spec)
+        running.set(sandboxId, { ...spec, accessToken, boots })
         await trouble.meet('create')
         events.publish({ case: 'started', value: at(sandboxId) })
         return { sandbox: at(sandboxId) }
+      },
+      async updateNetwork({ sandboxId, network }) {
+        await trouble.meet('network')
+        const sandbox = running.get(sandboxId)
+        if (!sandbox) throw new ConnectError('absent', Code.NotFound)
+        running.set(sandboxId, { ...sandbox, network })
+        return {}
       },
       async killSandbox({ sandboxId }) {
         await trouble.meet('kill')
@@ -189,6 +216,7 @@ export function simulateNode(): SimulatedNode {
     logs,
     running,
     paused,
+    snapshots,
     killed,
     plant: (id) =>
       void running.set(id, {
@@ -214,6 +242,7 @@ export function simulateNode(): SimulatedNode {
     fail: trouble.fail,
     hold: trouble.hold,
     begun: trouble.begun,
+    plantSnapshot: (snapshotId, sandboxId) => kept.plantSnapshot(snapshotId, sandboxId),
     revive: (id, sandbox) => void paused.set(id, sandbox),
     forgetMemory: () => kept.forgetMemory(),
     dropWatchers: () => events.drop(),

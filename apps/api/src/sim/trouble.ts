@@ -2,7 +2,14 @@ import { ConnectError } from '@connectrpc/connect'
 import type { Code } from '@connectrpc/connect'
 
 /** What a simulated node can be told to fail at, or to be slow at. */
-export type Work = 'create' | 'kill' | 'pause' | 'resume' | 'snapshot' | 'deleteSnapshot'
+export type Work =
+  | 'create'
+  | 'kill'
+  | 'pause'
+  | 'resume'
+  | 'network'
+  | 'snapshot'
+  | 'deleteSnapshot'
 
 export interface Trouble {
   /** From now on; `undefined` makes it work again. `after`: the work is done, but the answer is a failure. */

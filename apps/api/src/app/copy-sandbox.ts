@@ -1,0 +1,171 @@
+import type { Clock } from '@atoll/kit/clock'
+import { Fault } from '@atoll/kit/fault'
+import { randomLabel } from '@atoll/kit/id'
+import type { Logger } from '@atoll/kit/log'
+import type { SandboxNode } from '../domain/node.ts'
+import { absent, isRunning } from '../domain/sandbox.ts'
+import type { RunningSandbox, Sandbox } from '../domain/sandbox.ts'
+import { beginSnapshot, goOn } from '../domain/sandbox-pause.ts'
+import type { SandboxStore } from '../domain/sandbox-store.ts'
+import type { SnapshotStore } from '../domain/snapshot.ts'
+import { isAtLeast } from '../domain/version.ts'
+import type { Settle } from './settle.ts'
+import { beingKilled, inTransition } from './transitions.ts'
+import type { Transitions } from './transitions.ts'
+
+/**
+ * Copies running sandboxes on their node. A copy is written down before the node makes it, with the process that is at
+ * it: what neither is published nor in anybody's hands is a leftover, whatever happened.
+ */
+export interface Copying {
+  /** `use` has the copy until it returns; a copy that it has not published is removed then. */
+  copy<T>(request: CopyRequest, use: (copy: Copy) => Promise<T>): Promise<T>
+  /** Whether somebody in this process has it in hands. */
+  isInUse(snapshotId: string): boolean
+  /** Removes one that is not published, from the node and then its record. A failure is logged; it is tried again. */
+  discard(snapshotId: string): Promise<void>
+}
+
+export interface CopyRequest {
+  readonly teamId: string
+  readonly id: string
+  /** What to say of a sandbox that is paused. */
+  readonly paused: (id: string) => Fault
+  /** A fault when this one is not to be copied. */
+  readonly check?: (sandbox: RunningSandbox) => void
+}
+
+export interface Copy {
+  readonly snapshotId: string
+  readonly source: RunningSandbox
+  readonly keepsMemory: boolean
+}
+
+export interface CopyPorts {
+  readonly store: SandboxStore
+  readonly snapshots: SnapshotStore
+  readonly node: SandboxNode
+  readonly clock: Clock
+  readonly transitions: Transitions
+  readonly settle: Settle
+  readonly processId: string
+  readonly log: Logger
+  /** Its time may have come meanwhile. */
+  readonly onEndChanged: () => void
+}
+
+/** Writing gigabytes of memory takes a while. */
+const copyLimitMs = 300_000
+const deleteLimitMs = 60_000
+const leastEnvdVersion = '0.5.0'
+
+export function createCopying(ports: CopyPorts): Copying {
+  const { snapshots, node, clock, processId, log } = ports
+  const inUse = new Set<string>()
+
+  const discard = async (snapshotId: string): Promise<void> => {
+    try {
+      await node.deleteSnapshot(snapshotId, AbortSignal.timeout(deleteLimitMs))
+      await snapshots.delete(snapshotId)
+    } catch (error) {
+      log.warn({ err: error, snapshotId }, 'a copy of a sandbox could not be removed yet')
+    }
+  }
+
+  return {
+    isInUse: (snapshotId) => inUse.has(snapshotId),
+    discard,
+    async copy(request, use) {
+      const snapshotId = randomLabel(20)
+      inUse.add(snapshotId)
+      let isWritten = false
+      const write = async (): Promise<void> => {
+        await snapshots.insert({
+          id: snapshotId,
+          teamId: request.teamId,
+          sandboxId: request.id,
+          holder: processId,
+          buildId: undefined,
+          createdAt: clock.now(),
+        })
+        isWritten = true
+      }
+      try {
+        return await use(await copyOnNode(ports, { ...request, snapshotId, write }))
+      } finally {
+        if (isWritten && (await isLoose(ports, snapshotId))) await discard(snapshotId)
+        inUse.delete(snapshotId)
+      }
+    },
+  }
+}
+
+/** Asked in doubt too: what is published must not be removed. */
+async function isLoose({ snapshots, log }: CopyPorts, snapshotId: string): Promise<boolean> {
+  try {
+    return (await snapshots.listLoose()).some(({ id }) => id === snapshotId)
+  } catch (error) {
+    log.warn({ err: error, snapshotId }, 'a copy of a sandbox is left for later')
+    return false
+  }
+}
+
+interface CopyWork extends CopyRequest {
+  readonly snapshotId: string
+  readonly write: () => Promise<void>
+}
+
+/** The sandbox runs again when this returns. */
+async function copyOnNode(ports: CopyPorts, work: CopyWork): Promise<Copy> {
+  const { store, node, transitions, processId, settle } = ports
+  const { id, snapshotId } = work
+  return transitions.during(id, async () => {
+    let source: RunningSandbox | undefined
+    await store.update(id, (found) => {
+      source = checkCopyable(found, work)
+      return beginSnapshot(source, processId)
+    })
+    if (!source) throw absent(id)
+    try {
+      await work.write()
+      const { keepsMemory } = await node.snapshot(id, snapshotId, AbortSignal.timeout(copyLimitMs))
+      return { snapshotId, source, keepsMemory }
+    } catch (error) {
+      const after = await settle(id).catch(() => undefined) // then it is for the reconciler
+      if (after?.state === 'killing') throw beingKilled(id)
+      if (after?.state === 'ended') throw absent(id, after)
+      throw error
+    } finally {
+      await runOn(ports, id)
+    }
+  })
+}
+
+async function runOn({ store, log, onEndChanged }: CopyPorts, id: string): Promise<void> {
+  await store
+    .update(id, (current) => (current.state === 'snapshotting' ? goOn(current) : current))
+    .then(onEndChanged)
+    .catch((error: unknown) => {
+      log.warn({ err: error, sandboxId: id }, 'a copied sandbox is left to the reconciler')
+    })
+}
+
+function checkCopyable(sandbox: Sandbox, { teamId, paused, check }: CopyRequest): RunningSandbox {
+  const { id, state } = sandbox
+  if (sandbox.teamId !== teamId) throw absent(id)
+  if (state === 'paused') throw paused(id)
+  if (state === 'killing') throw beingKilled(id)
+  if (state === 'pausing' || state === 'resuming' || state === 'snapshotting') {
+    throw inTransition(sandbox)
+  }
+  if (!isRunning(sandbox)) throw absent(id, sandbox)
+  if (!isAtLeast(sandbox.envdVersion, leastEnvdVersion)) {
+    throw new Fault(
+      'invalid',
+      'envd_too_old',
+      `Sandbox ${id} has envd ${sandbox.envdVersion}; copies need ${leastEnvdVersion}: create it anew`,
+    )
+  }
+  check?.(sandbox)
+  return sandbox
+}

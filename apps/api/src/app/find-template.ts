@@ -1,0 +1,44 @@
+import { Fault } from '@atoll/kit/fault'
+import { mayUse, parseReference } from '../domain/template.ts'
+import type { Template, TemplateStore } from '../domain/template.ts'
+
+type Templates = Pick<TemplateStore, 'locate' | 'findBuild'>
+
+/** What a reference means to this team. What it may not use looks as if it did not exist. */
+export async function findTemplate(
+  templates: Templates,
+  text: string,
+  teamId: string,
+): Promise<Template> {
+  const reference = parseReference(text)
+  const { name, tag } = reference
+  const template = await templates.locate(reference, teamId)
+  if (!template || !mayUse(template, teamId)) {
+    throw notFound(`Template ${text} was not found: check templateID; "base" is always there`)
+  }
+  const build = await templates.findBuild(template.id, tag)
+  if (build) return build
+  throw notFound(`Template ${name} has no tag or build ${tag ?? 'default'}`)
+}
+
+/** For lists: undefined when nobody knows it. */
+export async function findTemplateId(
+  templates: Templates,
+  text: string,
+  teamId: string,
+): Promise<string | undefined> {
+  const reference = parseReference(text)
+  if (reference.tag !== undefined) {
+    throw new Fault(
+      'invalid',
+      'invalid_template_reference',
+      'template must be a template id or name without a tag',
+    )
+  }
+  const template = await templates.locate(reference, teamId)
+  return template && mayUse(template, teamId) ? template.id : undefined
+}
+
+function notFound(message: string): Fault {
+  return new Fault('not_found', 'template_not_found', message)
+}

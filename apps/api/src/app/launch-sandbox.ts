@@ -1,0 +1,196 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Clock } from '@atoll/kit/clock'
+import { Fault } from '@atoll/kit/fault'
+import { newSandboxId } from '@atoll/kit/id'
+import { envdAccessToken } from '../domain/key.ts'
+import { tooManySandboxes } from '../domain/limits.ts'
+import type { ReachOf } from '../domain/network.ts'
+import type { SandboxNode } from '../domain/node.ts'
+import { start } from '../domain/sandbox.ts'
+import type { RunningSandbox, Sandbox } from '../domain/sandbox.ts'
+import type { SandboxStore } from '../domain/sandbox-store.ts'
+import type { Ending } from './ending.ts'
+import type { LimitsOf } from './limits.ts'
+
+const createTimeoutMs = 60_000
+const cleanUpWaitMs = 5_000
+
+/** A new sandbox, from the record that says it is to be to the one that says it runs. */
+export interface Launching {
+  /** Gives up when the signal says so, and then leaves nothing behind. */
+  launch(plan: Launch, signal: AbortSignal): Promise<RunningSandbox>
+  isCreating(id: string): boolean
+  /** Since the start of this process. */
+  counts(): CreationCounts
+}
+
+export interface Launch {
+  readonly given: Given
+  readonly timeoutSeconds: number
+  readonly content: Content
+  readonly envVars: Readonly<Record<string, string>>
+}
+
+/** What its record says of it from the beginning. */
+export type Given = Pick<
+  Sandbox,
+  | 'teamId'
+  | 'templateId'
+  | 'buildId'
+  | 'alias'
+  | 'resources'
+  | 'metadata'
+  | 'secure'
+  | 'allowInternetAccess'
+  | 'network'
+  | 'lifecycle'
+>
+
+/** What it is made of. */
+export interface Content {
+  readonly nodeTemplateId: string
+  readonly snapshotId: string | undefined
+  /** Undefined: that of the node. */
+  readonly envdVersion: string | undefined
+}
+
+export interface CreationCounts {
+  readonly underway: number
+  readonly succeeded: number
+  readonly failed: number
+}
+
+interface LaunchPorts {
+  readonly store: SandboxStore
+  readonly node: SandboxNode
+  readonly ending: Ending
+  readonly clock: Clock
+  readonly limitsOf: LimitsOf
+  readonly tokenSeed: string
+  readonly reachOf: ReachOf
+  readonly processId: string
+  readonly onEndChanged: () => void
+  /** Aborts when the server stops. */
+  readonly stopping: AbortSignal
+}
+
+export function createLaunching(ports: LaunchPorts): Launching {
+  const underway = new Set<string>()
+  const counts = { succeeded: 0, failed: 0 }
+  return {
+    isCreating: (id) => underway.has(id),
+    counts: () => ({ underway: underway.size, ...counts }),
+    async launch(plan, caller) {
+      const signal = AbortSignal.any([caller, ports.stopping])
+      const limits = await ports.limitsOf(plan.given.teamId)
+      const sandbox = toSandbox(plan, ports)
+      underway.add(sandbox.id)
+      try {
+        const isIn = await ports.store.insert(sandbox, limits.concurrentSandboxes)
+        if (!isIn) throw tooManySandboxes(limits)
+        const running = await bootOrCleanUp(ports, plan, { sandbox, signal }).catch(
+          (error: unknown) => {
+            counts.failed += 1
+            throw error
+          },
+        )
+        counts.succeeded += 1
+        return running
+      } finally {
+        underway.delete(sandbox.id)
+      }
+    },
+  }
+}
+
+interface Birth {
+  readonly sandbox: Sandbox
+  readonly signal: AbortSignal
+}
+
+async function bootOrCleanUp(
+  ports: LaunchPorts,
+  plan: Launch,
+  birth: Birth,
+): Promise<RunningSandbox> {
+  const deadline = AbortSignal.timeout(createTimeoutMs)
+  try {
+    const signal = AbortSignal.any([birth.signal, deadline])
+    return await boot(ports, plan, { ...birth, signal })
+  } catch (error) {
+    await cleanUp(ports.ending, birth.sandbox.id)
+    if (birth.signal.aborted) throw givenUp(error)
+    throw deadline.aborted ? tookTooLong(error) : error
+  }
+}
+
+function toSandbox({ given, timeoutSeconds }: Launch, { clock, processId }: LaunchPorts): Sandbox {
+  return {
+    ...given,
+    id: newSandboxId(),
+    state: 'creating',
+    timeoutSeconds,
+    createdAt: clock.now(),
+    holder: processId,
+    envdVersion: undefined,
+    startedAt: undefined,
+    endAt: undefined,
+    kept: undefined,
+    endReason: undefined,
+    endedAt: undefined,
+  }
+}
+
+async function boot(
+  ports: LaunchPorts,
+  { content, envVars, timeoutSeconds: seconds }: Launch,
+  { sandbox, signal }: Birth,
+): Promise<RunningSandbox> {
+  const { store, node, clock, tokenSeed, onEndChanged } = ports
+  const { id, resources, secure } = sandbox
+  const accessToken = secure ? envdAccessToken(tokenSeed, id) : undefined
+  const { nodeTemplateId, snapshotId } = content
+  const wanted = { id, nodeTemplateId, snapshotId, resources, envVars, accessToken }
+  await node.create({ ...wanted, ...ports.reachOf(sandbox) }, signal)
+  const envdVersion = content.envdVersion ?? (await node.envdVersion(signal))
+  signal.throwIfAborted()
+  const running = await store.update(id, (current) => {
+    if (current.state !== 'creating') throw endedEarly(current)
+    return start(current, { now: clock.now(), seconds, envdVersion })
+  })
+  if (!running) throw new Error(`the record of sandbox ${id} has vanished`)
+  onEndChanged()
+  return running
+}
+
+function endedEarly({ endReason }: Sandbox): Fault {
+  return new Fault(
+    'internal',
+    'sandbox_create_failed',
+    `The sandbox ended while it was being started: ${endReason ?? 'no reason is known'}`,
+  )
+}
+
+/** Usually done before the caller hears of the failure; the reconciler goes on with what takes longer. */
+async function cleanUp(ending: Ending, id: string): Promise<void> {
+  await ending.begin(id, 'could not be started')
+  await Promise.race([ending.tryFinish(id), sleep(cleanUpWaitMs, undefined, { ref: false })])
+}
+
+function givenUp(cause: unknown): Fault {
+  return new Fault(
+    'unavailable',
+    'sandbox_create_given_up',
+    'No sandbox was created: the caller went away, or the server is stopping',
+    { cause },
+  )
+}
+
+function tookTooLong(cause: unknown): Fault {
+  return new Fault(
+    'timeout',
+    'sandbox_placement_timeout',
+    `The sandbox did not start within ${createTimeoutMs / 1000} seconds; try again later`,
+    { cause },
+  )
+}

@@ -1,0 +1,129 @@
+import type { Clock } from '@atoll/kit/clock'
+import { Fault } from '@atoll/kit/fault'
+import { fromToken, toToken } from '../domain/paging.ts'
+import { nameOf, snapshotIdOf } from '../domain/snapshot.ts'
+import type { SnapshotFilter, SnapshotName, SnapshotStore } from '../domain/snapshot.ts'
+import type { TeamStore } from '../domain/team.ts'
+import { checkTag, defaultTag, parseReference } from '../domain/template.ts'
+import type { TemplateStore } from '../domain/template.ts'
+import type { Copying } from './copy-sandbox.ts'
+
+/** Copies of sandboxes that a team keeps, and makes new sandboxes of. */
+export interface Snapshots {
+  create(teamId: string, sandboxId: string, name: string | undefined): Promise<SnapshotView>
+  list(request: SnapshotListRequest): Promise<SnapshotList>
+}
+
+export interface SnapshotView {
+  readonly snapshotId: string
+  readonly names: readonly string[]
+}
+
+export interface SnapshotListRequest {
+  readonly teamId: string
+  readonly sandboxId: string | undefined
+  readonly name: string | undefined
+  readonly limit: number
+  readonly nextToken: string | undefined
+}
+
+export interface SnapshotList {
+  readonly snapshots: readonly SnapshotView[]
+  readonly nextToken?: string
+}
+
+interface SnapshotPorts {
+  readonly snapshots: SnapshotStore
+  readonly templates: TemplateStore
+  readonly teams: Pick<TeamStore, 'find'>
+  readonly copying: Copying
+  readonly clock: Clock
+}
+
+export function createSnapshots(ports: SnapshotPorts): Snapshots {
+  const { snapshots, templates, copying, clock } = ports
+  return {
+    async create(teamId, sandboxId, text) {
+      const wanted = text === undefined ? undefined : await toName(ports, text, teamId)
+      if (wanted) await snapshots.checkName(wanted.name, teamId)
+      const tag = wanted?.tag ?? defaultTag
+      return copying.copy({ teamId, id: sandboxId, paused }, async (copy) => {
+        const { source, snapshotId, keepsMemory } = copy
+        const build = await templates.findBuildById(source.buildId)
+        if (!build) throw new Error(`the template of sandbox ${sandboxId} has vanished`)
+        const publication = {
+          name: wanted?.name,
+          tag,
+          nodeTemplateId: build.nodeTemplateId,
+          resources: source.resources,
+          envdVersion: keepsMemory ? source.envdVersion : undefined,
+        }
+        const { templateId } = await snapshots.publish(snapshotId, publication, clock.now())
+        const name = wanted && nameOf(wanted.name)
+        return {
+          snapshotId: `${name ?? templateId}:${tag}`,
+          names: name === undefined ? [] : [name],
+        }
+      })
+    },
+    list: (request) => list(ports, request),
+  }
+}
+
+function paused(id: string): Fault {
+  return new Fault('not_found', 'sandbox_paused', `Sandbox ${id} is paused: connect to it first`)
+}
+
+async function toName(
+  { teams }: SnapshotPorts,
+  text: string,
+  teamId: string,
+): Promise<{ readonly name: SnapshotName; readonly tag: string | undefined }> {
+  const { namespace, name: alias, tag } = parseReference(text, 'name')
+  if (tag !== undefined) checkTag(tag)
+  const own = (await teams.find(teamId))?.slug ?? ''
+  if (namespace !== undefined && namespace !== own) {
+    throw new Fault(
+      'invalid',
+      'foreign_namespace',
+      `name must be in the namespace of the team, "${own}", or without one`,
+    )
+  }
+  return { name: { namespace: own, alias }, tag }
+}
+
+async function list(ports: SnapshotPorts, request: SnapshotListRequest): Promise<SnapshotList> {
+  const { limit, nextToken } = request
+  const after = nextToken === undefined ? undefined : fromToken(nextToken, 'desc')
+  const filter = await toFilter(ports, request)
+  if (!filter) return { snapshots: [] }
+  // One more than asked for tells whether there is another page.
+  const found = await ports.snapshots.list(filter, { limit: limit + 1, after })
+  const page = found.slice(0, limit)
+  const last = page.at(-1)
+  return {
+    snapshots: page.map((one) => ({
+      snapshotId: snapshotIdOf(one),
+      names: one.names.map(nameOf),
+    })),
+    ...(last &&
+      found.length > limit && {
+        nextToken: toToken({ startedAt: last.createdAt, id: last.id }, 'desc'),
+      }),
+  }
+}
+
+/** Undefined when nothing can match: nobody knows the name, or it is no snapshot of this team. */
+async function toFilter(
+  { templates }: SnapshotPorts,
+  { teamId, sandboxId, name }: SnapshotListRequest,
+): Promise<SnapshotFilter | undefined> {
+  if (name === undefined) return { teamId, sandboxId }
+  const reference = parseReference(name, 'name')
+  const template = await templates.locate(reference, teamId)
+  if (!template?.isSnapshot || template.teamId !== teamId) return undefined
+  const filter = { teamId, sandboxId, templateId: template.id }
+  if (reference.tag === undefined) return filter
+  const build = await templates.findBuild(template.id, reference.tag)
+  return build && { ...filter, buildId: build.buildId }
+}

@@ -1,0 +1,177 @@
+import { randomUUID } from 'node:crypto'
+import { Fault } from '@atoll/kit/fault'
+import { newTemplateId } from '@atoll/kit/id'
+import type { Kysely, Transaction } from 'kysely'
+import type { Publication, Snapshot, SnapshotName, SnapshotStore } from '../domain/snapshot.ts'
+import { nameOf } from '../domain/snapshot.ts'
+import { batches } from './batches.ts'
+import type { Schema, SnapshotRow } from './schema.ts'
+import { listSnapshots } from './snapshot-list.ts'
+
+type Db = Kysely<Schema>
+
+export function sqlSnapshotStore(db: Db): SnapshotStore {
+  return {
+    async insert({ id, teamId, sandboxId, holder, buildId, createdAt }) {
+      const row = {
+        id,
+        team_id: teamId,
+        sandbox_id: sandboxId,
+        holder: holder ?? null,
+        build_id: buildId ?? null,
+        created_at: createdAt.getTime(),
+      }
+      await db.insertInto('snapshots').values(row).execute()
+    },
+    async checkName(name, teamId) {
+      await findNamed(db, name, teamId)
+    },
+    publish: (id, publication, now) =>
+      db.transaction().execute((transaction) => publish(transaction, id, publication, now)),
+    list: (filter, page) => listSnapshots(db, filter, page),
+    async listLoose() {
+      const rows = await db
+        .selectFrom('snapshots')
+        .selectAll()
+        .where('build_id', 'is', null)
+        .execute()
+      return rows.map(fromRow)
+    },
+    async known(ids) {
+      const found = new Set<string>()
+      for (const batch of batches(ids)) {
+        const rows = await db
+          .selectFrom('snapshots')
+          .select('id')
+          .where('id', 'in', batch)
+          .execute()
+        for (const { id } of rows) found.add(id)
+      }
+      return found
+    },
+    async delete(id) {
+      await db.deleteFrom('snapshots').where('id', '=', id).execute()
+    },
+  }
+}
+
+function fromRow(row: SnapshotRow): Snapshot {
+  return {
+    id: row.id,
+    teamId: row.team_id,
+    sandboxId: row.sandbox_id,
+    holder: row.holder ?? undefined,
+    buildId: row.build_id ?? undefined,
+    createdAt: new Date(row.created_at),
+  }
+}
+
+async function publish(
+  db: Transaction<Schema>,
+  id: string,
+  publication: Publication,
+  now: Date,
+): Promise<{ templateId: string }> {
+  const { team_id } = await db
+    .selectFrom('snapshots')
+    .select('team_id')
+    .where('id', '=', id)
+    .executeTakeFirstOrThrow()
+  const { name, tag, nodeTemplateId, resources, envdVersion } = publication
+  const created_at = now.getTime()
+  const templateId = await ensureTemplate(db, { name, teamId: team_id, created_at })
+  const build_id = randomUUID()
+  await db
+    .insertInto('template_builds')
+    .values({
+      id: build_id,
+      template_id: templateId,
+      status: 'ready',
+      node_template_id: nodeTemplateId,
+      cpu_count: resources.cpuCount,
+      memory_mb: resources.memoryMb,
+      disk_size_mb: resources.diskSizeMb,
+      envd_version: envdVersion ?? null,
+      created_at,
+      updated_at: created_at,
+      finished_at: created_at,
+    })
+    .execute()
+  await db
+    .insertInto('template_tags')
+    .values({ template_id: templateId, tag, build_id, created_at })
+    .execute()
+  await db.updateTable('snapshots').set({ build_id, holder: null }).where('id', '=', id).execute()
+  return { templateId }
+}
+
+interface Wanted {
+  readonly name: SnapshotName | undefined
+  readonly teamId: string
+  readonly created_at: number
+}
+
+/** The template of this name, which a new build is added to, or a new one. */
+async function ensureTemplate(
+  db: Transaction<Schema>,
+  { name, teamId, created_at }: Wanted,
+): Promise<string> {
+  // Of two that take the same new name at a time, one waits for the other here.
+  await db.selectFrom('teams').select('id').where('id', '=', teamId).forNoKeyUpdate().execute()
+  const known = name && (await findNamed(db, name, teamId))
+  if (known !== undefined) {
+    await db
+      .updateTable('templates')
+      .set({ updated_at: created_at })
+      .where('id', '=', known)
+      .execute()
+    return known
+  }
+  const id = newTemplateId()
+  await db
+    .insertInto('templates')
+    .values({
+      id,
+      team_id: teamId,
+      public: 0,
+      is_snapshot: 1,
+      created_by: null,
+      created_at,
+      updated_at: created_at,
+      spawn_count: 0,
+      last_spawned_at: null,
+    })
+    .execute()
+  if (name) {
+    await db
+      .insertInto('template_names')
+      .values({ ...name, template_id: id, created_at })
+      .execute()
+  }
+  return id
+}
+
+async function findNamed(db: Db, name: SnapshotName, teamId: string): Promise<string | undefined> {
+  const named = await db
+    .selectFrom('template_names')
+    .innerJoin('templates', 'templates.id', 'template_names.template_id')
+    .select(['templates.id', 'team_id', 'is_snapshot'])
+    .where('namespace', '=', name.namespace)
+    .where('alias', '=', name.alias)
+    .executeTakeFirst()
+  if (named) {
+    if (named.is_snapshot === 1 && named.team_id === teamId) return named.id
+    throw taken(`The name ${nameOf(name)} belongs to a template that is no snapshot`)
+  }
+  const sameId = await db
+    .selectFrom('templates')
+    .select('id')
+    .where('id', '=', name.alias)
+    .executeTakeFirst()
+  if (sameId) throw taken(`The name ${name.alias} is the id of a template`)
+  return undefined
+}
+
+function taken(what: string): Fault {
+  return new Fault('conflict', 'name_taken', `${what}: take another`)
+}
