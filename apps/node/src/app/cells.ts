@@ -1,8 +1,8 @@
 import { basename } from 'node:path'
 import { Fault } from '@atoll/kit/fault'
 import { randomHex, randomLabel } from '@atoll/kit/id'
-import { shapeOf } from '../domain/cell.ts'
-import type { Cell, CellRecord, Shape } from '../domain/cell.ts'
+import { makingsOf, shapeOf } from '../domain/cell.ts'
+import type { Cell, CellRecord, Makings, Shape } from '../domain/cell.ts'
 import type { ProcessIdentity, Runtime } from '../domain/sandbox.ts'
 import type { Snapshot, SnapshotPlace } from '../domain/snapshot.ts'
 import type { Slot } from '../domain/slot.ts'
@@ -47,6 +47,8 @@ export interface CellPorts {
   diskImage(cellId: string, name: string): string
   /** Makes the memory in a folder readable while `work` runs. */
   useMemory<T>(memoryDir: string, work: () => Promise<T>): Promise<T>
+  /** The layer that new cells stand on, by name. */
+  readonly layer: string
   /** The build of envd that new cells get, by its folder. */
   readonly envdDir: string
   /** Where a build is, whichever it is. */
@@ -88,6 +90,16 @@ export function createCells({
     return ports.useMemory(memoryDir, () => ports.runtime.restore(request, memoryDir))
   }
 
+  function freshMakings(shape: Shape): Makings {
+    return {
+      ...shapeOf(shape),
+      runtime: ports.runtime.name,
+      layer: ports.layer,
+      envd: basename(ports.envdDir),
+      initToken: randomHex(32),
+    }
+  }
+
   async function fill({ cellId, disk, diskSizeMb }: CellRecord, source: CellPlan['from']) {
     const image = ports.diskImage(cellId, disk)
     await (source ? ports.disks.copy(source.disk, image) : ports.disks.create(image, diskSizeMb))
@@ -98,11 +110,9 @@ export function createCells({
       signal?.throwIfAborted()
       const slot = await slots.take()
       const record: CellRecord = {
-        ...shapeOf(from?.snapshot ?? shape),
+        ...(from ? makingsOf(from.snapshot) : freshMakings(shape)),
         cellId: `c${randomLabel(20)}`,
         phase: 'making',
-        envd: from?.snapshot.envd ?? basename(ports.envdDir),
-        initToken: from?.snapshot.initToken ?? randomHex(32),
         disk: 'disk.img',
         slotNumber: slot.number,
       }

@@ -1,4 +1,4 @@
-import { shapeOf } from '../domain/cell.ts'
+import { makingsOf } from '../domain/cell.ts'
 import type { Cell, CellRecord } from '../domain/cell.ts'
 import type { Runtime } from '../domain/sandbox.ts'
 import type { Snapshot, SnapshotStore } from '../domain/snapshot.ts'
@@ -54,10 +54,8 @@ export function createCopies(ports: CopyPorts): Copies {
       await disks.checkRoom(diskRoom + (await memoryRoom(record)))
       const memory = await runtime.memoryFormat()
       const snapshot: Snapshot = {
-        ...shapeOf(record),
+        ...makingsOf(record),
         snapshotId,
-        envd: record.envd,
-        initToken: record.initToken,
         envVars: record.owner?.envVars ?? {},
         ...(memory !== undefined && { memory }),
       }

@@ -25,6 +25,7 @@ export function createPrototypes(parts: {
   readonly store: SnapshotStore
   /** Undefined where the runtime keeps no memory. */
   readonly memoryFormat: string | undefined
+  readonly layer: string
   readonly envdDir: string
   readonly save: SaveSnapshot
 }): Prototypes {
@@ -33,7 +34,7 @@ export function createPrototypes(parts: {
   const making = new Map<string, Promise<void>>()
   const idOf = (shape: Shape) =>
     createHash('sha256')
-      .update(JSON.stringify([shapeKey(shape), basename(parts.envdDir), memoryFormat]))
+      .update(JSON.stringify([shapeKey(shape), parts.layer, basename(parts.envdDir), memoryFormat]))
       .digest('hex')
       .slice(0, 32)
 

@@ -10,6 +10,8 @@ function record(cellId: string, pid: number, changes: Partial<CellRecord>): Cell
     cpuCount: 1,
     memoryMb: 256,
     diskSizeMb: 64,
+    runtime: 'gvisor',
+    layer: 'l1',
     envd: 'e1',
     initToken: 't',
     disk: 'disk.img',

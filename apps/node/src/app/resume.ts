@@ -62,7 +62,7 @@ export function createResume(parts: {
   return async (paused, request) => {
     const { memory, ...rest } = paused
     const goesOn = memory !== undefined && !request.boot
-    if (goesOn) await checkMemory(ports.runtime, memory)
+    await checkReadable(ports.runtime, goesOn ? paused : { runtime: paused.runtime })
     const { network = paused.owner.network, ingress = paused.owner.ingress } = request
     const owner = { ...paused.owner, ...(network && { network }), ...(ingress && { ingress }) }
     const disk = await diskForResume(paused)
@@ -85,13 +85,23 @@ export function createResume(parts: {
   }
 }
 
-/** What one release of a runtime wrote another cannot read. */
-export async function checkMemory(runtime: Runtime, memory: string | undefined): Promise<void> {
-  const format = await runtime.memoryFormat()
-  if (memory === undefined || memory === format) return
+/** Another runtime stores other owners on the disk, and what one release of it wrote of memory another cannot read. */
+export async function checkReadable(
+  present: Runtime,
+  kept: Pick<CellRecord, 'runtime' | 'memory'>,
+): Promise<void> {
+  if (kept.runtime !== present.name) {
+    throw new Fault(
+      'invalid',
+      'other_runtime',
+      `It was made under ${kept.runtime}, and this node runs ${present.name}: start the node with ATOLL_RUNTIME=${kept.runtime}`,
+    )
+  }
+  const format = await present.memoryFormat()
+  if (kept.memory === undefined || kept.memory === format) return
   throw new Fault(
     'invalid',
     'memory_unreadable',
-    `Its memory was kept by ${memory}, and this node has ${format ?? runtime.name}: boot it from its files instead`,
+    `Its memory was kept by ${kept.memory}, and this node has ${format ?? present.name}: boot it from its files instead`,
   )
 }

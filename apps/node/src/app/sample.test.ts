@@ -13,6 +13,8 @@ function sandbox(sandboxId: string) {
     memoryMb: 256,
     diskSizeMb: 64,
     phase: 'running',
+    runtime: 'gvisor',
+    layer: 'l1',
     envd: 'e1',
     initToken: 't',
     disk: 'disk.img',

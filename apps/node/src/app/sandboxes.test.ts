@@ -167,6 +167,16 @@ test('memory of another release of the runtime is not read; a boot from the file
   await sandboxes.resume({ ...request, boot: true })
 })
 
+test('what was made under another runtime is not started by this one', async () => {
+  const { create, sandboxes, snapshots } = simulateNode()
+  await create()
+  await sandboxes.snapshot('i1', 's1')
+  const snapshot = await snapshots.find('s1')
+  assert.ok(snapshot)
+  await snapshots.add({ ...snapshot, snapshotId: 's2', runtime: 'runc' }, async () => {})
+  await assert.rejects(create({ sandboxId: 'i2', snapshotId: 's2' }), { reason: 'other_runtime' })
+})
+
 test('a runtime that keeps no memory refuses to, and keeps files', async () => {
   const { create, sandboxes } = simulateNode({ memoryFormat: '' })
   await create()

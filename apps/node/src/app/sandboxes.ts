@@ -9,7 +9,7 @@ import { createClaim } from './claim.ts'
 import type { ClaimPorts, ClaimRequest } from './claim.ts'
 import type { Copies } from './copies.ts'
 import type { SandboxEvents } from './events.ts'
-import { checkMemory, createResume } from './resume.ts'
+import { checkReadable, createResume } from './resume.ts'
 import type { ResumePorts, ResumeRequest } from './resume.ts'
 import type { SlotPool } from './slot-pool.ts'
 import type { Supply } from './supply.ts'
@@ -105,7 +105,7 @@ export function createSandboxes(parts: {
     if (!snapshot) {
       throw new Fault('not_found', 'snapshot_not_found', `No snapshot ${snapshotId} here`)
     }
-    await checkMemory(runtime, snapshot.memory)
+    await checkReadable(runtime, snapshot)
     return { snapshot, ...snapshots.place(snapshotId) }
   }
 

@@ -11,18 +11,25 @@ export interface Shape {
   readonly diskSizeMb: number
 }
 
+/** What a cell was made of, and needs again whenever it or a copy of it starts. */
+export interface Makings extends Shape {
+  readonly runtime: 'gvisor' | 'runc'
+  /** The layer below its disk, by name. */
+  readonly layer: string
+  /** The folder that is its `/.atoll`, by name: it must not go before the cell does. */
+  readonly envd: string
+  /** The secret that its envd knows the node by. */
+  readonly initToken: string
+}
+
 /**
  * A place on this machine for one sandbox: disk, mounts, control group, network slot, processes, all under an id of its
  * own. It may be made before anybody wants it; from its claim on it has an owner. This is what the node keeps in the
  * cell's folder: enough to adopt it, or to remove every trace of it.
  */
-export interface CellRecord extends Shape {
+export interface CellRecord extends Makings {
   readonly cellId: string
   readonly phase: Phase
-  /** The folder that is its `/.atoll`, by name: it must not go before the cell does. */
-  readonly envd: string
-  /** The secret that its envd knows the node by. */
-  readonly initToken: string
   /** The image of its disk, by name. */
   readonly disk: string
   /** Absent while it is paused. */
@@ -67,6 +74,11 @@ export interface Cell {
 
 export function shapeOf({ templateId, cpuCount, memoryMb, diskSizeMb }: Shape): Shape {
   return { templateId, cpuCount, memoryMb, diskSizeMb }
+}
+
+export function makingsOf(makings: Makings): Makings {
+  const { runtime, layer, envd, initToken } = makings
+  return { ...shapeOf(makings), runtime, layer, envd, initToken }
 }
 
 /** The same for all of one shape. */

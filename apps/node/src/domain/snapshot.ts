@@ -1,10 +1,8 @@
-import type { Shape } from './cell.ts'
+import type { Makings } from './cell.ts'
 
 /** A copy of a sandbox at one moment, that new ones are made from. */
-export interface Snapshot extends Shape {
+export interface Snapshot extends Makings {
   readonly snapshotId: string
-  readonly envd: string
-  readonly initToken: string
   /** What its sandbox was given. */
   readonly envVars: Readonly<Record<string, string>>
   /** Which runtime wrote its memory; absent: files alone were kept. */

@@ -90,6 +90,8 @@ function cell(cellId: string) {
     memoryMb: 256,
     diskSizeMb: 64,
     phase: 'making',
+    runtime: 'gvisor',
+    layer: 'l1',
     envd: 'e1',
     initToken,
     disk: 'disk.img',

@@ -229,7 +229,7 @@ function reportFaults(log: Logger): Interceptor {
 }
 
 /** Reasons that no other argument would cure. */
-const preconditions = new Set(['memory_not_kept', 'memory_unreadable'])
+const preconditions = new Set(['memory_not_kept', 'memory_unreadable', 'other_runtime'])
 
 const codes = {
   invalid: Code.InvalidArgument,

@@ -94,6 +94,7 @@ export function simulateNode(
     diskImage: (id, name) => `/cells/${id}/${name}`,
     memoryDir: (id) => `/cells/${id}/memory`,
     useMemory: (_dir, work) => work(),
+    layer: 'l1',
     envdDir: '/envd/e1',
     findEnvd: async (name) => `/envd/${name}`,
     halt,
@@ -140,6 +141,7 @@ export function simulateNode(
     cells,
     store: prototypeStore,
     memoryFormat: options.memoryFormat === '' ? undefined : memoryFormat,
+    layer: ports.layer,
     envdDir: ports.envdDir,
     save: copies.snapshot,
   })

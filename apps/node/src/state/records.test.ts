@@ -14,6 +14,8 @@ const record = {
   diskSizeMb: 64,
   phase: 'making',
   slotNumber: 3,
+  runtime: 'gvisor',
+  layer: 'l1',
   envd: 'e1',
   initToken: 't',
   disk: 'disk.img',

@@ -17,18 +17,20 @@ export interface RecordStore {
 }
 
 /** The parts that snapshots have as well. */
-export const storedShape = {
+export const storedMakings = {
   templateId: z.string(),
   cpuCount: z.number(),
   memoryMb: z.number(),
   diskSizeMb: z.number(),
+  runtime: z.enum(['gvisor', 'runc']),
+  layer: z.string(),
   envd: z.string(),
   initToken: z.string(),
   memory: z.string().exactOptional(),
 }
 
 const Stored = z.object({
-  ...storedShape,
+  ...storedMakings,
   cellId: z.string(),
   phase: z.enum(phases),
   disk: z.string(),

@@ -11,6 +11,8 @@ const snapshot = {
   cpuCount: 1,
   memoryMb: 256,
   diskSizeMb: 64,
+  runtime: 'gvisor',
+  layer: 'l1',
   envd: 'e1',
   initToken: 't',
   envVars: { A: 'b' },

@@ -3,10 +3,10 @@ import { join } from 'node:path'
 import { randomHex } from '@atoll/kit/id'
 import { z } from 'zod'
 import type { Snapshot, SnapshotPlace, SnapshotStore } from '../domain/snapshot.ts'
-import { storedShape } from './records.ts'
+import { storedMakings } from './records.ts'
 
 const Stored = z.object({
-  ...storedShape,
+  ...storedMakings,
   snapshotId: z.string(),
   envVars: z.record(z.string(), z.string()),
 })

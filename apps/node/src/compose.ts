@@ -1,0 +1,183 @@
+import { rm } from 'node:fs/promises'
+import { totalmem } from 'node:os'
+import { join } from 'node:path'
+import type { Logger } from '@atoll/kit/log'
+import { repeat } from '@atoll/kit/repeat'
+import { createCells } from './app/cells.ts'
+import { createCopies } from './app/copies.ts'
+import type { SandboxEvents } from './app/events.ts'
+import { createPrototypes } from './app/prototypes.ts'
+import type { Reclaimed } from './app/reclaim.ts'
+import { createSandboxes } from './app/sandboxes.ts'
+import type { Sandboxes } from './app/sandboxes.ts'
+import type { SlotPool } from './app/slot-pool.ts'
+import { createSupply } from './app/supply.ts'
+import type { Supply } from './app/supply.ts'
+import type { NodeConfig } from './config.ts'
+import type { Cell, Shape } from './domain/cell.ts'
+import { cellDir, memoryDir } from './domain/instance.ts'
+import type { Runtime } from './domain/sandbox.ts'
+import { introduceEnvd, prepareEnvd } from './envd/introduce.ts'
+import type { Host } from './host.ts'
+import { flushFolder } from './linux/disks.ts'
+import { freeMemoryBytes } from './linux/machine.ts'
+import { createMemoryFolders } from './linux/memory-folders.ts'
+import { isAlive } from './linux/process.ts'
+import { mountReadOnly } from './linux/read-only.ts'
+import { createTemplateRootfs } from './template-rootfs.ts'
+
+export interface SandboxParts {
+  readonly config: NodeConfig
+  readonly host: Host
+  readonly runtime: Runtime
+  readonly layersDir: string
+  /** The layer of the built-in template, by name. */
+  readonly layer: string
+  readonly envdDir: string
+  readonly envdDirs: { readonly built: string; readonly mounted: string }
+  readonly slots: SlotPool
+  readonly events: SandboxEvents
+  readonly adopted: Reclaimed
+  /** Shapes that are worth keeping ready before anybody has asked for one. */
+  readonly wanted: readonly Shape[]
+  memoryBytes(cellId: string): Promise<number>
+  readonly log: Logger
+}
+
+export interface RunningSandboxes {
+  readonly sandboxes: Sandboxes
+  readonly supply: Supply
+  close(): Promise<void>
+}
+
+/** How often the first processes of sandboxes are looked at. A look at one costs microseconds. */
+const reapIntervalMs = 250
+/** Who comes back within this time finds memory as it was written, which is quicker to read. */
+const packAfterMs = 120_000
+const packIntervalMs = 15_000
+
+/** Puts together all that makes, keeps and ends sandboxes, and starts what goes on by itself. */
+export async function openSandboxes(parts: SandboxParts): Promise<RunningSandboxes> {
+  const { config, host, runtime, layer, envdDir, envdDirs, slots, adopted, log } = parts
+  const { instance, namespace, records, disks, snapshots } = host
+  const nowMs = () => performance.now()
+  const memory = createMemoryFolders(nowMs)
+  const common = {
+    records,
+    runtime,
+    disks,
+    memoryBytes: parts.memoryBytes,
+    bundleDir: (cellId: string) => join(cellDir(instance, cellId), 'bundle'),
+    diskImage: (cellId: string, name: string) => join(cellDir(instance, cellId), name),
+    memoryDir: (cellId: string) => memoryDir(instance, cellId),
+  }
+  const cells = createCells({
+    slots,
+    ports: {
+      ...common,
+      mountRootfs: createTemplateRootfs({
+        ...host,
+        runtime,
+        layersDir: parts.layersDir,
+        shiftedDir: join(instance.runDir, 'layers'),
+        nameservers: config.ATOLL_NAMESERVERS,
+      }),
+      useMemory: memory.use,
+      layer,
+      envdDir,
+      findEnvd: (name) => mountReadOnly(namespace, join(envdDirs.built, name), envdDirs.mounted),
+      halt: host.halt,
+      erase: host.erase,
+    },
+  })
+  const copies = createCopies({
+    ...common,
+    syncDisk: host.rootfs.sync,
+    flushFolder,
+    removeFolder: (dir) => rm(dir, { recursive: true, force: true }),
+  })
+  const prototypes = createPrototypes({
+    cells,
+    store: host.prototypes,
+    memoryFormat: await runtime.memoryFormat(),
+    layer,
+    envdDir,
+    async save(cell, snapshotId, store) {
+      await prepare(cell)
+      return copies.snapshot(cell, snapshotId, store)
+    },
+  })
+  await prototypes.open()
+  const supply = createSupply({
+    cells,
+    prototypes,
+    budgetBytes: poolBytes(config),
+    floors: parts.wanted.map((shape) => ({ shape, count: config.ATOLL_READY_SANDBOXES })),
+    adopted: adopted.ready,
+    ports: {
+      ...common,
+      prepare,
+      freeze: host.cgroups.freeze,
+      thaw: host.cgroups.thaw,
+      isAlive: lives,
+      freeMemoryBytes,
+      nowMs,
+      onError: (err) =>
+        log.error({ err, event: 'node.supply' }, 'a sandbox could not be made ahead'),
+    },
+  })
+  const sandboxes = createSandboxes({
+    cells,
+    copies,
+    supply,
+    slots,
+    events: parts.events,
+    adopted,
+    ports: {
+      ...common,
+      snapshots,
+      introduce: (slot, initToken, introduction, alive) =>
+        introduceEnvd(slot.sandboxAddress, initToken, introduction, { isAlive: alive }),
+      setRules: host.firewall.setRules,
+      isAlive,
+      oomKills: host.cgroups.oomKills,
+      tidy: host.tidy,
+      erase: host.erase,
+    },
+  })
+  const stopReaping = repeat(reapIntervalMs, sandboxes.reap, (err) =>
+    log.error({ err, event: 'node.reap' }, 'a dead sandbox could not be removed'),
+  )
+  const packIdle = async () => {
+    const paused = sandboxes.paused().map(({ cellId }) => common.memoryDir(cellId))
+    const kept = (await snapshots.list()).map((one) => snapshots.place(one.snapshotId).memoryDir)
+    await memory.packIdle([...paused, ...kept], packAfterMs)
+  }
+  const stopPacking = repeat(packIntervalMs, packIdle, (err) =>
+    log.error({ err, event: 'node.pack' }, 'memory on disk could not be packed'),
+  )
+  return {
+    sandboxes,
+    supply,
+    async close() {
+      await stopReaping()
+      // What is half packed is not missed.
+      void stopPacking()
+      await supply.close()
+      await sandboxes.settle()
+    },
+  }
+}
+
+function prepare(cell: Cell): Promise<void> {
+  const { record, slot } = cell
+  return prepareEnvd(slot.sandboxAddress, record.initToken, { isAlive: () => lives(cell) })
+}
+
+function lives({ record }: Cell): boolean {
+  return record.process !== undefined && isAlive(record.process)
+}
+
+function poolBytes({ ATOLL_POOL_MEMORY_MB: megabytes }: NodeConfig): number {
+  return megabytes === undefined ? totalmem() / 10 : megabytes * 1024 * 1024
+}
