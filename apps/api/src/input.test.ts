@@ -21,6 +21,48 @@ function check({ status, json, text }: Reply, expected: number, message: RegExp)
 
 const base = { templateID: 'base' }
 
+/** Each with what follows `network.` in the refusal of a create. */
+const badNetworks: readonly (readonly [object, string])[] = [
+  [{ denyOut: ['example.com'] }, 'denyOut: "example.com" is not an IP address or a CIDR range'],
+  [{ denyOut: ['8.8.8.8', '8.8.8.8/33'] }, 'denyOut: "8.8.8.8/33" is not an IP'],
+  [{ denyOut: ['::1/129'] }, 'denyOut: "::1/129" is not an IP'],
+  [{ denyOut: ['fe80::1%eth0'] }, 'denyOut: "fe80::1%eth0" is not an IP'],
+  [{ denyOut: ['1.2.3.4/8/8'] }, 'denyOut: "1.2.3.4/8/8" is not an IP'],
+  [{ denyOut: [''] }, 'denyOut: "" is not an IP'],
+  [{ denyOut: ['*'] }, 'denyOut: "\\*" is not an IP'],
+  ...['0.0.0.0', '0.0.0.0/8', '::', '::/0', '0:0:0:0:0:0:0:0'].flatMap(
+    (entry) =>
+      [
+        [{ denyOut: [entry] }, `denyOut: "${entry}" is not allowed; "0.0.0.0/0" is`],
+        [{ allowOut: [entry] }, `allowOut: "${entry}" is not allowed; "0.0.0.0/0" is`],
+      ] as const,
+  ),
+  [{ allowOut: ['example.com'] }, 'allowOut: the domain "example.com" has an effect only when'],
+  [{ allowOut: ['1.2.3.4/40'], denyOut: ['128.0.0.0/1'] }, 'allowOut: the domain "1.2.3.4/40"'],
+  [{ allowOut: ['*.a.b'], denyOut: ['0.0.0.0/0'] }, 'allowOut with domains. Leave it out'],
+  [{ denyOut: Array.from({ length: 10_001 }, () => '1.1.1.1') }, 'denyOut: Too big'],
+  [{ egressProxy: { address: 'a:1' } }, 'egressProxy. Leave it out'],
+  [{ egressProxy: {} }, 'egressProxy.address: is required'],
+  [{ rules: { 'a.b': [] } }, 'rules. Leave it out'],
+  [{ rules: { 'a.b': {} } }, 'rules.a.b: expected array'],
+  ...[
+    '',
+    'a b',
+    'http://a',
+    'a:0',
+    'a:70000',
+    'a:x',
+    'ü.de',
+    '-a',
+    'a..b',
+    '${PORT}',
+    'a:${X}',
+  ].map((mask) => [{ maskRequestHost: mask }, 'maskRequestHost: ".*" is not a host name'] as const),
+  [{ httpsPorts: [0] }, 'httpsPorts.0: Too small'],
+  [{ httpsPorts: [65_536] }, 'httpsPorts.0: Too big'],
+  [{ httpsPorts: [443, 49_983] }, 'httpsPorts: 49983 is the port of envd'],
+]
+
 const badCreates: readonly (readonly [object | string, number, RegExp])[] = [
   ['', 400, /body: is required/],
   ['{', 400, /JSON/],
@@ -65,14 +107,11 @@ const badCreates: readonly (readonly [object | string, number, RegExp])[] = [
     400,
     /autoPauseMemory: false cannot be combined with autoResume\.enabled: true/,
   ],
-  [{ ...base, allow_internet_access: false }, 400, /Not supported yet: allow_internet_access/],
-  [{ ...base, network: { allowOut: ['1.1.1.1'] } }, 400, /Not supported yet: network\.allowOut/],
-  [{ ...base, network: { denyOut: ['0.0.0.0/0'] } }, 400, /Not supported yet: network\.denyOut/],
-  [{ ...base, network: { egressProxy: { address: 'a:1' } } }, 400, /yet: network\.egressProxy/],
-  [{ ...base, network: { rules: { 'a.b': [] } } }, 400, /Not supported yet: network\.rules/],
-  [{ ...base, network: { allowPublicTraffic: false } }, 400, /yet: network\.allowPublicTraffic/],
-  [{ ...base, network: { maskRequestHost: 'a' } }, 400, /yet: network\.maskRequestHost/],
-  [{ ...base, network: { httpsPorts: [443] } }, 400, /Not supported yet: network\.httpsPorts/],
+  [{ ...base, allow_internet_access: 'no' }, 400, /body\.allow_internet_access: expected boolean/],
+  ...badNetworks.map(
+    ([network, message]) =>
+      [{ ...base, network }, 400, new RegExp(`network\\.${message}`)] as const,
+  ),
   [{ ...base, iam: { tokens: { a: {} } } }, 400, /Not supported yet: iam\.tokens/],
   [{ ...base, volumeMounts: [{ name: 'v', path: '/v' }] }, 400, /yet: volumeMounts/],
 ]
@@ -86,6 +125,25 @@ for (const version of ['', '/v2']) {
   }
 }
 
+test('a sandbox that is not secure cannot be private', async () => {
+  const body = { ...base, network: { allowPublicTraffic: false } }
+  check(
+    await api.call('POST', '/sandboxes', { body }),
+    400,
+    /network\.allowPublicTraffic: false needs secure: true/,
+  )
+})
+
+for (const [network, message] of badNetworks) {
+  // How it is reached cannot be changed: such fields are not known here.
+  if ('maskRequestHost' in network || 'httpsPorts' in network) continue
+  const shown = JSON.stringify(network).slice(0, 80)
+  test(`PUT /sandboxes/{sandboxID}/network refuses ${shown}`, async () => {
+    const reply = await api.call('PUT', `/sandboxes/${running}/network`, { body: network })
+    check(reply, 400, new RegExp(`(^|: |body\\.)${message}`))
+  })
+}
+
 for (const id of ['I123', 'a_b', 'a-b-c', 'a%2Fb', '-a', 'a-', '%00', 'ü', 'a.b', '..%2f..']) {
   for (const [method, suffix] of [
     ['GET', ''],
@@ -93,9 +151,10 @@ for (const id of ['I123', 'a_b', 'a-b-c', 'a%2Fb', '-a', 'a-', '%00', 'ü', 'a.b
     ['POST', '/timeout'],
     ['POST', '/refreshes'],
     ['POST', '/connect'],
+    ['PUT', '/network'],
   ] as const) {
     test(`${method} /sandboxes/${id}${suffix} is an invalid id`, async () => {
-      const body = method === 'POST' ? { body: { timeout: 1 } } : {}
+      const body = method.startsWith('P') ? { body: { timeout: 1 } } : {}
       check(await api.call(method, `/sandboxes/${id}${suffix}`, body), 400, /Invalid sandbox ID/)
     })
   }

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { NetworkConfig } from './network-config.ts'
 import { defineOperation } from './operation.ts'
 import { Sandbox } from './sandbox-views.ts'
 import { byteLength, Text } from './text.ts'
@@ -24,24 +25,6 @@ const EnvVars = z
     { error: `each variable must be at most ${variableLimitBytes} bytes as NAME=value` },
   )
 
-const Network = z
-  .object({
-    allowPublicTraffic: z.boolean().optional(),
-    allowOut: z.array(z.string()).optional(),
-    denyOut: z.array(z.string()).optional(),
-    egressProxy: z
-      .object({
-        address: z.string(),
-        username: z.string().max(255).optional(),
-        password: z.string().max(255).optional(),
-      })
-      .nullish(),
-    maskRequestHost: z.string().optional(),
-    rules: z.record(z.string(), z.unknown()).optional(),
-    httpsPorts: z.array(z.int()).optional(),
-  })
-  .meta({ id: 'SandboxNetworkConfig' })
-
 const shape = {
   templateID: z
     .string()
@@ -50,8 +33,11 @@ const shape = {
   autoPause: z.boolean().optional(),
   autoPauseMemory: z.boolean().optional(),
   autoResume: z.object({ enabled: z.boolean() }).optional(),
-  allow_internet_access: z.boolean().optional(),
-  network: Network.optional(),
+  allow_internet_access: z
+    .boolean()
+    .optional()
+    .describe('False: as if `network.denyOut` were `0.0.0.0/0` alone'),
+  network: NetworkConfig.optional(),
   metadata: Metadata.optional(),
   envVars: EnvVars.optional(),
   mcp: z.record(z.string(), z.unknown()).nullish(),

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { NetworkConfig } from './network-config.ts'
 import { Timestamp } from './text.ts'
 
 /** How the platform API shows sandboxes. What is unset is left out, never null. */
@@ -14,6 +15,7 @@ export const Sandbox = z
     envdVersion: z.string(),
     alias: z.string().optional(),
     envdAccessToken: z.string().optional(),
+    trafficAccessToken: z.string().optional(),
   })
   .meta({ id: 'Sandbox' })
 
@@ -41,6 +43,7 @@ export const SandboxDetail = z
     ...listed,
     envdAccessToken: z.string().optional(),
     allowInternetAccess: z.boolean().optional(),
+    network: NetworkConfig.optional(),
     lifecycle: z.object({ autoResume: z.boolean(), onTimeout: z.enum(['kill', 'pause']) }),
   })
   .meta({ id: 'SandboxDetail' })

@@ -1,6 +1,7 @@
 import type { Clock } from '@atoll/kit/clock'
 import { Fault } from '@atoll/kit/fault'
 import { tooManySandboxes } from '../domain/limits.ts'
+import type { ReachOf } from '../domain/network.ts'
 import type { SandboxNode } from '../domain/node.ts'
 import { absent, isRunning, start } from '../domain/sandbox.ts'
 import type { RunningSandbox, Sandbox } from '../domain/sandbox.ts'
@@ -51,6 +52,7 @@ export interface StartPorts {
   readonly settle: Settle
   readonly limitsOf: LimitsOf
   readonly tokenOf: (sandbox: Sandbox) => string | undefined
+  readonly reachOf: ReachOf
   readonly processId: string
   readonly onEndChanged: () => void
 }
@@ -169,11 +171,12 @@ async function resume(
 
 /** Gives the version of the envd that answers now. A failure has put the record back, or left it to the reconciler. */
 async function resumeOnNode(ports: StartPorts, claimed: Sandbox, wish: StartWish): Promise<string> {
-  const { node, settle, tokenOf } = ports
+  const { node, settle, tokenOf, reachOf } = ports
   const { id, envdVersion = '' } = claimed
   const deadline = AbortSignal.timeout(startLimitMs)
   try {
-    await node.resume({ id, accessToken: tokenOf(claimed), boot: wish.boot }, deadline)
+    const known = { accessToken: tokenOf(claimed), ...reachOf(claimed) }
+    await node.resume({ id, boot: wish.boot, ...known }, deadline)
     return boots(claimed, wish) ? await node.envdVersion(deadline) : envdVersion
   } catch (error) {
     const after = await settle(id, wish.seconds).catch(() => {

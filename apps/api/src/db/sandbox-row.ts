@@ -1,5 +1,6 @@
 import type { Kept, Sandbox, SandboxState } from '../domain/sandbox.ts'
 import { sandboxStates } from '../domain/sandbox.ts'
+import { fromNetworkText, toNetworkText } from './network-columns.ts'
 import type { SandboxRow } from './schema.ts'
 
 export function toRow(sandbox: Sandbox): SandboxRow {
@@ -17,6 +18,7 @@ export function toRow(sandbox: Sandbox): SandboxRow {
     secure: sandbox.secure ? 1 : 0,
     allow_internet_access:
       sandbox.allowInternetAccess === undefined ? null : Number(sandbox.allowInternetAccess),
+    network: toNetworkText(sandbox.network),
     created_at: sandbox.createdAt.getTime(),
     holder: sandbox.holder ?? null,
     envd_version: sandbox.envdVersion ?? null,
@@ -49,6 +51,7 @@ export function fromRow(row: SandboxRow, metadata: Record<string, string>): Sand
     secure: row.secure === 1,
     allowInternetAccess:
       row.allow_internet_access === null ? undefined : row.allow_internet_access === 1,
+    network: fromNetworkText(row.network),
     createdAt: new Date(row.created_at),
     holder: row.holder ?? undefined,
     envdVersion: row.envd_version ?? undefined,

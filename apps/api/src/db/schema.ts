@@ -130,6 +130,7 @@ export interface SandboxRow {
   has_metadata: number
   secure: number
   allow_internet_access: number | null
+  network: string | null
   created_at: number
   holder: string | null
   envd_version: string | null

@@ -71,3 +71,8 @@ export function looksLike(prefix: string, value: string): boolean {
 export function envdAccessToken(seed: string, sandboxId: string): string {
   return createHmac('sha256', seed).update(sandboxId).digest('hex')
 }
+
+/** The token that callers of a private sandbox need; no id of a sandbox has a colon. */
+export function trafficAccessToken(seed: string, sandboxId: string): string {
+  return createHmac('sha256', seed).update(`traffic:${sandboxId}`).digest('hex')
+}

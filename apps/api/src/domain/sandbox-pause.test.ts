@@ -32,6 +32,7 @@ function running(): RunningSandbox {
     metadata: undefined,
     secure: true,
     allowInternetAccess: undefined,
+    network: undefined,
     lifecycle: { autoPause: false, autoPauseMemory: true, autoResume: false },
     timeoutSeconds: 300,
     createdAt: began,

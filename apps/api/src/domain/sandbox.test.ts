@@ -30,6 +30,7 @@ function sandboxIn(state: SandboxState): Sandbox {
     metadata: undefined,
     secure: true,
     allowInternetAccess: undefined,
+    network: undefined,
     lifecycle: { autoPause: false, autoPauseMemory: true, autoResume: false },
     timeoutSeconds: 300,
     createdAt: began,

@@ -1,5 +1,6 @@
 import { Fault } from '@atoll/kit/fault'
 import type { Lifecycle } from './lifecycle.ts'
+import type { SandboxNetwork } from './network.ts'
 import type { Resources } from './template.ts'
 
 /** What the control plane knows of a sandbox, the states it goes through, and the rules of its time. */
@@ -16,6 +17,7 @@ export interface Sandbox {
   readonly secure: boolean
   /** What the creator asked for; undefined when they did not say. */
   readonly allowInternetAccess: boolean | undefined
+  readonly network: SandboxNetwork | undefined
   readonly lifecycle: Lifecycle
   /** How long it was to run when it was created; undefined for those of an older Atoll. */
   readonly timeoutSeconds: number | undefined

@@ -10,7 +10,7 @@ import type { Pausing } from '../app/pause-sandbox.ts'
 import type { ConnectWish, Sandboxes } from '../app/sandboxes.ts'
 import { addTeamRoute } from './route.ts'
 import { toView } from './sandbox-view.ts'
-import type { TokenOf } from './sandbox-view.ts'
+import type { TokensOf } from './sandbox-view.ts'
 
 const defaultSeconds = { resume: 15, connectV2: 300 }
 
@@ -18,11 +18,11 @@ interface LifecycleRoutes {
   readonly authenticate: Authenticate
   readonly sandboxes: Sandboxes
   readonly pausing: Pausing
-  readonly tokenOf: TokenOf
+  readonly tokensOf: TokensOf
 }
 
 export function addLifecycleRoutes(server: FastifyInstance, routes: LifecycleRoutes): void {
-  const { authenticate, sandboxes, pausing, tokenOf } = routes
+  const { authenticate, sandboxes, pausing, tokensOf } = routes
   addTeamRoute(server, pauseSandbox, authenticate, async ({ params, body }, { teamId }) => {
     await pausing.pause(teamId, params.sandboxID, body?.memory ?? true)
     return { status: 204 }
@@ -31,12 +31,12 @@ export function addLifecycleRoutes(server: FastifyInstance, routes: LifecycleRou
     const { timeout = defaultSeconds.resume, memory = true, autoPause } = body ?? {}
     const wish = { seconds: timeout, memory, autoPause }
     const sandbox = await sandboxes.resume(teamId, params.sandboxID, wish)
-    return { status: 201, body: toView(sandbox, tokenOf) }
+    return { status: 201, body: toView(sandbox, tokensOf) }
   })
 
   const connect = async (teamId: string, id: string, wish: ConnectWish) => {
     const { sandbox, isResumed } = await sandboxes.connect(teamId, id, wish)
-    return { status: isResumed ? 201 : 200, body: toView(sandbox, tokenOf) }
+    return { status: isResumed ? 201 : 200, body: toView(sandbox, tokensOf) }
   }
   addTeamRoute(server, connectSandbox, authenticate, async ({ params, body }, { teamId }) =>
     connect(teamId, params.sandboxID, { seconds: body.timeout, memory: body.memory ?? true }),

@@ -3,14 +3,19 @@ import type { ListedSandbox, Sandbox, SandboxDetail } from '@atoll/contracts/san
 import type { z } from 'zod'
 import { shownState } from '../domain/sandbox.ts'
 import type { StartedSandbox } from '../domain/sandbox.ts'
+import { toNetworkView } from './network.ts'
 
 /** How the platform API shows a sandbox; what is unset is left out. */
 
-export type TokenOf = (sandbox: StartedSandbox) => string | undefined
+/** What its team may know to reach it. */
+export type TokensOf = (sandbox: StartedSandbox) => {
+  readonly envdAccessToken: string | undefined
+  readonly trafficAccessToken: string | undefined
+}
 
-export function toView(sandbox: StartedSandbox, tokenOf: TokenOf): z.infer<typeof Sandbox> {
+export function toView(sandbox: StartedSandbox, tokensOf: TokensOf): z.infer<typeof Sandbox> {
   const { id, templateId, alias, envdVersion } = sandbox
-  const envdAccessToken = tokenOf(sandbox)
+  const { envdAccessToken, trafficAccessToken } = tokensOf(sandbox)
   return {
     sandboxID: id,
     templateID: templateId,
@@ -18,6 +23,7 @@ export function toView(sandbox: StartedSandbox, tokenOf: TokenOf): z.infer<typeo
     envdVersion,
     ...(alias !== undefined && { alias }),
     ...(envdAccessToken !== undefined && { envdAccessToken }),
+    ...(trafficAccessToken !== undefined && { trafficAccessToken }),
   }
 }
 
@@ -39,13 +45,17 @@ export function toListed(sandbox: StartedSandbox): z.infer<typeof ListedSandbox>
   }
 }
 
-export function toDetail(sandbox: StartedSandbox, tokenOf: TokenOf): z.infer<typeof SandboxDetail> {
-  const { allowInternetAccess, lifecycle } = sandbox
-  const envdAccessToken = tokenOf(sandbox)
+export function toDetail(
+  sandbox: StartedSandbox,
+  tokensOf: TokensOf,
+): z.infer<typeof SandboxDetail> {
+  const { allowInternetAccess, network, lifecycle } = sandbox
+  const { envdAccessToken } = tokensOf(sandbox)
   return {
     ...toListed(sandbox),
     ...(envdAccessToken !== undefined && { envdAccessToken }),
     ...(allowInternetAccess !== undefined && { allowInternetAccess }),
+    ...(network && { network: toNetworkView(network) }),
     lifecycle: {
       autoResume: lifecycle.autoResume,
       onTimeout: lifecycle.autoPause ? 'pause' : 'kill',

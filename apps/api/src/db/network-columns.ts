@@ -1,0 +1,18 @@
+import type { Kysely } from 'kysely'
+import type { SandboxNetwork } from '../domain/network.ts'
+import type { Schema } from './schema.ts'
+
+/** What its creator wants of a sandbox's network, as JSON; null when they did not say. */
+export async function addNetwork({ schema }: Kysely<Schema>): Promise<void> {
+  await schema.alterTable('sandboxes').addColumn('network', 'text').execute()
+}
+
+export function toNetworkText(network: SandboxNetwork | undefined): string | null {
+  return network ? JSON.stringify(network) : null
+}
+
+export function fromNetworkText(text: string | null): SandboxNetwork | undefined {
+  if (text === null) return undefined
+  const network: SandboxNetwork = JSON.parse(text)
+  return network
+}

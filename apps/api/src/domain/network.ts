@@ -1,0 +1,157 @@
+import { isIP, isIPv4 } from 'node:net'
+import { Fault } from '@atoll/kit/fault'
+
+/** What may leave a sandbox and how it is reached, as its creator asked for it. */
+export interface SandboxNetwork {
+  readonly allowOut?: readonly string[] | undefined
+  readonly denyOut?: readonly string[] | undefined
+  /** False: whoever comes to its ports needs a token. */
+  readonly allowPublicTraffic?: boolean | undefined
+  readonly maskRequestHost?: string | undefined
+  readonly httpsPorts?: readonly number[] | undefined
+}
+
+export interface Egress {
+  readonly allowOut?: readonly string[] | undefined
+  readonly denyOut?: readonly string[] | undefined
+}
+
+/** What a running sandbox is to be given instead of what it had; what is undefined is cleared. */
+export interface EgressWish extends Egress {
+  readonly allowInternetAccess: boolean | undefined
+}
+
+/** What the node enforces: IPv4 addresses and ranges, nothing else leaves a sandbox anyway. */
+export interface NetworkRules {
+  readonly allowOut: readonly string[]
+  readonly denyOut: readonly string[]
+}
+
+/** What the edge does for those who come in. */
+export interface Ingress {
+  readonly trafficAccessToken: string | undefined
+  readonly maskRequestHost: string | undefined
+  readonly httpsPorts: readonly number[]
+}
+
+/** Both, as the node is told of them. */
+export type ReachOf = (sandbox: {
+  readonly id: string
+  readonly allowInternetAccess: boolean | undefined
+  readonly network: SandboxNetwork | undefined
+}) => { readonly network: NetworkRules; readonly ingress: Ingress }
+
+const everything = '0.0.0.0/0'
+const envdPort = 49_983
+
+/** `prefix` names the fields as the caller sent them. */
+export function checkEgress({ allowOut = [], denyOut = [] }: Egress, prefix = ''): void {
+  for (const entry of denyOut) {
+    if (!isRange(entry)) {
+      throw invalid(`${prefix}denyOut`, `${quote(entry)} is not an IP address or a CIDR range`)
+    }
+    checkSpecified(entry, `${prefix}denyOut`)
+  }
+  for (const entry of allowOut) if (isRange(entry)) checkSpecified(entry, `${prefix}allowOut`)
+  if (allowOut.every(isRange) || denyOut.includes(everything)) return
+  throw invalid(
+    `${prefix}allowOut`,
+    `the domain ${quote(allowOut.find((entry) => !isRange(entry)))} has an effect only when ${prefix}denyOut contains "${everything}"`,
+  )
+}
+
+/** Entries of `allowOut` that are names and not addresses. */
+export function domainsIn({ allowOut = [] }: Egress): string[] {
+  return allowOut.filter((entry) => !isRange(entry))
+}
+
+export function checkIngress(network: SandboxNetwork, isSecure: boolean, prefix: string): void {
+  const { allowPublicTraffic, maskRequestHost, httpsPorts = [] } = network
+  if (allowPublicTraffic === false && !isSecure) {
+    throw invalid(`${prefix}allowPublicTraffic`, 'false needs secure: true')
+  }
+  if (maskRequestHost !== undefined && !isHostMask(maskRequestHost)) {
+    throw invalid(
+      `${prefix}maskRequestHost`,
+      `${quote(maskRequestHost)} is not a host name with an optional port, such as "localhost:\${PORT}"`,
+    )
+  }
+  if (httpsPorts.includes(envdPort)) {
+    throw invalid(`${prefix}httpsPorts`, `${envdPort} is the port of envd, which speaks plain HTTP`)
+  }
+}
+
+export function isPrivate(sandbox: { readonly network: SandboxNetwork | undefined }): boolean {
+  return sandbox.network?.allowPublicTraffic === false
+}
+
+/** How it is reached stays as it was created. */
+export function replaceEgress<
+  Networked extends {
+    readonly allowInternetAccess: boolean | undefined
+    readonly network: SandboxNetwork | undefined
+  },
+>(sandbox: Networked, { allowOut, denyOut, allowInternetAccess }: EgressWish): Networked {
+  return { ...sandbox, allowInternetAccess, network: { ...sandbox.network, allowOut, denyOut } }
+}
+
+/** What is in force for it while it runs. */
+export function rulesOf(sandbox: {
+  readonly allowInternetAccess: boolean | undefined
+  readonly network: SandboxNetwork | undefined
+}): NetworkRules {
+  const { allowOut = [], denyOut = [] } = sandbox.network ?? {}
+  return {
+    allowOut: allowOut.filter(isIPv4Range),
+    denyOut: sandbox.allowInternetAccess === false ? [everything] : denyOut.filter(isIPv4Range),
+  }
+}
+
+/** `trafficToken`: its own, asked for where it is private. */
+export function ingressOf(
+  sandbox: { readonly network: SandboxNetwork | undefined },
+  trafficToken: string,
+): Ingress {
+  const { maskRequestHost, httpsPorts = [] } = sandbox.network ?? {}
+  return {
+    trafficAccessToken: isPrivate(sandbox) ? trafficToken : undefined,
+    maskRequestHost,
+    httpsPorts,
+  }
+}
+
+function isRange(entry: string): boolean {
+  const [address = '', bits, ...rest] = entry.split('/')
+  const family = isIP(address)
+  if (family === 0 || address.includes('%') || rest.length > 0) return false
+  return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (family === 4 ? 32 : 128))
+}
+
+function isIPv4Range(entry: string): boolean {
+  return isRange(entry) && isIPv4(entry.replace(/\/.*$/, ''))
+}
+
+/** What begins at "no address" means something else to everybody, but for all of IPv4. */
+function checkSpecified(entry: string, field: string): void {
+  if (entry === everything) return
+  const [address = ''] = entry.split('/')
+  const isUnspecified = /^0*$/.test(address.replace(/[.:]/g, ''))
+  if (isUnspecified) throw invalid(field, `${quote(entry)} is not allowed; "${everything}" is`)
+}
+
+function isHostMask(mask: string): boolean {
+  const [, host, port] = /^([^:]*)(?::(\d{1,5}|\$\{PORT\}))?$/.exec(mask) ?? []
+  if (host === undefined || host.length > 253) return false
+  if (port !== undefined && /^\d/.test(port) && !(Number(port) >= 1 && Number(port) <= 65_535)) {
+    return false
+  }
+  return host.split('.').every((label) => /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/i.test(label))
+}
+
+function quote(text: string | undefined): string {
+  return JSON.stringify((text ?? '').slice(0, 200))
+}
+
+function invalid(field: string, text: string): Fault {
+  return new Fault('invalid', 'invalid_network', `${field}: ${text}`)
+}

@@ -1,0 +1,24 @@
+import type { Ingress, NetworkRules } from '../domain/network.ts'
+
+/** Who may reach a sandbox and whom it may reach, as the node is told at a create and at a resume. */
+export function toReach(given: {
+  readonly accessToken: string | undefined
+  readonly network: NetworkRules
+  readonly ingress: Ingress
+}) {
+  const { accessToken, network, ingress } = given
+  const { trafficAccessToken, maskRequestHost, httpsPorts } = ingress
+  return {
+    ...(accessToken !== undefined && { accessToken }),
+    network: toRules(network),
+    ingress: {
+      ...(trafficAccessToken !== undefined && { trafficAccessToken }),
+      ...(maskRequestHost !== undefined && { maskRequestHost }),
+      httpsPorts: [...httpsPorts],
+    },
+  }
+}
+
+export function toRules({ allowOut, denyOut }: NetworkRules) {
+  return { allowOut: [...allowOut], denyOut: [...denyOut] }
+}

@@ -1,0 +1,63 @@
+import { z } from 'zod'
+
+/** The network of a sandbox: what may leave it, and how it is reached. What the entries mean is checked behind here. */
+
+const mostEntries = 10_000
+
+const Destinations = z.array(z.string().max(1024)).max(mostEntries)
+
+const EgressProxy = z
+  .object({
+    address: z.string().describe('`host:port` of a SOCKS5 proxy'),
+    username: z.string().max(255).optional(),
+    password: z.string().max(255).optional(),
+  })
+  .meta({ id: 'SandboxEgressProxyConfig' })
+
+const NetworkRule = z
+  .object({
+    transform: z.object({ headers: z.record(z.string(), z.string()).optional() }).optional(),
+  })
+  .meta({ id: 'SandboxNetworkRule' })
+
+const egress = {
+  allowOut: Destinations.optional().describe(
+    'Addresses, ranges and domains that may be reached, also where `denyOut` has them',
+  ),
+  denyOut: Destinations.optional().describe('Addresses and ranges that may not be reached'),
+  egressProxy: EgressProxy.nullish(),
+  rules: z.record(z.string(), z.array(NetworkRule)).optional(),
+}
+
+export const NetworkConfig = z
+  .object({
+    ...egress,
+    allowPublicTraffic: z
+      .boolean()
+      .optional()
+      .describe('False: ports are reached with the header `e2b-traffic-access-token` alone'),
+    maskRequestHost: z
+      .string()
+      .optional()
+      .describe('The Host that programs in the sandbox see; `${PORT}` stands for the port'),
+    httpsPorts: z
+      .array(z.int().min(1).max(65_535))
+      .max(mostEntries)
+      .optional()
+      .describe('Ports on which the sandbox speaks TLS itself'),
+  })
+  .meta({ id: 'SandboxNetworkConfig' })
+
+export type NetworkConfig = z.infer<typeof NetworkConfig>
+
+export const NetworkUpdate = z
+  .object({
+    ...egress,
+    allow_internet_access: z
+      .boolean()
+      .optional()
+      .describe('False: as if `denyOut` were `0.0.0.0/0` alone'),
+  })
+  .meta({ id: 'SandboxNetworkUpdateConfig' })
+
+export type NetworkUpdate = z.infer<typeof NetworkUpdate>
