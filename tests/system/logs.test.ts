@@ -220,5 +220,30 @@ for (const runtime of ['gvisor', 'runc']) {
       assert.deepEqual(ticks, numbered(ticks))
       await Sandbox.kill(id, installation.connection)
     })
+
+    test(
+      'a fork has a log of its own, from its beginning on',
+      { skip: forgetsMemory },
+      async () => {
+        const sandbox = await create()
+        const script = 'i=0; while true; do i=$((i+1)); echo "tick $i"; sleep 0.2; done'
+        await sandbox.commands.run(script, { background: true })
+        const parent = sandbox.sandboxId
+        await waitFor('a tick', async () => (await ticksOf(parent)).length > 2, patience)
+        const [fork] = await sandbox.fork()
+        if (!(fork instanceof Sandbox)) assert.fail(String(fork))
+        const child = fork.sandboxId
+        const known = (await ticksOf(parent)).length
+        await waitFor('ticks of the fork', async () => (await ticksOf(child)).length > 2, patience)
+        await waitFor('more', async () => (await ticksOf(parent)).length > known, patience)
+        const [first, ...rest] = await messages(child)
+        assert.equal(first, 'Sandbox ready')
+        assert.ok(rest.every((message) => message.startsWith('tick')))
+        assert.ok(!rest.includes('tick 1'))
+        const ticks = await ticksOf(parent)
+        assert.deepEqual(ticks, numbered(ticks))
+        await Promise.all([sandbox.kill(), fork.kill()])
+      },
+    )
   })
 }
