@@ -42,7 +42,8 @@ export async function prepare(parts: PrepareParts): Promise<void> {
   server.listen(socketPath)
   await once(server, 'listening')
   used.defer(() => void server.close())
-  for (const call of callsIn(folder)) await send(socketPath, call)
+  // An image may lack a shell, or even root: what fails here is slower later, no more.
+  for (const call of callsIn(folder)) await send(socketPath, call).catch(parts.deps.report)
 }
 
 /** A daemon of its own that shares what does the work. */
@@ -125,6 +126,8 @@ async function send(socketPath: string, { path, type, body }: Call): Promise<voi
       'x-access-token': token,
       'x-init-token': token,
       'connect-protocol-version': '1',
+      // A shell that hangs is killed then.
+      'connect-timeout-ms': '5000',
       ...(type !== undefined && { 'content-type': type }),
       ...(body !== undefined && { 'content-length': Buffer.byteLength(body) }),
     },

@@ -41,6 +41,13 @@ test('nothing of the rehearsal is seen afterwards', async () => {
   assert.deepEqual(envd.unforeseen, [])
 })
 
+test('an image without anything in it can be prepared too', async () => {
+  const accounts = { passwd: '/no/passwd', group: '/no/group' }
+  await using envd = await runEnvd({ init: false, accounts })
+  assert.equal((await prepare(envd, { 'x-init-token': initToken })).status, 204)
+  assert.match(String(envd.unforeseen[0]), /answered with 401/)
+})
+
 test('pipes are there when it is answered, and commands run as ever', async () => {
   await using envd = await runEnvd({ init: false })
   assert.equal((await prepare(envd, { 'x-init-token': initToken })).status, 204)
