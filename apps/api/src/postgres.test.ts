@@ -204,3 +204,68 @@ test(
     await (await start(other, 'b:/data')).close()
   },
 )
+
+test('connects by two processes join one start, and a pause is shared', onPostgres, async () => {
+  await using first = await startApiUnderTest()
+  await using second = await startApiUnderTest({ beside: first })
+  const { node } = first
+  const id = await first.create()
+  const pause = (api: typeof first) => api.call('POST', `/sandboxes/${id}/pause`)
+  const connect = (api: typeof first) =>
+    api.call('POST', `/sandboxes/${id}/connect`, { body: { timeout: 60 } })
+
+  const releasePause = node.hold('pause')
+  const pausing = pause(first)
+  await waitFor('the pause', () => node.begun('pause') === 1)
+  const [shared, waiting] = [pause(second), connect(second)]
+  // A start is a reconcile pass that is awaited: it leaves alone what the first process is at.
+  await second.restart()
+  releasePause()
+  assert.equal((await pausing).status, 204)
+  // The pause of the second process may come late, and then finds it paused or running again.
+  assert.ok([204, 409, 503].includes((await shared).status))
+  await waiting
+  await waitFor('an end of it all', async () => {
+    const { status } = await connect(second)
+    return status === 200 || status === 201
+  })
+  assert.equal((await pause(second)).status, 204)
+
+  const before = node.begun('resume')
+  const releaseResume = node.hold('resume')
+  const connects = [connect(first), connect(second), connect(first), connect(second)]
+  await waitFor('the start', () => node.begun('resume') === before + 1)
+  releaseResume()
+  for (const { status } of await Promise.all(connects)) assert.ok(status === 200 || status === 201)
+  assert.equal(node.begun('resume'), before + 1)
+})
+
+test(
+  'what a dead process was pausing or resuming becomes what the node says, once its lease is over',
+  onPostgres,
+  async () => {
+    const clock = manualClock()
+    await using api = await startApiUnderTest({ clock })
+    const [running, paused] = [await api.create({ timeout: 3600 }), await api.create()]
+    await api.call('POST', `/sandboxes/${paused}/pause`)
+    const stores = await openStores(api.store.location)
+    const dead = { processId: 'dead', node: '' }
+    await stores.leases.renew(dead, new Date(clock.now().getTime() + 10_000))
+    const put = (id: string, state: 'pausing' | 'resuming') =>
+      stores.sandboxes.update(id, (current) => ({ ...current, state, holder: 'dead' }))
+    await put(running, 'pausing')
+    await put(paused, 'resuming')
+    const states = async () => {
+      const found = await Promise.all([running, paused].map((id) => stores.sandboxes.find(id)))
+      return found.map((sandbox) => sandbox?.state)
+    }
+    clock.advance(9)
+    await api.restart()
+    assert.deepEqual(await states(), ['pausing', 'resuming'])
+    clock.advance(1)
+    await api.restart()
+    assert.deepEqual(await states(), ['running', 'paused'])
+    assert.equal((await api.call('GET', `/sandboxes/${running}`)).status, 200)
+    await stores.close()
+  },
+)

@@ -4,7 +4,7 @@ import type { SandboxNode } from '../domain/node.ts'
 import type { Sandbox } from '../domain/sandbox.ts'
 import { passingStates } from '../domain/sandbox.ts'
 import { agrees, isPassing } from '../domain/sandbox-pause.ts'
-import type { SandboxStore } from '../domain/sandbox-store.ts'
+import type { SandboxStore, SandboxSummary } from '../domain/sandbox-store.ts'
 import type { Ending } from './ending.ts'
 import type { Settle } from './settle.ts'
 
@@ -40,7 +40,7 @@ export async function reconcileSandboxes(
   for (const { id, state } of records) {
     if (state === 'creating') await sweepUnfinished(ending, id, isAbandoned)
     else if (state === 'killing') void ending.tryFinish(id)
-    else if (!agrees({ state }, onNode.get(id))) await settleLeft(ports, id, isAbandoned)
+    else if (!agrees({ state }, onNode.get(id))) await settleLeft(ports, { id, state }, isAbandoned)
   }
   const known = new Set(records.map(({ id }) => id))
   for (const id of onNode.keys()) {
@@ -83,10 +83,12 @@ async function sweepUnfinished(
 /** What somebody is at is theirs; the rest becomes what the node says. */
 async function settleLeft(
   { store, settle, isUnderway }: ReconcilePorts,
-  id: string,
+  { id, state }: SandboxSummary,
   isAbandoned: (sandbox: Sandbox) => boolean,
 ): Promise<void> {
   const current = await store.find(id)
-  if (!current || (isPassing(current) && !isAbandoned(current)) || isUnderway(id)) return
+  // What has changed since was changed by somebody whose lease may be newer than those that were read.
+  if (current?.state !== state || isUnderway(id)) return
+  if (isPassing(current) && !isAbandoned(current)) return
   await settle(id)
 }

@@ -112,32 +112,44 @@ interface Look {
   readonly isOurs: boolean
 }
 
+/** The place of the team is taken only where one is needed: whoever takes one waits for others of the team. */
 async function look(ports: StartPorts, id: string, wish: StartWish): Promise<Look> {
   const { store, limitsOf, processId } = ports
+  const current = await store.update<Sandbox>(id, (found) => passOver(found, wish))
+  if (!current) throw absent(id)
+  if (current.state !== 'paused') return { current, isOurs: false }
   const limits = await limitsOf(wish.teamId)
   let isOurs = false
-  const current = await store.updateCounted<Sandbox>(wish.teamId, id, (found, places) => {
-    if (found.teamId !== wish.teamId) throw absent(id)
-    if (isRunning(found)) return wish.onRunning(found)
-    switch (found.state) {
-      case 'paused':
-        wish.checkPaused?.(found)
-        if (places >= limits.concurrentSandboxes) throw tooManySandboxes(limits)
-        isOurs = true
-        return beginResume(found, processId)
-      case 'pausing':
-      case 'resuming':
-      case 'snapshotting':
-        wish.checkPassing?.(found)
-        return found
-      case 'killing':
-        throw wish.killed(id)
-      default:
-        throw absent(id, found)
-    }
+  const claimed = await store.updateCounted<Sandbox>(wish.teamId, id, (found, places) => {
+    const passed = passOver(found, wish)
+    if (passed.state !== 'paused') return passed
+    if (places >= limits.concurrentSandboxes) throw tooManySandboxes(limits)
+    isOurs = true
+    return beginResume(passed, processId)
   })
-  if (!current) throw absent(id)
-  return { current, isOurs }
+  if (!claimed) throw absent(id)
+  return { current: claimed, isOurs }
+}
+
+/** What becomes of its record where there is nothing to start; one that may be started is given back as it is. */
+function passOver(found: Sandbox, wish: StartWish): Sandbox {
+  const { id } = found
+  if (found.teamId !== wish.teamId) throw absent(id)
+  if (isRunning(found)) return wish.onRunning(found)
+  switch (found.state) {
+    case 'paused':
+      wish.checkPaused?.(found)
+      return found
+    case 'pausing':
+    case 'resuming':
+    case 'snapshotting':
+      wish.checkPassing?.(found)
+      return found
+    case 'killing':
+      throw wish.killed(id)
+    default:
+      throw absent(id, found)
+  }
 }
 
 function boots({ kept }: Sandbox, { boot }: StartWish): boolean {
