@@ -26,6 +26,7 @@ const validBodies: Readonly<Record<string, object>> = {
   'sandbox.createV2': { templateID: 'base' },
   'sandbox.timeout': { timeout: 10 },
   'sandbox.connect': { timeout: 10 },
+  'sandbox.updateNetwork': {},
   'snapshot.create': {},
   'key.create': { name: 'a name' },
   'key.rename': { name: 'a name' },
