@@ -30,9 +30,18 @@ const shape = {
     .string()
     .describe('A template id or alias, optionally with `:tag` or `:<build id>`'),
   timeout: z.int32().min(0).optional().describe('Seconds until the sandbox ends'),
-  autoPause: z.boolean().optional(),
-  autoPauseMemory: z.boolean().optional(),
-  autoResume: z.object({ enabled: z.boolean() }).optional(),
+  autoPause: z
+    .boolean()
+    .optional()
+    .describe('At the end of its time pause it instead of ending it'),
+  autoPauseMemory: z
+    .boolean()
+    .optional()
+    .describe('False: that pause keeps its files alone, as it does under a runtime without memory'),
+  autoResume: z
+    .object({ enabled: z.boolean() })
+    .optional()
+    .describe('Whether requests to its ports resume it while it is paused with its memory'),
   allow_internet_access: z
     .boolean()
     .optional()
