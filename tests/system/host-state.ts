@@ -101,13 +101,27 @@ export async function forwarding(names: Names) {
 }
 
 /** Under which id the host knows a sandbox: groups, mounts and folders are named by it. */
-export async function cellOf({ dataDir }: Names, sandboxId: string): Promise<string> {
-  for (const cellId of await readdir(join(dataDir, 'cells'))) {
-    const file = join(dataDir, 'cells', cellId, 'cell.json')
-    const record = JSON.parse(await readFile(file, 'utf8').catch(() => '{}'))
-    if (record.owner?.sandboxId === sandboxId) return cellId
-  }
+export async function cellOf(
+  { dataDir }: Pick<Names, 'dataDir'>,
+  sandboxId: string,
+): Promise<string> {
+  const found = (await cellOwners(dataDir)).find(({ owner }) => owner === sandboxId)
+  if (found) return found.cellId
   throw new Error(`no cell belongs to sandbox ${sandboxId}`)
+}
+
+/** All cells of an installation, with the sandbox that each is, if any. */
+export async function cellOwners(
+  dataDir: string,
+): Promise<{ readonly cellId: string; readonly owner: string | undefined }[]> {
+  const cells = await readdir(join(dataDir, 'cells')).catch(() => [])
+  return Promise.all(
+    cells.map(async (cellId) => {
+      const file = join(dataDir, 'cells', cellId, 'cell.json')
+      const record = JSON.parse(await readFile(file, 'utf8').catch(() => '{}'))
+      return { cellId, owner: record.owner?.sandboxId }
+    }),
+  )
 }
 
 /** The ids of a sandbox's processes, from the outside. */

@@ -10,7 +10,7 @@ import { Fault } from '@atoll/kit/fault'
 import { waitFor } from '@atoll/kit/wait'
 import { Sandbox } from 'e2b'
 import * as attempts from './attempts.ts'
-import { cgroupValue, namesOf, processesOf } from './host-state.ts'
+import { cellOf, cgroupValue, namesOf, processesOf } from './host-state.ts'
 import type { Names } from './host-state.ts'
 import { install } from './installation.ts'
 import type { Installation } from './installation.ts'
@@ -104,12 +104,8 @@ for (const runtime of runtimes) {
     })
 
     test('keeps its own secrets from the ordinary user', async () => {
-      const bundle = join(
-        installation.dataDir,
-        'sandboxes',
-        sandbox.sandboxId,
-        'bundle/config.json',
-      )
+      const cellId = await cellOf(installation, sandbox.sandboxId)
+      const bundle = join(installation.dataDir, 'cells', cellId, 'bundle/config.json')
       const token = /ATOLL_INIT_TOKEN=([0-9a-f]+)/.exec(await readFile(bundle, 'utf8'))?.[1]
       assert.ok(token)
       const search = `cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline /run/atoll/* 2>/dev/null | tr '\\0' '\\n'`

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { access, mkdtemp, readFile, readdir, rm } from 'node:fs/promises'
+import { access, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { createPlatformClient } from '@atoll/client/platform'
@@ -8,6 +8,7 @@ import { waitFor } from '@atoll/kit/wait'
 import { Sandbox } from 'e2b'
 import { startPostgres } from '../../tools/postgres.ts'
 import type { PostgresServer } from '../../tools/postgres.ts'
+import { cellOwners } from './host-state.ts'
 import { atoll, freePort, install } from './installation.ts'
 import type { Installation } from './installation.ts'
 import { shell } from './shell.ts'
@@ -44,7 +45,8 @@ async function listed(): Promise<string[]> {
 }
 
 async function onNode(): Promise<string[]> {
-  return (await readdir(join(installation.dataDir, 'sandboxes'))).toSorted()
+  const cells = await cellOwners(installation.dataDir)
+  return cells.map(({ owner, cellId }) => owner ?? cellId).toSorted()
 }
 
 test('the SDK works as ever, and no embedded store is made', async () => {
