@@ -7,7 +7,7 @@ export interface RegularFiles {
   open(path: string): Promise<ReadableFile>
   /**
    * Writes all of `content`, over what is there. Missing folders above are made, and all that is made or written belongs
-   * to `owner`. What was written before a failure stays. Faults as above, and `disk_full`.
+   * to `owner`. What was written before a failure stays. Of `content` nothing is kept when more of it is asked for. Faults as above, and `disk_full`.
    */
   write(path: string, content: AsyncIterable<Uint8Array>, owner: User): Promise<void>
   /** Puts the contents of `sources` together in `destination`, at once or not at all, and removes them. */
@@ -20,7 +20,10 @@ export interface ReadableFile extends AsyncDisposable {
   readonly modifiedMs: number
   /** How it begins. */
   readonly head: Uint8Array
-  /** To the end, or until `length` bytes were read; of a file that has become shorter fewer come. */
+  /**
+   * To the end, or until `length` bytes were read; of a file that has become shorter fewer come. A piece is good until
+   * the next is asked for.
+   */
   read(start: number, length?: number): AsyncIterable<Uint8Array>
 }
 

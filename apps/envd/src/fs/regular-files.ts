@@ -46,24 +46,32 @@ async function openToRead(path: string): Promise<ReadableFile> {
 
 const headBytes = 32 * 1024
 
-/** While one piece is on its way, the next is read. */
+/** While one piece is on its way, the next is read, so there are two buffers. Fresh ones each time would cost more. */
 async function* pieces(file: FileHandle, start: number, length = Infinity) {
-  let next = readPiece(file, start, length)
+  const size = Math.min(pieceBytes, length)
+  const spare = [Buffer.allocUnsafeSlow(size), Buffer.allocUnsafeSlow(size)]
+  let next = readPiece(file, spare, { at: start, left: length })
   for (let at = start, left = length; ;) {
     const piece = await next
     if (piece.length === 0) return
     at += piece.length
     left -= piece.length
-    next = readPiece(file, at, left)
+    next = readPiece(file, spare, { at, left })
     next.catch(() => {}) // seen when it is waited for; nobody may, when the reader leaves
     yield piece
   }
 }
 
-async function readPiece(file: FileHandle, at: number, left: number): Promise<Buffer> {
-  const buffer = Buffer.allocUnsafe(Math.min(pieceBytes, left))
-  if (buffer.length === 0) return buffer
-  const { bytesRead } = await file.read(buffer, 0, buffer.length, at)
+async function readPiece(
+  file: FileHandle,
+  spare: Buffer[],
+  { at, left }: { readonly at: number; readonly left: number },
+): Promise<Buffer> {
+  const buffer = spare.shift() ?? Buffer.alloc(0)
+  spare.push(buffer)
+  const length = Math.min(buffer.length, left)
+  if (length === 0) return buffer.subarray(0, 0)
+  const { bytesRead } = await file.read(buffer, 0, length, at)
   return buffer.subarray(0, bytesRead)
 }
 

@@ -1,15 +1,48 @@
 import type { FileHandle } from 'node:fs/promises'
-import { pipeline } from 'node:stream/promises'
 
 /**
- * Writes from the beginning, and closes the file. What arrives while a write is under way is gathered and
- * written at once: a call to the system is dear under gVisor. At most `gatheredBytes` wait, then the source does.
+ * Writes from the beginning. What arrives while a write is under way is gathered and written at once: a call to the system
+ * is dear under gVisor, and fresh memory is everywhere. What came before a failure of the source is written too.
  */
 export async function writeAll(
   file: FileHandle,
   content: AsyncIterable<Uint8Array>,
 ): Promise<void> {
-  await pipeline(content, file.createWriteStream({ highWaterMark: gatheredBytes }))
+  let gathering: Buffer = Buffer.allocUnsafeSlow(firstBytes)
+  let spare: Buffer | undefined
+  let gathered = 0
+  let writing: Promise<void> | undefined
+  try {
+    for await (const piece of content) {
+      for (let at = 0; at < piece.length;) {
+        if (gathered === gathering.length) await writing
+        const part = piece.subarray(at, at + gathering.length - gathered)
+        gathering.set(part, gathered)
+        gathered += part.length
+        at += part.length
+        if (!writing) begin()
+      }
+    }
+  } finally {
+    while (writing) await writing
+  }
+
+  function begin(): void {
+    writing = write(gathering, gathered)
+    writing.catch(() => {}) // seen when it is waited for
+    gathering = spare ?? Buffer.allocUnsafeSlow(laterBytes)
+    spare = undefined
+    gathered = 0
+  }
+
+  async function write(full: Buffer, length: number): Promise<void> {
+    for (let at = 0; at < length;) at += (await file.write(full, at, length - at)).bytesWritten
+    writing = undefined
+    if (full.length === laterBytes) spare = full
+    if (gathered > 0) begin()
+  }
 }
 
-const gatheredBytes = 1024 * 1024
+/** Most files are smaller. */
+const firstBytes = 64 * 1024
+const laterBytes = 512 * 1024

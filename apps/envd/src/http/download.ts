@@ -13,6 +13,7 @@ import { mediaTypeOf } from '../domain/media-type.ts'
 import type { ReadableFile, RegularFiles } from '../domain/regular-file.ts'
 import { sniffMediaType } from '../domain/sniff.ts'
 import { answerError } from './answer.ts'
+import { sendPieces } from './send-bytes.ts'
 
 export async function answerDownload(
   request: IncomingMessage,
@@ -51,7 +52,12 @@ async function sendCompressed(
 ): Promise<void> {
   response.writeHead(200, { 'content-encoding': 'gzip' })
   if (request.method === 'HEAD') return void response.end()
-  await pipeline(file.read(0, file.size), createGzip({ level: levelFor(file.head) }), response)
+  const gzip = createGzip({ level: levelFor(file.head) })
+  const sent = sendPieces(gzip, file.read(0, file.size)).catch((error: unknown) => {
+    gzip.destroy()
+    throw error
+  })
+  await Promise.all([sent, pipeline(gzip, response)])
 }
 
 /** What does not shrink is only packed: pictures and archives would cost as much time as a disk full of text. */
@@ -77,7 +83,7 @@ async function sendAsIs(
   if (size === undefined) {
     response.writeHead(200)
     if (request.method === 'HEAD') return void response.end()
-    return pipeline(file.read(0), response)
+    return sendPieces(response, file.read(0))
   }
   response.setHeader('accept-ranges', 'bytes')
   const wanted = allowsRange(conditions, modifiedMs) ? request.headers.range : undefined
@@ -90,7 +96,7 @@ async function sendAsIs(
   if (range) response.setHeader('content-range', `bytes ${start}-${start + length - 1}/${size}`)
   response.writeHead(range ? 206 : 200, { 'content-length': length })
   if (request.method === 'HEAD' || length === 0) return void response.end()
-  await pipeline(wholly(file.read(start, length), length), response)
+  await sendPieces(response, wholly(file.read(start, length), length))
 }
 
 function conditionsOf({ headers }: IncomingMessage) {

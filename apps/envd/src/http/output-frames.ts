@@ -7,6 +7,7 @@ import { createContextKey } from '@connectrpc/connect'
 import { chunkLimitBytes } from '../domain/process.ts'
 import type { OutputKind } from '../domain/process.ts'
 import type { StreamedEvent } from './process-events.ts'
+import { sendBytes } from './send-bytes.ts'
 
 export interface OutputFrames {
   /**
@@ -28,7 +29,7 @@ export function createOutputFrames(
     async *takeFrom(events) {
       for await (const { event } of events) {
         const output = outputOf(event)
-        if (output) await send(response, framesOf(output.kind, output.bytes))
+        if (output) await sendBytes(response, framesOf(output.kind, output.bytes))
         else yield { event }
       }
     },
@@ -56,18 +57,6 @@ export function createOutputFrames(
     if (own.length < size) own = Buffer.allocUnsafeSlow(size)
     return own
   }
-}
-
-/** Resolves when the system has taken the bytes, or the client is gone, which others notice and act on. */
-function send(response: Writable, bytes: Buffer): Promise<void> {
-  return new Promise((resolve) => {
-    const done = () => {
-      response.off('close', done)
-      resolve()
-    }
-    response.once('close', done)
-    response.write(bytes, done)
-  })
 }
 
 interface OutputPart {
