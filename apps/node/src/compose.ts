@@ -68,6 +68,7 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
     disks,
     memoryBytes: parts.memoryBytes,
     bundleDir: (cellId: string) => join(cellDir(instance, cellId), 'bundle'),
+    setRules: host.firewall.setRules,
     diskImage: (cellId: string, name: string) => join(cellDir(instance, cellId), name),
     memoryDir: (cellId: string) => memoryDir(instance, cellId),
   }
@@ -138,7 +139,6 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
       snapshots,
       introduce: (slot, initToken, introduction, alive) =>
         introduceEnvd(slot.sandboxAddress, initToken, introduction, { isAlive: alive }),
-      setRules: host.firewall.setRules,
       isAlive,
       oomKills: host.cgroups.oomKills,
       tidy: host.tidy,

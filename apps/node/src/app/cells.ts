@@ -3,6 +3,7 @@ import { Fault } from '@atoll/kit/fault'
 import { randomHex, randomLabel } from '@atoll/kit/id'
 import { makingsOf, shapeOf } from '../domain/cell.ts'
 import type { Cell, CellRecord, Makings, Shape } from '../domain/cell.ts'
+import type { NetworkRules } from '../domain/network-rules.ts'
 import type { ProcessIdentity, Runtime } from '../domain/sandbox.ts'
 import type { Snapshot, SnapshotPlace } from '../domain/snapshot.ts'
 import type { Slot } from '../domain/slot.ts'
@@ -22,6 +23,8 @@ export interface Cells {
 export interface CellPlan {
   readonly shape: Shape
   readonly from?: (SnapshotPlace & { readonly snapshot: Snapshot }) | undefined
+  /** In force before anything of it runs: what comes out of a snapshot goes on at once. */
+  readonly network?: NetworkRules | undefined
   readonly signal?: AbortSignal | undefined
 }
 
@@ -29,6 +32,8 @@ export interface LaunchOptions {
   readonly slot: Slot
   /** Go on from the memory in this folder; absent: boot. */
   readonly memoryDir?: string | undefined
+  /** In force before anything of it runs. */
+  readonly network?: NetworkRules | undefined
 }
 
 export interface CellPorts {
@@ -41,6 +46,7 @@ export interface CellPorts {
     create(image: string, sizeMb: number): Promise<void>
     copy(from: string, to: string): Promise<void>
   }
+  setRules(slot: Slot, rules: NetworkRules | undefined): Promise<void>
   /** Mounts the root file system; undefined when this node has no such template. */
   mountRootfs(cell: CellRecord, image: string): Promise<Rootfs | undefined>
   bundleDir(cellId: string): string
@@ -85,7 +91,8 @@ export function createCells({
       bundleDir: ports.bundleDir(cellId),
       envdDir: await ports.findEnvd(envd),
     }
-    const { memoryDir } = options
+    const { memoryDir, network, slot } = options
+    if (network) await ports.setRules(slot, network)
     if (memoryDir === undefined) return ports.runtime.start(request)
     return ports.useMemory(memoryDir, () => ports.runtime.restore(request, memoryDir))
   }
@@ -106,7 +113,7 @@ export function createCells({
   }
 
   return {
-    async make({ shape, from, signal }) {
+    async make({ shape, from, network, signal }) {
       signal?.throwIfAborted()
       const slot = await slots.take()
       const record: CellRecord = {
@@ -120,7 +127,7 @@ export function createCells({
       try {
         await ports.records.create(record)
         await fill(record, from)
-        const process = await start(record, { slot, memoryDir })
+        const process = await start(record, { slot, memoryDir, network })
         signal?.throwIfAborted()
         return { record: { ...record, process }, slot }
       } catch (error) {

@@ -72,7 +72,7 @@ export function createResume(parts: {
     try {
       await ports.records.update({ ...paused, phase: 'resuming', slotNumber })
       const memoryDir = goesOn ? ports.memoryDir(paused.cellId) : undefined
-      cell = await cells.launch(cell.record, { slot, memoryDir })
+      cell = await cells.launch(cell.record, { slot, memoryDir, network })
       const sandbox = await claim({ record: { ...cell.record, owner }, slot }, request)
       await ports.tidy(sandbox.record)
       return sandbox

@@ -218,6 +218,20 @@ test('kill, pause and resume of one sandbox take turns', async () => {
   )
 })
 
+test('rules are in force before what was saved goes on, in a resume and in a copy', async () => {
+  const { sandboxes, rules, create } = simulateNode()
+  const network = { allowOut: [], denyOut: ['9.9.9.9'] }
+  await create({ network })
+  await sandboxes.snapshot('i1', 's1')
+  await create({ sandboxId: 'i2', snapshotId: 's1', network })
+  await sandboxes.pause('i1', { keepMemory: true })
+  await sandboxes.resume({ sandboxId: 'i1', accessToken: undefined, boot: false })
+  for (const slot of [1, 2]) {
+    const [first, second] = rules.filter((line) => line.startsWith(`${slot} `))
+    assert.deepEqual([first, second], [`${slot} 9.9.9.9`, `${slot} goes on`])
+  }
+})
+
 test('rules are in force before the sandbox is told who it is, and can be replaced', async () => {
   const { sandboxes, rules, introduced, create } = simulateNode()
   await create()
@@ -225,7 +239,7 @@ test('rules are in force before the sandbox is told who it is, and can be replac
   assert.deepEqual([rules, introduced.length], [['0 0.0.0.0/0'], 1])
   await sandboxes.pause('i1', { keepMemory: true })
   await sandboxes.resume({ sandboxId: 'i1', accessToken: undefined, boot: false })
-  assert.deepEqual(rules, ['0 0.0.0.0/0', '1 0.0.0.0/0'])
+  assert.ok(rules.includes('1 0.0.0.0/0'))
   await assert.rejects(sandboxes.setNetwork('i9', { allowOut: [], denyOut: [] }), {
     kind: 'not_found',
   })

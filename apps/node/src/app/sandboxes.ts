@@ -76,8 +76,11 @@ export function createSandboxes(parts: {
     if (running.has(sandboxId) || paused.has(sandboxId)) throw taken('Sandbox', sandboxId)
     const from =
       request.snapshotId === undefined ? undefined : await findSnapshot(request.snapshotId)
-    const { signal } = request
-    const cell = await supply.take({ shape: request.shape, from, signal })
+    const {
+      signal,
+      owner: { network },
+    } = request
+    const cell = await supply.take({ shape: request.shape, from, network, signal })
     // A copy has the variables of its original in its memory, unless it is given others.
     const isGiven = Object.keys(request.owner.envVars).length > 0
     const envVars = isGiven || !from ? request.owner.envVars : from.snapshot.envVars

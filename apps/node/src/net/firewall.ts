@@ -1,4 +1,5 @@
 import { dirname, join } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
 import { run, tryRun } from '@atoll/kit/run'
 import { tablePrefix } from '../domain/instance.ts'
 import type { Instance } from '../domain/instance.ts'
@@ -20,7 +21,7 @@ export interface Firewall {
   install(slots: readonly Slot[], rules?: ReadonlyMap<number, NetworkRules>): Promise<void>
   /** Lets a slot send, within these rules. To be called before there is a cable. */
   admit(slot: Slot, rules?: NetworkRules): Promise<void>
-  /** Replaces the rules of an admitted slot, in one step; undefined: none. In force when it returns. */
+  /** Replaces the rules of an admitted slot, in one step; undefined: none. In force when it returns. One call at a time for a slot. */
   setRules(slot: Slot, rules: NetworkRules | undefined): Promise<void>
   expel(slot: Slot): Promise<void>
   uninstall(): Promise<void>
@@ -53,11 +54,14 @@ export function createFirewall(instance: Instance, subnet: string): Firewall {
   const element = (slot: Slot) =>
     `element ${table} slots { "${slot.link}" . ${slot.sandboxAddress} }`
   /** The slots that have a chain of rules; all others do without, as most sandboxes have none. */
-  const ruled = new Set<number>()
+  const ruled = new Map<number, NetworkRules | undefined>()
 
   function ruleScript(slot: Slot, rules: NetworkRules | undefined): string[] {
-    if (rules && rules.allowOut.length + rules.denyOut.length > 0) ruled.add(slot.number)
-    return ruled.has(slot.number) ? ruleLines(table, slot, rules) : []
+    const isNeeded = rules !== undefined && rules.allowOut.length + rules.denyOut.length > 0
+    if (!isNeeded && !ruled.has(slot.number)) return []
+    const script = ruleLines(table, slot, rules)
+    ruled.set(slot.number, undefined) // what is in force is not known until it is
+    return script
   }
 
   return {
@@ -77,7 +81,10 @@ export function createFirewall(instance: Instance, subnet: string): Firewall {
     },
 
     async setRules(slot, rules) {
+      const known = ruled.get(slot.number)
+      if (known && isDeepStrictEqual(known, rules)) return
       await nft(ruleScript(slot, rules))
+      if (ruled.has(slot.number)) ruled.set(slot.number, rules)
     },
 
     async expel(slot) {

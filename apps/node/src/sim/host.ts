@@ -1,4 +1,5 @@
 import type { CellRecord, Shape } from '../domain/cell.ts'
+import type { NetworkRules } from '../domain/network-rules.ts'
 import type { ProcessIdentity, Runtime, StartRequest } from '../domain/sandbox.ts'
 import { parseSubnet, toSlot } from '../domain/slot.ts'
 import type { Snapshot, SnapshotStore } from '../domain/snapshot.ts'
@@ -20,7 +21,11 @@ type Overrides = Partial<
   Omit<CellPorts & CopyPorts & SandboxPorts & SupplyPorts, 'runtime' | 'records' | 'disks'>
 > & { readonly runtime?: Partial<Runtime> }
 
-type Changes = Partial<Shape> & { readonly sandboxId?: string; readonly snapshotId?: string }
+type Changes = Partial<Shape> & {
+  readonly sandboxId?: string
+  readonly snapshotId?: string
+  readonly network?: NetworkRules
+}
 
 /** A node on a host in memory: records, processes, slots, files are collections that a test can look at. */
 export function simulateNode(
@@ -41,6 +46,7 @@ export function simulateNode(
   const files = new Map<string, string>()
   const snapshots = memorySnapshots()
   const introduced: { readonly address: string; readonly sandboxId: string }[] = []
+  /** Also tells when memory that was saved goes on. */
   const rules: string[] = []
   const errors: unknown[] = []
   const events = createSandboxEvents()
@@ -67,7 +73,10 @@ export function simulateNode(
     idShift: 0,
     memoryFormat: async () => (options.memoryFormat === '' ? undefined : memoryFormat),
     start,
-    restore: start,
+    async restore(request) {
+      rules.push(`${request.slot.number} goes on`)
+      return start(request)
+    },
     freeze: async (cellId) => void frozen.add(cellId),
     thaw: async (cellId) => void frozen.delete(cellId),
     saveMemory: async (_cellId, dir) => void files.set(dir, 'memory'),
@@ -174,10 +183,10 @@ export function simulateNode(
     adopted: { running: [], paused: [] },
   })
   const create = (changes: Changes = {}, signal?: AbortSignal) => {
-    const { sandboxId = 'i1', snapshotId, ...sizes } = changes
+    const { sandboxId = 'i1', snapshotId, network, ...sizes } = changes
     return sandboxes.create({
       shape: { ...shape, ...sizes },
-      owner: { sandboxId, envVars: {} },
+      owner: { sandboxId, envVars: {}, ...(network && { network }) },
       accessToken: undefined,
       snapshotId,
       ...(signal && { signal }),
