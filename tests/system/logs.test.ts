@@ -180,6 +180,28 @@ for (const runtime of ['gvisor', 'runc']) {
       ])
     })
 
+    test('the end of envd is told by the next one, and nothing before it is lost', async () => {
+      const sandbox = await create()
+      const { sandboxId: id } = sandbox
+      await sandbox.commands.run('echo words from before')
+      await waitFor(
+        'words',
+        async () => (await messages(id)).includes('words from before'),
+        patience,
+      )
+      const kill =
+        'for p in $(ls /proc | grep -x "[0-9]*"); do ' +
+        '[ $p != 1 ] && grep -qa "envd[.]js" /proc/$p/cmdline && kill -9 $p; done'
+      await sandbox.commands.run(kill, { user: 'root' }).catch(() => {})
+      const isBack = async () => (await messages(id)).includes('envd was started again')
+      await waitFor('the next envd', isBack, patience)
+      const result = await sandbox.commands.run('echo words from afterwards')
+      assert.equal(result.stdout, 'words from afterwards\n')
+      const told = await messages(id)
+      const words = told.filter((message) => message.startsWith('words'))
+      assert.deepEqual(words, ['words from before', 'words from afterwards'])
+    })
+
     test('what happens while the server is away is told afterwards, once', async () => {
       const sandbox = await create()
       const { sandboxId: id } = sandbox

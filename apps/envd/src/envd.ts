@@ -86,6 +86,7 @@ export async function startEnvd(options: EnvdOptions): Promise<Envd> {
       log.write('info', 'Sandbox ready', { logger: 'envd', version: envdVersion })
     },
   })
+  if (sandbox.settings()) log.write('warn', 'envd was started again', { logger: 'envd' })
   const { helper, terminalAddon } = options
   const folder = dirname(options.stateFile)
   const spawnerProcess = started.use(createSpawnerProcess(helper))

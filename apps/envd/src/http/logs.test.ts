@@ -99,6 +99,14 @@ test('a sandbox made from a copy of another begins with an empty log', async () 
   assert.deepEqual(await messagesOf(envd), ['Sandbox ready'])
 })
 
+test('an envd that was started again says so', async () => {
+  await using first = await runEnvd({ init: false })
+  await first.init({ accessToken, sandboxId: 'i1' })
+  await using second = await first.restart()
+  const [entry] = await logOf(second)
+  assert.deepEqual([entry?.level, entry?.message], ['warn', 'envd was started again'])
+})
+
 test('a process that prints without end is neither slowed down nor fills anything', async () => {
   await using envd = await runEnvd()
   await collect(envd.client.start(shell('yes | head -c 50000000'), envd.as('root')))
