@@ -23,6 +23,7 @@ import { createFirewall } from './net/firewall.ts'
 import type { Firewall } from './net/firewall.ts'
 import { createSlotMaker } from './net/slots.ts'
 import type { SlotMaker } from './net/slots.ts'
+import { runscMemoryFormat } from './setup/memory-format.ts'
 import { createSnapshotStore } from './state/snapshots.ts'
 import { createGvisor } from './oci/gvisor.ts'
 import { createRunc } from './oci/runc.ts'
@@ -64,7 +65,13 @@ export function openHost(config: NodeConfig, instance: Instance, namespace: Moun
   const stateDir = join(instance.runDir, 'state')
   const { dataDir, cgroup: cgroupParent } = instance
   const runtimes = {
-    gvisor: createGvisor({ namespace, stateDir, dataDir, cgroupParent }),
+    gvisor: createGvisor({
+      namespace,
+      stateDir,
+      dataDir,
+      cgroupParent,
+      memoryFormat: runscMemoryFormat(),
+    }),
     runc: createRunc({ namespace, stateDir, cgroupParent }),
   }
   const { linkPrefix } = instance

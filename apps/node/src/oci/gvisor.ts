@@ -1,7 +1,6 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Fault } from '@atoll/kit/fault'
-import { run } from '@atoll/kit/run'
 import type { Runtime, StartRequest } from '../domain/sandbox.ts'
 import type { MountNamespace } from '../linux/mount-namespace.ts'
 import { createScratch } from '../linux/scratch.ts'
@@ -16,6 +15,7 @@ export function createGvisor(parts: {
   readonly namespace: MountNamespace
   readonly stateDir: string
   readonly dataDir: string
+  readonly memoryFormat: Runtime['memoryFormat']
   readonly cgroupParent: string
 }): Runtime {
   const commands = createOciCommands({
@@ -33,7 +33,6 @@ export function createGvisor(parts: {
     ],
     ownerOf,
   })
-  let version: Promise<string> | undefined
   const scratch = createScratch({
     namespace: parts.namespace,
     image: join(parts.dataDir, 'scratch.img'),
@@ -55,7 +54,7 @@ export function createGvisor(parts: {
     name: 'gvisor',
     idShift: 0,
 
-    memoryFormat: () => (version ??= readVersion()),
+    memoryFormat: parts.memoryFormat,
 
     async start(request) {
       await write(request)
@@ -95,12 +94,6 @@ export function createGvisor(parts: {
 }
 
 const saving = ['--leave-running', '--compression=none', '--exclude-committed-zero-pages']
-
-/** What one release writes another does not read. */
-async function readVersion(): Promise<string> {
-  const [first = ''] = (await run('runsc', ['--version'])).split('\n')
-  return first.trim()
-}
 
 /** Threads of the host that one sandbox's kernel may use; each process inside takes a few. */
 const hostThreads = 4096

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { mkdtemp, readFile, realpath, rm } from 'node:fs/promises'
 import { get } from 'node:http'
+import { connect } from 'node:net'
+import type { Socket } from 'node:net'
 import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
 import { randomLabel } from '@atoll/kit/id'
@@ -76,6 +78,58 @@ export function runtimeContract(name: Runtime['name'], subnet: string): void {
       )
     })
 
+    test('one that was frozen goes on, and a second thaw changes nothing', async () => {
+      await using sandbox = await world.start()
+      const runtime = world.host.runtimes[name]
+      await runtime.freeze(sandbox.id)
+      const answer = status(sandbox.address, '/health')
+      await runtime.thaw(sandbox.id)
+      await runtime.thaw(sandbox.id)
+      assert.equal(await answer, 204)
+    })
+
+    test('a frozen control group takes no processor time, and can be removed', async () => {
+      const sandbox = await world.start()
+      const { read } = await openCgroupUsage(world.host.instance.cgroup)
+      const used = async () => (await read(sandbox.id))?.cpuUsedNs
+      await world.host.cgroups.freeze(sandbox.id)
+      // What was on a processor leaves it before the switch is through.
+      const still = await waitFor('it to stand still', async () => {
+        const [first, second] = [await used(), await used()]
+        return first === second ? first : undefined
+      })
+      assert.equal(await used(), still)
+      await sandbox[Symbol.asyncDispose]()
+      assert.equal(isAlive(sandbox.process), false)
+    })
+
+    test('memory is kept with its connections cut, or refused in words', async () => {
+      await using sandbox = await world.start()
+      const runtime = world.host.runtimes[name]
+      const memoryDir = join(world.host.instance.dataDir, `memory-${sandbox.id}`)
+      if ((await runtime.memoryFormat()) === undefined) {
+        await assert.rejects(runtime.saveMemory(sandbox.id, memoryDir), {
+          reason: 'memory_not_kept',
+        })
+        return
+      }
+      const sockets = await Promise.all([1, 2, 3].map(() => keepOpen(sandbox.address)))
+      await runtime.freeze(sandbox.id)
+      await runtime.saveMemory(sandbox.id, memoryDir)
+      await world.host.rootfs.sync(sandbox.id)
+      const copies = [
+        await world.start({ image: sandbox.image, memoryDir }),
+        await world.start({ image: sandbox.image, memoryDir }),
+      ]
+      await runtime.thaw(sandbox.id)
+      for (const { address } of [...copies, sandbox]) {
+        assert.equal(await status(address, '/health'), 204)
+      }
+      assert.equal(new Set([...copies, sandbox].map(({ address }) => address)).size, 3)
+      for (const copy of copies) await copy[Symbol.asyncDispose]()
+      for (const socket of sockets) socket.destroy()
+    })
+
     test('removing what does not exist is fine', async () => {
       await world.host.erase('inothing')
     })
@@ -121,28 +175,26 @@ async function openWorld(name: Runtime['name'], subnet: string) {
   await host.firewall.install([])
   let slots = 0
 
-  async function startAt(id: string, rootfs: string, slotNumber = 0): Promise<ProcessIdentity> {
+  async function startAt(
+    id: string,
+    rootfs: string,
+    { slotNumber = 0, memoryDir }: { slotNumber?: number; memoryDir?: string } = {},
+  ): Promise<ProcessIdentity> {
     const bundleDir = join(cellDir(instance, id), 'bundle')
     const slot = toSlot(host.subnet, instance.linkPrefix, slotNumber)
-    return runtime.start({
-      cell: cell(id),
-      slot,
-      rootfs,
-      bundleDir,
-      envdDir,
-      hasSudo: true,
-    })
+    const request = { cell: cell(id), slot, rootfs, bundleDir, envdDir, hasSudo: true }
+    return memoryDir === undefined ? runtime.start(request) : runtime.restore(request, memoryDir)
   }
 
   return {
     host,
     startAt,
-    async start() {
+    async start(from?: { readonly image: string; readonly memoryDir: string }) {
       const id = `c${randomLabel(20)}`
       const slot = toSlot(host.subnet, instance.linkPrefix, slots++)
       await host.records.create(cell(id))
       const image = join(cellDir(instance, id), 'disk.img')
-      await host.disks.create(image, 64)
+      await (from ? host.disks.copy(from.image, image) : host.disks.create(image, 64))
       await host.firewall.admit(slot)
       await host.slots.make(slot)
       const layer = runtime.idShift === 0 ? layerDir : await layers.ensure(layerDir)
@@ -153,7 +205,8 @@ async function openWorld(name: Runtime['name'], subnet: string) {
         nameservers: ['8.8.8.8'],
         idShift: runtime.idShift,
       })
-      const process = await startAt(id, rootfs, slot.number)
+      const memory = from && { memoryDir: from.memoryDir }
+      const process = await startAt(id, rootfs, { slotNumber: slot.number, ...memory })
       const introduction = {
         sandboxId: 'i1',
         templateId: 'base',
@@ -168,6 +221,7 @@ async function openWorld(name: Runtime['name'], subnet: string) {
       return {
         id,
         process,
+        image,
         address: slot.sandboxAddress,
         async [Symbol.asyncDispose]() {
           await host.erase(id)
@@ -195,6 +249,16 @@ async function memoryLimit(host: Host, id: string): Promise<number> {
   ]
   const texts = await Promise.all(files.map((file) => readFile(file, 'utf8').catch(() => '')))
   return Number(texts.join(''))
+}
+
+/** A connection that has been used and is kept for more. */
+function keepOpen(address: string): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(49983, address)
+    socket.once('data', () => resolve(socket)).once('error', reject)
+    socket.write('GET /health HTTP/1.1\r\nHost: sandbox\r\n\r\n')
+    socket.on('error', () => {}) // it is cut in the end
+  })
 }
 
 function status(address: string, path: string): Promise<number | undefined> {
