@@ -9,17 +9,25 @@ export interface SdkTerminal {
   shows(pattern: RegExp): Promise<string>
 }
 
-export async function openTerminal(
+export function openTerminal(
   sandbox: Sandbox,
   size: { readonly cols: number; readonly rows: number } = { cols: 80, rows: 24 },
 ): Promise<SdkTerminal> {
+  return attach(sandbox, (onData) => sandbox.pty.create({ ...size, timeoutMs: 0, onData }))
+}
+
+/** One that is open already, from another connection. */
+export function joinTerminal(sandbox: Sandbox, pid: number): Promise<SdkTerminal> {
+  return attach(sandbox, (onData) => sandbox.pty.connect(pid, { timeoutMs: 0, onData }))
+}
+
+async function attach(
+  sandbox: Sandbox,
+  open: (onData: (bytes: Uint8Array) => void) => Promise<CommandHandle>,
+): Promise<SdkTerminal> {
   const decoder = new TextDecoder()
   let screen = ''
-  const handle = await sandbox.pty.create({
-    ...size,
-    timeoutMs: 0,
-    onData: (bytes) => void (screen += decoder.decode(bytes, { stream: true })),
-  })
+  const handle = await open((bytes) => void (screen += decoder.decode(bytes, { stream: true })))
   return {
     handle,
     type: (keys) => sandbox.pty.sendInput(handle.pid, new TextEncoder().encode(keys)),

@@ -1,0 +1,86 @@
+/** What becomes of connections when a sandbox is paused, and of the programs that held them. */
+import assert from 'node:assert/strict'
+import { after, before, suite, test } from 'node:test'
+import { waitFor } from '@atoll/kit/wait'
+import { Sandbox } from 'e2b'
+import { asyncioSource, nodeSource } from './connections-in-sandbox.ts'
+import { openFarServer } from './far-server.ts'
+import type { FarServer } from './far-server.ts'
+import { install } from './installation.ts'
+import type { Installation } from './installation.ts'
+
+const patient = { timeoutMs: 60_000, intervalMs: 100 }
+const rounds = 3
+
+const servers = {
+  'a Node.js server': { command: 'exec node -e "$SERVER"', source: nodeSource },
+  'a server on asyncio': { command: 'exec python3 -c "$SERVER"', source: asyncioSource },
+}
+
+suite('connections over a pause on gvisor', { timeout: 240_000 }, () => {
+  const made = new AsyncDisposableStack()
+  let installation: Installation
+  let far: FarServer
+
+  before(async () => {
+    far = made.use(await openFarServer())
+    installation = made.use(await install({ ATOLL_RUNTIME: 'gvisor' }))
+  })
+  after(() => made.disposeAsync())
+
+  for (const [name, { command, source }] of Object.entries(servers)) {
+    test(`${name} hears of the end of its connections and goes on, pause after pause`, async () => {
+      const sandbox = await Sandbox.create({ ...installation.connection, timeoutMs: 600_000 })
+      const envs = { SERVER: source, PORT: '8000', FAR: `${far.address}:${far.port}` }
+      const server = await sandbox.commands.run(command, { background: true, envs, timeoutMs: 0 })
+      server.wait().catch(() => {})
+      await waitFor('the server to listen', () => server.stdout === 'listening\n', patient)
+      const headers = { 'E2b-Sandbox-Id': sandbox.sandboxId, 'E2b-Sandbox-Port': '8000' }
+      const ask = async (path: string): Promise<Told> => {
+        // One that waits for an answer of a connection that is gone waits for ever.
+        const signal = AbortSignal.timeout(20_000)
+        const reply = await fetch(`${installation.url}${path}`, { headers, signal })
+        const body = await reply.text()
+        if (reply.status !== 200) throw new Error(`answered ${reply.status}: ${body}`)
+        return JSON.parse(body)
+      }
+
+      let count = 0
+      for (let round = 1; round <= rounds; round += 1) {
+        const dialled = await ask('/dial')
+        assert.deepEqual([dialled.count, dialled.open], [(count += 1), 1])
+        const held = assert.rejects(ask('/hold'))
+        await waitFor('the request to arrive', async () => {
+          count = (await ask('/')).count
+          return count >= dialled.count + 2
+        })
+        assert.equal(await sandbox.pause(), true)
+        await held
+        await sandbox.connect()
+        const { ends, cpuMs } = await waitFor('the end of the connection', async () => {
+          const told = await ask('/')
+          assert.equal(told.count, (count += 1))
+          return told.open === 0 && told
+        })
+        assert.equal(ends.length, round, ends.join())
+        const askedAt = Date.now()
+        await waitFor('time to pass', () => Date.now() - askedAt > 1000)
+        const later = await ask('/')
+        assert.equal(later.count, (count += 1))
+        // One that spins on an end it is told of again and again takes all there is.
+        assert.ok(later.cpuMs - cpuMs < 500, `it took ${later.cpuMs - cpuMs} ms of a second`)
+      }
+      await sandbox.kill()
+    })
+  }
+})
+
+interface Told {
+  /** How many requests came so far, this one with them. */
+  readonly count: number
+  /** Connections to the far server that it thinks are open. */
+  readonly open: number
+  /** How each of the others ended. */
+  readonly ends: readonly string[]
+  readonly cpuMs: number
+}

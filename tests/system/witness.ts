@@ -1,0 +1,83 @@
+/**
+ * A program that has something to lose: a count and data in its memory, a file it writes to, a port it listens on. It
+ * tells of them whoever asks on the port, and every question counts.
+ */
+import { randomInt } from 'node:crypto'
+import { waitFor } from '@atoll/kit/wait'
+import type { CommandHandle, Sandbox } from 'e2b'
+
+export interface Witness {
+  readonly handle: CommandHandle
+  /** Where it writes each count on a line. */
+  readonly file: string
+  /** By plain HTTP through the edge. A copy of its sandbox has a copy of it. */
+  ask(sandboxId?: string): Promise<Testimony>
+}
+
+export interface Testimony {
+  readonly pid: number
+  readonly count: number
+  readonly sha256: string
+  /** Drawn from the kernel when asked. */
+  readonly random: string
+}
+
+export async function startWitness(
+  { url }: { readonly url: string },
+  sandbox: Sandbox,
+  { dataMb = 1 }: { readonly dataMb?: number } = {},
+): Promise<Witness> {
+  const port = '8000'
+  const file = '/home/user/counts'
+  const seed = `${randomInt(2 ** 31)}`
+  const handle = await sandbox.commands.run('exec python3 -c "$WITNESS"', {
+    background: true,
+    envs: { WITNESS: source, SEED: seed, DATA_MB: `${dataMb}`, COUNTS: file, PORT: port },
+    timeoutMs: 0,
+  })
+  const isListening = () => handle.stdout === 'listening\n'
+  await waitFor('the witness to listen', isListening, { timeoutMs: 60_000 }).catch(
+    (cause: unknown) => {
+      throw new Error(`the witness said ${handle.stdout}${handle.stderr}`, { cause })
+    },
+  )
+  return {
+    handle,
+    file,
+    async ask(sandboxId = sandbox.sandboxId) {
+      const headers = { 'E2b-Sandbox-Id': sandboxId, 'E2b-Sandbox-Port': port }
+      const reply = await fetch(url, { headers })
+      const body = await reply.text()
+      if (reply.status !== 200) throw new Error(`answered ${reply.status}: ${body}`)
+      return JSON.parse(body)
+    },
+  }
+}
+
+const source = `
+import hashlib, http.server, json, os, random
+data = random.Random(int(os.environ['SEED'])).randbytes(int(os.environ['DATA_MB']) << 20)
+counts = open(os.environ['COUNTS'], 'w')
+randomness = open('/dev/urandom', 'rb', buffering=0)
+count = 0
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        global count
+        count += 1
+        print(count, file=counts, flush=True)
+        body = json.dumps({
+            'pid': os.getpid(),
+            'count': count,
+            'sha256': hashlib.sha256(data).hexdigest(),
+            'random': randomness.read(16).hex(),
+        }).encode()
+        self.send_response(200)
+        self.send_header('Content-Length', str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+    def log_message(self, *args):
+        pass
+server = http.server.ThreadingHTTPServer(('', int(os.environ['PORT'])), Handler)
+print('listening', flush=True)
+server.serve_forever()
+`
