@@ -38,6 +38,7 @@ import { createSettle } from './app/settle.ts'
 import { createSnapshots } from './app/snapshots.ts'
 import { createStartSandbox } from './app/start-sandbox.ts'
 import { sweepSnapshots } from './app/sweep-snapshots.ts'
+import { createTemplateTags } from './app/template-tags.ts'
 import { createTemplates } from './app/templates.ts'
 import { createTransitions } from './app/transitions.ts'
 import { createWake } from './app/wake.ts'
@@ -63,6 +64,7 @@ import type { TokensOf } from './http/sandbox-view.ts'
 import { createServer, refuseOtherMethods } from './http/server.ts'
 import { addServiceRoutes } from './http/service.ts'
 import { addSnapshotRoutes } from './http/snapshots.ts'
+import { addTagRoutes } from './http/template-tags.ts'
 import { addTemplateRoutes } from './http/templates.ts'
 import { trackRequests } from './http/track.ts'
 import { connectLogs } from './nodes/connect-logs.ts'
@@ -206,6 +208,7 @@ export async function startApi(config: ApiConfig, parts: ApiParts): Promise<Api>
     fork,
     tokensOf,
   })
+  addTagRoutes(server, { authenticate, tags: createTemplateTags({ templates, clock }) })
   const selectTeam = createSelectTeam(teams)
   addTemplateRoutes(server, {
     authenticate,

@@ -28,6 +28,8 @@ const validBodies: Readonly<Record<string, object>> = {
   'sandbox.connect': { timeout: 10 },
   'sandbox.updateNetwork': {},
   'snapshot.create': {},
+  'template.tag': { target: 'base', tags: ['v1'] },
+  'template.untag': { name: 'base', tags: ['v1'] },
   'key.create': { name: 'a name' },
   'key.rename': { name: 'a name' },
   'accessToken.create': { name: 'a name' },
@@ -48,6 +50,7 @@ const unknownIds: Readonly<Record<string, string>> = {
   teamID: crypto.randomUUID(),
   nodeID: 'nobody',
   templateID: 'unknown',
+  alias: 'unknown',
 }
 
 /** Each is tried on each field of a body that does not allow it. */

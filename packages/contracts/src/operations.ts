@@ -40,6 +40,7 @@ import {
 import { updateSandboxNetwork } from './sandbox-network.ts'
 import { getDocs, getHealth, getOpenApi } from './service.ts'
 import { createSnapshot, forkSandbox, listSnapshots } from './snapshots.ts'
+import { assignTags, findAlias, listTags, removeTags } from './template-tags.ts'
 import { deleteTemplate, listTemplates, listTemplatesV2 } from './templates.ts'
 
 /** Every published operation. Tests of the server walk this list, so that none goes unchecked. */
@@ -72,6 +73,10 @@ export const operations: readonly Operation[] = [
   listTemplates,
   listTemplatesV2,
   deleteTemplate,
+  assignTags,
+  removeTags,
+  listTags,
+  findAlias,
   listKeys,
   createKey,
   renameKey,

@@ -7,6 +7,7 @@ import { nameOf } from '../domain/snapshot.ts'
 import { batches } from './batches.ts'
 import type { Schema, SnapshotRow } from './schema.ts'
 import { listSnapshots } from './snapshot-list.ts'
+import { giveTag } from './template-tags.ts'
 
 type Db = Kysely<Schema>
 
@@ -97,10 +98,7 @@ async function publish(
       finished_at: created_at,
     })
     .execute()
-  await db
-    .insertInto('template_tags')
-    .values({ template_id: templateId, tag, build_id, created_at })
-    .execute()
+  await giveTag(db, { template_id: templateId, tag, build_id }, now)
   await db.updateTable('snapshots').set({ build_id, holder: null }).where('id', '=', id).execute()
   return { templateId }
 }

@@ -5,6 +5,7 @@ import type { Schema } from './schema.ts'
 import { deleteTemplate } from './template-delete.ts'
 import { findBuild, findBuildById, locateTemplate } from './template-find.ts'
 import { listTemplates } from './template-list.ts'
+import { giveTag, listTags, takeTags } from './template-tags.ts'
 
 export function sqlTemplateStore(db: Kysely<Schema>): TemplateStore {
   return {
@@ -14,6 +15,14 @@ export function sqlTemplateStore(db: Kysely<Schema>): TemplateStore {
     ensure: (template, now) =>
       db.transaction().execute((transaction) => ensure(transaction, template, now)),
     list: (teamId, page) => listTemplates(db, teamId, page),
+    tag: (templateId, buildId, tags, now) =>
+      db.transaction().execute(async (transaction) => {
+        for (const tag of tags) {
+          await giveTag(transaction, { template_id: templateId, tag, build_id: buildId }, now)
+        }
+      }),
+    untag: (templateId, tags) => takeTags(db, templateId, tags),
+    listTags: (templateId) => listTags(db, templateId),
     delete: (templateId, tag) =>
       db.transaction().execute((transaction) => deleteTemplate(transaction, templateId, tag)),
   }

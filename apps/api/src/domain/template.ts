@@ -40,8 +40,19 @@ export interface TemplateStore {
    * were made of it, and nothing was done.
    */
   delete(templateId: string, tag: string | undefined): Promise<'deleted' | 'in_use'>
+  /** These tags mean this build from now on. */
+  tag(templateId: string, buildId: string, tags: readonly string[], now: Date): Promise<void>
+  untag(templateId: string, tags: readonly string[]): Promise<void>
+  /** By name, each with the build that it means. */
+  listTags(templateId: string): Promise<TemplateTag[]>
   /** Those of the team and those of the installation, by creation; ties as in lists of sandboxes. */
   list(teamId: string, page: TemplatePage): Promise<ListedTemplate[]>
+}
+
+export interface TemplateTag {
+  readonly tag: string
+  readonly buildId: string
+  readonly createdAt: Date
 }
 
 export type BaseTemplate = Omit<Template, 'snapshotId' | 'envdVersion'> & { readonly alias: string }
@@ -117,6 +128,17 @@ export function parseReference(text: string, field = 'templateID'): TemplateRefe
     )
   }
   return { namespace, name, tag }
+}
+
+/** A tag as it stands alone, to be given to something. */
+export function checkNewTag(tag: string): void {
+  if (/^[a-z0-9-_.]{1,128}$/.test(tag)) return checkTag(tag)
+  const shown = JSON.stringify(tag.slice(0, 40))
+  throw new Fault(
+    'invalid',
+    'invalid_tag',
+    `tags: ${shown} is malformed: use a-z, 0-9, "-", "_" and ".", at most 128 characters`,
+  )
 }
 
 /** A tag that is given to something: it must not look like the id of a build. */
