@@ -3,6 +3,7 @@ import { Fault } from '@atoll/kit/fault'
 import { randomHex, randomLabel } from '@atoll/kit/id'
 import { makingsOf, shapeOf } from '../domain/cell.ts'
 import type { Cell, CellRecord, Makings, Shape } from '../domain/cell.ts'
+import type { Disks } from '../domain/disks.ts'
 import type { NetworkRules } from '../domain/network-rules.ts'
 import type { ProcessIdentity, Runtime } from '../domain/sandbox.ts'
 import type { Snapshot, SnapshotPlace } from '../domain/snapshot.ts'
@@ -42,10 +43,7 @@ export interface CellPorts {
     update(record: CellRecord): Promise<void>
   }
   readonly runtime: Runtime
-  readonly disks: {
-    create(image: string, sizeMb: number): Promise<void>
-    copy(from: string, to: string): Promise<void>
-  }
+  readonly disks: Disks
   setRules(slot: Slot, rules: NetworkRules | undefined): Promise<void>
   /** Mounts the root file system; undefined when this node has no such template. */
   mountRootfs(cell: CellRecord, image: string): Promise<Rootfs | undefined>

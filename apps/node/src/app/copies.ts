@@ -1,5 +1,6 @@
 import { makingsOf } from '../domain/cell.ts'
 import type { Cell, CellRecord } from '../domain/cell.ts'
+import type { Disks } from '../domain/disks.ts'
 import type { Runtime } from '../domain/sandbox.ts'
 import type { Snapshot, SnapshotStore } from '../domain/snapshot.ts'
 
@@ -14,12 +15,7 @@ export interface Copies {
 export interface CopyPorts {
   readonly records: { update(record: CellRecord): Promise<void> }
   readonly runtime: Runtime
-  readonly disks: {
-    copy(from: string, to: string): Promise<void>
-    usedBytes(image: string): Promise<number>
-    sharesBlocks(): Promise<boolean>
-    checkRoom(bytes: number): Promise<void>
-  }
+  readonly disks: Disks
   diskImage(cellId: string, name: string): string
   memoryDir(cellId: string): string
   /** What its processes have in memory now. */

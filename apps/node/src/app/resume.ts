@@ -1,5 +1,6 @@
 import { Fault } from '@atoll/kit/fault'
 import type { Cell, CellRecord, Ingress } from '../domain/cell.ts'
+import type { Disks } from '../domain/disks.ts'
 import type { NetworkRules } from '../domain/network-rules.ts'
 import type { PausedSandbox, RunningSandbox, Runtime } from '../domain/sandbox.ts'
 import type { Cells } from './cells.ts'
@@ -17,12 +18,7 @@ export interface ResumeRequest extends ClaimRequest {
 export interface ResumePorts {
   readonly records: { update(record: CellRecord): Promise<void> }
   readonly runtime: Runtime
-  readonly disks: {
-    copy(from: string, to: string): Promise<void>
-    usedBytes(image: string): Promise<number>
-    sharesBlocks(): Promise<boolean>
-    checkRoom(bytes: number): Promise<void>
-  }
+  readonly disks: Disks
   diskImage(cellId: string, name: string): string
   memoryDir(cellId: string): string
   /** Removes what is in the folder of a cell but does not belong to this record. */

@@ -1,21 +1,19 @@
-import { NodeService, SandboxState } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
-import type { CreateSandboxRequest } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
+import { NodeService } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
 import { Fault } from '@atoll/kit/fault'
-import type { FaultKind } from '@atoll/kit/fault'
 import type { Logger } from '@atoll/kit/log'
-import { Code, ConnectError, createRouterTransport } from '@connectrpc/connect'
-import type { Interceptor, ServiceImpl, Transport } from '@connectrpc/connect'
+import { createRouterTransport } from '@connectrpc/connect'
+import type { ServiceImpl, Transport } from '@connectrpc/connect'
 import type { SandboxLogs } from '../app/collect-logs.ts'
-import type { SandboxEvent, SandboxEvents } from '../app/events.ts'
+import type { SandboxEvents } from '../app/events.ts'
 import type { SandboxSample } from '../app/sample.ts'
 import type { Sandboxes } from '../app/sandboxes.ts'
 import type { Supply } from '../app/supply.ts'
 import { checkId, shapeOf } from '../domain/cell.ts'
-import type { Owner } from '../domain/cell.ts'
 import type { MachineFacts, MachineUsage } from '../domain/machine.ts'
-import type { PausedSandbox, RunningSandbox } from '../domain/sandbox.ts'
 import type { SnapshotStore } from '../domain/snapshot.ts'
 import { logMethods } from './logs.ts'
+import { started, toEvent, toMessage, toPolicy } from './messages.ts'
+import { reportFaults } from './report-faults.ts'
 
 /** The node protocol, served in memory. */
 export function serveInMemory(parts: ServiceParts, log: Logger): Transport {
@@ -53,7 +51,7 @@ function nodeService({
   sample,
   facts,
   measure,
-}: ServiceParts): Partial<ServiceImpl<typeof NodeService>> {
+}: ServiceParts): ServiceImpl<typeof NodeService> {
   return {
     getNode: () => facts,
 
@@ -163,82 +161,3 @@ function nodeService({
 function sum(numbers: readonly number[]): number {
   return numbers.reduce((total, one) => total + one, 0)
 }
-
-function toEvent(event: SandboxEvent) {
-  if (event.kind === 'started') return started(event.sandbox)
-  const { sandboxId } = event
-  if (event.kind === 'paused') return { event: { case: 'paused' as const, value: { sandboxId } } }
-  const { reason } = event
-  return { event: { case: 'ended' as const, value: { sandboxId, reason } } }
-}
-
-function started(sandbox: RunningSandbox) {
-  return { event: { case: 'started' as const, value: toMessage(sandbox) } }
-}
-
-function toMessage(sandbox: RunningSandbox | PausedSandbox) {
-  const isRunning = 'slot' in sandbox
-  const { owner, memory } = isRunning ? sandbox.record : sandbox
-  return {
-    sandboxId: owner.sandboxId,
-    address: isRunning ? sandbox.slot.sandboxAddress : '',
-    state: isRunning ? SandboxState.RUNNING : SandboxState.PAUSED,
-    keepsMemory: memory !== undefined,
-    ...(owner.ingress && {
-      ingress: { ...owner.ingress, httpsPorts: [...owner.ingress.httpsPorts] },
-    }),
-  }
-}
-
-/** Messages of the wire as the plain values that are kept. */
-function toPolicy({ network, ingress }: Policy): Pick<Owner, 'network' | 'ingress'> {
-  return {
-    ...(network && { network: { allowOut: network.allowOut, denyOut: network.denyOut } }),
-    ...(ingress && {
-      ingress: {
-        httpsPorts: ingress.httpsPorts,
-        ...(ingress.trafficAccessToken !== undefined && {
-          trafficAccessToken: ingress.trafficAccessToken,
-        }),
-        ...(ingress.maskRequestHost !== undefined && { maskRequestHost: ingress.maskRequestHost }),
-      },
-    }),
-  }
-}
-
-type Policy = Pick<CreateSandboxRequest, 'network' | 'ingress'>
-
-/** The one place that turns faults into codes; what was not foreseen is logged here and stays on our side. */
-function reportFaults(log: Logger): Interceptor {
-  return (next) => async (request) => {
-    try {
-      return await next(request)
-    } catch (thrown) {
-      if (thrown instanceof ConnectError) throw thrown
-      const fault = Fault.from(thrown)
-      if (fault.kind === 'internal') {
-        log.error(
-          { err: fault.cause ?? fault, event: `node.${request.method.name}` },
-          fault.message,
-        )
-      }
-      const code = preconditions.has(fault.reason) ? Code.FailedPrecondition : codes[fault.kind]
-      throw new ConnectError(fault.message, code, undefined, undefined, fault)
-    }
-  }
-}
-
-/** Reasons that no other argument would cure. */
-const preconditions = new Set(['memory_not_kept', 'memory_unreadable', 'other_runtime'])
-
-const codes = {
-  invalid: Code.InvalidArgument,
-  unauthenticated: Code.Unauthenticated,
-  forbidden: Code.PermissionDenied,
-  not_found: Code.NotFound,
-  conflict: Code.AlreadyExists,
-  exhausted: Code.ResourceExhausted,
-  timeout: Code.DeadlineExceeded,
-  unavailable: Code.Unavailable,
-  internal: Code.Internal,
-} satisfies Record<FaultKind, Code>

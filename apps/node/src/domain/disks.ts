@@ -1,0 +1,15 @@
+/**
+ * Images of disks: sparse files of the promised size. A copy shares its blocks with the original where the file system
+ * can do that, and else takes as much as is in use; it never depends on the original.
+ */
+export interface Disks {
+  /** A new, empty one. */
+  create(image: string, sizeMb: number): Promise<void>
+  copy(from: string, to: string): Promise<void>
+  /** What it takes on the host's disk. */
+  usedBytes(image: string): Promise<number>
+  /** Whether a copy costs next to nothing. */
+  sharesBlocks(): Promise<boolean>
+  /** A fault when less than this is free, so that a copy does not fail half way. */
+  checkRoom(bytes: number): Promise<void>
+}

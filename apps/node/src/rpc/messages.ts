@@ -1,0 +1,50 @@
+/** Sandboxes and what becomes of them, as the node protocol says it. */
+import { SandboxState } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
+import type { CreateSandboxRequest } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
+import type { SandboxEvent } from '../app/events.ts'
+import type { Owner } from '../domain/cell.ts'
+import type { PausedSandbox, RunningSandbox } from '../domain/sandbox.ts'
+
+export function toEvent(event: SandboxEvent) {
+  if (event.kind === 'started') return started(event.sandbox)
+  const { sandboxId } = event
+  if (event.kind === 'paused') return { event: { case: 'paused' as const, value: { sandboxId } } }
+  const { reason } = event
+  return { event: { case: 'ended' as const, value: { sandboxId, reason } } }
+}
+
+export function started(sandbox: RunningSandbox) {
+  return { event: { case: 'started' as const, value: toMessage(sandbox) } }
+}
+
+export function toMessage(sandbox: RunningSandbox | PausedSandbox) {
+  const isRunning = 'slot' in sandbox
+  const { owner, memory } = isRunning ? sandbox.record : sandbox
+  return {
+    sandboxId: owner.sandboxId,
+    address: isRunning ? sandbox.slot.sandboxAddress : '',
+    state: isRunning ? SandboxState.RUNNING : SandboxState.PAUSED,
+    keepsMemory: memory !== undefined,
+    ...(owner.ingress && {
+      ingress: { ...owner.ingress, httpsPorts: [...owner.ingress.httpsPorts] },
+    }),
+  }
+}
+
+/** Messages of the wire as the plain values that are kept. */
+export function toPolicy({ network, ingress }: Policy): Pick<Owner, 'network' | 'ingress'> {
+  return {
+    ...(network && { network: { allowOut: network.allowOut, denyOut: network.denyOut } }),
+    ...(ingress && {
+      ingress: {
+        httpsPorts: ingress.httpsPorts,
+        ...(ingress.trafficAccessToken !== undefined && {
+          trafficAccessToken: ingress.trafficAccessToken,
+        }),
+        ...(ingress.maskRequestHost !== undefined && { maskRequestHost: ingress.maskRequestHost }),
+      },
+    }),
+  }
+}
+
+type Policy = Pick<CreateSandboxRequest, 'network' | 'ingress'>

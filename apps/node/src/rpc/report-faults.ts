@@ -1,0 +1,40 @@
+import { Fault } from '@atoll/kit/fault'
+import type { FaultKind } from '@atoll/kit/fault'
+import type { Logger } from '@atoll/kit/log'
+import { Code, ConnectError } from '@connectrpc/connect'
+import type { Interceptor } from '@connectrpc/connect'
+
+/** The one place that turns faults into codes; what was not foreseen is logged here and stays on our side. */
+export function reportFaults(log: Logger): Interceptor {
+  return (next) => async (request) => {
+    try {
+      return await next(request)
+    } catch (thrown) {
+      if (thrown instanceof ConnectError) throw thrown
+      const fault = Fault.from(thrown)
+      if (fault.kind === 'internal') {
+        log.error(
+          { err: fault.cause ?? fault, event: `node.${request.method.name}` },
+          fault.message,
+        )
+      }
+      const code = preconditions.has(fault.reason) ? Code.FailedPrecondition : codes[fault.kind]
+      throw new ConnectError(fault.message, code, undefined, undefined, fault)
+    }
+  }
+}
+
+/** Reasons that no other argument would cure. */
+const preconditions = new Set(['memory_not_kept', 'memory_unreadable', 'other_runtime'])
+
+const codes = {
+  invalid: Code.InvalidArgument,
+  unauthenticated: Code.Unauthenticated,
+  forbidden: Code.PermissionDenied,
+  not_found: Code.NotFound,
+  conflict: Code.AlreadyExists,
+  exhausted: Code.ResourceExhausted,
+  timeout: Code.DeadlineExceeded,
+  unavailable: Code.Unavailable,
+  internal: Code.Internal,
+} satisfies Record<FaultKind, Code>
