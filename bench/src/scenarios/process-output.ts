@@ -1,7 +1,12 @@
 /** 200 MB that a command prints, through envd, edge and client, against a plain TCP copy of as much out of the sandbox. */
+import { once } from 'node:events'
 import { createSandboxClient } from '@atoll/client/sandbox'
-import type { Sandbox } from 'e2b'
+import type { SandboxOptions } from '@atoll/client/sandbox'
+import { envdHeaders } from '@atoll/system-tests/cloud-by-hand'
+import { frame, open } from '@atoll/system-tests/wire'
+import { Sandbox } from 'e2b'
 import type { RuntimeName } from '../baselines.ts'
+import { serveCannedOutput } from '../canned-output.ts'
 import { startPlainCopy } from '../plain-copy.ts'
 import { interleave, runtimes, timed } from '../scenario.ts'
 import type { Samples, Scenario } from '../scenario.ts'
@@ -17,48 +22,77 @@ export const processOutput: Scenario = {
   async measure(context) {
     const { stage, rounds } = context
     await using opened = new AsyncDisposableStack()
-    const measurements = []
+    const measure = (name: string, work: () => Promise<unknown>) => async (samples: Samples) =>
+      samples.note(name, await timed(work))
+    const canned = opened.use(await serveCannedOutput(bytes))
+    const measurements = [
+      measure(names.cannedClient, () => byOurClient({ url: canned.url, sandboxId: 'canned' })),
+    ]
     for (const runtime of runtimes) {
       const sandbox = opened.use(await stage.sandbox(runtime))
+      const { cloud, hand } = sandbox
+      const { url, connection } = cloud.installation
       const { generate } = await startPlainCopy(sandbox.sdk)
-      const measure = (name: string, work: () => Promise<unknown>) => async (samples: Samples) =>
-        samples.note(name, await timed(work))
+      const address = { url, sandboxId: hand.sandboxID, accessToken: hand.envdAccessToken }
       measurements.push(
         measure(names.plain(runtime), () => generate(bytes)),
         measure(names.pipe(runtime), () => sandbox.sdk.commands.run(`${command} | cat >/dev/null`)),
-        measure(names.client(runtime), () => byOurClient(sandbox)),
+        measure(names.hand(runtime), () => byHand(sandbox)),
+        measure(names.client(runtime), () => byOurClient(address)),
         measure(names.sdk(runtime), () => bySdk(sandbox.sdk)),
       )
+      if (runtime !== runtimes[0]) continue
+      const fed = await Sandbox.connect(hand.sandboxID, { ...connection, sandboxUrl: canned.url })
+      measurements.push(measure(names.cannedSdk, () => bySdk(fed)))
     }
     const { row } = await interleave(context, measurements, { warmUp: false })
     return [
       {
         scenario: 'process-output',
         description: `${bytes / 1e6} MB of standard output, ${rounds} rounds, interleaved`,
-        rows: runtimes.flatMap((runtime) => [
-          row(names.plain(runtime)),
-          row(names.pipe(runtime)),
-          row(names.client(runtime), names.plain(runtime)),
-          row(names.sdk(runtime), names.plain(runtime)),
-        ]),
+        rows: [
+          row(names.cannedClient),
+          row(names.cannedSdk),
+          ...runtimes.flatMap((runtime) => [
+            row(names.plain(runtime)),
+            row(names.pipe(runtime)),
+            row(names.hand(runtime), names.plain(runtime)),
+            row(names.client(runtime), names.plain(runtime)),
+            row(names.sdk(runtime), names.plain(runtime)),
+          ]),
+        ],
       },
     ]
   },
 }
 
 const names = {
+  cannedClient: 'our client by itself',
+  cannedSdk: 'e2b SDK by itself',
   plain: (runtime: RuntimeName) => `plain TCP, ${runtime}`,
   pipe: (runtime: RuntimeName) => `a pipe inside, ${runtime}`,
+  hand: (runtime: RuntimeName) => `not decoded, ${runtime}`,
   client: (runtime: RuntimeName) => `our client (binary), ${runtime}`,
   sdk: (runtime: RuntimeName) => `e2b SDK (JSON, base64), ${runtime}`,
 } as const
 
-async function byOurClient({ cloud, hand }: StagedSandbox): Promise<void> {
-  const client = createSandboxClient({
-    url: cloud.installation.url,
-    sandboxId: hand.sandboxID,
-    accessToken: hand.envdAccessToken,
+/** The answer as it comes, read by node:http and thrown away. */
+async function byHand({ cloud, hand }: StagedSandbox): Promise<void> {
+  const process = { cmd: '/bin/bash', args: ['-l', '-c', command] }
+  const answer = await open(cloud.installation.url, {
+    method: 'POST',
+    path: '/process.Process/Start',
+    headers: { ...envdHeaders(hand), 'Content-Type': 'application/connect+json' },
+    body: frame(JSON.stringify({ process, stdin: false })),
   })
+  let received = 0
+  answer.on('data', (piece: Buffer) => (received += piece.length))
+  await once(answer, 'end')
+  if (received < (bytes / 3) * 4) throw new Error(`only ${received} bytes arrived`)
+}
+
+async function byOurClient(address: SandboxOptions): Promise<void> {
+  const client = createSandboxClient(address)
   let received = 0
   const stream = client.start({
     process: { cmd: '/bin/bash', args: ['-l', '-c', command] },
