@@ -6,7 +6,7 @@ import { createClient } from '@connectrpc/connect'
 import type { Transport } from '@connectrpc/connect'
 import { startApi } from '@atoll/api'
 import type { FirstCredentials } from '@atoll/api'
-import { NodeService } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
+import { NodeService, SandboxState } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
 import { createEdge } from '@atoll/edge'
 import type { Logger } from '@atoll/kit/log'
 import type { NodeConfig } from '@atoll/node/config'
@@ -132,5 +132,5 @@ async function writePidFile(dataDir: string): Promise<AsyncDisposable> {
 async function countSandboxes(transport: Transport): Promise<number> {
   const client = createClient(NodeService, transport)
   const { sandboxes } = await client.listSandboxes({}, { timeoutMs: 1_000 })
-  return sandboxes.length
+  return sandboxes.filter(({ state }) => state === SandboxState.RUNNING).length
 }
