@@ -18,7 +18,8 @@ test('the node is shown as it is', async () => {
   const clock = manualClock()
   await using api = await startApiUnderTest({ clock, env })
   const started = clock.now().toISOString()
-  await Promise.all([api.create(), api.create()])
+  const ids = await Promise.all([api.create(), api.create(), api.create()])
+  await api.call('POST', `/sandboxes/${ids[0]}/pause`)
   api.node.failCreates(Code.Internal)
   await assert.rejects(api.create(), /500/)
   const { status, json } = await ask(api, 'GET', '/nodes/sim')
@@ -30,6 +31,8 @@ test('the node is shown as it is', async () => {
     status: 'ready',
     statusChangedAt: started,
     sandboxCount: 2,
+    sandboxPausedCount: 1,
+    pools: [{ templateID: 'base', ready: 1, target: 2 }],
     metrics: {
       allocatedCPU: 4,
       cpuPercent: 13,
@@ -51,7 +54,7 @@ test('the node is shown as it is', async () => {
         },
       ],
     },
-    createSuccesses: 2,
+    createSuccesses: 3,
     createFails: 1,
     version: '9.8.7',
     commit: '',

@@ -41,6 +41,13 @@ export async function findUrls(
   return { apiUrl, sandboxUrl: config.sandboxUrl ?? local ?? apiUrl }
 }
 
+/** Whether it is the server whose data is on this machine, and the caller may read them. */
+export async function isLocal(config: CliConfig): Promise<boolean> {
+  const { apiUrl } = await findUrls(config)
+  const credentials = await readUrls(config.dataDir)
+  return credentials !== undefined && isSameServer(credentials.url, apiUrl)
+}
+
 export async function requireCredentials(dataDir: string): Promise<Credentials> {
   const credentials = await readCredentials(dataDir)
   if (credentials) return credentials

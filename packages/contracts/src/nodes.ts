@@ -37,6 +37,14 @@ const Metrics = z
   })
   .meta({ id: 'NodeMetrics' })
 
+const Pool = z
+  .object({
+    templateID: z.string(),
+    ready: z.int().min(0),
+    target: z.int().min(0).describe('How many it wants to hold now'),
+  })
+  .meta({ id: 'NodePool' })
+
 const MachineInfo = z
   .object({
     cpuFamily: z.string(),
@@ -54,6 +62,8 @@ export const NodeDetail = z
     status: NodeStatus,
     statusChangedAt: Timestamp,
     sandboxCount: z.int().min(0),
+    sandboxPausedCount: z.int().min(0),
+    pools: z.array(Pool).describe('Sandboxes that are started but nobody’s yet, by template'),
     metrics: Metrics,
     createSuccesses: z.int().min(0).describe('Since this api process started'),
     createFails: z.int().min(0).describe('Since this api process started'),

@@ -24,6 +24,8 @@ const timeoutMs = 5_000
 
 const unknownUsage: NodeUsage = {
   sandboxCount: 0,
+  pausedCount: 0,
+  pools: [],
   allocatedCpuCount: 0,
   allocatedMemoryBytes: 0,
   cpuCount: 0,

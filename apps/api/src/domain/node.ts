@@ -94,6 +94,13 @@ export interface NodeFacts {
 /** What its machine has, uses and has promised. */
 export interface NodeUsage {
   readonly sandboxCount: number
+  readonly pausedCount: number
+  /** Sandboxes that are started but nobody's yet. */
+  readonly pools: readonly {
+    readonly templateId: string
+    readonly ready: number
+    readonly target: number
+  }[]
   readonly allocatedCpuCount: number
   readonly allocatedMemoryBytes: number
   readonly cpuCount: number

@@ -59,6 +59,8 @@ function toDetail(node: NodeView, counts: CreationCounts): z.infer<typeof NodeDe
     status,
     statusChangedAt: statusSince.toISOString(),
     sandboxCount: usage.sandboxCount,
+    sandboxPausedCount: usage.pausedCount,
+    pools: usage.pools.map(({ templateId, ...pool }) => ({ templateID: templateId, ...pool })),
     metrics: {
       allocatedCPU: usage.allocatedCpuCount,
       cpuPercent: Math.round(usage.cpuPercent),

@@ -26,9 +26,12 @@ export function toFacts(message: GetNodeResponse): NodeFacts {
 }
 
 export function toUsage(message: MeasureNodeResponse): NodeUsage {
-  const { sandboxCount, allocatedCpuCount, cpuCount, cpuPercent, hugePages, disks } = message
+  const { sandboxCount, pausedCount, pools, hugePages, disks } = message
+  const { allocatedCpuCount, cpuCount, cpuPercent } = message
   return {
     sandboxCount,
+    pausedCount,
+    pools: pools.map(({ templateId, ready, target }) => ({ templateId, ready, target })),
     allocatedCpuCount,
     allocatedMemoryBytes: Number(message.allocatedMemoryBytes),
     cpuCount,

@@ -22,6 +22,7 @@ const simulatedFacts = {
 }
 
 const simulatedUsage = {
+  pools: [{ templateId: 'base', ready: 1, target: 2 }],
   cpuCount: 4,
   cpuPercent: 12.6,
   memoryTotalBytes: 2n ** 34n,
@@ -145,6 +146,7 @@ export function simulateNode(): SimulatedNode {
         return {
           ...simulatedUsage,
           sandboxCount: running.size,
+          pausedCount: paused.size,
           allocatedCpuCount: given.reduce((total, { cpuCount }) => total + cpuCount, 0),
           allocatedMemoryBytes: given.reduce(
             (total, { memoryMb }) => total + BigInt(memoryMb) * 1024n * 1024n,

@@ -2,7 +2,7 @@ import { createPlatformClient } from '@atoll/client/platform'
 import type { PlatformClient } from '@atoll/client/platform'
 import { Fault } from '@atoll/kit/fault'
 import { Command } from 'commander'
-import { findAccess, findUrls } from '../access.ts'
+import { findAccess, findUrls, isLocal } from '../access.ts'
 import { printJson, printLine } from '../context.ts'
 import type { CliContext } from '../context.ts'
 
@@ -21,6 +21,8 @@ interface Status {
   /** What is the matter, where something is. */
   readonly problem?: string
   readonly sandboxes?: { readonly running: number; readonly paused: number }
+  /** Sandboxes that are ready and nobody's yet, by template; of a server on this machine alone. */
+  readonly ready?: Readonly<Record<string, number>>
 }
 
 async function status(context: CliContext, options: { readonly json?: boolean }) {
@@ -41,7 +43,11 @@ async function findStatus({ config }: CliContext): Promise<Status> {
   try {
     const { apiKey } = await findAccess(config)
     const platform = createPlatformClient({ url: urls.apiUrl, apiKey })
-    return { server: 'up', ...urls, sandboxes: await countSandboxes(platform) }
+    const sandboxes = await countSandboxes(platform)
+    if (!(await isLocal(config))) return { server: 'up', ...urls, sandboxes }
+    // Loaded only here: the other commands start without it.
+    const { countReady } = await import('@atoll/node/ready')
+    return { server: 'up', ...urls, sandboxes, ready: await countReady(config.dataDir) }
   } catch (thrown) {
     if (thrown instanceof Fault) return { server: 'up', ...urls, problem: thrown.message }
     throw thrown
@@ -54,14 +60,21 @@ async function countSandboxes(platform: PlatformClient) {
   return counts
 }
 
-function formatStatus({ server, apiUrl, sandboxUrl, problem, sandboxes }: Status): string {
+function formatStatus(found: Status): string {
+  const { server, apiUrl, sandboxUrl, problem, sandboxes, ready } = found
   const lines = [
     `server      ${server}`,
     `API         ${apiUrl}`,
     `sandboxes   ${sandboxUrl}`,
     ...(sandboxes ? [`running     ${sandboxes.running}`, `paused      ${sandboxes.paused}`] : []),
+    ...(ready ? [`ready       ${formatReady(ready)}`] : []),
     ...(problem ? [`problem     ${problem}`] : []),
     ...(server === 'down' ? ['hint        start the server with `npm start`'] : []),
   ]
   return lines.join('\n')
+}
+
+function formatReady(ready: Readonly<Record<string, number>>): string {
+  const pools = Object.entries(ready).map(([template, count]) => `${count} of ${template}`)
+  return pools.length > 0 ? pools.join(', ') : 'none'
 }
