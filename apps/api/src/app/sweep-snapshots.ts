@@ -11,7 +11,7 @@ const nodeTimeoutMs = 30_000
 export async function sweepSnapshots(
   ports: {
     readonly snapshots: SnapshotStore
-    readonly node: SandboxNode
+    readonly node: Pick<SandboxNode, 'listSnapshots'>
     readonly copying: Copying
     readonly leases: LeaseStore
     readonly clock: Clock
@@ -32,7 +32,10 @@ export async function sweepSnapshots(
   const live = new Set((await leases.listLive(clock.now())).map((holder) => holder.processId))
   for (const { id, holder } of loose) {
     const isHeld = holder === processId ? copying.isInUse(id) : holder && live.has(holder)
-    if (!isHeld && !copying.isInUse(id)) await copying.discard(id)
+    if (isHeld || copying.isInUse(id)) continue
+    // Asked again: whoever had it may have published it since the records were read, and let go of it then.
+    const isLoose = (await snapshots.listLoose()).some((one) => one.id === id)
+    if (isLoose) await copying.discard(id)
   }
   return intervalMs
 }
