@@ -167,17 +167,12 @@ test('a node that cannot start leaves neither lock nor door nor pid file', async
 })
 
 test('close is quick whatever is open, and counts the sandboxes that go on', async (t) => {
-  const { start } = await setup(t)
+  const { node, start } = await setup(t)
   const server = await start()
   const port = await serveInSandbox(t, (_, res) => void res.write('endless'))
   const id = await createSandbox(server)
   await createSandbox(server)
-  const paused = await createSandbox(server)
-  const reply = await fetch(`${server.apiUrl}/sandboxes/${paused}/pause`, {
-    method: 'POST',
-    headers: { 'X-API-Key': server.firstCredentials?.apiKey ?? '' },
-  })
-  assert.equal(reply.status, 204)
+  node.pause(await createSandbox(server))
   const idle = connect(Number(new URL(server.apiUrl).port), '127.0.0.1')
   const slow = connect(Number(new URL(server.apiUrl).port), '127.0.0.1')
   slow.write('POST /sandboxes HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n')
