@@ -4,6 +4,7 @@ import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promise
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { waitFor } from '@atoll/kit/wait'
 import { createMemoryFolders } from './memory-folders.ts'
 
 async function setup() {
@@ -49,9 +50,37 @@ test('what is in use, or was a moment ago, is left alone', async () => {
   assert.ok((await readdir(dir)).includes('pages.img'))
 })
 
+test('what was written long after the start is not idle yet', async () => {
+  await using world = await setup()
+  const { dir, clock, folders } = world
+  clock.nowMs = 600_000
+  await folders.packIdle([dir], 1000)
+  assert.ok((await readdir(dir)).includes('pages.img'))
+  clock.nowMs += 1000
+  await folders.packIdle([dir], 1000)
+  assert.ok((await readdir(dir)).includes('pages.img.zst'))
+})
+
+test('who comes while it is being packed finds it whole, and nothing half packed stays', async () => {
+  await using world = await setup()
+  const { dir, folders } = world
+  const large = randomBytes(48 * 1024 * 1024)
+  await writeFile(join(dir, 'pages.img'), large)
+  const packing = folders.packIdle([dir], 0)
+  const isBegun = async () => (await readdir(dir)).includes('pages.img.zst.next')
+  await waitFor('the packing to begin', isBegun, { intervalMs: 1 })
+  const seen = await folders.use(dir, async () => {
+    await packing
+    return readFile(join(dir, 'pages.img'))
+  })
+  assert.ok(seen.equals(large))
+  assert.deepEqual((await readdir(dir)).toSorted(), ['pages.img', 'small'])
+})
+
 test('a file that was packed but not yet removed is taken as it is', async () => {
   await using world = await setup()
   const { dir, clock, folders } = world
+  await folders.packIdle([dir], 1000)
   clock.nowMs = 1000
   await folders.packIdle([dir], 1000)
   await writeFile(join(dir, 'pages.img.next'), 'half of it')

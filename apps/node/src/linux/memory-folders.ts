@@ -26,7 +26,7 @@ export function createMemoryFolders(nowMs: () => number): MemoryFolders {
   const lastUsedMs = new Map<string, number>()
   /** Packing and unpacking take a whole processor: one at a time, and never two on one folder. */
   const gate = createGate(1)
-  const firstSeenMs = nowMs()
+  let packing: { readonly dir: string; readonly stop: AbortController } | undefined
 
   function leave(dir: string): void {
     const left = (users.get(dir) ?? 1) - 1
@@ -35,15 +35,31 @@ export function createMemoryFolders(nowMs: () => number): MemoryFolders {
     lastUsedMs.set(dir, nowMs())
   }
 
+  /** One that is seen for the first time was written a moment ago, or before we started. */
   function isIdle(dir: string, idleMs: number): boolean {
-    return !users.has(dir) && nowMs() - (lastUsedMs.get(dir) ?? firstSeenMs) >= idleMs
+    const sinceMs = lastUsedMs.get(dir) ?? nowMs()
+    lastUsedMs.set(dir, sinceMs)
+    return !users.has(dir) && nowMs() - sinceMs >= idleMs
+  }
+
+  async function packOne(dir: string): Promise<void> {
+    const stop = new AbortController()
+    packing = { dir, stop }
+    try {
+      await pack(dir, stop.signal)
+    } finally {
+      packing = undefined
+    }
   }
 
   return {
     async use(dir, work) {
       users.set(dir, (users.get(dir) ?? 0) + 1)
       try {
-        if ((await packedFiles(dir)).length > 0) await gate(() => unpack(dir))
+        // What is packed at this moment does not look so yet, but would be gone in the next.
+        const isBeingPacked = packing?.dir === dir
+        if (isBeingPacked) packing?.stop.abort()
+        if (isBeingPacked || (await packedFiles(dir)).length > 0) await gate(() => unpack(dir))
         return await work()
       } finally {
         leave(dir)
@@ -53,7 +69,7 @@ export function createMemoryFolders(nowMs: () => number): MemoryFolders {
     async packIdle(dirs, idleMs) {
       for (const dir of dirs) {
         await gate(async () => {
-          if (isIdle(dir, idleMs)) await pack(dir, () => users.has(dir))
+          if (isIdle(dir, idleMs)) await packOne(dir)
         })
       }
       const known = new Set(dirs)
@@ -67,16 +83,19 @@ async function packedFiles(dir: string): Promise<string[]> {
   return names.filter((name) => name.endsWith(packedEnding))
 }
 
-/** Stops before the next file when somebody wants the folder. */
-async function pack(dir: string, isWanted: () => boolean): Promise<void> {
+/** Leaves the rest as it is when somebody wants the folder. */
+async function pack(dir: string, wanted: AbortSignal): Promise<void> {
   for (const name of await readdir(dir).catch(() => [])) {
     if (name.endsWith(packedEnding) || name.endsWith(unfinishedEnding)) continue
     const path = join(dir, name)
     const { size } = await stat(path)
     if (size < leastBytes) continue
-    if (isWanted()) return
+    if (wanted.aborted) return
     const level = { params: { [constants.ZSTD_c_compressionLevel]: 1 } }
-    await convert(path, `${path}${packedEnding}`, createZstdCompress(level))
+    const done = convert(path, `${path}${packedEnding}`, createZstdCompress(level), wanted)
+    await done.catch((error: unknown) => {
+      if (!wanted.aborted) throw error
+    })
   }
 }
 
@@ -88,10 +107,21 @@ async function unpack(dir: string): Promise<void> {
 }
 
 /** The result is on the disk before the source goes. */
-async function convert(from: string, to: string, how: NodeJS.ReadWriteStream): Promise<void> {
+async function convert(
+  from: string,
+  to: string,
+  how: NodeJS.ReadWriteStream,
+  signal?: AbortSignal,
+): Promise<void> {
   const unfinished = `${to}${unfinishedEnding}`
+  const source = createReadStream(from, { highWaterMark: 1024 * 1024 })
   const target = createWriteStream(unfinished, { mode: 0o600, flush: true })
-  await pipeline(createReadStream(from, { highWaterMark: 1024 * 1024 }), how, target)
+  try {
+    await pipeline(source, how, target, { ...(signal && { signal }) })
+  } catch (error) {
+    await rm(unfinished, { force: true })
+    throw error
+  }
   await rename(unfinished, to)
   await rm(from)
 }
