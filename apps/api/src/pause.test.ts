@@ -185,7 +185,7 @@ test('a second pause while the first is under way waits and shares its outcome',
 
 for (const [code, status] of [
   [Code.Internal, 500],
-  [Code.Unavailable, 500],
+  [Code.Unavailable, 503],
   [Code.ResourceExhausted, 503],
 ] as const) {
   test(`a pause that the node fails with ${Code[code]} is ${status}, and the sandbox runs on`, async () => {
@@ -220,7 +220,7 @@ test('a pause that nobody knows the outcome of is found out by the reconciler', 
   release()
   assert.deepEqual(
     (await Promise.all(pauses)).map(({ status }) => status),
-    [500, 500],
+    [503, 503],
   )
   api.node.fail('all', undefined)
   await api.restart()

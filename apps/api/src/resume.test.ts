@@ -75,6 +75,7 @@ for (const [name, seconds] of [
   for (const [code, expected] of [
     [Code.ResourceExhausted, [503, 503, 'sandbox_capacity_unavailable']],
     [Code.FailedPrecondition, [409, 409, undefined]],
+    [Code.Unavailable, [503, 503, undefined]],
     [Code.Internal, [500, 500, undefined]],
   ] as const) {
     test(`${name} that the node fails with ${Code[code]} is ${expected[0]}, and it stays paused`, async () => {

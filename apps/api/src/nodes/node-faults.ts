@@ -32,6 +32,8 @@ export function toPauseFault(error: unknown, id: string): Fault {
         'There is no room on the disk of the node to keep the sandbox; it runs on',
         options,
       )
+    case Code.Unavailable:
+      return busy(error)
     default:
       return new Fault(
         'internal',
@@ -56,6 +58,8 @@ export function toResumeFault(error: unknown, id: string): Fault {
       )
     case Code.ResourceExhausted:
       return noRoom(error)
+    case Code.Unavailable:
+      return busy(error)
     default:
       return new Fault(
         'internal',
@@ -79,12 +83,7 @@ export function toSnapshotFault(error: unknown, id: string): Fault {
         options,
       )
     case Code.Unavailable:
-      return new Fault(
-        'unavailable',
-        'node_busy',
-        'The node cannot copy the sandbox now; try again later',
-        options,
-      )
+      return busy(error)
     default:
       return new Fault(
         'internal',
@@ -112,6 +111,12 @@ function noRoom(cause: unknown): Fault {
     'There is no room for another sandbox: end one that is not needed, or try again later',
     { cause },
   )
+}
+
+function busy(cause: unknown): Fault {
+  return new Fault('unavailable', 'node_busy', 'The node cannot do this now; try again later', {
+    cause,
+  })
 }
 
 function notFound(cause: unknown, id: string): Fault {
