@@ -81,7 +81,7 @@ export function checkIngress(network: SandboxNetwork, isSecure: boolean, prefix:
   }
 }
 
-export function isPrivate(sandbox: { readonly network: SandboxNetwork | undefined }): boolean {
+function isPrivate(sandbox: { readonly network: SandboxNetwork | undefined }): boolean {
   return sandbox.network?.allowPublicTraffic === false
 }
 
