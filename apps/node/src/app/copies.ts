@@ -8,8 +8,11 @@ import type { Snapshot, SnapshotStore } from '../domain/snapshot.ts'
 export interface Copies {
   /** The cell stands still meanwhile and then goes on, also after a failure. */
   snapshot(cell: Cell, snapshotId: string, store: SnapshotStore): Promise<Snapshot>
-  /** Writes memory beside the disk and leaves the cell standing still, for it to be halted; after a failure it goes on. */
-  keepMemory(cell: Cell): Promise<void>
+  /**
+   * Writes memory beside the disk, lets `seal` make that final, and leaves the cell standing still, for it to be halted;
+   * after a failure it goes on.
+   */
+  keepMemory(cell: Cell, seal: () => Promise<void>): Promise<void>
 }
 
 export interface CopyPorts {
@@ -61,22 +64,28 @@ export function createCopies(ports: CopyPorts): Copies {
           if (memory !== undefined) await runtime.saveMemory(record.cellId, place.memoryDir)
           await ports.syncDisk(record.cellId)
           await disks.copy(image, place.disk)
-        } finally {
-          await goOn(cell)
+        } catch (error) {
+          // The first reason is the one to tell.
+          await goOn(cell).catch(() => {})
+          throw error
         }
+        await goOn(cell)
       })
       return snapshot
     },
 
-    async keepMemory(cell) {
+    async keepMemory(cell, seal) {
       const { record } = cell
       const memoryDir = ports.memoryDir(record.cellId)
       await disks.checkRoom(await memoryRoom(record))
       try {
+        // Runtimes do not write over what a resume may have left.
+        await ports.removeFolder(memoryDir)
         await freeze(cell)
         await runtime.saveMemory(record.cellId, memoryDir)
         await ports.syncDisk(record.cellId)
         await ports.flushFolder(memoryDir)
+        await seal()
       } catch (error) {
         // The first reason is the one to tell.
         await Promise.allSettled([goOn(cell), ports.removeFolder(memoryDir)])

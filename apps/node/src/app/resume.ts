@@ -61,23 +61,33 @@ export function createResume(parts: {
     await checkReadable(ports.runtime, goesOn ? paused : { runtime: paused.runtime })
     const { network = paused.owner.network, ingress = paused.owner.ingress } = request
     const owner = { ...paused.owner, ...(network && { network }), ...(ingress && { ingress }) }
-    const disk = await diskForResume(paused)
-    const slot = await slots.take()
-    const slotNumber = slot.number
-    let cell: Cell = { record: { ...rest, owner, disk, slotNumber }, slot }
+    let cell: Cell | undefined
+    let sandbox: RunningSandbox
     try {
+      const disk = await diskForResume(paused)
+      const slot = await slots.take()
+      const slotNumber = slot.number
+      cell = { record: { ...rest, owner, disk, slotNumber }, slot }
       await ports.records.update({ ...paused, phase: 'resuming', slotNumber })
       const memoryDir = goesOn ? ports.memoryDir(paused.cellId) : undefined
       cell = await cells.launch(cell.record, { slot, memoryDir, network })
-      const sandbox = await claim({ record: { ...cell.record, owner }, slot }, request)
-      await ports.tidy(sandbox.record)
-      return sandbox
+      sandbox = await claim({ record: { ...cell.record, owner }, slot }, request)
     } catch (error) {
-      await cells.halt(cell)
-      await ports.records.update(paused)
-      await ports.tidy(paused)
+      // The first reason is the one to tell.
+      await undo(paused, cell).catch(() => {})
       throw error
     }
+    // It runs, and what it was paused with may be gone in part: there is no way back.
+    await ports.tidy(sandbox.record).catch(() => {})
+    return sandbox
+  }
+
+  async function undo(paused: PausedSandbox, cell: Cell | undefined): Promise<void> {
+    if (cell) {
+      await cells.halt(cell)
+      await ports.records.update(paused)
+    }
+    await ports.tidy(paused)
   }
 }
 

@@ -152,6 +152,85 @@ test('memory that cannot be written leaves the sandbox running', async () => {
   assert.equal(records.get(record.cellId)?.memory, undefined)
 })
 
+test('a pause that cannot be written down leaves the sandbox running, and not frozen', async () => {
+  let isFull = true
+  const { create, sandboxes, frozen, files, records } = simulateNode({
+    overrides: {
+      beforeUpdate({ phase }) {
+        if (isFull && phase === 'paused') throw new Error('no room')
+      },
+    },
+  })
+  const { record } = await create()
+  await assert.rejects(sandboxes.pause('i1', { keepMemory: true }), { message: 'no room' })
+  assert.deepEqual([frozen.size, records.get(record.cellId)?.phase], [0, 'running'])
+  assert.deepEqual([...files.keys()], [`/cells/${record.cellId}/disk.img`])
+  isFull = false
+  await sandboxes.pause('i1', { keepMemory: true })
+  assert.equal(sandboxes.paused().length, 1)
+})
+
+test('what could not be tidied up after a resume does not undo it', async () => {
+  const { create, sandboxes, alive } = simulateNode({
+    overrides: {
+      tidy: ({ phase }) =>
+        phase === 'running' ? Promise.reject(new Error('busy')) : Promise.resolve(),
+    },
+  })
+  await create()
+  await sandboxes.pause('i1', { keepMemory: true })
+  await sandboxes.resume({ sandboxId: 'i1', accessToken: undefined, boot: false })
+  assert.deepEqual([sandboxes.running().length, alive.size], [1, 1])
+})
+
+test('half a copy of the disk does not stay after a resume that fails', async () => {
+  const { create, sandboxes, files, records, slots } = simulateNode({
+    overrides: {
+      disks: {
+        async copy(_from, to) {
+          files.set(to, 'half')
+          throw new Error('no room')
+        },
+      },
+    },
+  })
+  const { record } = await create()
+  await sandboxes.pause('i1', { keepMemory: true })
+  const before = [...files.keys()]
+  const request = { sandboxId: 'i1', accessToken: undefined, boot: false }
+  await assert.rejects(sandboxes.resume(request), { message: 'no room' })
+  assert.deepEqual([[...files.keys()], slots.size], [before, 0])
+  assert.equal(records.get(record.cellId)?.phase, 'paused')
+})
+
+test('a failed resume tells its first reason, also when clearing up fails', async () => {
+  let isSilent = false
+  const { create, sandboxes } = simulateNode({
+    overrides: {
+      introduce: () => (isSilent ? Promise.reject(new Error('silent')) : Promise.resolve()),
+      tidy: () => (isSilent ? Promise.reject(new Error('busy')) : Promise.resolve()),
+    },
+  })
+  await create()
+  await sandboxes.pause('i1', { keepMemory: true })
+  isSilent = true
+  const request = { sandboxId: 'i1', accessToken: undefined, boot: false }
+  await assert.rejects(sandboxes.resume(request), { message: 'silent' })
+})
+
+test('a copy that fails tells its first reason, also when the sandbox is gone', async () => {
+  const { create, sandboxes } = simulateNode({
+    overrides: {
+      runtime: {
+        saveMemory: () => Promise.reject(new Error('it died')),
+        thaw: () => Promise.reject(new Error('in state stopped')),
+      },
+    },
+  })
+  await create()
+  await assert.rejects(sandboxes.snapshot('i1', 's1'), { message: 'it died' })
+})
+
 test('memory of another release of the runtime is not read; a boot from the files is', async () => {
   let format = 'runsc 1'
   const { create, sandboxes } = simulateNode({

@@ -123,12 +123,12 @@ export function createSandboxes(parts: {
         `The runtime ${runtime.name} keeps files alone, not memory`,
       )
     }
-    if (keepMemory) await copies.keepMemory(sandbox)
     const { process: _process, slotNumber: _slot, ...rest } = record
     const memory = keepMemory && format !== undefined ? { memory: format } : {}
     const kept: PausedSandbox = { ...rest, ...memory, phase: 'paused' }
-    // From here on it is paused, whatever happens to us.
-    await records.update(kept)
+    // Once this is written it is paused, whatever happens to us.
+    const seal = () => records.update(kept)
+    await (keepMemory ? copies.keepMemory(sandbox, seal) : seal())
     running.delete(sandboxId)
     paused.set(sandboxId, kept)
     events.paused(sandboxId)

@@ -1,4 +1,5 @@
 import type { CellRecord, Shape } from '../domain/cell.ts'
+import type { Disks } from '../domain/disks.ts'
 import type { NetworkRules } from '../domain/network-rules.ts'
 import type { ProcessIdentity, Runtime, StartRequest } from '../domain/sandbox.ts'
 import { parseSubnet, toSlot } from '../domain/slot.ts'
@@ -19,7 +20,12 @@ export const shape: Shape = { templateId: 'base', cpuCount: 1, memoryMb: 256, di
 
 type Overrides = Partial<
   Omit<CellPorts & CopyPorts & SandboxPorts & SupplyPorts, 'runtime' | 'records' | 'disks'>
-> & { readonly runtime?: Partial<Runtime> }
+> & {
+  readonly runtime?: Partial<Runtime>
+  readonly disks?: Partial<Disks>
+  /** May refuse to write a record. */
+  readonly beforeUpdate?: (record: CellRecord) => void
+}
 
 type Changes = Partial<Shape> & {
   readonly sandboxId?: string
@@ -85,17 +91,21 @@ export function simulateNode(
     list: async () => [],
     ...overrides.runtime,
   }
-  const disks = {
+  const disks: Disks = {
     create: async (image: string) => void files.set(image, 'empty'),
     copy: async (from: string, to: string) => void files.set(to, files.get(from) ?? 'nothing'),
     usedBytes: async () => 1,
     sharesBlocks: async () => false,
     checkRoom: async () => {},
+    ...overrides.disks,
   }
   const ports: CellPorts & CopyPorts & SandboxPorts = {
     records: {
       create: async (record) => void records.set(record.cellId, record),
-      update: async (record) => void records.set(record.cellId, record),
+      async update(record) {
+        overrides.beforeUpdate?.(record)
+        records.set(record.cellId, record)
+      },
     },
     mountRootfs: async ({ templateId }) =>
       templateId === 'base' ? { path: '/rootfs', hasSudo: true } : undefined,
