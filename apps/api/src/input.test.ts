@@ -25,6 +25,8 @@ const base = { templateID: 'base' }
 const badNetworks: readonly (readonly [object, string])[] = [
   [{ denyOut: ['example.com'] }, 'denyOut: "example.com" is not an IP address or a CIDR range'],
   [{ denyOut: ['8.8.8.8', '8.8.8.8/33'] }, 'denyOut: "8.8.8.8/33" is not an IP'],
+  [{ denyOut: ['8.8.8.0/024'] }, 'denyOut: "8.8.8.0/024" is not an IP'],
+  [{ denyOut: ['8.8.8.8/'] }, 'denyOut: "8.8.8.8/" is not an IP'],
   [{ denyOut: ['::1/129'] }, 'denyOut: "::1/129" is not an IP'],
   [{ denyOut: ['fe80::1%eth0'] }, 'denyOut: "fe80::1%eth0" is not an IP'],
   [{ denyOut: ['1.2.3.4/8/8'] }, 'denyOut: "1.2.3.4/8/8" is not an IP'],

@@ -124,7 +124,12 @@ function isRange(entry: string): boolean {
   const [address = '', bits, ...rest] = entry.split('/')
   const family = isIP(address)
   if (family === 0 || address.includes('%') || rest.length > 0) return false
-  return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (family === 4 ? 32 : 128))
+  // As the node reads it, too: what it does not take would keep the sandbox from ever starting.
+  return bits === undefined || (isCount(bits) && Number(bits) <= (family === 4 ? 32 : 128))
+}
+
+function isCount(digits: string): boolean {
+  return /^(0|[1-9]\d{0,2})$/.test(digits)
 }
 
 function isIPv4Range(entry: string): boolean {
