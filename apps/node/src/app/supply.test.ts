@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { Fault } from '@atoll/kit/fault'
 import { waitFor } from '@atoll/kit/wait'
 import { shape, simulateNode } from '../sim/host.ts'
 
@@ -79,6 +80,25 @@ test('a prototype that does not start is thrown away, and the create boots', asy
   assert.equal((await node.prototypeStore.list()).length, 0)
   assert.equal(node.errors.length, 1)
   await node.create()
+})
+
+test('a lack of room says nothing against the prototype', async () => {
+  let isFull = false
+  const node = simulateNode({
+    readySandboxes: 1,
+    overrides: {
+      disks: {
+        async copy() {
+          if (isFull) throw new Fault('exhausted', 'no_address', 'full')
+        },
+      },
+    },
+  })
+  await isStocked(node, 1)
+  isFull = true
+  await node.create({ sandboxId: 'i1' })
+  await assert.rejects(node.create({ sandboxId: 'i2' }), { kind: 'exhausted' })
+  assert.equal((await node.prototypeStore.list()).length, 1)
 })
 
 test('what cannot be made ahead is told, leaves nothing, and creates go on', async () => {

@@ -117,7 +117,9 @@ export function createSupply(parts: {
     try {
       return await cells.make({ ...plan, from: prototype })
     } catch (error) {
-      if (plan.signal?.aborted) throw error
+      // Neither says anything against the prototype.
+      const isFull = error instanceof Fault && error.kind === 'exhausted'
+      if (plan.signal?.aborted || isFull) throw error
       ports.onError(error)
       await prototypes.discard(plan.shape)
       return cells.make(plan)
