@@ -12,6 +12,7 @@ import { createSlotPool } from './app/slot-pool.ts'
 import type { SlotPool } from './app/slot-pool.ts'
 import { openSandboxes } from './compose.ts'
 import type { NodeConfig } from './config.ts'
+import { isMadeOf } from './domain/cell.ts'
 import type { Cell, Shape } from './domain/cell.ts'
 import { toInstance } from './domain/instance.ts'
 import type { NetworkRules } from './domain/network-rules.ts'
@@ -63,11 +64,12 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
   ])
   const envdDir = await mountReadOnly(namespace, envd.dir, envdDirs.mounted)
 
+  const current = { runtime: runtime.name, layer: base.layerId, envd: basename(envdDir) }
   const adopted = await reclaim(
     {
       ...host,
       isAlive,
-      isCurrent: ({ envd: build }) => build === basename(envdDir),
+      isCurrent: (record) => isMadeOf(record, current),
       thaw: runtime.thaw,
       slotNames: host.slots.list,
       removeSlot: host.slots.remove,

@@ -81,6 +81,14 @@ export function makingsOf(makings: Makings): Makings {
   return { ...shapeOf(makings), runtime, layer, envd, initToken }
 }
 
+/** Whether a new cell would be made of the same: only then may one that was made before stand in for it. */
+export function isMadeOf(
+  { runtime, layer, envd }: Makings,
+  current: Pick<Makings, 'runtime' | 'layer' | 'envd'>,
+): boolean {
+  return runtime === current.runtime && layer === current.layer && envd === current.envd
+}
+
 /** The same for all of one shape. */
 export function shapeKey(shape: Shape): string {
   return [shape.templateId, shape.cpuCount, shape.memoryMb, shape.diskSizeMb].join('-')

@@ -1,0 +1,24 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { isMadeOf } from './cell.ts'
+
+const current = { runtime: 'gvisor', layer: 'l1', envd: 'e1' } as const
+
+const cell = {
+  ...current,
+  templateId: 'base',
+  cpuCount: 1,
+  memoryMb: 256,
+  diskSizeMb: 64,
+  initToken: 't',
+}
+
+test('a cell is as good as a new one when it is made of the same', () => {
+  assert.equal(isMadeOf(cell, current), true)
+})
+
+for (const other of [{ runtime: 'runc' }, { layer: 'l0' }, { envd: 'e0' }] as const) {
+  test(`one with ${JSON.stringify(other)} is not handed out as a new one`, () => {
+    assert.equal(isMadeOf({ ...cell, ...other }, current), false)
+  })
+}
