@@ -91,6 +91,28 @@ for (const runtime of ['gvisor', 'runc'] as const) {
         await sandbox.kill()
       })
 
+      test('a deleted file that is open keeps memory from being kept, and is named', async () => {
+        const sandbox = await Sandbox.create(connection)
+        const holder = await sandbox.commands.run('exec 3>/tmp/short-lived; rm /tmp/*; cat', {
+          background: true,
+          stdin: true,
+        })
+        await holder.sendStdin('still here')
+        await waitFor('the file to be gone', () => holder.stdout !== '', patient)
+        const refusal = /400: .*holds a deleted file open: "\/tmp\/short-lived"/
+        await assert.rejects(sandbox.pause(), refusal)
+        await assert.rejects(sandbox.createSnapshot(), refusal)
+        await assert.rejects(sandbox.fork(connection), refusal)
+        assert.equal((await sandbox.getInfo()).state, 'running')
+        const again = await sandbox.commands.connect(holder.pid)
+        await again.closeStdin()
+        await again.wait()
+        assert.equal(await sandbox.pause(), true)
+        await sandbox.connect()
+        assert.equal((await sandbox.commands.run('echo on')).stdout, 'on\n')
+        await sandbox.kill()
+      })
+
       test('name, variables and clock are right after a resume', async () => {
         const options = { ...connection, envs: { GIVEN: 'at create' } }
         const sandbox = await Sandbox.create(options)

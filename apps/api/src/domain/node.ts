@@ -14,7 +14,7 @@ export interface SandboxNode {
    */
   create(sandbox: NodeSandbox, signal: AbortSignal): Promise<void>
   /**
-   * Puts a running sandbox aside. Faults: `memory_not_kept` when its runtime cannot, `disk_full`, `sandbox_not_found`,
+   * Puts a running sandbox aside. Faults: `memory_not_kept` when it cannot be now, `disk_full`, `sandbox_not_found`,
    * `sandbox_pause_failed`. After a fault `find` tells what became of it.
    */
   pause(id: string, keepMemory: boolean, signal: AbortSignal): Promise<void>

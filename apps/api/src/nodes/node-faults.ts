@@ -19,12 +19,7 @@ export function toPauseFault(error: unknown, id: string): Fault {
     case Code.NotFound:
       return notFound(error, id)
     case Code.FailedPrecondition:
-      return new Fault(
-        'invalid',
-        'memory_not_kept',
-        'The runtime of this node keeps files alone over a pause: send memory: false to pause without memory',
-        options,
-      )
+      return memoryNotKept(error, 'send memory: false to pause without memory')
     case Code.ResourceExhausted:
       return new Fault(
         'unavailable',
@@ -75,6 +70,8 @@ export function toSnapshotFault(error: unknown, id: string): Fault {
   switch (codeOf(error)) {
     case Code.NotFound:
       return notFound(error, id)
+    case Code.FailedPrecondition:
+      return memoryNotKept(error, 'the sandbox runs on')
     case Code.ResourceExhausted:
       return new Fault(
         'unavailable',
@@ -117,6 +114,12 @@ function busy(cause: unknown): Fault {
   return new Fault('unavailable', 'node_busy', 'The node cannot do this now; try again later', {
     cause,
   })
+}
+
+/** The node knows what stands in the way. */
+function memoryNotKept(error: unknown, hint: string): Fault {
+  const { rawMessage } = ConnectError.from(error)
+  return new Fault('invalid', 'memory_not_kept', `${rawMessage}; ${hint}`, { cause: error })
 }
 
 function notFound(cause: unknown, id: string): Fault {

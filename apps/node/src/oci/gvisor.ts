@@ -82,7 +82,9 @@ export function createGvisor(parts: {
       // the order: copies may spin for ever. After a first attempt there are none left. It is to fail as soon as all
       // but the pages of memory is written.
       await scratch.use((dir) => save(dir).catch(() => {}))
-      await save(memoryDir)
+      await save(memoryDir).catch((error: unknown) => {
+        throw deletedFile(error) ?? error
+      })
     },
 
     // Its envd does it: the name is one of gVisor's own kernel.
@@ -91,6 +93,15 @@ export function createGvisor(parts: {
     remove: commands.forget,
     list: commands.list,
   }
+}
+
+/** gVisor knows a file on the disk by its path when it comes back: one that has none any more cannot be found again. */
+function deletedFile(error: unknown): Fault | undefined {
+  if (!(error instanceof Fault)) return undefined
+  const path = /gofer\.dentry\("(.{0,200}?)"\)\.beforeSave: deleted/.exec(error.message)?.[1]
+  if (path === undefined) return undefined
+  const message = `Memory cannot be kept while a program holds a deleted file open: "/${path}"`
+  return new Fault('invalid', 'deleted_file_open', message, { cause: error })
 }
 
 const saving = ['--leave-running', '--compression=none', '--exclude-committed-zero-pages']

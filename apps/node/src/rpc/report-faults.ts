@@ -25,7 +25,12 @@ export function reportFaults(log: Logger): Interceptor {
 }
 
 /** Reasons that no other argument would cure. */
-const preconditions = new Set(['memory_not_kept', 'memory_unreadable', 'other_runtime'])
+const preconditions = new Set([
+  'deleted_file_open',
+  'memory_not_kept',
+  'memory_unreadable',
+  'other_runtime',
+])
 
 const codes = {
   invalid: Code.InvalidArgument,
