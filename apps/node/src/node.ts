@@ -70,9 +70,11 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
       ...host,
       isAlive,
       isCurrent: (record) => isMadeOf(record, current),
-      thaw: runtime.thaw,
+      thaw: (record) => host.runtimes[record.runtime].thaw(record.cellId),
       slotNames: host.slots.list,
       removeSlot: host.slots.remove,
+      onError: (err) =>
+        log.error({ err, event: 'node.reclaim' }, 'a sandbox that was being copied stands still'),
     },
     host.subnet,
     instance.linkPrefix,

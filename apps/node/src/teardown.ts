@@ -25,6 +25,7 @@ export async function tearDownNode(config: NodeConfig): Promise<{ endedSandboxes
       thaw: () => Promise.resolve(),
       slotNames: host.slots.list,
       removeSlot: host.slots.remove,
+      onError: () => {},
     },
     host.subnet,
     instance.linkPrefix,

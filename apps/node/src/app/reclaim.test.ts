@@ -66,7 +66,8 @@ test('what lives is adopted, what is paused is kept, and all else is erased', as
       isCurrent: ({ envd }) => envd === 'e1',
       traces: async () => ['alive', 'half', 'stranger', 'resuming'],
       killStrays: async (keep) => void strayKeepers.push(keep),
-      thaw: async (id) => void done.thawed.push(id),
+      thaw: async ({ cellId }) => void done.thawed.push(cellId),
+      onError: assert.ifError,
       halt: async (id) => void done.halted.push(id),
       erase: async (id) => void done.erased.push(id),
       tidy: async ({ cellId }) => void done.tidied.push(cellId),
@@ -103,4 +104,38 @@ test('what lives is adopted, what is paused is kept, and all else is erased', as
       ['copying', 'running'],
     ],
   )
+})
+
+test('one that cannot be let go on is told of, and keeps nobody from starting', async () => {
+  const updated: CellRecord[] = []
+  const errors: unknown[] = []
+  const stuck = record('stuck', 1, { phase: 'copying', runtime: 'runc' })
+  const nothing = async () => {}
+  const reclaimed = await reclaim(
+    {
+      records: {
+        list: async () => [{ cellId: 'stuck', record: stuck }],
+        update: async (one) => void updated.push(one),
+      },
+      isAlive: () => true,
+      isCurrent: () => true,
+      traces: async () => ['stuck'],
+      killStrays: nothing,
+      thaw: ({ runtime }) => Promise.reject(new Error(`${runtime} fails`)),
+      halt: nothing,
+      erase: nothing,
+      tidy: nothing,
+      slotNames: async () => [],
+      removeSlot: nothing,
+      onError: (error) => void errors.push(error),
+    },
+    parseSubnet('10.0.0.0/24'),
+    'atx-',
+  )
+  assert.deepEqual(
+    reclaimed.running.map((one) => one.record.cellId),
+    ['stuck'],
+  )
+  // The next start tries again.
+  assert.deepEqual([updated, errors.map(String)], [[], ['Error: runc fails']])
 })

@@ -15,7 +15,7 @@ export interface ReclaimPorts {
   traces(): Promise<string[]>
   killStrays(keep: ReadonlySet<string>): Promise<void>
   /** Lets one that stands still go on. */
-  thaw(cellId: string): Promise<void>
+  thaw(record: CellRecord): Promise<void>
   halt(cellId: string): Promise<void>
   erase(cellId: string): Promise<void>
   /** Removes what is in the folder of a cell but does not belong to this record. */
@@ -23,6 +23,7 @@ export interface ReclaimPorts {
   /** Names of network slots that exist. */
   slotNames(): Promise<string[]>
   removeSlot(slot: Slot): Promise<void>
+  onError(error: unknown): void
 }
 
 export interface Reclaimed {
@@ -75,8 +76,11 @@ export async function reclaim(
   async function goOn(sandbox: RunningSandbox): Promise<RunningSandbox> {
     const record = { ...sandbox.record, phase: 'running' as const }
     if (sandbox.record.phase === 'copying') {
-      await ports.thaw(record.cellId)
-      await ports.records.update(record)
+      // One that stays as it is must not keep all others from being looked after.
+      await ports
+        .thaw(record)
+        .then(() => ports.records.update(record))
+        .catch(ports.onError)
     }
     await ports.tidy(record)
     return { ...sandbox, record }
