@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
@@ -68,3 +68,18 @@ for (const [what, text] of [
     assert.deepEqual(await world.store.list(), [{ cellId: 'c1', record: undefined }])
   })
 }
+
+test('a record that cannot be read at this moment is not taken for a torn one', async () => {
+  await using world = await setup()
+  await world.store.create(record)
+  await rm(join(world.dir, 'cells/c1/cell.json'))
+  await mkdir(join(world.dir, 'cells/c1/cell.json'))
+  await assert.rejects(world.store.list(), { code: 'EISDIR' })
+})
+
+test('a folder without a record is listed by itself', async () => {
+  await using world = await setup()
+  await world.store.create(record)
+  await rm(join(world.dir, 'cells/c1/cell.json'))
+  assert.deepEqual(await world.store.list(), [{ cellId: 'c1', record: undefined }])
+})

@@ -1,10 +1,11 @@
-import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { cellDir, cellsDir } from '../domain/instance.ts'
 import type { Instance } from '../domain/instance.ts'
 import { phases } from '../domain/cell.ts'
 import type { CellRecord } from '../domain/cell.ts'
+import { listNames, readStored } from './stored.ts'
 
 /** One folder a cell; its `cell.json` is written before anything else of it exists. */
 export interface RecordStore {
@@ -73,15 +74,12 @@ export function createRecordStore(instance: Instance): RecordStore {
     update: write,
 
     async list() {
-      const names = await readdir(cellsDir(instance)).catch(() => [])
-      return Promise.all(
-        names.map(async (cellId) => ({
-          cellId,
-          record: await readFile(file(cellId), 'utf8')
-            .then((text) => Stored.parse(JSON.parse(text)))
-            .catch(() => undefined),
-        })),
-      )
+      const entries = []
+      // One after the other: there may be more than files may be open.
+      for (const cellId of await listNames(cellsDir(instance))) {
+        entries.push({ cellId, record: await readStored(file(cellId), Stored) })
+      }
+      return entries
     },
 
     remove: (cellId) => rm(cellDir(instance, cellId), { recursive: true, force: true }),

@@ -62,3 +62,12 @@ test('what a dead predecessor left half written is swept away, and nothing else'
   await world.store.sweep()
   assert.deepEqual(await readdir(world.dir), ['s1'])
 })
+
+test('one that cannot be read at this moment is not swept away', async () => {
+  await using world = await setup()
+  await world.store.add(snapshot, async ({ disk }) => writeFile(disk, ''))
+  await rm(join(world.dir, 's1/snapshot.json'))
+  await mkdir(join(world.dir, 's1/snapshot.json'))
+  await assert.rejects(world.store.sweep(), { code: 'EISDIR' })
+  assert.deepEqual(await readdir(world.dir), ['s1'])
+})

@@ -1,9 +1,10 @@
-import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { randomHex } from '@atoll/kit/id'
 import { z } from 'zod'
 import type { Snapshot, SnapshotPlace, SnapshotStore } from '../domain/snapshot.ts'
 import { storedMakings } from './records.ts'
+import { listNames, readStored } from './stored.ts'
 
 const Stored = z.object({
   ...storedMakings,
@@ -16,11 +17,9 @@ const unfinished = '.'
 
 /** One folder each, with the image of a disk, a folder of memory, and what it is in `snapshot.json`. */
 export function createSnapshotStore(dir: string): SnapshotStore {
-  const names = () => readdir(dir).catch(() => [])
-  const read = (name: string) =>
-    readFile(join(dir, name, 'snapshot.json'), 'utf8')
-      .then((text): Snapshot => Stored.parse(JSON.parse(text)))
-      .catch(() => undefined)
+  const names = () => listNames(dir)
+  const read = (name: string): Promise<Snapshot | undefined> =>
+    readStored(join(dir, name, 'snapshot.json'), Stored)
 
   async function discard(name: string): Promise<void> {
     // First it is no snapshot any more, then it goes.
@@ -50,8 +49,12 @@ export function createSnapshotStore(dir: string): SnapshotStore {
     find: read,
 
     async list() {
-      const found = await Promise.all((await names()).map(read))
-      return found.filter((snapshot) => snapshot !== undefined)
+      const found: Snapshot[] = []
+      for (const name of await names()) {
+        const snapshot = name.startsWith(unfinished) ? undefined : await read(name)
+        if (snapshot) found.push(snapshot)
+      }
+      return found
     },
 
     place: (snapshotId) => placeIn(join(dir, snapshotId)),
