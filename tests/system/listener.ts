@@ -1,23 +1,48 @@
 /**
  * A program that listens on TCP and UDP on every IPv4 address of its network namespace, on a port it prints first.
- * To whoever comes it says `NAME saw ADDRESS`, and it prints each datagram.
+ * To whoever comes it says `NAME saw ADDRESS`, and it prints each datagram. On a second port it says back what it hears.
  */
 import { createSocket } from 'node:dgram'
+import { once } from 'node:events'
 import { createServer } from 'node:net'
+import type { Server } from 'node:net'
+import { networkInterfaces } from 'node:os'
 
 const [name = 'listener'] = process.argv.slice(2)
 const greeting = (address: string | undefined) => `${name} saw ${address}\n`
 
-const server = createServer((socket) => {
-  socket.on('error', () => {})
-  socket.end(greeting(socket.remoteAddress))
-})
-server.listen(0, '0.0.0.0', () => {
+const port = await listen(
+  createServer((socket) => {
+    socket.on('error', () => {})
+    socket.end(greeting(socket.remoteAddress))
+  }),
+)
+const echoPort = await listen(
+  createServer((socket) => {
+    socket.on('error', () => {})
+    socket.pipe(socket)
+  }),
+)
+const addresses = Object.values(networkInterfaces())
+  .flatMap((link) => link ?? [])
+  .filter(({ family, address }) => family === 'IPv4' && !address.startsWith('127.'))
+await Promise.all(addresses.map(({ address }) => takeDatagrams(address)))
+process.stdout.write(`port ${port} echo ${echoPort}\n`)
+
+/** One socket for each address, so that an answer comes from where the question went. */
+async function takeDatagrams(address: string): Promise<void> {
+  const socket = createSocket('udp4', (message, from) => {
+    process.stdout.write(`datagram ${message.toString('latin1')}\n`)
+    socket.send(greeting(from.address), from.port, from.address)
+  })
+  socket.bind(port, address)
+  await once(socket, 'listening')
+}
+
+async function listen(server: Server): Promise<number> {
+  server.listen(0, '0.0.0.0')
+  await once(server, 'listening')
   const address = server.address()
   if (address === null || typeof address === 'string') throw new Error('not a port')
-  const datagrams = createSocket('udp4', (message, { address: from, port }) => {
-    process.stdout.write(`datagram ${message.toString('latin1')}\n`)
-    datagrams.send(greeting(from), port, from)
-  })
-  datagrams.bind(address.port, '0.0.0.0', () => process.stdout.write(`port ${address.port}\n`))
-})
+  return address.port
+}

@@ -11,11 +11,15 @@ import { waitFor } from '@atoll/kit/wait'
 export interface Outside extends AsyncDisposable {
   /** Where everybody may go. */
   readonly publicAddress: string
+  /** Another such place. */
+  readonly otherAddress: string
   /** The host as seen from there. */
   readonly hostAddress: string
   /** Where the host gets and a sandbox must not: private, shared and link-local. */
   readonly closedAddresses: readonly string[]
   readonly port: number
+  /** Where a connection stays open, and what is said comes back. */
+  readonly echoPort: number
   /** Datagrams that have arrived. */
   datagrams(): string[]
   /** Runs a program in there. */
@@ -31,10 +35,14 @@ const closedAddresses = [
   '198.18.77.7',
 ]
 
-export async function openOutside(): Promise<Outside> {
+export async function openOutside(
+  network = '11.22.33',
+  closed: readonly string[] = closedAddresses,
+): Promise<Outside> {
   await using made = new AsyncDisposableStack()
   const name = `out${process.pid}`
-  const [hostAddress, publicAddress] = ['11.22.33.1', '11.22.33.44']
+  const [hostAddress, publicAddress] = [`${network}.1`, `${network}.44`]
+  const otherAddress = `${network}.45`
   await run('ip', ['netns', 'add', name])
   made.defer(async () => void (await run('ip', ['netns', 'delete', name])))
   await run('ip', ['link', 'add', name, 'type', 'veth', 'peer', 'name', 'eth0', 'netns', name])
@@ -43,22 +51,25 @@ export async function openOutside(): Promise<Outside> {
   await run('ip', ['link', 'set', name, 'up'])
   const inThere = [
     `addr add ${publicAddress}/24 dev eth0`,
+    `addr add ${otherAddress}/24 dev eth0`,
     'link set lo up',
     'link set eth0 up',
     `route add default via ${hostAddress}`,
-    ...closedAddresses.map((address) => `addr add ${address}/32 dev lo`),
+    ...closed.map((address) => `addr add ${address}/32 dev lo`),
   ]
   await run('ip', ['-n', name, '-batch', '-'], { input: inThere.join('\n') })
-  const routes = closedAddresses.map((address) => `route add ${address}/32 via ${publicAddress}`)
+  const routes = closed.map((address) => `route add ${address}/32 via ${publicAddress}`)
   await run('ip', ['-batch', '-'], { input: routes.join('\n') })
   const listener = await listen(name)
   made.defer(listener.close)
   const owned = made.move()
   return {
     publicAddress,
+    otherAddress,
     hostAddress,
-    closedAddresses,
+    closedAddresses: closed,
     port: listener.port,
+    echoPort: listener.echoPort,
     datagrams: () =>
       [...listener.output().matchAll(/^datagram (.*)$/gm)].map((match) => match[1] ?? ''),
     tryRun: (command, args) => tryRun('ip', ['netns', 'exec', name, command, ...args]),
@@ -73,12 +84,14 @@ async function listen(namespace: string) {
   })
   let output = ''
   child.stdout.setEncoding('utf8').on('data', (text: string) => (output += text))
-  const port = await waitFor('the listener', () => {
+  const [port, echoPort] = await waitFor('the listener', () => {
     if (child.exitCode !== null) throw new Error('the listener ended')
-    return Number(/^port (\d+)$/m.exec(output)?.[1] ?? 0) || false
+    const [, found, echo] = /^port (\d+) echo (\d+)$/m.exec(output) ?? []
+    return found !== undefined && echo !== undefined && ([Number(found), Number(echo)] as const)
   })
   return {
     port,
+    echoPort,
     output: () => output,
     async close() {
       const ended = once(child, 'exit')
