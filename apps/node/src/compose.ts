@@ -23,7 +23,7 @@ import { flushFolder } from './linux/disks.ts'
 import { freeMemoryBytes } from './linux/machine.ts'
 import { createMemoryFolders } from './linux/memory-folders.ts'
 import { isAlive } from './linux/process.ts'
-import { mountReadOnly } from './linux/read-only.ts'
+import { createReadOnlyMounts } from './linux/read-only.ts'
 import { createTemplateRootfs } from './template-rootfs.ts'
 
 export interface SandboxParts {
@@ -86,7 +86,7 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
       useMemory: memory.use,
       layer,
       envdDir,
-      findEnvd: (name) => mountReadOnly(namespace, join(envdDirs.built, name), envdDirs.mounted),
+      findEnvd: createReadOnlyMounts(namespace, envdDirs.built, envdDirs.mounted),
       halt: host.halt,
       erase: host.erase,
     },

@@ -17,13 +17,28 @@ export async function mountReadOnly(
   return target
 }
 
+/** Gives the mount of a folder below `source` by its name. Each is made once: two at a time would lie over each other. */
+export function createReadOnlyMounts(
+  namespace: MountNamespace,
+  source: string,
+  dir: string,
+): (name: string) => Promise<string> {
+  const mounts = new Map<string, Promise<string>>()
+  return (name) => {
+    const mounted = mounts.get(name) ?? mountReadOnly(namespace, join(source, name), dir)
+    mounts.set(name, mounted)
+    mounted.catch(() => mounts.delete(name))
+    return mounted
+  }
+}
+
 /** Repeated at each start: a predecessor may have died between the two steps. */
 const mountScript = `
 grep -q " $2 " /proc/self/mountinfo || mount -n --bind "$1" "$2"
 mount -n -o remount,bind,ro,nosuid,nodev "$2"
 `
 
-/** Unmounts what was mounted below `dir`, except the names in `keep`. */
+/** Unmounts what was mounted below `dir`, except the names in `keep` and what is in use, for whatever reason. */
 export async function unmountReadOnly(
   namespace: MountNamespace,
   dir: string,
@@ -32,6 +47,6 @@ export async function unmountReadOnly(
   for (const name of await readdir(dir)) {
     if (keep.has(name)) continue
     await namespace.tryRun('umount', ['-n', join(dir, name)])
-    await rmdir(join(dir, name))
+    await rmdir(join(dir, name)).catch(() => {})
   }
 }
