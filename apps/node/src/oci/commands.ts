@@ -15,6 +15,8 @@ export interface OciCommands {
   restore(cellId: string, bundleDir: string, memoryDir: string): Promise<ProcessIdentity>
   /** Any other command, with what the program says when it fails. */
   tell(command: string, args: readonly string[]): Promise<void>
+  /** Like `tell`, with what the program answers. */
+  ask(command: string, args: readonly string[]): Promise<string>
   /** Forgets what the runtime has noted of a sandbox whose processes are gone. */
   forget(cellId: string): Promise<void>
   list(): Promise<string[]>
@@ -55,24 +57,24 @@ export function createOciCommands(parts: {
     })
   }
 
+  async function ask(command: string, args: readonly string[]): Promise<string> {
+    const words = [`--root=${root}`, ...parts.flags, command, ...args]
+    const result = await namespace.tryRun(program, words)
+    if (result.code === 0) return result.stdout
+    // A failed checkpoint tells the whole state of the object it stumbled over: its beginning says what it is.
+    const said = result.stderr.trim().slice(0, 400)
+    throw new Fault('internal', 'runtime_failed', `${program} ${command} failed: ${said}`)
+  }
+
   return {
+    ask,
+
     run: (cellId, bundleDir) => start('run', cellId, bundleDir, []),
 
     restore: (cellId, bundleDir, memoryDir) =>
       start('restore', cellId, bundleDir, ['--image-path', memoryDir]),
 
-    async tell(command, args) {
-      const result = await namespace.tryRun(program, [
-        `--root=${root}`,
-        ...parts.flags,
-        command,
-        ...args,
-      ])
-      if (result.code === 0) return
-      // A failed checkpoint tells the whole state of the object it stumbled over: its beginning says what it is.
-      const said = result.stderr.trim().slice(0, 400)
-      throw new Fault('internal', 'runtime_failed', `${program} ${command} failed: ${said}`)
-    },
+    tell: async (command, args) => void (await ask(command, args)),
 
     async forget(cellId) {
       const own = (await entries()).filter((entry) => ownerOf(entry) === cellId)

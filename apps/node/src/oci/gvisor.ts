@@ -1,11 +1,11 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { Fault } from '@atoll/kit/fault'
 import type { Runtime, StartRequest } from '../domain/sandbox.ts'
 import type { MountNamespace } from '../linux/mount-namespace.ts'
 import { createScratch } from '../linux/scratch.ts'
 import { writeBundle } from './bundle.ts'
 import { createOciCommands } from './commands.ts'
+import { goOnAnyway } from './gvisor-standstill.ts'
 
 /**
  * Sandboxes by runsc: their kernel is a process of ours, in Go, and the host's kernel is reached only through it.
@@ -18,10 +18,13 @@ export function createGvisor(parts: {
   readonly memoryFormat: Runtime['memoryFormat']
   readonly cgroupParent: string
 }): Runtime {
+  const root = join(parts.stateDir, 'runsc')
+  /** Those that we know to stand still: any other may be so too, by a command that was killed, or of a predecessor. */
+  const frozen = new Set<string>()
   const commands = createOciCommands({
     namespace: parts.namespace,
     program: 'runsc',
-    root: join(parts.stateDir, 'runsc'),
+    root,
     flags: [
       '--platform=systrap',
       '--network=sandbox',
@@ -66,12 +69,14 @@ export function createGvisor(parts: {
       return commands.restore(request.cell.cellId, request.bundleDir, memoryDir)
     },
 
-    freeze: (cellId) => commands.tell('pause', [cellId]),
+    async freeze(cellId) {
+      await commands.tell('pause', [cellId])
+      frozen.add(cellId)
+    },
 
     async thaw(cellId) {
-      await commands.tell('resume', [cellId]).catch((error: unknown) => {
-        if (!(error instanceof Fault && /in state running/.test(error.message))) throw error
-      })
+      const findOut = () => goOnAnyway(commands, root, cellId)
+      await (frozen.delete(cellId) ? commands.tell('resume', [cellId]).catch(findOut) : findOut())
     },
 
     async saveMemory(cellId, memoryDir) {
@@ -90,7 +95,10 @@ export function createGvisor(parts: {
     // Its envd does it: the name is one of gVisor's own kernel.
     setHostname: async () => {},
 
-    remove: commands.forget,
+    async remove(cellId) {
+      frozen.delete(cellId)
+      await commands.forget(cellId)
+    },
     list: commands.list,
   }
 }

@@ -22,6 +22,7 @@ import { loopDevicesBelow } from '../linux/rootfs.ts'
 import { createShiftedLayers } from '../linux/shifted-layers.ts'
 import { ensureBaseTemplate } from '../template/base.ts'
 import { ensureEnvdRuntime } from '../template/envd-runtime.ts'
+import { correctNote } from './gvisor-standstill.ts'
 import { shiftedIds } from './runc.ts'
 
 /** What the node relies on, for every runtime: run against the real programs, on real disks and slots. */
@@ -86,6 +87,23 @@ export function runtimeContract(name: Runtime['name'], subnet: string): void {
       await runtime.thaw(sandbox.id)
       await runtime.thaw(sandbox.id)
       assert.equal(await answer, 204)
+    })
+
+    test('one whose freeze or thaw was broken off goes on, and can be frozen again', async () => {
+      await using sandbox = await world.start()
+      const runtime = world.host.runtimes[name]
+      const root = join(world.host.instance.runDir, 'state', 'runsc')
+      for (const isFrozen of [true, false]) {
+        await runtime.freeze(sandbox.id)
+        if (!isFrozen) await runtime.thaw(sandbox.id)
+        // As if the command had been killed before the last that it does.
+        if (name === 'gvisor') await correctNote(root, sandbox.id, isFrozen ? 'running' : 'paused')
+        await runtime.thaw(sandbox.id)
+        assert.equal(await status(sandbox.address, '/health'), 204)
+      }
+      await runtime.freeze(sandbox.id)
+      await runtime.thaw(sandbox.id)
+      assert.equal(await status(sandbox.address, '/health'), 204)
     })
 
     test('a frozen control group takes no processor time, and can be removed', async () => {
