@@ -99,7 +99,6 @@ test('what lives is adopted, what is paused is kept, and all else is erased', as
   assert.deepEqual(
     updated.map(({ cellId, phase }) => [cellId, phase]),
     [
-      ['paused', 'paused'],
       ['resuming', 'paused'],
       ['copying', 'running'],
     ],

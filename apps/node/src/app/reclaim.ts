@@ -61,8 +61,10 @@ export async function reclaim(
     if (kept.has(cellId)) continue
     await (pausedIds.has(cellId) ? ports.halt(cellId) : ports.erase(cellId))
   }
+  // Each write waits for the disk, and most of these are as they were left.
+  const half = new Set(records.filter(({ phase }) => phase === 'resuming').map(cellIdOf))
   for (const record of paused) {
-    await ports.records.update(record)
+    if (half.has(record.cellId)) await ports.records.update(record)
     await ports.tidy(record)
   }
 
@@ -85,6 +87,10 @@ export async function reclaim(
     await ports.tidy(record)
     return { ...sandbox, record }
   }
+}
+
+function cellIdOf({ cellId }: CellRecord): string {
+  return cellId
 }
 
 function isRunning({ phase }: CellRecord): boolean {

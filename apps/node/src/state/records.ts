@@ -1,5 +1,6 @@
 import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { writeFileAtomic } from '@atoll/kit/atomic-file'
 import { z } from 'zod'
 import { cellDir, cellsDir } from '../domain/instance.ts'
 import type { Instance } from '../domain/instance.ts'
@@ -57,12 +58,12 @@ const Stored = z.object({
 
 export function createRecordStore(instance: Instance): RecordStore {
   const file = (cellId: string) => join(cellDir(instance, cellId), 'cell.json')
-  // Whole or not at all.
+  // Whole or not at all. What runs is gone after whatever would lose the page cache; what is paused is not.
   const write = async (record: CellRecord) => {
     const path = file(record.cellId)
-    // What runs is gone after whatever would lose the page cache; what is paused is not.
-    const flush = record.phase === 'paused'
-    await writeFile(`${path}.next`, JSON.stringify(record), { mode: 0o600, flush })
+    const text = JSON.stringify(record)
+    if (record.phase === 'paused') return writeFileAtomic(path, text)
+    await writeFile(`${path}.next`, text, { mode: 0o600 })
     await rename(`${path}.next`, path)
   }
   return {
