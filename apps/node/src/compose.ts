@@ -55,6 +55,8 @@ const reapIntervalMs = 250
 /** Who comes back within this time finds memory as it was written, which is quicker to read. */
 const packAfterMs = 120_000
 const packIntervalMs = 15_000
+/** Those that are ready take memory that others may need. */
+const trimIntervalMs = 15_000
 
 /** Puts together all that makes, keeps and ends sandboxes, and starts what goes on by itself. */
 export async function openSandboxes(parts: SandboxParts): Promise<RunningSandboxes> {
@@ -156,11 +158,14 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
   const stopPacking = repeat(packIntervalMs, packIdle, (err) =>
     log.error({ err, event: 'node.pack' }, 'memory on disk could not be packed'),
   )
+  const stopTrimming = repeat(trimIntervalMs, supply.trim, (err) =>
+    log.error({ err, event: 'node.trim' }, 'a sandbox that nobody wants could not be removed'),
+  )
   return {
     sandboxes,
     supply,
     async close() {
-      await stopReaping()
+      await Promise.all([stopReaping(), stopTrimming()])
       // What is half packed is not missed.
       void stopPacking()
       await supply.close()

@@ -49,8 +49,12 @@ test('a pool grows with demand and shrinks to its floor without', async () => {
   await Promise.all([1, 2, 3].map((n) => node.create({ sandboxId: `i${n}` })))
   assert.equal(node.supply.pools()[0]?.target, 3)
   await isStocked(node, 3)
+  await node.supply.trim()
+  assert.equal(ready(node), 3)
   node.clock.nowMs = 3_600_000
   assert.equal(node.supply.pools()[0]?.target, 0)
+  await node.supply.trim()
+  assert.deepEqual([ready(node), node.frozen.size, node.slots.size, node.alive.size], [0, 0, 3, 3])
 })
 
 test('the budget bounds what all pools hold together', async () => {

@@ -16,6 +16,8 @@ export interface Supply {
   /** Lets one from a pool go on. To be called for each that was taken, once its rules are in force. */
   wake(cellId: string): Promise<void>
   pools(): Pool[]
+  /** Removes those that stand ready and are not wanted any more. */
+  trim(): Promise<void>
   /** Makes no more; those that are ready stay for the next agent. */
   close(): Promise<void>
 }
@@ -218,6 +220,17 @@ export function createSupply(parts: {
         ready: ready.length,
         target: demand.level(ports.nowMs()),
       })),
+
+    async trim() {
+      for (const { demand, cells: ready } of shelves.values()) {
+        while (ready.length > demand.level(ports.nowMs())) {
+          const surplus = ready.pop()
+          if (!surplus) break
+          frozen.delete(surplus.cell.record.cellId)
+          await cells.erase(surplus.cell)
+        }
+      }
+    },
 
     async close() {
       isClosed = true
