@@ -40,6 +40,6 @@ export function createSandboxCreation(ports: {
     checkResources(resources, limits)
     await checkNode()
     const plan = { given: { ...given, templateId, buildId, alias, resources }, content }
-    return launching.launch({ ...plan, timeoutSeconds, envVars }, signal)
+    return launching.launch({ ...plan, limits, timeoutSeconds, envVars }, signal)
   }
 }

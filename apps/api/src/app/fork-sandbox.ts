@@ -38,7 +38,7 @@ export function createForkSandbox(ports: ForkPorts): ForkSandbox {
     checkCount(count, limits)
     await checkNode()
     return copying.copy({ teamId, id, paused }, async (copy) => {
-      const plan = await toPlan(ports, copy, timeoutSeconds)
+      const plan = { ...(await toPlan(ports, copy)), limits, timeoutSeconds }
       const results = await Promise.allSettled(
         Array.from({ length: count }, () => launching.launch(plan, signal)),
       )
@@ -70,8 +70,7 @@ function paused(id: string): Fault {
 async function toPlan(
   { templates }: ForkPorts,
   { source, snapshotId, keepsMemory }: Copy,
-  timeoutSeconds: number,
-): Promise<Launch> {
+): Promise<Omit<Launch, 'limits' | 'timeoutSeconds'>> {
   const build = await templates.findBuildById(source.buildId)
   if (!build) throw new Error(`the template of sandbox ${source.id} has vanished`)
   const { teamId, templateId, buildId, alias, resources, metadata } = source
@@ -81,7 +80,6 @@ async function toPlan(
       ...{ teamId, templateId, buildId, alias, resources, metadata },
       ...{ secure, allowInternetAccess, network, lifecycle },
     },
-    timeoutSeconds,
     content: {
       nodeTemplateId: build.nodeTemplateId,
       snapshotId,

@@ -4,13 +4,13 @@ import { Fault } from '@atoll/kit/fault'
 import { newSandboxId } from '@atoll/kit/id'
 import { envdAccessToken } from '../domain/key.ts'
 import { tooManySandboxes } from '../domain/limits.ts'
+import type { TeamLimits } from '../domain/limits.ts'
 import type { ReachOf } from '../domain/network.ts'
 import type { SandboxNode } from '../domain/node.ts'
 import { start } from '../domain/sandbox.ts'
 import type { RunningSandbox, Sandbox } from '../domain/sandbox.ts'
 import type { SandboxStore } from '../domain/sandbox-store.ts'
 import type { Ending } from './ending.ts'
-import type { LimitsOf } from './limits.ts'
 
 const createTimeoutMs = 60_000
 const cleanUpWaitMs = 5_000
@@ -26,6 +26,8 @@ export interface Launching {
 
 export interface Launch {
   readonly given: Given
+  /** Of its team. */
+  readonly limits: TeamLimits
   readonly timeoutSeconds: number
   readonly content: Content
   readonly envVars: Readonly<Record<string, string>>
@@ -65,7 +67,6 @@ interface LaunchPorts {
   readonly node: SandboxNode
   readonly ending: Ending
   readonly clock: Clock
-  readonly limitsOf: LimitsOf
   readonly tokenSeed: string
   readonly reachOf: ReachOf
   readonly processId: string
@@ -82,7 +83,7 @@ export function createLaunching(ports: LaunchPorts): Launching {
     counts: () => ({ underway: underway.size, ...counts }),
     async launch(plan, caller) {
       const signal = AbortSignal.any([caller, ports.stopping])
-      const limits = await ports.limitsOf(plan.given.teamId)
+      const { limits } = plan
       const sandbox = toSandbox(plan, ports)
       underway.add(sandbox.id)
       try {

@@ -10,29 +10,30 @@ export async function locateTemplate(
   { namespace, name }: Pick<TemplateReference, 'namespace' | 'name'>,
   teamId: string,
 ): Promise<LocatedTemplate | undefined> {
-  if (namespace !== undefined) return named(db, namespace, name)
-  const team = await db
-    .selectFrom('teams')
-    .select('slug')
-    .where('id', '=', teamId)
-    .executeTakeFirst()
-  const own = team && (await named(db, team.slug, name))
-  return own ?? (await named(db, '', name)) ?? byId(db, name)
-}
-
-async function named(
-  db: Db,
-  namespace: string,
-  alias: string,
-): Promise<LocatedTemplate | undefined> {
-  const row = await db
+  const named = db
     .selectFrom('template_names')
     .innerJoin('templates', 'templates.id', 'template_names.template_id')
     .select(['templates.id', 'team_id', 'public', 'is_snapshot'])
-    .where('namespace', '=', namespace)
-    .where('alias', '=', alias)
+    .where('alias', '=', name)
+  if (namespace !== undefined) {
+    const row = await named.where('namespace', '=', namespace).executeTakeFirst()
+    return row && toLocated(row)
+  }
+  const row = await named
+    .where((where) =>
+      where.or([
+        where('namespace', '=', ''),
+        where(
+          'namespace',
+          '=',
+          where.selectFrom('teams').select('slug').where('teams.id', '=', teamId),
+        ),
+      ]),
+    )
+    .orderBy('namespace', 'desc') // the own one first: that of the installation is empty
+    .limit(1)
     .executeTakeFirst()
-  return row && toLocated(row)
+  return row ? toLocated(row) : byId(db, name)
 }
 
 async function byId(db: Db, id: string): Promise<LocatedTemplate | undefined> {
@@ -67,23 +68,31 @@ export async function findBuild(
     const build = await findBuildById(db, tag)
     return build?.id === templateId ? build : undefined
   }
-  const row = await db
-    .selectFrom('template_tags')
-    .innerJoin('template_builds', 'template_builds.id', 'template_tags.build_id')
-    .select('template_builds.id')
+  const row = await builds(db)
+    .innerJoin('template_tags', 'template_tags.build_id', 'template_builds.id')
     .where('template_tags.template_id', '=', templateId)
     .where('tag', '=', tag)
-    .where('status', '=', 'ready')
     .orderBy('template_tags.created_at', 'desc')
-    .orderBy('template_builds.id')
+    .orderBy('namespace')
+    .orderBy('alias')
     .limit(1)
     .executeTakeFirst()
-  return row && findBuildById(db, row.id)
+  return row && toTemplate(row)
 }
 
-/** A template of several names shows that of the whole installation first. */
 export async function findBuildById(db: Db, buildId: string): Promise<Template | undefined> {
-  const row = await db
+  const row = await builds(db)
+    .where('template_builds.id', '=', buildId)
+    .orderBy('namespace')
+    .orderBy('alias')
+    .limit(1)
+    .executeTakeFirst()
+  return row && toTemplate(row)
+}
+
+/** Those that sandboxes can be made of, once for each name: that of the whole installation is shown first. */
+function builds(db: Db) {
+  return db
     .selectFrom('template_builds')
     .innerJoin('templates', 'templates.id', 'template_builds.template_id')
     .leftJoin('snapshots', 'snapshots.build_id', 'template_builds.id')
@@ -91,13 +100,13 @@ export async function findBuildById(db: Db, buildId: string): Promise<Template |
     .select(['templates.id', 'templates.public', 'template_builds.id as build_id', 'alias'])
     .select(['node_template_id', 'cpu_count', 'memory_mb', 'disk_size_mb'])
     .select(['snapshots.id as snapshot_id', 'envd_version'])
-    .where('template_builds.id', '=', buildId)
     .where('status', '=', 'ready')
-    .orderBy('namespace')
-    .orderBy('alias')
-    .limit(1)
-    .executeTakeFirst()
-  if (!row?.node_template_id) return undefined
+}
+
+type BuildRow = NonNullable<Awaited<ReturnType<ReturnType<typeof builds>['executeTakeFirst']>>>
+
+function toTemplate(row: BuildRow): Template | undefined {
+  if (row.node_template_id === null) return undefined
   return {
     id: row.id,
     buildId: row.build_id,
