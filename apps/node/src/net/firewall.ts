@@ -21,7 +21,10 @@ export interface Firewall {
   install(slots: readonly Slot[], rules?: ReadonlyMap<number, NetworkRules>): Promise<void>
   /** Lets a slot send, within these rules. To be called before there is a cable. */
   admit(slot: Slot, rules?: NetworkRules): Promise<void>
-  /** Replaces the rules of an admitted slot, in one step; undefined: none. In force when it returns. One call at a time for a slot. */
+  /**
+   * Replaces the rules of an admitted slot, in one step; undefined: none. In force when it returns. One call at a time
+   * for a slot.
+   */
   setRules(slot: Slot, rules: NetworkRules | undefined): Promise<void>
   expel(slot: Slot): Promise<void>
   uninstall(): Promise<void>
