@@ -63,6 +63,7 @@ export async function install(settings: Record<string, string> = {}): Promise<In
   }
   let server = launch(env)
   await untilReady(server, env).catch(async (error: unknown) => {
+    await end('SIGKILL')
     await remove()
     throw error
   })
