@@ -30,6 +30,10 @@ export function startLogs(parts: {
         address: slot.sandboxAddress,
         initToken: record.initToken,
       })),
+    addressOf(sandboxId) {
+      const found = sandboxes.get(sandboxId)
+      return found && 'slot' in found ? found.slot.sandboxAddress : undefined
+    },
     isHere: (sandboxId) => sandboxes.get(sandboxId) !== undefined,
     fetch: (source, afterMs) =>
       readEnvdLogs(source, afterMs, { timeoutMs: fetchTimeoutMs, nowMs: Date.now() }),

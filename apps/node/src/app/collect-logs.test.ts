@@ -16,6 +16,8 @@ function setup(ids: readonly string[] = ['i1']) {
   const kept = new Map<string, LogEntry[]>()
   const errors: unknown[] = []
   const asked: string[] = []
+  const addresses = new Map<string, string>()
+  const addressOf = (id: string) => addresses.get(id) ?? ''
   const written = new Map<string, LogEntry[]>(ids.map((id) => [id, []]))
   const behaviour: { fetch: Fetch; append: LogFiles['append'] } = {
     fetch: async ({ sandboxId }, afterMs) => {
@@ -35,7 +37,9 @@ function setup(ids: readonly string[] = ['i1']) {
   }
   const logs = createSandboxLogs({
     files,
-    running: () => [...here].map((sandboxId) => ({ sandboxId, address: '', initToken: '' })),
+    running: () =>
+      [...here].map((sandboxId) => ({ sandboxId, address: addressOf(sandboxId), initToken: '' })),
+    addressOf: (id) => (here.has(id) ? addressOf(id) : undefined),
     isHere: (id) => here.has(id),
     fetch(source, afterMs) {
       asked.push(source.sandboxId)
@@ -50,6 +54,7 @@ function setup(ids: readonly string[] = ['i1']) {
     kept,
     errors,
     asked,
+    addresses,
     behaviour,
     write: (id: string, ...times: number[]) => written.get(id)?.push(...times.map(entry)),
     advance: (ms: number) => void (now += ms),
@@ -203,6 +208,16 @@ test('the end is the last entry, whatever the clock says, and nobody is asked af
     fields: { logger: 'node', reason: 'was killed' },
   })
   assert.equal(asked.length, 1)
+})
+
+test('whoever has the address of a sandbox that was resumed elsewhere is not asked', async () => {
+  const { logs, addresses, behaviour, asked } = setup()
+  behaviour.fetch = async () => {
+    addresses.set('i1', '10.0.0.6')
+    return { entries: [entry(1)], more: true }
+  }
+  await logs.collect()
+  assert.deepEqual(asked, ['i1'])
 })
 
 test('logs of sandboxes that are here are not removed', async () => {

@@ -37,6 +37,8 @@ export interface LogPorts {
   readonly files: LogFiles
   /** Those whose envd can be asked now. */
   running(): readonly LogSource[]
+  /** Undefined when it does not run. */
+  addressOf(sandboxId: string): string | undefined
   /** Whether it runs or is paused here. */
   isHere(sandboxId: string): boolean
   fetch(
@@ -74,6 +76,8 @@ export function createSandboxLogs(ports: LogPorts): SandboxLogs {
   async function fetchAll(source: LogSource): Promise<boolean> {
     const { sandboxId } = source
     for (let round = 0; round < roundLimit; round += 1) {
+      // It may have ended or moved while this waited; what it has now is asked for in the next pass.
+      if (!isThere(source)) return true
       const { entries, more } = await ports.fetch(source, await files.lastAt(sandboxId))
       await files.append(sandboxId, entries)
       if (!more || entries.length === 0) return entries.length > 0 || round > 0
@@ -81,9 +85,11 @@ export function createSandboxLogs(ports: LogPorts): SandboxLogs {
     return true
   }
 
+  /** Its address is somebody else's once it has ended or was resumed, and envds that began as one know the same secret. */
+  const isThere = ({ sandboxId, address }: LogSource) => ports.addressOf(sandboxId) === address
+
   async function attempt(source: LogSource): Promise<void> {
     const { sandboxId } = source
-    if (!ports.isHere(sandboxId)) return // it ended while this waited for its turn
     try {
       if (await fetchAll(source)) resting.delete(sandboxId)
       else rest(sandboxId, 'quiet')
