@@ -1,5 +1,6 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import { Fault } from '@atoll/kit/fault'
 import type { Runtime, StartRequest } from '../domain/sandbox.ts'
 import type { MountNamespace } from '../linux/mount-namespace.ts'
 import { createScratch } from '../linux/scratch.ts'
