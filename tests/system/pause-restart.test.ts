@@ -31,6 +31,8 @@ suite('a restart of the server on gvisor', { timeout: 300_000 }, () => {
     const paused = await Promise.all(Array.from({ length: each }, open))
     await Promise.all(paused.map(({ sandbox }) => sandbox.pause()))
     const running = await Promise.all(Array.from({ length: each }, open))
+    const copied = running[0] ?? assert.fail('none runs')
+    const { snapshotId } = await copied.sandbox.createSnapshot()
     const expected = new Map([
       ...paused.map(({ sandbox }) => [sandbox.sandboxId, 'paused'] as const),
       ...running.map(({ sandbox }) => [sandbox.sandboxId, 'running'] as const),
@@ -56,6 +58,9 @@ suite('a restart of the server on gvisor', { timeout: 300_000 }, () => {
       all.map(({ sandbox }) => sandbox.sandboxId),
     )
     assert.deepEqual(new Set((await states()).values()), new Set(['running']))
+    await copied.sandbox.kill()
+    const copy = await Sandbox.create(snapshotId, connection)
+    assert.equal(await recall(copy, copied.pid), copied.secret)
   })
 
   async function open(): Promise<Knowing> {

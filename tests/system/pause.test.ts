@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
 import { isDeepStrictEqual } from 'node:util'
 import { waitFor } from '@atoll/kit/wait'
-import { Sandbox, SandboxNotFoundError, TimeoutError } from 'e2b'
+import { Sandbox, SandboxError, SandboxNotFoundError } from 'e2b'
 import { cellOf, namesOf, processesOfCell } from './host-state.ts'
 import { install } from './installation.ts'
 import type { Installation } from './installation.ts'
@@ -35,7 +35,7 @@ for (const runtime of ['gvisor', 'runc'] as const) {
       const metadata = { author: 'somebody' }
       await sandbox.files.write('/home/user/with-words', 'kept', { metadata })
       await sandbox.commands.run('echo cached > /tmp/unflushed')
-      const ended = assert.rejects(witness.handle.wait(), TimeoutError)
+      const ended = assert.rejects(witness.handle.wait(), SandboxError)
 
       assert.equal(await sandbox.pause({ keepMemory: false }), true)
       await ended
@@ -66,7 +66,7 @@ for (const runtime of ['gvisor', 'runc'] as const) {
         await terminal.type('cd /tmp; MINE=kept; echo $$ do""ne\n')
         const [shellPid] = (await terminal.shows(/\d+ done/)).split(' ')
         const streams = [witness.handle.wait(), terminal.handle.wait()]
-        const ends = streams.map((stream) => assert.rejects(stream, TimeoutError))
+        const ends = streams.map((stream) => assert.rejects(stream, SandboxError))
 
         assert.equal(await sandbox.pause(), true)
         await Promise.all(ends)
@@ -110,6 +110,17 @@ for (const runtime of ['gvisor', 'runc'] as const) {
         assert.equal(await sandbox.pause(), true)
         await sandbox.connect()
         assert.equal((await sandbox.commands.run('echo on')).stdout, 'on\n')
+        await sandbox.kill()
+      })
+
+      test('what was paused with its memory is started from its files alone when asked to', async () => {
+        const sandbox = await Sandbox.create(connection)
+        const witness = await startWitness(installation, sandbox)
+        assert.equal((await witness.ask()).count, 1)
+        assert.equal(await sandbox.pause(), true)
+        await sandbox.connect({ onResume: 'reboot' })
+        assert.deepEqual(await sandbox.commands.list(), [])
+        assert.equal(await sandbox.files.read(witness.file), '1\n')
         await sandbox.kill()
       })
 
