@@ -18,6 +18,8 @@ export type RuntimeName = 'gvisor' | 'runc'
 export interface Baselines extends AsyncDisposable {
   /** Milliseconds from the start of the runtime to the first byte that `args` printed. */
   firstByte(runtime: RuntimeName, args: readonly string[]): Promise<number>
+  /** Runs `args` to their end, which must be a good one. */
+  run(runtime: RuntimeName, args: readonly string[]): Promise<void>
   /** A sandbox without Atoll in which nothing happens. */
   openBare(runtime: RuntimeName): Promise<BareSandbox>
 }
@@ -66,6 +68,12 @@ async function openBaselines(dir: string): Promise<Baselines> {
       const elapsed = performance.now() - began
       await ended
       return elapsed
+    },
+    async run(runtime, args) {
+      const flags = [dir, newId(), bundle(dir, { args }), ...commands[runtime]]
+      const child = enter(start, flags, 'ignore')
+      child.stdout?.resume()
+      await succeeds(child, runtime)
     },
     async openBare(runtime) {
       const id = newId()

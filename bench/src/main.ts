@@ -8,23 +8,33 @@ import type { ScenarioReport } from './report.ts'
 import type { Scenario } from './scenario.ts'
 import { commandRoundTrip } from './scenarios/command-round-trip.ts'
 import { concurrentCommands } from './scenarios/concurrent-commands.ts'
+import { crowd } from './scenarios/crowd.ts'
 import { fileTransfer } from './scenarios/file-transfer.ts'
-import { firstByte } from './scenarios/first-byte.ts'
+import { burst } from './scenarios/burst.ts'
+import { coldStart } from './scenarios/cold-start.ts'
+import { heldSandbox } from './scenarios/held-sandbox.ts'
 import { idleSandbox } from './scenarios/idle-sandbox.ts'
 import { listFiles } from './scenarios/list-files.ts'
 import { listSandboxes } from './scenarios/list-sandboxes.ts'
+import { pauseAndFork } from './scenarios/pause-and-fork.ts'
 import { processOutput } from './scenarios/process-output.ts'
 import { teamMetrics } from './scenarios/team-metrics.ts'
+import { warmCreate } from './scenarios/warm-create.ts'
 import { openStage } from './stage.ts'
 
 const scenarios: readonly Scenario[] = [
-  firstByte,
+  warmCreate,
+  coldStart,
+  pauseAndFork,
+  burst,
+  crowd,
   commandRoundTrip,
   concurrentCommands,
   processOutput,
   fileTransfer,
   listFiles,
   idleSandbox,
+  heldSandbox,
   listSandboxes,
   teamMetrics,
 ]

@@ -5,17 +5,22 @@ import { cellOf, namesOf } from '@atoll/system-tests/host-state'
 import { Sandbox } from 'e2b'
 import { prepareBaselines } from './baselines.ts'
 import type { Baselines, RuntimeName } from './baselines.ts'
+import { countCells, untilStocked } from './pool.ts'
 import { fillPostgres, fillSqlite } from './record-store.ts'
 import type { RecordStore } from './record-store.ts'
 
 export interface Stage extends AsyncDisposable {
-  cloud(runtime: RuntimeName): Promise<CloudByHand>
+  /** One that boots every sandbox, unless another kind is asked for. */
+  cloud(runtime: RuntimeName, kind?: CloudKind): Promise<CloudByHand>
   /** A new sandbox, also in the hands of the published SDK; `await using` ends it. */
   sandbox(runtime: RuntimeName): Promise<StagedSandbox>
   baselines(): Promise<Baselines>
   /** One of each kind, with the same records. */
   recordStores(): Promise<readonly RecordStore[]>
 }
+
+/** Where new sandboxes come from: a boot, a checkpoint that was taken once, or a pool of ready ones. */
+export type CloudKind = 'boots' | 'restores' | 'pooled'
 
 export interface StagedSandbox extends AsyncDisposable {
   readonly cloud: CloudByHand
@@ -25,13 +30,14 @@ export interface StagedSandbox extends AsyncDisposable {
 
 export function openStage(progress: (text: string) => void): Stage {
   const opened = new AsyncDisposableStack()
-  const clouds = new Map<RuntimeName, Promise<CloudByHand>>()
+  const clouds = new Map<string, Promise<CloudByHand>>()
   let baselines: Promise<Baselines> | undefined
   let recordStores: Promise<readonly RecordStore[]> | undefined
 
-  const cloud = (runtime: RuntimeName) => {
-    const known = clouds.get(runtime) ?? start(runtime)
-    clouds.set(runtime, known)
+  const cloud: Stage['cloud'] = (runtime, kind = 'boots') => {
+    const key = `${runtime} ${kind}`
+    const known = clouds.get(key) ?? start(runtime, kind)
+    clouds.set(key, known)
     return known
   }
   return {
@@ -61,9 +67,25 @@ export function openStage(progress: (text: string) => void): Stage {
     return [opened.use(await fillSqlite()), opened.use(await fillPostgres())]
   }
 
-  async function start(runtime: RuntimeName): Promise<CloudByHand> {
-    progress(`starting an installation with ${runtime}`)
-    return opened.use(await startCloud({ ATOLL_RUNTIME: runtime, ATOLL_BASE_DISK_SIZE_MB: '4096' }))
+  async function start(runtime: RuntimeName, kind: CloudKind): Promise<CloudByHand> {
+    progress(`starting an installation with ${runtime} that ${meanings[kind]}`)
+    const pools = kind === 'boots' ? {} : { ATOLL_POOL_MEMORY_MB: String(poolMemoryMb) }
+    const settings = { ATOLL_RUNTIME: runtime, ATOLL_BASE_DISK_SIZE_MB: '4096', ...pools }
+    const made = opened.use(await startCloud(settings))
+    if (kind === 'restores') await keepCheckpointAlone(made)
+    return made
+  }
+}
+
+/** The checkpoint is made for the first pool and outlives it: the next server may keep nothing ready. */
+async function keepCheckpointAlone(cloud: CloudByHand): Promise<void> {
+  const { installation } = cloud
+  await untilStocked(cloud)
+  await installation.interrupt()
+  await installation.start({ ATOLL_POOL_MEMORY_MB: '0' })
+  while ((await countCells(cloud)).ready > 0) {
+    const { sandboxID } = await cloud.createSandbox()
+    await cloud.platform('DELETE', `/sandboxes/${sandboxID}`)
   }
 }
 
@@ -74,3 +96,11 @@ export async function groupOf(cloud: CloudByHand, { sandboxID }: HandSandbox): P
 }
 
 const lifeSeconds = 3600
+/** Room for all that any scenario lets a pool keep. */
+const poolMemoryMb = 4096
+
+const meanings: Readonly<Record<CloudKind, string>> = {
+  boots: 'boots each sandbox',
+  restores: 'restores each sandbox',
+  pooled: 'keeps sandboxes ready',
+}

@@ -32,7 +32,8 @@ export interface Installation extends AsyncDisposable {
   interrupt(): Promise<number | null>
   /** SIGKILL: nothing is saved, nothing is said. One that is still starting fails its `start`. */
   crash(): Promise<void>
-  start(): Promise<void>
+  /** Starts it again, from now on with these settings besides. */
+  start(changed?: Record<string, string>): Promise<void>
   /** `atoll down`. */
   down(): Promise<string>
 }
@@ -63,7 +64,6 @@ export async function install(settings: Record<string, string> = {}): Promise<In
   }
   let server = launch(env)
   await untilReady(server, env).catch(async (error: unknown) => {
-    await end('SIGKILL')
     await remove()
     throw error
   })
@@ -91,7 +91,8 @@ export async function install(settings: Record<string, string> = {}): Promise<In
     output: () => server.output(),
     interrupt: () => end('SIGINT'),
     crash: async () => void (await end('SIGKILL')),
-    async start() {
+    async start(changed = {}) {
+      Object.assign(env, changed)
       server = launch(env)
       await untilReady(server, env)
     },

@@ -1,0 +1,43 @@
+import { envdHeaders, openProcess, outputOf } from '@atoll/system-tests/cloud-by-hand'
+import type { CloudByHand, HandSandbox } from '@atoll/system-tests/cloud-by-hand'
+
+export const printing = ['/bin/echo', 'hello'] as const
+
+/** Runs a command over plain HTTP; resolves once its first output is there, with the rest left to read. */
+export async function firstOutput(
+  { installation }: CloudByHand,
+  sandbox: HandSandbox,
+): Promise<() => Promise<unknown>> {
+  const [cmd, ...args] = printing
+  const process = await openProcess(installation.url, envdHeaders(sandbox), {
+    process: { cmd, args },
+    stdin: false,
+  })
+  const printed = await process.next()
+  if (!printed || outputOf([printed]) === '') throw new Error('the command printed nothing')
+  return process.rest
+}
+
+export interface Birth {
+  /** Milliseconds until the answer to the create. */
+  readonly createdMs: number
+  /** Until the first output of a command, from the same beginning. */
+  readonly printedMs: number
+}
+
+/** Creates a sandbox, runs a command in it, and ends it. */
+export async function timeBirth(cloud: CloudByHand): Promise<Birth> {
+  const began = performance.now()
+  const sandbox = await cloud.createSandbox()
+  const createdMs = performance.now() - began
+  const rest = await firstOutput(cloud, sandbox)
+  const printedMs = performance.now() - began
+  await rest()
+  await end(cloud, sandbox.sandboxID)
+  return { createdMs, printedMs }
+}
+
+export async function end(cloud: CloudByHand, sandboxId: string): Promise<void> {
+  const { status, text } = await cloud.platform('DELETE', `/sandboxes/${sandboxId}`)
+  if (status !== 204) throw new Error(`DELETE of a sandbox: ${status} ${text}`)
+}

@@ -1,0 +1,79 @@
+/**
+ * A hundred creates at once: the time until the last sandbox runs, and the most memory of the server meanwhile. All
+ * must succeed. The baseline is a hundred `true` at once by the runtime alone, of which none stays.
+ */
+import { startCloud } from '@atoll/system-tests/cloud-by-hand'
+import type { RuntimeName } from '../baselines.ts'
+import { end } from '../first-output.ts'
+import { untilStocked } from '../pool.ts'
+import { collectSamples, interleave, programs, runtimes, timed } from '../scenario.ts'
+import type { Samples, Scenario } from '../scenario.ts'
+import { residentMb, watchPeak } from '../usage.ts'
+
+const size = 100
+/** The pool of an installation as it comes, so that most are made while their callers wait. */
+const settings = { ATOLL_POOL_MEMORY_MB: '256', ATOLL_BASE_MEMORY_MB: '512' }
+
+export const burst: Scenario = {
+  name: 'burst',
+  rounds: 1,
+  async measure(context) {
+    const baselines = await context.stage.baselines()
+    await using opened = new AsyncDisposableStack()
+    const memory = collectSamples()
+    const measurements = []
+    for (const runtime of runtimes) {
+      const cloud = opened.use(await startCloud({ ATOLL_RUNTIME: runtime, ...settings }))
+      const serverMb = () => residentMb(cloud.installation.pid())
+      measurements.push(
+        async ({ note }: Samples) => {
+          const run = () => baselines.run(runtime, ['/bin/true'])
+          note(raw(runtime), await timed(() => Promise.all(Array.from({ length: size }, run))))
+        },
+        async ({ note }: Samples) => {
+          await untilStocked(cloud)
+          memory.note(before(runtime), await serverMb())
+          const peak = watchPeak(serverMb)
+          const began = performance.now()
+          const sandboxes = await Promise.all(
+            Array.from({ length: size }, async () => {
+              const made = await cloud.createSandbox()
+              note(each(runtime), performance.now() - began)
+              return made
+            }),
+          )
+          note(atoll(runtime), performance.now() - began)
+          memory.note(highest(runtime), await peak.stop())
+          await Promise.all(sandboxes.map(({ sandboxID }) => end(cloud, sandboxID)))
+        },
+      )
+    }
+    const { row } = await interleave(context, measurements, { warmUp: false })
+    return [
+      {
+        scenario: 'burst',
+        description: `${size} creates at once, until all run, ${context.rounds} rounds`,
+        rows: runtimes.flatMap((runtime) => [
+          row(raw(runtime)),
+          row(atoll(runtime), raw(runtime)),
+          row(each(runtime)),
+        ]),
+      },
+      {
+        scenario: 'burst-memory',
+        description: `The server process (api, edge and node) during ${size} creates at once`,
+        unit: 'MiB',
+        rows: runtimes.flatMap((runtime) => [
+          memory.row(before(runtime)),
+          memory.row(highest(runtime), before(runtime)),
+        ]),
+      },
+    ]
+  },
+}
+
+const raw = (runtime: RuntimeName) => `${size} x ${programs[runtime]} run true`
+const atoll = (runtime: RuntimeName) => `Atoll, ${runtime}: all run`
+const each = (runtime: RuntimeName) => `Atoll, ${runtime}: each until 201`
+const before = (runtime: RuntimeName) => `server, ${runtime}: before`
+const highest = (runtime: RuntimeName) => `server, ${runtime}: peak`

@@ -1,0 +1,74 @@
+/**
+ * A create from the pool while 1, 50 and 150 idle sandboxes run beside it. The runtime alone runs `true` in every
+ * round, so that it shows what of a change is the machine's.
+ */
+import { createGate } from '@atoll/kit/gate'
+import { startCloud } from '@atoll/system-tests/cloud-by-hand'
+import type { CloudByHand } from '@atoll/system-tests/cloud-by-hand'
+import type { RuntimeName } from '../baselines.ts'
+import { timeBirth } from '../first-output.ts'
+import { untilStocked } from '../pool.ts'
+import type { Row } from '../report.ts'
+import { interleave, programs, runtimes, timed } from '../scenario.ts'
+import type { Samples, Scenario, ScenarioContext } from '../scenario.ts'
+
+const [first, ...more] = [1, 50, 150] as const
+const startsAtOnce = 8
+
+const settings = {
+  ATOLL_POOL_MEMORY_MB: '512',
+  ATOLL_BASE_MEMORY_MB: '256',
+  ATOLL_TEAM_CONCURRENT_SANDBOXES: '1000',
+}
+
+export const crowd: Scenario = {
+  name: 'crowd',
+  rounds: 10,
+  async measure(context) {
+    const rows = []
+    // One after the other: the idle sandboxes of one runtime must not be in the numbers of the other.
+    for (const runtime of runtimes) rows.push(...(await measureRuntime(context, runtime)))
+    const description = `POST /v2/sandboxes with a full pool while others run idle, ${context.rounds} rounds each, compared with one beside it`
+    return [{ scenario: 'crowd', description, rows }]
+  },
+}
+
+async function measureRuntime(context: ScenarioContext, runtime: RuntimeName): Promise<Row[]> {
+  const baselines = await context.stage.baselines()
+  await using cloud = await startCloud({ ATOLL_RUNTIME: runtime, ...settings })
+  const rows: Row[] = []
+  let running = 0
+  for (const count of [first, ...more]) {
+    context.progress(`${count} beside it, ${runtime}`)
+    await add(cloud, count - running)
+    running = count
+    const { row } = await interleave(context, [
+      async ({ note }: Samples) => {
+        note(raw(runtime, count), await timed(() => baselines.run(runtime, ['/bin/true'])))
+      },
+      async ({ note }: Samples) => {
+        await untilStocked(cloud)
+        const { createdMs, printedMs } = await timeBirth(cloud)
+        note(created(runtime, count), createdMs)
+        note(printed(runtime, count), printedMs)
+      },
+    ])
+    for (const name of [raw, created, printed]) {
+      rows.push(row(name(runtime, count), ...(count === first ? [] : [name(runtime, first)])))
+    }
+  }
+  return rows
+}
+
+async function add(cloud: CloudByHand, count: number): Promise<void> {
+  const gate = createGate(startsAtOnce)
+  const create = () => gate(() => cloud.createSandbox({ timeout: lifeSeconds }))
+  await Promise.all(Array.from({ length: count }, create))
+}
+
+const raw = (runtime: RuntimeName, count: number) => `${programs[runtime]} run true, ${count}`
+const created = (runtime: RuntimeName, count: number) => `Atoll, ${runtime}: until 201, ${count}`
+const printed = (runtime: RuntimeName, count: number) =>
+  `Atoll, ${runtime}: until first output, ${count}`
+
+const lifeSeconds = 3600

@@ -1,0 +1,131 @@
+/**
+ * What a sandbox takes of the machine that does nothing for anybody: running and idle, ready in a pool, and paused. A
+ * paused one has no process and no control group; its disk is what it takes, less once its memory has been packed.
+ */
+import { readdir, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { waitFor } from '@atoll/kit/wait'
+import type { CloudByHand, HandSandbox } from '@atoll/system-tests/cloud-by-hand'
+import { cellOf, namesOf, processesOfCell } from '@atoll/system-tests/host-state'
+import type { RuntimeName } from '../baselines.ts'
+import { end } from '../first-output.ts'
+import { readyCells, untilStocked } from '../pool.ts'
+import { collectSamples, runtimes } from '../scenario.ts'
+import type { Samples, Scenario } from '../scenario.ts'
+import { groupMemoryMb } from '../usage.ts'
+
+/** The node packs memory that nobody needed for two minutes. */
+const packedWithinMs = 600_000
+
+export const heldSandbox: Scenario = {
+  name: 'held-sandbox',
+  rounds: 3,
+  async measure({ stage, rounds, progress }) {
+    const [memory, disk] = [collectSamples(), collectSamples()]
+    for (const runtime of runtimes) {
+      progress(`idle, ready and paused, ${runtime}`)
+      const cloud = await stage.cloud(runtime, 'pooled')
+      await untilStocked(cloud)
+      await noteReady(cloud, memory, runtime)
+      const made = await Promise.all(Array.from({ length: rounds }, () => cloud.createSandbox()))
+      for (const sandbox of made) await noteIdle(cloud, sandbox, memory, runtime)
+      for (const sandbox of made) await notePaused(cloud, sandbox, { memory, disk, runtime })
+      if (runtime === 'gvisor') await notePacked(cloud, made, disk)
+      for (const { sandboxID } of made) await end(cloud, sandboxID)
+    }
+    return [
+      {
+        scenario: 'held-sandbox-memory',
+        description: `Memory of a sandbox that does nothing, ${rounds} of each kind`,
+        unit: 'MiB',
+        rows: runtimes.flatMap((runtime) => [
+          memory.row(idle(runtime)),
+          memory.row(ready(runtime), idle(runtime)),
+          memory.row(paused(runtime), idle(runtime)),
+        ]),
+      },
+      {
+        scenario: 'held-sandbox-disk',
+        description: `Disk of a paused sandbox, ${rounds} of each kind`,
+        unit: 'MiB',
+        rows: [
+          disk.row(paused('gvisor')),
+          disk.row(packed, paused('gvisor')),
+          disk.row(paused('runc')),
+        ],
+      },
+    ]
+  },
+}
+
+const idle = (runtime: RuntimeName) => `running, idle, ${runtime}`
+const ready = (runtime: RuntimeName) => `ready in the pool, ${runtime}`
+const paused = (runtime: RuntimeName) => `paused, ${runtime}`
+const packed = 'paused and packed, gvisor'
+
+async function noteReady(cloud: CloudByHand, memory: Samples, runtime: RuntimeName): Promise<void> {
+  const { cgroup } = await namesOf(cloud.installation.dataDir)
+  for (const cellId of await readyCells(cloud)) {
+    memory.note(ready(runtime), await groupMemoryMb(`/${cgroup}/${cellId}`))
+  }
+}
+
+async function noteIdle(
+  cloud: CloudByHand,
+  { sandboxID }: HandSandbox,
+  memory: Samples,
+  runtime: RuntimeName,
+): Promise<void> {
+  const names = await namesOf(cloud.installation.dataDir)
+  const cellId = await cellOf(names, sandboxID)
+  memory.note(idle(runtime), await groupMemoryMb(`/${names.cgroup}/${cellId}`))
+}
+
+async function notePaused(
+  cloud: CloudByHand,
+  { sandboxID }: HandSandbox,
+  into: { readonly memory: Samples; readonly disk: Samples; readonly runtime: RuntimeName },
+): Promise<void> {
+  const { memory, disk, runtime } = into
+  const body = { memory: runtime === 'gvisor' }
+  const { status, text } = await cloud.platform('POST', `/sandboxes/${sandboxID}/pause`, body)
+  if (status !== 204) throw new Error(`pause: ${status} ${text}`)
+  const names = await namesOf(cloud.installation.dataDir)
+  const cellId = await cellOf(names, sandboxID)
+  const processes = await processesOfCell(names, cellId)
+  if (processes.length > 0) throw new Error(`a paused sandbox has processes: ${processes.join()}`)
+  // Without a control group there is nothing that memory could be charged to.
+  const group = `/${names.cgroup}/${cellId}`
+  memory.note(paused(runtime), await groupMemoryMb(group).catch(() => 0))
+  disk.note(paused(runtime), await folderMb(join(names.dataDir, 'cells', cellId)))
+}
+
+async function notePacked(
+  cloud: CloudByHand,
+  sandboxes: readonly HandSandbox[],
+  disk: Samples,
+): Promise<void> {
+  const names = await namesOf(cloud.installation.dataDir)
+  for (const { sandboxID } of sandboxes) {
+    const dir = join(names.dataDir, 'cells', await cellOf(names, sandboxID))
+    await waitFor(
+      'memory to be packed',
+      async () => (await readdir(join(dir, 'memory'))).every(isPackedOrSmall),
+      { timeoutMs: packedWithinMs, intervalMs: 1000 },
+    )
+    disk.note(packed, await folderMb(dir))
+  }
+}
+
+/** Of what runsc writes, only the list of pages and the state beside it are small. */
+function isPackedOrSmall(name: string): boolean {
+  return name !== 'pages.img' && !name.endsWith('.next')
+}
+
+/** What a folder takes on the disk; holes take nothing. */
+async function folderMb(dir: string): Promise<number> {
+  const entries = await readdir(dir, { recursive: true, withFileTypes: true })
+  const files = entries.filter((entry) => entry.isFile())
+  const stats = await Promise.all(files.map((file) => stat(join(file.parentPath, file.name))))
+  return stats.reduce((sum, { blocks }) => sum + blocks * 512, 0) / 1024 / 1024
+}
