@@ -1,6 +1,6 @@
 /**
  * Two servers to run inside a sandbox, on Node.js and on Python's asyncio, whose event loops rest on epoll. They dial the
- * server at FAR when asked for `/dial`, never answer `/hold`, and answer all else with what became of their connections.
+ * echo at FAR when asked for `/dial`, never answer `/hold`, and answer all else with what became of their connections.
  */
 export const nodeSource = `
 const { createServer } = require('node:http')
@@ -15,6 +15,7 @@ createServer((request, response) => {
   if (request.url === '/hold') return
   if (request.url !== '/dial') return response.end(told())
   const socket = connect(Number(farPort), host)
+  socket.write('hello')
   socket.once('data', () => {
     open += 1
     response.end(told())
@@ -48,6 +49,7 @@ async def serve(reader, writer):
                 await asyncio.sleep(1000)
             if path == b'/dial':
                 far, far_writer = await asyncio.open_connection(host, int(far_port))
+                far_writer.write(b'hello')
                 await far.readexactly(5)
                 state['open'] += 1
                 tasks.add(asyncio.create_task(listen_to(far, far_writer)))

@@ -4,10 +4,10 @@ import { after, before, suite, test } from 'node:test'
 import { waitFor } from '@atoll/kit/wait'
 import { Sandbox } from 'e2b'
 import { asyncioSource, nodeSource } from './connections-in-sandbox.ts'
-import { openFarServer } from './far-server.ts'
-import type { FarServer } from './far-server.ts'
 import { install } from './installation.ts'
 import type { Installation } from './installation.ts'
+import { openOutside } from './outside.ts'
+import type { Outside } from './outside.ts'
 
 const patient = { timeoutMs: 60_000, intervalMs: 100 }
 const rounds = 3
@@ -20,10 +20,11 @@ const servers = {
 suite('connections over a pause on gvisor', { timeout: 240_000 }, () => {
   const made = new AsyncDisposableStack()
   let installation: Installation
-  let far: FarServer
+  let outside: Outside
 
   before(async () => {
-    far = made.use(await openFarServer())
+    // A network of its own for each process: several may do this at a time.
+    outside = made.use(await openOutside(`12.34.${process.pid % 256}`, []))
     installation = made.use(await install({ ATOLL_RUNTIME: 'gvisor' }))
   })
   after(() => made.disposeAsync())
@@ -31,7 +32,11 @@ suite('connections over a pause on gvisor', { timeout: 240_000 }, () => {
   for (const [name, { command, source }] of Object.entries(servers)) {
     test(`${name} hears of the end of its connections and goes on, pause after pause`, async () => {
       const sandbox = await Sandbox.create({ ...installation.connection, timeoutMs: 600_000 })
-      const envs = { SERVER: source, PORT: '8000', FAR: `${far.address}:${far.port}` }
+      const envs = {
+        SERVER: source,
+        PORT: '8000',
+        FAR: `${outside.publicAddress}:${outside.echoPort}`,
+      }
       const server = await sandbox.commands.run(command, { background: true, envs, timeoutMs: 0 })
       server.wait().catch(() => {})
       await waitFor('the server to listen', () => server.stdout === 'listening\n', patient)
