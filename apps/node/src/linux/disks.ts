@@ -45,8 +45,12 @@ export function createDisks(dataDir: string): Disks {
 }
 
 async function copySparse(from: string, to: string): Promise<void> {
-  await run('cp', ['--reflink=auto', '--sparse=always', from, to])
+  const options = { timeoutMs: copyLimitMs }
+  await run('cp', ['--reflink=auto', '--sparse=always', from, to], options)
 }
+
+/** Gigabytes may have to be written, by a disk that others use too. */
+const copyLimitMs = 240_000
 
 async function probeSharing(dir: string): Promise<boolean> {
   const [from, to] = ['a', 'b'].map((name) => join(dir, `.reflink-${randomHex(4)}-${name}`))

@@ -1,6 +1,7 @@
 import { mkdir, readdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Fault } from '@atoll/kit/fault'
+import type { RunOptions } from '@atoll/kit/run'
 import type { ProcessIdentity } from '../domain/sandbox.ts'
 import { identify } from '../linux/process.ts'
 import type { MountNamespace } from '../linux/mount-namespace.ts'
@@ -14,13 +15,16 @@ export interface OciCommands {
   /** Goes on from what a checkpoint wrote into `memoryDir`. */
   restore(cellId: string, bundleDir: string, memoryDir: string): Promise<ProcessIdentity>
   /** Any other command, with what the program says when it fails. */
-  tell(command: string, args: readonly string[]): Promise<void>
+  tell(command: string, args: readonly string[], options?: CommandOptions): Promise<void>
   /** Like `tell`, with what the program answers. */
   ask(command: string, args: readonly string[]): Promise<string>
   /** Forgets what the runtime has noted of a sandbox whose processes are gone. */
   forget(cellId: string): Promise<void>
   list(): Promise<string[]>
 }
+
+/** For commands that may take longer than most. */
+export type CommandOptions = Pick<RunOptions, 'timeoutMs'>
 
 export function createOciCommands(parts: {
   readonly namespace: MountNamespace
@@ -57,9 +61,13 @@ export function createOciCommands(parts: {
     })
   }
 
-  async function ask(command: string, args: readonly string[]): Promise<string> {
+  async function ask(
+    command: string,
+    args: readonly string[],
+    options?: CommandOptions,
+  ): Promise<string> {
     const words = [`--root=${root}`, ...parts.flags, command, ...args]
-    const result = await namespace.tryRun(program, words)
+    const result = await namespace.tryRun(program, words, options)
     if (result.code === 0) return result.stdout
     // A failed checkpoint tells the whole state of the object it stumbled over: its beginning says what it is.
     const said = result.stderr.trim().slice(0, 400)
@@ -67,14 +75,14 @@ export function createOciCommands(parts: {
   }
 
   return {
-    ask,
+    ask: (command, args) => ask(command, args),
 
     run: (cellId, bundleDir) => start('run', cellId, bundleDir, []),
 
     restore: (cellId, bundleDir, memoryDir) =>
       start('restore', cellId, bundleDir, ['--image-path', memoryDir]),
 
-    tell: async (command, args) => void (await ask(command, args)),
+    tell: async (command, args, options) => void (await ask(command, args, options)),
 
     async forget(cellId) {
       const own = (await entries()).filter((entry) => ownerOf(entry) === cellId)

@@ -6,6 +6,7 @@ import type { MountNamespace } from '../linux/mount-namespace.ts'
 import { createScratch } from '../linux/scratch.ts'
 import { writeBundle } from './bundle.ts'
 import { createOciCommands } from './commands.ts'
+import type { CommandOptions } from './commands.ts'
 import { goOnAnyway } from './gvisor-standstill.ts'
 
 /**
@@ -82,13 +83,13 @@ export function createGvisor(parts: {
 
     async saveMemory(cellId, memoryDir) {
       await mkdir(memoryDir, { recursive: true, mode: 0o700 })
-      const save = (dir: string) =>
-        commands.tell('checkpoint', [...saving, '--image-path', dir, cellId])
+      const save = (dir: string, options?: CommandOptions) =>
+        commands.tell('checkpoint', [...saving, '--image-path', dir, cellId], options)
       // gVisor ends connections to the outside while it writes, and what it writes of their epoll sets then depends on
       // the order: copies may spin for ever. After a first attempt there are none left. It is to fail as soon as all
       // but the pages of memory is written.
       await scratch.use((dir) => save(dir).catch(() => {}))
-      await save(memoryDir).catch((error: unknown) => {
+      await save(memoryDir, { timeoutMs: saveLimitMs }).catch((error: unknown) => {
         throw deletedFile(error) ?? error
       })
     },
@@ -112,6 +113,9 @@ function deletedFile(error: unknown): Fault | undefined {
   const message = `Memory cannot be kept while a program holds a deleted file open: "/${path}"`
   return new Fault('invalid', 'deleted_file_open', message, { cause: error })
 }
+
+/** Gigabytes may have to be written, by a disk that others use too. */
+const saveLimitMs = 240_000
 
 const saving = ['--leave-running', '--compression=none', '--exclude-committed-zero-pages']
 
