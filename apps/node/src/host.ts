@@ -79,8 +79,8 @@ export function openHost(config: NodeConfig, instance: Instance, namespace: Moun
 
   async function halt(cellId: string): Promise<void> {
     await cgroups.remove(cellId)
-    await Promise.all(Object.values(runtimes).map((runtime) => runtime.remove(cellId)))
-    await rootfs.unmount(cellId)
+    const forget = Object.values(runtimes).map((runtime) => runtime.remove(cellId))
+    await Promise.all([...forget, rootfs.unmount(cellId)])
   }
 
   return {

@@ -140,13 +140,11 @@ export function createCells({
     },
 
     async halt({ record, slot }) {
-      await ports.halt(record.cellId)
-      await slots.giveBack(slot)
+      await Promise.all([ports.halt(record.cellId), slots.giveBack(slot)])
     },
 
     async erase({ record, slot }) {
-      await ports.erase(record.cellId)
-      await slots.giveBack(slot)
+      await Promise.all([ports.erase(record.cellId), slots.giveBack(slot)])
     },
   }
 }

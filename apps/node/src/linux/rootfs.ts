@@ -70,12 +70,8 @@ export function createRootfsStore(parts: {
 
     async unmount(cellId) {
       const { disk, rootfs } = pointsOf(cellId)
-      const mounted = await namespaceMounts(namespace)
-      for (const point of [rootfs, disk]) {
-        // Lazily: a dying process may hold it for a moment, and nobody can reach it by name any more.
-        if (mounted.includes(point)) await namespace.run('umount', ['-l', point])
-        await rmdir(point).catch(() => {})
-      }
+      await namespace.run('sh', ['-euc', unmountScript, 'unmount', rootfs, disk])
+      await Promise.all([rootfs, disk].map((point) => rmdir(point).catch(() => {})))
     },
 
     async list() {
@@ -106,10 +102,12 @@ fi
 mount -n -t overlay -o "nodev,lowerdir=$layers,upperdir=upper,workdir=work" overlay "$rootfs"
 `
 
-async function namespaceMounts(namespace: MountNamespace): Promise<string[]> {
-  const table = await namespace.run('cat', ['/proc/self/mountinfo'])
-  return table.split('\n').map((line) => line.split(' ')[4] ?? '')
-}
+/** Lazily: a dying process may hold it for a moment, and nobody can reach it by name any more. */
+const unmountScript = `
+for point; do
+  if grep -q " $point " /proc/self/mountinfo; then umount -l "$point"; fi
+done
+`
 
 /** Loop devices whose file lies below `dir`; a mount that is gone frees its device by itself. */
 export async function loopDevicesBelow(dir: string): Promise<string[]> {

@@ -50,8 +50,10 @@ export function createSlotMaker(parts: {
     },
 
     async remove(slot) {
-      await namespace.tryRun('ip', ['link', 'delete', slot.link])
-      const removed = await namespace.tryRun('ip', ['netns', 'delete', slot.namespace])
+      const [removed] = await Promise.all([
+        namespace.tryRun('ip', ['netns', 'delete', slot.namespace]),
+        namespace.tryRun('ip', ['link', 'delete', slot.link]),
+      ])
       if (removed.code !== 0 && (await exists()).includes(slot.namespace)) {
         throw new Error(`ip netns delete ${slot.namespace}: ${removed.stderr.trim()}`)
       }
