@@ -152,8 +152,10 @@ async function boot(
   const accessToken = secure ? envdAccessToken(tokenSeed, id) : undefined
   const { nodeTemplateId, snapshotId } = content
   const wanted = { id, nodeTemplateId, snapshotId, resources, envVars, accessToken }
-  await node.create({ ...wanted, ...ports.reachOf(sandbox) }, signal)
-  const envdVersion = content.envdVersion ?? (await node.envdVersion(signal))
+  const [envdVersion] = await Promise.all([
+    content.envdVersion ?? node.envdVersion(signal),
+    node.create({ ...wanted, ...ports.reachOf(sandbox) }, signal),
+  ])
   signal.throwIfAborted()
   const running = await store.update(id, (current) => {
     if (current.state !== 'creating') throw endedEarly(current)
