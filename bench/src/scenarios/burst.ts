@@ -35,15 +35,17 @@ export const burst: Scenario = {
           memory.note(before(runtime), await serverMb())
           const peak = watchPeak(serverMb)
           const began = performance.now()
-          const sandboxes = await Promise.all(
-            Array.from({ length: size }, async () => {
-              const made = await cloud.createSandbox()
-              note(each(runtime), performance.now() - began)
-              return made
-            }),
-          )
-          note(atoll(runtime), performance.now() - began)
+          const create = async () => {
+            const made = await cloud.createSandbox()
+            note(each(runtime), performance.now() - began)
+            return made
+          }
+          const results = await Promise.allSettled(Array.from({ length: size }, create))
           memory.note(highest(runtime), await peak.stop())
+          const failed = results.filter((result) => result.status === 'rejected')
+          if (failed[0]) throw new Error(`${failed.length} failed`, { cause: failed[0].reason })
+          note(atoll(runtime), performance.now() - began)
+          const sandboxes = results.flatMap((one) => (one.status === 'fulfilled' ? one.value : []))
           await Promise.all(sandboxes.map(({ sandboxID }) => end(cloud, sandboxID)))
         },
       )
