@@ -70,6 +70,8 @@ export function createCopies(ports: CopyPorts): Copies {
           throw error
         }
         await goOn(cell)
+        await disks.flush(place.disk)
+        if (memory !== undefined) await ports.flushFolder(place.memoryDir)
       })
       return snapshot
     },

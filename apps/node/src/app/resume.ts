@@ -28,12 +28,6 @@ export interface ResumePorts {
 /** Brings a paused sandbox back. A failure leaves it paused, with all it had. */
 export type Resume = (paused: PausedSandbox, request: ResumeRequest) => Promise<RunningSandbox>
 
-/**
- * A disk with more than this on it is resumed in place where a copy would take its room and time. Should the machine's
- * processes be killed in the middle of that resume, its memory may no longer fit its files.
- */
-const copiedDiskBytes = 256 * 1024 * 1024
-
 export function createResume(parts: {
   readonly ports: ResumePorts
   readonly cells: Cells
@@ -48,7 +42,6 @@ export function createResume(parts: {
     const image = ports.diskImage(cellId, disk)
     const used = await ports.disks.usedBytes(image)
     const isShared = await ports.disks.sharesBlocks()
-    if (!isShared && used > copiedDiskBytes) return disk
     await ports.disks.checkRoom(isShared ? 0 : used)
     const copy = disk === 'disk.img' ? 'disk-2.img' : 'disk.img'
     await ports.disks.copy(image, ports.diskImage(cellId, copy))

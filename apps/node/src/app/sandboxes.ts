@@ -89,7 +89,8 @@ export function createSandboxes(parts: {
       await records.update({ ...cell.record, phase: 'making', owner })
       return admit(await claim({ ...cell, record: { ...cell.record, owner } }, request))
     } catch (error) {
-      await cells.erase(cell)
+      // The first reason is the one to tell.
+      await cells.erase(cell).catch(() => {})
       throw error
     }
   }
@@ -104,6 +105,7 @@ export function createSandboxes(parts: {
   }
 
   async function findSnapshot(snapshotId: string) {
+    checkId(snapshotId)
     const snapshot = await snapshots.find(snapshotId)
     if (!snapshot) {
       throw new Fault('not_found', 'snapshot_not_found', `No snapshot ${snapshotId} here`)
@@ -134,6 +136,7 @@ export function createSandboxes(parts: {
     events.paused(sandboxId)
     await cells.halt(sandbox)
     await ports.tidy(kept)
+    await ports.disks.flush(ports.diskImage(record.cellId, record.disk))
   }
 
   async function remove(sandbox: RunningSandbox, reason: string): Promise<void> {

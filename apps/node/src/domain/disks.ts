@@ -6,6 +6,8 @@ export interface Disks {
   /** A new, empty one. */
   create(image: string, sizeMb: number): Promise<void>
   copy(from: string, to: string): Promise<void>
+  /** Survives whatever would lose the page cache. */
+  flush(image: string): Promise<void>
   /** What it takes on the host's disk. */
   usedBytes(image: string): Promise<number>
   /** Whether a copy costs next to nothing. */

@@ -27,6 +27,7 @@ export function createDisks(dataDir: string): Disks {
     },
 
     copy: copySparse,
+    flush: flushFile,
     usedBytes: async (image) => (await stat(image)).blocks * 512,
     sharesBlocks: () => (sharing ??= probeSharing(dataDir)),
 
@@ -68,10 +69,12 @@ async function probeSharing(dir: string): Promise<boolean> {
 
 /** What is in the folder survives whatever would lose the page cache. */
 export async function flushFolder(dir: string): Promise<void> {
-  for (const name of await readdir(dir)) {
-    await using file = await open(join(dir, name), 'r')
-    await file.sync()
-  }
+  for (const name of await readdir(dir)) await flushFile(join(dir, name))
+}
+
+async function flushFile(path: string): Promise<void> {
+  await using file = await open(path, 'r')
+  await file.sync()
 }
 
 /** Formatted once per size; each disk begins as a sparse copy of it. No journal: what writes is frozen before a copy. */

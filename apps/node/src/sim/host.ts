@@ -94,6 +94,7 @@ export function simulateNode(
   const disks: Disks = {
     create: async (image: string) => void files.set(image, 'empty'),
     copy: async (from: string, to: string) => void files.set(to, files.get(from) ?? 'nothing'),
+    flush: async () => {},
     usedBytes: async () => 1,
     sharesBlocks: async () => false,
     checkRoom: async () => {},

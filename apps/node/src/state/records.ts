@@ -83,6 +83,9 @@ export function createRecordStore(instance: Instance): RecordStore {
       return entries
     },
 
-    remove: (cellId) => rm(cellDir(instance, cellId), { recursive: true, force: true }),
+    remove: (cellId) => rm(cellDir(instance, cellId), removal),
   }
 }
+
+/** Memory may just be being packed there: a file more is no reason to leave the folder. */
+const removal = { recursive: true, force: true, maxRetries: 5, retryDelay: 100 } as const
