@@ -114,12 +114,27 @@ export async function cellOf(
 export async function cellOwners(
   dataDir: string,
 ): Promise<{ readonly cellId: string; readonly owner: string | undefined }[]> {
-  const cells = await readdir(join(dataDir, 'cells')).catch(() => [])
+  return (await cells(dataDir)).map(({ cellId, owner }) => ({ cellId, owner }))
+}
+
+/** What the node has written down of a cell; nothing but its id where that cannot be read. */
+export interface CellOnDisk {
+  readonly cellId: string
+  readonly owner: string | undefined
+  readonly phase: string | undefined
+  readonly disk: string | undefined
+  /** Which runtime wrote its memory, if that is kept. */
+  readonly memory: string | undefined
+}
+
+export async function cells(dataDir: string): Promise<CellOnDisk[]> {
+  const folders = await readdir(join(dataDir, 'cells')).catch(() => [])
   return Promise.all(
-    cells.map(async (cellId) => {
+    folders.map(async (cellId) => {
       const file = join(dataDir, 'cells', cellId, 'cell.json')
       const record = JSON.parse(await readFile(file, 'utf8').catch(() => '{}'))
-      return { cellId, owner: record.owner?.sandboxId }
+      const { phase, disk, memory } = record
+      return { cellId, owner: record.owner?.sandboxId, phase, disk, memory }
     }),
   )
 }

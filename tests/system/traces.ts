@@ -1,11 +1,15 @@
-/** What sandboxes leave on the host while they run, so that it can be counted, kind by kind. */
-import { basename } from 'node:path'
-import { hostState, processesOfCell } from './host-state.ts'
-import type { Names } from './host-state.ts'
+/** What sandboxes leave on the host, so that it can be counted, kind by kind. */
+import { readdir } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+import { cells, hostState, processesOfCell } from './host-state.ts'
+import type { CellOnDisk, Names } from './host-state.ts'
 
 /** Each kind by the names it goes by there: one for every sandbox that runs, none for any other. */
 export interface Traces {
   readonly folders: readonly string[]
+  /** Folders of paused sandboxes, which leave nothing else. */
+  readonly pausedFolders: readonly string[]
+  readonly snapshots: readonly string[]
   readonly groups: readonly string[]
   readonly groupsWithProcesses: readonly string[]
   readonly loopDevices: readonly string[]
@@ -22,7 +26,10 @@ export interface Traces {
 export async function tracesOf(names: Names): Promise<Traces> {
   const state = await hostState(names, '')
   const { dataDir, runDir } = names
-  const folders = state.sandboxFolders.filter((path) => !path.includes('/'))
+  const records = new Map((await cells(dataDir)).map((cell) => [cell.cellId, cell]))
+  const isPaused = (name: string) => records.get(name)?.phase === 'paused'
+  const all = state.sandboxFolders.filter((path) => !path.includes('/'))
+  const folders = all.filter((name) => !isPaused(name))
   const groups = unique(state.cgroups.map((path) => basename(path))).filter(
     (name) => name !== names.cgroup,
   )
@@ -30,9 +37,11 @@ export async function tracesOf(names: Names): Promise<Traces> {
   const isStray = (text: string) => !folders.some((name) => text.includes(name))
   return {
     folders,
+    pausedFolders: all.filter(isPaused),
+    snapshots: await readdir(join(dataDir, 'snapshots')).catch(() => []),
     groups,
     groupsWithProcesses: groups.filter((_, index) => (busy[index] ?? []).length > 0),
-    loopDevices: unique(state.loopDevices.map((file) => firstBelow(`${dataDir}/cells/`, file))),
+    loopDevices: namesBelow(`${dataDir}/cells/`, state.loopDevices),
     disks: namesBelow(`${runDir}/mounts/disk/`, state.ownMounts),
     roots: namesBelow(`${runDir}/mounts/rootfs/`, state.ownMounts),
     links: state.links.toSorted(),
@@ -48,26 +57,46 @@ export async function tracesOf(names: Names): Promise<Traces> {
       ...state.processes
         .filter((title) => title.includes(dataDir) || title.includes(runDir))
         .filter(isStray),
+      ...state.sandboxFolders.filter((path) => isForeign(path, records)),
     ],
   }
 }
 
-/** What they should be for so many running sandboxes, given the names of their folders and links. */
-export function consistentTraces({ folders, links }: Traces, running: number): Traces {
-  const cells = folders.length === running ? folders : [`${running} of them`]
-  const slots = links.length === running ? links : [`${running} of them`]
+/** What is not running and still there. */
+export interface Kept {
+  readonly paused?: number
+  readonly snapshots?: number
+}
+
+/** What they should be for so many sandboxes, given the names of their folders and links. */
+export function consistentTraces(traces: Traces, running: number, kept: Kept = {}): Traces {
+  const asMany = (names: readonly string[], count: number) =>
+    names.length === count ? names : [`${count} of them`]
+  const folders = asMany(traces.folders, running)
+  const slots = asMany(traces.links, running)
   return {
-    folders: cells,
-    groups: cells,
-    groupsWithProcesses: cells,
-    loopDevices: cells,
-    disks: cells,
-    roots: cells,
+    folders,
+    pausedFolders: asMany(traces.pausedFolders, kept.paused ?? 0),
+    snapshots: asMany(traces.snapshots, kept.snapshots ?? 0),
+    groups: folders,
+    groupsWithProcesses: folders,
+    loopDevices: folders,
+    disks: folders,
+    roots: folders,
     links: slots,
     networkNamespaces: slots,
     firewallElements: slots,
     strays: [],
   }
+}
+
+/** Whether it lies in the folder of a cell whose record does not know it. */
+function isForeign(path: string, records: ReadonlyMap<string, CellOnDisk>): boolean {
+  const [cellId = '', name, ...below] = path.split('/')
+  if (name === undefined || below.length > 0) return false
+  const record = records.get(cellId)
+  const kept = ['cell.json', 'bundle', record?.disk, record?.memory && 'memory']
+  return !kept.includes(name)
 }
 
 function namesBelow(folder: string, paths: readonly string[]): string[] {
