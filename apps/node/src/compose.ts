@@ -142,6 +142,7 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
       introduce: (slot, initToken, introduction, alive) =>
         introduceEnvd(slot.sandboxAddress, initToken, introduction, { isAlive: alive }),
       isAlive,
+      level: host.cgroups.level,
       oomKills: host.cgroups.oomKills,
       tidy: host.tidy,
       erase: host.erase,

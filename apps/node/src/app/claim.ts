@@ -15,6 +15,8 @@ export interface ClaimPorts {
   ): Promise<void>
   setRules(slot: Slot, rules: NetworkRules | undefined): Promise<void>
   isAlive(process: ProcessIdentity): boolean
+  /** Takes away the start that it had over others. */
+  level(cellId: string): Promise<void>
 }
 
 export interface ClaimRequest {
@@ -38,6 +40,7 @@ export function createClaim(ports: ClaimPorts, supply: Supply): Claim {
       ports.introduce(slot, initToken, introduction, isAlive),
       ports.runtime.setHostname(process, sandboxId),
     ])
+    await ports.level(record.cellId)
     const sandbox = { record: { ...record, phase: 'running' as const }, slot }
     await ports.records.update(sandbox.record)
     signal?.throwIfAborted()

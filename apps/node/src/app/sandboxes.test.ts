@@ -12,6 +12,14 @@ test('a created sandbox is recorded as running with its process, under a cell of
   assert.deepEqual(sandboxes.get('i1'), { record, slot })
 })
 
+test('a sandbox has its start over others until it runs, at each start', async () => {
+  const { create, sandboxes, levelled } = simulateNode()
+  const { record } = await create()
+  await sandboxes.pause('i1', { keepMemory: true })
+  await sandboxes.resume({ sandboxId: 'i1', accessToken: undefined, boot: false })
+  assert.deepEqual(levelled, [record.cellId, record.cellId])
+})
+
 test('the same id twice is refused, also while the first is being created', async () => {
   const { create, slots } = simulateNode()
   const results = await Promise.allSettled([create(), create()])

@@ -13,6 +13,8 @@ export interface Cgroups {
   freeze(cellId: string): Promise<void>
   /** Succeeds when it is not frozen, or not there. */
   thaw(cellId: string): Promise<void>
+  /** From here on it gets no more of the processors than others do. Never fails: it would only be too quick. */
+  level(cellId: string): Promise<void>
   /** Kills whatever is in the group and removes it. Succeeds when there is none. */
   remove(cellId: string): Promise<void>
   /** Removes the instance's own groups; they must be empty of sandboxes. */
@@ -54,6 +56,12 @@ export function createCgroups(parent: string): Cgroups {
       await Promise.all((await folders(cellId)).map((folder) => setFrozen(folder, false)))
     },
 
+    async level(cellId) {
+      for (const folder of await folders(cellId)) {
+        for (const [file, value] of usualWeights) await tryWrite(join(folder, file), value)
+      }
+    },
+
     async remove(cellId) {
       // In a frozen group of version 1 nothing dies.
       await this.thaw(cellId)
@@ -87,15 +95,22 @@ async function setFrozen(folder: string, frozen: boolean): Promise<boolean> {
     ['freezer.state', frozen ? 'FROZEN' : 'THAWED'],
     ['cgroup.freeze', frozen ? '1' : '0'],
   ] as const
-  for (const [file, value] of switches) {
-    // Not to be made where it is not: the kernel's own files only.
-    const written = await writeFile(join(folder, file), value, { flag: 'r+' }).then(
-      () => true,
-      () => false,
-    )
-    if (written) return true
-  }
+  for (const [file, value] of switches) if (await tryWrite(join(folder, file), value)) return true
   return false
+}
+
+/** What a group has that nobody gave another weight, in version 1 and 2. */
+const usualWeights = [
+  ['cpu.shares', '1024'],
+  ['cpu.weight', '100'],
+] as const
+
+/** Makes no file where there is none: the kernel's own only. */
+function tryWrite(path: string, value: string): Promise<boolean> {
+  return writeFile(path, value, { flag: 'r+' }).then(
+    () => true,
+    () => false,
+  )
 }
 
 /** Depth first: a group can be removed only when it has neither processes nor groups below it. */

@@ -93,7 +93,7 @@ function bundle({ cell, slot, rootfs, envdDir }: StartRequest, options: BundleOp
     linux: {
       cgroupsPath: `/${options.cgroupParent}/${cell.cellId}`,
       resources: {
-        cpu: { period: 100_000, quota: cell.cpuCount * 100_000 },
+        cpu: { shares: startingShares, period: 100_000, quota: cell.cpuCount * 100_000 },
         memory: { limit: cell.memoryMb * 1024 * 1024, swap: cell.memoryMb * 1024 * 1024 },
         pids: { limit: options.pidsLimit },
       },
@@ -109,6 +109,12 @@ function bundle({ cell, slot, rootfs, envdDir }: StartRequest, options: BundleOp
     },
   }
 }
+
+/**
+ * A hundred times the usual: what is being started comes before what runs, or a machine full of sandboxes would never
+ * start another one. The node takes it away before anybody's program runs.
+ */
+const startingShares = 102_400
 
 const envdCommand = [
   `${insideDir}/lib/ld.so`,

@@ -41,6 +41,15 @@ export function runtimeContract(name: Runtime['name'], subnet: string): void {
       assert.equal(await memoryLimit(world.host, sandbox.id), 256 * 1024 * 1024)
     })
 
+    test('a start comes before what runs, until it is levelled', async () => {
+      await using sandbox = await world.start()
+      const weight = () => cpuWeight(world.host, sandbox.id)
+      assert.ok((await weight()) > 1024)
+      await world.host.cgroups.level(sandbox.id)
+      assert.ok([100, 1024].includes(await weight()))
+      await world.host.cgroups.level('cnothing')
+    })
+
     test('two sandboxes live side by side, and the end of one frees its disk while the other runs', async () => {
       await using first = await world.start()
       const second = await world.start()
@@ -259,12 +268,23 @@ async function openWorld(name: Runtime['name'], subnet: string) {
 
 const initToken = 'the-token-of-the-test'
 
-async function memoryLimit(host: Host, id: string): Promise<number> {
+function cpuWeight(host: Host, id: string): Promise<number> {
   const group = `${host.instance.cgroup}/${id}`
-  const files = [
+  return firstNumber([
+    `/sys/fs/cgroup/cpu/${group}/cpu.shares`,
+    `/sys/fs/cgroup/${group}/cpu.weight`,
+  ])
+}
+
+function memoryLimit(host: Host, id: string): Promise<number> {
+  const group = `${host.instance.cgroup}/${id}`
+  return firstNumber([
     `/sys/fs/cgroup/memory/${group}/memory.limit_in_bytes`,
     `/sys/fs/cgroup/${group}/memory.max`,
-  ]
+  ])
+}
+
+async function firstNumber(files: readonly string[]): Promise<number> {
   const texts = await Promise.all(files.map((file) => readFile(file, 'utf8').catch(() => '')))
   return Number(texts.join(''))
 }

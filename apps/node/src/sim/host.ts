@@ -54,6 +54,7 @@ export function simulateNode(
   const introduced: { readonly address: string; readonly sandboxId: string }[] = []
   /** Also tells when memory that was saved goes on. */
   const rules: string[] = []
+  const levelled: string[] = []
   const errors: unknown[] = []
   const events = createSandboxEvents()
   const seen: SandboxEvent[] = []
@@ -133,6 +134,7 @@ export function simulateNode(
     setRules: async (slot, given) =>
       void rules.push(`${slot.number} ${given?.denyOut.join() ?? ''}`),
     isAlive: ({ pid }: ProcessIdentity) => alive.has(pid),
+    level: async (cellId) => void levelled.push(cellId),
     oomKills: async () => 0,
     async tidy({ cellId, disk, memory }) {
       for (const path of files.keys()) {
@@ -215,6 +217,7 @@ export function simulateNode(
     seen,
     introduced,
     rules,
+    levelled,
     errors,
     clock,
     snapshots,
