@@ -36,9 +36,10 @@ afterEach(async () => {
   const headers = envdHeaders(sandbox)
   assert.equal((await send(url, { path: '/health', headers })).status, 204)
   assert.equal((await run(findDaemon)).trim(), daemon, 'it is another daemon')
-  // Half of that is Node.js itself, and a message may have 64 MiB.
+  // A third of that is Node.js itself, a message may have 64 MiB, and what has been let go is not given back at once.
+  // Ten large messages that were kept would take twice as much.
   const kibibytes = Number((await run(`grep VmRSS /proc/${daemon}/status`)).split(/\s+/)[1])
-  assert.ok(kibibytes > 0 && kibibytes < 350 * 1024, `it holds ${kibibytes} KiB`)
+  assert.ok(kibibytes > 0 && kibibytes < 450 * 1024, `it holds ${kibibytes} KiB`)
 })
 
 const findDaemon = 'pgrep -P 1 -f envd.js'
