@@ -168,7 +168,7 @@ for (const runtime of ['gvisor', 'runc'] as const) {
         )
 
         const cell = await cellOf(names, sandboxId)
-        const expected = countsOf({ ...bare, folders: [...bare.folders, cell] })
+        const expected = countsOf({ ...bare, pausedFolders: [...bare.pausedFolders, cell] })
         await waitFor(
           'the host to hold no more than that',
           async () => isDeepStrictEqual(countsOf(await tracesOf(names)), expected),
@@ -179,7 +179,7 @@ for (const runtime of ['gvisor', 'runc'] as const) {
         const files = await readdir(join(names.dataDir, 'cells', cell))
         assert.deepEqual(files.toSorted(), ['bundle', 'cell.json', 'disk.img', 'memory'])
         assert.equal(await sandbox.kill(), true)
-        assert.deepEqual((await tracesOf(names)).folders, bare.folders)
+        assert.deepEqual((await tracesOf(names)).pausedFolders, bare.pausedFolders)
         assert.equal(await sandbox.kill(), false)
         await assert.rejects(Sandbox.connect(sandboxId, connection), SandboxNotFoundError)
         await assert.rejects(Sandbox.pause(sandboxId, connection), SandboxNotFoundError)
