@@ -107,5 +107,5 @@ test('the reference is there to read', async () => {
   const page = await fetch(`${installation.url}/docs`)
   assert.equal(page.status, 200)
   assert.match(page.headers.get('content-security-policy') ?? '', /default-src 'none'/)
-  assert.match(await page.text(), /POST<\/b> \/v2\/sandboxes/)
+  assert.match(await page.text(), /id="sandbox\.createV2"/)
 })
