@@ -1,5 +1,4 @@
 import { once } from 'node:events'
-import type { Socket } from 'node:net'
 import { dirname, join } from 'node:path'
 import { systemClock } from '@atoll/kit/clock'
 import type { Clock } from '@atoll/kit/clock'
@@ -24,11 +23,10 @@ import { createHttpServer } from './http/server.ts'
 import { randomName } from './linux/kernel-random.ts'
 import { lazyLibc } from './linux/libc.ts'
 import type { Libc } from './linux/libc.ts'
-import { trackConnections } from './net/connections.ts'
 import { forwardPort, ownAddress } from './net/forward.ts'
 import { fileUsers } from './posix/accounts.ts'
 import { createFifoPool } from './posix/fifo-pool.ts'
-import { countConnections, listenerTable } from './posix/listeners.ts'
+import { listenerTable } from './posix/listeners.ts'
 import { loadTerminalAddon } from './posix/pty-addon.ts'
 import { createSpawnerProcess } from './posix/spawner-process.ts'
 import { posixSpawner } from './posix/spawner.ts'
@@ -111,7 +109,6 @@ export async function startEnvd(options: EnvdOptions): Promise<Envd> {
   started.defer(() => watchers.close())
   const accounts = options.accounts ?? { passwd: '/etc/passwd', group: '/etc/group' }
   const shutdown = new AbortController()
-  const cuts: ((except: Socket) => void)[] = []
   const deps = {
     sandbox,
     processes,
@@ -129,8 +126,6 @@ export async function startEnvd(options: EnvdOptions): Promise<Envd> {
       clock,
       nowMs,
     }),
-    cutConnections: (except: Socket) => cuts.forEach((reset) => reset(except)),
-    countConnections,
     report,
     shutdown: shutdown.signal,
   }
@@ -143,7 +138,6 @@ export async function startEnvd(options: EnvdOptions): Promise<Envd> {
     ...deps,
     prepare: () => prepare({ deps, spawner, path, nowMs, folder, load }),
   })
-  cuts.push(trackConnections(server))
   server.listen(options.port, options.host ?? '0.0.0.0')
   await once(server, 'listening')
   const warm = () => void fifos.warm().catch(() => {}) // who needs it tries again, and learns why
@@ -168,7 +162,6 @@ export async function startEnvd(options: EnvdOptions): Promise<Envd> {
     })
     exposing = exposed
     started.defer(() => exposed.close())
-    cuts.push(() => exposed.cut())
     // The node's own question comes all the time, and says nothing about what happens in the sandbox.
     server.on('request', ({ url }) => url?.startsWith(`${logsPath}?`) || exposed.nudge())
   }

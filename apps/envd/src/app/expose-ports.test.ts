@@ -13,7 +13,6 @@ function setup(t: TestContext) {
     fails: false,
   }
   const forwards = new Set<string>()
-  const cut: string[] = []
   const reported: unknown[] = []
   let nowMs = 0
   let looks = 0
@@ -28,7 +27,7 @@ function setup(t: TestContext) {
       if (state.taken.has(port)) return undefined
       const name = `${address}:${port} to ${host}`
       forwards.add(name)
-      return { cut: () => cut.push(name), close: async () => void forwards.delete(name) }
+      return { close: async () => void forwards.delete(name) }
     },
     nowMs: () => nowMs,
     report: (cause) => reported.push(cause),
@@ -41,7 +40,7 @@ function setup(t: TestContext) {
       await new Promise((resolve) => setImmediate(resolve))
     }
   }
-  return { state, exposing, pass, cut, reported, looks: () => looks, forwards: () => [...forwards] }
+  return { state, exposing, pass, reported, looks: () => looks, forwards: () => [...forwards] }
 }
 
 test('a hidden port is forwarded within a second, and no longer than it listens', async (t) => {
@@ -115,18 +114,6 @@ test('an idle sandbox is looked at less often, until something happens', async (
   assert.equal(looks(), idle + 1)
   await pass(3)
   assert.equal(looks(), idle + 4)
-})
-
-test('connections can be cut while ports stay open', async (t) => {
-  const { state, exposing, pass, cut, forwards } = setup(t)
-  state.listeners = [
-    { port: 80, scope: 'loopback4' },
-    { port: 81, scope: 'loopback4' },
-  ]
-  await pass(1)
-  exposing.cut()
-  assert.deepEqual(cut, forwards())
-  assert.equal(cut.length, 2)
 })
 
 test('the end closes all, and nothing is looked at any more', async (t) => {

@@ -11,8 +11,6 @@ export interface ExposePorts {
   nudge(): void
   /** When the sandbox has another address, as after a restore, all is forwarded from there before this ends. */
   follow(): Promise<void>
-  /** Resets all connections that are being passed on. */
-  cut(): void
   close(): Promise<void>
 }
 
@@ -47,9 +45,6 @@ export function exposePorts(ports: PortPorts): ExposePorts {
       clearTimeout(timer)
       underWay = underWay.then(pass)
       await underWay
-    },
-    cut() {
-      for (const { forwarding } of open.values()) forwarding.cut()
     },
     async close() {
       stopped = true

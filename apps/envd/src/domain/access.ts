@@ -23,7 +23,6 @@ const openToAll: ReadonlySet<string> = new Set([
   'GET /health',
   'POST /init',
   'POST /prepare',
-  'POST /freeze',
   'GET /logs',
 ])
 const openToSigned: ReadonlySet<string> = new Set(['GET /files', 'POST /files'])

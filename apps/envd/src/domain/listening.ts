@@ -27,19 +27,6 @@ const scopes: ReadonlyMap<string, Scope> = new Map([
   ['00000000000000000000000000000000', 'any'],
 ])
 
-/** How many connections with the outside the table shows, of those that somebody still has open. */
-export function countOutside(table: string): number {
-  return [...table.matchAll(connected)].filter(([, remote = '']) => !isLoopback(remote)).length
-}
-
-/** States: 01 ESTABLISHED, 02 SYN_SENT, 03 SYN_RECV, 08 CLOSE_WAIT. */
-const connected = /^ *\d+: [0-9A-F]+:[0-9A-F]{4} ([0-9A-F]{8}|[0-9A-F]{32}):[0-9A-F]{4} 0[1238] /gm
-
-/** 127.0.0.0/8, plain or mapped into IPv6, or ::1. */
-function isLoopback(address: string): boolean {
-  return /^(0{16}FFFF0000)?[0-9A-F]{6}7F$/.test(address) || scopes.get(address) === 'loopback6'
-}
-
 /** The ports that nobody outside can reach, and where they are. */
 export function hiddenPorts(listeners: readonly Listener[]): ReadonlyMap<number, string> {
   const open = new Set(listeners.filter(({ scope }) => scope === 'any').map(({ port }) => port))
@@ -60,7 +47,5 @@ export type Forward = (
 ) => Promise<Forwarding | undefined>
 
 export interface Forwarding {
-  /** Resets the connections there are; others may come. */
-  cut(): void
   close(): Promise<void>
 }

@@ -15,8 +15,6 @@ import { answerCompose } from './compose.ts'
 import { answerDownload } from './download.ts'
 import { openFileCall } from './file-call.ts'
 import { parseFileQuery } from './file-query.ts'
-import { answerFreeze } from './freeze.ts'
-import type { FreezeDeps } from './freeze.ts'
 import { answerInit } from './init.ts'
 import { answerLogs, logsPath } from './logs.ts'
 import { answerPrepare } from './prepare.ts'
@@ -24,7 +22,7 @@ import type { PrepareDeps } from './prepare.ts'
 import { tellFiles } from './tell-files.ts'
 import { answerUpload } from './upload.ts'
 
-export interface RestDeps extends PrepareDeps, FreezeDeps {
+export interface RestDeps extends PrepareDeps {
   readonly sandbox: Sandbox
   readonly users: Users
   readonly files: RegularFiles
@@ -79,8 +77,6 @@ const init: Handler = (deps, { request, response }) => answerInit(request, respo
 
 const logs: Handler = (deps, { request, response }) => answerLogs(request, response, deps)
 
-const freeze: Handler = (deps, { request, response }) => answerFreeze(request, response, deps)
-
 const prepare: Handler = (deps, { request, response }) => answerPrepare(request, response, deps)
 
 const metrics: Handler = async (deps, { response }) =>
@@ -94,7 +90,6 @@ const routes: ReadonlyMap<string, Readonly<Record<string, Handler>>> = new Map(
     '/health': { GET: health },
     '/init': { POST: init },
     '/prepare': { POST: prepare },
-    '/freeze': { POST: freeze },
     [logsPath]: { GET: logs },
     '/files': { GET: download, HEAD: download, POST: upload },
     '/files/compose': { POST: compose },

@@ -68,22 +68,3 @@ test('a port that somebody holds is left alone', async (t) => {
   const { port } = await serve(t, '127.0.0.1', (socket) => socket.end())
   assert.equal(await forwardPort(outside, port, '127.0.0.1'), undefined)
 })
-
-test('connections are cut on both sides, and others pass', async (t) => {
-  const ended = Promise.withResolvers<void>()
-  const { port, forwarding } = await serve(t, '127.0.0.1', (socket) => {
-    socket.on('error', () => {})
-    socket.once('close', () => ended.resolve())
-    socket.write('hello')
-  })
-  const there = connect(port, outside)
-  const [greeting] = await once(there, 'data')
-  assert.equal(String(greeting), 'hello')
-  const reset = once(there, 'error')
-  forwarding.cut()
-  assert.match(String(await reset), /ECONNRESET/)
-  await ended.promise
-  const next = connect(port, outside)
-  await once(next, 'data')
-  next.destroy()
-})

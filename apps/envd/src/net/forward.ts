@@ -26,9 +26,6 @@ export const forwardPort: Forward = async (address, port, host) => {
   if (!isListening) return undefined
   server.on('error', () => {}) // no more connections can be taken now; those there are go on
   return {
-    cut() {
-      for (const socket of sockets) socket.resetAndDestroy()
-    },
     async close() {
       const closed = once(server, 'close')
       server.close()

@@ -5,7 +5,7 @@
  * writes the tables in no time. All is read at once, not by the thread pool: its round trips would cost more.
  */
 import { closeSync, openSync, readSync } from 'node:fs'
-import { countOutside, parseListeners } from '../domain/listening.ts'
+import { parseListeners } from '../domain/listening.ts'
 import type { Listener } from '../domain/listening.ts'
 
 export function listenerTable(): () => readonly Listener[] {
@@ -21,10 +21,6 @@ export function listenerTable(): () => readonly Listener[] {
     known = parseListeners(read('/proc/net/tcp') + read('/proc/net/tcp6'))
     return known
   }
-}
-
-export function countConnections(): number {
-  return countOutside(read('/proc/net/tcp') + read('/proc/net/tcp6'))
 }
 
 /** How often in a row unchanged counts are believed. */

@@ -44,7 +44,7 @@ export interface CellPorts {
   }
   readonly runtime: Runtime
   readonly disks: Disks
-  setRules(slot: Slot, rules: NetworkRules | undefined): Promise<void>
+  setRules(slot: Slot, rules: NetworkRules): Promise<void>
   /** Mounts the root file system; undefined when this node has no such template. */
   mountRootfs(cell: CellRecord, image: string): Promise<Rootfs | undefined>
   bundleDir(cellId: string): string
@@ -129,7 +129,8 @@ export function createCells({
         signal?.throwIfAborted()
         return { record: { ...record, process }, slot }
       } catch (error) {
-        await this.erase({ record, slot })
+        // The first reason is the one to tell.
+        await this.erase({ record, slot }).catch(() => {})
         throw error
       }
     },

@@ -1,5 +1,4 @@
 import type { CellRecord } from '../domain/cell.ts'
-import type { NetworkRules } from '../domain/network-rules.ts'
 import type { Introduction, ProcessIdentity, RunningSandbox, Runtime } from '../domain/sandbox.ts'
 import type { Slot } from '../domain/slot.ts'
 import type { Supply } from './supply.ts'
@@ -13,7 +12,6 @@ export interface ClaimPorts {
     introduction: Introduction,
     isAlive: () => boolean,
   ): Promise<void>
-  setRules(slot: Slot, rules: NetworkRules | undefined): Promise<void>
   isAlive(process: ProcessIdentity): boolean
   /** Takes away the start that it had over others. */
   level(cellId: string): Promise<void>
@@ -24,15 +22,14 @@ export interface ClaimRequest {
   readonly signal?: AbortSignal
 }
 
-/** Makes a cell the sandbox of its owner: the rules first, then it may go on, then envd learns who it is. */
+/** Makes a cell, whose rules are in force, the sandbox of its owner: it may go on, and envd learns who it is. */
 export type Claim = (cell: RunningSandbox, request: ClaimRequest) => Promise<RunningSandbox>
 
 export function createClaim(ports: ClaimPorts, supply: Supply): Claim {
   return async ({ record, slot }, { accessToken, signal }) => {
     const { owner, process, templateId, cpuCount, memoryMb, initToken } = record
     if (!process) throw new Error(`cell ${record.cellId} has no process`)
-    const { sandboxId, envVars, network } = owner
-    if (network) await ports.setRules(slot, network)
+    const { sandboxId, envVars } = owner
     await supply.wake(record.cellId)
     const introduction = { sandboxId, templateId, accessToken, envVars, cpuCount, memoryMb }
     const isAlive = () => signal?.aborted !== true && ports.isAlive(process)

@@ -3,6 +3,7 @@ import { checkId, checkShape } from '../domain/cell.ts'
 import type { CellRecord, Owner, Shape } from '../domain/cell.ts'
 import type { NetworkRules } from '../domain/network-rules.ts'
 import type { PausedSandbox, RunningSandbox } from '../domain/sandbox.ts'
+import type { Slot } from '../domain/slot.ts'
 import type { SnapshotStore } from '../domain/snapshot.ts'
 import type { Cells } from './cells.ts'
 import { createClaim } from './claim.ts'
@@ -47,6 +48,7 @@ export interface CreateRequest extends ClaimRequest {
 
 export interface SandboxPorts extends ClaimPorts, ResumePorts {
   readonly snapshots: SnapshotStore
+  setRules(slot: Slot, rules: NetworkRules): Promise<void>
   oomKills(cellId: string): Promise<number>
   erase(cellId: string): Promise<void>
 }

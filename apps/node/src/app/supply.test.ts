@@ -135,3 +135,29 @@ test('those who wait are served in order of arrival, and no more of them than wi
     Array.from({ length: 256 }, (_, index) => `i${index}`),
   )
 })
+
+test('rules are in force before a ready one goes on, set once, and a failure leaves nothing', async () => {
+  let isBroken = false
+  const said: string[] = []
+  const node = simulateNode({
+    readySandboxes: 1,
+    overrides: {
+      setRules: async ({ number }) => {
+        if (isBroken) throw new Error('no rules')
+        said.push(`${number}: ${[...node.frozen].length} frozen`)
+      },
+    },
+  })
+  await isStocked(node, 1)
+  const network = { allowOut: [], denyOut: ['0.0.0.0/0'] }
+  const request = { shape, accessToken: undefined }
+  const owner = (sandboxId: string) => ({ sandboxId, envVars: {}, network })
+  await node.sandboxes.create({ ...request, owner: owner('i1') })
+  assert.deepEqual(said, ['1: 1 frozen'])
+  await isStocked(node, 1)
+  isBroken = true
+  await assert.rejects(node.sandboxes.create({ ...request, owner: owner('i2') }), /no rules/)
+  assert.equal(node.sandboxes.running().length, 1)
+  assert.equal(ready(node), 0)
+  assert.deepEqual([node.records.size, node.slots.size, node.frozen.size], [1, 1, 0])
+})

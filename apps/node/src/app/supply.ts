@@ -4,6 +4,8 @@ import { shapeKey } from '../domain/cell.ts'
 import type { Cell, CellRecord, Shape } from '../domain/cell.ts'
 import { createDemand } from '../domain/demand.ts'
 import type { Demand } from '../domain/demand.ts'
+import type { NetworkRules } from '../domain/network-rules.ts'
+import type { Slot } from '../domain/slot.ts'
 import type { CellPlan, Cells } from './cells.ts'
 import type { Prototypes } from './prototypes.ts'
 
@@ -12,8 +14,9 @@ import type { Prototypes } from './prototypes.ts'
  * pools stand still and take memory alone, within a budget.
  */
 export interface Supply {
+  /** The plan's rules are in force when it returns. */
   take(plan: CellPlan): Promise<Cell>
-  /** Lets one from a pool go on. To be called for each that was taken, once its rules are in force. */
+  /** Lets one from a pool go on. To be called for each that was taken. */
   wake(cellId: string): Promise<void>
   pools(): Pool[]
   /** Removes those that stand ready and are not wanted any more. */
@@ -32,6 +35,7 @@ export interface SupplyPorts {
   readonly records: { update(record: CellRecord): Promise<void> }
   /** Waits for envd and lets it load all it will need. */
   prepare(cell: Cell): Promise<void>
+  setRules(slot: Slot, rules: NetworkRules): Promise<void>
   freeze(cellId: string): Promise<void>
   thaw(cellId: string): Promise<void>
   isAlive(cell: Cell): boolean
@@ -111,6 +115,18 @@ export function createSupply(parts: {
   async function checkMemory(): Promise<void> {
     const free = await ports.freeMemoryBytes()
     if (free < spareMemoryBytes) throw noRoom('This machine has no memory left for another sandbox')
+  }
+
+  async function ruled(cell: Cell, network: NetworkRules | undefined): Promise<Cell> {
+    try {
+      if (network) await ports.setRules(cell.slot, network)
+      return cell
+    } catch (error) {
+      frozen.delete(cell.record.cellId)
+      // The first reason is the one to tell.
+      await cells.erase(cell).catch(ports.onError)
+      throw error
+    }
   }
 
   async function make(plan: CellPlan): Promise<Cell> {
@@ -193,7 +209,7 @@ export function createSupply(parts: {
       if (ready) {
         // Not at once: making one would take the processor from whoever has just got theirs.
         setTimeout(nudge, refillDelayMs).unref()
-        return ready
+        return ruled(ready, plan.network)
       }
       if (underway >= mostWaiting) {
         throw noRoom(`${underway} sandboxes are being started already; try again later`)

@@ -112,7 +112,7 @@ function bundle({ cell, slot, rootfs, envdDir }: StartRequest, options: BundleOp
 
 /**
  * A hundred times the usual: what is being started comes before what runs, or a machine full of sandboxes would never
- * start another one. The node takes it away before anybody's program runs.
+ * start another one. The node takes it away once envd knows whose it is.
  */
 const startingShares = 102_400
 

@@ -176,6 +176,7 @@ export function simulateNode(
     adopted: [],
     ports: {
       records: ports.records,
+      setRules: ports.setRules,
       prepare: overrides.prepare ?? (async () => {}),
       freeze: runtime.freeze,
       thaw: runtime.thaw,
