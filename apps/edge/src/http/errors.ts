@@ -15,6 +15,7 @@ export function refuse(req: IncomingMessage, res: ServerResponse, refusal: Refus
       : page
         ? renderErrorPage({ title: answer.title, text: answer.message })
         : JSON.stringify({ ...answer.details, message: answer.message, code: answer.status })
+  stayForTheRest(req, res)
   // The reason is named here so that none is left over from an answer that could not be written.
   res.writeHead(answer.status, STATUS_CODES[answer.status] ?? '', {
     'Content-Type': `${type}; charset=utf-8`,
@@ -27,25 +28,20 @@ export function refuse(req: IncomingMessage, res: ServerResponse, refusal: Refus
   endWithRequest(req, res)
 }
 
-const lingerMs = 10_000
+const lingerMs = 30_000
 
-/**
- * For an answer that is out but for its end. The rest of a request that is still coming is read for nothing. It is
- * read before the end of the answer, since node:http closes the connection with that if it is to be closed; but in
- * chunks the end has to be written, and whoever waits for it would wait for the rest of the request too.
- */
-export function endWithRequest(
-  req: IncomingMessage,
-  res: ServerResponse,
-  isLengthKnown = true,
-): void {
-  const isOver = req.complete || req.socket.destroyed
-  if (!isOver) {
+/** An answer to a request that is still coming leaves it to the client to close, even one that asked us to. */
+export function stayForTheRest(req: IncomingMessage, res: ServerResponse): void {
+  if (!req.complete) res.shouldKeepAlive = true
+}
+
+/** Ends an answer. The rest of a request that is still coming is read for nothing. */
+export function endWithRequest(req: IncomingMessage, res: ServerResponse): void {
+  if (!req.complete && !req.socket.destroyed) {
     req.unpipe()
     linger(req, () => req.socket.destroy())
   }
-  if (isOver || !isLengthKnown) res.end()
-  else req.once('end', () => res.end())
+  res.end()
 }
 
 /**

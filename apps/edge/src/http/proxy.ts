@@ -7,7 +7,7 @@
  */
 import { request } from 'node:http'
 import type { ClientRequest, IncomingMessage, ServerResponse } from 'node:http'
-import { endWithRequest } from './errors.ts'
+import { endWithRequest, stayForTheRest } from './errors.ts'
 import { hasBody, passingTrailers, requestHeaders, responseHeaders } from './headers.ts'
 import { portClosed, reach, reset } from './reach.ts'
 import type { Pass } from './reach.ts'
@@ -50,7 +50,7 @@ export async function passRequest(
     tap?.expectHead()
   })
   outgoing.once('response', (incoming) => {
-    if (!relayHead(incoming, res)) return fail()
+    if (!relayHead(incoming, req, res)) return fail()
     const end = () => {
       isOver = true
       endAnswer(incoming, req, res)
@@ -74,14 +74,15 @@ export function relayResponse(
   fail: () => void,
 ): void {
   incoming.on('error', fail)
-  if (!relayHead(incoming, res)) return fail()
+  if (!relayHead(incoming, req, res)) return fail()
   incoming.once('end', () => endAnswer(incoming, req, res))
   incoming.pipe(res, { end: false })
 }
 
 /** False for what cannot be written: a status below 100, an odd reason phrase. */
-function relayHead(incoming: IncomingMessage, res: ServerResponse): boolean {
+function relayHead(incoming: IncomingMessage, req: IncomingMessage, res: ServerResponse): boolean {
   const { statusCode = 502, statusMessage = '' } = incoming
+  stayForTheRest(req, res)
   try {
     res.writeHead(statusCode, statusMessage, responseHeaders(incoming))
     res.flushHeaders()
@@ -103,7 +104,7 @@ function hasBodyToPass({ method }: IncomingMessage, incoming: IncomingMessage): 
 
 function endAnswer(incoming: IncomingMessage, req: IncomingMessage, res: ServerResponse): void {
   addTrailers(incoming, res)
-  endWithRequest(req, res, incoming.headers['content-length'] !== undefined)
+  endWithRequest(req, res)
 }
 
 function sendBody(req: IncomingMessage, outgoing: ClientRequest): void {

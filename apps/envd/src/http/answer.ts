@@ -7,21 +7,11 @@ export function answerError(
   message: string,
   code: number | string = status,
 ): void {
-  stayForTheRest(response)
-  response.writeHead(status, {
-    'content-type': 'application/json; charset=utf-8',
-    'x-content-type-options': 'nosniff',
-  })
-  response.end(JSON.stringify({ code, message }))
+  refuse(response, status, 'application/json', JSON.stringify({ code, message }))
 }
 
 export function answerText(response: ServerResponse, status: number, text: string): void {
-  stayForTheRest(response)
-  response.writeHead(status, {
-    'content-type': 'text/plain; charset=utf-8',
-    'x-content-type-options': 'nosniff',
-  })
-  response.end(`${text}\n`)
+  refuse(response, status, 'text/plain', `${text}\n`)
 }
 
 export function answerJson(response: ServerResponse, body: unknown): void {
@@ -33,6 +23,12 @@ export function answerJson(response: ServerResponse, body: unknown): void {
  * Closing while the other side still sends its body would reset the connection, and could take our answer with it. So
  * the rest is read for nothing, and it is the other side that closes.
  */
-function stayForTheRest(response: ServerResponse): void {
+function refuse(response: ServerResponse, status: number, type: string, body: string): void {
   if (!response.req.complete) response.setHeader('connection', 'keep-alive')
+  response.writeHead(status, {
+    'content-type': `${type}; charset=utf-8`,
+    'content-length': Buffer.byteLength(body),
+    'x-content-type-options': 'nosniff',
+  })
+  response.end(body)
 }
