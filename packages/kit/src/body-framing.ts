@@ -1,8 +1,8 @@
 /**
  * Finds the data of a body in the bytes of a connection, without copying it (RFC 9112, 6 and 7.1).
  *
- * Threats: the bytes are a sandbox's. What is found is sent as the data of a message that is framed anew, so wrong framing
- * can do no more than break off its own answer.
+ * Threats: the bytes are a sandbox's, or some server's. No more of them is kept than a line, and wrong framing can do no
+ * more than break off its own answer.
  */
 export interface BodyFraming {
   /** Undefined when it is framed wrongly, which is final. */
