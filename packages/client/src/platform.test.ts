@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import { createServer } from 'node:http'
 import type { IncomingMessage } from 'node:http'
 import { test } from 'node:test'
@@ -63,6 +64,81 @@ test('an empty reply is enough for kill, timeout and the deletion of a key', asy
       ['DELETE /sandboxes/iabc', undefined],
       ['POST /sandboxes/iabc/timeout', { timeout: 60 }],
       ['DELETE /api-keys/k%2F1', undefined],
+    ],
+  )
+})
+
+test('a pause, a connect and a fork send only what was wished', async (t) => {
+  const { client, requests } = await setup(t, ({ line }) =>
+    line.endsWith('/pause') ? { status: 204 } : { status: 200, body: forkOrConnect(line) },
+  )
+  await client.pauseSandbox('iabc')
+  await client.pauseSandbox('iabc', { memory: false })
+  await client.connectSandbox('iabc')
+  await client.connectSandbox('iabc', { timeoutSeconds: 60, memory: false })
+  await client.forkSandbox('iabc', { count: 3, timeoutSeconds: 60 })
+  assert.deepEqual(
+    requests.map(({ line, body }) => [line, body]),
+    [
+      ['POST /sandboxes/iabc/pause', {}],
+      ['POST /sandboxes/iabc/pause', { memory: false }],
+      ['POST /v2/sandboxes/iabc/connect', {}],
+      ['POST /v2/sandboxes/iabc/connect', { timeout: 60, memory: false }],
+      ['POST /sandboxes/iabc/fork', { count: 3, timeout: 60 }],
+    ],
+  )
+})
+
+for (const [status, isResumed] of [
+  [200, false],
+  [201, true],
+] as const) {
+  test(`a connect answered by ${status} has ${isResumed ? '' : 'not '}resumed`, async (t) => {
+    const { client } = await setup(t, () => ({ status, body: connected }))
+    assert.deepEqual(await client.connectSandbox('iabc'), { sandbox: connected, isResumed })
+  })
+}
+
+test('each copy of a fork is a sandbox or a fault', async (t) => {
+  const error = { code: 503, message: 'full', error_code: 'sandbox_capacity_unavailable' }
+  const body = [{ sandbox: connected }, { error }]
+  const { client } = await setup(t, () => ({ status: 201, body }))
+  const [first, second] = await client.forkSandbox('iabc', { count: 2 })
+  assert.deepEqual(first, { sandbox: connected })
+  assert.ok(second && 'fault' in second)
+  const { kind, reason, message } = second.fault
+  assert.deepEqual([kind, reason, message], ['unavailable', 'sandbox_capacity_unavailable', 'full'])
+})
+
+test('snapshots are made, listed page by page, tagged and deleted', async (t) => {
+  const named = { snapshotID: 'team/tools:v1', names: ['team/tools'] }
+  const tag = { tag: 'v1', buildID: randomUUID(), createdAt: '2026-01-01T00:00:00Z' }
+  const { client, requests } = await setup(t, ({ line }) => {
+    if (line.startsWith('DELETE')) return { status: 204 }
+    if (line.endsWith('/team%2Ftools/tags')) return { status: 200, body: [tag] }
+    if (line.includes('nextToken')) return { status: 200, body: [named] }
+    if (line.startsWith('GET')) {
+      return { status: 200, body: [named], headers: { 'x-next-token': 'two' } }
+    }
+    return { status: 201, body: named }
+  })
+  assert.deepEqual(await client.createSnapshot('iabc', 'tools:v1'), named)
+  const filter = { sandboxId: 'iabc', name: 'tools', pageSize: 1 }
+  assert.deepEqual(await Array.fromAsync(client.listSnapshots(filter)), [named, named])
+  await client.tagSnapshot('team/tools:v1', ['stable'])
+  await client.untagSnapshot('team/tools', ['stable'])
+  assert.deepEqual(await client.listSnapshotTags('team/tools'), [tag])
+  await client.deleteSnapshot('team/tools:v1')
+  assert.deepEqual(
+    requests.map(({ line, body }) => [line, body]),
+    [
+      ['POST /sandboxes/iabc/snapshots', { name: 'tools:v1' }],
+      ['GET /snapshots?sandboxID=iabc&name=tools&limit=1', undefined],
+      ['GET /snapshots?sandboxID=iabc&name=tools&limit=1&nextToken=two', undefined],
+      ['POST /templates/tags', { target: 'team/tools:v1', tags: ['stable'] }],
+      ['DELETE /templates/tags', { name: 'team/tools', tags: ['stable'] }],
+      ['GET /templates/team%2Ftools/tags', undefined],
+      ['DELETE /templates/team%2Ftools%3Av1', undefined],
     ],
   )
 })
@@ -195,6 +271,10 @@ const connected = {
   clientID: '6532622b',
   envdVersion: '0.6.13',
   envdAccessToken: 'token',
+}
+
+function forkOrConnect(line: string) {
+  return line.endsWith('/fork') ? [{ sandbox: connected }] : connected
 }
 
 function listed(sandboxID: string) {

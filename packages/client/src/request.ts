@@ -7,8 +7,12 @@ export interface PlatformOptions {
   readonly apiKey?: string | undefined
   /** Used when there is no API key. */
   readonly accessToken?: string | undefined
-  /** How long one request may take. Creating a sandbox may have to wait for a build, hence the length. */
+  /** How long any request may take; without it each has a limit that fits what is asked for. */
   readonly requestTimeoutMs?: number
+}
+
+export interface Call {
+  readonly signal?: AbortSignal
 }
 
 export interface PlatformRequest {
@@ -17,12 +21,20 @@ export interface PlatformRequest {
   readonly query?: Record<string, string | undefined>
   readonly body?: unknown
   readonly signal?: AbortSignal | undefined
+  /** How long it may take, where that is longer than usual. */
+  readonly limitMs?: number
 }
 
 export interface PlatformReply {
+  readonly status: number
   readonly body: unknown
   readonly headers: Headers
 }
+
+/** Creating a sandbox may have to wait for a build, hence the length. */
+const usualLimitMs = 120_000
+/** Writing gigabytes of memory takes a while. Longer than 300 s fetch itself does not wait for an answer. */
+export const savingLimitMs = 295_000
 
 /** One exchange with the platform. Every failure is a `Fault`: the server's own, or one that says what went wrong on the way. */
 export async function exchange(
@@ -30,7 +42,7 @@ export async function exchange(
   request: PlatformRequest,
 ): Promise<PlatformReply> {
   const url = toUrl(options.url, request)
-  const limit = AbortSignal.timeout(options.requestTimeoutMs ?? 120_000)
+  const limit = AbortSignal.timeout(options.requestTimeoutMs ?? request.limitMs ?? usualLimitMs)
   try {
     const response = await fetch(url, {
       method: request.method,
@@ -40,7 +52,7 @@ export async function exchange(
     })
     const body = parseBody(await response.text())
     if (!response.ok) throw faultFromReply(response.status, body)
-    return { body, headers: response.headers }
+    return { status: response.status, body, headers: response.headers }
   } catch (thrown) {
     if (thrown instanceof Fault) throw thrown
     request.signal?.throwIfAborted()

@@ -14,9 +14,11 @@ export type ErrorBody = z.infer<typeof ErrorBody>
 /** Reasons that clients know by name: a fault with one of these carries it as `error_code`. */
 export const publishedReasons = [
   'internal_server_error',
+  'memory_not_kept',
   'sandbox_capacity_unavailable',
   'sandbox_create_failed',
   'sandbox_filesystem_boot_unconfirmed',
+  'sandbox_paused',
   'sandbox_placement_timeout',
   'sandbox_start_in_flight',
 ] as const

@@ -8,7 +8,7 @@ import { Text } from './text.ts'
 
 /** Copies of running sandboxes: those that are kept, and those that run on at once. */
 
-const SnapshotInfo = z
+export const SnapshotInfo = z
   .object({
     snapshotID: z.string().describe('What to use as `templateID` of a new sandbox'),
     names: z.array(z.string()).describe('As `namespace/alias`, without a tag'),
@@ -54,7 +54,7 @@ export const listSnapshots = defineOperation({
   errors: [400, 401, 500],
 })
 
-const ForkResult = z
+export const ForkResult = z
   .object({
     sandbox: Sandbox.optional(),
     error: ErrorBody.optional().describe('Why there is no sandbox'),

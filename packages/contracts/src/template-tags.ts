@@ -46,6 +46,10 @@ const TemplateParams = z.object({
   templateID: Text.describe('An id or a name, percent-encoded'),
 })
 
+export const TemplateTag = z
+  .object({ tag: z.string(), buildID: z.uuid(), createdAt: Timestamp })
+  .meta({ id: 'TemplateTag' })
+
 export const listTags = defineOperation({
   id: 'template.tags',
   summary: 'List the tags of a template and the builds that they mean',
@@ -53,16 +57,7 @@ export const listTags = defineOperation({
   path: '/templates/{templateID}/tags',
   auth: 'team',
   params: TemplateParams,
-  replies: {
-    200: {
-      description: 'By name',
-      body: z.array(
-        z
-          .object({ tag: z.string(), buildID: z.uuid(), createdAt: Timestamp })
-          .meta({ id: 'TemplateTag' }),
-      ),
-    },
-  },
+  replies: { 200: { description: 'By name', body: z.array(TemplateTag) } },
   errors: [400, 401, 403, 404, 500],
 })
 

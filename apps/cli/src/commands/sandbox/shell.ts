@@ -47,8 +47,9 @@ async function shell(context: CliContext, id: string, options: ShellOptions): Pr
   leaving.use(onEndSignal(context, leave))
   let running: RunningProcess | undefined
   try {
-    const extend = () => platform.connectSandbox(id, lifeSeconds, { signal: attached.signal })
-    const sandbox = await extend()
+    const life = { timeoutSeconds: lifeSeconds }
+    const extend = () => platform.connectSandbox(id, life, { signal: attached.signal })
+    const { sandbox } = await extend()
     void keepAlive(extend, extendEveryMs, attached.signal)
     const address = {
       sandboxId: sandbox.sandboxID,
@@ -121,4 +122,5 @@ class Left extends Error {
 const help = `
 All keys go to the sandbox, Ctrl-C too; the size of the terminal follows the window.
 Ctrl-D or \`exit\` ends the shell, and its exit code becomes that of this program. The
-sandbox is kept alive while the terminal is open and lives at least 4 minutes longer.`
+sandbox is kept alive while the terminal is open and lives at least 4 minutes longer,
+also when it was paused before.`
