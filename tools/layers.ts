@@ -23,7 +23,7 @@ const packagesOf: Record<string, readonly string[]> = {
   // The one-process deployment puts the composition roots of the others together.
   server: [...shared, 'api', 'edge', 'node'],
   // The doctor and the end of everything work on the machine itself, where no server runs.
-  cli: [...shared, 'server', 'node/setup/doctor', 'node/teardown', 'node/ready', 'node/config'],
+  cli: [...shared, 'server', 'node/setup/doctor', 'node/teardown', 'node/inventory', 'node/config'],
   // The node packs envd for its sandboxes and reports its version.
   node: [...shared, 'envd/version'],
 }

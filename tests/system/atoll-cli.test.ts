@@ -57,6 +57,48 @@ test('create prints an id that list shows and kill ends', async () => {
   assert.match(again.stderr, new RegExp(`error: Sandbox ${id} was not found: it was killed`))
 })
 
+test('a sandbox is paused, resumed, forked and kept, and its processes go on', async () => {
+  const id = (await cli('sandbox', 'create', '--timeout', '10m')).stdout.trim()
+  // The number is in the memory of the shell alone; the file only tells of it.
+  const counter = 'i=0; while :; do i=$((i+1)); echo $i >/tmp/count; sleep 0.1; done'
+  await cli('sandbox', 'exec', id, `setsid bash -c '${counter}' </dev/null >/dev/null 2>&1 &`)
+  const count = async (of: string) =>
+    Number((await cli('sandbox', 'exec', of, 'cat /tmp/count')).stdout)
+  const goesOn = (of: string, from: number) =>
+    waitFor(`${of} to count past ${from}`, async () => (await count(of)) > from, patient)
+  await goesOn(id, 0)
+
+  assert.deepEqual(await cli('sandbox', 'pause', id), succeeded(`paused ${id}\n`))
+  assert.deepEqual(await cli('sandbox', 'pause', id), succeeded(`already paused ${id}\n`))
+  const paused = await cli('sandbox', 'list', '--state', 'paused')
+  assert.match(paused.stdout, new RegExp(`^ID .*\\n${id} +base +paused .* -\\n$`))
+  assert.match((await cli('status')).stdout, /^disk +[1-9]\d* MB in paused sandboxes \(1\)/m)
+  const refused = await cli('snapshot', 'create', id)
+  assert.match(refused.stderr, /is paused.*\nhint: `atoll sandbox resume/)
+  const resumed = await cli('sandbox', 'resume', '--timeout', '10m', id)
+  assert.deepEqual(resumed, succeeded(`resumed ${id}\n`))
+  const reached = await count(id)
+  await goesOn(id, reached)
+
+  const forked = await cli('sandbox', 'fork', id, '--count', '2')
+  const copies = forked.stdout.trim().split('\n')
+  assert.equal(copies.length, 2)
+  for (const copy of copies) await goesOn(copy, reached)
+  assert.equal((await cli('sandbox', 'exec', copies[0] ?? '', 'hostname')).stdout.trim(), copies[0])
+
+  const plain = (await cli('snapshot', 'create', id)).stdout.trim()
+  const named = (await cli('snapshot', 'create', id, '--name', 'counting:v1')).stdout.trim()
+  assert.match(named, /\/counting:v1$/)
+  assert.equal((await cli('snapshot', 'list', '--quiet')).stdout, `${named}\n${plain}\n`)
+  const made = (await cli('sandbox', 'create', 'counting:v1')).stdout.trim()
+  await goesOn(made, reached)
+  const inUse = await cli('snapshot', 'delete', plain, named)
+  assert.deepEqual([inUse.code, inUse.stdout], [1, `deleted ${plain}\n`])
+  assert.equal((await cli('sandbox', 'kill', id, ...copies, made)).code, 0)
+  assert.deepEqual(await cli('snapshot', 'rm', 'counting'), succeeded('deleted counting\n'))
+  assert.equal((await cli('snapshot', 'list')).stdout, '')
+})
+
 test('exec passes on output, options and exit codes', async () => {
   const plain = await cli('sandbox', 'exec', sandboxId, 'echo out; echo err >&2; exit 42')
   assert.deepEqual([plain.code, plain.stdout, plain.stderr], [42, 'out\n', 'err\n'])

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { collectPair, parseDuration } from './arguments.ts'
+import { collectPair, parseCount, parseDuration } from './arguments.ts'
 
 for (const [text, seconds] of [
   ['90', 90],
@@ -15,6 +15,10 @@ for (const [text, seconds] of [
 for (const text of ['', '-1', '1.5', '5 m', '1d', 'soon']) {
   test(`"${text}" is no duration`, () =>
     assert.throws(() => parseDuration(text), /number of seconds/))
+}
+
+for (const text of ['', '0', '-1', '1.5', '1e3', 'x']) {
+  test(`"${text}" is no count`, () => assert.throws(() => parseCount(text), /whole number/))
 }
 
 test('pairs are collected; the value may hold anything, the name may not be empty', () => {

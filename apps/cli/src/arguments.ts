@@ -11,6 +11,11 @@ export function collectPair(
   return { ...previous, [text.slice(0, split)]: text.slice(split + 1) }
 }
 
+export function parseCount(text: string): number {
+  if (/^[1-9]\d{0,8}$/.test(text)) return Number(text)
+  throw new InvalidArgumentError('It must be a whole number from 1 on.')
+}
+
 /** Seconds from `90`, `90s`, `5m` or `2h`. */
 export function parseDuration(text: string): number {
   const [, amount, unit = 's'] = /^(\d{1,9})([smh])?$/.exec(text) ?? []

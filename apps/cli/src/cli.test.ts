@@ -12,6 +12,9 @@ const mistakes = [
   [['sandbox', 'create', '--env', 'novalue'], /name=value/],
   [['sandbox', 'list', '--state', 'asleep'], /running, paused/],
   [['sandbox', 'exec', 'iabc'], /missing required argument 'command'/],
+  [['sandbox', 'fork', 'iabc', '--count', '0'], /whole number/],
+  [['sandbox', 'pause'], /missing required argument 'ids'/],
+  [['snapshot'], /Usage: atoll snapshot/],
   [['key', 'create'], /missing required argument 'name'/],
 ] as const
 

@@ -5,6 +5,7 @@ import { doctorCommand } from './commands/doctor.ts'
 import { downCommand } from './commands/down.ts'
 import { keyCommand } from './commands/key.ts'
 import { sandboxCommand } from './commands/sandbox.ts'
+import { snapshotCommand } from './commands/snapshot.ts'
 import { statusCommand } from './commands/status.ts'
 import { upCommand } from './commands/up.ts'
 import { loadConfig } from './config.ts'
@@ -48,6 +49,7 @@ function buildProgram(context: CliContext): Command {
     statusCommand(context),
     doctorCommand(context),
     sandboxCommand(context),
+    snapshotCommand(context),
     keyCommand(context),
   ]
   for (const command of commands) program.addCommand(command)
@@ -70,6 +72,8 @@ First steps:
   atoll sandbox create              prints the id of a new sandbox
   atoll sandbox exec <id> 'uname'   runs a command in it
   atoll sandbox shell <id>          opens a terminal in it
+  atoll sandbox pause <id>          puts it aside; \`resume\` lets it go on
+  atoll snapshot create <id>        keeps a copy, to create more sandboxes of
   atoll sandbox kill <id>           ends it
 
 Environment:

@@ -43,9 +43,8 @@ function hintFor(fault: Fault, [group = '', command]: readonly string[]): string
   if (byReason) return byReason
   // These commands are the server, or its end: the words for its clients do not fit.
   if (hostCommands.has(group)) return hostHints.get(fault.kind)
-  const isListed = fault.kind === 'not_found' && command !== 'create'
-  const list = isListed ? listHints.get(group) : undefined
-  return list ?? hintsByKind.get(fault.kind)
+  if (fault.kind !== 'not_found') return hintsByKind.get(fault.kind)
+  return listHints.get(`${group} ${command}`) ?? listHints.get(group)
 }
 
 const hostCommands: ReadonlySet<string> = new Set(['up', 'down'])
@@ -58,6 +57,10 @@ const hostHints: ReadonlyMap<FaultKind, string> = new Map([
 const listHints: ReadonlyMap<string, string> = new Map([
   ['sandbox', '`atoll sandbox list` shows what there is'],
   ['sb', '`atoll sandbox list` shows what there is'],
+  ['sandbox create', '`atoll snapshot list` shows the snapshots that can be used'],
+  ['sb create', '`atoll snapshot list` shows the snapshots that can be used'],
+  ['snapshot', '`atoll snapshot list` shows what there is'],
+  ['snapshot create', '`atoll sandbox list` shows what there is'],
   ['key', '`atoll key list` shows what there is'],
 ])
 
@@ -65,6 +68,8 @@ const hintsByReason: ReadonlyMap<string, string> = new Map([
   ['no_key', 'start the server with `npm start` and run this as root, or set ATOLL_API_KEY'],
   ['process_unauthenticated', '--user must name a user that the sandbox has'],
   ['not_a_terminal', 'run single commands with `atoll sandbox exec`'],
+  ['sandbox_paused', '`atoll sandbox resume <id>` lets it go on'],
+  ['memory_not_kept', 'add --no-memory: a resume then boots it anew from its files'],
   ['sandbox_lost', 'it was killed, ran out of time, or the server went away; see `atoll status`'],
 ])
 

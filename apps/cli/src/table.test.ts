@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { PassThrough } from 'node:stream'
 import { test } from 'node:test'
-import { formatRelative, formatTable } from './table.ts'
+import { formatRelative, formatSize, formatTable } from './table.ts'
 
 test('columns are as wide as their widest cell, and lines end without blanks', () => {
   const table = formatTable(
@@ -24,4 +24,13 @@ for (const [time, text] of [
   ['2025-12-28T12:00:00Z', '4d ago'],
 ] as const) {
   test(`${time} is ${text}`, () => assert.equal(formatRelative(time, now), text))
+}
+
+for (const [bytes, text] of [
+  [0, '0 MB'],
+  [1, '1 MB'],
+  [310 * 1024 ** 2, '310 MB'],
+  [1.5 * 1024 ** 3, '1.5 GB'],
+] as const) {
+  test(`${bytes} bytes are ${text}`, () => assert.equal(formatSize(bytes), text))
 }

@@ -29,3 +29,9 @@ function formatSpan(seconds: number): string {
   if (seconds < 48 * 3600) return `${Math.floor(seconds / 3600)}h`
   return `${Math.floor(seconds / 86_400)}d`
 }
+
+/** MB and GB as the settings have them: by 1,024. */
+export function formatSize(bytes: number): string {
+  const megabytes = bytes / 1024 / 1024
+  return megabytes < 1024 ? `${Math.ceil(megabytes)} MB` : `${(megabytes / 1024).toFixed(1)} GB`
+}

@@ -5,7 +5,7 @@ import { createRecordStore } from './state/records.ts'
 import type { NodeConfig } from './config.ts'
 import type { CellRecord } from './domain/cell.ts'
 import type { Disks } from './domain/disks.ts'
-import { cellDir } from './domain/instance.ts'
+import { cellDir, snapshotsDir } from './domain/instance.ts'
 import type { Instance } from './domain/instance.ts'
 import type { Runtime } from './domain/sandbox.ts'
 import type { SnapshotStore } from './domain/snapshot.ts'
@@ -95,7 +95,7 @@ export function openHost(config: NodeConfig, instance: Instance, namespace: Moun
     runtimes,
 
     disks: createDisks(instance.dataDir),
-    snapshots: createSnapshotStore(join(instance.dataDir, 'snapshots')),
+    snapshots: createSnapshotStore(snapshotsDir(instance)),
     prototypes: createSnapshotStore(join(instance.dataDir, 'prototypes')),
     halt,
 

@@ -4,7 +4,7 @@ import { setupCloud } from '../sim/setup.ts'
 
 test('create prints the id alone and sends what was asked for', async (t) => {
   const { cloud, run } = await setupCloud(t)
-  const options = ['--timeout', '2m', '-m', 'a=1', '-m', 'b=x=y', '--env', 'E=']
+  const options = ['--timeout', '2m', '-m', 'a=1', '-m', 'b=x=y', '--env', 'E=', '--auto-pause']
   const outcome = await run(['sandbox', 'create', ...options])
   assert.deepEqual(outcome, { code: 0, stdout: 'i0sandbox\n', stderr: '' })
   assert.deepEqual(cloud.sandboxes.get('i0sandbox')?.body, {
@@ -12,6 +12,7 @@ test('create prints the id alone and sends what was asked for', async (t) => {
     timeout: 120,
     metadata: { a: '1', b: 'x=y' },
     envVars: { E: '' },
+    autoPause: true,
   })
 })
 
@@ -26,7 +27,7 @@ test('an unknown template is a failure in the words of the server', async (t) =>
   const { run } = await setupCloud(t)
   const { code, stdout, stderr } = await run(['sandbox', 'create', 'nope'])
   assert.deepEqual([code, stdout], [1, ''])
-  assert.match(stderr, /^error: Template 'nope' not found\n/)
+  assert.match(stderr, /^error: Template 'nope' not found\nhint: `atoll snapshot list`/)
 })
 
 test('list shows an aligned table of all pages', async (t) => {

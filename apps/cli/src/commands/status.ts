@@ -1,10 +1,12 @@
 import { createPlatformClient } from '@atoll/client/platform'
 import type { PlatformClient } from '@atoll/client/platform'
 import { Fault } from '@atoll/kit/fault'
+import type { Inventory } from '@atoll/node/inventory'
 import { Command } from 'commander'
 import { findAccess, findUrls, isLocal } from '../access.ts'
 import { printJson, printLine } from '../context.ts'
 import type { CliContext } from '../context.ts'
+import { formatSize } from '../table.ts'
 
 export function statusCommand(context: CliContext): Command {
   return new Command('status')
@@ -22,7 +24,9 @@ interface Status {
   readonly problem?: string
   readonly sandboxes?: { readonly running: number; readonly paused: number }
   /** Sandboxes that are ready and nobody's yet, by template; of a server on this machine alone. */
-  readonly ready?: Readonly<Record<string, number>>
+  readonly ready?: Inventory['ready']
+  /** What takes disk although nothing runs in it, of all teams; of a server on this machine alone. */
+  readonly disk?: Omit<Inventory, 'ready'>
 }
 
 async function status(context: CliContext, options: { readonly json?: boolean }) {
@@ -46,8 +50,9 @@ async function findStatus({ config }: CliContext): Promise<Status> {
     const sandboxes = await countSandboxes(platform)
     if (!(await isLocal(config))) return { server: 'up', ...urls, sandboxes }
     // Loaded only here: the other commands start without it.
-    const { countReady } = await import('@atoll/node/ready')
-    return { server: 'up', ...urls, sandboxes, ready: await countReady(config.dataDir) }
+    const { takeInventory } = await import('@atoll/node/inventory')
+    const { ready, ...disk } = await takeInventory(config.dataDir)
+    return { server: 'up', ...urls, sandboxes, ready, disk }
   } catch (thrown) {
     if (thrown instanceof Fault) return { server: 'up', ...urls, problem: thrown.message }
     throw thrown
@@ -61,13 +66,14 @@ async function countSandboxes(platform: PlatformClient) {
 }
 
 function formatStatus(found: Status): string {
-  const { server, apiUrl, sandboxUrl, problem, sandboxes, ready } = found
+  const { server, apiUrl, sandboxUrl, problem, sandboxes, ready, disk } = found
   const lines = [
     `server      ${server}`,
     `API         ${apiUrl}`,
     `sandboxes   ${sandboxUrl}`,
     ...(sandboxes ? [`running     ${sandboxes.running}`, `paused      ${sandboxes.paused}`] : []),
     ...(ready ? [`ready       ${formatReady(ready)}`] : []),
+    ...(disk ? [`disk        ${formatDisk(disk)}`] : []),
     ...(problem ? [`problem     ${problem}`] : []),
     ...(server === 'down' ? ['hint        start the server with `npm start`'] : []),
   ]
@@ -77,4 +83,9 @@ function formatStatus(found: Status): string {
 function formatReady(ready: Readonly<Record<string, number>>): string {
   const pools = Object.entries(ready).map(([template, count]) => `${count} of ${template}`)
   return pools.length > 0 ? pools.join(', ') : 'none'
+}
+
+function formatDisk({ paused, snapshots }: Omit<Inventory, 'ready'>): string {
+  const inPaused = `${formatSize(paused.diskBytes)} in paused sandboxes (${paused.count})`
+  return `${inPaused}, ${formatSize(snapshots.diskBytes)} in snapshots (${snapshots.count})`
 }

@@ -43,3 +43,8 @@ export function cellDir(instance: Instance, cellId: string): string {
 export function memoryDir(instance: Instance, cellId: string): string {
   return join(cellDir(instance, cellId), 'memory')
 }
+
+/** Copies of sandboxes that are kept. */
+export function snapshotsDir(instance: Instance): string {
+  return join(instance.dataDir, 'snapshots')
+}

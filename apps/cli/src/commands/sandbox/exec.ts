@@ -14,7 +14,7 @@ import { openSandbox } from './open.ts'
 export function execCommand(context: CliContext): Command {
   return new Command('exec')
     .description('run a command in a sandbox and pass on its output and exit code')
-    .argument('<id>', 'the sandbox')
+    .argument('<id>', 'the sandbox; a paused one is resumed')
     .argument('<command...>', 'one word: run by a login shell; several: run as they are')
     .option('-u, --user <name>', 'the user to run it as (default: user)')
     .option('-w, --cwd <path>', 'the folder to run it in (default: the home of the user)')
@@ -145,7 +145,8 @@ A command of one word is run by \`/bin/bash -l -c\`, so that pipes and variables
 several words are run as they are, without a shell and without a second quoting.
 Stdin is passed on when it is a pipe or a file, or with -i. Ctrl-C sends SIGTERM to the
 command, a second one SIGKILL. The exit code is that of the command; 128 and the number
-of the signal when one ended it; 124 when --timeout did.
+of the signal when one ended it; 124 when --timeout did. A sandbox that is resumed for the
+command lives 5 minutes from then; the end of one that runs stays as it is.
 
 Examples:
   atoll sandbox exec <id> 'ls | wc -l'

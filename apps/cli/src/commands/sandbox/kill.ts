@@ -4,6 +4,7 @@ import { Command } from 'commander'
 import { openPlatform, printLine } from '../../context.ts'
 import type { CliContext } from '../../context.ts'
 import { UsageError } from '../../failure.ts'
+import { forEachId } from '../each-id.ts'
 
 export function killCommand(context: CliContext): Command {
   return new Command('kill')
@@ -23,31 +24,20 @@ async function kill(context: CliContext, ids: readonly string[], options: KillOp
   }
   const { platform } = await openPlatform(context)
   const targets = options.all ? await allIds(platform) : ids
-  const failures: Fault[] = []
-  for (const id of targets) {
+  if (options.all && targets.length === 0) printLine(context.stderr, 'No sandboxes.')
+  await forEachId(targets, async (id) => {
     try {
       await platform.killSandbox(id)
       printLine(context.stdout, `killed ${id}`)
     } catch (thrown) {
       // Whoever ended it meanwhile did what --all asks for.
       const isGone = thrown instanceof Fault && thrown.kind === 'not_found'
-      if (!isGone) throw thrown
-      if (!options.all) failures.push(thrown)
+      if (!isGone || !options.all) throw thrown
     }
-  }
-  if (options.all && targets.length === 0) printLine(context.stderr, 'No sandboxes.')
-  throwFirst(failures)
+  })
 }
 
 async function allIds(platform: PlatformClient): Promise<readonly string[]> {
   const sandboxes = await Array.fromAsync(platform.listSandboxes())
   return sandboxes.map((sandbox) => sandbox.sandboxID)
-}
-
-/** The others are ended first; then what was not there is reported, all of it in one line. */
-function throwFirst(failures: readonly Fault[]): void {
-  const [first] = failures
-  if (!first) return
-  const message = failures.map((fault) => fault.message).join('; ')
-  throw new Fault(first.kind, first.reason, message, { cause: first })
 }

@@ -9,27 +9,36 @@ export function listCommand(context: CliContext): Command {
   return new Command('list')
     .alias('ls')
     .description('list your sandboxes, newest first')
-    .addOption(new Option('-s, --state <state>', 'only these').choices(['running', 'paused']))
+    .addOption(
+      new Option('-s, --state <state>', 'only those in this state').choices(['running', 'paused']),
+    )
     .option(
       '-m, --metadata <name=value>',
       'only those with this note; may be repeated',
       collectPair,
     )
+    .option('-q, --quiet', 'print their ids alone')
     .option('--json', 'print them as JSON')
+    .addHelpText('after', help)
     .action((options: ListOptions) => list(context, options))
 }
 
 interface ListOptions {
   readonly state?: SandboxState
   readonly metadata?: Record<string, string>
+  readonly quiet?: boolean
   readonly json?: boolean
 }
 
-async function list(context: CliContext, { state, metadata, json }: ListOptions) {
+async function list(context: CliContext, { state, metadata, quiet, json }: ListOptions) {
   const { platform } = await openPlatform(context)
   const filter = { states: state && [state], metadata }
   const sandboxes = await Array.fromAsync(platform.listSandboxes(filter))
   if (json) return printJson(context.stdout, sandboxes)
+  if (quiet) {
+    for (const { sandboxID } of sandboxes) printLine(context.stdout, sandboxID)
+    return
+  }
   if (sandboxes.length === 0) {
     return printLine(context.stderr, 'No sandboxes. `atoll sandbox create` makes one.')
   }
@@ -50,3 +59,8 @@ function toRow(sandbox: ListedSandbox, now: Date): readonly string[] {
     sandbox.state === 'running' ? formatRelative(sandbox.endAt, now) : '-',
   ]
 }
+
+const help = `
+Examples:
+  atoll sandbox list --state paused
+  atoll sandbox kill $(atoll sandbox list --quiet --metadata purpose=demo)`

@@ -1,0 +1,48 @@
+import type { PlatformClient } from '@atoll/client/platform'
+import { Fault } from '@atoll/kit/fault'
+import { Command } from 'commander'
+import { openPlatform, printLine } from '../../context.ts'
+import type { CliContext } from '../../context.ts'
+import { forEachId } from '../each-id.ts'
+
+export function pauseCommand(context: CliContext): Command {
+  return new Command('pause')
+    .description('put sandboxes aside: they keep memory and files and take nothing but disk')
+    .argument('<ids...>', 'the sandboxes to pause')
+    .option('--no-memory', 'keep their files alone; a resume boots them anew')
+    .addHelpText('after', help)
+    .action((ids: string[], options: PauseOptions) => pause(context, ids, options))
+}
+
+interface PauseOptions {
+  readonly memory: boolean
+}
+
+async function pause(context: CliContext, ids: readonly string[], { memory }: PauseOptions) {
+  const { platform } = await openPlatform(context)
+  await forEachId(ids, async (id) => {
+    const isNew = await pauseOne(platform, id, memory)
+    printLine(context.stdout, `${isNew ? 'paused' : 'already paused'} ${id}`)
+  })
+}
+
+/** False when it was paused before, which is what was asked for. */
+async function pauseOne(platform: PlatformClient, id: string, memory: boolean): Promise<boolean> {
+  try {
+    await platform.pauseSandbox(id, { memory })
+    return true
+  } catch (thrown) {
+    if (thrown instanceof Fault && thrown.reason === 'sandbox_paused') return false
+    throw thrown
+  }
+}
+
+const help = `
+A paused sandbox has no end: it stays until it is resumed or killed. Connections to the
+outside are closed, those within the sandbox go on. Under the \`runc\` runtime memory
+cannot be kept: there --no-memory must be given.
+
+Examples:
+  atoll sandbox pause <id>
+  atoll sandbox list --state paused
+  atoll sandbox resume <id>`

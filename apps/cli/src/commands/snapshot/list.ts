@@ -1,0 +1,39 @@
+import { Command } from 'commander'
+import { openPlatform, printJson, printLine } from '../../context.ts'
+import type { CliContext } from '../../context.ts'
+import { formatTable } from '../../table.ts'
+
+export function listCommand(context: CliContext): Command {
+  return new Command('list')
+    .alias('ls')
+    .description('list your snapshots, newest first')
+    .option('-s, --sandbox <id>', 'only copies of this sandbox')
+    .option('-n, --name <name[:tag]>', 'only those under this name')
+    .option('-q, --quiet', 'print their ids alone')
+    .option('--json', 'print them as JSON')
+    .action((options: ListOptions) => list(context, options))
+}
+
+interface ListOptions {
+  readonly sandbox?: string
+  readonly name?: string
+  readonly quiet?: boolean
+  readonly json?: boolean
+}
+
+async function list(context: CliContext, { sandbox, name, quiet, json }: ListOptions) {
+  const { stdout } = context
+  const { platform } = await openPlatform(context)
+  const pages = platform.listSnapshots({ sandboxId: sandbox, name })
+  const snapshots = await Array.fromAsync(pages)
+  if (json) return printJson(stdout, snapshots)
+  if (quiet) {
+    for (const { snapshotID } of snapshots) printLine(stdout, snapshotID)
+    return
+  }
+  if (snapshots.length === 0) {
+    return printLine(context.stderr, 'No snapshots. `atoll snapshot create <sandbox>` makes one.')
+  }
+  const rows = snapshots.map(({ snapshotID, names }) => [snapshotID, names.join(', ') || '-'])
+  printLine(stdout, formatTable(stdout, ['ID', 'NAME'], rows))
+}

@@ -1,0 +1,64 @@
+import assert from 'node:assert/strict'
+import { mkdir, mkdtemp, rm, truncate, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { cellDir, memoryDir, snapshotsDir, toInstance } from './domain/instance.ts'
+import { takeInventory } from './inventory.ts'
+import { createRecordStore } from './state/records.ts'
+import { createSnapshotStore } from './state/snapshots.ts'
+
+const makings = {
+  templateId: 'base',
+  cpuCount: 1,
+  memoryMb: 256,
+  diskSizeMb: 64,
+  runtime: 'gvisor',
+  layer: 'l1',
+  envd: 'e1',
+  initToken: 't',
+} as const
+
+test('where nothing was ever kept there is nothing', async () => {
+  await using dir = await temporaryFolder()
+  const nothing = { count: 0, diskBytes: 0 }
+  assert.deepEqual(await takeInventory(dir.path), {
+    ready: {},
+    paused: nothing,
+    snapshots: nothing,
+  })
+})
+
+test('sandboxes that are ready are counted, paused ones and snapshots measured', async () => {
+  await using dir = await temporaryFolder()
+  const instance = toInstance(dir.path)
+  const records = createRecordStore(instance)
+  const cells = { c1: 'ready', c2: 'ready', c3: 'running', c4: 'paused' } as const
+  for (const [cellId, phase] of Object.entries(cells)) {
+    await records.create({ ...makings, cellId, phase, disk: 'disk.img' })
+    await writeFile(join(cellDir(instance, cellId), 'disk.img'), Buffer.alloc(1_000_000, 1))
+  }
+  // Sparse: a gigabyte long, and takes no more than what is written in it.
+  await truncate(join(cellDir(instance, 'c4'), 'disk.img'), 1_000_000_000)
+  await mkdir(memoryDir(instance, 'c4'))
+  await writeFile(join(memoryDir(instance, 'c4'), 'pages.img'), Buffer.alloc(500_000, 1))
+  const snapshot = { ...makings, snapshotId: 's1', envVars: {} }
+  await createSnapshotStore(snapshotsDir(instance)).add(snapshot, (place) =>
+    writeFile(place.disk, Buffer.alloc(200_000, 1)),
+  )
+
+  const { ready, paused, snapshots } = await takeInventory(dir.path)
+  assert.deepEqual([ready, paused.count, snapshots.count], [{ base: 2 }, 1, 1])
+  assertNear(paused.diskBytes, 1_500_000)
+  assertNear(snapshots.diskBytes, 200_000)
+})
+
+/** Records and the ends of blocks come on top. */
+function assertNear(bytes: number, expected: number): void {
+  assert.ok(bytes >= expected && bytes < expected + 100_000, `${bytes}, not about ${expected}`)
+}
+
+async function temporaryFolder() {
+  const path = await mkdtemp(join(tmpdir(), 'atoll-inventory-'))
+  return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true }) }
+}

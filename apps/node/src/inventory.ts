@@ -1,0 +1,51 @@
+import { readdir, realpath, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { cellDir, snapshotsDir, toInstance } from './domain/instance.ts'
+import { createRecordStore } from './state/records.ts'
+import { createSnapshotStore } from './state/snapshots.ts'
+
+/** What an agent on this data has besides running sandboxes, as it has written it down; all teams together. */
+export interface Inventory {
+  /** How many sandboxes of each template are started but nobody's yet. */
+  readonly ready: Readonly<Record<string, number>>
+  readonly paused: Kept
+  readonly snapshots: Kept
+}
+
+export interface Kept {
+  readonly count: number
+  readonly diskBytes: number
+}
+
+export async function takeInventory(dataDir: string): Promise<Inventory> {
+  const instance = toInstance(await realpath(dataDir))
+  const ready: Record<string, number> = {}
+  const paused: string[] = []
+  for (const { cellId, record } of await createRecordStore(instance).list()) {
+    if (record?.phase === 'paused') paused.push(cellDir(instance, cellId))
+    if (record?.phase !== 'ready') continue
+    ready[record.templateId] = (ready[record.templateId] ?? 0) + 1
+  }
+  const dir = snapshotsDir(instance)
+  const snapshots = await createSnapshotStore(dir).list()
+  const folders = snapshots.map(({ snapshotId }) => join(dir, snapshotId))
+  return { ready, paused: await measure(paused), snapshots: await measure(folders) }
+}
+
+async function measure(folders: readonly string[]): Promise<Kept> {
+  let diskBytes = 0
+  // One after the other: there may be more than files may be open.
+  for (const folder of folders) diskBytes += await takenBy(folder)
+  return { count: folders.length, diskBytes }
+}
+
+/** Images are sparse: what they take is less than their length. What goes meanwhile takes nothing. */
+async function takenBy(folder: string): Promise<number> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => [])
+  const files = entries.filter((entry) => entry.isFile())
+  const blocks = files.map(async ({ parentPath, name }) => {
+    const found = await stat(join(parentPath, name)).catch(() => undefined)
+    return found?.blocks ?? 0
+  })
+  return (await Promise.all(blocks)).reduce((sum, count) => sum + count, 0) * 512
+}
