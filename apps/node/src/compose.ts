@@ -11,10 +11,11 @@ import type { Reclaimed } from './app/reclaim.ts'
 import { createSandboxes } from './app/sandboxes.ts'
 import type { Sandboxes } from './app/sandboxes.ts'
 import type { SlotPool } from './app/slot-pool.ts'
+import { createStandstills } from './app/standstills.ts'
 import { createSupply } from './app/supply.ts'
 import type { Supply } from './app/supply.ts'
 import type { NodeConfig } from './config.ts'
-import type { Cell, Shape } from './domain/cell.ts'
+import type { Cell, CellRecord, Shape } from './domain/cell.ts'
 import { cellDir, memoryDir } from './domain/instance.ts'
 import type { Runtime } from './domain/sandbox.ts'
 import { introduceEnvd, prepareEnvd } from './envd/introduce.ts'
@@ -52,6 +53,8 @@ export interface RunningSandboxes {
 
 /** How often the first processes of sandboxes are looked at. A look at one costs microseconds. */
 const reapIntervalMs = 250
+/** How often those that stand still are looked at; when one is tried again depends on how often that failed. */
+const unfreezeIntervalMs = 250
 /** Who comes back within this time finds memory as it was written, which is quicker to read. */
 const packAfterMs = 120_000
 const packIntervalMs = 15_000
@@ -93,12 +96,33 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
       erase: host.erase,
     },
   })
-  const copies = createCopies({
-    ...common,
-    syncDisk: host.rootfs.sync,
-    flushFolder,
-    removeFolder: (dir) => rm(dir, { recursive: true, force: true }),
+  const standstills = createStandstills({
+    records,
+    freeze: ({ cellId }) => runtime.freeze(cellId),
+    // A predecessor may have run another.
+    thaw: (record) => host.runtimes[record.runtime].thaw(record.cellId),
+    nowMs,
+    onStuck: ({ record }, { error, attempt, waitMs }) =>
+      log.error(
+        { err: error, event: 'node.unfreeze', ...namesOf(record), attempt, waitMs },
+        'a sandbox that was being copied stands still; it is tried again',
+      ),
+    onFreed: ({ record }) =>
+      log.info(
+        { event: 'node.unfreeze', ...namesOf(record) },
+        'a sandbox that stood still goes on',
+      ),
   })
+  adopted.stuck.forEach(standstills.adopt)
+  const copies = createCopies(
+    {
+      ...common,
+      syncDisk: host.rootfs.sync,
+      flushFolder,
+      removeFolder: (dir) => rm(dir, { recursive: true, force: true }),
+    },
+    standstills,
+  )
   const prototypes = createPrototypes({
     cells,
     store: host.prototypes,
@@ -132,6 +156,7 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
   const sandboxes = createSandboxes({
     cells,
     copies,
+    standstills,
     supply,
     slots,
     events: parts.events,
@@ -151,6 +176,9 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
   const stopReaping = repeat(reapIntervalMs, sandboxes.reap, (err) =>
     log.error({ err, event: 'node.reap' }, 'a dead sandbox could not be removed'),
   )
+  const stopUnfreezing = repeat(unfreezeIntervalMs, sandboxes.unfreeze, (err) =>
+    log.error({ err, event: 'node.unfreeze' }, 'sandboxes that stand still could not be tried'),
+  )
   const packIdle = async () => {
     const paused = sandboxes.paused().map(({ cellId }) => common.memoryDir(cellId))
     const kept = (await snapshots.list()).map((one) => snapshots.place(one.snapshotId).memoryDir)
@@ -166,13 +194,17 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
     sandboxes,
     supply,
     async close() {
-      await Promise.all([stopReaping(), stopTrimming()])
+      await Promise.all([stopReaping(), stopTrimming(), stopUnfreezing()])
       // What is half packed is not missed.
       void stopPacking()
       await supply.close()
       await sandboxes.settle()
     },
   }
+}
+
+function namesOf({ cellId, owner }: CellRecord) {
+  return { cellId, sandboxId: owner?.sandboxId }
 }
 
 function prepare(cell: Cell): Promise<void> {

@@ -3,6 +3,7 @@ import type { Cell, CellRecord } from '../domain/cell.ts'
 import type { Disks } from '../domain/disks.ts'
 import type { Runtime } from '../domain/sandbox.ts'
 import type { Snapshot, SnapshotStore } from '../domain/snapshot.ts'
+import type { Standstills } from './standstills.ts'
 
 /** Keeps what a running cell is at one moment. */
 export interface Copies {
@@ -16,7 +17,6 @@ export interface Copies {
 }
 
 export interface CopyPorts {
-  readonly records: { update(record: CellRecord): Promise<void> }
   readonly runtime: Runtime
   readonly disks: Disks
   diskImage(cellId: string, name: string): string
@@ -28,18 +28,8 @@ export interface CopyPorts {
   removeFolder(dir: string): Promise<void>
 }
 
-export function createCopies(ports: CopyPorts): Copies {
-  const { records, runtime, disks } = ports
-
-  async function freeze({ record }: Cell): Promise<void> {
-    await records.update({ ...record, phase: 'copying' })
-    await runtime.freeze(record.cellId)
-  }
-
-  async function goOn({ record }: Cell): Promise<void> {
-    await runtime.thaw(record.cellId)
-    await records.update(record)
-  }
+export function createCopies(ports: CopyPorts, standstills: Standstills): Copies {
+  const { runtime, disks } = ports
 
   async function memoryRoom({ cellId }: CellRecord): Promise<number> {
     return (await runtime.memoryFormat()) === undefined ? 0 : ports.memoryBytes(cellId)
@@ -60,16 +50,13 @@ export function createCopies(ports: CopyPorts): Copies {
       }
       await store.add(snapshot, async (place) => {
         try {
-          await freeze(cell)
+          await standstills.begin(cell)
           if (memory !== undefined) await runtime.saveMemory(record.cellId, place.memoryDir)
           await ports.syncDisk(record.cellId)
           await disks.copy(image, place.disk)
-        } catch (error) {
-          // The first reason is the one to tell.
-          await goOn(cell).catch(() => {})
-          throw error
+        } finally {
+          await standstills.end(cell)
         }
-        await goOn(cell)
         await disks.flush(place.disk)
         if (memory !== undefined) await ports.flushFolder(place.memoryDir)
       })
@@ -83,14 +70,14 @@ export function createCopies(ports: CopyPorts): Copies {
       try {
         // Runtimes do not write over what a resume may have left.
         await ports.removeFolder(memoryDir)
-        await freeze(cell)
+        await standstills.begin(cell)
         await runtime.saveMemory(record.cellId, memoryDir)
         await ports.syncDisk(record.cellId)
         await ports.flushFolder(memoryDir)
         await seal()
       } catch (error) {
         // The first reason is the one to tell.
-        await Promise.allSettled([goOn(cell), ports.removeFolder(memoryDir)])
+        await Promise.allSettled([standstills.end(cell), ports.removeFolder(memoryDir)])
         throw error
       }
     },

@@ -135,6 +135,7 @@ test('one that cannot be let go on is told of, and keeps nobody from starting', 
     reclaimed.running.map((one) => one.record.cellId),
     ['stuck'],
   )
-  // The next start tries again.
+  // It is tried again, by this agent or the next.
+  assert.deepEqual(reclaimed.stuck, ['stuck'])
   assert.deepEqual([updated, errors.map(String)], [[], ['Error: runc fails']])
 })

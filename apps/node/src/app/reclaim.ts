@@ -30,6 +30,8 @@ export interface Reclaimed {
   readonly running: readonly RunningSandbox[]
   readonly ready: readonly Cell[]
   readonly paused: readonly PausedSandbox[]
+  /** Ids of those cells among the running that stand still and could not be let go on. */
+  readonly stuck: readonly string[]
 }
 
 /**
@@ -73,7 +75,8 @@ export async function reclaim(
     if (keptSlots.has(name)) continue
     await ports.removeSlot(toSlot(subnet, linkPrefix, Number(name.slice(linkPrefix.length))))
   }
-  return { running: await Promise.all(running.map(goOn)), ready, paused }
+  const stuck: string[] = []
+  return { running: await Promise.all(running.map(goOn)), ready, paused, stuck }
 
   async function goOn(sandbox: RunningSandbox): Promise<RunningSandbox> {
     const record = { ...sandbox.record, phase: 'running' as const }
@@ -82,7 +85,10 @@ export async function reclaim(
       await ports
         .thaw(record)
         .then(() => ports.records.update(record))
-        .catch(ports.onError)
+        .catch((error: unknown) => {
+          stuck.push(record.cellId)
+          ports.onError(error)
+        })
     }
     await ports.tidy(record)
     return { ...sandbox, record }

@@ -13,6 +13,7 @@ import type { SandboxEvents } from './events.ts'
 import { checkReadable, createResume } from './resume.ts'
 import type { ResumePorts, ResumeRequest } from './resume.ts'
 import type { SlotPool } from './slot-pool.ts'
+import type { Standstills } from './standstills.ts'
 import type { Supply } from './supply.ts'
 import { createTurns } from './turns.ts'
 
@@ -36,6 +37,8 @@ export interface Sandboxes {
   paused(): PausedSandbox[]
   /** One pass: removes sandboxes whose first process is gone, and says why it went. */
   reap(): Promise<void>
+  /** One pass: lets go on those that a copy left standing still. */
+  unfreeze(): Promise<void>
   /** Waits for whatever is under way. */
   settle(): Promise<void>
 }
@@ -57,6 +60,7 @@ export function createSandboxes(parts: {
   readonly ports: SandboxPorts
   readonly cells: Cells
   readonly copies: Copies
+  readonly standstills: Standstills
   readonly supply: Supply
   readonly slots: SlotPool
   readonly events: SandboxEvents
@@ -65,7 +69,7 @@ export function createSandboxes(parts: {
     readonly paused: readonly PausedSandbox[]
   }
 }): Sandboxes {
-  const { ports, cells, copies, supply, events } = parts
+  const { ports, cells, copies, standstills, supply, events } = parts
   const { records, runtime, snapshots } = ports
   const running = new Map(parts.adopted.running.map((one) => [one.record.owner.sandboxId, one]))
   const paused = new Map(parts.adopted.paused.map((one) => [one.owner.sandboxId, one]))
@@ -209,7 +213,8 @@ export function createSandboxes(parts: {
         const { record, slot } = find(sandboxId)
         const changed = { ...record, owner: { ...record.owner, network } }
         await ports.setRules(slot, network)
-        await records.update(changed)
+        const isStuck = standstills.isStuck(record.cellId)
+        await records.update(isStuck ? { ...changed, phase: 'copying' } : changed)
         running.set(sandboxId, { record: changed, slot })
       }),
 
@@ -225,6 +230,15 @@ export function createSandboxes(parts: {
           if (sandbox && isDead(sandbox)) await remove(sandbox, await reasonOfDeath(sandbox.record))
         })
       await Promise.all(dead.map(bury))
+    },
+
+    async unfreeze() {
+      const letGoOn = ({ record }: RunningSandbox) =>
+        turns.take(record.owner.sandboxId, async () => {
+          const sandbox = running.get(record.owner.sandboxId)
+          if (sandbox && standstills.isStuck(sandbox.record.cellId)) await standstills.end(sandbox)
+        })
+      await Promise.all(standstills.due([...running.values()]).map(letGoOn))
     },
 
     settle: turns.settle,

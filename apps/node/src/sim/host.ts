@@ -13,6 +13,7 @@ import type { SandboxEvent } from '../app/events.ts'
 import { createPrototypes } from '../app/prototypes.ts'
 import { createSandboxes } from '../app/sandboxes.ts'
 import type { SandboxPorts } from '../app/sandboxes.ts'
+import { createStandstills } from '../app/standstills.ts'
 import { createSupply } from '../app/supply.ts'
 import type { SupplyPorts } from '../app/supply.ts'
 
@@ -56,6 +57,8 @@ export function simulateNode(
   const rules: string[] = []
   const levelled: string[] = []
   const errors: unknown[] = []
+  /** What is told of cells that could not be let go on. */
+  const stuck: string[] = []
   const events = createSandboxEvents()
   const seen: SandboxEvent[] = []
   void (async () => {
@@ -157,7 +160,15 @@ export function simulateNode(
     close: async () => {},
   }
   const cells = createCells({ ports, slots: slotPool })
-  const copies = createCopies(ports)
+  const standstills = createStandstills({
+    records: ports.records,
+    freeze: ({ cellId }) => runtime.freeze(cellId),
+    thaw: ({ cellId }) => runtime.thaw(cellId),
+    nowMs: () => clock.nowMs,
+    onStuck: ({ record }, { waitMs }) => void stuck.push(`${record.cellId} for ${waitMs}`),
+    onFreed: ({ record }) => void stuck.push(`${record.cellId} goes on`),
+  })
+  const copies = createCopies(ports, standstills)
   const prototypeStore = memorySnapshots()
   const prototypes = createPrototypes({
     cells,
@@ -191,6 +202,7 @@ export function simulateNode(
     ports,
     cells,
     copies,
+    standstills,
     supply,
     slots: slotPool,
     events,
@@ -220,6 +232,7 @@ export function simulateNode(
     rules,
     levelled,
     errors,
+    stuck,
     clock,
     snapshots,
     prototypeStore,
