@@ -37,6 +37,14 @@ function codes({ status, json }: Reply): unknown[] {
   return [status, Object(json).code, Object(json).error_code]
 }
 
+test('what the node cannot read is told in its words', async () => {
+  const { api, id } = await setup()
+  await using _ = api
+  api.node.fail('resume', Code.FailedPrecondition)
+  const { json } = await ways.connect(api, id)
+  assert.equal(Object(json).message, `Sandbox ${id} stays paused: simulated failure`)
+})
+
 for (const [name, seconds] of [
   ['connect', 60],
   ['connectV2', 300],

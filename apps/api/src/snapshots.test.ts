@@ -43,6 +43,18 @@ function codes({ status, json }: Reply): unknown[] {
   return [status, Object(json).code]
 }
 
+test('a snapshot that the node cannot read is refused with what the node says, and nothing is left', async () => {
+  const { api, id } = await setup()
+  await using _ = api
+  const snapshotId = await take(api, id)
+  api.node.failCreates(Code.FailedPrecondition)
+  const body = { templateID: snapshotId }
+  const { status, json } = await api.call('POST', '/v2/sandboxes', { body })
+  assert.equal(status, 400)
+  assert.match(Object(json).message, /this snapshot on this node: simulated failure/)
+  assert.deepEqual([...api.node.running.keys()], [id])
+})
+
 test('a snapshot leaves its sandbox running with its time, and can be used by its id', async () => {
   const clock = manualClock()
   const { api, id } = await setup({ clock })

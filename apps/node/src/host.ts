@@ -23,7 +23,7 @@ import { createFirewall } from './net/firewall.ts'
 import type { Firewall } from './net/firewall.ts'
 import { createSlotMaker } from './net/slots.ts'
 import type { SlotMaker } from './net/slots.ts'
-import { runscMemoryFormat } from './setup/memory-format.ts'
+import { releaseOf, runscMemoryFormat } from './setup/runtime-release.ts'
 import { createSnapshotStore } from './state/snapshots.ts'
 import { createGvisor } from './oci/gvisor.ts'
 import { createRunc } from './oci/runc.ts'
@@ -64,15 +64,17 @@ export function openHost(config: NodeConfig, instance: Instance, namespace: Moun
   })
   const stateDir = join(instance.runDir, 'state')
   const { dataDir, cgroup: cgroupParent } = instance
+  const runscRelease = releaseOf('runsc')
   const runtimes = {
     gvisor: createGvisor({
       namespace,
       stateDir,
       dataDir,
       cgroupParent,
-      memoryFormat: runscMemoryFormat(),
+      release: runscRelease,
+      memoryFormat: async () => runscMemoryFormat(await runscRelease()),
     }),
-    runc: createRunc({ namespace, stateDir, cgroupParent }),
+    runc: createRunc({ namespace, stateDir, cgroupParent, release: releaseOf('runc') }),
   }
   const { linkPrefix } = instance
   const slots = createSlotMaker({ namespace, linkPrefix, procDir: plainProcDir(instance.runDir) })

@@ -64,7 +64,12 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
   ])
   const envdDir = await mountReadOnly(namespace, envd.dir, envdDirs.mounted)
 
-  const current = { runtime: runtime.name, layer: base.layerId, envd: basename(envdDir) }
+  const current = {
+    runtime: runtime.name,
+    release: await runtime.release(),
+    layer: base.layerId,
+    envd: basename(envdDir),
+  }
   const adopted = await reclaim(
     {
       ...host,
@@ -118,6 +123,7 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
   log.info({
     event: 'node.start',
     runtime: runtime.name,
+    release: current.release,
     adopted: adopted.running.length,
     paused: adopted.paused.length,
     ready: adopted.ready.length,

@@ -9,8 +9,8 @@ export interface SandboxNode {
   measure(signal: AbortSignal): Promise<NodeUsage>
   envdVersion(signal: AbortSignal): Promise<string>
   /**
-   * Returns once envd answers. Faults: `sandbox_capacity_unavailable` when there is no room,
-   * `sandbox_create_failed` for whatever else went wrong.
+   * Returns once envd answers. Faults: `sandbox_capacity_unavailable` when there is no room, `snapshot_unreadable` when
+   * this node cannot go on from its snapshot, `sandbox_create_failed` for whatever else went wrong.
    */
   create(sandbox: NodeSandbox, signal: AbortSignal): Promise<void>
   /**

@@ -5,6 +5,10 @@ import { Code, ConnectError } from '@connectrpc/connect'
 
 export function toCreateFault(error: unknown): Fault {
   if (codeOf(error) === Code.ResourceExhausted) return noRoom(error)
+  if (codeOf(error) === Code.FailedPrecondition) {
+    const message = `No sandbox can be made of this snapshot on this node: ${saidBy(error)}`
+    return new Fault('invalid', 'snapshot_unreadable', message, { cause: error })
+  }
   return new Fault(
     'internal',
     'sandbox_create_failed',
@@ -48,7 +52,7 @@ export function toResumeFault(error: unknown, id: string): Fault {
       return new Fault(
         'conflict',
         'sandbox_memory_lost',
-        `The memory of sandbox ${id} cannot be brought back on this node: connect with memory: false to boot it from its files`,
+        `Sandbox ${id} stays paused: ${saidBy(error)}`,
         options,
       )
     case Code.ResourceExhausted:
@@ -118,8 +122,11 @@ function busy(cause: unknown): Fault {
 
 /** The node knows what stands in the way. */
 function memoryNotKept(error: unknown, hint: string): Fault {
-  const { rawMessage } = ConnectError.from(error)
-  return new Fault('invalid', 'memory_not_kept', `${rawMessage}; ${hint}`, { cause: error })
+  return new Fault('invalid', 'memory_not_kept', `${saidBy(error)}; ${hint}`, { cause: error })
+}
+
+function saidBy(error: unknown): string {
+  return ConnectError.from(error).rawMessage
 }
 
 function notFound(cause: unknown, id: string): Fault {

@@ -68,6 +68,11 @@ export interface Rootfs {
   readonly hasSudo: boolean
 }
 
+interface Started {
+  readonly process: ProcessIdentity
+  readonly release: string
+}
+
 export function createCells({
   ports,
   slots,
@@ -75,7 +80,7 @@ export function createCells({
   readonly ports: CellPorts
   readonly slots: SlotPool
 }): Cells {
-  async function start(record: CellRecord, options: LaunchOptions): Promise<ProcessIdentity> {
+  async function start(record: CellRecord, options: LaunchOptions): Promise<Started> {
     const { cellId, envd, disk } = record
     const rootfs = await ports.mountRootfs(record, ports.diskImage(cellId, disk))
     if (!rootfs) {
@@ -91,8 +96,12 @@ export function createCells({
     }
     const { memoryDir, network, slot } = options
     if (network) await ports.setRules(slot, network)
-    if (memoryDir === undefined) return ports.runtime.start(request)
-    return ports.useMemory(memoryDir, () => ports.runtime.restore(request, memoryDir))
+    const release = await ports.runtime.release()
+    const process =
+      memoryDir === undefined
+        ? await ports.runtime.start(request)
+        : await ports.useMemory(memoryDir, () => ports.runtime.restore(request, memoryDir))
+    return { process, release }
   }
 
   function freshMakings(shape: Shape): Makings {
@@ -125,9 +134,9 @@ export function createCells({
       try {
         await ports.records.create(record)
         await fill(record, from)
-        const process = await start(record, { slot, memoryDir, network })
+        const started = await start(record, { slot, memoryDir, network })
         signal?.throwIfAborted()
-        return { record: { ...record, process }, slot }
+        return { record: { ...record, ...started }, slot }
       } catch (error) {
         // The first reason is the one to tell.
         await this.erase({ record, slot }).catch(() => {})
@@ -136,8 +145,8 @@ export function createCells({
     },
 
     async launch(record, options) {
-      const process = await start(record, options)
-      return { record: { ...record, process }, slot: options.slot }
+      const started = await start(record, options)
+      return { record: { ...record, ...started }, slot: options.slot }
     },
 
     async halt({ record, slot }) {

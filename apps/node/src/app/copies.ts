@@ -1,4 +1,4 @@
-import { makingsOf } from '../domain/cell.ts'
+import { makingsOf, writerOf } from '../domain/cell.ts'
 import type { Cell, CellRecord } from '../domain/cell.ts'
 import type { Disks } from '../domain/disks.ts'
 import type { Runtime } from '../domain/sandbox.ts'
@@ -46,7 +46,7 @@ export function createCopies(ports: CopyPorts, standstills: Standstills): Copies
         ...makingsOf(record),
         snapshotId,
         envVars: record.owner?.envVars ?? {},
-        ...(memory !== undefined && { memory }),
+        ...(memory !== undefined && { memory: writerOf(record, memory) }),
       }
       await store.add(snapshot, async (place) => {
         try {

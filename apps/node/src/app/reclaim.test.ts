@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { isMadeOf } from '../domain/cell.ts'
 import type { CellRecord } from '../domain/cell.ts'
 import { parseSubnet } from '../domain/slot.ts'
 import { reclaim } from './reclaim.ts'
@@ -13,6 +14,7 @@ function record(cellId: string, pid: number, changes: Partial<CellRecord>): Cell
     runtime: 'gvisor',
     layer: 'l1',
     envd: 'e1',
+    release: 'runsc 1',
     initToken: 't',
     disk: 'disk.img',
     cellId,
@@ -41,6 +43,8 @@ const found = [
   record('copying', 6, { phase: 'copying' }),
   withoutOwner(record('ready', 7, { phase: 'ready' })),
   withoutOwner(record('outdated', 8, { phase: 'ready', envd: 'e0' })),
+  withoutOwner(record('superseded', 10, { phase: 'ready', release: 'runsc 0' })),
+  record('older', 11, { release: 'runsc 0' }),
 ]
 
 test('what lives is adopted, what is paused is kept, and all else is erased', async () => {
@@ -63,7 +67,7 @@ test('what lives is adopted, what is paused is kept, and all else is erased', as
         update: async (one) => void updated.push(one),
       },
       isAlive: ({ pid }) => pid !== 2,
-      isCurrent: ({ envd }) => envd === 'e1',
+      isCurrent: (one) => isMadeOf(one, record('current', 0, {})),
       traces: async () => ['alive', 'half', 'stranger', 'resuming'],
       killStrays: async (keep) => void strayKeepers.push(keep),
       thaw: async ({ cellId }) => void done.thawed.push(cellId),
@@ -82,6 +86,7 @@ test('what lives is adopted, what is paused is kept, and all else is erased', as
     [
       ['alive', 'running', 1],
       ['copying', 'running', 6],
+      ['older', 'running', 11],
     ],
   )
   assert.deepEqual(
@@ -90,12 +95,19 @@ test('what lives is adopted, what is paused is kept, and all else is erased', as
   )
   const resumed = { ...paused, cellId: 'resuming', owner: { sandboxId: 'ofresuming', envVars: {} } }
   assert.deepEqual(reclaimed.paused, [paused, resumed])
-  assert.deepEqual(done.erased.toSorted(), ['dead', 'half', 'outdated', 'stranger', 'torn'])
+  assert.deepEqual(done.erased.toSorted(), [
+    'dead',
+    'half',
+    'outdated',
+    'stranger',
+    'superseded',
+    'torn',
+  ])
   assert.deepEqual(done.halted.toSorted(), ['paused', 'resuming'])
   assert.deepEqual(done.thawed, ['copying'])
-  assert.deepEqual(done.tidied.toSorted(), ['alive', 'copying', 'paused', 'resuming'])
+  assert.deepEqual(done.tidied.toSorted(), ['alive', 'copying', 'older', 'paused', 'resuming'])
   assert.deepEqual(done.removedSlots, ['atx-3', 'atx-5', 'atx-9'])
-  assert.deepEqual(strayKeepers, [new Set(['alive', 'copying', 'ready'])])
+  assert.deepEqual(strayKeepers, [new Set(['alive', 'copying', 'older', 'ready'])])
   assert.deepEqual(
     updated.map(({ cellId, phase }) => [cellId, phase]),
     [

@@ -51,7 +51,12 @@ export function createResume(parts: {
   return async (paused, request) => {
     const { memory, ...rest } = paused
     const goesOn = memory !== undefined && !request.boot
-    await checkReadable(ports.runtime, goesOn ? paused : { runtime: paused.runtime })
+    const needed = goesOn ? paused : { runtime: paused.runtime }
+    await checkReadable(
+      ports.runtime,
+      needed,
+      ': connect with memory: false to boot from its files',
+    )
     const { network = paused.owner.network, ingress = paused.owner.ingress } = request
     const owner = { ...paused.owner, ...(network && { network }), ...(ingress && { ingress }) }
     let cell: Cell | undefined
@@ -88,6 +93,8 @@ export function createResume(parts: {
 export async function checkReadable(
   present: Runtime,
   kept: Pick<CellRecord, 'runtime' | 'memory'>,
+  /** What helps against memory that cannot be read. */
+  hint = '',
 ): Promise<void> {
   if (kept.runtime !== present.name) {
     throw new Fault(
@@ -101,6 +108,6 @@ export async function checkReadable(
   throw new Fault(
     'invalid',
     'memory_unreadable',
-    `Its memory was kept by ${kept.memory}, and this node has ${format ?? present.name}: boot it from its files instead`,
+    `Its memory was written by ${kept.memory}, and this node has ${format ?? present.name}, which cannot read it${hint}`,
   )
 }

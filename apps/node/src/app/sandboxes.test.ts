@@ -254,6 +254,30 @@ test('memory of another release of the runtime is not read; a boot from the file
   await sandboxes.resume({ ...request, boot: true })
 })
 
+test('memory is called after the release that runs the sandbox, not after the one that is there now', async () => {
+  let release = 'runsc 1'
+  const { create, sandboxes, snapshots } = simulateNode({
+    overrides: { runtime: { release: async () => release, memoryFormat: async () => release } },
+  })
+  await create()
+  release = 'runsc 2'
+  await sandboxes.snapshot('i1', 's1')
+  assert.equal((await snapshots.find('s1'))?.memory, 'runsc 1')
+  await assert.rejects(create({ sandboxId: 'i2', snapshotId: 's1' }), {
+    reason: 'memory_unreadable',
+  })
+  await sandboxes.pause('i1', { keepMemory: true })
+  const before = sandboxes.paused()
+  const request = { sandboxId: 'i1', accessToken: undefined }
+  await assert.rejects(sandboxes.resume({ ...request, boot: false }), {
+    message: /written by runsc 1, and this node has runsc 2/,
+  })
+  assert.deepEqual(sandboxes.paused(), before)
+  await sandboxes.resume({ ...request, boot: true })
+  await sandboxes.pause('i1', { keepMemory: true })
+  await sandboxes.resume({ ...request, boot: false })
+})
+
 test('what was made under another runtime is not started by this one', async () => {
   const { create, sandboxes, snapshots } = simulateNode()
   await create()

@@ -1,5 +1,5 @@
 import { Fault } from '@atoll/kit/fault'
-import { checkId, checkShape } from '../domain/cell.ts'
+import { checkId, checkShape, writerOf } from '../domain/cell.ts'
 import type { CellRecord, Owner, Shape } from '../domain/cell.ts'
 import type { NetworkRules } from '../domain/network-rules.ts'
 import type { PausedSandbox, RunningSandbox } from '../domain/sandbox.ts'
@@ -132,7 +132,7 @@ export function createSandboxes(parts: {
       )
     }
     const { process: _process, slotNumber: _slot, ...rest } = record
-    const memory = keepMemory && format !== undefined ? { memory: format } : {}
+    const memory = keepMemory && format !== undefined ? { memory: writerOf(record, format) } : {}
     const kept: PausedSandbox = { ...rest, ...memory, phase: 'paused' }
     // Once this is written it is paused, whatever happens to us.
     const seal = () => records.update(kept)

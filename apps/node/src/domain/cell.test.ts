@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { isMadeOf } from './cell.ts'
 
-const current = { runtime: 'gvisor', layer: 'l1', envd: 'e1' } as const
+const current = { runtime: 'gvisor', release: 'runsc 1', layer: 'l1', envd: 'e1' } as const
 
 const cell = {
   ...current,
@@ -17,7 +17,12 @@ test('a cell is as good as a new one when it is made of the same', () => {
   assert.equal(isMadeOf(cell, current), true)
 })
 
-for (const other of [{ runtime: 'runc' }, { layer: 'l0' }, { envd: 'e0' }] as const) {
+for (const other of [
+  { runtime: 'runc' },
+  { release: 'runsc 0' },
+  { layer: 'l0' },
+  { envd: 'e0' },
+] as const) {
   test(`one with ${JSON.stringify(other)} is not handed out as a new one`, () => {
     assert.equal(isMadeOf({ ...cell, ...other }, current), false)
   })

@@ -35,8 +35,10 @@ export interface CellRecord extends Makings {
   /** Absent while it is paused. */
   readonly slotNumber?: number
   readonly process?: ProcessIdentity
+  /** Which one of its runtime runs it, or did so last. Absent: nobody knows any more. */
+  readonly release?: string
   readonly owner?: Owner
-  /** Of a paused one: which runtime wrote its memory. Absent: files alone were kept. */
+  /** Of a paused one: which release of its runtime wrote its memory. Absent: files alone were kept. */
   readonly memory?: string
 }
 
@@ -82,11 +84,17 @@ export function makingsOf(makings: Makings): Makings {
 }
 
 /** Whether a new cell would be made of the same: only then may one that was made before stand in for it. */
-export function isMadeOf(
-  { runtime, layer, envd }: Makings,
-  current: Pick<Makings, 'runtime' | 'layer' | 'envd'>,
-): boolean {
-  return runtime === current.runtime && layer === current.layer && envd === current.envd
+export function isMadeOf(made: Parts, current: Parts): boolean {
+  return (['runtime', 'release', 'layer', 'envd'] as const).every(
+    (part) => made[part] === current[part],
+  )
+}
+
+type Parts = Pick<CellRecord, 'runtime' | 'release' | 'layer' | 'envd'>
+
+/** What writes the memory of a cell is what runs it: perhaps a release that this machine has no more. */
+export function writerOf({ release }: CellRecord, present: string): string {
+  return release ?? present
 }
 
 /** The same for all of one shape. */

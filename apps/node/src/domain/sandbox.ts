@@ -31,6 +31,8 @@ export interface Runtime {
   readonly name: 'gvisor' | 'runc'
   /** Added to every uid and gid that the sandbox stores on its disk. */
   readonly idShift: number
+  /** Which one this machine has. */
+  release(): Promise<string>
   /** Which of its versions can read what it keeps of memory; undefined when it keeps none. */
   memoryFormat(): Promise<string | undefined>
   /** Starts the first process, detached from us, and gives its identity on the host. */

@@ -5,7 +5,7 @@ export interface Snapshot extends Makings {
   readonly snapshotId: string
   /** What its sandbox was given. */
   readonly envVars: Readonly<Record<string, string>>
-  /** Which runtime wrote its memory; absent: files alone were kept. */
+  /** Which release of its runtime wrote its memory; absent: files alone were kept. */
   readonly memory?: string
 }
 

@@ -17,6 +17,7 @@ export function createGvisor(parts: {
   readonly namespace: MountNamespace
   readonly stateDir: string
   readonly dataDir: string
+  readonly release: Runtime['release']
   readonly memoryFormat: Runtime['memoryFormat']
   readonly cgroupParent: string
 }): Runtime {
@@ -59,6 +60,7 @@ export function createGvisor(parts: {
     name: 'gvisor',
     idShift: 0,
 
+    release: parts.release,
     memoryFormat: parts.memoryFormat,
 
     async start(request) {

@@ -19,6 +19,7 @@ export function createRunc(parts: {
   readonly namespace: MountNamespace
   readonly stateDir: string
   readonly cgroupParent: string
+  readonly release: Runtime['release']
 }): Runtime {
   const commands = createOciCommands({
     namespace: parts.namespace,
@@ -44,6 +45,7 @@ export function createRunc(parts: {
       return commands.run(request.cell.cellId, request.bundleDir)
     },
 
+    release: parts.release,
     memoryFormat: async () => undefined,
     restore: keepsNone,
     saveMemory: keepsNone,

@@ -25,6 +25,7 @@ test('to save gigabytes of memory takes longer than commands usually may', async
     stateDir: join(dir, 'state'),
     dataDir: dir,
     cgroupParent: 'atoll-test',
+    release: async () => 'runsc test',
     memoryFormat: async () => 'runsc test',
   })
   try {

@@ -81,6 +81,7 @@ export function simulateNode(
   const runtime: Runtime = {
     name: 'gvisor',
     idShift: 0,
+    release: async () => memoryFormat || 'runsc 0',
     memoryFormat: async () => (options.memoryFormat === '' ? undefined : memoryFormat),
     start,
     async restore(request) {

@@ -37,6 +37,7 @@ const Stored = z.object({
   phase: z.enum(phases),
   disk: z.string(),
   slotNumber: z.number().exactOptional(),
+  release: z.string().exactOptional(),
   process: z.object({ pid: z.number(), started: z.string() }).exactOptional(),
   owner: z
     .object({
