@@ -69,6 +69,31 @@ for (const runtime of ['gvisor', 'runc'] as const) {
         await sandbox.kill()
       })
 
+      test('a sandbox whose memory cannot be kept does not run for ever: its files are', async () => {
+        const lifecycle = { onTimeout: 'pause', autoResume: true } as const
+        const sandbox = await Sandbox.create({ ...connection, lifecycle })
+        await sandbox.files.write('/home/user/note', 'kept')
+        const holding = 'exec 9>/tmp/gone; rm /tmp/gone; echo held; sleep 600'
+        const holder = await sandbox.commands.run(holding, { background: true, timeoutMs: 0 })
+        await waitFor('the file to be held', () => holder.stdout === 'held\n', patient)
+        holder.wait().catch(() => {})
+        await assert.rejects(sandbox.pause(), /400: .*gone/)
+        await sandbox.setTimeout(1000)
+        // With its memory it is refused as long as it runs, and shown as paused while that is tried.
+        const isAside = () =>
+          sandbox.pause().then(
+            () => true,
+            () => false,
+          )
+        await waitFor('it to be paused', isAside, { timeoutMs: 120_000, intervalMs: 1000 })
+        assert.equal(await sandbox.isRunning(), false)
+        assert.equal((await sandbox.getInfo()).state, 'paused')
+        await sandbox.connect()
+        assert.equal(await sandbox.files.read('/home/user/note'), 'kept')
+        assert.deepEqual(await sandbox.commands.list(), [])
+        await sandbox.kill()
+      })
+
       test('a paused sandbox is not woken for its envd without its token', async () => {
         const lifecycle = { onTimeout: 'pause', autoResume: true } as const
         const sandbox = await Sandbox.create({ ...connection, lifecycle })

@@ -1,9 +1,22 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { Clock } from '@atoll/kit/clock'
 import { waitFor } from '@atoll/kit/wait'
 import { Code } from '@connectrpc/connect'
 import { manualClock, startApiUnderTest } from './sim/api.ts'
+import type { ApiUnderTest } from './sim/api.ts'
 import { onPostgres } from './sim/store.ts'
+
+/** Whether it runs, and is tried again that long from now. */
+async function runsOnFor(
+  api: ApiUnderTest,
+  id: string,
+  clock: Clock,
+  seconds: number,
+): Promise<boolean> {
+  const { state, endAt } = Object((await api.call('GET', `/sandboxes/${id}`)).json)
+  return state === 'running' && Date.parse(endAt) === clock.now().getTime() + seconds * 1000
+}
 
 test('a sandbox ends at its time, not before, and says so', async () => {
   const clock = manualClock()
@@ -135,19 +148,77 @@ test('a sandbox that cannot be paused runs on, is tried again, and is never lost
   const id = await api.create({ timeout: 10, autoPause: true })
   api.node.fail('pause', Code.ResourceExhausted)
   clock.advance(10)
-  for (const seconds of [1, 2, 4, 8]) {
+  for (const seconds of [1, 2, 4]) {
     const attempts = api.node.begun('pause')
-    const end = new Date(clock.now().getTime() + seconds * 1000).toISOString()
-    await waitFor('another try', async () => {
-      const { state, endAt } = Object((await api.call('GET', `/sandboxes/${id}`)).json)
-      return state === 'running' && endAt === end
-    })
+    await waitFor('another try', () => runsOnFor(api, id, clock, seconds))
     assert.ok(api.node.begun('pause') - attempts <= 1)
     clock.advance(seconds)
   }
   api.node.fail('pause', undefined)
   await waitFor('the pause', () => api.node.paused.has(id), { timeoutMs: 30_000 })
   assert.deepEqual(api.node.killed, [])
+})
+
+/** A sandbox that is to be paused, and time that goes by in steps, each of which somebody notices at once. */
+async function setupAutoPause() {
+  const clock = manualClock()
+  const api = await startApiUnderTest({ clock })
+  const other = await api.create({ timeout: 3600 })
+  const id = await api.create({ timeout: 10, autoPause: true })
+  const goBy = async (seconds: number) => {
+    clock.advance(seconds)
+    // Moving an end makes a pass happen now.
+    await api.call('POST', `/sandboxes/${other}/connect`, { body: { timeout: 0 } })
+  }
+  /** Waits until it has been tried in vain, and lets the time go by that it is then given. */
+  const tryInVain = async (...waits: readonly number[]) => {
+    for (const seconds of waits) {
+      await waitFor('it to run on', () => runsOnFor(api, id, clock, seconds))
+      await goBy(seconds)
+    }
+  }
+  return { api, id, goBy, tryInVain }
+}
+
+for (const code of [Code.FailedPrecondition, Code.ResourceExhausted, Code.Internal] as const) {
+  test(`memory that cannot be kept (${Code[code]}) is given up after four tries, and the files are kept`, async () => {
+    const { api, id, goBy, tryInVain } = await setupAutoPause()
+    await using _ = api
+    api.node.fail('keepMemory', code)
+    await goBy(10)
+    await tryInVain(1, 2, 4, 8)
+    await waitFor('the pause', () => api.node.paused.get(id)?.keepsMemory === false)
+    assert.equal(api.node.begun('keepMemory'), 4)
+    assert.deepEqual(api.node.killed, [])
+  })
+}
+
+test('a node that does not answer says nothing against the memory', async () => {
+  const { api, id, goBy, tryInVain } = await setupAutoPause()
+  await using _ = api
+  api.node.fail('all', Code.Unavailable)
+  await goBy(10)
+  await tryInVain(1, 2, 4, 8, 16, 32, 60)
+  api.node.fail('all', undefined)
+  await goBy(60)
+  await waitFor('the pause', () => api.node.paused.get(id)?.keepsMemory === true)
+})
+
+test('a sandbox that was given more time is tried anew', async () => {
+  const { api, id, goBy, tryInVain } = await setupAutoPause()
+  await using _ = api
+  api.node.fail('keepMemory', Code.FailedPrecondition)
+  for (let round = 0; round < 2; round += 1) {
+    await goBy(10)
+    await tryInVain(1, 2)
+    const body = { timeout: 10 }
+    await waitFor('more time', async () => {
+      return (await api.call('POST', `/sandboxes/${id}/timeout`, { body })).status === 204
+    })
+  }
+  api.node.fail('keepMemory', undefined)
+  await goBy(10)
+  await waitFor('the pause', () => api.node.paused.get(id)?.keepsMemory === true)
 })
 
 test('while the node does not answer nothing is paused and nothing lost', async () => {

@@ -20,11 +20,16 @@ const longestWaitMs = 1_000
 const batch = 100
 /** How long a sandbox that cannot be paused runs on before it is tried again: longer each time. */
 const retrySeconds = [1, 2, 4, 8, 16, 32, 60] as const
+/**
+ * How often the node may fail to keep memory before that is given up and the files alone are kept: nothing runs on for
+ * ever, and most programs let go of what stands in the way within the seconds that this takes.
+ */
+const memoryTries = 4
 
 /** Makes the pass that ends or pauses what is due, and returns the milliseconds until the next end. */
 export function createExpiry(ports: ExpiryPorts): () => Promise<number> {
   const { store, ending, clock } = ports
-  const failures = new Map<string, number>()
+  const failures = new Map<string, Failures>()
   const underway = new Set<string>()
   // Its time may have been extended since the list was read.
   const isDue = ({ endAt }: Sandbox) => endAt !== undefined && endAt <= clock.now()
@@ -45,49 +50,73 @@ export function createExpiry(ports: ExpiryPorts): () => Promise<number> {
   }
 }
 
+/** How often in a row one could not be paused. */
+interface Failures {
+  readonly attempts: number
+  /** Those that were the node's answer: one that cannot be asked says nothing against the memory. */
+  readonly refusals: number
+  /** Until when it runs on; another end was set by somebody else, and it is as if it had not been tried. */
+  readonly endAt: Date | undefined
+}
+
+const none: Failures = { attempts: 0, refusals: 0, endAt: undefined }
+
 interface Due {
   readonly id: string
   readonly isDue: (sandbox: Sandbox) => boolean
-  /** How often in a row each could not be paused. */
-  readonly failures: Map<string, number>
+  readonly failures: Map<string, Failures>
   /** Those that are being paused, or told to run on. */
   readonly underway: Set<string>
 }
 
 /** Returns once the pause is written down; that which follows is not waited for. */
 async function putAside(ports: ExpiryPorts, due: Due): Promise<void> {
-  const { store, pausing } = ports
+  const { store, pausing, log } = ports
   const { id, isDue, failures, underway } = due
   const sandbox = await store.find(id)
   if (!sandbox?.lifecycle.autoPause) return
+  const known = failures.get(id)
+  if (known?.endAt?.getTime() !== sandbox.endAt?.getTime()) failures.delete(id)
+  const isGivenUp = (failures.get(id) ?? none).refusals >= memoryTries
   underway.add(id)
   const begin = async () => {
-    const keepMemory = sandbox.lifecycle.autoPauseMemory && (await pausing.keepsMemory())
+    const isWanted = sandbox.lifecycle.autoPauseMemory && !isGivenUp
+    const keepMemory = isWanted && (await pausing.keepsMemory())
     return pausing.pauseIf(id, keepMemory, isDue)
   }
   const begun = begin()
-  void begun
-    .then((pause) => pause?.done)
-    .then(() => failures.delete(id))
-    .catch((error: unknown) => runOn(ports, due, error))
-    .finally(() => underway.delete(id))
+  const carryOut = async () => {
+    try {
+      const pause = await begun
+      await pause?.done
+      failures.delete(id)
+      if (pause && isGivenUp) log.warn({ sandboxId: id }, 'a sandbox was paused without its memory')
+    } catch (error) {
+      await runOn(ports, due, error)
+    }
+  }
+  void carryOut().finally(() => underway.delete(id))
   await begun.catch(() => {})
 }
 
 /** Nothing is lost for want of a pause: it runs on, and is tried again. */
 async function runOn({ store, clock, log }: ExpiryPorts, due: Due, error: unknown): Promise<void> {
   const { id, failures } = due
-  if (error instanceof Fault && error.kind === 'not_found') return void failures.delete(id)
-  const attempt = (failures.get(id) ?? 0) + 1
-  failures.set(id, attempt)
-  const seconds = retrySeconds[Math.min(attempt, retrySeconds.length) - 1] ?? 0
-  log[attempt < retrySeconds.length ? 'warn' : 'error'](
-    { err: error, sandboxId: id, attempt },
+  const { kind, reason } = Fault.from(error)
+  if (kind === 'not_found') return void failures.delete(id)
+  const before = failures.get(id) ?? none
+  const attempts = before.attempts + 1
+  const refusals = before.refusals + (reason === 'node_unavailable' ? 0 : 1)
+  const seconds = retrySeconds[Math.min(attempts, retrySeconds.length) - 1] ?? 0
+  log[attempts < retrySeconds.length ? 'warn' : 'error'](
+    { err: error, sandboxId: id, attempt: attempts },
     `a sandbox could not be paused at the end of its time; it runs on for ${seconds} s`,
   )
-  await store
+  const after = await store
     .update(id, (current) => postpone(current, clock.now(), seconds))
     .catch((failure: unknown) => {
       log.warn({ err: failure, sandboxId: id }, 'the end of a sandbox could not be postponed')
+      return undefined
     })
+  failures.set(id, { attempts, refusals, endAt: after?.endAt })
 }

@@ -39,6 +39,7 @@ export function keepSandboxes({ running, paused, snapshots, events, trouble }: W
       if (!running.has(sandboxId)) throw absent()
       if (keepMemory && !keepsMemory) throw new ConnectError('runc', Code.FailedPrecondition)
       await trouble.meet('pause')
+      if (keepMemory) await trouble.meet('keepMemory')
       const sandbox = running.get(sandboxId)
       if (!sandbox) throw absent()
       running.delete(sandboxId)

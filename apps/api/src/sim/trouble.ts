@@ -6,6 +6,7 @@ export type Work =
   | 'create'
   | 'kill'
   | 'pause'
+  | 'keepMemory'
   | 'resume'
   | 'network'
   | 'snapshot'
