@@ -26,7 +26,7 @@ import { createLimitsOf } from './app/limits.ts'
 import { createLogs } from './app/logs.ts'
 import { startLoop } from './app/loop.ts'
 import { createMetrics } from './app/metrics.ts'
-import { createUpdateNetwork } from './app/network.ts'
+import { createNetworkChanges } from './app/network.ts'
 import { createNodes } from './app/nodes.ts'
 import { createPausing } from './app/pause-sandbox.ts'
 import { createRateLimiter } from './app/rate-limits.ts'
@@ -35,6 +35,7 @@ import { startSampling } from './app/sampling.ts'
 import { createSandboxes } from './app/sandboxes.ts'
 import { createSelectTeam } from './app/select-team.ts'
 import { createSettle } from './app/settle.ts'
+import { settleNetworks } from './app/settle-networks.ts'
 import { createSnapshots } from './app/snapshots.ts'
 import { createStartSandbox } from './app/start-sandbox.ts'
 import { sweepSnapshots } from './app/sweep-snapshots.ts'
@@ -183,6 +184,13 @@ export async function startApi(config: ApiConfig, parts: ApiParts): Promise<Api>
     log,
   )
   started.defer(() => reconciler.close())
+  const changes = createNetworkChanges({ store, node, processId, log })
+  const networks = startLoop(
+    'settle networks',
+    () => settleNetworks({ store, changes, leases, clock, processId, log }),
+    log,
+  )
+  started.defer(() => networks.close())
   const watch = startWatch({ node, ending, log, onLost: () => reconciler.nudge() })
   started.defer(() => watch.close())
 
@@ -200,7 +208,7 @@ export async function startApi(config: ApiConfig, parts: ApiParts): Promise<Api>
   addServiceRoutes(server, { probe: () => teams.isEmpty() })
   addSandboxRoutes(server, { authenticate, sandboxes, create, tokensOf })
   addLifecycleRoutes(server, { authenticate, sandboxes, pausing, tokensOf })
-  addNetworkRoutes(server, { authenticate, updateNetwork: createUpdateNetwork({ store, node }) })
+  addNetworkRoutes(server, { authenticate, changes })
   const snapshotPorts = { snapshots, templates, teams, copying, clock }
   addSnapshotRoutes(server, {
     authenticate,

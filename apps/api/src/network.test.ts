@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, test } from 'node:test'
 import { waitFor } from '@atoll/kit/wait'
-import { Code } from '@connectrpc/connect'
 import { startApiUnderTest } from './sim/api.ts'
 import type { ApiUnderTest } from './sim/api.ts'
 
@@ -150,26 +149,6 @@ test('while it is being paused an update is a conflict', async () => {
   assert.equal((await put(id, { denyOut: ['9.9.9.9'] })).status, 409)
   release()
   assert.equal((await pause).status, 204)
-})
-
-test('an update that meets a pause half-way is a conflict, and in force after the resume', async () => {
-  const id = await api.create()
-  const release = api.node.hold('network')
-  const update = put(id, { denyOut: ['9.9.9.9'] })
-  await waitFor('the update', () => api.node.begun('network') === 1)
-  assert.equal((await api.call('POST', `/sandboxes/${id}/pause`)).status, 204)
-  release()
-  assert.equal((await update).status, 404)
-  await api.call('POST', `/v2/sandboxes/${id}/connect`)
-  assert.deepEqual(rules(id).denyOut, ['9.9.9.9'])
-})
-
-test('a node that fails is told as such, and what was asked for is kept for the resume', async () => {
-  const id = await api.create()
-  api.node.fail('network', Code.Internal)
-  const reply = await put(id, { denyOut: ['9.9.9.9'] })
-  assert.equal(reply.status, 500)
-  assert.deepEqual((await shown(id)).network, { denyOut: ['9.9.9.9'] })
 })
 
 test('of updates at one time the last one written is the last one in force', async () => {

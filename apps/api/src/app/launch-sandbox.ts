@@ -133,6 +133,7 @@ function toSandbox({ given, timeoutSeconds }: Launch, { clock, processId }: Laun
     timeoutSeconds,
     createdAt: clock.now(),
     holder: processId,
+    networkHolder: undefined,
     envdVersion: undefined,
     startedAt: undefined,
     endAt: undefined,

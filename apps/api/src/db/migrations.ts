@@ -4,7 +4,7 @@ import { addLeases } from './lease-tables.ts'
 import { addLifecycle, addPauses } from './lifecycle-columns.ts'
 import { addMetrics } from './metric-tables.ts'
 import type { Migration } from './migrate.ts'
-import { addNetwork } from './network-columns.ts'
+import { addNetwork, addNetworkHolder } from './network-columns.ts'
 import type { Schema } from './schema.ts'
 import { addSlugs, addSnapshots } from './snapshot-tables.ts'
 import { splitTemplates } from './template-tables.ts'
@@ -22,6 +22,7 @@ export const migrations: readonly Migration[] = [
   addNetwork,
   addSlugs,
   addSnapshots,
+  addNetworkHolder,
 ]
 
 async function createTables({ schema }: Kysely<Schema>): Promise<void> {

@@ -7,6 +7,11 @@ export async function addNetwork({ schema }: Kysely<Schema>): Promise<void> {
   await schema.alterTable('sandboxes').addColumn('network', 'text').execute()
 }
 
+/** Which process is changing that. */
+export async function addNetworkHolder({ schema }: Kysely<Schema>): Promise<void> {
+  await schema.alterTable('sandboxes').addColumn('network_holder', 'text').execute()
+}
+
 export function toNetworkText(network: SandboxNetwork | undefined): string | null {
   return network ? JSON.stringify(network) : null
 }

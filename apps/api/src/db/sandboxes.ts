@@ -38,6 +38,15 @@ export function sqlSandboxStore(db: Db): SandboxStore {
       const query = db.selectFrom('sandboxes').select(['id', 'state']).where('state', 'in', states)
       return (await query.execute()).map(({ id, state }) => ({ id, state: toState(state) }))
     },
+    async listNetworkChanges() {
+      const rows = await db
+        .selectFrom('sandboxes')
+        .select(['id', 'network_holder'])
+        .where('state', 'in', statesShownAs('running', 'paused'))
+        .where('network_holder', 'is not', null)
+        .execute()
+      return rows.map(({ id, network_holder: holder }) => ({ id, holder: holder ?? '' }))
+    },
     async listExpired(now, limit) {
       const rows = await db
         .selectFrom('sandboxes')

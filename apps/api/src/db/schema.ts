@@ -133,6 +133,7 @@ export interface SandboxRow {
   network: string | null
   created_at: number
   holder: string | null
+  network_holder: string | null
   envd_version: string | null
   started_at: number | null
   end_at: number | null

@@ -37,6 +37,7 @@ function running(): RunningSandbox {
     timeoutSeconds: 300,
     createdAt: began,
     holder: 'p1',
+    networkHolder: undefined,
     envdVersion: undefined,
     startedAt: undefined,
     endAt: undefined,

@@ -29,6 +29,8 @@ export interface SandboxStore {
   countRunningByTeam(): Promise<ReadonlyMap<string, number>>
   /** Of all teams, without metadata: for reconcilers. */
   listByState(states: readonly SandboxState[]): Promise<SandboxSummary[]>
+  /** Those with a change of their network that is not at its end, of all teams. */
+  listNetworkChanges(): Promise<NetworkChange[]>
   listExpired(now: Date, limit: number): Promise<string[]>
   /** The earliest end of a running sandbox. */
   nextEnd(): Promise<Date | undefined>
@@ -38,6 +40,12 @@ export interface SandboxStore {
 export interface SandboxSummary {
   readonly id: string
   readonly state: SandboxState
+}
+
+export interface NetworkChange {
+  readonly id: string
+  /** Which process was at it last. */
+  readonly holder: string
 }
 
 export interface SandboxFilter {

@@ -35,6 +35,7 @@ function sandboxIn(state: SandboxState): Sandbox {
     timeoutSeconds: 300,
     createdAt: began,
     holder: undefined,
+    networkHolder: undefined,
     envdVersion: undefined,
     startedAt: undefined,
     endAt: undefined,

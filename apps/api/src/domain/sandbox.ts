@@ -24,6 +24,8 @@ export interface Sandbox {
   readonly createdAt: Date
   /** Which server process is at it, while it is being created, paused, resumed or copied. */
   readonly holder: string | undefined
+  /** Which server process is changing what may leave it; what the record says of that is then not sure to be in force. */
+  readonly networkHolder: string | undefined
   /** These three are known from `running` on. The end of a paused one is when it was paused. */
   readonly envdVersion: string | undefined
   readonly startedAt: Date | undefined

@@ -2,7 +2,7 @@ import type { NetworkConfig, NetworkUpdate } from '@atoll/contracts/network-conf
 import { updateSandboxNetwork } from '@atoll/contracts/sandbox-network'
 import type { FastifyInstance } from 'fastify'
 import type { Authenticate } from '../app/auth.ts'
-import type { UpdateNetwork } from '../app/network.ts'
+import type { NetworkChanges } from '../app/network.ts'
 import { checkEgress, checkIngress, domainsIn } from '../domain/network.ts'
 import type { SandboxNetwork } from '../domain/network.ts'
 import { addTeamRoute } from './route.ts'
@@ -10,16 +10,16 @@ import { isFilled, refuseFields } from './unsupported.ts'
 
 interface NetworkRoutes {
   readonly authenticate: Authenticate
-  readonly updateNetwork: UpdateNetwork
+  readonly changes: NetworkChanges
 }
 
 export function addNetworkRoutes(server: FastifyInstance, routes: NetworkRoutes): void {
-  const { authenticate, updateNetwork } = routes
+  const { authenticate, changes } = routes
   addTeamRoute(server, updateSandboxNetwork, authenticate, async ({ params, body }, { teamId }) => {
     checkEgress(body)
     refuseFields(unsupportedEgress(body))
     const { allowOut, denyOut, allow_internet_access: allowInternetAccess } = body
-    await updateNetwork(teamId, params.sandboxID, { allowOut, denyOut, allowInternetAccess })
+    await changes.update(teamId, params.sandboxID, { allowOut, denyOut, allowInternetAccess })
     return { status: 204 }
   })
 }

@@ -168,6 +168,7 @@ export function simulateNode(): SimulatedNode {
         const sandbox = running.get(sandboxId)
         if (!sandbox) throw new ConnectError('absent', Code.NotFound)
         running.set(sandboxId, { ...sandbox, network })
+        await trouble.meet('network', 'after')
         return {}
       },
       async killSandbox({ sandboxId }) {

@@ -1,0 +1,33 @@
+import type { Clock } from '@atoll/kit/clock'
+import type { Logger } from '@atoll/kit/log'
+import type { LeaseStore } from '../domain/lease.ts'
+import type { SandboxStore } from '../domain/sandbox-store.ts'
+import type { NetworkChanges } from './network.ts'
+
+const intervalMs = 5_000
+
+/** One pass: takes back every change of a network that nobody is at any more. */
+export async function settleNetworks(ports: {
+  readonly store: SandboxStore
+  readonly changes: NetworkChanges
+  readonly leases: LeaseStore
+  readonly clock: Clock
+  readonly processId: string
+  readonly log: Logger
+}): Promise<number> {
+  const { store, changes, leases, clock, processId, log } = ports
+  const found = await store.listNetworkChanges()
+  if (found.length === 0) return intervalMs
+  // Read after the changes: a process has its lease before it begins one.
+  const live = new Set((await leases.listLive(clock.now())).map((holder) => holder.processId))
+  const isLeft = (holder: string) => holder === processId || !live.has(holder)
+  const left = found.filter(({ id, holder }) => isLeft(holder) && !changes.isUnderway(id))
+  await Promise.all(
+    left.map(({ id }) =>
+      changes.settle(id, isLeft).catch((err: unknown) => {
+        log.warn({ err, sandboxId: id }, 'a change of the network could not be taken back yet')
+      }),
+    ),
+  )
+  return intervalMs
+}
