@@ -2,6 +2,8 @@ import { createClient } from '@connectrpc/connect'
 import type { Client, Interceptor } from '@connectrpc/connect'
 import { createConnectTransport } from '@connectrpc/connect-node'
 import { Process } from '@atoll/contracts/gen/process/process_pb'
+import { openStream } from './open-stream.ts'
+import { connectMethod, startMethod } from './process-messages.ts'
 
 export interface SandboxOptions {
   /** The base of the sandbox-side API; the headers, not the host name, say which sandbox is meant. */
@@ -17,12 +19,21 @@ export type ProcessClient = Client<typeof Process>
 
 /** The process service of one sandbox. Failures are `ConnectError`s; `faultFromConnect` translates them. */
 export function createSandboxClient(options: SandboxOptions): ProcessClient {
+  const baseUrl = options.url
+  const headers = headersOf(options)
   const transport = createConnectTransport({
-    baseUrl: options.url,
+    baseUrl,
     httpVersion: '1.1',
-    interceptors: [withHeaders(headersOf(options))],
+    interceptors: [withHeaders(headers)],
   })
-  return createClient(Process, transport)
+  const client = createClient(Process, transport)
+  if (!baseUrl.startsWith('http:')) return client // over TLS the library reads the streams too
+  const target = { baseUrl, headers }
+  return {
+    ...client,
+    start: (request, call) => openStream(startMethod, target, request, call),
+    connect: (request, call) => openStream(connectMethod, target, request, call),
+  }
 }
 
 const envdPort = 49983
