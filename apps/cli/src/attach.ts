@@ -88,6 +88,9 @@ function lost(sandboxId: string, cause?: unknown): Fault {
   return new Fault('unavailable', 'sandbox_lost', message, { cause })
 }
 
+/** The next size waits for the answer to the one before: one that got lost must not hold it up for ever. */
+const resizeLimitMs = 10_000
+
 /** Input is given up together with the stream; an end may still be asked for after that. */
 function runningProcess(
   client: ProcessClient,
@@ -107,7 +110,8 @@ function runningProcess(
     sendInput: (kind, value) =>
       settled(client.sendInput({ process, input: { input: { case: kind, value } } }, { signal })),
     closeInput: () => settled(client.closeStdin({ process }, { signal })),
-    resize: (size) => settled(client.update({ process, pty: { size } })),
+    resize: (size) =>
+      settled(client.update({ process, pty: { size } }, { signal, timeoutMs: resizeLimitMs })),
     terminate: () => settled(client.sendSignal({ process, signal: Signal.SIGTERM })),
     kill: () => settled(client.sendSignal({ process, signal: Signal.SIGKILL })),
   }

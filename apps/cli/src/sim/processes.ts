@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process'
 import type { ChildProcessWithoutNullStreams } from 'node:child_process'
 import { constants } from 'node:os'
 import { PassThrough } from 'node:stream'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type {
   Process,
   ProcessSelector,
@@ -18,6 +19,10 @@ export interface SimulatedProcesses {
   readonly starts: { readonly authorization: string | null; readonly request: StartRequest }[]
   /** Lets requests to close the input go without an answer. */
   ignoreCloseStdin: boolean
+  /** How long terminals take for their next changes of size, in turn; those after them none. */
+  readonly resizeDelaysMs: number[]
+  /** The sizes that terminals were given, in the order they took them. */
+  readonly sizes: string[]
   /** How many run now. */
   count(): number
   killAll(): void
@@ -42,6 +47,8 @@ export function simulatedProcesses(): SimulatedProcesses {
   const simulated: SimulatedProcesses = {
     starts,
     ignoreCloseStdin: false,
+    resizeDelaysMs: [],
+    sizes: [],
     count: () => live.size,
     killAll: () => {
       for (const process of live.values()) process.signal(9)
@@ -65,7 +72,10 @@ export function simulatedProcesses(): SimulatedProcesses {
         return {}
       },
       async update({ process, pty }) {
+        const delayMs = simulated.resizeDelaysMs.shift() ?? 0
+        await sleep(delayMs)
         find(process).resize(pty)
+        simulated.sizes.push(`${pty?.size?.rows}x${pty?.size?.cols}`)
         return {}
       },
     },

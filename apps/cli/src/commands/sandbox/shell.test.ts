@@ -25,6 +25,18 @@ test('the size of the window is followed', async (t) => {
   await terminal.sees('[size 33x99]')
 })
 
+test('of two changes the last one stays, also when the first one takes longer', async (t) => {
+  const { cloud, terminal } = await setup(t)
+  await terminal.sees('[size 24x80]')
+  const { resizeDelaysMs, sizes } = cloud.processes
+  resizeDelaysMs.push(500)
+  await terminal.resize(33, 80)
+  await waitFor('the first change to be told', () => resizeDelaysMs.length === 0)
+  await terminal.resize(44, 80)
+  await waitFor('both sizes', () => sizes.length === 2)
+  assert.deepEqual(sizes, ['33x80', '44x80'])
+})
+
 test('the shell learns which terminal it talks to', async (t) => {
   const { cloud, terminal } = await setup(t)
   await terminal.sees('[size 24x80]')

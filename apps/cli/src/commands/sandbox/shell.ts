@@ -4,13 +4,14 @@ import { collectPair } from '../../arguments.ts'
 import type { Output, RunningProcess } from '../../attach.ts'
 import { openPlatform } from '../../context.ts'
 import type { CliContext } from '../../context.ts'
+import { followSize } from '../../follow-size.ts'
 import { keepAlive } from '../../keep-alive.ts'
 import { exitCodeOf } from '../../process-end.ts'
 import { exitCodeOfSignal, onEndSignal } from '../../signals.ts'
 import type { EndSignal } from '../../signals.ts'
 import { pumpInput, writeFully } from '../../stdio.ts'
 import { openRawTerminal } from '../../terminal.ts'
-import type { RawTerminal } from '../../terminal.ts'
+import type { TerminalSize } from '../../terminal.ts'
 
 export function shellCommand(context: CliContext): Command {
   return new Command('shell')
@@ -56,6 +57,7 @@ async function shell(context: CliContext, id: string, options: ShellOptions): Pr
       accessToken: sandbox.envdAccessToken,
       user: options.user,
     }
+    const size = terminal.size()
     const request = {
       process: {
         cmd: '/bin/bash',
@@ -63,12 +65,15 @@ async function shell(context: CliContext, id: string, options: ShellOptions): Pr
         envs: { ...context.config.terminalEnv, ...options.env },
         ...(options.cwd && { cwd: options.cwd }),
       },
-      pty: { size: terminal.size() },
+      pty: { size },
     }
     const handlers = {
       onStart(process: RunningProcess) {
         running = process
-        connect(context, terminal, process, attached)
+        passKeys(context, process, attached)
+        const tell = (changed: TerminalSize) => process.resize(changed)
+        const following = followSize({ terminal, known: size, tell }, attached.signal)
+        following.catch((thrown: unknown) => attached.abort(thrown))
       },
       onOutput: (output: Output) => writeFully(context.stdout, output.value ?? new Uint8Array()),
     }
@@ -85,17 +90,7 @@ async function shell(context: CliContext, id: string, options: ShellOptions): Pr
   }
 }
 
-function connect(
-  context: CliContext,
-  terminal: RawTerminal,
-  process: RunningProcess,
-  attached: AbortController,
-): void {
-  // A resize that comes too late has nothing to resize; the next one tells the size again.
-  const resize = () => process.resize(terminal.size()).catch(ignoreFault)
-  terminal.onResize(() => void resize())
-  // It may have been resized between the request and its answer.
-  void resize()
+function passKeys(context: CliContext, process: RunningProcess, attached: AbortController): void {
   pumpInput(
     context.stdin,
     (bytes) => process.sendInput('pty', bytes),

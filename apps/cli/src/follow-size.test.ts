@@ -1,0 +1,112 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { setImmediate } from 'node:timers/promises'
+import { Fault } from '@atoll/kit/fault'
+import type { FaultKind } from '@atoll/kit/fault'
+import { waitFor } from '@atoll/kit/wait'
+import { followSize } from './follow-size.ts'
+
+test('nothing is told while the size stays what is known', async () => {
+  const { calls, resize, following, stop } = setup()
+  resize(24)
+  await setImmediate()
+  assert.deepEqual(calls, [])
+  stop.abort()
+  await following
+})
+
+test('a size that changed before anybody listened is told', async () => {
+  const { calls } = setup({ rows: 30 })
+  await waitFor('it to be told', () => calls.length === 1)
+  assert.equal(calls[0]?.rows, 30)
+})
+
+test('one is told after the other, and of those that come meanwhile only the last', async () => {
+  const { calls, resize } = setup()
+  resize(30)
+  await waitFor('the first to be told', () => calls.length === 1)
+  resize(40)
+  resize(50)
+  resize(60)
+  calls[0]?.answer()
+  await waitFor('the last to be told', () => calls.length === 2)
+  assert.deepEqual(
+    calls.map(({ rows }) => rows),
+    [30, 60],
+  )
+})
+
+test('a size that is back to what is known when its turn comes needs no telling', async () => {
+  const { calls, resize } = setup()
+  resize(30)
+  await waitFor('the first to be told', () => calls.length === 1)
+  resize(40)
+  resize(30)
+  calls[0]?.answer()
+  await setImmediate()
+  assert.equal(calls.length, 1)
+})
+
+for (const kind of ['unavailable', 'timeout'] as const) {
+  test(`after a failure of kind ${kind} the size is told again, as it is then`, async () => {
+    const { calls, resize } = setup()
+    resize(30)
+    await waitFor('the first try', () => calls.length === 1)
+    calls[0]?.fail(kind)
+    resize(40)
+    await waitFor('the next try', () => calls.length === 2)
+    assert.equal(calls[1]?.rows, 40)
+  })
+}
+
+test('where nothing is left to resize it is not tried again, but the next change is', async () => {
+  const { calls, resize } = setup()
+  resize(30)
+  await waitFor('the first try', () => calls.length === 1)
+  calls[0]?.fail('not_found')
+  resize(40)
+  await waitFor('the next change', () => calls.length === 2)
+  assert.equal(calls[1]?.rows, 40)
+})
+
+test('a mistake of our own is not passed over', async () => {
+  const { calls, resize, following } = setup()
+  resize(30)
+  await waitFor('the first try', () => calls.length === 1)
+  calls[0]?.reject(new TypeError('oops'))
+  await assert.rejects(following, TypeError)
+})
+
+interface Told {
+  readonly rows: number
+  answer(): void
+  fail(kind: FaultKind): void
+  reject(error: Error): void
+}
+
+/** A terminal of 80 columns; what is told waits for the test to answer it. */
+function setup(start: { readonly rows: number } = { rows: 24 }) {
+  let { rows } = start
+  const listeners: (() => void)[] = []
+  const calls: Told[] = []
+  const stop = new AbortController()
+  const size = () => ({ cols: 80, rows })
+  const following = followSize(
+    {
+      terminal: { size, onResize: (listener) => listeners.push(() => listener(size())) },
+      known: { cols: 80, rows: 24 },
+      tell(told) {
+        const { promise, resolve, reject } = Promise.withResolvers<void>()
+        const fail = (kind: FaultKind) => reject(new Fault(kind, kind, 'refused'))
+        calls.push({ rows: told.rows, answer: resolve, fail, reject })
+        return promise
+      },
+    },
+    stop.signal,
+  )
+  const resize = (changed: number) => {
+    rows = changed
+    for (const listener of listeners) listener()
+  }
+  return { calls, resize, following, stop }
+}
