@@ -77,6 +77,43 @@ test('who comes while it is being packed finds it whole, and nothing half packed
   assert.deepEqual((await readdir(dir)).toSorted(), ['pages.img', 'small'])
 })
 
+test('who needs another folder does not wait for what is being packed, which stands still and then goes on', async () => {
+  await using world = await setup()
+  await using busy = await setup()
+  await using held = await setup()
+  const { dir, folders } = world
+  await folders.packIdle([dir], 0)
+  assert.ok((await readdir(dir)).includes('pages.img.zst'))
+  const packing = await folders.use(held.dir, async () => {
+    const underway = folders.packIdle([busy.dir], 0)
+    const isBegun = async () => (await readdir(busy.dir)).includes('pages.img.zst.next')
+    await waitFor('the packing to begin', isBegun, { intervalMs: 1 })
+    const seen = await folders.use(dir, () => readFile(join(dir, 'pages.img')))
+    assert.ok(seen.equals(world.pages))
+    assert.ok((await readdir(busy.dir)).includes('pages.img'))
+    return { underway }
+  })
+  await packing.underway
+  assert.deepEqual((await readdir(busy.dir)).toSorted(), ['pages.img.zst', 'small'])
+  const seen = await folders.use(busy.dir, () => readFile(join(busy.dir, 'pages.img')))
+  assert.ok(seen.equals(busy.pages))
+})
+
+test('several folders are unpacked at once, and one only once for all who need it', async () => {
+  await using first = await setup()
+  await using second = await setup()
+  const { folders } = first
+  await folders.packIdle([first.dir, second.dir], 0)
+  const dirs = [first.dir, second.dir, first.dir, second.dir]
+  const seen = await Promise.all(
+    dirs.map((dir) => folders.use(dir, () => readFile(join(dir, 'pages.img')))),
+  )
+  assert.deepEqual(
+    seen.map((pages, at) => pages.equals(at % 2 ? second.pages : first.pages)),
+    [true, true, true, true],
+  )
+})
+
 test('a file that was packed but not yet removed is taken as it is', async () => {
   await using world = await setup()
   const { dir, clock, folders } = world
