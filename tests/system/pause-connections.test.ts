@@ -4,10 +4,13 @@ import { after, before, suite, test } from 'node:test'
 import { waitFor } from '@atoll/kit/wait'
 import { Sandbox } from 'e2b'
 import { asyncioSource, nodeSource } from './connections-in-sandbox.ts'
+import { cells, namesOf } from './host-state.ts'
+import type { Names } from './host-state.ts'
 import { install } from './installation.ts'
 import type { Installation } from './installation.ts'
 import { openOutside } from './outside.ts'
 import type { Outside } from './outside.ts'
+import { startWitness } from './witness.ts'
 
 const patient = { timeoutMs: 60_000, intervalMs: 100 }
 const rounds = 3
@@ -77,6 +80,62 @@ suite('connections over a pause on gvisor', { timeout: 240_000 }, () => {
       }
       await sandbox.kill()
     })
+  }
+})
+
+suite('requests that come during a pause on gvisor', { timeout: 240_000 }, () => {
+  let installation: Installation
+  let names: Names
+
+  before(async () => {
+    installation = await install({ ATOLL_RUNTIME: 'gvisor' })
+    names = await namesOf(installation.dataDir)
+  })
+  after(() => installation[Symbol.asyncDispose]())
+
+  test('are held, and served after the resume, where traffic wakes the sandbox', async () => {
+    const { sandbox, witness } = await open({ onTimeout: 'pause', autoResume: true })
+    for (let round = 1; round <= rounds; round += 1) {
+      const known = await witness.ask()
+      const pause = sandbox.pause()
+      await standsStill(sandbox)
+      const [first, second] = await Promise.all([witness.ask(), witness.ask()])
+      assert.equal(await pause, true)
+      const counts = [first.count, second.count].toSorted((a, b) => a - b)
+      assert.deepEqual(counts, [known.count + 1, known.count + 2])
+      assert.deepEqual([first.pid, first.sha256], [known.pid, known.sha256])
+    }
+    await sandbox.kill()
+  })
+
+  test('are told that there is no such sandbox where it stays paused', async () => {
+    const { sandbox, witness } = await open({ onTimeout: 'pause' })
+    const pause = sandbox.pause()
+    await standsStill(sandbox)
+    await assert.rejects(witness.ask(), /answered 502: .*The sandbox was not found/)
+    assert.equal(await pause, true)
+    await sandbox.connect()
+    assert.equal((await witness.ask()).count, 1)
+    await sandbox.kill()
+  })
+
+  async function open(lifecycle: { readonly onTimeout: 'pause'; readonly autoResume?: boolean }) {
+    const sandbox = await Sandbox.create({ ...installation.connection, lifecycle })
+    // So much that to write it takes a while.
+    return { sandbox, witness: await startWitness(installation, sandbox, { dataMb: 200 }) }
+  }
+
+  /** Until its pause has begun, or is over already. */
+  async function standsStill({ sandboxId }: Sandbox): Promise<void> {
+    await waitFor(
+      'the pause to begin',
+      async () => {
+        const all = await cells(names.dataDir)
+        const phase = all.find(({ owner }) => owner === sandboxId)?.phase
+        return phase === 'copying' || phase === 'paused'
+      },
+      { timeoutMs: 60_000, intervalMs: 5 },
+    )
   }
 })
 

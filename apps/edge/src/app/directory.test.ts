@@ -69,6 +69,29 @@ test('a paused sandbox is cut and not found, whether told or asked', async (t) =
   assert.equal((await cached('a')).address, '127.0.0.3')
 })
 
+test('one that is being paused is not found, whether told or asked, and what is open is not cut', async (t) => {
+  const { node, directory, cached, gone } = setup(t)
+  node.start('a', '127.0.0.2')
+  const sandbox = await cached('a')
+  const told: string[] = []
+  sandbox.attach((reason) => told.push(reason))
+  node.beginPause('a')
+  await gone('a')
+  assert.deepEqual([told, sandbox.open], [['pausing'], 1])
+  // Who found it a moment ago hears of it too.
+  sandbox.attach((reason) => told.push(`late ${reason}`))
+  await waitFor('the news', () => told.includes('late pausing'))
+  node.breakWatches()
+  await waitFor('the watch to break', () => node.watchers === 0)
+  assert.equal(await directory.find('a'), undefined)
+  node.mend()
+  await waitFor('the watch', () => node.watchers === 1)
+  assert.equal(await directory.find('a'), undefined)
+  node.start('a', '127.0.0.2')
+  assert.equal(await cached('a'), sandbox)
+  assert.deepEqual(told, ['pausing', 'late pausing'])
+})
+
 test('an address that a new sandbox got is no longer that of the old one', async (t) => {
   const { node, cached } = setup(t)
   node.start('a', '127.0.0.2')
@@ -117,7 +140,7 @@ test('an answer that crossed with the end of the sandbox is not believed', async
       if (asked > 1) return undefined
       end()
       await waitFor('the end to be seen', () => seen)
-      return { id, address: '127.0.0.2', ingress: openIngress }
+      return { id, address: '127.0.0.2', ingress: openIngress, isPausing: false }
     },
     async *watch(signal) {
       const ended = new Promise<void>((resolve) => (end = resolve))

@@ -19,7 +19,7 @@ import { createEntry } from './entry.ts'
 import type { Entry } from './entry.ts'
 
 export interface Directory {
-  /** Undefined when no such sandbox runs. Throws an `unavailable` fault when the node cannot be asked. */
+  /** Undefined when no such sandbox runs, or it is being paused. Throws an `unavailable` fault when the node cannot be asked. */
   find(id: string): RunningSandbox | Promise<RunningSandbox | undefined>
   /** Stops watching and cuts everything that is open. */
   close(): Promise<void>
@@ -39,7 +39,9 @@ export function createDirectory(source: SandboxSource, log: Logger): Directory {
   return {
     find(id) {
       const known = inStep ? running.get(id) : undefined
-      return known ?? lookups.get(id) ?? lookUp(id)
+      // One that is being paused may run again before the news of it is here.
+      if (known && !known.isPausing) return known
+      return lookups.get(id) ?? lookUp(id)
     },
 
     async close() {
@@ -70,7 +72,10 @@ export function createDirectory(source: SandboxSource, log: Logger): Directory {
 
   function apply(change: SandboxChange): void {
     if (change.kind === 'started') put(change.sandbox)
-    else if (change.kind === 'ended') drop(change.id)
+    else if (change.kind === 'pausing') {
+      if (lookups.has(change.id)) crossed.add(change.id)
+      running.get(change.id)?.setPausing(true)
+    } else if (change.kind === 'ended') drop(change.id)
     else {
       for (const entry of running.values()) if (entry.round !== round) drop(entry.id)
       inStep = true
@@ -83,6 +88,7 @@ export function createDirectory(source: SandboxSource, log: Logger): Directory {
     if (known?.address === address) {
       known.round = round
       known.ingress = place.ingress
+      known.setPausing(place.isPausing)
       return known
     }
     drop(id)
@@ -117,7 +123,10 @@ export function createDirectory(source: SandboxSource, log: Logger): Directory {
       crossed.delete(id)
       const place = await source.get(id, stop.signal)
       if (crossed.has(id)) continue
-      if (place) return put(place)
+      if (place) {
+        const entry = put(place)
+        return entry.isPausing ? undefined : entry
+      }
       drop(id)
       return undefined
     }

@@ -5,6 +5,9 @@ export interface Entry extends RunningSandbox {
   /** The round of watching in which the node last named this sandbox. */
   round: number
   ingress: Ingress
+  readonly isPausing: boolean
+  /** Tells all open passes. */
+  setPausing(isPausing: boolean): void
   /** Cuts all open passes; later ones are cut as they attach. */
   end(reason: CutReason): void
 }
@@ -12,11 +15,19 @@ export interface Entry extends RunningSandbox {
 export function createEntry(place: SandboxPlace, round: number): Entry {
   const cuts = new Set<(reason: CutReason) => void>()
   let ended: CutReason | undefined
+  let { isPausing } = place
   return {
     ...place,
     round,
     get open() {
       return cuts.size
+    },
+    get isPausing() {
+      return isPausing
+    },
+    setPausing(is) {
+      if (is && !isPausing) for (const cut of cuts) cut('pausing')
+      isPausing = is
     },
     attach(cut) {
       if (ended) {
@@ -24,6 +35,7 @@ export function createEntry(place: SandboxPlace, round: number): Entry {
         return () => {}
       }
       cuts.add(cut)
+      if (isPausing) queueMicrotask(() => cuts.has(cut) && cut('pausing'))
       return () => cuts.delete(cut)
     },
     end(reason) {

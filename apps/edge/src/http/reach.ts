@@ -45,10 +45,10 @@ export async function reach(
   client.once('close', release)
   const detach = sandbox.attach((reason) => {
     // As long as nothing was sent, the answer can still be that there is no such sandbox.
-    if (reason === 'ended' && !upstream) {
+    if (reason !== 'closing' && !upstream) {
       hasEnded = true
       over.abort()
-    } else reset(client)
+    } else if (reason !== 'pausing') reset(client)
   })
   const socket = await open(pass, { signal: over.signal, onread })
   if (socket && !over.signal.aborted) {

@@ -58,6 +58,54 @@ test('a request to a paused sandbox is held until it runs, and then served', asy
   })
 })
 
+test('a request that comes while the sandbox is being paused is held, and served after its resume', async (t) => {
+  const { url, headers, node, isAsked, resume } = await setup(t)
+  node.start('abc', address)
+  assert.equal((await fetch(url, { headers })).status, 200)
+  node.beginPause('abc')
+  const reply = fetch(url, { method: 'POST', headers, body: 'hello' })
+  await isAsked()
+  node.pause('abc')
+  resume()
+  assert.equal(await (await reply).text(), 'POST 5')
+})
+
+test('a request that comes while the sandbox is being paused is served when it runs on', async (t) => {
+  const { url, headers, node, isAsked, resume } = await setup(t)
+  node.start('abc', address)
+  assert.equal((await fetch(url, { headers })).status, 200)
+  node.beginPause('abc')
+  const reply = fetch(url, { headers })
+  await isAsked()
+  resume()
+  assert.equal(await (await reply).text(), 'GET 0')
+})
+
+test('a request that comes while the sandbox is being paused is 502 when it is not to be woken', async (t) => {
+  const { url, headers, node, isAsked, answer } = await setup(t)
+  node.start('abc', address)
+  assert.equal((await fetch(url, { headers })).status, 200)
+  node.beginPause('abc')
+  const reply = fetch(url, { headers })
+  await isAsked()
+  answer({ kind: 'not_found' })
+  assert.equal((await reply).status, 502)
+})
+
+test('a request that is being answered when a pause begins goes on, and is reset by the pause itself', async (t) => {
+  const { edgePort, serve, node, isAsked } = await setup(t)
+  const headers = await serve('abc', (_, res) => res.write('first'))
+  const client = rawClient(edgePort, requestText('GET /', headers))
+  await waitFor('the answer to begin', () => client.received().includes('first'))
+  node.beginPause('abc')
+  const other = rawClient(edgePort, requestText('GET /', headers))
+  t.after(() => other.socket.destroy())
+  await isAsked()
+  assert.deepEqual([client.state(), other.received()], ['open', ''])
+  node.pause('abc')
+  await waitFor('the reset', () => client.state() === 'reset')
+})
+
 test('many requests at once join one wake, and one that leaves does not end it', async (t) => {
   const { url, edgePort, headers, asked, isAsked, resume } = await setup(t)
   const replies = Array.from({ length: 50 }, () => fetch(url, { headers }))

@@ -39,8 +39,13 @@ export function nodeSandboxSource(transport: Transport): SandboxSource {
   }
 }
 
-function toPlace({ sandboxId, address, ingress }: Sandbox): SandboxPlace {
-  return { id: sandboxId, address, ingress: ingress ? toIngress(ingress) : openIngress }
+function toPlace({ sandboxId, address, ingress, state }: Sandbox): SandboxPlace {
+  return {
+    id: sandboxId,
+    address,
+    ingress: ingress ? toIngress(ingress) : openIngress,
+    isPausing: state === SandboxState.PAUSING,
+  }
 }
 
 function toIngress({ trafficAccessToken, maskRequestHost, httpsPorts }: IngressMessage): Ingress {
@@ -55,6 +60,7 @@ function toIngress({ trafficAccessToken, maskRequestHost, httpsPorts }: IngressM
 function toChange({ event }: WatchSandboxesResponse): SandboxChange | undefined {
   if (event.case === 'started') return { kind: 'started', sandbox: toPlace(event.value) }
   if (event.case === 'ended') return { kind: 'ended', id: event.value.sandboxId }
+  if (event.case === 'pausing') return { kind: 'pausing', id: event.value.sandboxId }
   if (event.case === 'paused') return { kind: 'ended', id: event.value.sandboxId }
   if (event.case === 'synced') return { kind: 'synced' }
   return undefined

@@ -7,6 +7,8 @@ export interface SimulatedNode {
   readonly transport: Transport
   /** Also of a paused one. */
   start(id: string, address: string, ingress?: SimulatedIngress): void
+  /** Until `start` or `pause`. */
+  beginPause(id: string): void
   pause(id: string): void
   end(id: string, reason?: string): void
   /** Lets every watch fail, and keeps failing new ones until `mend`. */
@@ -32,6 +34,7 @@ interface SimulatedSandbox {
 
 type Change =
   | { case: 'started'; value: SimulatedSandbox }
+  | { case: 'pausing'; value: { sandboxId: string } }
   | { case: 'paused'; value: { sandboxId: string } }
   | { case: 'ended'; value: { sandboxId: string; reason: string } }
   | { case: 'synced'; value: Record<string, never> }
@@ -71,6 +74,9 @@ export function simulatedNode(newAddress: () => string = () => '127.0.0.2'): Sim
         try {
           for (const sandbox of sandboxes.values()) {
             if (isRunning(sandbox)) watch.push({ case: 'started', value: sandbox })
+            if (sandbox.state === SandboxState.PAUSING) {
+              watch.push({ case: 'pausing', value: { sandboxId: sandbox.sandboxId } })
+            }
           }
           watch.push({ case: 'synced', value: {} })
           for (;;) {
@@ -89,6 +95,7 @@ export function simulatedNode(newAddress: () => string = () => '127.0.0.2'): Sim
   return {
     transport,
     start,
+    beginPause,
     pause,
     end,
     breakWatches() {
@@ -119,6 +126,11 @@ export function simulatedNode(newAddress: () => string = () => '127.0.0.2'): Sim
     for (const watch of watches) watch.push({ case: 'started', value: sandbox })
   }
 
+  function beginPause(sandboxId: string): void {
+    sandboxes.set(sandboxId, { ...sandboxOf(sandboxId), state: SandboxState.PAUSING })
+    for (const watch of watches) watch.push({ case: 'pausing', value: { sandboxId } })
+  }
+
   function pause(sandboxId: string): void {
     sandboxes.set(sandboxId, { sandboxId, address: '', state: SandboxState.PAUSED })
     for (const watch of watches) watch.push({ case: 'paused', value: { sandboxId } })
@@ -133,7 +145,7 @@ export function simulatedNode(newAddress: () => string = () => '127.0.0.2'): Sim
 }
 
 function isRunning({ state }: SimulatedSandbox): boolean {
-  return state === SandboxState.RUNNING
+  return state === SandboxState.RUNNING || state === SandboxState.PAUSING
 }
 
 interface Watch {

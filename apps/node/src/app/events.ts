@@ -3,11 +3,14 @@ import type { RunningSandbox } from '../domain/sandbox.ts'
 
 export type SandboxEvent =
   | { readonly kind: 'started'; readonly sandbox: RunningSandbox }
+  | { readonly kind: 'pausing'; readonly sandboxId: string }
   | { readonly kind: 'paused'; readonly sandboxId: string }
   | { readonly kind: 'ended'; readonly sandboxId: string; readonly reason: string }
 
 export interface SandboxEvents {
+  /** Also of one that was to be paused, and runs on. */
   started(sandbox: RunningSandbox): void
+  pausing(sandboxId: string): void
   paused(sandboxId: string): void
   ended(sandboxId: string, reason: string): void
   /** Everything from the moment of the call on. */
@@ -20,6 +23,7 @@ export function createSandboxEvents(
   const emitter = new EventEmitter().setMaxListeners(0)
   const emit = (event: SandboxEvent) => emitter.emit('event', event)
   return {
+    pausing: (sandboxId) => emit({ kind: 'pausing', sandboxId }),
     paused: (sandboxId) => emit({ kind: 'paused', sandboxId }),
     started: (sandbox) => emit({ kind: 'started', sandbox }),
     ended(sandboxId, reason) {

@@ -109,10 +109,10 @@ test('a paused sandbox holds neither processes nor a slot, and comes back under 
     introduced.map(({ sandboxId }) => sandboxId),
     ['i1', 'i1'],
   )
-  await waitFor('three events', () => seen.length === 3)
+  await waitFor('four events', () => seen.length === 4)
   assert.deepEqual(
     seen.map(({ kind }) => kind),
-    ['started', 'paused', 'started'],
+    ['started', 'pausing', 'paused', 'started'],
   )
   assert.equal(
     await sandboxes.resume({ sandboxId: 'i1', accessToken: undefined, boot: false }),
@@ -149,11 +149,25 @@ test('a resume that fails leaves the sandbox paused as it was', async () => {
 })
 
 test('memory that cannot be written leaves the sandbox running', async () => {
-  const { create, sandboxes, frozen, records, files } = simulateNode({
-    overrides: { runtime: { saveMemory: () => Promise.reject(new Error('no room')) } },
+  const seenPausing: boolean[] = []
+  const { create, sandboxes, frozen, records, files, seen } = simulateNode({
+    overrides: {
+      runtime: {
+        async saveMemory() {
+          seenPausing.push(sandboxes.isPausing('i1'))
+          throw new Error('no room')
+        },
+      },
+    },
   })
   const { record } = await create()
   await assert.rejects(sandboxes.pause('i1', { keepMemory: true }), { message: 'no room' })
+  assert.deepEqual([seenPausing, sandboxes.isPausing('i1')], [[true], false])
+  await waitFor('three events', () => seen.length === 3)
+  assert.deepEqual(
+    seen.map(({ kind }) => kind),
+    ['started', 'pausing', 'started'],
+  )
   assert.deepEqual([frozen.size, records.get(record.cellId)?.phase], [0, 'running'])
   assert.deepEqual([...files.keys()], [`/cells/${record.cellId}/disk.img`])
   await sandboxes.pause('i1', { keepMemory: false })

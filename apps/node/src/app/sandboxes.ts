@@ -33,7 +33,10 @@ export interface Sandboxes {
   ): Promise<{ readonly keepsMemory: boolean; readonly sizeBytes: number }>
   setNetwork(sandboxId: string, rules: NetworkRules): Promise<void>
   get(sandboxId: string): RunningSandbox | PausedSandbox | undefined
+  /** Also those that are being paused. */
   running(): RunningSandbox[]
+  /** Whether it stands still, or soon will, to be paused. */
+  isPausing(sandboxId: string): boolean
   paused(): PausedSandbox[]
   /** One pass: removes sandboxes whose first process is gone, and says why it went. */
   reap(): Promise<void>
@@ -73,6 +76,7 @@ export function createSandboxes(parts: {
   const { records, runtime, snapshots } = ports
   const running = new Map(parts.adopted.running.map((one) => [one.record.owner.sandboxId, one]))
   const paused = new Map(parts.adopted.paused.map((one) => [one.owner.sandboxId, one]))
+  const pausing = new Set<string>()
   const turns = createTurns()
   const claim = createClaim(ports, supply)
   const resume = createResume({ ports, cells, slots: parts.slots, claim })
@@ -136,7 +140,16 @@ export function createSandboxes(parts: {
     const kept: PausedSandbox = { ...rest, ...memory, phase: 'paused' }
     // Once this is written it is paused, whatever happens to us.
     const seal = () => records.update(kept)
-    await (keepMemory ? copies.keepMemory(sandbox, seal) : seal())
+    pausing.add(sandboxId)
+    events.pausing(sandboxId)
+    try {
+      await (keepMemory ? copies.keepMemory(sandbox, seal) : seal())
+    } catch (error) {
+      events.started(sandbox)
+      throw error
+    } finally {
+      pausing.delete(sandboxId)
+    }
     running.delete(sandboxId)
     paused.set(sandboxId, kept)
     events.paused(sandboxId)
@@ -220,6 +233,7 @@ export function createSandboxes(parts: {
 
     get: (sandboxId) => running.get(sandboxId) ?? paused.get(sandboxId),
     running: () => [...running.values()],
+    isPausing: (sandboxId) => pausing.has(sandboxId),
     paused: () => [...paused.values()],
 
     async reap() {

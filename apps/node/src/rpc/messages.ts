@@ -9,26 +9,35 @@ export function toEvent(event: SandboxEvent) {
   if (event.kind === 'started') return started(event.sandbox)
   const { sandboxId } = event
   if (event.kind === 'paused') return { event: { case: 'paused' as const, value: { sandboxId } } }
+  if (event.kind === 'pausing') return pausing(sandboxId)
   const { reason } = event
   return { event: { case: 'ended' as const, value: { sandboxId, reason } } }
+}
+
+export function pausing(sandboxId: string) {
+  return { event: { case: 'pausing' as const, value: { sandboxId } } }
 }
 
 export function started(sandbox: RunningSandbox) {
   return { event: { case: 'started' as const, value: toMessage(sandbox) } }
 }
 
-export function toMessage(sandbox: RunningSandbox | PausedSandbox) {
+export function toMessage(sandbox: RunningSandbox | PausedSandbox, isPausing = false) {
   const isRunning = 'slot' in sandbox
   const { owner, memory } = isRunning ? sandbox.record : sandbox
   return {
     sandboxId: owner.sandboxId,
     address: isRunning ? sandbox.slot.sandboxAddress : '',
-    state: isRunning ? SandboxState.RUNNING : SandboxState.PAUSED,
+    state: isRunning ? runningState(isPausing) : SandboxState.PAUSED,
     keepsMemory: memory !== undefined,
     ...(owner.ingress && {
       ingress: { ...owner.ingress, httpsPorts: [...owner.ingress.httpsPorts] },
     }),
   }
+}
+
+function runningState(isPausing: boolean): SandboxState {
+  return isPausing ? SandboxState.PAUSING : SandboxState.RUNNING
 }
 
 /** Messages of the wire as the plain values that are kept. */

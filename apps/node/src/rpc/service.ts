@@ -12,7 +12,7 @@ import { checkId, shapeOf } from '../domain/cell.ts'
 import type { MachineFacts, MachineUsage } from '../domain/machine.ts'
 import type { SnapshotStore } from '../domain/snapshot.ts'
 import { logMethods } from './logs.ts'
-import { started, toEvent, toMessage, toPolicy } from './messages.ts'
+import { pausing, started, toEvent, toMessage, toPolicy } from './messages.ts'
 import { reportFaults } from './report-faults.ts'
 
 /** The node protocol, served in memory. */
@@ -137,11 +137,16 @@ function nodeService({
       const sandbox = sandboxes.get(sandboxId)
       if (!sandbox)
         throw new Fault('not_found', 'sandbox_not_found', `No sandbox ${sandboxId} here`)
-      return { sandbox: toMessage(sandbox) }
+      return { sandbox: toMessage(sandbox, sandboxes.isPausing(sandboxId)) }
     },
 
     listSandboxes: () => ({
-      sandboxes: [...sandboxes.running(), ...sandboxes.paused()].map(toMessage),
+      sandboxes: [
+        ...sandboxes
+          .running()
+          .map((one) => toMessage(one, sandboxes.isPausing(one.record.owner.sandboxId))),
+        ...sandboxes.paused().map((one) => toMessage(one)),
+      ],
     }),
 
     sampleSandboxes: async () => ({ samples: await sample() }),
@@ -151,7 +156,11 @@ function nodeService({
     async *watchSandboxes(_request, { signal }) {
       // Subscribed before the list is read: what happens in between is seen twice rather than never.
       const changes = events.watch(signal)
-      for (const sandbox of sandboxes.running()) yield started(sandbox)
+      for (const sandbox of sandboxes.running()) {
+        yield started(sandbox)
+        const { sandboxId } = sandbox.record.owner
+        if (sandboxes.isPausing(sandboxId)) yield pausing(sandboxId)
+      }
       yield { event: { case: 'synced' as const, value: {} } }
       for await (const event of changes) yield toEvent(event)
     },

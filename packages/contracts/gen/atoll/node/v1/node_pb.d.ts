@@ -1087,6 +1087,14 @@ export declare type WatchSandboxesResponse = Message<"atoll.node.v1.WatchSandbox
      */
     value: SandboxPaused;
     case: "paused";
+  } | {
+    /**
+     * It stands still or soon will: nobody new should be led to it. `paused` follows, or `started` when it runs on.
+     *
+     * @generated from field: atoll.node.v1.SandboxPausing pausing = 5;
+     */
+    value: SandboxPausing;
+    case: "pausing";
   } | { case: undefined; value?: undefined };
 };
 
@@ -1095,6 +1103,22 @@ export declare type WatchSandboxesResponse = Message<"atoll.node.v1.WatchSandbox
  * Use `create(WatchSandboxesResponseSchema)` to create a new message.
  */
 export declare const WatchSandboxesResponseSchema: GenMessage<WatchSandboxesResponse>;
+
+/**
+ * @generated from message atoll.node.v1.SandboxPausing
+ */
+export declare type SandboxPausing = Message<"atoll.node.v1.SandboxPausing"> & {
+  /**
+   * @generated from field: string sandbox_id = 1;
+   */
+  sandboxId: string;
+};
+
+/**
+ * Describes the message atoll.node.v1.SandboxPausing.
+ * Use `create(SandboxPausingSchema)` to create a new message.
+ */
+export declare const SandboxPausingSchema: GenMessage<SandboxPausing>;
 
 /**
  * @generated from message atoll.node.v1.SandboxPaused
@@ -1242,6 +1266,13 @@ export enum SandboxState {
    * @generated from enum value: SANDBOX_STATE_PAUSED = 2;
    */
   PAUSED = 2,
+
+  /**
+   * It is being paused; it may also run on.
+   *
+   * @generated from enum value: SANDBOX_STATE_PAUSING = 3;
+   */
+  PAUSING = 3,
 }
 
 /**
