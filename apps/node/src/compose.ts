@@ -8,6 +8,7 @@ import { createCopies } from './app/copies.ts'
 import type { SandboxEvents } from './app/events.ts'
 import { createPrototypes } from './app/prototypes.ts'
 import type { Reclaimed } from './app/reclaim.ts'
+import { createRest } from './app/rest.ts'
 import { createSandboxes } from './app/sandboxes.ts'
 import type { Sandboxes } from './app/sandboxes.ts'
 import type { SlotPool } from './app/slot-pool.ts'
@@ -21,7 +22,7 @@ import type { Runtime } from './domain/sandbox.ts'
 import { introduceEnvd, prepareEnvd } from './envd/introduce.ts'
 import type { Host } from './host.ts'
 import { flushFolder } from './linux/disks.ts'
-import { freeMemoryBytes } from './linux/machine.ts'
+import { createCpuMeter, freeMemoryBytes } from './linux/machine.ts'
 import { createMemoryFolders } from './linux/memory-folders.ts'
 import { isAlive } from './linux/process.ts'
 import { createReadOnlyMounts } from './linux/read-only.ts'
@@ -42,12 +43,14 @@ export interface SandboxParts {
   /** Shapes that are worth keeping ready before anybody has asked for one. */
   readonly wanted: readonly Shape[]
   memoryBytes(cellId: string): Promise<number>
+  cpuUsedNs(cellId: string): bigint | undefined
   readonly log: Logger
 }
 
 export interface RunningSandboxes {
   readonly sandboxes: Sandboxes
   readonly supply: Supply
+  isAsleep(cellId: string): boolean
   close(): Promise<void>
 }
 
@@ -60,6 +63,7 @@ const packAfterMs = 120_000
 const packIntervalMs = 15_000
 /** Those that are ready take memory that others may need. */
 const trimIntervalMs = 15_000
+const restIntervalMs = 2000
 
 /** Puts together all that makes, keeps and ends sandboxes, and starts what goes on by itself. */
 export async function openSandboxes(parts: SandboxParts): Promise<RunningSandboxes> {
@@ -190,11 +194,25 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
   const stopTrimming = repeat(trimIntervalMs, supply.trim, (err) =>
     log.error({ err, event: 'node.trim' }, 'a sandbox that nobody wants could not be removed'),
   )
+  const rest = createRest({
+    running: sandboxes.running,
+    cpuUsedNs: parts.cpuUsedNs,
+    busyShare: createCpuMeter(),
+    runtimes: host.runtimes,
+    nowNs: process.hrtime.bigint,
+  })
+  const stopResting = repeat(
+    restIntervalMs,
+    async () => rest.look(),
+    (err) =>
+      log.error({ err, event: 'node.rest' }, 'sandboxes that do nothing could not be let rest'),
+  )
   return {
     sandboxes,
     supply,
+    isAsleep: rest.isAsleep,
     async close() {
-      await Promise.all([stopReaping(), stopTrimming(), stopUnfreezing()])
+      await Promise.all([stopReaping(), stopTrimming(), stopUnfreezing(), stopResting()])
       // What is half packed is not missed.
       void stopPacking()
       await supply.close()

@@ -18,6 +18,7 @@ export function startLogs(parts: {
   readonly dataDir: string
   readonly sandboxes: Pick<Sandboxes, 'running' | 'get'>
   readonly events: SandboxEvents
+  isAsleep(cellId: string): boolean
   readonly log: Logger
 }): { readonly logs: SandboxLogs; close(): Promise<void> } {
   const { sandboxes, log } = parts
@@ -29,6 +30,7 @@ export function startLogs(parts: {
         sandboxId: record.owner.sandboxId,
         address: slot.sandboxAddress,
         initToken: record.initToken,
+        isAsleep: parts.isAsleep(record.cellId),
       })),
     addressOf(sandboxId) {
       const found = sandboxes.get(sandboxId)

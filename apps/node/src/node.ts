@@ -100,7 +100,7 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
   const events = createSandboxEvents((sandboxId, reason) =>
     log.info({ event: 'sandbox.end', sandboxId, reason }),
   )
-  const { read: readGroup } = await openCgroupUsage(instance.cgroup)
+  const { read: readGroup, cpuUsedNs } = await openCgroupUsage(instance.cgroup)
   const open = await openSandboxes({
     config,
     host,
@@ -117,6 +117,7 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
       const usage = await readGroup(cellId)
       return usage ? Number(usage.memoryUsedBytes + usage.memoryCacheBytes) : 0
     },
+    cpuUsedNs,
     log,
   })
   const { sandboxes, supply } = open
@@ -148,7 +149,7 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
       ageNs: ({ record }) => record.process && ageNsOf(record.process),
       nowNs: process.hrtime.bigint,
     })
-  const logging = startLogs({ dataDir: instance.dataDir, sandboxes, events, log })
+  const logging = startLogs({ dataDir: instance.dataDir, ...open, events, log })
   const { logs } = logging
   const service = {
     sandboxes: withLastEntries(sandboxes, logs),

@@ -13,6 +13,7 @@ const entry = (at: number): LogEntry => ({ at, level: 'info', message: `${at}`, 
 function setup(ids: readonly string[] = ['i1']) {
   let now = 10_000
   const here = new Set(ids)
+  const asleep = new Set<string>()
   const kept = new Map<string, LogEntry[]>()
   const errors: unknown[] = []
   const asked: string[] = []
@@ -38,7 +39,12 @@ function setup(ids: readonly string[] = ['i1']) {
   const logs = createSandboxLogs({
     files,
     running: () =>
-      [...here].map((sandboxId) => ({ sandboxId, address: addressOf(sandboxId), initToken: '' })),
+      [...here].map((sandboxId) => ({
+        sandboxId,
+        address: addressOf(sandboxId),
+        initToken: '',
+        isAsleep: asleep.has(sandboxId),
+      })),
     addressOf: (id) => (here.has(id) ? addressOf(id) : undefined),
     isHere: (id) => here.has(id),
     fetch(source, afterMs) {
@@ -51,6 +57,7 @@ function setup(ids: readonly string[] = ['i1']) {
   return {
     logs,
     here,
+    asleep,
     kept,
     errors,
     asked,
@@ -86,16 +93,32 @@ test('an envd that never comes to an end is not asked without end', async () => 
   assert.equal(asked.length, 5)
 })
 
-test('a sandbox with nothing to tell is asked less often, until it tells something', async () => {
-  const { logs, asked, write, advance } = setup()
-  const passes = async (count: number) => {
-    const before = asked.length
-    for (let pass = 0; pass < count; pass += 1) {
-      advance(1000)
-      await logs.collect()
-    }
-    return asked.length - before
+/** So many passes, one a second, and how often they asked. */
+async function passing({ logs, asked, advance }: ReturnType<typeof setup>, count: number) {
+  const before = asked.length
+  for (let pass = 0; pass < count; pass += 1) {
+    advance(1000)
+    await logs.collect()
   }
+  return asked.length - before
+}
+
+test('a sandbox that is asleep is left alone for a minute, and asked as soon as it wakes', async () => {
+  const collecting = setup()
+  const { logs, asleep, asked } = collecting
+  asleep.add('i1')
+  assert.equal(await passing(collecting, 180), 3)
+  asleep.delete('i1')
+  assert.equal(await passing(collecting, 1), 1)
+  asleep.add('i1')
+  await logs.read(query)
+  assert.equal(asked.length, 5)
+})
+
+test('a sandbox with nothing to tell is asked less often, until it tells something', async () => {
+  const collecting = setup()
+  const { logs, write } = collecting
+  const passes = (count: number) => passing(collecting, count)
   await passes(10)
   assert.equal(await passes(40), 10)
   write('i1', 1)

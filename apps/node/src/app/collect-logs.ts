@@ -31,6 +31,8 @@ export interface LogSource {
   readonly sandboxId: string
   readonly address: string
   readonly initToken: string
+  /** It has done nothing for a while. */
+  readonly isAsleep: boolean
 }
 
 export interface LogPorts {
@@ -58,6 +60,8 @@ const roundLimit = 4
 const momentMs = 500
 /** A sandbox that has nothing to tell is asked less and less often: under gVisor each question costs it 5 ms. */
 const quietPause = { firstMs: 500, longestMs: 3_500 }
+/** One that does nothing writes nothing, and should not be woken. */
+const asleepPauseMs = 60_000
 const failurePause = { firstMs: 1_000, longestMs: 30_000 }
 
 interface Rest {
@@ -116,9 +120,11 @@ export function createSandboxLogs(ports: LogPorts): SandboxLogs {
     resting.set(sandboxId, { why, pauseMs, untilMs: ports.nowMs() + pauseMs })
   }
 
-  function isResting({ sandboxId }: LogSource, why?: Rest['why']): boolean {
+  function isResting({ sandboxId, isAsleep }: LogSource, why?: Rest['why']): boolean {
     const found = resting.get(sandboxId)
-    return !!found && found.untilMs > ports.nowMs() && (!why || found.why === why)
+    if (!found || (why && found.why !== why)) return false
+    const moreMs = isAsleep && found.why === 'quiet' ? asleepPauseMs : 0
+    return found.untilMs + moreMs > ports.nowMs()
   }
 
   async function catchUp(sandboxId: string): Promise<void> {

@@ -1,4 +1,5 @@
 import type { CellRecord, Owner } from './cell.ts'
+import type { Rest } from './rest.ts'
 import type { Slot } from './slot.ts'
 
 /** A process id alone may name another process later; with the boot and the tick of its start it cannot. */
@@ -47,6 +48,8 @@ export interface Runtime {
   saveMemory(cellId: string, memoryDir: string): Promise<void>
   /** Where the sandbox cannot do it itself. */
   setHostname(process: ProcessIdentity, name: string): Promise<void>
+  /** How late it may be with what it does by time. */
+  rest(process: ProcessIdentity, rest: Rest): void
   /** Ends everything of the cell. Succeeds when there is nothing. */
   remove(cellId: string): Promise<void>
   /** Ids that the runtime knows of, whatever their state. */

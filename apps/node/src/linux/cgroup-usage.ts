@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 
@@ -13,6 +14,8 @@ export interface CgroupUsage {
 export interface CgroupUsageReader {
   /** Undefined when there is no such group (any more). */
   read(sandboxId: string): Promise<CgroupUsage | undefined>
+  /** The first of them alone, within microseconds. */
+  cpuUsedNs(sandboxId: string): bigint | undefined
 }
 
 /** Hierarchies do not move while a machine runs, so they are looked up once. */
@@ -30,6 +33,15 @@ export async function openCgroupUsage(parent: string): Promise<CgroupUsageReader
         ])
         const cpuUsedNs = parseCpu(cpu.version, cpuText)
         return { cpuUsedNs, ...parseMemory(memory.version, memoryText, memoryStat) }
+      } catch (error) {
+        if (isGone(error)) return undefined
+        throw error
+      }
+    },
+    cpuUsedNs(sandboxId) {
+      const path = join(cpu.root, parent, sandboxId, cpuFiles[cpu.version])
+      try {
+        return parseCpu(cpu.version, readFileSync(path, 'utf8'))
       } catch (error) {
         if (isGone(error)) return undefined
         throw error

@@ -15,21 +15,29 @@ export async function freeMemoryBytes(): Promise<number> {
 
 /** Each call says how busy the machine was since the one before. `dir` is what Atoll keeps its things in. */
 export function createMeasure(dir: string): () => Promise<MachineUsage> {
-  let before = readCpuTimes()
+  const busyShare = createCpuMeter()
   return async () => {
-    const now = readCpuTimes()
-    const total = now.total - before.total
-    const busy = now.busy - before.busy
-    before = now
+    const cpuPercent = 100 * busyShare()
     const [meminfo, disk] = await Promise.all([readFile('/proc/meminfo', 'utf8'), readDisk(dir)])
     return {
       cpuCount: cpus().length,
-      cpuPercent: total > 0 ? (100 * busy) / total : 0,
+      cpuPercent,
       memoryTotalBytes: totalmem(),
       memoryUsedBytes: totalmem() - freemem(),
       hugePages: parseHugePages(meminfo),
       disks: disk ? [disk] : [],
     }
+  }
+}
+
+/** Each call says which part of the processors' time was in use since the one before. */
+export function createCpuMeter(): () => number {
+  let before = readCpuTimes()
+  return () => {
+    const now = readCpuTimes()
+    const [busy, total] = [now.busy - before.busy, now.total - before.total]
+    before = now
+    return total > 0 ? busy / total : 0
   }
 }
 

@@ -62,6 +62,9 @@ export function createRunc(parts: {
       await run('nsenter', [`--uts=/proc/${pid}/ns/uts`, 'hostname', name])
     },
 
+    // Nothing of it runs that its programs have not asked for.
+    rest: () => {},
+
     remove: commands.forget,
     list: commands.list,
   }

@@ -92,6 +92,7 @@ export function simulateNode(
     thaw: async (cellId) => void frozen.delete(cellId),
     saveMemory: async (_cellId, dir) => void files.set(dir, 'memory'),
     setHostname: async () => {},
+    rest: () => {},
     remove: async () => {},
     list: async () => [],
     ...overrides.runtime,

@@ -1,0 +1,115 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { parseSubnet, toSlot } from '../domain/slot.ts'
+import { createRest } from './rest.ts'
+
+const slot = toSlot(parseSubnet('10.0.0.0/24'), 'atx-', 0)
+
+function sandbox(name: string) {
+  const record = {
+    cellId: name,
+    templateId: 'base',
+    cpuCount: 2,
+    memoryMb: 256,
+    diskSizeMb: 64,
+    phase: 'running',
+    runtime: 'gvisor',
+    layer: 'l1',
+    envd: 'e1',
+    initToken: 't',
+    disk: 'disk.img',
+    process: { pid: 1, started: name },
+    owner: { sandboxId: name, envVars: {} },
+  } as const
+  return { record, slot }
+}
+
+function setup() {
+  const used = new Map<string, bigint>()
+  const told: string[] = []
+  let nowNs = 0n
+  let busy = 0.2
+  const rest = ({ started }: { started: string }, depth: string) => {
+    told.push(`${started} ${depth}`)
+  }
+  const ports = {
+    running: () => [...used.keys()].map(sandbox),
+    cpuUsedNs: (cellId: string) => used.get(cellId),
+    runtimes: { gvisor: { rest }, runc: { rest } },
+    busyShare: () => busy,
+    nowNs: () => nowNs,
+  }
+  return {
+    ports,
+    told,
+    crowd: () => (busy = 0.95),
+    begin: (name: string) => used.set(name, 0n),
+    end: (name: string) => used.delete(name),
+    /** Two seconds in which each of these took so many thousandths of a core. */
+    pass(shares: Record<string, number>) {
+      nowNs += 2_000_000_000n
+      for (const [name, share] of Object.entries(shares)) {
+        used.set(name, (used.get(name) ?? 0n) + BigInt(share) * 2_000_000n)
+      }
+    },
+  }
+}
+
+test('a sandbox that does nothing is let rest, and deeper after a while', () => {
+  const { ports, told, begin, pass } = setup()
+  const { look, isAsleep } = createRest(ports)
+  begin('idle')
+  look()
+  assert.deepEqual(told, [])
+  for (const share of [27, 7, 7, 7]) {
+    pass({ idle: share })
+    look()
+    assert.ok(!isAsleep('idle'))
+  }
+  for (const share of [7, 2, 2]) {
+    pass({ idle: share })
+    look()
+    assert.ok(isAsleep('idle'))
+  }
+  assert.deepEqual(told, ['idle drowsy', 'idle asleep'])
+})
+
+test('one that does something is awake at the next look', () => {
+  const { ports, told, begin, pass } = setup()
+  const { look } = createRest(ports)
+  begin('used')
+  look()
+  for (const share of [27, 16, 27, 7, 7, 7, 7, 14, 300, 300]) {
+    pass({ used: share })
+    look()
+  }
+  assert.deepEqual(told, ['used drowsy', 'used awake', 'used drowsy', 'used asleep', 'used awake'])
+})
+
+test('one that a predecessor let rest is told what is right, whatever that is', () => {
+  const { ports, told, begin, end, pass } = setup()
+  const { look } = createRest(ports)
+  begin('busy')
+  begin('ended')
+  look()
+  pass({ busy: 900 })
+  end('ended')
+  look()
+  begin('ended')
+  look()
+  assert.deepEqual(told, ['busy awake'])
+})
+
+test('in a crowd only one that is clearly busy stays awake', () => {
+  const { ports, told, begin, pass, crowd } = setup()
+  const { look } = createRest(ports)
+  begin('idle')
+  begin('busy')
+  crowd()
+  look()
+  for (const share of [27, 16, 20, 18, 16]) {
+    pass({ idle: share, busy: 60 })
+    look()
+  }
+  assert.deepEqual(told, ['idle drowsy', 'busy awake', 'idle asleep'])
+})
