@@ -1,10 +1,9 @@
 /** A plain TCP copy between the host and a sandbox: a small server inside, reached at the sandbox's own address. */
 import { once } from 'node:events'
-import { createReadStream } from 'node:fs'
 import { connect } from 'node:net'
 import type { Socket } from 'node:net'
-import { pipeline } from 'node:stream/promises'
 import type { Sandbox } from 'e2b'
+import { openLean, sendFile } from './lean-socket.ts'
 
 export interface PlainCopy {
   /** So many bytes from the server's memory. */
@@ -27,23 +26,30 @@ export async function startPlainCopy(sandbox: Sandbox): Promise<PlainCopy> {
     sandbox.commands.run('exec python3 -u /tmp/plain-copy.py', options).then(reject, reject)
   })
   const [host = '', port = ''] = where.trim().split(' ')
+  const address = { host, port: Number(port) }
   const open = async (request: string): Promise<Socket> => {
-    const socket = connect(Number(port), host)
+    const socket = connect(address)
     await once(socket, 'connect')
     socket.write(`${request}\n`)
     return socket
   }
   return {
     generate: async (bytes) => count(await open(`generate ${bytes}`), bytes),
-    download: async (path, bytes) => count(await open(`download ${path}`), bytes),
+    async download(path, bytes) {
+      let received = 0
+      const socket = await openLean(address, (piece) => (received += piece.length))
+      socket.write(`download ${path}\n`)
+      await once(socket, 'close')
+      if (received !== bytes) throw new Error(`${received} bytes arrived instead of ${bytes}`)
+    },
     async upload(source, path, bytes) {
-      const socket = await open(`upload ${path}`)
-      await pipeline(createReadStream(source, { highWaterMark: 256 * 1024 }), socket, {
-        end: false,
-      })
+      let said = ''
+      const socket = await openLean(address, (piece) => (said += piece.toString()))
+      socket.write(`upload ${path}\n`)
+      await sendFile(socket, source)
       socket.end()
-      const [answer]: Buffer[] = await once(socket, 'data')
-      if (String(answer) !== String(bytes)) throw new Error('not all bytes arrived')
+      await once(socket, 'close')
+      if (said !== String(bytes)) throw new Error('not all bytes arrived')
     },
   }
 }

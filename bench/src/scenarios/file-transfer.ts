@@ -1,11 +1,7 @@
 /** 1 GB to a file of the sandbox and back by /files, against a plain TCP copy to and from such a file; and the memory. */
-import { once } from 'node:events'
-import { createReadStream } from 'node:fs'
 import { mkdtemp, rm, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { pipeline } from 'node:stream/promises'
 import { envdHeaders } from '@atoll/system-tests/cloud-by-hand'
-import { answerTo, begin, open } from '@atoll/system-tests/wire'
 import type { RuntimeName } from '../baselines.ts'
 import { startPlainCopy } from '../plain-copy.ts'
 import { collectSamples, interleave, runtimes, timed } from '../scenario.ts'
@@ -13,6 +9,7 @@ import type { Samples, Scenario } from '../scenario.ts'
 import { groupOf } from '../stage.ts'
 import type { StagedSandbox } from '../stage.ts'
 import { groupMemoryMb, residentMb, watchPeak } from '../usage.ts'
+import { leanClient, nodeHttpClient } from './file-transfer-clients.ts'
 
 const bytes = 1_000_000_000
 const there = '/home/user/one-gigabyte'
@@ -38,6 +35,12 @@ export const fileTransfer: Scenario = {
       await sandbox.sdk.commands.run(fill, { timeoutMs: 0 })
       const measure = (name: string, work: () => Promise<unknown>) => async (samples: Samples) =>
         samples.note(name, await timed(work))
+      const transfer = {
+        url: sandbox.cloud.installation.url,
+        path: `/files?path=${encodeURIComponent(there)}`,
+        headers: envdHeaders(sandbox.hand),
+        bytes,
+      }
       const watched = (work: () => Promise<unknown>) => () =>
         watchMemory(sandbox, memory, runtime, work)
       measurements.push(
@@ -45,25 +48,28 @@ export const fileTransfer: Scenario = {
         measure(plainRow('down', runtime), () => plain.download(there, bytes)),
         measure(
           atollRow('up', runtime),
-          watched(() => upload(sandbox, source)),
+          watched(() => leanClient.upload(transfer, source)),
         ),
         measure(
           atollRow('down', runtime),
-          watched(() => download(sandbox)),
+          watched(() => leanClient.download(transfer)),
         ),
+        measure(nodeHttpRow('up', runtime), () => nodeHttpClient.upload(transfer, source)),
+        measure(nodeHttpRow('down', runtime), () => nodeHttpClient.download(transfer)),
       )
     }
     const { row } = await interleave(context, measurements, { warmUp: false })
-    const pair = (way: Way, runtime: RuntimeName) => [
+    const rows = (way: Way, runtime: RuntimeName) => [
       row(plainRow(way, runtime)),
       row(atollRow(way, runtime), plainRow(way, runtime)),
+      row(nodeHttpRow(way, runtime), plainRow(way, runtime)),
     ]
     const size = `${bytes / 1e9} GB`
     return [
       {
         scenario: 'file-transfer',
         description: `${size} by POST and GET /files, ${rounds} rounds, interleaved`,
-        rows: runtimes.flatMap((runtime) => [...pair('up', runtime), ...pair('down', runtime)]),
+        rows: runtimes.flatMap((runtime) => [...rows('up', runtime), ...rows('down', runtime)]),
       },
       {
         scenario: 'file-transfer-memory',
@@ -85,6 +91,7 @@ const parts = ['server (api, edge, node)', 'sandbox with envd'] as const
 
 const plainRow = (way: Way, runtime: RuntimeName) => `plain TCP ${way}, ${runtime}`
 const atollRow = (way: Way, runtime: RuntimeName) => `/files ${way}, ${runtime}`
+const nodeHttpRow = (way: Way, runtime: RuntimeName) => `/files ${way} by node:http, ${runtime}`
 
 async function watchMemory(
   { cloud, hand }: StagedSandbox,
@@ -107,31 +114,3 @@ async function watchMemory(
     }
   }
 }
-
-async function upload({ cloud, hand }: StagedSandbox, source: string): Promise<void> {
-  const outgoing = begin(cloud.installation.url, {
-    method: 'POST',
-    path: filePath,
-    headers: {
-      ...envdHeaders(hand),
-      'Content-Type': 'application/octet-stream',
-      'Content-Length': String(bytes),
-    },
-  })
-  const answered = answerTo(outgoing)
-  await pipeline(createReadStream(source, { highWaterMark: 256 * 1024 }), outgoing)
-  const answer = await answered
-  answer.resume()
-  if (answer.statusCode !== 200) throw new Error(`the upload was answered ${answer.statusCode}`)
-}
-
-async function download({ cloud, hand }: StagedSandbox): Promise<void> {
-  const headers = envdHeaders(hand)
-  const answer = await open(cloud.installation.url, { path: filePath, headers })
-  let received = 0
-  answer.on('data', (piece: Buffer) => (received += piece.length))
-  await once(answer, 'close')
-  if (received !== bytes) throw new Error(`${received} bytes arrived instead of ${bytes}`)
-}
-
-const filePath = `/files?path=${encodeURIComponent(there)}`

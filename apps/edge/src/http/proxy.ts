@@ -2,11 +2,13 @@
  * Passes one HTTP request to a sandbox and its answer back, both as streams.
  *
  * Threats: both ends are hostile. Whatever they send is parsed and written anew by node:http, never copied as
- * bytes; a throw inside an event handler would end the process, so each handler that touches their input
+ * bytes, but for bodies, of which no more is passed than their heads promised; a throw inside an event handler would end the process, so each handler that touches their input
  * catches. Every upstream connection serves one request, so none can reach a later holder of the address.
  */
 import { request } from 'node:http'
 import type { ClientRequest, IncomingMessage, ServerResponse } from 'node:http'
+import { takeBody } from '@atoll/kit/taken-body'
+import type { TakenBody } from '@atoll/kit/taken-body'
 import { endWithRequest, stayForTheRest } from './errors.ts'
 import { hasBody, passingTrailers, requestHeaders, responseHeaders } from './headers.ts'
 import { portClosed, reach, reset } from './reach.ts'
@@ -63,7 +65,7 @@ export async function passRequest(
     incoming.on('error', fail)
     incoming.once('end', end)
   })
-  sendBody(req, outgoing)
+  sendBody(req, res, outgoing)
 }
 
 /** The answer of a server that declines to upgrade. */
@@ -107,15 +109,29 @@ function endAnswer(incoming: IncomingMessage, req: IncomingMessage, res: ServerR
   endWithRequest(req, res)
 }
 
-function sendBody(req: IncomingMessage, outgoing: ClientRequest): void {
+function sendBody(req: IncomingMessage, res: ServerResponse, outgoing: ClientRequest): void {
   req.on('error', () => {}) // the client left; its socket's close ends the pass
   if (!hasBody(req)) {
     outgoing.end()
     return
   }
   outgoing.flushHeaders()
+  const taken = takeBody(req, res)
+  if (taken) {
+    sendPieces(taken, outgoing).catch(() => {}) // the client left, or has its answer: either ends the pass
+    return
+  }
   req.once('end', () => addTrailers(req, outgoing))
   req.pipe(outgoing)
+}
+
+async function sendPieces({ pieces }: TakenBody, outgoing: ClientRequest): Promise<void> {
+  for await (const piece of pieces) {
+    // Until it was sent, the memory must stay as it is.
+    const error = await new Promise((resolve) => outgoing.write(piece, resolve))
+    if (error) return
+  }
+  outgoing.end()
 }
 
 function addTrailers(from: IncomingMessage, to: ServerResponse | ClientRequest): void {

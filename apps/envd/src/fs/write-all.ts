@@ -14,6 +14,11 @@ export async function writeAll(
   let writing: Promise<void> | undefined
   try {
     for await (const piece of content) {
+      if (piece.length >= directBytes) {
+        while (writing) await writing
+        await writeWhole(piece)
+        continue
+      }
       for (let at = 0; at < piece.length;) {
         if (gathered === gathering.length) await writing
         const part = piece.subarray(at, at + gathering.length - gathered)
@@ -36,12 +41,19 @@ export async function writeAll(
   }
 
   async function write(full: Buffer, length: number): Promise<void> {
-    for (let at = 0; at < length;) at += (await file.write(full, at, length - at)).bytesWritten
+    await writeWhole(full.subarray(0, length))
     writing = undefined
     if (full.length === laterBytes) spare = full
     if (gathered > 0) begin()
   }
+
+  async function writeWhole(bytes: Uint8Array): Promise<void> {
+    for (let at = 0; at < bytes.length;) at += (await file.write(bytes, at)).bytesWritten
+  }
 }
+
+/** So much is written as it is: the source reads on meanwhile. */
+const directBytes = 64 * 1024
 
 /** Most files are smaller. */
 const firstBytes = 64 * 1024

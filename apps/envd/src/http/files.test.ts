@@ -1,5 +1,6 @@
 /** GET and POST /files by hand, on a real daemon. */
 import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { chmod, mkdir, readFile, stat, symlink, truncate, writeFile } from 'node:fs/promises'
 import { request } from 'node:http'
@@ -339,6 +340,19 @@ test('a body of octets is written as it is, gzip is unpacked', async (t) => {
   assert.deepEqual([reply.status, await readFile(at('p'), 'utf8')], [200, 'packed'])
 })
 
+test('large bodies are written as they are, alone or in a form', async (t) => {
+  const { envd, at } = await setup(t)
+  const content = randomBytes(12 * 1024 * 1024)
+  const alone = { method: 'POST', headers: octets, body: content }
+  assert.equal((await send(envd, filesUrl({ path: at('alone') }), alone)).status, 200)
+  const other = content.subarray(0, 3_333_333)
+  const both = fileParts({ [at('one')]: content, [at('other')]: other })
+  assert.equal((await send(envd, filesUrl({}), both)).status, 200)
+  assert.ok((await readFile(at('alone'))).equals(content))
+  assert.ok((await readFile(at('one'))).equals(content))
+  assert.ok((await readFile(at('other'))).equals(other))
+})
+
 test('writing over a file keeps its mode and follows a link, and changes the owner', async (t) => {
   const { envd, at } = await setup(t)
   await writeFile(at('script'), 'a long first content')
@@ -433,8 +447,10 @@ test('the same path twice in one form is refused, and the first stays', async (t
 
 test('an upload that is cut off leaves its beginning, and the daemon goes on', async (t) => {
   const { envd, at } = await setup(t)
-  for (const headers of [octets, { ...octets, 'content-encoding': 'gzip' }]) {
-    const path = at(String(Object.keys(headers).length))
+  const gzip = { 'content-encoding': 'gzip' }
+  const length = { 'content-length': '50000000' }
+  for (const headers of [octets, { ...octets, ...gzip }, { ...octets, ...length }]) {
+    const path = at(Object.keys(headers).join())
     const outgoing = request(`${envd.url}${filesUrl({ path })}`, {
       method: 'POST',
       headers: { 'x-access-token': accessToken, ...headers },
@@ -470,6 +486,8 @@ test('a full disk is 507', async (t) => {
   const call = { method: 'POST', headers, body: bomb }
   const reply = await send(envd, filesUrl({ path: at('small/bomb') }), call)
   assert.deepEqual([reply.status, JSON.parse(reply.text).code], [507, 507])
+  const large = { method: 'POST', headers: octets, body: Buffer.alloc(16 * 1024 * 1024) }
+  assert.equal((await send(envd, filesUrl({ path: at('small/large') }), large)).status, 507)
   const parts = fileParts({ [at('small/a')]: Buffer.alloc(100), [at('small/b')]: 'x' })
   assert.equal((await send(envd, '/files', parts)).status, 507)
 })

@@ -3,8 +3,13 @@ import { test } from 'node:test'
 import { parseMultipart } from './multipart.ts'
 import { parsePartHeaders } from './part-headers.ts'
 
+/** In memory that is used again for each piece. */
 async function* inPieces(body: Buffer, size: number) {
-  for (let at = 0; at < body.length; at += size) yield body.subarray(at, at + size)
+  const memory = Buffer.alloc(size)
+  for (let at = 0; at < body.length; at += size) {
+    yield memory.subarray(0, body.copy(memory, 0, at, at + size))
+    memory.fill('!')
+  }
 }
 
 async function parse(body: string | Buffer, boundary = 'B', size = 7) {
@@ -13,7 +18,8 @@ async function parse(body: string | Buffer, boundary = 'B', size = 7) {
     inPieces(Buffer.from(body), size),
     boundary,
   )) {
-    const text = Buffer.concat(await Array.fromAsync(content)).toString()
+    let text = ''
+    for await (const piece of content) text += piece.toString()
     parts.push([name, filename, text])
   }
   return parts

@@ -11,6 +11,7 @@ export interface Part extends PartHeaders {
   readonly body: AsyncIterable<Buffer>
 }
 
+/** A piece of `source` need be good only until the next is asked for. */
 export async function* parseMultipart(
   source: AsyncIterable<Buffer>,
   boundary: string,
@@ -85,9 +86,10 @@ function createReader(source: AsyncIterable<Buffer>, ahead: Buffer): Reader {
   }
 
   async function fetch(): Promise<void> {
+    const kept = Buffer.from(held) // a piece is good until the next is asked for
     const next = await iterator.next()
     if (next.done) broken('ends before its last boundary')
-    held = held.length === 0 ? next.value : Buffer.concat([held, next.value])
+    held = kept.length === 0 ? next.value : Buffer.concat([kept, next.value])
   }
 }
 

@@ -1,12 +1,21 @@
-import type { IncomingMessage } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createGunzip } from 'node:zlib'
 import { Fault } from '@atoll/kit/fault'
+import { takeBody } from '@atoll/kit/taken-body'
 
-/** The body of a request, unpacked. Leaving it early leaves the connection as it is, so that it can be answered. */
-export function uploadBody(request: IncomingMessage): AsyncIterable<Buffer> {
+/**
+ * The body of a request, unpacked, each piece good until the next is asked for. Leaving it early leaves the connection as it
+ * is, so that it can be answered.
+ */
+export function uploadBody(
+  request: IncomingMessage,
+  response: ServerResponse,
+): AsyncIterable<Buffer> {
   const coding = request.headers['content-encoding']?.trim().toLowerCase() ?? ''
   if (coding === 'gzip' || coding === 'x-gzip') return unpacked(request)
-  if (coding === '' || coding === 'identity') return request.iterator({ destroyOnReturn: false })
+  if (coding === '' || coding === 'identity') {
+    return takeBody(request, response)?.pieces ?? request.iterator({ destroyOnReturn: false })
+  }
   throw new Fault('invalid', 'bad_encoding', `Content-Encoding must be gzip, not '${coding}'`)
 }
 

@@ -26,7 +26,7 @@ export async function answerUpload(
 ): Promise<void> {
   const attached = metadataOf(request.rawHeaders)
   const written = new Map<string, UploadedEntry>()
-  for await (const upload of uploadsOf(request, path)) {
+  for await (const upload of uploadsOf(request, response, path)) {
     const target = call.resolve(upload.path)
     if (written.has(target)) {
       refuse(`'${target}' is written twice by this request; only the first content was kept`)
@@ -57,26 +57,28 @@ interface Upload {
 
 async function* uploadsOf(
   request: IncomingMessage,
+  response: ServerResponse,
   path: string | undefined,
 ): AsyncGenerator<Upload> {
   const header = request.headers['content-type'] ?? ''
   const type = header.split(';', 1)[0]?.trim().toLowerCase() ?? ''
   if (type === 'application/octet-stream') {
     if (path === undefined) refuse('Name the file in the query: /files?path=…')
-    yield { path, body: uploadBody(request) }
+    yield { path, body: uploadBody(request, response) }
   } else if (type.startsWith('multipart/')) {
-    yield* filesOfForm(request, { boundary: parseParameters(header).get('boundary'), path })
+    const boundary = parseParameters(header).get('boundary')
+    yield* filesOfForm(uploadBody(request, response), { boundary, path })
   } else refuse('Content-Type must be multipart/form-data or application/octet-stream')
 }
 
 async function* filesOfForm(
-  request: IncomingMessage,
+  form: AsyncIterable<Buffer>,
   { boundary, path }: { readonly boundary: string | undefined; readonly path: string | undefined },
 ): AsyncGenerator<Upload> {
   if (!boundary || boundary.length > boundaryLimit) {
     throw new Fault('internal', 'bad_multipart', 'Content-Type lacks a boundary of a sane length')
   }
-  for await (const { name, filename, body } of parseMultipart(uploadBody(request), boundary)) {
+  for await (const { name, filename, body } of parseMultipart(form, boundary)) {
     if (name !== 'file') continue
     const target = path ?? filename
     if (target === undefined) refuse('A part named file needs a filename, or the query a path')

@@ -1,0 +1,87 @@
+/** The clients of the file transfer: one that takes as little as the plain copy does, and node:http for comparison. */
+import { once } from 'node:events'
+import { createReadStream } from 'node:fs'
+import { pipeline } from 'node:stream/promises'
+import { answerTo, begin, open } from '@atoll/system-tests/wire'
+import { openLean, sendFile } from '../lean-socket.ts'
+
+export interface Transfer {
+  readonly url: string
+  readonly path: string
+  readonly headers: Readonly<Record<string, string>>
+  /** How many bytes pass. */
+  readonly bytes: number
+}
+
+export interface TransferClient {
+  /** Sends the file `source`. */
+  upload(transfer: Transfer, source: string): Promise<void>
+  download(transfer: Transfer): Promise<void>
+}
+
+export const leanClient: TransferClient = {
+  async upload(transfer, source) {
+    let said = ''
+    const socket = await openLean(addressOf(transfer), (piece) => (said += piece.toString()))
+    socket.write(headOf('POST', transfer, bodyHeaders(transfer)))
+    const closed = once(socket, 'close')
+    closed.catch(() => {}) // seen when it is waited for
+    await sendFile(socket, source)
+    await closed
+    if (!said.startsWith('HTTP/1.1 200 ')) throw new Error(`the upload was answered ${said}`)
+  },
+  async download(transfer) {
+    let head = ''
+    let received = 0
+    const socket = await openLean(addressOf(transfer), (piece) => {
+      received += piece.length
+      if (!head.includes(endOfHead)) head += piece.toString('latin1')
+    })
+    socket.write(headOf('GET', transfer))
+    await once(socket, 'close')
+    const body = received - head.indexOf(endOfHead) - endOfHead.length
+    if (!head.startsWith('HTTP/1.1 200 ')) throw new Error(`the download was answered ${head}`)
+    checkLength(body, transfer)
+  },
+}
+
+export const nodeHttpClient: TransferClient = {
+  async upload(transfer, source) {
+    const { url, path } = transfer
+    const outgoing = begin(url, { method: 'POST', path, headers: bodyHeaders(transfer) })
+    const answered = answerTo(outgoing)
+    await pipeline(createReadStream(source, { highWaterMark: 256 * 1024 }), outgoing)
+    const answer = await answered
+    answer.resume()
+    if (answer.statusCode !== 200) throw new Error(`the upload was answered ${answer.statusCode}`)
+  },
+  async download(transfer) {
+    const answer = await open(transfer.url, transfer)
+    let received = 0
+    answer.on('data', (piece: Buffer) => (received += piece.length))
+    await once(answer, 'close')
+    checkLength(received, transfer)
+  },
+}
+
+const endOfHead = '\r\n\r\n'
+
+function addressOf({ url }: Transfer) {
+  const { hostname, port } = new URL(url)
+  return { host: hostname, port: Number(port) }
+}
+
+function bodyHeaders({ headers, bytes }: Transfer): Record<string, string> {
+  const type = 'application/octet-stream'
+  return { ...headers, 'Content-Type': type, 'Content-Length': String(bytes) }
+}
+
+function headOf(method: string, { path, headers }: Transfer, more = headers): string {
+  const lines = Object.entries({ Host: 'localhost', Connection: 'close', ...more })
+  const given = lines.map(([name, value]) => `${name}: ${value}\r\n`)
+  return `${method} ${path} HTTP/1.1\r\n${given.join('')}\r\n`
+}
+
+function checkLength(received: number, { bytes }: Transfer): void {
+  if (received !== bytes) throw new Error(`${received} bytes arrived instead of ${bytes}`)
+}
