@@ -64,17 +64,14 @@ export function createBodyPieces({ length, onRoom, onWhole }: BodyParts): BodyPi
 
   function keep(count: number): void {
     end += count
-    if (waiting) {
-      waiting.resolve({ done: false, value: current.subarray(start, end) })
-      waiting = undefined
-      start = end
-    }
-    if (end < current.length && left > 0) return
-    const piece = cut()
+    if (!waiting && end < current.length && left > 0) return
+    const piece = current.subarray(start, end)
     // One may be in use, one filled, one being filled. A socket can be made to read by others than us, and gets memory then.
     current = ready.length === 0 ? turn() : Buffer.allocUnsafeSlow(sizeBytes)
-    if (piece) ready.push(piece)
     start = end = 0
+    if (waiting) waiting.resolve({ done: false, value: piece })
+    else ready.push(piece)
+    waiting = undefined
   }
 
   function cut(): Buffer | undefined {

@@ -3,7 +3,7 @@
  * at a path, and may change it while we look. So nothing is decided by a path: it is opened first, without waiting, and
  * what was opened is looked at. Only the daemon's callers are let to any path, and only root's sandbox is at stake.
  */
-import { constants } from 'node:fs'
+import { constants, readSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import type { FileHandle } from 'node:fs/promises'
 import { dirname } from 'node:path'
@@ -13,6 +13,8 @@ import type { User } from '../domain/user.ts'
 import { fileFault } from './file-fault.ts'
 import { joinFiles } from './join-files.ts'
 import { makeParents } from './parents.ts'
+import { createQuickCalls } from './quick-calls.ts'
+import type { QuickCalls } from './quick-calls.ts'
 import { writeAll } from './write-all.ts'
 
 export const regularFiles: RegularFiles = {
@@ -50,13 +52,14 @@ const headBytes = 32 * 1024
 async function* pieces(file: FileHandle, start: number, length = Infinity) {
   const size = Math.min(pieceBytes, length)
   const spare = [Buffer.allocUnsafeSlow(size), Buffer.allocUnsafeSlow(size)]
-  let next = readPiece(file, spare, { at: start, left: length })
+  const quickly = createQuickCalls()
+  let next = readPiece(file, spare, { at: start, left: length, quickly })
   for (let at = start, left = length; ;) {
     const piece = await next
     if (piece.length === 0) return
     at += piece.length
     left -= piece.length
-    next = readPiece(file, spare, { at, left })
+    next = readPiece(file, spare, { at, left, quickly })
     next.catch(() => {}) // seen when it is waited for; nobody may, when the reader leaves
     yield piece
   }
@@ -65,13 +68,20 @@ async function* pieces(file: FileHandle, start: number, length = Infinity) {
 async function readPiece(
   file: FileHandle,
   spare: Buffer[],
-  { at, left }: { readonly at: number; readonly left: number },
+  {
+    at,
+    left,
+    quickly,
+  }: { readonly at: number; readonly left: number; readonly quickly: QuickCalls },
 ): Promise<Buffer> {
   const buffer = spare.shift() ?? Buffer.alloc(0)
   spare.push(buffer)
   const length = Math.min(buffer.length, left)
   if (length === 0) return buffer.subarray(0, 0)
-  const { bytesRead } = await file.read(buffer, 0, length, at)
+  const bytesRead = await quickly(
+    () => readSync(file.fd, buffer, 0, length, at),
+    async () => (await file.read(buffer, 0, length, at)).bytesRead,
+  )
   return buffer.subarray(0, bytesRead)
 }
 

@@ -1,4 +1,6 @@
+import { writeSync } from 'node:fs'
 import type { FileHandle } from 'node:fs/promises'
+import { createQuickCalls } from './quick-calls.ts'
 
 /**
  * Writes from the beginning. What arrives while a write is under way is gathered and written at once: a call to the system
@@ -12,11 +14,12 @@ export async function writeAll(
   let spare: Buffer | undefined
   let gathered = 0
   let writing: Promise<void> | undefined
+  const quickly = createQuickCalls()
   try {
     for await (const piece of content) {
       if (piece.length >= directBytes) {
         while (writing) await writing
-        await writeWhole(piece)
+        await writeLarge(piece)
         continue
       }
       for (let at = 0; at < piece.length;) {
@@ -49,6 +52,15 @@ export async function writeAll(
 
   async function writeWhole(bytes: Uint8Array): Promise<void> {
     for (let at = 0; at < bytes.length;) at += (await file.write(bytes, at)).bytesWritten
+  }
+
+  async function writeLarge(bytes: Uint8Array): Promise<void> {
+    for (let at = 0; at < bytes.length;) {
+      at += await quickly(
+        () => writeSync(file.fd, bytes, at),
+        async () => (await file.write(bytes, at)).bytesWritten,
+      )
+    }
   }
 }
 
