@@ -70,10 +70,15 @@ function outputOf({ event }: StreamedEvent['event']): OutputPart | undefined {
   return output?.case === undefined ? undefined : { kind: output.case, bytes: output.value }
 }
 
-/** Both write a message to `target` from `start` on, and answer where it ends. */
+/**
+ * Both write a message to `target` from `start` on, and answer where it ends. Putting the text of this one together first
+ * would take twice as long, since that copies it.
+ */
 function writeJson(target: Buffer, start: number, { kind, bytes }: OutputPart): number {
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('base64')
-  return start + target.write(`{"event":{"data":{"${kind}":"${text}"}}}`, start, 'latin1')
+  let end = start + target.write(`{"event":{"data":{"${kind}":"`, start, 'latin1')
+  end += target.write(text, end, 'latin1')
+  return end + target.write('"}}}', end, 'latin1')
 }
 
 /** A response (field 1: event) with an event (field 2: data) with output (a field for each kind), all of wire type 2. */
