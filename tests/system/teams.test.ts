@@ -72,6 +72,32 @@ test('the SDK hears of the limit of the team, and works again below it', async (
   await (await Sandbox.create(installation.connection)).kill()
 })
 
+test('the SDK hears when the team keeps too much on the disk, and what it has can still be used', async () => {
+  const key = { 'x-api-key': installation.apiKey }
+  const setLimit = (keptDiskMB: number | null) =>
+    ask('PATCH', `/admin/teams/${installation.teamId}`, undefined, { limits: { keptDiskMB } })
+  const sandbox = await Sandbox.create(installation.connection)
+  const pause = () => ask('POST', `/sandboxes/${sandbox.sandboxId}/pause`, key, { memory: false })
+  await sandbox.commands.run('head -c 30000000 /dev/urandom > /home/user/data && sync')
+  await setLimit(20)
+  await assert.rejects(sandbox.createSnapshot(), RateLimitError)
+  assert.equal((await pause()).status, 429)
+  assert.equal(await sandbox.isRunning(), true)
+  await setLimit(null)
+  assert.equal((await pause()).status, 204)
+  await setLimit(20)
+  const other = await Sandbox.create(installation.connection)
+  await assert.rejects(other.createSnapshot(), /take (29|[3-9][0-9]) MiB, and may take 20 MiB/)
+  const lifecycle = { onTimeout: 'pause' } as const
+  await assert.rejects(Sandbox.create({ ...installation.connection, lifecycle }), RateLimitError)
+  await sandbox.connect()
+  const { stdout } = await sandbox.commands.run('stat -c %s /home/user/data')
+  assert.equal(stdout, '30000000\n')
+  await other.createSnapshot()
+  await setLimit(null)
+  await Promise.all([sandbox.kill(), other.kill()])
+})
+
 test('a team that an operator made works with its key and for its members', async () => {
   const team = await ask('POST', '/admin/teams', undefined, { name: 'second' })
   const path = `/admin/teams/${team.json.teamID}`

@@ -25,6 +25,7 @@ const configured = {
   maxMemoryMB: 8192,
   maxDiskSizeMB: 25_600,
   concurrentBuilds: 20,
+  keptDiskMB: 102_400,
 }
 
 async function createTeam(name: string): Promise<string> {

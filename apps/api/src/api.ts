@@ -45,6 +45,7 @@ import { createTransitions } from './app/transitions.ts'
 import { createWake } from './app/wake.ts'
 import type { Wake } from './app/wake.ts'
 import { startWatch } from './app/watch.ts'
+import { createWeigh } from './app/weigh.ts'
 import { configuredLimits, storeLocation } from './config.ts'
 import type { ApiConfig } from './config.ts'
 import { readProcessId } from './db/process-id.ts'
@@ -128,7 +129,8 @@ export async function startApi(config: ApiConfig, parts: ApiParts): Promise<Api>
   started.defer(() => atMost(settleLimitMs, transitions.settle()))
   const limitsOf = createLimitsOf(teams, configuredLimits(config))
   const settle = createSettle({ store, node, clock, limitsOf })
-  const transitionPorts = { store, node, clock, transitions, settle, processId }
+  const weigh = createWeigh(node)
+  const transitionPorts = { store, node, clock, transitions, settle, limitsOf, weigh, processId }
   const pausing = createPausing(transitionPorts)
   const expiry = startLoop('expiry', createExpiry({ store, ending, pausing, clock, log }), log)
   started.defer(() => expiry.close())
@@ -149,7 +151,6 @@ export async function startApi(config: ApiConfig, parts: ApiParts): Promise<Api>
   const start = createStartSandbox({
     ...transitionPorts,
     ending,
-    limitsOf,
     tokenOf,
     reachOf,
     onEndChanged,

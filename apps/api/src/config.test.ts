@@ -14,6 +14,7 @@ test('nothing needs to be configured', () => {
     ATOLL_MAX_SANDBOX_SECONDS: 86_400,
     ATOLL_TEAM_CONCURRENT_SANDBOXES: 100,
     ATOLL_TEAM_CONCURRENT_BUILDS: 20,
+    ATOLL_TEAM_KEPT_DISK_MB: 102_400,
     ATOLL_LOG_LEVEL: 'info',
   })
 })

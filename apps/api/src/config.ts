@@ -75,6 +75,11 @@ export const ApiEnv = z.object({
   ATOLL_TEAM_CONCURRENT_BUILDS: int(1)
     .default(20)
     .describe('How many templates a team may build at a time, unless it has a limit of its own'),
+  ATOLL_TEAM_KEPT_DISK_MB: int(1)
+    .default(102_400)
+    .describe(
+      'What the paused sandboxes and snapshots of a team may take on the disk together, in MiB, unless it has a limit of its own',
+    ),
   ATOLL_RATE_LIMITS: rateLimits
     .optional()
     .describe(
@@ -129,6 +134,7 @@ export function configuredLimits(config: ApiConfig): TeamLimits {
     maxMemoryMb: ATOLL_TEAM_MAX_MEMORY_MB ?? Math.max(8192, config.ATOLL_BASE_MEMORY_MB),
     maxDiskSizeMb: ATOLL_TEAM_MAX_DISK_SIZE_MB ?? Math.max(25_600, config.ATOLL_BASE_DISK_SIZE_MB),
     concurrentBuilds: config.ATOLL_TEAM_CONCURRENT_BUILDS,
+    keptDiskMb: config.ATOLL_TEAM_KEPT_DISK_MB,
   }
 }
 

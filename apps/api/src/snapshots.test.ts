@@ -418,6 +418,7 @@ test('copies that nobody knows of, or whose maker has died, are removed; others 
       teamId: api.ours.teamId,
       sandboxId: id,
       holder: 'a dead process',
+      sizeBytes: undefined,
       buildId: undefined,
       createdAt: new Date(),
     })

@@ -21,7 +21,7 @@ import { cellDir, memoryDir } from './domain/instance.ts'
 import type { Runtime } from './domain/sandbox.ts'
 import { introduceEnvd, prepareEnvd } from './envd/introduce.ts'
 import type { Host } from './host.ts'
-import { flushFolder } from './linux/disks.ts'
+import { flushFolder, folderBytes } from './linux/disks.ts'
 import { createCpuMeter, freeMemoryBytes } from './linux/machine.ts'
 import { createMemoryFolders } from './linux/memory-folders.ts'
 import { isAlive } from './linux/process.ts'
@@ -173,6 +173,9 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
       isAlive,
       level: host.cgroups.level,
       oomKills: host.cgroups.oomKills,
+      keptBytes: async ({ cellId, disk }) =>
+        (await disks.usedBytes(common.diskImage(cellId, disk))) +
+        (await folderBytes(common.memoryDir(cellId))),
       tidy: host.tidy,
       erase: host.erase,
     },

@@ -75,7 +75,7 @@ export function withLastEntries(sandboxes: Sandboxes, logs: SandboxLogs): Sandbo
     },
     async pause(sandboxId, options) {
       await logs.catchUp(sandboxId)
-      await sandboxes.pause(sandboxId, options)
+      return sandboxes.pause(sandboxId, options)
     },
   }
 }

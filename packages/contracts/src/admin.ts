@@ -16,6 +16,7 @@ const TeamLimits = z
     maxMemoryMB: limit('Memory of one sandbox in MiB'),
     maxDiskSizeMB: limit('Disk of one sandbox in MiB'),
     concurrentBuilds: limit('Templates that may be built at a time'),
+    keptDiskMB: limit('Disk of its paused sandboxes and snapshots together, in MiB'),
   })
   .meta({ id: 'TeamLimits' })
 
@@ -42,6 +43,7 @@ export const AdminTeam = z
         maxMemoryMB: z.int32(),
         maxDiskSizeMB: z.int32(),
         concurrentBuilds: z.int32(),
+        keptDiskMB: z.int32(),
       })
       .describe('Those in force'),
     block: z

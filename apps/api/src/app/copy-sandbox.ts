@@ -2,6 +2,7 @@ import type { Clock } from '@atoll/kit/clock'
 import { Fault } from '@atoll/kit/fault'
 import { randomLabel } from '@atoll/kit/id'
 import type { Logger } from '@atoll/kit/log'
+import { mayKeep, tooMuchKept } from '../domain/limits.ts'
 import type { SandboxNode } from '../domain/node.ts'
 import { absent, isRunning } from '../domain/sandbox.ts'
 import type { RunningSandbox, Sandbox } from '../domain/sandbox.ts'
@@ -9,9 +10,12 @@ import { beginSnapshot, goOn } from '../domain/sandbox-pause.ts'
 import type { SandboxStore } from '../domain/sandbox-store.ts'
 import type { SnapshotStore } from '../domain/snapshot.ts'
 import { isAtLeast } from '../domain/version.ts'
+import type { LimitsOf } from './limits.ts'
 import type { Settle } from './settle.ts'
 import { beingKilled, inTransition } from './transitions.ts'
 import type { Transitions } from './transitions.ts'
+import { bytesOf } from './weigh.ts'
+import type { Weigh } from './weigh.ts'
 
 /**
  * Copies running sandboxes on their node. A copy is written down before the node makes it, with the process that is at
@@ -48,6 +52,8 @@ export interface CopyPorts {
   readonly clock: Clock
   readonly transitions: Transitions
   readonly settle: Settle
+  readonly limitsOf: LimitsOf
+  readonly weigh: Weigh
   readonly processId: string
   readonly log: Logger
   /** Its time may have come meanwhile. */
@@ -60,7 +66,7 @@ const deleteLimitMs = 60_000
 const leastEnvdVersion = '0.5.0'
 
 export function createCopying(ports: CopyPorts): Copying {
-  const { snapshots, node, clock, processId, log } = ports
+  const { snapshots, node, clock, limitsOf, weigh, processId, log } = ports
   const inUse = new Set<string>()
 
   const discard = async (snapshotId: string): Promise<void> => {
@@ -80,13 +86,13 @@ export function createCopying(ports: CopyPorts): Copying {
       inUse.add(snapshotId)
       let isWritten = false
       const write = async (): Promise<void> => {
-        await snapshots.insert({
-          id: snapshotId,
-          teamId: request.teamId,
-          sandboxId: request.id,
-          holder: processId,
-          buildId: undefined,
-          createdAt: clock.now(),
+        const { teamId, id: sandboxId } = request
+        const [limits, weight] = await Promise.all([limitsOf(teamId), weigh(sandboxId)])
+        const sizeBytes = bytesOf(weight, true)
+        const snapshot = { id: snapshotId, teamId, sandboxId, holder: processId, sizeBytes }
+        const record = { ...snapshot, buildId: undefined, createdAt: clock.now() }
+        await snapshots.insert(record, (kept) => {
+          if (!mayKeep(limits, kept, sizeBytes)) throw tooMuchKept(limits, kept)
         })
         isWritten = true
       }
@@ -117,7 +123,7 @@ interface CopyWork extends CopyRequest {
 
 /** The sandbox runs again when this returns. */
 async function copyOnNode(ports: CopyPorts, work: CopyWork): Promise<Copy> {
-  const { store, node, transitions, processId, settle } = ports
+  const { store, snapshots, node, transitions, processId, settle } = ports
   const { id, snapshotId } = work
   return transitions.during(id, async () => {
     let source: RunningSandbox | undefined
@@ -128,7 +134,9 @@ async function copyOnNode(ports: CopyPorts, work: CopyWork): Promise<Copy> {
     if (!source) throw absent(id)
     try {
       await work.write()
-      const { keepsMemory } = await node.snapshot(id, snapshotId, AbortSignal.timeout(copyLimitMs))
+      const limit = AbortSignal.timeout(copyLimitMs)
+      const { keepsMemory, sizeBytes } = await node.snapshot(id, snapshotId, limit)
+      await snapshots.resize(snapshotId, sizeBytes)
       return { snapshotId, source, keepsMemory }
     } catch (error) {
       const after = await settle(id).catch(() => undefined) // then it is for the reconciler

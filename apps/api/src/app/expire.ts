@@ -90,7 +90,8 @@ async function putAside(ports: ExpiryPorts, due: Due): Promise<void> {
       const pause = await begun
       await pause?.done
       failures.delete(id)
-      if (pause && isGivenUp) log.warn({ sandboxId: id }, 'a sandbox was paused without its memory')
+      const isLost = pause && sandbox.lifecycle.autoPauseMemory && !pause.keepsMemory
+      if (isLost) log.warn({ sandboxId: id }, 'a sandbox was paused without its memory')
     } catch (error) {
       await runOn(ports, due, error)
     }

@@ -3,7 +3,7 @@ import type { Clock } from '@atoll/kit/clock'
 import { Fault } from '@atoll/kit/fault'
 import { newSandboxId } from '@atoll/kit/id'
 import { envdAccessToken } from '../domain/key.ts'
-import { tooManySandboxes } from '../domain/limits.ts'
+import { mayKeep, tooManySandboxes, tooMuchKept } from '../domain/limits.ts'
 import type { TeamLimits } from '../domain/limits.ts'
 import type { ReachOf } from '../domain/network.ts'
 import type { SandboxNode } from '../domain/node.ts'
@@ -84,6 +84,7 @@ export function createLaunching(ports: LaunchPorts): Launching {
     async launch(plan, caller) {
       const signal = AbortSignal.any([caller, ports.stopping])
       const { limits } = plan
+      await checkKept(ports.store, plan)
       const sandbox = toSandbox(plan, ports)
       underway.add(sandbox.id)
       try {
@@ -102,6 +103,16 @@ export function createLaunching(ports: LaunchPorts): Launching {
       }
     },
   }
+}
+
+/**
+ * At its end such a one is kept whatever the team keeps by then. So that this is bounded by what it may run at a time, no
+ * more of them are begun once it keeps too much.
+ */
+async function checkKept(store: SandboxStore, { given, limits }: Launch): Promise<void> {
+  if (!given.lifecycle.autoPause) return
+  const kept = await store.keptBytes(given.teamId)
+  if (!mayKeep(limits, kept, 1)) throw tooMuchKept(limits, kept)
 }
 
 interface Birth {
@@ -138,6 +149,7 @@ function toSandbox({ given, timeoutSeconds }: Launch, { clock, processId }: Laun
     startedAt: undefined,
     endAt: undefined,
     kept: undefined,
+    keptBytes: undefined,
     endReason: undefined,
     endedAt: undefined,
   }

@@ -3,23 +3,35 @@ import { Fault } from '@atoll/kit/fault'
 import type { SandboxNode } from '../domain/node.ts'
 import { absent, isRunning } from '../domain/sandbox.ts'
 import type { RunningSandbox, Sandbox } from '../domain/sandbox.ts'
+import { mayKeep, tooMuchKept } from '../domain/limits.ts'
 import { beginPause, finishPause } from '../domain/sandbox-pause.ts'
 import type { SandboxStore } from '../domain/sandbox-store.ts'
+import type { LimitsOf } from './limits.ts'
 import type { Settle } from './settle.ts'
 import { inTransition } from './transitions.ts'
 import type { Transitions } from './transitions.ts'
+import { bytesOf } from './weigh.ts'
+import type { Weigh } from './weigh.ts'
 
 export interface Pausing {
   /** Returns once it is paused. Callers that come while it is being paused share the outcome. */
   pause(teamId: string, id: string, keepMemory: boolean): Promise<void>
-  /** Returns once it is being paused; undefined when it does not run, or `wanted` does not hold. */
+  /**
+   * Returns once it is being paused; undefined when it does not run, or `wanted` does not hold. Its files are kept also
+   * where the team keeps too much already, its memory is not.
+   */
   pauseIf(
     id: string,
     keepMemory: boolean,
     wanted: (current: RunningSandbox) => boolean,
-  ): Promise<{ readonly done: Promise<void> } | undefined>
+  ): Promise<BegunPause | undefined>
   /** Whether the node keeps memory. Fails when it does not answer. */
   keepsMemory(): Promise<boolean>
+}
+
+export interface BegunPause {
+  readonly keepsMemory: boolean
+  readonly done: Promise<void>
 }
 
 interface PausePorts {
@@ -28,6 +40,8 @@ interface PausePorts {
   readonly clock: Clock
   readonly transitions: Transitions
   readonly settle: Settle
+  readonly limitsOf: LimitsOf
+  readonly weigh: Weigh
   readonly processId: string
 }
 
@@ -36,7 +50,7 @@ const pauseLimitMs = 300_000
 const describeTimeoutMs = 5_000
 
 export function createPausing(ports: PausePorts): Pausing {
-  const { store, node, transitions, processId } = ports
+  const { store, node, transitions, limitsOf, weigh, processId } = ports
   const underway = new Map<string, Promise<void>>()
 
   const carryOut = (id: string, keepMemory: boolean): Promise<void> => {
@@ -54,13 +68,16 @@ export function createPausing(ports: PausePorts): Pausing {
     async pause(teamId, id, keepMemory) {
       const isPossible = !keepMemory || (await keepsMemory())
       await transitions.during(id, async () => {
+        const [limits, weight] = await Promise.all([limitsOf(teamId), weigh(id)])
+        const bytes = bytesOf(weight, keepMemory)
         let isOurs = false
-        const current = await store.update(id, (found) => {
+        const current = await store.updateWeighed(id, (found, kept) => {
           checkPausable(found, teamId)
           if (!isRunning(found)) return found
           if (!isPossible) throw memoryNotKept()
+          if (!mayKeep(limits, kept, bytes)) throw tooMuchKept(limits, kept)
           isOurs = true
-          return beginPause(found, processId)
+          return beginPause(found, processId, bytes)
         })
         if (!current) throw absent(id)
         if (isOurs) return carryOut(id, keepMemory)
@@ -68,19 +85,22 @@ export function createPausing(ports: PausePorts): Pausing {
       })
     },
     async pauseIf(id, keepMemory, wanted) {
-      const claim = Promise.withResolvers<boolean>()
+      const claim = Promise.withResolvers<{ readonly keepsMemory: boolean } | undefined>()
       const done = transitions.during(id, async () => {
-        let isOurs = false
-        await store.update(id, (found) => {
+        const teamId = (await store.find(id))?.teamId ?? ''
+        const [limits, weight] = await Promise.all([limitsOf(teamId), weigh(id)])
+        let claimed: { readonly keepsMemory: boolean } | undefined
+        await store.updateWeighed(id, (found, kept) => {
           if (!isRunning(found) || !wanted(found)) return found
-          isOurs = true
-          return beginPause(found, processId)
+          claimed = { keepsMemory: keepMemory && mayKeep(limits, kept, bytesOf(weight, true)) }
+          return beginPause(found, processId, bytesOf(weight, claimed.keepsMemory))
         })
-        claim.resolve(isOurs)
-        if (isOurs) await carryOut(id, keepMemory)
+        claim.resolve(claimed)
+        if (claimed) await carryOut(id, claimed.keepsMemory)
       })
       done.catch(claim.reject)
-      return (await claim.promise) ? { done } : undefined
+      const claimed = await claim.promise
+      return claimed && { ...claimed, done }
     },
   }
 }
@@ -99,8 +119,9 @@ function checkPausable(sandbox: Sandbox, teamId: string): void {
 
 async function pauseOnNode(ports: PausePorts, id: string, keepMemory: boolean): Promise<void> {
   const { store, node, clock, settle } = ports
+  let sizeBytes: number
   try {
-    await node.pause(id, keepMemory, AbortSignal.timeout(pauseLimitMs))
+    ;({ sizeBytes } = await node.pause(id, keepMemory, AbortSignal.timeout(pauseLimitMs)))
   } catch (error) {
     const after = await settle(id).catch(() => {
       throw error // the reconciler finds out what became of it
@@ -109,11 +130,11 @@ async function pauseOnNode(ports: PausePorts, id: string, keepMemory: boolean): 
     if (after?.state === 'paused') return
     throw error
   }
-  const after = await store.update(id, (current) =>
-    current.state === 'pausing'
-      ? finishPause(current, clock.now(), keepMemory ? 'memory' : 'files')
-      : current,
-  )
+  const after = await store.update(id, (current) => {
+    if (current.state !== 'pausing') return current
+    const paused = finishPause(current, clock.now(), keepMemory ? 'memory' : 'files')
+    return sizeBytes > 0 ? { ...paused, keptBytes: sizeBytes } : paused
+  })
   if (isGone(after)) throw absent(id, after)
 }
 

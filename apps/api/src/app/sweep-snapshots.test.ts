@@ -9,6 +9,7 @@ const held: Snapshot = {
   sandboxId: 'i1',
   holder: 'p1',
   buildId: undefined,
+  sizeBytes: undefined,
   createdAt: new Date(0),
 }
 
@@ -23,6 +24,7 @@ async function sweepWhile(finish: (loose: Snapshot[]) => void) {
       node: { listSnapshots: async () => [held.id] },
       snapshots: {
         insert: unused,
+        resize: unused,
         checkName: unused,
         publish: unused,
         list: unused,

@@ -1,5 +1,6 @@
 import type { Kysely } from 'kysely'
 import { addMemberships, addOperation, addTeamBlocks } from './access-tables.ts'
+import { addKeptBytes } from './kept-bytes.ts'
 import { addLeases } from './lease-tables.ts'
 import { addLifecycle, addPauses } from './lifecycle-columns.ts'
 import { addMetrics } from './metric-tables.ts'
@@ -23,6 +24,7 @@ export const migrations: readonly Migration[] = [
   addSlugs,
   addSnapshots,
   addNetworkHolder,
+  addKeptBytes,
 ]
 
 async function createTables({ schema }: Kysely<Schema>): Promise<void> {

@@ -26,6 +26,7 @@ export function toRow(sandbox: Sandbox): SandboxRow {
     started_at: sandbox.startedAt?.getTime() ?? null,
     end_at: sandbox.endAt?.getTime() ?? null,
     kept: sandbox.kept ?? null,
+    kept_bytes: sandbox.keptBytes ?? null,
     end_reason: sandbox.endReason ?? null,
     ended_at: sandbox.endedAt?.getTime() ?? null,
     auto_pause: Number(sandbox.lifecycle.autoPause),
@@ -60,6 +61,7 @@ export function fromRow(row: SandboxRow, metadata: Record<string, string>): Sand
     startedAt: toDate(row.started_at),
     endAt: toDate(row.end_at),
     kept: toKept(row.kept),
+    keptBytes: row.kept_bytes ?? undefined,
     endReason: row.end_reason ?? undefined,
     endedAt: toDate(row.ended_at),
     lifecycle: {

@@ -3,6 +3,7 @@ import type { RunningSandbox, Sandbox } from '../domain/sandbox.ts'
 import { isRunning, isShown, placeStates, statesShownAs } from '../domain/sandbox.ts'
 import type { SandboxStore } from '../domain/sandbox-store.ts'
 import { batches } from './batches.ts'
+import { sumKept, sumKeptLocked } from './kept-bytes.ts'
 import { countRows, listRows } from './sandbox-list.ts'
 import { fromRow, toRow, toState } from './sandbox-row.ts'
 import type { SandboxRow, Schema } from './schema.ts'
@@ -21,6 +22,14 @@ export function sqlSandboxStore(db: Db): SandboxStore {
         const places = await countPlaces(transaction, teamId)
         return update(transaction, id, (current) => change(current, places))
       }),
+    updateWeighed: (id, change) =>
+      db.transaction().execute(async (transaction) => {
+        const found = await find(transaction, id)
+        if (!found) return undefined
+        const kept = await sumKeptLocked(transaction, found.teamId)
+        return update(transaction, id, (current) => change(current, kept))
+      }),
+    keptBytes: (teamId) => sumKept(db, teamId),
     async list(filter, page) {
       return (await withMetadata(db, await listRows(db, filter, page))).filter(isShown)
     },

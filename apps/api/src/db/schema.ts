@@ -114,6 +114,8 @@ export interface SnapshotRow {
   holder: string | null
   /** Null while it is nobody's build, or no longer. */
   build_id: string | null
+  /** Null: it was made before this was kept. */
+  size_bytes: number | null
   created_at: number
 }
 
@@ -146,6 +148,8 @@ export interface SandboxRow {
   timeout_seconds: number | null
   /** What a paused one comes back with. */
   kept: string | null
+  /** Null: it runs, or nobody has measured it. */
+  kept_bytes: number | null
 }
 
 export interface SandboxMetricRow {

@@ -5,6 +5,7 @@ import type { Kysely, Transaction } from 'kysely'
 import type { Publication, Snapshot, SnapshotName, SnapshotStore } from '../domain/snapshot.ts'
 import { nameOf } from '../domain/snapshot.ts'
 import { batches } from './batches.ts'
+import { sumKeptLocked } from './kept-bytes.ts'
 import type { Schema, SnapshotRow } from './schema.ts'
 import { listSnapshots } from './snapshot-list.ts'
 import { giveTag } from './template-tags.ts'
@@ -13,16 +14,17 @@ type Db = Kysely<Schema>
 
 export function sqlSnapshotStore(db: Db): SnapshotStore {
   return {
-    async insert({ id, teamId, sandboxId, holder, buildId, createdAt }) {
-      const row = {
-        id,
-        team_id: teamId,
-        sandbox_id: sandboxId,
-        holder: holder ?? null,
-        build_id: buildId ?? null,
-        created_at: createdAt.getTime(),
-      }
-      await db.insertInto('snapshots').values(row).execute()
+    insert: (snapshot, check) =>
+      db.transaction().execute(async (transaction) => {
+        check?.(await sumKeptLocked(transaction, snapshot.teamId))
+        await transaction.insertInto('snapshots').values(toRow(snapshot)).execute()
+      }),
+    async resize(id, sizeBytes) {
+      await db
+        .updateTable('snapshots')
+        .set({ size_bytes: sizeBytes })
+        .where('id', '=', id)
+        .execute()
     },
     async checkName(name, teamId) {
       await findNamed(db, name, teamId)
@@ -56,6 +58,18 @@ export function sqlSnapshotStore(db: Db): SnapshotStore {
   }
 }
 
+function toRow(snapshot: Snapshot): SnapshotRow {
+  return {
+    id: snapshot.id,
+    team_id: snapshot.teamId,
+    sandbox_id: snapshot.sandboxId,
+    holder: snapshot.holder ?? null,
+    build_id: snapshot.buildId ?? null,
+    created_at: snapshot.createdAt.getTime(),
+    size_bytes: snapshot.sizeBytes ?? null,
+  }
+}
+
 function fromRow(row: SnapshotRow): Snapshot {
   return {
     id: row.id,
@@ -64,6 +78,7 @@ function fromRow(row: SnapshotRow): Snapshot {
     holder: row.holder ?? undefined,
     buildId: row.build_id ?? undefined,
     createdAt: new Date(row.created_at),
+    sizeBytes: row.size_bytes ?? undefined,
   }
 }
 

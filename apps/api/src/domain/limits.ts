@@ -10,6 +10,8 @@ export interface TeamLimits {
   readonly maxMemoryMb: number
   readonly maxDiskSizeMb: number
   readonly concurrentBuilds: number
+  /** What its paused sandboxes and its snapshots may take on disks, together. */
+  readonly keptDiskMb: number
 }
 
 /** Those of its limits that differ from the configured ones. */
@@ -41,6 +43,21 @@ export function checkResources(resources: Resources, limits: TeamLimits): void {
     'invalid',
     'team_limit_exceeded',
     `The template is too large for the limits of the team: templateID asks for ${over.join(', ')}`,
+  )
+}
+
+const mebibyte = 1024 * 1024
+
+/** Whether so much more may be kept. */
+export function mayKeep({ keptDiskMb }: TeamLimits, keptBytes: number, moreBytes: number): boolean {
+  return keptBytes + moreBytes <= keptDiskMb * mebibyte
+}
+
+export function tooMuchKept({ keptDiskMb }: TeamLimits, keptBytes: number): Fault {
+  return new Fault(
+    'exhausted',
+    'kept_disk_exceeded',
+    `The paused sandboxes and snapshots of the team take ${Math.ceil(keptBytes / mebibyte)} MiB, and may take ${keptDiskMb} MiB: delete some that are not needed`,
   )
 }
 

@@ -15,9 +15,14 @@ export interface SandboxNode {
   create(sandbox: NodeSandbox, signal: AbortSignal): Promise<void>
   /**
    * Puts a running sandbox aside. Faults: `memory_not_kept` when it cannot be now, `disk_full`, `sandbox_not_found`,
-   * `sandbox_pause_failed`. After a fault `find` tells what became of it.
+   * `sandbox_pause_failed`. After a fault `find` tells what became of it. `sizeBytes` is what it takes on the disk; 0 when
+   * the node cannot tell.
    */
-  pause(id: string, keepMemory: boolean, signal: AbortSignal): Promise<void>
+  pause(
+    id: string,
+    keepMemory: boolean,
+    signal: AbortSignal,
+  ): Promise<{ readonly sizeBytes: number }>
   /**
    * Returns once envd answers. Faults: `sandbox_capacity_unavailable`, `sandbox_memory_lost` when only its files can be
    * brought back, `sandbox_not_found`, `sandbox_resume_failed`. After a fault `find` tells what became of it.
@@ -33,7 +38,7 @@ export interface SandboxNode {
     id: string,
     snapshotId: string,
     signal: AbortSignal,
-  ): Promise<{ readonly keepsMemory: boolean }>
+  ): Promise<{ readonly keepsMemory: boolean; readonly sizeBytes: number }>
   /** Succeeds also when there is none. */
   deleteSnapshot(snapshotId: string, signal: AbortSignal): Promise<void>
   listSnapshots(signal: AbortSignal): Promise<readonly string[]>

@@ -38,6 +38,7 @@ function running(): RunningSandbox {
     createdAt: began,
     holder: 'p1',
     networkHolder: undefined,
+    keptBytes: undefined,
     envdVersion: undefined,
     startedAt: undefined,
     endAt: undefined,
@@ -52,10 +53,10 @@ function essence({ state, holder, startedAt, endAt, kept }: Sandbox) {
   return { state, holder, startedAt, endAt, kept }
 }
 
-const paused = finishPause(beginPause(running(), 'p1'), at(10), 'memory')
+const paused = finishPause(beginPause(running(), 'p1', 7), at(10), 'memory')
 
 test('a pause names who is at it, and ends with the time of the pause as its end', () => {
-  assert.deepEqual(essence(beginPause(running(), 'p1')), {
+  assert.deepEqual(essence(beginPause(running(), 'p1', 7)), {
     ...essence(running()),
     state: 'pausing',
     holder: 'p1',
@@ -70,7 +71,7 @@ test('a pause names who is at it, and ends with the time of the pause as its end
 })
 
 test('what could not be paused or was copied goes on as it was', () => {
-  assert.deepEqual(goOn(beginPause(running(), 'p1')), running())
+  assert.deepEqual(goOn(beginPause(running(), 'p1', 7)), running())
   assert.deepEqual(goOn(beginSnapshot(running(), 'p1')), running())
 })
 
@@ -97,7 +98,7 @@ test('only what has reached its end is postponed', () => {
 
 const left: Readonly<Record<string, Sandbox>> = {
   running: running(),
-  pausing: beginPause(running(), 'p1'),
+  pausing: beginPause(running(), 'p1', 7),
   paused,
   resuming: beginResume(paused, 'p1'),
   snapshotting: beginSnapshot(running(), 'p1'),

@@ -3,8 +3,9 @@ import type { Kept, RunningSandbox, Sandbox } from './sandbox.ts'
 
 /** How a sandbox is put aside, brought back and copied: each has a beginning, which names who is at it, and an end. */
 
-export function beginPause(sandbox: RunningSandbox, holder: string): Sandbox {
-  return { ...move(sandbox, 'pausing'), holder }
+/** `keptBytes` is what it is thought to take. */
+export function beginPause(sandbox: RunningSandbox, holder: string, keptBytes: number): Sandbox {
+  return { ...move(sandbox, 'pausing'), holder, keptBytes }
 }
 
 export function finishPause(sandbox: Sandbox, now: Date, kept: Kept): Sandbox {
@@ -21,7 +22,7 @@ export function beginSnapshot(sandbox: RunningSandbox, holder: string): Sandbox 
 
 /** It runs on as if nothing had happened. */
 export function goOn(sandbox: Sandbox): Sandbox {
-  return { ...move(sandbox, 'running'), holder: undefined }
+  return { ...move(sandbox, 'running'), holder: undefined, keptBytes: undefined }
 }
 
 /** Past its end it stays for a little longer, since it could not be put aside. */

@@ -23,6 +23,13 @@ export interface SandboxStore {
     id: string,
     change: (current: Sandbox, places: number) => After,
   ): Promise<After | undefined>
+  /** Like `update`, and `change` also hears what `keptBytes` gives; that counts as in `updateCounted`. */
+  updateWeighed<After extends Sandbox>(
+    id: string,
+    change: (current: Sandbox, keptBytes: number) => After,
+  ): Promise<After | undefined>
+  /** What the paused sandboxes and the snapshots of a team take. */
+  keptBytes(teamId: string): Promise<number>
   list(filter: SandboxFilter, page?: SandboxPage): Promise<StartedSandbox[]>
   count(filter: SandboxFilter): Promise<number>
   /** By team; those without are left out. */

@@ -36,6 +36,7 @@ function sandboxIn(state: SandboxState): Sandbox {
     createdAt: began,
     holder: undefined,
     networkHolder: undefined,
+    keptBytes: undefined,
     envdVersion: undefined,
     startedAt: undefined,
     endAt: undefined,

@@ -32,6 +32,8 @@ export interface Sandbox {
   readonly endAt: Date | undefined
   /** What a paused one comes back with. */
   readonly kept: Kept | undefined
+  /** What it takes on the disk of its node while it is put aside, or is thought to take; undefined while it runs. */
+  readonly keptBytes: number | undefined
   /** Why it ends, as words that follow "it": known from `killing` on. */
   readonly endReason: string | undefined
   readonly endedAt: Date | undefined
@@ -77,6 +79,9 @@ export const passingStates = ['pausing', 'resuming', 'snapshotting'] as const
 
 /** Those that count towards what a team may have at a time. */
 export const placeStates = ['creating', 'running', ...passingStates] as const
+
+/** Those in which it is on the disk of its node for later. */
+export const keptStates = ['pausing', 'paused', 'resuming'] as const
 
 export type ShownState = 'running' | 'paused'
 
@@ -129,6 +134,7 @@ export function start(
     state: 'running',
     holder: undefined,
     kept: undefined,
+    keptBytes: undefined,
     envdVersion: begin.envdVersion,
     startedAt: begin.now,
     endAt: after(begin.now, begin.seconds),

@@ -17,6 +17,8 @@ export interface Snapshot {
   /** The build that it is the content of. */
   readonly buildId: string | undefined
   readonly createdAt: Date
+  /** What it takes on the disk of its node, or is thought to take; undefined for those of an older Atoll. */
+  readonly sizeBytes: number | undefined
 }
 
 export interface SnapshotName {
@@ -52,8 +54,13 @@ export interface SnapshotFilter {
 }
 
 export interface SnapshotStore {
-  /** Before the node has it: what it has without a record is taken for a leftover. */
-  insert(snapshot: Snapshot): Promise<void>
+  /**
+   * Before the node has it: what it has without a record is taken for a leftover. `check` hears what the team keeps
+   * already and may throw; of two that are inserted at a time one hears of the other.
+   */
+  insert(snapshot: Snapshot, check?: (keptBytes: number) => void): Promise<void>
+  /** What it turned out to take. */
+  resize(id: string, sizeBytes: number): Promise<void>
   /** Throws a `conflict` fault when the name belongs to something that is no snapshot of this team. */
   checkName(name: SnapshotName, teamId: string): Promise<void>
   /** From now on it can be used. Faults as of `checkName`. */

@@ -85,19 +85,29 @@ function addKeyRoutes(server: FastifyInstance, { authenticate, admin, keys }: Ad
 }
 
 function toLimits(limits: z.output<typeof createTeam.body>['limits'] = {}): LimitChange {
-  const { maxMemoryMB, maxDiskSizeMB, ...same } = limits
-  return { ...same, maxMemoryMb: maxMemoryMB, maxDiskSizeMb: maxDiskSizeMB }
+  const { maxMemoryMB, maxDiskSizeMB, keptDiskMB, ...same } = limits
+  return {
+    ...same,
+    maxMemoryMb: maxMemoryMB,
+    maxDiskSizeMb: maxDiskSizeMB,
+    keptDiskMb: keptDiskMB,
+  }
 }
 
 function toView({ team, limits }: TeamInForce): z.infer<typeof AdminTeam> {
-  const { maxMemoryMb, maxDiskSizeMb, ...same } = limits
+  const { maxMemoryMb, maxDiskSizeMb, keptDiskMb, ...same } = limits
   const { block } = team
   return {
     teamID: team.id,
     name: team.name,
     slug: team.slug,
     createdAt: team.createdAt.toISOString(),
-    limits: { ...same, maxMemoryMB: maxMemoryMb, maxDiskSizeMB: maxDiskSizeMb },
+    limits: {
+      ...same,
+      maxMemoryMB: maxMemoryMb,
+      maxDiskSizeMB: maxDiskSizeMb,
+      keptDiskMB: keptDiskMb,
+    },
     ...(block && { block: { ...block, since: block.since.toISOString() } }),
   }
 }

@@ -41,11 +41,12 @@ export function connectNode(transport: Transport): SandboxNode {
       })
     },
     async pause(id, keepMemory, signal) {
-      await client
+      const { sizeBytes } = await client
         .pauseSandbox({ sandboxId: id, keepMemory }, { signal })
         .catch((error: unknown) => {
           throw toPauseFault(error, id)
         })
+      return { sizeBytes: Number(sizeBytes) }
     },
     async resume({ id, boot, ...given }, signal) {
       await client
@@ -62,12 +63,12 @@ export function connectNode(transport: Transport): SandboxNode {
         })
     },
     async snapshot(id, snapshotId, signal) {
-      const { keepsMemory } = await client
+      const { keepsMemory, sizeBytes } = await client
         .snapshotSandbox({ sandboxId: id, snapshotId }, { signal })
         .catch((error: unknown) => {
           throw toSnapshotFault(error, id)
         })
-      return { keepsMemory }
+      return { keepsMemory, sizeBytes: Number(sizeBytes) }
     },
     async deleteSnapshot(snapshotId, signal) {
       await client.deleteSnapshot({ snapshotId }, { signal })

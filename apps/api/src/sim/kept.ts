@@ -27,9 +27,12 @@ interface World {
   readonly snapshots: Map<string, SimulatedSnapshot>
   readonly events: ReturnType<typeof createEvents>
   readonly trouble: Trouble
+  /** What it takes now. */
+  readonly sizeOf: (id: string, withMemory: boolean) => bigint
 }
 
-export function keepSandboxes({ running, paused, snapshots, events, trouble }: World) {
+export function keepSandboxes(world: World) {
+  const { running, paused, snapshots, events, trouble, sizeOf } = world
   let keepsMemory = true
 
   const service: Partial<ServiceImpl<typeof NodeService>> = {
@@ -46,7 +49,7 @@ export function keepSandboxes({ running, paused, snapshots, events, trouble }: W
       paused.set(sandboxId, { ...sandbox, keepsMemory: keepMemory })
       events.publish({ case: 'paused', value: { sandboxId } })
       await trouble.meet('pause', 'after')
-      return {}
+      return { sizeBytes: sizeOf(sandboxId, keepMemory) }
     },
     async resumeSandbox({ sandboxId, boot, accessToken, network, ingress }) {
       trouble.refuse()
@@ -72,7 +75,7 @@ export function keepSandboxes({ running, paused, snapshots, events, trouble }: W
       if (!sandbox) throw absent()
       snapshots.set(snapshotId, { ...sandbox, sandboxId, keepsMemory })
       await trouble.meet('snapshot', 'after')
-      return { keepsMemory, sizeBytes: 1n }
+      return { keepsMemory, sizeBytes: sizeOf(sandboxId, keepsMemory) }
     },
     async deleteSnapshot({ snapshotId }) {
       await trouble.meet('deleteSnapshot')

@@ -132,7 +132,13 @@ export function simulateNode(): SimulatedNode {
   const paused = new Map<string, PausedSandbox>()
   const logs = simulateLogs(refuse)
   const snapshots = new Map<string, SimulatedSnapshot>()
-  const kept = keepSandboxes({ running, paused, snapshots, events, trouble })
+  const kept = keepSandboxes({
+    ...{ running, paused, snapshots, events, trouble },
+    sizeOf(id, withMemory) {
+      const { diskUsedBytes, memoryUsedBytes } = usage.get(id) ?? idle
+      return diskUsedBytes + (withMemory ? memoryUsedBytes : 0n)
+    },
+  })
 
   const transport = createRouterTransport((router) =>
     router.service(NodeService, {

@@ -170,7 +170,7 @@ test('memory that cannot be written leaves the sandbox running', async () => {
   )
   assert.deepEqual([frozen.size, records.get(record.cellId)?.phase], [0, 'running'])
   assert.deepEqual([...files.keys()], [`/cells/${record.cellId}/disk.img`])
-  await sandboxes.pause('i1', { keepMemory: false })
+  assert.deepEqual(await sandboxes.pause('i1', { keepMemory: false }), { sizeBytes: 3 })
   assert.equal(records.get(record.cellId)?.memory, undefined)
 })
 
@@ -300,6 +300,18 @@ test('what was made under another runtime is not started by this one', async () 
   assert.ok(snapshot)
   await snapshots.add({ ...snapshot, snapshotId: 's2', runtime: 'runc' }, async () => {})
   await assert.rejects(create({ sandboxId: 'i2', snapshotId: 's2' }), { reason: 'other_runtime' })
+})
+
+test('a pause says what it takes, also when it was paused before, and never fails for that', async () => {
+  const { create, sandboxes } = simulateNode()
+  await create()
+  assert.deepEqual(await sandboxes.pause('i1', { keepMemory: true }), { sizeBytes: 5 })
+  assert.deepEqual(await sandboxes.pause('i1', { keepMemory: true }), { sizeBytes: 5 })
+  const blind = simulateNode({
+    overrides: { keptBytes: () => Promise.reject(new Error('no such file')) },
+  })
+  await blind.create()
+  assert.deepEqual(await blind.sandboxes.pause('i1', { keepMemory: true }), { sizeBytes: 0 })
 })
 
 test('a runtime that keeps no memory refuses to, and keeps files', async () => {

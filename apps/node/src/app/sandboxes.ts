@@ -22,8 +22,11 @@ export interface Sandboxes {
   create(request: CreateRequest): Promise<RunningSandbox>
   /** Returns once nothing of the sandbox is left on the host. */
   kill(sandboxId: string, reason?: string): Promise<void>
-  /** Succeeds when it is paused already. */
-  pause(sandboxId: string, options: { readonly keepMemory: boolean }): Promise<void>
+  /** Succeeds when it is paused already. Says what it takes on the disk; 0 when that cannot be told. */
+  pause(
+    sandboxId: string,
+    options: { readonly keepMemory: boolean },
+  ): Promise<{ readonly sizeBytes: number }>
   /** Succeeds when it runs already. */
   resume(request: ResumeRequest): Promise<RunningSandbox>
   /** What the copy takes, and whether it has the memory. */
@@ -57,6 +60,8 @@ export interface SandboxPorts extends ClaimPorts, ResumePorts {
   setRules(slot: Slot, rules: NetworkRules): Promise<void>
   oomKills(cellId: string): Promise<number>
   erase(cellId: string): Promise<void>
+  /** What a paused one takes on the disk. */
+  keptBytes(record: PausedSandbox): Promise<number>
 }
 
 export function createSandboxes(parts: {
@@ -124,7 +129,7 @@ export function createSandboxes(parts: {
     return { snapshot, ...snapshots.place(snapshotId) }
   }
 
-  async function letGo(sandbox: RunningSandbox, keepMemory: boolean): Promise<void> {
+  async function letGo(sandbox: RunningSandbox, keepMemory: boolean): Promise<PausedSandbox> {
     const { record } = sandbox
     const { sandboxId } = record.owner
     const format = await runtime.memoryFormat()
@@ -156,6 +161,7 @@ export function createSandboxes(parts: {
     await cells.halt(sandbox)
     await ports.tidy(kept)
     await ports.disks.flush(ports.diskImage(record.cellId, record.disk))
+    return kept
   }
 
   async function remove(sandbox: RunningSandbox, reason: string): Promise<void> {
@@ -200,7 +206,8 @@ export function createSandboxes(parts: {
 
     pause: (sandboxId, { keepMemory }) =>
       turns.take(sandboxId, async () => {
-        if (!paused.has(sandboxId)) await letGo(find(sandboxId), keepMemory)
+        const kept = paused.get(sandboxId) ?? (await letGo(find(sandboxId), keepMemory))
+        return { sizeBytes: await ports.keptBytes(kept).catch(() => 0) }
       }),
 
     resume: (request) =>

@@ -72,6 +72,13 @@ export async function flushFolder(dir: string): Promise<void> {
   for (const name of await readdir(dir)) await flushFile(join(dir, name))
 }
 
+/** What the files in it take on the disk; nothing when there is no such folder. */
+export async function folderBytes(dir: string): Promise<number> {
+  const names = await readdir(dir).catch(() => [])
+  const sizes = names.map(async (name) => (await stat(join(dir, name))).blocks * 512)
+  return (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0)
+}
+
 async function flushFile(path: string): Promise<void> {
   await using file = await open(path, 'r')
   await file.sync()

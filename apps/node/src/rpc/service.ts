@@ -98,8 +98,8 @@ function nodeService({
     },
 
     async pauseSandbox({ sandboxId, keepMemory }) {
-      await sandboxes.pause(sandboxId, { keepMemory })
-      return {}
+      const { sizeBytes } = await sandboxes.pause(sandboxId, { keepMemory })
+      return { sizeBytes: BigInt(sizeBytes) }
     },
 
     async resumeSandbox({ sandboxId, accessToken, boot, ...policy }, { signal }) {

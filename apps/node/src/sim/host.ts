@@ -141,6 +141,7 @@ export function simulateNode(
     isAlive: ({ pid }: ProcessIdentity) => alive.has(pid),
     level: async (cellId) => void levelled.push(cellId),
     oomKills: async () => 0,
+    keptBytes: async ({ memory }) => (memory === undefined ? 3 : 5),
     async tidy({ cellId, disk, memory }) {
       for (const path of files.keys()) {
         if (!path.startsWith(`/cells/${cellId}/`)) continue

@@ -463,6 +463,12 @@ export declare const PauseSandboxRequestSchema: GenMessage<PauseSandboxRequest>;
  * @generated from message atoll.node.v1.PauseSandboxResponse
  */
 export declare type PauseSandboxResponse = Message<"atoll.node.v1.PauseSandboxResponse"> & {
+  /**
+   * What it takes on the node's disk now; 0 when that is not known.
+   *
+   * @generated from field: uint64 size_bytes = 1;
+   */
+  sizeBytes: bigint;
 };
 
 /**

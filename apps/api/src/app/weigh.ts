@@ -1,0 +1,27 @@
+import type { SandboxNode } from '../domain/node.ts'
+
+/** What a running sandbox would take on the disk if it were kept now. Nothing, when the node does not say. */
+export type Weigh = (id: string) => Promise<Weight>
+
+export interface Weight {
+  readonly diskBytes: number
+  readonly memoryBytes: number
+}
+
+const sampleTimeoutMs = 5_000
+
+export function createWeigh(node: Pick<SandboxNode, 'sample'>): Weigh {
+  return async (id) => {
+    // A node that cannot be asked will not keep anything either.
+    const readings = await node.sample(AbortSignal.timeout(sampleTimeoutMs)).catch(() => [])
+    const reading = readings.find(({ sandboxId }) => sandboxId === id)
+    return {
+      diskBytes: reading?.diskUsedBytes ?? 0,
+      memoryBytes: (reading?.memoryUsedBytes ?? 0) + (reading?.memoryCacheBytes ?? 0),
+    }
+  }
+}
+
+export function bytesOf({ diskBytes, memoryBytes }: Weight, withMemory: boolean): number {
+  return diskBytes + (withMemory ? memoryBytes : 0)
+}
