@@ -129,7 +129,7 @@ export function createProcesses(deps: {
 
   async function spawn(launch: Launch, { terminal, stdin }: StartRequest): Promise<SpawnedProcess> {
     checkLaunch(launch)
-    await deps.spawner.checkDirectory(launch)
+    deps.spawner.checkDirectory(launch)
     return terminal
       ? deps.spawner.onTerminal(launch, terminal)
       : deps.spawner.onPipes(launch, { stdin })

@@ -46,7 +46,7 @@ export interface Spawner {
   onPipes(launch: Launch, options: { readonly stdin: boolean }): Promise<SpawnedProcess>
   onTerminal(launch: Launch, size: TerminalSize): Promise<SpawnedProcess>
   /** An `invalid` fault unless `path` is a directory that this launch could enter. */
-  checkDirectory(launch: Launch): Promise<void>
+  checkDirectory(launch: Launch): void
 }
 
 /** What is read becomes events of at most this size. */

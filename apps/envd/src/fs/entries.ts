@@ -15,7 +15,7 @@ import { makeParents } from './parents.ts'
 import { removeEntry } from './remove-entry.ts'
 
 export function folderEntries(deps: {
-  readonly names: () => Promise<AccountNames>
+  readonly names: () => AccountNames
   readonly metadata: MetadataStore
 }): Entries {
   const gate = createGate(listsAtOnce)
@@ -30,7 +30,7 @@ export function folderEntries(deps: {
     },
     list: (path, options) =>
       gate(async () => {
-        const parts = { ...deps, names: await deps.names() }
+        const parts = { ...deps, names: deps.names() }
         return listFolder(path, (at, shown) => describeEntry(at, shown, parts), options)
       }).catch(rethrow(path)),
     remove: (path, signal) => removeEntry(path, signal).catch(rethrow(path)),
@@ -38,7 +38,7 @@ export function folderEntries(deps: {
 
   async function describe(path: string) {
     const shown = { name: basename(path) || '/', path }
-    const parts = { ...deps, names: await deps.names() }
+    const parts = { ...deps, names: deps.names() }
     return (await describeEntry(toBytes(path), shown, parts)).entry
   }
 }

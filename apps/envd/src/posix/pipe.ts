@@ -1,4 +1,4 @@
-import { closeSync, constants, openSync, rmSync } from 'node:fs'
+import { closeSync, constants, openSync, unlinkSync } from 'node:fs'
 import { Socket } from 'node:net'
 import { readPipe } from './read-pipe.ts'
 import type { PipeReader } from './read-pipe.ts'
@@ -53,5 +53,7 @@ function closeAll(name: string, ...descriptors: readonly number[]): void {
 
 /** Somebody may have emptied the folder meanwhile, which no longer matters to this pipe. */
 function removeName(name: string): void {
-  rmSync(name, { force: true })
+  try {
+    unlinkSync(name)
+  } catch {}
 }
