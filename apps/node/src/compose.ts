@@ -18,6 +18,7 @@ import type { Supply } from './app/supply.ts'
 import type { NodeConfig } from './config.ts'
 import type { Cell, CellRecord, Shape } from './domain/cell.ts'
 import { cellDir, memoryDir } from './domain/instance.ts'
+import { looksPerSecond } from './domain/rest.ts'
 import type { Runtime } from './domain/sandbox.ts'
 import { introduceEnvd, prepareEnvd } from './envd/introduce.ts'
 import type { Host } from './host.ts'
@@ -63,7 +64,7 @@ const packAfterMs = 120_000
 const packIntervalMs = 15_000
 /** Those that are ready take memory that others may need. */
 const trimIntervalMs = 15_000
-const restIntervalMs = 2000
+const restIntervalMs = 1000 / looksPerSecond
 
 /** Puts together all that makes, keeps and ends sandboxes, and starts what goes on by itself. */
 export async function openSandboxes(parts: SandboxParts): Promise<RunningSandboxes> {

@@ -45,11 +45,11 @@ function setup() {
     crowd: () => (busy = 0.95),
     begin: (name: string) => used.set(name, 0n),
     end: (name: string) => used.delete(name),
-    /** Two seconds in which each of these took so many thousandths of a core. */
+    /** Half a second in which each of these took so many thousandths of a core. */
     pass(shares: Record<string, number>) {
-      nowNs += 2_000_000_000n
+      nowNs += 500_000_000n
       for (const [name, share] of Object.entries(shares)) {
-        used.set(name, (used.get(name) ?? 0n) + BigInt(share) * 2_000_000n)
+        used.set(name, (used.get(name) ?? 0n) + BigInt(share) * 500_000n)
       }
     },
   }
@@ -58,32 +58,39 @@ function setup() {
 test('a sandbox that does nothing is let rest, and deeper after a while', () => {
   const { ports, told, begin, pass } = setup()
   const { look, isAsleep } = createRest(ports)
+  const rest = (share: number, looks: number) => {
+    for (let turn = 0; turn < looks; turn += 1) {
+      pass({ idle: share })
+      look()
+    }
+  }
   begin('idle')
   look()
-  assert.deepEqual(told, [])
-  for (const share of [27, 7, 7, 7]) {
-    pass({ idle: share })
-    look()
-    assert.ok(!isAsleep('idle'))
-  }
-  for (const share of [7, 2, 2]) {
-    pass({ idle: share })
-    look()
-    assert.ok(isAsleep('idle'))
-  }
-  assert.deepEqual(told, ['idle drowsy', 'idle asleep'])
+  rest(27, 3)
+  assert.deepEqual(told, ['idle awake'])
+  rest(27, 1)
+  assert.deepEqual(told, ['idle awake', 'idle drowsy'])
+  rest(7, 15)
+  assert.ok(!isAsleep('idle'))
+  rest(7, 1)
+  assert.deepEqual(told, ['idle awake', 'idle drowsy', 'idle asleep'])
+  rest(2, 5)
+  assert.ok(isAsleep('idle'))
+  rest(60, 1)
+  assert.ok(!isAsleep('idle'))
+  assert.equal(told.at(-1), 'idle awake')
 })
 
-test('one that does something is awake at the next look', () => {
+test('one that is slower than it should be is woken', () => {
   const { ports, told, begin, pass } = setup()
   const { look } = createRest(ports)
   begin('used')
   look()
-  for (const share of [27, 16, 27, 7, 7, 7, 7, 14, 300, 300]) {
+  for (const share of [27, 27, 27, 27, 16, 300, 300]) {
     pass({ used: share })
     look()
   }
-  assert.deepEqual(told, ['used drowsy', 'used awake', 'used drowsy', 'used asleep', 'used awake'])
+  assert.deepEqual(told, ['used awake', 'used drowsy', 'used awake'])
 })
 
 test('one that a predecessor let rest is told what is right, whatever that is', () => {
@@ -107,9 +114,9 @@ test('in a crowd only one that is clearly busy stays awake', () => {
   begin('busy')
   crowd()
   look()
-  for (const share of [27, 16, 20, 18, 16]) {
-    pass({ idle: share, busy: 60 })
+  for (let turn = 0; turn < 20; turn += 1) {
+    pass({ idle: 45, busy: 60 })
     look()
   }
-  assert.deepEqual(told, ['idle drowsy', 'busy awake', 'idle asleep'])
+  assert.deepEqual(told, ['idle awake', 'busy awake', 'idle drowsy', 'idle asleep'])
 })

@@ -16,13 +16,16 @@ export function countCalmLooks(before: number, { share, isCrowded }: Look): numb
 }
 
 export function restAfter(calmLooks: number): Rest {
-  if (calmLooks === 0) return 'awake'
-  return calmLooks < 5 ? 'drowsy' : 'asleep'
+  if (calmLooks < looksPerSecond * 2) return 'awake'
+  return calmLooks < looksPerSecond * 10 ? 'drowsy' : 'asleep'
 }
 
+/** So soon a sandbox is awake that begins to work, at full speed. A look at one takes some ten microseconds. */
+export const looksPerSecond = 2
+
 /**
- * An idle gVisor sandbox takes 2 to 3 % of a core awake, some 0.7 % drowsy and 0.2 % asleep; a program that starts in it
- * takes more than 1.5 % of the seconds between two looks, and so does one that is drowsy and sleeps in steps of a
- * millisecond, which is slower than it should be.
+ * An idle gVisor sandbox takes 2 to 3 % of a core awake, some 0.7 % drowsy and 0.2 % asleep. A program that starts in it
+ * takes more than 4 % of the time between two looks, a question for its log less. One that is drowsy and sleeps in steps
+ * of a millisecond, which is slower than it should be, shows by more than 1.5 %.
  */
-const calmBelow = { awake: 0.05, drowsy: 0.015, asleep: 0.015 } as const
+const calmBelow = { awake: 0.05, drowsy: 0.015, asleep: 0.04 } as const
