@@ -1,5 +1,5 @@
 import { namesOfIds } from '../domain/account-names.ts'
-import { cachedFile } from '../posix/cached-file.ts'
+import { cachedFile } from '../linux/cached-file.ts'
 
 export interface AccountNames {
   /** The id itself, as a text, when it has no name. */

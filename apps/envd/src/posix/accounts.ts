@@ -1,6 +1,6 @@
 import { findAccount } from '../domain/accounts.ts'
 import type { Users } from '../domain/user.ts'
-import { cachedFile } from './cached-file.ts'
+import { cachedFile } from '../linux/cached-file.ts'
 
 /** Accounts from passwd(5) and group(5) files. */
 export function fileUsers(files: { readonly passwd: string; readonly group: string }): Users {
