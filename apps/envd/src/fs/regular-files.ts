@@ -85,7 +85,8 @@ async function readPiece(
   return buffer.subarray(0, bytesRead)
 }
 
-const pieceBytes = 256 * 1024
+/** Under gVisor 256 KiB took a third more of the processor for the same bytes; 1 MiB is no better. */
+const pieceBytes = 512 * 1024
 
 async function write(path: string, content: AsyncIterable<Uint8Array>, owner: User): Promise<void> {
   await makeParents(dirname(path), owner)
