@@ -2,8 +2,9 @@
  * Passes one HTTP request to a sandbox and its answer back, both as streams.
  *
  * Threats: both ends are hostile. Whatever they send is parsed and written anew by node:http, never copied as
- * bytes, but for bodies, of which no more is passed than their heads promised; a throw inside an event handler would end the process, so each handler that touches their input
- * catches. Every upstream connection serves one request, so none can reach a later holder of the address.
+ * bytes, but for bodies, of which no more is passed than their heads promised. A throw inside an event handler
+ * would end the process, so each handler that touches their input catches. Every upstream connection serves one
+ * request, so none can reach a later holder of the address.
  */
 import { request } from 'node:http'
 import type { ClientRequest, IncomingMessage, ServerResponse } from 'node:http'
