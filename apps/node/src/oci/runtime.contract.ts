@@ -121,7 +121,7 @@ export function runtimeContract(name: Runtime['name'], subnet: string): void {
       const used = async () => (await read(sandbox.id))?.cpuUsedNs
       await world.host.cgroups.freeze(sandbox.id)
       await waitFor('it to stand still', () =>
-        isFrozen(`${world.host.instance.cgroup}/${sandbox.id}`),
+        standsStill(`${world.host.instance.cgroup}/${sandbox.id}`),
       )
       const still = await used()
       assert.equal(await used(), still)
@@ -308,7 +308,7 @@ function status(address: string, path: string): Promise<number | undefined> {
 }
 
 /** What was on a processor leaves it before the switch is through, which the kernel says in one of these files. */
-async function isFrozen(group: string): Promise<boolean> {
+async function standsStill(group: string): Promise<boolean> {
   const files = [`freezer/${group}/freezer.state`, `${group}/cgroup.events`]
   const texts = files.map((file) => readFile(`/sys/fs/cgroup/${file}`, 'utf8').catch(() => ''))
   return (await Promise.all(texts)).some((text) => /^(FROZEN|frozen 1)$/m.test(text))
