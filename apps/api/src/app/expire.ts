@@ -56,10 +56,10 @@ interface Failures {
   /** Those that were the node's answer: one that cannot be asked says nothing against the memory. */
   readonly refusals: number
   /** Until when it runs on; another end was set by somebody else, and it is as if it had not been tried. */
-  readonly endAt: Date | undefined
+  readonly endAt: Date
 }
 
-const none: Failures = { attempts: 0, refusals: 0, endAt: undefined }
+const none = { attempts: 0, refusals: 0 }
 
 interface Due {
   readonly id: string
@@ -74,15 +74,16 @@ async function putAside(ports: ExpiryPorts, due: Due): Promise<void> {
   const { store, pausing, log } = ports
   const { id, isDue, failures, underway } = due
   const sandbox = await store.find(id)
-  if (!sandbox?.lifecycle.autoPause) return
+  if (!sandbox?.lifecycle.autoPause || !isDue(sandbox)) return
   const known = failures.get(id)
-  if (known?.endAt?.getTime() !== sandbox.endAt?.getTime()) failures.delete(id)
+  if (known?.endAt.getTime() !== sandbox.endAt?.getTime()) failures.delete(id)
   const isGivenUp = (failures.get(id) ?? none).refusals >= memoryTries
+  const hasSameEnd = ({ endAt }: Sandbox) => endAt?.getTime() === sandbox.endAt?.getTime()
   underway.add(id)
   const begin = async () => {
     const isWanted = sandbox.lifecycle.autoPauseMemory && !isGivenUp
     const keepMemory = isWanted && (await pausing.keepsMemory())
-    return pausing.pauseIf(id, keepMemory, isDue)
+    return pausing.pauseIf(id, keepMemory, hasSameEnd)
   }
   const begun = begin()
   const carryOut = async () => {
@@ -113,11 +114,18 @@ async function runOn({ store, clock, log }: ExpiryPorts, due: Due, error: unknow
     { err: error, sandboxId: id, attempt: attempts },
     `a sandbox could not be paused at the end of its time; it runs on for ${seconds} s`,
   )
-  const after = await store
-    .update(id, (current) => postpone(current, clock.now(), seconds))
-    .catch((failure: unknown) => {
-      log.warn({ err: failure, sandboxId: id }, 'the end of a sandbox could not be postponed')
-      return undefined
+  let endAt: Date | undefined
+  await store
+    .update(id, (current) => {
+      const after = postpone(current, clock.now(), seconds)
+      endAt = after === current ? undefined : after.endAt
+      return after
     })
-  failures.set(id, { attempts, refusals, endAt: after?.endAt })
+    .catch((failure: unknown) => {
+      endAt = undefined
+      log.warn({ err: failure, sandboxId: id }, 'the end of a sandbox could not be postponed')
+    })
+  // Somebody may have given it more time meanwhile.
+  if (endAt) failures.set(id, { attempts, refusals, endAt })
+  else failures.delete(id)
 }
