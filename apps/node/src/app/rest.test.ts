@@ -81,12 +81,12 @@ test('a sandbox that does nothing is let rest, and deeper after a while', () => 
   assert.equal(told.at(-1), 'idle awake')
 })
 
-test('one that is slower than it should be is woken', () => {
+test('one that begins to work is woken at the next look', () => {
   const { ports, told, begin, pass } = setup()
   const { look } = createRest(ports)
   begin('used')
   look()
-  for (const share of [27, 27, 27, 27, 16, 300, 300]) {
+  for (const share of [27, 27, 27, 27, 39, 41, 300]) {
     pass({ used: share })
     look()
   }
