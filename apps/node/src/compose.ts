@@ -23,7 +23,7 @@ import type { Runtime } from './domain/sandbox.ts'
 import { introduceEnvd, prepareEnvd } from './envd/introduce.ts'
 import type { Host } from './host.ts'
 import { flushFolder, folderBytes } from './linux/disks.ts'
-import { createCpuMeter, freeMemoryBytes } from './linux/machine.ts'
+import { freeMemoryBytes } from './linux/machine.ts'
 import { createMemoryFolders } from './linux/memory-folders.ts'
 import { isAlive } from './linux/process.ts'
 import { createReadOnlyMounts } from './linux/read-only.ts'
@@ -201,7 +201,6 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
   const rest = createRest({
     running: sandboxes.running,
     cpuUsedNs: parts.cpuUsedNs,
-    busyShare: createCpuMeter(),
     runtimes: host.runtimes,
     nowNs: process.hrtime.bigint,
   })

@@ -6,8 +6,6 @@ export interface RestPorts {
   /** Of all cores, since the cell began. Undefined when it has gone. */
   cpuUsedNs(cellId: string): bigint | undefined
   readonly runtimes: Readonly<Record<Runtime['name'], Pick<Runtime, 'rest'>>>
-  /** Which part of all processors was in use since the last call. */
-  busyShare(): number
   /** Monotonic. */
   nowNs(): bigint
 }
@@ -32,9 +30,8 @@ export function createRest(ports: RestPorts): Rests {
   return {
     look() {
       const next = new Map<string, Seen>()
-      const isCrowded = ports.busyShare() > crowdedAbove
       for (const sandbox of ports.running()) {
-        const found = lookAt(sandbox, isCrowded, seen.get(sandbox.record.cellId))
+        const found = lookAt(sandbox, seen.get(sandbox.record.cellId))
         if (found) next.set(sandbox.record.cellId, found)
       }
       seen = next
@@ -42,13 +39,13 @@ export function createRest(ports: RestPorts): Rests {
     isAsleep: (cellId) => restAfter(seen.get(cellId)?.calmLooks ?? 0) === 'asleep',
   }
 
-  function lookAt({ record }: RunningSandbox, isCrowded: boolean, last?: Seen): Seen | undefined {
+  function lookAt({ record }: RunningSandbox, last?: Seen): Seen | undefined {
     const { cellId, runtime, process } = record
     const cpuUsedNs = ports.cpuUsedNs(cellId)
     if (cpuUsedNs === undefined || !process) return undefined
     const now = { cpuUsedNs, atNs: ports.nowNs() }
     if (!last) return { ...now, calmLooks: undefined }
-    const calmLooks = countCalmLooks(last.calmLooks ?? 0, { share: shareOf(last, now), isCrowded })
+    const calmLooks = countCalmLooks(last.calmLooks ?? 0, shareOf(last, now))
     const rest = restAfter(calmLooks)
     if (last.calmLooks === undefined || rest !== restAfter(last.calmLooks)) {
       ports.runtimes[runtime].rest(process, rest)
@@ -56,8 +53,6 @@ export function createRest(ports: RestPorts): Rests {
     return { ...now, calmLooks }
   }
 }
-
-const crowdedAbove = 0.9
 
 type Reading = Pick<Seen, 'cpuUsedNs' | 'atNs'>
 

@@ -79,6 +79,7 @@ export function createStandstills(ports: StandstillPorts): Standstills {
     adopt: (cellId) => void stuck.set(cellId, { attempt: 1, dueMs: ports.nowMs() }),
 
     due(present) {
+      if (stuck.size === 0) return []
       const here = new Set(present.map(({ record }) => record.cellId))
       for (const cellId of stuck.keys()) if (!here.has(cellId)) stuck.delete(cellId)
       const nowMs = ports.nowMs()

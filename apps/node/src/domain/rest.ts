@@ -1,18 +1,9 @@
 /** How much a sandbox may be left alone. The deeper, the less it costs, and the later its timers are. */
 export type Rest = 'awake' | 'drowsy' | 'asleep'
 
-export interface Look {
-  /** What the sandbox took of a core since the look before. */
-  readonly share: number
-  /** The machine has hardly a processor to spare. */
-  readonly isCrowded: boolean
-}
-
-/** The looks in a row at which a sandbox did next to nothing, after another one. */
-export function countCalmLooks(before: number, { share, isCrowded }: Look): number {
-  // In a crowd everything takes more, and exact timers are not to be had: what is not clearly busy is to make room.
-  const limit = isCrowded ? calmBelow.awake : calmBelow[restAfter(before)]
-  return share < limit ? before + 1 : 0
+/** The looks in a row at which a sandbox did next to nothing, after another one at which it took `share` of a core. */
+export function countCalmLooks(before: number, share: number): number {
+  return share < calmBelow ? before + 1 : 0
 }
 
 export function restAfter(calmLooks: number): Rest {
@@ -24,7 +15,8 @@ export function restAfter(calmLooks: number): Rest {
 export const looksPerSecond = 2
 
 /**
- * An idle gVisor sandbox takes 2 to 3 % of a core awake, some 0.7 % drowsy and 0.2 % asleep. A question for its log takes
- * up to 20 ms, 4 % of the time between two looks; the start of a program takes more.
+ * An idle gVisor sandbox takes 2 to 3 % of a core awake, and a question for its log up to 20 ms, 4 % of the time between two
+ * looks; the start of a program takes more. A lower limit once one rests would not do: on a full machine everything takes
+ * longer, idle ones would look busy, be given exact timers again, and keep the machine full.
  */
-const calmBelow = { awake: 0.05, drowsy: 0.04, asleep: 0.04 } as const
+const calmBelow = 0.05

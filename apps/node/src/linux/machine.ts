@@ -15,29 +15,21 @@ export async function freeMemoryBytes(): Promise<number> {
 
 /** Each call says how busy the machine was since the one before. `dir` is what Atoll keeps its things in. */
 export function createMeasure(dir: string): () => Promise<MachineUsage> {
-  const busyShare = createCpuMeter()
+  let before = readCpuTimes()
   return async () => {
-    const cpuPercent = 100 * busyShare()
+    const now = readCpuTimes()
+    const total = now.total - before.total
+    const busy = now.busy - before.busy
+    before = now
     const [meminfo, disk] = await Promise.all([readFile('/proc/meminfo', 'utf8'), readDisk(dir)])
     return {
       cpuCount: cpus().length,
-      cpuPercent,
+      cpuPercent: total > 0 ? (100 * busy) / total : 0,
       memoryTotalBytes: totalmem(),
       memoryUsedBytes: totalmem() - freemem(),
       hugePages: parseHugePages(meminfo),
       disks: disk ? [disk] : [],
     }
-  }
-}
-
-/** Each call says which part of the processors' time was in use since the one before. */
-export function createCpuMeter(): () => number {
-  let before = readCpuTimes()
-  return () => {
-    const now = readCpuTimes()
-    const [busy, total] = [now.busy - before.busy, now.total - before.total]
-    before = now
-    return total > 0 ? busy / total : 0
   }
 }
 
