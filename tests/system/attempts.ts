@@ -97,6 +97,14 @@ taken = []
 for _ in range(192): taken.append(bytearray(b"x") * (8 << 20))
 '`
 
+/** 250 MB of it, until it is killed. */
+export const holdMemory = `exec python3 -c '
+import time
+held = bytearray(b"x") * (250 << 20)
+print("held", flush=True)
+time.sleep(1000)
+'`
+
 /** Bounded, should nothing else bound it: 5,000 children that end by themselves. Says what stopped it. */
 export const forkBomb = `
 import errno, os, signal, time

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { existsSync } from 'node:fs'
 import { readdir, readFile, readlink, realpath } from 'node:fs/promises'
 import { join } from 'node:path'
 import { run, tryRun } from '@atoll/kit/run'
@@ -154,8 +155,16 @@ export async function processesOfCell(names: Names, cellId: string): Promise<num
   return [...pids]
 }
 
-/** The first of `files` that a control group of the sandbox has, in whatever hierarchy. */
+/** What is in the first of `files` that a control group of the sandbox has, in whatever hierarchy. */
 export async function cgroupValue(
+  names: Names,
+  sandboxId: string,
+  files: readonly string[],
+): Promise<string> {
+  return (await readFile(await cgroupFile(names, sandboxId, files), 'utf8')).trim()
+}
+
+export async function cgroupFile(
   names: Names,
   sandboxId: string,
   files: readonly string[],
@@ -164,8 +173,7 @@ export async function cgroupValue(
   for (const root of await hierarchies()) {
     for (const file of files) {
       const path = join(root, names.cgroup, cellId, file)
-      const text = await readFile(path, 'utf8').catch(() => undefined)
-      if (text !== undefined) return text.trim()
+      if (existsSync(path)) return path
     }
   }
   throw new Error(`sandbox ${sandboxId} has none of ${files.join(', ')}`)

@@ -10,6 +10,7 @@ import { Fault } from '@atoll/kit/fault'
 import { waitFor } from '@atoll/kit/wait'
 import { Sandbox } from 'e2b'
 import * as attempts from './attempts.ts'
+import { loseAnswer } from './hang.ts'
 import { cellOf, cgroupValue, namesOf, processesOf } from './host-state.ts'
 import type { Names } from './host-state.ts'
 import { install } from './installation.ts'
@@ -39,12 +40,12 @@ for (const runtime of runtimes) {
     })
     const reasonOfEnd = async ({ sandboxId }: Sandbox) => {
       const client = createPlatformClient({ url: installation.url, apiKey: installation.apiKey })
-      const refusal = await waitFor('the sandbox to be gone', () =>
+      const isGone = () =>
         client.getSandbox(sandboxId).then(
           () => false,
           (error: unknown) => error,
-        ),
-      )
+        )
+      const refusal = await waitFor('the sandbox to be gone', isGone, { timeoutMs: 30_000 })
       assert.ok(refusal instanceof Fault && refusal.kind === 'not_found')
       return refusal.message
     }
@@ -182,6 +183,18 @@ for (const runtime of runtimes) {
         await assertWell(neighbour)
       },
     )
+
+    test('that hangs for lack of memory ends, and says why', { skip: isKernelShared }, async () => {
+      const victim = await open()
+      const holder = await victim.commands.run(attempts.holdMemory, {
+        background: true,
+        timeoutMs: 0,
+      })
+      await waitFor('the memory to be taken', () => holder.stdout !== '')
+      const ended = loseAnswer(names, victim.sandboxId, 250, () => holder.kill())
+      assert.match(await reasonOfEnd(victim), /ran out of memory \(limit 512 MB\)/)
+      await Promise.all([ended, assertWell(neighbour)])
+    })
 
     test('that starts more and more processes is stopped, and disturbs nobody else', async () => {
       const victim = await open()

@@ -6,6 +6,7 @@ import { repeat } from '@atoll/kit/repeat'
 import { createCells } from './app/cells.ts'
 import { createCopies } from './app/copies.ts'
 import type { SandboxEvents } from './app/events.ts'
+import { createHangs } from './app/hangs.ts'
 import { createPrototypes } from './app/prototypes.ts'
 import type { Reclaimed } from './app/reclaim.ts'
 import { createRest } from './app/rest.ts'
@@ -25,7 +26,7 @@ import type { Host } from './host.ts'
 import { flushFolder, folderBytes } from './linux/disks.ts'
 import { freeMemoryBytes } from './linux/machine.ts'
 import { createMemoryFolders } from './linux/memory-folders.ts'
-import { isAlive } from './linux/process.ts'
+import { isAlive, killProcess } from './linux/process.ts'
 import { createReadOnlyMounts } from './linux/read-only.ts'
 import { createTemplateRootfs } from './template-rootfs.ts'
 
@@ -45,6 +46,7 @@ export interface SandboxParts {
   readonly wanted: readonly Shape[]
   memoryBytes(cellId: string): Promise<number>
   cpuUsedNs(cellId: string): bigint | undefined
+  oomKills(cellId: string): number
   readonly log: Logger
 }
 
@@ -65,6 +67,7 @@ const packIntervalMs = 15_000
 /** Those that are ready take memory that others may need. */
 const trimIntervalMs = 15_000
 const restIntervalMs = 1000 / looksPerSecond
+const hangIntervalMs = 1000
 
 /** Puts together all that makes, keeps and ends sandboxes, and starts what goes on by itself. */
 export async function openSandboxes(parts: SandboxParts): Promise<RunningSandboxes> {
@@ -173,7 +176,7 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
         introduceEnvd(slot.sandboxAddress, initToken, introduction, { isAlive: alive }),
       isAlive,
       level: host.cgroups.level,
-      oomKills: host.cgroups.oomKills,
+      oomKills: parts.oomKills,
       keptBytes: async ({ cellId, disk }) =>
         (await disks.usedBytes(common.diskImage(cellId, disk))) +
         (await folderBytes(common.memoryDir(cellId))),
@@ -210,12 +213,35 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
     (err) =>
       log.error({ err, event: 'node.rest' }, 'sandboxes that do nothing could not be let rest'),
   )
+  const hangs = createHangs({
+    running: sandboxes.running,
+    oomKills: parts.oomKills,
+    runtimes: host.runtimes,
+    end({ record }) {
+      log.warn(
+        { ...namesOf(record), event: 'node.hang' },
+        'a sandbox that lost a process for lack of memory hangs, and is ended',
+      )
+      if (record.process && lives({ record })) killProcess(record.process.pid)
+    },
+  })
+  const stopHangs = repeat(
+    hangIntervalMs,
+    async () => hangs.look(),
+    (err) => log.error({ err, event: 'node.hang' }, 'sandboxes that hang could not be looked for'),
+  )
   return {
     sandboxes,
     supply,
     isAsleep: rest.isAsleep,
     async close() {
-      await Promise.all([stopReaping(), stopTrimming(), stopUnfreezing(), stopResting()])
+      await Promise.all([
+        stopReaping(),
+        stopTrimming(),
+        stopUnfreezing(),
+        stopResting(),
+        stopHangs(),
+      ])
       // What is half packed is not missed.
       void stopPacking()
       await supply.close()
@@ -233,7 +259,7 @@ function prepare(cell: Cell): Promise<void> {
   return prepareEnvd(slot.sandboxAddress, record.initToken, { isAlive: () => lives(cell) })
 }
 
-function lives({ record }: Cell): boolean {
+function lives({ record }: Pick<Cell, 'record'>): boolean {
   return record.process !== undefined && isAlive(record.process)
 }
 

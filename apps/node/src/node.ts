@@ -100,7 +100,7 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
   const events = createSandboxEvents((sandboxId, reason) =>
     log.info({ event: 'sandbox.end', sandboxId, reason }),
   )
-  const { read: readGroup, cpuUsedNs } = await openCgroupUsage(instance.cgroup)
+  const { read: readGroup, cpuUsedNs, oomKills } = await openCgroupUsage(instance.cgroup)
   const open = await openSandboxes({
     config,
     host,
@@ -118,6 +118,7 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
       return usage ? Number(usage.memoryUsedBytes + usage.memoryCacheBytes) : 0
     },
     cpuUsedNs,
+    oomKills,
     log,
   })
   const { sandboxes, supply } = open

@@ -1,28 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { parseSubnet, toSlot } from '../domain/slot.ts'
+import { runningSandbox } from '../sim/running-sandbox.ts'
 import { createRest } from './rest.ts'
-
-const slot = toSlot(parseSubnet('10.0.0.0/24'), 'atx-', 0)
-
-function sandbox(name: string) {
-  const record = {
-    cellId: name,
-    templateId: 'base',
-    cpuCount: 2,
-    memoryMb: 256,
-    diskSizeMb: 64,
-    phase: 'running',
-    runtime: 'gvisor',
-    layer: 'l1',
-    envd: 'e1',
-    initToken: 't',
-    disk: 'disk.img',
-    process: { pid: 1, started: name },
-    owner: { sandboxId: name, envVars: {} },
-  } as const
-  return { record, slot }
-}
 
 function setup() {
   const used = new Map<string, bigint>()
@@ -32,7 +11,7 @@ function setup() {
     told.push(`${started} ${depth}`)
   }
   const ports = {
-    running: () => [...used.keys()].map(sandbox),
+    running: () => [...used.keys()].map(runningSandbox),
     cpuUsedNs: (cellId: string) => used.get(cellId),
     runtimes: { gvisor: { rest }, runc: { rest } },
     nowNs: () => nowNs,

@@ -63,7 +63,7 @@ test('a kill waits for the create it races with, and two kills share one removal
 
 test('a sandbox that dies is removed and its end is told with the reason', async () => {
   const { create, sandboxes, alive, seen, slots } = simulateNode({
-    overrides: { oomKills: async () => 1 },
+    overrides: { oomKills: () => 1 },
   })
   await create()
   alive.clear()

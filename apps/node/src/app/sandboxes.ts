@@ -58,7 +58,8 @@ export interface CreateRequest extends ClaimRequest {
 export interface SandboxPorts extends ClaimPorts, ResumePorts {
   readonly snapshots: SnapshotStore
   setRules(slot: Slot, rules: NetworkRules): Promise<void>
-  oomKills(cellId: string): Promise<number>
+  /** How often the kernel ended a process of this cell for lack of memory. */
+  oomKills(cellId: string): number
   erase(cellId: string): Promise<void>
   /** What a paused one takes on the disk. */
   keptBytes(record: PausedSandbox): Promise<number>
@@ -172,8 +173,8 @@ export function createSandboxes(parts: {
     await cells.erase(sandbox)
   }
 
-  async function reasonOfDeath({ cellId, memoryMb }: CellRecord): Promise<string> {
-    return (await ports.oomKills(cellId)) > 0
+  function reasonOfDeath({ cellId, memoryMb }: CellRecord): string {
+    return ports.oomKills(cellId) > 0
       ? `ran out of memory (limit ${memoryMb} MB)`
       : 'died: its first process ended'
   }
@@ -248,7 +249,7 @@ export function createSandboxes(parts: {
       const bury = ({ record }: RunningSandbox) =>
         turns.take(record.owner.sandboxId, async () => {
           const sandbox = running.get(record.owner.sandboxId)
-          if (sandbox && isDead(sandbox)) await remove(sandbox, await reasonOfDeath(sandbox.record))
+          if (sandbox && isDead(sandbox)) await remove(sandbox, reasonOfDeath(sandbox.record))
         })
       await Promise.all(dead.map(bury))
     },

@@ -50,6 +50,8 @@ export interface Runtime {
   setHostname(process: ProcessIdentity, name: string): Promise<void>
   /** How late it may be with what it does by time. */
   rest(process: ProcessIdentity, rest: Rest): void
+  /** What it waits for in vain, since who was to answer is dead; named, so that the same is known again later. */
+  lostAnswers(process: ProcessIdentity): readonly string[]
   /** Ends everything of the cell. Succeeds when there is nothing. */
   remove(cellId: string): Promise<void>
   /** Ids that the runtime knows of, whatever their state. */

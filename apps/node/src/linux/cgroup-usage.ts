@@ -16,6 +16,8 @@ export interface CgroupUsageReader {
   read(sandboxId: string): Promise<CgroupUsage | undefined>
   /** The first of them alone, within microseconds. */
   cpuUsedNs(sandboxId: string): bigint | undefined
+  /** How often the kernel ended a process of the group for lack of memory, within microseconds. */
+  oomKills(sandboxId: string): number
 }
 
 /** Hierarchies do not move while a machine runs, so they are looked up once. */
@@ -39,14 +41,22 @@ export async function openCgroupUsage(parent: string): Promise<CgroupUsageReader
       }
     },
     cpuUsedNs(sandboxId) {
-      const path = join(cpu.root, parent, sandboxId, cpuFiles[cpu.version])
-      try {
-        return parseCpu(cpu.version, readFileSync(path, 'utf8'))
-      } catch (error) {
-        if (isGone(error)) return undefined
-        throw error
-      }
+      const text = readNow(join(cpu.root, parent, sandboxId, cpuFiles[cpu.version]))
+      return text === undefined ? undefined : parseCpu(cpu.version, text)
     },
+    oomKills(sandboxId) {
+      const text = readNow(join(memory.root, parent, sandboxId, oomFiles[memory.version]))
+      return text === undefined ? 0 : Number(fieldOf(text, 'oom_kill'))
+    },
+  }
+}
+
+function readNow(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (error) {
+    if (isGone(error)) return undefined
+    throw error
   }
 }
 
@@ -59,6 +69,7 @@ interface Counter {
 
 const cpuFiles = { v1: 'cpuacct.usage', v2: 'cpu.stat' } as const
 const memoryFiles = { v1: 'memory.usage_in_bytes', v2: 'memory.current' } as const
+const oomFiles = { v1: 'memory.oom_control', v2: 'memory.events' } as const
 
 /** A controller that is mounted in version 1 is not to be had in version 2. */
 export function findCounters(mountinfo: string): { cpu: Counter; memory: Counter } {

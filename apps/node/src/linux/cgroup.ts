@@ -7,8 +7,6 @@ import { killProcess } from './process.ts'
 export interface Cgroups {
   /** Ids of the cells that have a group. */
   list(): Promise<string[]>
-  /** How often the kernel ended a process of this group for lack of memory. */
-  oomKills(cellId: string): Promise<number>
   /** Nothing in the group goes on, and it takes no processor time, until it is thawed: both take microseconds. */
   freeze(cellId: string): Promise<void>
   /** Succeeds when it is not frozen, or not there. */
@@ -33,17 +31,6 @@ export function createCgroups(parent: string): Cgroups {
         for (const entry of await subfolders(folder)) ids.add(entry)
       }
       return [...ids]
-    },
-
-    async oomKills(cellId) {
-      let kills = 0
-      for (const folder of await folders(cellId)) {
-        for (const file of ['memory.events', 'memory.oom_control']) {
-          const text = await readFile(join(folder, file), 'utf8').catch(() => '')
-          kills += Number(/^oom_kill (\d+)$/m.exec(text)?.[1] ?? 0)
-        }
-      }
-      return kills
     },
 
     async freeze(cellId) {

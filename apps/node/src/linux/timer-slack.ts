@@ -1,5 +1,6 @@
-import { readdirSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import type { ProcessIdentity } from '../domain/sandbox.ts'
+import { threadsOf } from './threads.ts'
 
 /**
  * Lets the kernel fire the timers of a process up to so much too late, and so several of them at once. What a thread
@@ -20,11 +21,3 @@ export function setTimerSlack({ pid }: Pick<ProcessIdentity, 'pid'>, slackNs: nu
 }
 
 const passes = [1, 2]
-
-function threadsOf(pid: number): string[] {
-  try {
-    return readdirSync(`/proc/${pid}/task`)
-  } catch {
-    return []
-  }
-}

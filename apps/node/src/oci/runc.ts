@@ -64,6 +64,7 @@ export function createRunc(parts: {
 
     // Nothing of it runs that its programs have not asked for.
     rest: () => {},
+    lostAnswers: () => [],
 
     remove: commands.forget,
     list: commands.list,

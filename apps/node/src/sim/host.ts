@@ -93,6 +93,7 @@ export function simulateNode(
     saveMemory: async (_cellId, dir) => void files.set(dir, 'memory'),
     setHostname: async () => {},
     rest: () => {},
+    lostAnswers: () => [],
     remove: async () => {},
     list: async () => [],
     ...overrides.runtime,
@@ -140,7 +141,7 @@ export function simulateNode(
       void rules.push(`${slot.number} ${given?.denyOut.join() ?? ''}`),
     isAlive: ({ pid }: ProcessIdentity) => alive.has(pid),
     level: async (cellId) => void levelled.push(cellId),
-    oomKills: async () => 0,
+    oomKills: () => 0,
     keptBytes: async ({ memory }) => (memory === undefined ? 3 : 5),
     async tidy({ cellId, disk, memory }) {
       for (const path of files.keys()) {

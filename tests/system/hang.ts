@@ -1,0 +1,46 @@
+import { readdir, readFile } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { tryRun } from '@atoll/kit/run'
+import { waitFor } from '@atoll/kit/wait'
+import { cgroupFile, processesOf } from './host-state.ts'
+import type { Names } from './host-state.ts'
+
+/**
+ * Brings about what happens when the kernel, short of memory, kills a process of gVisor that was just asked to map memory;
+ * that moment is too short to be met by chance. `kill` is to end the one process inside that holds so much.
+ */
+export async function loseAnswer(
+  names: Names,
+  sandboxId: string,
+  holdsMb: number,
+  kill: () => Promise<unknown>,
+): Promise<void> {
+  const holder = await findHolder(await processesOf(names, sandboxId), holdsMb)
+  process.kill(holder.pid, 'SIGSTOP')
+  const killed = kill().catch(() => {})
+  await waitFor('gVisor to wait for its process', () => isAsking(holder.parent))
+  process.kill(holder.pid, 'SIGKILL')
+  const group = dirname(await cgroupFile(names, sandboxId, ['memory.max', 'memory.limit_in_bytes']))
+  await tryRun('sh', ['-c', `echo $$ > ${group}/cgroup.procs && exec tail /dev/zero`])
+  await killed
+}
+
+/** Of the processes that share their memory the first, which is the one that maps it for all. */
+async function findHolder(pids: readonly number[], holdsMb: number) {
+  for (const pid of pids.toSorted((a, b) => a - b)) {
+    const status = await readFile(`/proc/${pid}/status`, 'utf8')
+    const field = (name: string) => Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(status)?.[1])
+    const [parent, sizeKb] = [field('PPid'), field('VmSize')]
+    if (pids.includes(parent) && sizeKb > holdsMb * 1024) return { pid, parent }
+  }
+  throw new Error(`no process of the sandbox holds ${holdsMb} MB`)
+}
+
+/** Whether a thread waits on memory that is shared with other processes, without a limit. */
+async function isAsking(pid: number): Promise<boolean> {
+  for (const thread of await readdir(`/proc/${pid}/task`)) {
+    const call = await readFile(`/proc/${pid}/task/${thread}/syscall`, 'utf8').catch(() => '')
+    if (/^(202|98) \S+ 0x0 \S+ 0x0 /.test(call)) return true
+  }
+  return false
+}
