@@ -56,6 +56,12 @@ static int take_terminal(void) {
 }
 
 int exec_main(int argc, char **argv) {
+  reset_signals();
+  return exec_command(argc, argv);
+}
+
+/* Expects signals at their defaults. May run in borrowed memory, once after the other. */
+int exec_command(int argc, char **argv) {
   static const struct option known[] = {
       {"uid", required_argument, NULL, 'u'}, {"gid", required_argument, NULL, 'g'},
       {"groups", required_argument, NULL, 'G'}, {"cwd", required_argument, NULL, 'c'},
@@ -63,6 +69,7 @@ int exec_main(int argc, char **argv) {
   struct identity who = {.uid = (uid_t)-1, .gid = (gid_t)-1};
   const char *directory = NULL, *oom = NULL;
   int terminal = 0, bad = 0;
+  optind = 0;
   for (int option; (option = getopt_long(argc, argv, "+", known, NULL)) != -1;) {
     if (option == 'u') bad |= parse_id(optarg, &who.uid);
     else if (option == 'g') bad |= parse_id(optarg, &who.gid);
@@ -82,7 +89,6 @@ int exec_main(int argc, char **argv) {
   if (terminal && take_terminal() < 0) return fail("terminal");
   if (become(&who) < 0) return fail("identity");
   if (directory && chdir(directory) < 0) return fail(directory);
-  reset_signals();
 
   const char *name = argv[optind], *path = getenv("PATH");
   char found[MAX_PATH];

@@ -29,6 +29,7 @@ enum {
 int init_main(int argc, char **argv);
 int spawner_main(int argc, char **argv);
 int exec_main(int argc, char **argv);
+int exec_command(int argc, char **argv);
 int fifos_main(int argc, char **argv);
 int sudo_main(int argc, char **argv);
 
@@ -37,6 +38,7 @@ void watch_signals(const int *signals, size_t count, int keep_ignored);
 int wait_events(struct pollfd *fds, nfds_t count, int timeout_ms);
 int take_signal(int signal);
 void reset_signals(void);
+void unblock_signals(void);
 
 /* launch.c: the last steps before a command runs. */
 struct identity {

@@ -49,6 +49,10 @@ int take_signal(int signal) {
 void reset_signals(void) {
   struct sigaction action = {.sa_handler = SIG_DFL};
   for (int signal = 1; signal < _NSIG; signal++) sigaction(signal, &action, NULL);
+  unblock_signals();
+}
+
+void unblock_signals(void) {
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, NULL);
