@@ -80,6 +80,16 @@ test('snapshots and forks count with what is paused, until they are deleted', as
   assert.equal((await pause(api, id)).status, 204)
 })
 
+test('the node is asked for what is paused or copied, not for the others', async () => {
+  const { api, open } = await setup()
+  await using _ = api
+  await open(50n, 60n)
+  const [first, second] = [await open(30n, 20n), await open(30n, 20n)]
+  assert.equal((await pause(api, first)).status, 204)
+  assert.equal((await snapshot(api, second)).status, 201)
+  assert.deepEqual(api.node.weighed, [first, second])
+})
+
 test('of many pauses at a time no more succeed than the team may keep', async () => {
   const { api, open } = await setup()
   await using _ = api

@@ -142,9 +142,8 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
     keepsMemory: (await runtime.memoryFormat()) !== undefined,
   }
   const measure = createMeasure(instance.dataDir)
-  const sample = () =>
-    sampleSandboxes({
-      list: sandboxes.running,
+  const sample = (sandboxId?: string) =>
+    sampleSandboxes(sandboxes.running(sandboxId), {
       readGroup,
       readDisks: host.rootfs.usage,
       ageNs: ({ record }) => record.process && ageNsOf(record.process),

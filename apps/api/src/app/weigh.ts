@@ -13,8 +13,7 @@ const sampleTimeoutMs = 5_000
 export function createWeigh(node: Pick<SandboxNode, 'sample'>): Weigh {
   return async (id) => {
     // A node that cannot be asked will not keep anything either.
-    const readings = await node.sample(AbortSignal.timeout(sampleTimeoutMs)).catch(() => [])
-    const reading = readings.find(({ sandboxId }) => sandboxId === id)
+    const [reading] = await node.sample(AbortSignal.timeout(sampleTimeoutMs), id).catch(() => [])
     return {
       diskBytes: reading?.diskUsedBytes ?? 0,
       memoryBytes: (reading?.memoryUsedBytes ?? 0) + (reading?.memoryCacheBytes ?? 0),

@@ -47,8 +47,8 @@ export interface SandboxNode {
   find(id: string, signal: AbortSignal): Promise<OnNode>
   /** Running and paused ones, by id. */
   list(signal: AbortSignal): Promise<ReadonlyMap<string, NonNullable<OnNode>>>
-  /** What each running sandbox uses. */
-  sample(signal: AbortSignal): Promise<Reading[]>
+  /** What each running sandbox uses; with an id, only that one, if it runs. */
+  sample(signal: AbortSignal, id?: string): Promise<Reading[]>
   /** Ends of sandboxes as they happen, until the signal or a failure of the connection. */
   watchEnds(signal: AbortSignal): AsyncIterable<SandboxEnd>
 }

@@ -92,8 +92,8 @@ export function connectNode(transport: Transport): SandboxNode {
       const { sandboxes } = await client.listSandboxes({}, { signal })
       return new Map(sandboxes.map((sandbox) => [sandbox.sandboxId, toOnNode(sandbox)]))
     },
-    async sample(signal) {
-      const { samples } = await client.sampleSandboxes({}, { signal })
+    async sample(signal, id) {
+      const { samples } = await client.sampleSandboxes({ sandboxId: id }, { signal })
       return samples.map(toReading)
     },
     async *watchEnds(signal): AsyncIterable<SandboxEnd> {

@@ -70,8 +70,10 @@ export interface SimulatedNode {
   /** From now on `sample` tells this of it; what is not named stays as it was. */
   use(id: string, usage: Partial<SimulatedUsage>): void
   readonly logs: SimulatedLogs
-  /** How often it was asked what sandboxes use. */
+  /** How often it was asked what all sandboxes use. */
   readonly samplings: number
+  /** Those it was asked about alone. */
+  readonly weighed: readonly string[]
   /** Ends every watch as a lost connection does. */
   dropWatchers(): void
   readonly watchers: number
@@ -125,6 +127,7 @@ export function simulateNode(): SimulatedNode {
   const running = new Map<string, SimulatedSandbox>()
   const usage = new Map<string, SimulatedUsage>()
   let samplings = 0
+  const weighed: string[] = []
   const killed: string[] = []
   const events = createEvents()
   const trouble = createTrouble()
@@ -196,10 +199,12 @@ export function simulateNode(): SimulatedNode {
         refuse()
         return { sandboxes: [...[...running.keys()].map(at), ...kept.list()] }
       },
-      sampleSandboxes() {
+      sampleSandboxes({ sandboxId: only }) {
         refuse()
-        samplings += 1
-        const samples = [...running].map(([sandboxId, { cpuCount, memoryMb, diskSizeMb }]) => ({
+        if (only === undefined) samplings += 1
+        else weighed.push(only)
+        const asked = [...running].filter(([id]) => only === undefined || id === only)
+        const samples = asked.map(([sandboxId, { cpuCount, memoryMb, diskSizeMb }]) => ({
           ...(usage.get(sandboxId) ?? idle),
           sandboxId,
           cpuCount,
@@ -227,6 +232,7 @@ export function simulateNode(): SimulatedNode {
     paused,
     snapshots,
     killed,
+    weighed,
     plant: (id) =>
       void running.set(id, {
         templateId: 'base',

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { parseSubnet, toSlot } from '../domain/slot.ts'
+import { simulateNode } from '../sim/host.ts'
 import { sampleSandboxes } from './sample.ts'
 
 const slot = toSlot(parseSubnet('10.0.0.0/24'), 'atx-', 0)
@@ -27,8 +28,7 @@ test('a sample puts together what is read of a sandbox, and leaves out those tha
   const asked: (readonly string[])[] = []
   const group = { cpuUsedNs: 7n, memoryUsedBytes: 8n, memoryCacheBytes: 9n }
   const disk = { usedBytes: 10n, totalBytes: 11n }
-  const samples = await sampleSandboxes({
-    list: () => ['i1', 'inogroup', 'inodisk', 'inoprocess'].map(sandbox),
+  const samples = await sampleSandboxes(['i1', 'inogroup', 'inodisk', 'inoprocess'].map(sandbox), {
     readGroup: async (id) => (id === 'cinogroup' ? undefined : group),
     readDisks: async (ids) => {
       asked.push(ids)
@@ -50,4 +50,32 @@ test('a sample puts together what is read of a sandbox, and leaves out those tha
     },
   ])
   assert.equal(asked.length, 1)
+})
+
+test('of one alone nothing else is read; of one that does not run, nothing', async () => {
+  const { create, sandboxes } = simulateNode()
+  await create({ sandboxId: 'i1' })
+  const { record } = await create({ sandboxId: 'i2' })
+  await create({ sandboxId: 'i3' })
+  await sandboxes.pause('i3', { keepMemory: true })
+  const read: string[] = []
+  const sample = (sandboxId: string) =>
+    sampleSandboxes(sandboxes.running(sandboxId), {
+      async readGroup(id) {
+        read.push(`group ${id}`)
+        return { cpuUsedNs: 7n, memoryUsedBytes: 8n, memoryCacheBytes: 9n }
+      },
+      async readDisks(ids) {
+        read.push(...ids.map((id) => `disk ${id}`))
+        return new Map(ids.map((id) => [id, { usedBytes: 10n, totalBytes: 11n }]))
+      },
+      ageNs: () => 12n,
+      nowNs: () => 13n,
+    })
+  const samples = await Promise.all(['i2', 'i3', 'inowhere', ''].map(sample))
+  assert.deepEqual(
+    samples.map((found) => found.map(({ sandboxId }) => sandboxId)),
+    [['i2'], [], [], []],
+  )
+  assert.deepEqual(read, [`disk ${record.cellId}`, `group ${record.cellId}`])
 })

@@ -15,7 +15,6 @@ export interface SandboxSample {
 }
 
 export interface SamplePorts {
-  readonly list: () => readonly RunningSandbox[]
   /** Undefined when the sandbox has gone. */
   readGroup(cellId: string): Promise<
     | {
@@ -34,8 +33,10 @@ export interface SamplePorts {
 }
 
 /** One pass over what runs: three small files each, and one command for all their disks. */
-export async function sampleSandboxes(ports: SamplePorts): Promise<SandboxSample[]> {
-  const running = ports.list()
+export async function sampleSandboxes(
+  running: readonly RunningSandbox[],
+  ports: SamplePorts,
+): Promise<SandboxSample[]> {
   const disks = await ports.readDisks(running.map(({ record }) => record.cellId))
   const samples: SandboxSample[] = []
   for (const sandbox of running) {

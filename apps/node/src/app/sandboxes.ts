@@ -36,8 +36,8 @@ export interface Sandboxes {
   ): Promise<{ readonly keepsMemory: boolean; readonly sizeBytes: number }>
   setNetwork(sandboxId: string, rules: NetworkRules): Promise<void>
   get(sandboxId: string): RunningSandbox | PausedSandbox | undefined
-  /** Also those that are being paused. */
-  running(): RunningSandbox[]
+  /** Also those that are being paused. With an id, only that one, if it runs. */
+  running(sandboxId?: string): RunningSandbox[]
   /** Whether it stands still, or soon will, to be paused. */
   isPausing(sandboxId: string): boolean
   paused(): PausedSandbox[]
@@ -240,7 +240,11 @@ export function createSandboxes(parts: {
       }),
 
     get: (sandboxId) => running.get(sandboxId) ?? paused.get(sandboxId),
-    running: () => [...running.values()],
+    running(sandboxId) {
+      if (sandboxId === undefined) return [...running.values()]
+      const sandbox = running.get(sandboxId)
+      return sandbox ? [sandbox] : []
+    },
     isPausing: (sandboxId) => pausing.has(sandboxId),
     paused: () => [...paused.values()],
 

@@ -28,7 +28,7 @@ export interface ServiceParts {
   readonly supply: Supply
   readonly logs: SandboxLogs
   readonly events: SandboxEvents
-  readonly sample: () => Promise<SandboxSample[]>
+  readonly sample: (sandboxId: string | undefined) => Promise<SandboxSample[]>
   readonly facts: {
     readonly nodeId: string
     readonly runtime: string
@@ -149,7 +149,7 @@ function nodeService({
       ],
     }),
 
-    sampleSandboxes: async () => ({ samples: await sample() }),
+    sampleSandboxes: async ({ sandboxId }) => ({ samples: await sample(sandboxId) }),
 
     ...logMethods(logs),
 

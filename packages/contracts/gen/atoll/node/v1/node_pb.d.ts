@@ -766,6 +766,12 @@ export declare const ListSandboxesResponseSchema: GenMessage<ListSandboxesRespon
  * @generated from message atoll.node.v1.SampleSandboxesRequest
  */
 export declare type SampleSandboxesRequest = Message<"atoll.node.v1.SampleSandboxesRequest"> & {
+  /**
+   * Only this one, if it runs here, at the cost of one. All when absent.
+   *
+   * @generated from field: optional string sandbox_id = 1;
+   */
+  sandboxId?: string | undefined;
 };
 
 /**
