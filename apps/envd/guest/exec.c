@@ -15,12 +15,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { NOT_RUNNABLE = 126, NOT_FOUND = 127 };
+enum { NOT_RUNNABLE = 126, NOT_FOUND = 127, MAX_TOLD = 1024 };
 
 extern char **environ;
 
+/* Not by stderr: who is killed while it writes would leave it broken in memory that is borrowed. And
+   cut, so that it fits into any pipe: nobody reads from it before we are done. */
 static int fail(const char *what) {
-  fprintf(stderr, "%s: %s\n", what, strerror(errno));
+  dprintf(STDERR_FILENO, "%.*s: %s\n", MAX_TOLD, what, strerror(errno));
   return NOT_RUNNABLE;
 }
 
@@ -80,7 +82,7 @@ int exec_command(int argc, char **argv) {
     else bad = -1;
   }
   if (bad || who.uid == (uid_t)-1 || who.gid == (gid_t)-1 || optind >= argc) {
-    fputs("exec: bad arguments\n", stderr);
+    dprintf(STDERR_FILENO, "exec: bad arguments\n");
     return NOT_RUNNABLE;
   }
 
@@ -94,7 +96,7 @@ int exec_command(int argc, char **argv) {
   char found[MAX_PATH];
   int missing = find_command(name, path ? path : SECURE_PATH, found);
   if (missing == ENOENT) {
-    fprintf(stderr, "%s: command not found\n", name);
+    dprintf(STDERR_FILENO, "%.*s: command not found\n", MAX_TOLD, name);
     return NOT_FOUND;
   }
   errno = missing;

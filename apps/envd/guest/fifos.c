@@ -14,14 +14,14 @@
 int fifos_main(int argc, char **argv) {
   uint32_t count = 0;
   if (argc != 3 || parse_id(argv[2], &count) < 0 || count > MAX_FIFOS) {
-    fprintf(stderr, "fifos: takes a prefix and a count of at most %d\n", MAX_FIFOS);
+    dprintf(STDERR_FILENO, "fifos: takes a prefix and a count of at most %d\n", MAX_FIFOS);
     return 2;
   }
   char path[MAX_PATH];
   for (uint32_t made = 0; made < count; made++) {
     int size = snprintf(path, sizeof path, "%s%u", argv[1], made);
     if (size < MAX_PATH && mkfifo(path, 0600) == 0) continue;
-    fprintf(stderr, "fifos: %s: %s\n", path, strerror(size < MAX_PATH ? errno : ENAMETOOLONG));
+    dprintf(STDERR_FILENO, "fifos: %s: %s\n", path, strerror(size < MAX_PATH ? errno : ENAMETOOLONG));
     while (made-- > 0) {
       snprintf(path, sizeof path, "%s%u", argv[1], made);
       unlink(path);

@@ -51,7 +51,7 @@ int parse_id(const char *text, uint32_t *id);
 void fill_stdio(void);
 int become(const struct identity *who);
 int find_command(const char *name, const char *path, char found[MAX_PATH]);
-void run_found(const char *found, char **argv, char **env);
+void run_found(char *found, char **argv, char **env);
 
 /* accounts.c: /etc/passwd and /etc/group; each returns 0, or -1 when there is no such entry. */
 struct account {

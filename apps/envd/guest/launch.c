@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -73,19 +72,13 @@ int find_command(const char *name, const char *path, char found[MAX_PATH]) {
   return result;
 }
 
-/* Returns only on failure, with errno set. A text without a #! line goes to sh, as execvp does. */
-void run_found(const char *found, char **argv, char **env) {
+/* Returns only on failure, with errno set. A text without a #! line goes to sh, as execvp does, and then
+   takes the place before argv, which the caller leaves free: memory that is borrowed has no other to spare. */
+void run_found(char *found, char **argv, char **env) {
   execve(found, argv, env);
   if (errno != ENOEXEC) return;
-  size_t count = 0;
-  while (argv[count]) count++;
-  /* Who runs in borrowed memory leaves this behind: the next one frees it. */
-  static const char **shell;
-  free(shell);
-  shell = calloc(count + 2, sizeof *shell);
-  if (!shell) return;
-  shell[0] = "/bin/sh";
-  shell[1] = found;
-  for (size_t i = 1; i < count; i++) shell[i + 1] = argv[i];
-  execve(shell[0], (char **)shell, env);
+  static char shell[] = "/bin/sh";
+  argv[-1] = shell;
+  argv[0] = found;
+  execve(shell, argv - 1, env);
 }

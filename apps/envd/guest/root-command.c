@@ -17,7 +17,8 @@ struct plan {
   struct account target;
   struct identity who;
   char path[MAX_PATH];
-  char *argv[MAX_STRINGS + 1];
+  char *room[MAX_STRINGS + 2];
+  char **argv; /* with a place before it */
   char *env[MAX_STRINGS + 16];
   int env_count;
 };
@@ -180,6 +181,7 @@ static void take_terminal(const struct request *request, uid_t owner) {
 /* Returns the pid of the command, which leads its own process group, or -1 and the reason. */
 pid_t start_command(const struct request *request, char error[254]) {
   static struct plan plan;
+  plan.argv = plan.room + 1;
   const char *directory = request->strings[STRING_DIRECTORY];
   if (choose_target(request, &plan, error) < 0) return -1;
   if (fchdir(request->fds[FD_DIRECTORY]) < 0 || (*directory && chdir(directory) < 0))

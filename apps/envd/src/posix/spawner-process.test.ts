@@ -1,9 +1,13 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readdir, readFile } from 'node:fs/promises'
+import { closeSync, constants, openSync, readSync } from 'node:fs'
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { kill, pid as ownPid } from 'node:process'
 import { test } from 'node:test'
+import { run } from '@atoll/kit/run'
 import { waitFor } from '@atoll/kit/wait'
 import { begin, collect, shell } from '../testing/calls.ts'
 import { buildGuestProgram } from '../testing/guest-program.ts'
@@ -35,6 +39,37 @@ test('a pipe that is not there is told by the name of the error', async () => {
   await using spawner = createSpawnerProcess(await buildGuestProgram())
   const stdio = [undefined, '/no/such/pipe', ''] as const
   await assert.rejects(spawner.start({ ...asRoot('exit 0'), stdio }), /ENOENT/)
+})
+
+test('who gets no further than before its command is killed, and leaves nothing behind', async (t) => {
+  await using spawner = createSpawnerProcess(await buildGuestProgram(), { lookIntervalMs: 500 })
+  const folder = await mkdtemp(join(tmpdir(), 'atoll-spawner-'))
+  t.after(() => rm(folder, { recursive: true }))
+  const makePipe = async (name: string) => {
+    const path = join(folder, name)
+    await run('mkfifo', [path])
+    const fd = openSync(path, constants.O_RDWR | constants.O_NONBLOCK)
+    t.after(() => closeSync(fd))
+    return { path, fd }
+  }
+  const [full, empty] = [await makePipe('full'), await makePipe('empty')]
+  const into = ({ path }: { path: string }) => [undefined, '', path] as const
+  const unknown = ['exec', '--uid', '0', '--gid', '0', '--', '/no/such/command']
+
+  const long = await spawner.start(asRoot('sleep 60'))
+  const filling = { ...asRoot('head -c 262144 /dev/zero >&2'), stdio: into(full) }
+  assert.deepEqual(await (await spawner.start(filling)).exit, { by: 'exit', code: 0 })
+  const [stuck, next] = await Promise.all([
+    spawner.start({ args: unknown, env: {}, stdio: into(full) }),
+    spawner.start({ args: unknown, env: {}, stdio: into(empty) }),
+  ])
+  assert.deepEqual(await stuck.exit, { by: 'signal', signal: 9 })
+  assert.deepEqual(await next.exit, { by: 'exit', code: 127 })
+  const said = Buffer.alloc(1024)
+  const size = readSync(empty.fd, said)
+  assert.equal(said.toString('utf8', 0, size), '/no/such/command: command not found\n')
+  long.kill('SIGTERM')
+  assert.deepEqual(await long.exit, { by: 'signal', signal: 15 })
 })
 
 test('a spawner that cannot be started is a failure of each request', async () => {

@@ -13,6 +13,7 @@ import type { Exit } from '../domain/exit.ts'
 import type { Signal } from '../domain/process.ts'
 import { createReplyReader, encodeRequest } from './spawner-wire.ts'
 import type { SpawnReply, SpawnRequest } from './spawner-wire.ts'
+import { createStuckStarts } from './stuck-starts.ts'
 
 export interface SpawnerProcess extends AsyncDisposable {
   start(request: SpawnRequest): Promise<StartedProcess>
@@ -25,7 +26,15 @@ export interface StartedProcess {
   kill(signal: Signal): void
 }
 
-export function createSpawnerProcess(helper: string): SpawnerProcess {
+export interface SpawnerProcessOptions {
+  /** A process that is not on its way after one to two of these is killed. Default: 15 s. */
+  readonly lookIntervalMs?: number
+}
+
+export function createSpawnerProcess(
+  helper: string,
+  { lookIntervalMs = 15_000 }: SpawnerProcessOptions = {},
+): SpawnerProcess {
   let current: Running | undefined
   let isClosed = false
   return {
@@ -41,7 +50,7 @@ export function createSpawnerProcess(helper: string): SpawnerProcess {
   function running(): Running {
     if (isClosed) throw new Error('the spawner is closed')
     if (current === undefined) {
-      const fresh = runSpawner(helper)
+      const fresh = runSpawner(helper, lookIntervalMs)
       current = fresh
       void forgetWhenEnded(fresh)
     }
@@ -60,7 +69,7 @@ interface Running {
   close(): Promise<void>
 }
 
-function runSpawner(helper: string): Running {
+function runSpawner(helper: string, lookIntervalMs: number): Running {
   const waiting = new Map<number, PromiseWithResolvers<StartedProcess>>()
   const living = new Map<number, PromiseWithResolvers<Exit>>()
   let requests = 0
@@ -72,6 +81,12 @@ function runSpawner(helper: string): Running {
   })
   const ended = endOf(child).then(lose)
   const read = createReplyReader()
+  const stuckStarts = createStuckStarts({
+    spawnerPid: child.pid,
+    lookIntervalMs,
+    isStarted: (pid) => living.has(pid),
+    kill: (pid) => killIfThere(pid, 'SIGKILL'),
+  })
   child.stdout.on('data', (chunk: Buffer) => read(chunk).forEach(take))
   child.stdin.on('error', () => {}) // then it has ended, which is noticed anyway
   return {
@@ -80,6 +95,7 @@ function runSpawner(helper: string): Running {
       const id = requests++ % 2 ** 32
       const answer = Promise.withResolvers<StartedProcess>()
       waiting.set(id, answer)
+      stuckStarts.watch()
       child.stdin.write(encodeRequest(id, request))
       return answer.promise
     },
@@ -98,6 +114,7 @@ function runSpawner(helper: string): Running {
     }
     const answer = waiting.get(reply.id)
     waiting.delete(reply.id)
+    if (waiting.size === 0) stuckStarts.rest()
     if (reply.kind === 'started') answer?.resolve(started(reply.pid))
     else answer?.reject(new Error(getSystemErrorName(-reply.errno)))
   }
@@ -122,6 +139,7 @@ function runSpawner(helper: string): Running {
       exit.resolve({ by: 'signal', signal: 9 })
     }
     waiting.clear()
+    stuckStarts.rest()
     living.clear()
   }
 }
