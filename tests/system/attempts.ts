@@ -105,6 +105,18 @@ print("held", flush=True)
 time.sleep(1000)
 '`
 
+/** The same, with one thread that maps memory all the time and another that works. */
+export const keepMapping = `exec python3 -c '
+import mmap, threading
+held = bytearray(b"x") * (250 << 20)
+def work():
+    while True: pass
+threading.Thread(target=work, daemon=True).start()
+print("held", flush=True)
+while True:
+    with mmap.mmap(-1, 1 << 20) as memory: memory[0] = 1
+'`
+
 /** Bounded, should nothing else bound it: 5,000 children that end by themselves. Says what stopped it. */
 export const forkBomb = `
 import errno, os, signal, time

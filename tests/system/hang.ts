@@ -7,22 +7,23 @@ import type { Names } from './host-state.ts'
 
 /**
  * Brings about what happens when the kernel, short of memory, kills a process of gVisor that was just asked to map memory;
- * that moment is too short to be met by chance. `kill` is to end the one process inside that holds so much.
+ * that moment is too short to be met by chance. `ask` is to make the one process inside that holds so much ask for it,
+ * unless it does anyway.
  */
 export async function loseAnswer(
   names: Names,
   sandboxId: string,
   holdsMb: number,
-  kill: () => Promise<unknown>,
+  ask: () => Promise<unknown>,
 ): Promise<void> {
   const holder = await findHolder(await processesOf(names, sandboxId), holdsMb)
   process.kill(holder.pid, 'SIGSTOP')
-  const killed = kill().catch(() => {})
+  const asked = ask().catch(() => {})
   await waitFor('gVisor to wait for its process', () => isAsking(holder.parent))
   process.kill(holder.pid, 'SIGKILL')
   const group = dirname(await cgroupFile(names, sandboxId, ['memory.max', 'memory.limit_in_bytes']))
   await tryRun('sh', ['-c', `echo $$ > ${group}/cgroup.procs && exec tail /dev/zero`])
-  await killed
+  await asked
 }
 
 /** Of the processes that share their memory the first, which is the one that maps it for all. */

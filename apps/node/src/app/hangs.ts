@@ -43,5 +43,5 @@ export function createHangs(ports: HangPorts) {
 
 const none: Waits = new Map()
 
-/** So many looks in a row: an answer that is only late may come from another process than the dead one. */
+/** So many looks in a row: who is looked at goes on meanwhile, and is not seen as it is at any one moment. */
 const patience = 5

@@ -2,7 +2,14 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { test } from 'node:test'
 import { waitFor } from '@atoll/kit/wait'
-import { endlessWaits, hasDeadChild, isEndlessWait } from './gvisor-lost-answers.ts'
+import {
+  childrenOf,
+  endlessWaits,
+  findLost,
+  isEndlessWait,
+  lostAnswers,
+  parseMappings,
+} from './gvisor-lost-answers.ts'
 
 const futex = process.arch === 'arm64' ? '98' : '202'
 
@@ -15,16 +22,47 @@ test('a wait for another process without a limit is told from all others', () =>
   for (const line of ['running', '', '-1 0x7ffe 0x40']) assert.ok(!isEndlessWait(line))
 })
 
-test('a child that is dead shows as long as its parent does not take note', async (t) => {
-  const quiet = spawn('sleep', ['1000'])
+// As seen of one whose child with 3eff3000 was killed, next to the one that all children come from.
+const memory = '00:01 69271                      /memfd:systrap-memory (deleted)'
+const files = '00:01 69002                      /memfd:flipcall_packet_windows (deleted)'
+const own = `00400000-020dd000 r-xp 00000000 fe:00 1234                       /usr/bin/runsc
+7ff94e405000-7ff94e407000 rw-s 3eff3000 ${memory}
+7ff94e407000-7ff94e408000 rw-p 00000000 00:00 0 
+7ff94e508000-7ff94e50a000 rw-s 00000000 ${files}
+`
+const source = `7f9af0520000-7f9af0521000 r--s 3fffe000 ${memory}
+7f9af0549000-7f9af1549000 rw-s 3eff5000 ${memory}
+ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsyscall]
+`
+const asked = `7f9af0520000-7f9af0522000 r--s 3eff2000 ${memory}\n`
+const wait = (address: string) =>
+  `1828 ${futex} ${address} 0x0 0x7a 0x0 0x0 0x0 0xc000865990 0x40714e`
+
+const waits = [
+  ['has gone', '0x7ff94e405000', [source], true],
+  ['has gone, and the page is not the first of its mapping', '0x7ff94e406004', [source], true],
+  ['lives', '0x7ff94e405000', [source, asked], false],
+  ['serves files, and is no child', '0x7ff94e508000', [source], false],
+  ['is not to be seen', '0x7ff94e405000', [], false],
+  ['is not known', '0x7ff94e407000', [source], false],
+] as const
+
+for (const [who, address, children, isLost] of waits) {
+  test(`an answer of one who ${who} is ${isLost ? '' : 'not '}lost`, () => {
+    const lost = findLost([wait(address)], parseMappings(own), children.map(parseMappings))
+    assert.deepEqual(lost, isLost ? [wait(address)] : [])
+  })
+}
+
+test('a process that waits for nobody has lost nothing, dead child or not', async (t) => {
   const parent = spawn('sh', ['-c', 'sleep 0 & exec sleep 1000'])
-  t.after(() => [quiet, parent].map((child) => child.kill()))
-  await waitFor('the child to die', () => hasDeadChild(parent.pid ?? 0))
-  assert.ok(!hasDeadChild(quiet.pid ?? 0))
+  t.after(() => parent.kill())
+  await waitFor('the child', () => childrenOf(parent.pid ?? 0).length === 1)
   assert.deepEqual(endlessWaits(parent.pid ?? 0), [])
+  assert.deepEqual(lostAnswers(parent.pid ?? 0), [])
 })
 
 test('a process that is gone waits for nothing', () => {
-  assert.ok(!hasDeadChild(2 ** 22 + 1))
-  assert.deepEqual(endlessWaits(2 ** 22 + 1), [])
+  assert.deepEqual(childrenOf(2 ** 22 + 1), [])
+  assert.deepEqual(lostAnswers(2 ** 22 + 1), [])
 })

@@ -8,7 +8,7 @@ import { setTimerSlack } from '../linux/timer-slack.ts'
 import { writeBundle } from './bundle.ts'
 import { createOciCommands } from './commands.ts'
 import type { CommandOptions } from './commands.ts'
-import { endlessWaits, hasDeadChild } from './gvisor-lost-answers.ts'
+import { lostAnswers } from './gvisor-lost-answers.ts'
 import { goOnAnyway } from './gvisor-standstill.ts'
 
 /**
@@ -102,7 +102,7 @@ export function createGvisor(parts: {
     setHostname: async () => {},
 
     rest: (process, rest) => setTimerSlack(process, timerSlackNs[rest]),
-    lostAnswers: ({ pid }) => (hasDeadChild(pid) ? endlessWaits(pid) : []),
+    lostAnswers: ({ pid }) => lostAnswers(pid),
 
     async remove(cellId) {
       frozen.delete(cellId)
