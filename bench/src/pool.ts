@@ -43,7 +43,7 @@ export async function untilStocked(cloud: CloudByHand, least = 2): Promise<void>
 }
 
 /** Longer than the node waits between two that it makes. */
-const lookEveryMs = 150
+const lookEveryMs = 400
 
 interface StoredCell {
   readonly cellId: string

@@ -48,7 +48,8 @@ export interface SupplyPorts {
 
 /** Wide enough to keep both disk and processor busy, narrow enough that each create stays quick. */
 const makesAtOnce = 4
-const refillDelayMs = 50
+/** Whoever has just got a sandbox runs something in it first. While more are ready, that may take its time. */
+const refillDelayMs = { whenMoreAreReady: 300, whenNoneIs: 50 }
 /** More would wait longer than anybody does. */
 const mostWaiting = 256
 /** A machine without memory ends processes of its own choice: better to refuse. */
@@ -208,7 +209,8 @@ export function createSupply(parts: {
       const ready = plan.from ? undefined : takeReady(plan.shape)
       if (ready) {
         // Not at once: making one would take the processor from whoever has just got theirs.
-        setTimeout(nudge, refillDelayMs).unref()
+        const isLast = shelfOf(plan.shape).cells.length === 0
+        setTimeout(nudge, refillDelayMs[isLast ? 'whenNoneIs' : 'whenMoreAreReady']).unref()
         return ruled(ready, plan.network)
       }
       if (underway >= mostWaiting) {
