@@ -17,7 +17,7 @@ int main(int argc, char **argv) {
   if (strcmp(face, "sudo") == 0) return sudo_main(argc - 1, argv + 1);
 
   fputs("usage: guest init [--sudo] -- ARGV...\n"
-        "       guest spawner\n"
+        "       guest spawner [--tied]\n"
         "       guest exec --uid N --gid N [--groups N,N] [--cwd DIR] [--oom N] [--ctty] -- ARGV...\n"
         "       guest fifos PREFIX COUNT\n"
         "       guest sudo ...\n",

@@ -1,8 +1,8 @@
 /*
- * guest spawner: starts commands for envd. Forking a process as large as Node.js costs several times
- * what starting one here does, and here the child steps into the identity without an exec of its own.
- * Requests come in on descriptor 0, replies go out on 1. It trusts its caller (envd, root), and ends
- * with it; what it started lives on.
+ * guest spawner: starts commands for envd, and for the node. Forking a process as large as Node.js costs
+ * several times what starting one here does, and here the child steps into the identity without an exec
+ * of its own. Requests come in on descriptor 0, replies go out on 1. It trusts its caller (root), and
+ * ends with it; what it started lives on, unless it is tied: then all of it is killed.
  */
 #define _GNU_SOURCE
 #include "guest.h"
@@ -14,12 +14,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 enum { STDIO = 3, MAX_BYTES = 4 * 1024 * 1024, OUTPUT_BYTES = 256 * 1024 };
 
-/* NUL-ended strings follow: names of the three pipes (none: /dev/null), arguments, variables. */
+/* NUL-ended strings follow: names of what to open for input, output and errors (none: /dev/null),
+   arguments, variables (none: our own). */
 struct spawn_header {
   uint32_t id;
   uint32_t bytes;
@@ -35,7 +37,9 @@ struct spawn_reply {
 };
 
 extern char **environ;
-static char *no_variables[] = {NULL};
+static char **own_variables;
+/* Our own pid where what we start ends with us, else 0. */
+static pid_t tied_to;
 
 static int read_all(void *data, size_t size) {
   for (size_t done = 0; done < size;) {
@@ -68,7 +72,7 @@ static char **split(char *bytes, const struct spawn_header *header) {
   return NULL;
 }
 
-/* Neither end waits for the other: envd holds the other one open. Only the open itself may not block. */
+/* Neither end of a pipe waits for the other: our caller holds it open. Only the open itself may not block. */
 static int open_stdio(char **names, int fds[STDIO]) {
   for (int i = 0; i < STDIO; i++) {
     const char *name = *names[i] ? names[i] : "/dev/null";
@@ -83,6 +87,12 @@ static int open_stdio(char **names, int fds[STDIO]) {
   return 0;
 }
 
+/* It may be too late for the signal: whoever finds another parent has lost us already. */
+static void tie(void) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != tied_to) _exit(1);
+}
+
 static void start(const struct spawn_header *header, char **strings) {
   int fds[STDIO];
   if (open_stdio(strings, fds) < 0) {
@@ -91,7 +101,7 @@ static void start(const struct spawn_header *header, char **strings) {
   }
   char **argv = strings + STDIO;
   int (*face)(int, char **) = strcmp(argv[0], "fifos") == 0 ? fifos_main : exec_command;
-  environ = argv + header->args + 1;
+  if (header->vars > 0) environ = argv + header->args + 1;
   /* The child borrows our memory, and we wait, until it is the command: under gVisor a copy of it would
      take longer than all else. Nobody can get at that memory through the child once it is another user:
      the kernel lets no one trace what has changed its identity. An exec takes our handlers away; of
@@ -100,10 +110,11 @@ static void start(const struct spawn_header *header, char **strings) {
   if (pid == 0) {
     for (int i = 0; i < STDIO; i++) dup2(fds[i], i);
     unblock_signals();
+    if (tied_to) tie();
     _exit(face((int)header->args, argv));
   }
   int error = errno;
-  environ = no_variables;
+  environ = own_variables;
   for (int i = 0; i < STDIO; i++) close(fds[i]);
   if (pid < 0) reply(SPAWN_REFUSED, header->id, (uint32_t)error);
   else reply(SPAWN_STARTED, header->id, (uint32_t)pid);
@@ -125,14 +136,20 @@ static int serve(void) {
 }
 
 int spawner_main(int argc, char **argv) {
-  (void)argv;
-  if (argc != 1) {
-    fputs("spawner: takes no arguments\n", stderr);
+  int tied = argc == 2 && strcmp(argv[1], "--tied") == 0;
+  if (argc != 1 && !tied) {
+    fputs("spawner: takes no arguments but --tied\n", stderr);
     return 2;
   }
-  static const int watched[] = {SIGCHLD};
+  /* The caller decides when work that is tied ends, whoever tells its whole group or session to. */
+  static const int watched[] = {SIGCHLD, SIGHUP, SIGINT, SIGTERM};
   reset_signals();
-  watch_signals(watched, LENGTH(watched), 0);
+  watch_signals(watched, tied ? LENGTH(watched) : 1, 0);
+  own_variables = environ;
+  if (tied) {
+    tied_to = getpid();
+    setsid();
+  }
   for (struct pollfd request = {STDIN_FILENO, POLLIN, 0};;) {
     wait_events(&request, 1, -1);
     if (take_signal(SIGCHLD)) {

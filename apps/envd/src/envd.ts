@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { dirname, join } from 'node:path'
 import { systemClock } from '@atoll/kit/clock'
 import type { Clock } from '@atoll/kit/clock'
+import { createSpawnerProcess } from '@atoll/kit/spawner-process'
 import { exposePorts } from './app/expose-ports.ts'
 import type { ExposePorts } from './app/expose-ports.ts'
 import { createLog } from './app/log.ts'
@@ -28,7 +29,6 @@ import { fileUsers } from './posix/accounts.ts'
 import { createFifoPool } from './posix/fifo-pool.ts'
 import { listenerTable } from './posix/listeners.ts'
 import { loadTerminalAddon } from './posix/pty-addon.ts'
-import { createSpawnerProcess } from './posix/spawner-process.ts'
 import { posixSpawner } from './posix/spawner.ts'
 import { procUsage, visibleCpuCount } from './posix/usage.ts'
 import { prepare } from './prepare.ts'
@@ -87,7 +87,7 @@ export async function startEnvd(options: EnvdOptions): Promise<Envd> {
   if (sandbox.settings()) log.write('warn', 'envd was started again', { logger: 'envd' })
   const { helper, terminalAddon } = options
   const folder = dirname(options.stateFile)
-  const spawnerProcess = started.use(createSpawnerProcess(helper))
+  const spawnerProcess = started.use(createSpawnerProcess([helper, 'spawner'], { env: {} }))
   const fifos = started.use(createFifoPool({ spawnerProcess, folder: join(folder, 'fifos') }))
   const spawner = posixSpawner({ helper, terminalAddon, fifos, spawnerProcess })
   const { path } = options

@@ -1,9 +1,5 @@
 /** How a process ended, and how that is told: the texts are compared by clients, so they are part of the wire format. */
-
-/** As wait(2) tells it: an exit code or the number of the signal that ended the process. */
-export type Exit =
-  | { readonly by: 'exit'; readonly code: number }
-  | { readonly by: 'signal'; readonly signal: number }
+import type { Exit } from '@atoll/kit/exit'
 
 export interface End {
   readonly exitCode: number

@@ -1,5 +1,5 @@
 /** What the rest of the daemon needs from a running program, whether it hangs on pipes or on a terminal. */
-import type { Exit } from './exit.ts'
+import type { Exit } from '@atoll/kit/exit'
 import type { Launch } from './launch.ts'
 
 export type OutputKind = 'stdout' | 'stderr' | 'pty'

@@ -5,7 +5,7 @@
  */
 import { mkdir, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import type { SpawnerProcess } from './spawner-process.ts'
+import type { SpawnerProcess } from '@atoll/kit/spawner-process'
 
 export interface FifoPool extends AsyncDisposable {
   /** Paths of pipes that nobody else gets, each to be opened once and removed. At most one batch of them. */

@@ -1,6 +1,7 @@
 /** Starts programs on pipes through the helper program's spawner. */
 import type { Socket } from 'node:net'
 import { Fault } from '@atoll/kit/fault'
+import type { SpawnerProcess } from '@atoll/kit/spawner-process'
 import { helperArguments } from '../domain/launch.ts'
 import type { Launch } from '../domain/launch.ts'
 import type { SpawnedProcess } from '../domain/process.ts'
@@ -8,7 +9,6 @@ import type { FifoPool } from './fifo-pool.ts'
 import { discardPipe, openInput, openOutput } from './pipe.ts'
 import type { Pipe } from './pipe.ts'
 import type { PipeReader } from './read-pipe.ts'
-import type { SpawnerProcess } from './spawner-process.ts'
 import { toInput } from './streams.ts'
 
 export interface PipeTools {

@@ -8,12 +8,12 @@ import { join } from 'node:path'
 import { kill, pid as ownPid } from 'node:process'
 import { test } from 'node:test'
 import { run } from '@atoll/kit/run'
+import { createSpawnerProcess } from '@atoll/kit/spawner-process'
+import { createReplyReader, encodeRequest } from '@atoll/kit/spawner-wire'
 import { waitFor } from '@atoll/kit/wait'
 import { begin, collect, shell } from '../testing/calls.ts'
 import { buildGuestProgram } from '../testing/guest-program.ts'
 import { runEnvd } from '../testing/running-envd.ts'
-import { createSpawnerProcess } from './spawner-process.ts'
-import { createReplyReader, encodeRequest } from './spawner-wire.ts'
 
 const nowhere = [undefined, '', ''] as const
 
@@ -23,7 +23,7 @@ function asRoot(script: string) {
 }
 
 test('pids and ends of processes are told, whatever the order', async () => {
-  await using spawner = createSpawnerProcess(await buildGuestProgram())
+  await using spawner = createSpawnerProcess([await buildGuestProgram(), 'spawner'])
   const long = await spawner.start(asRoot('sleep 60'))
   const failing = await spawner.start(asRoot('exit 7'))
   const killed = await spawner.start(asRoot('kill -USR1 $$'))
@@ -36,13 +36,15 @@ test('pids and ends of processes are told, whatever the order', async () => {
 })
 
 test('a pipe that is not there is told by the name of the error', async () => {
-  await using spawner = createSpawnerProcess(await buildGuestProgram())
+  await using spawner = createSpawnerProcess([await buildGuestProgram(), 'spawner'])
   const stdio = [undefined, '/no/such/pipe', ''] as const
   await assert.rejects(spawner.start({ ...asRoot('exit 0'), stdio }), /ENOENT/)
 })
 
 test('who gets no further than before its command is killed, and leaves nothing behind', async (t) => {
-  await using spawner = createSpawnerProcess(await buildGuestProgram(), { lookIntervalMs: 500 })
+  await using spawner = createSpawnerProcess([await buildGuestProgram(), 'spawner'], {
+    lookIntervalMs: 500,
+  })
   const folder = await mkdtemp(join(tmpdir(), 'atoll-spawner-'))
   t.after(() => rm(folder, { recursive: true }))
   const makePipe = async (name: string) => {
@@ -72,8 +74,34 @@ test('who gets no further than before its command is killed, and leaves nothing 
   assert.deepEqual(await long.exit, { by: 'signal', signal: 15 })
 })
 
+test('what a tied spawner started ends with it, and it with its caller alone', async () => {
+  const guest = await buildGuestProgram()
+  await using free = createSpawnerProcess([guest, 'spawner'])
+  await using tied = createSpawnerProcess([guest, 'spawner', '--tied'])
+  const stays = await free.start(asRoot('exec sleep 60'))
+  const goes = await tied.start(asRoot('exec sleep 60'))
+  kill(await parentOf(goes.pid), 'SIGTERM')
+  const next = await tied.start(asRoot('exit 3'))
+  assert.deepEqual(await next.exit, { by: 'exit', code: 3 })
+  await Promise.all([free[Symbol.asyncDispose](), tied[Symbol.asyncDispose]()])
+  await waitFor('its end', async () => (await stateOf(goes.pid)) === undefined)
+  assert.notEqual(await stateOf(stays.pid), undefined)
+  kill(stays.pid, 'SIGKILL')
+})
+
+test('a process without variables has those of the spawner', async () => {
+  await using spawner = createSpawnerProcess([await buildGuestProgram(), 'spawner'], {
+    env: { COLOUR: 'blue' },
+  })
+  const exitOf = async (env: Record<string, string>) =>
+    (await spawner.start({ ...asRoot('[ "$COLOUR" = blue ]'), env })).exit
+  assert.deepEqual(await exitOf({}), { by: 'exit', code: 0 })
+  assert.deepEqual(await exitOf({ SHAPE: 'round' }), { by: 'exit', code: 1 })
+  assert.deepEqual(await exitOf({}), { by: 'exit', code: 0 })
+})
+
 test('a spawner that cannot be started is a failure of each request', async () => {
-  await using spawner = createSpawnerProcess('/no/such/helper')
+  await using spawner = createSpawnerProcess(['/no/such/helper'])
   for (let attempt = 0; attempt < 2; attempt++) {
     await assert.rejects(spawner.start(asRoot('exit 0')), /the spawner has ended/)
   }

@@ -1,8 +1,8 @@
 /** Starts programs on a terminal of their own, in a new session. */
 import { kill } from 'node:process'
 import { ReadStream } from 'node:tty'
+import type { Exit } from '@atoll/kit/exit'
 import { Fault } from '@atoll/kit/fault'
-import type { Exit } from '../domain/exit.ts'
 import { helperArguments } from '../domain/launch.ts'
 import type { Launch } from '../domain/launch.ts'
 import type { SpawnedProcess, TerminalSize } from '../domain/process.ts'

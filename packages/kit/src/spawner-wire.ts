@@ -1,11 +1,16 @@
-/** What envd and the helper program's spawner say to each other; guest/spawner.c is the other side. */
-import type { Exit } from '../domain/exit.ts'
+/** What is said to the spawner of the guest program, and by it; apps/envd/guest/spawner.c is the other side. */
+import type { Exit } from './exit.ts'
 
 export interface SpawnRequest {
-  /** Names of pipes for input, output and errors, of which this envd has the other ends open. None: /dev/null. */
-  readonly stdio: readonly [stdin: string | undefined, stdout: string, stderr: string]
-  /** As on the helper's command line. */
+  /** What it opens for input, output and errors: files, or pipes whose other ends are open. None: /dev/null. */
+  readonly stdio: readonly [
+    stdin: string | undefined,
+    stdout: string | undefined,
+    stderr: string | undefined,
+  ]
+  /** As on the guest program's command line. */
   readonly args: readonly string[]
+  /** None at all: those of the spawner. */
   readonly env: Readonly<Record<string, string>>
 }
 

@@ -1,7 +1,7 @@
 /**
- * The helper program's spawner: a small process that starts all others that need no terminal, and makes their pipes.
- * Forking envd itself costs several times as much, above all under gVisor. It is started at the first need, and again
- * if it ended.
+ * The spawner of the guest program: a small process that starts others for a large one. Forking a whole Node.js stops it
+ * for as long as its memory is large, and is slow above all under gVisor. It is started at the first need, and again if
+ * it ended.
  */
 import { spawn } from 'node:child_process'
 import type { ChildProcessByStdio } from 'node:child_process'
@@ -9,8 +9,7 @@ import { once } from 'node:events'
 import { kill } from 'node:process'
 import type { Readable, Writable } from 'node:stream'
 import { getSystemErrorName } from 'node:util'
-import type { Exit } from '../domain/exit.ts'
-import type { Signal } from '../domain/process.ts'
+import type { Exit } from './exit.ts'
 import { createReplyReader, encodeRequest } from './spawner-wire.ts'
 import type { SpawnReply, SpawnRequest } from './spawner-wire.ts'
 import { createStuckStarts } from './stuck-starts.ts'
@@ -23,17 +22,20 @@ export interface StartedProcess {
   readonly pid: number
   readonly exit: Promise<Exit>
   /** Does nothing once the process is known to have ended: the pid may be somebody else's by then. */
-  kill(signal: Signal): void
+  kill(signal: NodeJS.Signals): void
 }
 
 export interface SpawnerProcessOptions {
+  /** Its variables. Default: ours. */
+  readonly env?: NodeJS.ProcessEnv
   /** A process that is not on its way after one to two of these is killed. Default: 15 s. */
   readonly lookIntervalMs?: number
 }
 
+/** By a command line that becomes the spawner. */
 export function createSpawnerProcess(
-  helper: string,
-  { lookIntervalMs = 15_000 }: SpawnerProcessOptions = {},
+  command: readonly string[],
+  options: SpawnerProcessOptions = {},
 ): SpawnerProcess {
   let current: Running | undefined
   let isClosed = false
@@ -50,7 +52,7 @@ export function createSpawnerProcess(
   function running(): Running {
     if (isClosed) throw new Error('the spawner is closed')
     if (current === undefined) {
-      const fresh = runSpawner(helper, lookIntervalMs)
+      const fresh = runSpawner(command, options)
       current = fresh
       void forgetWhenEnded(fresh)
     }
@@ -69,14 +71,17 @@ interface Running {
   close(): Promise<void>
 }
 
-function runSpawner(helper: string, lookIntervalMs: number): Running {
+function runSpawner(
+  [program = '', ...args]: readonly string[],
+  { env, lookIntervalMs = 15_000 }: SpawnerProcessOptions,
+): Running {
   const waiting = new Map<number, PromiseWithResolvers<StartedProcess>>()
   const living = new Map<number, PromiseWithResolvers<Exit>>()
   let requests = 0
   let isClosing = false
-  const child = spawn(helper, ['spawner'], {
+  const child = spawn(program, args, {
     cwd: '/',
-    env: {},
+    ...(env && { env }),
     stdio: ['pipe', 'pipe', 'inherit'],
   })
   const ended = endOf(child).then(lose)
@@ -145,7 +150,7 @@ function runSpawner(helper: string, lookIntervalMs: number): Running {
 }
 
 /** It may have ended just now, and the news be on its way. */
-function killIfThere(pid: number, signal: Signal): void {
+function killIfThere(pid: number, signal: NodeJS.Signals): void {
   try {
     kill(pid, signal)
   } catch (error) {
