@@ -1,4 +1,5 @@
-import { readdir, readFile, rmdir, writeFile } from 'node:fs/promises'
+import { writeFileSync } from 'node:fs'
+import { readdir, readFile, rmdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { waitFor } from '@atoll/kit/wait'
 import { killProcess } from './process.ts'
@@ -35,17 +36,17 @@ export function createCgroups(parent: string): Cgroups {
 
     async freeze(cellId) {
       const done = (await folders(cellId)).map((folder) => setFrozen(folder, true))
-      if ((await Promise.all(done)).includes(true)) return
+      if (done.includes(true)) return
       throw new Error(`the control group of ${cellId} cannot be frozen`)
     },
 
     async thaw(cellId) {
-      await Promise.all((await folders(cellId)).map((folder) => setFrozen(folder, false)))
+      for (const folder of await folders(cellId)) setFrozen(folder, false)
     },
 
     async level(cellId) {
       for (const folder of await folders(cellId)) {
-        for (const [file, value] of usualWeights) await tryWrite(join(folder, file), value)
+        for (const [file, value] of usualWeights) tryWrite(join(folder, file), value)
       }
     },
 
@@ -77,13 +78,12 @@ async function findHierarchies(): Promise<string[]> {
 }
 
 /** False where the group has no such switch: of several hierarchies one has it. */
-async function setFrozen(folder: string, frozen: boolean): Promise<boolean> {
+function setFrozen(folder: string, frozen: boolean): boolean {
   const switches = [
     ['freezer.state', frozen ? 'FROZEN' : 'THAWED'],
     ['cgroup.freeze', frozen ? '1' : '0'],
   ] as const
-  for (const [file, value] of switches) if (await tryWrite(join(folder, file), value)) return true
-  return false
+  return switches.some(([file, value]) => tryWrite(join(folder, file), value))
 }
 
 /** What a group has that nobody gave another weight, in version 1 and 2. */
@@ -92,12 +92,14 @@ const usualWeights = [
   ['cpu.weight', '100'],
 ] as const
 
-/** Makes no file where there is none: the kernel's own only. */
-function tryWrite(path: string, value: string): Promise<boolean> {
-  return writeFile(path, value, { flag: 'r+' }).then(
-    () => true,
-    () => false,
-  )
+/** Makes no file where there is none: the kernel's own only, which takes microseconds; the thread pool would take longer. */
+function tryWrite(path: string, value: string): boolean {
+  try {
+    writeFileSync(path, value, { flag: 'r+' })
+    return true
+  } catch {
+    return false
+  }
 }
 
 /** Depth first: a group can be removed only when it has neither processes nor groups below it. */
