@@ -213,6 +213,8 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
     (err) =>
       log.error({ err, event: 'node.rest' }, 'sandboxes that do nothing could not be let rest'),
   )
+  const onHangError = (err: unknown) =>
+    log.error({ err, event: 'node.hang' }, 'a sandbox that may hang could not be looked at')
   const hangs = createHangs({
     running: sandboxes.running,
     oomKills: parts.oomKills,
@@ -224,12 +226,9 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
       )
       if (record.process && lives({ record })) killProcess(record.process.pid)
     },
+    onError: onHangError,
   })
-  const stopHangs = repeat(
-    hangIntervalMs,
-    async () => hangs.look(),
-    (err) => log.error({ err, event: 'node.hang' }, 'sandboxes that hang could not be looked for'),
-  )
+  const stopHangs = repeat(hangIntervalMs, async () => hangs.look(), onHangError)
   return {
     sandboxes,
     supply,

@@ -7,8 +7,10 @@ function setup() {
   const ended: string[] = []
   const sandboxes = new Map<string, { oomKills: number; lost: readonly string[] }>()
   const asked: string[] = []
+  const failures: string[] = []
   const lostAnswers = ({ started }: { started: string }) => {
     asked.push(started)
+    if (started === 'odd') throw new Error('odd')
     return sandboxes.get(started)?.lost ?? []
   }
   const { look } = createHangs({
@@ -16,11 +18,12 @@ function setup() {
     oomKills: (cellId) => sandboxes.get(cellId)?.oomKills ?? 0,
     runtimes: { gvisor: { lostAnswers }, runc: { lostAnswers } },
     end: ({ record }) => void ended.push(record.cellId),
+    onError: (error) => void failures.push(String(error)),
   })
   const looks = (count: number) => {
     for (let turn = 0; turn < count; turn += 1) look()
   }
-  return { sandboxes, ended, asked, looks }
+  return { sandboxes, ended, asked, failures, looks }
 }
 
 test('a sandbox that waits in vain after a lack of memory is ended, and no other', () => {
@@ -32,6 +35,15 @@ test('a sandbox that waits in vain after a lack of memory is ended, and no other
   assert.deepEqual(ended, [])
   looks(1)
   assert.deepEqual(ended, ['hung'])
+})
+
+test('one that cannot be looked at keeps nobody from the others', () => {
+  const { sandboxes, ended, failures, looks } = setup()
+  sandboxes.set('odd', { oomKills: 1, lost: [] })
+  sandboxes.set('hung', { oomKills: 1, lost: ['a'] })
+  looks(5)
+  assert.deepEqual(ended, ['hung'])
+  assert.deepEqual(new Set(failures), new Set(['Error: odd']))
 })
 
 test('one that waits for this and that is not taken to hang', () => {

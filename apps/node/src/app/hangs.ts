@@ -7,6 +7,7 @@ export interface HangPorts {
   readonly runtimes: Readonly<Record<Runtime['name'], Pick<Runtime, 'lostAnswers'>>>
   /** The one way out for a sandbox that hangs: it is found dead then, and the reason is told. */
   end(sandbox: RunningSandbox): void
+  onError(error: unknown): void
 }
 
 /** What was waited for in vain at the last look, each with the number of looks in a row at which it was. */
@@ -27,12 +28,22 @@ export function createHangs(ports: HangPorts) {
     return new Map(lost.map((wait) => [wait, (before?.get(wait) ?? 0) + 1]))
   }
 
+  /** What goes wrong with one is no reason not to look at the others. */
+  function tryToLookAt(sandbox: RunningSandbox): Waits {
+    try {
+      return lookAt(sandbox)
+    } catch (error) {
+      ports.onError(error)
+      return none
+    }
+  }
+
   return {
     /** One pass over all that runs. */
     look(): void {
       const next = new Map<string, Waits>()
       for (const sandbox of ports.running()) {
-        const waits = lookAt(sandbox)
+        const waits = tryToLookAt(sandbox)
         if (waits.size > 0) next.set(sandbox.record.cellId, waits)
         if (Math.max(0, ...waits.values()) >= patience) ports.end(sandbox)
       }

@@ -46,7 +46,8 @@ export async function openCgroupUsage(parent: string): Promise<CgroupUsageReader
     },
     oomKills(sandboxId) {
       const text = readNow(join(memory.root, parent, sandboxId, oomFiles[memory.version]))
-      return text === undefined ? 0 : Number(fieldOf(text, 'oom_kill'))
+      // Kernels before 4.13 do not count them in version 1.
+      return Number(/^oom_kill (\d+)$/m.exec(text ?? '')?.[1] ?? 0)
     },
   }
 }
