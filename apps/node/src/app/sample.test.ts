@@ -1,42 +1,25 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { parseSubnet, toSlot } from '../domain/slot.ts'
 import { simulateNode } from '../sim/host.ts'
+import { runningSandbox } from '../sim/running-sandbox.ts'
 import { sampleSandboxes } from './sample.ts'
-
-const slot = toSlot(parseSubnet('10.0.0.0/24'), 'atx-', 0)
-
-function sandbox(sandboxId: string) {
-  const record = {
-    cellId: `c${sandboxId}`,
-    templateId: 'base',
-    cpuCount: 2,
-    memoryMb: 256,
-    diskSizeMb: 64,
-    phase: 'running',
-    runtime: 'gvisor',
-    layer: 'l1',
-    envd: 'e1',
-    initToken: 't',
-    disk: 'disk.img',
-    owner: { sandboxId, envVars: {} },
-  } as const
-  return { record, slot }
-}
 
 test('a sample puts together what is read of a sandbox, and leaves out those that have gone', async () => {
   const asked: (readonly string[])[] = []
   const group = { cpuUsedNs: 7n, memoryUsedBytes: 8n, memoryCacheBytes: 9n }
   const disk = { usedBytes: 10n, totalBytes: 11n }
-  const samples = await sampleSandboxes(['i1', 'inogroup', 'inodisk', 'inoprocess'].map(sandbox), {
-    readGroup: async (id) => (id === 'cinogroup' ? undefined : group),
-    readDisks: async (ids) => {
-      asked.push(ids)
-      return new Map(ids.filter((id) => id !== 'cinodisk').map((id) => [id, disk]))
+  const samples = await sampleSandboxes(
+    ['i1', 'inogroup', 'inodisk', 'inoprocess'].map(runningSandbox),
+    {
+      readGroup: async (id) => (id === 'inogroup' ? undefined : group),
+      readDisks: async (ids) => {
+        asked.push(ids)
+        return new Map(ids.filter((id) => id !== 'inodisk').map((id) => [id, disk]))
+      },
+      ageNs: ({ record }) => (record.cellId === 'inoprocess' ? undefined : 12n),
+      nowNs: () => 13n,
     },
-    ageNs: ({ record }) => (record.cellId === 'cinoprocess' ? undefined : 12n),
-    nowNs: () => 13n,
-  })
+  )
   assert.deepEqual(samples, [
     {
       sandboxId: 'i1',
