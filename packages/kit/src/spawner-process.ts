@@ -51,22 +51,12 @@ export function createSpawnerProcess(
 
   function running(): Running {
     if (isClosed) throw new Error('the spawner is closed')
-    if (current === undefined) {
-      const fresh = runSpawner(command, options)
-      current = fresh
-      void forgetWhenEnded(fresh)
-    }
+    current ??= runSpawner(command, options, () => (current = undefined))
     return current
-  }
-
-  async function forgetWhenEnded(spawner: Running): Promise<void> {
-    await spawner.ended
-    if (current === spawner) current = undefined
   }
 }
 
 interface Running {
-  readonly ended: Promise<void>
   start(request: SpawnRequest): Promise<StartedProcess>
   close(): Promise<void>
 }
@@ -74,6 +64,7 @@ interface Running {
 function runSpawner(
   [program = '', ...args]: readonly string[],
   { env, lookIntervalMs = 15_000 }: SpawnerProcessOptions,
+  onEnd: () => void,
 ): Running {
   const waiting = new Map<number, PromiseWithResolvers<StartedProcess>>()
   const living = new Map<number, PromiseWithResolvers<Exit>>()
@@ -95,7 +86,6 @@ function runSpawner(
   child.stdout.on('data', (chunk: Buffer) => read(chunk).forEach(take))
   child.stdin.on('error', () => {}) // then it has ended, which is noticed anyway
   return {
-    ended,
     start(request) {
       const id = requests++ % 2 ** 32
       const answer = Promise.withResolvers<StartedProcess>()
@@ -138,6 +128,7 @@ function runSpawner(
 
   /** Nobody would ever learn how the processes of a spawner end that is gone: so they end with it, all in the same way. */
   function lose(): void {
+    onEnd() // before anybody hears of it: the next request is for another one
     for (const answer of waiting.values()) answer.reject(new Error('the spawner has ended'))
     for (const [pid, exit] of living) {
       if (!isClosing) killIfThere(pid, 'SIGKILL')

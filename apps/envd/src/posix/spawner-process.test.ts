@@ -121,6 +121,14 @@ test('with the spawner its processes end, and the next start has a new one', asy
   assert.deepEqual(envd.unforeseen, [])
 })
 
+test('who hears of the end of a spawner can start the next process at once', async () => {
+  await using spawner = createSpawnerProcess([await buildGuestProgram(), 'spawner'])
+  const { pid, exit } = await spawner.start(asRoot('exec sleep 60'))
+  const next = exit.then(() => spawner.start(asRoot('exit 3')))
+  kill(await parentOf(pid), 'SIGKILL')
+  assert.deepEqual(await (await next).exit, { by: 'exit', code: 3 })
+})
+
 test('no spawner stays behind when the daemon closes', async () => {
   const before = await spawnersOf(ownPid)
   const envd = await runEnvd()
