@@ -39,6 +39,8 @@ export interface HostState {
   readonly loopDevices: readonly string[]
   readonly cgroups: readonly string[]
   readonly processes: readonly string[]
+  /** What starts the commands of a server that runs. */
+  readonly spawners: readonly string[]
   readonly rules: readonly string[]
   readonly sandboxFolders: readonly string[]
   readonly runFiles: readonly string[]
@@ -66,12 +68,24 @@ export async function hostState(names: Names, temporaryDir: string): Promise<Hos
     cgroups: await cgroupsNamed(names.cgroup),
     processes: processes
       .filter(({ title, groups }) => isOurs(title) || groups.includes(`/${names.cgroup}/`))
-      .map(({ title }) => title),
+      .map(({ title }) => title)
+      .filter((title) => !isSpawner(names, title)),
+    spawners: processes.map(({ title }) => title).filter((title) => isSpawner(names, title)),
     rules: await ruleset(names.nftTable),
     sandboxFolders: await listing(join(dataDir, 'cells')),
     runFiles: await listing(runDir),
     temporaryFiles: await listing(temporaryDir),
   }
+}
+
+function isSpawner({ dataDir }: Names, title: string): boolean {
+  return title.startsWith(dataDir) && title.endsWith('/guest spawner --tied')
+}
+
+/** The process that starts the commands of a server that runs. */
+export async function spawnerOf(names: Names): Promise<number | undefined> {
+  const found = (await hostProcesses()).find(({ title }) => isSpawner(names, title))
+  return found?.pid
 }
 
 /** What the host has for itself, without anything of any installation. */
@@ -206,7 +220,13 @@ async function hostProcesses() {
     const mounts = await readFile(`/proc/${name}/mountinfo`, 'utf8').catch(() => '')
     const namespace = await readlink(`/proc/${name}/ns/mnt`).catch(() => '')
     const groups = await readFile(`/proc/${name}/cgroup`, 'utf8').catch(() => '')
-    found.push({ title: title.replaceAll('\0', ' ').trim(), mounts, namespace, groups })
+    found.push({
+      pid: Number(name),
+      title: title.replaceAll('\0', ' ').trim(),
+      mounts,
+      namespace,
+      groups,
+    })
   }
   return found
 }

@@ -44,7 +44,7 @@ export interface Failure {
 }
 
 /** So many callers at once, each with one request after the other on a sandbox of its own. */
-const callers = 3
+export const callers = 3
 export const fewest = 3
 const most = 6
 const mostSnapshots = 3

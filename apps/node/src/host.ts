@@ -93,10 +93,10 @@ export function openHost(config: NodeConfig, instance: Instance, namespace: Moun
     cgroups,
     rootfs,
     slots,
-    firewall: createFirewall(instance, subnet.cidr),
+    firewall: createFirewall(instance, subnet.cidr, namespace),
     runtimes,
 
-    disks: createDisks(instance.dataDir),
+    disks: createDisks(instance.dataDir, namespace),
     snapshots: createSnapshotStore(snapshotsDir(instance)),
     prototypes: createSnapshotStore(join(instance.dataDir, 'prototypes')),
     halt,

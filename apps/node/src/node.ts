@@ -21,7 +21,7 @@ import { openHost } from './host.ts'
 import type { Host } from './host.ts'
 import { openCgroupUsage } from './linux/cgroup-usage.ts'
 import { createMeasure, readMachine } from './linux/machine.ts'
-import { openMountNamespace } from './linux/mount-namespace.ts'
+import { openMountNamespace, stayInMountNamespace } from './linux/mount-namespace.ts'
 import { ageNsOf, isAlive } from './linux/process.ts'
 import { mountReadOnly, unmountReadOnly } from './linux/read-only.ts'
 import { startLogs, withLastEntries } from './logs.ts'
@@ -50,9 +50,8 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
   await mkdir(config.ATOLL_DATA_DIR, { recursive: true, mode: 0o700 })
   const instance = toInstance(await realpath(config.ATOLL_DATA_DIR))
   checkSubnetIsFree(config.ATOLL_SUBNET, instance.linkPrefix)
-  const namespace = await openMountNamespace(instance.runDir)
-  const host = openHost(config, instance, namespace)
-  const runtime = host.runtimes[await chooseRuntime(config.ATOLL_RUNTIME)]
+  const entered = await openMountNamespace(instance.runDir)
+  const runtimeName = await chooseRuntime(config.ATOLL_RUNTIME)
   const layersDir = config.ATOLL_LAYERS_DIR ?? join(instance.dataDir, 'layers')
   const envdDirs = { built: join(instance.dataDir, 'envd'), mounted: join(instance.runDir, 'envd') }
   const [base, envd] = await Promise.all([
@@ -62,7 +61,13 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
     }),
     ensureEnvdRuntime({ dir: envdDirs.built }),
   ])
-  const envdDir = await mountReadOnly(namespace, envd.dir, envdDirs.mounted)
+  const envdDir = await mountReadOnly(entered, envd.dir, envdDirs.mounted)
+  await using opened = new AsyncDisposableStack()
+  // By the files as they were built: a mount that it ran from could not be removed.
+  const guest = join(envd.dir, 'guest')
+  const namespace = opened.use(stayInMountNamespace(instance.runDir, guest))
+  const host = openHost(config, instance, namespace)
+  const runtime = host.runtimes[runtimeName]
 
   const current = {
     runtime: runtime.name,
@@ -161,12 +166,14 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
     facts,
     measure,
   }
+  const owned = opened.move()
   return {
     transport: serveInMemory(service, log),
     async close() {
       await logging.close()
       await open.close()
       await slots.close()
+      await owned.disposeAsync()
     },
   }
 }

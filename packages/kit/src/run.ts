@@ -6,9 +6,7 @@ export async function run(
   args: readonly string[],
   options: RunOptions = {},
 ): Promise<string> {
-  const result = await tryRun(command, args, options)
-  if (result.code !== 0) throw new CommandFailed(command, args, result)
-  return result.stdout
+  return outputOf(command, args, await tryRun(command, args, options))
 }
 
 /** Like `run`, for callers to whom a non-zero exit is an answer and not a failure. */
@@ -19,8 +17,8 @@ export function tryRun(
 ): Promise<RunResult> {
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, {
-      stdio: ['pipe', 'pipe', 'pipe'],
-      timeout: options.timeoutMs ?? 60_000,
+      stdio: options.stdio ?? 'pipe',
+      timeout: options.timeoutMs ?? defaultTimeoutMs,
       killSignal: 'SIGKILL',
       ...(options.signal && { signal: options.signal }),
       ...(options.env && { env: options.env }),
@@ -32,13 +30,27 @@ export function tryRun(
     child.once('close', (code, signal) => {
       resolve({ code, signal, stdout: stdout(), stderr: stderr() })
     })
-    child.stdin.on('error', () => {}) // the program may end without reading its input
-    child.stdin.end(options.input ?? '')
+    child.stdin?.on('error', () => {}) // the program may end without reading its input
+    child.stdin?.end(options.input ?? '')
   })
+}
+
+/** What a program printed that has ended as it should. */
+export function outputOf(command: string, args: readonly string[], result: RunResult): string {
+  if (result.code !== 0) throw new CommandFailed(command, args, result)
+  return result.stdout
+}
+
+/** Whoever runs programs: we ourselves, or somebody in our place. */
+export interface Runner {
+  readonly run: typeof run
+  readonly tryRun: typeof tryRun
 }
 
 export interface RunOptions {
   readonly input?: string
+  /** Nothing to read, and what is printed is lost: for programs that leave others behind, which would hold it open. */
+  readonly stdio?: 'ignore'
   readonly timeoutMs?: number
   readonly signal?: AbortSignal
   readonly env?: NodeJS.ProcessEnv
@@ -65,12 +77,14 @@ class CommandFailed extends Error {
   }
 }
 
-const outputLimitBytes = 4 * 1024 * 1024
+export const defaultTimeoutMs = 60_000
+/** Of each of the two outputs; the rest is lost. */
+export const outputLimitBytes = 4 * 1024 * 1024
 
-function collect(stream: NodeJS.ReadableStream): () => string {
+function collect(stream: NodeJS.ReadableStream | null): () => string {
   const chunks: Buffer[] = []
   let size = 0
-  stream.on('data', (chunk: Buffer) => {
+  stream?.on('data', (chunk: Buffer) => {
     if (size < outputLimitBytes) chunks.push(chunk)
     size += chunk.length
   })

@@ -12,24 +12,24 @@ import {
 import { dirname, join } from 'node:path'
 import { Fault } from '@atoll/kit/fault'
 import { randomHex } from '@atoll/kit/id'
-import { run } from '@atoll/kit/run'
+import type { Runner } from '@atoll/kit/run'
 import type { Disks } from '../domain/disks.ts'
 
 /** Left for records and logs, whatever sandboxes want. */
 const spareBytes = 256 * 1024 * 1024
 
-export function createDisks(dataDir: string): Disks {
+export function createDisks(dataDir: string, runner: Runner): Disks {
   const emptyDir = join(dataDir, 'empty-disks')
   let sharing: Promise<boolean> | undefined
   return {
     async create(image, sizeMb) {
-      await copySparse(await ensureEmptyDisk(emptyDir, sizeMb), image)
+      await copySparse(runner, await ensureEmptyDisk(runner, emptyDir, sizeMb), image)
     },
 
-    copy: copySparse,
+    copy: (from, to) => copySparse(runner, from, to),
     flush: flushFile,
     usedBytes: async (image) => (await stat(image)).blocks * 512,
-    sharesBlocks: () => (sharing ??= probeSharing(dataDir)),
+    sharesBlocks: () => (sharing ??= probeSharing(runner, dataDir)),
 
     async checkRoom(bytes) {
       const { bavail, bsize } = await statfs(dataDir)
@@ -45,7 +45,7 @@ export function createDisks(dataDir: string): Disks {
   }
 }
 
-async function copySparse(from: string, to: string): Promise<void> {
+async function copySparse({ run }: Runner, from: string, to: string): Promise<void> {
   const options = { timeoutMs: copyLimitMs }
   await run('cp', ['--reflink=auto', '--sparse=always', from, to], options)
 }
@@ -53,7 +53,7 @@ async function copySparse(from: string, to: string): Promise<void> {
 /** Gigabytes may have to be written, by a disk that others use too. */
 const copyLimitMs = 240_000
 
-async function probeSharing(dir: string): Promise<boolean> {
+async function probeSharing({ run }: Runner, dir: string): Promise<boolean> {
   const [from, to] = ['a', 'b'].map((name) => join(dir, `.reflink-${randomHex(4)}-${name}`))
   if (from === undefined || to === undefined) return false
   try {
@@ -85,7 +85,7 @@ async function flushFile(path: string): Promise<void> {
 }
 
 /** Formatted once per size; each disk begins as a sparse copy of it. No journal: what writes is frozen before a copy. */
-async function ensureEmptyDisk(dir: string, sizeMb: number): Promise<string> {
+async function ensureEmptyDisk({ run }: Runner, dir: string, sizeMb: number): Promise<string> {
   const path = join(dir, `empty-${sizeMb}.img`)
   if (await stat(path).catch(() => undefined)) return path
   await mkdir(dirname(path), { recursive: true, mode: 0o700 })

@@ -1,7 +1,9 @@
 import { mkdir, readFile, rmdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { run, tryRun } from '@atoll/kit/run'
-import type { RunOptions, RunResult } from '@atoll/kit/run'
+import type { Runner } from '@atoll/kit/run'
+import { createSpawnedRunner } from './spawned-runner.ts'
+import type { SpawnedRunner } from './spawned-runner.ts'
 
 /**
  * All mounts of sandboxes live in one mount namespace of their own, which is kept by a file and so outlives us.
@@ -9,10 +11,7 @@ import type { RunOptions, RunResult } from '@atoll/kit/run'
  * not be freed. In it `/proc/sys/net` is empty, without which runsc mistakes every network namespace for the
  * root one on kernels that show the core settings everywhere.
  */
-export interface MountNamespace {
-  run(command: string, args: readonly string[], options?: RunOptions): Promise<string>
-  tryRun(command: string, args: readonly string[], options?: RunOptions): Promise<RunResult>
-}
+export type MountNamespace = Runner
 
 export async function openMountNamespace(runDir: string): Promise<MountNamespace> {
   const file = join(runDir, 'mnt')
@@ -52,6 +51,14 @@ async function keepNewNamespace(file: string): Promise<void> {
 
 const keepAttempts = 50
 
+/** Runs commands in the namespace that is open by a process that stays in it, so that none of them needs a fork of ours. */
+export function stayInMountNamespace(runDir: string, guest: string): SpawnedRunner {
+  return createSpawnedRunner({
+    spawner: ['setpriv', ...entranceTo(join(runDir, 'mnt')), guest, 'spawner', '--tied'],
+    dir: runDir,
+  })
+}
+
 /** The namespace, if there is one. */
 export async function findMountNamespace(runDir: string): Promise<MountNamespace | undefined> {
   const file = join(runDir, 'mnt')
@@ -81,13 +88,18 @@ masked "$1" || mount -t proc proc "$1"
 masked '/run/netns' && [ -e /run/netns/.atoll ] || { mount -t tmpfs tmpfs /run/netns; touch /run/netns/.atoll; }
 `
 
+/** Each command enters by itself. */
 function enter(file: string): MountNamespace {
-  const prefix = ['--pdeathsig', 'KILL', 'nsenter', `--mount=${file}`, '--wd=/', '--']
-  // A command must not outlive us: after a crash the successor decides what stays.
+  const entrance = entranceTo(file)
   return {
-    run: (command, args, options) => run('setpriv', [...prefix, command, ...args], options),
-    tryRun: (command, args, options) => tryRun('setpriv', [...prefix, command, ...args], options),
+    run: (command, args, options) => run('setpriv', [...entrance, command, ...args], options),
+    tryRun: (command, args, options) => tryRun('setpriv', [...entrance, command, ...args], options),
   }
+}
+
+/** For setpriv: a command must not outlive us; after a crash the successor decides what stays. */
+function entranceTo(file: string): readonly string[] {
+  return ['--pdeathsig', 'KILL', 'nsenter', `--mount=${file}`, '--wd=/', '--']
 }
 
 async function mountPoints(): Promise<Set<string>> {

@@ -1,6 +1,6 @@
 import { dirname, join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
-import { run, tryRun } from '@atoll/kit/run'
+import type { Runner } from '@atoll/kit/run'
 import { tablePrefix } from '../domain/instance.ts'
 import type { Instance } from '../domain/instance.ts'
 import { formatRange, isEverything, toRanges } from '../domain/network-rules.ts'
@@ -47,7 +47,11 @@ const closedRanges = [
   '224.0.0.0/3',
 ]
 
-export function createFirewall(instance: Instance, subnet: string): Firewall {
+export function createFirewall(
+  instance: Instance,
+  subnet: string,
+  { run, tryRun }: Runner,
+): Firewall {
   const table = `inet ${instance.nftTable}`
   const forwarding = createForwarding({
     setting: '/proc/sys/net/ipv4/ip_forward',
@@ -65,6 +69,19 @@ export function createFirewall(instance: Instance, subnet: string): Firewall {
     const script = ruleLines(table, slot, rules)
     ruled.set(slot.number, undefined) // what is in force is not known until it is
     return script
+  }
+
+  /** All of it or nothing, at once. */
+  async function nft(script: readonly string[]): Promise<void> {
+    if (script.length > 0) await run('nft', ['-f', '-'], { input: script.join('\n') })
+  }
+
+  /** Succeeds when there is nothing to remove. */
+  async function discard(script: readonly string[]): Promise<void> {
+    const result = await tryRun('nft', ['-f', '-'], { input: script.join('\n') })
+    if (result.code !== 0 && !/No such file/.test(result.stderr)) {
+      throw new Error(`nft ${script.join('; ')}: ${result.stderr.trim()}`)
+    }
   }
 
   return {
@@ -189,17 +206,4 @@ table ${table} {
     ip saddr ${subnet} oifname != ${ours} masquerade
   }
 }`
-}
-
-/** All of it or nothing, at once. */
-async function nft(script: readonly string[]): Promise<void> {
-  if (script.length > 0) await run('nft', ['-f', '-'], { input: script.join('\n') })
-}
-
-/** Succeeds when there is nothing to remove. */
-async function discard(script: readonly string[]): Promise<void> {
-  const result = await tryRun('nft', ['-f', '-'], { input: script.join('\n') })
-  if (result.code !== 0 && !/No such file/.test(result.stderr)) {
-    throw new Error(`nft ${script.join('; ')}: ${result.stderr.trim()}`)
-  }
 }

@@ -50,7 +50,7 @@ export function createOciCommands(parts: {
     const places = ['--detach', '--pid-file', pidFile, '--bundle', bundleDir]
     const args = [...flags, command, ...places, ...options, cellId]
     // The sandbox inherits these three: it must not hold a pipe or a file of the host that it could fill.
-    const result = await namespace.tryRun('sh', ['-c', detached, program, ...args])
+    const result = await namespace.tryRun(program, args, { stdio: 'ignore' })
     const pid = Number(await readFile(pidFile, 'utf8').catch(() => '0'))
     const process = result.code === 0 && pid > 0 ? identify(pid) : undefined
     if (process) return process
@@ -94,5 +94,3 @@ export function createOciCommands(parts: {
     },
   }
 }
-
-const detached = 'exec "$0" "$@" </dev/null >/dev/null 2>&1'

@@ -1,6 +1,5 @@
 import { join } from 'node:path'
 import { Fault } from '@atoll/kit/fault'
-import { run } from '@atoll/kit/run'
 import type { Runtime } from '../domain/sandbox.ts'
 import type { MountNamespace } from '../linux/mount-namespace.ts'
 import type { Mount } from './bundle.ts'
@@ -59,7 +58,7 @@ export function createRunc(parts: {
 
     // Root inside may not: the name belongs to the namespace, which its user namespace owns, but the right is taken away.
     async setHostname({ pid }, name) {
-      await run('nsenter', [`--uts=/proc/${pid}/ns/uts`, 'hostname', name])
+      await parts.namespace.run('nsenter', [`--uts=/proc/${pid}/ns/uts`, 'hostname', name])
     },
 
     // Nothing of it runs that its programs have not asked for.

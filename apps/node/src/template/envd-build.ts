@@ -83,7 +83,7 @@ async function rehearseEnvd(dir: string, nodeBinary: string): Promise<void> {
 }
 
 /** The guest program is sudo when it is called by that name. */
-async function compileGuest(dir: string, sourceDir: string): Promise<void> {
+export async function compileGuest(dir: string, sourceDir: string): Promise<void> {
   const sources = await Array.fromAsync(glob(join(sourceDir, '*.c')))
   const program = join(dir, 'guest')
   await run('musl-gcc', ['-static', '-Os', '-s', '-o', program, ...sources])

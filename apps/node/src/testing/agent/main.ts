@@ -3,6 +3,7 @@
  * args }`, and answers each with a line, `{ id, result }` or `{ id, error }`.
  */
 import { createInterface } from 'node:readline'
+import { run, tryRun } from '@atoll/kit/run'
 import { z } from 'zod'
 import { parseSubnet, toSlot } from '../../domain/slot.ts'
 import { createFirewall } from '../../net/firewall.ts'
@@ -24,7 +25,7 @@ const Rules = z.object({ allowOut: z.array(z.string()), denyOut: z.array(z.strin
 
 const { instance, subnet: cidr } = Setting.parse(JSON.parse(process.argv[2] ?? ''))
 const subnet = parseSubnet(cidr)
-const firewall = createFirewall(instance, cidr)
+const firewall = createFirewall(instance, cidr, { run, tryRun })
 const slot = (number: number) => toSlot(subnet, instance.linkPrefix, number)
 const talker = createTalker()
 
