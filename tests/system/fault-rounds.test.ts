@@ -12,6 +12,7 @@ import type { Names } from './host-state.ts'
 import { callers, fewest, startLifecycleChurn } from './lifecycle-churn.ts'
 import type { Failure, LifecycleAccount } from './lifecycle-churn.ts'
 import { randomFrom } from './mutations.ts'
+import { serverErrors } from './server-errors.ts'
 import { strike, targets } from './strike.ts'
 import type { Strike } from './strike.ts'
 import { consistentTraces, tracesOf } from './traces.ts'
@@ -69,7 +70,9 @@ describe(
         checkStates(states, hit)
         await checkCounters(states, round === rounds)
         await populate()
-        assert.ok(hit.failures.length <= hit.mayFail, describeFailures(hit.failures))
+        if (hit.failures.length <= hit.mayFail) return
+        const errors = await serverErrors(cloud.installation.dataDir)
+        assert.fail(`${describeFailures(hit.failures)}\n${errors}`)
       })
     }
 

@@ -1,0 +1,12 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+
+/** The last few errors that the server of an installation has logged, each with what caused it. */
+export async function serverErrors(dataDir: string, most = 8): Promise<string> {
+  const log = await readFile(join(dataDir, 'logs/server.log'), 'utf8')
+  const lines = log.split('\n').filter((line) => line.includes('"level":50'))
+  return lines
+    .slice(-most)
+    .map((line) => line.slice(0, 1500))
+    .join('\n')
+}
