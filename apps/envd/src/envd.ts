@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import { hostname } from 'node:os'
 import { dirname, join } from 'node:path'
 import { systemClock } from '@atoll/kit/clock'
 import type { Clock } from '@atoll/kit/clock'
@@ -132,6 +133,8 @@ export async function startEnvd(options: EnvdOptions): Promise<Envd> {
   const load = async () => {
     libc()
     loadTerminalAddon(terminalAddon)
+    // The first change to a file of the template copies it, and waits for the disk.
+    await options.identify?.(hostname(), undefined)
     await fifos.warm()
   }
   const server = createHttpServer({

@@ -40,7 +40,17 @@ function setup(t: TestContext) {
       await new Promise((resolve) => setImmediate(resolve))
     }
   }
-  return { state, exposing, pass, reported, looks: () => looks, forwards: () => [...forwards] }
+  /** As when the sandbox stands still: all that is due comes at once, late. */
+  const standStill = (seconds: number) => void (nowMs += seconds * 1000)
+  return {
+    state,
+    exposing,
+    pass,
+    standStill,
+    reported,
+    looks: () => looks,
+    forwards: () => [...forwards],
+  }
 }
 
 test('a hidden port is forwarded within a second, and no longer than it listens', async (t) => {
@@ -58,6 +68,16 @@ test('a hidden port is forwarded within a second, and no longer than it listens'
   state.listeners = [{ port: 81, scope: 'any' }]
   await pass(1)
   assert.deepEqual(forwards(), [])
+})
+
+test('whoever lets a sandbox go on is served before it looks, but it is put off once', async (t) => {
+  const { pass, standStill, looks } = setup(t)
+  standStill(100)
+  await pass(1)
+  assert.equal(looks(), 0)
+  standStill(100)
+  await pass(1)
+  assert.equal(looks(), 1)
 })
 
 test('a sandbox that got another address forwards from that', async (t) => {

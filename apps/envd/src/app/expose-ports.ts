@@ -29,8 +29,7 @@ export function exposePorts(ports: PortPorts): ExposePorts {
   let busyUntilMs = ports.nowMs() + busyForMs
   let stopped = false
   let underWay = Promise.resolve()
-  let timer = setTimeout(tick, busyIntervalMs)
-  timer.unref()
+  let timer = lookAfter(busyIntervalMs)
 
   return {
     nudge() {
@@ -55,8 +54,15 @@ export function exposePorts(ports: PortPorts): ExposePorts {
     },
   }
 
-  function tick(): void {
-    underWay = pass()
+  function lookAfter(intervalMs: number, mayBeLate = false): NodeJS.Timeout {
+    const dueMs = ports.nowMs() + intervalMs
+    // Too late means that we stood still. Whoever let us go on is about to ask for something, which comes first. On a
+    // full machine every look may be late: none is put off twice.
+    const look = () => {
+      if (!mayBeLate && ports.nowMs() - dueMs > lateMs) timer = lookAfter(busyIntervalMs, true)
+      else underWay = pass()
+    }
+    return setTimeout(look, intervalMs).unref()
   }
 
   async function pass(): Promise<void> {
@@ -67,8 +73,7 @@ export function exposePorts(ports: PortPorts): ExposePorts {
   function schedule(): void {
     clearTimeout(timer)
     const intervalMs = ports.nowMs() > busyUntilMs ? idleIntervalMs : busyIntervalMs
-    timer = setTimeout(tick, intervalMs)
-    timer.unref()
+    timer = lookAfter(intervalMs)
   }
 
   async function reconcile(): Promise<void> {
@@ -101,6 +106,7 @@ interface Exposed {
 const busyIntervalMs = 1000
 const idleIntervalMs = 5000
 const busyForMs = 5 * 60_000
+const lateMs = 200
 
 /** More servers than anybody has; each holds a socket of ours. */
 const forwardLimit = 1000
