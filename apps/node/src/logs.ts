@@ -16,17 +16,20 @@ const sweepIntervalMs = 60_000
 /** Keeps the logs of sandboxes from now on. */
 export function startLogs(parts: {
   readonly dataDir: string
-  readonly sandboxes: Pick<Sandboxes, 'running' | 'get'>
+  readonly sandboxes: Pick<Sandboxes, 'running' | 'get' | 'isPausing'>
   readonly events: SandboxEvents
   isAsleep(cellId: string): boolean
   readonly log: Logger
 }): { readonly logs: SandboxLogs; close(): Promise<void> } {
   const { sandboxes, log } = parts
   const onError = (err: unknown) => log.warn({ err, event: 'node.logs' }, 'a log could not be kept')
+  const awake = () =>
+    sandboxes.running().filter(({ record }) => !sandboxes.isPausing(record.owner.sandboxId))
   const logs = createSandboxLogs({
     files: createLogFiles(join(parts.dataDir, 'sandbox-logs')),
     running: () =>
-      sandboxes.running().map(({ record, slot }) => ({
+      // One that is about to stand still is left alone: a connection that just opens keeps its memory from being saved.
+      awake().map(({ record, slot }) => ({
         sandboxId: record.owner.sandboxId,
         address: slot.sandboxAddress,
         initToken: record.initToken,

@@ -70,7 +70,7 @@ export function createOciCommands(parts: {
     const result = await namespace.tryRun(program, words, options)
     if (result.code === 0) return result.stdout
     // A failed checkpoint tells the whole state of the object it stumbled over: its beginning says what it is.
-    const said = result.stderr.trim().slice(0, 400)
+    const said = result.stderr.trim().slice(0, 600)
     throw new Fault('internal', 'runtime_failed', `${program} ${command} failed: ${said}`)
   }
 

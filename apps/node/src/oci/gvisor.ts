@@ -1,5 +1,6 @@
-import { mkdir } from 'node:fs/promises'
+import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Fault } from '@atoll/kit/fault'
 import type { Runtime, StartRequest } from '../domain/sandbox.ts'
 import type { MountNamespace } from '../linux/mount-namespace.ts'
@@ -86,16 +87,27 @@ export function createGvisor(parts: {
     },
 
     async saveMemory(cellId, memoryDir) {
-      await mkdir(memoryDir, { recursive: true, mode: 0o700 })
       const save = (dir: string, options?: CommandOptions) =>
         commands.tell('checkpoint', [...saving, '--image-path', dir, cellId], options)
       // gVisor ends connections to the outside while it writes, and what it writes of their epoll sets then depends on
       // the order: copies may spin for ever. After a first attempt there are none left. It is to fail as soon as all
       // but the pages of memory is written.
-      await scratch.use((dir) => save(dir).catch(() => {}))
-      await save(memoryDir, { timeoutMs: saveLimitMs }).catch((error: unknown) => {
-        throw deletedFile(error) ?? error
-      })
+      const saveTwice = async () => {
+        await scratch.use((dir) => save(dir).catch(() => {}))
+        // It does not write over what an attempt has left.
+        await rm(memoryDir, { recursive: true, force: true })
+        await mkdir(memoryDir, { recursive: true, mode: 0o700 })
+        await save(memoryDir, { timeoutMs: saveLimitMs })
+      }
+      const saveOnceOpen = (waitsMs: readonly number[]): Promise<void> =>
+        saveTwice().catch(async (error: unknown) => {
+          if (!isOpening(error)) throw deletedFile(error) ?? error
+          const [waitMs, ...more] = waitsMs
+          if (waitMs === undefined) throw connectionOpens(error)
+          await sleep(waitMs)
+          return saveOnceOpen(more)
+        })
+      await saveOnceOpen(openingWaitsMs)
     },
 
     // Its envd does it: the name is one of gVisor's own kernel.
@@ -111,6 +123,20 @@ export function createGvisor(parts: {
     list: commands.list,
   }
 }
+
+/** gVisor fails to end a connection that is neither open nor closed yet: it sends a reset from a sender that is not there. */
+function isOpening(error: unknown): boolean {
+  return error instanceof Fault && /tcp\.\(\*Endpoint\)\.reset/.test(error.message)
+}
+
+function connectionOpens(cause: unknown): Fault {
+  const message =
+    'Memory cannot be kept while a program waits for a connection to be opened, such as to a server that does not answer'
+  return new Fault('invalid', 'connection_opens', message, { cause })
+}
+
+/** Most open within milliseconds. Who has not heard an answer asks again after a second. */
+const openingWaitsMs = [100, 400, 1200]
 
 /** gVisor knows a file on the disk by its path when it comes back: one that has none any more cannot be found again. */
 function deletedFile(error: unknown): Fault | undefined {

@@ -1,25 +1,34 @@
 import assert from 'node:assert/strict'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import type { TestContext } from 'node:test'
 import type { RunOptions } from '@atoll/kit/run'
 import { createGvisor } from './gvisor.ts'
 
-test('to save gigabytes of memory takes longer than commands usually may', async () => {
+interface Save {
+  readonly into: string | undefined
+  readonly timeoutMs: number | undefined
+}
+
+/** A runsc whose checkpoints into the folder that counts end as `answer` says. */
+async function setup(t: TestContext, answer: (attempt: number) => string | undefined) {
   const dir = await mkdtemp(join(tmpdir(), 'atoll-save-'))
-  const saves: { readonly into: string | undefined; readonly timeoutMs: number | undefined }[] = []
+  t.after(() => rm(dir, { recursive: true }))
+  const memoryDir = join(dir, 'memory')
+  const saves: Save[] = []
   const gvisor = createGvisor({
     namespace: {
       run: async () => '',
       async tryRun(_command, args, options: RunOptions = {}) {
-        if (args.includes('checkpoint')) {
-          saves.push({
-            into: args[args.indexOf('--image-path') + 1],
-            timeoutMs: options.timeoutMs,
-          })
-        }
-        return { code: 0, signal: null, stdout: '', stderr: '' }
+        const ended = (stderr = '') => ({ code: stderr ? 1 : 0, signal: null, stdout: '', stderr })
+        if (!args.includes('checkpoint')) return ended()
+        const into = args[args.indexOf('--image-path') + 1]
+        if (into !== memoryDir) return ended('there is no room')
+        saves.push({ into, timeoutMs: options.timeoutMs })
+        await writeFile(join(into, 'checkpoint.img'), '', { flag: 'wx' })
+        return ended(answer(saves.length))
       },
     },
     stateDir: join(dir, 'state'),
@@ -28,12 +37,43 @@ test('to save gigabytes of memory takes longer than commands usually may', async
     release: async () => 'runsc test',
     memoryFormat: async () => 'runsc test',
   })
-  try {
-    await gvisor.saveMemory('c1', join(dir, 'memory'))
-  } finally {
-    await rm(dir, { recursive: true })
+  return { saves, save: () => gvisor.saveMemory('c1', memoryDir) }
+}
+
+/** As runsc 20240729 says it. */
+const opening = `checkpoint failed: checkpointing container "c1": encoding error: runtime error: invalid memory address or nil pointer dereference:
+goroutine 121 [running]:
+gvisor.dev/gvisor/pkg/state.safely.func1()
+\tgvisor.dev/gvisor/pkg/state/state.go:309 +0x179
+panic({0x115dc20?, 0x2050690?})
+\truntime/panic.go:770 +0x132
+gvisor.dev/gvisor/pkg/tcpip/transport/tcp.(*Endpoint).resetConnectionLocked(0xc000)`
+
+test('to save gigabytes of memory takes longer than commands usually may', async (t) => {
+  const { saves, save } = await setup(t, () => undefined)
+  await save()
+  assert.equal(saves.length, 1)
+  assert.ok((saves[0]?.timeoutMs ?? 60_000) > 200_000)
+})
+
+test('a connection that is just being opened is waited for', async (t) => {
+  const { saves, save } = await setup(t, (attempt) => (attempt === 1 ? opening : undefined))
+  await save()
+  assert.equal(saves.length, 2)
+})
+
+test('one that stays so is told by what it is, and so is a deleted file', async (t) => {
+  const { save } = await setup(t, () => opening)
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  const refused = assert.rejects(save(), { reason: 'connection_opens', kind: 'invalid' })
+  let isOver = false
+  void refused.finally(() => (isOver = true))
+  while (!isOver) {
+    t.mock.timers.tick(5000)
+    await new Promise((resolve) => setImmediate(resolve))
   }
-  const last = saves.at(-1)
-  assert.equal(last?.into, join(dir, 'memory'))
-  assert.ok((last.timeoutMs ?? 60_000) > 200_000)
+  await refused
+  t.mock.timers.reset()
+  const other = await setup(t, () => 'encoding error: gofer.dentry("tmp/x").beforeSave: deleted')
+  await assert.rejects(other.save(), { reason: 'deleted_file_open', message: /"\/tmp\/x"/ })
 })

@@ -27,6 +27,7 @@ export function reportFaults(log: Logger): Interceptor {
 /** Reasons that no other argument would cure. */
 const preconditions = new Set([
   'deleted_file_open',
+  'connection_opens',
   'memory_not_kept',
   'memory_unreadable',
   'other_runtime',
