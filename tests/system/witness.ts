@@ -55,15 +55,15 @@ export async function startWitness(
 }
 
 const source = `
-import hashlib, http.server, json, os, random
+import hashlib, http.server, itertools, json, os, random
 data = random.Random(int(os.environ['SEED'])).randbytes(int(os.environ['DATA_MB']) << 20)
 counts = open(os.environ['COUNTS'], 'w')
 randomness = open('/dev/urandom', 'rb', buffering=0)
-count = 0
+# Two who ask at once are two threads: each is to have a number of its own.
+numbers = itertools.count(1)
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
-        global count
-        count += 1
+        count = next(numbers)
         print(count, file=counts, flush=True)
         body = json.dumps({
             'pid': os.getpid(),
