@@ -5,7 +5,13 @@ import { parseSubnet } from '../domain/slot.ts'
 import { createSlotPool } from './slot-pool.ts'
 
 function setup(
-  options: { ready?: number; inUse?: number[]; subnet?: string; failing?: () => boolean } = {},
+  options: {
+    ready?: number
+    inUse?: number[]
+    subnet?: string
+    failing?: () => boolean
+    failsToRemove?: () => boolean
+  } = {},
 ) {
   const existing = new Set<number>()
   const errors: unknown[] = []
@@ -15,7 +21,10 @@ function setup(
         if (options.failing?.()) throw new Error('no cable')
         existing.add(slot.number)
       },
-      remove: async (slot) => void existing.delete(slot.number),
+      remove: async (slot) => {
+        if (options.failsToRemove?.()) throw new Error('killed')
+        existing.delete(slot.number)
+      },
     },
     subnet: parseSubnet(options.subnet ?? '10.0.0.0/24'),
     linkPrefix: 'atx-',
@@ -40,6 +49,13 @@ test('numbers of adopted sandboxes are not given out', async () => {
   const taken = [await pool.take(), await pool.take()].map((slot) => slot.number)
   assert.deepEqual(taken, [3, 1])
   await assert.rejects(pool.take(), { kind: 'exhausted' })
+})
+
+test('one whose removal is cut short is removed all the same', async () => {
+  let failures = 1
+  const { pool, existing } = setup({ failsToRemove: () => failures-- > 0 })
+  await pool.giveBack(await pool.take())
+  assert.deepEqual([...existing], [])
 })
 
 test('a number rests before it is used again', async () => {

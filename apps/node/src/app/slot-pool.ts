@@ -59,7 +59,8 @@ export function createSlotPool(parts: {
   }
 
   async function remove(slot: Slot): Promise<void> {
-    await ports.remove(slot)
+    // Whoever runs our commands may have been killed in the middle of it: the second time there is another.
+    await ports.remove(slot).catch(() => ports.remove(slot))
     used.delete(slot.number)
   }
 
