@@ -52,6 +52,32 @@ test('a command may open its standard output anew, though root made the pipe', a
   assert.equal(result.stdout, 'again\n')
 })
 
+const onX64 = { skip: process.arch === 'x64' ? false : 'no other processor has the instruction' }
+test(
+  'host-cpuid keeps the processor from being hidden, and forbids nothing else',
+  onX64,
+  async () => {
+    const ask = `use Errno;
+for my $code (${archSetCpuid}, ${archGetCpuid}) {
+  print syscall(${archPrctl}, $code, 0) < 0 ? $!{ENODEV} ? "no device" : $! : "fine", "\n";
+}`
+    const hidden = await tryRun(guest.program, ['host-cpuid', 'perl', '-e', ask])
+    assert.equal(hidden.stdout, 'no device\nfine\n', hidden.stderr)
+  },
+)
+
+test('host-cpuid says what it cannot run', async () => {
+  const [nothing, unknown] = await Promise.all([
+    tryRun(guest.program, ['host-cpuid']),
+    tryRun(guest.program, ['host-cpuid', '/no/such']),
+  ])
+  assert.deepEqual([nothing.code, nothing.stderr], [126, 'host-cpuid: no command\n'])
+  assert.deepEqual([unknown.code, unknown.stderr], [127, '/no/such: No such file or directory\n'])
+})
+
+/** Of x86-64. */
+const [archPrctl, archSetCpuid, archGetCpuid] = [158, 0x1012, 0x1011]
+
 const failures = [
   { what: 'an unknown command', options: identity, command: ['nosuch'], code: 127 },
   { what: 'an unknown path', options: identity, command: ['/no/such'], code: 127 },

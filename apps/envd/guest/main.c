@@ -1,4 +1,5 @@
-/* One static program with five faces: PID 1, starting commands, the step into a user's identity, pipes, and sudo. */
+/* One static program with six faces: PID 1, starting commands, the step into a user's identity, pipes, sudo, and
+   starting gVisor. */
 #include "guest.h"
 
 #include <stdio.h>
@@ -15,12 +16,14 @@ int main(int argc, char **argv) {
   if (strcmp(face, "exec") == 0) return exec_main(argc - 1, argv + 1);
   if (strcmp(face, "fifos") == 0) return fifos_main(argc - 1, argv + 1);
   if (strcmp(face, "sudo") == 0) return sudo_main(argc - 1, argv + 1);
+  if (strcmp(face, "host-cpuid") == 0) return host_cpuid_main(argc - 1, argv + 1);
 
   fputs("usage: guest init [--sudo] -- ARGV...\n"
         "       guest spawner [--tied]\n"
         "       guest exec --uid N --gid N [--groups N,N] [--cwd DIR] [--oom N] [--ctty] -- ARGV...\n"
         "       guest fifos PREFIX COUNT\n"
-        "       guest sudo ...\n",
+        "       guest sudo ...\n"
+        "       guest host-cpuid ARGV...\n",
         stderr);
   return 2;
 }

@@ -54,7 +54,11 @@ export interface Host {
   killStrays(keep: ReadonlySet<string>): Promise<void>
 }
 
-export function openHost(config: NodeConfig, instance: Instance, namespace: MountNamespace): Host {
+export function openHost(
+  config: NodeConfig,
+  instance: Instance,
+  { namespace, guest }: { readonly namespace: MountNamespace; readonly guest?: string },
+): Host {
   const subnet = parseSubnet(config.ATOLL_SUBNET)
   const records = createRecordStore(instance)
   const cgroups = createCgroups(instance.cgroup)
@@ -71,6 +75,7 @@ export function openHost(config: NodeConfig, instance: Instance, namespace: Moun
       stateDir,
       dataDir,
       cgroupParent,
+      guest,
       release: runscRelease,
       memoryFormat: async () => runscMemoryFormat(await runscRelease()),
     }),

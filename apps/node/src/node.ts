@@ -66,7 +66,7 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
   // By the files as they were built: a mount that it ran from could not be removed.
   const guest = join(envd.dir, 'guest')
   const namespace = opened.use(stayInMountNamespace(instance.runDir, guest))
-  const host = openHost(config, instance, namespace)
+  const host = openHost(config, instance, { namespace, guest })
   const runtime = host.runtimes[runtimeName]
 
   const current = {

@@ -16,7 +16,7 @@ export async function tearDownNode(config: NodeConfig): Promise<{ endedSandboxes
   const instance = toInstance(dataDir)
   const namespace = await findMountNamespace(instance.runDir)
   if (!namespace) return { endedSandboxes: 0 }
-  const host = openHost(config, instance, namespace)
+  const host = openHost(config, instance, { namespace })
   const adopted = await reclaim(
     {
       ...host,

@@ -29,12 +29,14 @@ export type CommandOptions = Pick<RunOptions, 'timeoutMs'>
 export function createOciCommands(parts: {
   readonly namespace: MountNamespace
   readonly program: string
+  /** Words before the program where it starts a sandbox. */
+  readonly starter?: readonly string[]
   readonly root: string
   readonly flags: readonly string[]
   /** Which sandbox a file or folder of the runtime's state belongs to. */
   readonly ownerOf: (entry: string) => string
 }): OciCommands {
-  const { namespace, program, root, ownerOf } = parts
+  const { namespace, program, starter = [], root, ownerOf } = parts
   const entries = () => readdir(root).catch(() => [])
 
   async function start(
@@ -50,7 +52,8 @@ export function createOciCommands(parts: {
     const places = ['--detach', '--pid-file', pidFile, '--bundle', bundleDir]
     const args = [...flags, command, ...places, ...options, cellId]
     // The sandbox inherits these three: it must not hold a pipe or a file of the host that it could fill.
-    const result = await namespace.tryRun(program, args, { stdio: 'ignore' })
+    const [first = program, ...words] = [...starter, program, ...args]
+    const result = await namespace.tryRun(first, words, { stdio: 'ignore' })
     const pid = Number(await readFile(pidFile, 'utf8').catch(() => '0'))
     const process = result.code === 0 && pid > 0 ? identify(pid) : undefined
     if (process) return process

@@ -23,6 +23,8 @@ export function createGvisor(parts: {
   readonly release: Runtime['release']
   readonly memoryFormat: Runtime['memoryFormat']
   readonly cgroupParent: string
+  /** The guest program; absent where no sandbox will be started. */
+  readonly guest: string | undefined
 }): Runtime {
   const root = join(parts.stateDir, 'runsc')
   /** Those that we know to stand still: any other may be so too, by a command that was killed, or of a predecessor. */
@@ -30,6 +32,7 @@ export function createGvisor(parts: {
   const commands = createOciCommands({
     namespace: parts.namespace,
     program: 'runsc',
+    starter: parts.guest === undefined ? [] : [parts.guest, 'host-cpuid'],
     root,
     flags: [
       '--platform=systrap',

@@ -185,13 +185,13 @@ async function openWorld(name: Runtime['name'], subnet: string) {
   const instance = toInstance(dataDir)
   const config = loadNodeConfig({ ATOLL_DATA_DIR: dataDir, ATOLL_SUBNET: subnet })
   const namespace = await openMountNamespace(instance.runDir)
-  const host = openHost(config, instance, namespace)
-  const runtime = host.runtimes[name]
   const { layerDir } = await ensureBaseTemplate({
     layersDir: '/var/lib/atoll/layers',
     progress: () => {},
   })
   const envd = await ensureEnvdRuntime({ dir: join(dataDir, 'envd') })
+  const host = openHost(config, instance, { namespace, guest: join(envd.dir, 'guest') })
+  const runtime = host.runtimes[name]
   const envdDir = await mountReadOnly(namespace, envd.dir, join(instance.runDir, 'envd'))
   const layers = createShiftedLayers({
     namespace,

@@ -34,6 +34,7 @@ async function setup(t: TestContext, answer: (attempt: number) => string | undef
     stateDir: join(dir, 'state'),
     dataDir: dir,
     cgroupParent: 'atoll-test',
+    guest: undefined,
     release: async () => 'runsc test',
     memoryFormat: async () => 'runsc test',
   })
