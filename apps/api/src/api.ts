@@ -30,6 +30,7 @@ import { createNetworkChanges } from './app/network.ts'
 import { createNodes } from './app/nodes.ts'
 import { createPausing } from './app/pause-sandbox.ts'
 import { createRateLimiter } from './app/rate-limits.ts'
+import { startReadyNames } from './app/ready-names.ts'
 import { reconcileSandboxes } from './app/reconcile.ts'
 import { startSampling } from './app/sampling.ts'
 import { createSandboxes } from './app/sandboxes.ts'
@@ -157,9 +158,16 @@ export async function startApi(config: ApiConfig, parts: ApiParts): Promise<Api>
   })
   const rules = { store, templates, ending, clock, limitsOf, onEndChanged }
   const sandboxes = createSandboxes({ ...rules, start })
+  const readyNames = startReadyNames({
+    node,
+    tokenOf: (id) => envdAccessToken(tokenSeed, id),
+    log,
+  })
+  started.defer(() => readyNames.close())
   const launching = createLaunching({
     ...rules,
     node,
+    readyNames,
     tokenSeed,
     reachOf,
     processId,

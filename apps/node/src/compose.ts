@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import type { Logger } from '@atoll/kit/log'
 import { repeat } from '@atoll/kit/repeat'
 import { createCells } from './app/cells.ts'
+import { createTell } from './app/claim.ts'
 import { createCopies } from './app/copies.ts'
 import type { SandboxEvents } from './app/events.ts'
 import { createHangs } from './app/hangs.ts'
@@ -20,7 +21,8 @@ import type { NodeConfig } from './config.ts'
 import type { Cell, CellRecord, Shape } from './domain/cell.ts'
 import { cellDir, memoryDir } from './domain/instance.ts'
 import { looksPerSecond } from './domain/rest.ts'
-import type { Runtime } from './domain/sandbox.ts'
+import type { Introduction, Runtime } from './domain/sandbox.ts'
+import type { Slot } from './domain/slot.ts'
 import { introduceEnvd, prepareEnvd } from './envd/introduce.ts'
 import type { Host } from './host.ts'
 import { flushFolder, folderBytes } from './linux/disks.ts'
@@ -143,6 +145,16 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
     },
   })
   await prototypes.open()
+  const telling = {
+    runtime,
+    introduce: (
+      slot: Slot,
+      initToken: string,
+      introduction: Introduction,
+      isStillWanted: () => boolean,
+    ) => introduceEnvd(slot.sandboxAddress, initToken, introduction, { isAlive: isStillWanted }),
+    isAlive,
+  }
   const supply = createSupply({
     cells,
     prototypes,
@@ -152,6 +164,7 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
     ports: {
       ...common,
       prepare,
+      tell: createTell(telling),
       freeze: host.cgroups.freeze,
       thaw: host.cgroups.thaw,
       isAlive: lives,
@@ -171,10 +184,8 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
     adopted,
     ports: {
       ...common,
+      ...telling,
       snapshots,
-      introduce: (slot, initToken, introduction, alive) =>
-        introduceEnvd(slot.sandboxAddress, initToken, introduction, { isAlive: alive }),
-      isAlive,
       level: host.cgroups.level,
       oomKills: parts.oomKills,
       keptBytes: async ({ cellId, disk }) =>

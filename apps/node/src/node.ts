@@ -81,6 +81,7 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
       isAlive,
       isCurrent: (record) => isMadeOf(record, current),
       thaw: (record) => host.runtimes[record.runtime].thaw(record.cellId),
+      wake: host.cgroups.thaw,
       slotNames: host.slots.list,
       removeSlot: host.slots.remove,
       onError: (err) =>

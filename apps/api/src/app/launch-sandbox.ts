@@ -11,6 +11,7 @@ import { start } from '../domain/sandbox.ts'
 import type { RunningSandbox, Sandbox } from '../domain/sandbox.ts'
 import type { SandboxStore } from '../domain/sandbox-store.ts'
 import type { Ending } from './ending.ts'
+import type { ReadyNames } from './ready-names.ts'
 
 const createTimeoutMs = 60_000
 const cleanUpWaitMs = 5_000
@@ -70,6 +71,7 @@ interface LaunchPorts {
   readonly tokenSeed: string
   readonly reachOf: ReachOf
   readonly processId: string
+  readonly readyNames: Pick<ReadyNames, 'take' | 'giveBack'>
   readonly onEndChanged: () => void
   /** Aborts when the server stops. */
   readonly stopping: AbortSignal
@@ -85,11 +87,15 @@ export function createLaunching(ports: LaunchPorts): Launching {
       const signal = AbortSignal.any([caller, ports.stopping])
       const { limits } = plan
       await checkKept(ports.store, plan)
-      const sandbox = toSandbox(plan, ports)
+      const name = nameFor(plan, ports.readyNames)
+      const sandbox = toSandbox(plan, name.id, ports)
       underway.add(sandbox.id)
       try {
         const isIn = await ports.store.insert(sandbox, limits.concurrentSandboxes)
-        if (!isIn) throw tooManySandboxes(limits)
+        if (!isIn) {
+          name.giveBack()
+          throw tooManySandboxes(limits)
+        }
         const running = await bootOrCleanUp(ports, plan, { sandbox, signal }).catch(
           (error: unknown) => {
             counts.failed += 1
@@ -136,10 +142,28 @@ async function bootOrCleanUp(
   }
 }
 
-function toSandbox({ given, timeoutSeconds }: Launch, { clock, processId }: LaunchPorts): Sandbox {
+/** That of one that knows all it would be told, if there is one. */
+function nameFor({ given, content, envVars }: Launch, readyNames: LaunchPorts['readyNames']) {
+  const { nodeTemplateId, snapshotId } = content
+  const isUsual = given.secure && snapshotId === undefined && Object.keys(envVars).length === 0
+  const shape = { nodeTemplateId, ...given.resources }
+  const ready = isUsual ? readyNames.take(shape) : undefined
+  return {
+    id: ready ?? newSandboxId(),
+    giveBack() {
+      if (ready !== undefined) readyNames.giveBack(ready, shape)
+    },
+  }
+}
+
+function toSandbox(
+  { given, timeoutSeconds }: Launch,
+  id: string,
+  { clock, processId }: LaunchPorts,
+): Sandbox {
   return {
     ...given,
-    id: newSandboxId(),
+    id,
     state: 'creating',
     timeoutSeconds,
     createdAt: clock.now(),

@@ -13,6 +13,8 @@ export interface SandboxNode {
    * this node cannot go on from its snapshot, `sandbox_create_failed` for whatever else went wrong.
    */
   create(sandbox: NodeSandbox, signal: AbortSignal): Promise<void>
+  /** Has the next sandbox that it makes ahead told who it will be. Returns once that stands ready, with what it is. */
+  nameReady(id: string, accessToken: string, signal: AbortSignal): Promise<NodeShape>
   /**
    * Puts a running sandbox aside. Faults: `memory_not_kept` when it cannot be now, `disk_full`, `sandbox_not_found`,
    * `sandbox_pause_failed`. After a fault `find` tells what became of it. `sizeBytes` is what it takes on the disk; 0 when
@@ -51,6 +53,11 @@ export interface SandboxNode {
   sample(signal: AbortSignal, id?: string): Promise<Reading[]>
   /** Ends of sandboxes as they happen, until the signal or a failure of the connection. */
   watchEnds(signal: AbortSignal): AsyncIterable<SandboxEnd>
+}
+
+/** Sandboxes of one shape can stand in for each other until they are used. */
+export interface NodeShape extends Resources {
+  readonly nodeTemplateId: string
 }
 
 export interface NodeSandbox {

@@ -40,6 +40,16 @@ export function connectNode(transport: Transport): SandboxNode {
         throw toCreateFault(error)
       })
     },
+    async nameReady(id, accessToken, signal) {
+      const request = { sandboxId: id, accessToken }
+      const { templateId, cpuCount, memoryMb, diskSizeMb } = await client.nameReadySandbox(
+        request,
+        {
+          signal,
+        },
+      )
+      return { nodeTemplateId: templateId, cpuCount, memoryMb, diskSizeMb }
+    },
     async pause(id, keepMemory, signal) {
       const { sizeBytes } = await client
         .pauseSandbox({ sandboxId: id, keepMemory }, { signal })

@@ -1,6 +1,7 @@
 import { NodeService, SandboxState } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
 import { Code, ConnectError, createRouterTransport } from '@connectrpc/connect'
 import type { Transport } from '@connectrpc/connect'
+import { waitFor } from '@atoll/kit/wait'
 import { createEvents } from './events.ts'
 import { simulateLogs } from './logs.ts'
 import type { SimulatedLogs } from './logs.ts'
@@ -47,6 +48,8 @@ export interface SimulatedNode {
   readonly paused: ReadonlyMap<string, PausedSandbox>
   readonly snapshots: ReadonlyMap<string, SimulatedSnapshot>
   readonly killed: readonly string[]
+  /** Makes one ready under the name that was offered first, and says which. */
+  stock(shape: SimulatedShape): Promise<{ readonly id: string; readonly accessToken: string }>
   /** Puts a sandbox there that nobody asked for. */
   plant(id: string): void
   /** A sandbox ends by itself. With `silently` the watchers are not told. */
@@ -94,6 +97,16 @@ export interface SimulatedSandbox {
   readonly boots: number
 }
 
+export type SimulatedShape = Pick<
+  SimulatedSandbox,
+  'templateId' | 'cpuCount' | 'memoryMb' | 'diskSizeMb'
+>
+
+interface Offer {
+  readonly accessToken: string
+  readonly resolve: (shape: SimulatedShape) => void
+}
+
 export interface SimulatedRules {
   readonly allowOut: readonly string[]
   readonly denyOut: readonly string[]
@@ -129,6 +142,7 @@ export function simulateNode(): SimulatedNode {
   let samplings = 0
   const weighed: string[] = []
   const killed: string[] = []
+  const offered = new Map<string, Offer>()
   const events = createEvents()
   const trouble = createTrouble()
   const { refuse } = trouble
@@ -171,6 +185,16 @@ export function simulateNode(): SimulatedNode {
         await trouble.meet('create')
         events.publish({ case: 'started', value: at(sandboxId) })
         return { sandbox: at(sandboxId) }
+      },
+      async nameReadySandbox({ sandboxId, accessToken }, { signal }) {
+        await trouble.meet('name')
+        const { promise, resolve, reject } = Promise.withResolvers<SimulatedShape>()
+        offered.set(sandboxId, { accessToken, resolve })
+        signal.addEventListener('abort', () => {
+          offered.delete(sandboxId)
+          reject(new ConnectError('nobody waits', Code.Canceled))
+        })
+        return promise
       },
       async updateNetwork({ sandboxId, network }) {
         await trouble.meet('network')
@@ -233,6 +257,18 @@ export function simulateNode(): SimulatedNode {
     snapshots,
     killed,
     weighed,
+    async stock(shape) {
+      await waitFor('a name to be offered', () => offered.size > 0)
+      const [first] = offered
+      if (!first) throw new Error('the offer was withdrawn')
+      const [id, { accessToken, resolve }] = first
+      const before = new Set(offered.keys())
+      offered.delete(id)
+      resolve(shape)
+      // Whoever has heard of it offers another.
+      await waitFor('the next offer', () => [...offered.keys()].some((name) => !before.has(name)))
+      return { id, accessToken }
+    },
     plant: (id) =>
       void running.set(id, {
         templateId: 'base',

@@ -4,6 +4,7 @@ import type { Code } from '@connectrpc/connect'
 /** What a simulated node can be told to fail at, or to be slow at. */
 export type Work =
   | 'create'
+  | 'name'
   | 'kill'
   | 'pause'
   | 'keepMemory'

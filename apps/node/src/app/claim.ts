@@ -1,18 +1,16 @@
-import type { CellRecord } from '../domain/cell.ts'
-import type { Introduction, ProcessIdentity, RunningSandbox, Runtime } from '../domain/sandbox.ts'
+import type { Cell, CellRecord } from '../domain/cell.ts'
+import type {
+  Identity,
+  Introduction,
+  ProcessIdentity,
+  RunningSandbox,
+  Runtime,
+} from '../domain/sandbox.ts'
 import type { Slot } from '../domain/slot.ts'
 import type { Supply } from './supply.ts'
 
-export interface ClaimPorts {
+export interface ClaimPorts extends TellPorts {
   readonly records: { update(record: CellRecord): Promise<void> }
-  readonly runtime: Runtime
-  introduce(
-    slot: Slot,
-    initToken: string,
-    introduction: Introduction,
-    isAlive: () => boolean,
-  ): Promise<void>
-  isAlive(process: ProcessIdentity): boolean
   /** Takes away the start that it had over others. */
   level(cellId: string): Promise<void>
 }
@@ -22,25 +20,72 @@ export interface ClaimRequest {
   readonly signal?: AbortSignal
 }
 
-/** Makes a cell, whose rules are in force, the sandbox of its owner: it may go on, and envd learns who it is. */
-export type Claim = (cell: RunningSandbox, request: ClaimRequest) => Promise<RunningSandbox>
+/** Makes a cell, whose rules are in force, the sandbox of its owner: it may go on, and envd knows who it is. */
+export interface Claim {
+  /** envd is told now. */
+  byTelling(cell: RunningSandbox, request: ClaimRequest): Promise<RunningSandbox>
+  /** envd was told ahead, just what it would be told now. */
+  ofTold(cell: RunningSandbox): Promise<RunningSandbox>
+}
 
 export function createClaim(ports: ClaimPorts, supply: Supply): Claim {
-  return async ({ record, slot }, { accessToken, signal }) => {
-    const { owner, process, templateId, cpuCount, memoryMb, initToken } = record
+  const tell = createTell(ports)
+  const asRunning = ({ record, slot }: RunningSandbox): RunningSandbox => ({
+    record: { ...record, phase: 'running' },
+    slot,
+  })
+  return {
+    async byTelling(cell, { accessToken, signal }) {
+      const { sandboxId, envVars } = cell.record.owner
+      await supply.wake(cell.record.cellId)
+      await tell(cell, { sandboxId, accessToken }, { envVars, signal })
+      await ports.level(cell.record.cellId)
+      const sandbox = asRunning(cell)
+      await ports.records.update(sandbox.record)
+      signal?.throwIfAborted()
+      return sandbox
+    },
+
+    async ofTold(cell) {
+      const sandbox = asRunning(cell)
+      // First, because whoever adopts one that is said to run lets it go on.
+      await ports.records.update(sandbox.record)
+      await Promise.all([supply.wake(cell.record.cellId), ports.level(cell.record.cellId)])
+      return sandbox
+    },
+  }
+}
+
+export interface TellPorts {
+  readonly runtime: Runtime
+  introduce(
+    slot: Slot,
+    initToken: string,
+    introduction: Introduction,
+    isAlive: () => boolean,
+  ): Promise<void>
+  isAlive(process: ProcessIdentity): boolean
+}
+
+/** Tells a cell that goes on who it is. */
+export type Tell = (
+  cell: Cell,
+  identity: Identity,
+  options?: {
+    readonly envVars?: Readonly<Record<string, string>>
+    readonly signal?: AbortSignal | undefined
+  },
+) => Promise<void>
+
+export function createTell(ports: TellPorts): Tell {
+  return async ({ record, slot }, identity, { envVars = {}, signal } = {}) => {
+    const { process, templateId, cpuCount, memoryMb, initToken } = record
     if (!process) throw new Error(`cell ${record.cellId} has no process`)
-    const { sandboxId, envVars } = owner
-    await supply.wake(record.cellId)
-    const introduction = { sandboxId, templateId, accessToken, envVars, cpuCount, memoryMb }
+    const introduction = { ...identity, templateId, envVars, cpuCount, memoryMb }
     const isAlive = () => signal?.aborted !== true && ports.isAlive(process)
     await Promise.all([
       ports.introduce(slot, initToken, introduction, isAlive),
-      ports.runtime.setHostname(process, sandboxId),
+      ports.runtime.setHostname(process, identity.sandboxId),
     ])
-    await ports.level(record.cellId)
-    const sandbox = { record: { ...record, phase: 'running' as const }, slot }
-    await ports.records.update(sandbox.record)
-    signal?.throwIfAborted()
-    return sandbox
   }
 }

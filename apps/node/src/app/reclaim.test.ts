@@ -48,10 +48,14 @@ const found = [
 ]
 
 test('what lives is adopted, what is paused is kept, and all else is erased', async () => {
-  const done: Record<'erased' | 'halted' | 'thawed' | 'tidied' | 'removedSlots', string[]> = {
+  const done: Record<
+    'erased' | 'halted' | 'thawed' | 'woken' | 'tidied' | 'removedSlots',
+    string[]
+  > = {
     erased: [],
     halted: [],
     thawed: [],
+    woken: [],
     tidied: [],
     removedSlots: [],
   }
@@ -71,6 +75,7 @@ test('what lives is adopted, what is paused is kept, and all else is erased', as
       traces: async () => ['alive', 'half', 'stranger', 'resuming'],
       killStrays: async (keep) => void strayKeepers.push(keep),
       thaw: async ({ cellId }) => void done.thawed.push(cellId),
+      wake: async (cellId) => void done.woken.push(cellId),
       onError: assert.ifError,
       halt: async (id) => void done.halted.push(id),
       erase: async (id) => void done.erased.push(id),
@@ -105,6 +110,8 @@ test('what lives is adopted, what is paused is kept, and all else is erased', as
   ])
   assert.deepEqual(done.halted.toSorted(), ['paused', 'resuming'])
   assert.deepEqual(done.thawed, ['copying'])
+  // Its predecessor may have been killed between the record and the wake.
+  assert.deepEqual(done.woken, ['alive', 'copying', 'older'])
   assert.deepEqual(done.tidied.toSorted(), ['alive', 'copying', 'older', 'paused', 'resuming'])
   assert.deepEqual(done.removedSlots, ['atx-3', 'atx-5', 'atx-9'])
   assert.deepEqual(strayKeepers, [new Set(['alive', 'copying', 'older', 'ready'])])
@@ -133,6 +140,7 @@ test('one that cannot be let go on is told of, and keeps nobody from starting', 
       traces: async () => ['stuck'],
       killStrays: nothing,
       thaw: ({ runtime }) => Promise.reject(new Error(`${runtime} fails`)),
+      wake: async () => {},
       halt: nothing,
       erase: nothing,
       tidy: nothing,

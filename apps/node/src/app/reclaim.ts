@@ -14,8 +14,10 @@ export interface ReclaimPorts {
   /** Ids under which anything at all is left: state of runtimes, control groups, mounts, processes. */
   traces(): Promise<string[]>
   killStrays(keep: ReadonlySet<string>): Promise<void>
-  /** Lets one that stands still go on. */
+  /** Lets one that stands still to be copied go on. */
   thaw(record: CellRecord): Promise<void>
+  /** Lets one go on that stood ready and was just taken. Succeeds when it goes on already. */
+  wake(cellId: string): Promise<void>
   halt(cellId: string): Promise<void>
   erase(cellId: string): Promise<void>
   /** Removes what is in the folder of a cell but does not belong to this record. */
@@ -80,6 +82,7 @@ export async function reclaim(
 
   async function goOn(sandbox: RunningSandbox): Promise<RunningSandbox> {
     const record = { ...sandbox.record, phase: 'running' as const }
+    await ports.wake(record.cellId)
     if (sandbox.record.phase === 'copying') {
       // One that stays as it is must not keep all others from being looked after.
       await ports

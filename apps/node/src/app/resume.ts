@@ -69,7 +69,7 @@ export function createResume(parts: {
       await ports.records.update({ ...paused, phase: 'resuming', slotNumber })
       const memoryDir = goesOn ? ports.memoryDir(paused.cellId) : undefined
       cell = await cells.launch(cell.record, { slot, memoryDir, network })
-      sandbox = await claim({ record: { ...cell.record, owner }, slot }, request)
+      sandbox = await claim.byTelling({ record: { ...cell.record, owner }, slot }, request)
     } catch (error) {
       // The first reason is the one to tell.
       await undo(paused, cell).catch(() => {})

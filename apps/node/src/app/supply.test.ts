@@ -161,3 +161,70 @@ test('rules are in force before a ready one goes on, set once, and a failure lea
   assert.equal(ready(node), 0)
   assert.deepEqual([node.records.size, node.slots.size, node.frozen.size], [1, 1, 0])
 })
+
+const identity = { sandboxId: 'i7', accessToken: 'secret' }
+
+test('one that was told ahead who it will be is told nothing at its create', async () => {
+  const node = simulateNode({ readySandboxes: 1 })
+  const named = node.supply.name(identity, new AbortController().signal)
+  assert.deepEqual(await named, shape)
+  const told = node.introduced.length
+  const { record } = await node.create(identity)
+  assert.deepEqual([node.introduced.length, node.introduced[0]?.sandboxId], [told, 'i7'])
+  assert.deepEqual([record.phase, record.owner.sandboxId], ['running', 'i7'])
+  assert.equal(node.records.get(record.cellId)?.phase, 'running')
+  assert.deepEqual([node.frozen.has(record.cellId), node.levelled], [false, [record.cellId]])
+})
+
+test('whoever wants it otherwise tells it anew', async () => {
+  for (const changes of [
+    { sandboxId: 'i8' },
+    { ...identity, accessToken: 'another' },
+    { ...identity, envVars: { A: 'b' } },
+  ]) {
+    const node = simulateNode({ readySandboxes: 1 })
+    await node.supply.name(identity, new AbortController().signal)
+    await node.create(changes)
+    assert.deepEqual(node.introduced.map(({ sandboxId }) => sandboxId).slice(0, 2), [
+      'i7',
+      changes.sandboxId,
+    ])
+  }
+})
+
+test('of those that are ready the nameless go first, and each name to whom it belongs', async () => {
+  const node = simulateNode({ readySandboxes: 3 })
+  const never = new AbortController().signal
+  await Promise.all([
+    node.supply.name({ ...identity, sandboxId: 'n1' }, never),
+    node.supply.name({ ...identity, sandboxId: 'n2' }, never),
+  ])
+  await isStocked(node, 3)
+  const told = new Set(node.introduced.map(({ address }) => address))
+  const other = await node.create({ sandboxId: 'other' })
+  assert.equal(told.has(other.slot.sandboxAddress), false)
+  const second = await node.create({ ...identity, sandboxId: 'n2' })
+  assert.equal(second.slot.sandboxAddress, node.introduced[1]?.address)
+})
+
+test('a name that could not be told is told to the next, unless nobody waits any more', async () => {
+  let failures = 0
+  const node = simulateNode({
+    readySandboxes: 1,
+    overrides: {
+      async introduce() {
+        if (failures++ < 1) throw new Error('silent')
+      },
+    },
+  })
+  const leaving = new AbortController()
+  const left = node.supply.name({ ...identity, sandboxId: 'gone' }, leaving.signal)
+  leaving.abort()
+  await assert.rejects(left, { kind: 'unavailable' })
+  const named = node.supply.name(identity, new AbortController().signal)
+  await waitFor('the failure', () => node.errors.length > 0)
+  // After a failure a pool rests.
+  node.clock.nowMs = 3_600_000
+  await node.create({ sandboxId: 'i1' })
+  assert.deepEqual(await named, shape)
+})

@@ -5,6 +5,7 @@ import type { Cell, CellRecord, Shape } from '../domain/cell.ts'
 import { createDemand } from '../domain/demand.ts'
 import type { Demand } from '../domain/demand.ts'
 import type { NetworkRules } from '../domain/network-rules.ts'
+import type { Identity } from '../domain/sandbox.ts'
 import type { Slot } from '../domain/slot.ts'
 import type { CellPlan, Cells } from './cells.ts'
 import type { Prototypes } from './prototypes.ts'
@@ -14,15 +15,23 @@ import type { Prototypes } from './prototypes.ts'
  * pools stand still and take memory alone, within a budget.
  */
 export interface Supply {
-  /** The plan's rules are in force when it returns. */
-  take(plan: CellPlan): Promise<Cell>
+  /** Of those that are ready the one that was told this name, if there is one. The plan's rules are in force when it returns. */
+  take(plan: CellPlan, sandboxId?: string): Promise<Taken>
   /** Lets one from a pool go on. To be called for each that was taken. */
   wake(cellId: string): Promise<void>
+  /** Tells the next that is made ready who it will be. Resolves once it stands ready. */
+  name(identity: Identity, signal: AbortSignal): Promise<Shape>
   pools(): Pool[]
   /** Removes those that stand ready and are not wanted any more. */
   trim(): Promise<void>
   /** Makes no more; those that are ready stay for the next agent. */
   close(): Promise<void>
+}
+
+export interface Taken {
+  readonly cell: Cell
+  /** Who it was told ahead to be. */
+  readonly toldAs?: Identity | undefined
 }
 
 export interface Pool {
@@ -35,6 +44,7 @@ export interface SupplyPorts {
   readonly records: { update(record: CellRecord): Promise<void> }
   /** Waits for envd and lets it load all it will need. */
   prepare(cell: Cell): Promise<void>
+  tell(cell: Cell, identity: Identity): Promise<void>
   setRules(slot: Slot, rules: NetworkRules): Promise<void>
   freeze(cellId: string): Promise<void>
   thaw(cellId: string): Promise<void>
@@ -62,8 +72,18 @@ const usualBytes = 100 * 1024 * 1024
 interface Shelf {
   readonly shape: Shape
   readonly demand: Demand
-  readonly cells: { readonly cell: Cell; readonly bytes: number }[]
+  readonly cells: Ready[]
   restsUntilMs: number
+}
+
+interface Ready extends Taken {
+  readonly bytes: number
+}
+
+interface Naming {
+  readonly identity: Identity
+  readonly signal: AbortSignal
+  readonly resolve: (shape: Shape) => void
 }
 
 export function createSupply(parts: {
@@ -79,6 +99,7 @@ export function createSupply(parts: {
   const shelves = new Map<string, Shelf>()
   const frozen = new Set<string>()
   const gate = createGate(makesAtOnce)
+  const namings = new Set<Naming>()
   let underway = 0
   let filling: Promise<void> | undefined
   let isClosed = false
@@ -102,13 +123,13 @@ export function createSupply(parts: {
     return shelf
   }
 
-  function takeReady(shape: Shape): Cell | undefined {
+  function takeReady(shape: Shape, sandboxId: string | undefined): Taken | undefined {
     const shelf = shelfOf(shape)
     shelf.demand.note(ports.nowMs())
     for (;;) {
-      const next = shelf.cells.shift()
+      const [next] = shelf.cells.splice(bestFor(shelf.cells, sandboxId), 1)
       if (!next) return undefined
-      if (ports.isAlive(next.cell)) return next.cell
+      if (ports.isAlive(next.cell)) return next
       void cells.erase(next.cell).catch(ports.onError)
     }
   }
@@ -164,7 +185,7 @@ export function createSupply(parts: {
       try {
         await checkMemory()
         await prototypes.ensure(shelf.shape)
-        shelf.cells.push(await stock(shelf.shape))
+        await stock(shelf)
       } catch (error) {
         ports.onError(error)
         shelf.restsUntilMs = ports.nowMs() + restMs
@@ -188,30 +209,36 @@ export function createSupply(parts: {
     return demand.level(nowMs) - ready.length
   }
 
-  async function stock(shape: Shape): Promise<Shelf['cells'][number]> {
-    const made = await make({ shape })
+  async function stock(shelf: Shelf): Promise<void> {
+    const made = await make({ shape: shelf.shape })
     const cell = { ...made, record: { ...made.record, phase: 'ready' as const } }
+    const [naming] = namings
+    if (naming) namings.delete(naming)
     try {
       await ports.prepare(cell)
+      if (naming) await ports.tell(cell, naming.identity)
       await ports.freeze(cell.record.cellId)
       frozen.add(cell.record.cellId)
       await ports.records.update(cell.record)
-      return { cell, bytes: await ports.memoryBytes(cell.record.cellId) }
+      const bytes = await ports.memoryBytes(cell.record.cellId)
+      shelf.cells.push({ cell, bytes, toldAs: naming?.identity })
+      naming?.resolve(shelf.shape)
     } catch (error) {
       frozen.delete(cell.record.cellId)
+      if (naming && !naming.signal.aborted) namings.add(naming)
       await cells.erase(cell)
       throw error
     }
   }
 
   return {
-    async take(plan) {
-      const ready = plan.from ? undefined : takeReady(plan.shape)
+    async take(plan, sandboxId) {
+      const ready = plan.from ? undefined : takeReady(plan.shape, sandboxId)
       if (ready) {
         // Not at once: making one would take the processor from whoever has just got theirs.
         const isLast = shelfOf(plan.shape).cells.length === 0
         setTimeout(nudge, refillDelayMs[isLast ? 'whenNoneIs' : 'whenMoreAreReady']).unref()
-        return ruled(ready, plan.network)
+        return { ...ready, cell: await ruled(ready.cell, plan.network) }
       }
       if (underway >= mostWaiting) {
         throw noRoom(`${underway} sandboxes are being started already; try again later`)
@@ -220,7 +247,7 @@ export function createSupply(parts: {
       try {
         return await gate(async () => {
           await checkMemory()
-          return make(plan)
+          return { cell: await make(plan) }
         })
       } finally {
         underway -= 1
@@ -230,6 +257,21 @@ export function createSupply(parts: {
 
     async wake(cellId) {
       if (frozen.delete(cellId)) await ports.thaw(cellId)
+    },
+
+    name(identity, signal) {
+      const { promise, resolve, reject } = Promise.withResolvers<Shape>()
+      const naming = { identity, signal, resolve }
+      namings.add(naming)
+      signal.addEventListener(
+        'abort',
+        () => {
+          namings.delete(naming)
+          reject(new Fault('unavailable', 'not_named', 'Nobody waits for it any more'))
+        },
+        { once: true },
+      )
+      return promise
     },
 
     pools: () =>
@@ -255,6 +297,16 @@ export function createSupply(parts: {
       await filling
     },
   }
+}
+
+/** Else one that was told no name: the others may still be asked for by theirs. */
+function bestFor(ready: readonly Ready[], sandboxId: string | undefined): number {
+  const named = ready.findIndex(({ toldAs }) => toldAs && toldAs.sandboxId === sandboxId)
+  if (named >= 0) return named
+  return Math.max(
+    ready.findIndex(({ toldAs }) => !toldAs),
+    0,
+  )
 }
 
 function noRoom(message: string): Fault {

@@ -17,11 +17,16 @@ export interface RunningSandbox {
 /** A cell with an owner, on disk alone. */
 export type PausedSandbox = CellRecord & { readonly owner: Owner }
 
-/** How envd is told who it is. What is absent stays as envd knows it, but for the token. */
-export interface Introduction {
+/** Who a sandbox is. */
+export interface Identity {
   readonly sandboxId: string
-  readonly templateId: string
+  /** Absent: its envd answers without one. */
   readonly accessToken: string | undefined
+}
+
+/** How envd is told who it is. What is absent stays as envd knows it, but for the token. */
+export interface Introduction extends Identity {
+  readonly templateId: string
   readonly envVars?: Readonly<Record<string, string>>
   /** What it was given: under runc its kernel shows what the machine has. */
   readonly cpuCount: number

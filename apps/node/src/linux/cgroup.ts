@@ -35,19 +35,16 @@ export function createCgroups(parent: string): Cgroups {
     },
 
     async freeze(cellId) {
-      const done = (await folders(cellId)).map((folder) => setFrozen(folder, true))
-      if (done.includes(true)) return
+      if (writeFirst(await folders(cellId), frozenBy)) return
       throw new Error(`the control group of ${cellId} cannot be frozen`)
     },
 
     async thaw(cellId) {
-      for (const folder of await folders(cellId)) setFrozen(folder, false)
+      writeFirst(await folders(cellId), thawedBy)
     },
 
     async level(cellId) {
-      for (const folder of await folders(cellId)) {
-        for (const [file, value] of usualWeights) tryWrite(join(folder, file), value)
-      }
+      writeFirst(await folders(cellId), usualWeights)
     },
 
     async remove(cellId) {
@@ -77,20 +74,35 @@ async function findHierarchies(): Promise<string[]> {
     .map((line) => line.split(' ')[4] ?? mountRoot)
 }
 
-/** False where the group has no such switch: of several hierarchies one has it. */
-function setFrozen(folder: string, frozen: boolean): boolean {
-  const switches = [
-    ['freezer.state', frozen ? 'FROZEN' : 'THAWED'],
-    ['cgroup.freeze', frozen ? '1' : '0'],
-  ] as const
-  return switches.some(([file, value]) => tryWrite(join(folder, file), value))
-}
+/** A file of the kernel's and what to write to it, in version 1 and 2. */
+type Switches = readonly (readonly [file: string, value: string])[]
 
-/** What a group has that nobody gave another weight, in version 1 and 2. */
-const usualWeights = [
+const frozenBy: Switches = [
+  ['freezer.state', 'FROZEN'],
+  ['cgroup.freeze', '1'],
+]
+const thawedBy: Switches = [
+  ['freezer.state', 'THAWED'],
+  ['cgroup.freeze', '0'],
+]
+/** What a group has that nobody gave another. */
+const usualWeights: Switches = [
   ['cpu.shares', '1024'],
   ['cpu.weight', '100'],
-] as const
+]
+
+/** Where each is, of many hierarchies: to look into all of them takes longer than to write. */
+const places = new Map<Switches, number>()
+
+/** Of several hierarchies one has the switch. False where none has it for this group. */
+function writeFirst(folders: readonly string[], switches: Switches): boolean {
+  const isDone = (folder: string | undefined) =>
+    folder !== undefined && switches.some(([file, value]) => tryWrite(join(folder, file), value))
+  if (isDone(folders[places.get(switches) ?? -1])) return true
+  const index = folders.findIndex(isDone)
+  if (index >= 0) places.set(switches, index)
+  return index >= 0
+}
 
 /** Makes no file where there is none: the kernel's own only, which takes microseconds; the thread pool would take longer. */
 function tryWrite(path: string, value: string): boolean {

@@ -97,6 +97,11 @@ function nodeService({
       return { sandbox: toMessage(created) }
     },
 
+    async nameReadySandbox({ sandboxId, accessToken }, { signal }) {
+      checkId(sandboxId)
+      return supply.name({ sandboxId, accessToken }, signal)
+    },
+
     async pauseSandbox({ sandboxId, keepMemory }) {
       const { sizeBytes } = await sandboxes.pause(sandboxId, { keepMemory })
       return { sizeBytes: BigInt(sizeBytes) }

@@ -6,6 +6,7 @@ import { parseSubnet, toSlot } from '../domain/slot.ts'
 import type { Snapshot, SnapshotStore } from '../domain/snapshot.ts'
 import { createCells } from '../app/cells.ts'
 import type { CellPorts } from '../app/cells.ts'
+import { createTell } from '../app/claim.ts'
 import { createCopies } from '../app/copies.ts'
 import type { CopyPorts } from '../app/copies.ts'
 import { createSandboxEvents } from '../app/events.ts'
@@ -32,6 +33,8 @@ type Changes = Partial<Shape> & {
   readonly sandboxId?: string
   readonly snapshotId?: string
   readonly network?: NetworkRules
+  readonly accessToken?: string
+  readonly envVars?: Readonly<Record<string, string>>
 }
 
 /** A node on a host in memory: records, processes, slots, files are collections that a test can look at. */
@@ -193,6 +196,7 @@ export function simulateNode(
       records: ports.records,
       setRules: ports.setRules,
       prepare: overrides.prepare ?? (async () => {}),
+      tell: createTell(ports),
       freeze: runtime.freeze,
       thaw: runtime.thaw,
       isAlive: ({ record }) => record.process !== undefined && alive.has(record.process.pid),
@@ -213,11 +217,11 @@ export function simulateNode(
     adopted: { running: [], paused: [] },
   })
   const create = (changes: Changes = {}, signal?: AbortSignal) => {
-    const { sandboxId = 'i1', snapshotId, network, ...sizes } = changes
+    const { sandboxId = 'i1', snapshotId, network, accessToken, envVars = {}, ...sizes } = changes
     return sandboxes.create({
       shape: { ...shape, ...sizes },
-      owner: { sandboxId, envVars: {}, ...(network && { network }) },
-      accessToken: undefined,
+      owner: { sandboxId, envVars, ...(network && { network }) },
+      accessToken,
       snapshotId,
       ...(signal && { signal }),
     })

@@ -437,6 +437,58 @@ export declare type CreateSandboxResponse = Message<"atoll.node.v1.CreateSandbox
 export declare const CreateSandboxResponseSchema: GenMessage<CreateSandboxResponse>;
 
 /**
+ * @generated from message atoll.node.v1.NameReadySandboxRequest
+ */
+export declare type NameReadySandboxRequest = Message<"atoll.node.v1.NameReadySandboxRequest"> & {
+  /**
+   * @generated from field: string sandbox_id = 1;
+   */
+  sandboxId: string;
+
+  /**
+   * @generated from field: string access_token = 2;
+   */
+  accessToken: string;
+};
+
+/**
+ * Describes the message atoll.node.v1.NameReadySandboxRequest.
+ * Use `create(NameReadySandboxRequestSchema)` to create a new message.
+ */
+export declare const NameReadySandboxRequestSchema: GenMessage<NameReadySandboxRequest>;
+
+/**
+ * @generated from message atoll.node.v1.NameReadySandboxResponse
+ */
+export declare type NameReadySandboxResponse = Message<"atoll.node.v1.NameReadySandboxResponse"> & {
+  /**
+   * @generated from field: string template_id = 1;
+   */
+  templateId: string;
+
+  /**
+   * @generated from field: uint32 cpu_count = 2;
+   */
+  cpuCount: number;
+
+  /**
+   * @generated from field: uint32 memory_mb = 3;
+   */
+  memoryMb: number;
+
+  /**
+   * @generated from field: uint32 disk_size_mb = 4;
+   */
+  diskSizeMb: number;
+};
+
+/**
+ * Describes the message atoll.node.v1.NameReadySandboxResponse.
+ * Use `create(NameReadySandboxResponseSchema)` to create a new message.
+ */
+export declare const NameReadySandboxResponseSchema: GenMessage<NameReadySandboxResponse>;
+
+/**
  * @generated from message atoll.node.v1.PauseSandboxRequest
  */
 export declare type PauseSandboxRequest = Message<"atoll.node.v1.PauseSandboxRequest"> & {
@@ -1324,6 +1376,18 @@ export declare const NodeService: GenService<{
     methodKind: "unary";
     input: typeof CreateSandboxRequestSchema;
     output: typeof CreateSandboxResponseSchema;
+  },
+  /**
+   * Tells the next sandbox that is made ready who it will be, so that its create has nothing left to tell it. Returns once
+   * it stands ready, with what it is made of; waits as long as none is made. A CreateSandbox with this id and token, the
+   * same makings and no variables then takes it. One with another id may take it too, and tells it anew.
+   *
+   * @generated from rpc atoll.node.v1.NodeService.NameReadySandbox
+   */
+  nameReadySandbox: {
+    methodKind: "unary";
+    input: typeof NameReadySandboxRequestSchema;
+    output: typeof NameReadySandboxResponseSchema;
   },
   /**
    * Keeps a running sandbox for later and lets go of all else of it: what stays takes disk alone. Succeeds when it is
