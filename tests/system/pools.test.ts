@@ -52,6 +52,25 @@ for (const runtime of runtimes) {
       await sandbox.kill()
     })
 
+    test('one that brings nothing of its own was told who it is before anybody wanted it', async () => {
+      // Those of the first filling may have been made before anybody offered a name.
+      const nameless = (await filled()).map(() => Sandbox.create(connection))
+      for (const one of await Promise.all(nameless)) await one.kill()
+      await filled()
+      const beganMs = Date.now()
+      const sandbox = await Sandbox.create(connection)
+      const { sandboxId } = sandbox
+      const print =
+        'echo "$(hostname) $(cat /etc/hostname) $E2B_SANDBOX_ID"; stat -c %.3Y /etc/hostname'
+      const { stdout } = await sandbox.commands.run(print)
+      const [who, seconds] = stdout.trim().split('\n')
+      assert.equal(who, `${sandboxId} ${sandboxId} ${sandboxId}`)
+      assert.ok(Number(seconds) * 1000 < beganMs, `${seconds} is after ${beganMs}`)
+      assert.deepEqual(await sandbox.commands.list(), [])
+      assert.equal(await envdStatus(sandboxId, '0'.repeat(64)), 401)
+      await sandbox.kill()
+    })
+
     test('what is ready shows in the status and to operators, and a new start takes it over', async () => {
       const cells = await filled()
       const { stdout } = await tryRun(atoll, ['status'], { env: installation.env })

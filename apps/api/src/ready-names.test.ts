@@ -19,11 +19,11 @@ async function create(api: ApiUnderTest, fields: object = {}, path = '/v2/sandbo
   return { status, ...Object(json) }
 }
 
-test('a create takes the name of one that is ready, and each name once', async () => {
+test('a create takes the name of the one that got ready last, and each name once', async () => {
   await using api = await startApiUnderTest({ env })
   const first = await api.node.stock(shape)
   const second = await api.node.stock(shape)
-  for (const { id, accessToken } of [first, second]) {
+  for (const { id, accessToken } of [second, first]) {
     const { status, sandboxID, envdAccessToken } = await create(api)
     assert.deepEqual([status, sandboxID, envdAccessToken], [201, id, accessToken])
     assert.equal(api.node.running.get(id)?.accessToken, accessToken)

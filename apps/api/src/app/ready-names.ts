@@ -31,10 +31,10 @@ export function startReadyNames(parts: {
   const closing = new AbortController()
   const { signal } = closing
   const names = new Map<string, string[]>()
-  const known = (shape: NodeShape) => names.get(keyOf(shape)) ?? []
 
   function keep(id: string, shape: NodeShape): void {
-    names.set(keyOf(shape), [...known(shape), id].slice(-keptOfShape))
+    const known = names.get(keyOf(shape)) ?? []
+    names.set(keyOf(shape), [...known, id].slice(-keptOfShape))
   }
 
   async function offer(): Promise<void> {
@@ -55,11 +55,8 @@ export function startReadyNames(parts: {
 
   const offers = Array.from({ length: offersAtOnce }, offer)
   return {
-    take(shape) {
-      const [first, ...rest] = known(shape)
-      names.set(keyOf(shape), rest)
-      return first
-    },
+    // The newest: of those that others took under names of their own the node takes the oldest.
+    take: (shape) => names.get(keyOf(shape))?.pop(),
     giveBack: keep,
     async close() {
       closing.abort()
