@@ -94,7 +94,11 @@ describe('what leaves a sandbox', { concurrency: 1, timeout: 120_000 }, () => {
   }
 
   test('is everything but what is closed to all, without rules', async () => {
-    assert.deepEqual(await dials(sandbox, [first, second, closed]), ['open', 'open', 'SILENCE'])
+    assert.deepEqual(await dials(sandbox, [first, second, closed]), [
+      'open',
+      'open',
+      'ECONNREFUSED',
+    ])
     assert.deepEqual(await arrivals(sandbox, [first, closed]), [first])
   })
 
@@ -121,8 +125,21 @@ describe('what leaves a sandbox', { concurrency: 1, timeout: 120_000 }, () => {
 
   test('is never what is closed to all, whatever is allowed', async () => {
     await host.setRules(1, { allowOut: [closed, everything], denyOut: [] })
-    assert.deepEqual(await dials(sandbox, [closed, first]), ['SILENCE', 'open'])
+    assert.deepEqual(await dials(sandbox, [closed, first]), ['ECONNREFUSED', 'open'])
     assert.deepEqual(await arrivals(sandbox, [closed]), [])
+  })
+
+  test('is neither the host nor a neighbour, who refuse at once', async () => {
+    const addresses = [1, 2].map((number) => toSlot(parseSubnet(subnet), 'atfwt-', number))
+    const [own, next] = addresses
+    assert.deepEqual(
+      await dials(sandbox, [
+        own?.hostAddress ?? '',
+        next?.hostAddress ?? '',
+        next?.sandboxAddress ?? '',
+      ]),
+      ['ECONNREFUSED', 'ECONNREFUSED', 'ECONNREFUSED'],
+    )
   })
 
   test('is decided for each sandbox by its own rules', async () => {

@@ -13,6 +13,9 @@ import { createForwarding } from './forwarding.ts'
  * cable, so that its way is as long with many sandboxes as with few. Threats: a sandbox may send any packet with any
  * address. What does not carry the address of its own slot is dropped before anything looks at it.
  *
+ * TCP is refused at once, wherever it may not go. A program that waits for an answer which never comes is told
+ * nothing, and keeps its sandbox from being paused under gVisor.
+ *
  * The rules of a sandbox are asked for each packet of what it has begun, in both directions, and not for the first one
  * alone: new rules thereby hold for connections that are open.
  */
@@ -176,7 +179,7 @@ table ${table} {
   chain to_host {
     type filter hook input priority filter - 5; policy accept;
     iifname ${ours} ct state established,related accept
-    iifname ${ours} drop
+    iifname ${ours} goto refusal
   }
   chain through {
     type filter hook forward priority filter - 5; policy accept;
@@ -184,10 +187,10 @@ table ${table} {
     oifname ${ours} jump incoming
   }
   chain outgoing {
-    oifname ${ours} drop
     ct state invalid,untracked drop
+    oifname ${ours} goto refusal
     ct direction reply accept
-    ip daddr @closed drop
+    ip daddr @closed goto refusal
     iifname vmap @rules
   }
   chain incoming {
