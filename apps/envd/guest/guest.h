@@ -32,7 +32,8 @@ int exec_main(int argc, char **argv);
 int exec_command(int argc, char **argv);
 int fifos_main(int argc, char **argv);
 int sudo_main(int argc, char **argv);
-int host_cpuid_main(int argc, char **argv);
+int gvisor_start_main(int argc, char **argv);
+int gvisor_lead_main(int argc, char **argv);
 
 /* signals.c: signals are blocked and noted, and seen only inside wait_events. */
 void watch_signals(const int *signals, size_t count, int keep_ignored);

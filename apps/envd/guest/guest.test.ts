@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
 import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
+import { getPriority } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { tryRun, type RunResult } from '@atoll/kit/run'
@@ -54,26 +56,66 @@ test('a command may open its standard output anew, though root made the pipe', a
 
 const onX64 = { skip: process.arch === 'x64' ? false : 'no other processor has the instruction' }
 test(
-  'host-cpuid keeps the processor from being hidden, and forbids nothing else',
+  'gvisor-start keeps the processor from being hidden, and forbids nothing else',
   onX64,
   async () => {
     const ask = `use Errno;
 for my $code (${archSetCpuid}, ${archGetCpuid}) {
   print syscall(${archPrctl}, $code, 0) < 0 ? $!{ENODEV} ? "no device" : $! : "fine", "\n";
 }`
-    const hidden = await tryRun(guest.program, ['host-cpuid', 'perl', '-e', ask])
+    const hidden = await tryRun(guest.program, ['gvisor-start', 'perl', '-e', ask])
     assert.equal(hidden.stdout, 'no device\nfine\n', hidden.stderr)
   },
 )
 
-test('host-cpuid says what it cannot run', async () => {
+test('gvisor-start says what it cannot run', async () => {
   const [nothing, unknown] = await Promise.all([
-    tryRun(guest.program, ['host-cpuid']),
-    tryRun(guest.program, ['host-cpuid', '/no/such']),
+    tryRun(guest.program, ['gvisor-start']),
+    tryRun(guest.program, ['gvisor-start', '/no/such']),
   ])
-  assert.deepEqual([nothing.code, nothing.stderr], [126, 'host-cpuid: no command\n'])
+  assert.deepEqual([nothing.code, nothing.stderr], [126, 'gvisor-start: no command\n'])
   assert.deepEqual([unknown.code, unknown.stderr], [127, '/no/such: No such file or directory\n'])
 })
+
+test('gvisor-start begins at a lower priority, from which gvisor-lead lifts every thread', async () => {
+  const program = spawn(guest.program, [
+    'gvisor-start',
+    process.execPath,
+    '-e',
+    'process.stdin.resume()',
+  ])
+  try {
+    const pid = program.pid ?? 0
+    await waitFor('its threads', async () => (await threadsOf(pid)).length > 5)
+    const own = getPriority()
+    assert.deepEqual(await priorities(pid), [Math.min(own + 10, 19)])
+    assert.equal((await tryRun(guest.program, ['gvisor-lead', `${pid}`])).stderr, '')
+    assert.deepEqual(await priorities(pid), [own])
+  } finally {
+    program.kill('SIGKILL')
+  }
+})
+
+test('gvisor-lead says whom it cannot find', async () => {
+  const [nobody, gone] = await Promise.all([
+    tryRun(guest.program, ['gvisor-lead', 'me']),
+    tryRun(guest.program, ['gvisor-lead', '4194304']),
+  ])
+  assert.deepEqual([nobody.code, nobody.stderr], [2, 'gvisor-lead: no process\n'])
+  assert.match(gone.stderr, /^\/proc\/4194304\/task: No such file/)
+})
+
+function threadsOf(pid: number): Promise<string[]> {
+  return readdir(`/proc/${pid}/task`)
+}
+
+/** Those that its threads have, each once. */
+async function priorities(pid: number): Promise<number[]> {
+  const texts = (await threadsOf(pid)).map((id) => readFile(`/proc/${pid}/task/${id}/stat`, 'utf8'))
+  // The 19th field; the name, which is the second, may have blanks in it.
+  const found = (await Promise.all(texts)).map((text) => text.replace(/^.*\) /, '').split(' ')[16])
+  return [...new Set(found.map(Number))]
+}
 
 /** Of x86-64. */
 const [archPrctl, archSetCpuid, archGetCpuid] = [158, 0x1012, 0x1011]

@@ -1,5 +1,5 @@
-/* One static program with six faces: PID 1, starting commands, the step into a user's identity, pipes, sudo, and
-   starting gVisor. */
+/* One static program with several faces: PID 1, starting commands, the step into a user's identity, pipes, sudo,
+   and what makes gVisor quick. */
 #include "guest.h"
 
 #include <stdio.h>
@@ -16,14 +16,16 @@ int main(int argc, char **argv) {
   if (strcmp(face, "exec") == 0) return exec_main(argc - 1, argv + 1);
   if (strcmp(face, "fifos") == 0) return fifos_main(argc - 1, argv + 1);
   if (strcmp(face, "sudo") == 0) return sudo_main(argc - 1, argv + 1);
-  if (strcmp(face, "host-cpuid") == 0) return host_cpuid_main(argc - 1, argv + 1);
+  if (strcmp(face, "gvisor-start") == 0) return gvisor_start_main(argc - 1, argv + 1);
+  if (strcmp(face, "gvisor-lead") == 0) return gvisor_lead_main(argc - 1, argv + 1);
 
   fputs("usage: guest init [--sudo] -- ARGV...\n"
         "       guest spawner [--tied]\n"
         "       guest exec --uid N --gid N [--groups N,N] [--cwd DIR] [--oom N] [--ctty] -- ARGV...\n"
         "       guest fifos PREFIX COUNT\n"
         "       guest sudo ...\n"
-        "       guest host-cpuid ARGV...\n",
+        "       guest gvisor-start ARGV...\n"
+        "       guest gvisor-lead PID\n",
         stderr);
   return 2;
 }

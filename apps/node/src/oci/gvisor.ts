@@ -2,7 +2,7 @@ import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Fault } from '@atoll/kit/fault'
-import type { Runtime, StartRequest } from '../domain/sandbox.ts'
+import type { ProcessIdentity, Runtime, StartRequest } from '../domain/sandbox.ts'
 import type { MountNamespace } from '../linux/mount-namespace.ts'
 import { createScratch } from '../linux/scratch.ts'
 import { setTimerSlack } from '../linux/timer-slack.ts'
@@ -32,7 +32,7 @@ export function createGvisor(parts: {
   const commands = createOciCommands({
     namespace: parts.namespace,
     program: 'runsc',
-    starter: parts.guest === undefined ? [] : [parts.guest, 'host-cpuid'],
+    starter: parts.guest === undefined ? [] : [parts.guest, 'gvisor-start'],
     root,
     flags: [
       '--platform=systrap',
@@ -51,6 +51,13 @@ export function createGvisor(parts: {
     dir: join(parts.stateDir, 'scratch'),
     sizeMb: 24,
   })
+  /** Programs inside wait for gVisor's kernel more than it for them. Where that is not permitted all is only slower. */
+  const lead = async (process: ProcessIdentity) => {
+    if (parts.guest !== undefined) {
+      await parts.namespace.tryRun(parts.guest, ['gvisor-lead', `${process.pid}`])
+    }
+    return process
+  }
   const write = (request: StartRequest) =>
     writeBundle(request, {
       cgroupParent: parts.cgroupParent,
@@ -71,12 +78,12 @@ export function createGvisor(parts: {
 
     async start(request) {
       await write(request)
-      return commands.run(request.cell.cellId, request.bundleDir)
+      return lead(await commands.run(request.cell.cellId, request.bundleDir))
     },
 
     async restore(request, memoryDir) {
       await write(request)
-      return commands.restore(request.cell.cellId, request.bundleDir, memoryDir)
+      return lead(await commands.restore(request.cell.cellId, request.bundleDir, memoryDir))
     },
 
     async freeze(cellId) {

@@ -1,0 +1,109 @@
+/*
+ * guest gvisor-start and gvisor-lead, on the host: have gVisor start programs quickly.
+ *
+ * gvisor-start becomes a command that cannot have the CPUID instruction trapped. gVisor asks for that trap where the
+ * processor has it, and does without where it has not; with it each of the dozens of times that a C library looks at the
+ * processor before main() goes to gVisor's kernel and back.
+ *
+ * The programs in a sandbox are processes of their own to the host, which hand over to gVisor's kernel for each call and
+ * spin for a while in case it answers soon. So they go at a lower priority than it: gvisor-start begins low, and
+ * gvisor-lead lifts the kernel's threads to our own priority once all runs.
+ */
+#define _GNU_SOURCE
+#include "guest.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { STEPS_BELOW = 10, PASSES = 2, SLICE_NS = 100 * 1000 };
+
+#ifdef SYS_arch_prctl
+/* The library has no headers of the kernel's; these are linux/filter.h, linux/seccomp.h and asm/prctl.h. */
+struct instruction {
+  uint16_t code;
+  uint8_t if_true, if_false;
+  uint32_t value;
+};
+struct program {
+  unsigned short length;
+  const struct instruction *instructions;
+};
+enum { LOAD = 0x20, JUMP_IF_EQUAL = 0x15, RETURN = 0x06 };
+enum { AT_NUMBER = 0, AT_ARCHITECTURE = 4, AT_FIRST_ARGUMENT = 16 };
+enum { SET_FILTER = 1, ARCH_SET_CPUID = 0x1012, ONLY_64_BIT = 0xC000003E };
+enum { FAIL = 0x00050000, ALLOW = 0x7fff0000 };
+
+static int keep_cpuid(void) {
+  static const struct instruction instructions[] = {
+      {LOAD, 0, 0, AT_ARCHITECTURE},   {JUMP_IF_EQUAL, 0, 5, ONLY_64_BIT},
+      {LOAD, 0, 0, AT_NUMBER},         {JUMP_IF_EQUAL, 0, 3, SYS_arch_prctl},
+      {LOAD, 0, 0, AT_FIRST_ARGUMENT}, {JUMP_IF_EQUAL, 0, 1, ARCH_SET_CPUID},
+      {RETURN, 0, 0, FAIL | ENODEV},   {RETURN, 0, 0, ALLOW},
+  };
+  struct program program = {LENGTH(instructions), instructions};
+  return (int)syscall(SYS_seccomp, SET_FILTER, 0, &program);
+}
+#else
+static int keep_cpuid(void) { return 0; }
+#endif
+
+int gvisor_start_main(int argc, char **argv) {
+  if (argc < 2) {
+    fputs("gvisor-start: no command\n", stderr);
+    return 126;
+  }
+  /* Without either it is only slower. */
+  if (keep_cpuid() < 0) perror("gvisor-start");
+  errno = 0;
+  if (nice(STEPS_BELOW) == -1 && errno) perror("gvisor-start");
+  execvp(argv[1], argv + 1);
+  fprintf(stderr, "%s: %s\n", argv[1], strerror(errno));
+  return 127;
+}
+
+/* linux/sched/types.h; the policy is that of all ordinary processes. */
+struct schedule {
+  uint32_t size, policy;
+  uint64_t flags;
+  int32_t nice;
+  uint32_t priority;
+  uint64_t runtime, deadline, period;
+};
+
+/* Who takes short turns is let in at once by those that take longer ones; Linux before 6.12 does not look at it. */
+static int lift(const char *thread, int priority) {
+  uint32_t id;
+  if (parse_id(thread, &id) < 0) return 0;
+  struct schedule schedule = {.size = sizeof schedule, .nice = priority, .runtime = SLICE_NS};
+  return (int)syscall(SYS_sched_setattr, (pid_t)id, &schedule, 0);
+}
+
+int gvisor_lead_main(int argc, char **argv) {
+  uint32_t id;
+  char path[64];
+  if (argc != 2 || parse_id(argv[1], &id) < 0) {
+    fputs("gvisor-lead: no process\n", stderr);
+    return 2;
+  }
+  snprintf(path, sizeof path, "/proc/%u/task", id);
+  int priority = getpriority(PRIO_PROCESS, 0), failed = 0;
+  /* Again for those that others have started meanwhile. */
+  for (int pass = 0; pass < PASSES; pass++) {
+    DIR *threads = opendir(path);
+    if (!threads) {
+      perror(path);
+      return 1;
+    }
+    failed = 0;
+    for (struct dirent *thread; (thread = readdir(threads));)
+      if (lift(thread->d_name, priority) < 0 && errno != ESRCH) failed = errno;
+    closedir(threads);
+  }
+  if (failed) fprintf(stderr, "gvisor-lead: %s\n", strerror(failed));
+  return failed ? 1 : 0;
+}
