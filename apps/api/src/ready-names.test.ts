@@ -58,6 +58,20 @@ test('a create that is refused leaves the name to the next', async () => {
   assert.equal((await create(api)).sandboxID, id)
 })
 
+test('a name whose sandbox is gone is not used for another one', async () => {
+  await using api = await startApiUnderTest({ env })
+  const { id } = await api.node.stock(shape)
+  api.node.unstock(id)
+  const { status, sandboxID } = await create(api)
+  assert.deepEqual([status, sandboxID === id, api.node.running.has(id)], [201, false, false])
+  assert.equal((await api.call('GET', `/sandboxes/${id}`)).status, 404)
+  const metrics = await api.call('GET', '/v2/sandboxes')
+  assert.deepEqual(
+    Object(metrics.json).map((one: { sandboxID: string }) => one.sandboxID),
+    [sandboxID],
+  )
+})
+
 test('a node that does not answer is offered names again, and creates go on', async () => {
   await using api = await startApiUnderTest({ env })
   api.node.fail('name', Code.Unavailable)

@@ -6,7 +6,7 @@ import { envdAccessToken } from '../domain/key.ts'
 import { mayKeep, tooManySandboxes, tooMuchKept } from '../domain/limits.ts'
 import type { TeamLimits } from '../domain/limits.ts'
 import type { ReachOf } from '../domain/network.ts'
-import type { SandboxNode } from '../domain/node.ts'
+import type { NodeShape, SandboxNode } from '../domain/node.ts'
 import { start } from '../domain/sandbox.ts'
 import type { RunningSandbox, Sandbox } from '../domain/sandbox.ts'
 import type { SandboxStore } from '../domain/sandbox-store.ts'
@@ -85,30 +85,64 @@ export function createLaunching(ports: LaunchPorts): Launching {
     counts: () => ({ underway: underway.size, ...counts }),
     async launch(plan, caller) {
       const signal = AbortSignal.any([caller, ports.stopping])
-      const { limits } = plan
       await checkKept(ports.store, plan)
-      const name = nameFor(plan, ports.readyNames)
-      const sandbox = toSandbox(plan, name.id, ports)
-      underway.add(sandbox.id)
-      try {
-        const isIn = await ports.store.insert(sandbox, limits.concurrentSandboxes)
-        if (!isIn) {
-          name.giveBack()
-          throw tooManySandboxes(limits)
-        }
-        const running = await bootOrCleanUp(ports, plan, { sandbox, signal }).catch(
-          (error: unknown) => {
-            counts.failed += 1
-            throw error
-          },
-        )
-        counts.succeeded += 1
-        return running
-      } finally {
-        underway.delete(sandbox.id)
+      const name = takeName(plan, ports.readyNames)
+      if (name !== undefined) {
+        const named = await begin(plan, { id: name, isNamed: true }, signal).catch(ifNameIsGone)
+        if (named) return named
       }
+      return begin(plan, { id: newSandboxId(), isNamed: false }, signal)
     },
   }
+
+  async function begin(plan: Launch, name: Name, signal: AbortSignal): Promise<RunningSandbox> {
+    const { limits } = plan
+    const sandbox = toSandbox(plan, name.id, ports)
+    underway.add(sandbox.id)
+    try {
+      const isIn = await ports.store.insert(sandbox, limits.concurrentSandboxes)
+      if (!isIn) {
+        if (name.isNamed) ports.readyNames.giveBack(name.id, shapeOf(plan))
+        throw tooManySandboxes(limits)
+      }
+      const birth = { sandbox, signal, isNamed: name.isNamed }
+      const running = await bootOrCleanUp(ports, plan, birth).catch((error: unknown) => {
+        if (!isNameGone(error)) counts.failed += 1
+        throw error
+      })
+      counts.succeeded += 1
+      return running
+    } finally {
+      underway.delete(sandbox.id)
+    }
+  }
+}
+
+interface Name {
+  readonly id: string
+  /** One stands ready under it, or did when it was last heard of. */
+  readonly isNamed: boolean
+}
+
+/** That of one that knows all it would be told, if there is one. */
+function takeName(plan: Launch, readyNames: LaunchPorts['readyNames']): string | undefined {
+  const { given, content, envVars } = plan
+  const isUsual =
+    given.secure && content.snapshotId === undefined && Object.keys(envVars).length === 0
+  return isUsual ? readyNames.take(shapeOf(plan)) : undefined
+}
+
+function shapeOf({ given, content }: Launch): NodeShape {
+  return { nodeTemplateId: content.nodeTemplateId, ...given.resources }
+}
+
+/** Somebody else may have its sandbox by now, and with it what it was told: the name is not used for another one. */
+function ifNameIsGone(error: unknown): undefined {
+  if (!isNameGone(error)) throw error
+}
+
+function isNameGone(error: unknown): boolean {
+  return error instanceof Fault && error.reason === 'ready_name_gone'
 }
 
 /**
@@ -124,6 +158,7 @@ async function checkKept(store: SandboxStore, { given, limits }: Launch): Promis
 interface Birth {
   readonly sandbox: Sandbox
   readonly signal: AbortSignal
+  readonly isNamed: boolean
 }
 
 async function bootOrCleanUp(
@@ -139,20 +174,6 @@ async function bootOrCleanUp(
     await cleanUp(ports.ending, birth.sandbox.id)
     if (birth.signal.aborted) throw givenUp(error)
     throw deadline.aborted ? tookTooLong(error) : error
-  }
-}
-
-/** That of one that knows all it would be told, if there is one. */
-function nameFor({ given, content, envVars }: Launch, readyNames: LaunchPorts['readyNames']) {
-  const { nodeTemplateId, snapshotId } = content
-  const isUsual = given.secure && snapshotId === undefined && Object.keys(envVars).length === 0
-  const shape = { nodeTemplateId, ...given.resources }
-  const ready = isUsual ? readyNames.take(shape) : undefined
-  return {
-    id: ready ?? newSandboxId(),
-    giveBack() {
-      if (ready !== undefined) readyNames.giveBack(ready, shape)
-    },
   }
 }
 
@@ -182,13 +203,13 @@ function toSandbox(
 async function boot(
   ports: LaunchPorts,
   { content, envVars, timeoutSeconds: seconds }: Launch,
-  { sandbox, signal }: Birth,
+  { sandbox, signal, isNamed }: Birth,
 ): Promise<RunningSandbox> {
   const { store, node, clock, tokenSeed, onEndChanged } = ports
   const { id, resources, secure } = sandbox
   const accessToken = secure ? envdAccessToken(tokenSeed, id) : undefined
   const { nodeTemplateId, snapshotId } = content
-  const wanted = { id, nodeTemplateId, snapshotId, resources, envVars, accessToken }
+  const wanted = { id, nodeTemplateId, snapshotId, resources, envVars, accessToken, isNamed }
   const [envdVersion] = await Promise.all([
     content.envdVersion ?? node.envdVersion(signal),
     node.create({ ...wanted, ...ports.reachOf(sandbox) }, signal),

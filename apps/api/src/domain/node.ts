@@ -10,7 +10,8 @@ export interface SandboxNode {
   envdVersion(signal: AbortSignal): Promise<string>
   /**
    * Returns once envd answers. Faults: `sandbox_capacity_unavailable` when there is no room, `snapshot_unreadable` when
-   * this node cannot go on from its snapshot, `sandbox_create_failed` for whatever else went wrong.
+   * this node cannot go on from its snapshot, `ready_name_gone` when none stands ready under its name,
+   * `sandbox_create_failed` for whatever else went wrong.
    */
   create(sandbox: NodeSandbox, signal: AbortSignal): Promise<void>
   /** Has the next sandbox that it makes ahead told who it will be. Returns once that stands ready, with what it is. */
@@ -70,6 +71,8 @@ export interface NodeSandbox {
   readonly accessToken: string | undefined
   readonly network: NetworkRules
   readonly ingress: Ingress
+  /** Its id is one that `nameReady` gave: it is that sandbox or none. */
+  readonly isNamed: boolean
 }
 
 export interface NodeResume {

@@ -27,12 +27,16 @@ export function connectNode(transport: Transport): SandboxNode {
     async envdVersion(signal) {
       return (await client.getNode({}, { signal })).envdVersion
     },
-    async create({ id, nodeTemplateId, snapshotId, resources, envVars, ...given }, signal) {
+    async create(
+      { id, nodeTemplateId, snapshotId, resources, envVars, isNamed, ...given },
+      signal,
+    ) {
       const request = {
         sandboxId: id,
         templateId: nodeTemplateId,
         ...resources,
         envVars: { ...envVars },
+        isNamed,
         ...(snapshotId !== undefined && { snapshotId }),
         ...toReach(given),
       }

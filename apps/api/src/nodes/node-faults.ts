@@ -5,6 +5,9 @@ import { Code, ConnectError } from '@connectrpc/connect'
 
 export function toCreateFault(error: unknown): Fault {
   if (codeOf(error) === Code.ResourceExhausted) return noRoom(error)
+  if (codeOf(error) === Code.Aborted) {
+    return new Fault('unavailable', 'ready_name_gone', saidBy(error), { cause: error })
+  }
   if (codeOf(error) === Code.FailedPrecondition) {
     const message = `No sandbox can be made of this snapshot on this node: ${saidBy(error)}`
     return new Fault('invalid', 'snapshot_unreadable', message, { cause: error })

@@ -50,6 +50,8 @@ export interface SimulatedNode {
   readonly killed: readonly string[]
   /** Makes one ready under the name that was offered first, and says which. */
   stock(shape: SimulatedShape): Promise<{ readonly id: string; readonly accessToken: string }>
+  /** What stood ready under this name is gone, or somebody else's. */
+  unstock(id: string): void
   /** Puts a sandbox there that nobody asked for. */
   plant(id: string): void
   /** A sandbox ends by itself. With `silently` the watchers are not told. */
@@ -143,6 +145,7 @@ export function simulateNode(): SimulatedNode {
   const weighed: string[] = []
   const killed: string[] = []
   const offered = new Map<string, Offer>()
+  const ready = new Set<string>()
   const events = createEvents()
   const trouble = createTrouble()
   const { refuse } = trouble
@@ -177,9 +180,10 @@ export function simulateNode(): SimulatedNode {
           ),
         }
       },
-      async createSandbox({ sandboxId, accessToken, ...spec }) {
+      async createSandbox({ sandboxId, accessToken, isNamed, ...spec }) {
         refuse()
         if (running.has(sandboxId)) throw new ConnectError('taken', Code.AlreadyExists)
+        if (isNamed && !ready.delete(sandboxId)) throw new ConnectError('gone', Code.Aborted)
         const boots = kept.bootsFrom(spec)
         running.set(sandboxId, { ...spec, accessToken, boots })
         await trouble.meet('create')
@@ -264,11 +268,13 @@ export function simulateNode(): SimulatedNode {
       const [id, { accessToken, resolve }] = first
       const before = new Set(offered.keys())
       offered.delete(id)
+      ready.add(id)
       resolve(shape)
       // Whoever has heard of it offers another.
       await waitFor('the next offer', () => [...offered.keys()].some((name) => !before.has(name)))
       return { id, accessToken }
     },
+    unstock: (id) => void ready.delete(id),
     plant: (id) =>
       void running.set(id, {
         templateId: 'base',

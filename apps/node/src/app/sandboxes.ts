@@ -1,6 +1,6 @@
 import { Fault } from '@atoll/kit/fault'
 import { checkId, checkShape, writerOf } from '../domain/cell.ts'
-import type { CellRecord, Owner, Shape } from '../domain/cell.ts'
+import type { Cell, CellRecord, Owner, Shape } from '../domain/cell.ts'
 import type { NetworkRules } from '../domain/network-rules.ts'
 import type { PausedSandbox, RunningSandbox } from '../domain/sandbox.ts'
 import type { Slot } from '../domain/slot.ts'
@@ -53,6 +53,8 @@ export interface CreateRequest extends ClaimRequest {
   readonly shape: Shape
   readonly owner: Owner
   readonly snapshotId?: string | undefined
+  /** Only one that was told ahead who it is. It brings no variables and no snapshot. */
+  readonly isNamed?: boolean
 }
 
 export interface SandboxPorts extends ClaimPorts, ResumePorts {
@@ -96,19 +98,37 @@ export function createSandboxes(parts: {
       signal,
       owner: { network },
     } = request
-    const plan = { shape: request.shape, from, network, signal }
-    const { cell, toldAs } = await supply.take(plan, sandboxId)
+    const cell = await supply.take({ shape: request.shape, from, network, signal })
     // A copy has the variables of its original in its memory, unless it is given others.
     const isGiven = Object.keys(request.owner.envVars).length > 0
     const envVars = isGiven || !from ? request.owner.envVars : from.snapshot.envVars
     const owner = { ...request.owner, envVars }
+    return admitOrErase(cell, async () => {
+      await records.update({ ...cell.record, phase: 'making', owner })
+      return claim.byTelling({ ...cell, record: { ...cell.record, owner } }, request)
+    })
+  }
+
+  /** The one that knows all this already. */
+  async function buildNamed(request: CreateRequest): Promise<RunningSandbox> {
+    const { shape, owner, accessToken, snapshotId } = request
+    const { sandboxId, network, envVars } = owner
+    if (snapshotId !== undefined || Object.keys(envVars).length > 0) {
+      throw new Fault('invalid', 'name_says_more', 'One that was named ahead brings nothing else')
+    }
+    if (running.has(sandboxId) || paused.has(sandboxId)) throw taken('Sandbox', sandboxId)
+    const cell = await supply.takeNamed({ shape, network }, { sandboxId, accessToken })
+    if (!cell) throw new Fault('conflict', 'name_gone', `None stands ready as ${sandboxId}`)
     const owned = { ...cell, record: { ...cell.record, owner } }
-    const knowsAll =
-      !isGiven && toldAs?.sandboxId === sandboxId && toldAs.accessToken === request.accessToken
+    return admitOrErase(cell, () => claim.ofTold(owned))
+  }
+
+  async function admitOrErase(
+    cell: Cell,
+    claimed: () => Promise<RunningSandbox>,
+  ): Promise<RunningSandbox> {
     try {
-      if (knowsAll) return admit(await claim.ofTold(owned))
-      await records.update({ ...owned.record, phase: 'making' })
-      return admit(await claim.byTelling(owned, request))
+      return admit(await claimed())
     } catch (error) {
       // The first reason is the one to tell.
       await cells.erase(cell).catch(() => {})
@@ -196,7 +216,8 @@ export function createSandboxes(parts: {
     async create(request) {
       checkId(request.owner.sandboxId)
       checkShape(request.shape)
-      return turns.take(request.owner.sandboxId, () => build(request))
+      const make = request.isNamed ? buildNamed : build
+      return turns.take(request.owner.sandboxId, () => make(request))
     },
 
     kill: (sandboxId, reason = 'was killed') =>

@@ -166,45 +166,49 @@ const identity = { sandboxId: 'i7', accessToken: 'secret' }
 
 test('one that was told ahead who it will be is told nothing at its create', async () => {
   const node = simulateNode({ readySandboxes: 1 })
-  const named = node.supply.name(identity, new AbortController().signal)
-  assert.deepEqual(await named, shape)
+  assert.deepEqual(await node.supply.name(identity, new AbortController().signal), shape)
   const told = node.introduced.length
-  const { record } = await node.create(identity)
+  const { record } = await node.create({ ...identity, isNamed: true })
   assert.deepEqual([node.introduced.length, node.introduced[0]?.sandboxId], [told, 'i7'])
   assert.deepEqual([record.phase, record.owner.sandboxId], ['running', 'i7'])
   assert.equal(node.records.get(record.cellId)?.phase, 'running')
   assert.deepEqual([node.frozen.has(record.cellId), node.levelled], [false, [record.cellId]])
+  await isStocked(node, 1)
 })
 
-test('whoever wants it otherwise tells it anew', async () => {
-  for (const changes of [
-    { sandboxId: 'i8' },
-    { ...identity, accessToken: 'another' },
-    { ...identity, envVars: { A: 'b' } },
-  ]) {
-    const node = simulateNode({ readySandboxes: 1 })
-    await node.supply.name(identity, new AbortController().signal)
-    await node.create(changes)
-    assert.deepEqual(node.introduced.map(({ sandboxId }) => sandboxId).slice(0, 2), [
-      'i7',
-      changes.sandboxId,
-    ])
+test('whoever asks for a name gets that one or none, and all else stays as it is', async () => {
+  const node = simulateNode({ readySandboxes: 1 })
+  await node.supply.name(identity, new AbortController().signal)
+  const gone = { kind: 'conflict', reason: 'name_gone' }
+  const wrong = [
+    { changes: { sandboxId: 'i8' }, fault: gone },
+    { changes: { accessToken: 'another' }, fault: gone },
+    { changes: { memoryMb: 512 }, fault: gone },
+    { changes: { envVars: { A: 'b' } }, fault: { reason: 'name_says_more' } },
+    { changes: { snapshotId: 's1' }, fault: { reason: 'name_says_more' } },
+  ]
+  for (const { changes, fault } of wrong) {
+    await assert.rejects(node.create({ ...identity, isNamed: true, ...changes }), fault)
   }
+  assert.deepEqual([ready(node), node.sandboxes.running()], [1, []])
+  node.alive.clear()
+  await assert.rejects(node.create({ ...identity, isNamed: true }), gone)
 })
 
-test('of those that are ready the nameless go first, and each name to whom it belongs', async () => {
-  const node = simulateNode({ readySandboxes: 3 })
-  const never = new AbortController().signal
-  await Promise.all([
-    node.supply.name({ ...identity, sandboxId: 'n1' }, never),
-    node.supply.name({ ...identity, sandboxId: 'n2' }, never),
-  ])
-  await isStocked(node, 3)
-  const told = new Set(node.introduced.map(({ address }) => address))
-  const other = await node.create({ sandboxId: 'other' })
-  assert.equal(told.has(other.slot.sandboxAddress), false)
-  const second = await node.create({ ...identity, sandboxId: 'n2' })
-  assert.equal(second.slot.sandboxAddress, node.introduced[1]?.address)
+test('others take the nameless first, then the named, which they tell anew', async () => {
+  const node = simulateNode({ readySandboxes: 2 })
+  await node.supply.name(identity, new AbortController().signal)
+  await isStocked(node, 2)
+  const named = node.introduced[0]?.address
+  const first = await node.create({ sandboxId: 'n1' })
+  assert.notEqual(first.slot.sandboxAddress, named)
+  const second = await node.create({ sandboxId: 'n2' })
+  assert.equal(second.slot.sandboxAddress, named)
+  assert.deepEqual(
+    node.introduced.map(({ sandboxId }) => sandboxId),
+    ['i7', 'n1', 'n2'],
+  )
+  await assert.rejects(node.create({ ...identity, isNamed: true }), { reason: 'name_gone' })
 })
 
 test('a name that could not be told is told to the next, unless nobody waits any more', async () => {

@@ -15,8 +15,10 @@ import type { Prototypes } from './prototypes.ts'
  * pools stand still and take memory alone, within a budget.
  */
 export interface Supply {
-  /** Of those that are ready the one that was told this name, if there is one. The plan's rules are in force when it returns. */
-  take(plan: CellPlan, sandboxId?: string): Promise<Taken>
+  /** The plan's rules are in force when it returns. It may know a name that was told to it ahead. */
+  take(plan: CellPlan): Promise<Cell>
+  /** The one that was told this ahead, if it stands ready. Its rules are in force when it returns. */
+  takeNamed(plan: CellPlan, identity: Identity): Promise<Cell | undefined>
   /** Lets one from a pool go on. To be called for each that was taken. */
   wake(cellId: string): Promise<void>
   /** Tells the next that is made ready who it will be. Resolves once it stands ready. */
@@ -26,12 +28,6 @@ export interface Supply {
   trim(): Promise<void>
   /** Makes no more; those that are ready stay for the next agent. */
   close(): Promise<void>
-}
-
-export interface Taken {
-  readonly cell: Cell
-  /** Who it was told ahead to be. */
-  readonly toldAs?: Identity | undefined
 }
 
 export interface Pool {
@@ -76,8 +72,11 @@ interface Shelf {
   restsUntilMs: number
 }
 
-interface Ready extends Taken {
+interface Ready {
+  readonly cell: Cell
   readonly bytes: number
+  /** Who it was told ahead to be. */
+  readonly toldAs: Identity | undefined
 }
 
 interface Naming {
@@ -107,7 +106,7 @@ export function createSupply(parts: {
   for (const { shape, count } of parts.floors) shelfOf(shape, count)
   for (const cell of parts.adopted) {
     frozen.add(cell.record.cellId)
-    shelfOf(cell.record).cells.push({ cell, bytes: usualBytes })
+    shelfOf(cell.record).cells.push({ cell, bytes: usualBytes, toldAs: undefined })
   }
   nudge()
 
@@ -123,14 +122,21 @@ export function createSupply(parts: {
     return shelf
   }
 
-  function takeReady(shape: Shape, sandboxId: string | undefined): Taken | undefined {
-    const shelf = shelfOf(shape)
-    shelf.demand.note(ports.nowMs())
+  /** `find` says where the one that is wanted stands. */
+  function takeReady(shape: Shape, find: (ready: readonly Ready[]) => number): Cell | undefined {
+    const { cells: ready } = shelfOf(shape)
     for (;;) {
-      const [next] = shelf.cells.splice(bestFor(shelf.cells, sandboxId), 1)
+      const index = find(ready)
+      const [next] = index < 0 ? [] : ready.splice(index, 1)
       if (!next) return undefined
-      if (ports.isAlive(next.cell)) return next
-      void cells.erase(next.cell).catch(ports.onError)
+      if (!ports.isAlive(next.cell)) {
+        void cells.erase(next.cell).catch(ports.onError)
+        continue
+      }
+      // Not at once: making one would take the processor from whoever has just got theirs.
+      const delayMs = refillDelayMs[ready.length === 0 ? 'whenNoneIs' : 'whenMoreAreReady']
+      setTimeout(nudge, delayMs).unref()
+      return next.cell
     }
   }
 
@@ -232,13 +238,11 @@ export function createSupply(parts: {
   }
 
   return {
-    async take(plan, sandboxId) {
-      const ready = plan.from ? undefined : takeReady(plan.shape, sandboxId)
-      if (ready) {
-        // Not at once: making one would take the processor from whoever has just got theirs.
-        const isLast = shelfOf(plan.shape).cells.length === 0
-        setTimeout(nudge, refillDelayMs[isLast ? 'whenNoneIs' : 'whenMoreAreReady']).unref()
-        return { ...ready, cell: await ruled(ready.cell, plan.network) }
+    async take(plan) {
+      if (!plan.from) {
+        shelfOf(plan.shape).demand.note(ports.nowMs())
+        const ready = takeReady(plan.shape, anyOf)
+        if (ready) return ruled(ready, plan.network)
       }
       if (underway >= mostWaiting) {
         throw noRoom(`${underway} sandboxes are being started already; try again later`)
@@ -247,7 +251,7 @@ export function createSupply(parts: {
       try {
         return await gate(async () => {
           await checkMemory()
-          return { cell: await make(plan) }
+          return make(plan)
         })
       } finally {
         underway -= 1
@@ -255,11 +259,23 @@ export function createSupply(parts: {
       }
     },
 
+    async takeNamed(plan, { sandboxId, accessToken }) {
+      const named = takeReady(plan.shape, (ready) =>
+        ready.findIndex(
+          ({ toldAs }) => toldAs?.sandboxId === sandboxId && toldAs.accessToken === accessToken,
+        ),
+      )
+      if (!named) return undefined
+      shelfOf(plan.shape).demand.note(ports.nowMs())
+      return ruled(named, plan.network)
+    },
+
     async wake(cellId) {
       if (frozen.delete(cellId)) await ports.thaw(cellId)
     },
 
-    name(identity, signal) {
+    async name(identity, signal) {
+      signal.throwIfAborted()
       const { promise, resolve, reject } = Promise.withResolvers<Shape>()
       const naming = { identity, signal, resolve }
       namings.add(naming)
@@ -299,14 +315,10 @@ export function createSupply(parts: {
   }
 }
 
-/** Else one that was told no name: the others may still be asked for by theirs. */
-function bestFor(ready: readonly Ready[], sandboxId: string | undefined): number {
-  const named = ready.findIndex(({ toldAs }) => toldAs && toldAs.sandboxId === sandboxId)
-  if (named >= 0) return named
-  return Math.max(
-    ready.findIndex(({ toldAs }) => !toldAs),
-    0,
-  )
+/** First those that were told no name: the others may still be asked for by theirs. */
+function anyOf(ready: readonly Ready[]): number {
+  const nameless = ready.findIndex(({ toldAs }) => !toldAs)
+  return nameless >= 0 || ready.length === 0 ? nameless : 0
 }
 
 function noRoom(message: string): Fault {

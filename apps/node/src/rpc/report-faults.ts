@@ -18,10 +18,15 @@ export function reportFaults(log: Logger): Interceptor {
           fault.message,
         )
       }
-      const code = preconditions.has(fault.reason) ? Code.FailedPrecondition : codes[fault.kind]
+      const code = codeOfReason(fault.reason) ?? codes[fault.kind]
       throw new ConnectError(fault.message, code, undefined, undefined, fault)
     }
   }
+}
+
+function codeOfReason(reason: string): Code | undefined {
+  if (preconditions.has(reason)) return Code.FailedPrecondition
+  return reason === 'name_gone' ? Code.Aborted : undefined
 }
 
 /** Reasons that no other argument would cure. */

@@ -86,12 +86,13 @@ function nodeService({
     },
 
     async createSandbox(request, { signal }) {
-      const { sandboxId, envVars, accessToken, snapshotId } = request
+      const { sandboxId, envVars, accessToken, snapshotId, isNamed } = request
       const created = await sandboxes.create({
         shape: shapeOf(request),
         owner: { sandboxId, envVars, ...toPolicy(request) },
         accessToken,
         snapshotId,
+        isNamed,
         signal,
       })
       return { sandbox: toMessage(created) }

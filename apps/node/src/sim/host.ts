@@ -35,6 +35,7 @@ type Changes = Partial<Shape> & {
   readonly network?: NetworkRules
   readonly accessToken?: string
   readonly envVars?: Readonly<Record<string, string>>
+  readonly isNamed?: boolean
 }
 
 /** A node on a host in memory: records, processes, slots, files are collections that a test can look at. */
@@ -217,12 +218,14 @@ export function simulateNode(
     adopted: { running: [], paused: [] },
   })
   const create = (changes: Changes = {}, signal?: AbortSignal) => {
-    const { sandboxId = 'i1', snapshotId, network, accessToken, envVars = {}, ...sizes } = changes
+    const { sandboxId = 'i1', snapshotId, network, accessToken, envVars = {}, ...rest } = changes
+    const { isNamed = false, ...sizes } = rest
     return sandboxes.create({
       shape: { ...shape, ...sizes },
       owner: { sandboxId, envVars, ...(network && { network }) },
       accessToken,
       snapshotId,
+      isNamed,
       ...(signal && { signal }),
     })
   }

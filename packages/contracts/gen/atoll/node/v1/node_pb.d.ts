@@ -353,6 +353,14 @@ export declare type CreateSandboxRequest = Message<"atoll.node.v1.CreateSandboxR
    * @generated from field: atoll.node.v1.Ingress ingress = 10;
    */
   ingress?: Ingress | undefined;
+
+  /**
+   * Only the sandbox that was told this id and token while it was made ready, which brings no variables: aborted when
+   * there is none.
+   *
+   * @generated from field: bool is_named = 11;
+   */
+  isNamed: boolean;
 };
 
 /**
@@ -1368,7 +1376,7 @@ export declare const NodeService: GenService<{
   },
   /**
    * Returns once envd answers. already_exists: the id is taken; not_found: no such template here;
-   * resource_exhausted: no room on this node.
+   * resource_exhausted: no room on this node; aborted: see `is_named`.
    *
    * @generated from rpc atoll.node.v1.NodeService.CreateSandbox
    */
@@ -1379,8 +1387,8 @@ export declare const NodeService: GenService<{
   },
   /**
    * Tells the next sandbox that is made ready who it will be, so that its create has nothing left to tell it. Returns once
-   * it stands ready, with what it is made of; waits as long as none is made. A CreateSandbox with this id and token, the
-   * same makings and no variables then takes it. One with another id may take it too, and tells it anew.
+   * it stands ready, with what it is made of; waits as long as none is made. A CreateSandbox with `is_named` takes it. Any
+   * other may take it too, and tells it anew: whoever has that one knows this token, so the name must not be used then.
    *
    * @generated from rpc atoll.node.v1.NodeService.NameReadySandbox
    */
