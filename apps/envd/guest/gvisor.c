@@ -15,6 +15,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -61,7 +62,10 @@ int gvisor_start_main(int argc, char **argv) {
   if (keep_cpuid() < 0) perror("gvisor-start");
   errno = 0;
   if (nice(STEPS_BELOW) == -1 && errno) perror("gvisor-start");
-  execvp(argv[1], argv + 1);
+  const char *path = getenv("PATH");
+  char found[MAX_PATH];
+  errno = find_command(argv[1], path ? path : SECURE_PATH, found);
+  if (errno == 0) execv(found, argv + 1);
   fprintf(stderr, "%s: %s\n", argv[1], strerror(errno));
   return 127;
 }

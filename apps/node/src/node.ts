@@ -75,13 +75,14 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
     layer: base.layerId,
     envd: basename(envdDir),
   }
+  const { thaw, level } = host.cgroups
   const adopted = await reclaim(
     {
       ...host,
       isAlive,
       isCurrent: (record) => isMadeOf(record, current),
       thaw: (record) => host.runtimes[record.runtime].thaw(record.cellId),
-      wake: host.cgroups.thaw,
+      wake: async (cellId) => void (await Promise.all([thaw(cellId), level(cellId)])),
       slotNames: host.slots.list,
       removeSlot: host.slots.remove,
       onError: (err) =>

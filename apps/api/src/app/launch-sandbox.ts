@@ -71,7 +71,7 @@ interface LaunchPorts {
   readonly tokenSeed: string
   readonly reachOf: ReachOf
   readonly processId: string
-  readonly readyNames: Pick<ReadyNames, 'take' | 'giveBack'>
+  readonly readyNames: Pick<ReadyNames, 'take' | 'forget' | 'giveBack'>
   readonly onEndChanged: () => void
   /** Aborts when the server stops. */
   readonly stopping: AbortSignal
@@ -90,6 +90,7 @@ export function createLaunching(ports: LaunchPorts): Launching {
       if (name !== undefined) {
         const named = await begin(plan, { id: name, isNamed: true }, signal).catch(ifNameIsGone)
         if (named) return named
+        ports.readyNames.forget(shapeOf(plan))
       }
       return begin(plan, { id: newSandboxId(), isNamed: false }, signal)
     },

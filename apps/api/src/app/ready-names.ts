@@ -10,6 +10,8 @@ import type { NodeShape, SandboxNode } from '../domain/node.ts'
 export interface ReadyNames {
   /** Each is given once. Undefined when none of this shape is known. */
   take(shape: NodeShape): string | undefined
+  /** One was not there any more; then the older ones are hardly. */
+  forget(shape: NodeShape): void
   /** It was not used after all. */
   giveBack(id: string, shape: NodeShape): void
   close(): Promise<void>
@@ -55,8 +57,9 @@ export function startReadyNames(parts: {
 
   const offers = Array.from({ length: offersAtOnce }, offer)
   return {
-    // The newest: of those that others took under names of their own the node takes the oldest.
+    // The newest: of those that nobody asks for by name the node takes the oldest.
     take: (shape) => names.get(keyOf(shape))?.pop(),
+    forget: (shape) => void names.delete(keyOf(shape)),
     giveBack: keep,
     async close() {
       closing.abort()

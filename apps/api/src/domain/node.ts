@@ -9,7 +9,7 @@ export interface SandboxNode {
   measure(signal: AbortSignal): Promise<NodeUsage>
   envdVersion(signal: AbortSignal): Promise<string>
   /**
-   * Returns once envd answers. Faults: `sandbox_capacity_unavailable` when there is no room, `snapshot_unreadable` when
+   * Returns once envd knows who it is. Faults: `sandbox_capacity_unavailable` when there is no room, `snapshot_unreadable` when
    * this node cannot go on from its snapshot, `ready_name_gone` when none stands ready under its name,
    * `sandbox_create_failed` for whatever else went wrong.
    */

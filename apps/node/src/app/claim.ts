@@ -25,7 +25,7 @@ export interface Claim {
   /** envd is told now. */
   byTelling(cell: RunningSandbox, request: ClaimRequest): Promise<RunningSandbox>
   /** envd was told ahead, just what it would be told now. */
-  ofTold(cell: RunningSandbox): Promise<RunningSandbox>
+  ofTold(cell: RunningSandbox, signal: AbortSignal | undefined): Promise<RunningSandbox>
 }
 
 export function createClaim(ports: ClaimPorts, supply: Supply): Claim {
@@ -46,11 +46,12 @@ export function createClaim(ports: ClaimPorts, supply: Supply): Claim {
       return sandbox
     },
 
-    async ofTold(cell) {
+    async ofTold(cell, signal) {
       const sandbox = asRunning(cell)
       // First, because whoever adopts one that is said to run lets it go on.
       await ports.records.update(sandbox.record)
       await Promise.all([supply.wake(cell.record.cellId), ports.level(cell.record.cellId)])
+      signal?.throwIfAborted()
       return sandbox
     },
   }

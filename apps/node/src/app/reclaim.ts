@@ -16,7 +16,7 @@ export interface ReclaimPorts {
   killStrays(keep: ReadonlySet<string>): Promise<void>
   /** Lets one that stands still to be copied go on. */
   thaw(record: CellRecord): Promise<void>
-  /** Lets one go on that stood ready and was just taken. Succeeds when it goes on already. */
+  /** Lets one go on that stood ready and was just taken, as all others do. Succeeds when it goes on already. */
   wake(cellId: string): Promise<void>
   halt(cellId: string): Promise<void>
   erase(cellId: string): Promise<void>

@@ -111,7 +111,7 @@ export function createSandboxes(parts: {
 
   /** The one that knows all this already. */
   async function buildNamed(request: CreateRequest): Promise<RunningSandbox> {
-    const { shape, owner, accessToken, snapshotId } = request
+    const { shape, owner, accessToken, snapshotId, signal } = request
     const { sandboxId, network, envVars } = owner
     if (snapshotId !== undefined || Object.keys(envVars).length > 0) {
       throw new Fault('invalid', 'name_says_more', 'One that was named ahead brings nothing else')
@@ -120,7 +120,7 @@ export function createSandboxes(parts: {
     const cell = await supply.takeNamed({ shape, network }, { sandboxId, accessToken })
     if (!cell) throw new Fault('conflict', 'name_gone', `None stands ready as ${sandboxId}`)
     const owned = { ...cell, record: { ...cell.record, owner } }
-    return admitOrErase(cell, () => claim.ofTold(owned))
+    return admitOrErase(cell, () => claim.ofTold(owned, signal))
   }
 
   async function admitOrErase(

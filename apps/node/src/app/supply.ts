@@ -300,7 +300,7 @@ export function createSupply(parts: {
     async trim() {
       for (const { demand, cells: ready } of shelves.values()) {
         while (ready.length > demand.level(ports.nowMs())) {
-          const surplus = ready.pop()
+          const [surplus] = ready.splice(anyOf(ready), 1)
           if (!surplus) break
           frozen.delete(surplus.cell.record.cellId)
           await cells.erase(surplus.cell)

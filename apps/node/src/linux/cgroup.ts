@@ -10,8 +10,8 @@ export interface Cgroups {
   list(): Promise<string[]>
   /** Nothing in the group goes on, and it takes no processor time, until it is thawed: both take microseconds. */
   freeze(cellId: string): Promise<void>
-  /** Succeeds when it is not frozen, or not there. */
-  thaw(cellId: string): Promise<void>
+  /** Also when it is not frozen. False when there is no such group. */
+  thaw(cellId: string): Promise<boolean>
   /** From here on it gets no more of the processors than others do. Never fails: it would only be too quick. */
   level(cellId: string): Promise<void>
   /** Kills whatever is in the group and removes it. Succeeds when there is none. */
@@ -40,7 +40,7 @@ export function createCgroups(parent: string): Cgroups {
     },
 
     async thaw(cellId) {
-      writeFirst(await folders(cellId), thawedBy)
+      return writeFirst(await folders(cellId), thawedBy)
     },
 
     async level(cellId) {

@@ -33,7 +33,7 @@ describe('what leaves a sandbox', { concurrency: 1, timeout: 120_000 }, () => {
     sandbox = await open('a')
     neighbour = await open('b')
     await connectWorld(host, world)
-    await world.listen(port)
+    for (const listener of [world, host, neighbour]) await listener.listen(port)
     await host.install([], [])
     await host.admit(1)
     await connectSlot(host, sandbox, 1)
@@ -129,7 +129,7 @@ describe('what leaves a sandbox', { concurrency: 1, timeout: 120_000 }, () => {
     assert.deepEqual(await arrivals(sandbox, [closed]), [])
   })
 
-  test('is neither the host nor a neighbour, who refuse at once', async () => {
+  test('is neither the host nor a neighbour: both listen, but it is refused at once', async () => {
     const addresses = [1, 2].map((number) => toSlot(parseSubnet(subnet), 'atfwt-', number))
     const [own, next] = addresses
     assert.deepEqual(

@@ -14,7 +14,8 @@ import { createForwarding } from './forwarding.ts'
  * address. What does not carry the address of its own slot is dropped before anything looks at it.
  *
  * TCP is refused at once, wherever it may not go. A program that waits for an answer which never comes is told
- * nothing, and keeps its sandbox from being paused under gVisor.
+ * nothing, and keeps its sandbox from being paused under gVisor. A packet that belongs to nothing vanishes: a reset for
+ * it could end a connection that is fine.
  *
  * The rules of a sandbox are asked for each packet of what it has begun, in both directions, and not for the first one
  * alone: new rules thereby hold for connections that are open.
@@ -179,7 +180,8 @@ table ${table} {
   chain to_host {
     type filter hook input priority filter - 5; policy accept;
     iifname ${ours} ct state established,related accept
-    iifname ${ours} goto refusal
+    iifname ${ours} tcp flags & (fin | syn | rst | ack) == syn goto refusal
+    iifname ${ours} drop
   }
   chain through {
     type filter hook forward priority filter - 5; policy accept;
