@@ -21,7 +21,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { STEPS_BELOW = 10, PASSES = 2, SLICE_NS = 100 * 1000 };
+enum { STEPS_BELOW = 10, PASSES = 2 };
 
 #ifdef SYS_arch_prctl
 /* The library has no headers of the kernel's; these are linux/filter.h, linux/seccomp.h and asm/prctl.h. */
@@ -70,21 +70,9 @@ int gvisor_start_main(int argc, char **argv) {
   return 127;
 }
 
-/* linux/sched/types.h; the policy is that of all ordinary processes. */
-struct schedule {
-  uint32_t size, policy;
-  uint64_t flags;
-  int32_t nice;
-  uint32_t priority;
-  uint64_t runtime, deadline, period;
-};
-
-/* Who takes short turns is let in at once by those that take longer ones; Linux before 6.12 does not look at it. */
 static int lift(const char *thread, int priority) {
   uint32_t id;
-  if (parse_id(thread, &id) < 0) return 0;
-  struct schedule schedule = {.size = sizeof schedule, .nice = priority, .runtime = SLICE_NS};
-  return (int)syscall(SYS_sched_setattr, (pid_t)id, &schedule, 0);
+  return parse_id(thread, &id) < 0 ? 0 : setpriority(PRIO_PROCESS, id, priority);
 }
 
 int gvisor_lead_main(int argc, char **argv) {
