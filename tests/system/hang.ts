@@ -19,7 +19,7 @@ export async function loseAnswer(
   const holder = await findHolder(await processesOf(names, sandboxId), holdsMb)
   process.kill(holder.pid, 'SIGSTOP')
   const asked = ask().catch(() => {})
-  await waitFor('gVisor to wait for its process', () => isAsking(holder.parent))
+  await untilAsking(holder.parent)
   process.kill(holder.pid, 'SIGKILL')
   const group = dirname(await cgroupFile(names, sandboxId, ['memory.max', 'memory.limit_in_bytes']))
   await tryRun('sh', ['-c', `echo $$ > ${group}/cgroup.procs && exec tail /dev/zero`])
@@ -37,11 +37,28 @@ async function findHolder(pids: readonly number[], holdsMb: number) {
   throw new Error(`no process of the sandbox holds ${holdsMb} MB`)
 }
 
-/** Whether a thread waits on memory that is shared with other processes, without a limit. */
-async function isAsking(pid: number): Promise<boolean> {
+/** Waits until a thread of gVisor's kernel does nothing but wait for its process: for programs it does so for moments. */
+async function untilAsking(pid: number): Promise<void> {
+  let looks = new Map<string, number>()
+  await waitFor(
+    'gVisor to wait for its process',
+    async () => {
+      const waits = await endlessWaits(pid)
+      looks = new Map(waits.map((wait) => [wait, (looks.get(wait) ?? 0) + 1]))
+      return [...looks.values()].some((count) => count === steadyLooks)
+    },
+    { timeoutMs: 30_000, intervalMs: 20 },
+  )
+}
+
+const steadyLooks = 25
+
+/** Threads that wait on memory which is shared with other processes, without a limit, and the place where each does. */
+async function endlessWaits(pid: number): Promise<string[]> {
+  const waits = []
   for (const thread of await readdir(`/proc/${pid}/task`)) {
     const call = await readFile(`/proc/${pid}/task/${thread}/syscall`, 'utf8').catch(() => '')
-    if (/^(202|98) \S+ 0x0 \S+ 0x0 /.test(call)) return true
+    if (/^(202|98) \S+ 0x0 \S+ 0x0 /.test(call)) waits.push(`${thread} ${call}`)
   }
-  return false
+  return waits
 }
