@@ -9,9 +9,9 @@ export interface SandboxNode {
   measure(signal: AbortSignal): Promise<NodeUsage>
   envdVersion(signal: AbortSignal): Promise<string>
   /**
-   * Returns once envd knows who it is. Faults: `sandbox_capacity_unavailable` when there is no room, `snapshot_unreadable` when
-   * this node cannot go on from its snapshot, `ready_name_gone` when none stands ready under its name,
-   * `sandbox_create_failed` for whatever else went wrong.
+   * Returns once envd knows who it is. Faults: `sandbox_capacity_unavailable` when there is no room,
+   * `snapshot_unreadable` when this node cannot go on from its snapshot, `ready_name_gone` when none stands ready under
+   * its name, `sandbox_create_failed` for whatever else went wrong.
    */
   create(sandbox: NodeSandbox, signal: AbortSignal): Promise<void>
   /** Has the next sandbox that it makes ahead told who it will be. Returns once that stands ready, with what it is. */

@@ -1376,8 +1376,7 @@ export declare const NodeService: GenService<{
   },
   /**
    * Returns once envd answers, or before where it was told all ahead. already_exists: the id is taken; not_found: no such
-   * template here;
-   * resource_exhausted: no room on this node; aborted: see `is_named`.
+   * template here; resource_exhausted: no room on this node; aborted: see `is_named`.
    *
    * @generated from rpc atoll.node.v1.NodeService.CreateSandbox
    */
