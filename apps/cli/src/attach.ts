@@ -24,7 +24,7 @@ export interface SandboxAddress {
 export interface Handlers {
   /** Called once, when the process runs. */
   onStart(process: RunningProcess): void
-  /** Awaited: a slow reader slows the process, as a pipe would. */
+  /** Awaited: a slow reader slows the process, as a pipe would. The bytes are good until then. */
   onOutput(output: Output): Promise<void>
 }
 
@@ -48,7 +48,7 @@ export async function attach(
   handlers: Handlers,
   limits: { readonly signal: AbortSignal; readonly timeoutSeconds?: number | undefined },
 ): Promise<ProcessEvent_EndEvent> {
-  const client = createSandboxClient({ url: access.sandboxUrl, ...address })
+  const client = createSandboxClient({ url: access.sandboxUrl, ...address, reusesMemory: true })
   let isStarted = false
   try {
     const events = client.start(request, {

@@ -1,9 +1,10 @@
-import { once } from 'node:events'
 import { Fault } from '@atoll/kit/fault'
 
-/** Writes and waits until there is room again. */
-export async function writeFully(stream: NodeJS.WritableStream, bytes: Uint8Array): Promise<void> {
-  if (!stream.write(bytes)) await once(stream, 'drain')
+/** Writes and waits until the system has it: then the memory may be used for something else. */
+export function writeFully(stream: NodeJS.WritableStream, bytes: Uint8Array): Promise<void> {
+  return new Promise((resolve, reject) =>
+    stream.write(bytes, (error) => (error ? reject(error) : resolve())),
+  )
 }
 
 /**

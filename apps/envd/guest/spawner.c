@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { STDIO = 3, MAX_BYTES = 4 * 1024 * 1024, OUTPUT_BYTES = 256 * 1024 };
+enum { STDIO = 3, MAX_BYTES = 4 * 1024 * 1024, OUTPUT_BYTES = 512 * 1024 };
 
 /* NUL-ended strings follow: names of what to open for input, output and errors (none: /dev/null),
    arguments, variables (none: our own). */
@@ -77,7 +77,7 @@ static int open_stdio(char **names, int fds[STDIO]) {
   for (int i = 0; i < STDIO; i++) {
     const char *name = *names[i] ? names[i] : "/dev/null";
     fds[i] = open(name, (i == 0 ? O_RDONLY : O_WRONLY) | O_NONBLOCK | O_CLOEXEC);
-    if (fds[i] >= 0 && i > 0) fcntl(fds[i], F_SETPIPE_SZ, OUTPUT_BYTES); /* if not, it is only slower */
+    if (fds[i] >= 0 && i == 1) fcntl(fds[i], F_SETPIPE_SZ, OUTPUT_BYTES); /* if not, it is only slower */
     if (fds[i] >= 0 && fcntl(fds[i], F_SETFL, 0) == 0) continue;
     int error = errno;
     for (; i >= 0; i--) close(fds[i]);

@@ -13,8 +13,8 @@ import type { Samples, Scenario } from '../scenario.ts'
 import type { StagedSandbox } from '../stage.ts'
 
 const bytes = 200_000_000
-/** In pieces as large as a pipe: with small ones, one would measure the program that writes them. */
-const command = `dd if=/dev/zero bs=64K iflag=count_bytes count=${bytes} status=none`
+/** In pieces as large as those of the plain copy: with small ones, one would measure the program that writes them. */
+const command = `dd if=/dev/zero bs=256K iflag=count_bytes count=${bytes} status=none`
 
 export const processOutput: Scenario = {
   name: 'process-output',
@@ -108,7 +108,7 @@ async function byHand({ cloud, hand }: StagedSandbox): Promise<void> {
 }
 
 async function byOurClient(address: SandboxOptions): Promise<void> {
-  const client = createSandboxClient(address)
+  const client = createSandboxClient({ ...address, reusesMemory: true })
   let received = 0
   const stream = client.start({
     process: { cmd: '/bin/bash', args: ['-l', '-c', command] },

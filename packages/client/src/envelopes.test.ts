@@ -4,6 +4,7 @@ import { test } from 'node:test'
 import { createEnvelopeReader } from './envelopes.ts'
 
 const limitBytes = 100_000
+const memory = { apart: Buffer.alloc }
 
 function envelope(data: Buffer, flags = 0): Buffer {
   const head = Buffer.alloc(5)
@@ -20,7 +21,7 @@ const bytes = Buffer.concat(sent.map(({ flags, data }) => envelope(data, flags))
 
 for (const size of [1, 2, 4, 5, 6, 7, 64, 4096, 65_536, bytes.length]) {
   test(`envelopes are found in pieces of ${size} bytes`, () => {
-    const { read } = createEnvelopeReader(limitBytes)
+    const { read } = createEnvelopeReader(limitBytes, memory)
     const found = []
     for (let at = 0; at < bytes.length; at += size)
       found.push(...read(bytes.subarray(at, at + size)))
@@ -34,12 +35,12 @@ for (const size of [1, 2, 4, 5, 6, 7, 64, 4096, 65_536, bytes.length]) {
 
 test('an envelope that lies in one piece is not copied', () => {
   const piece = Buffer.concat([envelope(Buffer.from('one')), envelope(Buffer.from('two'))])
-  const found = createEnvelopeReader(limitBytes).read(piece)
+  const found = createEnvelopeReader(limitBytes, memory).read(piece)
   assert.ok(found.every(({ data }) => data.buffer === piece.buffer))
 })
 
 test('one that came in parts outlives the pieces and the next', () => {
-  const { read } = createEnvelopeReader(limitBytes)
+  const { read } = createEnvelopeReader(limitBytes, memory)
   const piece = Buffer.concat([envelope(Buffer.from('first')), envelope(Buffer.from('other'))])
   const [first] = [...read(piece.subarray(0, 7)), ...read(piece.subarray(7, 12))]
   read(piece.subarray(12))
@@ -49,7 +50,7 @@ test('one that came in parts outlives the pieces and the next', () => {
 
 for (const size of [1, 5, 1024]) {
   test(`a length beyond the limit is refused by its head, in pieces of ${size}`, () => {
-    const { read } = createEnvelopeReader(limitBytes)
+    const { read } = createEnvelopeReader(limitBytes, memory)
     const head = Buffer.from([0, 0xff, 0xff, 0xff, 0xff])
     const feed = () => {
       for (let at = 0; at < head.length; at += size) read(head.subarray(at, at + size))

@@ -5,6 +5,7 @@
  * Threats: the lengths are whatever a server says. One beyond the limit is refused, and no more is kept than one envelope.
  */
 import { Code, ConnectError } from '@connectrpc/connect'
+import type { ReadMemory } from './read-memory.ts'
 
 export interface Envelope {
   readonly flags: number
@@ -16,9 +17,12 @@ export interface EnvelopeReader {
   read(piece: Buffer): Envelope[]
 }
 
-export function createEnvelopeReader(limitBytes: number): EnvelopeReader {
+export function createEnvelopeReader(
+  limitBytes: number,
+  memory: Pick<ReadMemory, 'apart'>,
+): EnvelopeReader {
   /** Room for the envelope that has come in part, as much of it as is known: its head, or all. */
-  let room = Buffer.alloc(headBytes)
+  let room: Buffer = Buffer.alloc(headBytes)
   let filled = 0
   return { read }
 
@@ -44,7 +48,7 @@ export function createEnvelopeReader(limitBytes: number): EnvelopeReader {
     filled += count
     if (filled < headBytes || room.length > headBytes) return count
     const head = room
-    room = Buffer.allocUnsafeSlow(endAt(head, 0))
+    room = memory.apart(endAt(head, 0))
     head.copy(room)
     return count
   }

@@ -9,19 +9,21 @@ import { connect } from 'node:net'
 import type { BodyFraming } from '@atoll/kit/body-framing'
 import { framingOf, isOpenEnded, parseHead } from './answer-head.ts'
 import type { AnswerHead } from './answer-head.ts'
-import { createReadMemory } from './read-memory.ts'
+import type { ReadMemory } from './read-memory.ts'
 
 export interface HttpPost {
   /** Of the scheme http. */
   readonly url: URL
   readonly headers: Headers
   readonly body: Uint8Array
+  /** To read the answer into. */
+  readonly memory: ReadMemory
 }
 
 /** Called in this order; what is thrown by one of the first two comes back to `onFailure`. */
 export interface AnswerReader {
   onHead(head: AnswerHead): void
-  /** The pieces are the reader's to keep. Answers whether to go on reading. */
+  /** The pieces lie in `memory`. Answers whether to go on reading. */
   onData(pieces: readonly Buffer[]): boolean
   /** Once, and nothing comes after it. */
   onEnd(): void
@@ -36,8 +38,8 @@ export interface RunningPost {
   close(): void
 }
 
-export function postHttp({ url, headers, body }: HttpPost, reader: AnswerReader): RunningPost {
-  const memory = createReadMemory()
+export function postHttp(post: HttpPost, reader: AnswerReader): RunningPost {
+  const { url, headers, body, memory } = post
   let head = ''
   let framing: BodyFraming | undefined
   let endsWithConnection = false

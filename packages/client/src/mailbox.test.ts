@@ -3,19 +3,20 @@ import { test } from 'node:test'
 import { createMailbox } from './mailbox.ts'
 
 function setup() {
-  let emptied = 0
-  const mailbox = createMailbox<{ readonly id: number }>(() => (emptied += 1))
+  let asked = 0
+  const mailbox = createMailbox<{ readonly id: number }>(() => (asked += 1))
   const take = async () => (await mailbox.next()).value?.id
-  return { mailbox, take, emptied: () => emptied }
+  return { mailbox, take, asked: () => asked }
 }
 
 test('items come in their order, whether asked for before or after', async () => {
-  const { mailbox, take, emptied } = setup()
+  const { mailbox, take, asked } = setup()
   const early = [take(), take()]
+  assert.deepEqual([mailbox.isAwaited(), asked()], [true, 2])
   for (const id of [1, 2, 3, 4]) mailbox.put({ id })
-  assert.equal(mailbox.isEmpty(), false)
+  assert.equal(mailbox.isAwaited(), false)
   assert.deepEqual(await Promise.all([...early, take(), take()]), [1, 2, 3, 4])
-  assert.deepEqual([mailbox.isEmpty(), emptied()], [true, 1])
+  assert.deepEqual([mailbox.isAwaited(), asked()], [false, 2])
 })
 
 test('an end comes after what was put before it', async () => {

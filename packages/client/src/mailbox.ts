@@ -6,11 +6,12 @@ export interface Mailbox<T extends object> {
   /** Forgets the items that nobody took. */
   clear(): void
   next(): Promise<IteratorResult<T, undefined>>
-  isEmpty(): boolean
+  /** Whether somebody waits for the next item, and so is done with all before it. */
+  isAwaited(): boolean
 }
 
-/** `onEmpty` is called whenever the last item that waited was taken. */
-export function createMailbox<T extends object>(onEmpty: () => void): Mailbox<T> {
+/** `onAsked` is called whenever somebody begins to wait for an item. */
+export function createMailbox<T extends object>(onAsked: () => void): Mailbox<T> {
   const items: T[] = []
   const readers: PromiseWithResolvers<IteratorResult<T, undefined>>[] = []
   let taken = 0
@@ -29,20 +30,18 @@ export function createMailbox<T extends object>(onEmpty: () => void): Mailbox<T>
       for (const reader of readers.splice(0)) reader.resolve(tellEnd())
     },
     clear,
-    isEmpty: () => items.length === 0,
+    isAwaited: () => readers.length > 0,
     next() {
       const item = items[taken]
       if (item) {
         taken += 1
-        if (taken === items.length) {
-          clear()
-          onEmpty()
-        }
+        if (taken === items.length) clear()
         return Promise.resolve({ done: false, value: item })
       }
       if (isOver) return tellEnd()
       const reader = Promise.withResolvers<IteratorResult<T, undefined>>()
       readers.push(reader)
+      onAsked()
       return reader.promise
     },
   }

@@ -9,6 +9,7 @@ import {
 } from '@connectrpc/connect/protocol-connect'
 import type { AnswerHead } from './answer-head.ts'
 import { createEnvelopeReader } from './envelopes.ts'
+import type { ReadMemory } from './read-memory.ts'
 
 /** Failures are `ConnectError`s: the server's own, or one that says what it did wrong. */
 export interface MessageReader {
@@ -20,9 +21,10 @@ export interface MessageReader {
 
 export function createMessageReader(
   onMessage: (data: Buffer) => void,
+  memory: Pick<ReadMemory, 'apart'>,
   { onHeader, onTrailer }: Pick<CallOptions, 'onHeader' | 'onTrailer'>,
 ): MessageReader {
-  const envelopes = createEnvelopeReader(messageLimitBytes)
+  const envelopes = createEnvelopeReader(messageLimitBytes, memory)
   let headers = new Headers()
   let isEnded = false
   return {

@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:net'
 import type { Socket } from 'node:net'
 import { test } from 'node:test'
+import { setImmediate as turn } from 'node:timers/promises'
 import type { TestContext } from 'node:test'
 import { StartResponseSchema } from '@atoll/contracts/gen/process/process_pb'
 import type { StartResponse } from '@atoll/contracts/gen/process/process_pb'
@@ -28,13 +29,12 @@ async function setup(t: TestContext, answer: (socket: Socket, asked: string) => 
   await once(server, 'listening')
   const address = server.address()
   assert.ok(address !== null && typeof address === 'object')
-  const start = (options?: CallOptions, host = '127.0.0.1') =>
-    createSandboxClient({ url: `http://${host}:${address.port}`, sandboxId: 'i' }).start(
-      {},
-      options,
-    )
+  const clientOf = (host: string, reusesMemory = false) =>
+    createSandboxClient({ url: `http://${host}:${address.port}`, sandboxId: 'i', reusesMemory })
+  const start = (options?: CallOptions, host = '127.0.0.1') => clientOf(host).start({}, options)
+  const startReusing = () => clientOf('127.0.0.1', true).start({})
   const isClosed = () => waitFor('the end of the connection', () => sockets[0]?.destroyed)
-  return { start, isClosed }
+  return { start, startReusing, isClosed }
 }
 
 function envelope(data: Uint8Array | string, flags = 0): Buffer {
@@ -97,6 +97,23 @@ for (const [name, answer] of framings) {
     assert.equal(messages.length, pieces.length)
     assert.ok(stdoutOf(messages).equals(large))
     await isClosed()
+  })
+}
+
+for (const [name, answer] of framings) {
+  test(`where memory is used again, a message with ${name} is good until the next`, async (t) => {
+    const { startReusing } = await setup(t, (socket) => socket.end(answer))
+    const seen: Buffer[] = []
+    const memory = new Set<ArrayBufferLike>()
+    for await (const message of startReusing()) {
+      for (let turns = seen.length % 3; turns > 0; turns--) await turn()
+      seen.push(stdoutOf([message]))
+      if (message.event?.event.case !== 'data') continue
+      const { value } = message.event.event.value.output
+      if (value) memory.add(value.buffer)
+    }
+    assert.ok(Buffer.concat(seen).equals(large))
+    assert.ok(memory.size < seen.length / 2, `${memory.size} pieces of memory`)
   })
 }
 

@@ -12,6 +12,7 @@ import { postHttp } from './http-post.ts'
 import type { RunningPost } from './http-post.ts'
 import { createMailbox } from './mailbox.ts'
 import { createMessageReader } from './message-reader.ts'
+import { createReadMemory } from './read-memory.ts'
 
 export interface StreamedMethod<Request, Message> {
   readonly path: string
@@ -23,6 +24,8 @@ export interface StreamTarget {
   /** Of the scheme http. */
   readonly baseUrl: string
   readonly headers: Readonly<Record<string, string>>
+  /** Whether the bytes of a message are good only until the next is asked for. */
+  readonly reusesMemory: boolean
 }
 
 /** The call begins at once, and ends when the loop over its messages is left. Failures are `ConnectError`s. */
@@ -36,7 +39,9 @@ export function openStream<Request, Message extends object>(
   const deadline = createDeadlineSignal(timeoutMs && Math.min(timeoutMs, longestTimerMs))
   const signal = AbortSignal.any([deadline.signal, ...(options.signal ? [options.signal] : [])])
   const messages = createMailbox<Message>(() => post?.resume())
-  const reader = createMessageReader((data) => messages.put(method.decode(data)), options)
+  const memory = createReadMemory(target.reusesMemory ? messages.isAwaited : undefined)
+  const onMessage = (data: Buffer) => messages.put(method.decode(data))
+  const reader = createMessageReader(onMessage, memory, options)
   let waitingBytes = 0
   let post: RunningPost | undefined
   signal.addEventListener('abort', leave)
@@ -50,19 +55,20 @@ export function openStream<Request, Message extends object>(
       for (const [name, value] of Object.entries(target.headers)) headers.set(name, value)
       const url = new URL(target.baseUrl.replace(/\/+$/, '') + method.path)
       const body = encodeEnvelope(0, method.encode(request))
-      post = postHttp({ url, headers, body }, { onHead: reader.readHead, onData, onEnd, onFailure })
+      const answer = { onHead: reader.readHead, onData, onEnd, onFailure }
+      post = postHttp({ url, headers, body, memory }, answer)
     } catch (thrown) {
       onFailure(thrown) // a request that cannot be written
     }
   }
 
   function onData(pieces: readonly Buffer[]): boolean {
-    if (messages.isEmpty()) waitingBytes = 0
+    if (messages.isAwaited()) waitingBytes = 0
     for (const piece of pieces) {
       reader.read(piece)
       waitingBytes += piece.length
     }
-    return messages.isEmpty() || waitingBytes < waitingLimitBytes
+    return messages.isAwaited() || waitingBytes < waitingLimitBytes
   }
 
   function onEnd(): void {

@@ -13,6 +13,11 @@ export interface SandboxOptions {
   readonly port?: number
   /** The user that processes run as; the sandbox's default user when absent. */
   readonly user?: string | undefined
+  /**
+   * For who passes a program's output on at once: the bytes of an event are good only until the next is asked for, then
+   * their memory is read into again. It halves the time that much output takes the client.
+   */
+  readonly reusesMemory?: boolean
 }
 
 export type ProcessClient = Client<typeof Process>
@@ -28,7 +33,7 @@ export function createSandboxClient(options: SandboxOptions): ProcessClient {
   })
   const client = createClient(Process, transport)
   if (!baseUrl.startsWith('http:')) return client // over TLS the library reads the streams too
-  const target = { baseUrl, headers }
+  const target = { baseUrl, headers, reusesMemory: options.reusesMemory ?? false }
   return {
     ...client,
     start: (request, call) => openStream(startMethod, target, request, call),

@@ -7,24 +7,25 @@ export interface PipeReader {
   destroy(): void
 }
 
-/** Takes over the descriptor. Fresh memory for each read, as streams take it, would cost more than the reading. */
+/**
+ * Takes over the descriptor. Fresh memory for each read, as streams take it, would cost more than the reading. As long as
+ * whoever reads keeps up, the pipe is never told to stop: under gVisor each stop and start is two calls more.
+ */
 export function readPipe(fd: number): PipeReader {
-  const arrived: Buffer[] = []
-  const ownBuffers: Buffer[] = []
-  let reading: Buffer = sharedBuffer
-  let wake = () => {}
+  const memory = createPipeMemory()
+  let waiting: Buffer | undefined
+  let asked: PromiseWithResolvers<void> | undefined
   let isOver = false
   const socket = new Socket({
     fd,
     writable: false,
     onread: {
-      buffer: () => reading,
+      buffer: memory.room,
       callback(length) {
-        const piece = reading.subarray(0, length)
-        arrived.push(reading === sharedBuffer ? Buffer.from(piece) : piece)
-        reading = length < manyBytes ? sharedBuffer : anotherBuffer()
+        waiting = memory.take(length)
+        const isAsked = asked !== undefined
         wake()
-        return false
+        return isAsked
       },
     },
   })
@@ -40,28 +41,47 @@ export function readPipe(fd: number): PipeReader {
 
   async function* pieces(): AsyncGenerator<Uint8Array> {
     for (;;) {
-      if (arrived.length === 0 && !isOver) {
-        const waiting = Promise.withResolvers<void>()
-        wake = waiting.resolve
+      if (!waiting && !isOver) {
+        asked = Promise.withResolvers()
         socket.resume()
-        await waiting.promise
+        await asked.promise
       }
-      const piece = arrived.shift()
+      const piece = waiting
       if (!piece) return
+      waiting = undefined
       yield piece
     }
   }
 
-  /** One that holds no piece which somebody may still look at: neither one that waits, nor the one given out last. */
-  function anotherBuffer(): Buffer {
-    const free = ownBuffers.find(
-      (buffer) => buffer !== reading && arrived.every((piece) => piece.buffer !== buffer.buffer),
-    )
-    if (free) return free
-    if (ownBuffers.length === 2) return sharedBuffer
-    const made = Buffer.allocUnsafeSlow(ownBytes)
-    ownBuffers.push(made)
-    return made
+  function wake(): void {
+    asked?.resolve()
+    asked = undefined
+  }
+}
+
+interface PipeMemory {
+  room(): Buffer
+  /** What was read. Stays as it is while the next is read, and until there is room asked for after that. */
+  take(length: number): Buffer
+}
+
+/** Two buffers in turn, since one is read into while somebody looks at the other. */
+function createPipeMemory(): PipeMemory {
+  const own: Buffer[] = []
+  let reading: Buffer = sharedBuffer
+  return {
+    room: () => reading,
+    take(length) {
+      const piece = reading.subarray(0, length)
+      const kept = reading === sharedBuffer ? Buffer.from(piece) : piece
+      reading = length < manyBytes ? sharedBuffer : another(reading)
+      return kept
+    },
+  }
+
+  function another(last: Buffer): Buffer {
+    if (own.length < 2) own.push(Buffer.allocUnsafeSlow(ownBytes))
+    return own.find((buffer) => buffer !== last) ?? last
   }
 }
 
@@ -71,5 +91,5 @@ const sharedBuffer = Buffer.allocUnsafeSlow(64 * 1024)
 /** So much at once, and more will come. */
 const manyBytes = 16 * 1024
 
-/** As much as the helper program makes a pipe hold. */
-const ownBytes = 256 * 1024
+/** As much as the helper program makes the pipe of an output hold. */
+const ownBytes = 512 * 1024

@@ -59,7 +59,7 @@ test('who gets no further than before its command is killed, and leaves nothing 
   const unknown = ['exec', '--uid', '0', '--gid', '0', '--', '/no/such/command']
 
   const long = await spawner.start(asRoot('sleep 60'))
-  const filling = { ...asRoot('head -c 262144 /dev/zero >&2'), stdio: into(full) }
+  const filling = { ...asRoot('head -c 65536 /dev/zero >&2'), stdio: into(full) }
   assert.deepEqual(await (await spawner.start(filling)).exit, { by: 'exit', code: 0 })
   const [stuck, next] = await Promise.all([
     spawner.start({ args: unknown, env: {}, stdio: into(full) }),
