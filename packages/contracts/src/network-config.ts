@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { byteLength, Text } from './text.ts'
 
 /** The network of a sandbox: what may leave it, and how it is reached. What the entries mean is checked behind here. */
 
@@ -6,11 +7,18 @@ const mostEntries = 10_000
 
 const Destinations = z.array(z.string().max(1024)).max(mostEntries)
 
+/** RFC 1929 has one byte for the length of each. */
+const mostBytes = 255
+
+const Credential = Text.max(mostBytes).refine((text) => byteLength(text) <= mostBytes, {
+  error: `must be at most ${mostBytes} bytes`,
+})
+
 const EgressProxy = z
   .object({
     address: z.string().describe('`host:port` of a SOCKS5 proxy'),
-    username: z.string().max(255).optional(),
-    password: z.string().max(255).optional(),
+    username: Credential.optional(),
+    password: Credential.optional().describe('Never returned; needs a username'),
   })
   .meta({ id: 'SandboxEgressProxyConfig' })
 
@@ -22,10 +30,11 @@ const NetworkRule = z
 
 const egress = {
   allowOut: Destinations.optional().describe(
-    'Addresses, ranges and domains that may be reached, also where `denyOut` has them',
+    'Addresses, ranges and domains (`example.com`, `*.example.com`) that may be reached, also where `denyOut` has ' +
+      'them; domains need a `denyOut` of `0.0.0.0/0`',
   ),
   denyOut: Destinations.optional().describe('Addresses and ranges that may not be reached'),
-  egressProxy: EgressProxy.nullish(),
+  egressProxy: EgressProxy.nullish().describe('Takes the TCP connections that may leave'),
   rules: z.record(z.string(), z.array(NetworkRule)).optional(),
 }
 

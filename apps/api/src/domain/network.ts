@@ -1,19 +1,22 @@
 import { isIP, isIPv4 } from 'node:net'
-import { Fault } from '@atoll/kit/fault'
+import { isDomainPattern, plainName } from '@atoll/kit/domain-name'
+import { checkProxy, plainProxy } from './egress-proxy.ts'
+import type { EgressProxy } from './egress-proxy.ts'
+import { invalid, quote } from './network-fault.ts'
 
 /** What may leave a sandbox and how it is reached, as its creator asked for it. */
-export interface SandboxNetwork {
-  readonly allowOut?: readonly string[] | undefined
-  readonly denyOut?: readonly string[] | undefined
+export interface SandboxNetwork extends Egress {
   /** False: whoever comes to its ports needs a token. */
   readonly allowPublicTraffic?: boolean | undefined
   readonly maskRequestHost?: string | undefined
   readonly httpsPorts?: readonly number[] | undefined
 }
 
-export interface Egress {
+interface Egress {
+  /** Addresses, ranges and names. */
   readonly allowOut?: readonly string[] | undefined
   readonly denyOut?: readonly string[] | undefined
+  readonly egressProxy?: EgressProxy | undefined
 }
 
 /** What a running sandbox is to be given instead of what it had; what is undefined is cleared. */
@@ -21,10 +24,13 @@ export interface EgressWish extends Egress {
   readonly allowInternetAccess: boolean | undefined
 }
 
-/** What the node enforces: IPv4 addresses and ranges, nothing else leaves a sandbox anyway. */
+/** What the node enforces: IPv4 addresses and ranges, as nothing else leaves a sandbox anyway, and what has a name. */
 export interface NetworkRules {
   readonly allowOut: readonly string[]
   readonly denyOut: readonly string[]
+  /** As `plainName` writes them. */
+  readonly allowNames: readonly string[]
+  readonly proxy: EgressProxy | undefined
 }
 
 /** What the edge does for those who come in. */
@@ -45,24 +51,24 @@ const everything = '0.0.0.0/0'
 const envdPort = 49_983
 
 /** `prefix` names the fields as the caller sent them. */
-export function checkEgress({ allowOut = [], denyOut = [] }: Egress, prefix = ''): void {
+export function checkEgress(wish: EgressWish, prefix = ''): void {
+  const { allowOut = [], denyOut = [], egressProxy, allowInternetAccess } = wish
   for (const entry of denyOut) {
     if (!isRange(entry)) {
       throw invalid(`${prefix}denyOut`, `${quote(entry)} is not an IP address or a CIDR range`)
     }
     checkSpecified(entry, `${prefix}denyOut`)
   }
-  for (const entry of allowOut) if (isRange(entry)) checkSpecified(entry, `${prefix}allowOut`)
-  if (allowOut.every(isRange) || denyOut.includes(everything)) return
-  throw invalid(
-    `${prefix}allowOut`,
-    `the domain ${quote(allowOut.find((entry) => !isRange(entry)))} has an effect only when ${prefix}denyOut contains "${everything}"`,
-  )
-}
-
-/** Entries of `allowOut` that are names and not addresses. */
-export function domainsIn({ allowOut = [] }: Egress): string[] {
-  return allowOut.filter((entry) => !isRange(entry))
+  for (const entry of allowOut) checkAllowed(entry, `${prefix}allowOut`)
+  const name = allowOut.find((entry) => !isRange(entry))
+  const isClosed = allowInternetAccess === false || denyOut.includes(everything)
+  if (name !== undefined && !isClosed) {
+    throw invalid(
+      `${prefix}allowOut`,
+      `the domain ${quote(name)} has an effect only when ${prefix}denyOut contains "${everything}" or allow_internet_access is false`,
+    )
+  }
+  if (egressProxy) checkProxy(egressProxy, `${prefix}egressProxy`)
 }
 
 export function checkIngress(network: SandboxNetwork, isSecure: boolean, prefix: string): void {
@@ -91,8 +97,12 @@ export function replaceEgress<
     readonly allowInternetAccess: boolean | undefined
     readonly network: SandboxNetwork | undefined
   },
->(sandbox: Networked, { allowOut, denyOut, allowInternetAccess }: EgressWish): Networked {
-  return { ...sandbox, allowInternetAccess, network: { ...sandbox.network, allowOut, denyOut } }
+>(
+  sandbox: Networked,
+  { allowInternetAccess, allowOut, denyOut, egressProxy }: EgressWish,
+): Networked {
+  const network = { ...sandbox.network, allowOut, denyOut, egressProxy }
+  return { ...sandbox, allowInternetAccess, network }
 }
 
 /** What is in force for it while it runs. */
@@ -100,10 +110,13 @@ export function rulesOf(sandbox: {
   readonly allowInternetAccess: boolean | undefined
   readonly network: SandboxNetwork | undefined
 }): NetworkRules {
-  const { allowOut = [], denyOut = [] } = sandbox.network ?? {}
+  const { allowOut = [], denyOut = [], egressProxy } = sandbox.network ?? {}
+  const names = allowOut.filter((entry) => !isRange(entry)).map(plainName)
   return {
     allowOut: allowOut.filter(isIPv4Range),
     denyOut: sandbox.allowInternetAccess === false ? [everything] : denyOut.filter(isIPv4Range),
+    allowNames: [...new Set(names)],
+    proxy: egressProxy && plainProxy(egressProxy),
   }
 }
 
@@ -118,6 +131,12 @@ export function ingressOf(
     maskRequestHost,
     httpsPorts,
   }
+}
+
+function checkAllowed(entry: string, field: string): void {
+  if (isRange(entry)) return checkSpecified(entry, field)
+  if (isDomainPattern(entry)) return
+  throw invalid(field, `${quote(entry)} is not an IP address, a CIDR range or a domain`)
 }
 
 function isRange(entry: string): boolean {
@@ -151,12 +170,4 @@ function isHostMask(mask: string): boolean {
     return false
   }
   return host.split('.').every((label) => /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/i.test(label))
-}
-
-function quote(text: string | undefined): string {
-  return JSON.stringify((text ?? '').slice(0, 200))
-}
-
-function invalid(field: string, text: string): Fault {
-  return new Fault('invalid', 'invalid_network', `${field}: ${text}`)
 }

@@ -1,9 +1,11 @@
-import type { NetworkConfig, NetworkUpdate } from '@atoll/contracts/network-config'
+import type { NetworkConfig } from '@atoll/contracts/network-config'
+import type { NewSandboxV2 } from '@atoll/contracts/sandbox-create'
 import { updateSandboxNetwork } from '@atoll/contracts/sandbox-network'
 import type { FastifyInstance } from 'fastify'
 import type { Authenticate } from '../app/auth.ts'
 import type { NetworkChanges } from '../app/network.ts'
-import { checkEgress, checkIngress, domainsIn } from '../domain/network.ts'
+import type { EgressProxy } from '../domain/egress-proxy.ts'
+import { checkEgress, checkIngress } from '../domain/network.ts'
 import type { SandboxNetwork } from '../domain/network.ts'
 import { addTeamRoute } from './route.ts'
 import { isFilled, refuseFields } from './unsupported.ts'
@@ -16,46 +18,46 @@ interface NetworkRoutes {
 export function addNetworkRoutes(server: FastifyInstance, routes: NetworkRoutes): void {
   const { authenticate, changes } = routes
   addTeamRoute(server, updateSandboxNetwork, authenticate, async ({ params, body }, { teamId }) => {
-    checkEgress(body)
-    refuseFields(unsupportedEgress(body))
     const { allowOut, denyOut, allow_internet_access: allowInternetAccess } = body
-    await changes.update(teamId, params.sandboxID, { allowOut, denyOut, allowInternetAccess })
+    const egressProxy = body.egressProxy ?? undefined
+    const wish = { allowOut, denyOut, egressProxy, allowInternetAccess }
+    checkEgress(wish)
+    refuseFields({ rules: isFilled(body.rules) })
+    await changes.update(teamId, params.sandboxID, wish)
     return { status: 204 }
   })
 }
 
 /** What a new sandbox is given; undefined when nothing was asked for. */
 export function toNetwork(
-  config: NetworkConfig | undefined,
+  { network: config, allow_internet_access: allowInternetAccess }: NewNetwork,
   isSecure: boolean,
 ): SandboxNetwork | undefined {
   if (!config) return undefined
-  checkEgress(config, 'network.')
-  checkIngress(config, isSecure, 'network.')
   const { allowOut, denyOut, allowPublicTraffic, maskRequestHost, httpsPorts } = config
-  return { allowOut, denyOut, allowPublicTraffic, maskRequestHost, httpsPorts }
+  const egress = { allowOut, denyOut, egressProxy: config.egressProxy ?? undefined }
+  const network = { ...egress, allowPublicTraffic, maskRequestHost, httpsPorts }
+  checkEgress({ ...egress, allowInternetAccess }, 'network.')
+  checkIngress(network, isSecure, 'network.')
+  return network
 }
 
-/** What needs somebody who looks into the traffic, which nobody does yet. */
-export function unsupportedEgress(
-  config: Omit<NetworkUpdate, 'allow_internet_access'>,
-  prefix = '',
-): Record<string, boolean> {
-  return {
-    [`${prefix}allowOut with domains`]: domainsIn(config).length > 0,
-    [`${prefix}egressProxy`]: Boolean(config.egressProxy),
-    [`${prefix}rules`]: isFilled(config.rules),
-  }
-}
+type NewNetwork = Pick<NewSandboxV2, 'network' | 'allow_internet_access'>
 
-/** As it was given. Proxies are not kept, so no password of one can come back. */
+/** As it was given, but for the password of a proxy: that never comes back. */
 export function toNetworkView(network: SandboxNetwork): NetworkConfig {
-  const { allowOut, denyOut, allowPublicTraffic, maskRequestHost, httpsPorts } = network
+  const { allowOut, denyOut, egressProxy, allowPublicTraffic, maskRequestHost, httpsPorts } =
+    network
   return {
     ...(allowOut && { allowOut: [...allowOut] }),
     ...(denyOut && { denyOut: [...denyOut] }),
+    ...(egressProxy && { egressProxy: toProxyView(egressProxy) }),
     ...(allowPublicTraffic !== undefined && { allowPublicTraffic }),
     ...(maskRequestHost !== undefined && { maskRequestHost }),
     ...(httpsPorts && { httpsPorts: [...httpsPorts] }),
   }
+}
+
+function toProxyView({ address, username }: EgressProxy) {
+  return { address, ...(username !== undefined && { username }) }
 }

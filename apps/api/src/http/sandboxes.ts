@@ -17,7 +17,7 @@ import { parseMetadataQuery } from './metadata-query.ts'
 import { addTeamRoute } from './route.ts'
 import { toDetail, toListed, toView } from './sandbox-view.ts'
 import type { TokensOf } from './sandbox-view.ts'
-import { toNetwork, unsupportedEgress } from './network.ts'
+import { toNetwork } from './network.ts'
 import { isFilled, refuseFields } from './unsupported.ts'
 
 const defaultSeconds = { create: 15, createV2: 300 }
@@ -68,9 +68,9 @@ function addCreateRoutes(server: FastifyInstance, routes: SandboxRoutes): void {
 }
 
 function toRequest(body: NewSandboxV2, secure: boolean) {
-  const network = toNetwork(body.network, secure)
+  const network = toNetwork(body, secure)
   refuseFields({
-    ...unsupportedEgress(body.network ?? {}, 'network.'),
+    'network.rules': isFilled(body.network?.rules),
     'iam.tokens': isFilled(body.iam?.tokens),
     volumeMounts: isFilled(body.volumeMounts),
   })

@@ -1,3 +1,4 @@
+import type { EgressProxy } from '../domain/egress-proxy.ts'
 import type { Ingress, NetworkRules } from '../domain/network.ts'
 
 /** Who may reach a sandbox and whom it may reach, as the node is told at a create and at a resume. */
@@ -19,6 +20,19 @@ export function toReach(given: {
   }
 }
 
-export function toRules({ allowOut, denyOut }: NetworkRules) {
-  return { allowOut: [...allowOut], denyOut: [...denyOut] }
+export function toRules({ allowOut, denyOut, allowNames, proxy }: NetworkRules) {
+  return {
+    allowOut: [...allowOut],
+    denyOut: [...denyOut],
+    allowNames: [...allowNames],
+    ...(proxy && { proxy: toProxy(proxy) }),
+  }
+}
+
+function toProxy({ address, username, password }: EgressProxy) {
+  return {
+    address,
+    ...(username !== undefined && { username }),
+    ...(password !== undefined && { password }),
+  }
 }

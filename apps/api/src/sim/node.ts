@@ -112,6 +112,14 @@ interface Offer {
 export interface SimulatedRules {
   readonly allowOut: readonly string[]
   readonly denyOut: readonly string[]
+  readonly allowNames: readonly string[]
+  readonly proxy?: SimulatedProxy | undefined
+}
+
+interface SimulatedProxy {
+  readonly address: string
+  readonly username?: string | undefined
+  readonly password?: string | undefined
 }
 
 export interface SimulatedIngress {

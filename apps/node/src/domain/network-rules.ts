@@ -1,4 +1,6 @@
+import { isDomainPattern, plainName } from '@atoll/kit/domain-name'
 import { Fault } from '@atoll/kit/fault'
+import { formatHostPort, parseHostPort } from '@atoll/kit/host-port'
 import ipaddr from 'ipaddr.js'
 
 /**
@@ -8,6 +10,41 @@ import ipaddr from 'ipaddr.js'
 export interface NetworkRules {
   readonly allowOut: readonly string[]
   readonly denyOut: readonly string[]
+  /** Allowed as well: `example.com` itself, or `*.example.com` for all that is below it; as `plainName` writes them. */
+  readonly allowNames?: readonly string[]
+  /** Absent: connections go straight to where they lead. */
+  readonly proxy?: EgressProxy
+}
+
+/** A SOCKS5 proxy outside. */
+export interface EgressProxy {
+  /** `host:port`, the host being a name or an IPv4 address. */
+  readonly address: string
+  readonly username?: string
+  /** Not to be logged, nor to be said to anybody but the proxy. */
+  readonly password?: string
+}
+
+/** Never reached from a sandbox: this network, private, shared, loopback, link-local (metadata), test, multicast, reserved. */
+export const closedRanges = [
+  '0.0.0.0/8',
+  '10.0.0.0/8',
+  '100.64.0.0/10',
+  '127.0.0.0/8',
+  '169.254.0.0/16',
+  '172.16.0.0/12',
+  '192.0.0.0/24',
+  '192.0.2.0/24',
+  '192.168.0.0/16',
+  '198.18.0.0/15',
+  '198.51.100.0/24',
+  '203.0.113.0/24',
+  '224.0.0.0/3',
+]
+
+/** Whether they need somebody who looks into what is sent, or sends it another way. */
+export function isForEgress({ allowNames = [], proxy }: NetworkRules): boolean {
+  return allowNames.length > 0 || proxy !== undefined
 }
 
 /** Both ends belong to it. */
@@ -29,6 +66,20 @@ export function toRanges(entries: readonly string[]): AddressRange[] {
   return merged
 }
 
+/** A fault when one is neither a name nor a pattern. */
+export function toNames(entries: readonly string[]): string[] {
+  const wrong = entries.find((entry) => !isDomainPattern(entry))
+  if (wrong !== undefined) throw badRule(`${wrong} is no name of a host`)
+  return entries.map(plainName)
+}
+
+/** A fault when it is no `host:port`; without the text, in which somebody may have put a password. */
+export function toProxyAddress(text: string): string {
+  const parsed = parseHostPort(text)
+  if (!parsed) throw badRule('The address of the proxy is no host with a port')
+  return formatHostPort(parsed)
+}
+
 export function isEverything(ranges: readonly AddressRange[]): boolean {
   return ranges[0]?.first === 0 && ranges[0].last === lastAddress
 }
@@ -41,7 +92,7 @@ function toRange(entry: string): AddressRange {
   const [address = '', bits = '32', ...rest] = entry.split('/')
   const isRange = ipaddr.IPv4.isValidFourPartDecimal(address) && /^(\d|[12]\d|3[0-2])$/.test(bits)
   if (!isRange || rest.length > 0) {
-    throw new Fault('invalid', 'bad_network_rule', `${entry} is no IPv4 address or range`)
+    throw badRule(`${entry} is no IPv4 address or range`)
   }
   const size = 2 ** (32 - Number(bits))
   const value = ipaddr.IPv4.parse(address)
@@ -53,4 +104,8 @@ function toRange(entry: string): AddressRange {
 
 function formatAddress(value: number): string {
   return [24, 16, 8, 0].map((shift) => Math.floor(value / 2 ** shift) % 256).join('.')
+}
+
+function badRule(message: string): Fault {
+  return new Fault('invalid', 'bad_network_rule', message)
 }

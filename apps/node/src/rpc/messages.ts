@@ -1,8 +1,14 @@
 /** Sandboxes and what becomes of them, as the node protocol says it. */
 import { SandboxState } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
-import type { CreateSandboxRequest } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
+import type {
+  CreateSandboxRequest,
+  EgressProxy as ProxyMessage,
+  NetworkRules as RulesMessage,
+} from '@atoll/contracts/gen/atoll/node/v1/node_pb'
 import type { SandboxEvent } from '../app/events.ts'
 import type { Owner } from '../domain/cell.ts'
+import { toNames, toProxyAddress } from '../domain/network-rules.ts'
+import type { EgressProxy, NetworkRules } from '../domain/network-rules.ts'
 import type { PausedSandbox, RunningSandbox } from '../domain/sandbox.ts'
 
 export function toEvent(event: SandboxEvent) {
@@ -43,7 +49,7 @@ function runningState(isPausing: boolean): SandboxState {
 /** Messages of the wire as the plain values that are kept. */
 export function toPolicy({ network, ingress }: Policy): Pick<Owner, 'network' | 'ingress'> {
   return {
-    ...(network && { network: { allowOut: network.allowOut, denyOut: network.denyOut } }),
+    ...(network && { network: toRules(network) }),
     ...(ingress && {
       ingress: {
         httpsPorts: ingress.httpsPorts,
@@ -57,3 +63,21 @@ export function toPolicy({ network, ingress }: Policy): Pick<Owner, 'network' | 
 }
 
 type Policy = Pick<CreateSandboxRequest, 'network' | 'ingress'>
+
+/** What is absent is so in the record, too: older ones know neither names nor a proxy. */
+export function toRules({ allowOut, denyOut, allowNames, proxy }: RulesMessage): NetworkRules {
+  return {
+    allowOut,
+    denyOut,
+    ...(allowNames.length > 0 && { allowNames: toNames(allowNames) }),
+    ...(proxy && { proxy: toProxy(proxy) }),
+  }
+}
+
+function toProxy({ address, username, password }: ProxyMessage): EgressProxy {
+  return {
+    address: toProxyAddress(address),
+    ...(username !== undefined && { username }),
+    ...(password !== undefined && { password }),
+  }
+}

@@ -12,7 +12,7 @@ import { checkId, shapeOf } from '../domain/cell.ts'
 import type { MachineFacts, MachineUsage } from '../domain/machine.ts'
 import type { SnapshotStore } from '../domain/snapshot.ts'
 import { logMethods } from './logs.ts'
-import { pausing, started, toEvent, toMessage, toPolicy } from './messages.ts'
+import { pausing, started, toEvent, toMessage, toPolicy, toRules } from './messages.ts'
 import { reportFaults } from './report-faults.ts'
 
 /** The node protocol, served in memory. */
@@ -129,8 +129,8 @@ function nodeService({
     },
 
     async updateNetwork({ sandboxId, network }) {
-      const { allowOut = [], denyOut = [] } = network ?? {}
-      await sandboxes.setNetwork(sandboxId, { allowOut, denyOut })
+      const rules = network ? toRules(network) : { allowOut: [], denyOut: [] }
+      await sandboxes.setNetwork(sandboxId, rules)
       return {}
     },
 

@@ -56,6 +56,19 @@ test('what was written is read back, whatever the cell is', async () => {
   assert.deepEqual(await store.list(), [])
 })
 
+for (const network of [
+  { allowOut: [], denyOut: ['0.0.0.0/0'], allowNames: ['a.b', '*.c.d'] },
+  { allowOut: [], denyOut: [], proxy: { address: 'a.b:1' } },
+  { allowOut: [], denyOut: [], proxy: { address: 'a.b:1', username: 'me', password: 'secret' } },
+]) {
+  test(`names and a proxy are read back: ${JSON.stringify(network)}`, async () => {
+    await using world = await setup()
+    const owned = { ...record, owner: { sandboxId: 'i1', envVars: {}, network } }
+    await world.store.create(owned)
+    assert.deepEqual(await world.store.list(), [{ cellId: 'c1', record: owned }])
+  })
+}
+
 for (const [what, text] of [
   ['torn', '{"cellId": "c1"'],
   ['of another shape', '{"cellId": "c1", "phase": "sleeping"}'],

@@ -31,6 +31,19 @@ export const storedMakings = {
   memory: z.string().exactOptional(),
 }
 
+const StoredRules = z.object({
+  allowOut: z.array(z.string()),
+  denyOut: z.array(z.string()),
+  allowNames: z.array(z.string()).exactOptional(),
+  proxy: z
+    .object({
+      address: z.string(),
+      username: z.string().exactOptional(),
+      password: z.string().exactOptional(),
+    })
+    .exactOptional(),
+})
+
 const Stored = z.object({
   ...storedMakings,
   cellId: z.string(),
@@ -43,9 +56,7 @@ const Stored = z.object({
     .object({
       sandboxId: z.string(),
       envVars: z.record(z.string(), z.string()),
-      network: z
-        .object({ allowOut: z.array(z.string()), denyOut: z.array(z.string()) })
-        .exactOptional(),
+      network: StoredRules.exactOptional(),
       ingress: z
         .object({
           trafficAccessToken: z.string().exactOptional(),

@@ -385,6 +385,20 @@ export declare type NetworkRules = Message<"atoll.node.v1.NetworkRules"> & {
    * @generated from field: repeated string deny_out = 2;
    */
   denyOut: string[];
+
+  /**
+   * Allowed by name as well, in lower case: `example.com` itself, or `*.example.com` for all that is below it.
+   *
+   * @generated from field: repeated string allow_names = 3;
+   */
+  allowNames: string[];
+
+  /**
+   * Absent: connections go straight to where they lead.
+   *
+   * @generated from field: atoll.node.v1.EgressProxy proxy = 4;
+   */
+  proxy?: EgressProxy | undefined;
 };
 
 /**
@@ -392,6 +406,38 @@ export declare type NetworkRules = Message<"atoll.node.v1.NetworkRules"> & {
  * Use `create(NetworkRulesSchema)` to create a new message.
  */
 export declare const NetworkRulesSchema: GenMessage<NetworkRules>;
+
+/**
+ * A SOCKS5 proxy outside, through which all TCP that may leave a sandbox goes.
+ *
+ * @generated from message atoll.node.v1.EgressProxy
+ */
+export declare type EgressProxy = Message<"atoll.node.v1.EgressProxy"> & {
+  /**
+   * `host:port`, the host being a name or an IPv4 address.
+   *
+   * @generated from field: string address = 1;
+   */
+  address: string;
+
+  /**
+   * @generated from field: optional string username = 2;
+   */
+  username?: string | undefined;
+
+  /**
+   * A secret; not there without a username.
+   *
+   * @generated from field: optional string password = 3;
+   */
+  password?: string | undefined;
+};
+
+/**
+ * Describes the message atoll.node.v1.EgressProxy.
+ * Use `create(EgressProxySchema)` to create a new message.
+ */
+export declare const EgressProxySchema: GenMessage<EgressProxy>;
 
 /**
  * How requests from outside reach a sandbox. The node keeps it with the sandbox, while it is paused too, and tells it to

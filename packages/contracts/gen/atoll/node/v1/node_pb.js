@@ -11,7 +11,7 @@ import { enumDesc, fileDesc, messageDesc, serviceDesc, tsEnum } from "@bufbuild/
  * Describes the file atoll/node/v1/node.proto.
  */
 export const file_atoll_node_v1_node = /*@__PURE__*/
-  fileDesc("ChhhdG9sbC9ub2RlL3YxL25vZGUucHJvdG8SDWF0b2xsLm5vZGUudjEiEAoOR2V0Tm9kZVJlcXVlc3QixAEKD0dldE5vZGVSZXNwb25zZRIPCgdub2RlX2lkGAEgASgJEg8KB3J1bnRpbWUYAiABKAkSFAoMZW52ZF92ZXJzaW9uGAMgASgJEhQKDHRlbXBsYXRlX2lkcxgEIAMoCRITCgtpbnN0YW5jZV9pZBgFIAEoCRIPCgd2ZXJzaW9uGAYgASgJEicKB21hY2hpbmUYByABKAsyFi5hdG9sbC5ub2RlLnYxLk1hY2hpbmUSFAoMa2VlcHNfbWVtb3J5GAggASgIImIKB01hY2hpbmUSGAoQY3B1X2FyY2hpdGVjdHVyZRgBIAEoCRISCgpjcHVfZmFtaWx5GAIgASgJEhEKCWNwdV9tb2RlbBgDIAEoCRIWCg5jcHVfbW9kZWxfbmFtZRgEIAEoCSIUChJNZWFzdXJlTm9kZVJlcXVlc3Qi1AIKE01lYXN1cmVOb2RlUmVzcG9uc2USFQoNc2FuZGJveF9jb3VudBgBIAEoDRIbChNhbGxvY2F0ZWRfY3B1X2NvdW50GAIgASgNEh4KFmFsbG9jYXRlZF9tZW1vcnlfYnl0ZXMYAyABKAQSEQoJY3B1X2NvdW50GAQgASgNEhMKC2NwdV9wZXJjZW50GAUgASgBEhoKEm1lbW9yeV90b3RhbF9ieXRlcxgGIAEoBBIZChFtZW1vcnlfdXNlZF9ieXRlcxgHIAEoBBIsCgpodWdlX3BhZ2VzGAggASgLMhguYXRvbGwubm9kZS52MS5IdWdlUGFnZXMSIgoFZGlza3MYCSADKAsyEy5hdG9sbC5ub2RlLnYxLkRpc2sSFAoMcGF1c2VkX2NvdW50GAogASgNEiIKBXBvb2xzGAsgAygLMhMuYXRvbGwubm9kZS52MS5Qb29sIjoKBFBvb2wSEwoLdGVtcGxhdGVfaWQYASABKAkSDQoFcmVhZHkYAiABKA0SDgoGdGFyZ2V0GAMgASgNIlMKCUh1Z2VQYWdlcxINCgV0b3RhbBgBIAEoBBIMCgR1c2VkGAIgASgEEhAKCHJlc2VydmVkGAMgASgEEhcKD3BhZ2Vfc2l6ZV9ieXRlcxgEIAEoBCJpCgREaXNrEhMKC21vdW50X3BvaW50GAEgASgJEg4KBmRldmljZRgCIAEoCRITCgtmaWxlX3N5c3RlbRgDIAEoCRISCgp1c2VkX2J5dGVzGAQgASgEEhMKC3RvdGFsX2J5dGVzGAUgASgEIq4DChRDcmVhdGVTYW5kYm94UmVxdWVzdBISCgpzYW5kYm94X2lkGAEgASgJEhMKC3RlbXBsYXRlX2lkGAIgASgJEhEKCWNwdV9jb3VudBgDIAEoDRIRCgltZW1vcnlfbWIYBCABKA0SFAoMZGlza19zaXplX21iGAUgASgNEkIKCGVudl92YXJzGAYgAygLMjAuYXRvbGwubm9kZS52MS5DcmVhdGVTYW5kYm94UmVxdWVzdC5FbnZWYXJzRW50cnkSGQoMYWNjZXNzX3Rva2VuGAcgASgJSACIAQESGAoLc25hcHNob3RfaWQYCCABKAlIAYgBARIsCgduZXR3b3JrGAkgASgLMhsuYXRvbGwubm9kZS52MS5OZXR3b3JrUnVsZXMSJwoHaW5ncmVzcxgKIAEoCzIWLmF0b2xsLm5vZGUudjEuSW5ncmVzcxIQCghpc19uYW1lZBgLIAEoCBouCgxFbnZWYXJzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUIPCg1fYWNjZXNzX3Rva2VuQg4KDF9zbmFwc2hvdF9pZCIzCgxOZXR3b3JrUnVsZXMSEQoJYWxsb3dfb3V0GAEgAygJEhAKCGRlbnlfb3V0GAIgAygJIpABCgdJbmdyZXNzEiEKFHRyYWZmaWNfYWNjZXNzX3Rva2VuGAEgASgJSACIAQESHgoRbWFza19yZXF1ZXN0X2hvc3QYAiABKAlIAYgBARITCgtodHRwc19wb3J0cxgDIAMoDUIXChVfdHJhZmZpY19hY2Nlc3NfdG9rZW5CFAoSX21hc2tfcmVxdWVzdF9ob3N0IkAKFUNyZWF0ZVNhbmRib3hSZXNwb25zZRInCgdzYW5kYm94GAEgASgLMhYuYXRvbGwubm9kZS52MS5TYW5kYm94IkMKF05hbWVSZWFkeVNhbmRib3hSZXF1ZXN0EhIKCnNhbmRib3hfaWQYASABKAkSFAoMYWNjZXNzX3Rva2VuGAIgASgJImsKGE5hbWVSZWFkeVNhbmRib3hSZXNwb25zZRITCgt0ZW1wbGF0ZV9pZBgBIAEoCRIRCgljcHVfY291bnQYAiABKA0SEQoJbWVtb3J5X21iGAMgASgNEhQKDGRpc2tfc2l6ZV9tYhgEIAEoDSI+ChNQYXVzZVNhbmRib3hSZXF1ZXN0EhIKCnNhbmRib3hfaWQYASABKAkSEwoLa2VlcF9tZW1vcnkYAiABKAgiKgoUUGF1c2VTYW5kYm94UmVzcG9uc2USEgoKc2l6ZV9ieXRlcxgBIAEoBCK7AQoUUmVzdW1lU2FuZGJveFJlcXVlc3QSEgoKc2FuZGJveF9pZBgBIAEoCRIZCgxhY2Nlc3NfdG9rZW4YAiABKAlIAIgBARIMCgRib290GAMgASgIEiwKB25ldHdvcmsYBCABKAsyGy5hdG9sbC5ub2RlLnYxLk5ldHdvcmtSdWxlcxInCgdpbmdyZXNzGAUgASgLMhYuYXRvbGwubm9kZS52MS5JbmdyZXNzQg8KDV9hY2Nlc3NfdG9rZW4iQAoVUmVzdW1lU2FuZGJveFJlc3BvbnNlEicKB3NhbmRib3gYASABKAsyFi5hdG9sbC5ub2RlLnYxLlNhbmRib3giQQoWU25hcHNob3RTYW5kYm94UmVxdWVzdBISCgpzYW5kYm94X2lkGAEgASgJEhMKC3NuYXBzaG90X2lkGAIgASgJIkMKF1NuYXBzaG90U2FuZGJveFJlc3BvbnNlEhQKDGtlZXBzX21lbW9yeRgBIAEoCBISCgpzaXplX2J5dGVzGAIgASgEIiwKFURlbGV0ZVNuYXBzaG90UmVxdWVzdBITCgtzbmFwc2hvdF9pZBgBIAEoCSIYChZEZWxldGVTbmFwc2hvdFJlc3BvbnNlIhYKFExpc3RTbmFwc2hvdHNSZXF1ZXN0Ii0KFUxpc3RTbmFwc2hvdHNSZXNwb25zZRIUCgxzbmFwc2hvdF9pZHMYASADKAkiWAoUVXBkYXRlTmV0d29ya1JlcXVlc3QSEgoKc2FuZGJveF9pZBgBIAEoCRIsCgduZXR3b3JrGAIgASgLMhsuYXRvbGwubm9kZS52MS5OZXR3b3JrUnVsZXMiFwoVVXBkYXRlTmV0d29ya1Jlc3BvbnNlIigKEktpbGxTYW5kYm94UmVxdWVzdBISCgpzYW5kYm94X2lkGAEgASgJIhUKE0tpbGxTYW5kYm94UmVzcG9uc2UiJwoRR2V0U2FuZGJveFJlcXVlc3QSEgoKc2FuZGJveF9pZBgBIAEoCSI9ChJHZXRTYW5kYm94UmVzcG9uc2USJwoHc2FuZGJveBgBIAEoCzIWLmF0b2xsLm5vZGUudjEuU2FuZGJveCIWChRMaXN0U2FuZGJveGVzUmVxdWVzdCJCChVMaXN0U2FuZGJveGVzUmVzcG9uc2USKQoJc2FuZGJveGVzGAEgAygLMhYuYXRvbGwubm9kZS52MS5TYW5kYm94IkAKFlNhbXBsZVNhbmRib3hlc1JlcXVlc3QSFwoKc2FuZGJveF9pZBgBIAEoCUgAiAEBQg0KC19zYW5kYm94X2lkIkgKF1NhbXBsZVNhbmRib3hlc1Jlc3BvbnNlEi0KB3NhbXBsZXMYASADKAsyHC5hdG9sbC5ub2RlLnYxLlNhbmRib3hTYW1wbGUi9QEKDVNhbmRib3hTYW1wbGUSEgoKc2FuZGJveF9pZBgBIAEoCRIRCgljcHVfY291bnQYAiABKA0SEwoLY3B1X3VzZWRfbnMYAyABKAQSEgoKcmVhZF9hdF9ucxgEIAEoBBIOCgZhZ2VfbnMYBSABKAQSGQoRbWVtb3J5X3VzZWRfYnl0ZXMYBiABKAQSGgoSbWVtb3J5X2NhY2hlX2J5dGVzGAcgASgEEhoKEm1lbW9yeV90b3RhbF9ieXRlcxgIIAEoBBIXCg9kaXNrX3VzZWRfYnl0ZXMYCSABKAQSGAoQZGlza190b3RhbF9ieXRlcxgKIAEoBCLOAQoPUmVhZExvZ3NSZXF1ZXN0EhIKCnNhbmRib3hfaWQYASABKAkSFAoHZnJvbV9tcxgCIAEoBEgAiAEBEhYKCWJlZm9yZV9tcxgDIAEoBEgBiAEBEhQKDG5ld2VzdF9maXJzdBgEIAEoCBINCgVsaW1pdBgFIAEoDRIqCgltaW5fbGV2ZWwYBiABKA4yFy5hdG9sbC5ub2RlLnYxLkxvZ0xldmVsEg4KBnNlYXJjaBgHIAEoCUIKCghfZnJvbV9tc0IMCgpfYmVmb3JlX21zIjwKEFJlYWRMb2dzUmVzcG9uc2USKAoHZW50cmllcxgBIAMoCzIXLmF0b2xsLm5vZGUudjEuTG9nRW50cnkitgEKCExvZ0VudHJ5Eg0KBWF0X21zGAEgASgEEiYKBWxldmVsGAIgASgOMhcuYXRvbGwubm9kZS52MS5Mb2dMZXZlbBIPCgdtZXNzYWdlGAMgASgJEjMKBmZpZWxkcxgEIAMoCzIjLmF0b2xsLm5vZGUudjEuTG9nRW50cnkuRmllbGRzRW50cnkaLQoLRmllbGRzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASIRCg9MaXN0TG9nc1JlcXVlc3QiOAoQTGlzdExvZ3NSZXNwb25zZRIkCgRsb2dzGAEgAygLMhYuYXRvbGwubm9kZS52MS5LZXB0TG9nIkgKB0tlcHRMb2cSEgoKc2FuZGJveF9pZBgBIAEoCRISCgpzaXplX2J5dGVzGAIgASgEEhUKDXdyaXR0ZW5fYXRfbXMYAyABKAQiKAoRRGVsZXRlTG9nc1JlcXVlc3QSEwoLc2FuZGJveF9pZHMYASADKAkiFAoSRGVsZXRlTG9nc1Jlc3BvbnNlIhcKFVdhdGNoU2FuZGJveGVzUmVxdWVzdCKFAgoWV2F0Y2hTYW5kYm94ZXNSZXNwb25zZRIpCgdzdGFydGVkGAEgASgLMhYuYXRvbGwubm9kZS52MS5TYW5kYm94SAASLAoFZW5kZWQYAiABKAsyGy5hdG9sbC5ub2RlLnYxLlNhbmRib3hFbmRlZEgAEicKBnN5bmNlZBgDIAEoCzIVLmF0b2xsLm5vZGUudjEuU3luY2VkSAASLgoGcGF1c2VkGAQgASgLMhwuYXRvbGwubm9kZS52MS5TYW5kYm94UGF1c2VkSAASMAoHcGF1c2luZxgFIAEoCzIdLmF0b2xsLm5vZGUudjEuU2FuZGJveFBhdXNpbmdIAEIHCgVldmVudCIkCg5TYW5kYm94UGF1c2luZxISCgpzYW5kYm94X2lkGAEgASgJIiMKDVNhbmRib3hQYXVzZWQSEgoKc2FuZGJveF9pZBgBIAEoCSIICgZTeW5jZWQimQEKB1NhbmRib3gSEgoKc2FuZGJveF9pZBgBIAEoCRIPCgdhZGRyZXNzGAIgASgJEioKBXN0YXRlGAMgASgOMhsuYXRvbGwubm9kZS52MS5TYW5kYm94U3RhdGUSFAoMa2VlcHNfbWVtb3J5GAQgASgIEicKB2luZ3Jlc3MYBSABKAsyFi5hdG9sbC5ub2RlLnYxLkluZ3Jlc3MiMgoMU2FuZGJveEVuZGVkEhIKCnNhbmRib3hfaWQYASABKAkSDgoGcmVhc29uGAIgASgJKncKCExvZ0xldmVsEhkKFUxPR19MRVZFTF9VTlNQRUNJRklFRBAAEhMKD0xPR19MRVZFTF9ERUJVRxABEhIKDkxPR19MRVZFTF9JTkZPEAISEgoOTE9HX0xFVkVMX1dBUk4QAxITCg9MT0dfTEVWRUxfRVJST1IQBCp9CgxTYW5kYm94U3RhdGUSHQoZU0FOREJPWF9TVEFURV9VTlNQRUNJRklFRBAAEhkKFVNBTkRCT1hfU1RBVEVfUlVOTklORxABEhgKFFNBTkRCT1hfU1RBVEVfUEFVU0VEEAISGQoVU0FOREJPWF9TVEFURV9QQVVTSU5HEAMy0QwKC05vZGVTZXJ2aWNlEkgKB0dldE5vZGUSHS5hdG9sbC5ub2RlLnYxLkdldE5vZGVSZXF1ZXN0Gh4uYXRvbGwubm9kZS52MS5HZXROb2RlUmVzcG9uc2USVAoLTWVhc3VyZU5vZGUSIS5hdG9sbC5ub2RlLnYxLk1lYXN1cmVOb2RlUmVxdWVzdBoiLmF0b2xsLm5vZGUudjEuTWVhc3VyZU5vZGVSZXNwb25zZRJaCg1DcmVhdGVTYW5kYm94EiMuYXRvbGwubm9kZS52MS5DcmVhdGVTYW5kYm94UmVxdWVzdBokLmF0b2xsLm5vZGUudjEuQ3JlYXRlU2FuZGJveFJlc3BvbnNlEmMKEE5hbWVSZWFkeVNhbmRib3gSJi5hdG9sbC5ub2RlLnYxLk5hbWVSZWFkeVNhbmRib3hSZXF1ZXN0GicuYXRvbGwubm9kZS52MS5OYW1lUmVhZHlTYW5kYm94UmVzcG9uc2USVwoMUGF1c2VTYW5kYm94EiIuYXRvbGwubm9kZS52MS5QYXVzZVNhbmRib3hSZXF1ZXN0GiMuYXRvbGwubm9kZS52MS5QYXVzZVNhbmRib3hSZXNwb25zZRJaCg1SZXN1bWVTYW5kYm94EiMuYXRvbGwubm9kZS52MS5SZXN1bWVTYW5kYm94UmVxdWVzdBokLmF0b2xsLm5vZGUudjEuUmVzdW1lU2FuZGJveFJlc3BvbnNlEmAKD1NuYXBzaG90U2FuZGJveBIlLmF0b2xsLm5vZGUudjEuU25hcHNob3RTYW5kYm94UmVxdWVzdBomLmF0b2xsLm5vZGUudjEuU25hcHNob3RTYW5kYm94UmVzcG9uc2USXQoORGVsZXRlU25hcHNob3QSJC5hdG9sbC5ub2RlLnYxLkRlbGV0ZVNuYXBzaG90UmVxdWVzdBolLmF0b2xsLm5vZGUudjEuRGVsZXRlU25hcHNob3RSZXNwb25zZRJaCg1MaXN0U25hcHNob3RzEiMuYXRvbGwubm9kZS52MS5MaXN0U25hcHNob3RzUmVxdWVzdBokLmF0b2xsLm5vZGUudjEuTGlzdFNuYXBzaG90c1Jlc3BvbnNlEloKDVVwZGF0ZU5ldHdvcmsSIy5hdG9sbC5ub2RlLnYxLlVwZGF0ZU5ldHdvcmtSZXF1ZXN0GiQuYXRvbGwubm9kZS52MS5VcGRhdGVOZXR3b3JrUmVzcG9uc2USVAoLS2lsbFNhbmRib3gSIS5hdG9sbC5ub2RlLnYxLktpbGxTYW5kYm94UmVxdWVzdBoiLmF0b2xsLm5vZGUudjEuS2lsbFNhbmRib3hSZXNwb25zZRJRCgpHZXRTYW5kYm94EiAuYXRvbGwubm9kZS52MS5HZXRTYW5kYm94UmVxdWVzdBohLmF0b2xsLm5vZGUudjEuR2V0U2FuZGJveFJlc3BvbnNlEloKDUxpc3RTYW5kYm94ZXMSIy5hdG9sbC5ub2RlLnYxLkxpc3RTYW5kYm94ZXNSZXF1ZXN0GiQuYXRvbGwubm9kZS52MS5MaXN0U2FuZGJveGVzUmVzcG9uc2USYAoPU2FtcGxlU2FuZGJveGVzEiUuYXRvbGwubm9kZS52MS5TYW1wbGVTYW5kYm94ZXNSZXF1ZXN0GiYuYXRvbGwubm9kZS52MS5TYW1wbGVTYW5kYm94ZXNSZXNwb25zZRJLCghSZWFkTG9ncxIeLmF0b2xsLm5vZGUudjEuUmVhZExvZ3NSZXF1ZXN0Gh8uYXRvbGwubm9kZS52MS5SZWFkTG9nc1Jlc3BvbnNlEksKCExpc3RMb2dzEh4uYXRvbGwubm9kZS52MS5MaXN0TG9nc1JlcXVlc3QaHy5hdG9sbC5ub2RlLnYxLkxpc3RMb2dzUmVzcG9uc2USUQoKRGVsZXRlTG9ncxIgLmF0b2xsLm5vZGUudjEuRGVsZXRlTG9nc1JlcXVlc3QaIS5hdG9sbC5ub2RlLnYxLkRlbGV0ZUxvZ3NSZXNwb25zZRJfCg5XYXRjaFNhbmRib3hlcxIkLmF0b2xsLm5vZGUudjEuV2F0Y2hTYW5kYm94ZXNSZXF1ZXN0GiUuYXRvbGwubm9kZS52MS5XYXRjaFNhbmRib3hlc1Jlc3BvbnNlMAFiBnByb3RvMw");
+  fileDesc("ChhhdG9sbC9ub2RlL3YxL25vZGUucHJvdG8SDWF0b2xsLm5vZGUudjEiEAoOR2V0Tm9kZVJlcXVlc3QixAEKD0dldE5vZGVSZXNwb25zZRIPCgdub2RlX2lkGAEgASgJEg8KB3J1bnRpbWUYAiABKAkSFAoMZW52ZF92ZXJzaW9uGAMgASgJEhQKDHRlbXBsYXRlX2lkcxgEIAMoCRITCgtpbnN0YW5jZV9pZBgFIAEoCRIPCgd2ZXJzaW9uGAYgASgJEicKB21hY2hpbmUYByABKAsyFi5hdG9sbC5ub2RlLnYxLk1hY2hpbmUSFAoMa2VlcHNfbWVtb3J5GAggASgIImIKB01hY2hpbmUSGAoQY3B1X2FyY2hpdGVjdHVyZRgBIAEoCRISCgpjcHVfZmFtaWx5GAIgASgJEhEKCWNwdV9tb2RlbBgDIAEoCRIWCg5jcHVfbW9kZWxfbmFtZRgEIAEoCSIUChJNZWFzdXJlTm9kZVJlcXVlc3Qi1AIKE01lYXN1cmVOb2RlUmVzcG9uc2USFQoNc2FuZGJveF9jb3VudBgBIAEoDRIbChNhbGxvY2F0ZWRfY3B1X2NvdW50GAIgASgNEh4KFmFsbG9jYXRlZF9tZW1vcnlfYnl0ZXMYAyABKAQSEQoJY3B1X2NvdW50GAQgASgNEhMKC2NwdV9wZXJjZW50GAUgASgBEhoKEm1lbW9yeV90b3RhbF9ieXRlcxgGIAEoBBIZChFtZW1vcnlfdXNlZF9ieXRlcxgHIAEoBBIsCgpodWdlX3BhZ2VzGAggASgLMhguYXRvbGwubm9kZS52MS5IdWdlUGFnZXMSIgoFZGlza3MYCSADKAsyEy5hdG9sbC5ub2RlLnYxLkRpc2sSFAoMcGF1c2VkX2NvdW50GAogASgNEiIKBXBvb2xzGAsgAygLMhMuYXRvbGwubm9kZS52MS5Qb29sIjoKBFBvb2wSEwoLdGVtcGxhdGVfaWQYASABKAkSDQoFcmVhZHkYAiABKA0SDgoGdGFyZ2V0GAMgASgNIlMKCUh1Z2VQYWdlcxINCgV0b3RhbBgBIAEoBBIMCgR1c2VkGAIgASgEEhAKCHJlc2VydmVkGAMgASgEEhcKD3BhZ2Vfc2l6ZV9ieXRlcxgEIAEoBCJpCgREaXNrEhMKC21vdW50X3BvaW50GAEgASgJEg4KBmRldmljZRgCIAEoCRITCgtmaWxlX3N5c3RlbRgDIAEoCRISCgp1c2VkX2J5dGVzGAQgASgEEhMKC3RvdGFsX2J5dGVzGAUgASgEIq4DChRDcmVhdGVTYW5kYm94UmVxdWVzdBISCgpzYW5kYm94X2lkGAEgASgJEhMKC3RlbXBsYXRlX2lkGAIgASgJEhEKCWNwdV9jb3VudBgDIAEoDRIRCgltZW1vcnlfbWIYBCABKA0SFAoMZGlza19zaXplX21iGAUgASgNEkIKCGVudl92YXJzGAYgAygLMjAuYXRvbGwubm9kZS52MS5DcmVhdGVTYW5kYm94UmVxdWVzdC5FbnZWYXJzRW50cnkSGQoMYWNjZXNzX3Rva2VuGAcgASgJSACIAQESGAoLc25hcHNob3RfaWQYCCABKAlIAYgBARIsCgduZXR3b3JrGAkgASgLMhsuYXRvbGwubm9kZS52MS5OZXR3b3JrUnVsZXMSJwoHaW5ncmVzcxgKIAEoCzIWLmF0b2xsLm5vZGUudjEuSW5ncmVzcxIQCghpc19uYW1lZBgLIAEoCBouCgxFbnZWYXJzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUIPCg1fYWNjZXNzX3Rva2VuQg4KDF9zbmFwc2hvdF9pZCJzCgxOZXR3b3JrUnVsZXMSEQoJYWxsb3dfb3V0GAEgAygJEhAKCGRlbnlfb3V0GAIgAygJEhMKC2FsbG93X25hbWVzGAMgAygJEikKBXByb3h5GAQgASgLMhouYXRvbGwubm9kZS52MS5FZ3Jlc3NQcm94eSJmCgtFZ3Jlc3NQcm94eRIPCgdhZGRyZXNzGAEgASgJEhUKCHVzZXJuYW1lGAIgASgJSACIAQESFQoIcGFzc3dvcmQYAyABKAlIAYgBAUILCglfdXNlcm5hbWVCCwoJX3Bhc3N3b3JkIpABCgdJbmdyZXNzEiEKFHRyYWZmaWNfYWNjZXNzX3Rva2VuGAEgASgJSACIAQESHgoRbWFza19yZXF1ZXN0X2hvc3QYAiABKAlIAYgBARITCgtodHRwc19wb3J0cxgDIAMoDUIXChVfdHJhZmZpY19hY2Nlc3NfdG9rZW5CFAoSX21hc2tfcmVxdWVzdF9ob3N0IkAKFUNyZWF0ZVNhbmRib3hSZXNwb25zZRInCgdzYW5kYm94GAEgASgLMhYuYXRvbGwubm9kZS52MS5TYW5kYm94IkMKF05hbWVSZWFkeVNhbmRib3hSZXF1ZXN0EhIKCnNhbmRib3hfaWQYASABKAkSFAoMYWNjZXNzX3Rva2VuGAIgASgJImsKGE5hbWVSZWFkeVNhbmRib3hSZXNwb25zZRITCgt0ZW1wbGF0ZV9pZBgBIAEoCRIRCgljcHVfY291bnQYAiABKA0SEQoJbWVtb3J5X21iGAMgASgNEhQKDGRpc2tfc2l6ZV9tYhgEIAEoDSI+ChNQYXVzZVNhbmRib3hSZXF1ZXN0EhIKCnNhbmRib3hfaWQYASABKAkSEwoLa2VlcF9tZW1vcnkYAiABKAgiKgoUUGF1c2VTYW5kYm94UmVzcG9uc2USEgoKc2l6ZV9ieXRlcxgBIAEoBCK7AQoUUmVzdW1lU2FuZGJveFJlcXVlc3QSEgoKc2FuZGJveF9pZBgBIAEoCRIZCgxhY2Nlc3NfdG9rZW4YAiABKAlIAIgBARIMCgRib290GAMgASgIEiwKB25ldHdvcmsYBCABKAsyGy5hdG9sbC5ub2RlLnYxLk5ldHdvcmtSdWxlcxInCgdpbmdyZXNzGAUgASgLMhYuYXRvbGwubm9kZS52MS5JbmdyZXNzQg8KDV9hY2Nlc3NfdG9rZW4iQAoVUmVzdW1lU2FuZGJveFJlc3BvbnNlEicKB3NhbmRib3gYASABKAsyFi5hdG9sbC5ub2RlLnYxLlNhbmRib3giQQoWU25hcHNob3RTYW5kYm94UmVxdWVzdBISCgpzYW5kYm94X2lkGAEgASgJEhMKC3NuYXBzaG90X2lkGAIgASgJIkMKF1NuYXBzaG90U2FuZGJveFJlc3BvbnNlEhQKDGtlZXBzX21lbW9yeRgBIAEoCBISCgpzaXplX2J5dGVzGAIgASgEIiwKFURlbGV0ZVNuYXBzaG90UmVxdWVzdBITCgtzbmFwc2hvdF9pZBgBIAEoCSIYChZEZWxldGVTbmFwc2hvdFJlc3BvbnNlIhYKFExpc3RTbmFwc2hvdHNSZXF1ZXN0Ii0KFUxpc3RTbmFwc2hvdHNSZXNwb25zZRIUCgxzbmFwc2hvdF9pZHMYASADKAkiWAoUVXBkYXRlTmV0d29ya1JlcXVlc3QSEgoKc2FuZGJveF9pZBgBIAEoCRIsCgduZXR3b3JrGAIgASgLMhsuYXRvbGwubm9kZS52MS5OZXR3b3JrUnVsZXMiFwoVVXBkYXRlTmV0d29ya1Jlc3BvbnNlIigKEktpbGxTYW5kYm94UmVxdWVzdBISCgpzYW5kYm94X2lkGAEgASgJIhUKE0tpbGxTYW5kYm94UmVzcG9uc2UiJwoRR2V0U2FuZGJveFJlcXVlc3QSEgoKc2FuZGJveF9pZBgBIAEoCSI9ChJHZXRTYW5kYm94UmVzcG9uc2USJwoHc2FuZGJveBgBIAEoCzIWLmF0b2xsLm5vZGUudjEuU2FuZGJveCIWChRMaXN0U2FuZGJveGVzUmVxdWVzdCJCChVMaXN0U2FuZGJveGVzUmVzcG9uc2USKQoJc2FuZGJveGVzGAEgAygLMhYuYXRvbGwubm9kZS52MS5TYW5kYm94IkAKFlNhbXBsZVNhbmRib3hlc1JlcXVlc3QSFwoKc2FuZGJveF9pZBgBIAEoCUgAiAEBQg0KC19zYW5kYm94X2lkIkgKF1NhbXBsZVNhbmRib3hlc1Jlc3BvbnNlEi0KB3NhbXBsZXMYASADKAsyHC5hdG9sbC5ub2RlLnYxLlNhbmRib3hTYW1wbGUi9QEKDVNhbmRib3hTYW1wbGUSEgoKc2FuZGJveF9pZBgBIAEoCRIRCgljcHVfY291bnQYAiABKA0SEwoLY3B1X3VzZWRfbnMYAyABKAQSEgoKcmVhZF9hdF9ucxgEIAEoBBIOCgZhZ2VfbnMYBSABKAQSGQoRbWVtb3J5X3VzZWRfYnl0ZXMYBiABKAQSGgoSbWVtb3J5X2NhY2hlX2J5dGVzGAcgASgEEhoKEm1lbW9yeV90b3RhbF9ieXRlcxgIIAEoBBIXCg9kaXNrX3VzZWRfYnl0ZXMYCSABKAQSGAoQZGlza190b3RhbF9ieXRlcxgKIAEoBCLOAQoPUmVhZExvZ3NSZXF1ZXN0EhIKCnNhbmRib3hfaWQYASABKAkSFAoHZnJvbV9tcxgCIAEoBEgAiAEBEhYKCWJlZm9yZV9tcxgDIAEoBEgBiAEBEhQKDG5ld2VzdF9maXJzdBgEIAEoCBINCgVsaW1pdBgFIAEoDRIqCgltaW5fbGV2ZWwYBiABKA4yFy5hdG9sbC5ub2RlLnYxLkxvZ0xldmVsEg4KBnNlYXJjaBgHIAEoCUIKCghfZnJvbV9tc0IMCgpfYmVmb3JlX21zIjwKEFJlYWRMb2dzUmVzcG9uc2USKAoHZW50cmllcxgBIAMoCzIXLmF0b2xsLm5vZGUudjEuTG9nRW50cnkitgEKCExvZ0VudHJ5Eg0KBWF0X21zGAEgASgEEiYKBWxldmVsGAIgASgOMhcuYXRvbGwubm9kZS52MS5Mb2dMZXZlbBIPCgdtZXNzYWdlGAMgASgJEjMKBmZpZWxkcxgEIAMoCzIjLmF0b2xsLm5vZGUudjEuTG9nRW50cnkuRmllbGRzRW50cnkaLQoLRmllbGRzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASIRCg9MaXN0TG9nc1JlcXVlc3QiOAoQTGlzdExvZ3NSZXNwb25zZRIkCgRsb2dzGAEgAygLMhYuYXRvbGwubm9kZS52MS5LZXB0TG9nIkgKB0tlcHRMb2cSEgoKc2FuZGJveF9pZBgBIAEoCRISCgpzaXplX2J5dGVzGAIgASgEEhUKDXdyaXR0ZW5fYXRfbXMYAyABKAQiKAoRRGVsZXRlTG9nc1JlcXVlc3QSEwoLc2FuZGJveF9pZHMYASADKAkiFAoSRGVsZXRlTG9nc1Jlc3BvbnNlIhcKFVdhdGNoU2FuZGJveGVzUmVxdWVzdCKFAgoWV2F0Y2hTYW5kYm94ZXNSZXNwb25zZRIpCgdzdGFydGVkGAEgASgLMhYuYXRvbGwubm9kZS52MS5TYW5kYm94SAASLAoFZW5kZWQYAiABKAsyGy5hdG9sbC5ub2RlLnYxLlNhbmRib3hFbmRlZEgAEicKBnN5bmNlZBgDIAEoCzIVLmF0b2xsLm5vZGUudjEuU3luY2VkSAASLgoGcGF1c2VkGAQgASgLMhwuYXRvbGwubm9kZS52MS5TYW5kYm94UGF1c2VkSAASMAoHcGF1c2luZxgFIAEoCzIdLmF0b2xsLm5vZGUudjEuU2FuZGJveFBhdXNpbmdIAEIHCgVldmVudCIkCg5TYW5kYm94UGF1c2luZxISCgpzYW5kYm94X2lkGAEgASgJIiMKDVNhbmRib3hQYXVzZWQSEgoKc2FuZGJveF9pZBgBIAEoCSIICgZTeW5jZWQimQEKB1NhbmRib3gSEgoKc2FuZGJveF9pZBgBIAEoCRIPCgdhZGRyZXNzGAIgASgJEioKBXN0YXRlGAMgASgOMhsuYXRvbGwubm9kZS52MS5TYW5kYm94U3RhdGUSFAoMa2VlcHNfbWVtb3J5GAQgASgIEicKB2luZ3Jlc3MYBSABKAsyFi5hdG9sbC5ub2RlLnYxLkluZ3Jlc3MiMgoMU2FuZGJveEVuZGVkEhIKCnNhbmRib3hfaWQYASABKAkSDgoGcmVhc29uGAIgASgJKncKCExvZ0xldmVsEhkKFUxPR19MRVZFTF9VTlNQRUNJRklFRBAAEhMKD0xPR19MRVZFTF9ERUJVRxABEhIKDkxPR19MRVZFTF9JTkZPEAISEgoOTE9HX0xFVkVMX1dBUk4QAxITCg9MT0dfTEVWRUxfRVJST1IQBCp9CgxTYW5kYm94U3RhdGUSHQoZU0FOREJPWF9TVEFURV9VTlNQRUNJRklFRBAAEhkKFVNBTkRCT1hfU1RBVEVfUlVOTklORxABEhgKFFNBTkRCT1hfU1RBVEVfUEFVU0VEEAISGQoVU0FOREJPWF9TVEFURV9QQVVTSU5HEAMy0QwKC05vZGVTZXJ2aWNlEkgKB0dldE5vZGUSHS5hdG9sbC5ub2RlLnYxLkdldE5vZGVSZXF1ZXN0Gh4uYXRvbGwubm9kZS52MS5HZXROb2RlUmVzcG9uc2USVAoLTWVhc3VyZU5vZGUSIS5hdG9sbC5ub2RlLnYxLk1lYXN1cmVOb2RlUmVxdWVzdBoiLmF0b2xsLm5vZGUudjEuTWVhc3VyZU5vZGVSZXNwb25zZRJaCg1DcmVhdGVTYW5kYm94EiMuYXRvbGwubm9kZS52MS5DcmVhdGVTYW5kYm94UmVxdWVzdBokLmF0b2xsLm5vZGUudjEuQ3JlYXRlU2FuZGJveFJlc3BvbnNlEmMKEE5hbWVSZWFkeVNhbmRib3gSJi5hdG9sbC5ub2RlLnYxLk5hbWVSZWFkeVNhbmRib3hSZXF1ZXN0GicuYXRvbGwubm9kZS52MS5OYW1lUmVhZHlTYW5kYm94UmVzcG9uc2USVwoMUGF1c2VTYW5kYm94EiIuYXRvbGwubm9kZS52MS5QYXVzZVNhbmRib3hSZXF1ZXN0GiMuYXRvbGwubm9kZS52MS5QYXVzZVNhbmRib3hSZXNwb25zZRJaCg1SZXN1bWVTYW5kYm94EiMuYXRvbGwubm9kZS52MS5SZXN1bWVTYW5kYm94UmVxdWVzdBokLmF0b2xsLm5vZGUudjEuUmVzdW1lU2FuZGJveFJlc3BvbnNlEmAKD1NuYXBzaG90U2FuZGJveBIlLmF0b2xsLm5vZGUudjEuU25hcHNob3RTYW5kYm94UmVxdWVzdBomLmF0b2xsLm5vZGUudjEuU25hcHNob3RTYW5kYm94UmVzcG9uc2USXQoORGVsZXRlU25hcHNob3QSJC5hdG9sbC5ub2RlLnYxLkRlbGV0ZVNuYXBzaG90UmVxdWVzdBolLmF0b2xsLm5vZGUudjEuRGVsZXRlU25hcHNob3RSZXNwb25zZRJaCg1MaXN0U25hcHNob3RzEiMuYXRvbGwubm9kZS52MS5MaXN0U25hcHNob3RzUmVxdWVzdBokLmF0b2xsLm5vZGUudjEuTGlzdFNuYXBzaG90c1Jlc3BvbnNlEloKDVVwZGF0ZU5ldHdvcmsSIy5hdG9sbC5ub2RlLnYxLlVwZGF0ZU5ldHdvcmtSZXF1ZXN0GiQuYXRvbGwubm9kZS52MS5VcGRhdGVOZXR3b3JrUmVzcG9uc2USVAoLS2lsbFNhbmRib3gSIS5hdG9sbC5ub2RlLnYxLktpbGxTYW5kYm94UmVxdWVzdBoiLmF0b2xsLm5vZGUudjEuS2lsbFNhbmRib3hSZXNwb25zZRJRCgpHZXRTYW5kYm94EiAuYXRvbGwubm9kZS52MS5HZXRTYW5kYm94UmVxdWVzdBohLmF0b2xsLm5vZGUudjEuR2V0U2FuZGJveFJlc3BvbnNlEloKDUxpc3RTYW5kYm94ZXMSIy5hdG9sbC5ub2RlLnYxLkxpc3RTYW5kYm94ZXNSZXF1ZXN0GiQuYXRvbGwubm9kZS52MS5MaXN0U2FuZGJveGVzUmVzcG9uc2USYAoPU2FtcGxlU2FuZGJveGVzEiUuYXRvbGwubm9kZS52MS5TYW1wbGVTYW5kYm94ZXNSZXF1ZXN0GiYuYXRvbGwubm9kZS52MS5TYW1wbGVTYW5kYm94ZXNSZXNwb25zZRJLCghSZWFkTG9ncxIeLmF0b2xsLm5vZGUudjEuUmVhZExvZ3NSZXF1ZXN0Gh8uYXRvbGwubm9kZS52MS5SZWFkTG9nc1Jlc3BvbnNlEksKCExpc3RMb2dzEh4uYXRvbGwubm9kZS52MS5MaXN0TG9nc1JlcXVlc3QaHy5hdG9sbC5ub2RlLnYxLkxpc3RMb2dzUmVzcG9uc2USUQoKRGVsZXRlTG9ncxIgLmF0b2xsLm5vZGUudjEuRGVsZXRlTG9nc1JlcXVlc3QaIS5hdG9sbC5ub2RlLnYxLkRlbGV0ZUxvZ3NSZXNwb25zZRJfCg5XYXRjaFNhbmRib3hlcxIkLmF0b2xsLm5vZGUudjEuV2F0Y2hTYW5kYm94ZXNSZXF1ZXN0GiUuYXRvbGwubm9kZS52MS5XYXRjaFNhbmRib3hlc1Jlc3BvbnNlMAFiBnByb3RvMw");
 
 /**
  * Describes the message atoll.node.v1.GetNodeRequest.
@@ -84,284 +84,291 @@ export const NetworkRulesSchema = /*@__PURE__*/
   messageDesc(file_atoll_node_v1_node, 9);
 
 /**
+ * Describes the message atoll.node.v1.EgressProxy.
+ * Use `create(EgressProxySchema)` to create a new message.
+ */
+export const EgressProxySchema = /*@__PURE__*/
+  messageDesc(file_atoll_node_v1_node, 10);
+
+/**
  * Describes the message atoll.node.v1.Ingress.
  * Use `create(IngressSchema)` to create a new message.
  */
 export const IngressSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 10);
+  messageDesc(file_atoll_node_v1_node, 11);
 
 /**
  * Describes the message atoll.node.v1.CreateSandboxResponse.
  * Use `create(CreateSandboxResponseSchema)` to create a new message.
  */
 export const CreateSandboxResponseSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 11);
+  messageDesc(file_atoll_node_v1_node, 12);
 
 /**
  * Describes the message atoll.node.v1.NameReadySandboxRequest.
  * Use `create(NameReadySandboxRequestSchema)` to create a new message.
  */
 export const NameReadySandboxRequestSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 12);
+  messageDesc(file_atoll_node_v1_node, 13);
 
 /**
  * Describes the message atoll.node.v1.NameReadySandboxResponse.
  * Use `create(NameReadySandboxResponseSchema)` to create a new message.
  */
 export const NameReadySandboxResponseSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 13);
+  messageDesc(file_atoll_node_v1_node, 14);
 
 /**
  * Describes the message atoll.node.v1.PauseSandboxRequest.
  * Use `create(PauseSandboxRequestSchema)` to create a new message.
  */
 export const PauseSandboxRequestSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 14);
+  messageDesc(file_atoll_node_v1_node, 15);
 
 /**
  * Describes the message atoll.node.v1.PauseSandboxResponse.
  * Use `create(PauseSandboxResponseSchema)` to create a new message.
  */
 export const PauseSandboxResponseSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 15);
+  messageDesc(file_atoll_node_v1_node, 16);
 
 /**
  * Describes the message atoll.node.v1.ResumeSandboxRequest.
  * Use `create(ResumeSandboxRequestSchema)` to create a new message.
  */
 export const ResumeSandboxRequestSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 16);
+  messageDesc(file_atoll_node_v1_node, 17);
 
 /**
  * Describes the message atoll.node.v1.ResumeSandboxResponse.
  * Use `create(ResumeSandboxResponseSchema)` to create a new message.
  */
 export const ResumeSandboxResponseSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 17);
+  messageDesc(file_atoll_node_v1_node, 18);
 
 /**
  * Describes the message atoll.node.v1.SnapshotSandboxRequest.
  * Use `create(SnapshotSandboxRequestSchema)` to create a new message.
  */
 export const SnapshotSandboxRequestSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 18);
+  messageDesc(file_atoll_node_v1_node, 19);
 
 /**
  * Describes the message atoll.node.v1.SnapshotSandboxResponse.
  * Use `create(SnapshotSandboxResponseSchema)` to create a new message.
  */
 export const SnapshotSandboxResponseSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 19);
+  messageDesc(file_atoll_node_v1_node, 20);
 
 /**
  * Describes the message atoll.node.v1.DeleteSnapshotRequest.
  * Use `create(DeleteSnapshotRequestSchema)` to create a new message.
  */
 export const DeleteSnapshotRequestSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 20);
+  messageDesc(file_atoll_node_v1_node, 21);
 
 /**
  * Describes the message atoll.node.v1.DeleteSnapshotResponse.
  * Use `create(DeleteSnapshotResponseSchema)` to create a new message.
  */
 export const DeleteSnapshotResponseSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 21);
+  messageDesc(file_atoll_node_v1_node, 22);
 
 /**
  * Describes the message atoll.node.v1.ListSnapshotsRequest.
  * Use `create(ListSnapshotsRequestSchema)` to create a new message.
  */
 export const ListSnapshotsRequestSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 22);
+  messageDesc(file_atoll_node_v1_node, 23);
 
 /**
  * Describes the message atoll.node.v1.ListSnapshotsResponse.
  * Use `create(ListSnapshotsResponseSchema)` to create a new message.
  */
 export const ListSnapshotsResponseSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 23);
+  messageDesc(file_atoll_node_v1_node, 24);
 
 /**
  * Describes the message atoll.node.v1.UpdateNetworkRequest.
  * Use `create(UpdateNetworkRequestSchema)` to create a new message.
  */
 export const UpdateNetworkRequestSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 24);
+  messageDesc(file_atoll_node_v1_node, 25);
 
 /**
  * Describes the message atoll.node.v1.UpdateNetworkResponse.
  * Use `create(UpdateNetworkResponseSchema)` to create a new message.
  */
 export const UpdateNetworkResponseSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 25);
+  messageDesc(file_atoll_node_v1_node, 26);
 
 /**
  * Describes the message atoll.node.v1.KillSandboxRequest.
  * Use `create(KillSandboxRequestSchema)` to create a new message.
  */
 export const KillSandboxRequestSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 26);
+  messageDesc(file_atoll_node_v1_node, 27);
 
 /**
  * Describes the message atoll.node.v1.KillSandboxResponse.
  * Use `create(KillSandboxResponseSchema)` to create a new message.
  */
 export const KillSandboxResponseSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 27);
+  messageDesc(file_atoll_node_v1_node, 28);
 
 /**
  * Describes the message atoll.node.v1.GetSandboxRequest.
  * Use `create(GetSandboxRequestSchema)` to create a new message.
  */
 export const GetSandboxRequestSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 28);
+  messageDesc(file_atoll_node_v1_node, 29);
 
 /**
  * Describes the message atoll.node.v1.GetSandboxResponse.
  * Use `create(GetSandboxResponseSchema)` to create a new message.
  */
 export const GetSandboxResponseSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 29);
+  messageDesc(file_atoll_node_v1_node, 30);
 
 /**
  * Describes the message atoll.node.v1.ListSandboxesRequest.
  * Use `create(ListSandboxesRequestSchema)` to create a new message.
  */
 export const ListSandboxesRequestSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 30);
+  messageDesc(file_atoll_node_v1_node, 31);
 
 /**
  * Describes the message atoll.node.v1.ListSandboxesResponse.
  * Use `create(ListSandboxesResponseSchema)` to create a new message.
  */
 export const ListSandboxesResponseSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 31);
+  messageDesc(file_atoll_node_v1_node, 32);
 
 /**
  * Describes the message atoll.node.v1.SampleSandboxesRequest.
  * Use `create(SampleSandboxesRequestSchema)` to create a new message.
  */
 export const SampleSandboxesRequestSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 32);
+  messageDesc(file_atoll_node_v1_node, 33);
 
 /**
  * Describes the message atoll.node.v1.SampleSandboxesResponse.
  * Use `create(SampleSandboxesResponseSchema)` to create a new message.
  */
 export const SampleSandboxesResponseSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 33);
+  messageDesc(file_atoll_node_v1_node, 34);
 
 /**
  * Describes the message atoll.node.v1.SandboxSample.
  * Use `create(SandboxSampleSchema)` to create a new message.
  */
 export const SandboxSampleSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 34);
+  messageDesc(file_atoll_node_v1_node, 35);
 
 /**
  * Describes the message atoll.node.v1.ReadLogsRequest.
  * Use `create(ReadLogsRequestSchema)` to create a new message.
  */
 export const ReadLogsRequestSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 35);
+  messageDesc(file_atoll_node_v1_node, 36);
 
 /**
  * Describes the message atoll.node.v1.ReadLogsResponse.
  * Use `create(ReadLogsResponseSchema)` to create a new message.
  */
 export const ReadLogsResponseSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 36);
+  messageDesc(file_atoll_node_v1_node, 37);
 
 /**
  * Describes the message atoll.node.v1.LogEntry.
  * Use `create(LogEntrySchema)` to create a new message.
  */
 export const LogEntrySchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 37);
+  messageDesc(file_atoll_node_v1_node, 38);
 
 /**
  * Describes the message atoll.node.v1.ListLogsRequest.
  * Use `create(ListLogsRequestSchema)` to create a new message.
  */
 export const ListLogsRequestSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 38);
+  messageDesc(file_atoll_node_v1_node, 39);
 
 /**
  * Describes the message atoll.node.v1.ListLogsResponse.
  * Use `create(ListLogsResponseSchema)` to create a new message.
  */
 export const ListLogsResponseSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 39);
+  messageDesc(file_atoll_node_v1_node, 40);
 
 /**
  * Describes the message atoll.node.v1.KeptLog.
  * Use `create(KeptLogSchema)` to create a new message.
  */
 export const KeptLogSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 40);
+  messageDesc(file_atoll_node_v1_node, 41);
 
 /**
  * Describes the message atoll.node.v1.DeleteLogsRequest.
  * Use `create(DeleteLogsRequestSchema)` to create a new message.
  */
 export const DeleteLogsRequestSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 41);
+  messageDesc(file_atoll_node_v1_node, 42);
 
 /**
  * Describes the message atoll.node.v1.DeleteLogsResponse.
  * Use `create(DeleteLogsResponseSchema)` to create a new message.
  */
 export const DeleteLogsResponseSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 42);
+  messageDesc(file_atoll_node_v1_node, 43);
 
 /**
  * Describes the message atoll.node.v1.WatchSandboxesRequest.
  * Use `create(WatchSandboxesRequestSchema)` to create a new message.
  */
 export const WatchSandboxesRequestSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 43);
+  messageDesc(file_atoll_node_v1_node, 44);
 
 /**
  * Describes the message atoll.node.v1.WatchSandboxesResponse.
  * Use `create(WatchSandboxesResponseSchema)` to create a new message.
  */
 export const WatchSandboxesResponseSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 44);
+  messageDesc(file_atoll_node_v1_node, 45);
 
 /**
  * Describes the message atoll.node.v1.SandboxPausing.
  * Use `create(SandboxPausingSchema)` to create a new message.
  */
 export const SandboxPausingSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 45);
+  messageDesc(file_atoll_node_v1_node, 46);
 
 /**
  * Describes the message atoll.node.v1.SandboxPaused.
  * Use `create(SandboxPausedSchema)` to create a new message.
  */
 export const SandboxPausedSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 46);
+  messageDesc(file_atoll_node_v1_node, 47);
 
 /**
  * Describes the message atoll.node.v1.Synced.
  * Use `create(SyncedSchema)` to create a new message.
  */
 export const SyncedSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 47);
+  messageDesc(file_atoll_node_v1_node, 48);
 
 /**
  * Describes the message atoll.node.v1.Sandbox.
  * Use `create(SandboxSchema)` to create a new message.
  */
 export const SandboxSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 48);
+  messageDesc(file_atoll_node_v1_node, 49);
 
 /**
  * Describes the message atoll.node.v1.SandboxEnded.
  * Use `create(SandboxEndedSchema)` to create a new message.
  */
 export const SandboxEndedSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 49);
+  messageDesc(file_atoll_node_v1_node, 50);
 
 /**
  * Describes the enum atoll.node.v1.LogLevel.

@@ -1,0 +1,52 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { create } from '@bufbuild/protobuf'
+import {
+  CreateSandboxRequestSchema,
+  NetworkRulesSchema,
+} from '@atoll/contracts/gen/atoll/node/v1/node_pb'
+import { toPolicy, toRules } from './messages.ts'
+
+const everything = '0.0.0.0/0'
+
+test('names and a proxy are kept with what they belong to', () => {
+  const network = {
+    allowOut: ['1.1.1.1'],
+    denyOut: [everything],
+    allowNames: ['example.com', '*.example.org'],
+    proxy: { address: 'proxy.example:1080', username: 'me', password: 'secret' },
+  }
+  assert.deepEqual(toPolicy(create(CreateSandboxRequestSchema, { network })), { network })
+})
+
+test('names have one way to be written', () => {
+  const message = create(NetworkRulesSchema, {
+    allowNames: ['Example.COM', '*.Example.org.'],
+    proxy: { address: 'Proxy.Example.:1080' },
+  })
+  const { allowNames, proxy } = toRules(message)
+  assert.deepEqual(allowNames, ['example.com', '*.example.org'])
+  assert.deepEqual(proxy, { address: 'proxy.example:1080' })
+})
+
+test('rules of addresses alone are what they were before there were names', () => {
+  const network = { allowOut: [], denyOut: [everything] }
+  assert.deepEqual(toRules(create(NetworkRulesSchema, network)), network)
+  assert.deepEqual(toPolicy(create(CreateSandboxRequestSchema)), {})
+})
+
+for (const name of ['', '*', 'localhost', '1.2.3.4', 'a..b', '*.*.a.b', 'a.b"; drop']) {
+  test(`the name ${JSON.stringify(name)} is refused`, () => {
+    const message = create(NetworkRulesSchema, { allowNames: ['example.com', name] })
+    assert.throws(() => toRules(message), { kind: 'invalid', reason: 'bad_network_rule' })
+  })
+}
+
+for (const address of ['', 'proxy.example', 'proxy.example:0', 'me:secret@proxy.example:1080']) {
+  test(`the proxy ${JSON.stringify(address)} is refused, and not repeated`, () => {
+    const proxy = { address, username: 'me', password: 'secret' }
+    const message = 'The address of the proxy is no host with a port'
+    const refusal = { kind: 'invalid', reason: 'bad_network_rule', message }
+    assert.throws(() => toRules(create(NetworkRulesSchema, { proxy })), refusal)
+  })
+}
