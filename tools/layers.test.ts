@@ -13,6 +13,7 @@ const atLeast = {
   'apps/api': 15,
   'apps/cli': 8,
   'apps/edge': 8,
+  'apps/egress': 12,
   'apps/envd': 12,
   'apps/node': 20,
   'apps/server': 2,

@@ -25,7 +25,7 @@ const packagesOf: Record<string, readonly string[]> = {
   // The doctor and the end of everything work on the machine itself, where no server runs.
   cli: [...shared, 'server', 'node/setup/doctor', 'node/teardown', 'node/inventory', 'node/config'],
   // The node packs envd for its sandboxes and reports its version.
-  node: [...shared, 'envd/version'],
+  node: [...shared, 'envd/version', 'egress/control'],
 }
 
 /** Apps without layers inside: a composition of others, and a client of the public interfaces. */
@@ -48,12 +48,16 @@ const layers: Record<string, Layer> = {
   // What comes in from outside calls use cases; it also speaks the contract.
   http: { folders: ['domain', 'app'], packages: ['kit', 'contracts'] },
   rpc: { folders: ['domain', 'app'], packages: ['kit', 'contracts'] },
+  inbound: { folders: ['domain', 'app'], packages: ['kit'] },
   nodes: { folders: ['domain'], packages: ['kit', 'contracts'] },
   // What the adapters of the node stand on.
   linux: { folders: ['domain'], packages: ['kit'] },
   debian: { folders: [], packages: ['kit'] },
 }
-const adapter: Layer = { folders: ['domain', 'linux', 'debian'], packages: ['kit', 'envd'] }
+const adapter: Layer = {
+  folders: ['domain', 'linux', 'debian'],
+  packages: ['kit', 'envd', 'egress'],
+}
 
 /** Libraries an app may not even reach through our packages, with the reason. */
 const banned: Record<string, { readonly names: readonly string[]; readonly reason: string }> = {

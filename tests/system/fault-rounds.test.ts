@@ -7,7 +7,7 @@ import { startCloud } from './cloud-by-hand.ts'
 import type { CloudByHand, HandSandbox } from './cloud-by-hand.ts'
 import { roundsOr, seed } from './config.ts'
 import { readCounter, startCounter } from './counter.ts'
-import { cells, namesOf, spawnerOf } from './host-state.ts'
+import { cells, egressesOf, ledSandboxes, namesOf, spawnerOf } from './host-state.ts'
 import type { Names } from './host-state.ts'
 import { callers, fewest, startLifecycleChurn } from './lifecycle-churn.ts'
 import type { Failure, LifecycleAccount } from './lifecycle-churn.ts'
@@ -26,6 +26,9 @@ const strikeLimitMs = 5_000
 const promisedMs = 5_000
 /** Copies that nobody refers to go when the next sweep comes; what is made ahead may be under way. */
 const tidyMs = 20_000
+
+/** So that there is an egress process to be killed. */
+const fewNames = { allowOut: ['shop.example'], denyOut: ['0.0.0.0/0'] }
 
 const pools = {
   off: { ATOLL_READY_SANDBOXES: '0', ATOLL_POOL_MEMORY_MB: '0' },
@@ -85,7 +88,7 @@ describe(
       assert.deepEqual(await agreement(), new Map())
     })
 
-    const hits = [crashServer, crashServer, killSpawner, strikeRuntime, strikeRuntime]
+    const hits = [crashServer, crashServer, killSpawner, killEgress, strikeRuntime, strikeRuntime]
 
     interface Hit {
       readonly what: string
@@ -124,6 +127,16 @@ describe(
       return { what, failures, mayFail: callers }
     }
 
+    /** Who asks for rules meanwhile waits for the next one. */
+    async function killEgress(): Promise<Hit> {
+      const churn = startLifecycleChurn(account, { cloud, random })
+      await pause(random(longestMs))
+      for (const pid of await egressesOf(names)) process.kill(pid, 'SIGKILL')
+      churn.stop()
+      const failures = await churn.ended
+      return { what: `egress killed; ${describeFailures(failures)}`, failures, mayFail: 0 }
+    }
+
     async function strikeRuntime(): Promise<Hit> {
       const target = targets[random(targets.length)] ?? assert.fail()
       const churn = startLifecycleChurn(account, { cloud, random })
@@ -156,7 +169,24 @@ describe(
         },
         tidyMs,
       )
+      await eventually(
+        'one egress process, and all that has names led to it',
+        async () => ({
+          actual: { processes: (await egressesOf(names)).length, led: await ledSandboxes(names) },
+          expected: { processes: 1, led: await named(states) },
+        }),
+        promisedMs,
+      )
       return states
+    }
+
+    /** How many of those that run may go to some names only. */
+    async function named(states: ReadonlyMap<string, string>): Promise<number> {
+      const running = [...states].filter(([, state]) => state === 'running')
+      const shown = await Promise.all(
+        running.map(([id]) => cloud.platform('GET', `/sandboxes/${id}`)),
+      )
+      return shown.filter(({ json }) => Object(json).network?.allowOut).length
     }
 
     async function eventually<T>(
@@ -253,7 +283,7 @@ describe(
     }
 
     async function create(): Promise<void> {
-      const sandbox = await cloud.createSandbox({ timeout: 3600 })
+      const sandbox = await cloud.createSandbox({ timeout: 3600, network: fewNames })
       await startCounter(url, sandbox)
       const count = await readCounter(url, sandbox)
       sandboxes.set(sandbox.sandboxID, { sandbox, count, state: 'running', mayBeGone: false })

@@ -41,6 +41,9 @@ export interface HostState {
   readonly processes: readonly string[]
   /** What starts the commands of a server that runs. */
   readonly spawners: readonly string[]
+  /** What connections that have a name or a proxy pass, and how the host leads them there. */
+  readonly egresses: readonly string[]
+  readonly marks: readonly string[]
   readonly rules: readonly string[]
   readonly sandboxFolders: readonly string[]
   readonly runFiles: readonly string[]
@@ -69,8 +72,10 @@ export async function hostState(names: Names, temporaryDir: string): Promise<Hos
     processes: processes
       .filter(({ title, groups }) => isOurs(title) || groups.includes(`/${names.cgroup}/`))
       .map(({ title }) => title)
-      .filter((title) => !isSpawner(names, title)),
+      .filter((title) => !isSpawner(names, title) && !isEgress(names, title)),
     spawners: processes.map(({ title }) => title).filter((title) => isSpawner(names, title)),
+    egresses: processes.map(({ title }) => title).filter((title) => isEgress(names, title)),
+    marks: (await run('ip', ['rule'])).split('\n').filter((line) => line.includes(names.tag)),
     rules: await ruleset(names.nftTable),
     sandboxFolders: await listing(join(dataDir, 'cells')),
     runFiles: await listing(runDir),
@@ -80,6 +85,22 @@ export async function hostState(names: Names, temporaryDir: string): Promise<Hos
 
 function isSpawner({ dataDir }: Names, title: string): boolean {
   return title.startsWith(dataDir) && title.endsWith('/guest spawner --tied')
+}
+
+function isEgress({ runDir }: Names, title: string): boolean {
+  return title.includes(` ${runDir}/egress.sock `)
+}
+
+/** All there are: more than one would be one too many. */
+export async function egressesOf(names: Names): Promise<number[]> {
+  const processes = await hostProcesses()
+  return processes.filter(({ title }) => isEgress(names, title)).map(({ pid }) => pid)
+}
+
+/** Of how many sandboxes something is led there. */
+export async function ledSandboxes({ nftTable }: Names): Promise<number> {
+  const rules = (await ruleset(nftTable)).join('\n')
+  return [...rules.matchAll(/"at[0-9a-f]{5}-\d+" : goto to_egress/g)].length
 }
 
 /** The process that starts the commands of a server that runs. */

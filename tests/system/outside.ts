@@ -1,6 +1,8 @@
 import { spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { run, tryRun } from '@atoll/kit/run'
 import { waitFor } from '@atoll/kit/wait'
 
@@ -24,6 +26,13 @@ export interface Outside extends AsyncDisposable {
   datagrams(): string[]
   /** Runs a program in there. */
   tryRun(command: string, args: readonly string[]): ReturnType<typeof tryRun>
+  /**
+   * Starts a name server that knows these names, and servers for HTTP and TLS that say at which address they were reached,
+   * by which name and by whom. Until the end of it all.
+   */
+  serveNames(names: Readonly<Record<string, string>>): Promise<void>
+  /** Its name, to start more in there. */
+  readonly namespace: string
 }
 
 const closedAddresses = [
@@ -73,6 +82,15 @@ export async function openOutside(
     datagrams: () =>
       [...listener.output().matchAll(/^datagram (.*)$/gm)].map((match) => match[1] ?? ''),
     tryRun: (command, args) => tryRun('ip', ['netns', 'exec', name, command, ...args]),
+    async serveNames(names) {
+      const program = fileURLToPath(import.meta.resolve('@atoll/node/testing/world-services'))
+      const tables = JSON.stringify({ [publicAddress]: names })
+      const command = ['netns', 'exec', name, process.execPath, program, tables]
+      const child = spawn('ip', command, { stdio: ['ignore', 'pipe', 'inherit'] })
+      owned.defer(() => endProcess(child))
+      await once(child.stdout, 'data')
+    },
+    namespace: name,
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   }
 }
@@ -93,10 +111,12 @@ async function listen(namespace: string) {
     port,
     echoPort,
     output: () => output,
-    async close() {
-      const ended = once(child, 'exit')
-      child.kill('SIGKILL')
-      await ended
-    },
+    close: () => endProcess(child),
   }
+}
+
+async function endProcess(child: ChildProcess): Promise<void> {
+  const ended = once(child, 'exit')
+  child.kill('SIGKILL')
+  await ended
 }

@@ -6,6 +6,7 @@ import { createPlatformClient } from '@atoll/client/platform'
 import type { PlatformClient } from '@atoll/client/platform'
 import { waitFor } from '@atoll/kit/wait'
 import { Sandbox } from 'e2b'
+import type { SandboxOpts } from 'e2b'
 import { bareHost, forwarding, hostState, namesOf, processesOf } from './host-state.ts'
 import type { HostState, Names } from './host-state.ts'
 import { install } from './installation.ts'
@@ -27,8 +28,8 @@ for (const runtime of runtimes) {
       let idle: HostState
       let createMs: number
 
-      const open = (timeoutMs = 600_000) =>
-        Sandbox.create('base', { ...installation.connection, timeoutMs })
+      const open = (timeoutMs = 600_000, options: SandboxOpts = {}) =>
+        Sandbox.create('base', { ...installation.connection, timeoutMs, ...options })
       const look = () => hostState(names, temporaryDir)
       /** Some of the removal goes on after the reply. */
       const assertIdle = async () => {
@@ -53,7 +54,9 @@ for (const runtime of runtimes) {
         names = await namesOf(installation.dataDir)
         client = createPlatformClient({ url: installation.url, apiKey: installation.apiKey })
         const started = performance.now()
-        const first = await open()
+        // One whose rules need the egress process, which then stays.
+        const network = { allowOut: ['shop.example'], denyOut: ['0.0.0.0/0'] }
+        const first = await open(600_000, { network })
         createMs = performance.now() - started
         const busy = await look()
         await first.kill()

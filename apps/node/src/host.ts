@@ -19,6 +19,8 @@ import type { MountNamespace } from './linux/mount-namespace.ts'
 import { findProcesses, killProcess } from './linux/process.ts'
 import { createRootfsStore } from './linux/rootfs.ts'
 import type { RootfsStore } from './linux/rootfs.ts'
+import { createEgress } from './net/egress.ts'
+import type { Egress } from './net/egress.ts'
 import { createFirewall } from './net/firewall.ts'
 import type { Firewall } from './net/firewall.ts'
 import { createSlotMaker } from './net/slots.ts'
@@ -38,6 +40,7 @@ export interface Host {
   readonly rootfs: RootfsStore
   readonly slots: SlotMaker
   readonly firewall: Firewall
+  readonly egress: Egress
   readonly runtimes: Readonly<Record<Runtime['name'], Runtime>>
   readonly disks: Disks
   readonly snapshots: SnapshotStore
@@ -57,8 +60,13 @@ export interface Host {
 export function openHost(
   config: NodeConfig,
   instance: Instance,
-  { namespace, guest }: { readonly namespace: MountNamespace; readonly guest?: string },
+  parts: {
+    readonly namespace: MountNamespace
+    readonly guest?: string
+    readonly onEgressError?: (error: unknown) => void
+  },
 ): Host {
+  const { namespace, guest } = parts
   const subnet = parseSubnet(config.ATOLL_SUBNET)
   const records = createRecordStore(instance)
   const cgroups = createCgroups(instance.cgroup)
@@ -84,6 +92,14 @@ export function openHost(
   const { linkPrefix } = instance
   const slots = createSlotMaker({ namespace, linkPrefix, procDir: plainProcDir(instance.runDir) })
 
+  const egress = createEgress({
+    ...instance,
+    nameservers: config.ATOLL_NAMESERVERS,
+    onOpen: (ports) => firewall.lead(ports),
+    onError: parts.onEgressError ?? (() => {}),
+  })
+  const firewall = createFirewall(instance, subnet.cidr, namespace, egress)
+
   async function halt(cellId: string): Promise<void> {
     await cgroups.remove(cellId)
     const forget = Object.values(runtimes).map((runtime) => runtime.remove(cellId))
@@ -98,7 +114,8 @@ export function openHost(
     cgroups,
     rootfs,
     slots,
-    firewall: createFirewall(instance, subnet.cidr, namespace),
+    firewall,
+    egress,
     runtimes,
 
     disks: createDisks(instance.dataDir, namespace),

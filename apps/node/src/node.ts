@@ -66,7 +66,12 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
   // By the files as they were built: a mount that it ran from could not be removed.
   const guest = join(envd.dir, 'guest')
   const namespace = opened.use(stayInMountNamespace(instance.runDir, guest))
-  const host = openHost(config, instance, { namespace, guest })
+  const onEgressError = (err: unknown) =>
+    log.error(
+      { err, event: 'node.egress' },
+      'the egress process cannot be started; it is tried again',
+    )
+  const host = openHost(config, instance, { namespace, guest, onEgressError })
   const runtime = host.runtimes[runtimeName]
 
   const current = {
@@ -175,6 +180,7 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
       await logging.close()
       await open.close()
       await slots.close()
+      host.egress.close()
       await owned.disposeAsync()
     },
   }

@@ -235,7 +235,7 @@ function sharedChains(table: string): string {
 function setting(dir: string) {
   const runDir = join(dir, 'run/x')
   const names = { nftTable: 'atoll_fwtest', linkPrefix: 'atfwt-', cgroup: 'unused' }
-  return { subnet, instance: { tag: 'fwtest', dataDir: dir, runDir, ...names } }
+  return { subnet, instance: { tag: 'f1e57', dataDir: dir, runDir, ...names } }
 }
 
 async function connectWorld(host: Namespace, world: Namespace): Promise<void> {

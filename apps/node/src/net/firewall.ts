@@ -3,10 +3,18 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Runner } from '@atoll/kit/run'
 import { tablePrefix } from '../domain/instance.ts'
 import type { Instance } from '../domain/instance.ts'
-import { formatRange, isEverything, toRanges } from '../domain/network-rules.ts'
+import {
+  closedRanges,
+  formatRange,
+  isEverything,
+  isForEgress,
+  toRanges,
+} from '../domain/network-rules.ts'
 import type { NetworkRules } from '../domain/network-rules.ts'
 import type { Slot } from '../domain/slot.ts'
+import type { Egress, EgressPorts } from './egress.ts'
 import { createForwarding } from './forwarding.ts'
+import { createMarkedRoute } from './marked-route.ts'
 
 /**
  * What may pass between a sandbox, the host and the world. A packet finds the rules of its sandbox by the name of the
@@ -19,6 +27,10 @@ import { createForwarding } from './forwarding.ts'
  *
  * The rules of a sandbox are asked for each packet of what it has begun, in both directions, and not for the first one
  * alone: new rules thereby hold for connections that are open.
+ *
+ * Where the rules of a sandbox speak of names or of a proxy, what it begins by TCP is led to the egress process, and its
+ * questions for names too. While that is not there, the rules hold as far as they speak of addresses, and past a proxy
+ * nothing leaves.
  */
 export interface Firewall {
   /** Puts the whole table in force at once, for exactly these slots; `rules` by the numbers of those that have some. */
@@ -31,32 +43,23 @@ export interface Firewall {
    */
   setRules(slot: Slot, rules: NetworkRules | undefined): Promise<void>
   expel(slot: Slot): Promise<void>
+  /** Leads to this egress process from now on. */
+  lead(ports: EgressPorts): Promise<void>
   uninstall(): Promise<void>
 }
-
-/** Never reached from a sandbox: this network, private, shared, loopback, link-local (metadata), test, multicast, reserved. */
-const closedRanges = [
-  '0.0.0.0/8',
-  '10.0.0.0/8',
-  '100.64.0.0/10',
-  '127.0.0.0/8',
-  '169.254.0.0/16',
-  '172.16.0.0/12',
-  '192.0.0.0/24',
-  '192.0.2.0/24',
-  '192.168.0.0/16',
-  '198.18.0.0/15',
-  '198.51.100.0/24',
-  '203.0.113.0/24',
-  '224.0.0.0/3',
-]
 
 export function createFirewall(
   instance: Instance,
   subnet: string,
   { run, tryRun }: Runner,
+  egress: Pick<Egress, 'begin' | 'set' | 'end'>,
 ): Firewall {
   const table = `inet ${instance.nftTable}`
+  const mark = egressMark(instance)
+  const route = createMarkedRoute(mark, { run, tryRun })
+  const doors = (ports: EgressPorts) => doorLines(table, instance.linkPrefix, mark, ports)
+  let ports: EgressPorts | undefined
+  let isInstalled = false
   const forwarding = createForwarding({
     setting: '/proc/sys/net/ipv4/ip_forward',
     saved: join(dirname(instance.runDir), 'ip_forward'),
@@ -66,13 +69,39 @@ export function createFirewall(
     `element ${table} slots { "${slot.link}" . ${slot.sandboxAddress} }`
   /** The slots that have a chain of rules; all others do without, as most sandboxes have none. */
   const ruled = new Map<number, NetworkRules | undefined>()
+  /** Those of which something is led to the egress process. */
+  const led = new Set<number>()
 
   function ruleScript(slot: Slot, rules: NetworkRules | undefined): string[] {
-    const isNeeded = rules !== undefined && rules.allowOut.length + rules.denyOut.length > 0
+    const isNeeded =
+      rules !== undefined &&
+      (rules.allowOut.length + rules.denyOut.length > 0 || isForEgress(rules))
     if (!isNeeded && !ruled.has(slot.number)) return []
-    const script = ruleLines(table, slot, rules)
+    const script = [...ruleLines(table, slot, rules), ...leadScript(slot, rules)]
     ruled.set(slot.number, undefined) // what is in force is not known until it is
     return script
+  }
+
+  function leadScript(slot: Slot, rules: NetworkRules | undefined): string[] {
+    const isLed = rules !== undefined && isForEgress(rules)
+    const removal = led.has(slot.number) ? leadRemoval(table, slot) : []
+    if (isLed) led.add(slot.number)
+    return isLed ? [...removal, ...leadLines(table, slot, rules)] : removal
+  }
+
+  /** Tells the egress process before anything is led there, and after nothing is. */
+  async function withEgress(
+    slot: Slot,
+    rules: NetworkRules | undefined,
+    change: () => Promise<void>,
+  ): Promise<void> {
+    if (rules && isForEgress(rules)) {
+      await egress.set(slot.sandboxAddress, rules)
+      await change()
+      return
+    }
+    await change()
+    if (led.delete(slot.number)) await egress.set(slot.sandboxAddress, undefined)
   }
 
   /** All of it or nothing, at once. */
@@ -92,34 +121,51 @@ export function createFirewall(
     async install(slots, rules) {
       const frame = tableText(table, instance.linkPrefix, subnet)
       ruled.clear()
+      led.clear()
+      isInstalled = false
+      await egress.begin(forEgress(slots, rules))
       const admitted = slots.flatMap((slot) => [
         ...ruleScript(slot, rules?.get(slot.number)),
         `add ${element(slot)}`,
       ])
-      await nft([`table ${table}`, `delete table ${table}`, frame, ...admitted])
+      const leading = ports ? doors(ports) : []
+      await nft([`table ${table}`, `delete table ${table}`, frame, ...leading, ...admitted])
+      isInstalled = true
       await forwarding.enable()
     },
 
     async admit(slot, rules) {
-      await nft([...ruleScript(slot, rules), `add ${element(slot)}`])
+      const change = () => nft([...ruleScript(slot, rules), `add ${element(slot)}`])
+      await withEgress(slot, rules, change)
     },
 
     async setRules(slot, rules) {
       const known = ruled.get(slot.number)
       if (known && isDeepStrictEqual(known, rules)) return
-      await nft(ruleScript(slot, rules))
+      await withEgress(slot, rules, () => nft(ruleScript(slot, rules)))
       if (ruled.has(slot.number)) ruled.set(slot.number, rules)
     },
 
     async expel(slot) {
       await discard([`delete ${element(slot)}`])
       if (!ruled.has(slot.number)) return
-      await discard(ruleRemoval(table, slot))
+      await withEgress(slot, undefined, async () => {
+        if (led.has(slot.number)) await discard(leadRemoval(table, slot))
+        await discard(ruleRemoval(table, slot))
+      })
       ruled.delete(slot.number)
+    },
+
+    async lead(next) {
+      ports = next
+      await route.add()
+      if (isInstalled) await nft(doors(next))
     },
 
     async uninstall() {
       await nft([`table ${table}`, `delete table ${table}`])
+      await egress.end()
+      await route.remove()
       await forwarding.release()
     },
   }
@@ -135,9 +181,12 @@ function ruleLines(table: string, slot: Slot, rules: NetworkRules | undefined): 
     { entries: rules?.allowOut ?? [], verdict: 'accept' },
     { entries: rules?.denyOut ?? [], verdict: 'goto refusal' },
   ]
+  // What the egress process is to take through a proxy does not go past it.
+  const toProxyAlone = rules?.proxy ? [`add rule ${chain} meta l4proto tcp goto refusal`] : []
   return [
     `add chain ${chain}`,
     `flush chain ${chain}`,
+    ...toProxyAlone,
     ...verdicts
       .filter(({ entries }) => entries.length > 0)
       .map(({ entries, verdict }) => `add rule ${chain} ${destination(entries)} ${verdict}`),
@@ -154,6 +203,60 @@ function ruleRemoval(table: string, slot: Slot): string[] {
   ]
 }
 
+function leadLines(table: string, slot: Slot, { allowNames = [] }: NetworkRules): string[] {
+  return [
+    `add element ${table} led { "${slot.link}" : goto to_egress }`,
+    ...(allowNames.length > 0
+      ? [`add element ${table} named { "${slot.link}" : goto to_names }`]
+      : []),
+  ]
+}
+
+/** Elements are there or not: adding what is there already changes nothing. */
+function leadRemoval(table: string, slot: Slot): string[] {
+  const [led, named] = [`led { "${slot.link}"`, `named { "${slot.link}"`]
+  return [
+    `add element ${table} ${led} : goto to_egress }`,
+    `delete element ${table} ${led} }`,
+    `add element ${table} ${named} : goto to_names }`,
+    `delete element ${table} ${named} }`,
+  ]
+}
+
+/** Not in anybody else's way: the rest of the machine seldom marks packets, and hardly with this. */
+function egressMark({ tag }: Instance): number {
+  return 0xa00_00000 + Number.parseInt(tag, 16)
+}
+
+function doorLines(table: string, linkPrefix: string, mark: number, ports: EgressPorts): string[] {
+  const ours = `iifname "${linkPrefix}*"`
+  const { port, namePort } = ports
+  const syn = 'tcp flags & (fin | syn | rst | ack) == syn'
+  return [
+    ...['doors', 'to_egress', 'to_names'].map((chain) => `flush chain ${table} ${chain}`),
+    `add rule ${table} doors ${ours} meta mark ${mark} accept`,
+    `add rule ${table} doors ${ours} udp dport ${namePort} ct status dnat accept`,
+    `add rule ${table} doors udp dport ${namePort} drop`,
+    `add rule ${table} to_egress ip daddr @closed return`,
+    `add rule ${table} to_egress fib daddr type local return`,
+    `add rule ${table} to_egress ct direction reply return`,
+    `add rule ${table} to_egress socket transparent 1 meta mark set ${mark} accept`,
+    `add rule ${table} to_egress ${syn} meta mark set ${mark} tproxy ip to 127.0.0.1:${port} accept`,
+    `add rule ${table} to_names udp dport 53 redirect to :${namePort}`,
+  ]
+}
+
+function forEgress(
+  slots: readonly Slot[],
+  rules: ReadonlyMap<number, NetworkRules> | undefined,
+): Map<string, NetworkRules> {
+  const found = slots.flatMap(({ number, sandboxAddress }) => {
+    const own = rules?.get(number)
+    return own && isForEgress(own) ? [[sandboxAddress, own] as const] : []
+  })
+  return new Map(found)
+}
+
 /** Where the sandbox began the connection to, whichever way a packet of it goes. */
 function destination(entries: readonly string[]): string {
   const ranges = toRanges(entries)
@@ -167,6 +270,8 @@ function tableText(table: string, linkPrefix: string, subnet: string): string {
 table ${table} {
   set slots { type ifname . ipv4_addr; }
   map rules { type ifname : verdict; }
+  map led { type ifname : verdict; }
+  map named { type ifname : verdict; }
   set closed { type ipv4_addr; flags interval; elements = { ${closedRanges.join(', ')} } }
 
   chain arrival {
@@ -177,8 +282,23 @@ table ${table} {
     meta nfproto != ipv4 drop
     iifname . ip saddr != @slots drop
   }
+  chain begun {
+    type filter hook prerouting priority mangle; policy accept;
+    iifname ${ours} meta l4proto tcp iifname vmap @led
+  }
+  chain to_egress {
+  }
+  chain asking {
+    type nat hook prerouting priority dstnat; policy accept;
+    iifname ${ours} meta l4proto udp iifname vmap @named
+  }
+  chain to_names {
+  }
+  chain doors {
+  }
   chain to_host {
     type filter hook input priority filter - 5; policy accept;
+    jump doors
     iifname ${ours} ct state established,related accept
     iifname ${ours} tcp flags & (fin | syn | rst | ack) == syn goto refusal
     iifname ${ours} drop

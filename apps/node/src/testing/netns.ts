@@ -10,6 +10,7 @@ import type { NetworkRules } from '../domain/network-rules.ts'
 export interface FirewallSetting {
   readonly instance: Instance
   readonly subnet: string
+  readonly nameservers?: readonly string[]
 }
 
 export type Namespace = Awaited<ReturnType<typeof openNamespace>>
@@ -35,6 +36,7 @@ export async function openNamespace(name: string, setting: FirewallSetting) {
     admit: (slot: number, rules?: NetworkRules) => call('admit', slot, rules ?? null),
     setRules: (slot: number, rules?: NetworkRules) => call('setRules', slot, rules ?? null),
     expel: (slot: number) => call('expel', slot),
+    uninstall: () => call('uninstall'),
 
     /** On TCP and UDP, on all addresses. */
     listen: (port: number) => call('listen', port),

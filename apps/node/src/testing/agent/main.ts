@@ -6,11 +6,13 @@ import { createInterface } from 'node:readline'
 import { run, tryRun } from '@atoll/kit/run'
 import { z } from 'zod'
 import { parseSubnet, toSlot } from '../../domain/slot.ts'
+import { createEgress } from '../../net/egress.ts'
 import { createFirewall } from '../../net/firewall.ts'
 import { createTalker } from './talker.ts'
 
 const Setting = z.object({
   subnet: z.string(),
+  nameservers: z.array(z.string()).default([]),
   instance: z.object({
     tag: z.string(),
     dataDir: z.string(),
@@ -21,11 +23,24 @@ const Setting = z.object({
   }),
 })
 const Call = z.object({ id: z.number(), method: z.string(), args: z.array(z.unknown()) })
-const Rules = z.object({ allowOut: z.array(z.string()), denyOut: z.array(z.string()) })
+const Rules = z.object({
+  allowOut: z.array(z.string()),
+  denyOut: z.array(z.string()),
+  allowNames: z.array(z.string()).exactOptional(),
+  proxy: z
+    .object({ address: z.string(), username: z.string(), password: z.string() })
+    .exactOptional(),
+})
 
-const { instance, subnet: cidr } = Setting.parse(JSON.parse(process.argv[2] ?? ''))
+const { instance, subnet: cidr, nameservers } = Setting.parse(JSON.parse(process.argv[2] ?? ''))
 const subnet = parseSubnet(cidr)
-const firewall = createFirewall(instance, cidr, { run, tryRun })
+const egress = createEgress({
+  ...instance,
+  nameservers,
+  onOpen: (ports) => firewall.lead(ports),
+  onError: (error) => void process.stderr.write(`${String(error)}\n`),
+})
+const firewall = createFirewall(instance, cidr, { run, tryRun }, egress)
 const slot = (number: number) => toSlot(subnet, instance.linkPrefix, number)
 const talker = createTalker()
 
@@ -42,6 +57,7 @@ const methods: Readonly<Record<string, Method>> = {
   setRules: method(z.tuple([z.number(), Rules.nullable()]), ([number, rules]) =>
     firewall.setRules(slot(number), rules ?? undefined),
   ),
+  uninstall: () => firewall.uninstall(),
   expel: method(z.tuple([z.number()]), ([number]) => firewall.expel(slot(number))),
   listen: method(z.tuple([z.number()]), ([port]) => talker.listen(port)),
   datagrams: async () => talker.datagrams,

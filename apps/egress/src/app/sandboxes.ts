@@ -1,0 +1,114 @@
+/** The sandboxes whose connections pass here, their rules, and what is open of each. */
+import { isDeepStrictEqual } from 'node:util'
+import { compileRules, decide, needsName } from '../domain/destination.ts'
+import type { CompiledRules, SandboxRules } from '../domain/destination.ts'
+import type { Target, Way } from '../domain/way.ts'
+
+export interface Sandboxes {
+  /** Replaces all rules. */
+  begin(closedRanges: readonly string[], sandboxes: readonly SandboxWithRules[]): void
+  /** Replaces the rules of one, and ends what is open of it and no longer allowed. */
+  set(sandbox: SandboxWithRules): void
+  find(address: string): Sandbox | undefined
+}
+
+export interface SandboxWithRules {
+  readonly address: string
+  readonly rules?: SandboxRules | undefined
+}
+
+export interface Sandbox {
+  /** False when it has too many open. To be called at the begin of a connection; `end` may be called at any time. */
+  admit(connection: Connection): boolean
+  remove(connection: Connection): void
+  needsName(target: Target): boolean
+  /** Undefined: refused. From now on it is ended when other rules would lead it elsewhere. */
+  lead(connection: Connection, target: Target, name: string | undefined): Way | undefined
+  allowsName(matches: (patterns: readonly string[]) => boolean): boolean
+}
+
+export interface Connection {
+  end(): void
+}
+
+interface Led {
+  readonly target: Target
+  readonly name: string | undefined
+  readonly way: Way
+}
+
+export function createSandboxes(): Sandboxes {
+  const known = new Map<string, ReturnType<typeof createSandbox>>()
+  let closed: readonly string[] = []
+
+  function set({ address, rules }: SandboxWithRules): void {
+    const before = known.get(address)
+    if (!rules) {
+      known.delete(address)
+      before?.endAll()
+    } else if (before) before.replace(rules, closed)
+    else known.set(address, createSandbox(rules, closed))
+  }
+
+  return {
+    begin(closedRanges, sandboxes) {
+      closed = closedRanges
+      const named = new Set(sandboxes.map(({ address }) => address))
+      for (const address of known.keys()) if (!named.has(address)) set({ address })
+      sandboxes.forEach(set)
+    },
+    set,
+    find: (address) => known.get(address),
+  }
+}
+
+function createSandbox(first: SandboxRules, closed: readonly string[]) {
+  /** What was decided of each, once it is. */
+  const open = new Map<Connection, Led | undefined>()
+  let rules = first
+  let compiled = compileRules(first, closed)
+
+  const sandbox: Sandbox = {
+    admit(connection) {
+      if (open.size >= mostConnections) return false
+      open.set(connection, undefined)
+      return true
+    },
+    remove: (connection) => void open.delete(connection),
+    needsName: ({ address }) => needsName(compiled, address),
+    lead(connection, target, name) {
+      const way = wayOf(rules, compiled, target, name)
+      if (way && open.has(connection)) open.set(connection, { target, name, way })
+      return way
+    },
+    allowsName: (matches) => matches(rules.allowNames),
+  }
+  return {
+    ...sandbox,
+    replace(next: SandboxRules, closedRanges: readonly string[]): void {
+      rules = next
+      compiled = compileRules(next, closedRanges)
+      for (const [connection, led] of open) {
+        if (!led) continue
+        const way = wayOf(rules, compiled, led.target, led.name)
+        if (!isDeepStrictEqual(way, led.way)) connection.end()
+      }
+    },
+    endAll(): void {
+      for (const connection of open.keys()) connection.end()
+    },
+  }
+}
+
+function wayOf(
+  rules: SandboxRules,
+  compiled: CompiledRules,
+  { address }: Target,
+  name: string | undefined,
+): Way | undefined {
+  const verdict = decide(compiled, address, name)
+  return verdict.kind === 'refuse' ? undefined : { verdict, proxy: rules.proxy }
+}
+
+/** Of one sandbox: each takes memory and descriptors of the host. */
+const mostConnections = 1024

@@ -1,0 +1,50 @@
+import { isIPv4 } from 'node:net'
+import { Fault } from '@atoll/kit/fault'
+
+/** IPv4. Both ends belong to it. */
+export interface AddressRange {
+  readonly first: number
+  readonly last: number
+}
+
+/** In order, and so that no two overlap or touch. A fault when an entry is none. */
+export function toRanges(entries: readonly string[]): AddressRange[] {
+  const merged: AddressRange[] = []
+  for (const range of entries.map(toRange).toSorted((a, b) => a.first - b.first)) {
+    const before = merged.at(-1)
+    if (!before || range.first > before.last + 1) merged.push(range)
+    else merged.splice(-1, 1, { ...before, last: Math.max(before.last, range.last) })
+  }
+  return merged
+}
+
+/** `ranges` as they come from `toRanges`: half of what is left is thrown away in each step. */
+export function contains(ranges: readonly AddressRange[], address: number): boolean {
+  let from = 0
+  let to = ranges.length
+  while (from < to) {
+    const middle = Math.floor((from + to) / 2)
+    const range = ranges[middle]
+    if (range && address > range.last) from = middle + 1
+    else if (range && address < range.first) to = middle
+    else return true
+  }
+  return false
+}
+
+/** Undefined for what is no IPv4 address of four decimal parts. */
+export function toNumber(address: string): number | undefined {
+  if (!isIPv4(address)) return undefined
+  return address.split('.').reduce((sum, part) => sum * 256 + Number(part), 0)
+}
+
+function toRange(entry: string): AddressRange {
+  const [address = '', bits = '32', ...rest] = entry.split('/')
+  const value = toNumber(address)
+  if (value === undefined || !/^(\d|[12]\d|3[0-2])$/.test(bits) || rest.length > 0) {
+    throw new Fault('invalid', 'bad_network_rule', `${entry} is no IPv4 address or range`)
+  }
+  const size = 2 ** (32 - Number(bits))
+  const first = value - (value % size)
+  return { first, last: first + size - 1 }
+}

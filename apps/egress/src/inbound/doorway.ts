@@ -1,0 +1,103 @@
+/**
+ * Takes the connections that sandboxes begin, wherever they were meant to go, and passes on what may leave.
+ *
+ * Threats: all bytes are a sandbox's. No more is kept of them than its first few, until it is known where they go; after
+ * that, no more than one side is ahead of the other.
+ */
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import type { Socket } from 'node:net'
+import type { Sandbox, Sandboxes } from '../app/sandboxes.ts'
+import { readName } from '../domain/named-stream.ts'
+import type { Dialer, Target } from '../domain/way.ts'
+import { makeTransparent } from './transparent.ts'
+
+/** Answers the port of the host that connections are to be led to. */
+export async function openDoorway(
+  sandboxes: Sandboxes,
+  dialer: () => Dialer | undefined,
+): Promise<number> {
+  const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
+    void pass(socket, sandboxes, dialer()).catch(() => {})
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  makeTransparent(server)
+  const address = server.address()
+  return address !== null && typeof address === 'object' ? address.port : 0
+}
+
+async function pass(
+  inside: Socket,
+  sandboxes: Sandboxes,
+  dialer: Dialer | undefined,
+): Promise<void> {
+  inside.on('error', () => {})
+  const { remoteAddress = '', localAddress = '', localPort = 0 } = inside
+  const sandbox = sandboxes.find(remoteAddress)
+  const ended = new AbortController()
+  let outside: Socket | undefined
+  const connection = {
+    end() {
+      ended.abort()
+      inside.resetAndDestroy()
+      outside?.resetAndDestroy()
+    },
+  }
+  if (!sandbox || !dialer || !sandbox.admit(connection)) return connection.end()
+  inside.once('close', () => {
+    ended.abort()
+    sandbox.remove(connection)
+  })
+  try {
+    const target = { address: localAddress, port: localPort }
+    const name = await nameOf(inside, sandbox, target)
+    const way = sandbox.lead(connection, target, name)
+    if (!way) return connection.end()
+    outside = await dialer.dial(way, target, ended.signal)
+    join(inside, outside)
+  } catch {
+    connection.end() // nobody answered there
+  }
+}
+
+/** Reads no byte where a name changes nothing. What was read is put back. */
+async function nameOf(
+  socket: Socket,
+  sandbox: Sandbox,
+  target: Target,
+): Promise<string | undefined> {
+  if (!sandbox.needsName(target)) return undefined
+  const signal = AbortSignal.timeout(firstBytesLimitMs)
+  let bytes = Buffer.alloc(0)
+  for (let pieces = 0; pieces < mostPieces; pieces++) {
+    await once(socket, 'readable', { signal })
+    const piece: unknown = socket.read()
+    if (!Buffer.isBuffer(piece)) return undefined // that was its end
+    bytes = Buffer.concat([bytes, piece])
+    const first = readName(bytes)
+    if (first.kind === 'more') continue
+    socket.unshift(bytes)
+    return first.kind === 'name' ? first.name : undefined
+  }
+  return undefined
+}
+
+function join(inside: Socket, outside: Socket): void {
+  if (inside.destroyed) return void outside.destroy()
+  for (const [from, to] of [
+    [inside, outside],
+    [outside, inside],
+  ] as const) {
+    from.setKeepAlive(true, keepAliveMs)
+    from.on('error', () => to.resetAndDestroy())
+    from.once('close', () => to.destroySoon())
+    from.pipe(to)
+  }
+}
+
+/** Who waits to be spoken to gets no further: what it is for can only be told by what it says. */
+const firstBytesLimitMs = 10_000
+/** All are read again with each: who sends single bytes must not keep everybody busy. */
+const mostPieces = 64
+const keepAliveMs = 60_000

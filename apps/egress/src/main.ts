@@ -1,0 +1,44 @@
+/**
+ * The egress process: all TCP that leaves sandboxes whose rules speak of names or of a proxy. A process of its own, since
+ * it handles hostile bytes and has few rights, and connections outlive a restart of the agent.
+ *
+ *   node main.ts SOCKET BUILD
+ */
+import { createSandboxes } from './app/sandboxes.ts'
+import type { Dialer } from './domain/way.ts'
+import { openDoorway } from './inbound/doorway.ts'
+import { openNames } from './inbound/names.ts'
+import { serveControl } from './control/server.ts'
+import { createDialer } from './net/dial.ts'
+
+const [path = '', build = ''] = process.argv.slice(2)
+const sandboxes = createSandboxes()
+let dialer: Dialer | undefined
+let nameservers: readonly string[] = []
+
+const port = await openDoorway(sandboxes, () => dialer)
+const namePort = await openNames(sandboxes, () => nameservers)
+await serveControl(path, (request) => {
+  switch (request.kind) {
+    case 'begin': {
+      const { closedRanges } = request
+      nameservers = request.nameservers
+      dialer = createDialer({ nameservers, closedRanges })
+      sandboxes.begin(closedRanges, request.sandboxes)
+      break
+    }
+    case 'set':
+      sandboxes.set(request.sandbox)
+  }
+  return { build, pid: process.pid, port, namePort }
+})
+giveUpRights()
+process.stdout.write('ready\n')
+
+/** Nothing after this needs them. */
+function giveUpRights(): void {
+  const nobody = 65_534
+  process.setgroups?.([])
+  process.setgid?.(nobody)
+  process.setuid?.(nobody)
+}

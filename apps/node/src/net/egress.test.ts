@@ -1,0 +1,272 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, beforeEach, describe, test } from 'node:test'
+import { run } from '@atoll/kit/run'
+import { waitFor } from '@atoll/kit/wait'
+import { parseSubnet, toSlot } from '../domain/slot.ts'
+import { findProcesses, killProcess } from '../linux/process.ts'
+import { startMicrosocks } from '../testing/microsocks.ts'
+import { openNamespace } from '../testing/netns.ts'
+import type { Namespace } from '../testing/netns.ts'
+
+/** Public addresses of the world, and one that no rule opens. */
+const [first, second, closed] = ['11.1.1.1', '11.2.2.2', '10.200.0.1']
+const [hostOutside, worldServer] = ['11.0.0.1', '11.0.0.2']
+const everything = ['0.0.0.0/0']
+const subnet = '10.124.0.0/24'
+
+/** What the name server of the host knows, and what that of the proxy. */
+const names = {
+  [worldServer]: {
+    'shop.example': first,
+    'api.shop.example': second,
+    'inside.example': closed,
+    'host.example': hostOutside,
+  },
+  '127.0.0.1': { 'shop.example': second, 'far.example': second },
+}
+
+/** Real connections of a sandbox through a host to the world, each in a namespace of its own. */
+describe('what leaves by name or by proxy', { concurrency: 1, timeout: 180_000 }, () => {
+  const made = new AsyncDisposableStack()
+  let host: Namespace
+  let world: Namespace
+  let sandbox: Namespace
+  let controlSocket: string
+
+  before(async () => {
+    const dir = await mkdtemp(join(tmpdir(), 'atoll-egress-'))
+    made.defer(() => rm(dir, { recursive: true }))
+    const setting = settingIn(dir)
+    await mkdir(setting.instance.runDir, { recursive: true })
+    controlSocket = join(setting.instance.runDir, 'egress.sock')
+    const open = async (role: string) =>
+      made.use(await openNamespace(`eg${role}${process.pid}`, setting))
+    world = await open('world')
+    sandbox = await open('a')
+    host = await open('host')
+    made.defer(async () => egresses().then((pids) => pids.forEach(killProcess)))
+    await connectWorld(host, world)
+    await startServices(made, world.name)
+    await host.install([], [])
+    await host.admit(1)
+    await connectSlot(host, sandbox)
+  })
+  beforeEach(() => host.setRules(1))
+  after(() => made.disposeAsync())
+
+  const egresses = () => findProcesses((args) => args.includes(controlSocket))
+
+  async function visit(kind: 'http' | 'tls' | 'name', address: string, name: string) {
+    const program = join(import.meta.dirname, '../testing/visit.ts')
+    const told = await sandbox.run(process.execPath, [program, kind, address, name])
+    const { said, error }: { said?: string; error?: string } = JSON.parse(told)
+    return said ?? error
+  }
+
+  const onlyShop = { allowOut: [], denyOut: everything, allowNames: ['shop.example'] }
+  const proxy = { address: `${worldServer}:1080`, username: 'user', password: 'pass:word' }
+
+  test('goes where its name is, and not where the sandbox says that it is', async () => {
+    await host.setRules(1, onlyShop)
+    assert.equal(
+      await visit('http', second, 'shop.example'),
+      `${first} shop.example ${hostOutside}`,
+    )
+    assert.equal(await visit('tls', second, 'shop.example'), `${first} shop.example ${hostOutside}`)
+    assert.equal(
+      await visit('http', first, 'SHOP.example:80'),
+      `${first} SHOP.example:80 ${hostOutside}`,
+    )
+  })
+
+  test('of other names, or of none, is refused', async () => {
+    await host.setRules(1, onlyShop)
+    for (const [kind, name] of [
+      ['http', 'api.shop.example'],
+      ['http', first],
+      ['http', ''],
+      ['tls', 'api.shop.example'],
+      ['tls', ''],
+    ] as const) {
+      assert.equal(await visit(kind, first, name), 'ECONNRESET', `${kind} ${name}`)
+    }
+  })
+
+  test('goes to all below a name with a star, and not to the name itself', async () => {
+    await host.setRules(1, { ...onlyShop, allowNames: ['*.shop.example'] })
+    assert.equal(
+      await visit('tls', first, 'api.shop.example'),
+      `${second} api.shop.example ${hostOutside}`,
+    )
+    assert.equal(await visit('tls', first, 'shop.example'), 'ECONNRESET')
+  })
+
+  test('of a name that leads to what is closed is refused', async () => {
+    await host.listen(80)
+    await host.setRules(1, { ...onlyShop, allowNames: ['inside.example', 'host.example'] })
+    assert.equal(await visit('http', first, 'inside.example'), 'ECONNRESET')
+    assert.equal(await visit('http', first, 'host.example'), 'ECONNRESET')
+    assert.equal(await visit('http', closed, 'inside.example'), 'ECONNREFUSED')
+  })
+
+  test('goes to an address that is allowed, whatever name it bears', async () => {
+    await host.setRules(1, { ...onlyShop, allowOut: [second] })
+    assert.equal(await visit('http', second, 'any.example'), `${second} any.example ${hostOutside}`)
+    assert.equal(await visit('http', second, ''), `${second}  ${hostOutside}`)
+  })
+
+  test('asks for the names that are allowed, and for no others', async () => {
+    await host.setRules(1, onlyShop)
+    assert.equal(await visit('name', '8.8.8.8', 'shop.example'), first)
+    assert.equal(await visit('name', '8.8.8.8', 'api.shop.example'), 'EREFUSED')
+    await host.setRules(1)
+    assert.equal(await visit('name', worldServer, 'api.shop.example'), second)
+  })
+
+  test('goes through the proxy, which looks up names by itself', async () => {
+    await host.setRules(1, { allowOut: [], denyOut: [], proxy })
+    assert.equal(await visit('http', first, 'any.example'), `${first} any.example ${first}`)
+    await host.setRules(1, { ...onlyShop, proxy })
+    assert.equal(await visit('tls', first, 'shop.example'), `${second} shop.example ${second}`)
+    assert.equal(await visit('tls', first, 'api.shop.example'), 'ECONNRESET')
+  })
+
+  test('does not go past a proxy that fails', async () => {
+    const wrong = [
+      { ...proxy, password: 'wrong' },
+      { ...proxy, address: `${worldServer}:1081` },
+      { ...proxy, address: `${closed}:1080` },
+    ]
+    for (const failing of wrong) {
+      await host.setRules(1, { allowOut: [first], denyOut: [], proxy: failing })
+      assert.equal(await visit('http', first, 'any.example'), 'ECONNRESET', failing.address)
+    }
+  })
+
+  test('ends when other rules no longer allow it, and goes on when they do', async () => {
+    await host.setRules(1, { ...onlyShop, allowOut: [first] })
+    await world.listen(7000)
+    const dialled = await sandbox.dial(first, 7000)
+    assert.ok('name' in dialled)
+    await host.setRules(1, { ...onlyShop, allowOut: [first, second] })
+    await sandbox.say(dialled.name, 'still there')
+    assert.equal(await sandbox.ended(dialled.name), null)
+    await host.setRules(1, onlyShop)
+    const why = await waitFor('its end', async () => (await sandbox.ended(dialled.name)) ?? false)
+    assert.equal(why, 'ECONNRESET')
+  })
+
+  test('outlives a new installation, and ends with its slot', async () => {
+    await host.setRules(1, { ...onlyShop, allowOut: [first] })
+    const dialled = await sandbox.dial(first, 7000)
+    assert.ok('name' in dialled)
+    await host.install([1], [[1, { ...onlyShop, allowOut: [first] }]])
+    await sandbox.say(dialled.name, 'still there')
+    assert.equal(await sandbox.ended(dialled.name), null)
+    assert.equal(
+      await visit('http', second, 'shop.example'),
+      `${first} shop.example ${hostOutside}`,
+    )
+    await host.expel(1)
+    await host.admit(1)
+    assert.equal(
+      await visit('http', second, 'shop.example'),
+      `${second} shop.example ${hostOutside}`,
+    )
+  })
+
+  test('finds another egress process when the first was killed, and the rules hold', async () => {
+    await host.setRules(1, { ...onlyShop, proxy })
+    const killed = await egresses()
+    assert.equal(killed.length, 1)
+    killed.forEach(killProcess)
+    const seen = await waitFor('another', async () => {
+      const answer = await visit('tls', first, 'shop.example')
+      return answer !== 'ECONNRESET' && answer !== 'ECONNREFUSED' && answer
+    })
+    assert.equal(seen, `${second} shop.example ${second}`)
+    assert.equal(await visit('tls', first, 'api.shop.example'), 'ECONNRESET')
+    const now = await egresses()
+    assert.equal(now.length, 1)
+    assert.notDeepEqual(now, killed)
+  })
+
+  test('runs with no rights of the host', async () => {
+    await host.setRules(1, onlyShop)
+    const [pid] = await egresses()
+    const status = await run('cat', [`/proc/${pid}/status`])
+    assert.match(status, /^Uid:\s+65534\s+65534\s+65534\s+65534$/m)
+    assert.match(status, /^CapEff:\s+0+$/m)
+  })
+
+  test('leaves nothing on the host after the last of it', async () => {
+    await host.setRules(1, onlyShop)
+    await host.uninstall()
+    assert.deepEqual(await egresses(), [])
+    assert.doesNotMatch(await host.run('ip', ['rule', 'list']), /fwmark/)
+    assert.equal((await host.run('nft', ['list', 'tables'])).trim(), '')
+  })
+})
+
+function settingIn(dir: string) {
+  const runDir = join(dir, 'run/x')
+  const shown = { nftTable: 'atoll_egtest', linkPrefix: 'ategt-', cgroup: 'unused' }
+  const instance = { tag: 'e6e57', dataDir: dir, runDir, ...shown }
+  return { subnet, nameservers: [worldServer], instance }
+}
+
+async function startServices(made: AsyncDisposableStack, namespace: string): Promise<void> {
+  // What the proxy asks: its own namespace has another file of this name.
+  const etc = `/etc/netns/${namespace}`
+  await mkdir(etc, { recursive: true })
+  made.defer(() => rm(etc, { recursive: true }))
+  await writeFile(join(etc, 'resolv.conf'), 'nameserver 127.0.0.1\n')
+  const program = join(import.meta.dirname, '../testing/world-services.ts')
+  const command = ['netns', 'exec', namespace, process.execPath, program, JSON.stringify(names)]
+  const child = spawn('ip', command, { stdio: ['ignore', 'pipe', 'inherit'] })
+  made.defer(async () => {
+    const ended = once(child, 'exit')
+    child.kill('SIGKILL')
+    await ended
+  })
+  await once(child.stdout, 'data')
+  const login = { username: 'user', password: 'pass:word' }
+  made.use(await startMicrosocks(namespace, { port: 1080, ...login }))
+}
+
+async function connectWorld(host: Namespace, world: Namespace): Promise<void> {
+  const addresses = [first, second, closed]
+  await host.ip(
+    `link add world type veth peer name eth0 netns ${world.name}`,
+    `addr add ${hostOutside}/24 dev world`,
+    'link set world up',
+    'link set lo up',
+    ...addresses.map((address) => `route add ${address} via ${worldServer}`),
+  )
+  await world.ip(
+    `addr add ${worldServer}/24 dev eth0`,
+    'link set eth0 up',
+    'link set lo up',
+    ...addresses.map((address) => `addr add ${address}/32 dev lo`),
+  )
+}
+
+async function connectSlot(host: Namespace, sandbox: Namespace): Promise<void> {
+  const { link, hostAddress, sandboxAddress } = toSlot(parseSubnet(subnet), 'ategt-', 1)
+  await host.ip(
+    `link add ${link} type veth peer name eth0 netns ${sandbox.name}`,
+    `addr add ${hostAddress}/30 dev ${link}`,
+    `link set ${link} up`,
+  )
+  await sandbox.ip(
+    `addr add ${sandboxAddress}/30 dev eth0`,
+    'link set eth0 up',
+    'link set lo up',
+    `route add default via ${hostAddress}`,
+  )
+}

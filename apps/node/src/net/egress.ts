@@ -1,0 +1,231 @@
+/**
+ * The egress process of this installation, from the agent's side. It is started when the first sandbox needs it and goes
+ * on without us; whoever comes next takes it over. When it ends, another takes its place at once and is told all rules:
+ * connections through it break, and nothing leaves past it meanwhile.
+ */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { closeSync, openSync } from 'node:fs'
+import { connect } from 'node:net'
+import type { Socket } from 'node:net'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { Answer } from '@atoll/egress/control'
+import type { Request } from '@atoll/egress/control'
+import { closedRanges } from '../domain/network-rules.ts'
+import type { NetworkRules } from '../domain/network-rules.ts'
+import { findProcesses, killProcess } from '../linux/process.ts'
+import { keyOfSources } from '../linux/source-key.ts'
+
+/** Where on this host connections and questions for names are led to. */
+export type EgressPorts = Pick<Answer, 'port' | 'namePort'>
+
+export interface Egress {
+  /** Tells all rules, by the addresses of sandboxes. Starts none when none needs it. */
+  begin(rules: ReadonlyMap<string, NetworkRules>): Promise<void>
+  /** In force when it returns, for open connections too. Without rules, nothing of that sandbox leaves this way. */
+  set(address: string, rules: NetworkRules | undefined): Promise<void>
+  /** Lets go of it; it goes on. */
+  close(): void
+  /** Ends it. */
+  end(): Promise<void>
+}
+
+export interface EgressParts {
+  readonly runDir: string
+  readonly dataDir: string
+  readonly nameservers: readonly string[]
+  /** Awaited whenever there is another one than before. It knows all rules by then. */
+  onOpen(ports: EgressPorts): Promise<void>
+  onError(error: unknown): void
+}
+
+export function createEgress(parts: EgressParts): Egress {
+  const path = join(parts.runDir, 'egress.sock')
+  const sandboxes = new Map<string, NetworkRules>()
+  let line: Promise<Line> | undefined
+  let live: Line | undefined
+  let isClosed = false
+
+  function open(): Promise<Line> {
+    line ??= connectOrStart().catch((error: unknown) => {
+      line = undefined
+      throw error
+    })
+    return line
+  }
+
+  /** One that ends meanwhile is replaced by one that knows, and may end as well. */
+  async function tell(request: Request, attempts = 3): Promise<void> {
+    try {
+      const opened = await open()
+      await opened.ask(request).catch(() => {
+        lose(opened)
+        return open()
+      })
+    } catch (error) {
+      if (attempts === 1) throw error
+      await tell(request, attempts - 1)
+    }
+  }
+
+  function lose(gone: Line): void {
+    if (live !== gone) return
+    live = undefined
+    line = undefined
+    if (!isClosed) reopen()
+  }
+
+  async function connectOrStart(): Promise<Line> {
+    const build = await keyOfSources(repository, sources, process.version)
+    const known = await reach(path)
+    const answer = await known?.ask(beginning())
+    if (known && answer?.build === build) return await taken(known, answer)
+    await endAll(path)
+    await start(path, build, join(parts.dataDir, 'egress.log'))
+    const started = await reach(path)
+    if (!started) throw new Error('the egress process does not listen')
+    return await taken(started, await started.ask(beginning()))
+  }
+
+  async function taken(made: Line, answer: Answer): Promise<Line> {
+    await endAll(path, answer.pid)
+    await parts.onOpen(answer)
+    live = made
+    made.onClose(() => lose(made))
+    return made
+  }
+
+  function reopen(): void {
+    open().catch((error: unknown) => {
+      parts.onError(error)
+      setTimeout(() => isClosed || reopen(), retryMs).unref()
+    })
+  }
+
+  function beginning(): Request {
+    const { nameservers } = parts
+    return {
+      kind: 'begin',
+      closedRanges: [...closedRanges],
+      nameservers: [...nameservers],
+      sandboxes: Array.from(sandboxes, ([address, rules]) => ({ address, rules: toRules(rules) })),
+    }
+  }
+
+  return {
+    async begin(rules) {
+      sandboxes.clear()
+      for (const [address, own] of rules) sandboxes.set(address, own)
+      if (sandboxes.size > 0 || (await isThere(path))) await open()
+    },
+
+    async set(address, rules) {
+      if (rules) sandboxes.set(address, rules)
+      else if (!sandboxes.delete(address)) return
+      if (rules || line) {
+        await tell({ kind: 'set', sandbox: { address, rules: rules && toRules(rules) } })
+      }
+    },
+
+    close() {
+      isClosed = true
+      void line?.then((opened) => opened.hangUp()).catch(() => {})
+    },
+
+    async end() {
+      isClosed = true
+      await endAll(path)
+    },
+  }
+}
+
+/** Also those that nobody can reach any more: two agents that came soon after each other may each have started one. */
+async function endAll(path: string, but?: number): Promise<void> {
+  const all = await findProcesses((args) => args.includes(path))
+  all.filter((pid) => pid !== but).forEach(killProcess)
+}
+
+function toRules({ allowOut, denyOut, allowNames = [], proxy }: NetworkRules) {
+  return {
+    allowOut: [...allowOut],
+    denyOut: [...denyOut],
+    allowNames: [...allowNames],
+    ...(proxy && { proxy }),
+  }
+}
+
+interface Line {
+  /** One at a time. */
+  ask(request: Request): Promise<Answer>
+  /** Called when the process is gone, or we hung up, or both are so already. */
+  onClose(listener: () => void): void
+  hangUp(): void
+}
+
+async function isThere(path: string): Promise<boolean> {
+  const known = await reach(path)
+  known?.hangUp()
+  return known !== undefined
+}
+
+/** Undefined when nobody listens there. */
+async function reach(path: string): Promise<Line | undefined> {
+  const socket = connect(path)
+  try {
+    await once(socket, 'connect')
+  } catch {
+    return undefined
+  }
+  return openLine(socket)
+}
+
+function openLine(socket: Socket): Line {
+  socket.on('error', () => {}) // its close says the same
+  const answers = createInterface({ input: socket })[Symbol.asyncIterator]()
+  let last: Promise<unknown> = Promise.resolve()
+
+  async function exchange(request: Request): Promise<Answer> {
+    socket.write(`${JSON.stringify(request)}\n`)
+    const { value, done } = await answers.next()
+    if (done) throw new Error('the egress process ended')
+    return Answer.parse(JSON.parse(value))
+  }
+
+  return {
+    ask(request) {
+      const answer = last.then(() => exchange(request))
+      last = answer.catch(() => {})
+      return answer
+    },
+    onClose: (listener) => void (socket.closed ? listener() : socket.once('close', listener)),
+    hangUp: () => void socket.destroy(),
+  }
+}
+
+async function start(path: string, build: string, logPath: string): Promise<void> {
+  const program = join(repository, 'apps/egress/src/main.ts')
+  const log = openSync(logPath, 'w', 0o600)
+  const child = spawn(process.execPath, [program, path, build], {
+    detached: true,
+    cwd: '/',
+    stdio: ['ignore', 'pipe', log],
+  })
+  closeSync(log)
+  child.unref()
+  const { stdout } = child
+  const said = stdout && once(stdout, 'data')
+  const failed = once(child, 'exit').then(() => {
+    throw new Error(`the egress process did not start, see ${logPath}`)
+  })
+  await Promise.race([said, failed])
+  failed.catch(() => {})
+  stdout?.destroy()
+}
+
+const retryMs = 1000
+
+const repository = join(import.meta.dirname, '../../../..')
+
+/** What the process is made of: one of another make is replaced. */
+const sources = ['apps/egress/src/**/*.ts', 'packages/kit/src/*.ts', 'package-lock.json']

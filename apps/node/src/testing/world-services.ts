@@ -1,0 +1,71 @@
+/**
+ * What the world offers in tests of what leaves a sandbox, run in its network namespace: HTTP and TLS servers that tell at
+ * which address and by which name they were reached and by whom, and name servers.
+ *
+ *   node world-services.ts '{"11.0.0.2": {"example.com": "11.1.1.1"}}'
+ */
+import { createSocket } from 'node:dgram'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import { createServer as createTlsServer } from 'node:tls'
+
+const tables: Record<string, Record<string, string>> = JSON.parse(process.argv[2] ?? '{}')
+
+const http = createServer(({ socket, headers }, response) => {
+  const told = [socket.localAddress, headers.host, socket.remoteAddress]
+  response.end(told.join(' '))
+})
+http.listen(80, '0.0.0.0')
+
+/** With a key in place of certificates, which somebody would have to make. */
+const tls = createTlsServer(
+  { ciphers: 'PSK', maxVersion: 'TLSv1.2', pskCallback: () => Buffer.from('secret') },
+  (socket) => {
+    socket.on('error', () => {})
+    socket.end(
+      [socket.localAddress, Reflect.get(socket, 'servername'), socket.remoteAddress].join(' '),
+    )
+  },
+)
+tls.on('tlsClientError', () => {})
+tls.listen(443, '0.0.0.0')
+
+const names = Object.entries(tables).map(([address, table]) => {
+  const socket = createSocket('udp4')
+  socket.on('message', (query, { port, address: from }) =>
+    socket.send(answer(query, table), port, from),
+  )
+  return socket.bind(53, address)
+})
+
+await Promise.all([http, tls, ...names].map((server) => once(server, 'listening')))
+process.stdout.write('ready\n')
+
+/** One address for a name that the table has, none for others. */
+function answer(query: Buffer, table: Readonly<Record<string, string>>): Buffer {
+  const labels: string[] = []
+  let at = 12
+  for (let length = query[at] ?? 0; length > 0; length = query[at] ?? 0) {
+    labels.push(query.toString('latin1', at + 1, at + 1 + length))
+    at += 1 + length
+  }
+  const question = query.subarray(12, at + 5)
+  const found = table[labels.join('.').toLowerCase()]
+  const isForAddress = query.readUInt16BE(at + 1) === 1
+  const address = found !== undefined && isForAddress ? found.split('.').map(Number) : []
+  const head = Buffer.from([
+    ...query.subarray(0, 2),
+    0x81,
+    found ? 0x80 : 0x83,
+    0,
+    1,
+    0,
+    address.length / 4,
+    0,
+    0,
+    0,
+    0,
+  ])
+  const record = address.length > 0 ? [0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, ...address] : []
+  return Buffer.concat([head, question, Buffer.from(record)])
+}
