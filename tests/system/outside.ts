@@ -15,6 +15,8 @@ export interface Outside extends AsyncDisposable {
   readonly publicAddress: string
   /** Another such place. */
   readonly otherAddress: string
+  /** Where nobody answers. */
+  readonly silentAddress: string
   /** The host as seen from there. */
   readonly hostAddress: string
   /** Where the host gets and a sandbox must not: private, shared and link-local. */
@@ -52,6 +54,7 @@ export async function openOutside(
   const name = `out${process.pid}`
   const [hostAddress, publicAddress] = [`${network}.1`, `${network}.44`]
   const otherAddress = `${network}.45`
+  const silentAddress = `${network.replace(/^\d+/, '13')}.46`
   await run('ip', ['netns', 'add', name])
   made.defer(async () => void (await run('ip', ['netns', 'delete', name])))
   await run('ip', ['link', 'add', name, 'type', 'veth', 'peer', 'name', 'eth0', 'netns', name])
@@ -67,7 +70,9 @@ export async function openOutside(
     ...closed.map((address) => `addr add ${address}/32 dev lo`),
   ]
   await run('ip', ['-n', name, '-batch', '-'], { input: inThere.join('\n') })
-  const routes = closed.map((address) => `route add ${address}/32 via ${publicAddress}`)
+  const routes = [...closed, silentAddress].map(
+    (address) => `route add ${address}/32 via ${publicAddress}`,
+  )
   await run('ip', ['-batch', '-'], { input: routes.join('\n') })
   const listener = await listen(name)
   made.defer(listener.close)
@@ -76,6 +81,7 @@ export async function openOutside(
     publicAddress,
     otherAddress,
     hostAddress,
+    silentAddress,
     closedAddresses: closed,
     port: listener.port,
     echoPort: listener.echoPort,

@@ -32,6 +32,26 @@ suite('connections over a pause on gvisor', { timeout: 240_000 }, () => {
   })
   after(() => made.disposeAsync())
 
+  test('a program that waits for a server that does not answer hears that it cannot be reached', async () => {
+    const sandbox = await Sandbox.create({ ...installation.connection, timeoutMs: 600_000 })
+    const program = `python3 -uc '${callerSource}' ${outside.silentAddress}`
+    const caller = await sandbox.commands.run(program, { background: true, timeoutMs: 0 })
+    caller.wait().catch(() => {})
+    await waitFor('the call', () => caller.stdout.includes('calling'), patient)
+    const { snapshotId } = await sandbox.createSnapshot()
+    const said = await waitFor('its end', async () => {
+      return (await sandbox.files.read('/tmp/said').catch(() => '')) || false
+    })
+    assert.equal(said, 'EHOSTUNREACH')
+    await sandbox.commands.run(`rm /tmp/said; ${program} &`, { background: true, timeoutMs: 0 })
+    await sandbox.pause()
+    await sandbox.connect()
+    await waitFor('its end', async () => sandbox.files.read('/tmp/said').catch(() => false))
+    const copy = await Sandbox.create(snapshotId, installation.connection)
+    await waitFor('its end', async () => copy.files.read('/tmp/said').catch(() => false))
+    await Promise.all([sandbox.kill(), copy.kill()])
+  })
+
   for (const [name, { command, source }] of Object.entries(servers)) {
     test(`${name} hears of the end of its connections and goes on, pause after pause`, async () => {
       const sandbox = await Sandbox.create({ ...installation.connection, timeoutMs: 600_000 })
@@ -148,3 +168,13 @@ interface Told {
   readonly ends: readonly string[]
   readonly cpuMs: number
 }
+
+const callerSource = `
+import errno, socket, sys
+s = socket.socket()
+print("calling")
+try:
+    s.connect((sys.argv[1], 80))
+except OSError as error:
+    open("/tmp/said", "w").write(errno.errorcode[error.errno])
+`

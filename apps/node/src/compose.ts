@@ -29,6 +29,7 @@ import { flushFolder, folderBytes } from './linux/disks.ts'
 import { freeMemoryBytes } from './linux/machine.ts'
 import { createMemoryFolders } from './linux/memory-folders.ts'
 import { isAlive, killProcess } from './linux/process.ts'
+import { endHalfOpen } from './net/half-open.ts'
 import { createReadOnlyMounts } from './linux/read-only.ts'
 import { createTemplateRootfs } from './template-rootfs.ts'
 
@@ -130,6 +131,7 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
       syncDisk: host.rootfs.sync,
       flushFolder,
       removeFolder: (dir) => rm(dir, { recursive: true, force: true }),
+      endHalfOpen: ({ sandboxAddress }) => endHalfOpen(sandboxAddress),
     },
     standstills,
   )

@@ -2,6 +2,7 @@ import { makingsOf, writerOf } from '../domain/cell.ts'
 import type { Cell, CellRecord } from '../domain/cell.ts'
 import type { Disks } from '../domain/disks.ts'
 import type { Runtime } from '../domain/sandbox.ts'
+import type { Slot } from '../domain/slot.ts'
 import type { Snapshot, SnapshotStore } from '../domain/snapshot.ts'
 import type { Standstills } from './standstills.ts'
 
@@ -26,6 +27,8 @@ export interface CopyPorts {
   syncDisk(cellId: string): Promise<void>
   flushFolder(dir: string): Promise<void>
   removeFolder(dir: string): Promise<void>
+  /** Ends what a sandbox has asked to be connected to without an answer. */
+  endHalfOpen(slot: Slot): Promise<void>
 }
 
 export function createCopies(ports: CopyPorts, standstills: Standstills): Copies {
@@ -33,6 +36,10 @@ export function createCopies(ports: CopyPorts, standstills: Standstills): Copies
 
   async function memoryRoom({ cellId }: CellRecord): Promise<number> {
     return (await runtime.memoryFormat()) === undefined ? 0 : ports.memoryBytes(cellId)
+  }
+
+  function saveMemory({ record, slot }: Cell, memoryDir: string): Promise<void> {
+    return runtime.saveMemory(record.cellId, memoryDir, () => ports.endHalfOpen(slot))
   }
 
   return {
@@ -51,7 +58,7 @@ export function createCopies(ports: CopyPorts, standstills: Standstills): Copies
       await store.add(snapshot, async (place) => {
         try {
           await standstills.begin(cell)
-          if (memory !== undefined) await runtime.saveMemory(record.cellId, place.memoryDir)
+          if (memory !== undefined) await saveMemory(cell, place.memoryDir)
           await ports.syncDisk(record.cellId)
           await disks.copy(image, place.disk)
         } finally {
@@ -71,7 +78,7 @@ export function createCopies(ports: CopyPorts, standstills: Standstills): Copies
         // Runtimes do not write over what a resume may have left.
         await ports.removeFolder(memoryDir)
         await standstills.begin(cell)
-        await runtime.saveMemory(record.cellId, memoryDir)
+        await saveMemory(cell, memoryDir)
         await ports.syncDisk(record.cellId)
         await ports.flushFolder(memoryDir)
         await seal()

@@ -49,8 +49,11 @@ export interface Runtime {
   freeze(cellId: string): Promise<void>
   /** Succeeds when it is not frozen. */
   thaw(cellId: string): Promise<void>
-  /** Writes all of a frozen one but its disk into a folder; what stands in the way is in the fault's message. */
-  saveMemory(cellId: string, memoryDir: string): Promise<void>
+  /**
+   * Writes all of a frozen one but its disk into a folder; what stands in the way is in the fault's message.
+   * `endHalfOpen` is called where connections do that nobody has answered yet.
+   */
+  saveMemory(cellId: string, memoryDir: string, endHalfOpen?: () => Promise<void>): Promise<void>
   /** Where the sandbox cannot do it itself. */
   setHostname(process: ProcessIdentity, name: string): Promise<void>
   /** How late it may be with what it does by time. */

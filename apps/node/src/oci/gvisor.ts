@@ -96,7 +96,7 @@ export function createGvisor(parts: {
       await (frozen.delete(cellId) ? commands.tell('resume', [cellId]).catch(findOut) : findOut())
     },
 
-    async saveMemory(cellId, memoryDir) {
+    async saveMemory(cellId, memoryDir, endHalfOpen) {
       const save = (dir: string, options?: CommandOptions) =>
         commands.tell('checkpoint', [...saving, '--image-path', dir, cellId], options)
       // gVisor ends connections to the outside while it writes, and what it writes of their epoll sets then depends on
@@ -115,6 +115,7 @@ export function createGvisor(parts: {
           const [waitMs, ...more] = waitsMs
           if (waitMs === undefined) throw connectionOpens(error)
           await sleep(waitMs)
+          if (waitsMs !== openingWaitsMs) await endHalfOpen?.()
           return saveOnceOpen(more)
         })
       await saveOnceOpen(openingWaitsMs)
@@ -145,8 +146,8 @@ function connectionOpens(cause: unknown): Fault {
   return new Fault('invalid', 'connection_opens', message, { cause })
 }
 
-/** Most open within milliseconds. Who has not heard an answer asks again after a second. */
-const openingWaitsMs = [100, 400, 1200]
+/** Most open within milliseconds. The others are ended before the next attempts. */
+const openingWaitsMs: readonly number[] = [100, 10, 400, 1200]
 
 /** gVisor knows a file on the disk by its path when it comes back: one that has none any more cannot be found again. */
 function deletedFile(error: unknown): Fault | undefined {

@@ -38,7 +38,9 @@ async function setup(t: TestContext, answer: (attempt: number) => string | undef
     release: async () => 'runsc test',
     memoryFormat: async () => 'runsc test',
   })
-  return { saves, save: () => gvisor.saveMemory('c1', memoryDir) }
+  const save = (endHalfOpen?: () => Promise<void>) =>
+    gvisor.saveMemory('c1', memoryDir, endHalfOpen)
+  return { saves, save }
 }
 
 /** As runsc 20240729 says it. */
@@ -61,6 +63,13 @@ test('a connection that is just being opened is waited for', async (t) => {
   const { saves, save } = await setup(t, (attempt) => (attempt === 1 ? opening : undefined))
   await save()
   assert.equal(saves.length, 2)
+})
+
+test('one that nobody answers is ended', async (t) => {
+  let isEnded = false
+  const { saves, save } = await setup(t, () => (isEnded ? undefined : opening))
+  await save(async () => void (isEnded = true))
+  assert.equal(saves.length, 3)
 })
 
 test('one that stays so is told by what it is, and so is a deleted file', async (t) => {

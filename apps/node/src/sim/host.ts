@@ -138,6 +138,7 @@ export function simulateNode(
     syncDisk: async () => {},
     flushFolder: async () => {},
     removeFolder: async (dir) => void files.delete(dir),
+    endHalfOpen: async () => {},
     snapshots,
     introduce: async (slot, _token, { sandboxId }) =>
       void introduced.push({ address: slot.sandboxAddress, sandboxId }),

@@ -1,0 +1,104 @@
+/**
+ * Connections that a sandbox has asked for without an answer so far. gVisor cannot write down one of those, and ends it when
+ * it hears that its host cannot be reached: which the host then says, in the words of a router (ICMP, RFC 792).
+ *
+ * Threats: how many there are is up to the sandbox. Past a limit nothing is said, and its memory cannot be kept.
+ */
+import { createReadStream } from 'node:fs'
+import { createInterface } from 'node:readline'
+import koffi from 'koffi'
+
+export interface HalfOpen {
+  readonly from: string
+  readonly fromPort: number
+  readonly to: string
+  readonly toPort: number
+}
+
+/** Ends those that the host's kernel knows of this address. Ends none where it does not tell. */
+export async function endHalfOpen(address: string): Promise<void> {
+  const found = await listHalfOpen(address)
+  if (found.length <= most) found.forEach(tellUnreachable)
+}
+
+async function listHalfOpen(address: string): Promise<HalfOpen[]> {
+  const found: HalfOpen[] = []
+  const table = createReadStream('/proc/net/nf_conntrack')
+  try {
+    for await (const line of createInterface({ input: table })) {
+      const one = parseHalfOpen(line)
+      if (one?.from === address) found.push(one)
+      if (found.length > most) break
+    }
+  } catch {
+    // A kernel without it.
+  } finally {
+    table.destroy()
+  }
+  return found
+}
+
+/** One line of the table, of which the first direction is the one that was asked for. */
+export function parseHalfOpen(line: string): HalfOpen | undefined {
+  const pattern = /^ipv4 +2 +tcp .* SYN_SENT src=([\d.]+) dst=([\d.]+) sport=(\d+) dport=(\d+) /
+  const [, from, to, fromPort, toPort] = pattern.exec(line) ?? []
+  if (from === undefined || to === undefined) return undefined
+  return { from, fromPort: Number(fromPort), to, toPort: Number(toPort) }
+}
+
+const most = 4096
+
+function tellUnreachable(connection: HalfOpen): void {
+  const { socket, sendto, close } = lazyLibc()
+  const message = unreachable(connection)
+  const fd = socket(AF_INET, SOCK_RAW, IPPROTO_ICMP)
+  if (fd < 0) throw new Error(`no socket for ICMP: errno ${koffi.errno()}`)
+  const target = Buffer.from([AF_INET, 0, 0, 0, ...bytesOf(connection.from), ...Buffer.alloc(8)])
+  sendto(fd, message, message.length, 0, target, target.length)
+  close(fd)
+}
+
+/** "Host unreachable", with the head of the packet that it is about. */
+export function unreachable({ from, fromPort, to, toPort }: HalfOpen): Buffer {
+  const about = Buffer.alloc(28)
+  about.writeUInt8(0x45)
+  about.writeUInt16BE(40, 2)
+  about.writeUInt8(64, 8)
+  about.writeUInt8(IPPROTO_TCP, 9)
+  about.set([...bytesOf(from), ...bytesOf(to)], 12)
+  about.writeUInt16BE(checksum(about.subarray(0, 20)), 10)
+  about.writeUInt16BE(fromPort, 20)
+  about.writeUInt16BE(toPort, 22)
+  const message = Buffer.concat([Buffer.from([3, 1, 0, 0, 0, 0, 0, 0]), about])
+  message.writeUInt16BE(checksum(message), 2)
+  return message
+}
+
+function checksum(bytes: Buffer): number {
+  let sum = 0
+  for (let at = 0; at < bytes.length; at += 2) sum += bytes.readUInt16BE(at)
+  while (sum > 0xffff) sum = (sum & 0xffff) + (sum >>> 16)
+  return ~sum & 0xffff
+}
+
+function bytesOf(address: string): number[] {
+  return address.split('.').map(Number)
+}
+
+const [AF_INET, SOCK_RAW, IPPROTO_ICMP, IPPROTO_TCP] = [2, 3, 1, 6]
+
+let loaded: ReturnType<typeof loadLibc> | undefined
+
+/** Few ever need it. */
+function lazyLibc(): ReturnType<typeof loadLibc> {
+  return (loaded ??= loadLibc())
+}
+
+function loadLibc() {
+  const libc = koffi.load('libc.so.6')
+  return {
+    socket: libc.func('int socket(int, int, int)'),
+    sendto: libc.func('long sendto(int, const void *, size_t, int, const void *, uint32_t)'),
+    close: libc.func('int close(int)'),
+  }
+}
