@@ -94,6 +94,7 @@ export function openHost(
 
   const egress = createEgress({
     ...instance,
+    subnet: subnet.cidr,
     nameservers: config.ATOLL_NAMESERVERS,
     onOpen: (ports) => firewall.lead(ports),
     onError: parts.onEgressError ?? (() => {}),

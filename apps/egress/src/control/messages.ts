@@ -44,3 +44,9 @@ export const Answer = z.object({
 })
 
 export type Answer = z.infer<typeof Answer>
+
+/** In ASCII, since to some readers of lines there are ends of them beyond it. */
+export function toLine(message: object): string {
+  const escape = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`
+  return `${JSON.stringify(message).replaceAll(/[\u007f-\uffff]/g, escape)}\n`
+}

@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:net'
 import type { Socket } from 'node:net'
 import { createInterface } from 'node:readline'
-import { Request } from './messages.ts'
+import { Request, toLine } from './messages.ts'
 import type { Answer } from './messages.ts'
 
 /** `handle` is called for one request at a time of each caller. */
@@ -26,6 +26,6 @@ async function serve(socket: Socket, handle: (request: Request) => Answer): Prom
   socket.on('error', () => {})
   for await (const line of createInterface({ input: socket })) {
     const answer = handle(Request.parse(JSON.parse(line)))
-    socket.write(`${JSON.stringify(answer)}\n`)
+    socket.write(toLine(answer))
   }
 }

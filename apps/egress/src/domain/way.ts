@@ -14,6 +14,13 @@ export interface Way {
 }
 
 export interface Dialer {
-  /** Fails when nobody answers. The socket stays open for reading after its end of writing. */
-  dial(way: Way, target: Target, signal: AbortSignal): Promise<Socket>
+  /** Fails when nobody answers, and soon after `ended` is aborted. */
+  dial(way: Way, target: Target, ended: AbortSignal): Promise<Outside>
+}
+
+export interface Outside {
+  /** Not read yet; open for reading after its end of writing. */
+  readonly socket: Socket
+  /** What was read of it nevertheless. */
+  readonly first: Buffer
 }

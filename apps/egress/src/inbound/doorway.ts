@@ -9,7 +9,8 @@ import { createServer } from 'node:net'
 import type { Socket } from 'node:net'
 import type { Sandbox, Sandboxes } from '../app/sandboxes.ts'
 import { readName } from '../domain/named-stream.ts'
-import type { Dialer, Target } from '../domain/way.ts'
+import type { FirstBytes } from '../domain/named-stream.ts'
+import type { Dialer, Outside, Target } from '../domain/way.ts'
 import { makeTransparent } from './transparent.ts'
 
 /** Answers the port of the host that connections are to be led to. */
@@ -20,8 +21,10 @@ export async function openDoorway(
   const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
     void pass(socket, sandboxes, dialer()).catch(() => {})
   })
+  server.maxConnections = mostConnections
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
+  server.on('error', () => {}) // of one that could not be accepted
   makeTransparent(server)
   const address = server.address()
   return address !== null && typeof address === 'object' ? address.port : 0
@@ -36,28 +39,28 @@ async function pass(
   const { remoteAddress = '', localAddress = '', localPort = 0 } = inside
   const sandbox = sandboxes.find(remoteAddress)
   const ended = new AbortController()
-  let outside: Socket | undefined
+  let outside: Outside | undefined
   const connection = {
     end() {
       ended.abort()
-      inside.resetAndDestroy()
-      outside?.resetAndDestroy()
+      cut(inside)
+      if (outside) cut(outside.socket)
     },
   }
   if (!sandbox || !dialer || !sandbox.admit(connection)) return connection.end()
-  inside.once('close', () => {
-    ended.abort()
-    sandbox.remove(connection)
-  })
+  inside.once('close', () => ended.abort())
   try {
     const target = { address: localAddress, port: localPort }
     const name = await nameOf(inside, sandbox, target)
     const way = sandbox.lead(connection, target, name)
-    if (!way) return connection.end()
-    outside = await dialer.dial(way, target, ended.signal)
-    join(inside, outside)
+    if (way) {
+      outside = await dialer.dial(way, target, ended.signal)
+      await join(inside, outside)
+    } else connection.end()
   } catch {
     connection.end() // nobody answered there
+  } finally {
+    sandbox.remove(connection)
   }
 }
 
@@ -70,30 +73,46 @@ async function nameOf(
   if (!sandbox.needsName(target)) return undefined
   const signal = AbortSignal.timeout(firstBytesLimitMs)
   let bytes = Buffer.alloc(0)
+  let first: FirstBytes = { kind: 'more' }
   for (let pieces = 0; pieces < mostPieces; pieces++) {
     await once(socket, 'readable', { signal })
     const piece: unknown = socket.read()
-    if (!Buffer.isBuffer(piece)) return undefined // that was its end
+    if (!Buffer.isBuffer(piece)) break // that was its end
     bytes = Buffer.concat([bytes, piece])
-    const first = readName(bytes)
-    if (first.kind === 'more') continue
-    socket.unshift(bytes)
-    return first.kind === 'name' ? first.name : undefined
+    first = readName(bytes)
+    if (first.kind !== 'more') break
   }
-  return undefined
+  if (!socket.readableEnded) socket.unshift(bytes)
+  return first.kind === 'name' ? first.name : undefined
 }
 
-function join(inside: Socket, outside: Socket): void {
+/** Resolves when both are closed. */
+async function join(inside: Socket, { socket: outside, first }: Outside): Promise<void> {
   if (inside.destroyed) return void outside.destroy()
-  for (const [from, to] of [
+  if (first.length > 0) inside.write(first)
+  const ways = [
     [inside, outside],
     [outside, inside],
-  ] as const) {
-    from.setKeepAlive(true, keepAliveMs)
-    from.on('error', () => to.resetAndDestroy())
-    from.once('close', () => to.destroySoon())
-    from.pipe(to)
-  }
+  ] as const
+  const closed = ways.map(
+    ([from, to]) =>
+      new Promise<void>((resolve) => {
+        from.setKeepAlive(true, keepAliveMs)
+        from.on('error', () => cut(to))
+        from.once('close', () => {
+          to.destroySoon()
+          resolve()
+        })
+        from.pipe(to)
+      }),
+  )
+  await Promise.all(closed)
+}
+
+/** At once, with a reset where Node.js can send one: while an end is on its way it cannot, and would lose the socket. */
+function cut(socket: Socket): void {
+  if (socket.writableEnded && !socket.writableFinished) socket.destroy()
+  else socket.resetAndDestroy()
 }
 
 /** Who waits to be spoken to gets no further: what it is for can only be told by what it says. */
@@ -101,3 +120,5 @@ const firstBytesLimitMs = 10_000
 /** All are read again with each: who sends single bytes must not keep everybody busy. */
 const mostPieces = 64
 const keepAliveMs = 60_000
+/** Of all sandboxes together. */
+const mostConnections = 8192

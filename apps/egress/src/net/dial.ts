@@ -1,15 +1,19 @@
 /**
  * Connections from the host to where a sandbox may go. A name is looked up here and not by the sandbox, which could say it
  * of any address; whatever an address is found by, one that is closed to sandboxes is not dialed.
+ *
+ * Threats: who owns a name says how many addresses it has, and a proxy is whoever a sandbox's creator wants. Of neither more
+ * is looked at than a little, nor longer than a limit.
  */
 import { Resolver } from 'node:dns/promises'
 import { once } from 'node:events'
 import { connect, isIPv4 } from 'node:net'
 import type { Socket } from 'node:net'
 import { networkInterfaces } from 'node:os'
+import { setImmediate as turn } from 'node:timers/promises'
 import { SocksClient } from 'socks'
 import { contains, toNumber, toRanges } from '../domain/address-ranges.ts'
-import type { Dialer } from '../domain/way.ts'
+import type { Dialer, Outside } from '../domain/way.ts'
 
 export function createDialer(parts: {
   readonly nameservers: readonly string[]
@@ -18,14 +22,14 @@ export function createDialer(parts: {
   const resolver = new Resolver({ timeout: 2000, tries: 2 })
   resolver.setServers(parts.nameservers)
   const closed = toRanges(parts.closedRanges)
-  const isOpen = (address: string) => {
-    const number = toNumber(address)
-    return number !== undefined && !contains(closed, number) && !isOwn(address)
-  }
 
   async function addressesOf(host: string): Promise<string[]> {
     const found = isIPv4(host) ? [host] : await resolver.resolve4(host)
-    const usable = found.filter(isOpen).slice(0, mostAddresses)
+    const own = ownAddresses()
+    const usable = found.slice(0, mostAddresses).filter((address) => {
+      const number = toNumber(address)
+      return number !== undefined && !contains(closed, number) && !own.has(address)
+    })
     if (usable.length === 0) throw new Error(`${host} is nowhere that a sandbox may go`)
     return usable
   }
@@ -44,36 +48,34 @@ export function createDialer(parts: {
   }
 
   return {
-    async dial({ verdict, proxy }, { address, port }, signal) {
+    async dial({ verdict, proxy }, { address, port }, ended) {
+      const signal = AbortSignal.any([ended, AbortSignal.timeout(limitMs)])
       const host = verdict.kind === 'byName' ? verdict.name : address
-      if (!proxy) return await reach(host, port, signal)
+      if (!proxy) return { socket: await reach(host, port, signal), first: Buffer.alloc(0) }
       const [proxyHost = '', proxyPort = ''] = proxy.address.split(':')
       const socket = await reach(proxyHost, Number(proxyPort), signal)
-      try {
-        return await throughProxy(socket, { ...proxy, host: proxyHost }, { host, port })
-      } catch (error) {
-        socket.destroy()
-        throw error
-      }
+      return await throughProxy(socket, { ...proxy, host: proxyHost }, { host, port }, signal)
     },
   }
 }
 
 /** Public addresses of the host are no less closed to sandboxes. */
-function isOwn(address: string): boolean {
+function ownAddresses(): ReadonlySet<string> {
   const links = Object.values(networkInterfaces()).flatMap((link) => link ?? [])
-  return links.some((own) => own.address === address)
+  return new Set(links.map(({ address }) => address))
 }
 
 async function open(host: string, port: number, signal: AbortSignal): Promise<Socket> {
   const socket = connect({ host, port, allowHalfOpen: true, noDelay: true })
-  await once(socket, 'connect', { signal: AbortSignal.any([signal, limit(connectLimitMs)]) }).catch(
-    (error: unknown) => {
-      socket.destroy()
-      throw error
-    },
-  )
-  return socket
+  // For good: who waits for it hears of it, and between two of them it must not end the process.
+  socket.on('error', () => {})
+  try {
+    await once(socket, 'connect', { signal })
+    return socket
+  } catch (error) {
+    socket.destroy()
+    throw error
+  }
 }
 
 /** A name goes to the proxy as a name, which looks it up by itself. */
@@ -81,29 +83,47 @@ async function throughProxy(
   socket: Socket,
   proxy: { readonly host: string; readonly username?: string; readonly password?: string },
   destination: { readonly host: string; readonly port: number },
-): Promise<Socket> {
+  signal: AbortSignal,
+): Promise<Outside> {
   const { username, password } = proxy
-  await SocksClient.createConnection({
-    command: 'connect',
-    proxy: {
-      host: proxy.host,
-      port: 1, // the connection is there already
-      type: 5,
-      ...(username !== undefined && { userId: username }),
-      ...(password !== undefined && { password }),
-    },
-    destination,
-    existing_socket: socket,
-    timeout: connectLimitMs,
-    set_tcp_nodelay: true,
-  })
-  return socket
+  const giveUp = () => void socket.destroy()
+  signal.addEventListener('abort', giveUp)
+  socket.once('end', giveUp) // the library would wait on
+  try {
+    await SocksClient.createConnection({
+      command: 'connect',
+      proxy: {
+        host: proxy.host,
+        port: 1, // the connection is there already
+        type: 5,
+        ...(username !== undefined && { userId: username }),
+        ...(password !== undefined && { password }),
+      },
+      destination,
+      existing_socket: socket,
+      timeout: limitMs,
+    })
+    return { socket, first: await whatCameWithIt(socket) }
+  } catch (error) {
+    socket.destroy()
+    throw error
+  } finally {
+    socket.off('end', giveUp)
+    signal.removeEventListener('abort', giveUp)
+  }
 }
 
-function limit(ms: number): AbortSignal {
-  return AbortSignal.timeout(ms)
+/** The library says one turn later what came with the last word of the proxy, as an event that nobody else would hear. */
+async function whatCameWithIt(socket: Socket): Promise<Buffer> {
+  const pieces: Buffer[] = []
+  const keep = (piece: Buffer) => void pieces.push(piece)
+  socket.on('data', keep)
+  await turn()
+  socket.pause()
+  socket.off('data', keep)
+  return Buffer.concat(pieces)
 }
 
-const connectLimitMs = 30_000
+const limitMs = 30_000
 /** Of one name. */
 const mostAddresses = 3

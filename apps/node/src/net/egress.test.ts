@@ -17,6 +17,8 @@ import type { Namespace } from '../testing/netns.ts'
 const [first, second, closed] = ['11.1.1.1', '11.2.2.2', '10.200.0.1']
 const [hostOutside, worldServer] = ['11.0.0.1', '11.0.0.2']
 const everything = ['0.0.0.0/0']
+/** With what ends a line to some. */
+const password = 'pass:wörd\u2028\u2029'
 const subnet = '10.124.0.0/24'
 
 /** What the name server of the host knows, and what that of the proxy. */
@@ -69,7 +71,7 @@ describe('what leaves by name or by proxy', { concurrency: 1, timeout: 180_000 }
   }
 
   const onlyShop = { allowOut: [], denyOut: everything, allowNames: ['shop.example'] }
-  const proxy = { address: `${worldServer}:1080`, username: 'user', password: 'pass:word' }
+  const proxy = { address: `${worldServer}:1080`, username: 'user', password }
 
   test('goes where its name is, and not where the sandbox says that it is', async () => {
     await host.setRules(1, onlyShop)
@@ -235,8 +237,7 @@ async function startServices(made: AsyncDisposableStack, namespace: string): Pro
     await ended
   })
   await once(child.stdout, 'data')
-  const login = { username: 'user', password: 'pass:word' }
-  made.use(await startMicrosocks(namespace, { port: 1080, ...login }))
+  made.use(await startMicrosocks(namespace, { port: 1080, username: 'user', password }))
 }
 
 async function connectWorld(host: Namespace, world: Namespace): Promise<void> {

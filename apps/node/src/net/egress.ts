@@ -10,11 +10,12 @@ import { connect } from 'node:net'
 import type { Socket } from 'node:net'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { Answer } from '@atoll/egress/control'
+import { waitFor } from '@atoll/kit/wait'
+import { Answer, toLine } from '@atoll/egress/control'
 import type { Request } from '@atoll/egress/control'
 import { closedRanges } from '../domain/network-rules.ts'
 import type { NetworkRules } from '../domain/network-rules.ts'
-import { findProcesses, killProcess } from '../linux/process.ts'
+import { findProcesses, identify, killProcess } from '../linux/process.ts'
 import { keyOfSources } from '../linux/source-key.ts'
 
 /** Where on this host connections and questions for names are led to. */
@@ -34,6 +35,8 @@ export interface Egress {
 export interface EgressParts {
   readonly runDir: string
   readonly dataDir: string
+  /** Of all sandboxes: none reaches another. */
+  readonly subnet: string
   readonly nameservers: readonly string[]
   /** Awaited whenever there is another one than before. It knows all rules by then. */
   onOpen(ports: EgressPorts): Promise<void>
@@ -79,8 +82,10 @@ export function createEgress(parts: EgressParts): Egress {
   async function connectOrStart(): Promise<Line> {
     const build = await keyOfSources(repository, sources, process.version)
     const known = await reach(path)
-    const answer = await known?.ask(beginning())
+    // One of another build may not even understand.
+    const answer = await known?.ask(beginning()).catch(() => undefined)
     if (known && answer?.build === build) return await taken(known, answer)
+    known?.hangUp()
     await endAll(path)
     await start(path, build, join(parts.dataDir, 'egress.log'))
     const started = await reach(path)
@@ -89,8 +94,13 @@ export function createEgress(parts: EgressParts): Egress {
   }
 
   async function taken(made: Line, answer: Answer): Promise<Line> {
-    await endAll(path, answer.pid)
-    await parts.onOpen(answer)
+    try {
+      await endAll(path, answer.pid)
+      await parts.onOpen(answer)
+    } catch (error) {
+      made.hangUp()
+      throw error
+    }
     live = made
     made.onClose(() => lose(made))
     return made
@@ -104,10 +114,10 @@ export function createEgress(parts: EgressParts): Egress {
   }
 
   function beginning(): Request {
-    const { nameservers } = parts
+    const { nameservers, subnet } = parts
     return {
       kind: 'begin',
-      closedRanges: [...closedRanges],
+      closedRanges: [...closedRanges, subnet],
       nameservers: [...nameservers],
       sandboxes: Array.from(sandboxes, ([address, rules]) => ({ address, rules: toRules(rules) })),
     }
@@ -117,7 +127,8 @@ export function createEgress(parts: EgressParts): Egress {
     async begin(rules) {
       sandboxes.clear()
       for (const [address, own] of rules) sandboxes.set(address, own)
-      if (sandboxes.size > 0 || (await isThere(path))) await open()
+      if (live) await tell(beginning())
+      else if (sandboxes.size > 0 || (await isThere(path))) await open()
     },
 
     async set(address, rules) {
@@ -143,7 +154,10 @@ export function createEgress(parts: EgressParts): Egress {
 /** Also those that nobody can reach any more: two agents that came soon after each other may each have started one. */
 async function endAll(path: string, but?: number): Promise<void> {
   const all = await findProcesses((args) => args.includes(path))
-  all.filter((pid) => pid !== but).forEach(killProcess)
+  const others = all.filter((pid) => pid !== but)
+  others.forEach(killProcess)
+  const left = () => others.some((pid) => identify(pid) !== undefined)
+  await waitFor('the end of the egress process', () => !left())
 }
 
 function toRules({ allowOut, denyOut, allowNames = [], proxy }: NetworkRules) {
@@ -182,12 +196,16 @@ async function reach(path: string): Promise<Line | undefined> {
 
 function openLine(socket: Socket): Line {
   socket.on('error', () => {}) // its close says the same
-  const answers = createInterface({ input: socket })[Symbol.asyncIterator]()
+  const lines = createInterface({ input: socket })
+  socket.once('close', () => lines.close()) // who hangs up hears no end
+  const answers = lines[Symbol.asyncIterator]()
   let last: Promise<unknown> = Promise.resolve()
 
   async function exchange(request: Request): Promise<Answer> {
-    socket.write(`${JSON.stringify(request)}\n`)
-    const { value, done } = await answers.next()
+    socket.write(toLine(request))
+    // One that does not answer is as good as none: its end brings the next.
+    const giveUp = setTimeout(() => socket.destroy(), answerLimitMs)
+    const { value, done } = await answers.next().finally(() => clearTimeout(giveUp))
     if (done) throw new Error('the egress process ended')
     return Answer.parse(JSON.parse(value))
   }
@@ -205,10 +223,11 @@ function openLine(socket: Socket): Line {
 
 async function start(path: string, build: string, logPath: string): Promise<void> {
   const program = join(repository, 'apps/egress/src/main.ts')
-  const log = openSync(logPath, 'w', 0o600)
+  const log = openSync(logPath, 'a', 0o600)
   const child = spawn(process.execPath, [program, path, build], {
     detached: true,
     cwd: '/',
+    env: {}, // ours has secrets
     stdio: ['ignore', 'pipe', log],
   })
   closeSync(log)
@@ -218,12 +237,15 @@ async function start(path: string, build: string, logPath: string): Promise<void
   const failed = once(child, 'exit').then(() => {
     throw new Error(`the egress process did not start, see ${logPath}`)
   })
-  await Promise.race([said, failed])
+  const late = AbortSignal.timeout(startLimitMs)
+  await Promise.race([said, failed, once(late, 'abort').then(() => child.kill('SIGKILL'))])
   failed.catch(() => {})
   stdout?.destroy()
 }
 
 const retryMs = 1000
+const answerLimitMs = 10_000
+const startLimitMs = 20_000
 
 const repository = join(import.meta.dirname, '../../../..')
 

@@ -96,12 +96,15 @@ export function createFirewall(
     change: () => Promise<void>,
   ): Promise<void> {
     if (rules && isForEgress(rules)) {
+      // From here on it is not known what is in force, should one of these fail.
+      ruled.set(slot.number, undefined)
       await egress.set(slot.sandboxAddress, rules)
       await change()
       return
     }
     await change()
-    if (led.delete(slot.number)) await egress.set(slot.sandboxAddress, undefined)
+    led.delete(slot.number)
+    await egress.set(slot.sandboxAddress, undefined)
   }
 
   /** All of it or nothing, at once. */
@@ -128,9 +131,12 @@ export function createFirewall(
         ...ruleScript(slot, rules?.get(slot.number)),
         `add ${element(slot)}`,
       ])
-      const leading = ports ? doors(ports) : []
+      const known = ports
+      const leading = known ? doors(known) : []
       await nft([`table ${table}`, `delete table ${table}`, frame, ...leading, ...admitted])
       isInstalled = true
+      // It may have been replaced meanwhile.
+      if (ports && ports !== known) await nft(doors(ports))
       await forwarding.enable()
     },
 
@@ -237,13 +243,21 @@ function doorLines(table: string, linkPrefix: string, mark: number, ports: Egres
     `add rule ${table} doors ${ours} meta mark ${mark} accept`,
     `add rule ${table} doors ${ours} udp dport ${namePort} ct status dnat accept`,
     `add rule ${table} doors udp dport ${namePort} drop`,
+    `add rule ${table} doors ${ours} ct status dnat drop`,
     `add rule ${table} to_egress ip daddr @closed return`,
     `add rule ${table} to_egress fib daddr type local return`,
-    `add rule ${table} to_egress ct direction reply return`,
+    `add rule ${table} to_egress ${syn} ${tooMany('calls')} goto refusal`,
+    // Without the process these do nothing, and the packet goes on unmarked.
+    `add rule ${table} to_egress ${syn} tproxy ip to 127.0.0.1:${port} meta mark set ${mark} accept`,
     `add rule ${table} to_egress socket transparent 1 meta mark set ${mark} accept`,
-    `add rule ${table} to_egress ${syn} meta mark set ${mark} tproxy ip to 127.0.0.1:${port} accept`,
+    `add rule ${table} to_names udp dport 53 ${tooMany('questions')} drop`,
     `add rule ${table} to_names udp dport 53 redirect to :${namePort}`,
   ]
+}
+
+/** One process serves all, so each may only ask so often. */
+function tooMany(set: 'calls' | 'questions'): string {
+  return `add @${set} { iifname limit rate over 500/second burst 500 packets }`
 }
 
 function forEgress(
@@ -272,6 +286,8 @@ table ${table} {
   map rules { type ifname : verdict; }
   map led { type ifname : verdict; }
   map named { type ifname : verdict; }
+  set calls { type ifname; flags dynamic; size 65536; }
+  set questions { type ifname; flags dynamic; size 65536; }
   set closed { type ipv4_addr; flags interval; elements = { ${closedRanges.join(', ')} } }
 
   chain arrival {

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { run, tryRun } from '@atoll/kit/run'
+import { toLine } from '@atoll/egress/control'
 import { z } from 'zod'
 import type { Instance } from '../domain/instance.ts'
 import type { NetworkRules } from '../domain/network-rules.ts'
@@ -75,7 +76,7 @@ function startAgent(name: string, setting: FirewallSetting) {
       const id = waiting.size
       const answer = Promise.withResolvers<unknown>()
       waiting.set(id, answer)
-      child.stdin.write(`${JSON.stringify({ id, method, args })}\n`)
+      child.stdin.write(toLine({ id, method, args }))
       return answer.promise
     },
     async close(): Promise<void> {

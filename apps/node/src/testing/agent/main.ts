@@ -36,6 +36,7 @@ const { instance, subnet: cidr, nameservers } = Setting.parse(JSON.parse(process
 const subnet = parseSubnet(cidr)
 const egress = createEgress({
   ...instance,
+  subnet: cidr,
   nameservers,
   onOpen: (ports) => firewall.lead(ports),
   onError: (error) => void process.stderr.write(`${String(error)}\n`),
