@@ -2,7 +2,9 @@
  * The egress process: all TCP that leaves sandboxes whose rules speak of names or of a proxy. A process of its own, since
  * it handles hostile bytes and has few rights, and connections outlive a restart of the agent.
  *
- *   node main.ts SOCKET BUILD
+ *   node main.ts SOCKET BUILD PORT
+ *
+ * PORT is where names were asked for before, 0 if that is not known.
  */
 import { createSandboxes } from './app/sandboxes.ts'
 import type { Dialer } from './domain/way.ts'
@@ -11,13 +13,13 @@ import { openNames } from './inbound/names.ts'
 import { serveControl } from './control/server.ts'
 import { createDialer } from './net/dial.ts'
 
-const [path = '', build = ''] = process.argv.slice(2)
+const [path = '', build = '', lastNamePort = '0'] = process.argv.slice(2)
 const sandboxes = createSandboxes()
 let dialer: Dialer | undefined
 let nameservers: readonly string[] = []
 
 const port = await openDoorway(sandboxes, () => dialer)
-const namePort = await openNames(sandboxes, () => nameservers)
+const namePort = await openNames(sandboxes, () => nameservers, Number(lastNamePort))
 await serveControl(path, (request) => {
   switch (request.kind) {
     case 'begin': {

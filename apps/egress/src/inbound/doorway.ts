@@ -22,7 +22,8 @@ export async function openDoorway(
     void pass(socket, sandboxes, dialer()).catch(() => {})
   })
   server.maxConnections = mostConnections
-  server.listen(0, '127.0.0.1')
+  // Others must get in while one sandbox begins many and ends none.
+  server.listen({ port: 0, host: '127.0.0.1', backlog: 4096 })
   await once(server, 'listening')
   server.on('error', () => {}) // of one that could not be accepted
   makeTransparent(server)

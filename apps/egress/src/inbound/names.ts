@@ -16,13 +16,12 @@ import { matchesName } from '../domain/name-pattern.ts'
 export async function openNames(
   sandboxes: Sandboxes,
   nameservers: () => readonly string[],
+  preferredPort: number,
 ): Promise<number> {
   const asked = new Map<string, number>()
-  const socket = createSocket('udp4')
+  const socket = await bind(preferredPort).catch(() => bind(0))
   socket.on('error', () => {})
   socket.on('message', (message, from) => void answer(message, from).catch(() => {}))
-  socket.bind(0)
-  await once(socket, 'listening')
   return socket.address().port
 
   async function answer(message: Buffer, from: RemoteInfo): Promise<void> {
@@ -49,6 +48,13 @@ export async function openNames(
       else asked.delete(from)
     }
   }
+}
+
+async function bind(port: number): Promise<Socket> {
+  const socket = createSocket('udp4')
+  socket.bind(port)
+  await once(socket, 'listening')
+  return socket
 }
 
 async function askInTurn(

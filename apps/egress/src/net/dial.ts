@@ -39,7 +39,11 @@ export function createDialer(parts: {
     for (const address of await addressesOf(host)) {
       signal.throwIfAborted()
       try {
-        return await open(address, port, signal)
+        return await open(
+          address,
+          port,
+          AbortSignal.any([signal, AbortSignal.timeout(addressLimitMs)]),
+        )
       } catch (error) {
         failure = error
       }
@@ -125,5 +129,7 @@ async function whatCameWithIt(socket: Socket): Promise<Buffer> {
 }
 
 const limitMs = 30_000
+/** Of several, the next is tried then. */
+const addressLimitMs = 8000
 /** Of one name. */
 const mostAddresses = 3

@@ -48,14 +48,17 @@ export function createEgress(parts: EgressParts): Egress {
   const sandboxes = new Map<string, NetworkRules>()
   let line: Promise<Line> | undefined
   let live: Line | undefined
+  /** The next one has the same if it can: the kernel still leads there what was asked for before. */
+  let namePort = 0
   let isClosed = false
 
-  function open(): Promise<Line> {
+  async function open(): Promise<Line> {
+    if (isClosed) throw new Error('the agent ends')
     line ??= connectOrStart().catch((error: unknown) => {
       line = undefined
       throw error
     })
-    return line
+    return await line
   }
 
   /** One that ends meanwhile is replaced by one that knows, and may end as well. */
@@ -76,6 +79,7 @@ export function createEgress(parts: EgressParts): Egress {
     if (live !== gone) return
     live = undefined
     line = undefined
+    gone.hangUp()
     if (!isClosed) reopen()
   }
 
@@ -87,20 +91,21 @@ export function createEgress(parts: EgressParts): Egress {
     if (known && answer?.build === build) return await taken(known, answer)
     known?.hangUp()
     await endAll(path)
-    await start(path, build, join(parts.dataDir, 'egress.log'))
+    await start([path, build, String(namePort)], join(parts.dataDir, 'egress.log'))
     const started = await reach(path)
     if (!started) throw new Error('the egress process does not listen')
-    return await taken(started, await started.ask(beginning()))
+    try {
+      return await taken(started, await started.ask(beginning()))
+    } catch (error) {
+      started.hangUp()
+      throw error
+    }
   }
 
   async function taken(made: Line, answer: Answer): Promise<Line> {
-    try {
-      await endAll(path, answer.pid)
-      await parts.onOpen(answer)
-    } catch (error) {
-      made.hangUp()
-      throw error
-    }
+    await endAll(path, answer.pid)
+    await parts.onOpen(answer)
+    namePort = answer.namePort
     live = made
     made.onClose(() => lose(made))
     return made
@@ -111,6 +116,11 @@ export function createEgress(parts: EgressParts): Egress {
       parts.onError(error)
       setTimeout(() => isClosed || reopen(), retryMs).unref()
     })
+  }
+
+  function keep(address: string, rules: NetworkRules | undefined): void {
+    if (rules) sandboxes.set(address, rules)
+    else sandboxes.delete(address)
   }
 
   function beginning(): Request {
@@ -132,10 +142,15 @@ export function createEgress(parts: EgressParts): Egress {
     },
 
     async set(address, rules) {
-      if (rules) sandboxes.set(address, rules)
-      else if (!sandboxes.delete(address)) return
-      if (rules || line) {
+      const before = sandboxes.get(address)
+      if (!rules && !before) return
+      keep(address, rules)
+      if (!rules && !line) return
+      try {
         await tell({ kind: 'set', sandbox: { address, rules: rules && toRules(rules) } })
+      } catch (error) {
+        keep(address, before) // and not what its next successor would be told
+        throw error
       }
     },
 
@@ -221,10 +236,10 @@ function openLine(socket: Socket): Line {
   }
 }
 
-async function start(path: string, build: string, logPath: string): Promise<void> {
+async function start(args: readonly string[], logPath: string): Promise<void> {
   const program = join(repository, 'apps/egress/src/main.ts')
   const log = openSync(logPath, 'a', 0o600)
-  const child = spawn(process.execPath, [program, path, build], {
+  const child = spawn(process.execPath, [program, ...args], {
     detached: true,
     cwd: '/',
     env: {}, // ours has secrets
@@ -237,8 +252,8 @@ async function start(path: string, build: string, logPath: string): Promise<void
   const failed = once(child, 'exit').then(() => {
     throw new Error(`the egress process did not start, see ${logPath}`)
   })
-  const late = AbortSignal.timeout(startLimitMs)
-  await Promise.race([said, failed, once(late, 'abort').then(() => child.kill('SIGKILL'))])
+  const giveUp = setTimeout(() => child.kill('SIGKILL'), startLimitMs)
+  await Promise.race([said, failed]).finally(() => clearTimeout(giveUp))
   failed.catch(() => {})
   stdout?.destroy()
 }

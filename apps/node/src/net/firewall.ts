@@ -71,6 +71,8 @@ export function createFirewall(
   const ruled = new Map<number, NetworkRules | undefined>()
   /** Those of which something is led to the egress process. */
   const led = new Set<number>()
+  /** What that has been told and is in force. */
+  const told = new Map<number, NetworkRules>()
 
   function ruleScript(slot: Slot, rules: NetworkRules | undefined): string[] {
     const isNeeded =
@@ -99,12 +101,19 @@ export function createFirewall(
       // From here on it is not known what is in force, should one of these fail.
       ruled.set(slot.number, undefined)
       await egress.set(slot.sandboxAddress, rules)
-      await change()
+      try {
+        await change()
+      } catch (error) {
+        await egress.set(slot.sandboxAddress, told.get(slot.number)).catch(() => {})
+        throw error
+      }
+      told.set(slot.number, rules)
       return
     }
     await change()
     led.delete(slot.number)
     await egress.set(slot.sandboxAddress, undefined)
+    told.delete(slot.number)
   }
 
   /** All of it or nothing, at once. */
@@ -125,6 +134,7 @@ export function createFirewall(
       const frame = tableText(table, instance.linkPrefix, subnet)
       ruled.clear()
       led.clear()
+      told.clear()
       isInstalled = false
       await egress.begin(forEgress(slots, rules))
       const admitted = slots.flatMap((slot) => [
@@ -238,19 +248,22 @@ function doorLines(table: string, linkPrefix: string, mark: number, ports: Egres
   const ours = `iifname "${linkPrefix}*"`
   const { port, namePort } = ports
   const syn = 'tcp flags & (fin | syn | rst | ack) == syn'
+  const toPort = `tproxy ip to 127.0.0.1:${port} meta mark set ${mark}`
   return [
     ...['doors', 'to_egress', 'to_names'].map((chain) => `flush chain ${table} ${chain}`),
     `add rule ${table} doors ${ours} meta mark ${mark} accept`,
+    `add rule ${table} doors ${ours} udp dport ${namePort} ${tooMany('questions')} drop`,
     `add rule ${table} doors ${ours} udp dport ${namePort} ct status dnat accept`,
     `add rule ${table} doors udp dport ${namePort} drop`,
     `add rule ${table} doors ${ours} ct status dnat drop`,
     `add rule ${table} to_egress ip daddr @closed return`,
     `add rule ${table} to_egress fib daddr type local return`,
-    `add rule ${table} to_egress ${syn} ${tooMany('calls')} goto refusal`,
-    // Without the process these do nothing, and the packet goes on unmarked.
-    `add rule ${table} to_egress ${syn} tproxy ip to 127.0.0.1:${port} meta mark set ${mark} accept`,
+    `add rule ${table} to_egress ${syn} ${tooMany('calls')} drop`,
+    // Without the process these do nothing, and the packet goes on unmarked. The last one is for what the kernel has
+    // answered without keeping it in mind, as it does when many have begun and not gone on.
+    `add rule ${table} to_egress ${syn} ${toPort} ct mark set ${mark} accept`,
     `add rule ${table} to_egress socket transparent 1 meta mark set ${mark} accept`,
-    `add rule ${table} to_names udp dport 53 ${tooMany('questions')} drop`,
+    `add rule ${table} to_egress meta l4proto tcp ct mark ${mark} ${toPort} accept`,
     `add rule ${table} to_names udp dport 53 redirect to :${namePort}`,
   ]
 }

@@ -6,6 +6,7 @@
  */
 import { createReadStream } from 'node:fs'
 import { createInterface } from 'node:readline'
+import { setImmediate as turn } from 'node:timers/promises'
 import koffi from 'koffi'
 
 export interface HalfOpen {
@@ -15,10 +16,30 @@ export interface HalfOpen {
   readonly toPort: number
 }
 
-/** Ends those that the host's kernel knows of this address. Ends none where it does not tell. */
+/** Ends those that the host's kernel knows of this address. Ends none where it does not tell, or may not be told. */
 export async function endHalfOpen(address: string): Promise<void> {
   const found = await listHalfOpen(address)
-  if (found.length <= most) found.forEach(tellUnreachable)
+  if (found.length === 0 || found.length > most) return
+  const { socket, sendto, close } = lazyLibc()
+  const fd = socket(AF_INET, SOCK_RAW, IPPROTO_ICMP)
+  if (fd < 0) return
+  try {
+    for (const [at, connection] of found.entries()) {
+      const message = unreachable(connection)
+      const target = Buffer.from([
+        AF_INET,
+        0,
+        0,
+        0,
+        ...bytesOf(connection.from),
+        ...Buffer.alloc(8),
+      ])
+      sendto(fd, message, message.length, 0, target, target.length)
+      if (at % 64 === 63) await turn() // others have work too
+    }
+  } finally {
+    close(fd)
+  }
 }
 
 async function listHalfOpen(address: string): Promise<HalfOpen[]> {
@@ -47,16 +68,6 @@ export function parseHalfOpen(line: string): HalfOpen | undefined {
 }
 
 const most = 4096
-
-function tellUnreachable(connection: HalfOpen): void {
-  const { socket, sendto, close } = lazyLibc()
-  const message = unreachable(connection)
-  const fd = socket(AF_INET, SOCK_RAW, IPPROTO_ICMP)
-  if (fd < 0) throw new Error(`no socket for ICMP: errno ${koffi.errno()}`)
-  const target = Buffer.from([AF_INET, 0, 0, 0, ...bytesOf(connection.from), ...Buffer.alloc(8)])
-  sendto(fd, message, message.length, 0, target, target.length)
-  close(fd)
-}
 
 /** "Host unreachable", with the head of the packet that it is about. */
 export function unreachable({ from, fromPort, to, toPort }: HalfOpen): Buffer {
