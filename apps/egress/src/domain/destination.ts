@@ -1,4 +1,5 @@
-import { contains, toNumber, toRanges, type AddressRange } from './address-ranges.ts'
+import { contains, toNumber, toRanges } from '@atoll/kit/address-ranges'
+import type { AddressRange } from '@atoll/kit/address-ranges'
 import { matchesName } from './name-pattern.ts'
 
 /**

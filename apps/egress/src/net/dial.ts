@@ -11,8 +11,8 @@ import { connect, isIPv4 } from 'node:net'
 import type { Socket } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { setImmediate as turn } from 'node:timers/promises'
+import { contains, toNumber, toRanges } from '@atoll/kit/address-ranges'
 import { SocksClient } from 'socks'
-import { contains, toNumber, toRanges } from '../domain/address-ranges.ts'
 import type { Dialer, Outside } from '../domain/way.ts'
 
 export function createDialer(parts: {

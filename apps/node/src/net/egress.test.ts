@@ -7,9 +7,9 @@ import { join } from 'node:path'
 import { after, before, beforeEach, describe, test } from 'node:test'
 import { run } from '@atoll/kit/run'
 import { waitFor } from '@atoll/kit/wait'
-import { parseSubnet, toSlot } from '../domain/slot.ts'
 import { findProcesses, killProcess } from '../linux/process.ts'
 import { startMicrosocks } from '../testing/microsocks.ts'
+import { connectSlot, connectWorld } from '../testing/cables.ts'
 import { openNamespace } from '../testing/netns.ts'
 import type { Namespace } from '../testing/netns.ts'
 
@@ -52,11 +52,11 @@ describe('what leaves by name or by proxy', { concurrency: 1, timeout: 180_000 }
     sandbox = await open('a')
     host = await open('host')
     made.defer(async () => egresses().then((pids) => pids.forEach(killProcess)))
-    await connectWorld(host, world)
+    await connectWorld(host, world, [first, second, closed])
     await startServices(made, world.name)
     await host.install([], [])
     await host.admit(1)
-    await connectSlot(host, sandbox)
+    await connectSlot(host, sandbox, { subnet, linkPrefix: 'ategt-', number: 1 })
   })
   beforeEach(() => host.setRules(1))
   after(() => made.disposeAsync())
@@ -238,36 +238,4 @@ async function startServices(made: AsyncDisposableStack, namespace: string): Pro
   })
   await once(child.stdout, 'data')
   made.use(await startMicrosocks(namespace, { port: 1080, username: 'user', password }))
-}
-
-async function connectWorld(host: Namespace, world: Namespace): Promise<void> {
-  const addresses = [first, second, closed]
-  await host.ip(
-    `link add world type veth peer name eth0 netns ${world.name}`,
-    `addr add ${hostOutside}/24 dev world`,
-    'link set world up',
-    'link set lo up',
-    ...addresses.map((address) => `route add ${address} via ${worldServer}`),
-  )
-  await world.ip(
-    `addr add ${worldServer}/24 dev eth0`,
-    'link set eth0 up',
-    'link set lo up',
-    ...addresses.map((address) => `addr add ${address}/32 dev lo`),
-  )
-}
-
-async function connectSlot(host: Namespace, sandbox: Namespace): Promise<void> {
-  const { link, hostAddress, sandboxAddress } = toSlot(parseSubnet(subnet), 'ategt-', 1)
-  await host.ip(
-    `link add ${link} type veth peer name eth0 netns ${sandbox.name}`,
-    `addr add ${hostAddress}/30 dev ${link}`,
-    `link set ${link} up`,
-  )
-  await sandbox.ip(
-    `addr add ${sandboxAddress}/30 dev eth0`,
-    'link set eth0 up',
-    'link set lo up',
-    `route add default via ${hostAddress}`,
-  )
 }

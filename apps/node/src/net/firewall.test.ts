@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { after, before, beforeEach, describe, test } from 'node:test'
 import { waitFor } from '@atoll/kit/wait'
 import { parseSubnet, toSlot } from '../domain/slot.ts'
+import { connectSlot, connectWorld } from '../testing/cables.ts'
 import { openNamespace } from '../testing/netns.ts'
 import type { Namespace } from '../testing/netns.ts'
 
@@ -13,6 +14,7 @@ const [first, second, third, closed] = ['11.1.1.1', '11.2.2.2', '11.3.3.3', '10.
 const port = 7000
 const subnet = '10.123.0.0/24'
 const everything = '0.0.0.0/0'
+const place = { subnet, linkPrefix: 'atfwt-' }
 
 /** Real packets from two sandboxes through a host to the world, each in a namespace of its own. */
 describe('what leaves a sandbox', { concurrency: 1, timeout: 120_000 }, () => {
@@ -32,13 +34,13 @@ describe('what leaves a sandbox', { concurrency: 1, timeout: 120_000 }, () => {
     world = await open('world')
     sandbox = await open('a')
     neighbour = await open('b')
-    await connectWorld(host, world)
+    await connectWorld(host, world, [first, second, third, closed])
     for (const listener of [world, host, neighbour]) await listener.listen(port)
     await host.install([], [])
     await host.admit(1)
-    await connectSlot(host, sandbox, 1)
+    await connectSlot(host, sandbox, { ...place, number: 1 })
     await host.admit(2)
-    await connectSlot(host, neighbour, 2)
+    await connectSlot(host, neighbour, { ...place, number: 2 })
   })
   beforeEach(async () => {
     await host.setRules(1)
@@ -236,35 +238,4 @@ function setting(dir: string) {
   const runDir = join(dir, 'run/x')
   const names = { nftTable: 'atoll_fwtest', linkPrefix: 'atfwt-', cgroup: 'unused' }
   return { subnet, instance: { tag: 'f1e57', dataDir: dir, runDir, ...names } }
-}
-
-async function connectWorld(host: Namespace, world: Namespace): Promise<void> {
-  await host.ip(
-    `link add world type veth peer name eth0 netns ${world.name}`,
-    'addr add 11.0.0.1/24 dev world',
-    'link set world up',
-    'link set lo up',
-    ...[first, second, third, closed].map((address) => `route add ${address} via 11.0.0.2`),
-  )
-  await world.ip(
-    'addr add 11.0.0.2/24 dev eth0',
-    'link set eth0 up',
-    'link set lo up',
-    ...[first, second, third, closed].map((address) => `addr add ${address}/32 dev lo`),
-  )
-}
-
-async function connectSlot(host: Namespace, sandbox: Namespace, number: number): Promise<void> {
-  const { link, hostAddress, sandboxAddress } = toSlot(parseSubnet(subnet), 'atfwt-', number)
-  await host.ip(
-    `link add ${link} type veth peer name eth0 netns ${sandbox.name}`,
-    `addr add ${hostAddress}/30 dev ${link}`,
-    `link set ${link} up`,
-  )
-  await sandbox.ip(
-    `addr add ${sandboxAddress}/30 dev eth0`,
-    'link set eth0 up',
-    'link set lo up',
-    `route add default via ${hostAddress}`,
-  )
 }

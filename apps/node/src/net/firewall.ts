@@ -1,15 +1,10 @@
 import { dirname, join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
+import { formatRange, isEverything, toRanges } from '@atoll/kit/address-ranges'
 import type { Runner } from '@atoll/kit/run'
 import { tablePrefix } from '../domain/instance.ts'
 import type { Instance } from '../domain/instance.ts'
-import {
-  closedRanges,
-  formatRange,
-  isEverything,
-  isForEgress,
-  toRanges,
-} from '../domain/network-rules.ts'
+import { closedRanges, isForEgress } from '../domain/network-rules.ts'
 import type { NetworkRules } from '../domain/network-rules.ts'
 import type { Slot } from '../domain/slot.ts'
 import type { Egress, EgressPorts } from './egress.ts'

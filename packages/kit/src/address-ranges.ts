@@ -1,5 +1,5 @@
 import { isIPv4 } from 'node:net'
-import { Fault } from '@atoll/kit/fault'
+import { Fault } from './fault.ts'
 
 /** IPv4. Both ends belong to it. */
 export interface AddressRange {
@@ -7,7 +7,7 @@ export interface AddressRange {
   readonly last: number
 }
 
-/** In order, and so that no two overlap or touch. A fault when an entry is none. */
+/** In order, and so that no two overlap or touch. A fault when an entry is none: nothing unparsed goes further. */
 export function toRanges(entries: readonly string[]): AddressRange[] {
   const merged: AddressRange[] = []
   for (const range of entries.map(toRange).toSorted((a, b) => a.first - b.first)) {
@@ -38,6 +38,14 @@ export function toNumber(address: string): number | undefined {
   return address.split('.').reduce((sum, part) => sum * 256 + Number(part), 0)
 }
 
+export function isEverything(ranges: readonly AddressRange[]): boolean {
+  return ranges[0]?.first === 0 && ranges[0].last === lastAddress
+}
+
+export function formatRange({ first, last }: AddressRange): string {
+  return first === last ? formatAddress(first) : `${formatAddress(first)}-${formatAddress(last)}`
+}
+
 function toRange(entry: string): AddressRange {
   const [address = '', bits = '32', ...rest] = entry.split('/')
   const value = toNumber(address)
@@ -48,3 +56,9 @@ function toRange(entry: string): AddressRange {
   const first = value - (value % size)
   return { first, last: first + size - 1 }
 }
+
+function formatAddress(value: number): string {
+  return [24, 16, 8, 0].map((shift) => Math.floor(value / 2 ** shift) % 256).join('.')
+}
+
+const lastAddress = 2 ** 32 - 1
