@@ -5,7 +5,7 @@
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { closeSync, openSync } from 'node:fs'
+import { closeSync, openSync, readlinkSync } from 'node:fs'
 import { connect } from 'node:net'
 import type { Socket } from 'node:net'
 import { join } from 'node:path'
@@ -94,17 +94,21 @@ export function createEgress(parts: EgressParts): Egress {
     await start([path, build, String(namePort)], join(parts.dataDir, 'egress.log'))
     const started = await reach(path)
     if (!started) throw new Error('the egress process does not listen')
-    try {
-      return await taken(started, await started.ask(beginning()))
-    } catch (error) {
+    const first = await started.ask(beginning()).catch((error: unknown) => {
       started.hangUp()
       throw error
-    }
+    })
+    return await taken(started, first)
   }
 
   async function taken(made: Line, answer: Answer): Promise<Line> {
-    await endAll(path, answer.pid)
-    await parts.onOpen(answer)
+    try {
+      await endAll(path, answer.pid)
+      await parts.onOpen(answer)
+    } catch (error) {
+      made.hangUp()
+      throw error
+    }
     namePort = answer.namePort
     live = made
     made.onClose(() => lose(made))
@@ -166,13 +170,24 @@ export function createEgress(parts: EgressParts): Egress {
   }
 }
 
-/** Also those that nobody can reach any more: two agents that came soon after each other may each have started one. */
+/**
+ * Also those that nobody can reach any more: two agents that came soon after each other may each have started one.
+ * Programs in sandboxes can be called anything, but they are in namespaces of their own.
+ */
 async function endAll(path: string, but?: number): Promise<void> {
   const all = await findProcesses((args) => args.includes(path))
-  const others = all.filter((pid) => pid !== but)
+  const others = all.filter((pid) => pid !== but && isInOurNamespace(pid))
   others.forEach(killProcess)
   const left = () => others.some((pid) => identify(pid) !== undefined)
   await waitFor('the end of the egress process', () => !left())
+}
+
+function isInOurNamespace(pid: number): boolean {
+  try {
+    return readlinkSync(`/proc/${pid}/ns/pid`) === readlinkSync('/proc/self/ns/pid')
+  } catch {
+    return false // it is gone
+  }
 }
 
 function toRules({ allowOut, denyOut, allowNames = [], proxy }: NetworkRules) {
