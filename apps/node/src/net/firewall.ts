@@ -132,10 +132,11 @@ export function createFirewall(
       told.clear()
       isInstalled = false
       await egress.begin(forEgress(slots, rules))
-      const admitted = slots.flatMap((slot) => [
-        ...ruleScript(slot, rules?.get(slot.number)),
-        `add ${element(slot)}`,
-      ])
+      const admitted = slots.flatMap((slot) => {
+        const own = rules?.get(slot.number)
+        if (own && isForEgress(own)) told.set(slot.number, own)
+        return [...ruleScript(slot, own), `add ${element(slot)}`]
+      })
       const known = ports
       const leading = known ? doors(known) : []
       await nft([`table ${table}`, `delete table ${table}`, frame, ...leading, ...admitted])
