@@ -1,5 +1,6 @@
 /** What becomes of connections when a sandbox is paused, and of the programs that held them. */
 import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
 import { after, before, suite, test } from 'node:test'
 import { waitFor } from '@atoll/kit/wait'
 import { Sandbox } from 'e2b'
@@ -34,21 +35,27 @@ suite('connections over a pause on gvisor', { timeout: 240_000 }, () => {
 
   test('a program that waits for a server that does not answer hears that it cannot be reached', async () => {
     const sandbox = await Sandbox.create({ ...installation.connection, timeoutMs: 600_000 })
-    const program = `python3 -uc '${callerSource}' ${outside.silentAddress}`
-    const caller = await sandbox.commands.run(program, { background: true, timeoutMs: 0 })
-    caller.wait().catch(() => {})
-    await waitFor('the call', () => caller.stdout.includes('calling'), patient)
+    const call = async (port: number) => {
+      const program = `rm -f /tmp/said; python3 -c '${callerSource}' ${outside.silentAddress} ${port}`
+      const caller = await sandbox.commands.run(program, { background: true, timeoutMs: 0 })
+      caller.wait().catch(() => {})
+      await waitFor('the call to leave', async () => {
+        const connections = await readFile('/proc/net/nf_conntrack', 'utf8')
+        const asked = `SYN_SENT src=\\S+ dst=${outside.silentAddress} sport=\\d+ dport=${port} `
+        return new RegExp(asked).test(connections)
+      })
+    }
+    const saidIn = (one: Sandbox) =>
+      waitFor('its end', async () => (await one.files.read('/tmp/said').catch(() => '')) || false)
+    await call(8080)
     const { snapshotId } = await sandbox.createSnapshot()
-    const said = await waitFor('its end', async () => {
-      return (await sandbox.files.read('/tmp/said').catch(() => '')) || false
-    })
-    assert.equal(said, 'EHOSTUNREACH')
-    await sandbox.commands.run(`rm /tmp/said; ${program} &`, { background: true, timeoutMs: 0 })
+    assert.equal(await saidIn(sandbox), 'EHOSTUNREACH')
+    await call(8081)
     await sandbox.pause()
     await sandbox.connect()
-    await waitFor('its end', async () => sandbox.files.read('/tmp/said').catch(() => false))
+    assert.equal(await saidIn(sandbox), 'EHOSTUNREACH')
     const copy = await Sandbox.create(snapshotId, installation.connection)
-    await waitFor('its end', async () => copy.files.read('/tmp/said').catch(() => false))
+    assert.equal(await saidIn(copy), 'EHOSTUNREACH')
     await Promise.all([sandbox.kill(), copy.kill()])
   })
 
@@ -172,9 +179,8 @@ interface Told {
 const callerSource = `
 import errno, socket, sys
 s = socket.socket()
-print("calling")
 try:
-    s.connect((sys.argv[1], 80))
+    s.connect((sys.argv[1], int(sys.argv[2])))
 except OSError as error:
     open("/tmp/said", "w").write(errno.errorcode[error.errno])
 `
