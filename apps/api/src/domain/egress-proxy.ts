@@ -1,4 +1,4 @@
-import { BlockList, isIPv4 } from 'node:net'
+import { closedRanges, contains, toNumber, toRanges } from '@atoll/kit/address-ranges'
 import { formatHostPort, parseHostPort } from '@atoll/kit/host-port'
 import { invalid } from './network-fault.ts'
 
@@ -11,29 +11,6 @@ export interface EgressProxy {
   readonly password?: string | undefined
 }
 
-/**
- * What is no public address: a proxy there would let a sandbox at the networks of this machine. A name may lead there as
- * well, at any time: whoever connects to it checks that.
- */
-const internalRanges = [
-  ['0.0.0.0', 8],
-  ['10.0.0.0', 8],
-  ['100.64.0.0', 10],
-  ['127.0.0.0', 8],
-  ['169.254.0.0', 16],
-  ['172.16.0.0', 12],
-  ['192.0.0.0', 24],
-  ['192.0.2.0', 24],
-  ['192.168.0.0', 16],
-  ['198.18.0.0', 15],
-  ['198.51.100.0', 24],
-  ['203.0.113.0', 24],
-  ['224.0.0.0', 3],
-] as const
-
-const internal = new BlockList()
-for (const [address, bits] of internalRanges) internal.addSubnet(address, bits)
-
 /** Nothing that was sent is repeated: people write passwords into addresses, too. */
 export function checkProxy({ address, username, password }: EgressProxy, field: string): void {
   const parsed = parseHostPort(address)
@@ -43,7 +20,7 @@ export function checkProxy({ address, username, password }: EgressProxy, field: 
       'must be host:port with an IPv4 address or a domain, such as "proxy.example.com:1080"',
     )
   }
-  if (isIPv4(parsed.host) && internal.check(parsed.host)) {
+  if (isClosed(parsed.host)) {
     throw invalid(`${field}.address`, 'must not be in an internal range')
   }
   if (username === '') throw invalid(`${field}.username`, 'must not be empty')
@@ -56,4 +33,10 @@ export function checkProxy({ address, username, password }: EgressProxy, field: 
 export function plainProxy(proxy: EgressProxy): EgressProxy {
   const parsed = parseHostPort(proxy.address)
   return parsed ? { ...proxy, address: formatHostPort(parsed) } : proxy
+}
+
+/** A proxy there would let a sandbox at the networks of this machine. Where a name leads is seen when it is dialled. */
+function isClosed(host: string): boolean {
+  const address = toNumber(host)
+  return address !== undefined && contains(toRanges(closedRanges), address)
 }

@@ -2,6 +2,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { compileRules, decide, needsName } from '../domain/destination.ts'
 import type { CompiledRules, SandboxRules } from '../domain/destination.ts'
+import { matchesName } from '../domain/name-pattern.ts'
 import type { Target, Way } from '../domain/way.ts'
 
 export interface Sandboxes {
@@ -24,7 +25,7 @@ export interface Sandbox {
   needsName(target: Target): boolean
   /** Undefined: refused. From now on it is ended when other rules would lead it elsewhere. */
   lead(connection: Connection, target: Target, name: string | undefined): Way | undefined
-  allowsName(matches: (patterns: readonly string[]) => boolean): boolean
+  allowsName(name: string): boolean
 }
 
 export interface Connection {
@@ -81,7 +82,7 @@ function createSandbox(first: SandboxRules, closed: readonly string[]) {
       if (way && open.has(connection)) open.set(connection, { target, name, way })
       return way
     },
-    allowsName: (matches) => matches(rules.allowNames),
+    allowsName: (name) => matchesName(name, rules.allowNames),
   }
   return {
     ...sandbox,

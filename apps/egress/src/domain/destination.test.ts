@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { compileRules, decide, isClosed, needsName, type SandboxRules } from './destination.ts'
+import { compileRules, decide, needsName, type SandboxRules } from './destination.ts'
 
 const closed = ['10.0.0.0/8', '169.254.0.0/16']
 const everything = ['0.0.0.0/0']
@@ -41,14 +41,12 @@ test('an allowed name is dialled as such even where its address is not denied', 
 for (const address of ['10.1.1.1', '10.255.255.255', '169.254.169.254']) {
   test(`an allowed name or address does not open the closed ${address}`, () => {
     assert.deepEqual(decide(strict, address, 'example.com'), { kind: 'refuse' })
-    assert.equal(isClosed(strict, address), true)
   })
 }
 
 for (const address of ['', '::1', '::ffff:8.8.8.8', 'example.com', '8.8.8.8.', '010.8.8.8']) {
   test(`what is no IPv4 address is refused and closed: ${JSON.stringify(address)}`, () => {
     assert.deepEqual(decide(setup({}), address, undefined), { kind: 'refuse' })
-    assert.equal(isClosed(setup({}), address), true)
     assert.equal(needsName(strict, address), false)
   })
 }

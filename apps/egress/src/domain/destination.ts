@@ -6,8 +6,8 @@ import { matchesName } from './name-pattern.ts'
  * Where a connection of a sandbox may go.
  *
  * Threats: the sandbox picks the address and the name, and nothing ties one to the other. A name therefore never opens
- * the address that was dialled: `byName` means that the name is resolved by us, and that what it resolves to is asked
- * about with `isClosed` again, since whoever owns a name can point it at our own network.
+ * the address that was dialled: `byName` means that the name is resolved by us, and that what it resolves to must not be
+ * closed either, since whoever owns a name can point it at our own network.
  */
 export interface SandboxRules {
   /** IPv4 addresses and ranges, as in `denyOut`. */
@@ -61,11 +61,6 @@ export function decide(rules: CompiledRules, address: string, name: string | und
   if (contains(rules.allowed, value)) return { kind: 'byAddress' }
   if (name !== undefined && matchesName(name, rules.allowNames)) return { kind: 'byName', name }
   return { kind: contains(rules.denied, value) ? 'refuse' : 'byAddress' }
-}
-
-/** Whatever is no IPv4 address counts as closed. */
-export function isClosed(rules: CompiledRules, address: string): boolean {
-  return openAddress(rules, address) === undefined
 }
 
 function openAddress({ closed }: CompiledRules, address: string): number | undefined {

@@ -10,7 +10,6 @@ import type { RemoteInfo, Socket } from 'node:dgram'
 import { once } from 'node:events'
 import type { Sandboxes } from '../app/sandboxes.ts'
 import { failure, isAnswerTo, readQuestion, refusal } from '../domain/dns-message.ts'
-import { matchesName } from '../domain/name-pattern.ts'
 
 /** Answers the port of the host that questions are to be led to. */
 export async function openNames(
@@ -33,10 +32,7 @@ export async function openNames(
     const sandbox = sandboxes.find(from)
     if (!sandbox) return undefined
     const question = readQuestion(message)
-    const isAllowed =
-      question !== undefined &&
-      sandbox.allowsName((patterns) => matchesName(question.name, patterns))
-    if (!isAllowed) return refusal(message)
+    if (!question || !sandbox.allowsName(question.name)) return refusal(message)
     const count = asked.get(from) ?? 0
     if (count >= mostQuestions) return failure(message)
     asked.set(from, count + 1)

@@ -24,23 +24,6 @@ export interface EgressProxy {
   readonly password?: string
 }
 
-/** Never reached from a sandbox: this network, private, shared, loopback, link-local (metadata), test, multicast, reserved. */
-export const closedRanges = [
-  '0.0.0.0/8',
-  '10.0.0.0/8',
-  '100.64.0.0/10',
-  '127.0.0.0/8',
-  '169.254.0.0/16',
-  '172.16.0.0/12',
-  '192.0.0.0/24',
-  '192.0.2.0/24',
-  '192.168.0.0/16',
-  '198.18.0.0/15',
-  '198.51.100.0/24',
-  '203.0.113.0/24',
-  '224.0.0.0/3',
-]
-
 /** Whether they need somebody who looks into what is sent, or sends it another way. */
 export function isForEgress({ allowNames = [], proxy }: NetworkRules): boolean {
   return allowNames.length > 0 || proxy !== undefined
