@@ -1,9 +1,9 @@
 import { chmodSync, closeSync, mkdirSync, openSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import type { SQLInputValue } from 'node:sqlite'
+import type { SQLInputValue, StatementSync } from 'node:sqlite'
 import { Kysely, SqliteDialect } from 'kysely'
-import type { KyselyPlugin, SqliteDatabase } from 'kysely'
+import type { KyselyPlugin, SqliteDatabase, SqliteStatement } from 'kysely'
 import type { Database } from './database.ts'
 import type { Schema } from './schema.ts'
 import { unstorableText } from './unstorable-text.ts'
@@ -63,17 +63,29 @@ function prepare(database: DatabaseSync, path: string): void {
 
 /** The shape that Kysely knows from better-sqlite3. */
 function adapt(database: DatabaseSync): SqliteDatabase {
+  const prepared = new Map<string, SqliteStatement>()
   return {
     close: () => database.close(),
     prepare(sql) {
-      const statement = database.prepare(sql)
-      return {
-        reader: statement.columns().length > 0,
-        all: (values) => statement.all(...values.map(toInput)),
-        run: (values) => statement.run(...values.map(toInput)),
-        iterate: (values) => statement.iterate(...values.map(toInput)),
-      }
+      const known = prepared.get(sql)
+      if (known) return known
+      const statement = toStatement(database.prepare(sql))
+      if (prepared.size >= mostPrepared) prepared.clear()
+      prepared.set(sql, statement)
+      return statement
     },
+  }
+}
+
+/** Texts that differ in the length of a list alone are different ones. */
+const mostPrepared = 500
+
+function toStatement(statement: StatementSync): SqliteStatement {
+  return {
+    reader: statement.columns().length > 0,
+    all: (values) => statement.all(...values.map(toInput)),
+    run: (values) => statement.run(...values.map(toInput)),
+    iterate: (values) => statement.iterate(...values.map(toInput)),
   }
 }
 
