@@ -746,6 +746,404 @@ export declare type ListSnapshotsResponse = Message<"atoll.node.v1.ListSnapshots
 export declare const ListSnapshotsResponseSchema: GenMessage<ListSnapshotsResponse>;
 
 /**
+ * @generated from message atoll.node.v1.BuildTemplateRequest
+ */
+export declare type BuildTemplateRequest = Message<"atoll.node.v1.BuildTemplateRequest"> & {
+  /**
+   * Lower-case letters and digits, chosen by the caller: what CreateSandbox knows it by.
+   *
+   * @generated from field: string template_id = 1;
+   */
+  templateId: string;
+
+  /**
+   * "base", or the id of another that was built here. Not read where there is an image.
+   *
+   * @generated from field: string parent_id = 2;
+   */
+  parentId: string;
+
+  /**
+   * Whose files the steps name, and whose earlier builds they may share layers with.
+   *
+   * @generated from field: string owner_id = 3;
+   */
+  ownerId: string;
+
+  /**
+   * Of the sandboxes in which the steps are carried out, and of those that the template is for.
+   *
+   * @generated from field: uint32 cpu_count = 4;
+   */
+  cpuCount: number;
+
+  /**
+   * @generated from field: uint32 memory_mb = 5;
+   */
+  memoryMb: number;
+
+  /**
+   * @generated from field: uint32 disk_size_mb = 6;
+   */
+  diskSizeMb: number;
+
+  /**
+   * @generated from field: repeated atoll.node.v1.BuildStep steps = 7;
+   */
+  steps: BuildStep[];
+
+  /**
+   * No layer of an earlier build is used.
+   *
+   * @generated from field: bool force = 8;
+   */
+  force: boolean;
+
+  /**
+   * What new sandboxes have running from the beginning. Absent: what the parent has.
+   *
+   * @generated from field: optional string start_command = 9;
+   */
+  startCommand?: string | undefined;
+
+  /**
+   * Succeeds once a sandbox is ready. Absent: what the parent has.
+   *
+   * @generated from field: optional string ready_command = 10;
+   */
+  readyCommand?: string | undefined;
+
+  /**
+   * What it is made of in place of another template.
+   *
+   * @generated from field: atoll.node.v1.Image image = 11;
+   */
+  image?: Image | undefined;
+};
+
+/**
+ * Describes the message atoll.node.v1.BuildTemplateRequest.
+ * Use `create(BuildTemplateRequestSchema)` to create a new message.
+ */
+export declare const BuildTemplateRequestSchema: GenMessage<BuildTemplateRequest>;
+
+/**
+ * An image in a registry.
+ *
+ * @generated from message atoll.node.v1.Image
+ */
+export declare type Image = Message<"atoll.node.v1.Image"> & {
+  /**
+   * As `docker pull` takes it.
+   *
+   * @generated from field: string reference = 1;
+   */
+  reference: string;
+
+  /**
+   * @generated from field: optional string username = 2;
+   */
+  username?: string | undefined;
+
+  /**
+   * A secret; not there without a username.
+   *
+   * @generated from field: optional string password = 3;
+   */
+  password?: string | undefined;
+};
+
+/**
+ * Describes the message atoll.node.v1.Image.
+ * Use `create(ImageSchema)` to create a new message.
+ */
+export declare const ImageSchema: GenMessage<Image>;
+
+/**
+ * @generated from message atoll.node.v1.BuildStep
+ */
+export declare type BuildStep = Message<"atoll.node.v1.BuildStep"> & {
+  /**
+   * RUN, COPY or ADD, USER, WORKDIR, ENV or ARG; in any case of letters.
+   *
+   * @generated from field: string type = 1;
+   */
+  type: string;
+
+  /**
+   * @generated from field: repeated string args = 2;
+   */
+  args: string[];
+
+  /**
+   * Of COPY and ADD.
+   *
+   * @generated from field: optional string files_hash = 3;
+   */
+  filesHash?: string | undefined;
+
+  /**
+   * No layer of an earlier build is used for this step and those after it.
+   *
+   * @generated from field: bool force = 4;
+   */
+  force: boolean;
+};
+
+/**
+ * Describes the message atoll.node.v1.BuildStep.
+ * Use `create(BuildStepSchema)` to create a new message.
+ */
+export declare const BuildStepSchema: GenMessage<BuildStep>;
+
+/**
+ * @generated from message atoll.node.v1.BuildTemplateResponse
+ */
+export declare type BuildTemplateResponse = Message<"atoll.node.v1.BuildTemplateResponse"> & {
+  /**
+   * @generated from oneof atoll.node.v1.BuildTemplateResponse.event
+   */
+  event: {
+    /**
+     * @generated from field: atoll.node.v1.BuildLog log = 1;
+     */
+    value: BuildLog;
+    case: "log";
+  } | {
+    /**
+     * @generated from field: atoll.node.v1.BuildDone done = 2;
+     */
+    value: BuildDone;
+    case: "done";
+  } | {
+    /**
+     * @generated from field: atoll.node.v1.BuildFailed failed = 3;
+     */
+    value: BuildFailed;
+    case: "failed";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message atoll.node.v1.BuildTemplateResponse.
+ * Use `create(BuildTemplateResponseSchema)` to create a new message.
+ */
+export declare const BuildTemplateResponseSchema: GenMessage<BuildTemplateResponse>;
+
+/**
+ * @generated from message atoll.node.v1.BuildLog
+ */
+export declare type BuildLog = Message<"atoll.node.v1.BuildLog"> & {
+  /**
+   * @generated from field: uint64 at_ms = 1;
+   */
+  atMs: bigint;
+
+  /**
+   * @generated from field: atoll.node.v1.LogLevel level = 2;
+   */
+  level: LogLevel;
+
+  /**
+   * "base", the number of a step counted from one, or "finalize".
+   *
+   * @generated from field: string step = 3;
+   */
+  step: string;
+
+  /**
+   * @generated from field: string message = 4;
+   */
+  message: string;
+};
+
+/**
+ * Describes the message atoll.node.v1.BuildLog.
+ * Use `create(BuildLogSchema)` to create a new message.
+ */
+export declare const BuildLogSchema: GenMessage<BuildLog>;
+
+/**
+ * @generated from message atoll.node.v1.BuildDone
+ */
+export declare type BuildDone = Message<"atoll.node.v1.BuildDone"> & {
+  /**
+   * What its own layers take on the node's disk.
+   *
+   * @generated from field: uint64 size_bytes = 1;
+   */
+  sizeBytes: bigint;
+};
+
+/**
+ * Describes the message atoll.node.v1.BuildDone.
+ * Use `create(BuildDoneSchema)` to create a new message.
+ */
+export declare const BuildDoneSchema: GenMessage<BuildDone>;
+
+/**
+ * @generated from message atoll.node.v1.BuildFailed
+ */
+export declare type BuildFailed = Message<"atoll.node.v1.BuildFailed"> & {
+  /**
+   * As in BuildLog.
+   *
+   * @generated from field: string step = 1;
+   */
+  step: string;
+
+  /**
+   * For whoever wrote the steps.
+   *
+   * @generated from field: string message = 2;
+   */
+  message: string;
+};
+
+/**
+ * Describes the message atoll.node.v1.BuildFailed.
+ * Use `create(BuildFailedSchema)` to create a new message.
+ */
+export declare const BuildFailedSchema: GenMessage<BuildFailed>;
+
+/**
+ * @generated from message atoll.node.v1.DeleteTemplateRequest
+ */
+export declare type DeleteTemplateRequest = Message<"atoll.node.v1.DeleteTemplateRequest"> & {
+  /**
+   * @generated from field: string template_id = 1;
+   */
+  templateId: string;
+};
+
+/**
+ * Describes the message atoll.node.v1.DeleteTemplateRequest.
+ * Use `create(DeleteTemplateRequestSchema)` to create a new message.
+ */
+export declare const DeleteTemplateRequestSchema: GenMessage<DeleteTemplateRequest>;
+
+/**
+ * @generated from message atoll.node.v1.DeleteTemplateResponse
+ */
+export declare type DeleteTemplateResponse = Message<"atoll.node.v1.DeleteTemplateResponse"> & {
+};
+
+/**
+ * Describes the message atoll.node.v1.DeleteTemplateResponse.
+ * Use `create(DeleteTemplateResponseSchema)` to create a new message.
+ */
+export declare const DeleteTemplateResponseSchema: GenMessage<DeleteTemplateResponse>;
+
+/**
+ * @generated from message atoll.node.v1.ListTemplatesRequest
+ */
+export declare type ListTemplatesRequest = Message<"atoll.node.v1.ListTemplatesRequest"> & {
+};
+
+/**
+ * Describes the message atoll.node.v1.ListTemplatesRequest.
+ * Use `create(ListTemplatesRequestSchema)` to create a new message.
+ */
+export declare const ListTemplatesRequestSchema: GenMessage<ListTemplatesRequest>;
+
+/**
+ * @generated from message atoll.node.v1.ListTemplatesResponse
+ */
+export declare type ListTemplatesResponse = Message<"atoll.node.v1.ListTemplatesResponse"> & {
+  /**
+   * @generated from field: repeated string template_ids = 1;
+   */
+  templateIds: string[];
+};
+
+/**
+ * Describes the message atoll.node.v1.ListTemplatesResponse.
+ * Use `create(ListTemplatesResponseSchema)` to create a new message.
+ */
+export declare const ListTemplatesResponseSchema: GenMessage<ListTemplatesResponse>;
+
+/**
+ * @generated from message atoll.node.v1.FindBuildFilesRequest
+ */
+export declare type FindBuildFilesRequest = Message<"atoll.node.v1.FindBuildFilesRequest"> & {
+  /**
+   * @generated from field: string owner_id = 1;
+   */
+  ownerId: string;
+
+  /**
+   * 64 hexadecimal digits.
+   *
+   * @generated from field: string hash = 2;
+   */
+  hash: string;
+};
+
+/**
+ * Describes the message atoll.node.v1.FindBuildFilesRequest.
+ * Use `create(FindBuildFilesRequestSchema)` to create a new message.
+ */
+export declare const FindBuildFilesRequestSchema: GenMessage<FindBuildFilesRequest>;
+
+/**
+ * @generated from message atoll.node.v1.FindBuildFilesResponse
+ */
+export declare type FindBuildFilesResponse = Message<"atoll.node.v1.FindBuildFilesResponse"> & {
+  /**
+   * @generated from field: bool present = 1;
+   */
+  present: boolean;
+};
+
+/**
+ * Describes the message atoll.node.v1.FindBuildFilesResponse.
+ * Use `create(FindBuildFilesResponseSchema)` to create a new message.
+ */
+export declare const FindBuildFilesResponseSchema: GenMessage<FindBuildFilesResponse>;
+
+/**
+ * @generated from message atoll.node.v1.PutBuildFilesRequest
+ */
+export declare type PutBuildFilesRequest = Message<"atoll.node.v1.PutBuildFilesRequest"> & {
+  /**
+   * @generated from oneof atoll.node.v1.PutBuildFilesRequest.part
+   */
+  part: {
+    /**
+     * @generated from field: atoll.node.v1.FindBuildFilesRequest files = 1;
+     */
+    value: FindBuildFilesRequest;
+    case: "files";
+  } | {
+    /**
+     * Of a tar archive, plain or packed by gzip.
+     *
+     * @generated from field: bytes piece = 2;
+     */
+    value: Uint8Array;
+    case: "piece";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message atoll.node.v1.PutBuildFilesRequest.
+ * Use `create(PutBuildFilesRequestSchema)` to create a new message.
+ */
+export declare const PutBuildFilesRequestSchema: GenMessage<PutBuildFilesRequest>;
+
+/**
+ * @generated from message atoll.node.v1.PutBuildFilesResponse
+ */
+export declare type PutBuildFilesResponse = Message<"atoll.node.v1.PutBuildFilesResponse"> & {
+};
+
+/**
+ * Describes the message atoll.node.v1.PutBuildFilesResponse.
+ * Use `create(PutBuildFilesResponseSchema)` to create a new message.
+ */
+export declare const PutBuildFilesResponseSchema: GenMessage<PutBuildFilesResponse>;
+
+/**
  * @generated from message atoll.node.v1.UpdateNetworkRequest
  */
 export declare type UpdateNetworkRequest = Message<"atoll.node.v1.UpdateNetworkRequest"> & {
@@ -1495,6 +1893,59 @@ export declare const NodeService: GenService<{
     methodKind: "unary";
     input: typeof ListSnapshotsRequestSchema;
     output: typeof ListSnapshotsResponseSchema;
+  },
+  /**
+   * Makes a template of another one by carrying out steps in sandboxes of it: what each step left in the files becomes a
+   * layer. Tells of its progress; the last message is `done` or `failed`. Whoever ends the call ends the build.
+   * already_exists: the id is taken.
+   *
+   * @generated from rpc atoll.node.v1.NodeService.BuildTemplate
+   */
+  buildTemplate: {
+    methodKind: "server_streaming";
+    input: typeof BuildTemplateRequestSchema;
+    output: typeof BuildTemplateResponseSchema;
+  },
+  /**
+   * Succeeds also when there is none. Sandboxes and templates made of it do not need it.
+   *
+   * @generated from rpc atoll.node.v1.NodeService.DeleteTemplate
+   */
+  deleteTemplate: {
+    methodKind: "unary";
+    input: typeof DeleteTemplateRequestSchema;
+    output: typeof DeleteTemplateResponseSchema;
+  },
+  /**
+   * Those that were built here.
+   *
+   * @generated from rpc atoll.node.v1.NodeService.ListTemplates
+   */
+  listTemplates: {
+    methodKind: "unary";
+    input: typeof ListTemplatesRequestSchema;
+    output: typeof ListTemplatesResponseSchema;
+  },
+  /**
+   * Whether files for the steps of builds are here.
+   *
+   * @generated from rpc atoll.node.v1.NodeService.FindBuildFiles
+   */
+  findBuildFiles: {
+    methodKind: "unary";
+    input: typeof FindBuildFilesRequestSchema;
+    output: typeof FindBuildFilesResponseSchema;
+  },
+  /**
+   * The first message says whose they are, all others are pieces of the archive. They are here once this returns, and are
+   * kept for builds of the next days. resource_exhausted: too large, or no room on the disk.
+   *
+   * @generated from rpc atoll.node.v1.NodeService.PutBuildFiles
+   */
+  putBuildFiles: {
+    methodKind: "client_streaming";
+    input: typeof PutBuildFilesRequestSchema;
+    output: typeof PutBuildFilesResponseSchema;
   },
   /**
    * Replaces the rules of a running sandbox; in force when this returns. not_found: it does not run here.
