@@ -56,7 +56,7 @@ const layers: Record<string, Layer> = {
 }
 const adapter: Layer = {
   folders: ['domain', 'linux', 'debian'],
-  packages: ['kit', 'envd', 'egress'],
+  packages: ['kit', 'client', 'envd', 'egress'],
 }
 
 /** Libraries an app may not even reach through our packages, with the reason. */

@@ -3,6 +3,10 @@ import { totalmem } from 'node:os'
 import { join } from 'node:path'
 import type { Logger } from '@atoll/kit/log'
 import { repeat } from '@atoll/kit/repeat'
+import { createBegin, startProgram } from './app/begin.ts'
+import { createBuildTemplate } from './app/build-template.ts'
+import { createBuilds } from './app/builds.ts'
+import type { Builds } from './app/builds.ts'
 import { createCells } from './app/cells.ts'
 import { createTell } from './app/claim.ts'
 import { createCopies } from './app/copies.ts'
@@ -20,9 +24,11 @@ import type { Supply } from './app/supply.ts'
 import type { NodeConfig } from './config.ts'
 import type { Cell, CellRecord, Shape } from './domain/cell.ts'
 import { cellDir, memoryDir } from './domain/instance.ts'
+import type { Images } from './domain/image.ts'
 import { looksPerSecond } from './domain/rest.ts'
 import type { Introduction, Runtime } from './domain/sandbox.ts'
 import type { Slot } from './domain/slot.ts'
+import { envdCommands } from './envd/commands.ts'
 import { introduceEnvd, prepareEnvd } from './envd/introduce.ts'
 import type { Host } from './host.ts'
 import { flushFolder, folderBytes } from './linux/disks.ts'
@@ -31,15 +37,15 @@ import { createMemoryFolders } from './linux/memory-folders.ts'
 import { isAlive, killProcess } from './linux/process.ts'
 import { endHalfOpen } from './net/half-open.ts'
 import { createReadOnlyMounts } from './linux/read-only.ts'
+import type { TemplateFiles } from './template-files.ts'
 import { createTemplateRootfs } from './template-rootfs.ts'
 
 export interface SandboxParts {
   readonly config: NodeConfig
   readonly host: Host
   readonly runtime: Runtime
-  readonly layersDir: string
-  /** The layer of the built-in template, by name. */
-  readonly layer: string
+  readonly files: TemplateFiles
+  readonly images: Images
   readonly envdDir: string
   readonly envdDirs: { readonly built: string; readonly mounted: string }
   readonly slots: SlotPool
@@ -56,6 +62,7 @@ export interface SandboxParts {
 export interface RunningSandboxes {
   readonly sandboxes: Sandboxes
   readonly supply: Supply
+  readonly builds: Builds
   isAsleep(cellId: string): boolean
   close(): Promise<void>
 }
@@ -71,10 +78,12 @@ const packIntervalMs = 15_000
 const trimIntervalMs = 15_000
 const restIntervalMs = 1000 / looksPerSecond
 const hangIntervalMs = 1000
+/** The program of a template has to be started, not to do anything. */
+const startLimitMs = 10_000
 
 /** Puts together all that makes, keeps and ends sandboxes, and starts what goes on by itself. */
 export async function openSandboxes(parts: SandboxParts): Promise<RunningSandboxes> {
-  const { config, host, runtime, layer, envdDir, envdDirs, slots, adopted, log } = parts
+  const { config, host, runtime, files, envdDir, envdDirs, slots, adopted, log } = parts
   const { instance, namespace, records, disks, snapshots } = host
   const nowMs = () => performance.now()
   const memory = createMemoryFolders(nowMs)
@@ -95,12 +104,11 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
       mountRootfs: createTemplateRootfs({
         ...host,
         runtime,
-        layersDir: parts.layersDir,
-        shiftedDir: join(instance.runDir, 'layers'),
+        ...files,
         nameservers: config.ATOLL_NAMESERVERS,
       }),
       useMemory: memory.use,
-      layer,
+      findTemplate: files.find,
       envdDir,
       findEnvd: createReadOnlyMounts(namespace, envdDirs.built, envdDirs.mounted),
       halt: host.halt,
@@ -135,18 +143,6 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
     },
     standstills,
   )
-  const prototypes = createPrototypes({
-    cells,
-    store: host.prototypes,
-    memoryFormat: await runtime.memoryFormat(),
-    layer,
-    envdDir,
-    async save(cell, snapshotId, store) {
-      await prepare(cell)
-      return copies.snapshot(cell, snapshotId, store)
-    },
-  })
-  await prototypes.open()
   const telling = {
     runtime,
     introduce: (
@@ -157,6 +153,21 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
     ) => introduceEnvd(slot.sandboxAddress, initToken, introduction, { isAlive: isStillWanted }),
     isAlive,
   }
+  const tell = createTell(telling)
+  const begin = createBegin({ tell, commands: envdCommands, level: host.cgroups.level })
+  const prototypes = createPrototypes({
+    cells,
+    store: host.prototypes,
+    memoryFormat: await runtime.memoryFormat(),
+    findTemplate: files.find,
+    envdDir,
+    begin,
+    async save(cell, snapshotId, store) {
+      await prepare(cell)
+      return copies.snapshot(cell, snapshotId, store)
+    },
+  })
+  await prototypes.open()
   const supply = createSupply({
     cells,
     prototypes,
@@ -166,7 +177,9 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
     ports: {
       ...common,
       prepare,
-      tell: createTell(telling),
+      tell,
+      begin,
+      findTemplate: files.find,
       freeze: host.cgroups.freeze,
       async thaw(cellId) {
         // Nobody else would notice: who stands still lives.
@@ -198,6 +211,49 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
         (await folderBytes(common.memoryDir(cellId))),
       tidy: host.tidy,
       erase: host.erase,
+      async startProgram({ record, slot }, accessToken) {
+        const door = { address: slot.sandboxAddress, accessToken }
+        const limit = AbortSignal.timeout(startLimitMs)
+        // The owner may have taken away what it needs: no reason to keep the rest from them.
+        await startProgram(envdCommands, door, record.setup, limit).catch((err: unknown) => {
+          log.info({ err, event: 'node.start-program', ...namesOf(record) })
+        })
+      },
+    },
+  })
+  const buildTemplate = createBuildTemplate({
+    cells,
+    make: supply.take,
+    tell,
+    begin,
+    prepare,
+    commands: envdCommands,
+    level: host.cgroups.level,
+    findTemplate: files.find,
+    templates: files.templates,
+    layers: files.layers,
+    async settle({ record }) {
+      await host.rootfs.sync(record.cellId)
+      await disks.checkRoom(await disks.usedBytes(common.diskImage(record.cellId, record.disk)))
+    },
+    extract: ({ record }, dir) =>
+      host.rootfs.extract(
+        record.cellId,
+        { image: common.diskImage(record.cellId, record.disk), idShift: runtime.idShift },
+        dir,
+      ),
+    images: parts.images,
+    findFiles: files.archives.find,
+    prototype: prototypes.ensure,
+    discardPrototypes: prototypes.discardAll,
+    nowMs,
+  })
+  const builds = createBuilds({
+    buildTemplate,
+    templates: files.templates,
+    async forget(templateId) {
+      await prototypes.discardAll(templateId)
+      await supply.forget(templateId)
     },
   })
   const stopReaping = repeat(reapIntervalMs, sandboxes.reap, (err) =>
@@ -248,8 +304,10 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
   return {
     sandboxes,
     supply,
+    builds,
     isAsleep: rest.isAsleep,
     async close() {
+      await builds.close()
       await Promise.all([
         stopReaping(),
         stopTrimming(),

@@ -1,5 +1,6 @@
 import { parseEnvironment } from '@atoll/kit/config'
 import { z } from 'zod'
+import { parseRegistries } from './domain/image.ts'
 
 export const NodeEnv = z.object({
   ATOLL_DATA_DIR: z
@@ -28,6 +29,20 @@ export const NodeEnv = z.object({
     .transform((list) => list.split(','))
     .pipe(z.array(z.ipv4()).min(1).max(3))
     .describe('Name servers that sandboxes ask, comma separated.'),
+  ATOLL_REGISTRIES: z
+    .string()
+    .default(
+      'docker.io,ghcr.io,quay.io,gcr.io,*.gcr.io,*.pkg.dev,*.azurecr.io,mcr.microsoft.com,public.ecr.aws',
+    )
+    .transform((text, context) => {
+      const registries = parseRegistries(text)
+      if (registries) return registries
+      context.addIssue('must be hosts such as docker.io, *.example.com or http://10.0.0.5:5000')
+      return z.NEVER
+    })
+    .describe(
+      'Registries that the images of templates may come from, comma separated. With http:// one is asked without TLS.',
+    ),
   ATOLL_READY_SLOTS: z.coerce
     .number()
     .int()

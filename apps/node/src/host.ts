@@ -19,6 +19,7 @@ import type { MountNamespace } from './linux/mount-namespace.ts'
 import { findProcesses, killProcess } from './linux/process.ts'
 import { createRootfsStore } from './linux/rootfs.ts'
 import type { RootfsStore } from './linux/rootfs.ts'
+import { createUnshiftedMount } from './linux/shifted-layers.ts'
 import { createEgress } from './net/egress.ts'
 import type { Egress } from './net/egress.ts'
 import { createFirewall } from './net/firewall.ts'
@@ -28,7 +29,7 @@ import type { SlotMaker } from './net/slots.ts'
 import { releaseOf, runscMemoryFormat } from './setup/runtime-release.ts'
 import { createSnapshotStore } from './state/snapshots.ts'
 import { createGvisor } from './oci/gvisor.ts'
-import { createRunc } from './oci/runc.ts'
+import { createRunc, shiftedIds } from './oci/runc.ts'
 
 /** Everything of this machine that an instance works with; the agent and the tear-down share it. */
 export interface Host {
@@ -73,6 +74,7 @@ export function openHost(
   const rootfs = createRootfsStore({
     namespace,
     mountsDir: join(instance.runDir, 'mounts'),
+    mountUnshifted: createUnshiftedMount(namespace, shiftedIds),
   })
   const stateDir = join(instance.runDir, 'state')
   const { dataDir, cgroup: cgroupParent } = instance

@@ -3,6 +3,7 @@ import { mkdir, realpath } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import type { Logger } from '@atoll/kit/log'
+import { repeat } from '@atoll/kit/repeat'
 import type { Transport } from '@connectrpc/connect'
 import manifest from '../package.json' with { type: 'json' }
 import { createSandboxEvents } from './app/events.ts'
@@ -13,7 +14,7 @@ import type { SlotPool } from './app/slot-pool.ts'
 import { openSandboxes } from './compose.ts'
 import type { NodeConfig } from './config.ts'
 import { isMadeOf } from './domain/cell.ts'
-import type { Cell, Shape } from './domain/cell.ts'
+import type { Cell, CellRecord, Shape } from './domain/cell.ts'
 import { toInstance } from './domain/instance.ts'
 import type { NetworkRules } from './domain/network-rules.ts'
 import type { RunningSandbox } from './domain/sandbox.ts'
@@ -21,15 +22,22 @@ import { openHost } from './host.ts'
 import type { Host } from './host.ts'
 import { openCgroupUsage } from './linux/cgroup-usage.ts'
 import { createMeasure, readMachine } from './linux/machine.ts'
+import { checkInodes } from './linux/disks.ts'
 import { openMountNamespace, stayInMountNamespace } from './linux/mount-namespace.ts'
 import { ageNsOf, isAlive } from './linux/process.ts'
 import { mountReadOnly, unmountReadOnly } from './linux/read-only.ts'
 import { startLogs, withLastEntries } from './logs.ts'
 import { checkSubnetIsFree } from './net/free-subnet.ts'
+import { createShiftedLayers } from './linux/shifted-layers.ts'
+import { shiftedIds } from './oci/runc.ts'
+import { createSkopeo } from './images/skopeo.ts'
+import { openScratchDisk } from './scratch-disk.ts'
 import { serveInMemory } from './rpc/service.ts'
 import { chooseRuntime } from './setup/choose-runtime.ts'
 import { ensureBaseTemplate } from './template/base.ts'
 import { ensureEnvdRuntime, removeEnvdRuntimes } from './template/envd-runtime.ts'
+import { openTemplateFiles } from './template-files.ts'
+import type { TemplateFiles } from './template-files.ts'
 
 export interface NodeParts {
   readonly log: Logger
@@ -74,18 +82,39 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
   const host = openHost(config, instance, { namespace, guest, onEgressError })
   const runtime = host.runtimes[runtimeName]
 
+  const files = await openTemplateFiles({
+    instance,
+    layersDir: dirname(base.layerDir),
+    layer: base.layerId,
+    disks: host.disks,
+    async removeFolder(dir) {
+      const args = ['--recursive', '--force', '--one-file-system', dir]
+      await namespace.run('rm', args, { timeoutMs: removeLimitMs })
+    },
+    async flush(dir) {
+      await namespace.run('sync', ['--file-system', dir], { timeoutMs: removeLimitMs })
+    },
+    shifted: createShiftedLayers({
+      namespace,
+      dir: join(instance.runDir, 'layers'),
+      ...shiftedIds,
+    }),
+  })
   const current = {
     runtime: runtime.name,
     release: await runtime.release(),
-    layer: base.layerId,
     envd: basename(envdDir),
+  }
+  const isCurrent = (record: CellRecord) => {
+    const made = files.find(record.templateId)
+    return made !== undefined && isMadeOf(record, { ...current, ...made })
   }
   const { thaw, level } = host.cgroups
   const adopted = await reclaim(
     {
       ...host,
       isAlive,
-      isCurrent: (record) => isMadeOf(record, current),
+      isCurrent,
       thaw: (record) => host.runtimes[record.runtime].thaw(record.cellId),
       wake: async (cellId) => void (await Promise.all([thaw(cellId), level(cellId)])),
       slotNames: host.slots.list,
@@ -102,11 +131,18 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
     rulesOf(adopted.running),
   )
   await host.snapshots.sweep()
-  await removeUnusedEnvds(host, envdDirs, [
-    basename(envdDir),
-    ...[...live.map(({ record }) => record), ...adopted.paused].map((record) => record.envd),
-    ...(await host.snapshots.list()).map((snapshot) => snapshot.envd),
-  ])
+  const kept = [
+    ...live.map(({ record }) => record),
+    ...adopted.paused,
+    ...(await host.snapshots.list()),
+  ]
+  await removeUnusedEnvds(host, envdDirs, [basename(envdDir), ...kept.map((one) => one.envd)])
+  const stopSweeping = repeat(
+    sweepIntervalMs,
+    () => sweepFiles(host, files),
+    (err) =>
+      log.error({ err, event: 'node.sweep' }, 'layers that nothing stands on could not be removed'),
+  )
 
   const slots = openSlots(config, host, live, log)
   const events = createSandboxEvents((sandboxId, reason) =>
@@ -117,8 +153,16 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
     config,
     host,
     runtime,
-    layersDir: dirname(base.layerDir),
-    layer: base.layerId,
+    files,
+    images: createSkopeo({
+      runner: namespace,
+      registries: config.ATOLL_REGISTRIES,
+      openScratch: () => openScratchDisk(host),
+      async checkRoom(bytes, count) {
+        await host.disks.checkRoom(bytes)
+        await checkInodes(instance.dataDir, count)
+      },
+    }),
     envdDir,
     envdDirs,
     slots,
@@ -133,7 +177,7 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
     oomKills,
     log,
   })
-  const { sandboxes, supply } = open
+  const { sandboxes, supply, builds } = open
   log.info({
     event: 'node.start',
     runtime: runtime.name,
@@ -167,6 +211,8 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
     sandboxes: withLastEntries(sandboxes, logs),
     snapshots: host.snapshots,
     supply,
+    builds,
+    files,
     logs,
     events,
     sample,
@@ -177,6 +223,7 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
   return {
     transport: serveInMemory(service, log),
     async close() {
+      await stopSweeping()
       await logging.close()
       await open.close()
       await slots.close()
@@ -185,6 +232,17 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
     },
   }
 }
+
+/** Also of cells that are just being made: their record is there before they need the layer. */
+async function sweepFiles(host: Host, files: TemplateFiles): Promise<void> {
+  const records = (await host.records.list()).flatMap(({ record }) => record ?? [])
+  const kept = [...records, ...(await host.snapshots.list())]
+  await files.sweep(kept.map(({ layer }) => layer))
+}
+
+const sweepIntervalMs = 600_000
+/** Millions of files may have to go. */
+const removeLimitMs = 600_000
 
 function openSlots(config: NodeConfig, host: Host, live: readonly Cell[], log: Logger): SlotPool {
   return createSlotPool({

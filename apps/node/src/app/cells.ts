@@ -6,6 +6,7 @@ import type { Cell, CellRecord, Makings, Shape } from '../domain/cell.ts'
 import type { Disks } from '../domain/disks.ts'
 import type { NetworkRules } from '../domain/network-rules.ts'
 import type { ProcessIdentity, Runtime } from '../domain/sandbox.ts'
+import type { Setup } from '../domain/setup.ts'
 import type { Snapshot, SnapshotPlace } from '../domain/snapshot.ts'
 import type { Slot } from '../domain/slot.ts'
 import type { SlotPool } from './slot-pool.ts'
@@ -23,6 +24,8 @@ export interface Cells {
 
 export interface CellPlan {
   readonly shape: Shape
+  /** To boot from, in place of the template of the shape. */
+  readonly files?: TemplateFiles | undefined
   readonly from?: (SnapshotPlace & { readonly snapshot: Snapshot }) | undefined
   /** In force before anything of it runs: what comes out of a snapshot goes on at once. */
   readonly network?: NetworkRules | undefined
@@ -45,14 +48,13 @@ export interface CellPorts {
   readonly runtime: Runtime
   readonly disks: Disks
   setRules(slot: Slot, rules: NetworkRules): Promise<void>
-  /** Mounts the root file system; undefined when this node has no such template. */
-  mountRootfs(cell: CellRecord, image: string): Promise<Rootfs | undefined>
+  mountRootfs(cell: CellRecord, image: string): Promise<Rootfs>
   bundleDir(cellId: string): string
   diskImage(cellId: string, name: string): string
   /** Makes the memory in a folder readable while `work` runs. */
   useMemory<T>(memoryDir: string, work: () => Promise<T>): Promise<T>
-  /** The layer that new cells stand on, by name. */
-  readonly layer: string
+  /** What new cells of a template are made of; undefined when this node has no such template. */
+  findTemplate(templateId: string): TemplateFiles | undefined
   /** The build of envd that new cells get, by its folder. */
   readonly envdDir: string
   /** Where a build is, whichever it is. */
@@ -61,6 +63,13 @@ export interface CellPorts {
   halt(cellId: string): Promise<void>
   /** Like `halt`, and the folder too. */
   erase(cellId: string): Promise<void>
+}
+
+export interface TemplateFiles {
+  /** The uppermost layer, by name. */
+  readonly layer: string
+  /** Absent: as in the built-in template. */
+  readonly setup?: Setup
 }
 
 export interface Rootfs {
@@ -83,9 +92,6 @@ export function createCells({
   async function start(record: CellRecord, options: LaunchOptions): Promise<Started> {
     const { cellId, envd, disk } = record
     const rootfs = await ports.mountRootfs(record, ports.diskImage(cellId, disk))
-    if (!rootfs) {
-      throw new Fault('not_found', 'template_not_found', `No template ${record.templateId} here`)
-    }
     const request = {
       cell: record,
       slot: options.slot,
@@ -104,11 +110,14 @@ export function createCells({
     return { process, release }
   }
 
-  function freshMakings(shape: Shape): Makings {
+  function freshMakings(shape: Shape, files = ports.findTemplate(shape.templateId)): Makings {
+    if (!files) {
+      throw new Fault('not_found', 'template_not_found', `No template ${shape.templateId} here`)
+    }
     return {
       ...shapeOf(shape),
+      ...files,
       runtime: ports.runtime.name,
-      layer: ports.layer,
       envd: basename(ports.envdDir),
       initToken: randomHex(32),
     }
@@ -120,11 +129,12 @@ export function createCells({
   }
 
   return {
-    async make({ shape, from, network, signal }) {
+    async make({ shape, files, from, network, signal }) {
       signal?.throwIfAborted()
+      const makings = from ? makingsOf(from.snapshot) : freshMakings(shape, files)
       const slot = await slots.take()
       const record: CellRecord = {
-        ...(from ? makingsOf(from.snapshot) : freshMakings(shape)),
+        ...makings,
         cellId: `c${randomLabel(20)}`,
         phase: 'making',
         disk: 'disk.img',

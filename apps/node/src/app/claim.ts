@@ -6,6 +6,7 @@ import type {
   RunningSandbox,
   Runtime,
 } from '../domain/sandbox.ts'
+import { usualSetup } from '../domain/setup.ts'
 import type { Slot } from '../domain/slot.ts'
 import type { Supply } from './supply.ts'
 
@@ -80,9 +81,17 @@ export type Tell = (
 
 export function createTell(ports: TellPorts): Tell {
   return async ({ record, slot }, identity, { envVars = {}, signal } = {}) => {
-    const { process, templateId, cpuCount, memoryMb, initToken } = record
+    const { process, templateId, cpuCount, memoryMb, initToken, setup = usualSetup } = record
     if (!process) throw new Error(`cell ${record.cellId} has no process`)
-    const introduction = { ...identity, templateId, envVars, cpuCount, memoryMb }
+    const introduction = {
+      ...identity,
+      templateId,
+      defaultUser: setup.user,
+      defaultWorkdir: setup.workdir,
+      envVars: { ...setup.envVars, ...envVars },
+      cpuCount,
+      memoryMb,
+    }
     const isAlive = () => signal?.aborted !== true && ports.isAlive(process)
     await Promise.all([
       ports.introduce(slot, initToken, introduction, isAlive),

@@ -23,6 +23,8 @@ export interface ResumePorts {
   memoryDir(cellId: string): string
   /** Removes what is in the folder of a cell but does not belong to this record. */
   tidy(record: CellRecord): Promise<void>
+  /** Starts what the template of one that was booted says, and does not wait for it. */
+  startProgram(cell: Cell, accessToken: string | undefined): Promise<void>
 }
 
 /** Brings a paused sandbox back. A failure leaves it paused, with all it had. */
@@ -70,6 +72,7 @@ export function createResume(parts: {
       const memoryDir = goesOn ? ports.memoryDir(paused.cellId) : undefined
       cell = await cells.launch(cell.record, { slot, memoryDir, network })
       sandbox = await claim.byTelling({ record: { ...cell.record, owner }, slot }, request)
+      if (!goesOn) await ports.startProgram(sandbox, request.accessToken)
     } catch (error) {
       // The first reason is the one to tell.
       await undo(paused, cell).catch(() => {})

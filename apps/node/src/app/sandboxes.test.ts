@@ -32,7 +32,7 @@ test('the same id twice is refused, also while the first is being created', asyn
 })
 
 for (const [what, overrides] of Object.entries({
-  'no such template': { mountRootfs: async () => undefined },
+  'no such template': { findTemplate: () => undefined },
   'an envd that never answers': { introduce: () => Promise.reject(new Error('silent')) },
 })) {
   test(`${what} fails the create and leaves nothing`, async () => {

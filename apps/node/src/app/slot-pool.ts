@@ -27,6 +27,7 @@ export function createSlotPool(parts: {
   const { ports, subnet } = parts
   const used = new Set(parts.inUse)
   const ready: Slot[] = []
+  const returned = new WeakSet<Slot>()
   let next = parts.inUse.length === 0 ? 0 : Math.max(...parts.inUse) + 1
   let filling: Promise<void> | undefined
   let closed = false
@@ -81,7 +82,12 @@ export function createSlotPool(parts: {
       refill()
       return slot
     },
-    giveBack: remove,
+    async giveBack(slot) {
+      // Its number may be somebody else's by now.
+      if (returned.has(slot)) return
+      returned.add(slot)
+      await remove(slot)
+    },
     slot: (number) => toSlot(subnet, parts.linkPrefix, number),
     async close() {
       closed = true

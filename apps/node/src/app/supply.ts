@@ -7,7 +7,8 @@ import type { Demand } from '../domain/demand.ts'
 import type { NetworkRules } from '../domain/network-rules.ts'
 import type { Identity } from '../domain/sandbox.ts'
 import type { Slot } from '../domain/slot.ts'
-import type { CellPlan, Cells } from './cells.ts'
+import type { Begin } from './begin.ts'
+import type { CellPlan, Cells, TemplateFiles } from './cells.ts'
 import type { Prototypes } from './prototypes.ts'
 
 /**
@@ -24,6 +25,8 @@ export interface Supply {
   /** Tells the next that is made ready who it will be. Resolves once it stands ready. */
   name(identity: Identity, signal: AbortSignal): Promise<Shape>
   pools(): Pool[]
+  /** Removes those that stand ready and makes no more of a template that is no more. */
+  forget(templateId: string): Promise<void>
   /** Removes those that stand ready and are not wanted any more. */
   trim(): Promise<void>
   /** Makes no more; those that are ready stay for the next agent. */
@@ -41,6 +44,9 @@ export interface SupplyPorts {
   /** Waits for envd and lets it load all it will need. */
   prepare(cell: Cell): Promise<void>
   tell(cell: Cell, identity: Identity): Promise<void>
+  /** Undefined: this node has no such template. */
+  findTemplate(templateId: string): TemplateFiles | undefined
+  readonly begin: Begin
   setRules(slot: Slot, rules: NetworkRules): Promise<void>
   freeze(cellId: string): Promise<void>
   thaw(cellId: string): Promise<void>
@@ -62,6 +68,8 @@ const mostWaiting = 256
 const spareMemoryBytes = 256 * 1024 * 1024
 /** After a failure a pool rests: whatever it was, trying at once again would cost those who are waiting. */
 const restMs = 5_000
+/** Ahead of their use one is made after the other: none may keep all others waiting. */
+const beginLimitMs = 30_000
 /** What one is thought to take before any has been measured. */
 const usualBytes = 100 * 1024 * 1024
 
@@ -77,6 +85,12 @@ interface Ready {
   readonly bytes: number
   /** Who it was told ahead to be. */
   readonly toldAs: Identity | undefined
+}
+
+interface Made {
+  readonly cell: Cell
+  /** Rather than going on from memory. */
+  readonly isBooted: boolean
 }
 
 interface Naming {
@@ -140,6 +154,12 @@ export function createSupply(parts: {
     }
   }
 
+  /** Before it counts as wanted. */
+  function checkTemplate({ templateId }: Shape): void {
+    if (ports.findTemplate(templateId)) return
+    throw new Fault('not_found', 'template_not_found', `No template ${templateId} here`)
+  }
+
   async function checkMemory(): Promise<void> {
     const free = await ports.freeMemoryBytes()
     if (free < spareMemoryBytes) throw noRoom('This machine has no memory left for another sandbox')
@@ -157,18 +177,34 @@ export function createSupply(parts: {
     }
   }
 
-  async function make(plan: CellPlan): Promise<Cell> {
-    const prototype = plan.from ? undefined : await prototypes.find(plan.shape)
-    if (!prototype) return cells.make(plan)
+  async function make(plan: CellPlan): Promise<Made> {
+    const prototype = plan.from || plan.files ? undefined : await prototypes.find(plan.shape)
+    if (!prototype) {
+      const isBooted = plan.from?.snapshot.memory === undefined
+      return { cell: await cells.make(plan), isBooted }
+    }
     try {
-      return await cells.make({ ...plan, from: prototype })
+      return { cell: await cells.make({ ...plan, from: prototype }), isBooted: false }
     } catch (error) {
       // Neither says anything against the prototype.
       const isFull = error instanceof Fault && error.kind === 'exhausted'
       if (plan.signal?.aborted || isFull) throw error
       ports.onError(error)
       await prototypes.discard(plan.shape)
-      return cells.make(plan)
+      return { cell: await cells.make(plan), isBooted: true }
+    }
+  }
+
+  async function begun({ cell, isBooted }: Made, signal?: AbortSignal): Promise<Cell> {
+    // What goes on from memory has begun already.
+    if (!isBooted) return cell
+    try {
+      await ports.begin(cell, { signal })
+      return cell
+    } catch (error) {
+      // The first reason is the one to tell.
+      await cells.erase(cell).catch(ports.onError)
+      throw error
     }
   }
 
@@ -190,7 +226,9 @@ export function createSupply(parts: {
       if (!shelf) return
       try {
         await checkMemory()
-        await prototypes.ensure(shelf.shape)
+        const signal = AbortSignal.timeout(beginLimitMs)
+        // One whose memory cannot be kept is booted.
+        await prototypes.ensure(shelf.shape, { signal }).catch(unlessUnkeepable)
         await stock(shelf)
       } catch (error) {
         ports.onError(error)
@@ -216,7 +254,8 @@ export function createSupply(parts: {
   }
 
   async function stock(shelf: Shelf): Promise<void> {
-    const made = await make({ shape: shelf.shape })
+    const limit = AbortSignal.timeout(beginLimitMs)
+    const made = await begun(await make({ shape: shelf.shape }), limit)
     const cell = { ...made, record: { ...made.record, phase: 'ready' as const } }
     const [naming] = namings
     if (naming) namings.delete(naming)
@@ -227,6 +266,7 @@ export function createSupply(parts: {
       frozen.add(cell.record.cellId)
       await ports.records.update(cell.record)
       const bytes = await ports.memoryBytes(cell.record.cellId)
+      if (shelves.get(shapeKey(shelf.shape)) !== shelf) throw new Error('nobody wants it any more')
       shelf.cells.push({ cell, bytes, toldAs: naming?.identity })
       naming?.resolve(shelf.shape)
     } catch (error) {
@@ -239,7 +279,8 @@ export function createSupply(parts: {
 
   return {
     async take(plan) {
-      if (!plan.from) {
+      if (!plan.from && !plan.files) {
+        checkTemplate(plan.shape)
         shelfOf(plan.shape).demand.note(ports.nowMs())
         const ready = takeReady(plan.shape, anyOf)
         if (ready) return ruled(ready, plan.network)
@@ -249,10 +290,12 @@ export function createSupply(parts: {
       }
       underway += 1
       try {
-        return await gate(async () => {
+        const made = await gate(async () => {
           await checkMemory()
           return make(plan)
         })
+        // Others need not wait for what its template has to do.
+        return await begun(made, plan.signal)
       } finally {
         underway -= 1
         nudge()
@@ -297,6 +340,17 @@ export function createSupply(parts: {
         target: demand.level(ports.nowMs()),
       })),
 
+    async forget(templateId) {
+      for (const [key, { shape, cells: ready }] of shelves) {
+        if (shape.templateId !== templateId) continue
+        shelves.delete(key)
+        for (const { cell } of ready.splice(0)) {
+          frozen.delete(cell.record.cellId)
+          await cells.erase(cell)
+        }
+      }
+    },
+
     async trim() {
       for (const { demand, cells: ready } of shelves.values()) {
         while (ready.length > demand.level(ports.nowMs())) {
@@ -313,6 +367,10 @@ export function createSupply(parts: {
       await filling
     },
   }
+}
+
+function unlessUnkeepable(error: unknown): void {
+  if (!(error instanceof Fault) || error.kind !== 'invalid') throw error
 }
 
 /** First those that were told no name: the others may still be asked for by theirs. */

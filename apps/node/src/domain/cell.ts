@@ -1,6 +1,7 @@
 import { Fault } from '@atoll/kit/fault'
 import type { NetworkRules } from './network-rules.ts'
 import type { ProcessIdentity } from './sandbox.ts'
+import type { Setup } from './setup.ts'
 import type { Slot } from './slot.ts'
 
 /** How much of the machine, and which files: sandboxes of one shape can stand in for each other until they are used. */
@@ -20,6 +21,8 @@ export interface Makings extends Shape {
   readonly envd: string
   /** The secret that its envd knows the node by. */
   readonly initToken: string
+  /** Absent: as in the built-in template. */
+  readonly setup?: Setup
 }
 
 /**
@@ -79,8 +82,8 @@ export function shapeOf({ templateId, cpuCount, memoryMb, diskSizeMb }: Shape): 
 }
 
 export function makingsOf(makings: Makings): Makings {
-  const { runtime, layer, envd, initToken } = makings
-  return { ...shapeOf(makings), runtime, layer, envd, initToken }
+  const { runtime, layer, envd, initToken, setup } = makings
+  return { ...shapeOf(makings), runtime, layer, envd, initToken, ...(setup && { setup }) }
 }
 
 /** Whether a new cell would be made of the same: only then may one that was made before stand in for it. */

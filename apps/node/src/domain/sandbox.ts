@@ -27,6 +27,10 @@ export interface Identity {
 /** How envd is told who it is. What is absent stays as envd knows it, but for the token. */
 export interface Introduction extends Identity {
   readonly templateId: string
+  /** Who runs what is started without saying by whom. */
+  readonly defaultUser: string
+  /** Undefined: the home of whoever runs it. */
+  readonly defaultWorkdir: string | undefined
   readonly envVars?: Readonly<Record<string, string>>
   /** What it was given: under runc its kernel shows what the machine has. */
   readonly cpuCount: number

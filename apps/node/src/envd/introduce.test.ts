@@ -11,6 +11,8 @@ const introduction = {
   templateId: 'base',
   accessToken: undefined,
   cpuCount: 1,
+  defaultUser: 'user',
+  defaultWorkdir: undefined,
   memoryMb: 128,
 }
 

@@ -13,7 +13,7 @@ export async function introduceEnvd(
   introduction: Introduction,
   options: WaitOptions,
 ): Promise<void> {
-  const body = { ...introduction, defaultUser: 'user', timestamp: new Date().toISOString() }
+  const body = { ...introduction, timestamp: new Date().toISOString() }
   await tell({ address, initToken, path: '/init', body: JSON.stringify(body) }, options)
 }
 

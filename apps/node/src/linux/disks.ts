@@ -67,6 +67,14 @@ async function probeSharing({ run }: Runner, dir: string): Promise<boolean> {
   }
 }
 
+/** A fault when the file system of a folder has no room for so many more files, however small they are. */
+export async function checkInodes(dir: string, count: number): Promise<void> {
+  const { ffree } = await statfs(dir)
+  // Some file systems have no such limit, and say 0.
+  if (ffree === 0 || count < ffree / 2) return
+  throw new Fault('exhausted', 'no_disk_room', `The node has no room for ${count} more files`)
+}
+
 /** What is in the folder survives whatever would lose the page cache. */
 export async function flushFolder(dir: string): Promise<void> {
   for (const name of await readdir(dir)) await flushFile(join(dir, name))

@@ -1,8 +1,10 @@
 import { mkdir, readdir, readFile, rmdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import { waitFor } from '@atoll/kit/wait'
 import { neutralName } from '../domain/cell.ts'
 import { createDiskUsage } from './disk-usage.ts'
 import type { DiskUsage } from './disk-usage.ts'
+import { checkInodes } from './disks.ts'
 import type { MountNamespace } from './mount-namespace.ts'
 
 /**
@@ -16,6 +18,17 @@ export interface RootfsStore {
   mount(request: RootfsRequest): Promise<string>
   /** Brings what is written to the disk of a cell that stands still into its image. */
   sync(cellId: string): Promise<void>
+  /** Mounts nothing but a disk, as it is, for us to write to; gives where. */
+  mountDisk(cellId: string, image: string): Promise<string>
+  /**
+   * Copies what was written to the disk of a cell that is not mounted, with the owners that the sandbox saw. Gives what the
+   * copy takes.
+   */
+  extract(
+    cellId: string,
+    source: { readonly image: string; readonly idShift: number },
+    target: string,
+  ): Promise<number>
   /** Unmounts and frees the loop device. Succeeds when nothing is mounted. */
   unmount(cellId: string): Promise<void>
   /** Ids of cells that have something mounted. */
@@ -37,12 +50,19 @@ export function createRootfsStore(parts: {
   readonly namespace: MountNamespace
   /** Holds one mount point a sandbox for each of its two mounts; gone after a reboot, as the mounts are. */
   readonly mountsDir: string
+  /** Shows a folder that sandboxes with shifted ids wrote to with the ids that they saw. */
+  readonly mountUnshifted: (source: string, target: string) => Promise<void>
 }): RootfsStore {
   const { namespace, mountsDir } = parts
   const pointsOf = (cellId: string) => ({
     disk: join(mountsDir, 'disk', cellId),
     rootfs: join(mountsDir, 'rootfs', cellId),
   })
+  async function unmount(cellId: string): Promise<void> {
+    const { disk, rootfs } = pointsOf(cellId)
+    await namespace.run('sh', ['-euc', unmountScript, 'unmount', rootfs, disk])
+    await Promise.all([rootfs, disk].map((point) => rmdir(point).catch(() => {})))
+  }
   return {
     async mount(request) {
       const { disk, rootfs } = pointsOf(request.cellId)
@@ -68,11 +88,35 @@ export function createRootfsStore(parts: {
       await namespace.run('sync', ['-f', pointsOf(cellId).disk])
     },
 
-    async unmount(cellId) {
-      const { disk, rootfs } = pointsOf(cellId)
-      await namespace.run('sh', ['-euc', unmountScript, 'unmount', rootfs, disk])
-      await Promise.all([rootfs, disk].map((point) => rmdir(point).catch(() => {})))
+    async mountDisk(cellId, image) {
+      const { disk } = pointsOf(cellId)
+      await mkdir(disk, { recursive: true, mode: 0o711 })
+      await namespace.run('mount', ['-n', '-o', 'loop,nodev,noatime', image, disk])
+      return disk
     },
+
+    async extract(cellId, { image, idShift }, target) {
+      const { disk, rootfs } = pointsOf(cellId)
+      await mkdir(disk, { recursive: true, mode: 0o711 })
+      await mkdir(rootfs, { recursive: true, mode: 0o711 })
+      try {
+        // What was mounted there before may be busy for a moment.
+        await waitFor('a disk to be let go', async () => {
+          const args = ['-n', '-o', 'loop,ro,nodev,noatime', image, disk]
+          return (await namespace.tryRun('mount', args)).code === 0
+        })
+        await checkInodes(target, await countFiles(namespace, disk))
+        if (idShift !== 0) await parts.mountUnshifted(disk, rootfs)
+        const from = `${idShift === 0 ? disk : rootfs}/upper/.`
+        await namespace.run('cp', ['--archive', from, target], { timeoutMs: extractLimitMs })
+        const size = ['--summarize', '--block-size=1', target]
+        return Number.parseInt(await namespace.run('du', size, { timeoutMs: extractLimitMs }), 10)
+      } finally {
+        await unmount(cellId)
+      }
+    },
+
+    unmount,
 
     async list() {
       const names = await Promise.all(
@@ -84,6 +128,17 @@ export function createRootfsStore(parts: {
     usage: createDiskUsage(namespace, join(mountsDir, 'disk')),
   }
 }
+
+/** Files without content take no room on the disk of a sandbox, but each takes an inode of the machine's. */
+async function countFiles(namespace: MountNamespace, disk: string): Promise<number> {
+  const [total = 0, free = 0] = (await namespace.run('stat', ['-f', '-c', '%c %d', disk]))
+    .split(' ')
+    .map(Number)
+  return total - free
+}
+
+/** Gigabytes may have to be written, by a disk that others use too. */
+const extractLimitMs = 600_000
 
 /** Values are arguments, never script text. A disk that was used before has all of this already. */
 const mountScript = `

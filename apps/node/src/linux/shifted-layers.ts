@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { mkdir, readlink, writeFile } from 'node:fs/promises'
+import { mkdir, readlink, rmdir, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { waitFor } from '@atoll/kit/wait'
 import type { MountNamespace } from './mount-namespace.ts'
@@ -7,6 +7,8 @@ import type { MountNamespace } from './mount-namespace.ts'
 /** A layer as seen by sandboxes whose ids are shifted: one read-only mount per layer serves them all. */
 export interface ShiftedLayers {
   ensure(layerDir: string): Promise<string>
+  /** To be called before a layer goes. Succeeds when it is not mounted. */
+  release(layerDir: string): Promise<void>
 }
 
 export function createShiftedLayers(parts: {
@@ -23,9 +25,7 @@ export function createShiftedLayers(parts: {
     await mkdir(target, { recursive: true, mode: 0o700 })
     const mounts = await namespace.run('cat', ['/proc/self/mountinfo'])
     if (mounts.includes(` ${target} `)) return target
-    await using owner = await holdUserNamespace(idShift, idCount)
-    const program = join(import.meta.dirname, 'idmap.ts')
-    await namespace.run(process.execPath, [program, layerDir, target, `/proc/${owner.pid}/ns/user`])
+    await mountMapped(namespace, { source: layerDir, target, map: `0 ${idShift} ${idCount}` })
     return target
   }
 
@@ -36,14 +36,42 @@ export function createShiftedLayers(parts: {
       mounted.catch(() => ready.delete(layerDir))
       return mounted
     },
+
+    async release(layerDir) {
+      ready.delete(layerDir)
+      const target = join(dir, basename(layerDir))
+      const mounts = await namespace.run('cat', ['/proc/self/mountinfo'])
+      if (!mounts.includes(` ${target} `)) return
+      await namespace.run('umount', ['-l', target])
+      await rmdir(target).catch(() => {})
+    },
   }
 }
 
+/** Shows a folder that sandboxes with shifted ids wrote to with the ids that they saw. */
+export function createUnshiftedMount(
+  namespace: MountNamespace,
+  { idShift, idCount }: { readonly idShift: number; readonly idCount: number },
+): (source: string, target: string) => Promise<void> {
+  return (source, target) =>
+    mountMapped(namespace, { source, target, map: `${idShift} 0 ${idCount}` })
+}
+
+async function mountMapped(
+  namespace: MountNamespace,
+  {
+    source,
+    target,
+    map,
+  }: { readonly source: string; readonly target: string; readonly map: string },
+): Promise<void> {
+  await using owner = await holdUserNamespace(map)
+  const program = join(import.meta.dirname, 'idmap.ts')
+  await namespace.run(process.execPath, [program, source, target, `/proc/${owner.pid}/ns/user`])
+}
+
 /** A user namespace exists as long as a process is in it: this one waits until it is let go. */
-async function holdUserNamespace(
-  idShift: number,
-  idCount: number,
-): Promise<AsyncDisposable & { readonly pid: number }> {
+async function holdUserNamespace(map: string): Promise<AsyncDisposable & { readonly pid: number }> {
   const holder = spawn('unshare', ['--user', '--', 'cat'], { stdio: ['pipe', 'ignore', 'ignore'] })
   const { pid } = holder
   if (pid === undefined) throw new Error('unshare did not start')
@@ -52,9 +80,7 @@ async function holdUserNamespace(
     const theirs = await readlink(`/proc/${pid}/ns/user`).catch(() => ours)
     return theirs !== ours
   })
-  for (const map of ['uid_map', 'gid_map']) {
-    await writeFile(`/proc/${pid}/${map}`, `0 ${idShift} ${idCount}\n`)
-  }
+  for (const file of ['uid_map', 'gid_map']) await writeFile(`/proc/${pid}/${file}`, `${map}\n`)
   return {
     pid,
     async [Symbol.asyncDispose]() {

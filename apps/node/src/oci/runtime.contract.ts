@@ -237,6 +237,8 @@ async function openWorld(name: Runtime['name'], subnet: string) {
         sandboxId: 'i1',
         templateId: 'base',
         accessToken: undefined,
+        defaultUser: 'user',
+        defaultWorkdir: undefined,
         envVars: {},
         cpuCount: 1,
         memoryMb: 256,

@@ -8,9 +8,15 @@ import type { Interceptor } from '@connectrpc/connect'
 export function reportFaults(log: Logger): Interceptor {
   return (next) => async (request) => {
     try {
-      return await next(request)
+      const response = await next(request)
+      if (!response.stream) return response
+      return { ...response, message: watched(response.message, toError) }
     } catch (thrown) {
-      if (thrown instanceof ConnectError) throw thrown
+      throw toError(thrown)
+    }
+
+    function toError(thrown: unknown): ConnectError {
+      if (thrown instanceof ConnectError) return thrown
       const fault = Fault.from(thrown)
       if (fault.kind === 'internal') {
         log.error(
@@ -19,8 +25,19 @@ export function reportFaults(log: Logger): Interceptor {
         )
       }
       const code = codeOfReason(fault.reason) ?? codes[fault.kind]
-      throw new ConnectError(fault.message, code, undefined, undefined, fault)
+      return new ConnectError(fault.message, code, undefined, undefined, fault)
     }
+  }
+}
+
+async function* watched<T>(
+  messages: AsyncIterable<T>,
+  toError: (thrown: unknown) => ConnectError,
+): AsyncIterable<T> {
+  try {
+    yield* messages
+  } catch (thrown) {
+    throw toError(thrown)
   }
 }
 

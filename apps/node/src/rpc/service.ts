@@ -3,6 +3,7 @@ import { Fault } from '@atoll/kit/fault'
 import type { Logger } from '@atoll/kit/log'
 import { createRouterTransport } from '@connectrpc/connect'
 import type { ServiceImpl, Transport } from '@connectrpc/connect'
+import type { Builds } from '../app/builds.ts'
 import type { SandboxLogs } from '../app/collect-logs.ts'
 import type { SandboxEvents } from '../app/events.ts'
 import type { SandboxSample } from '../app/sample.ts'
@@ -11,6 +12,8 @@ import type { Supply } from '../app/supply.ts'
 import { checkId, shapeOf } from '../domain/cell.ts'
 import type { MachineFacts, MachineUsage } from '../domain/machine.ts'
 import type { SnapshotStore } from '../domain/snapshot.ts'
+import { buildMethods } from './builds.ts'
+import type { BuildStores } from './builds.ts'
 import { logMethods } from './logs.ts'
 import { pausing, started, toEvent, toMessage, toPolicy, toRules } from './messages.ts'
 import { reportFaults } from './report-faults.ts'
@@ -26,6 +29,8 @@ export interface ServiceParts {
   readonly sandboxes: Sandboxes
   readonly snapshots: SnapshotStore
   readonly supply: Supply
+  readonly builds: Builds
+  readonly files: BuildStores
   readonly logs: SandboxLogs
   readonly events: SandboxEvents
   readonly sample: (sandboxId: string | undefined) => Promise<SandboxSample[]>
@@ -46,6 +51,8 @@ function nodeService({
   sandboxes,
   snapshots,
   supply,
+  builds,
+  files,
   logs,
   events,
   sample,
@@ -158,6 +165,7 @@ function nodeService({
     sampleSandboxes: async ({ sandboxId }) => ({ samples: await sample(sandboxId) }),
 
     ...logMethods(logs),
+    ...buildMethods(builds, files),
 
     async *watchSandboxes(_request, { signal }) {
       // Subscribed before the list is read: what happens in between is seen twice rather than never.

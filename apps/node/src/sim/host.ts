@@ -119,13 +119,12 @@ export function simulateNode(
         records.set(record.cellId, record)
       },
     },
-    mountRootfs: async ({ templateId }) =>
-      templateId === 'base' ? { path: '/rootfs', hasSudo: true } : undefined,
+    mountRootfs: async () => ({ path: '/rootfs', hasSudo: true }),
     bundleDir: (id) => `/cells/${id}/bundle`,
     diskImage: (id, name) => `/cells/${id}/${name}`,
     memoryDir: (id) => `/cells/${id}/memory`,
     useMemory: (_dir, work) => work(),
-    layer: 'l1',
+    findTemplate: (templateId) => (templateId === 'base' ? { layer: 'l1' } : undefined),
     envdDir: '/envd/e1',
     findEnvd: async (name) => `/envd/${name}`,
     halt,
@@ -147,6 +146,7 @@ export function simulateNode(
     isAlive: ({ pid }: ProcessIdentity) => alive.has(pid),
     level: async (cellId) => void levelled.push(cellId),
     oomKills: () => 0,
+    startProgram: async () => {},
     keptBytes: async ({ memory }) => (memory === undefined ? 3 : 5),
     async tidy({ cellId, disk, memory }) {
       for (const path of files.keys()) {
@@ -183,7 +183,8 @@ export function simulateNode(
     cells,
     store: prototypeStore,
     memoryFormat: options.memoryFormat === '' ? undefined : memoryFormat,
-    layer: ports.layer,
+    findTemplate: ports.findTemplate,
+    begin: async () => {},
     envdDir: ports.envdDir,
     save: copies.snapshot,
   })
@@ -199,6 +200,8 @@ export function simulateNode(
       setRules: ports.setRules,
       prepare: overrides.prepare ?? (async () => {}),
       tell: createTell(ports),
+      findTemplate: ports.findTemplate,
+      begin: async () => {},
       freeze: runtime.freeze,
       thaw: runtime.thaw,
       isAlive: ({ record }) => record.process !== undefined && alive.has(record.process.pid),

@@ -18,6 +18,14 @@ export interface RecordStore {
   remove(cellId: string): Promise<void>
 }
 
+export const storedSetup = z.object({
+  user: z.string(),
+  workdir: z.string().exactOptional(),
+  envVars: z.record(z.string(), z.string()),
+  startCommand: z.string().exactOptional(),
+  readyCommand: z.string().exactOptional(),
+})
+
 /** The parts that snapshots have as well. */
 export const storedMakings = {
   templateId: z.string(),
@@ -28,6 +36,7 @@ export const storedMakings = {
   layer: z.string(),
   envd: z.string(),
   initToken: z.string(),
+  setup: storedSetup.exactOptional(),
   memory: z.string().exactOptional(),
 }
 

@@ -1,0 +1,76 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Fault } from '@atoll/kit/fault'
+import { randomHex } from '@atoll/kit/id'
+import { neutralName } from '../domain/cell.ts'
+import type { Cell } from '../domain/cell.ts'
+import { inShell } from '../domain/commands.ts'
+import type { Commands, Door, OnLine } from '../domain/commands.ts'
+import { beginningOf } from '../domain/setup.ts'
+import type { Setup } from '../domain/setup.ts'
+import type { Tell } from './claim.ts'
+
+/** Does what the template of a cell that was booted says its sandboxes begin with, and waits until that is ready. */
+export type Begin = (cell: Cell, options?: BeginOptions) => Promise<void>
+
+export interface BeginOptions {
+  /** Told of what the commands print. */
+  readonly onLine?: OnLine
+  readonly signal?: AbortSignal | undefined
+}
+
+/** What is ready soon should not be waited for long. */
+const retryMs = { first: 50, longest: 2_000 }
+const readyLimitMs = 600_000
+
+export function createBegin(ports: {
+  readonly tell: Tell
+  readonly commands: Commands
+  /** Takes away the start that a new cell has over others. */
+  level(cellId: string): Promise<void>
+}): Begin {
+  const { tell, commands } = ports
+  return async (cell, { onLine = async () => {}, signal: given } = {}) => {
+    const { setup } = cell.record
+    const beginning = setup && beginningOf(setup)
+    if (!beginning) return
+    const limit = AbortSignal.timeout(readyLimitMs)
+    const signal = given ? AbortSignal.any([given, limit]) : limit
+    // Whoever gets it tells it another one.
+    const accessToken = randomHex(20)
+    await tell(cell, { sandboxId: neutralName, accessToken }, { signal })
+    const door = { address: cell.slot.sandboxAddress, accessToken }
+    await ports.level(cell.record.cellId)
+    const { readyCommand } = beginning
+    await startProgram(commands, door, setup, signal)
+    try {
+      for (let waitMs = retryMs.first; ; waitMs = Math.min(waitMs * 2, retryMs.longest)) {
+        const command = { ...inShell(readyCommand), ...circumstances(setup) }
+        const { exitCode } = await commands.run(door, command, { onLine, signal })
+        if (exitCode === 0) return
+        await sleep(waitMs, undefined, { signal })
+      }
+    } catch (error) {
+      if (!limit.aborted) throw error
+      const minutes = readyLimitMs / 60_000
+      const message = `It was not ready within ${minutes} minutes: ${readyCommand} did not succeed`
+      throw new Fault('timeout', 'not_ready', message, { cause: error })
+    }
+  }
+}
+
+/** Without waiting until it is ready. */
+export async function startProgram(
+  commands: Commands,
+  door: Door,
+  setup: Setup | undefined,
+  signal: AbortSignal,
+): Promise<void> {
+  if (setup?.startCommand === undefined) return
+  const command = { ...inShell(setup.startCommand), ...circumstances(setup) }
+  await commands.start(door, command, signal)
+}
+
+/** envd knows the variables. */
+function circumstances({ user, workdir }: Setup) {
+  return { user, cwd: workdir, envVars: {} }
+}

@@ -1,0 +1,94 @@
+import { createReadStream } from 'node:fs'
+import { stat } from 'node:fs/promises'
+import { request } from 'node:http'
+import { pipeline } from 'node:stream/promises'
+import { createSandboxClient } from '@atoll/client/sandbox'
+import type { ProcessClient } from '@atoll/client/sandbox'
+import { ConnectError } from '@connectrpc/connect'
+import type { Command, Commands, Door } from '../domain/commands.ts'
+import { createLines } from './lines.ts'
+
+/**
+ * Starts programs in a sandbox by its envd. Threats: whoever took over the sandbox answers what they like: the client
+ * bounds each message, lines are cut, and the caller's signal ends all.
+ */
+export const envdCommands: Commands = {
+  async run(door, command, { onLine, signal }) {
+    const events = started(door, command, signal)
+    const lines = { stdout: createLines(), stderr: createLines() }
+    for await (const { event } of events) {
+      if (event?.event.case === 'data') {
+        const { output } = event.event.value
+        if (output.case !== 'stdout' && output.case !== 'stderr') continue
+        for (const line of lines[output.case].add(output.value)) await onLine(output.case, line)
+      } else if (event?.event.case === 'end') {
+        for (const kind of ['stdout', 'stderr'] as const) {
+          for (const line of lines[kind].rest()) await onLine(kind, line)
+        }
+        const { exited, exitCode, status, error } = event.event.value
+        return exited ? { exitCode } : { exitCode: undefined, ending: error ?? status }
+      }
+    }
+    throw new Error('the program was not followed to its end')
+  },
+
+  async start(door, command, signal) {
+    // It goes on without anybody listening.
+    for await (const { event } of started(door, command, signal))
+      if (event?.event.case === 'start') return
+    throw new Error('the program was not started')
+  },
+
+  async put(door, file, path, signal) {
+    const { size } = await stat(file)
+    const query = new URLSearchParams({ path, username: 'root' })
+    const outgoing = request({
+      ...target(door),
+      method: 'POST',
+      path: `/files?${query.toString()}`,
+      signal,
+      headers: {
+        'content-type': 'application/octet-stream',
+        'content-length': size,
+        ...(door.accessToken !== undefined && { 'x-access-token': door.accessToken }),
+      },
+    })
+    const answered = new Promise<number | undefined>((resolve, reject) => {
+      outgoing.once('response', (response) => {
+        response.destroy()
+        resolve(response.statusCode)
+      })
+      outgoing.on('error', reject).once('close', () => resolve(undefined))
+    })
+    await Promise.all([answered, pipeline(createReadStream(file), outgoing)])
+    const status = await answered
+    if (status !== 200) throw new Error(`envd did not take a file: ${status ?? 'no answer'}`)
+  },
+}
+
+/** What a sandbox says of a failure is for people alone: none of its codes may look like one of ours. */
+async function* started(
+  door: Door,
+  { command, args, user, cwd, envVars }: Command,
+  signal: AbortSignal,
+): ReturnType<ProcessClient['start']> {
+  const process = { cmd: command, args: [...args], envs: { ...envVars }, ...(cwd && { cwd }) }
+  try {
+    yield* clientOf(door, user).start({ process, stdin: false }, { signal })
+  } catch (error) {
+    signal.throwIfAborted()
+    throw new Error(ConnectError.from(error).rawMessage, { cause: error })
+  }
+}
+
+const envdPort = 49983
+
+function target({ address }: Door) {
+  // A connection of its own each time: none may be open when the sandbox is copied.
+  return { host: address, port: envdPort, agent: false as const }
+}
+
+function clientOf({ address, accessToken }: Door, user: string) {
+  const url = `http://${address}:${envdPort}`
+  return createSandboxClient({ url, sandboxId: '', accessToken, user })
+}

@@ -1,0 +1,173 @@
+import { rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Runner, RunResult } from '@atoll/kit/run'
+import { z } from 'zod'
+import { BuildError } from '../domain/build.ts'
+import { byDigest, findRegistry } from '../domain/image.ts'
+import type { Image, Images, ImageSource, Registry } from '../domain/image.ts'
+import { parseJson, readManifest } from './manifest.ts'
+
+export interface SkopeoParts {
+  readonly runner: Runner
+  readonly registries: readonly Registry[]
+  openScratch(): Promise<Scratch>
+  /** A fault when the machine has no room for so much more. */
+  checkRoom(bytes: number, files: number): Promise<void>
+}
+
+/** It goes with what is in it. */
+export interface Scratch extends AsyncDisposable {
+  /** On a disk of limited size, which only `runner` sees. */
+  readonly disk: string
+  /** For small files of our own. */
+  readonly dir: string
+}
+
+/**
+ * Fetches images by skopeo, which knows the ways of registries. Threats: what a registry sends is a stranger's. It is
+ * unpacked on a disk of limited size, each layer in an empty folder, where tar lets no name lead out of it. Passwords are
+ * in a file that only root can read, never among the arguments, which all can.
+ */
+export function createSkopeo(parts: SkopeoParts): Images {
+  const { runner, registries, openScratch } = parts
+
+  async function ask(
+    source: ImageSource,
+    dir: string,
+    args: (options: readonly string[]) => readonly string[],
+    signal: AbortSignal,
+  ): Promise<string> {
+    const registry = findRegistry(source, registries)
+    const authFile = join(dir, 'auth.json')
+    await writeFile(authFile, JSON.stringify(authOf(source, registry.name)), { mode: 0o600 })
+    const options = [`--authfile=${authFile}`, ...(registry.isPlain ? ['--tls-verify=false'] : [])]
+    const limits = { timeoutMs: pullLimitMs, signal }
+    try {
+      const result = await runner.tryRun('skopeo', args(options), limits)
+      signal.throwIfAborted()
+      if (result.code !== 0) throw unreadable(source, result)
+      return result.stdout
+    } finally {
+      await rm(authFile, { force: true })
+    }
+  }
+
+  /** The digest of the one image that a name means on this machine, once it is known to be harmless. */
+  async function resolve(source: ImageSource, dir: string, signal: AbortSignal): Promise<string> {
+    const read = async (reference: string) => {
+      const from = `docker://${reference}`
+      return readManifest(
+        await ask(source, dir, (options) => ['inspect', '--raw', ...options, from], signal),
+      )
+    }
+    const { digest, ours } = await read(source.reference)
+    return ours === undefined ? digest : (await read(byDigest(source, ours))).digest
+  }
+
+  return {
+    async inspect(source, signal) {
+      await using scratch = await openScratch()
+      const digest = await resolve(source, scratch.dir, signal)
+      const from = `docker://${byDigest(source, digest)}`
+      const inspect = (options: readonly string[]) => ['inspect', '--config', ...options, from]
+      return toImage(digest, await ask(source, scratch.dir, inspect, signal))
+    },
+
+    async pull(source, { digest }, signal) {
+      await using opened = new AsyncDisposableStack()
+      const { dir, disk } = opened.use(await openScratch())
+      const image = join(disk, 'image')
+      const copy = (options: readonly string[]) => [
+        ...[`--tmpdir=${disk}`, 'copy', '--insecure-policy', '--quiet'],
+        ...['--dest-decompress', '--retry-times=2'],
+        // To a folder nobody logs in.
+        ...options.map((option) => option.replace(/^--(authfile|tls-verify)/, '--src-$1')),
+        ...[`docker://${byDigest(source, digest)}`, `dir:${image}`],
+      ]
+      await ask(source, dir, copy, signal)
+      const limits = { timeoutMs: pullLimitMs, signal }
+      const runOn = async (program: string, args: readonly string[]) => {
+        const result = await runner.tryRun(program, args, limits)
+        signal.throwIfAborted()
+        if (result.code !== 0) throw unusable(source, result)
+        return result.stdout
+      }
+      const owned = opened.move()
+      return {
+        async unpack(layer, target) {
+          const folder = join(disk, 'layer')
+          await runOn('mkdir', ['--mode=755', folder])
+          await runOn('tar', [...tarOptions, '--file', join(image, layer), '--directory', folder])
+          const program = join(import.meta.dirname, '../linux/whiteouts.ts')
+          await runOn(process.execPath, [program, folder])
+          const bytes = Number.parseInt(await runOn('du', ['-s', '--block-size=1', folder]), 10)
+          const files = Number.parseInt(await runOn('du', ['-s', '--inodes', folder]), 10)
+          await parts.checkRoom(bytes, files)
+          await runOn('cp', ['--archive', `${folder}/.`, target])
+          await runOn('rm', ['--recursive', '--force', folder])
+          return bytes
+        },
+        [Symbol.asyncDispose]: () => owned.disposeAsync(),
+      }
+    },
+  }
+}
+
+const pullLimitMs = 1_800_000
+
+const tarOptions = [
+  ...['--extract', '--numeric-owner', '--same-owner', '--preserve-permissions'],
+  // Those that overlayfs goes by are not a stranger's to set.
+  ...['--xattrs', '--xattrs-include=security.capability', '--xattrs-include=user.*'],
+]
+
+const Config = z.object({
+  config: z.object({ Env: z.array(z.string()).nullish() }).nullish(),
+  rootfs: z.object({ diff_ids: z.array(z.string().regex(/^sha256:[0-9a-f]{64}$/)).min(1) }),
+})
+
+/** More, and programs could not be started with them. */
+const mostVariables = 64 * 1024
+
+function toImage(digest: string, text: string): Image {
+  const { data } = Config.safeParse(parseJson(text))
+  if (!data) throw new BuildError('base', 'The image says of itself what nobody understands')
+  const variables = data.config?.Env ?? []
+  if (variables.join('').length > mostVariables) {
+    throw new BuildError('base', 'The variables of the image take more than 64 KiB')
+  }
+  const pairs = variables.flatMap((entry) => {
+    const [, name, value = ''] = /^([^=\0]+)=([^\0]*)$/s.exec(entry) ?? []
+    return name === undefined ? [] : [[name, value] as const]
+  })
+  return {
+    digest,
+    layers: data.rootfs.diff_ids.map((one) => one.slice('sha256:'.length)),
+    envVars: Object.fromEntries(pairs),
+  }
+}
+
+function authOf({ username, password = '' }: ImageSource, registry: string) {
+  if (username === undefined) return { auths: {} }
+  const auth = Buffer.from(`${username}:${password}`).toString('base64')
+  return { auths: { [registry]: { auth } } }
+}
+
+/** What skopeo says last is what went wrong; it repeats no password. */
+function unreadable({ reference }: ImageSource, { stderr }: RunResult): BuildError {
+  const [said = ''] = /(?<=msg=")(?:[^"\\]|\\.)*/.exec(stderr) ?? []
+  const reason = said
+    .replaceAll('\\"', '"')
+    .replace(/^Error parsing image name "[^"]*": /, '')
+    .slice(0, 500)
+  return cannotBeUsed(reference, reason || 'no reason is known')
+}
+
+function unusable({ reference }: ImageSource, { stderr }: RunResult): BuildError {
+  const isFull = stderr.includes('No space left')
+  return cannotBeUsed(reference, isFull ? 'it is too large' : 'a layer cannot be unpacked')
+}
+
+function cannotBeUsed(reference: string, reason: string): BuildError {
+  return new BuildError('base', `The image ${reference} cannot be used: ${reason}`)
+}

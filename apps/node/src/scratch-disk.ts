@@ -1,0 +1,28 @@
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { randomLabel } from '@atoll/kit/id'
+import { cellDir } from './domain/instance.ts'
+import type { Host } from './host.ts'
+import type { Scratch } from './images/skopeo.ts'
+
+/** As much as an image may take, fetched and unpacked. */
+const sizeMb = 10_240
+/** What is fetched takes some before its size is known. */
+const leastRoomBytes = 1024 ** 3
+
+/** A disk that is nobody's. It stands among those of cells without being one, and so goes with what a dead agent left. */
+export async function openScratchDisk({ instance, disks, rootfs, erase }: Host): Promise<Scratch> {
+  const id = `c${randomLabel(20)}`
+  const dir = cellDir(instance, id)
+  const image = join(dir, 'disk.img')
+  const remove = () => erase(id)
+  try {
+    await disks.checkRoom(leastRoomBytes)
+    await mkdir(dir, { recursive: true, mode: 0o700 })
+    await disks.create(image, sizeMb)
+    return { dir, disk: await rootfs.mountDisk(id, image), [Symbol.asyncDispose]: remove }
+  } catch (error) {
+    await remove()
+    throw error
+  }
+}

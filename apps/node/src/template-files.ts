@@ -1,0 +1,61 @@
+import { join } from 'node:path'
+import type { TemplateFiles as Files } from './app/cells.ts'
+import type { Disks } from './domain/disks.ts'
+import type { Instance } from './domain/instance.ts'
+import type { ShiftedLayers } from './linux/shifted-layers.ts'
+import { openBuildFiles } from './state/build-files.ts'
+import type { BuildFiles } from './state/build-files.ts'
+import { openBuiltTemplates } from './state/built-templates.ts'
+import type { BuiltTemplates } from './state/built-templates.ts'
+import { openStepLayers } from './state/step-layers.ts'
+import type { StepLayers } from './state/step-layers.ts'
+
+/** The templates of this node and what they are made of: the built-in one, and those that were built here. */
+export interface TemplateFiles {
+  find(templateId: string): Files | undefined
+  /** Folders of a layer and of all below it, the lowest first. */
+  chain(layer: string): readonly string[]
+  readonly templates: BuiltTemplates
+  readonly layers: StepLayers
+  readonly archives: BuildFiles
+  readonly shifted: ShiftedLayers
+  /** Removes what neither a template nor one of these layers needs, nor the next build is likely to. */
+  sweep(usedLayers: readonly string[]): Promise<void>
+}
+
+export async function openTemplateFiles(parts: {
+  readonly instance: Instance
+  readonly layersDir: string
+  /** The layer of the built-in template, by name. */
+  readonly layer: string
+  readonly shifted: ShiftedLayers
+  readonly disks: Pick<Disks, 'checkRoom'>
+  removeFolder(dir: string): Promise<void>
+  flush(dir: string): Promise<void>
+}): Promise<TemplateFiles> {
+  const { dataDir } = parts.instance
+  const base: Files = { layer: parts.layer }
+  const templates = await openBuiltTemplates(join(dataDir, 'templates'))
+  const layers = await openStepLayers({
+    dir: join(dataDir, 'steps'),
+    baseDir: (name) => join(parts.layersDir, name),
+    nowMs: Date.now,
+    removeFolder: parts.removeFolder,
+    flush: parts.flush,
+    onRemove: parts.shifted.release,
+  })
+  const archives = await openBuildFiles(join(dataDir, 'build-files'), parts.disks)
+  return {
+    find: (templateId) => (templateId === 'base' ? base : templates.find(templateId)),
+    chain: layers.chain,
+    templates,
+    layers,
+    archives,
+    shifted: parts.shifted,
+    async sweep(usedLayers) {
+      const used = new Set([...usedLayers, ...templates.list().map(({ layer }) => layer)])
+      await layers.sweep(used, Date.now())
+      await archives.sweep(Date.now())
+    },
+  }
+}
