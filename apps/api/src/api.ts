@@ -28,6 +28,7 @@ import { startLoop } from './app/loop.ts'
 import { createMetrics } from './app/metrics.ts'
 import { createNetworkChanges } from './app/network.ts'
 import { createNodes } from './app/nodes.ts'
+import { createOwnTemplates } from './app/own-templates.ts'
 import { createPausing } from './app/pause-sandbox.ts'
 import { createRateLimiter } from './app/rate-limits.ts'
 import { startReadyNames } from './app/ready-names.ts'
@@ -47,6 +48,7 @@ import { createWake } from './app/wake.ts'
 import type { Wake } from './app/wake.ts'
 import { startWatch } from './app/watch.ts'
 import { createWeigh } from './app/weigh.ts'
+import { startBuilding } from './building.ts'
 import { configuredLimits, storeLocation } from './config.ts'
 import type { ApiConfig } from './config.ts'
 import { readProcessId } from './db/process-id.ts'
@@ -185,6 +187,10 @@ export async function startApi(config: ApiConfig, parts: ApiParts): Promise<Api>
     log,
   )
   started.defer(() => sweeper.close())
+  const building = startBuilding({
+    ...{ stores, node: parts.node, clock, log, processId, tokenSeed, limitsOf, checkNode },
+  })
+  started.defer(() => building.close())
   const isUnderway = (id: string) => launching.isCreating(id) || transitions.isUnderway(id)
   const reconcilePorts = { store, node, ending, settle, clock, leases, processId, isUnderway }
   const reconciler = startLoop(
@@ -227,12 +233,19 @@ export async function startApi(config: ApiConfig, parts: ApiParts): Promise<Api>
   })
   addTagRoutes(server, { authenticate, tags: createTemplateTags({ templates, clock }) })
   const selectTeam = createSelectTeam(teams)
+  const listed = createTemplates({ store: templates, node })
   addTemplateRoutes(server, {
     authenticate,
-    templates: createTemplates({ store: templates, node }),
+    templates: listed,
+    own: createOwnTemplates({ templates, builds: stores.builds, clock }),
     selectTeam,
-    remove: createDeleteTemplate(snapshotPorts),
+    remove: createDeleteTemplate({
+      ...snapshotPorts,
+      onDeleted: () => building.onTemplateDeleted(),
+    }),
   })
+  const limitBytes = config.ATOLL_MAX_BUILD_FILES_MB * 1024 * 1024
+  building.addRoutes(server, { authenticate, selectTeam, templates: listed, limitBytes })
   const teamKeys = createKeys({ store: keys, clock })
   addKeyRoutes(server, { authenticate, keys: teamKeys })
   const { accessTokens: tokens, users } = stores

@@ -196,5 +196,8 @@ function pathOf({ path }: Operation): string {
   return path
     .replace('{sandboxID}', 'iunknown')
     .replace('{teamID}', api.ours.teamId)
-    .replaceAll(/\{(apiKeyID|accessTokenID|userID)\}/g, '00000000-0000-4000-8000-000000000000')
+    .replaceAll(
+      /\{(apiKeyID|accessTokenID|userID|buildID)\}/g,
+      '00000000-0000-4000-8000-000000000000',
+    )
 }

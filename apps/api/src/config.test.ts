@@ -15,6 +15,7 @@ test('nothing needs to be configured', () => {
     ATOLL_TEAM_CONCURRENT_SANDBOXES: 100,
     ATOLL_TEAM_CONCURRENT_BUILDS: 20,
     ATOLL_TEAM_KEPT_DISK_MB: 102_400,
+    ATOLL_MAX_BUILD_FILES_MB: 2048,
     ATOLL_LOG_LEVEL: 'info',
   })
 })

@@ -80,6 +80,9 @@ export const ApiEnv = z.object({
     .describe(
       'What the paused sandboxes and snapshots of a team may take on the disk together, in MiB, unless it has a limit of its own',
     ),
+  ATOLL_MAX_BUILD_FILES_MB: int(1)
+    .default(2048)
+    .describe('The largest archive of files for a build of a template, in MiB'),
   ATOLL_RATE_LIMITS: rateLimits
     .optional()
     .describe(

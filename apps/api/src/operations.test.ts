@@ -28,6 +28,13 @@ const validBodies: Readonly<Record<string, object>> = {
   'sandbox.connect': { timeout: 10 },
   'sandbox.updateNetwork': {},
   'snapshot.create': {},
+  'template.create': { name: 'a-name' },
+  'template.createV2': { alias: 'a-name' },
+  'template.build': { fromTemplate: 'base' },
+  'template.buildDockerfile': { dockerfile: 'FROM e2bdev/base' },
+  'template.rebuildDockerfile': { dockerfile: 'FROM e2bdev/base' },
+  'template.update': { public: true },
+  'template.updateV1': { public: true },
   'template.tag': { target: 'base', tags: ['v1'] },
   'template.untag': { name: 'base', tags: ['v1'] },
   'key.create': { name: 'a name' },
@@ -51,6 +58,8 @@ const unknownIds: Readonly<Record<string, string>> = {
   nodeID: 'nobody',
   templateID: 'unknown',
   alias: 'unknown',
+  buildID: crypto.randomUUID(),
+  hash: '0'.repeat(64),
 }
 
 /** Each is tried on each field of a body that does not allow it. */

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerOptions, ServerResponse } from 'node:http'
+import { buildFilesPath } from '@atoll/contracts/template-builds'
 import { edgeServerOptions } from '@atoll/edge'
 import type { Edge } from '@atoll/edge'
 import { startListener } from './listener.ts'
@@ -91,12 +92,18 @@ function comeBack(res: ServerResponse): void {
 }
 
 const uploadLimitMs = 300_000
+/** Clients give up after as long. */
+const archiveLimitMs = 3_600_000
 
 /** The sandbox host has no limit on how long a request takes to arrive; the platform API needs one. */
 function limitUpload(req: IncomingMessage): void {
-  const timer = setTimeout(() => {
-    if (!req.complete) req.socket.destroy()
-  }, uploadLimitMs)
+  const isArchive = req.url?.startsWith(`${buildFilesPath}/`) ?? false
+  const timer = setTimeout(
+    () => {
+      if (!req.complete) req.socket.destroy()
+    },
+    isArchive ? archiveLimitMs : uploadLimitMs,
+  )
   timer.unref()
   req.once('close', () => clearTimeout(timer))
 }

@@ -6,7 +6,7 @@ import { unixTime } from './unix-time.ts'
 
 /** What happened in sandboxes: their processes with what they printed, and the daemon. Kept for 7 days. */
 
-const LogLevel = z.enum(['debug', 'info', 'warn', 'error']).meta({ id: 'LogLevel' })
+export const LogLevel = z.enum(['debug', 'info', 'warn', 'error']).meta({ id: 'LogLevel' })
 
 export const SandboxLogEntry = z
   .object({

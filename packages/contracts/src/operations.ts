@@ -12,6 +12,8 @@ import {
   unblockTeam,
   updateTeam,
 } from './admin.ts'
+import { getBuildLogs, getBuildStatus } from './build-progress.ts'
+import { buildDockerfile, rebuildDockerfile } from './dockerfile-builds.ts'
 import { createKey, deleteKey, listKeys, renameKey } from './keys.ts'
 import { getSandboxLogs, getSandboxLogsV2 } from './logs.ts'
 import {
@@ -41,7 +43,15 @@ import { updateSandboxNetwork } from './sandbox-network.ts'
 import { getDocs, getHealth, getOpenApi } from './service.ts'
 import { createSnapshot, forkSandbox, listSnapshots } from './snapshots.ts'
 import { assignTags, findAlias, listTags, removeTags } from './template-tags.ts'
-import { deleteTemplate, listTemplates, listTemplatesV2 } from './templates.ts'
+import { findBuildFiles, requestBuild, requestBuildV2, startBuild } from './template-builds.ts'
+import {
+  deleteTemplate,
+  getTemplate,
+  listTemplates,
+  listTemplatesV2,
+  updateTemplate,
+  updateTemplateV1,
+} from './templates.ts'
 
 /** Every published operation. Tests of the server walk this list, so that none goes unchecked. */
 export const operations: readonly Operation[] = [
@@ -72,7 +82,18 @@ export const operations: readonly Operation[] = [
   getTeamMetricsMax,
   listTemplates,
   listTemplatesV2,
+  getTemplate,
+  updateTemplate,
+  updateTemplateV1,
   deleteTemplate,
+  requestBuild,
+  requestBuildV2,
+  findBuildFiles,
+  startBuild,
+  getBuildStatus,
+  getBuildLogs,
+  buildDockerfile,
+  rebuildDockerfile,
   assignTags,
   removeTags,
   listTags,

@@ -11,8 +11,10 @@ export function createDeleteTemplate(ports: {
   readonly templates: TemplateStore
   readonly snapshots: SnapshotStore
   readonly copying: Copying
+  /** Builds of it may be under way, and the node may have its files. */
+  readonly onDeleted: () => void
 }): DeleteTemplate {
-  const { templates, snapshots, copying } = ports
+  const { templates, snapshots, copying, onDeleted } = ports
   return async (teamId, text) => {
     const reference = parseReference(text)
     const template = await templates.locate(reference, teamId)
@@ -33,6 +35,7 @@ export function createDeleteTemplate(ports: {
         `Template ${text} cannot be deleted: sandboxes that run or are paused were made of it`,
       )
     }
+    onDeleted()
     const loose = await snapshots.listLoose()
     for (const { id, holder } of loose) if (holder === undefined) await copying.discard(id)
   }

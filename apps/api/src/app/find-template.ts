@@ -4,17 +4,18 @@ import type { Template, TemplateStore } from '../domain/template.ts'
 
 type Templates = Pick<TemplateStore, 'locate' | 'findBuild'>
 
-/** What a reference means to this team. What it may not use looks as if it did not exist. */
+/** What a reference means to this team. What it may not use looks as if it did not exist. `field` is where it stands. */
 export async function findTemplate(
   templates: Templates,
   text: string,
   teamId: string,
+  field = 'templateID',
 ): Promise<Template> {
-  const reference = parseReference(text)
+  const reference = parseReference(text, field)
   const { name, tag } = reference
   const template = await templates.locate(reference, teamId)
   if (!template || !mayUse(template, teamId)) {
-    throw notFound(`Template ${text} was not found: check templateID; "base" is always there`)
+    throw notFound(`Template ${text} was not found: check ${field}; "base" is always there`)
   }
   const build = await templates.findBuild(template.id, tag)
   if (build) return build

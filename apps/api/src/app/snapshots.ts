@@ -1,12 +1,13 @@
 import type { Clock } from '@atoll/kit/clock'
 import { Fault } from '@atoll/kit/fault'
 import { fromToken, toToken } from '../domain/paging.ts'
-import { nameOf, snapshotIdOf } from '../domain/snapshot.ts'
-import type { SnapshotFilter, SnapshotName, SnapshotStore } from '../domain/snapshot.ts'
+import { snapshotIdOf } from '../domain/snapshot.ts'
+import type { SnapshotFilter, SnapshotStore } from '../domain/snapshot.ts'
 import type { TeamStore } from '../domain/team.ts'
-import { checkTag, defaultTag, parseReference } from '../domain/template.ts'
+import { defaultTag, nameOf, parseReference } from '../domain/template.ts'
 import type { TemplateStore } from '../domain/template.ts'
 import type { Copying } from './copy-sandbox.ts'
+import { readOwnName } from './own-name.ts'
 
 /** Copies of sandboxes that a team keeps, and makes new sandboxes of. */
 export interface Snapshots {
@@ -41,10 +42,10 @@ interface SnapshotPorts {
 }
 
 export function createSnapshots(ports: SnapshotPorts): Snapshots {
-  const { snapshots, templates, copying, clock } = ports
+  const { snapshots, templates, teams, copying, clock } = ports
   return {
     async create(teamId, sandboxId, text) {
-      const wanted = text === undefined ? undefined : await toName(ports, text, teamId)
+      const wanted = text === undefined ? undefined : await readOwnName(teams, text, teamId)
       if (wanted) await snapshots.checkName(wanted.name, teamId)
       const tag = wanted?.tag ?? defaultTag
       return copying.copy({ teamId, id: sandboxId, paused }, async (copy) => {
@@ -72,24 +73,6 @@ export function createSnapshots(ports: SnapshotPorts): Snapshots {
 
 function paused(id: string): Fault {
   return new Fault('not_found', 'sandbox_paused', `Sandbox ${id} is paused: connect to it first`)
-}
-
-async function toName(
-  { teams }: SnapshotPorts,
-  text: string,
-  teamId: string,
-): Promise<{ readonly name: SnapshotName; readonly tag: string | undefined }> {
-  const { namespace, name: alias, tag } = parseReference(text, 'name')
-  if (tag !== undefined) checkTag(tag)
-  const own = (await teams.find(teamId))?.slug ?? ''
-  if (namespace !== undefined && namespace !== own) {
-    throw new Fault(
-      'invalid',
-      'foreign_namespace',
-      `name must be in the namespace of the team, "${own}", or without one`,
-    )
-  }
-  return { name: { namespace: own, alias }, tag }
 }
 
 async function list(ports: SnapshotPorts, request: SnapshotListRequest): Promise<SnapshotList> {

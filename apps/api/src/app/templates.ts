@@ -5,6 +5,8 @@ import type { ListedTemplate, TemplatePage, TemplateStore } from '../domain/temp
 
 /** What a team has to make sandboxes of: its own templates and those of the installation. */
 export interface Templates {
+  /** One that there is, of this team. */
+  get(teamId: string, id: string): Promise<TemplateView>
   /** Oldest first. */
   listAll(teamId: string): Promise<TemplateView[]>
   /** Newest first. */
@@ -48,6 +50,11 @@ export function createTemplates({
   }
 
   return {
+    async get(teamId, id) {
+      const [template] = await read(teamId, { order: 'asc', id })
+      if (template) return template
+      throw new Fault('not_found', 'template_not_found', `Template ${id} was deleted meanwhile`)
+    },
     listAll: (teamId) => read(teamId, { order: 'asc' }),
     async list(teamId, { limit, nextToken }) {
       const after = nextToken === undefined ? undefined : fromToken(nextToken, 'desc')

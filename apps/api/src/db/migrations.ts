@@ -1,5 +1,6 @@
 import type { Kysely } from 'kysely'
 import { addMemberships, addOperation, addTeamBlocks } from './access-tables.ts'
+import { addBuilds } from './build-tables.ts'
 import { addKeptBytes } from './kept-bytes.ts'
 import { addLeases } from './lease-tables.ts'
 import { addLifecycle, addPauses } from './lifecycle-columns.ts'
@@ -25,6 +26,7 @@ export const migrations: readonly Migration[] = [
   addSnapshots,
   addNetworkHolder,
   addKeptBytes,
+  addBuilds,
 ]
 
 async function createTables({ schema }: Kysely<Schema>): Promise<void> {

@@ -11,6 +11,7 @@ export interface Schema {
   access_tokens: AccessTokenRow
   templates: TemplateRow
   template_builds: TemplateBuildRow
+  build_logs: BuildLogRow
   template_names: TemplateNameRow
   template_tags: TemplateTagRow
   snapshots: SnapshotRow
@@ -88,6 +89,22 @@ export interface TemplateBuildRow {
   created_at: number
   updated_at: number
   finished_at: number | null
+  /** The process that is at it, also while it stops a build that has failed already. */
+  holder: Generated<string | null>
+  /** Why it failed, and at which step. */
+  failure: Generated<string | null>
+  failed_step: Generated<string | null>
+}
+
+export interface BuildLogRow {
+  build_id: string
+  /** Counted from zero. */
+  position: number
+  at: number
+  /** The more severe, the higher. */
+  level: number
+  step: string
+  message: string
 }
 
 export interface TemplateNameRow {

@@ -2,8 +2,9 @@ import { randomUUID } from 'node:crypto'
 import { Fault } from '@atoll/kit/fault'
 import { newTemplateId } from '@atoll/kit/id'
 import type { Kysely, Transaction } from 'kysely'
-import type { Publication, Snapshot, SnapshotName, SnapshotStore } from '../domain/snapshot.ts'
-import { nameOf } from '../domain/snapshot.ts'
+import type { Publication, Snapshot, SnapshotStore } from '../domain/snapshot.ts'
+import { nameOf } from '../domain/template.ts'
+import type { TemplateName } from '../domain/template.ts'
 import { batches } from './batches.ts'
 import { sumKeptLocked } from './kept-bytes.ts'
 import type { Schema, SnapshotRow } from './schema.ts'
@@ -119,7 +120,7 @@ async function publish(
 }
 
 interface Wanted {
-  readonly name: SnapshotName | undefined
+  readonly name: TemplateName | undefined
   readonly teamId: string
   readonly created_at: number
 }
@@ -164,7 +165,7 @@ async function ensureTemplate(
   return id
 }
 
-async function findNamed(db: Db, name: SnapshotName, teamId: string): Promise<string | undefined> {
+async function findNamed(db: Db, name: TemplateName, teamId: string): Promise<string | undefined> {
   const named = await db
     .selectFrom('template_names')
     .innerJoin('templates', 'templates.id', 'template_names.template_id')

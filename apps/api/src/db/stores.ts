@@ -1,3 +1,5 @@
+import type { BuildLogStore } from '../domain/build-log.ts'
+import type { BuildStore } from '../domain/build.ts'
 import type { KeyStore } from '../domain/key.ts'
 import type { LeaseStore } from '../domain/lease.ts'
 import type { LogOwners } from '../domain/log.ts'
@@ -8,6 +10,8 @@ import type { NodeStatusStore } from '../domain/node-status.ts'
 import type { AccessTokenStore, SettingStore, TeamStore, UserStore } from '../domain/team.ts'
 import type { TemplateStore } from '../domain/template.ts'
 import { sqlAccessTokenStore } from './access-tokens.ts'
+import { sqlBuildLogStore } from './build-logs.ts'
+import { sqlBuildStore } from './builds.ts'
 import type { Database } from './database.ts'
 import { sqlKeyStore } from './keys.ts'
 import { sqlLeaseStore } from './leases.ts'
@@ -29,6 +33,8 @@ import { sqlUserStore } from './users.ts'
 export interface Stores {
   readonly sandboxes: SandboxStore
   readonly templates: TemplateStore
+  readonly builds: BuildStore
+  readonly buildLogs: BuildLogStore
   readonly snapshots: SnapshotStore
   readonly keys: KeyStore
   readonly teams: TeamStore
@@ -59,6 +65,8 @@ export async function openStores(location: string): Promise<Stores> {
     exclusively: (work) => database.exclusively(() => work()),
     sandboxes: sqlSandboxStore(db),
     templates: sqlTemplateStore(db),
+    builds: sqlBuildStore(db),
+    buildLogs: sqlBuildLogStore(db),
     snapshots: sqlSnapshotStore(db),
     keys: sqlKeyStore(db),
     teams: sqlTeamStore(db),

@@ -1,8 +1,10 @@
 import type { Kysely, Selectable } from 'kysely'
-import { buildStatuses, defaultTag } from '../domain/template.ts'
-import type { BuildStatus, ListedTemplate, TemplatePage } from '../domain/template.ts'
+import { defaultTag } from '../domain/template.ts'
+import type { ListedTemplate, TemplatePage } from '../domain/template.ts'
 import { batches } from './batches.ts'
-import type { Schema, TemplateBuildRow, TemplateNameRow, TemplateRow } from './schema.ts'
+import { toStatus } from './build-rows.ts'
+import type { BuildRow } from './build-rows.ts'
+import type { Schema, TemplateNameRow, TemplateRow } from './schema.ts'
 
 /** One page of templates, and then what belongs to those on it. */
 export async function listTemplates(
@@ -11,7 +13,7 @@ export async function listTemplates(
   page: TemplatePage,
 ): Promise<ListedTemplate[]> {
   const rows = await readPage(db, teamId, page)
-  const builds: TemplateBuildRow[] = []
+  const builds: BuildRow[] = []
   const names: TemplateNameRow[] = []
   const counts = new Map<string, number>()
   for (const ids of batches(rows.map(({ id }) => id))) {
@@ -34,7 +36,7 @@ type Row = Selectable<TemplateRow> & { email: string | null }
 function readPage(
   db: Kysely<Schema>,
   teamId: string,
-  { order, limit, after }: TemplatePage,
+  { order, limit, after, id }: TemplatePage,
 ): Promise<Row[]> {
   let query = db
     .selectFrom('templates')
@@ -46,6 +48,7 @@ function readPage(
     .orderBy('templates.created_at', order)
     .orderBy('templates.id', order === 'desc' ? 'asc' : 'desc')
   if (limit !== undefined) query = query.limit(limit)
+  if (id !== undefined) query = query.where('templates.id', '=', id)
   if (after) {
     const time = after.startedAt.getTime()
     query = query.where((where) =>
@@ -105,10 +108,10 @@ function fromRow(row: Row) {
 }
 
 function toName({ namespace, alias }: TemplateNameRow) {
-  return { namespace: namespace === '' ? undefined : namespace, alias }
+  return { namespace, alias }
 }
 
-function chooseBuild(newestFirst: readonly TemplateBuildRow[]) {
+function chooseBuild(newestFirst: readonly BuildRow[]) {
   const ready = newestFirst.find(({ status }) => status === 'ready')
   return {
     buildStatus: toStatus(newestFirst[0]?.status ?? 'waiting'),
@@ -122,10 +125,4 @@ function chooseBuild(newestFirst: readonly TemplateBuildRow[]) {
       envdVersion: ready.envd_version ?? undefined,
     },
   }
-}
-
-function toStatus(text: string): BuildStatus {
-  const status = buildStatuses.find((known) => known === text)
-  if (status) return status
-  throw new Error(`the store holds a build in the unknown status ${text}`)
 }

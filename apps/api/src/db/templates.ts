@@ -5,6 +5,7 @@ import type { Schema } from './schema.ts'
 import { deleteTemplate } from './template-delete.ts'
 import { findBuild, findBuildById, locateTemplate } from './template-find.ts'
 import { listTemplates } from './template-list.ts'
+import { publishTemplate } from './template-publish.ts'
 import { giveTag, listTags, takeTags } from './template-tags.ts'
 
 export function sqlTemplateStore(db: Kysely<Schema>): TemplateStore {
@@ -21,6 +22,8 @@ export function sqlTemplateStore(db: Kysely<Schema>): TemplateStore {
           await giveTag(transaction, { template_id: templateId, tag, build_id: buildId }, now)
         }
       }),
+    publish: (templateId, how, now) =>
+      db.transaction().execute((transaction) => publishTemplate(transaction, templateId, how, now)),
     untag: (templateId, tags) => takeTags(db, templateId, tags),
     listTags: (templateId) => listTags(db, templateId),
     delete: (templateId, tag) =>

@@ -76,3 +76,12 @@ export function envdAccessToken(seed: string, sandboxId: string): string {
 export function trafficAccessToken(seed: string, sandboxId: string): string {
   return createHmac('sha256', seed).update(`traffic:${sandboxId}`).digest('hex')
 }
+
+/** What lets somebody without a key send one archive for builds of a team, until then. */
+export function buildFilesSignature(
+  seed: string,
+  { teamId, hash, expiresAt }: { teamId: string; hash: string; expiresAt: Date },
+): string {
+  const text = `build-files:${teamId}:${hash}:${expiresAt.getTime()}`
+  return createHmac('sha256', seed).update(text).digest('hex')
+}

@@ -30,7 +30,12 @@ function definedIn(change: object): object {
   return Object.fromEntries(Object.entries(change).filter(([, value]) => value !== undefined))
 }
 
-export function checkResources(resources: Resources, limits: TeamLimits): void {
+/** `asker` is what the caller gave. */
+export function checkResources(
+  resources: Resources,
+  limits: TeamLimits,
+  asker = 'templateID',
+): void {
   const { cpuCount, memoryMb, diskSizeMb } = resources
   const { maxCpuCount, maxMemoryMb, maxDiskSizeMb } = limits
   const over = [
@@ -42,7 +47,7 @@ export function checkResources(resources: Resources, limits: TeamLimits): void {
   throw new Fault(
     'invalid',
     'team_limit_exceeded',
-    `The template is too large for the limits of the team: templateID asks for ${over.join(', ')}`,
+    `The template is too large for the limits of the team: ${asker} asks for ${over.join(', ')}`,
   )
 }
 

@@ -9,7 +9,7 @@ export function toToken({ startedAt, id }: Position, order: Order): string {
 
 export function fromToken(token: string, order: Order): Position {
   const text = Buffer.from(token, 'base64url').toString('utf8')
-  const [, time, id, asc] = /^([-0-9]+T[0-9:.]+Z)__([a-z0-9]+)(__asc)?$/.exec(text) ?? []
+  const [, time, id, asc] = /^([-0-9]+T[0-9:.]+Z)__([a-z0-9-]+)(__asc)?$/.exec(text) ?? []
   const startedAt = new Date(time ?? '')
   if (id === undefined || Number.isNaN(startedAt.getTime())) {
     throw invalidToken('take it from the X-Next-Token header of the page before')

@@ -1,6 +1,6 @@
 import type { Position } from './sandbox-store.ts'
-import { defaultTag } from './template.ts'
-import type { Resources } from './template.ts'
+import { defaultTag, nameOf } from './template.ts'
+import type { Resources, TemplateName } from './template.ts'
 
 /**
  * A copy of a sandbox on its node. One that is published can be used as a template: it is a build of one, under a name or
@@ -21,14 +21,9 @@ export interface Snapshot {
   readonly sizeBytes: number | undefined
 }
 
-export interface SnapshotName {
-  readonly namespace: string
-  readonly alias: string
-}
-
 /** What it becomes a build of. */
 export interface Publication {
-  readonly name: SnapshotName | undefined
+  readonly name: TemplateName | undefined
   readonly tag: string
   readonly nodeTemplateId: string
   readonly resources: Resources
@@ -41,7 +36,7 @@ export interface ListedSnapshot {
   readonly createdAt: Date
   readonly templateId: string
   readonly buildId: string
-  readonly names: readonly SnapshotName[]
+  readonly names: readonly TemplateName[]
   /** Those that mean this build now, the newest first. */
   readonly tags: readonly string[]
 }
@@ -62,7 +57,7 @@ export interface SnapshotStore {
   /** What it turned out to take. */
   resize(id: string, sizeBytes: number): Promise<void>
   /** Throws a `conflict` fault when the name belongs to something that is no snapshot of this team. */
-  checkName(name: SnapshotName, teamId: string): Promise<void>
+  checkName(name: TemplateName, teamId: string): Promise<void>
   /** From now on it can be used. Faults as of `checkName`. */
   publish(id: string, publication: Publication, now: Date): Promise<{ readonly templateId: string }>
   /** Newest first. */
@@ -83,8 +78,4 @@ export function snapshotIdOf({ templateId, buildId, names, tags }: ListedSnapsho
   const [name] = names
   const tag = tags.includes(defaultTag) ? defaultTag : (tags[0] ?? buildId)
   return `${name ? nameOf(name) : templateId}:${tag}`
-}
-
-export function nameOf({ namespace, alias }: SnapshotName): string {
-  return namespace === '' ? alias : `${namespace}/${alias}`
 }

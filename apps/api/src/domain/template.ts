@@ -43,6 +43,15 @@ export interface TemplateStore {
   /** These tags mean this build from now on. */
   tag(templateId: string, buildId: string, tags: readonly string[], now: Date): Promise<void>
   untag(templateId: string, tags: readonly string[]): Promise<void>
+  /**
+   * Lets every team use it, or only the own one; gives its names. With `bare` it gets its names without the namespace,
+   * too: a `conflict` fault when one of them is taken.
+   */
+  publish(
+    templateId: string,
+    how: { readonly public: boolean; readonly bare: boolean },
+    now: Date,
+  ): Promise<TemplateName[]>
   /** By name, each with the build that it means. */
   listTags(templateId: string): Promise<TemplateTag[]>
   /** Those of the team and those of the installation, by creation; ties as in lists of sandboxes. */
@@ -75,13 +84,15 @@ export interface TemplatePage {
   readonly limit?: number
   /** The last template of the page before. */
   readonly after?: Position | undefined
+  /** Nothing but this template. */
+  readonly id?: string
 }
 
 /** A template as its owner sees it. */
 export interface ListedTemplate {
   readonly id: string
   readonly public: boolean
-  readonly names: readonly { readonly namespace: string | undefined; readonly alias: string }[]
+  readonly names: readonly TemplateName[]
   readonly createdAt: Date
   readonly updatedAt: Date
   readonly createdBy: { readonly id: string; readonly email: string | null } | undefined
@@ -103,6 +114,17 @@ export interface ReadyBuild {
 export const buildStatuses = ['building', 'waiting', 'ready', 'error', 'uploaded'] as const
 
 export type BuildStatus = (typeof buildStatuses)[number]
+
+/** What a template is called. */
+export interface TemplateName {
+  /** Of a team; empty: the name belongs to the whole installation. */
+  readonly namespace: string
+  readonly alias: string
+}
+
+export function nameOf({ namespace, alias }: TemplateName): string {
+  return namespace === '' ? alias : `${namespace}/${alias}`
+}
 
 export interface TemplateReference {
   readonly namespace: string | undefined

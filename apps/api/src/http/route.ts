@@ -4,6 +4,7 @@ import { z } from 'zod'
 import type { Authenticate, Credentials } from '../app/auth.ts'
 import type { Caller, User } from '../domain/team.ts'
 import { parseInput } from './input.ts'
+import { originOf } from './origin.ts'
 import { applyRate } from './rate.ts'
 
 /** Makes a route of an operation: who asks, then what they ask for, then the handler. */
@@ -12,6 +13,8 @@ export interface Call<O extends Operation> {
   readonly params: z.output<O['params']>
   readonly query: z.output<O['query']>
   readonly body: z.output<O['body']>
+  /** Where the caller reached us: for URLs in the answer. */
+  readonly origin: string
   /** Aborts when the client goes away before it has its answer. */
   readonly signal: AbortSignal
 }
@@ -139,6 +142,7 @@ function toCall<O extends Operation>(
       body instanceof z.ZodUndefined ? undefined : request.body,
       'body',
     ),
+    origin: originOf(request),
     signal: gone.signal,
   }
 }

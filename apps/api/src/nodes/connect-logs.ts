@@ -2,7 +2,8 @@ import { LogLevel, NodeService } from '@atoll/contracts/gen/atoll/node/v1/node_p
 import type { LogEntry as Message } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
 import { createClient } from '@connectrpc/connect'
 import type { Transport } from '@connectrpc/connect'
-import type { LogEntry, LogLevel as Level, LogNode } from '../domain/log.ts'
+import type { LogEntry, LogNode } from '../domain/log.ts'
+import { levelNames, levelValues } from './log-level.ts'
 
 /** The logs of the node, reached by its protocol. */
 export function connectLogs(transport: Transport): LogNode {
@@ -15,7 +16,7 @@ export function connectLogs(transport: Transport): LogNode {
         ...(beforeMs !== undefined && { beforeMs: BigInt(beforeMs) }),
         newestFirst,
         limit,
-        minLevel: minLevel === undefined ? LogLevel.UNSPECIFIED : values[minLevel],
+        minLevel: minLevel === undefined ? LogLevel.UNSPECIFIED : levelValues[minLevel],
         search: search ?? '',
       }
       const { entries } = await client.readLogs(request, { signal })
@@ -36,20 +37,5 @@ export function connectLogs(transport: Transport): LogNode {
 }
 
 function fromMessage({ atMs, level, message, fields }: Message): LogEntry {
-  return { at: Number(atMs), level: names[level], message, fields }
+  return { at: Number(atMs), level: levelNames[level], message, fields }
 }
-
-const values = {
-  debug: LogLevel.DEBUG,
-  info: LogLevel.INFO,
-  warn: LogLevel.WARN,
-  error: LogLevel.ERROR,
-} as const satisfies Record<Level, LogLevel>
-
-const names = {
-  [LogLevel.UNSPECIFIED]: 'info',
-  [LogLevel.DEBUG]: 'debug',
-  [LogLevel.INFO]: 'info',
-  [LogLevel.WARN]: 'warn',
-  [LogLevel.ERROR]: 'error',
-} as const satisfies Record<LogLevel, Level>

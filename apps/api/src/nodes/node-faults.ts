@@ -108,6 +108,35 @@ export function toNetworkFault(error: unknown, id: string): Fault {
   )
 }
 
+export function toFilesFault(error: unknown): Fault {
+  const options = { cause: error }
+  switch (codeOf(error)) {
+    case Code.ResourceExhausted:
+      return new Fault(
+        'unavailable',
+        'disk_full',
+        `The files were not kept: ${saidBy(error)}`,
+        options,
+      )
+    case Code.InvalidArgument:
+      return new Fault(
+        'invalid',
+        'build_files_refused',
+        `The files were not kept: ${saidBy(error)}`,
+        options,
+      )
+    case Code.Unavailable:
+      return busy(error)
+    default:
+      return new Fault(
+        'internal',
+        'build_files_failed',
+        'The files could not be kept; the log of the server says why',
+        options,
+      )
+  }
+}
+
 function noRoom(cause: unknown): Fault {
   return new Fault(
     'unavailable',

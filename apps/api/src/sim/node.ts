@@ -2,6 +2,8 @@ import { NodeService, SandboxState } from '@atoll/contracts/gen/atoll/node/v1/no
 import { Code, ConnectError, createRouterTransport } from '@connectrpc/connect'
 import type { Transport } from '@connectrpc/connect'
 import { waitFor } from '@atoll/kit/wait'
+import { simulateBuilds } from './builds.ts'
+import type { SimulatedBuilds } from './builds.ts'
 import { createEvents } from './events.ts'
 import { simulateLogs } from './logs.ts'
 import type { SimulatedLogs } from './logs.ts'
@@ -75,6 +77,7 @@ export interface SimulatedNode {
   /** From now on `sample` tells this of it; what is not named stays as it was. */
   use(id: string, usage: Partial<SimulatedUsage>): void
   readonly logs: SimulatedLogs
+  readonly builds: SimulatedBuilds
   /** How often it was asked what all sandboxes use. */
   readonly samplings: number
   /** Those it was asked about alone. */
@@ -159,6 +162,7 @@ export function simulateNode(): SimulatedNode {
   const { refuse } = trouble
   const paused = new Map<string, PausedSandbox>()
   const logs = simulateLogs(refuse)
+  const builds = simulateBuilds(trouble)
   const snapshots = new Map<string, SimulatedSnapshot>()
   const kept = keepSandboxes({
     ...{ running, paused, snapshots, events, trouble },
@@ -250,6 +254,7 @@ export function simulateNode(): SimulatedNode {
         return { samples }
       },
       ...logs.methods,
+      ...builds.methods,
       async *watchSandboxes(_, { signal }) {
         refuse()
         const following = events.follow(signal)
@@ -264,6 +269,7 @@ export function simulateNode(): SimulatedNode {
   return {
     transport,
     logs,
+    builds,
     running,
     paused,
     snapshots,

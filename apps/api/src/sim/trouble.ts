@@ -12,6 +12,9 @@ export type Work =
   | 'network'
   | 'snapshot'
   | 'deleteSnapshot'
+  | 'build'
+  | 'deleteTemplate'
+  | 'putFiles'
 
 export interface Trouble {
   /** From now on; `undefined` makes it work again. `after`: the work is done, but the answer is a failure. */

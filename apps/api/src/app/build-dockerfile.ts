@@ -1,0 +1,49 @@
+import { parseDockerfile } from '../domain/dockerfile.ts'
+import type { Recipe } from '../domain/recipe.ts'
+import type { TemplateStore } from '../domain/template.ts'
+import { findOwnTemplate } from './own-template.ts'
+import type { BuildRequest, RequestBuild } from './request-build.ts'
+import type { StartBuild } from './start-build.ts'
+
+export interface DockerfileRequest extends Omit<BuildRequest, 'tags' | 'diskSizeMb'> {
+  readonly dockerfile: string
+  readonly startCommand: string | undefined
+  readonly readyCommand: string | undefined
+}
+
+/** Asks for a build and starts it: a Dockerfile says all that is to be known. */
+export type BuildDockerfile = (
+  request: DockerfileRequest,
+) => Promise<Awaited<ReturnType<RequestBuild>>>
+
+export function createBuildDockerfile(ports: {
+  readonly templates: Pick<TemplateStore, 'locate'>
+  readonly request: RequestBuild
+  readonly start: StartBuild
+  /** A fault when the node takes nothing new. */
+  readonly checkNode: () => Promise<void>
+}): BuildDockerfile {
+  const { templates, request, start, checkNode } = ports
+  return async ({ dockerfile, startCommand, readyCommand, of: asked, ...wanted }) => {
+    const { teamId } = wanted
+    const of = asked && 'templateId' in asked ? await resolve(templates, asked, teamId) : asked
+    const recipe: Recipe = {
+      ...parseDockerfile(dockerfile),
+      ...(startCommand && { startCommand }),
+      ...(readyCommand && { readyCommand }),
+    }
+    // Before anything is written down: nobody would start the build later.
+    await checkNode()
+    const build = await request({ ...wanted, of, tags: [], diskSizeMb: undefined })
+    await start({ teamId, templateId: build.templateId, buildId: build.id }, recipe)
+    return build
+  }
+}
+
+async function resolve(
+  templates: Pick<TemplateStore, 'locate'>,
+  { templateId }: { readonly templateId: string },
+  teamId: string,
+): Promise<{ readonly templateId: string }> {
+  return { templateId: (await findOwnTemplate(templates, templateId, teamId)).id }
+}

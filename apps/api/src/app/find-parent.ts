@@ -1,0 +1,48 @@
+import { Fault } from '@atoll/kit/fault'
+import type { BuildParent } from '../domain/build-node.ts'
+import type { Recipe } from '../domain/recipe.ts'
+import type { Resources, Template, TemplateStore } from '../domain/template.ts'
+import { findTemplate } from './find-template.ts'
+
+type Templates = Pick<TemplateStore, 'locate' | 'findBuild'>
+
+export interface Parent {
+  readonly parent: BuildParent
+  readonly resources: Resources
+}
+
+/** What a recipe begins with. The faults are for whoever wrote it. */
+export async function findParent(
+  templates: Templates,
+  { fromImage = '', imageLogin: login, fromTemplate }: Recipe,
+  teamId: string,
+): Promise<Parent> {
+  if (fromTemplate === undefined) {
+    const base = await findBase(templates)
+    if (baseImage.test(fromImage)) return toParent(base)
+    return { parent: { image: fromImage, login }, resources: base.resources }
+  }
+  const found = await findTemplate(templates, fromTemplate, teamId, 'fromTemplate')
+  if (found.snapshotId === undefined) return toParent(found)
+  throw new Fault(
+    'invalid',
+    'parent_is_snapshot',
+    `${fromTemplate} is a snapshot of a sandbox, which templates cannot be built from: build from the template that its sandbox was made of`,
+  )
+}
+
+/** The image that clients begin with by default is the template that every installation has. */
+const baseImage =
+  /^(?:(?:docker\.io|index\.docker\.io|registry-1\.docker\.io)\/)?e2bdev\/base(?::[\w.-]+)?$/
+
+function toParent({ nodeTemplateId, resources }: Template): Parent {
+  return { parent: { nodeTemplateId }, resources }
+}
+
+/** By its full name: a team may have a template of its own that is called so. */
+async function findBase(templates: Templates): Promise<Template> {
+  const base = await templates.locate({ namespace: '', name: 'base' }, '')
+  const build = base && (await templates.findBuild(base.id))
+  if (build) return build
+  throw new Error('the installation has no template base')
+}

@@ -1,0 +1,51 @@
+import { Fault } from '@atoll/kit/fault'
+import type { BuildStore } from '../domain/build.ts'
+import type { Recipe } from '../domain/recipe.ts'
+import type { TemplateStore } from '../domain/template.ts'
+import { notWaiting } from './builder.ts'
+import type { Builder } from './builder.ts'
+import { findOwnTemplate } from './own-template.ts'
+
+/** Starts a build that waits; it goes on by itself. */
+export type StartBuild = (
+  of: { readonly teamId: string; readonly templateId: string; readonly buildId: string },
+  recipe: Recipe,
+) => Promise<void>
+
+export function createStartBuild(ports: {
+  readonly builds: BuildStore
+  readonly templates: TemplateStore
+  readonly builder: Builder
+  /** A fault when the node takes nothing new. */
+  readonly checkNode: () => Promise<void>
+  /** Others may have been cancelled by it. */
+  readonly onStarted: () => void
+}): StartBuild {
+  const { builds, templates, builder, checkNode, onStarted } = ports
+  return async ({ teamId, templateId, buildId }, recipe) => {
+    const template = await findOwnTemplate(templates, templateId, teamId)
+    const build = await builds.find(buildId)
+    if (build?.templateId !== template.id) {
+      throw new Fault(
+        'not_found',
+        'build_not_found',
+        `Template ${templateId} has no build ${buildId}`,
+      )
+    }
+    if (build.status !== 'waiting') throw notWaiting(buildId)
+    checkOrigin(recipe)
+    await checkNode()
+    await builder.start({ build, teamId, recipe })
+    onStarted()
+  }
+}
+
+/** The build still waits afterwards: a corrected request can start it. */
+function checkOrigin({ fromImage, fromTemplate }: Recipe): void {
+  if ((fromImage === undefined) !== (fromTemplate === undefined)) return
+  throw new Fault(
+    'invalid',
+    'invalid_origin',
+    'Send exactly one of fromTemplate and fromImage: what the template is built from',
+  )
+}

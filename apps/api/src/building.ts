@@ -1,0 +1,99 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Clock } from '@atoll/kit/clock'
+import type { Logger } from '@atoll/kit/log'
+import type { Transport } from '@connectrpc/connect'
+import type { FastifyInstance } from 'fastify'
+import type { Authenticate } from './app/auth.ts'
+import { createBuildDockerfile } from './app/build-dockerfile.ts'
+import { createBuilder } from './app/builder.ts'
+import { createBuildFileTransfer } from './app/build-files.ts'
+import { createBuildProgress } from './app/build-progress.ts'
+import type { LimitsOf } from './app/limits.ts'
+import { startLoop } from './app/loop.ts'
+import { createRequestBuild } from './app/request-build.ts'
+import type { SelectTeam } from './app/select-team.ts'
+import { settleBuilds } from './app/settle-builds.ts'
+import { createStartBuild } from './app/start-build.ts'
+import { sweepTemplates } from './app/sweep-templates.ts'
+import type { Templates } from './app/templates.ts'
+import type { Stores } from './db/stores.ts'
+import { addUploadRoute } from './http/build-files.ts'
+import { addBuildProgressRoutes } from './http/build-progress.ts'
+import { addDockerfileRoutes } from './http/dockerfile-builds.ts'
+import { addBuildRoutes } from './http/template-builds.ts'
+import { connectBuilds } from './nodes/connect-builds.ts'
+
+/** The part of the composition root that makes templates. */
+export interface Building {
+  addRoutes(server: FastifyInstance, routes: BuildingRoutes): void
+  /** Builds of it may be under way, and the node may have its files. */
+  onTemplateDeleted(): void
+  /** Gives up what is under way. */
+  close(): Promise<void>
+}
+
+interface BuildingParts {
+  readonly stores: Stores
+  readonly node: Transport
+  readonly clock: Clock
+  readonly log: Logger
+  readonly processId: string
+  readonly tokenSeed: string
+  readonly limitsOf: LimitsOf
+  readonly checkNode: () => Promise<void>
+}
+
+interface BuildingRoutes {
+  readonly authenticate: Authenticate
+  readonly selectTeam: SelectTeam
+  readonly templates: Templates
+  /** Of one archive of files. */
+  readonly limitBytes: number
+}
+
+const settleLimitMs = 5_000
+
+export function startBuilding(parts: BuildingParts): Building {
+  const { clock, log, processId, tokenSeed, limitsOf, checkNode } = parts
+  const { builds, buildLogs: logs, templates, teams, leases } = parts.stores
+  const node = connectBuilds(parts.node)
+  const onEnded = () => sweeper.nudge()
+  const builder = createBuilder({
+    ...{ builds, logs, templates, node, clock, processId, log, onEnded },
+  })
+  const sweeper = startLoop(
+    'sweep templates',
+    (signal) => sweepTemplates({ builds, node, builder }, signal),
+    log,
+  )
+  const settler = startLoop(
+    'settle builds',
+    () => settleBuilds({ builds, builder, leases, clock, processId, onEnded }),
+    log,
+  )
+  const onStarted = () => settler.nudge()
+  const files = createBuildFileTransfer({ templates, node, tokenSeed, clock })
+  const request = createRequestBuild({ builds, teams, limitsOf, clock })
+  const start = createStartBuild({ builds, templates, builder, checkNode, onStarted })
+  const build = createBuildDockerfile({ templates, request, start, checkNode })
+  const progress = createBuildProgress({ builds, logs, templates })
+
+  return {
+    addRoutes(server, { authenticate, selectTeam, templates: listed, limitBytes }) {
+      const shared = { authenticate, selectTeam, templates: listed }
+      addBuildRoutes(server, { ...shared, request, start, files })
+      addDockerfileRoutes(server, { ...shared, build })
+      addBuildProgressRoutes(server, { authenticate, progress })
+      addUploadRoute(server, { files, limitBytes })
+    },
+    onTemplateDeleted() {
+      settler.nudge()
+      sweeper.nudge()
+    },
+    async close() {
+      await settler.close()
+      await Promise.race([builder.close(), sleep(settleLimitMs, undefined, { ref: false })])
+      await sweeper.close()
+    },
+  }
+}

@@ -1,0 +1,146 @@
+import { randomUUID } from 'node:crypto'
+import { Fault } from '@atoll/kit/fault'
+import { newTemplateId } from '@atoll/kit/id'
+import type { Transaction } from 'kysely'
+import { failures } from '../domain/build.ts'
+import type { RequestedBuild, WantedBuild } from '../domain/build.ts'
+import { nameOf } from '../domain/template.ts'
+import type { TemplateName } from '../domain/template.ts'
+import { buildsInProgress, failBuilds } from './build-rows.ts'
+import type { Schema } from './schema.ts'
+import { giveTag } from './template-tags.ts'
+
+type Db = Transaction<Schema>
+
+/** A build that waits, in a template that is made where there is none. */
+export async function requestBuild(
+  db: Db,
+  wanted: WantedBuild,
+  check: (others: number) => void,
+  now: Date,
+): Promise<RequestedBuild> {
+  const { teamId, tags, resources } = wanted
+  // Of two that ask at a time, be it for a new name or for the last place, one waits for the other here.
+  await db.selectFrom('teams').select('id').where('id', '=', teamId).forNoKeyUpdate().execute()
+  const templateId = await ensureTemplate(db, wanted, now)
+  const sameTag = await buildsInProgress(db, templateId, tags)
+  const waiting = sameTag.filter(({ status }) => status === 'waiting').map(({ id }) => id)
+  await failBuilds(db, waiting, failures.superseded, now)
+  check((await countInProgress(db, teamId)) - (sameTag.length - waiting.length))
+
+  const id = randomUUID()
+  const created_at = now.getTime()
+  await db
+    .insertInto('template_builds')
+    .values({
+      id,
+      template_id: templateId,
+      status: 'waiting',
+      node_template_id: null,
+      cpu_count: resources.cpuCount,
+      memory_mb: resources.memoryMb,
+      disk_size_mb: resources.diskSizeMb,
+      envd_version: null,
+      created_at,
+      updated_at: created_at,
+      finished_at: null,
+    })
+    .execute()
+  for (const tag of tags) await giveTag(db, { template_id: templateId, tag, build_id: id }, now)
+  return { id, templateId, ...(await readTemplate(db, templateId)) }
+}
+
+async function ensureTemplate(db: Db, { of, teamId, userId }: WantedBuild, now: Date) {
+  if (of && 'templateId' in of) return findOwn(db, of.templateId, teamId)
+  const known = of && (await findNamed(db, of, teamId))
+  if (known !== undefined) return known
+  const id = newTemplateId()
+  const created_at = now.getTime()
+  await db
+    .insertInto('templates')
+    .values({
+      id,
+      team_id: teamId,
+      public: 0,
+      is_snapshot: 0,
+      created_by: userId ?? null,
+      created_at,
+      updated_at: created_at,
+      spawn_count: 0,
+      last_spawned_at: null,
+    })
+    .execute()
+  if (of) {
+    await db
+      .insertInto('template_names')
+      .values({ ...of, template_id: id, created_at })
+      .execute()
+  }
+  return id
+}
+
+/** Held against whoever deletes it. */
+async function findOwn(db: Db, templateId: string, teamId: string): Promise<string> {
+  const row = await db
+    .selectFrom('templates')
+    .select('id')
+    .where('id', '=', templateId)
+    .where('team_id', '=', teamId)
+    .forNoKeyUpdate()
+    .executeTakeFirst()
+  if (row) return row.id
+  throw new Fault('not_found', 'template_not_found', `Template ${templateId} was deleted`)
+}
+
+async function findNamed(db: Db, name: TemplateName, teamId: string): Promise<string | undefined> {
+  const named = await db
+    .selectFrom('template_names')
+    .innerJoin('templates', 'templates.id', 'template_names.template_id')
+    .select(['templates.id', 'team_id', 'is_snapshot'])
+    .where('namespace', '=', name.namespace)
+    .where('alias', '=', name.alias)
+    .executeTakeFirst()
+  if (named && named.team_id !== teamId) {
+    throw new Fault('forbidden', 'template_forbidden', `${nameOf(name)} belongs to another team`)
+  }
+  if (named?.is_snapshot === 1) throw taken(`The name ${nameOf(name)} belongs to a snapshot`)
+  if (named) return findOwn(db, named.id, teamId)
+  const sameId = await db
+    .selectFrom('templates')
+    .select('id')
+    .where('id', '=', name.alias)
+    .executeTakeFirst()
+  if (sameId) throw taken(`The name ${name.alias} is the id of a template`)
+  return undefined
+}
+
+function taken(what: string): Fault {
+  return new Fault('conflict', 'name_taken', `${what}: take another`)
+}
+
+async function countInProgress(db: Db, teamId: string): Promise<number> {
+  const { total } = await db
+    .selectFrom('template_builds')
+    .innerJoin('templates', 'templates.id', 'template_builds.template_id')
+    .select(({ fn }) => fn.countAll<number>().as('total'))
+    .where('team_id', '=', teamId)
+    .where('status', 'in', ['waiting', 'building'])
+    .executeTakeFirstOrThrow()
+  return total
+}
+
+async function readTemplate(db: Db, id: string) {
+  const row = await db
+    .selectFrom('templates')
+    .select('public')
+    .where('id', '=', id)
+    .executeTakeFirstOrThrow()
+  const names = await db
+    .selectFrom('template_names')
+    .select(['namespace', 'alias'])
+    .where('template_id', '=', id)
+    .orderBy('namespace')
+    .orderBy('alias')
+    .execute()
+  return { public: row.public === 1, names }
+}

@@ -1,0 +1,56 @@
+import assert from 'node:assert/strict'
+import { waitFor } from '@atoll/kit/wait'
+import type { ApiUnderTest, Reply } from './api.ts'
+
+/** The calls that a client makes to build a template. */
+
+export interface AskedBuild {
+  readonly templateId: string
+  readonly buildId: string
+}
+
+export async function askForBuild(api: ApiUnderTest, fields: object = {}): Promise<AskedBuild> {
+  const body = { name: 'mine', ...fields }
+  const { status, json, text } = await api.call('POST', '/v3/templates', { body })
+  assert.equal(status, 202, text)
+  const { templateID: templateId, buildID: buildId } = Object(json)
+  return { templateId, buildId }
+}
+
+export function startBuild(
+  api: ApiUnderTest,
+  { templateId, buildId }: AskedBuild,
+  body: object = { fromTemplate: 'base' },
+  apiKey = api.ours.apiKey,
+): Promise<Reply> {
+  const path = `/v2/templates/${templateId}/builds/${buildId}`
+  return api.call('POST', path, { body, headers: { 'x-api-key': apiKey } })
+}
+
+export function buildStatus(
+  api: ApiUnderTest,
+  { templateId, buildId }: AskedBuild,
+  query = '',
+  apiKey = api.ours.apiKey,
+): Promise<Reply> {
+  const path = `/templates/${templateId}/builds/${buildId}/status${query}`
+  return api.call('GET', path, { headers: { 'x-api-key': apiKey } })
+}
+
+/** What the status says once the build is over. */
+export async function endOfBuild(api: ApiUnderTest, asked: AskedBuild) {
+  let json: unknown
+  await waitFor('the end of the build', async () => {
+    ;({ json } = await buildStatus(api, asked))
+    return ['ready', 'error'].includes(Object(json).status)
+  })
+  return Object(json)
+}
+
+/** A build from its request to its end. */
+export async function build(api: ApiUnderTest, fields: object = {}, recipe?: object) {
+  const asked = await askForBuild(api, fields)
+  const { status, text } = await startBuild(api, asked, recipe)
+  assert.equal(status, 202, text)
+  return { ...asked, end: await endOfBuild(api, asked) }
+}
