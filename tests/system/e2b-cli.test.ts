@@ -1,6 +1,6 @@
 /** The published command line, unmodified, told by its variables where the server is. */
 import assert from 'node:assert/strict'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
@@ -81,3 +81,25 @@ test('a wrong key and a sandbox that is not there are failures that say so', asy
 function everything({ stdout, stderr }: RunResult): string {
   return stdout + stderr
 }
+
+test('template create builds a Dockerfile, and list, publish and delete know the template', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'e2b-template-'))
+  const dockerfile = ['FROM e2bdev/base', 'ENV WORD=here', 'RUN echo "$WORD" > /home/user/made', '']
+  await writeFile(join(folder, 'e2b.Dockerfile'), dockerfile.join('\n'))
+  const size = ['--cpu-count', '1', '--memory-mb', '256']
+  const created = await e2b(['template', 'create', 'by-cli', '--path', folder, ...size])
+  await rm(folder, { recursive: true })
+  assert.equal(created.code, 0, created.stdout + created.stderr)
+  const { stdout } = await e2b(['template', 'list', '--format', 'json'])
+  const listed: { templateID: string; names: string[]; buildStatus: string }[] = JSON.parse(stdout)
+  const made = listed.find(({ names }) => names.some((name) => name.endsWith('/by-cli')))
+  assert.equal(made?.buildStatus, 'ready')
+  const sandbox = await Sandbox.create('by-cli', installation.connection)
+  assert.equal(await sandbox.files.read('made'), 'here\n')
+  await sandbox.kill()
+  const published = await e2b(['template', 'publish', made.templateID, '--yes'])
+  assert.equal(published.code, 0, published.stderr)
+  const deleted = await e2b(['template', 'delete', made.templateID, '--yes'])
+  assert.equal(deleted.code, 0, deleted.stderr)
+  await assert.rejects(Sandbox.create('by-cli', installation.connection), /404/)
+})

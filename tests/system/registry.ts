@@ -1,0 +1,179 @@
+/** A real registry of images on loopback, and small images in it. */
+import { spawn } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
+import { run } from '@atoll/kit/run'
+import { waitFor } from '@atoll/kit/wait'
+import { freePort, layersDir } from './installation.ts'
+
+export interface TestRegistry extends AsyncDisposable {
+  /** `host:port`. */
+  readonly host: string
+  /** Puts an image there, whose layers are folders, the lowest first; gives its reference. */
+  push(name: string, image: TestImage): Promise<string>
+}
+
+export interface TestImage {
+  readonly layers: readonly string[]
+  readonly env?: readonly string[]
+}
+
+export const credentials = { username: 'puller', password: 'pa"ss word' }
+
+export async function startRegistry(): Promise<TestRegistry> {
+  const dir = await mkdtemp('/var/tmp/atoll-registry-')
+  const host = `127.0.0.1:${await freePort()}`
+  const program = await unpackProgram(dir)
+  await writeFile(join(dir, 'users'), await userLine())
+  await writeFile(join(dir, 'config.yml'), configuration(dir, host))
+  const child = spawn(program, ['serve', join(dir, 'config.yml')], { stdio: 'ignore' })
+  await waitFor('the registry to answer', async () => {
+    const reply = await fetch(`http://${host}/v2/`).catch(() => undefined)
+    return reply?.status === 401
+  })
+  return {
+    host,
+    async push(name, image) {
+      const layout = await mkdtemp(join(dir, 'image-'))
+      await writeLayout(layout, image)
+      const { username, password } = credentials
+      await run('skopeo', [
+        ...['copy', '--insecure-policy', '--dest-tls-verify=false'],
+        ...[`--dest-creds=${username}:${password}`, `oci:${layout}:latest`],
+        `docker://${host}/${name}`,
+      ])
+      return `${host}/${name}`
+    },
+    async [Symbol.asyncDispose]() {
+      const ended = once(child, 'exit')
+      child.kill('SIGKILL')
+      await ended
+      await rm(dir, { recursive: true })
+    },
+  }
+}
+
+/** Not installed: that would start a service on the machine. */
+async function unpackProgram(dir: string): Promise<string> {
+  const fetched = join(dir, 'package')
+  await mkdir(fetched)
+  await run('chmod', ['777', fetched]) // apt fetches as a user of its own
+  const download = () =>
+    run('apt-get', ['download', 'docker-registry'], { cwd: fetched, timeoutMs: 120_000 })
+  await download().catch(async () => {
+    await run('apt-get', ['update'], { timeoutMs: 120_000 })
+    await download()
+  })
+  const [name = ''] = await readdir(fetched)
+  await run('dpkg', ['--extract', join(fetched, name), join(dir, 'program')])
+  return join(dir, 'program/usr/bin/docker-registry')
+}
+
+async function userLine(): Promise<string> {
+  const script = "print crypt($ARGV[0], '$2y$05$abcdefghijklmnopqrstuu')"
+  const hash = await run('perl', ['-e', script, credentials.password])
+  return `${credentials.username}:${hash}\n`
+}
+
+function configuration(dir: string, host: string): string {
+  return `version: 0.1
+log: { level: error }
+storage: { filesystem: { rootdirectory: '${join(dir, 'store')}' } }
+http: { addr: '${host}' }
+auth: { htpasswd: { realm: test, path: '${join(dir, 'users')}' } }
+`
+}
+
+/** An OCI layout of one image. */
+async function writeLayout(dir: string, { layers, env = [] }: TestImage): Promise<void> {
+  const blobs = join(dir, 'blobs/sha256')
+  await mkdir(blobs, { recursive: true })
+  const put = async (content: Buffer) => {
+    const hash = sha256(content)
+    await writeFile(join(blobs, hash), content)
+    return { digest: `sha256:${hash}`, size: content.length }
+  }
+  const diffs: string[] = []
+  const parts = []
+  for (const [at, folder] of layers.entries()) {
+    const tar = join(dir, `${at}.tar`)
+    await run('tar', ['--create', '--file', tar, '--directory', folder, '.'])
+    const plain = await readFile(tar)
+    diffs.push(`sha256:${sha256(plain)}`)
+    const mediaType = 'application/vnd.oci.image.layer.v1.tar+gzip'
+    parts.push({ mediaType, ...(await put(gzipSync(plain))) })
+  }
+  const config = {
+    architecture: process.arch === 'arm64' ? 'arm64' : 'amd64',
+    os: 'linux',
+    config: { Env: env },
+    rootfs: { type: 'layers', diff_ids: diffs },
+  }
+  const manifest = {
+    schemaVersion: 2,
+    mediaType: 'application/vnd.oci.image.manifest.v1+json',
+    config: {
+      mediaType: 'application/vnd.oci.image.config.v1+json',
+      ...(await put(Buffer.from(JSON.stringify(config)))),
+    },
+    layers: parts,
+  }
+  const described = await put(Buffer.from(JSON.stringify(manifest)))
+  const annotations = { 'org.opencontainers.image.ref.name': 'latest' }
+  const index = {
+    schemaVersion: 2,
+    manifests: [{ mediaType: manifest.mediaType, ...described, annotations }],
+  }
+  await writeFile(join(dir, 'index.json'), JSON.stringify(index))
+  await writeFile(join(dir, 'oci-layout'), JSON.stringify({ imageLayoutVersion: '1.0.0' }))
+}
+
+function sha256(content: Buffer): string {
+  return createHash('sha256').update(content).digest('hex')
+}
+
+/** Programs of the base template with what they need, in a folder of their own: as small as a Debian can be. */
+export async function smallSystem(folder: string, programs: readonly string[]): Promise<void> {
+  const { layer }: { layer: string } = JSON.parse(
+    await readFile(join(layersDir, 'base.json'), 'utf8'),
+  )
+  const base = join(layersDir, layer)
+  await mkdir(folder, { recursive: true })
+  for (const link of ['bin', 'lib', 'lib64', 'sbin']) {
+    await run('cp', ['--archive', join(base, link), folder])
+  }
+  for (const name of ['dev', 'etc', 'home', 'proc', 'root', 'sys', 'tmp', 'usr/bin']) {
+    await mkdir(join(folder, name), { recursive: true })
+  }
+  await symlink('dash', join(folder, 'usr/bin/sh'))
+  for (const [name, line] of Object.entries(accounts)) {
+    await writeFile(join(folder, 'etc', name), `${line}\n`)
+  }
+  await run('cp', ['--archive', join(base, 'etc/login.defs'), join(folder, 'etc')])
+  const script = `
+    cd "$1"; shift
+    for program; do
+      ldd "$program" | grep -o '/[^ ]*'
+      echo "$program"
+    done | sort -u | while read -r path; do readlink -f "$path"; echo "$path"; done | sort -u
+  `
+  const list = await run('chroot', [base, 'sh', '-c', script, 'list', '/', ...programs])
+  const paths = list
+    .trim()
+    .split('\n')
+    .map((path) => path.replace(/^\/(lib|lib64|bin|sbin)\//, '/usr/$1/'))
+  for (const path of new Set(paths)) {
+    await mkdir(join(folder, path, '..'), { recursive: true })
+    await run('cp', ['--archive', join(base, path), join(folder, path)])
+  }
+}
+
+const accounts = {
+  passwd: 'root:x:0:0:root:/root:/bin/bash',
+  group: 'root:x:0:',
+  shadow: 'root:*:19000:0:99999:7:::',
+  gshadow: 'root:*::',
+}
