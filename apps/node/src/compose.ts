@@ -76,6 +76,7 @@ const packAfterMs = 120_000
 const packIntervalMs = 15_000
 /** Those that are ready take memory that others may need. */
 const trimIntervalMs = 15_000
+const prototypeIntervalMs = 600_000
 const restIntervalMs = 1000 / looksPerSecond
 const hangIntervalMs = 1000
 /** The program of a template has to be started, not to do anything. */
@@ -162,6 +163,7 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
     findTemplate: files.find,
     envdDir,
     begin,
+    nowMs,
     async save(cell, snapshotId, store) {
       await prepare(cell)
       return copies.snapshot(cell, snapshotId, store)
@@ -270,6 +272,9 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
   const stopPacking = repeat(packIntervalMs, packIdle, (err) =>
     log.error({ err, event: 'node.pack' }, 'memory on disk could not be packed'),
   )
+  const stopTrimmingPrototypes = repeat(prototypeIntervalMs, prototypes.trim, (err) =>
+    log.error({ err, event: 'node.trim' }, 'a prototype that nobody needs could not be removed'),
+  )
   const stopTrimming = repeat(trimIntervalMs, supply.trim, (err) =>
     log.error({ err, event: 'node.trim' }, 'a sandbox that nobody wants could not be removed'),
   )
@@ -311,6 +316,7 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
       await Promise.all([
         stopReaping(),
         stopTrimming(),
+        stopTrimmingPrototypes(),
         stopUnfreezing(),
         stopResting(),
         stopHangs(),

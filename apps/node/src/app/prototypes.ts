@@ -18,6 +18,8 @@ export interface Prototypes {
   ensure(shape: Shape, options?: EnsureOptions): Promise<boolean>
   /** One that fails to start is of no use. */
   discard(shape: Shape): Promise<void>
+  /** Removes those that nobody has needed for a day; they are made again when somebody does. */
+  trim(): Promise<void>
   /** Those of a template that is no more. */
   discardAll(templateId: string): Promise<void>
   /** Those there are, once what is of no use any more has been removed. */
@@ -31,6 +33,8 @@ function nameOf(files: TemplateFiles | undefined): unknown {
   const variables = Object.entries(envVars).toSorted(([a], [b]) => (a < b ? -1 : 1))
   return [files.layer, user, workdir, variables, startCommand, readyCommand]
 }
+
+const keptMs = 24 * 60 * 60 * 1000
 
 export interface EnsureOptions extends BeginOptions {
   /** In place of those of the template of the shape. */
@@ -46,10 +50,13 @@ export function createPrototypes(parts: {
   readonly envdDir: string
   readonly begin: Begin
   readonly save: SaveSnapshot
+  nowMs(): number
 }): Prototypes {
   const { cells, store, memoryFormat } = parts
   const known = new Map<string, Snapshot>()
   const making = new Map<string, { readonly templateId: string; readonly made: Promise<void> }>()
+  const neededAtMs = new Map<string, number>()
+  const openedAtMs = parts.nowMs()
   /** Those whose memory cannot be kept. */
   const refused = new Set<string>()
   const idOf = (shape: Shape, files = parts.findTemplate(shape.templateId)) =>
@@ -67,6 +74,7 @@ export function createPrototypes(parts: {
     try {
       await parts.begin(cell, options)
       known.set(snapshotId, await parts.save(cell, snapshotId, store))
+      neededAtMs.set(snapshotId, parts.nowMs())
     } finally {
       await cells.erase(cell)
     }
@@ -75,6 +83,7 @@ export function createPrototypes(parts: {
   return {
     async find(shape) {
       const snapshot = known.get(idOf(shape))
+      if (snapshot) neededAtMs.set(snapshot.snapshotId, parts.nowMs())
       return snapshot && { snapshot, ...store.place(snapshot.snapshotId) }
     },
 
@@ -96,6 +105,16 @@ export function createPrototypes(parts: {
     async discard(shape) {
       known.delete(idOf(shape))
       await store.remove(idOf(shape))
+    },
+
+    async trim() {
+      for (const { snapshotId, templateId } of known.values()) {
+        const sinceMs = parts.nowMs() - (neededAtMs.get(snapshotId) ?? openedAtMs)
+        if (templateId === 'base' || sinceMs < keptMs) continue
+        known.delete(snapshotId)
+        neededAtMs.delete(snapshotId)
+        await store.remove(snapshotId)
+      }
     },
 
     async discardAll(templateId) {

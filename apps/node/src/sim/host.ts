@@ -185,6 +185,7 @@ export function simulateNode(
     memoryFormat: options.memoryFormat === '' ? undefined : memoryFormat,
     findTemplate: ports.findTemplate,
     begin: async () => {},
+    nowMs: () => clock.nowMs,
     envdDir: ports.envdDir,
     save: copies.snapshot,
   })
