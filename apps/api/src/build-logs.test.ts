@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
-import { startApiUnderTest } from './sim/api.ts'
+import { manualClock, startApiUnderTest } from './sim/api.ts'
 import type { ApiUnderTest } from './sim/api.ts'
 import { askForBuild, build, buildStatus, startBuild } from './sim/template-build.ts'
 import type { AskedBuild } from './sim/template-build.ts'
@@ -121,4 +121,18 @@ test('an unknown build is refused as the clients expect', async () => {
   for (const query of ['logsOffset=-1', 'logsOffset=x', 'limit=101', 'level=loud']) {
     assert.equal((await buildStatus(api, one, `?${query}`)).status, 400, query)
   }
+})
+
+test('what a build said is forgotten a week after its end, and the build is not', async () => {
+  const clock = manualClock()
+  await using api = await startApiUnderTest({ clock })
+  api.node.builds.say({ message: 'long ago' })
+  const asked = await build(api)
+  clock.advance(6 * 24 * 60 * 60)
+  await api.restart()
+  assert.deepEqual(await messages(api, asked, ''), ['long ago'])
+  clock.advance(24 * 60 * 60 + 1)
+  await api.restart()
+  await waitFor('the log to go', async () => (await messages(api, asked, '')).length === 0)
+  assert.equal(Object((await buildStatus(api, asked)).json).status, 'ready')
 })

@@ -8,6 +8,7 @@ import { createBuildDockerfile } from './app/build-dockerfile.ts'
 import { createBuilder } from './app/builder.ts'
 import { createBuildFileTransfer } from './app/build-files.ts'
 import { createBuildProgress } from './app/build-progress.ts'
+import { forgetBuildLogs } from './app/forget-build-logs.ts'
 import type { LimitsOf } from './app/limits.ts'
 import { startLoop } from './app/loop.ts'
 import { createRequestBuild } from './app/request-build.ts'
@@ -71,6 +72,7 @@ export function startBuilding(parts: BuildingParts): Building {
     () => settleBuilds({ builds, builder, leases, clock, processId, onEnded }),
     log,
   )
+  const forgetting = startLoop('forget build logs', () => forgetBuildLogs({ logs, clock }), log)
   const onStarted = () => settler.nudge()
   const files = createBuildFileTransfer({ templates, node, tokenSeed, clock })
   const request = createRequestBuild({ builds, teams, limitsOf, clock })
@@ -93,7 +95,7 @@ export function startBuilding(parts: BuildingParts): Building {
     async close() {
       await settler.close()
       await Promise.race([builder.close(), sleep(settleLimitMs, undefined, { ref: false })])
-      await sweeper.close()
+      await Promise.all([sweeper.close(), forgetting.close()])
     },
   }
 }

@@ -22,6 +22,25 @@ export function sqlBuildLogStore(db: Kysely<Schema>): BuildLogStore {
         await db.insertInto('build_logs').values(batch).execute()
       }
     },
+    async forget(endedBefore, limit) {
+      const builds = await db
+        .selectFrom('template_builds')
+        .select('id')
+        .where('finished_at', '<', endedBefore.getTime())
+        .where(({ exists, selectFrom }) =>
+          exists(
+            selectFrom('build_logs')
+              .select('build_id')
+              .whereRef('build_logs.build_id', '=', 'template_builds.id'),
+          ),
+        )
+        .limit(limit)
+        .execute()
+      for (const ids of batches(builds.map(({ id }) => id))) {
+        await db.deleteFrom('build_logs').where('build_id', 'in', ids).execute()
+      }
+      return builds.length
+    },
     async read(buildId, { minLevel, step, from, before, newestFirst, offset, limit }) {
       let query = db
         .selectFrom('build_logs')

@@ -13,6 +13,8 @@ export interface BuildLogStore {
   /** `position` is that of the first one: entries are counted from zero. */
   append(buildId: string, position: number, entries: readonly BuildLogEntry[]): Promise<void>
   read(buildId: string, query: BuildLogQuery): Promise<BuildLogEntry[]>
+  /** What builds said that were over before this moment, of so many at most. Gives of how many. */
+  forget(endedBefore: Date, limit: number): Promise<number>
 }
 
 export interface BuildLogQuery {

@@ -1,0 +1,16 @@
+import type { Clock } from '@atoll/kit/clock'
+import type { BuildLogStore } from '../domain/build-log.ts'
+
+const keptMs = 7 * 24 * 60 * 60 * 1000
+const batch = 20
+const intervalMs = { whileThereAreMore: 1_000, usual: 600_000 }
+
+/** One pass: what builds said is kept as long as what sandboxes did. */
+export async function forgetBuildLogs(ports: {
+  readonly logs: BuildLogStore
+  readonly clock: Clock
+}): Promise<number> {
+  const { logs, clock } = ports
+  const count = await logs.forget(new Date(clock.now().getTime() - keptMs), batch)
+  return count === batch ? intervalMs.whileThereAreMore : intervalMs.usual
+}
