@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import { Fault } from '@atoll/kit/fault'
-import { newTemplateId } from '@atoll/kit/id'
 import type { Transaction } from 'kysely'
 import { failures } from '../domain/build.ts'
 import type { RequestedBuild, WantedBuild } from '../domain/build.ts'
 import { nameOf } from '../domain/template.ts'
 import type { TemplateName } from '../domain/template.ts'
 import { buildsInProgress, failBuilds } from './build-rows.ts'
+import { findNamedTemplate, insertTemplate, nameTaken } from './named-template.ts'
 import type { Schema } from './schema.ts'
 import { giveTag } from './template-tags.ts'
 
@@ -53,30 +53,7 @@ export async function requestBuild(
 async function ensureTemplate(db: Db, { of, teamId, userId }: WantedBuild, now: Date) {
   if (of && 'templateId' in of) return findOwn(db, of.templateId, teamId)
   const known = of && (await findNamed(db, of, teamId))
-  if (known !== undefined) return known
-  const id = newTemplateId()
-  const created_at = now.getTime()
-  await db
-    .insertInto('templates')
-    .values({
-      id,
-      team_id: teamId,
-      public: 0,
-      is_snapshot: 0,
-      created_by: userId ?? null,
-      created_at,
-      updated_at: created_at,
-      spawn_count: 0,
-      last_spawned_at: null,
-    })
-    .execute()
-  if (of) {
-    await db
-      .insertInto('template_names')
-      .values({ ...of, template_id: id, created_at })
-      .execute()
-  }
-  return id
+  return known ?? insertTemplate(db, { teamId, userId, isSnapshot: false, name: of }, now)
 }
 
 /** Held against whoever deletes it. */
@@ -93,29 +70,13 @@ async function findOwn(db: Db, templateId: string, teamId: string): Promise<stri
 }
 
 async function findNamed(db: Db, name: TemplateName, teamId: string): Promise<string | undefined> {
-  const named = await db
-    .selectFrom('template_names')
-    .innerJoin('templates', 'templates.id', 'template_names.template_id')
-    .select(['templates.id', 'team_id', 'is_snapshot'])
-    .where('namespace', '=', name.namespace)
-    .where('alias', '=', name.alias)
-    .executeTakeFirst()
-  if (named && named.team_id !== teamId) {
+  const named = await findNamedTemplate(db, name)
+  if (!named) return undefined
+  if (named.team_id !== teamId) {
     throw new Fault('forbidden', 'template_forbidden', `${nameOf(name)} belongs to another team`)
   }
-  if (named?.is_snapshot === 1) throw taken(`The name ${nameOf(name)} belongs to a snapshot`)
-  if (named) return findOwn(db, named.id, teamId)
-  const sameId = await db
-    .selectFrom('templates')
-    .select('id')
-    .where('id', '=', name.alias)
-    .executeTakeFirst()
-  if (sameId) throw taken(`The name ${name.alias} is the id of a template`)
-  return undefined
-}
-
-function taken(what: string): Fault {
-  return new Fault('conflict', 'name_taken', `${what}: take another`)
+  if (named.is_snapshot === 1) throw nameTaken(`The name ${nameOf(name)} belongs to a snapshot`)
+  return findOwn(db, named.id, teamId)
 }
 
 async function countInProgress(db: Db, teamId: string): Promise<number> {

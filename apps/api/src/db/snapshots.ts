@@ -1,12 +1,11 @@
 import { randomUUID } from 'node:crypto'
-import { Fault } from '@atoll/kit/fault'
-import { newTemplateId } from '@atoll/kit/id'
 import type { Kysely, Transaction } from 'kysely'
 import type { Publication, Snapshot, SnapshotStore } from '../domain/snapshot.ts'
 import { nameOf } from '../domain/template.ts'
 import type { TemplateName } from '../domain/template.ts'
 import { batches } from './batches.ts'
 import { sumKeptLocked } from './kept-bytes.ts'
+import { findNamedTemplate, insertTemplate, nameTaken } from './named-template.ts'
 import type { Schema, SnapshotRow } from './schema.ts'
 import { listSnapshots } from './snapshot-list.ts'
 import { giveTag } from './template-tags.ts'
@@ -96,7 +95,7 @@ async function publish(
     .executeTakeFirstOrThrow()
   const { name, tag, nodeTemplateId, resources, envdVersion } = publication
   const created_at = now.getTime()
-  const templateId = await ensureTemplate(db, { name, teamId: team_id, created_at })
+  const templateId = await ensureTemplate(db, { name, teamId: team_id }, now)
   const build_id = randomUUID()
   await db
     .insertInto('template_builds')
@@ -122,70 +121,26 @@ async function publish(
 interface Wanted {
   readonly name: TemplateName | undefined
   readonly teamId: string
-  readonly created_at: number
 }
 
 /** The template of this name, which a new build is added to, or a new one. */
 async function ensureTemplate(
   db: Transaction<Schema>,
-  { name, teamId, created_at }: Wanted,
+  { name, teamId }: Wanted,
+  now: Date,
 ): Promise<string> {
   // Of two that take the same new name at a time, one waits for the other here.
   await db.selectFrom('teams').select('id').where('id', '=', teamId).forNoKeyUpdate().execute()
   const known = name && (await findNamed(db, name, teamId))
-  if (known !== undefined) {
-    await db
-      .updateTable('templates')
-      .set({ updated_at: created_at })
-      .where('id', '=', known)
-      .execute()
-    return known
-  }
-  const id = newTemplateId()
-  await db
-    .insertInto('templates')
-    .values({
-      id,
-      team_id: teamId,
-      public: 0,
-      is_snapshot: 1,
-      created_by: null,
-      created_at,
-      updated_at: created_at,
-      spawn_count: 0,
-      last_spawned_at: null,
-    })
-    .execute()
-  if (name) {
-    await db
-      .insertInto('template_names')
-      .values({ ...name, template_id: id, created_at })
-      .execute()
-  }
-  return id
+  if (known === undefined) return insertTemplate(db, { teamId, isSnapshot: true, name }, now)
+  const changed = { updated_at: now.getTime() }
+  await db.updateTable('templates').set(changed).where('id', '=', known).execute()
+  return known
 }
 
 async function findNamed(db: Db, name: TemplateName, teamId: string): Promise<string | undefined> {
-  const named = await db
-    .selectFrom('template_names')
-    .innerJoin('templates', 'templates.id', 'template_names.template_id')
-    .select(['templates.id', 'team_id', 'is_snapshot'])
-    .where('namespace', '=', name.namespace)
-    .where('alias', '=', name.alias)
-    .executeTakeFirst()
-  if (named) {
-    if (named.is_snapshot === 1 && named.team_id === teamId) return named.id
-    throw taken(`The name ${nameOf(name)} belongs to a template that is no snapshot`)
-  }
-  const sameId = await db
-    .selectFrom('templates')
-    .select('id')
-    .where('id', '=', name.alias)
-    .executeTakeFirst()
-  if (sameId) throw taken(`The name ${name.alias} is the id of a template`)
-  return undefined
-}
-
-function taken(what: string): Fault {
-  return new Fault('conflict', 'name_taken', `${what}: take another`)
+  const named = await findNamedTemplate(db, name)
+  if (!named) return undefined
+  if (named.is_snapshot === 1 && named.team_id === teamId) return named.id
+  throw nameTaken(`The name ${nameOf(name)} belongs to a template that is no snapshot`)
 }
