@@ -35,6 +35,7 @@ test('a client that counts what it has read gets all of it once, and then nothin
   api.node.builds.say(...said.map((message) => ({ at: 1000, message })))
   const asked = await build(api)
   assert.equal(asked.end.logEntries.length, 100)
+  assert.deepEqual(asked.end.logs, said.slice(0, 100))
   assert.deepEqual(await drain(api, asked), said)
   assert.deepEqual(await messages(api, asked, '?logsOffset=249'), ['line 249'])
   assert.deepEqual(await messages(api, asked, '?limit=0'), [])

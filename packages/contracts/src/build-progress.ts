@@ -53,7 +53,10 @@ export const getBuildStatus = defineOperation({
           templateID: z.string(),
           buildID: z.uuid(),
           status: BuildStatus,
-          logs: z.array(z.string()).describe('Always empty').meta({ deprecated: true }),
+          logs: z
+            .array(z.string())
+            .describe('The messages of logEntries')
+            .meta({ deprecated: true }),
           logEntries: z.array(BuildLogEntry),
           reason: z
             .object({

@@ -20,7 +20,7 @@ export function addBuildProgressRoutes(
       templateID: build.templateId,
       buildID: build.id,
       status: build.status,
-      logs: [],
+      logs: entries.map(({ message }) => message),
       logEntries: entries.map(toView),
       ...(reason && {
         reason: {
