@@ -15,6 +15,8 @@ let reference: string
 let folder: string
 
 before(async () => {
+  // On a new machine there is no base template yet, of whose programs the image is made.
+  await (await install())[Symbol.asyncDispose]()
   registry = await startRegistry()
   folder = await mkdtemp('/var/tmp/atoll-image-')
   const [lower, upper] = ['lower', 'upper'].map((name) => join(folder, name))
