@@ -5,7 +5,7 @@ import { neutralName } from '../domain/cell.ts'
 import type { Cell } from '../domain/cell.ts'
 import { inShell } from '../domain/commands.ts'
 import type { Commands, Door, OnLine } from '../domain/commands.ts'
-import { beginningOf } from '../domain/setup.ts'
+import { readyCommandOf, usualSetup } from '../domain/setup.ts'
 import type { Setup } from '../domain/setup.ts'
 import type { Tell } from './claim.ts'
 
@@ -30,9 +30,9 @@ export function createBegin(ports: {
 }): Begin {
   const { tell, commands } = ports
   return async (cell, { onLine = async () => {}, signal: given } = {}) => {
-    const { setup } = cell.record
-    const beginning = setup && beginningOf(setup)
-    if (!beginning) return
+    const { setup = usualSetup } = cell.record
+    const readyCommand = readyCommandOf(setup)
+    if (readyCommand === undefined) return
     const limit = AbortSignal.timeout(readyLimitMs)
     const signal = given ? AbortSignal.any([given, limit]) : limit
     // Whoever gets it tells it another one.
@@ -40,7 +40,6 @@ export function createBegin(ports: {
     await tell(cell, { sandboxId: neutralName, accessToken }, { signal })
     const door = { address: cell.slot.sandboxAddress, accessToken }
     await ports.level(cell.record.cellId)
-    const { readyCommand } = beginning
     await startProgram(commands, door, setup, signal)
     try {
       for (let waitMs = retryMs.first; ; waitMs = Math.min(waitMs * 2, retryMs.longest)) {

@@ -124,11 +124,11 @@ export function createBuildTemplate(ports: BuildPorts): BuildTemplate {
     const cell = await ports.make(plan).catch(asBuildError(step, signal))
     try {
       await carryOut(cell, task, { onLine, signal })
-      await ports.settle(cell).catch(asBuildError(step, signal))
+      await ports.settle(cell).catch(ifNoRoom(step))
       await ports.cells.halt(cell)
       return await ports.layers
         .add({ below, key }, (dir) => ports.extract(cell, dir))
-        .catch(asBuildError(step, signal))
+        .catch(ifNoRoom(step))
     } finally {
       // The first reason is the one to tell; what is left of it goes at the next start.
       await ports.cells.erase(cell).catch(() => {})
@@ -246,6 +246,14 @@ function asBuildError(step: string, signal: AbortSignal): (error: unknown) => ne
     if (error instanceof Fault && error.kind === 'internal') throw error
     const said = error instanceof Error ? error.message : String(error)
     throw new BuildError(step, `It could not be carried out: ${cut(said)}`, { cause: error })
+  }
+}
+
+/** All else that goes wrong while we keep what it left is ours, and names places of this machine. */
+function ifNoRoom(step: string): (error: unknown) => never {
+  return (error) => {
+    if (!(error instanceof Fault) || error.kind !== 'exhausted') throw error
+    throw new BuildError(step, error.message, { cause: error })
   }
 }
 

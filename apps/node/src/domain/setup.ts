@@ -13,15 +13,9 @@ export interface Setup {
 
 export const usualSetup: Setup = { user: 'user', envVars: {} }
 
-/** What has to be done before a sandbox is ready; undefined: nothing. */
-export function beginningOf({ startCommand, readyCommand }: Setup): Beginning | undefined {
-  if (startCommand === undefined && readyCommand === undefined) return undefined
-  const unsaid = startCommand === undefined ? 'true' : `sleep ${unsaidSeconds}`
-  return { readyCommand: readyCommand ?? unsaid }
-}
-
-export interface Beginning {
-  readonly readyCommand: string
+/** What succeeds once a sandbox has begun; undefined: there is nothing to wait for. */
+export function readyCommandOf({ startCommand, readyCommand }: Setup): string | undefined {
+  return readyCommand ?? (startCommand === undefined ? undefined : `sleep ${unsaidSeconds}`)
 }
 
 /** How long a program may need that nobody says how to ask, as published clients expect. */

@@ -139,13 +139,13 @@ export async function openStepLayers(parts: {
     },
 
     async sweep(used, now) {
-      const isKept = (name: string) => {
+      const findUnused = () => {
         const recent = [...layers].filter(([, { usedAtMs }]) => now - usedAtMs < keptMs)
-        const tops = [...used, ...recent.map(([top]) => top)]
-        return tops.some((top) => namesBelow(top).includes(name))
+        const kept = new Set([...used, ...recent.map(([top]) => top)].flatMap(namesBelow))
+        return [...layers.keys()].find((name) => !kept.has(name))
       }
-      // Asked anew for each: one that goes takes its time, and builds go on meanwhile.
-      for (const name of [...layers.keys()]) if (!isKept(name)) await forget(name)
+      // Asked anew after each: one that goes takes its time, and builds go on meanwhile.
+      for (let name = findUnused(); name !== undefined; name = findUnused()) await forget(name)
     },
   }
 }
