@@ -97,6 +97,25 @@ taken = []
 for _ in range(192): taken.append(bytearray(b"x") * (8 << 20))
 '`
 
+/** The same by a program whose other threads wait for ever, as those of most libraries do. */
+export const takeMemoryBesideThreads = `exec python3 -c '
+import threading
+never, taken = threading.Event(), []
+for _ in range(4): threading.Thread(target=never.wait, daemon=True).start()
+for _ in range(192): taken.append(bytearray(b"x") * (8 << 20))
+'`
+
+/** The same in a thread that the first one waits for. */
+export const takeMemoryInThread = `exec python3 -c '
+import threading
+taken = []
+def take():
+    for _ in range(192): taken.append(bytearray(b"x") * (8 << 20))
+thread = threading.Thread(target=take, daemon=True)
+thread.start()
+thread.join()
+'`
+
 /** 250 MB of it, until it is killed. */
 export const holdMemory = `exec python3 -c '
 import time

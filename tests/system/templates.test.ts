@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
 import { waitFor } from '@atoll/kit/wait'
 import { BuildError, Sandbox, Template, waitForPort } from 'e2b'
+import { takeMemoryBesideThreads } from './attempts.ts'
 import { namesOf } from './host-state.ts'
 import { install } from './installation.ts'
 import type { Installation } from './installation.ts'
@@ -171,6 +172,13 @@ for (const runtime of ['gvisor', 'runc'] as const) {
       const sandbox = await Sandbox.create('careful', connection)
       assert.equal(await sandbox.files.read('version'), '1\n')
       await sandbox.kill()
+    })
+
+    test('a step that takes too much memory fails', async () => {
+      const template = Template().fromBaseImage().runCmd(takeMemoryBesideThreads)
+      await assert.rejects(build(template, 'greedy'), BuildError)
+      const { lines } = await build(Template().fromBaseImage().runCmd('echo well'), 'modest')
+      assert.match(lines.join('\n'), /\[stdout\]: well/)
     })
 
     test('a server that dies while it builds leaves nothing of it, and builds it again', async () => {

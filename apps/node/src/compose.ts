@@ -12,6 +12,7 @@ import { createTell } from './app/claim.ts'
 import { createCopies } from './app/copies.ts'
 import type { SandboxEvents } from './app/events.ts'
 import { createHangs } from './app/hangs.ts'
+import { createLosses } from './app/losses.ts'
 import { createPrototypes } from './app/prototypes.ts'
 import type { Reclaimed } from './app/reclaim.ts'
 import { createRest } from './app/rest.ts'
@@ -30,6 +31,7 @@ import type { Introduction, Runtime } from './domain/sandbox.ts'
 import type { Slot } from './domain/slot.ts'
 import { envdCommands } from './envd/commands.ts'
 import { introduceEnvd, prepareEnvd } from './envd/introduce.ts'
+import { isUp } from './envd/status.ts'
 import type { Host } from './host.ts'
 import { flushFolder, folderBytes } from './linux/disks.ts'
 import { freeMemoryBytes } from './linux/machine.ts'
@@ -223,9 +225,11 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
       },
     },
   })
+  const building = new Set<Cell>()
   const buildTemplate = createBuildTemplate({
     cells,
     make: supply.take,
+    busy: building,
     tell,
     begin,
     prepare,
@@ -292,20 +296,47 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
   )
   const onHangError = (err: unknown) =>
     log.error({ err, event: 'node.hang' }, 'a sandbox that may hang could not be looked at')
+  const atWork = () => [...sandboxes.running(), ...building]
+  const endHanging = ({ record }: Cell) => {
+    log.warn(
+      { ...namesOf(record), event: 'node.hang' },
+      'a sandbox that lost a process for lack of memory hangs, and is ended',
+    )
+    if (record.process && lives({ record })) killProcess(record.process.pid)
+  }
   const hangs = createHangs({
-    running: sandboxes.running,
+    running: atWork,
     oomKills: parts.oomKills,
     runtimes: host.runtimes,
-    end({ record }) {
-      log.warn(
-        { ...namesOf(record), event: 'node.hang' },
-        'a sandbox that lost a process for lack of memory hangs, and is ended',
-      )
-      if (record.process && lives({ record })) killProcess(record.process.pid)
+    end: endHanging,
+    onError: onHangError,
+  })
+  const answers = ({ slot }: Cell) => isUp(slot.sandboxAddress)
+  const losses = createLosses({
+    running: atWork,
+    oomKills: parts.oomKills,
+    async rouse({ record: { cellId, owner, ...record } }) {
+      const ofCell = host.runtimes[record.runtime]
+      if (!ofCell.noticesLate) return
+      if (owner) return sandboxes.rouse(owner.sandboxId)
+      // One that builds is not adopted by a successor, nor copied.
+      await ofCell.freeze(cellId)
+      await ofCell.thaw(cellId)
+    },
+    answers,
+    async endUnlessAnswers(cell) {
+      const { owner } = cell.record
+      if (owner) return sandboxes.endUnless(answers, owner.sandboxId)
+      endHanging(cell)
+      return false
     },
     onError: onHangError,
   })
-  const stopHangs = repeat(hangIntervalMs, async () => hangs.look(), onHangError)
+  const lookForTrouble = async () => {
+    losses.look()
+    hangs.look()
+  }
+  const stopHangs = repeat(hangIntervalMs, lookForTrouble, onHangError)
   return {
     sandboxes,
     supply,

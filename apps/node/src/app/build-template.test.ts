@@ -43,6 +43,7 @@ function setup(overrides: Partial<BuildPorts> = {}) {
         slot: toSlot(parseSubnet('10.0.0.0/24'), 'at', 1),
       }
     },
+    busy: new Set(),
     tell: async () => {},
     begin: async () => {},
     commands: {

@@ -33,6 +33,8 @@ export interface BuildPorts {
   readonly cells: Pick<Cells, 'halt' | 'erase'>
   /** Boots one, when there is room for it. */
   make(plan: CellPlan): Promise<Cell>
+  /** Those in which commands of a build run. */
+  readonly busy: { add(cell: Cell): void; delete(cell: Cell): void }
   readonly tell: Tell
   readonly begin: Begin
   /** Waits for the envd of one that was told nothing. */
@@ -123,7 +125,8 @@ export function createBuildTemplate(ports: BuildPorts): BuildTemplate {
     const plan = { shape: request.shape, files: { layer: below }, signal }
     const cell = await ports.make(plan).catch(asBuildError(step, signal))
     try {
-      await carryOut(cell, task, { onLine, signal })
+      ports.busy.add(cell)
+      await carryOut(cell, task, { onLine, signal }).finally(() => ports.busy.delete(cell))
       await ports.settle(cell).catch(ifNoRoom(step))
       await ports.cells.halt(cell)
       return await ports.layers

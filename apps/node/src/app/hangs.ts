@@ -1,12 +1,13 @@
-import type { Runtime, RunningSandbox } from '../domain/sandbox.ts'
+import type { Cell } from '../domain/cell.ts'
+import type { Runtime } from '../domain/sandbox.ts'
 
 export interface HangPorts {
-  readonly running: () => readonly RunningSandbox[]
+  readonly running: () => readonly Cell[]
   /** How often the kernel ended a process of this cell for lack of memory. */
   oomKills(cellId: string): number
   readonly runtimes: Readonly<Record<Runtime['name'], Pick<Runtime, 'lostAnswers'>>>
   /** The one way out for a sandbox that hangs: it is found dead then, and the reason is told. */
-  end(sandbox: RunningSandbox): void
+  end(cell: Cell): void
   onError(error: unknown): void
 }
 
@@ -20,7 +21,7 @@ type Waits = ReadonlyMap<string, number>
 export function createHangs(ports: HangPorts) {
   let seen = new Map<string, Waits>()
 
-  function lookAt({ record }: RunningSandbox): Waits {
+  function lookAt({ record }: Cell): Waits {
     const { cellId, runtime, process } = record
     if (!process || ports.oomKills(cellId) === 0) return none
     const before = seen.get(cellId)
@@ -29,9 +30,9 @@ export function createHangs(ports: HangPorts) {
   }
 
   /** What goes wrong with one is no reason not to look at the others. */
-  function tryToLookAt(sandbox: RunningSandbox): Waits {
+  function tryToLookAt(cell: Cell): Waits {
     try {
-      return lookAt(sandbox)
+      return lookAt(cell)
     } catch (error) {
       ports.onError(error)
       return none
@@ -42,10 +43,10 @@ export function createHangs(ports: HangPorts) {
     /** One pass over all that runs. */
     look(): void {
       const next = new Map<string, Waits>()
-      for (const sandbox of ports.running()) {
-        const waits = tryToLookAt(sandbox)
-        if (waits.size > 0) next.set(sandbox.record.cellId, waits)
-        if (Math.max(0, ...waits.values()) >= patience) ports.end(sandbox)
+      for (const cell of ports.running()) {
+        const waits = tryToLookAt(cell)
+        if (waits.size > 0) next.set(cell.record.cellId, waits)
+        if (Math.max(0, ...waits.values()) >= patience) ports.end(cell)
       }
       seen = next
     },

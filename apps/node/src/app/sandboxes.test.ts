@@ -381,3 +381,37 @@ test('rules are in force before the sandbox is told who it is, and can be replac
     kind: 'not_found',
   })
 })
+
+test('to be roused is to stand still for a moment', async () => {
+  const stood: string[] = []
+  const { create, sandboxes, frozen, records } = simulateNode({
+    overrides: { runtime: { freeze: async (cellId) => void stood.push(cellId) } },
+  })
+  const { record } = await create()
+  await sandboxes.rouse('i1')
+  assert.deepEqual([stood, frozen.size], [[record.cellId], 0])
+  assert.equal(records.get(record.cellId)?.phase, 'running')
+  await sandboxes.rouse('i2')
+})
+
+test('one that could not stand still goes on all the same', async () => {
+  const { create, sandboxes, records } = simulateNode({
+    overrides: { runtime: { freeze: () => Promise.reject(new Error('no')) } },
+  })
+  const { record } = await create()
+  await assert.rejects(sandboxes.rouse('i1'), /no/)
+  assert.equal(records.get(record.cellId)?.phase, 'running')
+})
+
+test('who is not well is ended with the reason, and who is goes on', async () => {
+  const { create, sandboxes, seen } = simulateNode({ overrides: { oomKills: () => 1 } })
+  await create()
+  assert.equal(await sandboxes.endUnless(async () => true, 'i1'), true)
+  assert.equal(sandboxes.running().length, 1)
+  assert.equal(await sandboxes.endUnless(async () => false, 'i1'), false)
+  assert.equal(sandboxes.running().length, 0)
+  const reason = 'ran out of memory (limit 256 MB)'
+  await waitFor('the end to be told', () => seen.at(-1)?.kind === 'ended')
+  assert.deepEqual(seen.at(-1), { kind: 'ended', sandboxId: 'i1', reason })
+  assert.equal(await sandboxes.endUnless(async () => true, 'i1'), false)
+})

@@ -45,6 +45,16 @@ export interface Sandboxes {
   reap(): Promise<void>
   /** One pass: lets go on those that a copy left standing still. */
   unfreeze(): Promise<void>
+  /**
+   * Lets it stand still for a moment, after which each of its threads runs again, be it only to wait on. For those whose
+   * process is gone, it is the end.
+   */
+  rouse(sandboxId: string): Promise<void>
+  /** While nothing else is done with it: ends it when it is not. */
+  endUnless(
+    isWell: (sandbox: RunningSandbox) => Promise<boolean>,
+    sandboxId: string,
+  ): Promise<boolean>
   /** Waits for whatever is under way. */
   settle(): Promise<void>
 }
@@ -292,6 +302,26 @@ export function createSandboxes(parts: {
         })
       await Promise.all(standstills.due([...running.values()]).map(letGoOn))
     },
+
+    rouse: (sandboxId) =>
+      turns.take(sandboxId, async () => {
+        const sandbox = running.get(sandboxId)
+        if (!sandbox || isDead(sandbox)) return
+        try {
+          await standstills.begin(sandbox)
+        } finally {
+          await standstills.end(sandbox)
+        }
+      }),
+
+    endUnless: (isWell, sandboxId) =>
+      turns.take(sandboxId, async () => {
+        const sandbox = running.get(sandboxId)
+        if (!sandbox || standstills.isStuck(sandbox.record.cellId)) return false
+        if (await isWell(sandbox)) return true
+        await remove(sandbox, reasonOfDeath(sandbox.record))
+        return false
+      }),
 
     settle: turns.settle,
   }

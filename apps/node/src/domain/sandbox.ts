@@ -39,6 +39,11 @@ export interface Introduction extends Identity {
 
 export interface Runtime {
   readonly name: 'gvisor' | 'runc'
+  /**
+   * Whether a thread inside finds out only when it next runs that the kernel of the host has ended its process. Until all of
+   * them have, nobody hears of the end, and the memory is not free.
+   */
+  readonly noticesLate: boolean
   /** Added to every uid and gid that the sandbox stores on its disk. */
   readonly idShift: number
   /** Which one this machine has. */

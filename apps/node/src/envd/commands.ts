@@ -7,6 +7,7 @@ import type { ProcessClient } from '@atoll/client/sandbox'
 import { ConnectError } from '@connectrpc/connect'
 import type { Command, Commands, Door } from '../domain/commands.ts'
 import { createLines } from './lines.ts'
+import { envdPort } from './port.ts'
 
 /**
  * Starts programs in a sandbox by its envd. Threats: whoever took over the sandbox answers what they like: the client
@@ -80,8 +81,6 @@ async function* started(
     throw new Error(ConnectError.from(error).rawMessage, { cause: error })
   }
 }
-
-const envdPort = 49983
 
 function target({ address }: Door) {
   // A connection of its own each time: none may be open when the sandbox is copied.

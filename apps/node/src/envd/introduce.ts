@@ -1,7 +1,7 @@
-import { request } from 'node:http'
 import { Fault } from '@atoll/kit/fault'
 import { waitFor } from '@atoll/kit/wait'
 import type { Introduction } from '../domain/sandbox.ts'
+import { askStatus } from './status.ts'
 
 /**
  * Tells a new sandbox's envd who it is, as soon as it answers. Threats: the other end may be anything that took the
@@ -56,33 +56,14 @@ async function tell(message: Message, { isAlive, timeoutMs = 30_000 }: WaitOptio
   await waitFor('envd to answer', attempt, { timeoutMs, intervalMs: 5 })
 }
 
-const envdPort = 49983
 const attemptMs = 5_000
 
 /** Undefined when nobody answers yet. */
 function post({ address, initToken, path, body }: Message): Promise<number | undefined> {
-  return new Promise((resolve) => {
-    const outgoing = request({
-      host: address,
-      port: envdPort,
-      path,
-      method: 'POST',
-      agent: false,
-      // In all, not for each silence: headers may come one character after the other.
-      signal: AbortSignal.timeout(attemptMs),
-      headers: {
-        'content-type': 'application/json',
-        'content-length': Buffer.byteLength(body),
-        'x-init-token': initToken,
-      },
-    })
-    outgoing.once('response', (response) => {
-      response.destroy()
-      resolve(response.statusCode)
-    })
-    outgoing.on('error', () => resolve(undefined))
-    // Not every way out comes with an error: an offer to change the protocol has none.
-    outgoing.once('close', () => resolve(undefined))
-    outgoing.end(body)
-  })
+  const headers = {
+    'content-type': 'application/json',
+    'content-length': Buffer.byteLength(body),
+    'x-init-token': initToken,
+  }
+  return askStatus(address, { method: 'POST', path, headers, body, timeoutMs: attemptMs })
 }

@@ -4,6 +4,7 @@ import { Fault } from '@atoll/kit/fault'
 import { z } from 'zod'
 import { logLevels } from '../domain/log.ts'
 import type { LogEntry } from '../domain/log.ts'
+import { envdPort } from './port.ts'
 
 /**
  * Asks a sandbox's envd what happened since a moment. Threats: whoever took over the sandbox answers what and as slowly
@@ -88,7 +89,6 @@ const Answer = z.object({
     .max(5000),
 })
 
-const envdPort = 49_983
 /** What envd answers at most, in the longest encoding of each character. */
 const answerLimitBytes = 1024 * 1024
 /** In a burst envd's times run ahead of the clock, and clocks are set. */

@@ -71,6 +71,7 @@ export function createGvisor(parts: {
 
   return {
     name: 'gvisor',
+    noticesLate: true,
     idShift: 0,
 
     release: parts.release,

@@ -29,6 +29,7 @@ export function createRunc(parts: {
   })
   return {
     name: 'runc',
+    noticesLate: false,
     idShift: shiftedIds.idShift,
 
     async start(request) {

@@ -84,6 +84,7 @@ export function simulateNode(
   }
   const runtime: Runtime = {
     name: 'gvisor',
+    noticesLate: true,
     idShift: 0,
     release: async () => memoryFormat || 'runsc 0',
     memoryFormat: async () => (options.memoryFormat === '' ? undefined : memoryFormat),
