@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { mkdir, readFile, readdir, stat, writeFile } from 'node:fs/promises'
+import { Agent, request } from 'node:http'
+import { buffer } from 'node:stream/consumers'
 import { test } from 'node:test'
 import { run } from '@atoll/kit/run'
 import { send, setUpFiles } from '../testing/files.ts'
+import { accessToken } from '../testing/running-envd.ts'
 import type { RunningEnvd } from '../testing/running-envd.ts'
 
 function compose(envd: RunningEnvd, body: unknown) {
@@ -78,6 +82,20 @@ test('what cannot be put together is refused, and nothing is changed', async (t)
     assert.equal(JSON.parse(reply.text).code, status)
   }
   assert.deepEqual(await readdir(folder), before)
+})
+
+test('after a body that was too large, the connection serves the next request', async (t) => {
+  const { envd } = await setUpFiles(t)
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+  t.after(() => agent.destroy())
+  for (const body of [' '.repeat(8_000_000), '{}']) {
+    const headers = { 'x-access-token': accessToken }
+    const outgoing = request(`${envd.url}/files/compose`, { method: 'POST', agent, headers })
+    outgoing.end(body)
+    const [response] = await once(outgoing, 'response', { signal: AbortSignal.timeout(10_000) })
+    assert.equal(response.statusCode, 400)
+    await buffer(response)
+  }
 })
 
 test('a disk that becomes full leaves the pieces and no half', async (t) => {

@@ -7,8 +7,12 @@ export async function readJson(request: IncomingMessage, limitBytes: number): Pr
   let size = 0
   for await (const chunk of request.iterator({ destroyOnReturn: false })) {
     size += chunk.length
-    if (size > limitBytes) refuse(`The body is larger than ${limitBytes} bytes`)
+    if (size > limitBytes) break
     chunks.push(chunk)
+  }
+  if (size > limitBytes) {
+    request.resume() // the rest goes nowhere, but the next request comes after it
+    refuse(`The body is larger than ${limitBytes} bytes`)
   }
   try {
     return JSON.parse(Buffer.concat(chunks).toString('utf8'))
