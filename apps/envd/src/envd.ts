@@ -10,6 +10,7 @@ import { createLog } from './app/log.ts'
 import { createMetrics } from './app/metrics.ts'
 import { createProcesses } from './app/processes.ts'
 import { openSandbox } from './app/sandbox.ts'
+import { openTrust } from './app/trust.ts'
 import { createWatchers } from './app/watchers.ts'
 import type { Config } from './config.ts'
 import { cut } from './domain/log.ts'
@@ -19,6 +20,8 @@ import { inotifyFolderWatcher } from './fs/folder-watcher.ts'
 import { fileMetadata } from './fs/file-metadata.ts'
 import { regularFiles } from './fs/regular-files.ts'
 import { settingsFile } from './fs/settings-file.ts'
+import { trustFile } from './fs/trust-file.ts'
+import { trustFiles } from './fs/trust-files.ts'
 import { variableFiles } from './fs/variable-files.ts'
 import { logsPath } from './http/logs.ts'
 import { createHttpServer } from './http/server.ts'
@@ -40,6 +43,8 @@ export interface EnvdOptions extends Config {
   readonly host?: string
   /** Where the platform's variables are mirrored as files. Default: /run/e2b. */
   readonly variableFolder?: string
+  /** Below it are the folders where programs look for authorities to trust. Default: /. */
+  readonly trustRoot?: string
   readonly accounts?: { readonly passwd: string; readonly group: string }
   readonly clock?: Clock
   /** Monotonic milliseconds. */
@@ -71,6 +76,12 @@ export async function startEnvd(options: EnvdOptions): Promise<Envd> {
   await using started = new AsyncDisposableStack()
   const { clock = systemClock, nowMs = () => performance.now() } = options
   const log = createLog({ clock, nowMs })
+  const folder = dirname(options.stateFile)
+  const trust = openTrust({
+    store: trustFile(join(folder, 'trust.json')),
+    install: trustFiles(options.trustRoot),
+    log,
+  })
   let exposing: ExposePorts | undefined
   const sandbox = await openSandbox({
     store: settingsFile(options.stateFile),
@@ -79,6 +90,7 @@ export async function startEnvd(options: EnvdOptions): Promise<Envd> {
     identify: options.identify ?? (() => Promise.resolve()),
     followAddress: async () => exposing?.follow(),
     stepClock: options.stepClock ?? (() => Promise.resolve()),
+    trust: (caBundle) => trust.install(caBundle).catch(() => {}), // the log tells why
     onIdentity() {
       // What happened before happened to another one, which has its own log.
       log.clear()
@@ -87,7 +99,6 @@ export async function startEnvd(options: EnvdOptions): Promise<Envd> {
   })
   if (sandbox.settings()) log.write('warn', 'envd was started again', { logger: 'envd' })
   const { helper, terminalAddon } = options
-  const folder = dirname(options.stateFile)
   const spawnerProcess = started.use(createSpawnerProcess([helper, 'spawner'], { env: {} }))
   const fifos = started.use(createFifoPool({ spawnerProcess, folder: join(folder, 'fifos') }))
   const spawner = posixSpawner({ helper, terminalAddon, fifos, spawnerProcess })
@@ -112,6 +123,7 @@ export async function startEnvd(options: EnvdOptions): Promise<Envd> {
   const shutdown = new AbortController()
   const deps = {
     sandbox,
+    trust,
     processes,
     users: fileUsers(accounts),
     initToken: options.initToken,

@@ -57,6 +57,7 @@ async function standIn({ deps, spawner, path, nowMs }: PrepareParts, folder: str
     identify: nameSystem(() => ({ setHostName: () => 0 }), folder),
     followAddress: () => Promise.resolve(),
     stepClock: () => Promise.resolve(),
+    trust: () => Promise.resolve(),
     onIdentity: () => log.clear(),
   })
   const processes = createProcesses({ spawner, path, nowMs, log })

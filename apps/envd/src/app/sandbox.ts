@@ -21,6 +21,8 @@ export interface SandboxPorts {
   readonly followAddress: () => Promise<void>
   /** Sets the clock of the system, where that is permitted; never fails. */
   readonly stepClock: (to: Date) => Promise<void>
+  /** Makes programs trust this authority; never fails. */
+  readonly trust: (caBundle: string) => Promise<void>
   /** This is another sandbox from now on, as after a start from a copy of one. */
   readonly onIdentity: () => void
 }
@@ -54,6 +56,8 @@ export async function openSandbox(ports: SandboxPorts): Promise<Sandbox> {
     ])
     settings = changed
     if (sandboxId !== oldId) ports.onIdentity()
+    // What goes wrong belongs in the log of the new one.
+    if (change.caBundle !== undefined) await ports.trust(change.caBundle)
   }
 }
 

@@ -9,6 +9,8 @@ const table = [
   { settings: undefined, method: 'GET', path: '/health', token: undefined, access: 'granted' },
   { settings: undefined, method: 'POST', path: '/init', token: undefined, access: 'granted' },
   { settings: undefined, method: 'POST', path: '/prepare', token: undefined, access: 'granted' },
+  { settings: undefined, method: 'POST', path: '/trust', token: undefined, access: 'granted' },
+  { settings: secured, method: 'GET', path: '/trust', token: undefined, access: 'denied' },
   { settings: undefined, method: 'GET', path: '/prepare', token: undefined, access: 'not_ready' },
   { settings: undefined, method: 'GET', path: '/init', token: undefined, access: 'not_ready' },
   { settings: undefined, method: 'POST', path: '/x', token: 'secret', access: 'not_ready' },

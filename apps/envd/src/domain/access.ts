@@ -23,6 +23,7 @@ const openToAll: ReadonlySet<string> = new Set([
   'GET /health',
   'POST /init',
   'POST /prepare',
+  'POST /trust',
   'GET /logs',
 ])
 const openToSigned: ReadonlySet<string> = new Set(['GET /files', 'POST /files'])

@@ -39,7 +39,7 @@ test('an older change is not applied, one as old or without time is', () => {
 
 test('the variables of the platform win over those of the user', () => {
   const envVars = { E2B_SANDBOX_ID: 'forged', E2B_SANDBOX: 'no', MINE: 'yes' }
-  assert.deepEqual(globalVariables({ envVars, defaultUser: 'root', sandboxId: 'i1' }), {
+  assert.deepEqual(globalVariables({ envVars, defaultUser: 'root', sandboxId: 'i1' }, {}), {
     E2B_SANDBOX: 'true',
     E2B_SANDBOX_ID: 'i1',
     MINE: 'yes',

@@ -3,6 +3,7 @@
  * a newer node may send more.
  */
 import { Fault } from '@atoll/kit/fault'
+import { parseCertificates } from './certificates.ts'
 import type { Variables } from './environment.ts'
 
 export interface Settings {
@@ -21,7 +22,10 @@ export interface Settings {
 }
 
 /** What is absent stays as it is, but for the access token: absent clears it. */
-export type SettingsChange = { readonly [Key in keyof Settings]?: Settings[Key] | undefined }
+export type SettingsChange = { readonly [Key in keyof Settings]?: Settings[Key] | undefined } & {
+  /** Certificates of an authority to be trusted from now on. */
+  readonly caBundle?: string | undefined
+}
 
 export interface SettingsStore {
   load(): Promise<Settings | undefined>
@@ -54,9 +58,12 @@ export function applyChange(
   }
 }
 
-/** The variables of every process in this sandbox. Those of the platform cannot be overridden by `envVars`. */
-export function globalVariables(settings: Settings): Variables {
-  return { ...settings.envVars, ...systemVariables(settings) }
+/**
+ * The variables of every process in this sandbox. Those of the platform cannot be overridden by `envVars`, but for the
+ * `defaults`.
+ */
+export function globalVariables(settings: Settings, defaults: Variables): Variables {
+  return { ...defaults, ...settings.envVars, ...systemVariables(settings) }
 }
 
 export function systemVariables({ sandboxId, templateId }: Settings): Variables {
@@ -81,6 +88,7 @@ export function parseChange(body: unknown): SettingsChange {
     cpuCount: amount(body, 'cpuCount'),
     memoryMb: amount(body, 'memoryMb'),
     timestampMs: timestamp(text(body, 'timestamp')),
+    caBundle: certificates(body['caBundle']),
   }
 }
 
@@ -110,6 +118,10 @@ function variables(value: unknown): Variables | undefined {
       return [name, content]
     }),
   )
+}
+
+function certificates(value: unknown): string | undefined {
+  return value === undefined || value === null ? undefined : parseCertificates(value)
 }
 
 function timestamp(value: string | undefined): number | undefined {

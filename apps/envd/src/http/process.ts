@@ -6,6 +6,7 @@ import { Code, ConnectError } from '@connectrpc/connect'
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect'
 import type { Attachment, Processes } from '../app/processes.ts'
 import type { Sandbox } from '../app/sandbox.ts'
+import type { Trust } from '../app/trust.ts'
 import type { TerminalSize } from '../domain/process.ts'
 import { globalVariables } from '../domain/settings.ts'
 import type { Users } from '../domain/user.ts'
@@ -18,6 +19,7 @@ import { sendInput, streamInput, toSelector, withinDeadline } from './process-in
 export interface ProcessServiceDeps {
   readonly processes: Processes
   readonly sandbox: Sandbox
+  readonly trust: Trust
   readonly users: Users
 }
 
@@ -38,7 +40,7 @@ export function processService(deps: ProcessServiceDeps): ServiceImpl<typeof Pro
         tag: request.tag,
         user,
         workdir: settings.defaultWorkdir,
-        globals: globalVariables(settings),
+        globals: globalVariables(settings, deps.trust.variables()),
         terminal: request.pty && toSize(request.pty),
         stdin: request.stdin ?? true,
         timeoutMs: context.timeoutMs(),

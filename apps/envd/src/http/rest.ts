@@ -4,6 +4,7 @@ import { Fault } from '@atoll/kit/fault'
 import type { SandboxLog } from '../app/log.ts'
 import type { Metrics } from '../app/metrics.ts'
 import type { Sandbox } from '../app/sandbox.ts'
+import type { Trust } from '../app/trust.ts'
 import type { MetadataStore } from '../domain/metadata-store.ts'
 import type { RegularFiles } from '../domain/regular-file.ts'
 import { globalVariables } from '../domain/settings.ts'
@@ -20,10 +21,12 @@ import { answerLogs, logsPath } from './logs.ts'
 import { answerPrepare } from './prepare.ts'
 import type { PrepareDeps } from './prepare.ts'
 import { tellFiles } from './tell-files.ts'
+import { answerTrust } from './trust.ts'
 import { answerUpload } from './upload.ts'
 
 export interface RestDeps extends PrepareDeps {
   readonly sandbox: Sandbox
+  readonly trust: Trust
   readonly users: Users
   readonly files: RegularFiles
   readonly metadata: Pick<MetadataStore, 'replace'>
@@ -79,17 +82,20 @@ const logs: Handler = (deps, { request, response }) => answerLogs(request, respo
 
 const prepare: Handler = (deps, { request, response }) => answerPrepare(request, response, deps)
 
+const trust: Handler = (deps, { request, response }) => answerTrust(request, response, deps)
+
 const metrics: Handler = async (deps, { response }) =>
   answerJson(response, await deps.metrics(settingsOf(deps)))
 
 const variables: Handler = (deps, { response }) =>
-  answerJson(response, globalVariables(settingsOf(deps)))
+  answerJson(response, globalVariables(settingsOf(deps), deps.trust.variables()))
 
 const routes: ReadonlyMap<string, Readonly<Record<string, Handler>>> = new Map(
   Object.entries<Record<string, Handler>>({
     '/health': { GET: health },
     '/init': { POST: init },
     '/prepare': { POST: prepare },
+    '/trust': { POST: trust },
     [logsPath]: { GET: logs },
     '/files': { GET: download, HEAD: download, POST: upload },
     '/files/compose': { POST: compose },

@@ -46,6 +46,7 @@ async function open(
     stateFile: join(folder, 'state/envd.json'),
     variableFolder: join(folder, 'variables'),
     metadataFolder: join(folder, 'metadata'),
+    trustRoot: join(folder, 'root'),
     path: '/usr/local/bin:/usr/bin:/bin',
     report: (cause) => unforeseen.push(cause),
     ...options,
