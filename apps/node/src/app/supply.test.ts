@@ -232,3 +232,43 @@ test('a name that could not be told is told to the next, unless nobody waits any
   await node.create({ sandboxId: 'i1' })
   assert.deepEqual(await named, shape)
 })
+
+test('a template that takes long to begin keeps nobody else waiting, and gets its prototype', async () => {
+  const { promise: begun, resolve } = Promise.withResolvers<void>()
+  const node = simulateNode({
+    readySandboxes: 1,
+    patienceMs: 1,
+    overrides: {
+      begin: async ({ record }) => (record.templateId === 'slow' ? begun : undefined),
+      findTemplate: () => ({ layer: 'l1' }),
+    },
+  })
+  await isStocked(node, 1)
+  const slow = { ...shape, templateId: 'slow', sandboxId: 'i1' }
+  const creating = node.create(slow)
+  await node.create({ sandboxId: 'i2' })
+  await waitFor('the others', () => node.supply.pools()[0]?.ready === 1)
+  resolve()
+  await creating
+  await waitFor('one of the slow', () => node.supply.pools()[1]?.ready === 1)
+  assert.deepEqual(
+    new Set((await node.prototypeStore.list()).map(({ templateId }) => templateId)),
+    new Set(['base', 'slow']),
+  )
+})
+
+test('what takes long to begin does not hold up the end', async () => {
+  const node = simulateNode({
+    readySandboxes: 1,
+    patienceMs: 1,
+    overrides: {
+      begin: (_cell, { signal } = {}) =>
+        new Promise((_resolve, reject) => {
+          signal?.addEventListener('abort', () => reject(new Error('stopped')))
+        }),
+    },
+  })
+  await waitFor('its beginning', () => node.alive.size === 1)
+  await node.supply.close()
+  assert.deepEqual([node.alive.size, node.records.size], [0, 0])
+})

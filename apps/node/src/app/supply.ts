@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Fault } from '@atoll/kit/fault'
 import { createGate } from '@atoll/kit/gate'
 import { shapeKey } from '../domain/cell.ts'
@@ -68,8 +69,8 @@ const mostWaiting = 256
 const spareMemoryBytes = 256 * 1024 * 1024
 /** After a failure a pool rests: whatever it was, trying at once again would cost those who are waiting. */
 const restMs = 5_000
-/** Ahead of their use one is made after the other: none may keep all others waiting. */
-const beginLimitMs = 30_000
+/** Ahead of their use one is made after the other: none may keep all others waiting for longer. */
+const usualPatienceMs = 30_000
 /** What one is thought to take before any has been measured. */
 const usualBytes = 100 * 1024 * 1024
 
@@ -78,6 +79,8 @@ interface Shelf {
   readonly demand: Demand
   readonly cells: Ready[]
   restsUntilMs: number
+  /** Its prototype, while that takes longer than others wait. */
+  preparing: Promise<void> | undefined
 }
 
 interface Ready {
@@ -107,15 +110,16 @@ export function createSupply(parts: {
   /** How many of a shape are kept ready without any demand: for those that are known to be wanted. */
   readonly floors: readonly { readonly shape: Shape; readonly count: number }[]
   readonly adopted: readonly Cell[]
+  readonly patienceMs?: number | undefined
 }): Supply {
-  const { ports, cells, prototypes, budgetBytes } = parts
+  const { ports, cells, prototypes, budgetBytes, patienceMs = usualPatienceMs } = parts
   const shelves = new Map<string, Shelf>()
   const frozen = new Set<string>()
   const gate = createGate(makesAtOnce)
   const namings = new Set<Naming>()
   let underway = 0
   let filling: Promise<void> | undefined
-  let isClosed = false
+  const closing = new AbortController()
 
   for (const { shape, count } of parts.floors) shelfOf(shape, count)
   for (const cell of parts.adopted) {
@@ -131,6 +135,7 @@ export function createSupply(parts: {
       demand: createDemand(floor),
       cells: [],
       restsUntilMs: 0,
+      preparing: undefined,
     }
     shelves.set(key, shelf)
     return shelf
@@ -209,33 +214,53 @@ export function createSupply(parts: {
   }
 
   function nudge(): void {
-    if (filling || !neediest()) return
+    if (filling || closing.signal.aborted || !neediest()) return
     filling = fill()
       .catch(ports.onError)
       .finally(() => {
         filling = undefined
         // Whoever nudged meanwhile was not heard.
-        if (!isClosed && underway === 0) nudge()
+        if (!closing.signal.aborted && underway === 0) nudge()
       })
   }
 
   /** One at a time, and never while somebody waits for one. */
   async function fill(): Promise<void> {
-    while (!isClosed && underway === 0) {
+    while (!closing.signal.aborted && underway === 0) {
       const shelf = neediest()
       if (!shelf) return
       try {
         await checkMemory()
-        const signal = AbortSignal.timeout(beginLimitMs)
-        // One whose memory cannot be kept is booted.
-        await prototypes.ensure(shelf.shape, { signal }).catch(unlessUnkeepable)
-        await stock(shelf)
+        if (await isPreparedSoon(shelf)) await stock(shelf)
       } catch (error) {
-        ports.onError(error)
-        shelf.restsUntilMs = ports.nowMs() + restMs
-        setTimeout(nudge, restMs).unref()
+        letRest(shelf, error)
       }
     }
+  }
+
+  function letRest(shelf: Shelf, error: unknown): void {
+    ports.onError(error)
+    shelf.restsUntilMs = ports.nowMs() + restMs
+    setTimeout(nudge, restMs).unref()
+  }
+
+  /** False: what its template begins with takes long. It goes on by itself, and is come back to then. */
+  async function isPreparedSoon(shelf: Shelf): Promise<boolean> {
+    const { signal } = closing
+    // One whose memory cannot be kept is booted.
+    const preparing = prototypes.ensure(shelf.shape, { signal }).then(() => {}, unlessUnkeepable)
+    const waited = new AbortController()
+    const soon = preparing.then(() => true)
+    const later = sleep(patienceMs, false, { signal: waited.signal })
+    const isSoon = await Promise.race([soon, later]).finally(() => waited.abort())
+    if (isSoon) return true
+    shelf.preparing = preparing
+      .catch((error: unknown) => letRest(shelf, error))
+      .finally(() => {
+        shelf.preparing = undefined
+        nudge()
+      })
+    return false
   }
 
   function neediest(): Shelf | undefined {
@@ -245,7 +270,8 @@ export function createSupply(parts: {
     const largest = taken.length === 0 ? usualBytes : Math.max(...taken)
     if (taken.reduce((sum, bytes) => sum + bytes, largest) > budgetBytes) return undefined
     return all
-      .filter((shelf) => shelf.restsUntilMs <= nowMs && missing(shelf, nowMs) > 0)
+      .filter(({ restsUntilMs, preparing }) => restsUntilMs <= nowMs && !preparing)
+      .filter((shelf) => missing(shelf, nowMs) > 0)
       .toSorted((a, b) => missing(b, nowMs) - missing(a, nowMs))[0]
   }
 
@@ -254,7 +280,7 @@ export function createSupply(parts: {
   }
 
   async function stock(shelf: Shelf): Promise<void> {
-    const limit = AbortSignal.timeout(beginLimitMs)
+    const limit = AbortSignal.timeout(patienceMs)
     const made = await begun(await make({ shape: shelf.shape }), limit)
     const cell = { ...made, record: { ...made.record, phase: 'ready' as const } }
     const [naming] = namings
@@ -289,17 +315,16 @@ export function createSupply(parts: {
         throw noRoom(`${underway} sandboxes are being started already; try again later`)
       }
       underway += 1
-      try {
-        const made = await gate(async () => {
-          await checkMemory()
-          return make(plan)
-        })
-        // Others need not wait for what its template has to do.
-        return await begun(made, plan.signal)
-      } finally {
+      const making = gate(async () => {
+        await checkMemory()
+        return make(plan)
+      })
+      const made = await making.finally(() => {
         underway -= 1
         nudge()
-      }
+      })
+      // Others need not wait for what its template has to do.
+      return begun(made, plan.signal)
     },
 
     async takeNamed(plan, { sandboxId, accessToken }) {
@@ -363,8 +388,9 @@ export function createSupply(parts: {
     },
 
     async close() {
-      isClosed = true
+      closing.abort()
       await filling
+      await Promise.all([...shelves.values()].map(({ preparing }) => preparing))
     },
   }
 }

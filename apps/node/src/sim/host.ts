@@ -44,6 +44,7 @@ export function simulateNode(
     readonly overrides?: Overrides
     readonly readySandboxes?: number
     readonly budgetBytes?: number
+    readonly patienceMs?: number
     readonly memoryFormat?: string | undefined
   } = {},
 ) {
@@ -185,7 +186,7 @@ export function simulateNode(
     store: prototypeStore,
     memoryFormat: options.memoryFormat === '' ? undefined : memoryFormat,
     findTemplate: ports.findTemplate,
-    begin: async () => {},
+    begin: overrides.begin ?? (async () => {}),
     nowMs: () => clock.nowMs,
     envdDir: ports.envdDir,
     save: copies.snapshot,
@@ -197,13 +198,14 @@ export function simulateNode(
     budgetBytes: options.budgetBytes ?? (options.readySandboxes === undefined ? 0 : 2 ** 40),
     floors: [{ shape, count: options.readySandboxes ?? 0 }],
     adopted: [],
+    patienceMs: options.patienceMs,
     ports: {
       records: ports.records,
       setRules: ports.setRules,
       prepare: overrides.prepare ?? (async () => {}),
       tell: createTell(ports),
       findTemplate: ports.findTemplate,
-      begin: async () => {},
+      begin: overrides.begin ?? (async () => {}),
       freeze: runtime.freeze,
       thaw: runtime.thaw,
       isAlive: ({ record }) => record.process !== undefined && alive.has(record.process.pid),
