@@ -88,6 +88,6 @@ function onlyHost(head: string): string | undefined {
   return hosts.length === 1 && others.length === 0 ? host?.toLowerCase() : undefined
 }
 
-function withoutPort(host: string): string {
+export function withoutPort(host: string): string {
   return host.replace(/:\d{1,5}$/, '')
 }
