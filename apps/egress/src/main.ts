@@ -10,22 +10,28 @@ import { createSandboxes } from './app/sandboxes.ts'
 import type { Dialer } from './domain/way.ts'
 import { openDoorway } from './inbound/doorway.ts'
 import { openNames } from './inbound/names.ts'
+import { createTerminator } from './inbound/terminator.ts'
 import { serveControl } from './control/server.ts'
 import { createDialer } from './net/dial.ts'
+import { createSecureDialer } from './net/dial-secure.ts'
 
 const [path = '', build = '', lastNamePort = '0'] = process.argv.slice(2)
 const sandboxes = createSandboxes()
 let dialer: Dialer | undefined
 let nameservers: readonly string[] = []
 
-const port = await openDoorway(sandboxes, () => dialer)
+const port = await openDoorway({
+  sandboxes,
+  terminator: createTerminator(),
+  dialer: () => dialer,
+})
 const namePort = await openNames(sandboxes, () => nameservers, Number(lastNamePort))
 await serveControl(path, (request) => {
   switch (request.kind) {
     case 'begin': {
-      const { closedRanges } = request
+      const { closedRanges, certificates } = request
       nameservers = request.nameservers
-      dialer = createDialer({ nameservers, closedRanges })
+      dialer = createSecureDialer(createDialer({ nameservers, closedRanges }), certificates)
       sandboxes.begin(closedRanges, request.sandboxes)
       break
     }

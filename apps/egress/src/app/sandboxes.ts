@@ -1,8 +1,10 @@
 /** The sandboxes whose connections pass here, their rules, and what is open of each. */
 import { isDeepStrictEqual } from 'node:util'
 import { compileRules, decide, needsName } from '../domain/destination.ts'
-import type { CompiledRules, SandboxRules } from '../domain/destination.ts'
+import type { SandboxRules } from '../domain/destination.ts'
 import { matchesName } from '../domain/name-pattern.ts'
+import type { Named } from '../domain/named-stream.ts'
+import { findWay } from '../domain/way.ts'
 import type { Target, Way } from '../domain/way.ts'
 
 export interface Sandboxes {
@@ -22,9 +24,12 @@ export interface Sandbox {
   /** False when it has too many open. To be called at the begin of a connection; `end` may be called at any time. */
   admit(connection: Connection): boolean
   remove(connection: Connection): void
+  /** Whether it is refused without a name. */
   needsName(target: Target): boolean
+  /** Whether it may go there without a name, and a name may change what is sent. */
+  wantsName(target: Target): boolean
   /** Undefined: refused. From now on it is ended when other rules would lead it elsewhere. */
-  lead(connection: Connection, target: Target, name: string | undefined): Way | undefined
+  lead(connection: Connection, target: Target, named: Named | undefined): Way | undefined
   allowsName(name: string): boolean
 }
 
@@ -34,7 +39,7 @@ export interface Connection {
 
 interface Led {
   readonly target: Target
-  readonly name: string | undefined
+  readonly named: Named | undefined
   readonly way: Way
 }
 
@@ -77,9 +82,13 @@ function createSandbox(first: SandboxRules, closed: readonly string[]) {
     },
     remove: (connection) => void open.delete(connection),
     needsName: ({ address }) => needsName(compiled, address),
-    lead(connection, target, name) {
-      const way = wayOf(rules, compiled, target, name)
-      if (way && open.has(connection)) open.set(connection, { target, name, way })
+    wantsName({ address }) {
+      const hasTransforms = (rules.transforms?.domains.length ?? 0) > 0
+      return hasTransforms && decide(compiled, address, undefined).kind !== 'refuse'
+    },
+    lead(connection, target, named) {
+      const way = findWay(rules, compiled, { target, named })
+      if (way && open.has(connection)) open.set(connection, { target, named, way })
       return way
     },
     allowsName: (name) => matchesName(name, rules.allowNames),
@@ -91,7 +100,7 @@ function createSandbox(first: SandboxRules, closed: readonly string[]) {
       compiled = compileRules(next, closedRanges)
       for (const [connection, led] of open) {
         if (!led) continue
-        const way = wayOf(rules, compiled, led.target, led.name)
+        const way = findWay(rules, compiled, led)
         if (!isDeepStrictEqual(way, led.way)) connection.end()
       }
     },
@@ -99,16 +108,6 @@ function createSandbox(first: SandboxRules, closed: readonly string[]) {
       for (const connection of open.keys()) connection.end()
     },
   }
-}
-
-function wayOf(
-  rules: SandboxRules,
-  compiled: CompiledRules,
-  { address }: Target,
-  name: string | undefined,
-): Way | undefined {
-  const verdict = decide(compiled, address, name)
-  return verdict.kind === 'refuse' ? undefined : { verdict, proxy: rules.proxy }
 }
 
 /** Of one sandbox: each takes memory and descriptors of the host. */

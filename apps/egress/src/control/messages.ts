@@ -15,6 +15,15 @@ const Rules = z.object({
       password: z.string().exactOptional(),
     })
     .exactOptional(),
+  transforms: z
+    .object({
+      domains: z.array(
+        z.object({ pattern: z.string(), headers: z.record(z.string(), z.string()) }),
+      ),
+      /** PEM both, the key as PKCS #8. */
+      authority: z.object({ certificate: z.string(), key: z.string() }),
+    })
+    .exactOptional(),
 })
 
 /** By the address of the sandbox, which no other can send from. */
@@ -26,6 +35,8 @@ export const Request = z.discriminatedUnion('kind', [
     kind: z.literal('begin'),
     closedRanges: z.array(z.string()),
     nameservers: z.array(z.string()),
+    /** PEM: who may certify servers, beyond those whom Node.js and the system know. */
+    certificates: z.array(z.string()),
     sandboxes: z.array(Sandbox),
   }),
   /** In force for open connections too when the answer comes. Without rules, nothing leaves any more. */

@@ -1,6 +1,7 @@
 import { contains, toNumber, toRanges } from '@atoll/kit/address-ranges'
 import type { AddressRange } from '@atoll/kit/address-ranges'
 import { matchesName } from './name-pattern.ts'
+import type { Transforms } from './transform.ts'
 
 /**
  * Where a connection of a sandbox may go.
@@ -16,6 +17,7 @@ export interface SandboxRules {
   /** As name-pattern.ts has them. */
   readonly allowNames: readonly string[]
   readonly proxy?: ProxyRule
+  readonly transforms?: Transforms
 }
 
 export interface ProxyRule {

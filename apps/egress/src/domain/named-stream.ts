@@ -12,8 +12,13 @@ import { searchRequestHead } from './request-head.ts'
  */
 export type FirstBytes =
   | { readonly kind: 'more' }
-  | { readonly kind: 'name'; readonly name: string; readonly protocol: 'tls' | 'http' }
+  | (Named & { readonly kind: 'name' })
   | { readonly kind: 'none' }
+
+export interface Named {
+  readonly name: string
+  readonly protocol: 'tls' | 'http'
+}
 
 /** `bytes` are all that came so far. To be asked again with more of them only after 'more'. */
 export function readName(bytes: Buffer): FirstBytes {

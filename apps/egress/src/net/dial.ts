@@ -13,6 +13,8 @@ import { networkInterfaces } from 'node:os'
 import { setImmediate as turn } from 'node:timers/promises'
 import { contains, toNumber, toRanges } from '@atoll/kit/address-ranges'
 import { SocksClient } from 'socks'
+import { decide } from '../domain/destination.ts'
+import type { CompiledRules } from '../domain/destination.ts'
 import type { Dialer, Outside } from '../domain/way.ts'
 
 export function createDialer(parts: {
@@ -23,20 +25,25 @@ export function createDialer(parts: {
   resolver.setServers(parts.nameservers)
   const closed = toRanges(parts.closedRanges)
 
-  async function addressesOf(host: string): Promise<string[]> {
+  async function addressesOf(host: string, within?: CompiledRules): Promise<string[]> {
     const found = isIPv4(host) ? [host] : await resolver.resolve4(host)
     const own = ownAddresses()
     const usable = found.slice(0, mostAddresses).filter((address) => {
       const number = toNumber(address)
-      return number !== undefined && !contains(closed, number) && !own.has(address)
+      if (number === undefined || contains(closed, number) || own.has(address)) return false
+      return !within || decide(within, address, undefined).kind === 'byAddress'
     })
     if (usable.length === 0) throw new Error(`${host} is nowhere that a sandbox may go`)
     return usable
   }
 
-  async function reach(host: string, port: number, signal: AbortSignal): Promise<Socket> {
+  async function reach(
+    { host, port }: Place,
+    signal: AbortSignal,
+    within?: CompiledRules,
+  ): Promise<Socket> {
     let failure: unknown
-    for (const address of await addressesOf(host)) {
+    for (const address of await addressesOf(host, within)) {
       signal.throwIfAborted()
       try {
         return await open(
@@ -52,15 +59,24 @@ export function createDialer(parts: {
   }
 
   return {
-    async dial({ verdict, proxy }, { address, port }, ended) {
+    async dial({ verdict, proxy, transform }, { address, port }, ended) {
       const signal = AbortSignal.any([ended, AbortSignal.timeout(limitMs)])
-      const host = verdict.kind === 'byName' ? verdict.name : address
-      if (!proxy) return { socket: await reach(host, port, signal), first: Buffer.alloc(0) }
+      const name = verdict.kind === 'byName' ? verdict.name : transform?.name
+      const place = { host: name ?? address, port }
+      if (!proxy) {
+        const socket = await reach(place, signal, transform?.within)
+        return { socket, first: Buffer.alloc(0) }
+      }
       const [proxyHost = '', proxyPort = ''] = proxy.address.split(':')
-      const socket = await reach(proxyHost, Number(proxyPort), signal)
-      return await throughProxy(socket, { ...proxy, host: proxyHost }, { host, port }, signal)
+      const socket = await reach({ host: proxyHost, port: Number(proxyPort) }, signal)
+      return await throughProxy(socket, { ...proxy, host: proxyHost }, place, signal)
     },
   }
+}
+
+interface Place {
+  readonly host: string
+  readonly port: number
 }
 
 /** Public addresses of the host are no less closed to sandboxes. */
@@ -86,7 +102,7 @@ async function open(host: string, port: number, signal: AbortSignal): Promise<So
 async function throughProxy(
   socket: Socket,
   proxy: { readonly host: string; readonly username?: string; readonly password?: string },
-  destination: { readonly host: string; readonly port: number },
+  destination: Place,
   signal: AbortSignal,
 ): Promise<Outside> {
   const { username, password } = proxy

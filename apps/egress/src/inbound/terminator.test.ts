@@ -1,0 +1,435 @@
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { Agent as PlainAgent } from 'node:http'
+import { Agent as SecureAgent } from 'node:https'
+import type { IncomingMessage, RequestListener } from 'node:http'
+import { buffer, text } from 'node:stream/consumers'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { describe, test } from 'node:test'
+import { waitFor } from '@atoll/kit/wait'
+import { answerTo, name, openTransform, secret } from '../testing/transform-setting.ts'
+
+/** Answers with what it was sent. */
+const echo: RequestListener = (req, res) => {
+  const { method, url, rawHeaders } = req
+  void text(req).then((body) => res.end(JSON.stringify({ method, url, rawHeaders, body })))
+}
+
+const greet: RequestListener = (_req, res) => void res.end('hello')
+
+interface Echo {
+  readonly method: string
+  readonly url: string
+  readonly rawHeaders: string[]
+  readonly body: string
+}
+
+function readEcho(body: string): Echo {
+  return JSON.parse(body)
+}
+
+function headersIn({ rawHeaders }: Echo, wanted: string): string[] {
+  return rawHeaders.filter((_, at) => rawHeaders[at - 1]?.toLowerCase() === wanted && at % 2 === 1)
+}
+
+for (const protocol of ['tls', 'http'] as const) {
+  describe(`requests over ${protocol}`, { timeout: 60_000 }, () => {
+    const keptAlive = () =>
+      protocol === 'tls'
+        ? new SecureAgent({ keepAlive: true, maxSockets: 1 })
+        : new PlainAgent({ keepAlive: true, maxSockets: 1 })
+
+    test('have the header of the rule, in place of all that the client sent', async () => {
+      await using setting = await openTransform({ protocol, respond: echo })
+      const headers = [
+        ...['Host', name, 'AUTHORIZATION', 'mine', 'X-A', '1', 'authorization', 'too'],
+        ...['x-a', '2', 'Connection', 'authorization, X-B', 'X-B', 'hop'],
+      ]
+      const { status, body } = await answerTo(setting.ask({ path: '/a?b=c', headers }))
+      const seen = readEcho(body)
+      assert.deepEqual([status, seen.method, seen.url], [200, 'GET', '/a?b=c'])
+      assert.deepEqual(headersIn(seen, 'authorization'), [secret])
+      assert.deepEqual(headersIn(seen, 'x-a'), ['1', '2'])
+      assert.deepEqual(headersIn(seen, 'x-b'), [])
+      assert.deepEqual(headersIn(seen, 'host'), [name])
+    })
+
+    test('take bodies of some megabytes both ways', async () => {
+      const respond: RequestListener = (req, res) => void req.pipe(res)
+      await using setting = await openTransform({ protocol, respond })
+      const sent = randomBytes(8 * 1024 * 1024)
+      const length = { Host: name, 'Content-Length': sent.length }
+      for (const headers of [{ Host: name, 'Transfer-Encoding': 'chunked' }, length]) {
+        const asked = setting.ask({ method: 'POST', headers })
+        asked.end(sent)
+        const [incoming]: IncomingMessage[] = await once(asked, 'response')
+        assert.ok(incoming && sent.equals(await buffer(incoming)))
+      }
+    })
+
+    test('are not read faster than the server does', async () => {
+      const { promise, resolve } = Promise.withResolvers<IncomingMessage>()
+      await using setting = await openTransform({ protocol, respond: resolve })
+      const asked = setting.ask({ method: 'POST', headers: { Host: name } })
+      let sent = 0
+      const piece = Buffer.alloc(1024 * 1024)
+      const feed = () => {
+        while (sent < 200 && asked.write(piece)) sent += 1
+      }
+      asked.on('drain', feed)
+      feed()
+      await promise
+      let before = -1
+      await waitFor('nothing more is taken', async () => {
+        const isStill = before === sent
+        before = sent
+        await sleep(300)
+        return isStill && before === sent
+      })
+      assert.ok(sent < 100, `${sent} MB were taken`)
+      asked.destroy()
+    })
+
+    test('share a connection, and the one to the server', async () => {
+      let connections = 0
+      await using setting = await openTransform({ protocol, respond: echo })
+      setting.upstream.on('connection', () => (connections += 1))
+      const agent = keptAlive()
+      for (const method of ['GET', 'POST', 'GET']) {
+        const { status } = await answerTo(
+          setting.ask({ method, agent }),
+          method === 'GET' ? '' : 'x',
+        )
+        assert.equal(status, 200)
+      }
+      assert.deepEqual([connections, setting.passed.length], [1, 1])
+      agent.destroy()
+    })
+
+    test('lose their connection when the server closes its own between two', async () => {
+      await using setting = await openTransform({ protocol, respond: echo })
+      const agent = keptAlive()
+      await answerTo(setting.ask({ agent }))
+      if ('closeIdleConnections' in setting.upstream) setting.upstream.closeIdleConnections()
+      await setting.passed[0]
+      assert.equal((await answerTo(setting.ask({ agent }))).status, 200)
+      assert.equal(setting.passed.length, 2)
+      agent.destroy()
+    })
+
+    test('are refused when they are for another host than the one before', async () => {
+      await using setting = await openTransform({ protocol, respond: greet })
+      const socket = await setting.open()
+      const second = 'GET / HTTP/1.1\r\nHost: other.example.com\r\n\r\n'
+      socket.write(`GET / HTTP/1.1\r\nHost: ${name}:443\r\n\r\n`)
+      const [first]: Buffer[] = await once(socket, 'data')
+      assert.match(String(first), /^HTTP\/1.1 200 OK\r\n/)
+      socket.write(second)
+      const answer = await text(socket)
+      assert.match(answer, /HTTP\/1.1 421 /)
+      assert.ok(!answer.includes(secret))
+      socket.destroy()
+    })
+
+    for (const [attack, bytes, status] of [
+      [
+        'two lengths',
+        `POST / HTTP/1.1\r\nHost: ${name}\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab`,
+        400,
+      ],
+      [
+        'a length and chunks',
+        `POST / HTTP/1.1\r\nHost: ${name}\r\nContent-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nG`,
+        400,
+      ],
+      [
+        'an unknown coding',
+        `POST / HTTP/1.1\r\nHost: ${name}\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n`,
+        501,
+      ],
+      [
+        'chunked twice',
+        `POST / HTTP/1.1\r\nHost: ${name}\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`,
+        400,
+      ],
+      [
+        'another host in the target',
+        `GET http://other.example.com/ HTTP/1.1\r\nHost: ${name}\r\n\r\n`,
+        421,
+      ],
+      ['a user in the target', `GET http://x@${name}/ HTTP/1.1\r\nHost: ${name}\r\n\r\n`, 421],
+      ['two hosts', `GET / HTTP/1.1\r\nHost: ${name}\r\nHost: other.example.com\r\n\r\n`, 400],
+      ['a tunnel', `CONNECT ${name}:443 HTTP/1.1\r\nHost: ${name}\r\n\r\n`, 400],
+      ['an echo', `TRACE / HTTP/1.1\r\nHost: ${name}\r\n\r\n`, 405],
+      [
+        'an upgrade for another host',
+        `GET / HTTP/1.1\r\nHost: other.example.com\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n`,
+        421,
+      ],
+    ] as const) {
+      test(`are refused with ${attack}`, async () => {
+        let requests = 0
+        const respond: RequestListener = (req, res) => {
+          requests += 1
+          greet(req, res)
+        }
+        await using setting = await openTransform({ protocol, respond })
+        const socket = await setting.open()
+        // The first request is a proper one, or plain HTTP would not have a name.
+        socket.write(`GET / HTTP/1.1\r\nHost: ${name}\r\n\r\n`)
+        await once(socket, 'data')
+        socket.write(bytes)
+        const answer = await text(socket)
+        assert.match(answer, new RegExp(`HTTP/1.1 ${status} `))
+        assert.ok(!answer.includes(secret))
+        assert.equal(requests, 1)
+        socket.destroy()
+      })
+    }
+
+    test('may have the whole address as their target', async () => {
+      await using setting = await openTransform({ protocol, respond: echo })
+      const { body } = await answerTo(setting.ask({ path: `http://${name}/x?y` }))
+      assert.equal(readEcho(body).url, '/x?y')
+    })
+
+    test('upgrade to another protocol', async () => {
+      await using setting = await openTransform({ protocol, respond: echo })
+      setting.upstream.on('upgrade', (req: IncomingMessage, socket, head: Buffer) => {
+        socket.write(
+          `HTTP/1.1 101 Yes\r\nConnection: Upgrade\r\nUpgrade: ${req.headers.upgrade}\r\n` +
+            `X-Seen: ${req.headers.authorization === secret}\r\n\r\nwelcome `,
+        )
+        socket.write(head)
+        socket.pipe(socket)
+      })
+      const socket = await setting.open()
+      socket.write(
+        `GET / HTTP/1.1\r\nHost: ${name}\r\nConnection: Upgrade, Authorization\r\n` +
+          'Upgrade: test\r\n\r\nfirst ',
+      )
+      let said = ''
+      socket.on('data', (piece) => (said += String(piece)))
+      await waitFor('both to speak', () => said.endsWith('welcome first '))
+      assert.match(said, /^HTTP\/1\.1 101 Yes\r\n/)
+      assert.match(said, /x-seen: true\r\n/i)
+      assert.match(said, /upgrade: test\r\n/i)
+      socket.end('last')
+      await once(socket, 'close')
+      assert.ok(said.endsWith('welcome first last'))
+      await setting.passed[0]
+    })
+
+    test('are answered by a server that does not upgrade', async () => {
+      await using setting = await openTransform({
+        protocol,
+        respond: (_req, res) => res.writeHead(426).end('no'),
+      })
+      const headers = { Host: name, Connection: 'Upgrade', Upgrade: 'websocket' }
+      const { status, body } = await answerTo(setting.ask({ headers }))
+      assert.deepEqual([status, body], [426, 'no'])
+    })
+
+    test('have answers without bodies', async () => {
+      await using setting = await openTransform({
+        protocol,
+        respond: (req, res) => {
+          const status = Number(req.url?.slice(1))
+          res.writeHead(status, { ...(status !== 204 && { 'Content-Length': '5' }), ETag: '"e"' })
+          res.end(req.method === 'HEAD' || status !== 200 ? undefined : 'hello')
+        },
+      })
+      const agent = keptAlive()
+      for (const [method, path, length] of [
+        ['HEAD', '/200', '5'],
+        ['GET', '/204', undefined],
+        ['GET', '/304', '5'],
+      ] as const) {
+        const { status, headers, body } = await answerTo(setting.ask({ method, path, agent }))
+        assert.deepEqual(
+          [status, headers['content-length'], headers.etag, body],
+          [Number(path.slice(1)), length, '"e"', ''],
+        )
+      }
+      assert.equal(setting.passed.length, 1)
+      agent.destroy()
+    })
+
+    test('are asked for their bodies by the server', async () => {
+      await using setting = await openTransform({ protocol, respond: echo })
+      setting.upstream.on('checkContinue', (req: IncomingMessage, res) => {
+        if (req.url === '/no') res.writeHead(417).end('no')
+        else {
+          res.writeContinue()
+          echo(req, res)
+        }
+      })
+      const headers = { Host: name, Expect: '100-continue', 'Content-Length': 4 }
+      const asked = setting.ask({ method: 'PUT', headers })
+      asked.flushHeaders()
+      await once(asked, 'continue')
+      assert.equal(readEcho((await answerTo(asked, 'body')).body).body, 'body')
+
+      const refused = setting.ask({ method: 'PUT', path: '/no', headers })
+      refused.flushHeaders()
+      const [answer]: IncomingMessage[] = await once(refused, 'response')
+      assert.equal(answer?.statusCode, 417)
+      refused.destroy()
+    })
+
+    for (const isClosed of [false, true]) {
+      const what = isClosed ? 'closes then' : 'reads on'
+      test(`may be answered before their bodies have come by a server that ${what}`, async () => {
+        await using setting = await openTransform({
+          protocol,
+          respond: (req, res) => {
+            req.resume()
+            req.on('error', () => {})
+            res.writeHead(413).end('too much')
+            if (isClosed) setTimeout(() => req.socket.destroy(), 100)
+          },
+        })
+        const agent = keptAlive()
+        const asked = setting.ask({ method: 'POST', headers: { Host: name }, agent })
+        asked.write(Buffer.alloc(4 * 1024 * 1024))
+        const [answer]: IncomingMessage[] = await once(asked, 'response')
+        assert.ok(answer)
+        assert.deepEqual([answer.statusCode, await text(answer)], [413, 'too much'])
+        if (isClosed) await sleep(200)
+        for (let left = 4; left > 0; left -= 1) asked.write(Buffer.alloc(1024 * 1024))
+        asked.end('the rest')
+        if (isClosed) await setting.passed[0]
+        else assert.equal((await answerTo(setting.ask({ agent }))).status, 413)
+        assert.equal(setting.passed.length, 1)
+        agent.destroy()
+      })
+    }
+
+    for (const framing of [{ 'Content-Length': '100' }, { 'Transfer-Encoding': 'chunked' }]) {
+      test(`are cut off when the server dies in its answer with ${Object.keys(framing).join()}`, async () => {
+        await using setting = await openTransform({
+          protocol,
+          respond: (_req, res) => {
+            res.writeHead(200, framing)
+            res.write('begin', () => res.destroy())
+          },
+        })
+        await assert.rejects(answerTo(setting.ask()), { code: 'ECONNRESET' })
+        await setting.passed[0]
+      })
+    }
+
+    test('are told when nobody answers', async () => {
+      await using setting = await openTransform({ protocol, respond: echo })
+      setting.upstream.close()
+      await once(setting.upstream, 'close')
+      const { status, body, headers } = await answerTo(setting.ask({ method: 'POST' }), 'x')
+      assert.deepEqual(
+        [status, body, headers.connection],
+        [502, `${name} could not be reached\n`, 'close'],
+      )
+    })
+
+    test('are told when the server hangs up, or speaks no HTTP', async () => {
+      for (const said of ['', 'SSH-2.0-x\r\n', 'HTTP/1.1 200 OK\r\nA\r\n\r\n']) {
+        await using setting = await openTransform({ protocol })
+        setting.upstream.on('request', (req: IncomingMessage) => void req.socket.end(said))
+        const { status, body } = await answerTo(setting.ask())
+        assert.deepEqual([status, body], [502, `${name} could not be reached\n`])
+      }
+    })
+
+    test('end with their rule', async () => {
+      const respond: RequestListener = (_req, res) => void res.write('begin')
+      await using setting = await openTransform({ protocol, respond })
+      const asked = setting.ask()
+      asked.end()
+      const [incoming]: IncomingMessage[] = await once(asked, 'response')
+      assert.ok(incoming)
+      setting.change([{ pattern: name, headers: { Authorization: secret } }])
+      setting.change([
+        { pattern: name, headers: { Authorization: secret } },
+        { pattern: 'other.example.com', headers: {} },
+      ])
+      await sleep(50)
+      assert.equal(incoming.destroyed, false)
+      setting.change([{ pattern: name, headers: { Authorization: 'another' } }])
+      await assert.rejects(buffer(incoming), { code: 'ECONNRESET' })
+      await setting.passed[0]
+    })
+
+    test('with a header that cannot be written are told no more than that', async () => {
+      await using setting = await openTransform({
+        protocol,
+        respond: echo,
+        domains: [{ pattern: name, headers: { Authorization: `${secret}\r\nX: y` } }],
+      })
+      const { status, body } = await answerTo(setting.ask())
+      assert.deepEqual([status, body], [502, `${name} could not be reached\n`])
+    })
+
+    test('go by the name although their address was allowed, and only where that may lead', async () => {
+      const rules = { denyOut: ['1.1.1.1'] }
+      await using setting = await openTransform({ protocol, respond: echo, rules })
+      await answerTo(setting.ask())
+      const [way] = setting.dialled
+      assert.deepEqual([way?.verdict.kind, way?.transform?.name], ['byAddress', name])
+      assert.equal(way?.transform?.within?.denied.length, 1)
+    })
+
+    test('of a sandbox that sends very many ahead are cut off', async () => {
+      const respond: RequestListener = () => {}
+      await using setting = await openTransform({ protocol, respond })
+      const socket = await setting.open()
+      socket.write(`GET / HTTP/1.1\r\nHost: ${name}\r\n\r\n`.repeat(1000))
+      await assert.rejects(once(socket, 'close'), { code: 'ECONNRESET' })
+      await setting.passed[0]
+    })
+  })
+}
+
+test('a server that is not certified by somebody known is told no secret', async () => {
+  let requests = 0
+  await using setting = await openTransform({
+    protocol: 'tls',
+    isTrusted: false,
+    respond: () => (requests += 1),
+  })
+  const { status, body } = await answerTo(setting.ask())
+  assert.deepEqual([status, requests], [502, 0])
+  assert.match(body, /^The certificate of api\.example\.com is not valid \([A-Z_]+\)\n$/)
+})
+
+test('HTTP/2 is not spoken, and who speaks nothing else is told so in the handshake', async () => {
+  await using setting = await openTransform({ protocol: 'tls', respond: echo })
+  const secondOnly = { ALPNProtocols: ['h2'], path: '/' }
+  const asked = setting.ask(secondOnly)
+  asked.end()
+  await assert.rejects(once(asked, 'response'), /alert|ECONNRESET/)
+})
+
+test('what says another name, or none, goes its way untouched', async () => {
+  await using setting = await openTransform({ protocol: 'http', respond: echo })
+  const { body } = await answerTo(setting.ask({ headers: { Host: 'other.example.com' } }))
+  assert.deepEqual(headersIn(readEcho(body), 'authorization'), [])
+  assert.equal(setting.dialled[0]?.transform, undefined)
+})
+
+test('who waits to be spoken to gets through in a second, with what it said', async () => {
+  await using setting = await openTransform({ protocol: 'http' })
+  setting.upstream.removeAllListeners('connection')
+  setting.upstream.on('connection', (socket) => {
+    socket.write('220 hello ')
+    socket.pipe(socket)
+  })
+  const socket = await setting.open()
+  socket.write('HE') // may be the begin of a request
+  let said = ''
+  socket.on('data', (piece) => (said += String(piece)))
+  await waitFor('the server to speak', () => said.length > 0)
+  socket.end('LO')
+  await once(socket, 'end')
+  assert.equal(said, '220 hello HELO')
+  socket.destroy()
+})
