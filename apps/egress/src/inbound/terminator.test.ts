@@ -409,6 +409,12 @@ test('HTTP/2 is not spoken, and who speaks nothing else is told so in the handsh
   await assert.rejects(once(asked, 'response'), /alert|ECONNRESET/)
 })
 
+test('a client that knows only HTTP/1.0 is spoken to', async () => {
+  await using setting = await openTransform({ protocol: 'tls', respond: greet })
+  const oldOnly = { ALPNProtocols: ['http/1.0'], path: '/' }
+  assert.equal((await answerTo(setting.ask(oldOnly))).body, 'hello')
+})
+
 test('what says another name, or none, goes its way untouched', async () => {
   await using setting = await openTransform({ protocol: 'http', respond: echo })
   const { body } = await answerTo(setting.ask({ headers: { Host: 'other.example.com' } }))

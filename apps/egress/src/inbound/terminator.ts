@@ -80,7 +80,7 @@ async function secure(
   const secured = new TLSSocket(inside, {
     isServer: true,
     secureContext: contexts(transform.authority, transform.name),
-    ALPNProtocols: ['http/1.1'],
+    ALPNProtocols: ['http/1.1', 'http/1.0'],
   })
   secured.on('error', () => {})
   setCarrier(secured, inside)

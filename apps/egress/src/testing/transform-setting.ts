@@ -52,7 +52,8 @@ export async function openTransform(setting: Setting) {
   const loopback = {
     async dial(way: Way, _target: unknown, signal: AbortSignal) {
       dialled.push(way)
-      const socket = connect({ host: address, port: upstreamPort, allowHalfOpen: true })
+      const place = { host: address, port: upstreamPort }
+      const socket = connect({ ...place, allowHalfOpen: true, noDelay: true })
       socket.on('error', () => {})
       await once(socket, 'connect', { signal })
       return { socket, first: Buffer.alloc(0) }
@@ -63,7 +64,7 @@ export async function openTransform(setting: Setting) {
   sandboxes.begin([], [{ address, rules: rulesWith(domains) }])
   const parts = { sandboxes, terminator: createTerminator(), dialer: () => dialer }
   const passed: Promise<void>[] = []
-  const doorway = createServer({ allowHalfOpen: true }, (socket) => {
+  const doorway = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
     passed.push(pass(socket, parts))
   })
   const port = await listen(doorway, made)
