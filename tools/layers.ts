@@ -25,7 +25,7 @@ const packagesOf: Record<string, readonly string[]> = {
   // The doctor and the end of everything work on the machine itself, where no server runs.
   cli: [...shared, 'server', 'node/setup/doctor', 'node/teardown', 'node/inventory', 'node/config'],
   // The node packs envd for its sandboxes and reports its version.
-  node: [...shared, 'envd/version', 'egress/control'],
+  node: [...shared, 'envd/version', 'egress/control', 'egress/authority'],
 }
 
 /** Apps without layers inside: a composition of others, and a client of the public interfaces. */

@@ -33,6 +33,8 @@ export interface Outside extends AsyncDisposable {
    * by which name and by whom. Until the end of it all.
    */
   serveNames(names: Readonly<Record<string, string>>): Promise<void>
+  /** Starts a program of ours in there, until the end of it all, and waits for its first word. */
+  start(program: string, given: object): Promise<void>
   /** Its name, to start more in there. */
   readonly namespace: string
 }
@@ -77,6 +79,12 @@ export async function openOutside(
   const listener = await listen(name)
   made.defer(listener.close)
   const owned = made.move()
+  const start: Outside['start'] = async (program, given) => {
+    const command = ['netns', 'exec', name, process.execPath, program, JSON.stringify(given)]
+    const child = spawn('ip', command, { stdio: ['ignore', 'pipe', 'inherit'] })
+    owned.defer(() => endProcess(child))
+    await once(child.stdout, 'data')
+  }
   return {
     publicAddress,
     otherAddress,
@@ -88,14 +96,11 @@ export async function openOutside(
     datagrams: () =>
       [...listener.output().matchAll(/^datagram (.*)$/gm)].map((match) => match[1] ?? ''),
     tryRun: (command, args) => tryRun('ip', ['netns', 'exec', name, command, ...args]),
-    async serveNames(names) {
-      const program = fileURLToPath(import.meta.resolve('@atoll/node/testing/world-services'))
-      const tables = JSON.stringify({ [publicAddress]: names })
-      const command = ['netns', 'exec', name, process.execPath, program, tables]
-      const child = spawn('ip', command, { stdio: ['ignore', 'pipe', 'inherit'] })
-      owned.defer(() => endProcess(child))
-      await once(child.stdout, 'data')
-    },
+    start,
+    serveNames: (names) =>
+      start(fileURLToPath(import.meta.resolve('@atoll/node/testing/world-services')), {
+        [publicAddress]: names,
+      }),
     namespace: name,
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   }

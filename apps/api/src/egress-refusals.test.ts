@@ -23,6 +23,7 @@ after(() => api[Symbol.asyncDispose]())
 const secret = 'Hush-Hush'
 const label = 'a'.repeat(63)
 const at = 'a.b:1'
+const rule = (headers: object) => ({ 'a.b': [{ transform: { headers } }] })
 
 const noDomains = [
   '',
@@ -91,6 +92,39 @@ const internalAddresses = [
   '255.255.255.255',
 ]
 
+const ruleRefusals: readonly (readonly [object, RegExp])[] = [
+  [{ '*': [] }, /rules: "\*" is not a domain/],
+  [{ '': [] }, /rules: "" is not a domain/],
+  [{ '*.*.a.b': [] }, /rules: "\*\.\*\.a\.b" is not a domain/],
+  [{ '1.2.3.4': [] }, /rules: "1\.2\.3\.4" is not a domain/],
+  [{ 'http://a.b': [] }, /rules: "http:\/\/a\.b" is not a domain/],
+  [{ 'a.b': [], 'A.b.': [] }, /rules: "a\.b" is there twice/],
+  [
+    Object.fromEntries(Array.from({ length: 11 }, (_, index) => [`a${index}.b`, []])),
+    /rules: at most 10 domains/,
+  ],
+  [{ [`${'a.'.repeat(64)}b`]: [] }, /rules: "a\..* is not a domain of at most 128/],
+  [{ 'a.b': {} }, /rules\.a\.b: expected array/],
+  [{ 'a.b': [{}, {}] }, /rules\.a\.b: a domain has one rule/],
+  [rule({ 'a b': secret }), /rules\.a\.b: "a b" is not a header/],
+  [rule({ '': secret }), /rules\.a\.b: "" is not a header/],
+  [rule({ ['x'.repeat(65)]: secret }), /rules\.a\.b: "x+" is not a header of at most 64/],
+  [rule({ Host: secret }), /rules\.a\.b: the header "Host" belongs to the connection/],
+  [rule({ 'transfer-encoding': secret }), /rules\.a\.b: the header "transfer-encoding" belongs/],
+  [rule({ a: secret, A: secret }), /rules\.a\.b: the header "a" is there twice/],
+  [rule({ a: `${secret}\r\nb: c` }), /rules\.a\.b\.a: must be at most 2048 characters/],
+  [rule({ a: `${secret}\0` }), /rules\.a\.b\.a: must be at most 2048 characters/],
+  [rule({ a: `${secret}\u0100` }), /rules\.a\.b\.a: must be at most 2048 characters/],
+  [rule({ a: secret.repeat(300) }), /rules\.a\.b\.a: must be at most 2048 characters/],
+  [rule({ a: 5 }), /rules\.a\.b\.0\.transform\.headers\.a: expected string/],
+  [rule({ a: '${e2b.secrets.KEY}' }), /rules\.a\.b\.a: names a secret or a token/],
+  [rule({ a: 'x ${e2b.identity.tokens.t}' }), /rules\.a\.b\.a: names a secret or a token/],
+  [
+    rule(Object.fromEntries(Array.from({ length: 21 }, (_, index) => [`a${index}`, secret]))),
+    /rules\.a\.b: at most 20 headers/,
+  ],
+]
+
 /** Each with what follows `network.` in the refusal of a create. */
 const refusals: readonly (readonly [object, RegExp])[] = [
   ...noDomains.map(
@@ -140,7 +174,7 @@ const refusals: readonly (readonly [object, RegExp])[] = [
         ] as const,
     ),
   ),
-  [{ egressProxy: kept.egressProxy, rules: { 'a.b': [] } }, /rules\. Leave it out/],
+  ...ruleRefusals.map(([rules, text]) => [{ rules, ...kept }, text] as const),
 ]
 
 async function isRefused(method: string, path: string, options: { body: object; text: RegExp }) {

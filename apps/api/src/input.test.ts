@@ -43,7 +43,7 @@ const badNetworks: readonly (readonly [object, string])[] = [
   [{ allowOut: ['1.2.3.4/40'], denyOut: ['0.0.0.0/0'] }, 'allowOut: "1.2.3.4/40" is not an IP'],
   [{ denyOut: Array.from({ length: 10_001 }, () => '1.1.1.1') }, 'denyOut: Too big'],
   [{ egressProxy: {} }, 'egressProxy.address: is required'],
-  [{ rules: { 'a.b': [] } }, 'rules. Leave it out'],
+  [{ rules: { '*': [] } }, 'rules: "\\*" is not a domain'],
   [{ rules: { 'a.b': {} } }, 'rules.a.b: expected array'],
   ...[
     '',

@@ -40,6 +40,7 @@ test('what would have to be told anyway takes no name', async () => {
   const makers = [
     () => create(api, { envVars: { A: '1' } }),
     () => create(api, { secure: false }, '/sandboxes'),
+    () => create(api, { network: { rules: { 'a.b': [{ transform: { headers: { a: 'b' } } }] } } }),
   ]
   for (const make of makers) {
     const other = await make()

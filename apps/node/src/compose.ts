@@ -1,6 +1,7 @@
 import { rm } from 'node:fs/promises'
 import { totalmem } from 'node:os'
 import { join } from 'node:path'
+import { createAuthority } from '@atoll/egress/authority'
 import type { Logger } from '@atoll/kit/log'
 import { repeat } from '@atoll/kit/repeat'
 import { createBegin, startProgram } from './app/begin.ts'
@@ -30,7 +31,7 @@ import { looksPerSecond } from './domain/rest.ts'
 import type { Introduction, Runtime } from './domain/sandbox.ts'
 import type { Slot } from './domain/slot.ts'
 import { envdCommands } from './envd/commands.ts'
-import { introduceEnvd, prepareEnvd } from './envd/introduce.ts'
+import { introduceEnvd, prepareEnvd, trustByEnvd } from './envd/introduce.ts'
 import { isUp } from './envd/status.ts'
 import type { Host } from './host.ts'
 import { flushFolder, folderBytes } from './linux/disks.ts'
@@ -97,6 +98,9 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
     memoryBytes: parts.memoryBytes,
     bundleDir: (cellId: string) => join(cellDir(instance, cellId), 'bundle'),
     setRules: host.firewall.setRules,
+    createAuthority,
+    trust: ({ record, slot }: Cell, certificate: string) =>
+      trustByEnvd(slot.sandboxAddress, record.initToken, certificate),
     diskImage: (cellId: string, name: string) => join(cellDir(instance, cellId), name),
     memoryDir: (cellId: string) => memoryDir(instance, cellId),
   }

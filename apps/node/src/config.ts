@@ -29,6 +29,13 @@ export const NodeEnv = z.object({
     .transform((list) => list.split(','))
     .pipe(z.array(z.ipv4()).min(1).max(3))
     .describe('Name servers that sandboxes ask, comma separated.'),
+  ATOLL_EGRESS_CA_FILE: z
+    .string()
+    .startsWith('/', 'must be an absolute path')
+    .optional()
+    .describe(
+      'Authorities of servers to which header rules apply, beside those that this machine trusts, as a file in PEM.',
+    ),
   ATOLL_REGISTRIES: z
     .string()
     .default(

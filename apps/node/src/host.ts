@@ -64,6 +64,8 @@ export function openHost(
   parts: {
     readonly namespace: MountNamespace
     readonly guest?: string
+    /** As `EgressParts` has them. */
+    readonly certificates?: readonly string[]
     readonly onEgressError?: (error: unknown) => void
   },
 ): Host {
@@ -98,6 +100,7 @@ export function openHost(
     ...instance,
     subnet: subnet.cidr,
     nameservers: config.ATOLL_NAMESERVERS,
+    certificates: parts.certificates ?? [],
     onOpen: (ports) => firewall.lead(ports),
     onError: parts.onEgressError ?? (() => {}),
   })

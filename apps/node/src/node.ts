@@ -19,6 +19,7 @@ import { toInstance } from './domain/instance.ts'
 import type { NetworkRules } from './domain/network-rules.ts'
 import type { RunningSandbox } from './domain/sandbox.ts'
 import { openHost } from './host.ts'
+import { readCertificates } from './net/certificates.ts'
 import type { Host } from './host.ts'
 import { openCgroupUsage } from './linux/cgroup-usage.ts'
 import { createMeasure, readMachine } from './linux/machine.ts'
@@ -58,6 +59,8 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
   await mkdir(config.ATOLL_DATA_DIR, { recursive: true, mode: 0o700 })
   const instance = toInstance(await realpath(config.ATOLL_DATA_DIR))
   checkSubnetIsFree(config.ATOLL_SUBNET, instance.linkPrefix)
+  const caFile = config.ATOLL_EGRESS_CA_FILE
+  const certificates = caFile === undefined ? [] : await readCertificates(caFile)
   const entered = await openMountNamespace(instance.runDir)
   const runtimeName = await chooseRuntime(config.ATOLL_RUNTIME)
   const layersDir = config.ATOLL_LAYERS_DIR ?? join(instance.dataDir, 'layers')
@@ -79,7 +82,7 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
       { err, event: 'node.egress' },
       'the egress process cannot be started; it is tried again',
     )
-  const host = openHost(config, instance, { namespace, guest, onEgressError })
+  const host = openHost(config, instance, { namespace, guest, certificates, onEgressError })
   const runtime = host.runtimes[runtimeName]
 
   const files = await openTemplateFiles({

@@ -35,7 +35,13 @@ const egress = {
   ),
   denyOut: Destinations.optional().describe('Addresses and ranges that may not be reached'),
   egressProxy: EgressProxy.nullish().describe('Takes the TCP connections that may leave'),
-  rules: z.record(z.string(), z.array(NetworkRule)).optional(),
+  rules: z
+    .record(z.string(), z.array(NetworkRule))
+    .optional()
+    .describe(
+      'Headers that are set on HTTP and HTTPS requests to a domain (`example.com`, `*.example.com`) on their way out; the ' +
+        'longest that fits counts, and it allows nothing by itself. Values are returned as `***`',
+    ),
 }
 
 export const NetworkConfig = z

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { isDomainName, isDomainPattern, plainName } from './domain-name.ts'
+import { isBroadPattern, isDomainName, isDomainPattern, plainName } from './domain-name.ts'
 
 const label = 'a'.repeat(63)
 /** 253 characters. */
@@ -76,4 +76,12 @@ test('all that is below a name has a pattern, which is no name', () => {
 
 test('a name is written in one way', () => {
   assert.deepEqual(['Example.COM.', '*.A.b', 'a.b'].map(plainName), ['example.com', '*.a.b', 'a.b'])
+})
+
+test('what is below a single label is a broad pattern, and no other', () => {
+  assert.deepEqual([isBroadPattern('*.com'), isDomainPattern('*.com')], [true, false])
+  for (const text of ['a.b', '*.a.b', '*.a.b.']) assert.ok(isBroadPattern(text), text)
+  for (const text of ['*', '*.', 'com', '*.*.com', '*.4', 'a.*.b']) {
+    assert.ok(!isBroadPattern(text), text)
+  }
 })

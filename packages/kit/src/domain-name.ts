@@ -26,6 +26,11 @@ export function isDomainPattern(text: string): boolean {
   return withoutDot(text).length <= longestName && isDomainName(text.slice(2))
 }
 
+/** The same, with all that is below a single label too, as `*.com`. */
+export function isBroadPattern(text: string): boolean {
+  return isDomainPattern(text.startsWith('*.') ? `*.any${text.slice(1)}` : text)
+}
+
 /** The one way to write it, for what is a name or a pattern. */
 export function plainName(text: string): string {
   return withoutDot(text).toLowerCase()

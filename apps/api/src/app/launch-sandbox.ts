@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Clock } from '@atoll/kit/clock'
 import { Fault } from '@atoll/kit/fault'
 import { newSandboxId } from '@atoll/kit/id'
+import { plainHeaderRules } from '../domain/header-rules.ts'
 import { envdAccessToken } from '../domain/key.ts'
 import { mayKeep, tooManySandboxes, tooMuchKept } from '../domain/limits.ts'
 import type { TeamLimits } from '../domain/limits.ts'
@@ -129,7 +130,10 @@ interface Name {
 function takeName(plan: Launch, readyNames: LaunchPorts['readyNames']): string | undefined {
   const { given, content, envVars } = plan
   const isUsual =
-    given.secure && content.snapshotId === undefined && Object.keys(envVars).length === 0
+    given.secure &&
+    content.snapshotId === undefined &&
+    Object.keys(envVars).length === 0 &&
+    plainHeaderRules(given.network?.rules ?? {}).length === 0
   return isUsual ? readyNames.take(shapeOf(plan)) : undefined
 }
 

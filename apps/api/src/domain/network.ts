@@ -2,6 +2,8 @@ import { isIP, isIPv4 } from 'node:net'
 import { isDomainPattern, plainName } from '@atoll/kit/domain-name'
 import { checkProxy, plainProxy } from './egress-proxy.ts'
 import type { EgressProxy } from './egress-proxy.ts'
+import { checkHeaderRules, plainHeaderRules } from './header-rules.ts'
+import type { HeaderRules, PlainHeaderRule } from './header-rules.ts'
 import { invalid, quote } from './network-fault.ts'
 
 /** What may leave a sandbox and how it is reached, as its creator asked for it. */
@@ -17,6 +19,7 @@ interface Egress {
   readonly allowOut?: readonly string[] | undefined
   readonly denyOut?: readonly string[] | undefined
   readonly egressProxy?: EgressProxy | undefined
+  readonly rules?: HeaderRules | undefined
 }
 
 /** What a running sandbox is to be given instead of what it had; what is undefined is cleared. */
@@ -31,6 +34,7 @@ export interface NetworkRules {
   /** As `plainName` writes them. */
   readonly allowNames: readonly string[]
   readonly proxy: EgressProxy | undefined
+  readonly headerRules: readonly PlainHeaderRule[]
 }
 
 /** What the edge does for those who come in. */
@@ -52,7 +56,7 @@ const envdPort = 49_983
 
 /** `prefix` names the fields as the caller sent them. */
 export function checkEgress(wish: EgressWish, prefix = ''): void {
-  const { allowOut = [], denyOut = [], egressProxy, allowInternetAccess } = wish
+  const { allowOut = [], denyOut = [], egressProxy, rules, allowInternetAccess } = wish
   for (const entry of denyOut) {
     if (!isRange(entry)) {
       throw invalid(`${prefix}denyOut`, `${quote(entry)} is not an IP address or a CIDR range`)
@@ -69,6 +73,7 @@ export function checkEgress(wish: EgressWish, prefix = ''): void {
     )
   }
   if (egressProxy) checkProxy(egressProxy, `${prefix}egressProxy`)
+  if (rules) checkHeaderRules(rules, `${prefix}rules`)
 }
 
 export function checkIngress(network: SandboxNetwork, isSecure: boolean, prefix: string): void {
@@ -99,9 +104,9 @@ export function replaceEgress<
   },
 >(
   sandbox: Networked,
-  { allowInternetAccess, allowOut, denyOut, egressProxy }: EgressWish,
+  { allowInternetAccess, allowOut, denyOut, egressProxy, rules }: EgressWish,
 ): Networked {
-  const network = { ...sandbox.network, allowOut, denyOut, egressProxy }
+  const network = { ...sandbox.network, allowOut, denyOut, egressProxy, rules }
   return { ...sandbox, allowInternetAccess, network }
 }
 
@@ -110,13 +115,14 @@ export function rulesOf(sandbox: {
   readonly allowInternetAccess: boolean | undefined
   readonly network: SandboxNetwork | undefined
 }): NetworkRules {
-  const { allowOut = [], denyOut = [], egressProxy } = sandbox.network ?? {}
+  const { allowOut = [], denyOut = [], egressProxy, rules = {} } = sandbox.network ?? {}
   const names = allowOut.filter((entry) => !isRange(entry)).map(plainName)
   return {
     allowOut: allowOut.filter(isIPv4Range),
     denyOut: sandbox.allowInternetAccess === false ? [everything] : denyOut.filter(isIPv4Range),
     allowNames: [...new Set(names)],
     proxy: egressProxy && plainProxy(egressProxy),
+    headerRules: plainHeaderRules(rules),
   }
 }
 

@@ -5,10 +5,10 @@ import type { FastifyInstance } from 'fastify'
 import type { Authenticate } from '../app/auth.ts'
 import type { NetworkChanges } from '../app/network.ts'
 import type { EgressProxy } from '../domain/egress-proxy.ts'
+import { withoutValues } from '../domain/header-rules.ts'
 import { checkEgress, checkIngress } from '../domain/network.ts'
 import type { SandboxNetwork } from '../domain/network.ts'
 import { addTeamRoute } from './route.ts'
-import { isFilled, refuseFields } from './unsupported.ts'
 
 interface NetworkRoutes {
   readonly authenticate: Authenticate
@@ -18,11 +18,10 @@ interface NetworkRoutes {
 export function addNetworkRoutes(server: FastifyInstance, routes: NetworkRoutes): void {
   const { authenticate, changes } = routes
   addTeamRoute(server, updateSandboxNetwork, authenticate, async ({ params, body }, { teamId }) => {
-    const { allowOut, denyOut, allow_internet_access: allowInternetAccess } = body
+    const { allowOut, denyOut, rules, allow_internet_access: allowInternetAccess } = body
     const egressProxy = body.egressProxy ?? undefined
-    const wish = { allowOut, denyOut, egressProxy, allowInternetAccess }
+    const wish = { allowOut, denyOut, egressProxy, rules, allowInternetAccess }
     checkEgress(wish)
-    refuseFields({ rules: isFilled(body.rules) })
     await changes.update(teamId, params.sandboxID, wish)
     return { status: 204 }
   })
@@ -34,8 +33,8 @@ export function toNetwork(
   isSecure: boolean,
 ): SandboxNetwork | undefined {
   if (!config) return undefined
-  const { allowOut, denyOut, allowPublicTraffic, maskRequestHost, httpsPorts } = config
-  const egress = { allowOut, denyOut, egressProxy: config.egressProxy ?? undefined }
+  const { allowOut, denyOut, rules, allowPublicTraffic, maskRequestHost, httpsPorts } = config
+  const egress = { allowOut, denyOut, rules, egressProxy: config.egressProxy ?? undefined }
   const network = { ...egress, allowPublicTraffic, maskRequestHost, httpsPorts }
   checkEgress({ ...egress, allowInternetAccess }, 'network.')
   checkIngress(network, isSecure, 'network.')
@@ -44,14 +43,15 @@ export function toNetwork(
 
 type NewNetwork = Pick<NewSandboxV2, 'network' | 'allow_internet_access'>
 
-/** As it was given, but for the password of a proxy: that never comes back. */
+/** As it was given, but for the password of a proxy and the values of headers: those never come back. */
 export function toNetworkView(network: SandboxNetwork): NetworkConfig {
-  const { allowOut, denyOut, egressProxy, allowPublicTraffic, maskRequestHost, httpsPorts } =
-    network
+  const { allowOut, denyOut, egressProxy, rules, ...ways } = network
+  const { allowPublicTraffic, maskRequestHost, httpsPorts } = ways
   return {
     ...(allowOut && { allowOut: [...allowOut] }),
     ...(denyOut && { denyOut: [...denyOut] }),
     ...(egressProxy && { egressProxy: toProxyView(egressProxy) }),
+    ...(rules && { rules: withoutValues(rules) }),
     ...(allowPublicTraffic !== undefined && { allowPublicTraffic }),
     ...(maskRequestHost !== undefined && { maskRequestHost }),
     ...(httpsPorts && { httpsPorts: [...httpsPorts] }),

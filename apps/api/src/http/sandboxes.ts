@@ -70,7 +70,6 @@ function addCreateRoutes(server: FastifyInstance, routes: SandboxRoutes): void {
 function toRequest(body: NewSandboxV2, secure: boolean) {
   const network = toNetwork(body, secure)
   refuseFields({
-    'network.rules': isFilled(body.network?.rules),
     'iam.tokens': isFilled(body.iam?.tokens),
     volumeMounts: isFilled(body.volumeMounts),
   })

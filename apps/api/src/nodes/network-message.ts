@@ -20,12 +20,13 @@ export function toReach(given: {
   }
 }
 
-export function toRules({ allowOut, denyOut, allowNames, proxy }: NetworkRules) {
+export function toRules({ allowOut, denyOut, allowNames, proxy, headerRules }: NetworkRules) {
   return {
     allowOut: [...allowOut],
     denyOut: [...denyOut],
     allowNames: [...allowNames],
     ...(proxy && { proxy: toProxy(proxy) }),
+    headerRules: headerRules.map(({ pattern, headers }) => ({ pattern, headers: { ...headers } })),
   }
 }
 

@@ -117,6 +117,10 @@ export interface SimulatedRules {
   readonly denyOut: readonly string[]
   readonly allowNames: readonly string[]
   readonly proxy?: SimulatedProxy | undefined
+  readonly headerRules: readonly {
+    readonly pattern: string
+    readonly headers: Readonly<Record<string, string>>
+  }[]
 }
 
 interface SimulatedProxy {

@@ -7,6 +7,7 @@ const disguises: [string, string][] = [
   ['each of them', '/fsthaw'],
   ['of the log', '/logs?after=0'],
   ['that prepares a sandbox to be saved', '/prepare'],
+  ['that gives it an authority to trust', '/trust'],
   ['with a query', '/init?x=1'],
   ['with a fragment', '/init#x'],
   ['with a trailing slash', '/init/'],

@@ -11,6 +11,7 @@ const internalPaths = new Set([
   '/init',
   '/logs',
   '/prepare',
+  '/trust',
   '/freeze',
   '/unfreeze',
   '/collapse',

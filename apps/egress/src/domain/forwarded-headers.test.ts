@@ -74,6 +74,7 @@ test('an answer keeps its length where that is what frames it', () => {
     responseHeaders({ statusCode, rawHeaders })
   assert.deepEqual(answer(200, ...length, ...cookies), [...cookies, ...length])
   assert.deepEqual(answer(304, ...length), length)
+  assert.deepEqual(answer(200, 'Alt-Svc', 'h3=":443"'), [])
   assert.deepEqual(answer(204, ...length), [])
   assert.deepEqual(answer(200, ...length, 'Transfer-Encoding', 'chunked'), [])
   assert.deepEqual(answer(200, 'Connection', 'close, x', 'X', '1', 'Keep-Alive', '5'), [])

@@ -34,7 +34,10 @@ export function responseHeaders(response: {
 }): string[] {
   const [length] = valuesOf(response, 'content-length')
   const isCoded = valuesOf(response, 'transfer-encoding').length > 0
-  const headers = endToEnd(response.rawHeaders).flat()
+  // An offer of HTTP/3, which would go past us.
+  const headers = endToEnd(response.rawHeaders)
+    .filter(([name]) => name.toLowerCase() !== 'alt-svc')
+    .flat()
   // A 204 has no body whatever it says; a client that believed the length would wait for one.
   const hasLength = length !== undefined && !isCoded && response.statusCode !== 204
   return hasLength ? [...headers, 'Content-Length', length] : headers

@@ -37,9 +37,10 @@ export function createClaim(ports: ClaimPorts, supply: Supply): Claim {
   })
   return {
     async byTelling(cell, { accessToken, signal }) {
-      const { sandboxId, envVars } = cell.record.owner
+      const { sandboxId, envVars, network } = cell.record.owner
+      const caBundle = network?.transforms?.authority?.certificate
       await supply.wake(cell.record.cellId)
-      await tell(cell, { sandboxId, accessToken }, { envVars, signal })
+      await tell(cell, { sandboxId, accessToken }, { envVars, caBundle, signal })
       await ports.level(cell.record.cellId)
       const sandbox = asRunning(cell)
       await ports.records.update(sandbox.record)
@@ -75,12 +76,13 @@ export type Tell = (
   identity: Identity,
   options?: {
     readonly envVars?: Readonly<Record<string, string>>
+    readonly caBundle?: string | undefined
     readonly signal?: AbortSignal | undefined
   },
 ) => Promise<void>
 
 export function createTell(ports: TellPorts): Tell {
-  return async ({ record, slot }, identity, { envVars = {}, signal } = {}) => {
+  return async ({ record, slot }, identity, { envVars = {}, caBundle, signal } = {}) => {
     const { process, templateId, cpuCount, memoryMb, initToken, setup = usualSetup } = record
     if (!process) throw new Error(`cell ${record.cellId} has no process`)
     const introduction = {
@@ -91,6 +93,7 @@ export function createTell(ports: TellPorts): Tell {
       envVars: { ...setup.envVars, ...envVars },
       cpuCount,
       memoryMb,
+      ...(caBundle !== undefined && { caBundle }),
     }
     const isAlive = () => signal?.aborted !== true && ports.isAlive(process)
     await Promise.all([

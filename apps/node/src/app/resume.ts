@@ -1,7 +1,8 @@
 import { Fault } from '@atoll/kit/fault'
 import type { Cell, CellRecord, Ingress } from '../domain/cell.ts'
 import type { Disks } from '../domain/disks.ts'
-import type { NetworkRules } from '../domain/network-rules.ts'
+import { withAuthority } from '../domain/network-rules.ts'
+import type { Authority, NetworkRules } from '../domain/network-rules.ts'
 import type { PausedSandbox, RunningSandbox, Runtime } from '../domain/sandbox.ts'
 import type { Cells } from './cells.ts'
 import type { Claim, ClaimRequest } from './claim.ts'
@@ -23,6 +24,7 @@ export interface ResumePorts {
   memoryDir(cellId: string): string
   /** Removes what is in the folder of a cell but does not belong to this record. */
   tidy(record: CellRecord): Promise<void>
+  createAuthority(): Authority
   /** Starts what the template of one that was booted says, and does not wait for it. */
   startProgram(cell: Cell, accessToken: string | undefined): Promise<void>
 }
@@ -59,7 +61,11 @@ export function createResume(parts: {
       needed,
       ': connect with memory: false to boot from its files',
     )
-    const { network = paused.owner.network, ingress = paused.owner.ingress } = request
+    const { ingress = paused.owner.ingress } = request
+    const before = paused.owner.network
+    const network = request.network
+      ? withAuthority(request.network, before, ports.createAuthority)
+      : before
     const owner = { ...paused.owner, ...(network && { network }), ...(ingress && { ingress }) }
     let cell: Cell | undefined
     let sandbox: RunningSandbox

@@ -415,3 +415,52 @@ test('who is not well is ended with the reason, and who is goes on', async () =>
   assert.deepEqual(seen.at(-1), { kind: 'ended', sandboxId: 'i1', reason })
   assert.equal(await sandboxes.endUnless(async () => true, 'i1'), false)
 })
+
+const setting = {
+  allowOut: [],
+  denyOut: ['9.9.9.9'],
+  transforms: { domains: [{ pattern: 'a.b', headers: { a: 'b' } }] },
+}
+
+test('an authority is trusted before the rules that need it are in force, and stays', async () => {
+  const { create, sandboxes, rules } = simulateNode()
+  const { slot } = await create()
+  rules.length = 0
+  await sandboxes.setNetwork('i1', setting)
+  await sandboxes.setNetwork('i1', setting)
+  assert.deepEqual(rules, [
+    `${slot.number} trusts authority 1`,
+    `${slot.number} 9.9.9.9`,
+    `${slot.number} 9.9.9.9`,
+  ])
+  await sandboxes.pause('i1', { keepMemory: true })
+  const request = { sandboxId: 'i1', accessToken: undefined, boot: false }
+  const { record } = await sandboxes.resume({ ...request, network: setting })
+  assert.equal(record.owner.network?.transforms?.authority?.certificate, 'authority 1')
+})
+
+test('an authority that cannot be trusted leaves the old rules in force', async () => {
+  const { create, sandboxes, rules } = simulateNode({
+    overrides: { trust: () => Promise.reject(new Error('mute')) },
+  })
+  await create()
+  rules.length = 0
+  await assert.rejects(sandboxes.setNetwork('i1', setting), /mute/)
+  assert.deepEqual([rules, sandboxes.running()[0]?.record.owner.network], [[], undefined])
+})
+
+test('envd is told of an authority, another in each sandbox, and one told ahead cannot be', async () => {
+  const bundles: (string | undefined)[] = []
+  const { create, sandboxes, records } = simulateNode({
+    overrides: { introduce: async (_slot, _token, { caBundle }) => void bundles.push(caBundle) },
+  })
+  const { record } = await create({ network: setting })
+  await create({ sandboxId: 'i2', network: setting })
+  assert.deepEqual(bundles, ['authority 1', 'authority 2'])
+  const kept = records.get(record.cellId)?.owner?.network?.transforms?.authority
+  assert.equal(kept?.certificate, 'authority 1')
+  const owner = { sandboxId: 'i3', envVars: {}, network: setting }
+  const shape = { templateId: 'base', cpuCount: 1, memoryMb: 256, diskSizeMb: 64 }
+  const named = sandboxes.create({ shape, owner, accessToken: 't', isNamed: true })
+  await assert.rejects(named, { reason: 'name_says_more' })
+})

@@ -1,6 +1,7 @@
 import { Fault } from '@atoll/kit/fault'
 import { checkId, checkShape, writerOf } from '../domain/cell.ts'
 import type { Cell, CellRecord, Owner, Shape } from '../domain/cell.ts'
+import { withAuthority } from '../domain/network-rules.ts'
 import type { NetworkRules } from '../domain/network-rules.ts'
 import type { PausedSandbox, RunningSandbox } from '../domain/sandbox.ts'
 import type { Slot } from '../domain/slot.ts'
@@ -70,6 +71,8 @@ export interface CreateRequest extends ClaimRequest {
 export interface SandboxPorts extends ClaimPorts, ResumePorts {
   readonly snapshots: SnapshotStore
   setRules(slot: Slot, rules: NetworkRules): Promise<void>
+  /** From now on its programs trust this authority, in PEM, in place of one before. */
+  trust(cell: Cell, certificate: string): Promise<void>
   /** How often the kernel ended a process of this cell for lack of memory. */
   oomKills(cellId: string): number
   erase(cellId: string): Promise<void>
@@ -104,15 +107,14 @@ export function createSandboxes(parts: {
     if (running.has(sandboxId) || paused.has(sandboxId)) throw taken('Sandbox', sandboxId)
     const from =
       request.snapshotId === undefined ? undefined : await findSnapshot(request.snapshotId)
-    const {
-      signal,
-      owner: { network },
-    } = request
+    const { signal } = request
+    const wanted = request.owner.network
+    const network = wanted && withAuthority(wanted, undefined, ports.createAuthority)
     const cell = await supply.take({ shape: request.shape, from, network, signal })
     // A copy has the variables of its original in its memory, unless it is given others.
     const isGiven = Object.keys(request.owner.envVars).length > 0
     const envVars = isGiven || !from ? request.owner.envVars : from.snapshot.envVars
-    const owner = { ...request.owner, envVars }
+    const owner = { ...request.owner, envVars, ...(network && { network }) }
     return admitOrErase(cell, async () => {
       await records.update({ ...cell.record, phase: 'making', owner })
       return claim.byTelling({ ...cell, record: { ...cell.record, owner } }, request)
@@ -123,7 +125,7 @@ export function createSandboxes(parts: {
   async function buildNamed(request: CreateRequest): Promise<RunningSandbox> {
     const { shape, owner, accessToken, snapshotId, signal } = request
     const { sandboxId, network, envVars } = owner
-    if (snapshotId !== undefined || Object.keys(envVars).length > 0) {
+    if (snapshotId !== undefined || Object.keys(envVars).length > 0 || network?.transforms) {
       throw new Fault('invalid', 'name_says_more', 'One that was named ahead brings nothing else')
     }
     if (running.has(sandboxId) || paused.has(sandboxId)) throw taken('Sandbox', sandboxId)
@@ -265,10 +267,16 @@ export function createSandboxes(parts: {
       })
     },
 
-    setNetwork: (sandboxId, network) =>
+    setNetwork: (sandboxId, wanted) =>
       turns.take(sandboxId, async () => {
         const { record, slot } = find(sandboxId)
+        const before = record.owner.network
+        const network = withAuthority(wanted, before, ports.createAuthority)
         const changed = { ...record, owner: { ...record.owner, network } }
+        // First, so that nothing meets a certificate that it does not trust.
+        const { authority } = network.transforms ?? {}
+        if (authority && !before?.transforms)
+          await ports.trust({ record, slot }, authority.certificate)
         await ports.setRules(slot, network)
         const isStuck = standstills.isStuck(record.cellId)
         await records.update(isStuck ? { ...changed, phase: 'copying' } : changed)

@@ -244,11 +244,14 @@ export function createSupply(parts: {
     setTimeout(nudge, restMs).unref()
   }
 
+  async function prepare(shape: Shape): Promise<void> {
+    // One whose memory cannot be kept is booted.
+    await prototypes.ensure(shape, { signal: closing.signal }).catch(unlessUnkeepable)
+  }
+
   /** False: what its template begins with takes long. It goes on by itself, and is come back to then. */
   async function isPreparedSoon(shelf: Shelf): Promise<boolean> {
-    const { signal } = closing
-    // One whose memory cannot be kept is booted.
-    const preparing = prototypes.ensure(shelf.shape, { signal }).then(() => {}, unlessUnkeepable)
+    const preparing = prepare(shelf.shape)
     const waited = new AbortController()
     const soon = preparing.then(() => true)
     const later = sleep(patienceMs, false, { signal: waited.signal })
@@ -390,7 +393,7 @@ export function createSupply(parts: {
     async close() {
       closing.abort()
       await filling
-      await Promise.all([...shelves.values()].map(({ preparing }) => preparing))
+      for (const { preparing } of shelves.values()) await preparing
     },
   }
 }

@@ -1,4 +1,4 @@
-import { isDomainPattern, plainName } from '@atoll/kit/domain-name'
+import { isBroadPattern, isDomainPattern, plainName } from '@atoll/kit/domain-name'
 import { Fault } from '@atoll/kit/fault'
 import { formatHostPort, parseHostPort } from '@atoll/kit/host-port'
 
@@ -13,6 +13,27 @@ export interface NetworkRules {
   readonly allowNames?: readonly string[]
   /** Absent: connections go straight to where they lead. */
   readonly proxy?: EgressProxy
+  readonly transforms?: Transforms
+}
+
+/** What is set on requests on their way out. */
+export interface Transforms {
+  readonly domains: readonly DomainHeaders[]
+  /** Certifies the egress process to this sandbox, which trusts it for that. Absent until they are put in force. */
+  readonly authority?: Authority
+}
+
+/** Of requests to a name, or to all below it, as in `allowNames`. Values are secrets. */
+export interface DomainHeaders {
+  readonly pattern: string
+  readonly headers: Readonly<Record<string, string>>
+}
+
+/** In PEM. */
+export interface Authority {
+  readonly certificate: string
+  /** Not to be said to anybody but the egress process. */
+  readonly key: string
 }
 
 /** A SOCKS5 proxy outside. */
@@ -25,8 +46,33 @@ export interface EgressProxy {
 }
 
 /** Whether they need somebody who looks into what is sent, or sends it another way. */
-export function isForEgress({ allowNames = [], proxy }: NetworkRules): boolean {
-  return allowNames.length > 0 || proxy !== undefined
+export function isForEgress({ allowNames = [], proxy, transforms }: NetworkRules): boolean {
+  return allowNames.length > 0 || proxy !== undefined || transforms !== undefined
+}
+
+/** Rules to be put in force, where others were `before` in the same sandbox: it trusts their authority already. */
+export function withAuthority(
+  rules: NetworkRules,
+  before: NetworkRules | undefined,
+  create: () => Authority,
+): NetworkRules {
+  if (!rules.transforms) return rules
+  const authority = before?.transforms?.authority ?? create()
+  return { ...rules, transforms: { ...rules.transforms, authority } }
+}
+
+/** A fault when one is for no name, or none that can be sent. */
+export function toDomainHeaders(entries: readonly DomainHeaders[]): DomainHeaders[] {
+  return entries.map(({ pattern, headers }) => {
+    if (!isBroadPattern(pattern)) throw badRule(`${pattern} is no name of a host`)
+    const name = plainName(pattern)
+    const isSound = Object.entries(headers).every(
+      ([key, value]) =>
+        /^[\w!#$%&'*+\-.^`|~]+$/.test(key) && /^[\t\x20-\x7e\x80-\xff]*$/.test(value),
+    )
+    if (!isSound) throw badRule(`A header for ${name} cannot be sent`)
+    return { pattern: name, headers }
+  })
 }
 
 /** A fault when one is neither a name nor a pattern. */

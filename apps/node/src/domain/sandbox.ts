@@ -32,6 +32,8 @@ export interface Introduction extends Identity {
   /** Undefined: the home of whoever runs it. */
   readonly defaultWorkdir: string | undefined
   readonly envVars?: Readonly<Record<string, string>>
+  /** Authorities that programs are to trust, in PEM. */
+  readonly caBundle?: string
   /** What it was given: under runc its kernel shows what the machine has. */
   readonly cpuCount: number
   readonly memoryMb: number

@@ -26,6 +26,17 @@ export async function prepareEnvd(
   await tell({ address, initToken, path: '/prepare', body: '' }, options)
 }
 
+/** Lets the programs of a sandbox that runs trust an authority. */
+export async function trustByEnvd(
+  address: string,
+  initToken: string,
+  certificate: string,
+): Promise<void> {
+  const body = JSON.stringify({ caBundle: certificate })
+  const options = { isAlive: () => true, timeoutMs: 10_000 }
+  await tell({ address, initToken, path: '/trust', body }, options)
+}
+
 interface WaitOptions {
   readonly isAlive: () => boolean
   readonly timeoutMs?: number

@@ -14,7 +14,7 @@ import { closedRanges } from '@atoll/kit/address-ranges'
 import { waitFor } from '@atoll/kit/wait'
 import { Answer, toLine } from '@atoll/egress/control'
 import type { Request } from '@atoll/egress/control'
-import type { NetworkRules } from '../domain/network-rules.ts'
+import type { DomainHeaders, NetworkRules } from '../domain/network-rules.ts'
 import { findProcesses, identify, killProcess } from '../linux/process.ts'
 import { keyOfSources } from '../linux/source-key.ts'
 
@@ -38,6 +38,8 @@ export interface EgressParts {
   /** Of all sandboxes: none reaches another. */
   readonly subnet: string
   readonly nameservers: readonly string[]
+  /** In PEM: authorities that servers outside are trusted by, beside those that the machine knows. */
+  readonly certificates: readonly string[]
   /** Awaited whenever there is another one than before. It knows all rules by then. */
   onOpen(ports: EgressPorts): Promise<void>
   onError(error: unknown): void
@@ -128,11 +130,12 @@ export function createEgress(parts: EgressParts): Egress {
   }
 
   function beginning(): Request {
-    const { nameservers, subnet } = parts
+    const { nameservers, certificates, subnet } = parts
     return {
       kind: 'begin',
       closedRanges: [...closedRanges, subnet],
       nameservers: [...nameservers],
+      certificates: [...certificates],
       sandboxes: Array.from(sandboxes, ([address, rules]) => ({ address, rules: toRules(rules) })),
     }
   }
@@ -190,14 +193,19 @@ function isInOurNamespace(pid: number): boolean {
   }
 }
 
-function toRules({ allowOut, denyOut, allowNames = [], proxy }: NetworkRules) {
+function toRules({ allowOut, denyOut, allowNames = [], proxy, transforms }: NetworkRules) {
   return {
     allowOut: [...allowOut],
     denyOut: [...denyOut],
     allowNames: [...allowNames],
     ...(proxy && { proxy }),
+    ...(transforms?.authority && {
+      transforms: { authority: transforms.authority, domains: transforms.domains.map(copy) },
+    }),
   }
 }
+
+const copy = ({ pattern, headers }: DomainHeaders) => ({ pattern, headers: { ...headers } })
 
 interface Line {
   /** One at a time. */

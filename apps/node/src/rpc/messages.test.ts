@@ -29,6 +29,25 @@ test('names have one way to be written', () => {
   assert.deepEqual(proxy, { address: 'proxy.example:1080' })
 })
 
+test('headers have one way to write their domains', () => {
+  const headerRules = [{ pattern: '*.Example.com.', headers: { Authorization: 'a b' } }]
+  const { transforms } = toRules(create(NetworkRulesSchema, { headerRules }))
+  const domains = [{ pattern: '*.example.com', headers: { Authorization: 'a b' } }]
+  assert.deepEqual(transforms, { domains })
+})
+
+for (const [pattern, headers] of [
+  ['*', { a: 'b' }],
+  ['localhost', { a: 'b' }],
+  ['a.b', { 'a b': 'c' }],
+  ['a.b', { a: 'b\r\nc: d' }],
+] as const) {
+  test(`${pattern} with ${JSON.stringify(headers)} is refused`, () => {
+    const message = create(NetworkRulesSchema, { headerRules: [{ pattern, headers }] })
+    assert.throws(() => toRules(message), { reason: 'bad_network_rule' })
+  })
+}
+
 test('rules of addresses alone are what they were before there were names', () => {
   const network = { allowOut: [], denyOut: [everything] }
   assert.deepEqual(toRules(create(NetworkRulesSchema, network)), network)

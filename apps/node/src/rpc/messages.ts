@@ -7,7 +7,7 @@ import type {
 } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
 import type { SandboxEvent } from '../app/events.ts'
 import type { Owner } from '../domain/cell.ts'
-import { toNames, toProxyAddress } from '../domain/network-rules.ts'
+import { toDomainHeaders, toNames, toProxyAddress } from '../domain/network-rules.ts'
 import type { EgressProxy, NetworkRules } from '../domain/network-rules.ts'
 import type { PausedSandbox, RunningSandbox } from '../domain/sandbox.ts'
 
@@ -64,13 +64,17 @@ export function toPolicy({ network, ingress }: Policy): Pick<Owner, 'network' | 
 
 type Policy = Pick<CreateSandboxRequest, 'network' | 'ingress'>
 
-/** What is absent is so in the record, too: older ones know neither names nor a proxy. */
-export function toRules({ allowOut, denyOut, allowNames, proxy }: RulesMessage): NetworkRules {
+/** What is absent is so in the record, too: older ones know addresses alone. */
+export function toRules(message: RulesMessage): NetworkRules {
+  const { allowOut, denyOut, allowNames, proxy, headerRules } = message
   return {
     allowOut,
     denyOut,
     ...(allowNames.length > 0 && { allowNames: toNames(allowNames) }),
     ...(proxy && { proxy: toProxy(proxy) }),
+    ...(headerRules.length > 0 && {
+      transforms: { domains: toDomainHeaders(headerRules) },
+    }),
   }
 }
 

@@ -60,6 +60,7 @@ export function simulateNode(
   const introduced: { readonly address: string; readonly sandboxId: string }[] = []
   /** Also tells when memory that was saved goes on. */
   const rules: string[] = []
+  let authorities = 0
   const levelled: string[] = []
   const errors: unknown[] = []
   /** What is told of cells that could not be let go on. */
@@ -145,6 +146,9 @@ export function simulateNode(
       void introduced.push({ address: slot.sandboxAddress, sandboxId }),
     setRules: async (slot, given) =>
       void rules.push(`${slot.number} ${given?.denyOut.join() ?? ''}`),
+    createAuthority: () => ({ certificate: `authority ${(authorities += 1)}`, key: '' }),
+    trust: async (cell, certificate) =>
+      void rules.push(`${cell.slot.number} trusts ${certificate}`),
     isAlive: ({ pid }: ProcessIdentity) => alive.has(pid),
     level: async (cellId) => void levelled.push(cellId),
     oomKills: () => 0,

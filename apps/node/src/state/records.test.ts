@@ -60,8 +60,16 @@ for (const network of [
   { allowOut: [], denyOut: ['0.0.0.0/0'], allowNames: ['a.b', '*.c.d'] },
   { allowOut: [], denyOut: [], proxy: { address: 'a.b:1' } },
   { allowOut: [], denyOut: [], proxy: { address: 'a.b:1', username: 'me', password: 'secret' } },
+  {
+    allowOut: [],
+    denyOut: [],
+    transforms: {
+      domains: [{ pattern: '*.a.b', headers: { Authorization: 'secret' } }],
+      authority: { certificate: 'c', key: 'k' },
+    },
+  },
 ]) {
-  test(`names and a proxy are read back: ${JSON.stringify(network)}`, async () => {
+  test(`names, a proxy and headers are read back: ${JSON.stringify(network)}`, async () => {
     await using world = await setup()
     const owned = { ...record, owner: { sandboxId: 'i1', envVars: {}, network } }
     await world.store.create(owned)

@@ -51,6 +51,14 @@ const StoredRules = z.object({
       password: z.string().exactOptional(),
     })
     .exactOptional(),
+  transforms: z
+    .object({
+      domains: z.array(
+        z.object({ pattern: z.string(), headers: z.record(z.string(), z.string()) }),
+      ),
+      authority: z.object({ certificate: z.string(), key: z.string() }).exactOptional(),
+    })
+    .exactOptional(),
 })
 
 const Stored = z.object({

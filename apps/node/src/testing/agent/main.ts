@@ -13,6 +13,7 @@ import { createTalker } from './talker.ts'
 const Setting = z.object({
   subnet: z.string(),
   nameservers: z.array(z.string()).default([]),
+  certificates: z.array(z.string()).default([]),
   instance: z.object({
     tag: z.string(),
     dataDir: z.string(),
@@ -32,12 +33,18 @@ const Rules = z.object({
     .exactOptional(),
 })
 
-const { instance, subnet: cidr, nameservers } = Setting.parse(JSON.parse(process.argv[2] ?? ''))
+const {
+  instance,
+  subnet: cidr,
+  nameservers,
+  certificates,
+} = Setting.parse(JSON.parse(process.argv[2] ?? ''))
 const subnet = parseSubnet(cidr)
 const egress = createEgress({
   ...instance,
   subnet: cidr,
   nameservers,
+  certificates,
   onOpen: (ports) => firewall.lead(ports),
   onError: (error) => void process.stderr.write(`${String(error)}\n`),
 })

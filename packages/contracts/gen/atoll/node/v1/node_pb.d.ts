@@ -399,6 +399,13 @@ export declare type NetworkRules = Message<"atoll.node.v1.NetworkRules"> & {
    * @generated from field: atoll.node.v1.EgressProxy proxy = 4;
    */
   proxy?: EgressProxy | undefined;
+
+  /**
+   * Set on HTTP and HTTPS requests that may leave.
+   *
+   * @generated from field: repeated atoll.node.v1.HeaderRule header_rules = 5;
+   */
+  headerRules: HeaderRule[];
 };
 
 /**
@@ -406,6 +413,29 @@ export declare type NetworkRules = Message<"atoll.node.v1.NetworkRules"> & {
  * Use `create(NetworkRulesSchema)` to create a new message.
  */
 export declare const NetworkRulesSchema: GenMessage<NetworkRules>;
+
+/**
+ * Headers of requests to a name, or to all below it, as in allow_names. Values are secrets.
+ *
+ * @generated from message atoll.node.v1.HeaderRule
+ */
+export declare type HeaderRule = Message<"atoll.node.v1.HeaderRule"> & {
+  /**
+   * @generated from field: string pattern = 1;
+   */
+  pattern: string;
+
+  /**
+   * @generated from field: map<string, string> headers = 2;
+   */
+  headers: { [key: string]: string };
+};
+
+/**
+ * Describes the message atoll.node.v1.HeaderRule.
+ * Use `create(HeaderRuleSchema)` to create a new message.
+ */
+export declare const HeaderRuleSchema: GenMessage<HeaderRule>;
 
 /**
  * A SOCKS5 proxy outside, through which all TCP that may leave a sandbox goes.

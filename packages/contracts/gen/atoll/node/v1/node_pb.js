@@ -11,7 +11,7 @@ import { enumDesc, fileDesc, messageDesc, serviceDesc, tsEnum } from "@bufbuild/
  * Describes the file atoll/node/v1/node.proto.
  */
 export const file_atoll_node_v1_node = /*@__PURE__*/
-  fileDesc("ChhhdG9sbC9ub2RlL3YxL25vZGUucHJvdG8SDWF0b2xsLm5vZGUudjEiEAoOR2V0Tm9kZVJlcXVlc3QixAEKD0dldE5vZGVSZXNwb25zZRIPCgdub2RlX2lkGAEgASgJEg8KB3J1bnRpbWUYAiABKAkSFAoMZW52ZF92ZXJzaW9uGAMgASgJEhQKDHRlbXBsYXRlX2lkcxgEIAMoCRITCgtpbnN0YW5jZV9pZBgFIAEoCRIPCgd2ZXJzaW9uGAYgASgJEicKB21hY2hpbmUYByABKAsyFi5hdG9sbC5ub2RlLnYxLk1hY2hpbmUSFAoMa2VlcHNfbWVtb3J5GAggASgIImIKB01hY2hpbmUSGAoQY3B1X2FyY2hpdGVjdHVyZRgBIAEoCRISCgpjcHVfZmFtaWx5GAIgASgJEhEKCWNwdV9tb2RlbBgDIAEoCRIWCg5jcHVfbW9kZWxfbmFtZRgEIAEoCSIUChJNZWFzdXJlTm9kZVJlcXVlc3Qi1AIKE01lYXN1cmVOb2RlUmVzcG9uc2USFQoNc2FuZGJveF9jb3VudBgBIAEoDRIbChNhbGxvY2F0ZWRfY3B1X2NvdW50GAIgASgNEh4KFmFsbG9jYXRlZF9tZW1vcnlfYnl0ZXMYAyABKAQSEQoJY3B1X2NvdW50GAQgASgNEhMKC2NwdV9wZXJjZW50GAUgASgBEhoKEm1lbW9yeV90b3RhbF9ieXRlcxgGIAEoBBIZChFtZW1vcnlfdXNlZF9ieXRlcxgHIAEoBBIsCgpodWdlX3BhZ2VzGAggASgLMhguYXRvbGwubm9kZS52MS5IdWdlUGFnZXMSIgoFZGlza3MYCSADKAsyEy5hdG9sbC5ub2RlLnYxLkRpc2sSFAoMcGF1c2VkX2NvdW50GAogASgNEiIKBXBvb2xzGAsgAygLMhMuYXRvbGwubm9kZS52MS5Qb29sIjoKBFBvb2wSEwoLdGVtcGxhdGVfaWQYASABKAkSDQoFcmVhZHkYAiABKA0SDgoGdGFyZ2V0GAMgASgNIlMKCUh1Z2VQYWdlcxINCgV0b3RhbBgBIAEoBBIMCgR1c2VkGAIgASgEEhAKCHJlc2VydmVkGAMgASgEEhcKD3BhZ2Vfc2l6ZV9ieXRlcxgEIAEoBCJpCgREaXNrEhMKC21vdW50X3BvaW50GAEgASgJEg4KBmRldmljZRgCIAEoCRITCgtmaWxlX3N5c3RlbRgDIAEoCRISCgp1c2VkX2J5dGVzGAQgASgEEhMKC3RvdGFsX2J5dGVzGAUgASgEIq4DChRDcmVhdGVTYW5kYm94UmVxdWVzdBISCgpzYW5kYm94X2lkGAEgASgJEhMKC3RlbXBsYXRlX2lkGAIgASgJEhEKCWNwdV9jb3VudBgDIAEoDRIRCgltZW1vcnlfbWIYBCABKA0SFAoMZGlza19zaXplX21iGAUgASgNEkIKCGVudl92YXJzGAYgAygLMjAuYXRvbGwubm9kZS52MS5DcmVhdGVTYW5kYm94UmVxdWVzdC5FbnZWYXJzRW50cnkSGQoMYWNjZXNzX3Rva2VuGAcgASgJSACIAQESGAoLc25hcHNob3RfaWQYCCABKAlIAYgBARIsCgduZXR3b3JrGAkgASgLMhsuYXRvbGwubm9kZS52MS5OZXR3b3JrUnVsZXMSJwoHaW5ncmVzcxgKIAEoCzIWLmF0b2xsLm5vZGUudjEuSW5ncmVzcxIQCghpc19uYW1lZBgLIAEoCBouCgxFbnZWYXJzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUIPCg1fYWNjZXNzX3Rva2VuQg4KDF9zbmFwc2hvdF9pZCJzCgxOZXR3b3JrUnVsZXMSEQoJYWxsb3dfb3V0GAEgAygJEhAKCGRlbnlfb3V0GAIgAygJEhMKC2FsbG93X25hbWVzGAMgAygJEikKBXByb3h5GAQgASgLMhouYXRvbGwubm9kZS52MS5FZ3Jlc3NQcm94eSJmCgtFZ3Jlc3NQcm94eRIPCgdhZGRyZXNzGAEgASgJEhUKCHVzZXJuYW1lGAIgASgJSACIAQESFQoIcGFzc3dvcmQYAyABKAlIAYgBAUILCglfdXNlcm5hbWVCCwoJX3Bhc3N3b3JkIpABCgdJbmdyZXNzEiEKFHRyYWZmaWNfYWNjZXNzX3Rva2VuGAEgASgJSACIAQESHgoRbWFza19yZXF1ZXN0X2hvc3QYAiABKAlIAYgBARITCgtodHRwc19wb3J0cxgDIAMoDUIXChVfdHJhZmZpY19hY2Nlc3NfdG9rZW5CFAoSX21hc2tfcmVxdWVzdF9ob3N0IkAKFUNyZWF0ZVNhbmRib3hSZXNwb25zZRInCgdzYW5kYm94GAEgASgLMhYuYXRvbGwubm9kZS52MS5TYW5kYm94IkMKF05hbWVSZWFkeVNhbmRib3hSZXF1ZXN0EhIKCnNhbmRib3hfaWQYASABKAkSFAoMYWNjZXNzX3Rva2VuGAIgASgJImsKGE5hbWVSZWFkeVNhbmRib3hSZXNwb25zZRITCgt0ZW1wbGF0ZV9pZBgBIAEoCRIRCgljcHVfY291bnQYAiABKA0SEQoJbWVtb3J5X21iGAMgASgNEhQKDGRpc2tfc2l6ZV9tYhgEIAEoDSI+ChNQYXVzZVNhbmRib3hSZXF1ZXN0EhIKCnNhbmRib3hfaWQYASABKAkSEwoLa2VlcF9tZW1vcnkYAiABKAgiKgoUUGF1c2VTYW5kYm94UmVzcG9uc2USEgoKc2l6ZV9ieXRlcxgBIAEoBCK7AQoUUmVzdW1lU2FuZGJveFJlcXVlc3QSEgoKc2FuZGJveF9pZBgBIAEoCRIZCgxhY2Nlc3NfdG9rZW4YAiABKAlIAIgBARIMCgRib290GAMgASgIEiwKB25ldHdvcmsYBCABKAsyGy5hdG9sbC5ub2RlLnYxLk5ldHdvcmtSdWxlcxInCgdpbmdyZXNzGAUgASgLMhYuYXRvbGwubm9kZS52MS5JbmdyZXNzQg8KDV9hY2Nlc3NfdG9rZW4iQAoVUmVzdW1lU2FuZGJveFJlc3BvbnNlEicKB3NhbmRib3gYASABKAsyFi5hdG9sbC5ub2RlLnYxLlNhbmRib3giQQoWU25hcHNob3RTYW5kYm94UmVxdWVzdBISCgpzYW5kYm94X2lkGAEgASgJEhMKC3NuYXBzaG90X2lkGAIgASgJIkMKF1NuYXBzaG90U2FuZGJveFJlc3BvbnNlEhQKDGtlZXBzX21lbW9yeRgBIAEoCBISCgpzaXplX2J5dGVzGAIgASgEIiwKFURlbGV0ZVNuYXBzaG90UmVxdWVzdBITCgtzbmFwc2hvdF9pZBgBIAEoCSIYChZEZWxldGVTbmFwc2hvdFJlc3BvbnNlIhYKFExpc3RTbmFwc2hvdHNSZXF1ZXN0Ii0KFUxpc3RTbmFwc2hvdHNSZXNwb25zZRIUCgxzbmFwc2hvdF9pZHMYASADKAkixQIKFEJ1aWxkVGVtcGxhdGVSZXF1ZXN0EhMKC3RlbXBsYXRlX2lkGAEgASgJEhEKCXBhcmVudF9pZBgCIAEoCRIQCghvd25lcl9pZBgDIAEoCRIRCgljcHVfY291bnQYBCABKA0SEQoJbWVtb3J5X21iGAUgASgNEhQKDGRpc2tfc2l6ZV9tYhgGIAEoDRInCgVzdGVwcxgHIAMoCzIYLmF0b2xsLm5vZGUudjEuQnVpbGRTdGVwEg0KBWZvcmNlGAggASgIEhoKDXN0YXJ0X2NvbW1hbmQYCSABKAlIAIgBARIaCg1yZWFkeV9jb21tYW5kGAogASgJSAGIAQESIwoFaW1hZ2UYCyABKAsyFC5hdG9sbC5ub2RlLnYxLkltYWdlQhAKDl9zdGFydF9jb21tYW5kQhAKDl9yZWFkeV9jb21tYW5kImIKBUltYWdlEhEKCXJlZmVyZW5jZRgBIAEoCRIVCgh1c2VybmFtZRgCIAEoCUgAiAEBEhUKCHBhc3N3b3JkGAMgASgJSAGIAQFCCwoJX3VzZXJuYW1lQgsKCV9wYXNzd29yZCJeCglCdWlsZFN0ZXASDAoEdHlwZRgBIAEoCRIMCgRhcmdzGAIgAygJEhcKCmZpbGVzX2hhc2gYAyABKAlIAIgBARINCgVmb3JjZRgEIAEoCEINCgtfZmlsZXNfaGFzaCKgAQoVQnVpbGRUZW1wbGF0ZVJlc3BvbnNlEiYKA2xvZxgBIAEoCzIXLmF0b2xsLm5vZGUudjEuQnVpbGRMb2dIABIoCgRkb25lGAIgASgLMhguYXRvbGwubm9kZS52MS5CdWlsZERvbmVIABIsCgZmYWlsZWQYAyABKAsyGi5hdG9sbC5ub2RlLnYxLkJ1aWxkRmFpbGVkSABCBwoFZXZlbnQiYAoIQnVpbGRMb2cSDQoFYXRfbXMYASABKAQSJgoFbGV2ZWwYAiABKA4yFy5hdG9sbC5ub2RlLnYxLkxvZ0xldmVsEgwKBHN0ZXAYAyABKAkSDwoHbWVzc2FnZRgEIAEoCSIfCglCdWlsZERvbmUSEgoKc2l6ZV9ieXRlcxgBIAEoBCIsCgtCdWlsZEZhaWxlZBIMCgRzdGVwGAEgASgJEg8KB21lc3NhZ2UYAiABKAkiLAoVRGVsZXRlVGVtcGxhdGVSZXF1ZXN0EhMKC3RlbXBsYXRlX2lkGAEgASgJIhgKFkRlbGV0ZVRlbXBsYXRlUmVzcG9uc2UiFgoUTGlzdFRlbXBsYXRlc1JlcXVlc3QiLQoVTGlzdFRlbXBsYXRlc1Jlc3BvbnNlEhQKDHRlbXBsYXRlX2lkcxgBIAMoCSI3ChVGaW5kQnVpbGRGaWxlc1JlcXVlc3QSEAoIb3duZXJfaWQYASABKAkSDAoEaGFzaBgCIAEoCSIpChZGaW5kQnVpbGRGaWxlc1Jlc3BvbnNlEg8KB3ByZXNlbnQYASABKAgiZgoUUHV0QnVpbGRGaWxlc1JlcXVlc3QSNQoFZmlsZXMYASABKAsyJC5hdG9sbC5ub2RlLnYxLkZpbmRCdWlsZEZpbGVzUmVxdWVzdEgAEg8KBXBpZWNlGAIgASgMSABCBgoEcGFydCIXChVQdXRCdWlsZEZpbGVzUmVzcG9uc2UiWAoUVXBkYXRlTmV0d29ya1JlcXVlc3QSEgoKc2FuZGJveF9pZBgBIAEoCRIsCgduZXR3b3JrGAIgASgLMhsuYXRvbGwubm9kZS52MS5OZXR3b3JrUnVsZXMiFwoVVXBkYXRlTmV0d29ya1Jlc3BvbnNlIigKEktpbGxTYW5kYm94UmVxdWVzdBISCgpzYW5kYm94X2lkGAEgASgJIhUKE0tpbGxTYW5kYm94UmVzcG9uc2UiJwoRR2V0U2FuZGJveFJlcXVlc3QSEgoKc2FuZGJveF9pZBgBIAEoCSI9ChJHZXRTYW5kYm94UmVzcG9uc2USJwoHc2FuZGJveBgBIAEoCzIWLmF0b2xsLm5vZGUudjEuU2FuZGJveCIWChRMaXN0U2FuZGJveGVzUmVxdWVzdCJCChVMaXN0U2FuZGJveGVzUmVzcG9uc2USKQoJc2FuZGJveGVzGAEgAygLMhYuYXRvbGwubm9kZS52MS5TYW5kYm94IkAKFlNhbXBsZVNhbmRib3hlc1JlcXVlc3QSFwoKc2FuZGJveF9pZBgBIAEoCUgAiAEBQg0KC19zYW5kYm94X2lkIkgKF1NhbXBsZVNhbmRib3hlc1Jlc3BvbnNlEi0KB3NhbXBsZXMYASADKAsyHC5hdG9sbC5ub2RlLnYxLlNhbmRib3hTYW1wbGUi9QEKDVNhbmRib3hTYW1wbGUSEgoKc2FuZGJveF9pZBgBIAEoCRIRCgljcHVfY291bnQYAiABKA0SEwoLY3B1X3VzZWRfbnMYAyABKAQSEgoKcmVhZF9hdF9ucxgEIAEoBBIOCgZhZ2VfbnMYBSABKAQSGQoRbWVtb3J5X3VzZWRfYnl0ZXMYBiABKAQSGgoSbWVtb3J5X2NhY2hlX2J5dGVzGAcgASgEEhoKEm1lbW9yeV90b3RhbF9ieXRlcxgIIAEoBBIXCg9kaXNrX3VzZWRfYnl0ZXMYCSABKAQSGAoQZGlza190b3RhbF9ieXRlcxgKIAEoBCLOAQoPUmVhZExvZ3NSZXF1ZXN0EhIKCnNhbmRib3hfaWQYASABKAkSFAoHZnJvbV9tcxgCIAEoBEgAiAEBEhYKCWJlZm9yZV9tcxgDIAEoBEgBiAEBEhQKDG5ld2VzdF9maXJzdBgEIAEoCBINCgVsaW1pdBgFIAEoDRIqCgltaW5fbGV2ZWwYBiABKA4yFy5hdG9sbC5ub2RlLnYxLkxvZ0xldmVsEg4KBnNlYXJjaBgHIAEoCUIKCghfZnJvbV9tc0IMCgpfYmVmb3JlX21zIjwKEFJlYWRMb2dzUmVzcG9uc2USKAoHZW50cmllcxgBIAMoCzIXLmF0b2xsLm5vZGUudjEuTG9nRW50cnkitgEKCExvZ0VudHJ5Eg0KBWF0X21zGAEgASgEEiYKBWxldmVsGAIgASgOMhcuYXRvbGwubm9kZS52MS5Mb2dMZXZlbBIPCgdtZXNzYWdlGAMgASgJEjMKBmZpZWxkcxgEIAMoCzIjLmF0b2xsLm5vZGUudjEuTG9nRW50cnkuRmllbGRzRW50cnkaLQoLRmllbGRzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASIRCg9MaXN0TG9nc1JlcXVlc3QiOAoQTGlzdExvZ3NSZXNwb25zZRIkCgRsb2dzGAEgAygLMhYuYXRvbGwubm9kZS52MS5LZXB0TG9nIkgKB0tlcHRMb2cSEgoKc2FuZGJveF9pZBgBIAEoCRISCgpzaXplX2J5dGVzGAIgASgEEhUKDXdyaXR0ZW5fYXRfbXMYAyABKAQiKAoRRGVsZXRlTG9nc1JlcXVlc3QSEwoLc2FuZGJveF9pZHMYASADKAkiFAoSRGVsZXRlTG9nc1Jlc3BvbnNlIhcKFVdhdGNoU2FuZGJveGVzUmVxdWVzdCKFAgoWV2F0Y2hTYW5kYm94ZXNSZXNwb25zZRIpCgdzdGFydGVkGAEgASgLMhYuYXRvbGwubm9kZS52MS5TYW5kYm94SAASLAoFZW5kZWQYAiABKAsyGy5hdG9sbC5ub2RlLnYxLlNhbmRib3hFbmRlZEgAEicKBnN5bmNlZBgDIAEoCzIVLmF0b2xsLm5vZGUudjEuU3luY2VkSAASLgoGcGF1c2VkGAQgASgLMhwuYXRvbGwubm9kZS52MS5TYW5kYm94UGF1c2VkSAASMAoHcGF1c2luZxgFIAEoCzIdLmF0b2xsLm5vZGUudjEuU2FuZGJveFBhdXNpbmdIAEIHCgVldmVudCIkCg5TYW5kYm94UGF1c2luZxISCgpzYW5kYm94X2lkGAEgASgJIiMKDVNhbmRib3hQYXVzZWQSEgoKc2FuZGJveF9pZBgBIAEoCSIICgZTeW5jZWQimQEKB1NhbmRib3gSEgoKc2FuZGJveF9pZBgBIAEoCRIPCgdhZGRyZXNzGAIgASgJEioKBXN0YXRlGAMgASgOMhsuYXRvbGwubm9kZS52MS5TYW5kYm94U3RhdGUSFAoMa2VlcHNfbWVtb3J5GAQgASgIEicKB2luZ3Jlc3MYBSABKAsyFi5hdG9sbC5ub2RlLnYxLkluZ3Jlc3MiMgoMU2FuZGJveEVuZGVkEhIKCnNhbmRib3hfaWQYASABKAkSDgoGcmVhc29uGAIgASgJKncKCExvZ0xldmVsEhkKFUxPR19MRVZFTF9VTlNQRUNJRklFRBAAEhMKD0xPR19MRVZFTF9ERUJVRxABEhIKDkxPR19MRVZFTF9JTkZPEAISEgoOTE9HX0xFVkVMX1dBUk4QAxITCg9MT0dfTEVWRUxfRVJST1IQBCp9CgxTYW5kYm94U3RhdGUSHQoZU0FOREJPWF9TVEFURV9VTlNQRUNJRklFRBAAEhkKFVNBTkRCT1hfU1RBVEVfUlVOTklORxABEhgKFFNBTkRCT1hfU1RBVEVfUEFVU0VEEAISGQoVU0FOREJPWF9TVEFURV9QQVVTSU5HEAMypxAKC05vZGVTZXJ2aWNlEkgKB0dldE5vZGUSHS5hdG9sbC5ub2RlLnYxLkdldE5vZGVSZXF1ZXN0Gh4uYXRvbGwubm9kZS52MS5HZXROb2RlUmVzcG9uc2USVAoLTWVhc3VyZU5vZGUSIS5hdG9sbC5ub2RlLnYxLk1lYXN1cmVOb2RlUmVxdWVzdBoiLmF0b2xsLm5vZGUudjEuTWVhc3VyZU5vZGVSZXNwb25zZRJaCg1DcmVhdGVTYW5kYm94EiMuYXRvbGwubm9kZS52MS5DcmVhdGVTYW5kYm94UmVxdWVzdBokLmF0b2xsLm5vZGUudjEuQ3JlYXRlU2FuZGJveFJlc3BvbnNlEmMKEE5hbWVSZWFkeVNhbmRib3gSJi5hdG9sbC5ub2RlLnYxLk5hbWVSZWFkeVNhbmRib3hSZXF1ZXN0GicuYXRvbGwubm9kZS52MS5OYW1lUmVhZHlTYW5kYm94UmVzcG9uc2USVwoMUGF1c2VTYW5kYm94EiIuYXRvbGwubm9kZS52MS5QYXVzZVNhbmRib3hSZXF1ZXN0GiMuYXRvbGwubm9kZS52MS5QYXVzZVNhbmRib3hSZXNwb25zZRJaCg1SZXN1bWVTYW5kYm94EiMuYXRvbGwubm9kZS52MS5SZXN1bWVTYW5kYm94UmVxdWVzdBokLmF0b2xsLm5vZGUudjEuUmVzdW1lU2FuZGJveFJlc3BvbnNlEmAKD1NuYXBzaG90U2FuZGJveBIlLmF0b2xsLm5vZGUudjEuU25hcHNob3RTYW5kYm94UmVxdWVzdBomLmF0b2xsLm5vZGUudjEuU25hcHNob3RTYW5kYm94UmVzcG9uc2USXQoORGVsZXRlU25hcHNob3QSJC5hdG9sbC5ub2RlLnYxLkRlbGV0ZVNuYXBzaG90UmVxdWVzdBolLmF0b2xsLm5vZGUudjEuRGVsZXRlU25hcHNob3RSZXNwb25zZRJaCg1MaXN0U25hcHNob3RzEiMuYXRvbGwubm9kZS52MS5MaXN0U25hcHNob3RzUmVxdWVzdBokLmF0b2xsLm5vZGUudjEuTGlzdFNuYXBzaG90c1Jlc3BvbnNlElwKDUJ1aWxkVGVtcGxhdGUSIy5hdG9sbC5ub2RlLnYxLkJ1aWxkVGVtcGxhdGVSZXF1ZXN0GiQuYXRvbGwubm9kZS52MS5CdWlsZFRlbXBsYXRlUmVzcG9uc2UwARJdCg5EZWxldGVUZW1wbGF0ZRIkLmF0b2xsLm5vZGUudjEuRGVsZXRlVGVtcGxhdGVSZXF1ZXN0GiUuYXRvbGwubm9kZS52MS5EZWxldGVUZW1wbGF0ZVJlc3BvbnNlEloKDUxpc3RUZW1wbGF0ZXMSIy5hdG9sbC5ub2RlLnYxLkxpc3RUZW1wbGF0ZXNSZXF1ZXN0GiQuYXRvbGwubm9kZS52MS5MaXN0VGVtcGxhdGVzUmVzcG9uc2USXQoORmluZEJ1aWxkRmlsZXMSJC5hdG9sbC5ub2RlLnYxLkZpbmRCdWlsZEZpbGVzUmVxdWVzdBolLmF0b2xsLm5vZGUudjEuRmluZEJ1aWxkRmlsZXNSZXNwb25zZRJcCg1QdXRCdWlsZEZpbGVzEiMuYXRvbGwubm9kZS52MS5QdXRCdWlsZEZpbGVzUmVxdWVzdBokLmF0b2xsLm5vZGUudjEuUHV0QnVpbGRGaWxlc1Jlc3BvbnNlKAESWgoNVXBkYXRlTmV0d29yaxIjLmF0b2xsLm5vZGUudjEuVXBkYXRlTmV0d29ya1JlcXVlc3QaJC5hdG9sbC5ub2RlLnYxLlVwZGF0ZU5ldHdvcmtSZXNwb25zZRJUCgtLaWxsU2FuZGJveBIhLmF0b2xsLm5vZGUudjEuS2lsbFNhbmRib3hSZXF1ZXN0GiIuYXRvbGwubm9kZS52MS5LaWxsU2FuZGJveFJlc3BvbnNlElEKCkdldFNhbmRib3gSIC5hdG9sbC5ub2RlLnYxLkdldFNhbmRib3hSZXF1ZXN0GiEuYXRvbGwubm9kZS52MS5HZXRTYW5kYm94UmVzcG9uc2USWgoNTGlzdFNhbmRib3hlcxIjLmF0b2xsLm5vZGUudjEuTGlzdFNhbmRib3hlc1JlcXVlc3QaJC5hdG9sbC5ub2RlLnYxLkxpc3RTYW5kYm94ZXNSZXNwb25zZRJgCg9TYW1wbGVTYW5kYm94ZXMSJS5hdG9sbC5ub2RlLnYxLlNhbXBsZVNhbmRib3hlc1JlcXVlc3QaJi5hdG9sbC5ub2RlLnYxLlNhbXBsZVNhbmRib3hlc1Jlc3BvbnNlEksKCFJlYWRMb2dzEh4uYXRvbGwubm9kZS52MS5SZWFkTG9nc1JlcXVlc3QaHy5hdG9sbC5ub2RlLnYxLlJlYWRMb2dzUmVzcG9uc2USSwoITGlzdExvZ3MSHi5hdG9sbC5ub2RlLnYxLkxpc3RMb2dzUmVxdWVzdBofLmF0b2xsLm5vZGUudjEuTGlzdExvZ3NSZXNwb25zZRJRCgpEZWxldGVMb2dzEiAuYXRvbGwubm9kZS52MS5EZWxldGVMb2dzUmVxdWVzdBohLmF0b2xsLm5vZGUudjEuRGVsZXRlTG9nc1Jlc3BvbnNlEl8KDldhdGNoU2FuZGJveGVzEiQuYXRvbGwubm9kZS52MS5XYXRjaFNhbmRib3hlc1JlcXVlc3QaJS5hdG9sbC5ub2RlLnYxLldhdGNoU2FuZGJveGVzUmVzcG9uc2UwAWIGcHJvdG8z");
+  fileDesc("ChhhdG9sbC9ub2RlL3YxL25vZGUucHJvdG8SDWF0b2xsLm5vZGUudjEiEAoOR2V0Tm9kZVJlcXVlc3QixAEKD0dldE5vZGVSZXNwb25zZRIPCgdub2RlX2lkGAEgASgJEg8KB3J1bnRpbWUYAiABKAkSFAoMZW52ZF92ZXJzaW9uGAMgASgJEhQKDHRlbXBsYXRlX2lkcxgEIAMoCRITCgtpbnN0YW5jZV9pZBgFIAEoCRIPCgd2ZXJzaW9uGAYgASgJEicKB21hY2hpbmUYByABKAsyFi5hdG9sbC5ub2RlLnYxLk1hY2hpbmUSFAoMa2VlcHNfbWVtb3J5GAggASgIImIKB01hY2hpbmUSGAoQY3B1X2FyY2hpdGVjdHVyZRgBIAEoCRISCgpjcHVfZmFtaWx5GAIgASgJEhEKCWNwdV9tb2RlbBgDIAEoCRIWCg5jcHVfbW9kZWxfbmFtZRgEIAEoCSIUChJNZWFzdXJlTm9kZVJlcXVlc3Qi1AIKE01lYXN1cmVOb2RlUmVzcG9uc2USFQoNc2FuZGJveF9jb3VudBgBIAEoDRIbChNhbGxvY2F0ZWRfY3B1X2NvdW50GAIgASgNEh4KFmFsbG9jYXRlZF9tZW1vcnlfYnl0ZXMYAyABKAQSEQoJY3B1X2NvdW50GAQgASgNEhMKC2NwdV9wZXJjZW50GAUgASgBEhoKEm1lbW9yeV90b3RhbF9ieXRlcxgGIAEoBBIZChFtZW1vcnlfdXNlZF9ieXRlcxgHIAEoBBIsCgpodWdlX3BhZ2VzGAggASgLMhguYXRvbGwubm9kZS52MS5IdWdlUGFnZXMSIgoFZGlza3MYCSADKAsyEy5hdG9sbC5ub2RlLnYxLkRpc2sSFAoMcGF1c2VkX2NvdW50GAogASgNEiIKBXBvb2xzGAsgAygLMhMuYXRvbGwubm9kZS52MS5Qb29sIjoKBFBvb2wSEwoLdGVtcGxhdGVfaWQYASABKAkSDQoFcmVhZHkYAiABKA0SDgoGdGFyZ2V0GAMgASgNIlMKCUh1Z2VQYWdlcxINCgV0b3RhbBgBIAEoBBIMCgR1c2VkGAIgASgEEhAKCHJlc2VydmVkGAMgASgEEhcKD3BhZ2Vfc2l6ZV9ieXRlcxgEIAEoBCJpCgREaXNrEhMKC21vdW50X3BvaW50GAEgASgJEg4KBmRldmljZRgCIAEoCRITCgtmaWxlX3N5c3RlbRgDIAEoCRISCgp1c2VkX2J5dGVzGAQgASgEEhMKC3RvdGFsX2J5dGVzGAUgASgEIq4DChRDcmVhdGVTYW5kYm94UmVxdWVzdBISCgpzYW5kYm94X2lkGAEgASgJEhMKC3RlbXBsYXRlX2lkGAIgASgJEhEKCWNwdV9jb3VudBgDIAEoDRIRCgltZW1vcnlfbWIYBCABKA0SFAoMZGlza19zaXplX21iGAUgASgNEkIKCGVudl92YXJzGAYgAygLMjAuYXRvbGwubm9kZS52MS5DcmVhdGVTYW5kYm94UmVxdWVzdC5FbnZWYXJzRW50cnkSGQoMYWNjZXNzX3Rva2VuGAcgASgJSACIAQESGAoLc25hcHNob3RfaWQYCCABKAlIAYgBARIsCgduZXR3b3JrGAkgASgLMhsuYXRvbGwubm9kZS52MS5OZXR3b3JrUnVsZXMSJwoHaW5ncmVzcxgKIAEoCzIWLmF0b2xsLm5vZGUudjEuSW5ncmVzcxIQCghpc19uYW1lZBgLIAEoCBouCgxFbnZWYXJzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUIPCg1fYWNjZXNzX3Rva2VuQg4KDF9zbmFwc2hvdF9pZCKkAQoMTmV0d29ya1J1bGVzEhEKCWFsbG93X291dBgBIAMoCRIQCghkZW55X291dBgCIAMoCRITCgthbGxvd19uYW1lcxgDIAMoCRIpCgVwcm94eRgEIAEoCzIaLmF0b2xsLm5vZGUudjEuRWdyZXNzUHJveHkSLwoMaGVhZGVyX3J1bGVzGAUgAygLMhkuYXRvbGwubm9kZS52MS5IZWFkZXJSdWxlIoYBCgpIZWFkZXJSdWxlEg8KB3BhdHRlcm4YASABKAkSNwoHaGVhZGVycxgCIAMoCzImLmF0b2xsLm5vZGUudjEuSGVhZGVyUnVsZS5IZWFkZXJzRW50cnkaLgoMSGVhZGVyc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiZgoLRWdyZXNzUHJveHkSDwoHYWRkcmVzcxgBIAEoCRIVCgh1c2VybmFtZRgCIAEoCUgAiAEBEhUKCHBhc3N3b3JkGAMgASgJSAGIAQFCCwoJX3VzZXJuYW1lQgsKCV9wYXNzd29yZCKQAQoHSW5ncmVzcxIhChR0cmFmZmljX2FjY2Vzc190b2tlbhgBIAEoCUgAiAEBEh4KEW1hc2tfcmVxdWVzdF9ob3N0GAIgASgJSAGIAQESEwoLaHR0cHNfcG9ydHMYAyADKA1CFwoVX3RyYWZmaWNfYWNjZXNzX3Rva2VuQhQKEl9tYXNrX3JlcXVlc3RfaG9zdCJAChVDcmVhdGVTYW5kYm94UmVzcG9uc2USJwoHc2FuZGJveBgBIAEoCzIWLmF0b2xsLm5vZGUudjEuU2FuZGJveCJDChdOYW1lUmVhZHlTYW5kYm94UmVxdWVzdBISCgpzYW5kYm94X2lkGAEgASgJEhQKDGFjY2Vzc190b2tlbhgCIAEoCSJrChhOYW1lUmVhZHlTYW5kYm94UmVzcG9uc2USEwoLdGVtcGxhdGVfaWQYASABKAkSEQoJY3B1X2NvdW50GAIgASgNEhEKCW1lbW9yeV9tYhgDIAEoDRIUCgxkaXNrX3NpemVfbWIYBCABKA0iPgoTUGF1c2VTYW5kYm94UmVxdWVzdBISCgpzYW5kYm94X2lkGAEgASgJEhMKC2tlZXBfbWVtb3J5GAIgASgIIioKFFBhdXNlU2FuZGJveFJlc3BvbnNlEhIKCnNpemVfYnl0ZXMYASABKAQiuwEKFFJlc3VtZVNhbmRib3hSZXF1ZXN0EhIKCnNhbmRib3hfaWQYASABKAkSGQoMYWNjZXNzX3Rva2VuGAIgASgJSACIAQESDAoEYm9vdBgDIAEoCBIsCgduZXR3b3JrGAQgASgLMhsuYXRvbGwubm9kZS52MS5OZXR3b3JrUnVsZXMSJwoHaW5ncmVzcxgFIAEoCzIWLmF0b2xsLm5vZGUudjEuSW5ncmVzc0IPCg1fYWNjZXNzX3Rva2VuIkAKFVJlc3VtZVNhbmRib3hSZXNwb25zZRInCgdzYW5kYm94GAEgASgLMhYuYXRvbGwubm9kZS52MS5TYW5kYm94IkEKFlNuYXBzaG90U2FuZGJveFJlcXVlc3QSEgoKc2FuZGJveF9pZBgBIAEoCRITCgtzbmFwc2hvdF9pZBgCIAEoCSJDChdTbmFwc2hvdFNhbmRib3hSZXNwb25zZRIUCgxrZWVwc19tZW1vcnkYASABKAgSEgoKc2l6ZV9ieXRlcxgCIAEoBCIsChVEZWxldGVTbmFwc2hvdFJlcXVlc3QSEwoLc25hcHNob3RfaWQYASABKAkiGAoWRGVsZXRlU25hcHNob3RSZXNwb25zZSIWChRMaXN0U25hcHNob3RzUmVxdWVzdCItChVMaXN0U25hcHNob3RzUmVzcG9uc2USFAoMc25hcHNob3RfaWRzGAEgAygJIsUCChRCdWlsZFRlbXBsYXRlUmVxdWVzdBITCgt0ZW1wbGF0ZV9pZBgBIAEoCRIRCglwYXJlbnRfaWQYAiABKAkSEAoIb3duZXJfaWQYAyABKAkSEQoJY3B1X2NvdW50GAQgASgNEhEKCW1lbW9yeV9tYhgFIAEoDRIUCgxkaXNrX3NpemVfbWIYBiABKA0SJwoFc3RlcHMYByADKAsyGC5hdG9sbC5ub2RlLnYxLkJ1aWxkU3RlcBINCgVmb3JjZRgIIAEoCBIaCg1zdGFydF9jb21tYW5kGAkgASgJSACIAQESGgoNcmVhZHlfY29tbWFuZBgKIAEoCUgBiAEBEiMKBWltYWdlGAsgASgLMhQuYXRvbGwubm9kZS52MS5JbWFnZUIQCg5fc3RhcnRfY29tbWFuZEIQCg5fcmVhZHlfY29tbWFuZCJiCgVJbWFnZRIRCglyZWZlcmVuY2UYASABKAkSFQoIdXNlcm5hbWUYAiABKAlIAIgBARIVCghwYXNzd29yZBgDIAEoCUgBiAEBQgsKCV91c2VybmFtZUILCglfcGFzc3dvcmQiXgoJQnVpbGRTdGVwEgwKBHR5cGUYASABKAkSDAoEYXJncxgCIAMoCRIXCgpmaWxlc19oYXNoGAMgASgJSACIAQESDQoFZm9yY2UYBCABKAhCDQoLX2ZpbGVzX2hhc2gioAEKFUJ1aWxkVGVtcGxhdGVSZXNwb25zZRImCgNsb2cYASABKAsyFy5hdG9sbC5ub2RlLnYxLkJ1aWxkTG9nSAASKAoEZG9uZRgCIAEoCzIYLmF0b2xsLm5vZGUudjEuQnVpbGREb25lSAASLAoGZmFpbGVkGAMgASgLMhouYXRvbGwubm9kZS52MS5CdWlsZEZhaWxlZEgAQgcKBWV2ZW50ImAKCEJ1aWxkTG9nEg0KBWF0X21zGAEgASgEEiYKBWxldmVsGAIgASgOMhcuYXRvbGwubm9kZS52MS5Mb2dMZXZlbBIMCgRzdGVwGAMgASgJEg8KB21lc3NhZ2UYBCABKAkiHwoJQnVpbGREb25lEhIKCnNpemVfYnl0ZXMYASABKAQiLAoLQnVpbGRGYWlsZWQSDAoEc3RlcBgBIAEoCRIPCgdtZXNzYWdlGAIgASgJIiwKFURlbGV0ZVRlbXBsYXRlUmVxdWVzdBITCgt0ZW1wbGF0ZV9pZBgBIAEoCSIYChZEZWxldGVUZW1wbGF0ZVJlc3BvbnNlIhYKFExpc3RUZW1wbGF0ZXNSZXF1ZXN0Ii0KFUxpc3RUZW1wbGF0ZXNSZXNwb25zZRIUCgx0ZW1wbGF0ZV9pZHMYASADKAkiNwoVRmluZEJ1aWxkRmlsZXNSZXF1ZXN0EhAKCG93bmVyX2lkGAEgASgJEgwKBGhhc2gYAiABKAkiKQoWRmluZEJ1aWxkRmlsZXNSZXNwb25zZRIPCgdwcmVzZW50GAEgASgIImYKFFB1dEJ1aWxkRmlsZXNSZXF1ZXN0EjUKBWZpbGVzGAEgASgLMiQuYXRvbGwubm9kZS52MS5GaW5kQnVpbGRGaWxlc1JlcXVlc3RIABIPCgVwaWVjZRgCIAEoDEgAQgYKBHBhcnQiFwoVUHV0QnVpbGRGaWxlc1Jlc3BvbnNlIlgKFFVwZGF0ZU5ldHdvcmtSZXF1ZXN0EhIKCnNhbmRib3hfaWQYASABKAkSLAoHbmV0d29yaxgCIAEoCzIbLmF0b2xsLm5vZGUudjEuTmV0d29ya1J1bGVzIhcKFVVwZGF0ZU5ldHdvcmtSZXNwb25zZSIoChJLaWxsU2FuZGJveFJlcXVlc3QSEgoKc2FuZGJveF9pZBgBIAEoCSIVChNLaWxsU2FuZGJveFJlc3BvbnNlIicKEUdldFNhbmRib3hSZXF1ZXN0EhIKCnNhbmRib3hfaWQYASABKAkiPQoSR2V0U2FuZGJveFJlc3BvbnNlEicKB3NhbmRib3gYASABKAsyFi5hdG9sbC5ub2RlLnYxLlNhbmRib3giFgoUTGlzdFNhbmRib3hlc1JlcXVlc3QiQgoVTGlzdFNhbmRib3hlc1Jlc3BvbnNlEikKCXNhbmRib3hlcxgBIAMoCzIWLmF0b2xsLm5vZGUudjEuU2FuZGJveCJAChZTYW1wbGVTYW5kYm94ZXNSZXF1ZXN0EhcKCnNhbmRib3hfaWQYASABKAlIAIgBAUINCgtfc2FuZGJveF9pZCJIChdTYW1wbGVTYW5kYm94ZXNSZXNwb25zZRItCgdzYW1wbGVzGAEgAygLMhwuYXRvbGwubm9kZS52MS5TYW5kYm94U2FtcGxlIvUBCg1TYW5kYm94U2FtcGxlEhIKCnNhbmRib3hfaWQYASABKAkSEQoJY3B1X2NvdW50GAIgASgNEhMKC2NwdV91c2VkX25zGAMgASgEEhIKCnJlYWRfYXRfbnMYBCABKAQSDgoGYWdlX25zGAUgASgEEhkKEW1lbW9yeV91c2VkX2J5dGVzGAYgASgEEhoKEm1lbW9yeV9jYWNoZV9ieXRlcxgHIAEoBBIaChJtZW1vcnlfdG90YWxfYnl0ZXMYCCABKAQSFwoPZGlza191c2VkX2J5dGVzGAkgASgEEhgKEGRpc2tfdG90YWxfYnl0ZXMYCiABKAQizgEKD1JlYWRMb2dzUmVxdWVzdBISCgpzYW5kYm94X2lkGAEgASgJEhQKB2Zyb21fbXMYAiABKARIAIgBARIWCgliZWZvcmVfbXMYAyABKARIAYgBARIUCgxuZXdlc3RfZmlyc3QYBCABKAgSDQoFbGltaXQYBSABKA0SKgoJbWluX2xldmVsGAYgASgOMhcuYXRvbGwubm9kZS52MS5Mb2dMZXZlbBIOCgZzZWFyY2gYByABKAlCCgoIX2Zyb21fbXNCDAoKX2JlZm9yZV9tcyI8ChBSZWFkTG9nc1Jlc3BvbnNlEigKB2VudHJpZXMYASADKAsyFy5hdG9sbC5ub2RlLnYxLkxvZ0VudHJ5IrYBCghMb2dFbnRyeRINCgVhdF9tcxgBIAEoBBImCgVsZXZlbBgCIAEoDjIXLmF0b2xsLm5vZGUudjEuTG9nTGV2ZWwSDwoHbWVzc2FnZRgDIAEoCRIzCgZmaWVsZHMYBCADKAsyIy5hdG9sbC5ub2RlLnYxLkxvZ0VudHJ5LkZpZWxkc0VudHJ5Gi0KC0ZpZWxkc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiEQoPTGlzdExvZ3NSZXF1ZXN0IjgKEExpc3RMb2dzUmVzcG9uc2USJAoEbG9ncxgBIAMoCzIWLmF0b2xsLm5vZGUudjEuS2VwdExvZyJICgdLZXB0TG9nEhIKCnNhbmRib3hfaWQYASABKAkSEgoKc2l6ZV9ieXRlcxgCIAEoBBIVCg13cml0dGVuX2F0X21zGAMgASgEIigKEURlbGV0ZUxvZ3NSZXF1ZXN0EhMKC3NhbmRib3hfaWRzGAEgAygJIhQKEkRlbGV0ZUxvZ3NSZXNwb25zZSIXChVXYXRjaFNhbmRib3hlc1JlcXVlc3QihQIKFldhdGNoU2FuZGJveGVzUmVzcG9uc2USKQoHc3RhcnRlZBgBIAEoCzIWLmF0b2xsLm5vZGUudjEuU2FuZGJveEgAEiwKBWVuZGVkGAIgASgLMhsuYXRvbGwubm9kZS52MS5TYW5kYm94RW5kZWRIABInCgZzeW5jZWQYAyABKAsyFS5hdG9sbC5ub2RlLnYxLlN5bmNlZEgAEi4KBnBhdXNlZBgEIAEoCzIcLmF0b2xsLm5vZGUudjEuU2FuZGJveFBhdXNlZEgAEjAKB3BhdXNpbmcYBSABKAsyHS5hdG9sbC5ub2RlLnYxLlNhbmRib3hQYXVzaW5nSABCBwoFZXZlbnQiJAoOU2FuZGJveFBhdXNpbmcSEgoKc2FuZGJveF9pZBgBIAEoCSIjCg1TYW5kYm94UGF1c2VkEhIKCnNhbmRib3hfaWQYASABKAkiCAoGU3luY2VkIpkBCgdTYW5kYm94EhIKCnNhbmRib3hfaWQYASABKAkSDwoHYWRkcmVzcxgCIAEoCRIqCgVzdGF0ZRgDIAEoDjIbLmF0b2xsLm5vZGUudjEuU2FuZGJveFN0YXRlEhQKDGtlZXBzX21lbW9yeRgEIAEoCBInCgdpbmdyZXNzGAUgASgLMhYuYXRvbGwubm9kZS52MS5JbmdyZXNzIjIKDFNhbmRib3hFbmRlZBISCgpzYW5kYm94X2lkGAEgASgJEg4KBnJlYXNvbhgCIAEoCSp3CghMb2dMZXZlbBIZChVMT0dfTEVWRUxfVU5TUEVDSUZJRUQQABITCg9MT0dfTEVWRUxfREVCVUcQARISCg5MT0dfTEVWRUxfSU5GTxACEhIKDkxPR19MRVZFTF9XQVJOEAMSEwoPTE9HX0xFVkVMX0VSUk9SEAQqfQoMU2FuZGJveFN0YXRlEh0KGVNBTkRCT1hfU1RBVEVfVU5TUEVDSUZJRUQQABIZChVTQU5EQk9YX1NUQVRFX1JVTk5JTkcQARIYChRTQU5EQk9YX1NUQVRFX1BBVVNFRBACEhkKFVNBTkRCT1hfU1RBVEVfUEFVU0lORxADMqcQCgtOb2RlU2VydmljZRJICgdHZXROb2RlEh0uYXRvbGwubm9kZS52MS5HZXROb2RlUmVxdWVzdBoeLmF0b2xsLm5vZGUudjEuR2V0Tm9kZVJlc3BvbnNlElQKC01lYXN1cmVOb2RlEiEuYXRvbGwubm9kZS52MS5NZWFzdXJlTm9kZVJlcXVlc3QaIi5hdG9sbC5ub2RlLnYxLk1lYXN1cmVOb2RlUmVzcG9uc2USWgoNQ3JlYXRlU2FuZGJveBIjLmF0b2xsLm5vZGUudjEuQ3JlYXRlU2FuZGJveFJlcXVlc3QaJC5hdG9sbC5ub2RlLnYxLkNyZWF0ZVNhbmRib3hSZXNwb25zZRJjChBOYW1lUmVhZHlTYW5kYm94EiYuYXRvbGwubm9kZS52MS5OYW1lUmVhZHlTYW5kYm94UmVxdWVzdBonLmF0b2xsLm5vZGUudjEuTmFtZVJlYWR5U2FuZGJveFJlc3BvbnNlElcKDFBhdXNlU2FuZGJveBIiLmF0b2xsLm5vZGUudjEuUGF1c2VTYW5kYm94UmVxdWVzdBojLmF0b2xsLm5vZGUudjEuUGF1c2VTYW5kYm94UmVzcG9uc2USWgoNUmVzdW1lU2FuZGJveBIjLmF0b2xsLm5vZGUudjEuUmVzdW1lU2FuZGJveFJlcXVlc3QaJC5hdG9sbC5ub2RlLnYxLlJlc3VtZVNhbmRib3hSZXNwb25zZRJgCg9TbmFwc2hvdFNhbmRib3gSJS5hdG9sbC5ub2RlLnYxLlNuYXBzaG90U2FuZGJveFJlcXVlc3QaJi5hdG9sbC5ub2RlLnYxLlNuYXBzaG90U2FuZGJveFJlc3BvbnNlEl0KDkRlbGV0ZVNuYXBzaG90EiQuYXRvbGwubm9kZS52MS5EZWxldGVTbmFwc2hvdFJlcXVlc3QaJS5hdG9sbC5ub2RlLnYxLkRlbGV0ZVNuYXBzaG90UmVzcG9uc2USWgoNTGlzdFNuYXBzaG90cxIjLmF0b2xsLm5vZGUudjEuTGlzdFNuYXBzaG90c1JlcXVlc3QaJC5hdG9sbC5ub2RlLnYxLkxpc3RTbmFwc2hvdHNSZXNwb25zZRJcCg1CdWlsZFRlbXBsYXRlEiMuYXRvbGwubm9kZS52MS5CdWlsZFRlbXBsYXRlUmVxdWVzdBokLmF0b2xsLm5vZGUudjEuQnVpbGRUZW1wbGF0ZVJlc3BvbnNlMAESXQoORGVsZXRlVGVtcGxhdGUSJC5hdG9sbC5ub2RlLnYxLkRlbGV0ZVRlbXBsYXRlUmVxdWVzdBolLmF0b2xsLm5vZGUudjEuRGVsZXRlVGVtcGxhdGVSZXNwb25zZRJaCg1MaXN0VGVtcGxhdGVzEiMuYXRvbGwubm9kZS52MS5MaXN0VGVtcGxhdGVzUmVxdWVzdBokLmF0b2xsLm5vZGUudjEuTGlzdFRlbXBsYXRlc1Jlc3BvbnNlEl0KDkZpbmRCdWlsZEZpbGVzEiQuYXRvbGwubm9kZS52MS5GaW5kQnVpbGRGaWxlc1JlcXVlc3QaJS5hdG9sbC5ub2RlLnYxLkZpbmRCdWlsZEZpbGVzUmVzcG9uc2USXAoNUHV0QnVpbGRGaWxlcxIjLmF0b2xsLm5vZGUudjEuUHV0QnVpbGRGaWxlc1JlcXVlc3QaJC5hdG9sbC5ub2RlLnYxLlB1dEJ1aWxkRmlsZXNSZXNwb25zZSgBEloKDVVwZGF0ZU5ldHdvcmsSIy5hdG9sbC5ub2RlLnYxLlVwZGF0ZU5ldHdvcmtSZXF1ZXN0GiQuYXRvbGwubm9kZS52MS5VcGRhdGVOZXR3b3JrUmVzcG9uc2USVAoLS2lsbFNhbmRib3gSIS5hdG9sbC5ub2RlLnYxLktpbGxTYW5kYm94UmVxdWVzdBoiLmF0b2xsLm5vZGUudjEuS2lsbFNhbmRib3hSZXNwb25zZRJRCgpHZXRTYW5kYm94EiAuYXRvbGwubm9kZS52MS5HZXRTYW5kYm94UmVxdWVzdBohLmF0b2xsLm5vZGUudjEuR2V0U2FuZGJveFJlc3BvbnNlEloKDUxpc3RTYW5kYm94ZXMSIy5hdG9sbC5ub2RlLnYxLkxpc3RTYW5kYm94ZXNSZXF1ZXN0GiQuYXRvbGwubm9kZS52MS5MaXN0U2FuZGJveGVzUmVzcG9uc2USYAoPU2FtcGxlU2FuZGJveGVzEiUuYXRvbGwubm9kZS52MS5TYW1wbGVTYW5kYm94ZXNSZXF1ZXN0GiYuYXRvbGwubm9kZS52MS5TYW1wbGVTYW5kYm94ZXNSZXNwb25zZRJLCghSZWFkTG9ncxIeLmF0b2xsLm5vZGUudjEuUmVhZExvZ3NSZXF1ZXN0Gh8uYXRvbGwubm9kZS52MS5SZWFkTG9nc1Jlc3BvbnNlEksKCExpc3RMb2dzEh4uYXRvbGwubm9kZS52MS5MaXN0TG9nc1JlcXVlc3QaHy5hdG9sbC5ub2RlLnYxLkxpc3RMb2dzUmVzcG9uc2USUQoKRGVsZXRlTG9ncxIgLmF0b2xsLm5vZGUudjEuRGVsZXRlTG9nc1JlcXVlc3QaIS5hdG9sbC5ub2RlLnYxLkRlbGV0ZUxvZ3NSZXNwb25zZRJfCg5XYXRjaFNhbmRib3hlcxIkLmF0b2xsLm5vZGUudjEuV2F0Y2hTYW5kYm94ZXNSZXF1ZXN0GiUuYXRvbGwubm9kZS52MS5XYXRjaFNhbmRib3hlc1Jlc3BvbnNlMAFiBnByb3RvMw");
 
 /**
  * Describes the message atoll.node.v1.GetNodeRequest.
@@ -84,396 +84,403 @@ export const NetworkRulesSchema = /*@__PURE__*/
   messageDesc(file_atoll_node_v1_node, 9);
 
 /**
+ * Describes the message atoll.node.v1.HeaderRule.
+ * Use `create(HeaderRuleSchema)` to create a new message.
+ */
+export const HeaderRuleSchema = /*@__PURE__*/
+  messageDesc(file_atoll_node_v1_node, 10);
+
+/**
  * Describes the message atoll.node.v1.EgressProxy.
  * Use `create(EgressProxySchema)` to create a new message.
  */
 export const EgressProxySchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 10);
+  messageDesc(file_atoll_node_v1_node, 11);
 
 /**
  * Describes the message atoll.node.v1.Ingress.
  * Use `create(IngressSchema)` to create a new message.
  */
 export const IngressSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 11);
+  messageDesc(file_atoll_node_v1_node, 12);
 
 /**
  * Describes the message atoll.node.v1.CreateSandboxResponse.
  * Use `create(CreateSandboxResponseSchema)` to create a new message.
  */
 export const CreateSandboxResponseSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 12);
+  messageDesc(file_atoll_node_v1_node, 13);
 
 /**
  * Describes the message atoll.node.v1.NameReadySandboxRequest.
  * Use `create(NameReadySandboxRequestSchema)` to create a new message.
  */
 export const NameReadySandboxRequestSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 13);
+  messageDesc(file_atoll_node_v1_node, 14);
 
 /**
  * Describes the message atoll.node.v1.NameReadySandboxResponse.
  * Use `create(NameReadySandboxResponseSchema)` to create a new message.
  */
 export const NameReadySandboxResponseSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 14);
+  messageDesc(file_atoll_node_v1_node, 15);
 
 /**
  * Describes the message atoll.node.v1.PauseSandboxRequest.
  * Use `create(PauseSandboxRequestSchema)` to create a new message.
  */
 export const PauseSandboxRequestSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 15);
+  messageDesc(file_atoll_node_v1_node, 16);
 
 /**
  * Describes the message atoll.node.v1.PauseSandboxResponse.
  * Use `create(PauseSandboxResponseSchema)` to create a new message.
  */
 export const PauseSandboxResponseSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 16);
+  messageDesc(file_atoll_node_v1_node, 17);
 
 /**
  * Describes the message atoll.node.v1.ResumeSandboxRequest.
  * Use `create(ResumeSandboxRequestSchema)` to create a new message.
  */
 export const ResumeSandboxRequestSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 17);
+  messageDesc(file_atoll_node_v1_node, 18);
 
 /**
  * Describes the message atoll.node.v1.ResumeSandboxResponse.
  * Use `create(ResumeSandboxResponseSchema)` to create a new message.
  */
 export const ResumeSandboxResponseSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 18);
+  messageDesc(file_atoll_node_v1_node, 19);
 
 /**
  * Describes the message atoll.node.v1.SnapshotSandboxRequest.
  * Use `create(SnapshotSandboxRequestSchema)` to create a new message.
  */
 export const SnapshotSandboxRequestSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 19);
+  messageDesc(file_atoll_node_v1_node, 20);
 
 /**
  * Describes the message atoll.node.v1.SnapshotSandboxResponse.
  * Use `create(SnapshotSandboxResponseSchema)` to create a new message.
  */
 export const SnapshotSandboxResponseSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 20);
+  messageDesc(file_atoll_node_v1_node, 21);
 
 /**
  * Describes the message atoll.node.v1.DeleteSnapshotRequest.
  * Use `create(DeleteSnapshotRequestSchema)` to create a new message.
  */
 export const DeleteSnapshotRequestSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 21);
+  messageDesc(file_atoll_node_v1_node, 22);
 
 /**
  * Describes the message atoll.node.v1.DeleteSnapshotResponse.
  * Use `create(DeleteSnapshotResponseSchema)` to create a new message.
  */
 export const DeleteSnapshotResponseSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 22);
+  messageDesc(file_atoll_node_v1_node, 23);
 
 /**
  * Describes the message atoll.node.v1.ListSnapshotsRequest.
  * Use `create(ListSnapshotsRequestSchema)` to create a new message.
  */
 export const ListSnapshotsRequestSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 23);
+  messageDesc(file_atoll_node_v1_node, 24);
 
 /**
  * Describes the message atoll.node.v1.ListSnapshotsResponse.
  * Use `create(ListSnapshotsResponseSchema)` to create a new message.
  */
 export const ListSnapshotsResponseSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 24);
+  messageDesc(file_atoll_node_v1_node, 25);
 
 /**
  * Describes the message atoll.node.v1.BuildTemplateRequest.
  * Use `create(BuildTemplateRequestSchema)` to create a new message.
  */
 export const BuildTemplateRequestSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 25);
+  messageDesc(file_atoll_node_v1_node, 26);
 
 /**
  * Describes the message atoll.node.v1.Image.
  * Use `create(ImageSchema)` to create a new message.
  */
 export const ImageSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 26);
+  messageDesc(file_atoll_node_v1_node, 27);
 
 /**
  * Describes the message atoll.node.v1.BuildStep.
  * Use `create(BuildStepSchema)` to create a new message.
  */
 export const BuildStepSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 27);
+  messageDesc(file_atoll_node_v1_node, 28);
 
 /**
  * Describes the message atoll.node.v1.BuildTemplateResponse.
  * Use `create(BuildTemplateResponseSchema)` to create a new message.
  */
 export const BuildTemplateResponseSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 28);
+  messageDesc(file_atoll_node_v1_node, 29);
 
 /**
  * Describes the message atoll.node.v1.BuildLog.
  * Use `create(BuildLogSchema)` to create a new message.
  */
 export const BuildLogSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 29);
+  messageDesc(file_atoll_node_v1_node, 30);
 
 /**
  * Describes the message atoll.node.v1.BuildDone.
  * Use `create(BuildDoneSchema)` to create a new message.
  */
 export const BuildDoneSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 30);
+  messageDesc(file_atoll_node_v1_node, 31);
 
 /**
  * Describes the message atoll.node.v1.BuildFailed.
  * Use `create(BuildFailedSchema)` to create a new message.
  */
 export const BuildFailedSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 31);
+  messageDesc(file_atoll_node_v1_node, 32);
 
 /**
  * Describes the message atoll.node.v1.DeleteTemplateRequest.
  * Use `create(DeleteTemplateRequestSchema)` to create a new message.
  */
 export const DeleteTemplateRequestSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 32);
+  messageDesc(file_atoll_node_v1_node, 33);
 
 /**
  * Describes the message atoll.node.v1.DeleteTemplateResponse.
  * Use `create(DeleteTemplateResponseSchema)` to create a new message.
  */
 export const DeleteTemplateResponseSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 33);
+  messageDesc(file_atoll_node_v1_node, 34);
 
 /**
  * Describes the message atoll.node.v1.ListTemplatesRequest.
  * Use `create(ListTemplatesRequestSchema)` to create a new message.
  */
 export const ListTemplatesRequestSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 34);
+  messageDesc(file_atoll_node_v1_node, 35);
 
 /**
  * Describes the message atoll.node.v1.ListTemplatesResponse.
  * Use `create(ListTemplatesResponseSchema)` to create a new message.
  */
 export const ListTemplatesResponseSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 35);
+  messageDesc(file_atoll_node_v1_node, 36);
 
 /**
  * Describes the message atoll.node.v1.FindBuildFilesRequest.
  * Use `create(FindBuildFilesRequestSchema)` to create a new message.
  */
 export const FindBuildFilesRequestSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 36);
+  messageDesc(file_atoll_node_v1_node, 37);
 
 /**
  * Describes the message atoll.node.v1.FindBuildFilesResponse.
  * Use `create(FindBuildFilesResponseSchema)` to create a new message.
  */
 export const FindBuildFilesResponseSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 37);
+  messageDesc(file_atoll_node_v1_node, 38);
 
 /**
  * Describes the message atoll.node.v1.PutBuildFilesRequest.
  * Use `create(PutBuildFilesRequestSchema)` to create a new message.
  */
 export const PutBuildFilesRequestSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 38);
+  messageDesc(file_atoll_node_v1_node, 39);
 
 /**
  * Describes the message atoll.node.v1.PutBuildFilesResponse.
  * Use `create(PutBuildFilesResponseSchema)` to create a new message.
  */
 export const PutBuildFilesResponseSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 39);
+  messageDesc(file_atoll_node_v1_node, 40);
 
 /**
  * Describes the message atoll.node.v1.UpdateNetworkRequest.
  * Use `create(UpdateNetworkRequestSchema)` to create a new message.
  */
 export const UpdateNetworkRequestSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 40);
+  messageDesc(file_atoll_node_v1_node, 41);
 
 /**
  * Describes the message atoll.node.v1.UpdateNetworkResponse.
  * Use `create(UpdateNetworkResponseSchema)` to create a new message.
  */
 export const UpdateNetworkResponseSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 41);
+  messageDesc(file_atoll_node_v1_node, 42);
 
 /**
  * Describes the message atoll.node.v1.KillSandboxRequest.
  * Use `create(KillSandboxRequestSchema)` to create a new message.
  */
 export const KillSandboxRequestSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 42);
+  messageDesc(file_atoll_node_v1_node, 43);
 
 /**
  * Describes the message atoll.node.v1.KillSandboxResponse.
  * Use `create(KillSandboxResponseSchema)` to create a new message.
  */
 export const KillSandboxResponseSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 43);
+  messageDesc(file_atoll_node_v1_node, 44);
 
 /**
  * Describes the message atoll.node.v1.GetSandboxRequest.
  * Use `create(GetSandboxRequestSchema)` to create a new message.
  */
 export const GetSandboxRequestSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 44);
+  messageDesc(file_atoll_node_v1_node, 45);
 
 /**
  * Describes the message atoll.node.v1.GetSandboxResponse.
  * Use `create(GetSandboxResponseSchema)` to create a new message.
  */
 export const GetSandboxResponseSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 45);
+  messageDesc(file_atoll_node_v1_node, 46);
 
 /**
  * Describes the message atoll.node.v1.ListSandboxesRequest.
  * Use `create(ListSandboxesRequestSchema)` to create a new message.
  */
 export const ListSandboxesRequestSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 46);
+  messageDesc(file_atoll_node_v1_node, 47);
 
 /**
  * Describes the message atoll.node.v1.ListSandboxesResponse.
  * Use `create(ListSandboxesResponseSchema)` to create a new message.
  */
 export const ListSandboxesResponseSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 47);
+  messageDesc(file_atoll_node_v1_node, 48);
 
 /**
  * Describes the message atoll.node.v1.SampleSandboxesRequest.
  * Use `create(SampleSandboxesRequestSchema)` to create a new message.
  */
 export const SampleSandboxesRequestSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 48);
+  messageDesc(file_atoll_node_v1_node, 49);
 
 /**
  * Describes the message atoll.node.v1.SampleSandboxesResponse.
  * Use `create(SampleSandboxesResponseSchema)` to create a new message.
  */
 export const SampleSandboxesResponseSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 49);
+  messageDesc(file_atoll_node_v1_node, 50);
 
 /**
  * Describes the message atoll.node.v1.SandboxSample.
  * Use `create(SandboxSampleSchema)` to create a new message.
  */
 export const SandboxSampleSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 50);
+  messageDesc(file_atoll_node_v1_node, 51);
 
 /**
  * Describes the message atoll.node.v1.ReadLogsRequest.
  * Use `create(ReadLogsRequestSchema)` to create a new message.
  */
 export const ReadLogsRequestSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 51);
+  messageDesc(file_atoll_node_v1_node, 52);
 
 /**
  * Describes the message atoll.node.v1.ReadLogsResponse.
  * Use `create(ReadLogsResponseSchema)` to create a new message.
  */
 export const ReadLogsResponseSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 52);
+  messageDesc(file_atoll_node_v1_node, 53);
 
 /**
  * Describes the message atoll.node.v1.LogEntry.
  * Use `create(LogEntrySchema)` to create a new message.
  */
 export const LogEntrySchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 53);
+  messageDesc(file_atoll_node_v1_node, 54);
 
 /**
  * Describes the message atoll.node.v1.ListLogsRequest.
  * Use `create(ListLogsRequestSchema)` to create a new message.
  */
 export const ListLogsRequestSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 54);
+  messageDesc(file_atoll_node_v1_node, 55);
 
 /**
  * Describes the message atoll.node.v1.ListLogsResponse.
  * Use `create(ListLogsResponseSchema)` to create a new message.
  */
 export const ListLogsResponseSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 55);
+  messageDesc(file_atoll_node_v1_node, 56);
 
 /**
  * Describes the message atoll.node.v1.KeptLog.
  * Use `create(KeptLogSchema)` to create a new message.
  */
 export const KeptLogSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 56);
+  messageDesc(file_atoll_node_v1_node, 57);
 
 /**
  * Describes the message atoll.node.v1.DeleteLogsRequest.
  * Use `create(DeleteLogsRequestSchema)` to create a new message.
  */
 export const DeleteLogsRequestSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 57);
+  messageDesc(file_atoll_node_v1_node, 58);
 
 /**
  * Describes the message atoll.node.v1.DeleteLogsResponse.
  * Use `create(DeleteLogsResponseSchema)` to create a new message.
  */
 export const DeleteLogsResponseSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 58);
+  messageDesc(file_atoll_node_v1_node, 59);
 
 /**
  * Describes the message atoll.node.v1.WatchSandboxesRequest.
  * Use `create(WatchSandboxesRequestSchema)` to create a new message.
  */
 export const WatchSandboxesRequestSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 59);
+  messageDesc(file_atoll_node_v1_node, 60);
 
 /**
  * Describes the message atoll.node.v1.WatchSandboxesResponse.
  * Use `create(WatchSandboxesResponseSchema)` to create a new message.
  */
 export const WatchSandboxesResponseSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 60);
+  messageDesc(file_atoll_node_v1_node, 61);
 
 /**
  * Describes the message atoll.node.v1.SandboxPausing.
  * Use `create(SandboxPausingSchema)` to create a new message.
  */
 export const SandboxPausingSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 61);
+  messageDesc(file_atoll_node_v1_node, 62);
 
 /**
  * Describes the message atoll.node.v1.SandboxPaused.
  * Use `create(SandboxPausedSchema)` to create a new message.
  */
 export const SandboxPausedSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 62);
+  messageDesc(file_atoll_node_v1_node, 63);
 
 /**
  * Describes the message atoll.node.v1.Synced.
  * Use `create(SyncedSchema)` to create a new message.
  */
 export const SyncedSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 63);
+  messageDesc(file_atoll_node_v1_node, 64);
 
 /**
  * Describes the message atoll.node.v1.Sandbox.
  * Use `create(SandboxSchema)` to create a new message.
  */
 export const SandboxSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 64);
+  messageDesc(file_atoll_node_v1_node, 65);
 
 /**
  * Describes the message atoll.node.v1.SandboxEnded.
  * Use `create(SandboxEndedSchema)` to create a new message.
  */
 export const SandboxEndedSchema = /*@__PURE__*/
-  messageDesc(file_atoll_node_v1_node, 65);
+  messageDesc(file_atoll_node_v1_node, 66);
 
 /**
  * Describes the enum atoll.node.v1.LogLevel.

@@ -1,0 +1,120 @@
+import { isBroadPattern, plainName } from '@atoll/kit/domain-name'
+import { invalid, quote } from './network-fault.ts'
+
+/** Headers that are set on requests to a domain on their way out of a sandbox, by the domain, as its creator gave them. */
+export type HeaderRules = Readonly<Record<string, readonly HeaderRule[]>>
+
+export interface HeaderRule {
+  readonly transform?: { readonly headers?: Headers | undefined } | undefined
+}
+
+type Headers = Readonly<Record<string, string>>
+
+/** What the node is told: a domain or `*.` and a domain, as `plainName` writes it, and what is set there. */
+export interface PlainHeaderRule {
+  readonly pattern: string
+  readonly headers: Headers
+}
+
+const limits = { domains: 10, domainLength: 128, headers: 20, nameLength: 64, valueLength: 2048 }
+
+/** No value is repeated: they are secrets as a rule. */
+export function checkHeaderRules(rules: HeaderRules, field: string): void {
+  const domains = Object.keys(rules)
+  if (domains.length > limits.domains) {
+    throw invalid(field, `at most ${limits.domains} domains can have rules`)
+  }
+  const twice = doubleOf(domains.map(plainName))
+  if (twice !== undefined) throw invalid(field, `${quote(twice)} is there twice`)
+  for (const domain of domains) {
+    if (domain.length > limits.domainLength || !isBroadPattern(domain)) {
+      throw invalid(
+        field,
+        `${quote(domain)} is not a domain of at most ${limits.domainLength} characters, such as "api.example.com" or "*.example.com"`,
+      )
+    }
+    checkRules(rules[domain] ?? [], `${field}.${domain}`)
+  }
+}
+
+/** Those that set something. */
+export function plainHeaderRules(rules: HeaderRules): PlainHeaderRule[] {
+  return Object.entries(rules).flatMap(([domain, [rule]]) => {
+    const headers = rule?.transform?.headers ?? {}
+    return Object.keys(headers).length > 0 ? [{ pattern: plainName(domain), headers }] : []
+  })
+}
+
+/** With the names of the headers alone. */
+export function withoutValues(rules: HeaderRules): Record<string, { transform?: object }[]> {
+  const hide = (headers: Headers) =>
+    Object.fromEntries(Object.keys(headers).map((name) => [name, hidden]))
+  const shown = ({ transform }: HeaderRule) =>
+    transform
+      ? { transform: { ...(transform.headers && { headers: hide(transform.headers) }) } }
+      : {}
+  return Object.fromEntries(
+    Object.entries(rules).map(([domain, list]) => [domain, list.map(shown)]),
+  )
+}
+
+const hidden = '***'
+
+function checkRules(list: readonly HeaderRule[], field: string): void {
+  if (list.length > 1) throw invalid(field, 'a domain has one rule')
+  const headers = list[0]?.transform?.headers ?? {}
+  const names = Object.keys(headers)
+  if (names.length > limits.headers) {
+    throw invalid(field, `at most ${limits.headers} headers can be set`)
+  }
+  const twice = doubleOf(names.map((name) => name.toLowerCase()))
+  if (twice !== undefined) throw invalid(field, `the header ${quote(twice)} is there twice`)
+  for (const name of names) checkHeader(name, headers[name] ?? '', field)
+}
+
+function checkHeader(name: string, value: string, field: string): void {
+  if (name.length > limits.nameLength || !headerName.test(name)) {
+    throw invalid(
+      field,
+      `${quote(name)} is not a header of at most ${limits.nameLength} characters`,
+    )
+  }
+  if (framing.has(name.toLowerCase())) {
+    throw invalid(field, `the header ${quote(name)} belongs to the connection and cannot be set`)
+  }
+  const place = `${field}.${name}`
+  if (value.length > limits.valueLength || !headerValue.test(value)) {
+    throw invalid(
+      place,
+      `must be at most ${limits.valueLength} characters of Latin-1 without control characters`,
+    )
+  }
+  if (placeholder.test(value)) {
+    throw invalid(
+      place,
+      'names a secret or a token, which Atoll does not keep yet; write the value itself',
+    )
+  }
+}
+
+function doubleOf(words: readonly string[]): string | undefined {
+  return words.find((word, at) => words.indexOf(word) < at)
+}
+
+const headerName = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
+const headerValue = /^[\t\x20-\x7e\x80-\xff]*$/
+const placeholder = /\$\{e2b\.(secrets|identity)\./
+
+/** Where a request ends and to whom it goes is said by these. */
+const framing = new Set([
+  'connection',
+  'content-length',
+  'expect',
+  'host',
+  'keep-alive',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+])

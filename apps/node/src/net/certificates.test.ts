@@ -1,0 +1,37 @@
+import assert from 'node:assert/strict'
+import { mkdtempDisposable, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { createAuthority } from '@atoll/egress/authority'
+import { readCertificates } from './certificates.ts'
+
+async function read(text: string): Promise<string[]> {
+  await using folder = await mkdtempDisposable(join(tmpdir(), 'atoll-certificates-'))
+  const path = join(folder.path, 'ca.pem')
+  await writeFile(path, text)
+  return await readCertificates(path)
+}
+
+test('all certificates of a file are found, whatever is between them', async () => {
+  const [first, second] = [createAuthority().certificate, createAuthority().certificate]
+  const found = await read(`# one\n${first}\n# and another\n${second}`)
+  assert.deepEqual(found, [first.trim(), second.trim()])
+})
+
+for (const [what, text] of [
+  ['nothing', ''],
+  ['a key', createAuthority().key],
+  ['what only looks like one', '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----'],
+] as const) {
+  test(`a file with ${what} is refused`, async () => {
+    await assert.rejects(read(text), /ATOLL_EGRESS_CA_FILE: .* has to hold certificates in PEM/)
+  })
+}
+
+test('a file that is not there is named', async () => {
+  await assert.rejects(
+    readCertificates('/no/such'),
+    /ATOLL_EGRESS_CA_FILE: \/no\/such cannot be read/,
+  )
+})

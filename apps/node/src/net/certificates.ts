@@ -1,0 +1,22 @@
+import { X509Certificate } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+
+/** Those in a file in PEM; an error that says what is wrong with it. */
+export async function readCertificates(path: string): Promise<string[]> {
+  const text = await readFile(path, 'utf8').catch((cause: unknown) => {
+    throw new Error(`ATOLL_EGRESS_CA_FILE: ${path} cannot be read`, { cause })
+  })
+  const found = text.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? []
+  if (found.length === 0 || !found.every(isCertificate)) {
+    throw new Error(`ATOLL_EGRESS_CA_FILE: ${path} has to hold certificates in PEM`)
+  }
+  return found
+}
+
+function isCertificate(text: string): boolean {
+  try {
+    return new X509Certificate(text).subject !== ''
+  } catch {
+    return false
+  }
+}

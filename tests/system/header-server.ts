@@ -1,0 +1,33 @@
+/**
+ * Servers outside that tell what was asked of them, run in a network namespace: HTTP on 8080, HTTPS on 8443, and HTTPS that
+ * nobody should trust on 8444.
+ *
+ *   node header-server.ts '{"trusted": {"certificate": PEM, "key": PEM}, "untrusted": {…}}'
+ */
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
+
+const { trusted, untrusted } = JSON.parse(process.argv[2] ?? '{}')
+
+async function tell(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  let bytes = 0
+  for await (const piece of request) bytes += Buffer.byteLength(piece)
+  const { method, url, headers, socket } = request
+  const body = JSON.stringify({ at: socket.localAddress, method, url, headers, bytes })
+  response.setHeader('content-type', 'application/json').end(body)
+}
+
+const listener = (request: IncomingMessage, response: ServerResponse) =>
+  void tell(request, response).catch(() => response.destroy())
+const ofTls = ({ certificate, key }: { certificate: string; key: string }) =>
+  createTlsServer({ cert: certificate, key }, listener)
+const servers = [
+  createServer(listener).listen(8080, '0.0.0.0'),
+  ofTls(trusted).listen(8443, '0.0.0.0'),
+  ofTls(untrusted).listen(8444, '0.0.0.0'),
+]
+for (const server of servers) server.on('tlsClientError', () => {})
+await Promise.all(servers.map((server) => once(server, 'listening')))
+process.stdout.write('ready\n')
