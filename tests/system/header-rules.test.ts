@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { certify, createAuthority } from '@atoll/egress/authority'
 import { waitFor } from '@atoll/kit/wait'
-import { Sandbox } from 'e2b'
+import { Sandbox, Secret } from 'e2b'
 import type { SandboxOpts } from 'e2b'
 import { egressesOf, namesOf } from './host-state.ts'
 import { install } from './installation.ts'
@@ -133,6 +133,27 @@ for (const runtime of runtimes) {
       await late.updateNetwork({})
       assert.equal((await ask(late, `-k ${https}`)).headers.authorization, undefined)
       await late.kill()
+    })
+
+    test('a secret is named in their place, and another value of it is in force at once', async () => {
+      const connection = installation.connection
+      await Secret.create('Api-Key', 'the-secret-at-first', connection)
+      const Authorization = `Bearer ${Secret.fill('api-key')}`
+      const headers = { Authorization }
+      await sandbox.updateNetwork({ rules: { 'api.example': [{ transform: { headers } }] } })
+      const sent = async () => (await ask(sandbox, https)).headers.authorization
+      assert.equal(await sent(), 'Bearer the-secret-at-first')
+      const { version } = await Secret.update('api-key', 'the-secret-now', connection)
+      assert.deepEqual([version, await sent()], [2, 'Bearer the-secret-now'])
+      const listed = await Secret.list(connection).nextItems()
+      assert.deepEqual(
+        listed.map(({ name }) => name),
+        ['api-key'],
+      )
+      assert.equal(await Secret.destroy('api-key', connection), true)
+      assert.equal(await Secret.exists('api-key', connection), false)
+      assert.equal(await sent(), undefined)
+      await sandbox.updateNetwork(network)
     })
 
     test('they outlive the server, and the egress process', async () => {

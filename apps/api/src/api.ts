@@ -19,6 +19,7 @@ import { createFindSigner } from './app/find-signer.ts'
 import type { FindSigner } from './app/find-signer.ts'
 import { forgetLogs } from './app/forget-logs.ts'
 import { createForkSandbox } from './app/fork-sandbox.ts'
+import { createRuleFilling } from './app/fill-rules.ts'
 import { createKeys } from './app/keys.ts'
 import { createLaunching } from './app/launch-sandbox.ts'
 import { startLease } from './app/lease.ts'
@@ -30,6 +31,8 @@ import { createNetworkChanges } from './app/network.ts'
 import { createNodes } from './app/nodes.ts'
 import { createOwnTemplates } from './app/own-templates.ts'
 import { createPausing } from './app/pause-sandbox.ts'
+import { createRefreshSecrets } from './app/refresh-secrets.ts'
+import { createSecrets } from './app/secrets.ts'
 import { createRateLimiter } from './app/rate-limits.ts'
 import { startReadyNames } from './app/ready-names.ts'
 import { reconcileSandboxes } from './app/reconcile.ts'
@@ -56,6 +59,7 @@ import { openStores } from './db/stores.ts'
 import { envdAccessToken, trafficAccessToken } from './domain/key.ts'
 import { ingressOf, rulesOf } from './domain/network.ts'
 import type { ReachOf } from './domain/network.ts'
+import type { Sandbox } from './domain/sandbox.ts'
 import { addAccountRoutes } from './http/account.ts'
 import { addAdminRoutes } from './http/admin.ts'
 import { addKeyRoutes } from './http/keys.ts'
@@ -65,6 +69,7 @@ import { addNetworkRoutes } from './http/network.ts'
 import { addNodeRoutes } from './http/nodes.ts'
 import { addLifecycleRoutes } from './http/sandbox-lifecycle.ts'
 import { addSandboxRoutes } from './http/sandboxes.ts'
+import { addSecretRoutes } from './http/secrets.ts'
 import type { TokensOf } from './http/sandbox-view.ts'
 import { createServer, refuseOtherMethods } from './http/server.ts'
 import { addServiceRoutes } from './http/service.ts'
@@ -143,13 +148,16 @@ export async function startApi(config: ApiConfig, parts: ApiParts): Promise<Api>
   const onEndChanged = () => expiry.nudge()
   const tokenOf = ({ id, secure }: { id: string; secure: boolean }) =>
     secure ? envdAccessToken(tokenSeed, id) : undefined
-  const reachOf: ReachOf = (sandbox) => ({
-    network: rulesOf(sandbox),
-    ingress: ingressOf(sandbox, trafficAccessToken(tokenSeed, sandbox.id)),
+  const filling = createRuleFilling(stores.secrets)
+  const ingressTo = (sandbox: Pick<Sandbox, 'id' | 'network'>) =>
+    ingressOf(sandbox, trafficAccessToken(tokenSeed, sandbox.id))
+  const reachOf: ReachOf = async (sandbox) => ({
+    network: await filling.fill(sandbox.teamId, rulesOf(sandbox)),
+    ingress: ingressTo(sandbox),
   })
   const tokensOf: TokensOf = (sandbox) => ({
     envdAccessToken: tokenOf(sandbox),
-    trafficAccessToken: reachOf(sandbox).ingress.trafficAccessToken,
+    trafficAccessToken: ingressTo(sandbox).trafficAccessToken,
   })
   const start = createStartSandbox({
     ...transitionPorts,
@@ -176,7 +184,8 @@ export async function startApi(config: ApiConfig, parts: ApiParts): Promise<Api>
     stopping: stopping.signal,
   })
   const checkNode = nodes.checkAccepts
-  const create = createSandboxCreation({ templates, launching, limitsOf, checkNode })
+  const creating = { templates, launching, limitsOf, rules: filling, checkNode }
+  const create = createSandboxCreation(creating)
 
   const { leases, snapshots } = stores
   const copying = createCopying({ ...transitionPorts, snapshots, log, onEndChanged })
@@ -199,7 +208,7 @@ export async function startApi(config: ApiConfig, parts: ApiParts): Promise<Api>
     log,
   )
   started.defer(() => reconciler.close())
-  const changes = createNetworkChanges({ store, node, processId, log })
+  const changes = createNetworkChanges({ store, node, rules: filling, processId, log })
   const networks = startLoop(
     'settle networks',
     () => settleNetworks({ store, changes, leases, clock, processId, log }),
@@ -223,7 +232,7 @@ export async function startApi(config: ApiConfig, parts: ApiParts): Promise<Api>
   addServiceRoutes(server, { probe: () => teams.isEmpty() })
   addSandboxRoutes(server, { authenticate, sandboxes, create, tokensOf })
   addLifecycleRoutes(server, { authenticate, sandboxes, pausing, tokensOf })
-  addNetworkRoutes(server, { authenticate, changes })
+  addNetworkRoutes(server, { authenticate, changes, rules: filling })
   const snapshotPorts = { snapshots, templates, teams, copying, clock }
   addSnapshotRoutes(server, {
     authenticate,
@@ -248,6 +257,9 @@ export async function startApi(config: ApiConfig, parts: ApiParts): Promise<Api>
   building.addRoutes(server, { authenticate, selectTeam, templates: listed, limitBytes })
   const teamKeys = createKeys({ store: keys, clock })
   addKeyRoutes(server, { authenticate, keys: teamKeys })
+  const onChanged = createRefreshSecrets({ store, changes, log })
+  const secrets = createSecrets({ store: stores.secrets, onChanged, clock })
+  addSecretRoutes(server, { authenticate, secrets })
   const { accessTokens: tokens, users } = stores
   const account = createAccount({ teams, tokens, keys: teamKeys, clock })
   addAccountRoutes(server, { authenticate, account })

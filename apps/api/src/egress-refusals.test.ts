@@ -23,6 +23,8 @@ after(() => api[Symbol.asyncDispose]())
 const secret = 'Hush-Hush'
 const label = 'a'.repeat(63)
 const at = 'a.b:1'
+const references = (count: number, from: number) =>
+  Array.from({ length: count }, (_, index) => `\${e2b.secrets.s${from}-${index}}`).join('')
 const rule = (headers: object) => ({ 'a.b': [{ transform: { headers } }] })
 
 const noDomains = [
@@ -117,8 +119,13 @@ const ruleRefusals: readonly (readonly [object, RegExp])[] = [
   [rule({ a: `${secret}\u0100` }), /rules\.a\.b\.a: must be at most 2048 characters/],
   [rule({ a: secret.repeat(300) }), /rules\.a\.b\.a: must be at most 2048 characters/],
   [rule({ a: 5 }), /rules\.a\.b\.0\.transform\.headers\.a: expected string/],
-  [rule({ a: '${e2b.secrets.KEY}' }), /rules\.a\.b\.a: names a secret or a token/],
-  [rule({ a: 'x ${e2b.identity.tokens.t}' }), /rules\.a\.b\.a: names a secret or a token/],
+  [rule({ a: '${e2b.secrets.KEY}' }), /rules: there is no secret "key"/],
+  [rule({ a: 'x ${e2b.identity.tokens.t}' }), /rules\.a\.b\.a: names a token of an identity/],
+  [rule({ a: '${e2b.secrets.a b}' }), /rules\.a\.b\.a: has a reference that is none/],
+  [
+    rule(Object.fromEntries([0, 1].map((half) => [`a${half}`, references(20, half)]))),
+    /rules\.a\.b: at most 32 secrets/,
+  ],
   [
     rule(Object.fromEntries(Array.from({ length: 21 }, (_, index) => [`a${index}`, secret]))),
     /rules\.a\.b: at most 20 headers/,

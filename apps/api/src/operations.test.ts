@@ -22,6 +22,8 @@ after(() => api[Symbol.asyncDispose]())
 
 /** A body that is accepted, for each operation that wants one. */
 const validBodies: Readonly<Record<string, object>> = {
+  'secret.create': { name: 'a', value: 'b' },
+  'secret.update': { value: 'b' },
   'sandbox.create': { templateID: 'base' },
   'sandbox.createV2': { templateID: 'base' },
   'sandbox.timeout': { timeout: 10 },
@@ -50,6 +52,7 @@ const validBodies: Readonly<Record<string, object>> = {
 
 /** What each parameter of a path looks like when it names nothing. */
 const unknownIds: Readonly<Record<string, string>> = {
+  secretID: 'sec_00000000000000000000000000',
   sandboxID: 'iunknown',
   apiKeyID: crypto.randomUUID(),
   accessTokenID: crypto.randomUUID(),

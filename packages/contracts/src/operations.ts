@@ -41,6 +41,7 @@ import {
 } from './sandboxes.ts'
 import { updateSandboxNetwork } from './sandbox-network.ts'
 import { getDocs, getHealth, getOpenApi } from './service.ts'
+import { createSecret, deleteSecret, getSecret, listSecrets, updateSecret } from './secrets.ts'
 import { createSnapshot, forkSandbox, listSnapshots } from './snapshots.ts'
 import { assignTags, findAlias, listTags, removeTags } from './template-tags.ts'
 import { findBuildFiles, requestBuild, requestBuildV2, startBuild } from './template-builds.ts'
@@ -102,6 +103,11 @@ export const operations: readonly Operation[] = [
   createKey,
   renameKey,
   deleteKey,
+  listSecrets,
+  createSecret,
+  getSecret,
+  updateSecret,
+  deleteSecret,
   listTeams,
   createAccessToken,
   deleteAccessToken,

@@ -4,6 +4,7 @@ import type { SandboxNetwork } from '../domain/network.ts'
 import type { RunningSandbox } from '../domain/sandbox.ts'
 import type { TemplateStore } from '../domain/template.ts'
 import { findTemplate } from './find-template.ts'
+import type { RuleFilling } from './fill-rules.ts'
 import type { Launching } from './launch-sandbox.ts'
 import type { LimitsOf } from './limits.ts'
 import { checkTimeout } from './sandboxes.ts'
@@ -27,10 +28,11 @@ export function createSandboxCreation(ports: {
   readonly templates: TemplateStore
   readonly launching: Launching
   readonly limitsOf: LimitsOf
+  readonly rules: Pick<RuleFilling, 'check'>
   /** A fault when the node takes no new sandboxes. */
   readonly checkNode: () => Promise<void>
 }): CreateSandbox {
-  const { templates, launching, limitsOf, checkNode } = ports
+  const { templates, launching, limitsOf, rules, checkNode } = ports
   return async (request, signal) => {
     const { templateReference, timeoutSeconds, envVars, ...given } = request
     const limits = await limitsOf(request.teamId)
@@ -38,6 +40,7 @@ export function createSandboxCreation(ports: {
     const template = await findTemplate(templates, templateReference, request.teamId)
     const { id: templateId, buildId, alias, resources, ...content } = template
     checkResources(resources, limits)
+    await rules.check(request.teamId, request.network?.rules, 'network.rules')
     await checkNode()
     const plan = { given: { ...given, templateId, buildId, alias, resources }, content }
     return launching.launch({ ...plan, limits, timeoutSeconds, envVars }, signal)

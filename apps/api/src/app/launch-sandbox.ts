@@ -215,9 +215,10 @@ async function boot(
   const accessToken = secure ? envdAccessToken(tokenSeed, id) : undefined
   const { nodeTemplateId, snapshotId } = content
   const wanted = { id, nodeTemplateId, snapshotId, resources, envVars, accessToken, isNamed }
+  const reach = await ports.reachOf(sandbox)
   const [envdVersion] = await Promise.all([
     content.envdVersion ?? node.envdVersion(signal),
-    node.create({ ...wanted, ...ports.reachOf(sandbox) }, signal),
+    node.create({ ...wanted, ...reach }, signal),
   ])
   signal.throwIfAborted()
   const running = await store.update(id, (current) => {

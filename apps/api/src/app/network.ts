@@ -7,6 +7,7 @@ import type { SandboxNode } from '../domain/node.ts'
 import { absent, shownState } from '../domain/sandbox.ts'
 import type { RunningSandbox, Sandbox } from '../domain/sandbox.ts'
 import type { SandboxStore } from '../domain/sandbox-store.ts'
+import type { RuleFilling } from './fill-rules.ts'
 import { checkChangeable } from './sandboxes.ts'
 
 /**
@@ -17,6 +18,8 @@ import { checkChangeable } from './sandboxes.ts'
 export interface NetworkChanges {
   /** In force when it returns, and kept for its next resume. After a failure everything is, or soon will be, as before. */
   update(teamId: string, id: string, wish: EgressWish): Promise<void>
+  /** Tells the node again what the record says, since what that names is another. Done later where it cannot be now. */
+  repeat(id: string): Promise<void>
   /** Takes back what was left half-way by a process of which `isLeft` holds. Fails when the node does: to be repeated. */
   settle(id: string, isLeft: (holder: string) => boolean): Promise<void>
   /** Whether this process is at one, or about to be. */
@@ -26,6 +29,7 @@ export interface NetworkChanges {
 interface NetworkPorts {
   readonly store: SandboxStore
   readonly node: SandboxNode
+  readonly rules: RuleFilling
   readonly processId: string
   readonly log: Logger
 }
@@ -67,6 +71,11 @@ export function createNetworkChanges(ports: NetworkPorts): NetworkChanges {
         throw error
       }
     },
+    repeat: (id) =>
+      inTurn(id, async () => {
+        await claim(ports, id, (found) => found)
+        await takeBack(ports, id, (holder) => holder === processId)
+      }),
     settle,
     isUnderway: (id) => latest.has(id),
   }
@@ -85,7 +94,7 @@ async function update(ports: NetworkPorts, change: Change): Promise<void> {
   const { id, wish } = change
   const before = await begin(ports, change)
   change.isBegun = true
-  const rules = rulesOf(replaceEgress(before, wish))
+  const rules = await ports.rules.fill(before.teamId, rulesOf(replaceEgress(before, wish)))
   await node
     .updateNetwork(id, rules, AbortSignal.timeout(updateLimitMs))
     .catch(async (error: unknown) => {
@@ -107,19 +116,28 @@ async function update(ports: NetworkPorts, change: Change): Promise<void> {
 }
 
 /** Gives the record once this process is at it. */
-async function begin(
+async function begin(ports: NetworkPorts, { teamId, id }: Change): Promise<RunningSandbox> {
+  return claim(ports, id, (found) => {
+    if (found.teamId !== teamId) throw absent(id)
+    checkChangeable(found)
+    return found
+  })
+}
+
+/** Names this process in the record once no other is in it. What `check` throws leaves it as it was. */
+async function claim<Checked extends Sandbox>(
   { store, processId }: NetworkPorts,
-  { teamId, id }: Change,
-): Promise<RunningSandbox> {
+  id: string,
+  check: (found: Sandbox) => Checked,
+): Promise<Checked> {
   const limit = AbortSignal.timeout(waitLimitMs)
   for (;;) {
-    let ours: RunningSandbox | undefined
+    let ours: Checked | undefined
     const current = await store.update<Sandbox>(id, (found) => {
-      if (found.teamId !== teamId) throw absent(id)
-      checkChangeable(found)
+      const checked = check(found)
       const { networkHolder: holder = processId } = found
       if (holder !== processId) return found
-      ours = found
+      ours = checked
       return { ...found, networkHolder: processId }
     })
     if (ours) return ours
@@ -131,7 +149,7 @@ async function begin(
 
 /** The node enforces what the record says again, and nobody is at it any more. */
 async function takeBack(
-  { store, node, processId }: NetworkPorts,
+  { store, node, rules, processId }: NetworkPorts,
   id: string,
   isLeft: (holder: string) => boolean,
 ): Promise<void> {
@@ -142,9 +160,10 @@ async function takeBack(
   )
   // What is being paused or resumed is something else in a moment: then there is another time for it.
   const isOurs = claimed?.networkHolder === processId
-  if (!isOurs || claimed.state === 'pausing' || claimed.state === 'resuming') return
+  if (!isOurs || passing.has(claimed.state)) return
   if (shownState(claimed) === 'running') {
-    await node.updateNetwork(id, rulesOf(claimed), AbortSignal.timeout(updateLimitMs))
+    const filled = await rules.fill(claimed.teamId, rulesOf(claimed))
+    await node.updateNetwork(id, filled, AbortSignal.timeout(updateLimitMs))
   }
   await store.update(id, (current) =>
     current.networkHolder === processId && isSameStart(claimed, current)
@@ -152,6 +171,9 @@ async function takeBack(
       : current,
   )
 }
+
+/** What it is now it will not be for long. */
+const passing: ReadonlySet<Sandbox['state']> = new Set(['creating', 'pausing', 'resuming'])
 
 function isSameStart(before: Sandbox, now: Sandbox): boolean {
   return before.startedAt?.getTime() === now.startedAt?.getTime()

@@ -187,7 +187,7 @@ async function resumeOnNode(ports: StartPorts, claimed: Sandbox, wish: StartWish
   const { id, envdVersion = '' } = claimed
   const deadline = AbortSignal.timeout(startLimitMs)
   try {
-    const known = { accessToken: tokenOf(claimed), ...reachOf(claimed) }
+    const known = { accessToken: tokenOf(claimed), ...(await reachOf(claimed)) }
     await node.resume({ id, boot: wish.boot, ...known }, deadline)
     return boots(claimed, wish) ? await node.envdVersion(deadline) : envdVersion
   } catch (error) {

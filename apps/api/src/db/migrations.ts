@@ -8,6 +8,7 @@ import { addMetrics } from './metric-tables.ts'
 import type { Migration } from './migrate.ts'
 import { addNetwork, addNetworkHolder } from './network-columns.ts'
 import type { Schema } from './schema.ts'
+import { addSecrets } from './secrets.ts'
 import { addSlugs, addSnapshots } from './snapshot-tables.ts'
 import { splitTemplates } from './template-tables.ts'
 
@@ -27,6 +28,7 @@ export const migrations: readonly Migration[] = [
   addNetworkHolder,
   addKeptBytes,
   addBuilds,
+  addSecrets,
 ]
 
 async function createTables({ schema }: Kysely<Schema>): Promise<void> {

@@ -4,6 +4,7 @@ import { isRunning, isShown, placeStates, statesShownAs } from '../domain/sandbo
 import type { SandboxStore } from '../domain/sandbox-store.ts'
 import { batches } from './batches.ts'
 import { sumKept, sumKeptLocked } from './kept-bytes.ts'
+import { fromNetworkText } from './network-columns.ts'
 import { countRows, listRows } from './sandbox-list.ts'
 import { fromRow, toRow, toState } from './sandbox-row.ts'
 import type { SandboxRow, Schema } from './schema.ts'
@@ -55,6 +56,16 @@ export function sqlSandboxStore(db: Db): SandboxStore {
         .where('network_holder', 'is not', null)
         .execute()
       return rows.map(({ id, network_holder: holder }) => ({ id, holder: holder ?? '' }))
+    },
+    async listWithSecrets(teamId) {
+      const rows = await db
+        .selectFrom('sandboxes')
+        .select(['id', 'network'])
+        .where('team_id', '=', teamId)
+        .where('state', 'in', placeStates)
+        .where('network', 'like', '%${e2b.secrets.%')
+        .execute()
+      return rows.map(({ id, network }) => ({ id, network: fromNetworkText(network) ?? {} }))
     },
     async listExpired(now, limit) {
       const rows = await db

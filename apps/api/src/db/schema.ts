@@ -15,6 +15,7 @@ export interface Schema {
   template_names: TemplateNameRow
   template_tags: TemplateTagRow
   snapshots: SnapshotRow
+  secrets: SecretRow
   sandboxes: SandboxRow
   sandbox_metadata: { sandbox_id: string; key: string; value: string }
   leases: { process_id: string; node: string; expires_at: number }
@@ -167,6 +168,18 @@ export interface SandboxRow {
   kept: string | null
   /** Null: it runs, or nobody has measured it. */
   kept_bytes: number | null
+}
+
+export interface SecretRow {
+  id: string
+  team_id: string
+  name: string
+  version: number
+  value: string
+  /** JSON. */
+  metadata: string
+  created_at: number
+  updated_at: number
 }
 
 export interface SandboxMetricRow {

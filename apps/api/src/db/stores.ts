@@ -5,6 +5,7 @@ import type { LeaseStore } from '../domain/lease.ts'
 import type { LogOwners } from '../domain/log.ts'
 import type { TeamMetricStore, UsageStore } from '../domain/metrics.ts'
 import type { SandboxStore } from '../domain/sandbox-store.ts'
+import type { SecretStore } from '../domain/secret.ts'
 import type { SnapshotStore } from '../domain/snapshot.ts'
 import type { NodeStatusStore } from '../domain/node-status.ts'
 import type { AccessTokenStore, SettingStore, TeamStore, UserStore } from '../domain/team.ts'
@@ -23,6 +24,7 @@ import { openFault } from './postgres-errors.ts'
 import { isPostgresUrl, openPostgres } from './postgres.ts'
 import { sqlUsageStore } from './sandbox-metrics.ts'
 import { sqlSandboxStore } from './sandboxes.ts'
+import { sqlSecretStore } from './secrets.ts'
 import { sqlSnapshotStore } from './snapshots.ts'
 import { openSqlite } from './sqlite.ts'
 import { sqlTeamMetricStore } from './team-metrics.ts'
@@ -37,6 +39,7 @@ export interface Stores {
   readonly buildLogs: BuildLogStore
   readonly snapshots: SnapshotStore
   readonly keys: KeyStore
+  readonly secrets: SecretStore
   readonly teams: TeamStore
   readonly users: UserStore
   readonly accessTokens: AccessTokenStore
@@ -69,6 +72,7 @@ export async function openStores(location: string): Promise<Stores> {
     buildLogs: sqlBuildLogStore(db),
     snapshots: sqlSnapshotStore(db),
     keys: sqlKeyStore(db),
+    secrets: sqlSecretStore(db),
     teams: sqlTeamStore(db),
     users: sqlUserStore(db),
     accessTokens: sqlAccessTokenStore(db),

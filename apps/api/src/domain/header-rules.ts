@@ -16,7 +16,14 @@ export interface PlainHeaderRule {
   readonly headers: Headers
 }
 
-const limits = { domains: 10, domainLength: 128, headers: 20, nameLength: 64, valueLength: 2048 }
+const limits = {
+  domains: 10,
+  domainLength: 128,
+  headers: 20,
+  nameLength: 64,
+  valueLength: 2048,
+  secrets: 32,
+}
 
 /** No value is repeated: they are secrets as a rule. */
 export function checkHeaderRules(rules: HeaderRules, field: string): void {
@@ -45,6 +52,34 @@ export function plainHeaderRules(rules: HeaderRules): PlainHeaderRule[] {
   })
 }
 
+/** Names of the secrets that headers are to have, each once and in lower case. */
+export function secretsIn(rules: readonly Pick<PlainHeaderRule, 'headers'>[]): string[] {
+  const values = rules.flatMap(({ headers }) => Object.values(headers))
+  return [...new Set(values.flatMap((value) => namesIn(value)))]
+}
+
+/** Without the headers whose secrets are not there. */
+export function fillSecrets(
+  rules: readonly PlainHeaderRule[],
+  secrets: ReadonlyMap<string, string>,
+): PlainHeaderRule[] {
+  return rules.flatMap(({ pattern, headers }) => {
+    const filled = Object.entries(headers).flatMap(([name, value]) => {
+      if (!namesIn(value).every((secret) => secrets.has(secret))) return []
+      return [[name, value.replaceAll(reference, (_, secret: string) => secretOf(secret))] as const]
+    })
+    return filled.length > 0 ? [{ pattern, headers: Object.fromEntries(filled) }] : []
+  })
+
+  function secretOf(name: string): string {
+    return secrets.get(name.toLowerCase()) ?? ''
+  }
+}
+
+function namesIn(value: string): string[] {
+  return Array.from(value.matchAll(reference), ([, name = '']) => name.toLowerCase())
+}
+
 /** With the names of the headers alone. */
 export function withoutValues(rules: HeaderRules): Record<string, { transform?: object }[]> {
   const hide = (headers: Headers) =>
@@ -70,6 +105,9 @@ function checkRules(list: readonly HeaderRule[], field: string): void {
   const twice = doubleOf(names.map((name) => name.toLowerCase()))
   if (twice !== undefined) throw invalid(field, `the header ${quote(twice)} is there twice`)
   for (const name of names) checkHeader(name, headers[name] ?? '', field)
+  if (secretsIn([{ headers }]).length > limits.secrets) {
+    throw invalid(field, `at most ${limits.secrets} secrets can be named`)
+  }
 }
 
 function checkHeader(name: string, value: string, field: string): void {
@@ -89,11 +127,12 @@ function checkHeader(name: string, value: string, field: string): void {
       `must be at most ${limits.valueLength} characters of Latin-1 without control characters`,
     )
   }
-  if (placeholder.test(value)) {
-    throw invalid(
-      place,
-      'names a secret or a token, which Atoll does not keep yet; write the value itself',
-    )
+  const rest = value.replaceAll(reference, '')
+  if (rest.includes('${e2b.identity.')) {
+    throw invalid(place, 'names a token of an identity, which Atoll does not issue yet')
+  }
+  if (rest.includes('${e2b.')) {
+    throw invalid(place, 'has a reference that is none; one to a secret is "${e2b.secrets.NAME}"')
   }
 }
 
@@ -103,7 +142,7 @@ function doubleOf(words: readonly string[]): string | undefined {
 
 const headerName = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
 const headerValue = /^[\t\x20-\x7e\x80-\xff]*$/
-const placeholder = /\$\{e2b\.(secrets|identity)\./
+const reference = /\$\{e2b\.secrets\.([a-zA-Z0-9_-]{1,128})\}/g
 
 /** Where a request ends and to whom it goes is said by these. */
 const framing = new Set([

@@ -47,9 +47,10 @@ export interface Ingress {
 /** Both, as the node is told of them. */
 export type ReachOf = (sandbox: {
   readonly id: string
+  readonly teamId: string
   readonly allowInternetAccess: boolean | undefined
   readonly network: SandboxNetwork | undefined
-}) => { readonly network: NetworkRules; readonly ingress: Ingress }
+}) => Promise<{ readonly network: NetworkRules; readonly ingress: Ingress }>
 
 const everything = '0.0.0.0/0'
 const envdPort = 49_983

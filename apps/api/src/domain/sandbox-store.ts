@@ -1,3 +1,4 @@
+import type { SandboxNetwork } from './network.ts'
 import type { Sandbox, SandboxState, StartedSandbox } from './sandbox.ts'
 
 /** Where the records of sandboxes are kept. */
@@ -38,6 +39,10 @@ export interface SandboxStore {
   listByState(states: readonly SandboxState[]): Promise<SandboxSummary[]>
   /** Those with a change of their network that is not at its end, of all teams. */
   listNetworkChanges(): Promise<NetworkChange[]>
+  /** Those of a team that run or are about to and name secrets in their rules. */
+  listWithSecrets(
+    teamId: string,
+  ): Promise<{ readonly id: string; readonly network: SandboxNetwork }[]>
   listExpired(now: Date, limit: number): Promise<string[]>
   /** The earliest end of a running sandbox. */
   nextEnd(): Promise<Date | undefined>

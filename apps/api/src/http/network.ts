@@ -3,6 +3,7 @@ import type { NewSandboxV2 } from '@atoll/contracts/sandbox-create'
 import { updateSandboxNetwork } from '@atoll/contracts/sandbox-network'
 import type { FastifyInstance } from 'fastify'
 import type { Authenticate } from '../app/auth.ts'
+import type { RuleFilling } from '../app/fill-rules.ts'
 import type { NetworkChanges } from '../app/network.ts'
 import type { EgressProxy } from '../domain/egress-proxy.ts'
 import { withoutValues } from '../domain/header-rules.ts'
@@ -13,15 +14,17 @@ import { addTeamRoute } from './route.ts'
 interface NetworkRoutes {
   readonly authenticate: Authenticate
   readonly changes: NetworkChanges
+  readonly rules: Pick<RuleFilling, 'check'>
 }
 
 export function addNetworkRoutes(server: FastifyInstance, routes: NetworkRoutes): void {
-  const { authenticate, changes } = routes
+  const { authenticate, changes, rules: filling } = routes
   addTeamRoute(server, updateSandboxNetwork, authenticate, async ({ params, body }, { teamId }) => {
     const { allowOut, denyOut, rules, allow_internet_access: allowInternetAccess } = body
     const egressProxy = body.egressProxy ?? undefined
     const wish = { allowOut, denyOut, egressProxy, rules, allowInternetAccess }
     checkEgress(wish)
+    await filling.check(teamId, rules, 'rules')
     await changes.update(teamId, params.sandboxID, wish)
     return { status: 204 }
   })

@@ -1,0 +1,33 @@
+import { fillSecrets, plainHeaderRules, secretsIn } from '../domain/header-rules.ts'
+import type { HeaderRules } from '../domain/header-rules.ts'
+import { invalid, quote } from '../domain/network-fault.ts'
+import type { NetworkRules } from '../domain/network.ts'
+import type { SecretStore } from '../domain/secret.ts'
+
+/** Puts the values of secrets where rules name them, just before a node is told. */
+export interface RuleFilling {
+  /** A header that names a secret which is not there is not set. */
+  fill(teamId: string, rules: NetworkRules): Promise<NetworkRules>
+  /** A fault when one that is named is not there. `field` as the caller sent it. */
+  check(teamId: string, rules: HeaderRules | undefined, field: string): Promise<void>
+}
+
+export function createRuleFilling(secrets: Pick<SecretStore, 'values'>): RuleFilling {
+  return {
+    async fill(teamId, rules) {
+      const names = secretsIn(rules.headerRules)
+      if (names.length === 0) return rules
+      const values = await secrets.values(teamId, names)
+      return { ...rules, headerRules: fillSecrets(rules.headerRules, values) }
+    },
+
+    async check(teamId, rules = {}, field) {
+      const named = secretsIn(plainHeaderRules(rules))
+      if (named.length === 0) return
+      const values = await secrets.values(teamId, named)
+      const missing = named.find((name) => !values.has(name))
+      if (missing === undefined) return
+      throw invalid(field, `there is no secret ${quote(missing)}: keep it by POST /secrets first`)
+    },
+  }
+}

@@ -1,0 +1,128 @@
+import { z } from 'zod'
+import { defineOperation } from './operation.ts'
+import { PageQuery } from './paging.ts'
+import { byteLength, Text, Timestamp } from './text.ts'
+
+/** Values that header rules name. None of them ever comes back. */
+
+const limits = { entries: 32, keyBytes: 128, valueBytes: 1024, totalBytes: 8192 }
+
+const Metadata = z
+  .record(Text, Text)
+  .refine(
+    (metadata) => {
+      const sizes = Object.entries(metadata).map(([key, value]) => [key, value].map(byteLength))
+      const total = sizes.flat().reduce((sum, size) => sum + size, 0)
+      const isEachSmall = sizes.every(
+        ([key = 0, value = 0]) => key <= limits.keyBytes && value <= limits.valueBytes,
+      )
+      return sizes.length <= limits.entries && total <= limits.totalBytes && isEachSmall
+    },
+    {
+      error: `must be at most ${limits.entries} entries, each key at most ${limits.keyBytes} and each value at most ${limits.valueBytes} bytes, ${limits.totalBytes} in all`,
+    },
+  )
+  .meta({ id: 'SecretMetadata' })
+
+/** What a header can carry, since that is where it goes. */
+const Value = z
+  .string()
+  .min(1, { error: 'must not be empty' })
+  .max(8192, { error: 'must be at most 8192 characters' })
+  .regex(/^[\t\x20-\x7e\x80-\xff]+$/, {
+    error: 'must be Latin-1 without control characters, such as a line end',
+  })
+  .describe('Never returned')
+
+const Name = z
+  .string()
+  .regex(/^[a-zA-Z0-9_-]{1,128}$/, { error: 'must be 1 to 128 letters, digits, "_" or "-"' })
+  .refine((name) => !/^sec_/i.test(name), { error: 'must not begin with "sec_"' })
+  .transform((name) => name.toLowerCase())
+  .describe('Kept in lower case')
+
+const SecretParams = z.object({
+  secretID: z
+    .string()
+    .regex(/^[a-zA-Z0-9_-]{1,128}$/, { error: 'must be the id or the name of a secret' }),
+})
+
+const Secret = z
+  .object({
+    secretID: z.string(),
+    name: z.string(),
+    currentVersion: z.int(),
+    metadata: z.record(z.string(), z.string()),
+    createdAt: Timestamp,
+    updatedAt: Timestamp,
+  })
+  .meta({ id: 'Secret' })
+
+export const listSecrets = defineOperation({
+  id: 'secret.list',
+  summary: 'List the secrets of the team in pages, newest first, without their values',
+  method: 'GET',
+  path: '/secrets',
+  auth: 'team',
+  query: z.object(PageQuery),
+  replies: {
+    200: {
+      description: 'One page',
+      body: z.array(Secret),
+      headers: { 'X-Next-Token': 'Present when there is another page' },
+    },
+  },
+  errors: [400, 401, 500],
+})
+
+export const createSecret = defineOperation({
+  id: 'secret.create',
+  summary: 'Keep a secret, which header rules name as `${e2b.secrets.NAME}`',
+  method: 'POST',
+  path: '/secrets',
+  auth: 'team',
+  body: z
+    .object({ name: Name, value: Value, metadata: Metadata.optional() })
+    .meta({ id: 'NewSecret' }),
+  replies: { 201: { description: 'Kept', body: Secret } },
+  errors: [400, 401, 409, 429, 500],
+})
+
+export const getSecret = defineOperation({
+  id: 'secret.get',
+  summary: 'Read what is known of a secret, by its id or its name',
+  method: 'GET',
+  path: '/secrets/{secretID}',
+  auth: 'team',
+  params: SecretParams,
+  replies: { 200: { description: 'All but its value', body: Secret } },
+  errors: [400, 401, 404, 500],
+})
+
+export const updateSecret = defineOperation({
+  id: 'secret.update',
+  summary: 'Give a secret another value, in force in running sandboxes at once',
+  method: 'POST',
+  path: '/secrets/{secretID}',
+  auth: 'team',
+  params: SecretParams,
+  body: z
+    .object({
+      value: Value,
+      metadata: Metadata.optional().describe('Left out: it stays as it is'),
+    })
+    .meta({ id: 'SecretUpdate' }),
+  replies: { 200: { description: 'The new version', body: Secret } },
+  errors: [400, 401, 404, 500],
+})
+
+export const deleteSecret = defineOperation({
+  id: 'secret.delete',
+  summary: 'Forget a secret; headers that name it are no longer set',
+  method: 'DELETE',
+  path: '/secrets/{secretID}',
+  auth: 'team',
+  params: SecretParams,
+  replies: { 204: { description: 'Forgotten' } },
+  errors: [400, 401, 404, 500],
+})
