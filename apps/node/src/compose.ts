@@ -2,6 +2,7 @@ import { rm } from 'node:fs/promises'
 import { totalmem } from 'node:os'
 import { join } from 'node:path'
 import { createAuthority } from '@atoll/egress/authority'
+import { createGate } from '@atoll/kit/gate'
 import type { Logger } from '@atoll/kit/log'
 import { repeat } from '@atoll/kit/repeat'
 import { createBegin, startProgram } from './app/begin.ts'
@@ -82,6 +83,8 @@ const trimIntervalMs = 15_000
 const prototypeIntervalMs = 600_000
 const restIntervalMs = 1000 / looksPerSecond
 const hangIntervalMs = 1000
+/** After a restart all that ever lost a process are. */
+const rousedAtOnce = 2
 /** The program of a template has to be started, not to do anything. */
 const startLimitMs = 10_000
 
@@ -124,8 +127,8 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
   })
   const standstills = createStandstills({
     records,
-    freeze: ({ cellId }) => runtime.freeze(cellId),
     // A predecessor may have run another.
+    freeze: (record) => host.runtimes[record.runtime].freeze(record.cellId),
     thaw: (record) => host.runtimes[record.runtime].thaw(record.cellId),
     nowMs,
     onStuck: ({ record }, { error, attempt, waitMs }) =>
@@ -262,8 +265,8 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
     buildTemplate,
     templates: files.templates,
     async forget(templateId) {
-      await prototypes.discardAll(templateId)
       await supply.forget(templateId)
+      await prototypes.discardAll(templateId)
     },
   })
   const stopReaping = repeat(reapIntervalMs, sandboxes.reap, (err) =>
@@ -316,23 +319,29 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
     onError: onHangError,
   })
   const answers = ({ slot }: Cell) => isUp(slot.sandboxAddress)
+  /** One that has just gone on after a copy has not had its time yet. */
+  const answersInTime = async (cell: Cell) =>
+    (await answers(cell)) || (await answers(cell)) || (await answers(cell))
+  const rousing = createGate(rousedAtOnce)
   const losses = createLosses({
     running: atWork,
     oomKills: parts.oomKills,
     async rouse({ record: { cellId, owner, ...record } }) {
       const ofCell = host.runtimes[record.runtime]
       if (!ofCell.noticesLate) return
-      if (owner) return sandboxes.rouse(owner.sandboxId)
-      // One that builds is not adopted by a successor, nor copied.
-      await ofCell.freeze(cellId)
-      await ofCell.thaw(cellId)
+      await rousing(async () => {
+        if (owner) return sandboxes.rouse(owner.sandboxId)
+        // One that builds is not adopted by a successor, nor copied.
+        await ofCell.freeze(cellId).finally(() => ofCell.thaw(cellId))
+      })
     },
     answers,
     async endUnlessAnswers(cell) {
       const { owner } = cell.record
-      if (owner) return sandboxes.endUnless(answers, owner.sandboxId)
-      endHanging(cell)
-      return false
+      if (owner) return sandboxes.endUnless(answersInTime, owner.sandboxId)
+      const isWell = await answersInTime(cell)
+      if (!isWell) endHanging(cell)
+      return isWell
     },
     onError: onHangError,
   })

@@ -76,6 +76,23 @@ test('who does not answer for long is ended, also when it goes on losing', async
   assert.deepEqual(await looks(1), ['end mute'])
 })
 
+test('who loses at each look but answers is not ended', async () => {
+  const { sandboxes, looks } = setup()
+  const seen: string[] = []
+  for (let kills = 1; kills < 100; kills += 1) {
+    // Its answer comes after the next look.
+    const { promise, resolve } = Promise.withResolvers<boolean>()
+    sandboxes.set('busy', { kills, answers: promise })
+    seen.push(...(await looks(1)))
+    setImmediate().then(
+      () => resolve(true),
+      () => {},
+    )
+  }
+  assert.ok(seen.includes('ask busy'))
+  assert.ok(!seen.includes('end busy'))
+})
+
 test('who answers at the last moment goes on', async () => {
   const { sandboxes, looks } = setup()
   sandboxes.set('slow', { kills: 1, answers: false })

@@ -32,6 +32,13 @@ interface Loss {
 export function createLosses(ports: LossPorts) {
   let known = new Map<string, Loss>()
   const asked = new Set<string>()
+  const roused = new Set<string>()
+
+  async function rouse(cell: Cell): Promise<void> {
+    const { cellId } = cell.record
+    roused.add(cellId)
+    await ports.rouse(cell).finally(() => roused.delete(cellId))
+  }
 
   async function ask(cell: Cell, { kills, silentLooks }: Loss): Promise<void> {
     const { cellId } = cell.record
@@ -41,8 +48,9 @@ export function createLosses(ports: LossPorts) {
       const isLast = silentLooks > patience
       const isWell = await (isLast ? ports.endUnlessAnswers(cell) : ports.answers(cell))
       const loss = known.get(cellId)
-      // What it said before another loss says nothing about it.
-      if (isWell && loss?.kills === kills) known.set(cellId, { ...loss, silentLooks: 0 })
+      if (!isWell || !loss) return
+      // What it said before another loss says nothing about that one, but it is not silent.
+      known.set(cellId, { ...loss, silentLooks: loss.kills === kills ? 0 : 1 })
     } finally {
       asked.delete(cellId)
     }
@@ -55,13 +63,14 @@ export function createLosses(ports: LossPorts) {
     const last = known.get(cellId) ?? nothing
     const isSilent = kills > last.kills || last.silentLooks > 0
     const looksAgo = last.roused.looksAgo + 1
-    const isToBeRoused = kills > last.roused.kills && looksAgo >= looksBetween
+    const isToBeRoused =
+      kills > last.roused.kills && looksAgo >= looksBetween && !roused.has(cellId)
     const loss = {
       kills,
       silentLooks: isSilent ? last.silentLooks + 1 : 0,
       roused: isToBeRoused ? { kills, looksAgo: 0 } : { ...last.roused, looksAgo },
     }
-    if (isToBeRoused) void ports.rouse(cell).catch(ports.onError)
+    if (isToBeRoused) void rouse(cell).catch(ports.onError)
     if (loss.silentLooks > 1) void ask(cell, loss).catch(ports.onError)
     return loss
   }

@@ -71,6 +71,8 @@ const spareMemoryBytes = 256 * 1024 * 1024
 const restMs = 5_000
 /** Ahead of their use one is made after the other: none may keep all others waiting for longer. */
 const usualPatienceMs = 30_000
+/** Each takes the memory of a sandbox, which no pool accounts for. */
+const slowAtOnce = 2
 /** What one is thought to take before any has been measured. */
 const usualBytes = 100 * 1024 * 1024
 
@@ -81,6 +83,8 @@ interface Shelf {
   restsUntilMs: number
   /** Its prototype, while that takes longer than others wait. */
   preparing: Promise<void> | undefined
+  /** Aborted when it is not wanted any more. */
+  readonly leaving: AbortController
 }
 
 interface Ready {
@@ -136,6 +140,7 @@ export function createSupply(parts: {
       cells: [],
       restsUntilMs: 0,
       preparing: undefined,
+      leaving: new AbortController(),
     }
     shelves.set(key, shelf)
     return shelf
@@ -239,24 +244,29 @@ export function createSupply(parts: {
   }
 
   function letRest(shelf: Shelf, error: unknown): void {
+    if (closing.signal.aborted || shelf.leaving.signal.aborted) return
     ports.onError(error)
     shelf.restsUntilMs = ports.nowMs() + restMs
     setTimeout(nudge, restMs).unref()
   }
 
-  async function prepare(shape: Shape): Promise<void> {
+  async function prepare({ shape, leaving }: Shelf, tooMany: AbortSignal): Promise<void> {
+    const signal = AbortSignal.any([closing.signal, leaving.signal, tooMany])
     // One whose memory cannot be kept is booted.
-    await prototypes.ensure(shape, { signal: closing.signal }).catch(unlessUnkeepable)
+    await prototypes.ensure(shape, { signal }).catch(unlessUnkeepable)
   }
 
   /** False: what its template begins with takes long. It goes on by itself, and is come back to then. */
   async function isPreparedSoon(shelf: Shelf): Promise<boolean> {
-    const preparing = prepare(shelf.shape)
+    const tooMany = new AbortController()
+    const preparing = prepare(shelf, tooMany.signal)
     const waited = new AbortController()
     const soon = preparing.then(() => true)
     const later = sleep(patienceMs, false, { signal: waited.signal })
     const isSoon = await Promise.race([soon, later]).finally(() => waited.abort())
     if (isSoon) return true
+    const others = [...shelves.values()].filter((one) => one.preparing)
+    if (others.length >= slowAtOnce) tooMany.abort(new Error('others take long to begin as well'))
     shelf.preparing = preparing
       .catch((error: unknown) => letRest(shelf, error))
       .finally(() => {
@@ -369,8 +379,9 @@ export function createSupply(parts: {
       })),
 
     async forget(templateId) {
-      for (const [key, { shape, cells: ready }] of shelves) {
+      for (const [key, { shape, cells: ready, leaving }] of shelves) {
         if (shape.templateId !== templateId) continue
+        leaving.abort()
         shelves.delete(key)
         for (const { cell } of ready.splice(0)) {
           frozen.delete(cell.record.cellId)
