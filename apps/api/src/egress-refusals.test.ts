@@ -112,6 +112,11 @@ const ruleRefusals: readonly (readonly [object, RegExp])[] = [
   [rule({ '': secret }), /rules\.a\.b: "" is not a header/],
   [rule({ ['x'.repeat(65)]: secret }), /rules\.a\.b: "x+" is not a header of at most 64/],
   [rule({ Host: secret }), /rules\.a\.b: the header "Host" belongs to the connection/],
+  [
+    rule({ 'Proxy-Authorization': secret }),
+    /rules\.a\.b: the header "Proxy-Authorization" belongs/,
+  ],
+  [rule({ a: '***' }), /rules\.a\.b\.a: "\*\*\*" is what is shown/],
   [rule({ 'transfer-encoding': secret }), /rules\.a\.b: the header "transfer-encoding" belongs/],
   [rule({ a: secret, A: secret }), /rules\.a\.b: the header "a" is there twice/],
   [rule({ a: `${secret}\r\nb: c` }), /rules\.a\.b\.a: must be at most 2048 characters/],

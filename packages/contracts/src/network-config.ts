@@ -40,7 +40,8 @@ const egress = {
     .optional()
     .describe(
       'Headers that are set on HTTP and HTTPS requests to a domain (`example.com`, `*.example.com`) on their way out; the ' +
-        'longest that fits counts, and it allows nothing by itself. Values are returned as `***`',
+        'longest that fits counts, and it allows nothing by itself. Every server there gets the values, so that `*.com` gives them to anybody. They are ' +
+        'returned as `***`',
     ),
 }
 

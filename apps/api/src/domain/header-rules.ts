@@ -127,6 +127,9 @@ function checkHeader(name: string, value: string, field: string): void {
       `must be at most ${limits.valueLength} characters of Latin-1 without control characters`,
     )
   }
+  if (value === hidden) {
+    throw invalid(place, `"${hidden}" is what is shown in place of a value; send the value itself`)
+  }
   const rest = value.replaceAll(reference, '')
   if (rest.includes('${e2b.identity.')) {
     throw invalid(place, 'names a token of an identity, which Atoll does not issue yet')
@@ -150,7 +153,10 @@ const framing = new Set([
   'content-length',
   'expect',
   'host',
+  'http2-settings',
   'keep-alive',
+  'proxy-authenticate',
+  'proxy-authorization',
   'proxy-connection',
   'te',
   'trailer',

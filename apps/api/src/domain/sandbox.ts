@@ -147,7 +147,9 @@ export function beginKill(sandbox: Sandbox, reason: string): Sandbox {
 
 /** The first reason wins: what a kill set out with is kept. */
 export function end(sandbox: Sandbox, now: Date, reason: string): Sandbox {
-  return { ...move(sandbox, 'ended'), endedAt: now, endReason: sandbox.endReason ?? reason }
+  const endReason = sandbox.endReason ?? reason
+  // Nobody needs the secrets in its rules any more.
+  return { ...move(sandbox, 'ended'), endedAt: now, endReason, network: undefined }
 }
 
 export function move(sandbox: Sandbox, state: SandboxState): Sandbox {

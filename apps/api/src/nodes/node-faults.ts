@@ -100,6 +100,9 @@ export function toSnapshotFault(error: unknown, id: string): Fault {
 
 export function toNetworkFault(error: unknown, id: string): Fault {
   if (codeOf(error) === Code.NotFound) return notFound(error, id)
+  if (codeOf(error) === Code.InvalidArgument) {
+    return new Fault('invalid', 'network_refused', saidBy(error), { cause: error })
+  }
   return new Fault(
     'internal',
     'network_update_failed',

@@ -53,6 +53,7 @@ export function createCopies(ports: CopyPorts, standstills: Standstills): Copies
         ...makingsOf(record),
         snapshotId,
         envVars: record.owner?.envVars ?? {},
+        ...(record.owner?.authority && { authority: record.owner.authority }),
         ...(memory !== undefined && { memory: writerOf(record, memory) }),
       }
       await store.add(snapshot, async (place) => {

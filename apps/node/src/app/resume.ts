@@ -1,7 +1,7 @@
 import { Fault } from '@atoll/kit/fault'
 import type { Cell, CellRecord, Ingress } from '../domain/cell.ts'
 import type { Disks } from '../domain/disks.ts'
-import { withAuthority } from '../domain/network-rules.ts'
+import { certified } from '../domain/network-rules.ts'
 import type { Authority, NetworkRules } from '../domain/network-rules.ts'
 import type { PausedSandbox, RunningSandbox, Runtime } from '../domain/sandbox.ts'
 import type { Cells } from './cells.ts'
@@ -62,11 +62,13 @@ export function createResume(parts: {
       ': connect with memory: false to boot from its files',
     )
     const { ingress = paused.owner.ingress } = request
-    const before = paused.owner.network
-    const network = request.network
-      ? withAuthority(request.network, before, ports.createAuthority)
-      : before
-    const owner = { ...paused.owner, ...(network && { network }), ...(ingress && { ingress }) }
+    const { network, ...trusted } = certified(
+      request.network ?? paused.owner.network,
+      paused.owner.authority,
+      ports.createAuthority,
+    )
+    const policy = { ...(network && { network }), ...(ingress && { ingress }) }
+    const owner = { ...paused.owner, ...policy, ...trusted }
     let cell: Cell | undefined
     let sandbox: RunningSandbox
     try {

@@ -439,6 +439,18 @@ test('an authority is trusted before the rules that need it are in force, and st
   assert.equal(record.owner.network?.transforms?.authority?.certificate, 'authority 1')
 })
 
+test('rules that were taken away come back with the same authority, and a copy has it', async () => {
+  const { create, sandboxes, rules } = simulateNode()
+  await create({ network: setting })
+  await sandboxes.setNetwork('i1', { allowOut: [], denyOut: [] })
+  rules.length = 0
+  await sandboxes.setNetwork('i1', setting)
+  assert.ok(!rules.some((line) => line.includes('trusts')), rules.join())
+  await sandboxes.snapshot('i1', 's1')
+  const { record } = await create({ sandboxId: 'i2', snapshotId: 's1', network: setting })
+  assert.equal(record.owner.network?.transforms?.authority?.certificate, 'authority 1')
+})
+
 test('an authority that cannot be trusted leaves the old rules in force', async () => {
   const { create, sandboxes, rules } = simulateNode({
     overrides: { trust: () => Promise.reject(new Error('mute')) },

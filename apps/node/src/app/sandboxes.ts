@@ -1,7 +1,7 @@
 import { Fault } from '@atoll/kit/fault'
 import { checkId, checkShape, writerOf } from '../domain/cell.ts'
 import type { Cell, CellRecord, Owner, Shape } from '../domain/cell.ts'
-import { withAuthority } from '../domain/network-rules.ts'
+import { certified } from '../domain/network-rules.ts'
 import type { NetworkRules } from '../domain/network-rules.ts'
 import type { PausedSandbox, RunningSandbox } from '../domain/sandbox.ts'
 import type { Slot } from '../domain/slot.ts'
@@ -108,13 +108,16 @@ export function createSandboxes(parts: {
     const from =
       request.snapshotId === undefined ? undefined : await findSnapshot(request.snapshotId)
     const { signal } = request
-    const wanted = request.owner.network
-    const network = wanted && withAuthority(wanted, undefined, ports.createAuthority)
+    const { network, ...trusted } = certified(
+      request.owner.network,
+      from?.snapshot.authority,
+      ports.createAuthority,
+    )
     const cell = await supply.take({ shape: request.shape, from, network, signal })
     // A copy has the variables of its original in its memory, unless it is given others.
     const isGiven = Object.keys(request.owner.envVars).length > 0
     const envVars = isGiven || !from ? request.owner.envVars : from.snapshot.envVars
-    const owner = { ...request.owner, envVars, ...(network && { network }) }
+    const owner = { ...request.owner, envVars, ...(network && { network }), ...trusted }
     return admitOrErase(cell, async () => {
       await records.update({ ...cell.record, phase: 'making', owner })
       return claim.byTelling({ ...cell, record: { ...cell.record, owner } }, request)
@@ -270,12 +273,12 @@ export function createSandboxes(parts: {
     setNetwork: (sandboxId, wanted) =>
       turns.take(sandboxId, async () => {
         const { record, slot } = find(sandboxId)
-        const before = record.owner.network
-        const network = withAuthority(wanted, before, ports.createAuthority)
-        const changed = { ...record, owner: { ...record.owner, network } }
+        const { owner } = record
+        const { network, authority } = certified(wanted, owner.authority, ports.createAuthority)
+        const trusted = authority && { authority }
+        const changed = { ...record, owner: { ...owner, network, ...trusted } }
         // First, so that nothing meets a certificate that it does not trust.
-        const { authority } = network.transforms ?? {}
-        if (authority && !before?.transforms)
+        if (authority && !owner.authority)
           await ports.trust({ record, slot }, authority.certificate)
         await ports.setRules(slot, network)
         const isStuck = standstills.isStuck(record.cellId)

@@ -1,5 +1,5 @@
 import { Fault } from '@atoll/kit/fault'
-import type { NetworkRules } from './network-rules.ts'
+import type { Authority, NetworkRules } from './network-rules.ts'
 import type { ProcessIdentity } from './sandbox.ts'
 import type { Setup } from './setup.ts'
 import type { Slot } from './slot.ts'
@@ -58,6 +58,8 @@ export interface Owner {
   readonly sandboxId: string
   readonly envVars: Readonly<Record<string, string>>
   readonly network?: NetworkRules
+  /** Whom it trusts for the sake of its rules, or did so before. Programs that know it do not learn another. */
+  readonly authority?: Authority
   readonly ingress?: Ingress
 }
 

@@ -50,15 +50,15 @@ export function isForEgress({ allowNames = [], proxy, transforms }: NetworkRules
   return allowNames.length > 0 || proxy !== undefined || transforms !== undefined
 }
 
-/** Rules to be put in force, where others were `before` in the same sandbox: it trusts their authority already. */
-export function withAuthority(
-  rules: NetworkRules,
-  before: NetworkRules | undefined,
+/** Rules as they are put in force in a sandbox that trusts `known` already, and whom it trusts then. */
+export function certified<Rules extends NetworkRules | undefined>(
+  network: Rules,
+  known: Authority | undefined,
   create: () => Authority,
-): NetworkRules {
-  if (!rules.transforms) return rules
-  const authority = before?.transforms?.authority ?? create()
-  return { ...rules, transforms: { ...rules.transforms, authority } }
+): { readonly network: Rules; readonly authority?: Authority } {
+  if (!network?.transforms) return { network, ...(known && { authority: known }) }
+  const authority = known ?? create()
+  return { network: { ...network, transforms: { ...network.transforms, authority } }, authority }
 }
 
 /** A fault when one is for no name, or none that can be sent. */

@@ -1,10 +1,13 @@
 import type { Makings } from './cell.ts'
+import type { Authority } from './network-rules.ts'
 
 /** A copy of a sandbox at one moment, that new ones are made from. */
 export interface Snapshot extends Makings {
   readonly snapshotId: string
   /** What its sandbox was given. */
   readonly envVars: Readonly<Record<string, string>>
+  /** Whom its sandbox trusted, and so what is in its memory does. */
+  readonly authority?: Authority
   /** Which release of its runtime wrote its memory; absent: files alone were kept. */
   readonly memory?: string
 }

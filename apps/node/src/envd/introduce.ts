@@ -34,7 +34,14 @@ export async function trustByEnvd(
 ): Promise<void> {
   const body = JSON.stringify({ caBundle: certificate })
   const options = { isAlive: () => true, timeoutMs: 10_000 }
-  await tell({ address, initToken, path: '/trust', body }, options)
+  await tell({ address, initToken, path: '/trust', body }, options).catch((error: unknown) => {
+    if (!(error instanceof Fault && error.message.endsWith(' 404'))) throw error
+    throw new Fault(
+      'invalid',
+      'envd_too_old',
+      'The envd in this sandbox does not know of header rules yet: make a new sandbox',
+    )
+  })
 }
 
 interface WaitOptions {

@@ -23,8 +23,8 @@ import { createMarkedRoute } from './marked-route.ts'
  * The rules of a sandbox are asked for each packet of what it has begun, in both directions, and not for the first one
  * alone: new rules thereby hold for connections that are open.
  *
- * Where the rules of a sandbox speak of names or of a proxy, what it begins by TCP is led to the egress process, and its
- * questions for names too. While that is not there, the rules hold as far as they speak of addresses, and past a proxy
+ * Where the rules of a sandbox speak of names, of a proxy or of headers, what it begins by TCP is led to the egress process,
+ * and with names its questions for those too. While that is not there, the rules hold as far as they speak of addresses, and past a proxy
  * nothing leaves.
  */
 export interface Firewall {

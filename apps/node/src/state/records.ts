@@ -40,6 +40,8 @@ export const storedMakings = {
   memory: z.string().exactOptional(),
 }
 
+export const storedAuthority = z.object({ certificate: z.string(), key: z.string() })
+
 const StoredRules = z.object({
   allowOut: z.array(z.string()),
   denyOut: z.array(z.string()),
@@ -56,7 +58,7 @@ const StoredRules = z.object({
       domains: z.array(
         z.object({ pattern: z.string(), headers: z.record(z.string(), z.string()) }),
       ),
-      authority: z.object({ certificate: z.string(), key: z.string() }).exactOptional(),
+      authority: storedAuthority.exactOptional(),
     })
     .exactOptional(),
 })
@@ -74,6 +76,7 @@ const Stored = z.object({
       sandboxId: z.string(),
       envVars: z.record(z.string(), z.string()),
       network: StoredRules.exactOptional(),
+      authority: storedAuthority.exactOptional(),
       ingress: z
         .object({
           trafficAccessToken: z.string().exactOptional(),

@@ -3,13 +3,14 @@ import { join } from 'node:path'
 import { randomHex } from '@atoll/kit/id'
 import { z } from 'zod'
 import type { Snapshot, SnapshotPlace, SnapshotStore } from '../domain/snapshot.ts'
-import { storedMakings } from './records.ts'
+import { storedAuthority, storedMakings } from './records.ts'
 import { listNames, readStored } from './stored.ts'
 
 const Stored = z.object({
   ...storedMakings,
   snapshotId: z.string(),
   envVars: z.record(z.string(), z.string()),
+  authority: storedAuthority.exactOptional(),
 })
 
 /** Begins the names of folders that are not whole; no id has such a character. */
