@@ -60,7 +60,9 @@ export function createRootfsStore(parts: {
   })
   async function unmount(cellId: string): Promise<void> {
     const { disk, rootfs } = pointsOf(cellId)
-    await namespace.run('sh', ['-euc', unmountScript, 'unmount', rootfs, disk])
+    const attempt = () => namespace.run('sh', ['-euc', unmountScript, 'unmount', rootfs, disk])
+    // Who starts it may be killed with it, and whoever removes a failed start does so once.
+    await attempt().catch(attempt)
     await Promise.all([rootfs, disk].map((point) => rmdir(point).catch(() => {})))
   }
   return {
