@@ -378,6 +378,61 @@ for (const protocol of ['tls', 'http'] as const) {
       assert.equal(way?.transform?.within?.denied.length, 1)
     })
 
+    test('that are sent ahead are made one after the other, over one connection', async () => {
+      const order: string[] = []
+      let connections = 0
+      await using setting = await openTransform({
+        protocol,
+        respond: (req, res) => {
+          order.push(`${req.url}`)
+          const answer = () => {
+            order.push(`answer to ${req.url}`)
+            res.end(`this is ${req.url}`)
+          }
+          req.resume().once('end', () => setTimeout(answer, req.url === '/1' ? 100 : 10))
+        },
+      })
+      setting.upstream.on('connection', () => (connections += 1))
+      const socket = await setting.open()
+      const begin = `Host: ${name}\r\n`
+      const first = `GET /1 HTTP/1.1\r\n${begin}\r\nPOST /2 HTTP/1.1\r\n${begin}Content-Length: 4\r\n\r\nbody`
+      socket.write(`${first}GET /3 HTTP/1.1\r\n${begin}\r\n`)
+      let said = ''
+      socket.on('data', (piece) => (said += String(piece)))
+      await waitFor('three answers', () => said.includes('this is /3'))
+      await sleep(50)
+      socket.write(`GET /4 HTTP/1.1\r\n${begin}Connection: close\r\n\r\n`)
+      await once(socket, 'end')
+      socket.destroy()
+      const all = ['/1', '/2', '/3', '/4']
+      assert.deepEqual(
+        [...said.matchAll(/this is (\S\d)/g)].map(([, path]) => path),
+        all,
+      )
+      assert.deepEqual(
+        order,
+        all.flatMap((path) => [path, `answer to ${path}`]),
+      )
+      assert.deepEqual([setting.dialled.length, connections], [1, 1])
+      await setting.passed[0]
+    })
+
+    test('that were sent ahead of a refusal are not made', async () => {
+      const seen: string[] = []
+      const respond: RequestListener = (req, res) => {
+        seen.push(`${req.url}`)
+        setTimeout(() => res.end('hello'), 20)
+      }
+      await using setting = await openTransform({ protocol, respond })
+      const socket = await setting.open()
+      const ask = (path: string, host: string) => `GET ${path} HTTP/1.1\r\nHost: ${host}\r\n\r\n`
+      socket.write(ask('/1', name) + ask('/2', 'other.example.com') + ask('/3', name))
+      const answer = await text(socket)
+      assert.deepEqual(answer.match(/HTTP\/1.1 \d+/g), ['HTTP/1.1 200', 'HTTP/1.1 421'])
+      assert.deepEqual(seen, ['/1'])
+      socket.destroy()
+    })
+
     test('of a sandbox that sends very many ahead are cut off', async () => {
       const respond: RequestListener = () => {}
       await using setting = await openTransform({ protocol, respond })

@@ -46,8 +46,7 @@ export function createTerminator(): Terminator {
 
   const onRequest = (req: IncomingMessage, res: ServerResponse) =>
     within(req, (session) => {
-      if (session.begin(req, res)) relay(req, res, session)
-      else cut(req.socket)
+      if (!session.begin(req, res, () => relay(req, res, session))) cut(req.socket)
     })
   server.on('request', onRequest)
   server.on('checkContinue', onRequest)

@@ -25,11 +25,14 @@ export function shouldUpgrade(req: IncomingMessage): boolean {
 
 /** For a request after which node:http has let go of the connection. */
 export function relayUpgrade(req: IncomingMessage, head: Buffer, session: Session): void {
-  const { socket } = req
-  if (!session.isIdle()) return cut(socket) // an answer is still on its way
-  const { name, headers } = session.transform
+  if (!session.isIdle()) return cut(req.socket) // an answer is still on its way
   const res = responseOn(req)
-  session.begin(req, res)
+  session.begin(req, res, () => begin({ req, res, head, session }))
+}
+
+function begin({ req, res, head, session }: Upgrade): void {
+  const { socket } = req
+  const { name, headers } = session.transform
   const objection = objectionTo(req, name)
   if (objection) return refuse(req, res, objection)
   const protocol = req.headers.upgrade ?? ''
@@ -66,6 +69,14 @@ export function relayUpgrade(req: IncomingMessage, head: Buffer, session: Sessio
     void join(socket, { socket: tunnel, first }).catch(() => {})
   })
   outgoing.end()
+}
+
+interface Upgrade {
+  readonly req: IncomingMessage
+  readonly res: ServerResponse
+  /** What came after the request. */
+  readonly head: Buffer
+  readonly session: Session
 }
 
 /** For CONNECT, after which node:http has let go of the connection too. */
