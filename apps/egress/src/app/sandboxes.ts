@@ -4,6 +4,7 @@ import { compileRules, decide, needsName } from '../domain/destination.ts'
 import type { SandboxRules } from '../domain/destination.ts'
 import { matchesName } from '../domain/name-pattern.ts'
 import type { Named } from '../domain/named-stream.ts'
+import { createTokenBucket } from '../domain/token-bucket.ts'
 import { findWay } from '../domain/way.ts'
 import type { Target, Way } from '../domain/way.ts'
 
@@ -30,6 +31,8 @@ export interface Sandbox {
   wantsName(target: Target): boolean
   /** Undefined: refused. From now on it is ended when other rules would lead it elsewhere. */
   lead(connection: Connection, target: Target, named: Named | undefined): Way | undefined
+  /** False when it begins them too fast: to be asked once for each connection that is looked into. */
+  admitTermination(): boolean
   allowsName(name: string): boolean
 }
 
@@ -43,7 +46,8 @@ interface Led {
   readonly way: Way
 }
 
-export function createSandboxes(): Sandboxes {
+/** `now` in milliseconds, and never back. */
+export function createSandboxes(now = () => performance.now()): Sandboxes {
   const known = new Map<string, ReturnType<typeof createSandbox>>()
   let closed: readonly string[] = []
 
@@ -53,7 +57,7 @@ export function createSandboxes(): Sandboxes {
       known.delete(address)
       before?.endAll()
     } else if (before) before.replace(rules, closed)
-    else known.set(address, createSandbox(rules, closed))
+    else known.set(address, createSandbox(rules, closed, now))
   }
 
   return {
@@ -68,11 +72,12 @@ export function createSandboxes(): Sandboxes {
   }
 }
 
-function createSandbox(first: SandboxRules, closed: readonly string[]) {
+function createSandbox(first: SandboxRules, closed: readonly string[], now: () => number) {
   /** What was decided of each, once it is. */
   const open = new Map<Connection, Led | undefined>()
   let rules = first
   let compiled = compileRules(first, closed)
+  const terminations = createTokenBucket({ perSecond: 50, burst: 100 }, now)
 
   const sandbox: Sandbox = {
     admit(connection) {
@@ -91,6 +96,7 @@ function createSandbox(first: SandboxRules, closed: readonly string[]) {
       if (way && open.has(connection)) open.set(connection, { target, named, way })
       return way
     },
+    admitTermination: () => terminations.take(),
     allowsName: (name) => matchesName(name, rules.allowNames),
   }
   return {

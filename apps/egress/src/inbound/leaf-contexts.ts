@@ -1,8 +1,9 @@
 /**
  * The certificates that sandboxes are shown, each ready for use.
  *
- * Threats: a sandbox with a wildcard can ask for as many names as it likes. Each costs about a millisecond and 30 KB, so
- * only as many are kept as memory is to spare for, and the doorway limits how many connections can ask.
+ * Threats: a sandbox with a wildcard can ask for as many names as it likes. Each costs about a millisecond and 30 KB. Only
+ * as many are kept as memory is to spare for, and of one sandbox so few that others keep theirs; how often it can ask is
+ * limited by the rate of its connections.
  */
 import { constants } from 'node:crypto'
 import { createSecureContext } from 'node:tls'
@@ -12,24 +13,41 @@ import type { Authority } from '../domain/authority.ts'
 
 export type LeafContexts = (authority: Authority, name: string) => SecureContext
 
-export function createLeafContexts(limit = 512, now = () => new Date()): LeafContexts {
+interface Kept {
+  readonly context: SecureContext
+  readonly madeAt: number
+  /** Its certificate, by which it is told from others. */
+  readonly authority: string
+}
+
+export function createLeafContexts(
+  { limit = 512, limitOfEach = 64 } = {},
+  now = () => new Date(),
+): LeafContexts {
   /** In the order of their last use. */
-  const kept = new Map<string, { readonly context: SecureContext; readonly madeAt: number }>()
+  const kept = new Map<string, Kept>()
+
+  function makeRoom(authority: string): void {
+    const own = [...kept].filter(([, entry]) => entry.authority === authority)
+    const [oldest] = own.length >= limitOfEach ? own : kept
+    if (oldest && (own.length >= limitOfEach || kept.size >= limit)) kept.delete(oldest[0])
+  }
 
   return (authority, name) => {
     const key = `${name} ${authority.certificate}`
     const date = now()
     const before = kept.get(key)
+    kept.delete(key)
     const isFresh = before && date.getTime() - before.madeAt < longestUseMs
     const entry = isFresh
       ? before
-      : { context: createContext(authority, name, date), madeAt: date.getTime() }
-    kept.delete(key)
+      : {
+          context: createContext(authority, name, date),
+          madeAt: date.getTime(),
+          authority: authority.certificate,
+        }
+    if (!before) makeRoom(authority.certificate)
     kept.set(key, entry)
-    for (const oldest of kept.keys()) {
-      if (kept.size <= limit) break
-      kept.delete(oldest)
-    }
     return entry.context
   }
 }

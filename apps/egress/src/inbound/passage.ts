@@ -40,7 +40,7 @@ export async function pass(inside: Socket, parts: PassageParts): Promise<void> {
   try {
     const named = await nameOf(inside, sandbox, { target, ended: ended.signal })
     const way = sandbox.lead(connection, target, named)
-    if (!way) connection.end()
+    if (!way || (way.transform && !sandbox.admitTermination())) connection.end()
     else if (way.transform) {
       const { transform } = way
       await parts.terminator.terminate(inside, {

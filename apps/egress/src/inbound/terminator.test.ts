@@ -444,6 +444,19 @@ for (const protocol of ['tls', 'http'] as const) {
   })
 }
 
+test('a sandbox that begins connections too fast has those beyond cut off', async () => {
+  let now = 0
+  await using setting = await openTransform({ protocol: 'http', respond: greet, now: () => now })
+  const ask = () => answerTo(setting.ask({ agent: false })).then(({ status }) => status)
+  for (let left = 100; left > 0; left -= 1) assert.equal(await ask(), 200)
+  await assert.rejects(ask(), { code: 'ECONNRESET' })
+  const other = setting.ask({ agent: false, headers: { Host: 'other.example.com' } })
+  assert.equal((await answerTo(other)).status, 200)
+  now += 20
+  assert.equal(await ask(), 200)
+  await assert.rejects(ask(), { code: 'ECONNRESET' })
+})
+
 test('a server that is not certified by somebody known is told no secret', async () => {
   let requests = 0
   await using setting = await openTransform({

@@ -26,6 +26,8 @@ export interface Setting {
   readonly isTrusted?: boolean
   readonly domains?: NonNullable<SandboxRules['transforms']>['domains']
   readonly rules?: Partial<SandboxRules>
+  /** As createSandboxes has it. */
+  readonly now?: () => number
 }
 
 /** A sandbox that goes to a server, both on the loopback, through all that lies between but for looking up names. */
@@ -60,7 +62,7 @@ export async function openTransform(setting: Setting) {
     },
   }
   const dialer = createSecureDialer(loopback, isTrusted ? [outer.certificate] : [])
-  const sandboxes = createSandboxes()
+  const sandboxes = createSandboxes(setting.now)
   sandboxes.begin([], [{ address, rules: rulesWith(domains) }])
   const parts = { sandboxes, terminator: createTerminator(), dialer: () => dialer }
   const passed: Promise<void>[] = []
