@@ -32,6 +32,24 @@ test('a name that is allowed may lead anywhere', () => {
   })
 })
 
+test('plain HTTP is changed on its own port only, TLS on all', () => {
+  const rules = { allowOut: [], denyOut: [], allowNames: [], transforms }
+  const isChanged = (protocol: 'tls' | 'http', port: number) => {
+    const named = { name: 'example.com', protocol }
+    const way = findWay(rules, compileRules(rules, []), { target: { ...target, port }, named })
+    assert.equal(way?.verdict.kind, 'byAddress')
+    return way.transform !== undefined
+  }
+  assert.deepEqual(
+    [80, 443, 8080].map((port) => isChanged('http', port)),
+    [true, false, false],
+  )
+  assert.deepEqual(
+    [80, 443, 8080].map((port) => isChanged('tls', port)),
+    [true, true, true],
+  )
+})
+
 test('a name that is not allowed as such may lead only where its sandbox may go', () => {
   const way = find({ denyOut: ['1.1.1.1'], allowNames: ['b.com'] }, 'example.com')
   assert.equal(way?.verdict.kind, 'byAddress')

@@ -23,7 +23,8 @@ export interface Way {
  * A change of what is sent.
  *
  * Threats: it adds a secret, and the sandbox says of any address that it is that of the name. Whatever the verdict, such
- * a connection goes to the name as we look it up. A name that was not allowed as such must not lead where the sandbox may
+ * a connection goes to the name as we look it up. Without TLS nobody proves who answers there, and on a port that the
+ * sandbox chooses it may be somebody of its own: plain HTTP is changed on its own port only. A name that was not allowed as such must not lead where the sandbox may
  * not go by itself, or this would be a way around its rules.
  */
 export interface Transform extends Named {
@@ -43,7 +44,8 @@ export function findWay(
   const verdict = decide(compiled, target.address, named?.name)
   if (verdict.kind === 'refuse') return undefined
   const { proxy, transforms } = rules
-  const headers = named && transforms && headersFor(named.name, transforms.domains)
+  const isChangeable = named?.protocol === 'tls' || target.port === httpPort
+  const headers = named && transforms && isChangeable && headersFor(named.name, transforms.domains)
   if (!headers) return { verdict, proxy }
   const within = verdict.kind === 'byAddress' && { within: { ...compiled, allowNames: [] } }
   return {
@@ -52,6 +54,8 @@ export function findWay(
     transform: { ...named, headers, authority: transforms.authority, ...within },
   }
 }
+
+const httpPort = 80
 
 export interface Dialer {
   /** Fails when nobody answers, and soon after `ended` is aborted. */

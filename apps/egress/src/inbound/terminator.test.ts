@@ -490,8 +490,15 @@ test('what says another name, or none, goes its way untouched', async () => {
   assert.equal(setting.dialled[0]?.transform, undefined)
 })
 
+test('plain HTTP on another port goes its way untouched', async () => {
+  await using setting = await openTransform({ protocol: 'http', port: 8080, respond: echo })
+  const { body } = await answerTo(setting.ask())
+  assert.deepEqual(headersIn(readEcho(body), 'authorization'), [])
+  assert.equal(setting.dialled[0]?.transform, undefined)
+})
+
 test('who waits to be spoken to gets through in a second, with what it said', async () => {
-  await using setting = await openTransform({ protocol: 'http' })
+  await using setting = await openTransform({ protocol: 'http', port: 25 })
   setting.upstream.removeAllListeners('connection')
   setting.upstream.on('connection', (socket) => {
     socket.write('220 hello ')

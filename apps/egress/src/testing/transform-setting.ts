@@ -26,6 +26,8 @@ export interface Setting {
   readonly isTrusted?: boolean
   readonly domains?: NonNullable<SandboxRules['transforms']>['domains']
   readonly rules?: Partial<SandboxRules>
+  /** That the sandbox means. */
+  readonly port?: number
   /** As createSandboxes has it. */
   readonly now?: () => number
 }
@@ -67,6 +69,8 @@ export async function openTransform(setting: Setting) {
   const parts = { sandboxes, terminator: createTerminator(), dialer: () => dialer }
   const passed: Promise<void>[] = []
   const doorway = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
+    const meant = setting.port ?? (protocol === 'tls' ? 443 : 80)
+    Object.defineProperty(socket, 'localPort', { value: meant })
     passed.push(pass(socket, parts))
   })
   const port = await listen(doorway, made)
