@@ -32,6 +32,12 @@ test('a name that is allowed may lead anywhere', () => {
   })
 })
 
+test('a name that is allowed may lead anywhere although the address was allowed too', () => {
+  const way = find({ allowOut: ['9.9.9.9'], allowNames: ['example.com'] }, 'example.com')
+  assert.equal(way?.verdict.kind, 'byAddress')
+  assert.ok(way.transform && !('within' in way.transform))
+})
+
 test('plain HTTP is changed on its own port only, TLS on all', () => {
   const rules = { allowOut: [], denyOut: [], allowNames: [], transforms }
   const isChanged = (protocol: 'tls' | 'http', port: number) => {

@@ -2,6 +2,7 @@ import type { Socket } from 'node:net'
 import type { Authority } from './authority.ts'
 import { decide } from './destination.ts'
 import type { CompiledRules, SandboxRules, Verdict } from './destination.ts'
+import { matchesName } from './name-pattern.ts'
 import type { Named } from './named-stream.ts'
 import { headersFor } from './transform.ts'
 import type { DomainHeaders } from './transform.ts'
@@ -47,7 +48,8 @@ export function findWay(
   const isChangeable = named?.protocol === 'tls' || target.port === httpPort
   const headers = named && transforms && isChangeable && headersFor(named.name, transforms.domains)
   if (!headers) return { verdict, proxy }
-  const within = verdict.kind === 'byAddress' && { within: { ...compiled, allowNames: [] } }
+  const isAllowed = matchesName(named.name, compiled.allowNames)
+  const within = !isAllowed && { within: { ...compiled, allowNames: [] } }
   return {
     verdict,
     proxy,

@@ -7,9 +7,8 @@ import { compileRules } from '../domain/destination.ts'
 import type { Way } from '../domain/way.ts'
 import { createDialer } from './dial.ts'
 
-/** A name that leads to two addresses, behind both of which somebody answers with his own. */
-async function setup(t: { after(fn: () => void): void }) {
-  const addresses = ['127.0.0.2', '127.0.0.3']
+/** A name that leads to some addresses, behind each of which somebody answers with his own. */
+async function setup(t: { after(fn: () => void): void }, addresses = ['127.0.0.2', '127.0.0.3']) {
   const names = createSocket('udp4', (query, from) => {
     const head = Buffer.from([0x81, 0x80, 0, 1, 0, addresses.length, 0, 0, 0, 0])
     const question = query.subarray(12, query.indexOf(0, 12) + 5)
@@ -63,4 +62,9 @@ test('it does not go to an address of the name that its sandbox may not go to', 
   const nowhere = { message: 'api.example.com is nowhere that a sandbox may go' }
   await assert.rejects(dial(['127.0.0.2/31']), nowhere)
   await assert.rejects(dial(['127.0.0.2'], ['127.0.0.3']), nowhere)
+})
+
+test('an address that may be gone to is found behind several that may not', async (t) => {
+  const dial = await setup(t, ['127.0.0.2', '127.0.0.3', '127.0.0.5', '127.0.0.6', '127.0.0.7'])
+  assert.equal(await dial(['127.0.0.0/30', '127.0.0.4/31']), '127.0.0.6')
 })

@@ -28,13 +28,13 @@ export function createDialer(parts: {
   async function addressesOf(host: string, within?: CompiledRules): Promise<string[]> {
     const found = isIPv4(host) ? [host] : await resolver.resolve4(host)
     const own = ownAddresses()
-    const usable = found.slice(0, mostAddresses).filter((address) => {
+    const usable = found.slice(0, mostLookedAt).filter((address) => {
       const number = toNumber(address)
       if (number === undefined || contains(closed, number) || own.has(address)) return false
       return !within || decide(within, address, undefined).kind === 'byAddress'
     })
     if (usable.length === 0) throw new Error(`${host} is nowhere that a sandbox may go`)
-    return usable
+    return usable.slice(0, mostAddresses)
   }
 
   async function reach(
@@ -147,5 +147,6 @@ async function whatCameWithIt(socket: Socket): Promise<Buffer> {
 const limitMs = 30_000
 /** Of several, the next is tried then. */
 const addressLimitMs = 8000
-/** Of one name. */
+/** Of one name, of those that are usable. */
 const mostAddresses = 3
+const mostLookedAt = 64
