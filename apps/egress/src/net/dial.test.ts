@@ -1,34 +1,23 @@
 import assert from 'node:assert/strict'
-import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { test } from 'node:test'
 import { compileRules } from '../domain/destination.ts'
 import type { Way } from '../domain/way.ts'
+import { openNameServer } from '../testing/name-server.ts'
 import { createDialer } from './dial.ts'
 
 /** A name that leads to some addresses, behind each of which somebody answers with his own. */
 async function setup(t: { after(fn: () => void): void }, addresses = ['127.0.0.2', '127.0.0.3']) {
-  const names = createSocket('udp4', (query, from) => {
-    const head = Buffer.from([0x81, 0x80, 0, 1, 0, addresses.length, 0, 0, 0, 0])
-    const question = query.subarray(12, query.indexOf(0, 12) + 5)
-    const records = addresses.flatMap((address) => [
-      Buffer.from([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4]),
-      Buffer.from(address.split('.').map(Number)),
-    ])
-    names.send(Buffer.concat([query.subarray(0, 2), head, question, ...records]), from.port)
-  })
-  names.bind(0, '127.0.0.1')
-  await once(names, 'listening')
+  const names = await openNameServer(t, addresses)
   const server = createServer((socket) => socket.end(socket.localAddress ?? ''))
   server.listen(0, '0.0.0.0')
   await once(server, 'listening')
-  t.after(() => void names.close())
   t.after(() => void server.close())
   const bound = server.address()
   const port = bound !== null && typeof bound === 'object' ? bound.port : 0
   const dialer = (closedRanges: string[]) =>
-    createDialer({ nameservers: [`127.0.0.1:${names.address().port}`], closedRanges })
+    createDialer({ nameservers: [names.address], closedRanges })
 
   return async (denyOut: string[], closedRanges: string[] = []) => {
     const rules = { allowOut: [], denyOut, allowNames: [] }

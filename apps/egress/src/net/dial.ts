@@ -5,7 +5,6 @@
  * Threats: who owns a name says how many addresses it has, and a proxy is whoever a sandbox's creator wants. Of neither more
  * is looked at than a little, nor longer than a limit.
  */
-import { Resolver } from 'node:dns/promises'
 import { once } from 'node:events'
 import { connect, isIPv4 } from 'node:net'
 import type { Socket } from 'node:net'
@@ -16,17 +15,17 @@ import { SocksClient } from 'socks'
 import { decide } from '../domain/destination.ts'
 import type { CompiledRules } from '../domain/destination.ts'
 import type { Dialer, Outside } from '../domain/way.ts'
+import { createLookup } from './lookup.ts'
 
 export function createDialer(parts: {
   readonly nameservers: readonly string[]
   readonly closedRanges: readonly string[]
 }): Dialer {
-  const resolver = new Resolver({ timeout: 2000, tries: 2 })
-  resolver.setServers(parts.nameservers)
+  const lookup = createLookup(parts.nameservers)
   const closed = toRanges(parts.closedRanges)
 
   async function addressesOf(host: string, within?: CompiledRules): Promise<string[]> {
-    const found = isIPv4(host) ? [host] : await resolver.resolve4(host)
+    const found = isIPv4(host) ? [host] : await lookup(host)
     const own = ownAddresses()
     const usable = found.slice(0, mostLookedAt).filter((address) => {
       const number = toNumber(address)
