@@ -1,21 +1,30 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
+import type { Socket } from 'node:net'
+import { text } from 'node:stream/consumers'
 import { test } from 'node:test'
 import { compileRules } from '../domain/destination.ts'
 import type { Way } from '../domain/way.ts'
 import { openNameServer } from '../testing/name-server.ts'
 import { createDialer } from './dial.ts'
 
-/** A name that leads to some addresses, behind each of which somebody answers with his own. */
-async function setup(t: { after(fn: () => void): void }, addresses = ['127.0.0.2', '127.0.0.3']) {
-  const names = await openNameServer(t, addresses)
-  const server = createServer((socket) => socket.end(socket.localAddress ?? ''))
+async function listen(
+  t: { after(fn: () => void): void },
+  handle: (socket: Socket) => void,
+): Promise<number> {
+  const server = createServer(handle)
   server.listen(0, '0.0.0.0')
   await once(server, 'listening')
   t.after(() => void server.close())
   const bound = server.address()
-  const port = bound !== null && typeof bound === 'object' ? bound.port : 0
+  return bound !== null && typeof bound === 'object' ? bound.port : 0
+}
+
+/** A name that leads to some addresses, behind each of which somebody answers with his own. */
+async function setup(t: { after(fn: () => void): void }, addresses = ['127.0.0.2', '127.0.0.3']) {
+  const names = await openNameServer(t, addresses)
+  const port = await listen(t, (socket) => socket.end(socket.localAddress ?? ''))
   const dialer = (closedRanges: string[]) =>
     createDialer({ nameservers: [names.address], closedRanges })
 
@@ -56,4 +65,50 @@ test('it does not go to an address of the name that its sandbox may not go to', 
 test('an address that may be gone to is found behind several that may not', async (t) => {
   const dial = await setup(t, ['127.0.0.2', '127.0.0.3', '127.0.0.5', '127.0.0.6', '127.0.0.7'])
   assert.equal(await dial(['127.0.0.0/30', '127.0.0.4/31']), '127.0.0.6')
+})
+
+/** A proxy that tells where it was asked to connect to, as it was asked (RFC 1928, 4). */
+function openProxy(t: { after(fn: () => void): void }): Promise<number> {
+  return listen(t, (socket) => {
+    socket.once('data', () => {
+      socket.write(Buffer.from([5, 0]))
+      socket.once('data', (request) => {
+        socket.write(Buffer.from([5, 0, 0, 1, 0, 0, 0, 0, 0, 0]))
+        const [byAddress, byName] = [request[3] === 1, request[3] === 3]
+        if (byAddress) socket.end(request.subarray(4, 8).join('.'))
+        else socket.end(byName ? request.subarray(5, -2) : 'neither')
+      })
+    })
+  })
+}
+
+test('a proxy is asked for an address that the sandbox may go to, and by name where that is allowed', async (t) => {
+  const names = await openNameServer(t, ['127.0.0.2', '127.0.0.3', '127.0.0.5'])
+  const dialer = createDialer({ nameservers: [names.address], closedRanges: [] })
+  const proxy = { address: `127.0.0.9:${await openProxy(t)}` }
+  const ask = async (address: string, denyOut?: string[]) => {
+    const rules = denyOut && compileRules({ allowOut: [], denyOut, allowNames: [] }, [])
+    const transform = {
+      name: 'api.example.com',
+      protocol: 'http' as const,
+      headers: {},
+      authority: { certificate: '', key: '' },
+      ...(rules && { within: rules }),
+    }
+    const { socket, first } = await dialer.dial(
+      { verdict: { kind: 'byAddress' }, proxy, transform },
+      { address, port: 80 },
+      new AbortController().signal,
+    )
+    return String(first) + (await text(socket))
+  }
+  assert.equal(await ask('9.9.9.9'), 'api.example.com')
+  assert.equal(await ask('9.9.9.9', []), '127.0.0.2')
+  assert.equal(await ask('9.9.9.9', ['127.0.0.2']), '127.0.0.3')
+  // Who tries one address after the other gets on.
+  assert.equal(await ask('127.0.0.5', ['127.0.0.2']), '127.0.0.5')
+  assert.equal(await ask('127.0.0.2', ['127.0.0.2']), '127.0.0.3')
+  await assert.rejects(ask('9.9.9.9', ['127.0.0.0/8']), {
+    message: 'api.example.com is nowhere that a sandbox may go',
+  })
 })

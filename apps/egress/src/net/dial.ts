@@ -33,7 +33,7 @@ export function createDialer(parts: {
       return !within || decide(within, address, undefined).kind === 'byAddress'
     })
     if (usable.length === 0) throw new Error(`${host} is nowhere that a sandbox may go`)
-    return usable.slice(0, mostAddresses)
+    return usable
   }
 
   async function reach(
@@ -42,7 +42,7 @@ export function createDialer(parts: {
     within?: CompiledRules,
   ): Promise<Socket> {
     let failure: unknown
-    for (const address of await addressesOf(host, within)) {
+    for (const address of (await addressesOf(host, within)).slice(0, mostAddresses)) {
       signal.throwIfAborted()
       try {
         return await open(
@@ -66,9 +66,12 @@ export function createDialer(parts: {
         const socket = await reach(place, signal, transform?.within)
         return { socket, first: Buffer.alloc(0) }
       }
+      // By its name only what is allowed by its name: the proxy knows nothing of the rules.
+      const usable = transform?.within && (await addressesOf(place.host, transform.within))
+      const host = usable?.find((each) => each === address) ?? usable?.[0] ?? place.host
       const [proxyHost = '', proxyPort = ''] = proxy.address.split(':')
       const socket = await reach({ host: proxyHost, port: Number(proxyPort) }, signal)
-      return await throughProxy(socket, { ...proxy, host: proxyHost }, place, signal)
+      return await throughProxy(socket, { ...proxy, host: proxyHost }, { host, port }, signal)
     },
   }
 }
@@ -97,7 +100,7 @@ async function open(host: string, port: number, signal: AbortSignal): Promise<So
   }
 }
 
-/** A name goes to the proxy as a name, which looks it up by itself. */
+/** A name, which only one that is allowed may be, goes to the proxy as a name: it looks it up by itself. */
 async function throughProxy(
   socket: Socket,
   proxy: { readonly host: string; readonly username?: string; readonly password?: string },
