@@ -1,6 +1,7 @@
 /**
  * What the world offers in tests of what leaves a sandbox, run in its network namespace: HTTP and TLS servers that tell at
- * which address and by which name they were reached and by whom, and name servers.
+ * which address and by which name they were reached and by whom, over HTTP also with which authorization if any, and name
+ * servers.
  *
  *   node world-services.ts '{"11.0.0.2": {"example.com": "11.1.1.1"}}'
  */
@@ -13,6 +14,7 @@ const tables: Record<string, Record<string, string>> = JSON.parse(process.argv[2
 
 const http = createServer(({ socket, headers }, response) => {
   const told = [socket.localAddress, headers.host, socket.remoteAddress]
+  if (headers.authorization !== undefined) told.push(headers.authorization)
   response.end(told.join(' '))
 })
 http.listen(80, '0.0.0.0')
