@@ -378,6 +378,37 @@ for (const protocol of ['tls', 'http'] as const) {
       assert.equal(way?.transform?.within?.denied.length, 1)
     })
 
+    test('are answered to a client that ends its side after them', async () => {
+      const respond: RequestListener = (req, res) => {
+        res.write('begin ')
+        setTimeout(() => res.end(`end of ${req.url}`), 100)
+      }
+      await using setting = await openTransform({ protocol, respond })
+      const ask = (path: string) => `GET ${path} HTTP/1.1\r\nHost: ${name}\r\n\r\n`
+      for (const [sent, last] of [
+        [ask('/1'), '/1'],
+        [ask('/1') + ask('/2'), '/2'],
+      ] as const) {
+        const socket = await setting.open()
+        socket.end(sent)
+        const answer = await text(socket)
+        assert.match(answer, new RegExp(`^HTTP/1.1 200 [^]*begin [^]*end of ${last}\\s+0\\s+$`))
+      }
+      await Promise.all(setting.passed)
+    })
+
+    test('that end in the middle are not answered by the server', async () => {
+      const respond: RequestListener = (req, res) => {
+        req.on('error', () => {})
+        req.resume().once('end', () => res.end('hello'))
+      }
+      await using setting = await openTransform({ protocol, respond })
+      const socket = await setting.open()
+      socket.end(`POST / HTTP/1.1\r\nHost: ${name}\r\nContent-Length: 10\r\n\r\nabc`)
+      assert.doesNotMatch(await text(socket), /200/)
+      await Promise.all(setting.passed)
+    })
+
     test('that are sent ahead are made one after the other, over one connection', async () => {
       const order: string[] = []
       let connections = 0

@@ -48,6 +48,8 @@ export function createTerminator(): Terminator {
     within(req, (session) => {
       if (!session.begin(req, res, () => relay(req, res, session))) cut(req.socket)
     })
+  // Who has said all may end his side and wait for the answer. The types do not know of it.
+  Object.assign(server, { httpAllowHalfOpen: true })
   server.on('request', onRequest)
   server.on('checkContinue', onRequest)
   server.on('upgrade', (req, _socket, head) =>
