@@ -1,6 +1,6 @@
 /**
- * The egress process: all TCP that leaves sandboxes whose rules speak of names or of a proxy. A process of its own, since
- * it handles hostile bytes and has few rights, and connections outlive a restart of the agent.
+ * The egress process: all TCP that leaves sandboxes whose rules speak of names, of a proxy or of headers. A process of its
+ * own, since it handles hostile bytes and has few rights, and connections outlive a restart of the agent.
  *
  *   node main.ts SOCKET BUILD PORT
  *
