@@ -397,6 +397,19 @@ for (const protocol of ['tls', 'http'] as const) {
       await Promise.all(setting.passed)
     })
 
+    test('are given up some time after their client has left', async () => {
+      const asked = Promise.withResolvers<IncomingMessage>()
+      const setup = { protocol, respond: asked.resolve, farewellLimitMs: 200 }
+      await using setting = await openTransform(setup)
+      const socket = await setting.open()
+      socket.on('error', () => {})
+      socket.end(`GET / HTTP/1.1\r\nHost: ${name}\r\n\r\n`)
+      const { socket: outside } = await asked.promise
+      await setting.passed[0]
+      await waitFor('the server to hear of it', () => outside.destroyed)
+      socket.destroy()
+    })
+
     test('that end in the middle are not answered by the server', async () => {
       const respond: RequestListener = (req, res) => {
         req.on('error', () => {})

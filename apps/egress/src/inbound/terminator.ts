@@ -23,7 +23,8 @@ export interface Terminator {
   terminate(inside: Socket, leaving: Leaving): Promise<void>
 }
 
-export function createTerminator(): Terminator {
+/** For so long nothing may happen on a connection whose client has ended its side. */
+export function createTerminator(farewellLimitMs = 600_000): Terminator {
   const sessions = new WeakMap<Socket, Session>()
   const contexts = createLeafContexts()
   const server = createServer({
@@ -66,6 +67,8 @@ export function createTerminator(): Terminator {
       const client = isSecure ? await secure(inside, leaving, contexts) : inside
       if (inside.destroyed) return
       client.setKeepAlive(true, keepAliveMs)
+      // It may wait for an answer, or have left without a word.
+      client.once('end', () => client.setTimeout(farewellLimitMs, () => cut(client)))
       sessions.set(client, createSession(client, leaving))
       server.emit('connection', client)
       await closed

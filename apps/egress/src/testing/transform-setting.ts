@@ -28,6 +28,8 @@ export interface Setting {
   readonly rules?: Partial<SandboxRules>
   /** That the sandbox means. */
   readonly port?: number
+  /** As createTerminator has it. */
+  readonly farewellLimitMs?: number
   /** As createSandboxes has it. */
   readonly now?: () => number
 }
@@ -66,7 +68,11 @@ export async function openTransform(setting: Setting) {
   const dialer = createSecureDialer(loopback, isTrusted ? [outer.certificate] : [])
   const sandboxes = createSandboxes(setting.now)
   sandboxes.begin([], [{ address, rules: rulesWith(domains) }])
-  const parts = { sandboxes, terminator: createTerminator(), dialer: () => dialer }
+  const parts = {
+    sandboxes,
+    terminator: createTerminator(setting.farewellLimitMs),
+    dialer: () => dialer,
+  }
   const passed: Promise<void>[] = []
   const doorway = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
     const meant = setting.port ?? (protocol === 'tls' ? 443 : 80)
