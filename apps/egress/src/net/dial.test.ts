@@ -100,7 +100,9 @@ test('a proxy is asked for an address that the sandbox may go to, and by name wh
       { address, port: 80 },
       new AbortController().signal,
     )
-    return String(first) + (await text(socket))
+    const said = String(first) + (await text(socket))
+    socket.destroy()
+    return said
   }
   assert.equal(await ask('9.9.9.9'), 'api.example.com')
   assert.equal(await ask('9.9.9.9', []), '127.0.0.2')
