@@ -1,4 +1,5 @@
 import { isBroadPattern, plainName } from '@atoll/kit/domain-name'
+import { hopByHop } from '@atoll/kit/hop-by-hop'
 import { invalid, quote } from './network-fault.ts'
 
 /** Headers that are set on requests to a domain on their way out of a sandbox, by the domain, as its creator gave them. */
@@ -148,18 +149,4 @@ const headerValue = /^[\t\x20-\x7e\x80-\xff]*$/
 const reference = /\$\{e2b\.secrets\.([a-zA-Z0-9_-]{1,128})\}/g
 
 /** Where a request ends and to whom it goes is said by these. */
-const framing = new Set([
-  'connection',
-  'content-length',
-  'expect',
-  'host',
-  'http2-settings',
-  'keep-alive',
-  'proxy-authenticate',
-  'proxy-authorization',
-  'proxy-connection',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-])
+const framing = new Set([...hopByHop, 'content-length', 'expect', 'host'])

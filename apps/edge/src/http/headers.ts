@@ -7,20 +7,9 @@
  * parser read the message. Names and values come out of that parser, so they hold no line breaks.
  */
 import type { IncomingMessage } from 'node:http'
+import { hopByHop } from '@atoll/kit/hop-by-hop'
 import type { Target } from '../domain/route.ts'
 
-const hopByHop = new Set([
-  'connection',
-  'keep-alive',
-  'proxy-connection',
-  'proxy-authenticate',
-  'proxy-authorization',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-  'http2-settings',
-])
 const framing = new Set(['content-length', 'host'])
 const methodsWithoutBody = new Set(['GET', 'HEAD', 'DELETE', 'OPTIONS', 'TRACE'])
 

@@ -1,3 +1,4 @@
+import { hopByHop } from '@atoll/kit/hop-by-hop'
 import { valuesOf } from './forwarded-request.ts'
 import type { RequestHead } from './forwarded-request.ts'
 
@@ -47,18 +48,6 @@ export function hasBody(request: RequestHead): boolean {
   return isChunked(request) || Number(valuesOf(request, 'content-length')[0] ?? 0) > 0
 }
 
-const hopByHop = new Set([
-  'connection',
-  'keep-alive',
-  'proxy-connection',
-  'proxy-authenticate',
-  'proxy-authorization',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-  'http2-settings',
-])
 const methodsWithoutBody = new Set(['GET', 'HEAD', 'DELETE', 'OPTIONS'])
 
 function isChunked(request: RequestHead): boolean {
