@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { Fault } from '@atoll/kit/fault'
 import { createGate } from '@atoll/kit/gate'
 import { shapeKey } from '../domain/cell.ts'
@@ -10,6 +9,7 @@ import type { Identity } from '../domain/sandbox.ts'
 import type { Slot } from '../domain/slot.ts'
 import type { Begin } from './begin.ts'
 import type { CellPlan, Cells, TemplateFiles } from './cells.ts'
+import { createPreparation } from './preparation.ts'
 import type { Prototypes } from './prototypes.ts'
 
 /**
@@ -71,8 +71,6 @@ const spareMemoryBytes = 256 * 1024 * 1024
 const restMs = 5_000
 /** Ahead of their use one is made after the other: none may keep all others waiting for longer. */
 const usualPatienceMs = 30_000
-/** Each takes the memory of a sandbox, which no pool accounts for. */
-const slowAtOnce = 2
 /** What one is thought to take before any has been measured. */
 const usualBytes = 100 * 1024 * 1024
 
@@ -81,10 +79,6 @@ interface Shelf {
   readonly demand: Demand
   readonly cells: Ready[]
   restsUntilMs: number
-  /** Its prototype, while that takes longer than others wait. */
-  preparing: Promise<void> | undefined
-  /** Aborted when it is not wanted any more. */
-  readonly leaving: AbortController
 }
 
 interface Ready {
@@ -123,7 +117,15 @@ export function createSupply(parts: {
   const namings = new Set<Naming>()
   let underway = 0
   let filling: Promise<void> | undefined
-  const closing = new AbortController()
+  let isClosed = false
+  const preparation = createPreparation({
+    prototypes,
+    patienceMs,
+    onSlowEnd(shape, failure) {
+      if (failure) letRest(shapeKey(shape), failure.error)
+      nudge()
+    },
+  })
 
   for (const { shape, count } of parts.floors) shelfOf(shape, count)
   for (const cell of parts.adopted) {
@@ -139,8 +141,6 @@ export function createSupply(parts: {
       demand: createDemand(floor),
       cells: [],
       restsUntilMs: 0,
-      preparing: undefined,
-      leaving: new AbortController(),
     }
     shelves.set(key, shelf)
     return shelf
@@ -219,61 +219,37 @@ export function createSupply(parts: {
   }
 
   function nudge(): void {
-    if (filling || closing.signal.aborted || !neediest()) return
+    if (filling || isClosed || !neediest()) return
     filling = fill()
       .catch(ports.onError)
       .finally(() => {
         filling = undefined
         // Whoever nudged meanwhile was not heard.
-        if (!closing.signal.aborted && underway === 0) nudge()
+        if (underway === 0) nudge()
       })
   }
 
   /** One at a time, and never while somebody waits for one. */
   async function fill(): Promise<void> {
-    while (!closing.signal.aborted && underway === 0) {
+    while (!isClosed && underway === 0) {
       const shelf = neediest()
       if (!shelf) return
       try {
         await checkMemory()
-        if (await isPreparedSoon(shelf)) await stock(shelf)
+        if (await preparation.isDoneSoon(shelf.shape)) await stock(shelf)
       } catch (error) {
-        letRest(shelf, error)
+        letRest(shapeKey(shelf.shape), error)
       }
     }
   }
 
-  function letRest(shelf: Shelf, error: unknown): void {
-    if (closing.signal.aborted || shelf.leaving.signal.aborted) return
+  /** Not one that is not wanted any more: that it was given up is no failure. */
+  function letRest(key: string, error: unknown): void {
+    const shelf = shelves.get(key)
+    if (isClosed || !shelf) return
     ports.onError(error)
     shelf.restsUntilMs = ports.nowMs() + restMs
     setTimeout(nudge, restMs).unref()
-  }
-
-  async function prepare({ shape, leaving }: Shelf, tooMany: AbortSignal): Promise<void> {
-    const signal = AbortSignal.any([closing.signal, leaving.signal, tooMany])
-    // One whose memory cannot be kept is booted.
-    await prototypes.ensure(shape, { signal }).catch(unlessUnkeepable)
-  }
-
-  /** False: what its template begins with takes long. It goes on by itself, and is come back to then. */
-  async function isPreparedSoon(shelf: Shelf): Promise<boolean> {
-    const tooMany = new AbortController()
-    const preparing = prepare(shelf, tooMany.signal)
-    const waited = new AbortController()
-    const soon = preparing.then(() => true)
-    const later = sleep(patienceMs, false, { signal: waited.signal })
-    const isSoon = await Promise.race([soon, later]).finally(() => waited.abort())
-    if (isSoon) return true
-    const others = [...shelves.values()].filter((one) => one.preparing)
-    if (others.length >= slowAtOnce) tooMany.abort(new Error('others take long to begin as well'))
-    shelf.preparing = preparing
-      .catch((error: unknown) => letRest(shelf, error))
-      .finally(() => {
-        shelf.preparing = undefined
-        nudge()
-      })
-    return false
   }
 
   function neediest(): Shelf | undefined {
@@ -283,8 +259,8 @@ export function createSupply(parts: {
     const largest = taken.length === 0 ? usualBytes : Math.max(...taken)
     if (taken.reduce((sum, bytes) => sum + bytes, largest) > budgetBytes) return undefined
     return all
-      .filter(({ restsUntilMs, preparing }) => restsUntilMs <= nowMs && !preparing)
-      .filter((shelf) => missing(shelf, nowMs) > 0)
+      .filter((shelf) => shelf.restsUntilMs <= nowMs && missing(shelf, nowMs) > 0)
+      .filter(({ shape }) => !preparation.isSlow(shape))
       .toSorted((a, b) => missing(b, nowMs) - missing(a, nowMs))[0]
   }
 
@@ -379,9 +355,9 @@ export function createSupply(parts: {
       })),
 
     async forget(templateId) {
-      for (const [key, { shape, cells: ready, leaving }] of shelves) {
+      preparation.forget(templateId)
+      for (const [key, { shape, cells: ready }] of shelves) {
         if (shape.templateId !== templateId) continue
-        leaving.abort()
         shelves.delete(key)
         for (const { cell } of ready.splice(0)) {
           frozen.delete(cell.record.cellId)
@@ -402,15 +378,11 @@ export function createSupply(parts: {
     },
 
     async close() {
-      closing.abort()
+      isClosed = true
+      await preparation.close()
       await filling
-      for (const { preparing } of shelves.values()) await preparing
     },
   }
-}
-
-function unlessUnkeepable(error: unknown): void {
-  if (!(error instanceof Fault) || error.kind !== 'invalid') throw error
 }
 
 /** First those that were told no name: the others may still be asked for by theirs. */

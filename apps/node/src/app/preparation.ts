@@ -1,0 +1,94 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Fault } from '@atoll/kit/fault'
+import { shapeKey } from '../domain/cell.ts'
+import type { Shape } from '../domain/cell.ts'
+import type { Prototypes } from './prototypes.ts'
+
+/** Prototypes that are made before pools are filled from them. One that takes long goes on by itself meanwhile. */
+export interface Preparation {
+  /** Waits for one, or for that none is to be had. False: it takes long, and `onSlowEnd` says when that is over. */
+  isDoneSoon(shape: Shape): Promise<boolean>
+  /** Whether it takes long at this moment. */
+  isSlow(shape: Shape): boolean
+  /** Gives up those of a template that is no more. */
+  forget(templateId: string): void
+  /** Gives up all of them. */
+  close(): Promise<void>
+}
+
+interface Task {
+  readonly templateId: string
+  readonly leaving: AbortController
+  readonly done: Promise<void>
+  isSlow: boolean
+}
+
+export function createPreparation(parts: {
+  readonly prototypes: Pick<Prototypes, 'ensure'>
+  /** For so long others wait. */
+  readonly patienceMs: number
+  readonly onSlowEnd: (shape: Shape, failure?: { readonly error: unknown }) => void
+}): Preparation {
+  const { prototypes, patienceMs, onSlowEnd } = parts
+  const tasks = new Map<string, Task>()
+  const closing = new AbortController()
+
+  function begin(shape: Shape): Task {
+    const leaving = new AbortController()
+    const signal = AbortSignal.any([leaving.signal, closing.signal])
+    // One whose memory cannot be kept is booted.
+    const done = prototypes.ensure(shape, { signal }).then(nothing, unlessUnkeepable)
+    return { templateId: shape.templateId, leaving, done, isSlow: false }
+  }
+
+  function letGoOn(shape: Shape, task: Task): void {
+    const others = [...tasks.values()].filter(({ isSlow }) => isSlow)
+    task.isSlow = true
+    if (others.length >= slowAtOnce) task.leaving.abort(new Error('others take long as well'))
+    const end = (failure?: { readonly error: unknown }) => {
+      tasks.delete(shapeKey(shape))
+      onSlowEnd(shape, failure)
+    }
+    void task.done.then(
+      () => end(),
+      (error: unknown) => end({ error }),
+    )
+  }
+
+  return {
+    async isDoneSoon(shape) {
+      const task = begin(shape)
+      tasks.set(shapeKey(shape), task)
+      const waited = new AbortController()
+      const later = sleep(patienceMs, true, { signal: waited.signal })
+      try {
+        const isLate = await Promise.race([task.done, later])
+        if (isLate) letGoOn(shape, task)
+      } finally {
+        waited.abort()
+        if (!task.isSlow) tasks.delete(shapeKey(shape))
+      }
+      return !task.isSlow
+    },
+
+    isSlow: (shape) => tasks.get(shapeKey(shape))?.isSlow === true,
+
+    forget(templateId) {
+      for (const task of tasks.values()) if (task.templateId === templateId) task.leaving.abort()
+    },
+
+    async close() {
+      closing.abort()
+      await Promise.allSettled([...tasks.values()].map(({ done }) => done))
+    },
+  }
+}
+
+/** Each takes the memory of a sandbox, which no pool accounts for. */
+const slowAtOnce = 2
+
+const nothing = () => undefined
+
+function unlessUnkeepable(error: unknown): undefined {
+  if (!(error instanceof Fault) || error.kind !== 'invalid') throw error
+}
