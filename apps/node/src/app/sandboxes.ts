@@ -274,12 +274,12 @@ export function createSandboxes(parts: {
       turns.take(sandboxId, async () => {
         const { record, slot } = find(sandboxId)
         const { owner } = record
-        const { network, authority } = certified(wanted, owner.authority, ports.createAuthority)
-        const trusted = authority && { authority }
+        const { network, ...trusted } = certified(wanted, owner.authority, ports.createAuthority)
         const changed = { ...record, owner: { ...owner, network, ...trusted } }
-        // First, so that nothing meets a certificate that it does not trust.
-        if (authority && !owner.authority)
-          await ports.trust({ record, slot }, authority.certificate)
+        // First, so that nothing meets a certificate that it does not trust. Also one that it trusted before: it may have
+        // been booted since.
+        const authority = owner.network?.transforms ? undefined : network.transforms?.authority
+        if (authority) await ports.trust({ record, slot }, authority.certificate)
         await ports.setRules(slot, network)
         const isStuck = standstills.isStuck(record.cellId)
         await records.update(isStuck ? { ...changed, phase: 'copying' } : changed)

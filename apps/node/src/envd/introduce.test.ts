@@ -4,7 +4,7 @@ import { createServer } from 'node:net'
 import type { Socket } from 'node:net'
 import { test } from 'node:test'
 import { Fault } from '@atoll/kit/fault'
-import { introduceEnvd } from './introduce.ts'
+import { introduceEnvd, trustByEnvd } from './introduce.ts'
 
 const introduction = {
   sandboxId: 'i1',
@@ -29,6 +29,7 @@ async function setup(answer: (socket: Socket) => void) {
   return {
     introduce: (timeoutMs = 100) =>
       introduceEnvd(address, 'secret', introduction, { isAlive: () => true, timeoutMs }),
+    trust: () => trustByEnvd(address, 'secret', 'a certificate'),
     async [Symbol.asyncDispose]() {
       for (const socket of sockets) socket.destroy()
       server.close()
@@ -41,6 +42,16 @@ test('envd has heard who it is when it answers 204', async () => {
   await using envd = await setup((socket) => socket.end('HTTP/1.1 204 No Content\r\n\r\n'))
   await envd.introduce(30_000)
 })
+
+for (const [status, reason] of [
+  ['404 Not Found', 'envd_too_old'],
+  ['500 No', 'envd_refused'],
+] as const) {
+  test(`an authority that is answered with ${status} is not trusted`, async () => {
+    await using envd = await setup((socket) => socket.end(`HTTP/1.1 ${status}\r\n\r\n`))
+    await assert.rejects(envd.trust(), isFault(reason))
+  })
+}
 
 test('another answer is a refusal', async () => {
   await using envd = await setup((socket) => socket.end('HTTP/1.1 401 No\r\n\r\n'))

@@ -33,15 +33,17 @@ export async function trustByEnvd(
   certificate: string,
 ): Promise<void> {
   const body = JSON.stringify({ caBundle: certificate })
-  const options = { isAlive: () => true, timeoutMs: 10_000 }
-  await tell({ address, initToken, path: '/trust', body }, options).catch((error: unknown) => {
-    if (!(error instanceof Fault && error.message.endsWith(' 404'))) throw error
+  const message = { address, initToken, path: '/trust', body }
+  const limit = { timeoutMs: 10_000, intervalMs: 50 }
+  const status = await waitFor('envd to answer', () => post(message), limit)
+  if (status === 404) {
     throw new Fault(
       'invalid',
       'envd_too_old',
       'The envd in this sandbox does not know of header rules yet: make a new sandbox',
     )
-  })
+  }
+  if (status !== 204) throw refused(message, status)
 }
 
 interface WaitOptions {
@@ -62,16 +64,14 @@ async function tell(message: Message, { isAlive, timeoutMs = 30_000 }: WaitOptio
       throw new Fault('internal', 'sandbox_died', 'The sandbox ended before envd answered')
     }
     const status = await post(message)
-    if (status !== undefined && status !== 204) {
-      throw new Fault(
-        'internal',
-        'envd_refused',
-        `envd refused POST ${message.path} with status ${status}`,
-      )
-    }
+    if (status !== undefined && status !== 204) throw refused(message, status)
     return status
   }
   await waitFor('envd to answer', attempt, { timeoutMs, intervalMs: 5 })
+}
+
+function refused({ path }: Message, status: number): Fault {
+  return new Fault('internal', 'envd_refused', `envd refused POST ${path} with status ${status}`)
 }
 
 const attemptMs = 5_000
