@@ -58,6 +58,8 @@ const adapter: Layer = {
   folders: ['domain', 'linux', 'debian'],
   packages: ['kit', 'client', 'envd', 'egress'],
 }
+/** The doctor reports records that cannot be read. */
+layers['setup'] = { ...adapter, folders: [...adapter.folders, 'state'] }
 
 /** Libraries an app may not even reach through our packages, with the reason. */
 const banned: Record<string, { readonly names: readonly string[]; readonly reason: string }> = {

@@ -55,7 +55,9 @@ import { startBuilding } from './building.ts'
 import { configuredLimits, storeLocation } from './config.ts'
 import type { ApiConfig } from './config.ts'
 import { readProcessId } from './db/process-id.ts'
+import { checkStoreIdentity } from './db/store-identity.ts'
 import { openStores } from './db/stores.ts'
+import type { Stores } from './db/stores.ts'
 import { envdAccessToken, trafficAccessToken } from './domain/key.ts'
 import { ingressOf, rulesOf } from './domain/network.ts'
 import type { ReachOf } from './domain/network.ts'
@@ -83,6 +85,8 @@ import { connectNode } from './nodes/connect-node.ts'
 export type { FirstCredentials } from './app/bootstrap.ts'
 
 export interface ApiParts {
+  /** From `openStore`; its caller closes it. Absent: the API opens and closes its own. */
+  readonly store?: Stores
   /** Speaks `NodeService`. It must list sandboxes only once it has adopted those of its predecessor. */
   readonly node: Transport
   /** Tells it from other nodes: only processes with the same one may share a store. */
@@ -109,12 +113,27 @@ export interface Api {
 const drainLimitMs = 10_000
 const settleLimitMs = 5_000
 
+/**
+ * Opens the store and upgrades it. To be called before a node starts: a store of a newer release, or of another
+ * installation, is refused while nothing has been touched yet.
+ */
+export async function openStore(config: ApiConfig): Promise<Stores> {
+  const stores = await openStores(storeLocation(config))
+  try {
+    await checkStoreIdentity(config.ATOLL_DATA_DIR, stores.settings)
+    return stores
+  } catch (error) {
+    await stores.close()
+    throw error
+  }
+}
+
 /** Builds and starts the platform API; `close` undoes it in reverse. */
 export async function startApi(config: ApiConfig, parts: ApiParts): Promise<Api> {
   await using started = new AsyncDisposableStack()
   const { log, clock = systemClock } = parts
-  const stores = await openStores(storeLocation(config))
-  started.defer(() => stores.close())
+  const stores = parts.store ?? (await openStore(config))
+  if (!parts.store) started.defer(() => stores.close())
   const { sandboxes: store, templates, keys, teams } = stores
 
   const firstCredentials = await stores.exclusively(() =>
@@ -201,7 +220,10 @@ export async function startApi(config: ApiConfig, parts: ApiParts): Promise<Api>
   })
   started.defer(() => building.close())
   const isUnderway = (id: string) => launching.isCreating(id) || transitions.isUnderway(id)
-  const reconcilePorts = { store, node, ending, settle, clock, leases, processId, isUnderway }
+  const onUnknown = createUnknownReport(log)
+  const reconcilePorts = {
+    ...{ store, node, ending, settle, clock, leases, processId, isUnderway, onUnknown },
+  }
   const reconciler = startLoop(
     'reconcile',
     (signal) => reconcileSandboxes(reconcilePorts, signal),
@@ -297,6 +319,19 @@ export async function startApi(config: ApiConfig, parts: ApiParts): Promise<Api>
     wake: createWake({ store, teams, limitsOf, start, tokensOf, log }),
     ...(firstCredentials && { firstCredentials }),
     close: () => owned.disposeAsync(),
+  }
+}
+
+/** Once per sandbox: the reconciler finds it again every few seconds. */
+function createUnknownReport(log: Logger): (sandboxId: string) => void {
+  const reported = new Set<string>()
+  return (sandboxId) => {
+    if (reported.has(sandboxId)) return
+    reported.add(sandboxId)
+    log.warn(
+      { event: 'sandbox.unknown', sandboxId },
+      'the node keeps a paused sandbox that the store does not know; it is left alone',
+    )
   }
 }
 

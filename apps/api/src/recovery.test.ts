@@ -112,6 +112,61 @@ test('what the node lost is ended, what it has too much is killed', async () => 
   assert.equal((await api.call('GET', `/sandboxes/${kept}`)).status, 200)
 })
 
+test('a paused sandbox that the store has never heard of is left alone', async () => {
+  await using api = await startApiUnderTest()
+  const known = await api.create()
+  await api.call('POST', `/sandboxes/${known}/pause`)
+  await api.withStores(async ({ sandboxes }) => {
+    const record = (await sandboxes.find(known)) ?? assert.fail('no record')
+    const ended = new Date(0)
+    await sandboxes.update(known, () => ({ ...record, state: 'ended', endedAt: ended }))
+    await sandboxes.deleteEndedBefore(new Date(1), 10)
+  })
+  const next = await api.create()
+  await api.restart()
+  assert.equal((await api.call('GET', `/sandboxes/${next}`)).status, 200)
+  assert.deepEqual(api.node.killed, [])
+})
+
+test('a store that does not belong to the data directory is refused before anything is removed', async () => {
+  await using api = await startApiUnderTest()
+  await api.create()
+  await api.stop()
+  await writeFile(join(api.folder, 'store-id'), 'of another store\n')
+  await assert.rejects(api.restart(), { reason: 'store_mismatch' })
+  assert.deepEqual(api.node.killed, [])
+})
+
+test('a sandbox whose record the node cannot read keeps its own, refuses to be used, and can be deleted', async () => {
+  await using api = await startApiUnderTest()
+  const [paused, running, gone] = [await api.create(), await api.create(), await api.create()]
+  await api.call('POST', `/sandboxes/${paused}/pause`)
+  await api.stop()
+  for (const id of [paused, running]) api.node.quarantine(id)
+  api.node.end(gone, 'vanished', 'silently')
+  await api.restart()
+  const states = await Promise.all(
+    [paused, running, gone].map(async (id) => {
+      const { status, json } = await api.call('GET', `/sandboxes/${id}`)
+      return [status, Object(json).state]
+    }),
+  )
+  assert.deepEqual(states, [
+    [200, 'paused'],
+    [200, 'running'],
+    [404, undefined],
+  ])
+  const resumed = await api.call('POST', `/sandboxes/${paused}/connect`, { body: { timeout: 60 } })
+  assert.deepEqual([resumed.status, Object(resumed.json).code], [409, 409])
+  assert.match(Object(resumed.json).message, /cannot be used/)
+  const repaused = await api.call('POST', `/sandboxes/${running}/pause`)
+  assert.equal(repaused.status, 409)
+  assert.equal(Object((await api.call('GET', `/sandboxes/${paused}`)).json).state, 'paused')
+  assert.equal(Object((await api.call('GET', `/sandboxes/${running}`)).json).state, 'running')
+  assert.equal((await api.call('DELETE', `/sandboxes/${paused}`)).status, 204)
+  assert.equal((await api.call('GET', `/sandboxes/${paused}`)).status, 404)
+})
+
 test('a sandbox that ended while the watch was lost is found, and the watch comes back', async () => {
   await using api = await startApiUnderTest()
   await waitFor('the watch', () => api.node.watchers === 1)

@@ -222,6 +222,7 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
         (await folderBytes(common.memoryDir(cellId))),
       tidy: host.tidy,
       erase: host.erase,
+      halt: host.halt,
       async startProgram({ record, slot }, accessToken) {
         const door = { address: slot.sandboxAddress, accessToken }
         const limit = AbortSignal.timeout(startLimitMs)

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { mkdir, mkdtemp, rm, truncate, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { test } from 'node:test'
 import { cellDir, memoryDir, snapshotsDir, toInstance } from './domain/instance.ts'
 import { takeInventory } from './inventory.ts'
@@ -26,7 +26,31 @@ test('where nothing was ever kept there is nothing', async () => {
     ready: {},
     paused: nothing,
     snapshots: nothing,
+    quarantined: [],
   })
+})
+
+test('records of every kind that cannot be read are listed with their reason', async () => {
+  await using dir = await temporaryFolder()
+  const damaged = {
+    sandbox: 'cells/c1/cell.json',
+    snapshot: 'snapshots/s1/snapshot.json',
+    template: 'templates/t1.json',
+    layer: 'steps/s2.json',
+  }
+  for (const path of Object.values(damaged)) {
+    await mkdir(dirname(join(dir.path, path)), { recursive: true })
+    await writeFile(join(dir.path, path), '{"version":99}')
+  }
+  await mkdir(join(dir.path, 'steps/s2'))
+  const { quarantined } = await takeInventory(dir.path)
+  assert.deepEqual(
+    quarantined.map(({ kind }) => kind),
+    Object.keys(damaged),
+  )
+  for (const { reason } of quarantined) {
+    assert.equal(reason, 'it has format 99, and this release reads up to 1')
+  }
 })
 
 test('sandboxes that are ready are counted, paused ones and snapshots measured', async () => {

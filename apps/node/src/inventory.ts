@@ -1,15 +1,19 @@
 import { readdir, realpath, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { cellDir, snapshotsDir, toInstance } from './domain/instance.ts'
+import type { Quarantined } from './domain/quarantine.ts'
+import { findQuarantined } from './state/quarantined.ts'
 import { createRecordStore } from './state/records.ts'
 import { createSnapshotStore } from './state/snapshots.ts'
 
-/** What an agent on this data has besides running sandboxes, as it has written it down; all teams together. */
+/** What a data directory holds besides running sandboxes, of all teams together. */
 export interface Inventory {
-  /** How many sandboxes of each template are started but nobody's yet. */
+  /** Pre-warmed sandboxes by template. */
   readonly ready: Readonly<Record<string, number>>
   readonly paused: Kept
   readonly snapshots: Kept
+  /** Records that cannot be read. */
+  readonly quarantined: readonly Quarantined[]
 }
 
 export interface Kept {
@@ -29,7 +33,8 @@ export async function takeInventory(dataDir: string): Promise<Inventory> {
   const dir = snapshotsDir(instance)
   const snapshots = await createSnapshotStore(dir).list()
   const folders = snapshots.map(({ snapshotId }) => join(dir, snapshotId))
-  return { ready, paused: await measure(paused), snapshots: await measure(folders) }
+  const quarantined = await findQuarantined(dataDir)
+  return { ready, paused: await measure(paused), snapshots: await measure(folders), quarantined }
 }
 
 async function measure(folders: readonly string[]): Promise<Kept> {

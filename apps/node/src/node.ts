@@ -14,10 +14,12 @@ import type { SlotPool } from './app/slot-pool.ts'
 import { openSandboxes } from './compose.ts'
 import type { NodeConfig } from './config.ts'
 import { isMadeOf } from './domain/cell.ts'
-import type { Cell, CellRecord, Shape } from './domain/cell.ts'
+import type { CellRecord, Shape } from './domain/cell.ts'
 import { toInstance } from './domain/instance.ts'
 import type { NetworkRules } from './domain/network-rules.ts'
+import type { Quarantined } from './domain/quarantine.ts'
 import type { RunningSandbox } from './domain/sandbox.ts'
+import type { Slot } from './domain/slot.ts'
 import { openHost } from './host.ts'
 import { readCertificates } from './net/certificates.ts'
 import type { Host } from './host.ts'
@@ -139,7 +141,17 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
     ...adopted.paused,
     ...(await host.snapshots.list()),
   ]
-  await removeUnusedEnvds(host, envdDirs, [basename(envdDir), ...kept.map((one) => one.envd)])
+  const quarantined = await listQuarantined(host, files)
+  for (const { kind, path, reason } of quarantined) {
+    log.error(
+      { event: 'node.quarantine', kind, path, reason },
+      'a record cannot be read; its files are kept and not used',
+    )
+  }
+  // A record that cannot be read may need any envd.
+  if (quarantined.length === 0) {
+    await removeUnusedEnvds(host, envdDirs, [basename(envdDir), ...kept.map((one) => one.envd)])
+  }
   const stopSweeping = repeat(
     sweepIntervalMs,
     () => sweepFiles(host, files),
@@ -147,7 +159,8 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
       log.error({ err, event: 'node.sweep' }, 'layers that nothing stands on could not be removed'),
   )
 
-  const slots = openSlots(config, host, live, log)
+  const usedSlots = [...live.map(({ slot }) => slot), ...adopted.quarantinedSlots]
+  const slots = openSlots(config, host, usedSlots, log)
   const events = createSandboxEvents((sandboxId, reason) =>
     log.info({ event: 'sandbox.end', sandboxId, reason }),
   )
@@ -236,8 +249,19 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
   }
 }
 
-/** Also of cells that are just being made: their record is there before they need the layer. */
+async function listQuarantined(host: Host, files: TemplateFiles): Promise<Quarantined[]> {
+  return [
+    ...(await host.records.list()).flatMap((entry) => entry.quarantined ?? []),
+    ...(await host.snapshots.listQuarantined()),
+    ...files.templates.listQuarantined(),
+    ...files.layers.listQuarantined(),
+  ]
+}
+
+/** Counts cells that are being made: their record exists before they need the layer. */
 async function sweepFiles(host: Host, files: TemplateFiles): Promise<void> {
+  // A record that cannot be read may need any layer.
+  if ((await listQuarantined(host, files)).length > 0) return
   const records = (await host.records.list()).flatMap(({ record }) => record ?? [])
   const kept = [...records, ...(await host.snapshots.list())]
   await files.sweep(kept.map(({ layer }) => layer))
@@ -247,7 +271,7 @@ const sweepIntervalMs = 600_000
 /** Millions of files may have to go. */
 const removeLimitMs = 600_000
 
-function openSlots(config: NodeConfig, host: Host, live: readonly Cell[], log: Logger): SlotPool {
+function openSlots(config: NodeConfig, host: Host, used: readonly Slot[], log: Logger): SlotPool {
   return createSlotPool({
     ports: {
       // The rules know the slot before it has a cable.
@@ -263,7 +287,7 @@ function openSlots(config: NodeConfig, host: Host, live: readonly Cell[], log: L
     subnet: host.subnet,
     linkPrefix: host.instance.linkPrefix,
     ready: config.ATOLL_READY_SLOTS,
-    inUse: live.map(({ slot }) => slot.number),
+    inUse: used.map(({ number }) => number),
     onError: (err) =>
       log.error({ err, event: 'node.slots' }, 'a network slot could not be prepared'),
   })

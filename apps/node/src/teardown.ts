@@ -8,7 +8,7 @@ import { findMountNamespace, removeMountNamespace } from './linux/mount-namespac
 
 /**
  * Ends every running sandbox of this installation and leaves the host as it was before the first start. Data stays, and
- * with it what is paused.
+ * with it paused sandboxes and whatever cannot be read.
  */
 export async function tearDownNode(config: NodeConfig): Promise<{ endedSandboxes: number }> {
   const dataDir = await realpath(config.ATOLL_DATA_DIR).catch(() => undefined)
@@ -35,6 +35,8 @@ export async function tearDownNode(config: NodeConfig): Promise<{ endedSandboxes
     await host.erase(record.cellId)
     await host.slots.remove(slot)
   }
+  for (const { cellId } of adopted.quarantined) await host.halt(cellId)
+  for (const slot of adopted.quarantinedSlots) await host.slots.remove(slot)
   await host.cgroups.removeAll()
   await host.firewall.uninstall()
   await removeMountNamespace(instance.runDir)

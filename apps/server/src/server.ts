@@ -4,7 +4,7 @@ import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { createClient } from '@connectrpc/connect'
 import type { Transport } from '@connectrpc/connect'
-import { startApi } from '@atoll/api'
+import { openStore, startApi } from '@atoll/api'
 import type { FirstCredentials } from '@atoll/api'
 import { NodeService, SandboxState } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
 import { createEdge } from '@atoll/edge'
@@ -65,6 +65,10 @@ export async function startServer(
   const apiUrl = toUrl(gateway.apiAddress)
   const sandboxUrl = toUrl(gateway.sandboxAddress)
 
+  // Before the node: a store that this release must not use is refused while nothing has been touched.
+  const store = await openStore(config.api)
+  started.defer(() => store.close())
+
   const node = await startNode(config.node, {
     log: log.child({ part: 'node' }),
     progress,
@@ -72,6 +76,7 @@ export async function startServer(
   })
   started.defer(() => node.close())
   const api = await startApi(config.api, {
+    store,
     node: node.transport,
     nodeName: `${hostname()}:${dataDir}`,
     log: log.child({ part: 'api' }),

@@ -25,6 +25,8 @@ export interface ReconcilePorts {
   readonly processId: string
   /** Whether this process is creating, pausing, resuming or copying it right now. */
   readonly isUnderway: (id: string) => boolean
+  /** The node keeps a paused or unreadable sandbox that the store has never heard of. */
+  readonly onUnknown: (id: string) => void
 }
 
 /** One pass: brings records and node together, whatever happened to either. */
@@ -43,11 +45,13 @@ export async function reconcileSandboxes(
     else if (!agrees({ state }, onNode.get(id))) await settleLeft(ports, { id, state }, isAbandoned)
   }
   const known = new Set(records.map(({ id }) => id))
-  for (const id of onNode.keys()) {
+  for (const [id, { state }] of onNode) {
     if (known.has(id)) continue
-    // It may have been created since the records were read; its own record is older than itself.
+    // It may have been created since the records were read: a record is older than its sandbox.
     const record = await store.find(id)
-    if (!record || record.state === 'ended') void ending.tryFinish(id)
+    // Without any record a kept sandbox is not ours to remove: the store may be an older copy of itself.
+    if (record ? record.state === 'ended' : state === 'running') void ending.tryFinish(id)
+    else if (!record) ports.onUnknown(id)
   }
   await store.deleteEndedBefore(new Date(clock.now().getTime() - retentionMs), batch)
   return intervalMs

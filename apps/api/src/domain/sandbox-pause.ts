@@ -36,11 +36,18 @@ export function isPassing({ state }: Sandbox): boolean {
   return passingStates.some((passing) => passing === state)
 }
 
-/** What a node says of one sandbox; undefined when it has no such sandbox. */
-export type OnNode = { readonly state: 'running' | 'paused'; readonly kept: Kept } | undefined
+/**
+ * What a node says of one sandbox; undefined when it has no such sandbox. `quarantined`: the node cannot read its record,
+ * and keeps its files.
+ */
+export type OnNode =
+  | { readonly state: 'running' | 'paused'; readonly kept: Kept }
+  | { readonly state: 'quarantined' }
+  | undefined
 
 /** Of a sandbox that is neither being created nor ending. */
 export function agrees({ state }: Pick<Sandbox, 'state'>, onNode: OnNode): boolean {
+  if (onNode?.state === 'quarantined') return state === 'running' || state === 'paused'
   return state === onNode?.state
 }
 
@@ -55,6 +62,7 @@ export function agreeWithNode(
 ): Sandbox {
   if (agrees(sandbox, onNode)) return sandbox
   if (!onNode) return end(sandbox, now, 'was lost: its node does not have it any more')
+  if (onNode.state === 'quarantined') return undo(sandbox, now)
   if (onNode.state === 'paused') {
     const pausedAt = sandbox.state === 'resuming' ? sandbox.endAt : undefined
     return finishPause(sandbox, pausedAt ?? now, onNode.kept)
@@ -64,4 +72,10 @@ export function agreeWithNode(
   const wasRunning = sandbox.state === 'pausing' || sandbox.state === 'snapshotting'
   if (wasRunning || envdVersion === undefined) return goOn(sandbox)
   return start(sandbox, { now, seconds, envdVersion })
+}
+
+/** Back to the state before a pause, resume or copy that did not happen. */
+function undo(sandbox: Sandbox, now: Date): Sandbox {
+  if (sandbox.state !== 'resuming') return goOn(sandbox)
+  return finishPause(sandbox, sandbox.endAt ?? now, sandbox.kept ?? 'files')
 }

@@ -8,6 +8,7 @@ export function toCreateFault(error: unknown): Fault {
   if (codeOf(error) === Code.Aborted) {
     return new Fault('unavailable', 'ready_name_gone', saidBy(error), { cause: error })
   }
+  if (codeOf(error) === Code.DataLoss) return unreadable(error)
   if (codeOf(error) === Code.FailedPrecondition) {
     const message = `No sandbox can be made of this snapshot on this node: ${saidBy(error)}`
     return new Fault('invalid', 'snapshot_unreadable', message, { cause: error })
@@ -25,6 +26,8 @@ export function toPauseFault(error: unknown, id: string): Fault {
   switch (codeOf(error)) {
     case Code.NotFound:
       return notFound(error, id)
+    case Code.DataLoss:
+      return unreadable(error)
     case Code.FailedPrecondition:
       return memoryNotKept(error, 'send memory: false to pause without memory')
     case Code.ResourceExhausted:
@@ -51,6 +54,8 @@ export function toResumeFault(error: unknown, id: string): Fault {
   switch (codeOf(error)) {
     case Code.NotFound:
       return notFound(error, id)
+    case Code.DataLoss:
+      return unreadable(error)
     case Code.FailedPrecondition:
       return new Fault(
         'conflict',
@@ -77,6 +82,8 @@ export function toSnapshotFault(error: unknown, id: string): Fault {
   switch (codeOf(error)) {
     case Code.NotFound:
       return notFound(error, id)
+    case Code.DataLoss:
+      return unreadable(error)
     case Code.FailedPrecondition:
       return memoryNotKept(error, 'the sandbox runs on')
     case Code.ResourceExhausted:
@@ -100,6 +107,7 @@ export function toSnapshotFault(error: unknown, id: string): Fault {
 
 export function toNetworkFault(error: unknown, id: string): Fault {
   if (codeOf(error) === Code.NotFound) return notFound(error, id)
+  if (codeOf(error) === Code.DataLoss) return unreadable(error)
   if (codeOf(error) === Code.InvalidArgument) {
     return new Fault('invalid', 'network_refused', saidBy(error), { cause: error })
   }
@@ -162,6 +170,11 @@ function memoryNotKept(error: unknown, hint: string): Fault {
 
 function saidBy(error: unknown): string {
   return ConnectError.from(error).rawMessage
+}
+
+/** The message of the node is meant for API users. */
+function unreadable(error: unknown): Fault {
+  return new Fault('conflict', 'record_unreadable', saidBy(error), { cause: error })
 }
 
 function notFound(cause: unknown, id: string): Fault {

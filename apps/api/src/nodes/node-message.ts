@@ -55,6 +55,7 @@ export function toUsage(message: MeasureNodeResponse): NodeUsage {
 }
 
 export function toOnNode({ state, keepsMemory }: Sandbox): NonNullable<OnNode> {
+  if (state === SandboxState.QUARANTINED) return { state: 'quarantined' }
   return {
     state: state === SandboxState.PAUSED ? 'paused' : 'running',
     kept: keepsMemory ? 'memory' : 'files',

@@ -10,6 +10,8 @@ import type { Trouble } from './trouble.ts'
 
 export interface PausedSandbox extends SimulatedSandbox {
   readonly keepsMemory: boolean
+  /** The node cannot read its record. */
+  readonly isQuarantined?: boolean
 }
 
 export interface SimulatedSnapshot extends PausedSandbox {
@@ -35,9 +37,16 @@ export function keepSandboxes(world: World) {
   const { running, paused, snapshots, events, trouble, sizeOf } = world
   let keepsMemory = true
 
+  const refuseQuarantined = (sandboxId: string) => {
+    if (paused.get(sandboxId)?.isQuarantined) {
+      throw new ConnectError(`Sandbox ${sandboxId} cannot be used`, Code.DataLoss)
+    }
+  }
+
   const service: Partial<ServiceImpl<typeof NodeService>> = {
     async pauseSandbox({ sandboxId, keepMemory }) {
       trouble.refuse()
+      refuseQuarantined(sandboxId)
       if (paused.has(sandboxId)) return {}
       if (!running.has(sandboxId)) throw absent()
       if (keepMemory && !keepsMemory) throw new ConnectError('runc', Code.FailedPrecondition)
@@ -53,6 +62,7 @@ export function keepSandboxes(world: World) {
     },
     async resumeSandbox({ sandboxId, boot, accessToken, network, ingress }) {
       trouble.refuse()
+      refuseQuarantined(sandboxId)
       if (running.has(sandboxId)) return { sandbox: runningAt(sandboxId) }
       if (!paused.has(sandboxId)) throw absent()
       await trouble.meet('resume')
@@ -113,7 +123,7 @@ export function keepSandboxes(world: World) {
       [...paused].map(([sandboxId, sandbox]) => ({
         sandboxId,
         address: '',
-        state: SandboxState.PAUSED,
+        state: sandbox.isQuarantined ? SandboxState.QUARANTINED : SandboxState.PAUSED,
         keepsMemory: sandbox.keepsMemory,
       })),
   }

@@ -72,6 +72,8 @@ export interface SimulatedNode {
   plantSnapshot(snapshotId: string, sandboxId: string): void
   /** Puts a paused one there that was killed. */
   revive(id: string, sandbox: PausedSandbox): void
+  /** Damages the record of a sandbox, running or paused. */
+  quarantine(id: string): void
   /** As a node under `runc`: it keeps no memory. */
   forgetMemory(): void
   /** From now on `sample` tells this of it; what is not named stays as it was. */
@@ -319,6 +321,12 @@ export function simulateNode(): SimulatedNode {
     begun: trouble.begun,
     plantSnapshot: (snapshotId, sandboxId) => kept.plantSnapshot(snapshotId, sandboxId),
     revive: (id, sandbox) => void paused.set(id, sandbox),
+    quarantine(id) {
+      const sandbox = running.get(id) ?? paused.get(id)
+      if (!sandbox) throw new Error(`there is no sandbox ${id}`)
+      running.delete(id)
+      paused.set(id, { keepsMemory: false, ...sandbox, isQuarantined: true })
+    },
     forgetMemory: () => kept.forgetMemory(),
     dropWatchers: () => events.drop(),
     get samplings() {

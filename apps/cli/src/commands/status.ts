@@ -26,7 +26,9 @@ interface Status {
   /** Sandboxes that are ready and nobody's yet, by template; of a server on this machine alone. */
   readonly ready?: Inventory['ready']
   /** What takes disk although nothing runs in it, of all teams; of a server on this machine alone. */
-  readonly disk?: Omit<Inventory, 'ready'>
+  readonly disk?: Pick<Inventory, 'paused' | 'snapshots'>
+  /** Records that the server cannot read, and whose files it keeps; of a server on this machine alone. */
+  readonly quarantined?: Inventory['quarantined']
 }
 
 async function status(context: CliContext, options: { readonly json?: boolean }) {
@@ -51,8 +53,8 @@ async function findStatus({ config }: CliContext): Promise<Status> {
     if (!(await isLocal(config))) return { server: 'up', ...urls, sandboxes }
     // Loaded only here: the other commands start without it.
     const { takeInventory } = await import('@atoll/node/inventory')
-    const { ready, ...disk } = await takeInventory(config.dataDir)
-    return { server: 'up', ...urls, sandboxes, ready, disk }
+    const { ready, quarantined, ...disk } = await takeInventory(config.dataDir)
+    return { server: 'up', ...urls, sandboxes, ready, disk, quarantined }
   } catch (thrown) {
     if (thrown instanceof Fault) return { server: 'up', ...urls, problem: thrown.message }
     throw thrown
@@ -66,7 +68,7 @@ async function countSandboxes(platform: PlatformClient) {
 }
 
 function formatStatus(found: Status): string {
-  const { server, apiUrl, sandboxUrl, problem, sandboxes, ready, disk } = found
+  const { server, apiUrl, sandboxUrl, problem, sandboxes, ready, disk, quarantined = [] } = found
   const lines = [
     `server      ${server}`,
     `API         ${apiUrl}`,
@@ -74,6 +76,9 @@ function formatStatus(found: Status): string {
     ...(sandboxes ? [`running     ${sandboxes.running}`, `paused      ${sandboxes.paused}`] : []),
     ...(ready ? [`ready       ${formatReady(ready)}`] : []),
     ...(disk ? [`disk        ${formatDisk(disk)}`] : []),
+    ...quarantined.map(
+      ({ kind, path, reason }) => `unreadable  ${kind} ${path}: ${reason}; its files are kept`,
+    ),
     ...(problem ? [`problem     ${problem}`] : []),
     ...(server === 'down' ? ['hint        start the server with `npm start`'] : []),
   ]
@@ -85,7 +90,7 @@ function formatReady(ready: Readonly<Record<string, number>>): string {
   return pools.length > 0 ? pools.join(', ') : 'none'
 }
 
-function formatDisk({ paused, snapshots }: Omit<Inventory, 'ready'>): string {
+function formatDisk({ paused, snapshots }: Pick<Inventory, 'paused' | 'snapshots'>): string {
   const inPaused = `${formatSize(paused.diskBytes)} in paused sandboxes (${paused.count})`
   return `${inPaused}, ${formatSize(snapshots.diskBytes)} in snapshots (${snapshots.count})`
 }

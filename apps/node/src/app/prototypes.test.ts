@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Fault } from '@atoll/kit/fault'
+import type { Quarantined } from '../domain/quarantine.ts'
 import type { Snapshot, SnapshotStore } from '../domain/snapshot.ts'
 import { parseSubnet, toSlot } from '../domain/slot.ts'
 import type { CellPlan, TemplateFiles } from './cells.ts'
@@ -11,6 +12,7 @@ const day = 24 * 60 * 60 * 1000
 function setup(save: () => Promise<void> = async () => {}) {
   const clock = { nowMs: 0 }
   const stored = new Map<string, Snapshot>()
+  const damaged: Quarantined[] = []
   const templates = new Map<string, TemplateFiles>([
     ['base', { layer: 'sha' }],
     ['mine', { layer: 's1', setup: { user: 'user', envVars: { A: 'b', C: 'd' } } }],
@@ -20,6 +22,7 @@ function setup(save: () => Promise<void> = async () => {}) {
     add: async () => {},
     find: async (id) => stored.get(id),
     list: async () => [...stored.values()],
+    listQuarantined: async () => damaged.splice(0),
     place: (id) => ({ disk: `/${id}/disk`, memoryDir: `/${id}/memory` }),
     sizeBytes: async () => 1,
     remove: async (id) => void stored.delete(id),

@@ -128,6 +128,8 @@ export function createPrototypes(parts: {
 
     async open() {
       await store.sweep()
+      // A prototype holds nothing of a user, and another one takes its place.
+      for (const { path } of await store.listQuarantined()) await store.remove(basename(path))
       for (const snapshot of await store.list()) {
         if (snapshot.snapshotId === idOf(snapshot)) known.set(snapshot.snapshotId, snapshot)
         else await store.remove(snapshot.snapshotId)

@@ -66,7 +66,7 @@ test('what lives is adopted, what is paused is kept, and all else is erased', as
       records: {
         list: async () => [
           ...found.map((one) => ({ cellId: one.cellId, record: one })),
-          { cellId: 'torn', record: undefined },
+          { cellId: 'leftover' },
         ],
         update: async (one) => void updated.push(one),
       },
@@ -103,10 +103,10 @@ test('what lives is adopted, what is paused is kept, and all else is erased', as
   assert.deepEqual(done.erased.toSorted(), [
     'dead',
     'half',
+    'leftover',
     'outdated',
     'stranger',
     'superseded',
-    'torn',
   ])
   assert.deepEqual(done.halted.toSorted(), ['paused', 'resuming'])
   assert.deepEqual(done.thawed, ['copying'])
@@ -159,3 +159,57 @@ test('one that cannot be let go on is told of, and keeps nobody from starting', 
   assert.deepEqual(reclaimed.stuck, ['stuck'])
   assert.deepEqual([updated, errors.map(String)], [[], ['Error: runc fails']])
 })
+
+for (const [shown, keptSlots] of [
+  [{ slotNumber: 3 }, [3]],
+  // A record that does not show its slot may mean any that no other cell has.
+  [{}, [3, 5]],
+] as const) {
+  const hint = JSON.stringify(shown)
+  test(`a cell whose record cannot be read keeps files, processes and slot (${hint})`, async () => {
+    const touched: string[] = []
+    const note = async (what: string) => void touched.push(what)
+    const strayKeepers: ReadonlySet<string>[] = []
+    const damaged = (cellId: string) => ({
+      kind: 'sandbox' as const,
+      cellId,
+      path: `/cells/${cellId}`,
+      reason: 'its checksum is wrong',
+    })
+    const live = { ...damaged('live'), ...shown }
+    const idle = damaged('idle')
+    const reclaimed = await reclaim(
+      {
+        records: {
+          list: async () => [
+            { cellId: 'alive', record: record('alive', 1, {}) },
+            { cellId: 'live', quarantined: live },
+            { cellId: 'idle', quarantined: idle },
+          ],
+          update: async () => {},
+        },
+        isAlive: () => true,
+        isCurrent: () => true,
+        traces: async () => ['alive', 'live'],
+        killStrays: async (keep) => void strayKeepers.push(keep),
+        thaw: async () => {},
+        wake: async () => {},
+        halt: note,
+        erase: note,
+        tidy: async ({ cellId }) => assert.equal(cellId, 'alive'),
+        slotNames: async () => ['atx-1', 'atx-3', 'atx-5'],
+        removeSlot: async ({ link }) => void touched.push(link),
+        onError: assert.ifError,
+      },
+      parseSubnet('10.0.0.0/24'),
+      'atx-',
+    )
+    assert.deepEqual(reclaimed.quarantined, [live, idle])
+    assert.deepEqual(
+      reclaimed.quarantinedSlots.map(({ number }) => number),
+      keptSlots,
+    )
+    assert.deepEqual(touched, keptSlots.length === 1 ? ['atx-5'] : [])
+    assert.deepEqual(strayKeepers, [new Set(['alive', 'live', 'idle'])])
+  })
+}

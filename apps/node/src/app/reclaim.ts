@@ -1,11 +1,12 @@
 import { toSlot } from '../domain/slot.ts'
 import type { Slot, Subnet } from '../domain/slot.ts'
 import type { Cell, CellRecord, Owner } from '../domain/cell.ts'
+import type { QuarantinedCell } from '../domain/quarantine.ts'
 import type { PausedSandbox, ProcessIdentity, RunningSandbox } from '../domain/sandbox.ts'
 
 export interface ReclaimPorts {
   readonly records: {
-    list(): Promise<{ cellId: string; record: CellRecord | undefined }[]>
+    list(): Promise<readonly ReclaimEntry[]>
     update(record: CellRecord): Promise<void>
   }
   isAlive(process: ProcessIdentity): boolean
@@ -28,18 +29,29 @@ export interface ReclaimPorts {
   onError(error: unknown): void
 }
 
+/** Without record and quarantine it is a leftover. */
+export interface ReclaimEntry {
+  readonly cellId: string
+  readonly record?: CellRecord
+  readonly quarantined?: QuarantinedCell
+}
+
 export interface Reclaimed {
   readonly running: readonly RunningSandbox[]
   readonly ready: readonly Cell[]
   readonly paused: readonly PausedSandbox[]
   /** Ids of those cells among the running that stand still and could not be let go on. */
   readonly stuck: readonly string[]
+  /** Cells whose record cannot be read. All that they have stays: files, mounts, processes. */
+  readonly quarantined: readonly QuarantinedCell[]
+  /** Slots that quarantined cells use, or may use. No other cell gets one of these. */
+  readonly quarantinedSlots: readonly Slot[]
 }
 
 /**
- * What a dead predecessor left: sandboxes that still run are adopted, paused ones are kept, everything else is removed.
- * Half-made ones are not finished: whoever asked for them has lost the connection too. One that was half resumed is
- * paused again, from the state that its pause kept.
+ * Takes over what the last agent left: adopts running sandboxes, keeps paused ones, leaves cells alone whose record cannot
+ * be read, and removes everything else. Half-made cells are removed, because the caller who wanted them has lost the
+ * connection. Half-resumed ones become paused again, from the state that their pause kept.
  */
 export async function reclaim(
   ports: ReclaimPorts,
@@ -48,6 +60,7 @@ export async function reclaim(
 ): Promise<Reclaimed> {
   const entries = await ports.records.list()
   const records = entries.flatMap(({ record }) => record ?? [])
+  const quarantined = entries.flatMap((entry) => entry.quarantined ?? [])
   const live = records.flatMap((record) => {
     const { process, slotNumber } = record
     if (!process || slotNumber === undefined || !ports.isAlive(process)) return []
@@ -58,6 +71,7 @@ export async function reclaim(
   const paused = records.filter(isOwnedRecord).filter(isPaused).map(asPaused)
 
   const kept = new Set([...running, ...ready].map(({ record }) => record.cellId))
+  for (const { cellId } of quarantined) kept.add(cellId)
   await ports.killStrays(kept)
   const pausedIds = new Set(paused.map(({ cellId }) => cellId))
   const traces = await ports.traces()
@@ -73,12 +87,16 @@ export async function reclaim(
   }
 
   const keptSlots = new Set([...running, ...ready].map(({ slot }) => slot.link))
-  for (const name of await ports.slotNames()) {
-    if (keptSlots.has(name)) continue
-    await ports.removeSlot(toSlot(subnet, linkPrefix, Number(name.slice(linkPrefix.length))))
-  }
+  const others = (await ports.slotNames())
+    .filter((name) => !keptSlots.has(name))
+    .map((name) => toSlot(subnet, linkPrefix, Number(name.slice(linkPrefix.length))))
+  const withTraces = new Set(traces)
+  const isQuarantined = mayBeUsedBy(quarantined.filter(({ cellId }) => withTraces.has(cellId)))
+  const quarantinedSlots = others.filter(isQuarantined)
+  for (const slot of others) if (!isQuarantined(slot)) await ports.removeSlot(slot)
   const stuck: string[] = []
-  return { running: await Promise.all(running.map(goOn)), ready, paused, stuck }
+  const adopted = await Promise.all(running.map(goOn))
+  return { running: adopted, ready, paused, stuck, quarantined, quarantinedSlots }
 
   async function goOn(sandbox: RunningSandbox): Promise<RunningSandbox> {
     const record = { ...sandbox.record, phase: 'running' as const }
@@ -96,6 +114,12 @@ export async function reclaim(
     await ports.tidy(record)
     return { ...sandbox, record }
   }
+}
+
+/** Where one of these cells does not show its slot, it may be any. */
+function mayBeUsedBy(live: readonly QuarantinedCell[]): (slot: Slot) => boolean {
+  const numbers = new Set(live.map(({ slotNumber }) => slotNumber))
+  return ({ number }) => numbers.has(undefined) || numbers.has(number)
 }
 
 function cellIdOf({ cellId }: CellRecord): string {

@@ -476,3 +476,40 @@ test('envd is told of an authority, another in each sandbox, and one told ahead 
   const named = sandboxes.create({ shape, owner, accessToken: 't', isNamed: true })
   await assert.rejects(named, { reason: 'name_says_more' })
 })
+
+const damagedCell = {
+  kind: 'sandbox',
+  cellId: 'c9',
+  path: '/cells/c9',
+  reason: 'its checksum is wrong',
+} as const
+
+test('a sandbox whose record cannot be read is refused and not found absent; its kill keeps its files', async () => {
+  const halted: string[] = []
+  const { create, sandboxes } = simulateNode({
+    quarantined: [{ ...damagedCell, sandboxId: 'i9' }],
+    overrides: {
+      halt: async (cellId) => void halted.push(cellId),
+      erase: async (cellId) => assert.fail(`${cellId} was erased`),
+    },
+  })
+  assert.deepEqual(sandboxes.quarantined(), ['i9'])
+  assert.deepEqual([sandboxes.isQuarantined('i9'), sandboxes.isQuarantined('i8')], [true, false])
+  const refused = { reason: 'record_unreadable' }
+  await assert.rejects(
+    sandboxes.resume({ sandboxId: 'i9', accessToken: undefined, boot: false }),
+    refused,
+  )
+  await assert.rejects(sandboxes.pause('i9', { keepMemory: true }), refused)
+  await assert.rejects(sandboxes.snapshot('i9', 's1'), refused)
+  await assert.rejects(create({ sandboxId: 'i9' }), { reason: 'id_taken' })
+  await sandboxes.kill('i9')
+  assert.deepEqual([halted, sandboxes.quarantined()], [['c9'], []])
+})
+
+test('a damaged record that does not show its id may be that of any sandbox that is not found', async () => {
+  const { create, sandboxes } = simulateNode({ quarantined: [damagedCell] })
+  await create({ sandboxId: 'i1' })
+  assert.deepEqual([sandboxes.isQuarantined('i1'), sandboxes.isQuarantined('i2')], [false, true])
+  assert.deepEqual(sandboxes.quarantined(), [])
+})

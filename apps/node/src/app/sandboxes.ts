@@ -3,6 +3,8 @@ import { checkId, checkShape, writerOf } from '../domain/cell.ts'
 import type { Cell, CellRecord, Owner, Shape } from '../domain/cell.ts'
 import { certified } from '../domain/network-rules.ts'
 import type { NetworkRules } from '../domain/network-rules.ts'
+import { quarantinedFault } from '../domain/quarantine.ts'
+import type { QuarantinedCell } from '../domain/quarantine.ts'
 import type { PausedSandbox, RunningSandbox } from '../domain/sandbox.ts'
 import type { Slot } from '../domain/slot.ts'
 import type { SnapshotStore } from '../domain/snapshot.ts'
@@ -42,6 +44,10 @@ export interface Sandboxes {
   /** Whether it stands still, or soon will, to be paused. */
   isPausing(sandboxId: string): boolean
   paused(): PausedSandbox[]
+  /** Ids of sandboxes whose record cannot be read, as far as their ids are known. */
+  quarantined(): string[]
+  /** Whether this id belongs, or may belong, to a sandbox whose record cannot be read. */
+  isQuarantined(sandboxId: string): boolean
   /** One pass: removes sandboxes whose first process is gone, and says why it went. */
   reap(): Promise<void>
   /** One pass: lets go on those that a copy left standing still. */
@@ -76,6 +82,8 @@ export interface SandboxPorts extends ClaimPorts, ResumePorts {
   /** How often the kernel ended a process of this cell for lack of memory. */
   oomKills(cellId: string): number
   erase(cellId: string): Promise<void>
+  /** Ends processes and mounts; files stay. */
+  halt(cellId: string): Promise<void>
   /** What a paused one takes on the disk. */
   keptBytes(record: PausedSandbox): Promise<number>
 }
@@ -91,20 +99,37 @@ export function createSandboxes(parts: {
   readonly adopted: {
     readonly running: readonly RunningSandbox[]
     readonly paused: readonly PausedSandbox[]
+    readonly quarantined: readonly QuarantinedCell[]
   }
 }): Sandboxes {
   const { ports, cells, copies, standstills, supply, events } = parts
   const { records, runtime, snapshots } = ports
   const running = new Map(parts.adopted.running.map((one) => [one.record.owner.sandboxId, one]))
   const paused = new Map(parts.adopted.paused.map((one) => [one.owner.sandboxId, one]))
+  const quarantined = new Map(
+    parts.adopted.quarantined.flatMap((cell) => {
+      const { sandboxId } = cell
+      const isReadElsewhere = !sandboxId || running.has(sandboxId) || paused.has(sandboxId)
+      return isReadElsewhere ? [] : [[sandboxId, cell] as const]
+    }),
+  )
+  const hasUnnamedQuarantine = parts.adopted.quarantined.some(({ sandboxId }) => !sandboxId)
   const pausing = new Set<string>()
   const turns = createTurns()
   const claim = createClaim(ports, supply)
   const resume = createResume({ ports, cells, slots: parts.slots, claim })
 
+  const isTaken = (sandboxId: string) =>
+    running.has(sandboxId) || paused.has(sandboxId) || quarantined.has(sandboxId)
+
+  /** A sandbox that is not found may be one whose record does not even show its id. */
+  const isQuarantined = (sandboxId: string) =>
+    quarantined.has(sandboxId) ||
+    (hasUnnamedQuarantine && !running.has(sandboxId) && !paused.has(sandboxId))
+
   async function build(request: CreateRequest): Promise<RunningSandbox> {
     const { sandboxId } = request.owner
-    if (running.has(sandboxId) || paused.has(sandboxId)) throw taken('Sandbox', sandboxId)
+    if (isTaken(sandboxId)) throw taken('Sandbox', sandboxId)
     const from =
       request.snapshotId === undefined ? undefined : await findSnapshot(request.snapshotId)
     const { signal } = request
@@ -131,7 +156,7 @@ export function createSandboxes(parts: {
     if (snapshotId !== undefined || Object.keys(envVars).length > 0 || network?.transforms) {
       throw new Fault('invalid', 'name_says_more', 'One that was named ahead brings nothing else')
     }
-    if (running.has(sandboxId) || paused.has(sandboxId)) throw taken('Sandbox', sandboxId)
+    if (isTaken(sandboxId)) throw taken('Sandbox', sandboxId)
     const cell = await supply.takeNamed({ shape, network }, { sandboxId, accessToken })
     if (!cell) throw new Fault('conflict', 'name_gone', `None stands ready as ${sandboxId}`)
     const owned = { ...cell, record: { ...cell.record, owner } }
@@ -224,6 +249,7 @@ export function createSandboxes(parts: {
   function find(sandboxId: string): RunningSandbox {
     const sandbox = running.get(sandboxId)
     if (sandbox) return sandbox
+    if (isQuarantined(sandboxId)) throw quarantinedFault(`Sandbox ${sandboxId}`)
     throw new Fault('not_found', 'sandbox_not_found', `No sandbox ${sandboxId} runs here`)
   }
 
@@ -240,6 +266,13 @@ export function createSandboxes(parts: {
         const sandbox = running.get(sandboxId)
         if (sandbox) return remove(sandbox, reason)
         const record = paused.get(sandboxId)
+        const cell = quarantined.get(sandboxId)
+        if (cell) {
+          // Its files stay: a release that can read the record removes them when the control plane asks again.
+          await ports.halt(cell.cellId)
+          quarantined.delete(sandboxId)
+          events.ended(sandboxId, reason)
+        }
         if (!record) return
         paused.delete(sandboxId)
         events.ended(sandboxId, reason)
@@ -294,6 +327,8 @@ export function createSandboxes(parts: {
     },
     isPausing: (sandboxId) => pausing.has(sandboxId),
     paused: () => [...paused.values()],
+    quarantined: () => [...quarantined.keys()],
+    isQuarantined,
 
     async reap() {
       const dead = [...running.values()].filter(isDead)

@@ -42,6 +42,10 @@ export function toMessage(sandbox: RunningSandbox | PausedSandbox, isPausing = f
   }
 }
 
+export function toQuarantinedMessage(sandboxId: string) {
+  return { sandboxId, address: '', state: SandboxState.QUARANTINED, keepsMemory: false }
+}
+
 function runningState(isPausing: boolean): SandboxState {
   return isPausing ? SandboxState.PAUSING : SandboxState.RUNNING
 }

@@ -43,6 +43,7 @@ async function* watched<T>(
 
 function codeOfReason(reason: string): Code | undefined {
   if (preconditions.has(reason)) return Code.FailedPrecondition
+  if (reason === 'record_unreadable') return Code.DataLoss
   return reason === 'name_gone' ? Code.Aborted : undefined
 }
 

@@ -15,7 +15,15 @@ import type { SnapshotStore } from '../domain/snapshot.ts'
 import { buildMethods } from './builds.ts'
 import type { BuildStores } from './builds.ts'
 import { logMethods } from './logs.ts'
-import { pausing, started, toEvent, toMessage, toPolicy, toRules } from './messages.ts'
+import {
+  pausing,
+  started,
+  toEvent,
+  toMessage,
+  toPolicy,
+  toQuarantinedMessage,
+  toRules,
+} from './messages.ts'
 import { reportFaults } from './report-faults.ts'
 
 /** The node protocol, served in memory. */
@@ -148,6 +156,9 @@ function nodeService({
 
     getSandbox({ sandboxId }) {
       const sandbox = sandboxes.get(sandboxId)
+      if (!sandbox && sandboxes.isQuarantined(sandboxId)) {
+        return { sandbox: toQuarantinedMessage(sandboxId) }
+      }
       if (!sandbox)
         throw new Fault('not_found', 'sandbox_not_found', `No sandbox ${sandboxId} here`)
       return { sandbox: toMessage(sandbox, sandboxes.isPausing(sandboxId)) }
@@ -159,6 +170,7 @@ function nodeService({
           .running()
           .map((one) => toMessage(one, sandboxes.isPausing(one.record.owner.sandboxId))),
         ...sandboxes.paused().map((one) => toMessage(one)),
+        ...sandboxes.quarantined().map(toQuarantinedMessage),
       ],
     }),
 

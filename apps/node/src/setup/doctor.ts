@@ -5,6 +5,7 @@ import { dirname } from 'node:path'
 import { tryRun } from '@atoll/kit/run'
 import { loadNodeConfig } from '../config.ts'
 import { parseOsRelease } from '../debian/os-release.mjs'
+import { findQuarantined } from '../state/quarantined.ts'
 import { findControllers } from './cgroup-controllers.ts'
 import {
   findBinary,
@@ -44,6 +45,7 @@ export async function runDoctor(
     await checkCgroups(),
     await checkForwarding(),
     await checkRoom(dataDir),
+    ...(await checkRecords(dataDir)),
   ]
 }
 
@@ -143,6 +145,22 @@ async function checkForwarding(): Promise<Finding> {
   const on = (await readFile('/proc/sys/net/ipv4/ip_forward', 'utf8')).trim() === '1'
   const detail = on ? 'on' : 'off; switched on when the node starts'
   return { name: 'IP forwarding', state: 'ok', detail }
+}
+
+/** One finding for each record that cannot be read, or one that says that all can. */
+async function checkRecords(dataDir: string): Promise<Finding[]> {
+  const quarantined = await findQuarantined(dataDir).catch((error: NodeJS.ErrnoException) => error)
+  if (quarantined instanceof Error) {
+    const detail = `not checked: ${quarantined.code ?? quarantined.message}`
+    return [{ name: 'records', state: 'warn', detail, fix: 'sudo bin/atoll doctor' }]
+  }
+  if (quarantined.length === 0) return [{ name: 'records', state: 'ok', detail: 'all readable' }]
+  return quarantined.map(({ kind, path, reason }) => ({
+    name: 'records',
+    state: 'warn',
+    detail: `${kind} ${path} cannot be read: ${reason}`,
+    fix: `start the newer release that wrote it, restore it from a backup, or remove ${path} to give it up`,
+  }))
 }
 
 async function checkRoom(dataDir: string): Promise<Finding> {

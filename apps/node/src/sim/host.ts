@@ -3,6 +3,7 @@ import type { Disks } from '../domain/disks.ts'
 import type { NetworkRules } from '../domain/network-rules.ts'
 import type { ProcessIdentity, Runtime, StartRequest } from '../domain/sandbox.ts'
 import { parseSubnet, toSlot } from '../domain/slot.ts'
+import type { QuarantinedCell } from '../domain/quarantine.ts'
 import type { Snapshot, SnapshotStore } from '../domain/snapshot.ts'
 import { createCells } from '../app/cells.ts'
 import type { CellPorts } from '../app/cells.ts'
@@ -46,6 +47,7 @@ export function simulateNode(
     readonly budgetBytes?: number
     readonly patienceMs?: number
     readonly memoryFormat?: string | undefined
+    readonly quarantined?: readonly QuarantinedCell[]
   } = {},
 ) {
   const { overrides = {}, memoryFormat = 'runsc 1' } = options
@@ -227,7 +229,7 @@ export function simulateNode(
     supply,
     slots: slotPool,
     events,
-    adopted: { running: [], paused: [] },
+    adopted: { running: [], paused: [], quarantined: options.quarantined ?? [] },
   })
   const create = (changes: Changes = {}, signal?: AbortSignal) => {
     const { sandboxId = 'i1', snapshotId, network, accessToken, envVars = {}, ...rest } = changes
@@ -272,6 +274,7 @@ function memorySnapshots(): SnapshotStore {
     },
     find: async (id) => all.get(id),
     list: async () => [...all.values()],
+    listQuarantined: async () => [],
     place,
     sizeBytes: async () => 7,
     remove: async (id) => void all.delete(id),

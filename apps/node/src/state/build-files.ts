@@ -5,7 +5,7 @@ import { Fault } from '@atoll/kit/fault'
 import { randomHex } from '@atoll/kit/id'
 import { checkOwner } from '../domain/build.ts'
 import type { Disks } from '../domain/disks.ts'
-import { listNames } from './stored.ts'
+import { listNames } from './record-file.ts'
 
 /** Archives that steps of builds take their files from. They can be thrown away: whoever builds sends them again. */
 export interface BuildFiles {

@@ -23,10 +23,17 @@ test('a template is known until it is removed, also after a restart', async () =
   assert.deepEqual((await openBuiltTemplates(folder.path)).list(), [])
 })
 
-test('what a dead predecessor left torn is removed', async () => {
+test('a template whose record cannot be read is kept and refused; a half-written file goes', async () => {
   await using folder = await mkdtempDisposable(join(tmpdir(), 'atoll-templates-'))
+  await (await openBuiltTemplates(folder.path)).add(template)
   await writeFile(join(folder.path, 't2.json'), '{"templateId":')
   await writeFile(join(folder.path, 't1.json.1234.tmp'), '')
-  assert.deepEqual((await openBuiltTemplates(folder.path)).list(), [])
-  assert.deepEqual(await readdir(folder.path), [])
+  const templates = await openBuiltTemplates(folder.path)
+  assert.deepEqual(templates.list(), [template])
+  assert.throws(() => templates.find('t2'), { reason: 'record_unreadable' })
+  assert.deepEqual(
+    templates.listQuarantined().map(({ path }) => path),
+    [join(folder.path, 't2.json')],
+  )
+  assert.deepEqual(await readdir(folder.path), ['t1.json', 't2.json'])
 })

@@ -2,14 +2,18 @@ import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { writeFileAtomic } from '@atoll/kit/atomic-file'
 import { z } from 'zod'
+import { quarantinedFault } from '../domain/quarantine.ts'
+import type { Quarantined } from '../domain/quarantine.ts'
 import type { Setup } from '../domain/setup.ts'
+import { encodeRecord, listNames, readRecord } from './record-file.ts'
 import { storedSetup } from './records.ts'
-import { listNames, readStored } from './stored.ts'
 
-/** Templates that were made here of others. */
+/** The templates that were built on this node. */
 export interface BuiltTemplates {
+  /** A fault when its record cannot be read. */
   find(templateId: string): BuiltTemplate | undefined
   list(): BuiltTemplate[]
+  listQuarantined(): readonly Quarantined[]
   add(template: BuiltTemplate): Promise<void>
   /** Succeeds when there is none. */
   remove(templateId: string): Promise<void>
@@ -23,21 +27,25 @@ export interface BuiltTemplate {
 }
 
 const Stored = z.object({ templateId: z.string(), layer: z.string(), setup: storedSetup })
+const format = { schema: Stored, upgrades: [] }
 
 export async function openBuiltTemplates(dir: string): Promise<BuiltTemplates> {
-  const templates = new Map<string, BuiltTemplate>()
-  const file = (templateId: string) => join(dir, `${templateId}.json`)
   await mkdir(dir, { recursive: true, mode: 0o700 })
-  for (const name of await listNames(dir)) {
-    const stored = await readStored(join(dir, name), Stored)
-    if (stored && name === `${stored.templateId}.json`) templates.set(stored.templateId, stored)
-    else await rm(join(dir, name), { force: true })
-  }
+  const { templates, quarantined, leftovers } = await scanBuiltTemplates(dir)
+  for (const path of leftovers) await rm(path, { force: true })
+  const file = (templateId: string) => join(dir, `${templateId}.json`)
   return {
-    find: (templateId) => templates.get(templateId),
+    find(templateId) {
+      const found = templates.get(templateId)
+      if (!found && quarantined.some(({ path }) => path === file(templateId))) {
+        throw quarantinedFault(`Template ${templateId}`)
+      }
+      return found
+    },
     list: () => [...templates.values()],
+    listQuarantined: () => quarantined,
     async add(template) {
-      await writeFileAtomic(file(template.templateId), JSON.stringify(template))
+      await writeFileAtomic(file(template.templateId), encodeRecord(template, format))
       templates.set(template.templateId, template)
     },
     async remove(templateId) {
@@ -45,4 +53,33 @@ export async function openBuiltTemplates(dir: string): Promise<BuiltTemplates> {
       await rm(file(templateId), { force: true })
     },
   }
+}
+
+/** Reads the folder and changes nothing. */
+export async function scanBuiltTemplates(dir: string): Promise<{
+  readonly templates: Map<string, BuiltTemplate>
+  readonly quarantined: readonly Quarantined[]
+  /** Temporary files of writes that a crash interrupted. */
+  readonly leftovers: readonly string[]
+}> {
+  const templates = new Map<string, BuiltTemplate>()
+  const quarantined: Quarantined[] = []
+  const leftovers: string[] = []
+  for (const name of await listNames(dir)) {
+    const path = join(dir, name)
+    if (name.endsWith('.tmp')) {
+      leftovers.push(path)
+      continue
+    }
+    const reading = await readRecord(path, format)
+    if (reading.state === 'absent') continue
+    if (reading.state === 'read' && name === `${reading.record.templateId}.json`) {
+      templates.set(reading.record.templateId, reading.record)
+      continue
+    }
+    const isForeign = reading.state === 'read'
+    const reason = isForeign ? 'its record belongs to another template' : reading.reason
+    quarantined.push({ kind: 'template', path, reason })
+  }
+  return { templates, quarantined, leftovers }
 }

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
@@ -77,30 +77,90 @@ for (const network of [
   })
 }
 
-for (const [what, text] of [
-  ['torn', '{"cellId": "c1"'],
-  ['of another shape', '{"cellId": "c1", "phase": "sleeping"}'],
-  ['empty', ''],
-] as const) {
-  test(`a record that is ${what} is listed by its folder alone`, async () => {
+const damage = {
+  torn: (text: string) => text.slice(0, -20),
+  'of a newer version': (text: string) => text.replace('"version":1', '"version":2'),
+  'without a field': (text: string) => unchecked(text, ({ disk: _disk, ...rest }) => rest),
+  'with a wrong type': (text: string) => unchecked(text, (rest) => ({ ...rest, memoryMb: '256' })),
+  'of an unknown phase': (text: string) =>
+    unchecked(text, (rest) => ({ ...rest, phase: 'napping' })),
+  'with a null': (text: string) => text.replace('"network":{', '"network":null,"was":{'),
+  'changed in one bit': (text: string) => text.replace('disk.img', 'disk.imf'),
+  empty: () => '',
+} satisfies Record<string, (text: string) => string>
+
+/** As the first releases wrote records, without version and checksum. */
+function unchecked(
+  text: string,
+  change: (record: Record<string, unknown>) => Record<string, unknown>,
+): string {
+  const { version: _version, checksum: _checksum, ...rest } = JSON.parse(text)
+  return JSON.stringify(change(rest))
+}
+
+const paused = {
+  ...record,
+  phase: 'paused',
+  owner: { sandboxId: 'i1', envVars: {}, network: { allowOut: [], denyOut: [] } },
+} as const
+
+for (const [what, change] of Object.entries(damage)) {
+  test(`a record ${what} is quarantined, and its file stays as it is`, async () => {
     await using world = await setup()
-    await world.store.create(record)
-    await writeFile(join(world.dir, 'cells/c1/cell.json'), text)
-    assert.deepEqual(await world.store.list(), [{ cellId: 'c1', record: undefined }])
+    await world.store.create(paused)
+    const path = join(world.dir, 'cells/c1/cell.json')
+    const changed = change(await readFile(path, 'utf8'))
+    await writeFile(path, changed)
+    const [entry, ...others] = await world.store.list()
+    assert.deepEqual(others, [])
+    assert.equal(entry?.record, undefined)
+    assert.equal(entry?.quarantined?.path, join(world.dir, 'cells/c1'))
+    assert.match(entry?.quarantined?.reason ?? '', /\w/)
+    assert.equal(await readFile(path, 'utf8'), changed)
   })
 }
 
-test('a record that cannot be read at this moment is not taken for a torn one', async () => {
+test('a damaged record still shows its sandbox and its slot', async () => {
   await using world = await setup()
-  await world.store.create(record)
-  await rm(join(world.dir, 'cells/c1/cell.json'))
-  await mkdir(join(world.dir, 'cells/c1/cell.json'))
-  await assert.rejects(world.store.list(), { code: 'EISDIR' })
+  await world.store.create({ ...record, owner: { sandboxId: 'i1', envVars: { sandboxId: 'i2' } } })
+  const path = join(world.dir, 'cells/c1/cell.json')
+  await writeFile(path, (await readFile(path, 'utf8')).slice(0, -4))
+  const [entry] = await world.store.list()
+  assert.equal(entry?.quarantined?.sandboxId, 'i1')
+  assert.equal(entry?.quarantined?.slotNumber, 3)
 })
 
-test('a folder without a record is listed by itself', async () => {
+test('a record of another cell is quarantined', async () => {
+  await using world = await setup()
+  await world.store.create(record)
+  await cp(join(world.dir, 'cells/c1'), join(world.dir, 'cells/c2'), { recursive: true })
+  const entries = await world.store.list()
+  assert.deepEqual(
+    entries.map(({ cellId, quarantined }) => [cellId, quarantined?.reason]),
+    [
+      ['c1', undefined],
+      ['c2', 'its record belongs to another cell'],
+    ],
+  )
+})
+
+test('a folder without a record is quarantined when it has files, and a leftover when it has none', async () => {
   await using world = await setup()
   await world.store.create(record)
   await rm(join(world.dir, 'cells/c1/cell.json'))
-  assert.deepEqual(await world.store.list(), [{ cellId: 'c1', record: undefined }])
+  await writeFile(join(world.dir, 'cells/c1/cell.json.next'), '{')
+  assert.deepEqual(await world.store.list(), [{ cellId: 'c1' }])
+  await writeFile(join(world.dir, 'cells/c1/disk.img'), 'files')
+  const [entry] = await world.store.list()
+  assert.equal(entry?.quarantined?.reason, 'cell.json is missing')
+})
+
+test('a folder that was being removed when the agent died is a leftover, whatever is in it', async () => {
+  await using world = await setup()
+  await mkdir(join(world.dir, 'cells/.c1-1234'), { recursive: true })
+  await writeFile(join(world.dir, 'cells/.c1-1234/disk.img'), 'files')
+  const [entry] = await world.store.list()
+  assert.deepEqual(entry, { cellId: '.c1-1234' })
+  await world.store.remove('.c1-1234')
+  assert.deepEqual(await world.store.list(), [])
 })

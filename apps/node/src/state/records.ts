@@ -1,21 +1,29 @@
 import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { writeFileAtomic } from '@atoll/kit/atomic-file'
+import { randomHex } from '@atoll/kit/id'
 import { z } from 'zod'
 import { cellDir, cellsDir } from '../domain/instance.ts'
 import type { Instance } from '../domain/instance.ts'
 import { phases } from '../domain/cell.ts'
 import type { CellRecord } from '../domain/cell.ts'
-import { listNames, readStored } from './stored.ts'
+import type { QuarantinedCell } from '../domain/quarantine.ts'
+import { encodeRecord, listNames, readRecord } from './record-file.ts'
 
-/** One folder a cell; its `cell.json` is written before anything else of it exists. */
+/** One folder per cell. Its `cell.json` is written before any other file of the cell exists. */
 export interface RecordStore {
   /** Makes the folder. */
   create(record: CellRecord): Promise<void>
   update(record: CellRecord): Promise<void>
-  /** Every folder with its record; undefined where the record cannot be read and only the folder is left. */
-  list(): Promise<{ cellId: string; record: CellRecord | undefined }[]>
+  list(): Promise<CellEntry[]>
   remove(cellId: string): Promise<void>
+}
+
+/** A folder of a cell. Without record and quarantine it is a leftover of a cell that was being made or removed. */
+export interface CellEntry {
+  readonly cellId: string
+  readonly record?: CellRecord
+  readonly quarantined?: QuarantinedCell
 }
 
 export const storedSetup = z.object({
@@ -88,16 +96,40 @@ const Stored = z.object({
     .exactOptional(),
 })
 
+const format = { schema: Stored, upgrades: [] }
+
+/** Begins the names of folders that are being removed; no cell id has such a character. */
+const removing = '.'
+
 export function createRecordStore(instance: Instance): RecordStore {
   const file = (cellId: string) => join(cellDir(instance, cellId), 'cell.json')
-  // Whole or not at all. What runs is gone after whatever would lose the page cache; what is paused is not.
+  // Atomic always. Synced only while paused: running processes do not survive a crash of the machine either.
   const write = async (record: CellRecord) => {
     const path = file(record.cellId)
-    const text = JSON.stringify(record)
+    const text = encodeRecord(record, format)
     if (record.phase === 'paused') return writeFileAtomic(path, text)
     await writeFile(`${path}.next`, text, { mode: 0o600 })
     await rename(`${path}.next`, path)
   }
+
+  async function read(cellId: string): Promise<CellEntry> {
+    if (cellId.startsWith(removing)) return { cellId }
+    const reading = await readRecord(file(cellId), format)
+    if (reading.state === 'read') {
+      const { record } = reading
+      if (record.cellId === cellId) return { cellId, record }
+      return quarantine(cellId, 'its record belongs to another cell', '')
+    }
+    if (reading.state === 'unreadable') return quarantine(cellId, reading.reason, reading.text)
+    const names = (await listNames(cellDir(instance, cellId))).filter((name) => !isDraft(name))
+    return names.length === 0 ? { cellId } : quarantine(cellId, 'cell.json is missing', '')
+  }
+
+  function quarantine(cellId: string, reason: string, text: string): CellEntry {
+    const path = cellDir(instance, cellId)
+    return { cellId, quarantined: { kind: 'sandbox', cellId, path, reason, ...readHints(text) } }
+  }
+
   return {
     async create(record) {
       await mkdir(cellDir(instance, record.cellId), { recursive: true, mode: 0o700 })
@@ -108,16 +140,38 @@ export function createRecordStore(instance: Instance): RecordStore {
 
     async list() {
       const entries = []
-      // One after the other: there may be more than files may be open.
-      for (const cellId of await listNames(cellsDir(instance))) {
-        entries.push({ cellId, record: await readStored(file(cellId), Stored) })
-      }
+      // Sequential: there may be more cells than open files allowed.
+      for (const cellId of await listNames(cellsDir(instance))) entries.push(await read(cellId))
       return entries
     },
 
-    remove: (cellId) => rm(cellDir(instance, cellId), removal),
+    async remove(cellId) {
+      // Renamed first: a folder without `cell.json` that was not being removed is damaged, and is kept.
+      const doomed = join(cellsDir(instance), `${removing}${cellId}-${randomHex(4)}`)
+      const isLeftover = cellId.startsWith(removing)
+      const from = cellDir(instance, cellId)
+      if (isLeftover) return rm(from, removal)
+      await rename(from, doomed).catch((error: NodeJS.ErrnoException) => {
+        if (error.code !== 'ENOENT') throw error
+      })
+      await rm(doomed, removal)
+    },
   }
 }
 
-/** Memory may just be being packed there: a file more is no reason to leave the folder. */
+/** Retries: memory may be being compressed in the folder, which adds a file meanwhile. */
 const removal = { recursive: true, force: true, maxRetries: 5, retryDelay: 100 } as const
+
+function isDraft(name: string): boolean {
+  return name === 'cell.json.next' || /^cell\.json\.[0-9a-f]+\.tmp$/.test(name)
+}
+
+/** What can be told from a damaged record. The first match counts: variables of the user come after these fields. */
+function readHints(text: string): Pick<QuarantinedCell, 'sandboxId' | 'slotNumber'> {
+  const sandboxId = /"sandboxId":"([a-z0-9]{1,63})"/.exec(text)?.[1]
+  const slotNumber = /"slotNumber":(\d{1,5})\b/.exec(text)?.[1]
+  return {
+    ...(sandboxId !== undefined && { sandboxId }),
+    ...(slotNumber !== undefined && { slotNumber: Number(slotNumber) }),
+  }
+}

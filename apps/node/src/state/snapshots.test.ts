@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { cp, mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
@@ -54,20 +54,23 @@ test('one that could not be written leaves nothing', async () => {
   assert.deepEqual(await readdir(world.dir), [])
 })
 
-test('what a dead predecessor left half written is swept away, and nothing else', async () => {
+test('a sweep removes what was being written or removed, and keeps what cannot be read', async () => {
   await using world = await setup()
-  await world.store.add(snapshot, async ({ disk }) => writeFile(disk, ''))
-  await mkdir(join(world.dir, '.half'))
-  await mkdir(join(world.dir, 'torn'))
-  await world.store.sweep()
-  assert.deepEqual(await readdir(world.dir), ['s1'])
-})
-
-test('one that cannot be read at this moment is not swept away', async () => {
-  await using world = await setup()
-  await world.store.add(snapshot, async ({ disk }) => writeFile(disk, ''))
-  await rm(join(world.dir, 's1/snapshot.json'))
-  await mkdir(join(world.dir, 's1/snapshot.json'))
-  await assert.rejects(world.store.sweep(), { code: 'EISDIR' })
-  assert.deepEqual(await readdir(world.dir), ['s1'])
+  const { dir, store } = world
+  for (const snapshotId of ['s1', 's2', 's3', 's4']) {
+    await store.add({ ...snapshot, snapshotId }, async ({ disk }) => writeFile(disk, ''))
+  }
+  await mkdir(join(dir, '.half'))
+  await writeFile(join(dir, 's2/snapshot.json'), '{"snapshotId":"s2"}')
+  await rm(join(dir, 's3/snapshot.json'))
+  await cp(join(dir, 's1/snapshot.json'), join(dir, 's4/snapshot.json'))
+  await store.sweep()
+  assert.deepEqual(await readdir(dir), ['s1', 's2', 's3', 's4'])
+  assert.deepEqual(await store.list(), [snapshot])
+  assert.deepEqual(
+    (await store.listQuarantined()).map(({ kind, path }) => [kind, path]),
+    ['s2', 's3', 's4'].map((name) => ['snapshot', join(dir, name)]),
+  )
+  await assert.rejects(store.find('s2'), { reason: 'record_unreadable' })
+  assert.equal(await store.find('s9'), undefined)
 })

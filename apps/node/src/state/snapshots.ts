@@ -2,9 +2,13 @@ import { mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { randomHex } from '@atoll/kit/id'
 import { z } from 'zod'
+import { syncFolder } from '@atoll/kit/sync-folder'
+import { quarantinedFault } from '../domain/quarantine.ts'
+import type { Quarantined } from '../domain/quarantine.ts'
 import type { Snapshot, SnapshotPlace, SnapshotStore } from '../domain/snapshot.ts'
+import { encodeRecord, listNames, readRecord } from './record-file.ts'
+import type { RecordReading } from './record-file.ts'
 import { storedAuthority, storedMakings } from './records.ts'
-import { listNames, readStored } from './stored.ts'
 
 const Stored = z.object({
   ...storedMakings,
@@ -13,17 +17,27 @@ const Stored = z.object({
   authority: storedAuthority.exactOptional(),
 })
 
-/** Begins the names of folders that are not whole; no id has such a character. */
+const format = { schema: Stored, upgrades: [] }
+
+/** Begins the names of folders that are being written or removed; no snapshot id has such a character. */
 const unfinished = '.'
 
-/** One folder each, with the image of a disk, a folder of memory, and what it is in `snapshot.json`. */
+/** One folder per snapshot: the image of the disk, a folder of memory, and the record in `snapshot.json`. */
 export function createSnapshotStore(dir: string): SnapshotStore {
-  const names = () => listNames(dir)
-  const read = (name: string): Promise<Snapshot | undefined> =>
-    readStored(join(dir, name, 'snapshot.json'), Stored)
+  async function read(name: string): Promise<RecordReading<Snapshot>> {
+    const reading = await readRecord(join(dir, name, 'snapshot.json'), format)
+    if (reading.state !== 'read' || reading.record.snapshotId === name) return reading
+    return { state: 'unreadable', reason: 'its record belongs to another snapshot', text: '' }
+  }
+
+  async function* readAll() {
+    for (const name of await listNames(dir)) {
+      if (!name.startsWith(unfinished)) yield { name, reading: await read(name) }
+    }
+  }
 
   async function discard(name: string): Promise<void> {
-    // First it is no snapshot any more, then it goes.
+    // Renamed first: a crash never leaves half a snapshot under its name.
     const doomed = join(dir, `${unfinished}${randomHex(8)}`)
     const isThere = await rename(join(dir, name), doomed).then(
       () => true,
@@ -38,22 +52,39 @@ export function createSnapshotStore(dir: string): SnapshotStore {
       await mkdir(work, { recursive: true, mode: 0o700 })
       try {
         await write(placeIn(work))
-        const text = JSON.stringify(snapshot)
+        const text = encodeRecord(snapshot, format)
         await writeFile(join(work, 'snapshot.json'), text, { mode: 0o600, flush: true })
+        await syncFolder(work)
         await rename(work, join(dir, snapshot.snapshotId))
+        await syncFolder(dir)
       } catch (error) {
         await rm(work, { recursive: true, force: true })
         throw error
       }
     },
 
-    find: read,
+    async find(snapshotId) {
+      const reading = await read(snapshotId)
+      if (reading.state === 'unreadable') throw quarantinedFault(`Snapshot ${snapshotId}`)
+      return reading.state === 'read' ? reading.record : undefined
+    },
 
     async list() {
       const found: Snapshot[] = []
-      for (const name of await names()) {
-        const snapshot = name.startsWith(unfinished) ? undefined : await read(name)
-        if (snapshot) found.push(snapshot)
+      for await (const { reading } of readAll()) {
+        if (reading.state === 'read') found.push(reading.record)
+      }
+      return found
+    },
+
+    async listQuarantined() {
+      const found: Quarantined[] = []
+      for await (const { name, reading } of readAll()) {
+        if (reading.state === 'read') continue
+        const isGone = reading.state === 'absent' && !(await listNames(dir)).includes(name)
+        if (isGone) continue
+        const reason = reading.state === 'absent' ? 'snapshot.json is missing' : reading.reason
+        found.push({ kind: 'snapshot', path: join(dir, name), reason })
       }
       return found
     },
@@ -71,9 +102,8 @@ export function createSnapshotStore(dir: string): SnapshotStore {
     remove: discard,
 
     async sweep() {
-      for (const name of await names()) {
-        if ((await read(name)) === undefined || name.startsWith(unfinished)) await discard(name)
-      }
+      const names = await listNames(dir)
+      for (const name of names) if (name.startsWith(unfinished)) await discard(name)
     },
   }
 }

@@ -60,18 +60,28 @@ test('a layer that fails half way is none, and leaves nothing', async () => {
   assert.deepEqual(await readdir(folder.path), [])
 })
 
-test('what a dead predecessor left half made is removed', async () => {
+test('half-made layers go; layers whose record is missing or damaged stay and are refused', async () => {
   await using folder = await mkdtempDisposable(join(tmpdir(), 'atoll-steps-'))
   const { layers } = await open(folder.path)
   const whole = await layers.add({ below: 'sha', key: 'k' }, fill('whole'))
+  const damaged = await layers.add({ below: whole, key: 'k2' }, fill('damaged'))
+  const above = await layers.add({ below: damaged, key: 'k3' }, fill('above'))
+  await writeFile(join(folder.path, `${damaged}.json`), '{"below"')
   await mkdir(join(folder.path, '.shalf'))
   await mkdir(join(folder.path, 'snorecord'))
-  await writeFile(join(folder.path, 'storn.json'), '{"below"')
-  const gone = await layers.add({ below: 'sha', key: 'k' }, fill('gone'))
-  await rm(join(folder.path, gone), { recursive: true })
+  await writeFile(join(folder.path, 'snofolder.json'), '{}')
   const { layers: again } = await open(folder.path)
-  assert.deepEqual((await readdir(folder.path)).toSorted(), [whole, `${whole}.json`])
+  const kept = [whole, damaged, above].flatMap((name) => [name, `${name}.json`])
+  assert.deepEqual((await readdir(folder.path)).toSorted(), [...kept, 'snorecord'].toSorted())
+  assert.deepEqual(
+    again
+      .listQuarantined()
+      .map(({ path }) => basename(path))
+      .toSorted(),
+    [damaged, 'snorecord'].toSorted(),
+  )
   assert.equal(await again.find('k'), whole)
+  assert.throws(() => again.chain(above), { reason: 'record_unreadable' })
 })
 
 test('layers go that nothing stands on and no build was glad of for a day', async () => {

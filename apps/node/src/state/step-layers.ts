@@ -1,14 +1,18 @@
 import { mkdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { writeFileAtomic } from '@atoll/kit/atomic-file'
-import { randomLabel } from '@atoll/kit/id'
+import { randomHex, randomLabel } from '@atoll/kit/id'
 import { z } from 'zod'
-import { listNames, readStored } from './stored.ts'
+import { syncFolder } from '@atoll/kit/sync-folder'
+import { quarantinedFault } from '../domain/quarantine.ts'
+import type { Quarantined } from '../domain/quarantine.ts'
+import { encodeRecord, listNames, readRecord } from './record-file.ts'
 
 /** What steps of builds left in the files, each a folder that lies over the one of the step before. */
 export interface StepLayers {
-  /** The folders of a layer and of all below it, the lowest first. */
+  /** The folders of a layer and of all below it, the lowest first. A fault when the record of one cannot be read. */
   chain(name: string): string[]
+  listQuarantined(): readonly Quarantined[]
   /** The layer of an earlier build that did just this. */
   find(key: string): Promise<string | undefined>
   /** `write` fills the folder and gives what that takes; the layer is there once it is whole, or not at all. */
@@ -37,6 +41,8 @@ const Stored = z.object({
 
 type Layer = z.infer<typeof Stored>
 
+const format = { schema: Stored, upgrades: [] }
+
 /** How long a layer waits for another build that begins with the same steps. */
 const keptMs = 24 * 60 * 60 * 1000
 /** No name of a layer begins so. */
@@ -61,18 +67,11 @@ export async function openStepLayers(parts: {
   const record = (name: string) => join(dir, `${name}.json`)
 
   await mkdir(dir, { recursive: true, mode: 0o700 })
-  const names = await listNames(dir)
-  const present = new Set(names)
-  for (const name of names.filter((one) => present.has(`${one}.json`))) {
-    const stored = await readStored(record(name), Stored)
-    if (stored) know(name, stored)
-  }
-  // The record comes last and goes first: a folder without one is nobody's, and a record without a folder is none.
-  for (const name of names) {
-    if (layers.has(name.replace(/\.json$/, ''))) continue
-    // One that cannot be removed takes room, and no more.
-    await parts.removeFolder(join(dir, name)).catch(() => {})
-  }
+  const scan = await scanStepLayers(dir)
+  for (const [name, layer] of scan.layers) know(name, layer)
+  const { quarantined } = scan
+  // A leftover that cannot be removed takes room, and does no other harm.
+  for (const path of scan.leftovers) await parts.removeFolder(path).catch(() => {})
 
   function know(name: string, layer: Layer): void {
     layers.set(name, layer)
@@ -84,9 +83,12 @@ export async function openStepLayers(parts: {
     const key = layers.get(name)?.key ?? ''
     layers.delete(name)
     if (byKey.get(key) === name) byKey.delete(key)
-    await rm(record(name), { force: true })
     await parts.onRemove(folder(name))
-    await parts.removeFolder(folder(name))
+    // Renamed first: a folder without a record that was not being removed is damaged, and is kept.
+    const doomed = folder(`${unfinished}${name}-${randomHex(4)}`)
+    await rename(folder(name), doomed)
+    await rm(record(name), { force: true })
+    await parts.removeFolder(doomed)
   }
 
   function namesBelow(name: string): string[] {
@@ -100,8 +102,12 @@ export async function openStepLayers(parts: {
   return {
     chain(name) {
       const chain = namesBelow(name).toReversed()
+      const damaged = chain.find((one) => quarantined.some(({ path }) => path === folder(one)))
+      if (damaged !== undefined) throw quarantinedFault(`Layer ${damaged}`)
       return chain.map((one) => (layers.has(one) ? folder(one) : parts.baseDir(one)))
     },
+
+    listQuarantined: () => quarantined,
 
     depth: (name) => namesBelow(name).length,
 
@@ -114,7 +120,7 @@ export async function openStepLayers(parts: {
       if (name === undefined || !layer) return undefined
       const used = { ...layer, usedAtMs: nowMs() }
       layers.set(name, used)
-      await writeFileAtomic(record(name), JSON.stringify(used))
+      await writeFileAtomic(record(name), encodeRecord(used, format))
       return name
     },
 
@@ -125,10 +131,11 @@ export async function openStepLayers(parts: {
       try {
         const sizeBytes = await write(work)
         const known = { ...layer, sizeBytes, usedAtMs: nowMs() }
-        // The record promises the content, so the content reaches the disk before the record does.
+        // The name promises content and record, so both reach the disk before the name does.
         await parts.flush(work)
+        await writeFileAtomic(record(name), encodeRecord(known, format))
         await rename(work, folder(name))
-        await writeFileAtomic(record(name), JSON.stringify(known))
+        await syncFolder(dir)
         know(name, known)
         return name
       } catch (error) {
@@ -148,4 +155,34 @@ export async function openStepLayers(parts: {
       for (let name = findUnused(); name !== undefined; name = findUnused()) await forget(name)
     },
   }
+}
+
+/** Reads the folder and changes nothing. */
+export async function scanStepLayers(dir: string): Promise<{
+  readonly layers: ReadonlyMap<string, Layer>
+  readonly quarantined: readonly Quarantined[]
+  /** Half-written and half-removed layers, and records whose layer never came to be. */
+  readonly leftovers: readonly string[]
+}> {
+  const layers = new Map<string, Layer>()
+  const quarantined: Quarantined[] = []
+  const leftovers: string[] = []
+  const names = await listNames(dir)
+  const present = new Set(names)
+  for (const name of names) {
+    if (name.startsWith(unfinished) || name.endsWith('.tmp')) {
+      leftovers.push(join(dir, name))
+    } else if (name.endsWith('.json')) {
+      if (!present.has(name.slice(0, -'.json'.length))) leftovers.push(join(dir, name))
+    } else {
+      const reading = await readRecord(join(dir, `${name}.json`), format)
+      if (reading.state === 'read') {
+        layers.set(name, reading.record)
+        continue
+      }
+      const reason = reading.state === 'absent' ? `${name}.json is missing` : reading.reason
+      quarantined.push({ kind: 'layer', path: join(dir, name), reason })
+    }
+  }
+  return { layers, quarantined, leftovers }
 }

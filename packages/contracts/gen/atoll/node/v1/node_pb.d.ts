@@ -1283,7 +1283,7 @@ export declare const ListSandboxesRequestSchema: GenMessage<ListSandboxesRequest
  */
 export declare type ListSandboxesResponse = Message<"atoll.node.v1.ListSandboxesResponse"> & {
   /**
-   * Running and paused ones.
+   * Running, paused and quarantined ones.
    *
    * @generated from field: repeated atoll.node.v1.Sandbox sandboxes = 1;
    */
@@ -1819,6 +1819,14 @@ export enum SandboxState {
    * @generated from enum value: SANDBOX_STATE_PAUSING = 3;
    */
   PAUSING = 3,
+
+  /**
+   * The node cannot read the record of the sandbox, and keeps its files. Other calls for it fail with data_loss, except
+   * KillSandbox, which ends its processes. Callers keep their own record as it is.
+   *
+   * @generated from enum value: SANDBOX_STATE_QUARANTINED = 4;
+   */
+  QUARANTINED = 4,
 }
 
 /**
@@ -1998,7 +2006,8 @@ export declare const NodeService: GenService<{
     output: typeof KillSandboxResponseSchema;
   },
   /**
-   * not_found: this node has no such sandbox, neither running nor paused.
+   * not_found: this node has no such sandbox, neither running nor paused nor quarantined. While the node has a damaged
+   * record that does not show its sandbox's ID, every ID it does not know counts as quarantined.
    *
    * @generated from rpc atoll.node.v1.NodeService.GetSandbox
    */

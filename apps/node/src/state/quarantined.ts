@@ -1,0 +1,23 @@
+import { realpath } from 'node:fs/promises'
+import { join } from 'node:path'
+import { snapshotsDir, toInstance } from '../domain/instance.ts'
+import type { Quarantined } from '../domain/quarantine.ts'
+import { scanBuiltTemplates } from './built-templates.ts'
+import { createRecordStore } from './records.ts'
+import { createSnapshotStore } from './snapshots.ts'
+import { scanStepLayers } from './step-layers.ts'
+
+/** Reads only, so it may be called while a server runs. Finds nothing where the folder does not exist. */
+export async function findQuarantined(dataDir: string): Promise<Quarantined[]> {
+  const real = await realpath(dataDir).catch(() => dataDir)
+  const instance = toInstance(real)
+  const cells = await createRecordStore(instance).list()
+  const { quarantined: templates } = await scanBuiltTemplates(join(real, 'templates'))
+  const { quarantined: layers } = await scanStepLayers(join(real, 'steps'))
+  return [
+    ...cells.flatMap((entry) => entry.quarantined ?? []),
+    ...(await createSnapshotStore(snapshotsDir(instance)).listQuarantined()),
+    ...templates,
+    ...layers,
+  ]
+}
