@@ -32,19 +32,22 @@ export interface Installation extends AsyncDisposable {
   interrupt(): Promise<number | null>
   /** SIGKILL: nothing is saved, nothing is said. One that is still starting fails its `start`. */
   crash(): Promise<void>
-  /** Starts it again, from now on with these settings besides. */
-  start(changed?: Record<string, string>): Promise<void>
+  /** Starts it again, from now on with these settings besides; `from` is a checkout of another release. */
+  start(changed?: Record<string, string>, from?: string): Promise<void>
   /** `atoll down`. */
   down(): Promise<string>
 }
 
 export const layersDir = '/var/lib/atoll/layers'
-const repository = join(import.meta.dirname, '../..')
+export const repository = join(import.meta.dirname, '../..')
 export const atoll = join(repository, 'bin/atoll')
 
 let installations = 0
 
-export async function install(settings: Record<string, string> = {}): Promise<Installation> {
+export async function install(
+  settings: Record<string, string> = {},
+  options: { readonly from?: string } = {},
+): Promise<Installation> {
   const dataDir = await mkdtemp('/var/tmp/atoll-test-')
   const port = await freePort()
   const url = `http://127.0.0.1:${port}`
@@ -62,7 +65,7 @@ export async function install(settings: Record<string, string> = {}): Promise<In
     await run(atoll, ['down'], { env })
     await rm(dataDir, { recursive: true, force: true })
   }
-  let server = launch(env)
+  let server = launch(env, options.from)
   await untilReady(server, env).catch(async (error: unknown) => {
     await remove()
     throw error
@@ -91,9 +94,9 @@ export async function install(settings: Record<string, string> = {}): Promise<In
     output: () => server.output(),
     interrupt: () => end('SIGINT'),
     crash: async () => void (await end('SIGKILL')),
-    async start(changed = {}) {
+    async start(changed = {}, from) {
       Object.assign(env, changed)
-      server = launch(env)
+      server = launch(env, from)
       await untilReady(server, env)
     },
     down: () => run(atoll, ['down'], { env }),
@@ -109,9 +112,9 @@ interface Server {
   output(): string
 }
 
-function launch(env: NodeJS.ProcessEnv): Server {
+function launch(env: NodeJS.ProcessEnv, from = repository): Server {
   // Straight to Node.js: a signal or a kill must reach the server itself, not a shell before it.
-  const child = spawn(process.execPath, [join(repository, 'apps/cli/src/main.ts'), 'up'], {
+  const child = spawn(process.execPath, [join(from, 'apps/cli/src/main.ts'), 'up'], {
     env,
     stdio: ['ignore', 'pipe', 'pipe'],
   })

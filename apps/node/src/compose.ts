@@ -118,7 +118,7 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
         nameservers: config.ATOLL_NAMESERVERS,
       }),
       useMemory: memory.use,
-      findTemplate: files.find,
+      findTemplate: files.findReadable,
       envdDir,
       findEnvd: createReadOnlyMounts(namespace, envdDirs.built, envdDirs.mounted),
       halt: host.halt,
@@ -190,7 +190,7 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
       prepare,
       tell,
       begin,
-      findTemplate: files.find,
+      findTemplate: files.findReadable,
       freeze: host.cgroups.freeze,
       async thaw(cellId) {
         // Nobody else would notice: who stands still lives.
@@ -243,7 +243,7 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
     prepare,
     commands: envdCommands,
     level: host.cgroups.level,
-    findTemplate: files.find,
+    findTemplate: files.findReadable,
     templates: files.templates,
     layers: files.layers,
     async settle({ record }) {

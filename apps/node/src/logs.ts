@@ -16,7 +16,7 @@ const sweepIntervalMs = 60_000
 /** Keeps the logs of sandboxes from now on. */
 export function startLogs(parts: {
   readonly dataDir: string
-  readonly sandboxes: Pick<Sandboxes, 'running' | 'get' | 'isPausing'>
+  readonly sandboxes: Pick<Sandboxes, 'running' | 'get' | 'isPausing' | 'quarantined'>
   readonly events: SandboxEvents
   isAsleep(cellId: string): boolean
   readonly log: Logger
@@ -39,7 +39,8 @@ export function startLogs(parts: {
       const found = sandboxes.get(sandboxId)
       return found && 'slot' in found ? found.slot.sandboxAddress : undefined
     },
-    isHere: (sandboxId) => sandboxes.get(sandboxId) !== undefined,
+    isHere: (sandboxId) =>
+      sandboxes.get(sandboxId) !== undefined || sandboxes.quarantined().includes(sandboxId),
     fetch: (source, afterMs) =>
       readEnvdLogs(source, afterMs, { timeoutMs: fetchTimeoutMs, nowMs: Date.now() }),
     nowMs: Date.now,

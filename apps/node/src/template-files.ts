@@ -13,6 +13,8 @@ import type { StepLayers } from './state/step-layers.ts'
 /** The templates of this node and what they are made of: the built-in one, and those that were built here. */
 export interface TemplateFiles {
   find(templateId: string): Files | undefined
+  /** Like `find`, but a fault when its record cannot be read. */
+  findReadable(templateId: string): Files | undefined
   /** Folders of a layer and of all below it, the lowest first. */
   chain(layer: string): readonly string[]
   readonly templates: BuiltTemplates
@@ -47,6 +49,8 @@ export async function openTemplateFiles(parts: {
   const archives = await openBuildFiles(join(dataDir, 'build-files'), parts.disks)
   return {
     find: (templateId) => (templateId === 'base' ? base : templates.find(templateId)),
+    findReadable: (templateId) =>
+      templateId === 'base' ? base : templates.findReadable(templateId),
     chain: layers.chain,
     templates,
     layers,

@@ -31,7 +31,13 @@ export async function runServer(
   dieLoudly(log, ATOLL_LOG === 'stdout' ? undefined : logPath(ATOLL_DATA_DIR))
 
   const shown = { ...parts, log, progress: progress.report }
-  const server = await startServer(config, shown).finally(() => progress.clear())
+  const server = await startServer(config, shown)
+    .finally(() => progress.clear())
+    .catch((error: unknown) => {
+      // Whatever half a start has left open must not keep the process: the caller reports the error first.
+      setTimeout(() => process.exit(1), exitAfterMs).unref()
+      throw error
+    })
   signals.endGracefully()
   const facts = bannerFacts(config, server)
   people.write(`${renderBanner(facts)}\n`)

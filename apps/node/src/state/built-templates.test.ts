@@ -30,7 +30,8 @@ test('a template whose record cannot be read is kept and refused; a half-written
   await writeFile(join(folder.path, 't1.json.1234.tmp'), '')
   const templates = await openBuiltTemplates(folder.path)
   assert.deepEqual(templates.list(), [template])
-  assert.throws(() => templates.find('t2'), { reason: 'record_unreadable' })
+  assert.equal(templates.find('t2'), undefined)
+  assert.throws(() => templates.findReadable('t2'), { reason: 'record_unreadable' })
   assert.deepEqual(
     templates.listQuarantined().map(({ path }) => path),
     [join(folder.path, 't2.json')],

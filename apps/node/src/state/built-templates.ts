@@ -10,8 +10,9 @@ import { storedSetup } from './records.ts'
 
 /** The templates that were built on this node. */
 export interface BuiltTemplates {
-  /** A fault when its record cannot be read. */
   find(templateId: string): BuiltTemplate | undefined
+  /** Like `find`, but a fault when its record cannot be read. */
+  findReadable(templateId: string): BuiltTemplate | undefined
   list(): BuiltTemplate[]
   listQuarantined(): readonly Quarantined[]
   add(template: BuiltTemplate): Promise<void>
@@ -35,7 +36,8 @@ export async function openBuiltTemplates(dir: string): Promise<BuiltTemplates> {
   for (const path of leftovers) await rm(path, { force: true })
   const file = (templateId: string) => join(dir, `${templateId}.json`)
   return {
-    find(templateId) {
+    find: (templateId) => templates.get(templateId),
+    findReadable(templateId) {
       const found = templates.get(templateId)
       if (!found && quarantined.some(({ path }) => path === file(templateId))) {
         throw quarantinedFault(`Template ${templateId}`)

@@ -7,6 +7,7 @@ import { arch, versions } from 'node:process'
 import { join } from 'node:path'
 import { writeFileAtomic } from '@atoll/kit/atomic-file'
 import { randomLabel } from '@atoll/kit/id'
+import { z } from 'zod'
 import { bootstrapDebian } from './bootstrap.ts'
 import { debianSources } from './debian-sources.ts'
 import { lockFolder } from './folder-lock.ts'
@@ -50,11 +51,25 @@ export async function ensureBaseTemplate(options: BaseTemplateOptions): Promise<
 
 async function findBuilt(layersDir: string, wanted: string): Promise<BaseTemplate | undefined> {
   const text = await readFile(join(layersDir, 'base.json'), 'utf8').catch(() => '{}')
-  const record: { layer?: string; recipeHash?: string } = JSON.parse(text)
+  const record = parseRecord(text)
   if (record.recipeHash !== wanted || !record.layer) return undefined
   const layerDir = join(layersDir, record.layer)
   return (await exists(layerDir)) ? { layerId: record.layer, layerDir } : undefined
 }
+
+/** A damaged record only costs another build: layers are never removed, and sandboxes name theirs themselves. */
+function parseRecord(text: string): { readonly layer?: string; readonly recipeHash?: string } {
+  try {
+    return BuiltRecord.parse(JSON.parse(text))
+  } catch {
+    return {}
+  }
+}
+
+const BuiltRecord = z.object({
+  layer: z.string().exactOptional(),
+  recipeHash: z.string().exactOptional(),
+})
 
 async function build({ layersDir, progress, signal }: BaseTemplateOptions): Promise<string> {
   const work = join(layersDir, `${buildPrefix}${randomLabel(8)}`)
