@@ -1,39 +1,55 @@
-import { connect } from 'node:net'
-import type { OnReadOpts, Socket } from 'node:net'
+import { connect, Socket } from 'node:net'
+import type { OnReadOpts } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /** A program that was just started may need a moment to listen. */
-const waitsMs = [100, 200, 300, 400]
-const dialTimeoutMs = 30_000
+const retryDelaysMs = [100, 200, 300, 400]
+/** A sandbox that is frozen for a snapshot drops SYN packets until it is thawed. */
+const defaultLimitMs = 30_000
 
 export interface DialOptions {
   readonly signal: AbortSignal
+  /** How long all attempts may take together. */
+  readonly limitMs?: number
   /** To read the socket by other means than its events. */
   readonly onread?: ((socket: () => Socket) => OnReadOpts) | undefined
 }
 
-/** Undefined when nothing listens there, or when `signal` ended the attempt. */
+/** Undefined when nothing listens there or answers within the limit, or when `signal` ended the attempt. */
 export async function dial(
   address: string,
   port: number,
-  options: DialOptions,
+  { signal: left, limitMs = defaultLimitMs, onread }: DialOptions,
 ): Promise<Socket | undefined> {
-  const { signal } = options
   if (port < 1 || port > 65_535) return undefined
-  for (const waitMs of [...waitsMs, undefined]) {
-    const socket = await dialOnce(address, port, options)
-    if (socket || waitMs === undefined || signal.aborted) return socket
-    await sleep(waitMs, undefined, { signal }).catch(() => {}) // given up: the next line of the loop sees it
-    if (signal.aborted) return undefined
+  const limit = new AbortController()
+  const timer = setTimeout(() => limit.abort(), limitMs)
+  const signal = AbortSignal.any([left, limit.signal])
+  try {
+    for (const delayMs of [...retryDelaysMs, undefined]) {
+      const result = await dialOnce(address, port, { signal, onread })
+      if (result instanceof Socket) return result
+      if (delayMs === undefined || !isRetryable(result) || signal.aborted) return undefined
+      await sleep(delayMs, undefined, { signal }).catch(() => {}) // aborted: seen below
+      if (signal.aborted) return undefined
+    }
+    return undefined
+  } finally {
+    clearTimeout(timer)
   }
-  return undefined
 }
 
+/** EHOSTUNREACH: a frozen sandbox does not answer ARP requests either. */
+function isRetryable(error: NodeJS.ErrnoException | undefined): boolean {
+  return error?.code === 'ECONNREFUSED' || error?.code === 'EHOSTUNREACH'
+}
+
+/** Returns the error of a failed attempt, or undefined when `signal` ended it. */
 function dialOnce(
   address: string,
   port: number,
-  { signal, onread }: DialOptions,
-): Promise<Socket | undefined> {
+  { signal, onread }: Pick<DialOptions, 'signal' | 'onread'>,
+): Promise<Socket | NodeJS.ErrnoException | undefined> {
   return new Promise((resolve) => {
     const socket: Socket = connect({
       host: address,
@@ -49,16 +65,13 @@ function dialOnce(
       socket.destroy()
       settle(undefined)
     }
-    const settle = (result: Socket | undefined) => {
+    const settle = (result: Socket | NodeJS.ErrnoException | undefined) => {
       signal.removeEventListener('abort', giveUp)
-      socket.setTimeout(0)
-      socket.off('timeout', giveUp)
       resolve(result)
     }
     // Stays for good: between two owners of the socket an error must not become an uncaught exception.
-    socket.on('error', () => settle(undefined))
+    socket.on('error', settle)
     socket.once('connect', () => settle(socket))
-    socket.setTimeout(dialTimeoutMs, giveUp)
     signal.addEventListener('abort', giveUp, { once: true })
   })
 }
