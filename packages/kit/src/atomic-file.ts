@@ -1,15 +1,20 @@
-import { open, rename } from 'node:fs/promises'
+import { open, rename, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { randomHex } from './id.ts'
 
 /** Replaces a file whole: a reader or a crash sees the old content or the new, never a part. On disk when this returns. */
 export async function writeFileAtomic(path: string, content: string, mode = 0o600): Promise<void> {
   const temporary = `${path}.${randomHex(4)}.tmp`
-  await withFile(temporary, { flags: 'wx', mode }, async (file) => {
-    await file.writeFile(content)
-    await file.sync()
-  })
-  await rename(temporary, path)
+  try {
+    await withFile(temporary, { flags: 'wx', mode }, async (file) => {
+      await file.writeFile(content)
+      await file.sync()
+    })
+    await rename(temporary, path)
+  } catch (error) {
+    await rm(temporary, { force: true }).catch(() => {}) // Rethrow the original error; cleanup errors are secondary.
+    throw error
+  }
   await withFile(dirname(path), { flags: 'r' }, (folder) => folder.sync())
 }
 
