@@ -17,30 +17,25 @@ refused at start, with all mistakes named at once.
 | --- | --- | --- |
 `
 
-function render(): string {
+export function renderConfigurationPage(): string {
   const settings = new Map<string, string>()
   for (const { shape } of [ServerEnv, ApiEnv, NodeEnv, EdgeEnv]) {
     for (const [name, schema] of Object.entries(shape)) {
       if (settings.has(name)) continue
-      const given: unknown = schema.safeParse(undefined).data
-      settings.set(name, `| \`${name}\` | ${formatDefault(given)} | ${schema.description ?? ''} |`)
+      // Before it is parsed: the default as an operator would write it.
+      const { default: written } = schema.toJSONSchema({ io: 'input', unrepresentable: 'any' })
+      const shown = written === undefined ? '' : `\`${String(written)}\``
+      settings.set(name, `| \`${name}\` | ${shown} | ${schema.description ?? ''} |`)
     }
   }
   return `${head}${[...settings.values()].toSorted().join('\n')}\n`
 }
 
-function formatDefault(value: unknown): string {
-  if (value === undefined) return ''
-  if (Array.isArray(value)) return `\`${value.join(',')}\``
-  if (typeof value === 'object' && value !== null) return `\`${Object.values(value).join(':')}\``
-  return `\`${JSON.stringify(value).replaceAll('"', '')}\``
-}
-
 export async function compareConfigurationPage(): Promise<string | undefined> {
   const committed = await readFile(page, 'utf8').catch(() => '')
-  return committed === render()
+  return committed === renderConfigurationPage()
     ? undefined
     : 'docs/configuration.md is stale; run: npm run generate'
 }
 
-if (import.meta.main) await writeFile(page, render())
+if (import.meta.main) await writeFile(page, renderConfigurationPage())

@@ -18,7 +18,7 @@ const listenAddress = z.string().transform((text, context) => {
 
 export const ServerEnv = z.object({
   ATOLL_LISTEN: listenAddress
-    .default({ host: '127.0.0.1', port: 3000 })
+    .prefault('127.0.0.1:3000')
     .describe('Where the platform API listens, and the sandbox host too unless it has its own.'),
   ATOLL_EDGE_LISTEN: listenAddress
     .optional()
