@@ -1,0 +1,21 @@
+import assert from 'node:assert/strict'
+import { globSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { run } from '@atoll/kit/run'
+
+const root = join(import.meta.dirname, '..')
+
+test('the type check reads every TypeScript file of the repository', async () => {
+  const listed = await run(join(root, 'node_modules/.bin/tsc'), ['-p', root, '--listFilesOnly'])
+  const checked = new Set(listed.split('\n'))
+  const files = globSync('{apps,packages,tests,bench,tools}/**/*.{ts,mjs}', {
+    cwd: root,
+    exclude: ['**/node_modules/**'],
+  })
+  assert.ok(files.length > 500, `only ${files.length} files found`)
+  assert.deepEqual(
+    files.filter((file) => !checked.has(join(root, file))),
+    [],
+  )
+})
