@@ -14,6 +14,7 @@ import { Fault } from '@atoll/kit/fault'
 import { randomHex } from '@atoll/kit/id'
 import type { Runner } from '@atoll/kit/run'
 import type { Disks } from '../domain/disks.ts'
+import { canShareBlocks } from './block-sharing.ts'
 
 /** Left for records and logs, whatever sandboxes want. */
 const spareBytes = 256 * 1024 * 1024
@@ -29,7 +30,7 @@ export function createDisks(dataDir: string, runner: Runner): Disks {
     copy: (from, to) => copySparse(runner, from, to),
     flush: flushFile,
     usedBytes: async (image) => (await stat(image)).blocks * 512,
-    sharesBlocks: () => (sharing ??= probeSharing(runner, dataDir)),
+    sharesBlocks: () => (sharing ??= canShareBlocks(dataDir)),
 
     async checkRoom(bytes) {
       const { bavail, bsize } = await statfs(dataDir)
@@ -52,20 +53,6 @@ async function copySparse({ run }: Runner, from: string, to: string): Promise<vo
 
 /** Gigabytes may have to be written, by a disk that others use too. */
 const copyLimitMs = 240_000
-
-async function probeSharing({ run }: Runner, dir: string): Promise<boolean> {
-  const [from, to] = ['a', 'b'].map((name) => join(dir, `.reflink-${randomHex(4)}-${name}`))
-  if (from === undefined || to === undefined) return false
-  try {
-    await writeFile(from, 'probe')
-    await run('cp', ['--reflink=always', from, to])
-    return true
-  } catch {
-    return false
-  } finally {
-    await Promise.all([from, to].map((path) => rm(path, { force: true })))
-  }
-}
 
 /** A fault when the file system of a folder has no room for so many more files, however small they are. */
 export async function checkInodes(dir: string, count: number): Promise<void> {
