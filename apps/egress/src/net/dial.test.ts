@@ -8,6 +8,7 @@ import { compileRules } from '../domain/destination.ts'
 import type { Way } from '../domain/way.ts'
 import { openNameServer } from '../testing/name-server.ts'
 import { createDialer } from './dial.ts'
+import { createOwnAddresses } from './own-addresses.ts'
 
 async function listen(
   t: { after(fn: () => void): void },
@@ -66,6 +67,27 @@ test('an address that may be gone to is found behind several that may not', asyn
   const dial = await setup(t, ['127.0.0.2', '127.0.0.3', '127.0.0.5', '127.0.0.6', '127.0.0.7'])
   assert.equal(await dial(['127.0.0.0/30', '127.0.0.4/31']), '127.0.0.6')
 })
+
+test('interfaces are not enumerated again for each connection', async (t) => {
+  const port = await listen(t, (socket) => void socket.on('error', () => {}))
+  let reads = 0
+  const ownAddresses = createOwnAddresses(
+    () => {
+      reads += 1
+      return {}
+    },
+    () => 0,
+  )
+  const dialer = createDialer({ nameservers: [], closedRanges: [], ownAddresses })
+  const { signal } = new AbortController()
+  for (let round = 0; round < 3; round += 1) {
+    const { socket } = await dialer.dial(plain, { address: '127.0.0.2', port }, signal)
+    socket.destroy()
+  }
+  assert.equal(reads, 1)
+})
+
+const plain: Way = { verdict: { kind: 'byAddress' }, proxy: undefined }
 
 /** A proxy that tells where it was asked to connect to, as it was asked (RFC 1928, 4). */
 function openProxy(t: { after(fn: () => void): void }): Promise<number> {

@@ -8,7 +8,6 @@
 import { once } from 'node:events'
 import { connect, isIPv4 } from 'node:net'
 import type { Socket } from 'node:net'
-import { networkInterfaces } from 'node:os'
 import { setImmediate as turn } from 'node:timers/promises'
 import { contains, toNumber, toRanges } from '@atoll/kit/address-ranges'
 import { SocksClient } from 'socks'
@@ -16,13 +15,17 @@ import { decide } from '../domain/destination.ts'
 import type { CompiledRules } from '../domain/destination.ts'
 import type { Dialer, Outside } from '../domain/way.ts'
 import { createLookup } from './lookup.ts'
+import { createOwnAddresses } from './own-addresses.ts'
+import type { OwnAddresses } from './own-addresses.ts'
 
 export function createDialer(parts: {
   readonly nameservers: readonly string[]
   readonly closedRanges: readonly string[]
+  readonly ownAddresses?: OwnAddresses
 }): Dialer {
   const lookup = createLookup(parts.nameservers)
   const closed = toRanges(parts.closedRanges)
+  const ownAddresses = parts.ownAddresses ?? createOwnAddresses()
 
   async function addressesOf(host: string, within?: CompiledRules): Promise<string[]> {
     const found = isIPv4(host) ? [host] : await lookup(host)
@@ -79,12 +82,6 @@ export function createDialer(parts: {
 interface Place {
   readonly host: string
   readonly port: number
-}
-
-/** Public addresses of the host are no less closed to sandboxes. */
-function ownAddresses(): ReadonlySet<string> {
-  const links = Object.values(networkInterfaces()).flatMap((link) => link ?? [])
-  return new Set(links.map(({ address }) => address))
 }
 
 async function open(host: string, port: number, signal: AbortSignal): Promise<Socket> {
