@@ -15,7 +15,12 @@ export async function writeFileAtomic(path: string, content: string, mode = 0o60
     await rm(temporary, { force: true }).catch(() => {}) // Rethrow the original error; cleanup errors are secondary.
     throw error
   }
-  await withFile(dirname(path), { flags: 'r' }, (folder) => folder.sync())
+  await syncFolder(dirname(path))
+}
+
+/** Names that were created, renamed or removed in a folder survive a power failure once this returns. */
+export async function syncFolder(path: string): Promise<void> {
+  await withFile(path, { flags: 'r' }, (folder) => folder.sync())
 }
 
 type OpenFile = Awaited<ReturnType<typeof open>>

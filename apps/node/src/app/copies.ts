@@ -81,6 +81,8 @@ export function createCopies(ports: CopyPorts, standstills: Standstills): Copies
         await standstills.begin(cell)
         await saveMemory(cell, memoryDir)
         await ports.syncDisk(record.cellId)
+        // The record promises the disk and the memory, so both reach the host's disk before the record does.
+        await disks.flush(ports.diskImage(record.cellId, record.disk))
         await ports.flushFolder(memoryDir)
         await seal()
       } catch (error) {

@@ -10,6 +10,7 @@ import {
   writeFile,
 } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { syncFolder } from '@atoll/kit/atomic-file'
 import { Fault } from '@atoll/kit/fault'
 import { randomHex } from '@atoll/kit/id'
 import type { Runner } from '@atoll/kit/run'
@@ -65,6 +66,7 @@ export async function checkInodes(dir: string, count: number): Promise<void> {
 /** What is in the folder survives whatever would lose the page cache. */
 export async function flushFolder(dir: string): Promise<void> {
   for (const name of await readdir(dir)) await flushFile(join(dir, name))
+  await syncFolder(dir)
 }
 
 /** What the files in it take on the disk; nothing when there is no such folder. */

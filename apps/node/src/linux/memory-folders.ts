@@ -1,9 +1,10 @@
 import { createReadStream, createWriteStream } from 'node:fs'
 import { readdir, rename, rm, stat } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { constants, createZstdCompress, createZstdDecompress } from 'node:zlib'
+import { syncFolder } from '@atoll/kit/atomic-file'
 import { createGate } from '@atoll/kit/gate'
 
 /**
@@ -155,6 +156,7 @@ async function convert(from: string, to: string, { how, signal, turn }: Conversi
     throw error
   }
   await rename(unfinished, to)
+  await syncFolder(dirname(to))
   await rm(from)
 }
 
