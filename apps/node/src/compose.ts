@@ -38,7 +38,7 @@ import type { Host } from './host.ts'
 import { flushFolder, folderBytes } from './linux/disks.ts'
 import { freeMemoryBytes } from './linux/machine.ts'
 import { createMemoryFolders } from './linux/memory-folders.ts'
-import { isAlive, killProcess } from './linux/process.ts'
+import { isAlive, isStopped, killIfAlive } from './linux/process.ts'
 import { endHalfOpen } from './net/half-open.ts'
 import { createReadOnlyMounts } from './linux/read-only.ts'
 import type { TemplateFiles } from './template-files.ts'
@@ -130,6 +130,7 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
     // A predecessor may have run another.
     freeze: (record) => host.runtimes[record.runtime].freeze(record.cellId),
     thaw: (record) => host.runtimes[record.runtime].thaw(record.cellId),
+    isStopped: (record) => isStopped(record.process),
     nowMs,
     onStuck: ({ record }, { error, attempt, waitMs }) =>
       log.error(
@@ -223,6 +224,7 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
       tidy: host.tidy,
       erase: host.erase,
       halt: host.halt,
+      endProcess: (record) => killIfAlive(record.process),
       async startProgram({ record, slot }, accessToken) {
         const door = { address: slot.sandboxAddress, accessToken }
         const limit = AbortSignal.timeout(startLimitMs)
@@ -310,7 +312,7 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
       { ...namesOf(record), event: 'node.hang' },
       'a sandbox that lost a process for lack of memory hangs, and is ended',
     )
-    if (record.process && lives({ record })) killProcess(record.process.pid)
+    killIfAlive(record.process)
   }
   const hangs = createHangs({
     running: atWork,

@@ -84,6 +84,8 @@ export interface SandboxPorts extends ClaimPorts, ResumePorts {
   erase(cellId: string): Promise<void>
   /** Ends processes and mounts; files stay. */
   halt(cellId: string): Promise<void>
+  /** Ends the first process of a cell, and with it all others. */
+  endProcess(record: CellRecord): void
   /** What a paused one takes on the disk. */
   keptBytes(record: PausedSandbox): Promise<number>
 }
@@ -261,8 +263,11 @@ export function createSandboxes(parts: {
       return turns.take(request.owner.sandboxId, () => make(request))
     },
 
-    kill: (sandboxId, reason = 'was killed') =>
-      turns.take(sandboxId, async () => {
+    async kill(sandboxId, reason = 'was killed') {
+      const alive = running.get(sandboxId)
+      // What is under way may wait for a sandbox that does not answer: it fails as soon as the process is gone.
+      if (alive && turns.isTaken(sandboxId)) ports.endProcess(alive.record)
+      return turns.take(sandboxId, async () => {
         const sandbox = running.get(sandboxId)
         if (sandbox) return remove(sandbox, reason)
         const record = paused.get(sandboxId)
@@ -277,7 +282,8 @@ export function createSandboxes(parts: {
         paused.delete(sandboxId)
         events.ended(sandboxId, reason)
         await ports.erase(record.cellId)
-      }),
+      })
+    },
 
     pause: (sandboxId, { keepMemory }) =>
       turns.take(sandboxId, async () => {

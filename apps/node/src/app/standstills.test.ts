@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { waitFor } from '@atoll/kit/wait'
 import { simulateNode } from '../sim/host.ts'
 
 /** A running sandbox whose runtime cannot let it go on until it is told that it can. */
@@ -105,4 +106,37 @@ test('new network rules do not hide from the next agent that a sandbox stands st
   clock.nowMs += 1000
   await sandboxes.unfreeze()
   assert.deepEqual([phase(), records.get(cellId)?.owner?.network], ['running', network])
+})
+
+test('a sandbox whose process is stopped is refused a pause at once, and pauses after it is continued', async () => {
+  const { sandboxes, thawing, stopped, stuck, cellId, phase } = await setup()
+  stopped.add(cellId)
+  const refusal = { kind: 'invalid', reason: 'sandbox_stopped' }
+  await assert.rejects(sandboxes.pause('i1', { keepMemory: true }), refusal)
+  await assert.rejects(sandboxes.snapshot('i1', 's1'), refusal)
+  // A command that lets it go on would wait for it as well.
+  assert.deepEqual([thawing.attempts, stuck, phase()], [0, [], 'running'])
+  stopped.clear()
+  await sandboxes.pause('i1', { keepMemory: true })
+  assert.equal(phase(), 'paused')
+})
+
+test('a kill does not wait for a pause that waits for the sandbox', async () => {
+  const node = simulateNode({
+    overrides: {
+      runtime: {
+        // As runsc does: it waits for the process, and fails once the process is gone.
+        freeze: () =>
+          waitFor('the end of the process', () => node.alive.size === 0).then(() => {
+            throw new Error('connection reset')
+          }),
+      },
+    },
+  })
+  await node.create()
+  const pausing = node.sandboxes.pause('i1', { keepMemory: true })
+  const refused = assert.rejects(pausing, /connection reset/)
+  await node.sandboxes.kill('i1')
+  await refused
+  assert.deepEqual([node.records.size, node.sandboxes.get('i1')], [0, undefined])
 })

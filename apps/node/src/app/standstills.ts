@@ -20,6 +20,8 @@ export interface Standstills {
 export interface StandstillPorts {
   readonly records: { update(record: CellRecord): Promise<void> }
   freeze(record: CellRecord): Promise<void>
+  /** Whether its process was stopped by a signal; such a sandbox answers no command until it is continued. */
+  isStopped(record: CellRecord): boolean
   /** Succeeds when it is not frozen. */
   thaw(record: CellRecord): Promise<void>
   nowMs(): number
@@ -41,10 +43,13 @@ const longestWaitMs = 30_000
 export function createStandstills(ports: StandstillPorts): Standstills {
   const { records } = ports
   const stuck = new Map<string, { readonly attempt: number; readonly dueMs: number }>()
+  /** Cells that may be frozen. */
+  const begun = new Set<string>()
 
   async function end(cell: Cell): Promise<void> {
     const { record } = cell
     const { cellId } = record
+    if (!begun.delete(cellId) && !stuck.has(cellId)) return
     try {
       await ports.thaw(record)
       await records.update(record)
@@ -61,6 +66,7 @@ export function createStandstills(ports: StandstillPorts): Standstills {
   return {
     async begin(cell) {
       const { cellId } = cell.record
+      if (ports.isStopped(cell.record)) throw stopped()
       // One that stands still already would be taken for one that goes on again too early.
       if (stuck.has(cellId)) await end(cell)
       if (stuck.has(cellId)) {
@@ -70,6 +76,7 @@ export function createStandstills(ports: StandstillPorts): Standstills {
           'The sandbox stands still since it was last copied, and cannot be let go on yet; try again later',
         )
       }
+      begun.add(cellId)
       await records.update({ ...cell.record, phase: 'copying' })
       await ports.freeze(cell.record)
     },
@@ -86,4 +93,12 @@ export function createStandstills(ports: StandstillPorts): Standstills {
       return present.filter(({ record }) => (stuck.get(record.cellId)?.dueMs ?? Infinity) <= nowMs)
     },
   }
+}
+
+function stopped(): Fault {
+  return new Fault(
+    'invalid',
+    'sandbox_stopped',
+    'Memory cannot be kept while the process of the sandbox on its node is stopped by a signal (SIGSTOP); an operator can continue it (SIGCONT)',
+  )
 }

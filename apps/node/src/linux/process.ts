@@ -7,15 +7,25 @@ const bootId = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
 
 /** Undefined when no such process lives (a zombie does not). */
 export function identify(pid: number): ProcessIdentity | undefined {
+  const { state, ticks } = readStat(pid)
+  if (state === 'Z' || state === 'X' || ticks === undefined) return undefined
+  return { pid, started: `${bootId}:${ticks}` }
+}
+
+/** Whether a signal stopped the process, such as SIGSTOP. */
+export function isStopped(process: ProcessIdentity | undefined): boolean {
+  return process !== undefined && isAlive(process) && readStat(process.pid).state === 'T'
+}
+
+/** The state and the start time of a process; undefined when there is none. */
+function readStat(pid: number): Record<'state' | 'ticks', string | undefined> {
   try {
     // The name in parentheses may hold anything: count from the last one.
     const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-    const [state, ticks] = [fields[0], fields[19]]
-    if (state === 'Z' || state === 'X' || ticks === undefined) return undefined
-    return { pid, started: `${bootId}:${ticks}` }
+    return { state: fields[0], ticks: fields[19] }
   } catch {
-    return undefined
+    return { state: undefined, ticks: undefined }
   }
 }
 
@@ -42,6 +52,10 @@ export async function findProcesses(matches: (args: string[]) => boolean): Promi
     if (line && matches(line.split('\0'))) found.push(Number(name))
   }
   return found
+}
+
+export function killIfAlive(process: ProcessIdentity | undefined): void {
+  if (process && isAlive(process)) killProcess(process.pid)
 }
 
 /** Sends SIGKILL; a process that is gone already is what was wanted. */

@@ -72,6 +72,10 @@ export function createOciCommands(parts: {
     const words = [`--root=${root}`, ...parts.flags, command, ...args]
     const result = await namespace.tryRun(program, words, options)
     if (result.code === 0) return result.stdout
+    if (result.code === null) {
+      const message = `${program} ${command} did not finish in time, and was ended by ${result.signal}`
+      throw new Fault('internal', 'runtime_failed', message)
+    }
     // A failed checkpoint tells the whole state of the object it stumbled over: its beginning says what it is.
     const said = result.stderr.trim().slice(0, 600)
     throw new Fault('internal', 'runtime_failed', `${program} ${command} failed: ${said}`)

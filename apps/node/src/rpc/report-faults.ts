@@ -54,6 +54,7 @@ const preconditions = new Set([
   'memory_not_kept',
   'memory_unreadable',
   'other_runtime',
+  'sandbox_stopped',
 ])
 
 const codes = {

@@ -57,6 +57,7 @@ export function simulateNode(
   const pids = new Map<string, number>()
   const slots = new Set<number>()
   const frozen = new Set<string>()
+  const stopped = new Set<string>()
   const files = new Map<string, string>()
   const snapshots = memorySnapshots()
   const introduced: { readonly address: string; readonly sandboxId: string }[] = []
@@ -154,6 +155,7 @@ export function simulateNode(
     isAlive: ({ pid }: ProcessIdentity) => alive.has(pid),
     level: async (cellId) => void levelled.push(cellId),
     oomKills: () => 0,
+    endProcess: ({ process }) => void alive.delete(process?.pid ?? 0),
     startProgram: async () => {},
     keptBytes: async ({ memory }) => (memory === undefined ? 3 : 5),
     async tidy({ cellId, disk, memory }) {
@@ -181,6 +183,7 @@ export function simulateNode(
     records: ports.records,
     freeze: ({ cellId }) => runtime.freeze(cellId),
     thaw: ({ cellId }) => runtime.thaw(cellId),
+    isStopped: ({ cellId }) => stopped.has(cellId),
     nowMs: () => clock.nowMs,
     onStuck: ({ record }, { waitMs }) => void stuck.push(`${record.cellId} for ${waitMs}`),
     onFreed: ({ record }) => void stuck.push(`${record.cellId} goes on`),
@@ -251,6 +254,8 @@ export function simulateNode(
     alive,
     slots,
     frozen,
+    /** Cells whose process a signal stopped. */
+    stopped,
     files,
     seen,
     introduced,
