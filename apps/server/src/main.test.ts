@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { closeSync, openSync } from 'node:fs'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -12,14 +13,15 @@ import { waitFor } from '@atoll/kit/wait'
 async function setup(t: TestContext) {
   const dataDir = await mkdtemp(join(tmpdir(), 'atoll-up-'))
   t.after(() => rm(dataDir, { recursive: true, force: true }))
-  const start = (env: Record<string, string> = {}) => {
+  const start = (env: Record<string, string> = {}, stdout: 'pipe' | number = 'pipe') => {
     const child = spawn(process.execPath, [join(import.meta.dirname, 'sim/main.ts')], {
       env: { ATOLL_DATA_DIR: dataDir, ATOLL_LISTEN: '127.0.0.1:0', ...env },
+      stdio: ['ignore', stdout, 'pipe'],
     })
     t.after(() => child.kill('SIGKILL'))
     const said = { stdout: '', stderr: '' }
-    child.stdout.on('data', (chunk) => (said.stdout += String(chunk)))
-    child.stderr.on('data', (chunk) => (said.stderr += String(chunk)))
+    child.stdout?.on('data', (chunk) => (said.stdout += String(chunk)))
+    child.stderr?.on('data', (chunk) => (said.stderr += String(chunk)))
     const exited = once(child, 'exit').then(([code]) => Number(code))
     const banner = (stream: 'stdout' | 'stderr' = 'stdout') =>
       waitFor(
@@ -72,6 +74,16 @@ test('with logs on standard output, words for people go to standard error', asyn
   const lines = server.said.stdout.trim().split('\n')
   const events = lines.map((line): unknown => JSON.parse(line))
   assert.ok(events.length >= 2)
+})
+
+test('with logs on standard output, a full disk behind it does not stop the server', async (t) => {
+  const { start } = await setup(t)
+  const full = openSync('/dev/full', 'w')
+  t.after(() => closeSync(full))
+  const server = start({ ATOLL_LOG: 'stdout' }, full)
+  await server.banner('stderr')
+  server.child.kill('SIGTERM')
+  assert.equal(await server.exited, 0)
 })
 
 test('a second server on the same data is refused and names it', async (t) => {

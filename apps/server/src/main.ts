@@ -9,6 +9,7 @@ import type { BannerFacts } from './banner.ts'
 import { loadServerConfig } from './config.ts'
 import type { ServerConfig } from './config.ts'
 import { openLogFile } from './log-file.ts'
+import { stdoutLines } from './log-stdout.ts'
 import { createProgressView } from './progress.ts'
 import { startServer } from './server.ts'
 import type { RunningServer, StartNode } from './server.ts'
@@ -58,7 +59,7 @@ function bannerFacts({ server: settings }: ServerConfig, server: RunningServer):
 
 function openLog({ server }: ServerConfig): Logger {
   const { ATOLL_LOG, ATOLL_LOG_LEVEL, ATOLL_DATA_DIR } = server
-  if (ATOLL_LOG === 'stdout') return createLogger(ATOLL_LOG_LEVEL)
+  if (ATOLL_LOG === 'stdout') return createLogger(ATOLL_LOG_LEVEL, stdoutLines())
   try {
     return createLogger(ATOLL_LOG_LEVEL, openLogFile(logPath(ATOLL_DATA_DIR)))
   } catch (error) {

@@ -1,0 +1,54 @@
+/**
+ * Writes log lines to a place that may fail at any time: a full disk, a folder that is gone, a reader that has left. A
+ * line that cannot be written is dropped and counted, so logging never throws. Once writing works again, a line of
+ * the log says how many are missing and why.
+ */
+export interface LineWriter {
+  write(line: string): void
+}
+
+export interface LineOutput {
+  /** Makes room for `sizeBytes`. Throws when nothing can be written. */
+  prepare(sizeBytes: number): void
+  /** Writes some or all of the bytes and returns how many. Throws when nothing can be written. */
+  write(bytes: Buffer): number
+}
+
+export function createLineWriter(output: LineOutput): LineWriter {
+  let dropped = 0
+  let reason = ''
+  /** Whether the last line was cut short, so that the next one must not continue it. */
+  let isTorn = false
+  return {
+    write(line) {
+      try {
+        const notice = dropped > 0 ? droppedNotice(dropped, reason) : ''
+        if (notice) {
+          writeLine(notice)
+          dropped = 0
+        }
+        writeLine(line)
+      } catch (error) {
+        dropped += 1
+        reason = error instanceof Error && 'code' in error ? String(error.code) : String(error)
+      }
+    },
+  }
+
+  function writeLine(line: string): void {
+    const bytes = Buffer.from(isTorn ? `\n${line}` : line)
+    output.prepare(bytes.length)
+    for (let sent = 0; sent < bytes.length;) {
+      sent += output.write(bytes.subarray(sent))
+      isTorn = sent < bytes.length
+    }
+  }
+}
+
+const warnLevel = 40
+
+function droppedNotice(lines: number, reason: string): string {
+  const msg = `${lines} log lines before this one are missing: they could not be written (${reason})`
+  const entry = { level: warnLevel, time: Date.now(), event: 'log.dropped', lines, reason, msg }
+  return `${JSON.stringify(entry)}\n`
+}
