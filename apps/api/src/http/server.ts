@@ -29,6 +29,10 @@ export function createServer(log: Logger): FastifyInstance {
     },
   })
   addCors(server)
+  // Many answers carry tokens, and none is worth a cache.
+  server.addHook('onRequest', async (_request, reply) => {
+    reply.header('cache-control', 'no-store')
+  })
   acceptJson(server)
   discardUnreadBodies(server)
   server.setErrorHandler((error, request, reply) => {
