@@ -6,6 +6,7 @@ import { Sandbox } from 'e2b'
 import type { SandboxOpts } from 'e2b'
 import { install } from './installation.ts'
 import type { Installation } from './installation.ts'
+import { send } from './wire.ts'
 
 const port = 8000
 
@@ -96,7 +97,52 @@ describe('the ways into a sandbox', { concurrency: 1, timeout: 240_000 }, () => 
     assert.equal((await get(plain)).status, 502)
     await Promise.all([sandbox.kill(), plain.kill()])
   })
+
+  test('run no page of a sandbox on the origin of the API, by signed URL or by header', async () => {
+    const sandbox = await open({}, hostileProgram)
+    const page = '<script>fetch("/sandboxes")</script>'
+    await sandbox.files.write('/tmp/page.html', page)
+    const signed = await fetch(await sandbox.downloadUrl('/tmp/page.html'))
+    const byHeader = await get(sandbox, { Cookie: 'a=1' })
+    for (const reply of [signed, byHeader]) {
+      assert.equal(reply.headers.get('content-security-policy'), 'sandbox')
+      assert.equal(reply.headers.get('x-content-type-options'), 'nosniff')
+      assert.equal(reply.headers.get('cache-control'), 'no-store')
+      assert.deepEqual(reply.headers.getSetCookie(), [])
+      assert.equal(reply.headers.get('clear-site-data'), null)
+    }
+    assert.deepEqual([await signed.text(), await byHeader.text()], [page, 'None'])
+
+    const { hostname, port: listening } = new URL(installation.url)
+    const host = `${port}-${sandbox.sandboxId}.localhost:${listening}`
+    const byHost = await send(`http://${hostname}:${listening}`, {
+      path: '/',
+      headers: { Host: host, Cookie: 'a=1' },
+    })
+    assert.deepEqual(
+      [byHost.text, byHost.headers['set-cookie'], byHost.headers['content-security-policy']],
+      ['a=1', ['session=evil'], undefined],
+    )
+    assert.equal(await sandbox.files.read('/tmp/page.html'), page)
+    await sandbox.kill()
+  })
 })
+
+const hostileProgram = `
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self):
+        body = str(self.headers['Cookie']).encode()
+        self.send_response(200)
+        self.send_header('Set-Cookie', 'session=evil')
+        self.send_header('Clear-Site-Data', '"*"')
+        self.send_header('Content-Length', str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+server = ThreadingHTTPServer(('0.0.0.0', ${port}), Handler)
+print('listening', flush=True)
+server.serve_forever()
+`
 
 const serverProgram = `
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer

@@ -82,7 +82,13 @@ test('the authority of an absolute target goes before Host and is what is forwar
   const route = routeOf(head('1-other.atoll.dev', {}, 'http://80-abc.atoll.dev?q'))
   assert.deepEqual(route, {
     kind: 'target',
-    target: { sandboxId: 'abc', port: 80, authority: '80-abc.atoll.dev', path: '/?q' },
+    target: {
+      sandboxId: 'abc',
+      port: 80,
+      authority: '80-abc.atoll.dev',
+      path: '/?q',
+      isOnSharedHost: false,
+    },
   })
 })
 
@@ -100,7 +106,12 @@ test('a signed URL on a shared host is for whoever signed it', () => {
       signature: 'v1_x+y',
       expiration: '170',
     },
-    target: { authority: 'localhost:3000', path: signed, port: 49_983 },
+    target: {
+      authority: 'localhost:3000',
+      path: signed,
+      port: 49_983,
+      isOnSharedHost: true,
+    },
   })
 })
 

@@ -28,6 +28,8 @@ export interface Target {
   readonly path: string
   /** Whether the sandbox speaks TLS there. */
   readonly isSecure?: boolean
+  /** Whether a header or a signature names the sandbox, on a host that also serves the platform API or other sandboxes. */
+  readonly isOnSharedHost: boolean
 }
 
 export type Route =
@@ -53,7 +55,8 @@ export function routeOf(head: RequestHead): Route {
     return refused('The sandbox id must be made of lower-case letters and digits')
   }
   if (!/^[0-9]{1,10}$/.test(label.port)) return refused('The sandbox port must be a number')
-  return { kind: 'target', target: { ...line, sandboxId: label.id, port: Number(label.port) } }
+  const sandbox = { sandboxId: label.id, port: Number(label.port) }
+  return { kind: 'target', target: { ...line, ...sandbox, isOnSharedHost: isShared && hasHeader } }
 }
 
 /** On a port shared with the platform API: whether a request is sandbox traffic. */
@@ -68,7 +71,7 @@ function signedRoute(head: RequestHead, line: { authority: string; path: string 
   const intended = head.headers['access-control-request-method']?.toString()
   const file = parseSignedFile(line.path, { method: head.method, intended })
   if (!file) return refused('The query of this signed URL cannot be read')
-  return { kind: 'signed', file, target: { ...line, port: envdPort } }
+  return { kind: 'signed', file, target: { ...line, port: envdPort, isOnSharedHost: true } }
 }
 
 interface Label {

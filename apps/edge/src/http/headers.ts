@@ -9,6 +9,7 @@
 import type { IncomingMessage } from 'node:http'
 import { hopByHop } from '@atoll/kit/hop-by-hop'
 import type { Target } from '../domain/route.ts'
+import { answerHeaders, isDroppedFromAnswer, isDroppedFromRequest } from './shared-host.ts'
 
 const framing = new Set(['content-length', 'host'])
 const methodsWithoutBody = new Set(['GET', 'HEAD', 'DELETE', 'OPTIONS', 'TRACE'])
@@ -17,7 +18,7 @@ const methodsWithoutBody = new Set(['GET', 'HEAD', 'DELETE', 'OPTIONS', 'TRACE']
 export type RawHeaders = string[]
 
 export function requestHeaders(req: IncomingMessage, target: Target): RawHeaders {
-  const headers = [...hostHeaders(target), ...passing(req, isOurs)]
+  const headers = [...hostHeaders(target), ...passing(req, droppedFromRequest(target))]
   if (/\btrailers\b/i.test(String(req.headers.te ?? ''))) headers.push('TE', 'trailers')
   if (hasChunkedBody(req)) headers.push('Transfer-Encoding', 'chunked')
   else if (req.headers['content-length'] !== undefined) {
@@ -29,13 +30,14 @@ export function requestHeaders(req: IncomingMessage, target: Target): RawHeaders
 
 export function upgradeHeaders(req: IncomingMessage, target: Target): RawHeaders {
   const protocol = req.headers.upgrade ?? ''
-  const headers = [...hostHeaders(target), ...passing(req, isOurs)]
+  const headers = [...hostHeaders(target), ...passing(req, droppedFromRequest(target))]
   return [...headers, 'Connection', 'Upgrade', 'Upgrade', protocol]
 }
 
-export function responseHeaders(incoming: IncomingMessage): RawHeaders {
+export function responseHeaders(incoming: IncomingMessage, target: Target): RawHeaders {
   const length = incoming.headers['content-length']
-  const headers = passing(incoming, () => false)
+  const headers = passing(incoming, droppedFromAnswer(target))
+  if (target.isOnSharedHost) headers.push(...answerHeaders)
   // A 204 has no body whatever it says; a client that believed the length would wait for one.
   if (length !== undefined && incoming.statusCode !== 204) headers.push('Content-Length', length)
   return headers
@@ -47,12 +49,31 @@ function hostHeaders({ authority, maskedAuthority }: Target): RawHeaders {
   return headers
 }
 
+export function requestTrailers(req: IncomingMessage, target: Target): [string, string][] {
+  return passingTrailers(req, droppedFromRequest(target))
+}
+
+export function responseTrailers(incoming: IncomingMessage, target: Target): [string, string][] {
+  return passingTrailers(incoming, droppedFromAnswer(target))
+}
+
 /** Trailers come after the decisions were made, so nothing that decides may be among them. */
-export function passingTrailers(message: IncomingMessage): [string, string][] {
+function passingTrailers(message: IncomingMessage, isDropped: IsDropped): [string, string][] {
   return pairs(message.rawTrailers).filter(([name]) => {
     const lower = name.toLowerCase()
-    return !hopByHop.has(lower) && !framing.has(lower) && !isOurs(lower)
+    return !hopByHop.has(lower) && !framing.has(lower) && !isOurs(lower) && !isDropped(lower)
   })
+}
+
+/** Takes the lower-case name of a header. */
+type IsDropped = (name: string) => boolean
+
+function droppedFromRequest({ isOnSharedHost }: Target): IsDropped {
+  return (name) => isOurs(name) || (isOnSharedHost && isDroppedFromRequest(name))
+}
+
+function droppedFromAnswer({ isOnSharedHost }: Target): IsDropped {
+  return (name) => isOnSharedHost && isDroppedFromAnswer(name)
 }
 
 function hasChunkedBody(req: IncomingMessage): boolean {
@@ -68,7 +89,7 @@ function isOurs(name: string): boolean {
   return name === 'expect' || name === 'forwarded' || name.startsWith('x-forwarded-')
 }
 
-function passing(message: IncomingMessage, isDropped: (name: string) => boolean): RawHeaders {
+function passing(message: IncomingMessage, isDropped: IsDropped): RawHeaders {
   const named = new Set((message.headers.connection ?? '').toLowerCase().split(/[\s,]+/))
   return pairs(message.rawHeaders)
     .filter(([name]) => {

@@ -10,8 +10,15 @@ import { request } from 'node:http'
 import type { ClientRequest, IncomingMessage, ServerResponse } from 'node:http'
 import { takeBody } from '@atoll/kit/taken-body'
 import type { TakenBody } from '@atoll/kit/taken-body'
+import type { Target } from '../domain/route.ts'
 import { endWithRequest, stayForTheRest } from './errors.ts'
-import { hasBody, passingTrailers, requestHeaders, responseHeaders } from './headers.ts'
+import {
+  hasBody,
+  requestHeaders,
+  requestTrailers,
+  responseHeaders,
+  responseTrailers,
+} from './headers.ts'
 import { portClosed, reach, reset } from './reach.ts'
 import type { Pass } from './reach.ts'
 import { createTap } from './tap.ts'
@@ -22,6 +29,7 @@ export async function passRequest(
   pass: Pass,
 ): Promise<void> {
   const { target } = pass
+  const client: Client = { req, res, target }
   const coding = req.headers['transfer-encoding']
   if (coding !== undefined && coding.toLowerCase() !== 'chunked') {
     pass.refuse({ kind: 'unsupported', message: 'The only transfer coding spoken here is chunked' })
@@ -49,14 +57,14 @@ export async function passRequest(
   outgoing.on('error', fail)
   outgoing.once('upgrade', fail) // to a protocol that nobody asked for
   outgoing.on('information', (info) => {
-    passInformation(info, res)
+    passInformation(info, client)
     tap?.expectHead()
   })
   outgoing.once('response', (incoming) => {
-    if (!relayHead(incoming, req, res)) return fail()
+    if (!relayHead(incoming, client)) return fail()
     const end = () => {
       isOver = true
-      endAnswer(incoming, req, res)
+      endAnswer(incoming, client)
     }
     if (tap && hasBodyToPass(req, incoming)) tap.passBody(incoming, res, end)
     else {
@@ -66,28 +74,29 @@ export async function passRequest(
     incoming.on('error', fail)
     incoming.once('end', end)
   })
-  sendBody(req, res, outgoing)
+  sendBody(client, outgoing)
+}
+
+interface Client {
+  readonly req: IncomingMessage
+  readonly res: ServerResponse
+  readonly target: Target
 }
 
 /** The answer of a server that declines to upgrade. */
-export function relayResponse(
-  incoming: IncomingMessage,
-  req: IncomingMessage,
-  res: ServerResponse,
-  fail: () => void,
-): void {
+export function relayResponse(incoming: IncomingMessage, client: Client, fail: () => void): void {
   incoming.on('error', fail)
-  if (!relayHead(incoming, req, res)) return fail()
-  incoming.once('end', () => endAnswer(incoming, req, res))
-  incoming.pipe(res, { end: false })
+  if (!relayHead(incoming, client)) return fail()
+  incoming.once('end', () => endAnswer(incoming, client))
+  incoming.pipe(client.res, { end: false })
 }
 
 /** False for what cannot be written: a status below 100, an odd reason phrase. */
-function relayHead(incoming: IncomingMessage, req: IncomingMessage, res: ServerResponse): boolean {
+function relayHead(incoming: IncomingMessage, { req, res, target }: Client): boolean {
   const { statusCode = 502, statusMessage = '' } = incoming
   stayForTheRest(req, res)
   try {
-    res.writeHead(statusCode, statusMessage, responseHeaders(incoming))
+    res.writeHead(statusCode, statusMessage, responseHeaders(incoming, target))
     res.flushHeaders()
     return true
   } catch {
@@ -105,12 +114,12 @@ function hasBodyToPass({ method }: IncomingMessage, incoming: IncomingMessage): 
     : coding.toLowerCase() === 'chunked'
 }
 
-function endAnswer(incoming: IncomingMessage, req: IncomingMessage, res: ServerResponse): void {
-  addTrailers(incoming, res)
+function endAnswer(incoming: IncomingMessage, { req, res, target }: Client): void {
+  addTrailers(responseTrailers(incoming, target), res)
   endWithRequest(req, res)
 }
 
-function sendBody(req: IncomingMessage, res: ServerResponse, outgoing: ClientRequest): void {
+function sendBody({ req, res, target }: Client, outgoing: ClientRequest): void {
   req.on('error', () => {}) // the client left; its socket's close ends the pass
   if (!hasBody(req)) {
     outgoing.end()
@@ -122,7 +131,7 @@ function sendBody(req: IncomingMessage, res: ServerResponse, outgoing: ClientReq
     sendPieces(taken, outgoing).catch(() => {}) // the client left, or has its answer: either ends the pass
     return
   }
-  req.once('end', () => addTrailers(req, outgoing))
+  req.once('end', () => addTrailers(requestTrailers(req, target), outgoing))
   req.pipe(outgoing)
 }
 
@@ -135,8 +144,7 @@ async function sendPieces({ pieces }: TakenBody, outgoing: ClientRequest): Promi
   outgoing.end()
 }
 
-function addTrailers(from: IncomingMessage, to: ServerResponse | ClientRequest): void {
-  const trailers = passingTrailers(from)
+function addTrailers(trailers: [string, string][], to: ServerResponse | ClientRequest): void {
   if (trailers.length === 0) return
   try {
     to.addTrailers(trailers)
@@ -145,16 +153,20 @@ function addTrailers(from: IncomingMessage, to: ServerResponse | ClientRequest):
   }
 }
 
-/** 100 is our server's own to send; of the others these two have a meaning to a client. */
+/**
+ * 100 is our server's own to send; of the others these two have a meaning to a client. On a shared host a browser would act on
+ * early hints before it knows that the document is sandboxed.
+ */
 function passInformation(
   info: { readonly statusCode: number; readonly headers: NodeJS.Dict<string | string[]> },
-  res: ServerResponse,
+  { res, target }: Client,
 ): void {
   if (res.headersSent) return
   try {
     if (info.statusCode === 102) res.writeProcessing()
     const { link } = info.headers
-    if (info.statusCode === 103 && link !== undefined) res.writeEarlyHints({ link })
+    if (info.statusCode !== 103 || link === undefined || target.isOnSharedHost) return
+    res.writeEarlyHints({ link })
   } catch {
     // A hint that cannot be written as one is not needed.
   }

@@ -8,6 +8,7 @@ import { request, ServerResponse } from 'node:http'
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
+import type { Target } from '../domain/route.ts'
 import { linger } from './errors.ts'
 import { hasBody, responseHeaders, upgradeHeaders } from './headers.ts'
 import { relayResponse } from './proxy.ts'
@@ -65,11 +66,11 @@ export async function passUpgrade(
   outgoing.on('error', fail)
   outgoing.once('response', (incoming) => {
     answered = true
-    relayResponse(incoming, req, responseOn(socket, req), fail)
+    relayResponse(incoming, { req, res: responseOn(socket, req), target }, fail)
   })
   outgoing.once('upgrade', (incoming, tunnel, head) => {
     answered = true
-    socket.write(switching(incoming), 'latin1')
+    socket.write(switching(incoming, target), 'latin1')
     join({ socket, head: client.head }, { socket: tunnel, head })
   })
   outgoing.end()
@@ -91,8 +92,8 @@ function join(client: Side<Duplex>, sandbox: Side<Socket>): void {
   })
 }
 
-function switching(incoming: IncomingMessage): string {
-  const raw = responseHeaders(incoming)
+function switching(incoming: IncomingMessage, target: Target): string {
+  const raw = responseHeaders(incoming, target)
   let text = `HTTP/1.1 101 Switching Protocols\r\n`
   for (let at = 0; at + 1 < raw.length; at += 2) text += `${raw[at]}: ${raw[at + 1]}\r\n`
   return `${text}Connection: Upgrade\r\nUpgrade: ${incoming.headers.upgrade ?? ''}\r\n\r\n`

@@ -49,6 +49,11 @@ export async function startSetting(
   }
 }
 
+/** The host name of the sandbox itself, to be used instead of the routing headers that `serve` answers. */
+export function ownHost(routing: { 'Svc-Sandbox-Id': string; 'Svc-Sandbox-Port': string }) {
+  return { Host: `${routing['Svc-Sandbox-Port']}-${routing['Svc-Sandbox-Id']}.atoll.test` }
+}
+
 /** The bytes of one connection, as they arrive. */
 export interface RawClient {
   readonly socket: Socket
