@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +19,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { STDIO = 3, MAX_BYTES = 4 * 1024 * 1024, OUTPUT_BYTES = 512 * 1024 };
+enum {
+  STDIO = 3,
+  MAX_BYTES = 4 * 1024 * 1024,
+  OUTPUT_BYTES = 512 * 1024,
+  CHILD_STACK_BYTES = 128 * 1024 /* the child needs about 20 KiB: two paths and what dprintf takes */
+};
 
 /* NUL-ended strings follow: names of what to open for input, output and errors (none: /dev/null),
    arguments, variables (none: our own). */
@@ -93,6 +99,30 @@ static void tie(void) {
   if (getppid() != tied_to) _exit(1);
 }
 
+struct child {
+  int (*face)(int, char **);
+  int argc;
+  char **argv;
+  const int *fds;
+};
+
+/* Runs in the spawner's memory until its exec. */
+static int run_child(void *data) {
+  const struct child *child = data;
+  for (int i = 0; i < STDIO; i++) dup2(child->fds[i], i);
+  unblock_signals();
+  if (tied_to) tie();
+  _exit(child->face(child->argc, child->argv));
+}
+
+/* A vfork that holds on every processor: musl's vfork is a plain fork on arm64, which copies the memory and lets the
+   spawner answer before the exec. The child needs a stack of its own because this function returns to nobody there.
+   One stack is enough: the parent continues only when the child has left it, by an exec or an exit. */
+static pid_t borrow_memory(struct child *child) {
+  static char stack[CHILD_STACK_BYTES] __attribute__((aligned(16)));
+  return clone(run_child, stack + sizeof stack, CLONE_VM | CLONE_VFORK | SIGCHLD, child);
+}
+
 static void start(const struct spawn_header *header, char **strings) {
   int fds[STDIO];
   if (open_stdio(strings, fds) < 0) {
@@ -106,13 +136,8 @@ static void start(const struct spawn_header *header, char **strings) {
      take longer than all else. Nobody can get at that memory through the child once it is another user:
      the kernel lets no one trace what has changed its identity. An exec takes our handlers away; of
      signals that are ignored, which it would leave, there are none. */
-  pid_t pid = vfork();
-  if (pid == 0) {
-    for (int i = 0; i < STDIO; i++) dup2(fds[i], i);
-    unblock_signals();
-    if (tied_to) tie();
-    _exit(face((int)header->args, argv));
-  }
+  struct child child = {face, (int)header->args, argv, fds};
+  pid_t pid = borrow_memory(&child);
   int error = errno;
   environ = own_variables;
   for (int i = 0; i < STDIO; i++) close(fds[i]);
