@@ -2,14 +2,16 @@
  * `npm test`: the checks, the tests beside the code, those of the API once more on PostgreSQL, then
  * the system tests; the first failing phase is the last. `npm test -- --unit`, `--postgres`,
  * `--system` and `--check` run one phase, and words run the test files with such a word in their
- * path: `npm test -- --unit edge/src/http`.
+ * path: `npm test -- --unit edge/src/http`. Each file has a process and a time limit of its own.
  */
 import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { globSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { startPostgres } from './postgres.ts'
-import { countOutcomes } from './test-summary.ts'
+import { runTestFile } from './test-file.ts'
+import type { FileOutcome } from './test-file.ts'
 
 const root = join(import.meta.dirname, '..')
 const { values: chosen, positionals: words } = parseArgs({
@@ -22,51 +24,59 @@ const { values: chosen, positionals: words } = parseArgs({
   },
 })
 
-const phases = [
-  { name: 'check', args: ['tools/check.ts'] },
+interface TestPhase {
+  readonly name: 'unit' | 'postgres' | 'system'
+  readonly patterns: readonly string[]
+  readonly filesAtOnce: number
+  readonly fileLimitMinutes: number
+  readonly prepare?: () => Promise<{ readonly env: NodeJS.ProcessEnv } & AsyncDisposable>
+}
+
+const phases: readonly TestPhase[] = [
   {
     name: 'unit',
-    args: ['--test', '--test-timeout=300000', '--test-concurrency=2'],
-    files: [
+    patterns: [
       'apps/*/src/**/*.test.ts',
       'apps/*/guest/*.test.ts',
       'packages/*/src/**/*.test.ts',
       'tools/*.test.ts',
       'bench/src/**/*.test.ts',
     ],
+    filesAtOnce: 2,
+    fileLimitMinutes: 8,
   },
   {
     name: 'postgres',
-    args: ['--test', '--test-timeout=300000', '--test-concurrency=2'],
-    files: ['apps/api/src/*.test.ts', 'apps/api/src/db/*.test.ts'],
+    patterns: ['apps/api/src/*.test.ts', 'apps/api/src/db/*.test.ts'],
+    filesAtOnce: 2,
+    fileLimitMinutes: 8,
     prepare: preparePostgres,
   },
   {
     name: 'system',
-    args: ['--test', '--test-timeout=600000', '--test-concurrency=1'],
-    files: ['tests/system/**/*.test.ts'],
+    patterns: ['tests/system/**/*.test.ts'],
+    filesAtOnce: 1,
+    fileLimitMinutes: 15,
   },
-] as const
+]
 
-const total = { passed: 0, failed: 0 }
+const limitFactor = readLimitFactor()
+const noticeAfterMs = 60_000
+const slowestShown = 10
+const color = process.stdout.isTTY ? { FORCE_COLOR: '1' } : {}
+const interruption = new AbortController()
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+  process.once(signal, () => interruption.abort())
+}
+
+const outcomes: FileOutcome[] = []
 const started = performance.now()
+if (isChosen('check') && !(await runChecks())) process.exitCode = 1
 for (const phase of phases) {
-  if (!isChosen(phase.name)) continue
-  if (!(await runPhase(phase))) {
-    process.exitCode = 1
-    break
-  }
+  if (process.exitCode) break
+  if (isChosen(phase.name) && !(await runPhase(phase))) process.exitCode = 1
 }
-if (
-  total.passed + total.failed === 0 &&
-  isChosen('unit', 'postgres', 'system') &&
-  !process.exitCode
-) {
-  process.stdout.write(`no test file matches ${words.join(' ')}\n`)
-  process.exitCode = 1
-}
-heading(process.exitCode ? 'FAILED' : 'all passed', started)
-process.stdout.write(`${total.passed} passed, ${total.failed} failed\n`)
+summarize()
 
 /** Without flags every phase runs; words alone mean tests, so the checks are left out. */
 function isChosen(...names: ReadonlyArray<keyof typeof chosen>): boolean {
@@ -74,22 +84,68 @@ function isChosen(...names: ReadonlyArray<keyof typeof chosen>): boolean {
   return words.length === 0 || !names.includes('check')
 }
 
-async function runPhase(phase: (typeof phases)[number]): Promise<boolean> {
-  const files = 'files' in phase ? findFiles(phase.files) : []
-  if ('files' in phase && files.length === 0) {
+async function runChecks(): Promise<boolean> {
+  print('\n== check')
+  const phaseStarted = performance.now()
+  const child = spawn(process.execPath, ['tools/check.ts'], {
+    cwd: root,
+    env: { ...process.env, ...color },
+    stdio: ['ignore', 'inherit', 'inherit'],
+  })
+  const [code] = await once(child, 'exit')
+  heading(`check ${code === 0 ? 'passed' : 'FAILED'}`, phaseStarted)
+  return code === 0
+}
+
+/** Runs all files of the phase, whatever becomes of one. */
+async function runPhase(phase: TestPhase): Promise<boolean> {
+  const files = findFiles(phase.patterns)
+  if (files.length === 0) {
     if (words.length > 0) return true
-    process.stdout.write(`there are no ${phase.name} tests\n`)
+    print(`there are no ${phase.name} tests`)
     return false
   }
-  process.stdout.write(`\n== ${phase.name}\n`)
+  print(`\n== ${phase.name}`)
   const phaseStarted = performance.now()
-  await using prepared = 'prepare' in phase ? await phase.prepare() : undefined
-  const { code, output } = await runNode([...phase.args, ...files], prepared?.env)
-  const { passed, failed } = countOutcomes(output)
-  total.passed += passed
-  total.failed += failed
-  heading(`${phase.name} ${code === 0 ? 'passed' : 'FAILED'}`, phaseStarted)
-  return code === 0
+  await using prepared = await phase.prepare?.()
+  const finished: FileOutcome[] = []
+  const worker = async () => {
+    for (let path = files.shift(); path; path = files.shift()) {
+      if (interruption.signal.aborted) return
+      finished.push(await runFile(phase, path, prepared?.env))
+    }
+  }
+  await Promise.all(Array.from({ length: phase.filesAtOnce }, worker))
+  outcomes.push(...finished)
+  const hasPassed =
+    !interruption.signal.aborted && finished.every(({ failures }) => failures.length === 0)
+  showSlowest(finished)
+  heading(`${phase.name} ${hasPassed ? 'passed' : 'FAILED'}`, phaseStarted)
+  return hasPassed
+}
+
+async function runFile(
+  phase: TestPhase,
+  path: string,
+  env: NodeJS.ProcessEnv = {},
+): Promise<FileOutcome> {
+  const fileStarted = performance.now()
+  const notice = setInterval(() => heading(`${path} is running`, fileStarted), noticeAfterMs)
+  const limitMs = phase.fileLimitMinutes * 60_000 * limitFactor
+  const outcome = await runTestFile({
+    root,
+    path,
+    limitMs,
+    testLimitMs: Math.round(limitMs * 0.75),
+    env: { ...color, ...env },
+    signal: interruption.signal,
+  }).finally(() => clearInterval(notice))
+  const { passed, failures, output } = outcome
+  const verdict = failures.length > 0 ? 'FAILED' : `ok, ${passed} tests`
+  print(`-- ${path}: ${verdict} (${seconds(outcome)})`)
+  process.stdout.write(output)
+  if (failures.length > 0) failures.forEach((failure) => print(`FAILED ${path}: ${failure}`))
+  return outcome
 }
 
 /** One server for all test files; each test has a database of its own. */
@@ -107,29 +163,43 @@ function findFiles(patterns: readonly string[]): string[] {
     .toSorted((a, b) => (a < b ? -1 : 1))
 }
 
-/** Shows the output as it comes, and keeps its end, where the summary is. */
-function runNode(
-  args: readonly string[],
-  env: NodeJS.ProcessEnv = {},
-): Promise<{ code: number; output: string }> {
-  const color = process.stdout.isTTY ? { FORCE_COLOR: '1' } : {}
-  const child = spawn(process.execPath, args, {
-    cwd: root,
-    env: { ...process.env, ...color, ...env },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
-  let output = ''
-  child.stdout.on('data', (chunk: Buffer) => {
-    process.stdout.write(chunk)
-    output = (output + chunk.toString('utf8')).slice(-1_000_000)
-  })
-  return new Promise((resolve, reject) => {
-    child.once('error', reject)
-    child.once('close', (code) => resolve({ code: code ?? 1, output }))
-  })
+function readLimitFactor(): number {
+  const factor = Number(process.env['ATOLL_TEST_LIMIT_FACTOR'] ?? 1)
+  if (factor > 0 && factor <= 100) return factor
+  throw new Error('ATOLL_TEST_LIMIT_FACTOR must be a number from 0 to 100')
+}
+
+function showSlowest(finished: readonly FileOutcome[]): void {
+  if (finished.length <= slowestShown) return
+  print('\nslowest files:')
+  finished
+    .toSorted((a, b) => b.seconds - a.seconds)
+    .slice(0, slowestShown)
+    .forEach((outcome) => print(`${seconds(outcome).padStart(9)}  ${outcome.path}`))
+}
+
+function summarize(): void {
+  const failed = outcomes.flatMap(({ path, failures }) =>
+    failures.map((failure) => `  ${path}: ${failure}`),
+  )
+  const passed = outcomes.reduce((sum, outcome) => sum + outcome.passed, 0)
+  if (outcomes.length === 0 && isChosen('unit', 'postgres', 'system') && !process.exitCode) {
+    print(`no test file matches ${words.join(' ')}`)
+    process.exitCode = 1
+  }
+  if (failed.length > 0) print(`\nfailed:\n${failed.join('\n')}`)
+  heading(process.exitCode ? 'FAILED' : 'all passed', started)
+  print(`${passed} passed, ${failed.length} failed`)
 }
 
 function heading(text: string, since: number): void {
-  const seconds = ((performance.now() - since) / 1000).toFixed(1)
-  process.stdout.write(`== ${text} (${seconds} s)\n`)
+  print(`== ${text} (${((performance.now() - since) / 1000).toFixed(1)} s)`)
+}
+
+function seconds(outcome: FileOutcome): string {
+  return `${outcome.seconds.toFixed(1)} s`
+}
+
+function print(line: string): void {
+  process.stdout.write(`${line}\n`)
 }

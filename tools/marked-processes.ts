@@ -1,0 +1,48 @@
+/**
+ * Finds what a test process has started, also what left its process group: each inherits the variable that marks the
+ * test process.
+ */
+import { readdirSync, readFileSync } from 'node:fs'
+import { kill } from 'node:process'
+
+export const markVariable = 'ATOLL_TEST_PROCESS'
+
+export interface MarkedProcess {
+  readonly pid: number
+  readonly name: string
+  /** The data folder of the installation that it serves, if it serves one. */
+  readonly dataDir: string | undefined
+}
+
+export function findMarked(mark: string): MarkedProcess[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .flatMap((pid) => {
+      const variables = read(`/proc/${pid}/environ`).split('\0')
+      if (!variables.includes(`${markVariable}=${mark}`)) return []
+      const name = read(`/proc/${pid}/comm`).trim()
+      return [{ pid: Number(pid), name, dataDir: valueOf(variables, 'ATOLL_DATA_DIR') }]
+    })
+}
+
+function valueOf(variables: readonly string[], name: string): string | undefined {
+  return variables.find((line) => line.startsWith(`${name}=`))?.slice(name.length + 1)
+}
+
+/** A process that has ended meanwhile needs no signal. A negative pid means the process group. */
+export function tryKill(pid: number, signal: NodeJS.Signals): void {
+  try {
+    kill(pid, signal)
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'ESRCH')) throw error
+  }
+}
+
+/** Returns nothing for a process that has gone. */
+function read(path: string): string {
+  try {
+    return readFileSync(path, 'latin1')
+  } catch {
+    return ''
+  }
+}

@@ -1,0 +1,74 @@
+/**
+ * The reporter that a test process of `npm test` writes beside the readable one: one line of JSON for each step of a
+ * test. The lines outlive a process that has to be killed, and say which tests had not ended by then.
+ */
+import type { EventData } from 'node:test'
+import type { TestEvent } from 'node:test/reporters'
+
+type Step = 'queued' | 'begun' | 'ended' | 'passed' | 'failed' | 'skipped'
+
+export interface TestStep {
+  readonly step: Step
+  readonly id: number
+  readonly name: string
+}
+
+export interface TestTally {
+  readonly passed: number
+  readonly failedTests: readonly string[]
+  readonly skipped: number
+  /** Tests that have begun come first. */
+  readonly unfinishedTests: readonly string[]
+}
+
+/** @public Node.js loads a reporter by its default export. */
+// oxlint-disable-next-line import/no-default-export
+export default async function* reportSteps(
+  events: AsyncIterable<TestEvent>,
+): AsyncGenerator<string> {
+  for await (const event of events) {
+    const step = stepOf(event)
+    if (step) yield `${JSON.stringify(step)}\n`
+  }
+}
+
+function stepOf({ type, data }: TestEvent): TestStep | undefined {
+  if (!(data && 'name' in data && 'testId' in data)) return undefined
+  const identity = { id: data.testId, name: data.name }
+  if (type === 'test:enqueue') return { step: 'queued', ...identity }
+  if (type === 'test:dequeue') return { step: 'begun', ...identity }
+  if (type === 'test:complete') return { step: 'ended', ...identity }
+  if (type !== 'test:pass' && type !== 'test:fail') return undefined
+  if (data.skip !== undefined || data.todo !== undefined) return { step: 'skipped', ...identity }
+  if (type === 'test:fail')
+    return failsByItsTests(data) ? undefined : { step: 'failed', ...identity }
+  return data.details.type === 'suite' ? undefined : { step: 'passed', ...identity }
+}
+
+/** The tests inside have been counted by themselves. */
+function failsByItsTests({ details }: EventData.TestFail): boolean {
+  const { error } = details
+  return 'failureType' in error && error.failureType === 'subtestsFailed'
+}
+
+/** Counts the steps that a test process has written; its last line may be cut short. */
+export function tallySteps(lines: string): TestTally {
+  const steps: TestStep[] = lines.split('\n').slice(0, -1).map(parseStep)
+  const named = (step: Step) => steps.filter((other) => other.step === step)
+  const ended = new Set(named('ended').map(({ id }) => id))
+  const begun = new Set(named('begun').map(({ id }) => id))
+  const open = named('queued').filter(({ id }) => !ended.has(id))
+  return {
+    passed: named('passed').length,
+    failedTests: named('failed').map(({ name }) => name),
+    skipped: named('skipped').length,
+    unfinishedTests: [
+      ...open.filter(({ id }) => begun.has(id)),
+      ...open.filter(({ id }) => !begun.has(id)),
+    ].map(({ name }) => name),
+  }
+}
+
+function parseStep(line: string): TestStep {
+  return JSON.parse(line)
+}
