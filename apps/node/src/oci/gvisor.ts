@@ -10,6 +10,7 @@ import { writeBundle } from './bundle.ts'
 import { createOciCommands } from './commands.ts'
 import type { CommandOptions } from './commands.ts'
 import { lostAnswers } from './gvisor-lost-answers.ts'
+import { disarmStaleInterests } from './gvisor-stale-interests.ts'
 import { goOnAnyway } from './gvisor-standstill.ts'
 
 /**
@@ -120,6 +121,8 @@ export function createGvisor(parts: {
           return saveOnceOpen(more)
         })
       await saveOnceOpen(openingWaitsMs)
+      // Else programs that go on from it hear of descriptors that they closed before.
+      await disarmStaleInterests(join(memoryDir, 'checkpoint.img'))
     },
 
     // Its envd does it: the name is one of gVisor's own kernel.

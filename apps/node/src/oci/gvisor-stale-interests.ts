@@ -1,0 +1,51 @@
+import { open } from 'node:fs/promises'
+import { setImmediate as turn } from 'node:timers/promises'
+import { openImage, UnknownImage } from './gvisor-image.ts'
+import { walkImage } from './gvisor-image-graph.ts'
+
+/*
+ * After a restore gVisor 20240729 reports events for descriptors that were removed from an epoll set and closed long
+ * before. epoll_wait leaves the members that it found idle linked to each other (EpollInstance.ReadEvents, `notReady`),
+ * and removing an idle member does not unlink it. So a removed member is saved along with its former neighbours, and a
+ * load marks every member that was saved as ready (epollInterest.afterLoad), whether or not its set still has it. A
+ * closed TCP connection is always readable, and a program cannot remove it a second time: programs that keep pointers
+ * in their events crash, others spin. A load does not mark a member whose event mask is 0.
+ */
+
+/** Clears the event masks of removed epoll members in a saved image. Leaves an image of unknown format as it is. */
+export async function disarmStaleInterests(path: string): Promise<void> {
+  await using file = await open(path, 'r+')
+  if ((await file.stat()).size > maxImageBytes) return
+  const image = await file.readFile()
+  const masks = await staleMasks(image).catch((error: unknown) => {
+    if (error instanceof UnknownImage) return []
+    throw error
+  })
+  if (masks.length === 0) return
+  // The highest bit says that the number goes on: this is a 0 of the same length.
+  for (const offset of masks) image[offset] = (image[offset] ?? 0) & 0x80
+  await file.write(image, 0, image.length, 0)
+}
+
+/** Returns where in the image the bytes of the event masks of removed epoll members are. */
+export async function staleMasks(image: Buffer): Promise<number[]> {
+  const masks = new Map<number, readonly number[]>()
+  const members = new Set<number>()
+  const objects = walkImage(openImage(image), {
+    interest: (id, offsets) => masks.set(id, offsets),
+    member: (id) => members.add(id),
+  })
+  let began = performance.now()
+  for (const _object of objects) {
+    if (performance.now() - began < sliceMs) continue
+    await turn()
+    began = performance.now()
+  }
+  return [...masks].flatMap(([id, offsets]) => (members.has(id) ? [] : offsets))
+}
+
+/** Others of this process go on in between. */
+const sliceMs = 5
+
+/** Memory pages are in files of their own. A sandbox with a thousand processes stays far below this. */
+const maxImageBytes = 64 * 1024 * 1024
