@@ -96,7 +96,7 @@ export function createAdmin(ports: AdminPorts): Admin {
       const running = await sandboxes.list({ teamId, states: placeStates })
       const results = await Promise.allSettled(
         running.map(async ({ id }) => {
-          if (await ending.begin(id, 'was killed by an operator')) await ending.finish(id)
+          await ending.kill(id, 'was killed by an operator')
         }),
       )
       const failed = results.filter(({ status }) => status === 'rejected').length

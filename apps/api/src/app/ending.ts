@@ -1,4 +1,6 @@
 import type { Clock } from '@atoll/kit/clock'
+import { diskFull } from '@atoll/kit/disk-full'
+import { Fault } from '@atoll/kit/fault'
 import type { Logger } from '@atoll/kit/log'
 import type { SandboxNode } from '../domain/node.ts'
 import { beginKill, canBecome, end } from '../domain/sandbox.ts'
@@ -17,6 +19,8 @@ export interface Ending {
   begin(id: string, reason: string, wanted?: (current: Sandbox) => boolean): Promise<boolean>
   /** Returns once nothing of it is left. Callers that come while it is under way share its outcome. */
   finish(id: string): Promise<void>
+  /** Both. On a full disk the sandbox goes first, which makes room for the record of its end. */
+  kill(id: string, reason: string): Promise<void>
   /** Like `finish`, but never fails: a failure is logged, and the reconciler tries again. */
   tryFinish(id: string): Promise<void>
   /** The node says that it has ended. */
@@ -26,8 +30,8 @@ export interface Ending {
 }
 
 export function createEnding(deps: {
-  readonly store: SandboxStore
-  readonly node: SandboxNode
+  readonly store: Pick<SandboxStore, 'update'>
+  readonly node: Pick<SandboxNode, 'kill'>
   readonly clock: Clock
   readonly log: Logger
 }): Ending {
@@ -43,6 +47,12 @@ export function createEnding(deps: {
     await node.kill(id)
     await close(id, 'was killed')
   }
+  const begin: Ending['begin'] = async (id, reason, wanted = () => true) => {
+    const changed = await store.update(id, (current) =>
+      canBecome(current.state, 'killing') && wanted(current) ? beginKill(current, reason) : current,
+    )
+    return changed?.state === 'killing'
+  }
   const finish = (id: string): Promise<void> => {
     const current = underway.get(id)
     if (current) return current
@@ -52,15 +62,19 @@ export function createEnding(deps: {
   }
 
   return {
-    async begin(id, reason, wanted = () => true) {
-      const changed = await store.update(id, (current) =>
-        canBecome(current.state, 'killing') && wanted(current)
-          ? beginKill(current, reason)
-          : current,
-      )
-      return changed?.state === 'killing'
-    },
+    begin,
     finish,
+    async kill(id, reason) {
+      try {
+        if (await begin(id, reason)) await finish(id)
+      } catch (error) {
+        if (!(error instanceof Fault) || error.reason !== diskFull) throw error
+        // The store cannot be written before something is deleted. Should we be killed here, the reconciler finds that the
+        // sandbox is gone and closes its record.
+        await node.kill(id)
+        if (await begin(id, reason)) await finish(id)
+      }
+    },
     async tryFinish(id) {
       await finish(id).catch((error: unknown) => {
         log.warn({ err: error, sandboxId: id }, 'the node could not end a sandbox')

@@ -96,7 +96,7 @@ export function createSandboxes(deps: {
       const sandbox = await store.find(id)
       if (sandbox?.teamId !== teamId) throw absent(id)
       if (sandbox.state === 'creating' || sandbox.state === 'ended') throw absent(id, sandbox)
-      if (await ending.begin(id, 'was killed')) await ending.finish(id)
+      await ending.kill(id, 'was killed')
     },
     async setTimeout(teamId, id, seconds) {
       const { maxSandboxSeconds: maxSeconds } = await limitsOf(teamId)

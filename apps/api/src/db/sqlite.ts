@@ -2,6 +2,8 @@ import { chmodSync, closeSync, mkdirSync, openSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import type { SQLInputValue, StatementSync } from 'node:sqlite'
+import { diskFull } from '@atoll/kit/disk-full'
+import { Fault } from '@atoll/kit/fault'
 import { Kysely, SqliteDialect } from 'kysely'
 import type { KyselyPlugin, SqliteDatabase, SqliteStatement } from 'kysely'
 import type { Database } from './database.ts'
@@ -42,6 +44,7 @@ const withoutRowLocks: KyselyPlugin = {
 
 const busyTimeoutMs = 5_000
 const sqliteBusy = 5
+const sqliteFull = 13
 
 function prepare(database: DatabaseSync, path: string): void {
   try {
@@ -69,7 +72,9 @@ function adapt(database: DatabaseSync): SqliteDatabase {
     prepare(sql) {
       const known = prepared.get(sql)
       if (known) return known
-      const statement = toStatement(database.prepare(sql))
+      const statement = isRollback(sql)
+        ? rollbackOf(database, sql)
+        : toStatement(database.prepare(sql))
       if (prepared.size >= mostPrepared) prepared.clear()
       prepared.set(sql, statement)
       return statement
@@ -83,9 +88,37 @@ const mostPrepared = 500
 function toStatement(statement: StatementSync): SqliteStatement {
   return {
     reader: statement.columns().length > 0,
-    all: (values) => statement.all(...values.map(toInput)),
-    run: (values) => statement.run(...values.map(toInput)),
-    iterate: (values) => statement.iterate(...values.map(toInput)),
+    all: (values) => explained(() => statement.all(...values.map(toInput))),
+    run: (values) => explained(() => statement.run(...values.map(toInput))),
+    iterate: (values) => explained(() => statement.iterate(...values.map(toInput))),
+  }
+}
+
+function isRollback(sql: string): boolean {
+  return sql.trim().toLowerCase() === 'rollback'
+}
+
+/**
+ * After some failures, such as a full disk, SQLite has rolled back by itself. Another rollback would fail, and its error
+ * would hide the first one.
+ */
+function rollbackOf(database: DatabaseSync, sql: string): SqliteStatement {
+  const statement = toStatement(database.prepare(sql))
+  return {
+    ...statement,
+    run: (values) =>
+      database.isTransaction ? statement.run(values) : { changes: 0, lastInsertRowid: 0 },
+  }
+}
+
+function explained<T>(work: () => T): T {
+  try {
+    return work()
+  } catch (error) {
+    if (!(error instanceof Error && 'errcode' in error && error.errcode === sqliteFull)) throw error
+    const message =
+      'Not enough disk space on the node: the store cannot be written. Delete sandboxes or snapshots.'
+    throw new Fault('unavailable', diskFull, message, { cause: error })
   }
 }
 
