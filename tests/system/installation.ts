@@ -48,7 +48,7 @@ export async function install(
   settings: Record<string, string> = {},
   options: { readonly from?: string } = {},
 ): Promise<Installation> {
-  const dataDir = await mkdtemp('/var/tmp/atoll-test-')
+  const dataDir = settings['ATOLL_DATA_DIR'] ?? (await mkdtemp('/var/tmp/atoll-test-'))
   const port = await freePort()
   const url = `http://127.0.0.1:${port}`
   const env = {

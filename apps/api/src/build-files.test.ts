@@ -164,7 +164,7 @@ test('what the node says against files reaches the sender', async () => {
   await askForBuild(api)
   const { url } = await link(api)
   for (const [code, expected] of [
-    [Code.ResourceExhausted, 503],
+    [Code.ResourceExhausted, 507],
     [Code.InvalidArgument, 400],
     [Code.Internal, 500],
   ] as const) {

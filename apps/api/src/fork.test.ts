@@ -147,7 +147,7 @@ test('copies that the node cannot start fail for themselves, and leave nothing',
 
 for (const [code, status] of [
   [Code.Internal, 500],
-  [Code.ResourceExhausted, 503],
+  [Code.ResourceExhausted, 507],
 ] as const) {
   test(`a fork whose copy the node fails with ${Code[code]} is ${status}: nothing was tried`, async () => {
     await using api = await startApiUnderTest()

@@ -177,8 +177,8 @@ test('a second pause while the first is under way waits and shares its outcome',
   await waitFor('the pause', async () => (await stateOf(api, other)) === 'paused')
   releaseOther()
   for (const { status, json } of await Promise.all(failing)) {
-    assert.deepEqual([status, Object(json).code], [503, 503])
-    assert.match(Object(json).message, /no room on the disk/)
+    assert.deepEqual([status, Object(json).code], [507, 507])
+    assert.match(Object(json).message, /keeps running/)
   }
   assert.equal(await stateOf(api, other), 'running')
 })
@@ -186,7 +186,7 @@ test('a second pause while the first is under way waits and shares its outcome',
 for (const [code, status] of [
   [Code.Internal, 500],
   [Code.Unavailable, 503],
-  [Code.ResourceExhausted, 503],
+  [Code.ResourceExhausted, 507],
 ] as const) {
   test(`a pause that the node fails with ${Code[code]} is ${status}, and the sandbox runs on`, async () => {
     const clock = manualClock()

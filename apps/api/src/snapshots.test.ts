@@ -227,7 +227,7 @@ test('while it is copied a sandbox is shown as running; a connect waits, all els
 
 for (const [code, status] of [
   [Code.Internal, 500],
-  [Code.ResourceExhausted, 503],
+  [Code.ResourceExhausted, 507],
   [Code.Unavailable, 503],
 ] as const) {
   test(`a copy that the node fails with ${Code[code]} is ${status}, and leaves nothing`, async () => {

@@ -69,6 +69,7 @@ const hintsByReason: ReadonlyMap<string, string> = new Map([
   ['process_unauthenticated', '--user must name a user that the sandbox has'],
   ['not_a_terminal', 'run single commands with `atoll sandbox exec`'],
   ['sandbox_paused', '`atoll sandbox resume <id>` lets it go on'],
+  ['disk_full', '`atoll status` shows what takes space; delete sandboxes or snapshots'],
   ['memory_not_kept', 'add --no-memory: a resume then boots it anew from its files'],
   ['sandbox_lost', 'it was killed, ran out of time, or the server went away; see `atoll status`'],
 ])

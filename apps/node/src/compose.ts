@@ -91,7 +91,7 @@ const startLimitMs = 10_000
 /** Puts together all that makes, keeps and ends sandboxes, and starts what goes on by itself. */
 export async function openSandboxes(parts: SandboxParts): Promise<RunningSandboxes> {
   const { config, host, runtime, files, envdDir, envdDirs, slots, adopted, log } = parts
-  const { instance, namespace, records, disks, snapshots } = host
+  const { instance, namespace, records, disks, snapshots, space } = host
   const nowMs = () => performance.now()
   const memory = createMemoryFolders(nowMs)
   const common = {
@@ -104,6 +104,9 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
     createAuthority,
     trust: ({ record, slot }: Cell, certificate: string) =>
       trustByEnvd(slot.sandboxAddress, record.initToken, certificate),
+    admitDisk: space.admitDisk,
+    checkDisk: (sizeMb = 0) =>
+      space.checkSandbox({ diskBytes: sizeMb * 1024 ** 2, committedBytes }),
     diskImage: (cellId: string, name: string) => join(cellDir(instance, cellId), name),
     memoryDir: (cellId: string) => memoryDir(instance, cellId),
   }
@@ -235,6 +238,11 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
       },
     },
   })
+  /** Called once the first sandbox is created: all are known by then. */
+  function committedBytes(): number {
+    const kept = [...sandboxes.running().map(({ record }) => record), ...sandboxes.paused()]
+    return kept.reduce((sum, { diskSizeMb }) => sum + diskSizeMb * 1024 ** 2, 0)
+  }
   const building = new Set<Cell>()
   const buildTemplate = createBuildTemplate({
     cells,
@@ -248,16 +256,12 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
     findTemplate: files.findReadable,
     templates: files.templates,
     layers: files.layers,
-    async settle({ record }) {
-      await host.rootfs.sync(record.cellId)
-      await disks.checkRoom(await disks.usedBytes(common.diskImage(record.cellId, record.disk)))
+    settle: ({ record }) => host.rootfs.sync(record.cellId),
+    async extract({ record }, dir) {
+      const image = common.diskImage(record.cellId, record.disk)
+      using _room = disks.holdRoom(await disks.usedBytes(image), 'keeping this layer')
+      return host.rootfs.extract(record.cellId, { image, idShift: runtime.idShift }, dir)
     },
-    extract: ({ record }, dir) =>
-      host.rootfs.extract(
-        record.cellId,
-        { image: common.diskImage(record.cellId, record.disk), idShift: runtime.idShift },
-        dir,
-      ),
     images: parts.images,
     findFiles: files.archives.find,
     prototype: prototypes.ensure,

@@ -64,6 +64,21 @@ export const NodeEnv = z.object({
     .max(256)
     .default(2)
     .describe('How many sandboxes of the template base are kept ready even when nobody wants one.'),
+  ATOLL_DISK_RESERVE_MB: z.coerce
+    .number()
+    .int()
+    .min(64)
+    .optional()
+    .describe(
+      'Space of the data file system that sandboxes never get, in MiB: the store, logs and deletions need it. Default: 5 % of it, at least 512 (or 10 % if that is less), at most 1024.',
+    ),
+  ATOLL_DISK_OVERCOMMIT: z.coerce
+    .number()
+    .positive()
+    .optional()
+    .describe(
+      'How many times the size of the data file system the disks of all sandboxes, running and paused, may add up to; beyond that none is created. Default: no limit, since disks take only what is written to them.',
+    ),
   ATOLL_POOL_MEMORY_MB: z.coerce
     .number()
     .int()

@@ -1,5 +1,6 @@
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { DiskSpace } from './app/disk-space.ts'
 import type { RecordStore } from './state/records.ts'
 import { createRecordStore } from './state/records.ts'
 import type { NodeConfig } from './config.ts'
@@ -44,6 +45,7 @@ export interface Host {
   readonly egress: Egress
   readonly runtimes: Readonly<Record<Runtime['name'], Runtime>>
   readonly disks: Disks
+  readonly space: Pick<DiskSpace, 'hold' | 'admitDisk' | 'checkSandbox'>
   readonly snapshots: SnapshotStore
   readonly prototypes: SnapshotStore
   /** Ends processes and mounts of a cell, whatever of them there is; slot and folder stay. */
@@ -64,12 +66,13 @@ export function openHost(
   parts: {
     readonly namespace: MountNamespace
     readonly guest?: string
+    readonly space?: Host['space']
     /** As `EgressParts` has them. */
     readonly certificates?: readonly string[]
     readonly onEgressError?: (error: unknown) => void
   },
 ): Host {
-  const { namespace, guest } = parts
+  const { namespace, guest, space = unlimitedSpace } = parts
   const subnet = parseSubnet(config.ATOLL_SUBNET)
   const records = createRecordStore(instance)
   const cgroups = createCgroups(instance.cgroup)
@@ -124,7 +127,8 @@ export function openHost(
     egress,
     runtimes,
 
-    disks: createDisks(instance.dataDir, namespace),
+    space,
+    disks: createDisks(instance.dataDir, namespace, space.hold),
     snapshots: createSnapshotStore(snapshotsDir(instance)),
     prototypes: createSnapshotStore(join(instance.dataDir, 'prototypes')),
     halt,
@@ -160,4 +164,11 @@ export function openHost(
       strays.forEach(killProcess)
     },
   }
+}
+
+/** For who only removes. */
+const unlimitedSpace: Host['space'] = {
+  hold: () => ({ [Symbol.dispose]() {} }),
+  admitDisk() {},
+  checkSandbox() {},
 }

@@ -1,5 +1,7 @@
-import { readdir, realpath, stat } from 'node:fs/promises'
+import { readdir, realpath, stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
+import { loadNodeConfig } from './config.ts'
+import { guaranteedBytes, minimumInodes, reserveFor } from './domain/disk-space.ts'
 import { cellDir, snapshotsDir, toInstance } from './domain/instance.ts'
 import type { Quarantined } from './domain/quarantine.ts'
 import { findQuarantined } from './state/quarantined.ts'
@@ -35,6 +37,34 @@ export async function takeInventory(dataDir: string): Promise<Inventory> {
   const folders = snapshots.map(({ snapshotId }) => join(dir, snapshotId))
   const quarantined = await findQuarantined(dataDir)
   return { ready, paused: await measure(paused), snapshots: await measure(folders), quarantined }
+}
+
+/** The space of the data file system. */
+export interface Space {
+  readonly totalBytes: number
+  readonly freeBytes: number
+  /** Never given to sandboxes. */
+  readonly reserveBytes: number
+  readonly freeInodes: number
+  /** Nothing is left above the reserve: sandboxes cannot write, and none is created. */
+  readonly isFull: boolean
+}
+
+/** `environment` is that of the server. */
+export async function readSpace(environment: Record<string, string | undefined>): Promise<Space> {
+  const config = loadNodeConfig(environment)
+  const host = await statfs(config.ATOLL_DATA_DIR)
+  const totalBytes = host.blocks * host.bsize
+  const freeBytes = host.bavail * host.bsize
+  const reserve = reserveFor(totalBytes, config.ATOLL_DISK_RESERVE_MB)
+  const lacksInodes = host.files > 0 && host.ffree < minimumInodes
+  return {
+    totalBytes,
+    freeBytes,
+    reserveBytes: reserve,
+    freeInodes: host.ffree,
+    isFull: freeBytes - reserve < guaranteedBytes || lacksInodes,
+  }
 }
 
 async function measure(folders: readonly string[]): Promise<Kept> {

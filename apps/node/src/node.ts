@@ -20,6 +20,7 @@ import type { NetworkRules } from './domain/network-rules.ts'
 import type { Quarantined } from './domain/quarantine.ts'
 import type { RunningSandbox } from './domain/sandbox.ts'
 import type { Slot } from './domain/slot.ts'
+import { openDiskSpace } from './disk-space.ts'
 import { openHost } from './host.ts'
 import { readCertificates } from './net/certificates.ts'
 import type { Host } from './host.ts'
@@ -84,7 +85,8 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
       { err, event: 'node.egress' },
       'the egress process cannot be started; it is tried again',
     )
-  const host = openHost(config, instance, { namespace, guest, certificates, onEgressError })
+  const space = opened.use(await openDiskSpace({ config, instance, namespace, log }))
+  const host = openHost(config, instance, { namespace, guest, certificates, space, onEgressError })
   const runtime = host.runtimes[runtimeName]
 
   const files = await openTemplateFiles({
@@ -175,8 +177,8 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
       registries: config.ATOLL_REGISTRIES,
       openScratch: () => openScratchDisk(host),
       async checkRoom(bytes, count) {
-        await host.disks.checkRoom(bytes)
-        await checkInodes(instance.dataDir, count)
+        using _room = host.disks.holdRoom(bytes, 'keeping this layer')
+        await checkInodes(instance.dataDir, count, 'keeping this layer')
       },
     }),
     envdDir,

@@ -11,16 +11,24 @@ const sizeMb = 10_240
 const leastRoomBytes = 1024 ** 3
 
 /** A disk that is nobody's. It stands among those of cells without being one, and so goes with what a dead agent left. */
-export async function openScratchDisk({ instance, disks, rootfs, erase }: Host): Promise<Scratch> {
+export async function openScratchDisk({
+  instance,
+  disks,
+  space,
+  rootfs,
+  erase,
+}: Host): Promise<Scratch> {
   const id = `c${randomLabel(20)}`
   const dir = cellDir(instance, id)
   const image = join(dir, 'disk.img')
   const remove = () => erase(id)
   try {
-    await disks.checkRoom(leastRoomBytes)
+    using _room = disks.holdRoom(leastRoomBytes, 'fetching an image')
     await mkdir(dir, { recursive: true, mode: 0o700 })
     await disks.create(image, sizeMb)
-    return { dir, disk: await rootfs.mountDisk(id, image), [Symbol.asyncDispose]: remove }
+    const disk = await rootfs.mountDisk(id, image)
+    space.admitDisk(sizeMb * 1024 ** 2)
+    return { dir, disk, [Symbol.asyncDispose]: remove }
   } catch (error) {
     await remove()
     throw error

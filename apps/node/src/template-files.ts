@@ -31,7 +31,7 @@ export async function openTemplateFiles(parts: {
   /** The layer of the built-in template, by name. */
   readonly layer: string
   readonly shifted: ShiftedLayers
-  readonly disks: Pick<Disks, 'checkRoom'>
+  readonly disks: Pick<Disks, 'holdRoom'>
   removeFolder(dir: string): Promise<void>
   flush(dir: string): Promise<void>
 }): Promise<TemplateFiles> {

@@ -11,6 +11,7 @@ import { createEdge } from '@atoll/edge'
 import type { Logger } from '@atoll/kit/log'
 import type { NodeConfig } from '@atoll/node/config'
 import type { Shape } from '@atoll/node/domain/cell'
+import { releaseBallastIfFull } from '@atoll/node/linux/ballast'
 import type { ServerConfig } from './config.ts'
 import { moveCredentials, saveCredentials } from './credentials.ts'
 import { writeFileAtomic } from '@atoll/kit/atomic-file'
@@ -59,6 +60,7 @@ export async function startServer(
 
   await mkdir(dataDir, { recursive: true, mode: 0o700 })
   started.use(await lockDataDir(dataDir))
+  releaseBallastIfFull(dataDir)
   started.use(await writePidFile(dataDir))
   const gateway = await startGateway({ api: ATOLL_LISTEN, edge: ATOLL_EDGE_LISTEN })
   started.defer(() => gateway.close())

@@ -39,4 +39,5 @@ const kinds: ReadonlyMap<number, FaultKind> = new Map([
   [502, 'unavailable'],
   [503, 'unavailable'],
   [504, 'timeout'],
+  [507, 'exhausted'],
 ])

@@ -13,6 +13,7 @@ export type ErrorBody = z.infer<typeof ErrorBody>
 
 /** Reasons that clients know by name: a fault with one of these carries it as `error_code`. */
 export const publishedReasons = [
+  'disk_full',
   'internal_server_error',
   'memory_not_kept',
   'sandbox_capacity_unavailable',

@@ -88,6 +88,7 @@ const errorTexts: Readonly<Record<number, string>> = {
   500: 'A failure of the server',
   503: 'No room at the moment; try again later',
   504: 'It took too long',
+  507: 'The node has no disk space for this',
 }
 
 function toParameters(

@@ -61,7 +61,7 @@ export const NewSandboxV2 = z.object(shape).meta({ id: 'NewSandboxV2' })
 export type NewSandboxV2 = z.infer<typeof NewSandboxV2>
 
 const replies = { 201: { description: 'The sandbox runs', body: Sandbox } }
-const errors = [400, 401, 404, 500, 503, 504]
+const errors = [400, 401, 404, 500, 503, 504, 507]
 
 export const createSandbox = defineOperation({
   id: 'sandbox.create',

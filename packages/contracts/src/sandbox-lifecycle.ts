@@ -27,7 +27,7 @@ export const pauseSandbox = defineOperation({
     .meta({ id: 'PauseSandbox' })
     .optional(),
   replies: { 204: { description: 'It is paused' } },
-  errors: [400, 401, 404, 409, 500, 503],
+  errors: [400, 401, 404, 409, 500, 503, 507],
 })
 
 export const resumeSandbox = defineOperation({
@@ -46,14 +46,14 @@ export const resumeSandbox = defineOperation({
     .meta({ id: 'ResumeSandbox' })
     .optional(),
   replies: { 201: { description: 'It runs again', body: Sandbox } },
-  errors: [400, 401, 404, 409, 500, 503, 504],
+  errors: [400, 401, 404, 409, 500, 503, 504, 507],
 })
 
 const connectReplies = {
   200: { description: 'It was running already', body: Sandbox },
   201: { description: 'It was paused and runs again', body: Sandbox },
 }
-const connectErrors = [400, 401, 404, 409, 500, 503, 504]
+const connectErrors = [400, 401, 404, 409, 500, 503, 504, 507]
 
 export const connectSandbox = defineOperation({
   id: 'sandbox.connect',

@@ -30,7 +30,7 @@ export const createSnapshot = defineOperation({
     })
     .meta({ id: 'NewSnapshot' }),
   replies: { 201: { description: 'The copy is there', body: SnapshotInfo } },
-  errors: [400, 401, 404, 409, 500, 503],
+  errors: [400, 401, 404, 409, 500, 503, 507],
 })
 
 export const listSnapshots = defineOperation({
@@ -76,5 +76,5 @@ export const forkSandbox = defineOperation({
     .meta({ id: 'ForkSandbox' })
     .optional(),
   replies: { 201: { description: 'What became of each copy', body: z.array(ForkResult) } },
-  errors: [400, 401, 404, 409, 500, 503],
+  errors: [400, 401, 404, 409, 500, 503, 507],
 })

@@ -1,9 +1,10 @@
 import { publishedReasons } from '@atoll/contracts/errors'
 import type { ErrorBody } from '@atoll/contracts/errors'
+import { diskFull } from '@atoll/kit/disk-full'
 import { Fault } from '@atoll/kit/fault'
 import type { FaultKind } from '@atoll/kit/fault'
 
-/** The one place that knows HTTP statuses of failures. */
+/** The one place that knows HTTP statuses of failures. A full disk has its own: waiting does not help, deleting does. */
 
 const statuses = {
   invalid: 400,
@@ -36,7 +37,7 @@ export function toFailure(error: unknown, requestId: string): Failure {
 }
 
 function fromFault(fault: Fault): Failure {
-  const code = statuses[fault.kind]
+  const code = fault.reason === diskFull ? 507 : statuses[fault.kind]
   const published = publishedReasons.find((reason) => reason === fault.reason)
   return {
     body: { code, message: fault.message, ...(published && { error_code: published }) },

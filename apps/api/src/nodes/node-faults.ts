@@ -1,9 +1,12 @@
+import { reasonHeader } from '@atoll/contracts/node-faults'
+import { diskFull } from '@atoll/kit/disk-full'
 import { Fault } from '@atoll/kit/fault'
 import { Code, ConnectError } from '@connectrpc/connect'
 
 /** What the node refuses or fails at, in the words of the platform API. */
 
 export function toCreateFault(error: unknown): Fault {
+  if (isDiskFull(error)) return diskFullFault(error)
   if (codeOf(error) === Code.ResourceExhausted) return noRoom(error)
   if (codeOf(error) === Code.Aborted) {
     return new Fault('unavailable', 'ready_name_gone', saidBy(error), { cause: error })
@@ -31,12 +34,7 @@ export function toPauseFault(error: unknown, id: string): Fault {
     case Code.FailedPrecondition:
       return memoryNotKept(error, 'send memory: false to pause without memory')
     case Code.ResourceExhausted:
-      return new Fault(
-        'unavailable',
-        'disk_full',
-        'There is no room on the disk of the node to keep the sandbox; it runs on',
-        options,
-      )
+      return diskFullFault(error, 'The sandbox keeps running.')
     case Code.Unavailable:
       return busy(error)
     default:
@@ -64,7 +62,7 @@ export function toResumeFault(error: unknown, id: string): Fault {
         options,
       )
     case Code.ResourceExhausted:
-      return noRoom(error)
+      return isDiskFull(error) ? diskFullFault(error, 'The sandbox stays paused.') : noRoom(error)
     case Code.Unavailable:
       return busy(error)
     default:
@@ -87,12 +85,7 @@ export function toSnapshotFault(error: unknown, id: string): Fault {
     case Code.FailedPrecondition:
       return memoryNotKept(error, 'the sandbox runs on')
     case Code.ResourceExhausted:
-      return new Fault(
-        'unavailable',
-        'disk_full',
-        'There is no room on the disk of the node to copy the sandbox; it runs on',
-        options,
-      )
+      return diskFullFault(error, 'The sandbox keeps running.')
     case Code.Unavailable:
       return busy(error)
     default:
@@ -125,7 +118,7 @@ export function toFilesFault(error: unknown): Fault {
     case Code.ResourceExhausted:
       return new Fault(
         'unavailable',
-        'disk_full',
+        diskFull,
         `The files were not kept: ${saidBy(error)}`,
         options,
       )
@@ -146,6 +139,16 @@ export function toFilesFault(error: unknown): Fault {
         options,
       )
   }
+}
+
+function isDiskFull(error: unknown): boolean {
+  return ConnectError.from(error).metadata.get(reasonHeader) === diskFull
+}
+
+/** The node says how much is missing, and what to do about it. */
+function diskFullFault(error: unknown, outcome?: string): Fault {
+  const message = outcome === undefined ? saidBy(error) : `${saidBy(error)} ${outcome}`
+  return new Fault('unavailable', diskFull, message, { cause: error })
 }
 
 function noRoom(cause: unknown): Fault {

@@ -1,7 +1,7 @@
 import { createPlatformClient } from '@atoll/client/platform'
 import type { PlatformClient } from '@atoll/client/platform'
 import { Fault } from '@atoll/kit/fault'
-import type { Inventory } from '@atoll/node/inventory'
+import type { Inventory, Space } from '@atoll/node/inventory'
 import { Command } from 'commander'
 import { findAccess, findUrls, isLocal } from '../access.ts'
 import { printJson, printLine } from '../context.ts'
@@ -29,6 +29,8 @@ interface Status {
   readonly disk?: Pick<Inventory, 'paused' | 'snapshots'>
   /** Records that the server cannot read, and whose files it keeps; of a server on this machine alone. */
   readonly quarantined?: Inventory['quarantined']
+  /** Of the data file system of a server on this machine. */
+  readonly space?: Space
 }
 
 async function status(context: CliContext, options: { readonly json?: boolean }) {
@@ -38,7 +40,16 @@ async function status(context: CliContext, options: { readonly json?: boolean })
   if (found.server === 'down') context.exitWith(1)
 }
 
-async function findStatus({ config }: CliContext): Promise<Status> {
+async function findStatus(context: CliContext): Promise<Status> {
+  const { config } = context
+  const found = await askServer(context)
+  if (!(await isLocal(config))) return found
+  // Loaded only here: the other commands start without it.
+  const { readSpace } = await import('@atoll/node/inventory')
+  return { ...found, space: await readSpace(config.environment) }
+}
+
+async function askServer({ config }: CliContext): Promise<Status> {
   const urls = await findUrls(config)
   try {
     await createPlatformClient({ url: urls.apiUrl, requestTimeoutMs: 5000 }).health()
@@ -51,7 +62,6 @@ async function findStatus({ config }: CliContext): Promise<Status> {
     const platform = createPlatformClient({ url: urls.apiUrl, apiKey })
     const sandboxes = await countSandboxes(platform)
     if (!(await isLocal(config))) return { server: 'up', ...urls, sandboxes }
-    // Loaded only here: the other commands start without it.
     const { takeInventory } = await import('@atoll/node/inventory')
     const { ready, quarantined, ...disk } = await takeInventory(config.dataDir)
     return { server: 'up', ...urls, sandboxes, ready, disk, quarantined }
@@ -68,7 +78,8 @@ async function countSandboxes(platform: PlatformClient) {
 }
 
 function formatStatus(found: Status): string {
-  const { server, apiUrl, sandboxUrl, problem, sandboxes, ready, disk, quarantined = [] } = found
+  const { server, apiUrl, sandboxUrl, problem, sandboxes, ready, disk } = found
+  const { space, quarantined = [] } = found
   const lines = [
     `server      ${server}`,
     `API         ${apiUrl}`,
@@ -79,6 +90,8 @@ function formatStatus(found: Status): string {
     ...quarantined.map(
       ({ kind, path, reason }) => `unreadable  ${kind} ${path}: ${reason}; its files are kept`,
     ),
+    ...(space ? [`space       ${formatSpace(space)}`] : []),
+    ...(space?.isFull ? [`problem     ${diskFullText}`] : []),
     ...(problem ? [`problem     ${problem}`] : []),
     ...(server === 'down' ? ['hint        start the server with `npm start`'] : []),
   ]
@@ -94,3 +107,11 @@ function formatDisk({ paused, snapshots }: Pick<Inventory, 'paused' | 'snapshots
   const inPaused = `${formatSize(paused.diskBytes)} in paused sandboxes (${paused.count})`
   return `${inPaused}, ${formatSize(snapshots.diskBytes)} in snapshots (${snapshots.count})`
 }
+
+function formatSpace({ freeBytes, totalBytes, reserveBytes, freeInodes }: Space): string {
+  const bytes = `${formatSize(freeBytes)} free of ${formatSize(totalBytes)}`
+  return `${bytes}, ${formatSize(reserveBytes)} of it reserved; ${freeInodes} inodes free`
+}
+
+const diskFullText =
+  'the disk is full: sandboxes cannot write, and none is created. Delete sandboxes or snapshots, or add space'

@@ -61,9 +61,9 @@ export interface BuildPorts {
     /** What those together take on the disk that steps made. */
     sizeBytes(name: string): number
   }
-  /** Brings what was written in a cell to its disk. A fault when there is no room for a copy of it. */
+  /** Brings what was written in a cell to its disk. */
   settle(cell: Cell): Promise<void>
-  /** Copies what was written in a cell that has been halted. Gives what it takes. */
+  /** Copies what was written in a cell that has been halted. Gives what it takes. A fault when there is no room for it. */
   extract(cell: Cell, dir: string): Promise<number>
   readonly images: Images
   findFiles(ownerId: string, hash: string): Promise<string | undefined>
@@ -127,7 +127,7 @@ export function createBuildTemplate(ports: BuildPorts): BuildTemplate {
     try {
       ports.busy.add(cell)
       await carryOut(cell, task, { onLine, signal }).finally(() => ports.busy.delete(cell))
-      await ports.settle(cell).catch(ifNoRoom(step))
+      await ports.settle(cell)
       await ports.cells.halt(cell)
       return await ports.layers
         .add({ below, key }, (dir) => ports.extract(cell, dir))

@@ -49,6 +49,8 @@ export interface CellPorts {
   readonly disks: Disks
   setRules(slot: Slot, rules: NetworkRules): Promise<void>
   mountRootfs(cell: CellRecord, image: string): Promise<Rootfs>
+  /** Limits how far a disk may grow that was just mounted. */
+  admitDisk(sizeBytes: number): void
   bundleDir(cellId: string): string
   diskImage(cellId: string, name: string): string
   /** Makes the memory in a folder readable while `work` runs. */
@@ -92,6 +94,7 @@ export function createCells({
   async function start(record: CellRecord, options: LaunchOptions): Promise<Started> {
     const { cellId, envd, disk } = record
     const rootfs = await ports.mountRootfs(record, ports.diskImage(cellId, disk))
+    ports.admitDisk(record.diskSizeMb * 1024 ** 2)
     const request = {
       cell: record,
       slot: options.slot,
@@ -125,7 +128,11 @@ export function createCells({
 
   async function fill({ cellId, disk, diskSizeMb }: CellRecord, source: CellPlan['from']) {
     const image = ports.diskImage(cellId, disk)
-    await (source ? ports.disks.copy(source.disk, image) : ports.disks.create(image, diskSizeMb))
+    if (!source) return ports.disks.create(image, diskSizeMb)
+    const { disks } = ports
+    const copied = (await disks.sharesBlocks()) ? 0 : await disks.usedBytes(source.disk)
+    using _room = disks.holdRoom(copied, 'creating a sandbox')
+    await disks.copy(source.disk, image)
   }
 
   return {

@@ -47,7 +47,7 @@ export function createCopies(ports: CopyPorts, standstills: Standstills): Copies
       const { record } = cell
       const image = ports.diskImage(record.cellId, record.disk)
       const diskRoom = (await disks.sharesBlocks()) ? 0 : await disks.usedBytes(image)
-      await disks.checkRoom(diskRoom + (await memoryRoom(record)))
+      using _room = disks.holdRoom(diskRoom + (await memoryRoom(record)), 'copying the sandbox')
       const memory = await runtime.memoryFormat()
       const snapshot: Snapshot = {
         ...makingsOf(record),
@@ -74,7 +74,7 @@ export function createCopies(ports: CopyPorts, standstills: Standstills): Copies
     async keepMemory(cell, seal) {
       const { record } = cell
       const memoryDir = ports.memoryDir(record.cellId)
-      await disks.checkRoom(await memoryRoom(record))
+      using _room = disks.holdRoom(await memoryRoom(record), 'pausing the sandbox')
       try {
         // Runtimes do not write over what a resume may have left.
         await ports.removeFolder(memoryDir)

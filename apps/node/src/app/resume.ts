@@ -46,7 +46,7 @@ export function createResume(parts: {
     const image = ports.diskImage(cellId, disk)
     const used = await ports.disks.usedBytes(image)
     const isShared = await ports.disks.sharesBlocks()
-    await ports.disks.checkRoom(isShared ? 0 : used)
+    using _room = ports.disks.holdRoom(isShared ? 0 : used, 'resuming the sandbox')
     const copy = disk === 'disk.img' ? 'disk-2.img' : 'disk.img'
     await ports.disks.copy(image, ports.diskImage(cellId, copy))
     return copy

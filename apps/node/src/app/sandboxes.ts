@@ -86,6 +86,8 @@ export interface SandboxPorts extends ClaimPorts, ResumePorts {
   halt(cellId: string): Promise<void>
   /** Ends the first process of a cell, and with it all others. */
   endProcess(record: CellRecord): void
+  /** A fault when the host has no space for another sandbox with such a disk. */
+  checkDisk(sizeMb: number): void
   /** What a paused one takes on the disk. */
   keptBytes(record: PausedSandbox): Promise<number>
 }
@@ -259,6 +261,7 @@ export function createSandboxes(parts: {
     async create(request) {
       checkId(request.owner.sandboxId)
       checkShape(request.shape)
+      ports.checkDisk(request.shape.diskSizeMb)
       const make = request.isNamed ? buildNamed : build
       return turns.take(request.owner.sandboxId, () => make(request))
     },

@@ -55,6 +55,8 @@ export interface SupplyPorts {
   memoryBytes(cellId: string): Promise<number>
   /** What the machine could give to new processes. */
   freeMemoryBytes(): Promise<number>
+  /** A fault when the host has no disk space for another sandbox. */
+  checkDisk(): void
   nowMs(): number
   onError(error: unknown): void
 }
@@ -170,7 +172,8 @@ export function createSupply(parts: {
     throw new Fault('not_found', 'template_not_found', `No template ${templateId} here`)
   }
 
-  async function checkMemory(): Promise<void> {
+  async function checkHost(): Promise<void> {
+    ports.checkDisk()
     const free = await ports.freeMemoryBytes()
     if (free < spareMemoryBytes) throw noRoom('This machine has no memory left for another sandbox')
   }
@@ -235,7 +238,7 @@ export function createSupply(parts: {
       const shelf = neediest()
       if (!shelf) return
       try {
-        await checkMemory()
+        await checkHost()
         if (await preparation.isDoneSoon(shelf.shape)) await stock(shelf)
       } catch (error) {
         letRest(shapeKey(shelf.shape), error)
@@ -305,7 +308,7 @@ export function createSupply(parts: {
       }
       underway += 1
       const making = gate(async () => {
-        await checkMemory()
+        await checkHost()
         return make(plan)
       })
       const made = await making.finally(() => {

@@ -12,6 +12,6 @@ export interface Disks {
   usedBytes(image: string): Promise<number>
   /** Whether a copy costs next to nothing. */
   sharesBlocks(): Promise<boolean>
-  /** A fault when less than this is free, so that a copy does not fail half way. */
-  checkRoom(bytes: number): Promise<void>
+  /** Sets space of the host aside for an operation. A fault when there is less than this, so that it does not fail half way. */
+  holdRoom(bytes: number, purpose: string): Disposable
 }

@@ -11,16 +11,14 @@ import {
 } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { syncFolder } from '@atoll/kit/atomic-file'
-import { Fault } from '@atoll/kit/fault'
 import { randomHex } from '@atoll/kit/id'
 import type { Runner } from '@atoll/kit/run'
 import type { Disks } from '../domain/disks.ts'
+import { tooFewInodes } from '../domain/disk-space.ts'
 import { canShareBlocks } from './block-sharing.ts'
+import { hasInodeLimit } from './mounted-disks.ts'
 
-/** Left for records and logs, whatever sandboxes want. */
-const spareBytes = 256 * 1024 * 1024
-
-export function createDisks(dataDir: string, runner: Runner): Disks {
+export function createDisks(dataDir: string, runner: Runner, holdRoom: Disks['holdRoom']): Disks {
   const emptyDir = join(dataDir, 'empty-disks')
   let sharing: Promise<boolean> | undefined
   return {
@@ -33,17 +31,7 @@ export function createDisks(dataDir: string, runner: Runner): Disks {
     usedBytes: async (image) => (await stat(image)).blocks * 512,
     sharesBlocks: () => (sharing ??= canShareBlocks(dataDir)),
 
-    async checkRoom(bytes) {
-      const { bavail, bsize } = await statfs(dataDir)
-      const free = bavail * bsize - spareBytes
-      if (free >= bytes) return
-      const inMb = (value: number) => Math.max(0, Math.ceil(value / 1024 / 1024))
-      throw new Fault(
-        'exhausted',
-        'no_disk_room',
-        `The node's disk has ${inMb(free)} MB to spare, and this takes up to ${inMb(bytes)} MB`,
-      )
-    },
+    holdRoom,
   }
 }
 
@@ -55,12 +43,11 @@ async function copySparse({ run }: Runner, from: string, to: string): Promise<vo
 /** Gigabytes may have to be written, by a disk that others use too. */
 const copyLimitMs = 240_000
 
-/** A fault when the file system of a folder has no room for so many more files, however small they are. */
-export async function checkInodes(dir: string, count: number): Promise<void> {
-  const { ffree } = await statfs(dir)
-  // Some file systems have no such limit, and say 0.
-  if (ffree === 0 || count < ffree / 2) return
-  throw new Fault('exhausted', 'no_disk_room', `The node has no room for ${count} more files`)
+/** A fault when the file system of a folder lacks inodes for so many more files. */
+export async function checkInodes(dir: string, count: number, purpose: string): Promise<void> {
+  const host = await statfs(dir)
+  if (!hasInodeLimit(host) || count < host.ffree / 2) return
+  throw tooFewInodes({ purpose, neededInodes: count, freeInodes: host.ffree, dataDir: dir })
 }
 
 /** What is in the folder survives whatever would lose the page cache. */

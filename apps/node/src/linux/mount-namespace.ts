@@ -1,7 +1,10 @@
+import { spawn } from 'node:child_process'
+import { closeSync, openSync, statSync } from 'node:fs'
 import { mkdir, readFile, rmdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { run, tryRun } from '@atoll/kit/run'
 import type { Runner } from '@atoll/kit/run'
+import { waitFor } from '@atoll/kit/wait'
 import { createSpawnedRunner } from './spawned-runner.ts'
 import type { SpawnedRunner } from './spawned-runner.ts'
 
@@ -57,6 +60,28 @@ export function stayInMountNamespace(runDir: string, guest: string): SpawnedRunn
     spawner: ['setpriv', ...entranceTo(join(runDir, 'mnt')), guest, 'spawner', '--tied'],
     dir: runDir,
   })
+}
+
+/**
+ * Opens the root of the namespace, by which this process reaches its mounts without being in it. The descriptor pins the
+ * root mount alone: disks below it can be unmounted.
+ */
+export async function openNamespaceRoot(
+  runDir: string,
+): Promise<Disposable & { readonly path: string }> {
+  const file = join(runDir, 'mnt')
+  const visitor = spawn('nsenter', [`--mount=${file}`, '--', 'cat'], {
+    stdio: ['pipe', 'ignore', 'ignore'],
+  })
+  try {
+    const inside = statSync(file).ino
+    const ofVisitor = () => statSync(`/proc/${visitor.pid}/ns/mnt`).ino
+    await waitFor('the mount namespace to be entered', async () => ofVisitor() === inside)
+    const fd = openSync(`/proc/${visitor.pid}/root`, 'r')
+    return { path: `/proc/self/fd/${fd}`, [Symbol.dispose]: () => closeSync(fd) }
+  } finally {
+    visitor.kill('SIGKILL')
+  }
 }
 
 /** The namespace, if there is one. */

@@ -107,7 +107,7 @@ export function createRootfsStore(parts: {
           const args = ['-n', '-o', 'loop,ro,nodev,noatime', image, disk]
           return (await namespace.tryRun('mount', args)).code === 0
         })
-        await checkInodes(target, await countFiles(namespace, disk))
+        await checkInodes(target, await countFiles(namespace, disk), 'keeping this layer')
         if (idShift !== 0) await parts.mountUnshifted(disk, rootfs)
         const from = `${idShift === 0 ? disk : rootfs}/upper/.`
         await namespace.run('cp', ['--archive', from, target], { timeoutMs: extractLimitMs })

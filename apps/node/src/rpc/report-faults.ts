@@ -1,8 +1,11 @@
+import { isOutOfSpace } from '@atoll/kit/disk-full'
 import { Fault } from '@atoll/kit/fault'
 import type { FaultKind } from '@atoll/kit/fault'
 import type { Logger } from '@atoll/kit/log'
 import { Code, ConnectError } from '@connectrpc/connect'
 import type { Interceptor } from '@connectrpc/connect'
+import { reasonHeader } from '@atoll/contracts/node-faults'
+import { ranOutOfSpace } from '../domain/disk-space.ts'
 
 /** The one place that turns faults into codes; what was not foreseen is logged here and stays on our side. */
 export function reportFaults(log: Logger): Interceptor {
@@ -17,7 +20,8 @@ export function reportFaults(log: Logger): Interceptor {
 
     function toError(thrown: unknown): ConnectError {
       if (thrown instanceof ConnectError) return thrown
-      const fault = Fault.from(thrown)
+      const isExpected = thrown instanceof Fault && thrown.kind !== 'internal'
+      const fault = !isExpected && isOutOfSpace(thrown) ? ranOutOfSpace(thrown) : Fault.from(thrown)
       if (fault.kind === 'internal') {
         log.error(
           { err: fault.cause ?? fault, event: `node.${request.method.name}` },
@@ -25,7 +29,13 @@ export function reportFaults(log: Logger): Interceptor {
         )
       }
       const code = codeOfReason(fault.reason) ?? codes[fault.kind]
-      return new ConnectError(fault.message, code, undefined, undefined, fault)
+      return new ConnectError(
+        fault.message,
+        code,
+        { [reasonHeader]: fault.reason },
+        undefined,
+        fault,
+      )
     }
   }
 }

@@ -26,6 +26,8 @@ export type { Finding } from './finding.ts'
 
 const setUp = 'node tools/prepare.mjs'
 const roomNeededBytes = 5 * 1024 ** 3
+/** The base template alone takes 20,000. */
+const inodesNeeded = 100_000
 
 /** Looks at everything, changes nothing. `environment` is that of the server. */
 export async function runDoctor(
@@ -164,9 +166,14 @@ async function checkRecords(dataDir: string): Promise<Finding[]> {
 }
 
 async function checkRoom(dataDir: string): Promise<Finding> {
-  const { bavail, bsize } = await statfsAbove(dataDir)
+  const { bavail, bsize, files, ffree } = await statfsAbove(dataDir)
   const bytes = bavail * bsize
-  const detail = `${(bytes / 1024 ** 3).toFixed(1)} GB free for ${dataDir}`
+  const inodes = files > 0 ? ` and ${ffree} inodes` : ''
+  const detail = `${(bytes / 1024 ** 3).toFixed(1)} GB${inodes} free for ${dataDir}`
+  if (files > 0 && ffree < inodesNeeded) {
+    const fix = 'delete files, or set ATOLL_DATA_DIR to a file system with more inodes'
+    return { name: 'disk room', state: 'warn', detail: `${detail}; layers need more inodes`, fix }
+  }
   if (bytes >= roomNeededBytes) return { name: 'disk room', state: 'ok', detail }
   const fix = 'make room, or set ATOLL_DATA_DIR to a larger disk'
   return { name: 'disk room', state: 'warn', detail: `${detail}; 5 GB are soon used`, fix }

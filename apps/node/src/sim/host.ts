@@ -114,7 +114,7 @@ export function simulateNode(
     flush: async () => {},
     usedBytes: async () => 1,
     sharesBlocks: async () => false,
-    checkRoom: async () => {},
+    holdRoom: () => ({ [Symbol.dispose]() {} }),
     ...overrides.disks,
   }
   const ports: CellPorts & CopyPorts & SandboxPorts = {
@@ -125,6 +125,8 @@ export function simulateNode(
         records.set(record.cellId, record)
       },
     },
+    admitDisk: () => {},
+    checkDisk: () => {},
     mountRootfs: async () => ({ path: '/rootfs', hasSudo: true }),
     bundleDir: (id) => `/cells/${id}/bundle`,
     diskImage: (id, name) => `/cells/${id}/${name}`,
@@ -219,6 +221,7 @@ export function simulateNode(
       thaw: runtime.thaw,
       isAlive: ({ record }) => record.process !== undefined && alive.has(record.process.pid),
       memoryBytes: ports.memoryBytes,
+      checkDisk: () => {},
       freeMemoryBytes: overrides.freeMemoryBytes ?? (async () => 2 ** 40),
       nowMs: () => clock.nowMs,
       onError: (error) => void errors.push(error),

@@ -13,10 +13,11 @@ async function* pieces(...texts: string[]) {
 
 async function setup() {
   const folder = await mkdtempDisposable(join(tmpdir(), 'atoll-files-'))
-  const full = { checkRoom: false }
+  const full = { holdRoom: false }
   const disks = {
-    async checkRoom() {
-      if (full.checkRoom) throw new Error('no room')
+    holdRoom() {
+      if (full.holdRoom) throw new Error('no room')
+      return { [Symbol.dispose]() {} }
     },
   }
   const dir = join(folder.path, 'files')
@@ -81,7 +82,7 @@ test('an upload that the disk has no room for leaves nothing', async () => {
   const { files, full } = world
   const large = async function* () {
     yield Buffer.alloc(65 * 1024 * 1024)
-    full.checkRoom = true
+    full.holdRoom = true
     yield Buffer.alloc(65 * 1024 * 1024)
   }
   await assert.rejects(files.put('team', hash, large()), /no room/)

@@ -25,7 +25,7 @@ const checkEveryBytes = 64 * 1024 ** 2
 
 export async function openBuildFiles(
   dir: string,
-  disks: Pick<Disks, 'checkRoom'>,
+  disks: Pick<Disks, 'holdRoom'>,
 ): Promise<BuildFiles> {
   // What a dead predecessor was taking in.
   for (const name of await listNames(dir)) {
@@ -34,7 +34,7 @@ export async function openBuildFiles(
 
   /** A fault when the owner keeps too much here, or the disk has no room. What is half here counts. */
   async function checkRoom(ownerId: string): Promise<void> {
-    await disks.checkRoom(checkEveryBytes)
+    using _room = disks.holdRoom(checkEveryBytes, 'keeping these files')
     const own = (await listNames(dir)).filter((name) =>
       [`${ownerId}-`, `${unfinished}${ownerId}-`].some((prefix) => name.startsWith(prefix)),
     )

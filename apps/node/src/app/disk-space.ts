@@ -1,0 +1,225 @@
+import {
+  divideSpace,
+  guaranteedBytes,
+  minimumInodes,
+  staleBytes,
+  tooFewInodes,
+  tooLittleSpace,
+  tooMuchCommitted,
+} from '../domain/disk-space.ts'
+import type { Ballast, DiskState, HostSpace } from '../domain/disk-space.ts'
+
+/**
+ * Divides the space of the data file system between the disks of sandboxes and the operations that write beside them. All
+ * of it is synchronous, so that nothing of this process comes between what is read and what follows from it.
+ */
+export interface DiskSpace {
+  /** Sets space aside for an operation that writes up to so much. A fault when the host does not have it. */
+  hold(bytes: number, purpose: string): Disposable
+  /** To be called when a disk of this size was mounted, before anything inside can write. */
+  admitDisk(sizeBytes: number): void
+  /** A fault when another sandbox should not be created. */
+  checkSandbox(wanted: { readonly diskBytes: number; committedBytes(): number }): void
+  /** One pass, if one is due. To be called often. */
+  look(): void
+  report(): SpaceReport
+}
+
+/**
+ * `roomy`: all disks could fill up. `shared`: disks are limited to their shares. `scarce`: little is left, and unused
+ * blocks are taken back. `full`: nothing is left above the reserve.
+ */
+export type SpaceLevel = 'roomy' | 'shared' | 'scarce' | 'full'
+
+export interface SpaceReport {
+  readonly level: SpaceLevel
+  readonly totalBytes: number
+  readonly freeBytes: number
+  readonly reserveBytes: number
+  /** What sandboxes and operations may still take. */
+  readonly spareBytes: number
+}
+
+export interface DiskSpacePorts {
+  readHost(): HostSpace
+  readDisks(): readonly DiskState[]
+  limit(disks: readonly DiskState[], allowances: ReadonlyMap<string, number> | undefined): void
+  /** Gives blocks back to the host that are free inside. */
+  trim(id: string): Promise<void>
+  readonly ballast: Ballast
+  reserveBytes(totalBytes: number): number
+  /** Sum of the sizes of all disks, in sizes of the data file system, beyond which no sandbox is created. */
+  readonly overcommit: number | undefined
+  readonly dataDir: string
+  nowMs(): number
+  onLevel(report: SpaceReport): void
+  onError(error: unknown): void
+}
+
+/** Less is not worth the work. */
+const worthTrimmingBytes = 32 * 1024 ** 2
+const trimIntervalMs = 10_000
+/** Ballast goes when less is free. */
+const ballastBelowBytes = 32 * 1024 ** 2
+const roomyMs = 2000
+/** A sandbox that writes slower than this never meets a limit that the host did not need. */
+const assumedBytesPerMs = 1024 ** 2
+const tightMs = { least: 100, most: 1000 }
+/** With nothing left to share, only deletions change anything. */
+const fullMs = 500
+/** Passes take at most this part of the time. */
+const passShare = 1 / 30
+
+export function createDiskSpace(ports: DiskSpacePorts): DiskSpace {
+  let heldBytes = 0
+  let last = pass()
+  let isRestoring = false
+  let trimming: Promise<void> | undefined
+  const trimmedMs = new Map<string, number>()
+
+  function pass() {
+    const beganMs = ports.nowMs()
+    const host = ports.readHost()
+    const disks = ports.readDisks()
+    const wantedReserve = ports.reserveBytes(host.totalBytes)
+    const reserveBytes = Math.max(0, wantedReserve - ports.ballast.bytes())
+    const division = divideSpace(disks, { ...host, reserveBytes, heldBytes })
+    const { spareBytes, slackBytes, allowances } = division
+    ports.limit(disks, allowances)
+    const takesMs = ports.nowMs() - beganMs
+    const least = Math.min(...(allowances?.values() ?? []))
+    return {
+      host,
+      disks,
+      reserveBytes: wantedReserve,
+      spareBytes,
+      slackBytes,
+      level: levelOf(spareBytes, wantedReserve, allowances !== undefined),
+      dueMs: beganMs + Math.max(allowances ? intervalFor(least) : roomyMs, takesMs / passShare),
+    }
+  }
+
+  function look(): void {
+    const before = last.level
+    last = pass()
+    if (last.level !== before) ports.onLevel(report())
+    adjustBallast()
+    if (last.level === 'scarce' || last.level === 'full') trimOne()
+  }
+
+  function adjustBallast(): void {
+    const { freeBytes } = last.host
+    if (freeBytes < ballastBelowBytes && ports.ballast.bytes() > 0) ports.ballast.release()
+    const isPlenty = last.spareBytes > last.reserveBytes / 4
+    if (!isPlenty || isRestoring || ports.ballast.bytes() > 0) return
+    isRestoring = true
+    void ports.ballast
+      .restore()
+      .catch(ports.onError)
+      .finally(() => (isRestoring = false))
+  }
+
+  function trimOne(): void {
+    if (trimming) return
+    const nowMs = ports.nowMs()
+    const sinceMs = ({ id }: DiskState) => nowMs - (trimmedMs.get(id) ?? -Infinity)
+    // When even the reserve is being used, blocks may be stale that the counts do not show.
+    const leastBytes = last.spareBytes < 0 ? 0 : worthTrimmingBytes
+    const [next] = last.disks
+      .filter((disk) => sinceMs(disk) >= trimIntervalMs && staleBytes(disk) >= leastBytes)
+      // One that makes more all the time does not keep the others from their turn.
+      .toSorted((a, b) => staleBytes(b) - staleBytes(a))
+      .toSorted((a, b) => (trimmedMs.get(a.id) ?? 0) - (trimmedMs.get(b.id) ?? 0))
+    if (!next) return
+    trimmedMs.set(next.id, nowMs)
+    const present = new Set(last.disks.map(({ id }) => id))
+    for (const id of trimmedMs.keys()) if (!present.has(id)) trimmedMs.delete(id)
+    trimming = ports
+      .trim(next.id)
+      .catch(ports.onError)
+      .finally(() => (trimming = undefined))
+  }
+
+  function report(): SpaceReport {
+    const { level, host, reserveBytes, spareBytes } = last
+    const { totalBytes, freeBytes } = host
+    return { level, totalBytes, freeBytes, reserveBytes, spareBytes }
+  }
+
+  /** What an earlier pass says is enough to agree, but not to refuse: something may have been deleted since. */
+  function requireSpace(bytes: number, purpose: string): void {
+    if (last.spareBytes < bytes) look()
+    const { spareBytes, reserveBytes } = last
+    if (spareBytes >= bytes) return
+    throw tooLittleSpace({ ...ports, purpose, neededBytes: bytes, spareBytes, reserveBytes })
+  }
+
+  function take(bytes: number): void {
+    last = {
+      ...last,
+      slackBytes: last.slackBytes - bytes,
+      spareBytes: last.spareBytes - bytes,
+    }
+  }
+
+  return {
+    hold(bytes, purpose) {
+      requireSpace(bytes, purpose)
+      heldBytes += bytes
+      // Where disks share, they have to give way first.
+      if (last.slackBytes >= bytes) take(bytes)
+      else look()
+      let isHeld = true
+      return {
+        [Symbol.dispose]() {
+          if (isHeld) heldBytes -= bytes
+          isHeld = false
+        },
+      }
+    },
+
+    admitDisk(sizeBytes) {
+      if (last.slackBytes >= sizeBytes) take(sizeBytes)
+      else look()
+    },
+
+    checkSandbox({ diskBytes, committedBytes }) {
+      const purpose = 'creating a sandbox'
+      requireSpace(guaranteedBytes, purpose)
+      if (lacksInodes(last.host)) look()
+      const { freeInodes, totalBytes } = last.host
+      if (lacksInodes(last.host)) {
+        throw tooFewInodes({ ...ports, purpose, neededInodes: minimumInodes, freeInodes })
+      }
+      if (ports.overcommit === undefined) return
+      const limitBytes = ports.overcommit * totalBytes
+      const sumBytes = committedBytes() + diskBytes
+      if (sumBytes > limitBytes) throw tooMuchCommitted(sumBytes, limitBytes)
+    },
+
+    look() {
+      if (ports.nowMs() >= last.dueMs) look()
+    },
+
+    report,
+  }
+}
+
+function lacksInodes({ hasInodeLimit, freeInodes }: HostSpace): boolean {
+  return hasInodeLimit && freeInodes < minimumInodes
+}
+
+function levelOf(spareBytes: number, reserveBytes: number, isLimited: boolean): SpaceLevel {
+  if (spareBytes <= 0) return 'full'
+  if (spareBytes < scarceReserves * reserveBytes && isLimited) return 'scarce'
+  return isLimited ? 'shared' : 'roomy'
+}
+
+/** Space is scarce when fewer reserves than this are left. */
+const scarceReserves = 4
+
+/** The smaller a share, the sooner it may be used up. */
+function intervalFor(leastAllowance: number): number {
+  if (leastAllowance === 0) return fullMs
+  return Math.min(tightMs.most, Math.max(tightMs.least, leastAllowance / assumedBytesPerMs))
+}

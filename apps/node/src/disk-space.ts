@@ -1,0 +1,73 @@
+import { join } from 'node:path'
+import type { Logger } from '@atoll/kit/log'
+import { repeat } from '@atoll/kit/repeat'
+import { createDiskSpace } from './app/disk-space.ts'
+import type { DiskSpace, SpaceReport } from './app/disk-space.ts'
+import type { NodeConfig } from './config.ts'
+import { reserveFor } from './domain/disk-space.ts'
+import type { Instance } from './domain/instance.ts'
+import { createBallast } from './linux/ballast.ts'
+import { createMountedDisks } from './linux/mounted-disks.ts'
+import { openNamespaceRoot } from './linux/mount-namespace.ts'
+import type { MountNamespace } from './linux/mount-namespace.ts'
+
+/** Whether a pass is due is asked this often. */
+const tickMs = 100
+/** Punching holes may have to wait for gigabytes to be written. */
+const trimLimitMs = 240_000
+
+/** Limits the disks that are mounted already, and goes on to watch over all of them. */
+export async function openDiskSpace(parts: {
+  readonly config: NodeConfig
+  readonly instance: Instance
+  readonly namespace: MountNamespace
+  readonly log: Logger
+}): Promise<DiskSpace & AsyncDisposable> {
+  const { config, instance, namespace, log } = parts
+  const { dataDir, runDir } = instance
+  const root = await openNamespaceRoot(runDir)
+  const disksDir = join(runDir, 'mounts', 'disk')
+  const onError = (err: unknown) =>
+    log.error({ err, event: 'node.disk-space' }, 'disk space could not be divided')
+  const space = createDiskSpace({
+    ...createMountedDisks({ dataDir, disksDir: join(root.path, disksDir) }),
+    async trim(id) {
+      // Small holes cost more than they give back.
+      const args = ['--minimum', '65536', join(disksDir, id)]
+      await namespace.tryRun('fstrim', args, { timeoutMs: trimLimitMs })
+    },
+    ballast: createBallast(dataDir, namespace),
+    reserveBytes: (totalBytes) => reserveFor(totalBytes, config.ATOLL_DISK_RESERVE_MB),
+    overcommit: config.ATOLL_DISK_OVERCOMMIT,
+    dataDir,
+    nowMs: () => performance.now(),
+    onLevel: (report) => logLevel(log, dataDir, report),
+    onError,
+  })
+  logLevel(log, dataDir, space.report())
+  const stop = repeat(tickMs, async () => space.look(), onError)
+  return {
+    ...space,
+    async [Symbol.asyncDispose]() {
+      await stop()
+      root[Symbol.dispose]()
+    },
+  }
+}
+
+function logLevel(log: Logger, dataDir: string, report: SpaceReport): void {
+  const fields = { event: 'node.disk-space', ...report }
+  if (report.level === 'full') {
+    log.error(
+      fields,
+      `disk full: sandboxes cannot write; delete sandboxes or snapshots, or add space to ${dataDir}`,
+    )
+  } else if (report.level === 'scarce') {
+    log.warn(
+      fields,
+      `disk space is scarce: delete sandboxes or snapshots, or add space to ${dataDir}`,
+    )
+  } else {
+    log.info(fields)
+  }
+}

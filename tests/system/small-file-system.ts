@@ -1,0 +1,29 @@
+import { mkdir, mkdtemp, open, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { run } from '@atoll/kit/run'
+
+/** A file system of its own size for the data of an installation. */
+export interface SmallFileSystem extends AsyncDisposable {
+  /** A folder on it. */
+  readonly dir: string
+}
+
+export async function makeFileSystem(sizeMb: number): Promise<SmallFileSystem> {
+  const place = await mkdtemp('/var/tmp/atoll-test-fs-')
+  const image = join(place, 'image')
+  const point = join(place, 'mount')
+  await using file = await open(image, 'w')
+  await file.truncate(sizeMb * 1024 ** 2)
+  await run('mkfs.ext4', ['-q', '-F', image])
+  await mkdir(point)
+  await run('mount', ['-o', 'loop', image, point])
+  const dir = join(point, 'data')
+  await mkdir(dir, { mode: 0o700 })
+  return {
+    dir,
+    async [Symbol.asyncDispose]() {
+      await run('umount', [point])
+      await rm(place, { recursive: true })
+    },
+  }
+}
