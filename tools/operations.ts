@@ -1,12 +1,12 @@
-/** `docs/operations.md`: every operation of the platform API, made from the contracts. */
+/** `docs/api.md`: every operation of the platform API, made from the contracts. */
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Operation } from '@atoll/contracts/operation'
 import { operations } from '@atoll/contracts/operations'
 
-const page = join(import.meta.dirname, '../docs/operations.md')
+const page = join(import.meta.dirname, '../docs/api.md')
 
-const head = `# Operations
+const head = `# API reference
 
 The operations of the platform API, made from the contracts (\`npm run generate\`). The server shows the same in full at
 \`/docs\`, and as OpenAPI 3.1 at \`/openapi.json\`. Who may call:
@@ -37,7 +37,7 @@ function renderRow({ id, method, path, auth, replies, errors }: Operation): stri
 
 export async function compareOperationsPage(): Promise<string | undefined> {
   const committed = await readFile(page, 'utf8').catch(() => '')
-  return committed === render() ? undefined : 'docs/operations.md is stale; run: npm run generate'
+  return committed === render() ? undefined : 'docs/api.md is stale; run: npm run generate'
 }
 
 if (import.meta.main) await writeFile(page, render())

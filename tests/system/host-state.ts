@@ -4,7 +4,7 @@ import { readdir, readFile, readlink, realpath } from 'node:fs/promises'
 import { join } from 'node:path'
 import { run, tryRun } from '@atoll/kit/run'
 
-/** Names of what an installation puts on the host, as docs/architecture.md gives them. */
+/** Names of what an installation puts on the host, as docs/crash-recovery.md lists them. */
 export interface Names {
   readonly tag: string
   readonly dataDir: string

@@ -30,7 +30,7 @@ const rateLimits = z.string().transform((text, context) => {
       /^\s*([\w.*]+)=([1-9][0-9]{0,8})\/([1-9][0-9]{0,5})\s*$/.exec(part) ?? []
     if (!operationIds.has(id)) {
       context.addIssue(
-        `"${part}" must be operation=requests/seconds; docs/operations.md lists the operations`,
+        `"${part}" must be operation=requests/seconds; docs/api.md lists the operations`,
       )
       return z.NEVER
     }

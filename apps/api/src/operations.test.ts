@@ -87,7 +87,7 @@ for (const operation of operations) {
   const name = `${method} ${path}`
 
   test(`${name} has its row in the table of operations`, async () => {
-    const page = await readFile(join(import.meta.dirname, '../../../docs/operations.md'), 'utf8')
+    const page = await readFile(join(import.meta.dirname, '../../../docs/api.md'), 'utf8')
     const row = page.split('\n').find((line) => line.includes(`| \`${id}\` |`)) ?? ''
     assert.ok(row.includes(`\`${name}\``), 'run: npm run generate')
     for (const status of [...Object.keys(replies), ...errors]) assert.ok(row.includes(`${status}`))
