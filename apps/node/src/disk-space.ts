@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import type { Logger } from '@atoll/kit/log'
 import { repeat } from '@atoll/kit/repeat'
 import { createDiskSpace } from './app/disk-space.ts'
-import type { DiskSpace, SpaceReport } from './app/disk-space.ts'
+import type { DiskSpace, SpaceLevel, SpaceReport } from './app/disk-space.ts'
 import type { NodeConfig } from './config.ts'
 import { reserveFor } from './domain/disk-space.ts'
 import type { Instance } from './domain/instance.ts'
@@ -13,8 +13,10 @@ import type { MountNamespace } from './linux/mount-namespace.ts'
 
 /** Whether a pass is due is asked this often. */
 const tickMs = 100
-/** Punching holes may have to wait for gigabytes to be written. */
-const trimLimitMs = 240_000
+/** Punching holes may have to wait for gigabytes to be written. The next try goes on where this one ended. */
+const trimLimitMs = 60_000
+/** Space may come and go all the time: each level is told this often at most. */
+const tellIntervalMs = 60_000
 
 /** Limits the disks that are mounted already, and goes on to watch over all of them. */
 export async function openDiskSpace(parts: {
@@ -29,6 +31,13 @@ export async function openDiskSpace(parts: {
   const disksDir = join(runDir, 'mounts', 'disk')
   const onError = (err: unknown) =>
     log.error({ err, event: 'node.disk-space' }, 'disk space could not be divided')
+  const toldMs = new Map<SpaceLevel, number>()
+  function tell(report: SpaceReport): void {
+    const nowMs = performance.now()
+    if (nowMs - (toldMs.get(report.level) ?? -Infinity) < tellIntervalMs) return
+    toldMs.set(report.level, nowMs)
+    logLevel(log, dataDir, report)
+  }
   const space = createDiskSpace({
     ...createMountedDisks({ dataDir, disksDir: join(root.path, disksDir) }),
     async trim(id) {
@@ -41,10 +50,10 @@ export async function openDiskSpace(parts: {
     overcommit: config.ATOLL_DISK_OVERCOMMIT,
     dataDir,
     nowMs: () => performance.now(),
-    onLevel: (report) => logLevel(log, dataDir, report),
+    onLevel: tell,
     onError,
   })
-  logLevel(log, dataDir, space.report())
+  tell(space.report())
   const stop = repeat(tickMs, async () => space.look(), onError)
   return {
     ...space,

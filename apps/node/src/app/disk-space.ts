@@ -79,8 +79,9 @@ export function createDiskSpace(ports: DiskSpacePorts): DiskSpace {
 
   function pass() {
     const beganMs = ports.nowMs()
-    const host = ports.readHost()
+    // In this order: what the kernel writes back in between is counted twice, rather than not at all.
     const disks = ports.readDisks()
+    const host = ports.readHost()
     const wantedReserve = ports.reserveBytes(host.totalBytes)
     const reserveBytes = Math.max(0, wantedReserve - ports.ballast.bytes())
     const division = divideSpace(disks, { ...host, reserveBytes, heldBytes })

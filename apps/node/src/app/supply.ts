@@ -1,3 +1,4 @@
+import { diskFull } from '@atoll/kit/disk-full'
 import { Fault } from '@atoll/kit/fault'
 import { createGate } from '@atoll/kit/gate'
 import { shapeKey } from '../domain/cell.ts'
@@ -250,7 +251,8 @@ export function createSupply(parts: {
   function letRest(key: string, error: unknown): void {
     const shelf = shelves.get(key)
     if (isClosed || !shelf) return
-    ports.onError(error)
+    // That the disk is full is told once, not every time.
+    if (!(error instanceof Fault && error.reason === diskFull)) ports.onError(error)
     shelf.restsUntilMs = ports.nowMs() + restMs
     setTimeout(nudge, restMs).unref()
   }

@@ -73,6 +73,8 @@ export async function openNamespaceRoot(
   const visitor = spawn('nsenter', [`--mount=${file}`, '--', 'cat'], {
     stdio: ['pipe', 'ignore', 'ignore'],
   })
+  // Without it nothing is in the namespace, which is seen below.
+  visitor.once('error', () => {})
   try {
     const inside = statSync(file).ino
     const ofVisitor = () => statSync(`/proc/${visitor.pid}/ns/mnt`).ino

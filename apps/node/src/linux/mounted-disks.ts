@@ -34,7 +34,8 @@ interface Limit {
   readonly blockBytes: number
   /** What the kernel reserves by itself. */
   readonly usualBlocks: number
-  readonly writtenBlocks: number | undefined
+  /** What is in force. */
+  readonly blocks: number
 }
 
 export function createMountedDisks(parts: {
@@ -56,7 +57,7 @@ export function createMountedDisks(parts: {
       file,
       blockBytes: bsize,
       usualBlocks: Math.min(Math.floor(image.size / bsize / 50), 4096),
-      writtenBlocks: known?.file === file ? known.writtenBlocks : undefined,
+      blocks: known?.file === file ? known.blocks : Number(readFileSync(file, 'utf8')),
     }
     const state = {
       id,
@@ -94,18 +95,17 @@ export function createMountedDisks(parts: {
           limit.usualBlocks,
           Math.ceil((freeBytes - allowed) / limit.blockBytes),
         )
-        return blocks === limit.writtenBlocks ? [] : [{ id, limit, blocks }]
+        return blocks === limit.blocks ? [] : [{ id, limit, blocks }]
       })
       // First those that are allowed less: at no moment all together are allowed more than there is.
-      const isTighter = ({ limit, blocks }: (typeof wanted)[number]) =>
-        blocks > (limit.writtenBlocks ?? limit.usualBlocks)
+      const isTighter = ({ limit, blocks }: (typeof wanted)[number]) => blocks > limit.blocks
       for (const group of [wanted.filter(isTighter), wanted.filter((one) => !isTighter(one))]) {
         for (const { id, limit, blocks } of group) {
           const isWritten = unlessGone(() => {
             writeFileSync(limit.file, String(blocks), { flag: 'r+' })
             return true
           })
-          if (isWritten) limits.set(id, { ...limit, writtenBlocks: blocks })
+          if (isWritten) limits.set(id, { ...limit, blocks })
         }
       }
     },
