@@ -7,14 +7,13 @@ import type { NodeConfig } from './config.ts'
 import { reserveFor } from './domain/disk-space.ts'
 import type { Instance } from './domain/instance.ts'
 import { createBallast } from './linux/ballast.ts'
+import { createDiscards } from './linux/discards.ts'
 import { createMountedDisks } from './linux/mounted-disks.ts'
 import { openNamespaceRoot } from './linux/mount-namespace.ts'
 import type { MountNamespace } from './linux/mount-namespace.ts'
 
 /** Whether a pass is due is asked this often. */
 const tickMs = 100
-/** Punching holes may have to wait for gigabytes to be written. The next try goes on where this one ended. */
-const trimLimitMs = 60_000
 /** Space may come and go all the time: each level is told this often at most. */
 const tellIntervalMs = 60_000
 
@@ -40,11 +39,7 @@ export async function openDiskSpace(parts: {
   }
   const space = createDiskSpace({
     ...createMountedDisks({ dataDir, disksDir: join(root.path, disksDir) }),
-    async trim(id) {
-      // Small holes cost more than they give back.
-      const args = ['--minimum', '65536', join(disksDir, id)]
-      await namespace.tryRun('fstrim', args, { timeoutMs: trimLimitMs })
-    },
+    ...createDiscards(namespace, disksDir),
     ballast: createBallast(dataDir, namespace),
     reserveBytes: (totalBytes) => reserveFor(totalBytes, config.ATOLL_DISK_RESERVE_MB),
     overcommit: config.ATOLL_DISK_OVERCOMMIT,

@@ -18,7 +18,7 @@ function setup(given: { readonly freeMb: number; readonly overcommit?: number })
     disks: [] as DiskState[],
     allowed: undefined as ReadonlyMap<string, number> | undefined,
   }
-  const seen = { passes: 0, trims: [] as string[], levels: [] as string[], restored: 0 }
+  const seen = { passes: 0, switched: [] as string[], levels: [] as string[], restored: 0 }
   const space = createDiskSpace({
     readHost: () => ({ totalBytes: 10 * gib, hasInodeLimit: true, ...state }),
     readDisks: () => state.disks,
@@ -26,7 +26,8 @@ function setup(given: { readonly freeMb: number; readonly overcommit?: number })
       seen.passes += 1
       state.allowed = allowances
     },
-    trim: async (id) => void seen.trims.push(id),
+    startDiscarding: async (id) => void seen.switched.push(`${id} on`),
+    stopDiscarding: async (id) => void seen.switched.push(`${id} off`),
     ballast: {
       bytes: () => state.ballastBytes,
       release: () => void (state.ballastBytes = 0),
@@ -118,23 +119,24 @@ test('too few inodes and too much commitment refuse a sandbox', () => {
   assert.throws(() => space.checkSandbox(sandbox), isDiskFull(/inodes.*999 are free/))
 })
 
-test('under pressure the disk with most unused blocks is trimmed, one at a time', async () => {
+test('while space is scarce, disks give back at once what is deleted inside', async () => {
   const { state, seen, look } = setup({ freeMb: 1100 })
-  state.disks = [disk('a', 4000, 200), disk('b', 4000, 900), disk('c', 4000)]
-  look()
-  assert.deepEqual([seen.trims, seen.levels], [[], ['shared']])
-  state.freeBytes = 300 * mib
-  for (let passes = 0; passes < 2; passes += 1) {
-    look()
-    await setImmediate()
+  const settle = async () => {
+    for (let passes = 0; passes < 3; passes += 1) {
+      look()
+      await setImmediate()
+    }
+    return seen.switched.splice(0)
   }
-  assert.deepEqual(
-    [seen.trims, seen.levels],
-    [
-      ['b', 'a'],
-      ['shared', 'scarce'],
-    ],
-  )
+  state.disks = [disk('a', 4000, 200), disk('b', 4000, 900)]
+  assert.deepEqual(await settle(), [])
+  state.freeBytes = 300 * mib
+  assert.deepEqual(await settle(), ['b on', 'a on'])
+  state.freeBytes = 600 * mib
+  assert.deepEqual(await settle(), [])
+  state.freeBytes = 1100 * mib
+  assert.deepEqual(await settle(), ['b off', 'a off'])
+  assert.deepEqual(seen.levels, ['shared', 'scarce', 'shared'])
 })
 
 test('the ballast goes when nearly nothing is free, and comes back when there is room', () => {

@@ -2,7 +2,6 @@ import {
   divideSpace,
   guaranteedBytes,
   minimumInodes,
-  staleBytes,
   tooFewInodes,
   tooLittleSpace,
   tooMuchCommitted,
@@ -44,8 +43,9 @@ export interface DiskSpacePorts {
   readHost(): HostSpace
   readDisks(): readonly DiskState[]
   limit(disks: readonly DiskState[], allowances: ReadonlyMap<string, number> | undefined): void
-  /** Gives blocks back to the host that are free inside. */
-  trim(id: string): Promise<void>
+  /** Gives blocks back to the host that are free inside: from now on with each deletion, and those of before. */
+  startDiscarding(id: string): Promise<void>
+  stopDiscarding(id: string): Promise<void>
   readonly ballast: Ballast
   reserveBytes(totalBytes: number): number
   /** Sum of the sizes of all disks, in sizes of the data file system, beyond which no sandbox is created. */
@@ -56,9 +56,6 @@ export interface DiskSpacePorts {
   onError(error: unknown): void
 }
 
-/** Less is not worth the work. */
-const worthTrimmingBytes = 32 * 1024 ** 2
-const trimIntervalMs = 10_000
 /** Ballast goes when less is free. */
 const ballastBelowBytes = 32 * 1024 ** 2
 const roomyMs = 2000
@@ -66,7 +63,7 @@ const roomyMs = 2000
 const assumedBytesPerMs = 1024 ** 2
 const tightMs = { least: 100, most: 1000 }
 /** With nothing left to share, only deletions change anything. */
-const fullMs = 500
+const fullMs = 250
 /** Passes take at most this part of the time. */
 const passShare = 1 / 30
 
@@ -74,8 +71,9 @@ export function createDiskSpace(ports: DiskSpacePorts): DiskSpace {
   let heldBytes = 0
   let last = pass()
   let isRestoring = false
-  let trimming: Promise<void> | undefined
-  const trimmedMs = new Map<string, number>()
+  let switching: Promise<void> | undefined
+  /** Disks whose deletions give blocks back at once. A predecessor may have left some so. */
+  const discarding = new Set(last.disks.map(({ id }) => id))
 
   function pass() {
     const beganMs = ports.nowMs()
@@ -105,7 +103,7 @@ export function createDiskSpace(ports: DiskSpacePorts): DiskSpace {
     last = pass()
     if (last.level !== before) ports.onLevel(report())
     adjustBallast()
-    if (last.level === 'scarce' || last.level === 'full') trimOne()
+    switchOne()
   }
 
   function adjustBallast(): void {
@@ -120,25 +118,24 @@ export function createDiskSpace(ports: DiskSpacePorts): DiskSpace {
       .finally(() => (isRestoring = false))
   }
 
-  function trimOne(): void {
-    if (trimming) return
-    const nowMs = ports.nowMs()
-    const sinceMs = ({ id }: DiskState) => nowMs - (trimmedMs.get(id) ?? -Infinity)
-    // When even the reserve is being used, blocks may be stale that the counts do not show.
-    const leastBytes = last.spareBytes < 0 ? 0 : worthTrimmingBytes
-    const [next] = last.disks
-      .filter((disk) => sinceMs(disk) >= trimIntervalMs && staleBytes(disk) >= leastBytes)
-      // One that makes more all the time does not keep the others from their turn.
-      .toSorted((a, b) => staleBytes(b) - staleBytes(a))
-      .toSorted((a, b) => (trimmedMs.get(a.id) ?? 0) - (trimmedMs.get(b.id) ?? 0))
-    if (!next) return
-    trimmedMs.set(next.id, nowMs)
+  /**
+   * Without discarding, what a sandbox deletes stays with its image while it may write as much again elsewhere. With it,
+   * deletions are slow. So it is on only while space is scarce; one disk is switched at a time, those that take most first.
+   */
+  function switchOne(): void {
     const present = new Set(last.disks.map(({ id }) => id))
-    for (const id of trimmedMs.keys()) if (!present.has(id)) trimmedMs.delete(id)
-    trimming = ports
-      .trim(next.id)
-      .catch(ports.onError)
-      .finally(() => (trimming = undefined))
+    for (const id of discarding) if (!present.has(id)) discarding.delete(id)
+    const isScarce = last.level === 'scarce' || last.level === 'full'
+    const isPlenty = last.spareBytes > 2 * scarceReserves * last.reserveBytes
+    if (switching || (!isScarce && !isPlenty && last.level !== 'roomy')) return
+    const [next] = last.disks
+      .filter(({ id }) => discarding.has(id) !== isScarce)
+      .toSorted((a, b) => b.imageBytes - a.imageBytes)
+    if (!next) return
+    if (isScarce) discarding.add(next.id)
+    else discarding.delete(next.id)
+    const done = isScarce ? ports.startDiscarding(next.id) : ports.stopDiscarding(next.id)
+    switching = done.catch(ports.onError).finally(() => (switching = undefined))
   }
 
   function report(): SpaceReport {

@@ -59,11 +59,6 @@ export function debtBytes({ sizeBytes, freeBytes, imageBytes }: DiskState): numb
   return Math.max(0, sizeBytes - freeBytes - imageBytes)
 }
 
-/** Stored by the host, but free inside the disk: what trimming gives back. */
-export function staleBytes({ sizeBytes, freeBytes, imageBytes }: DiskState): number {
-  return Math.max(0, imageBytes - (sizeBytes - freeBytes))
-}
-
 /** The first that a sandbox writes is its own: those that write more cannot take it away. */
 export const guaranteedBytes = 64 * mib
 
