@@ -1,10 +1,13 @@
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Logger } from '@atoll/kit/log'
 import { repeat } from '@atoll/kit/repeat'
 import { createDiskSpace } from './app/disk-space.ts'
-import type { DiskSpace, SpaceLevel, SpaceReport } from './app/disk-space.ts'
+import type { DiskSpace, SpaceReport } from './app/disk-space.ts'
 import type { NodeConfig } from './config.ts'
 import { reserveFor } from './domain/disk-space.ts'
+import type { SpaceLevel } from './domain/disk-space.ts'
+import { spaceLevelFile } from './domain/instance.ts'
 import type { Instance } from './domain/instance.ts'
 import { createBallast } from './linux/ballast.ts'
 import { createDiscards } from './linux/discards.ts'
@@ -32,6 +35,8 @@ export async function openDiskSpace(parts: {
     log.error({ err, event: 'node.disk-space' }, 'disk space could not be divided')
   const toldMs = new Map<SpaceLevel, number>()
   function tell(report: SpaceReport): void {
+    // In memory, where a full disk does not matter.
+    writeFileSync(spaceLevelFile(instance), report.level)
     const nowMs = performance.now()
     if (nowMs - (toldMs.get(report.level) ?? -Infinity) < tellIntervalMs) return
     toldMs.set(report.level, nowMs)

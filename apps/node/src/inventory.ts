@@ -1,8 +1,9 @@
-import { readdir, realpath, stat, statfs } from 'node:fs/promises'
+import { readdir, readFile, realpath, stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import { loadNodeConfig } from './config.ts'
-import { guaranteedBytes, minimumInodes, reserveFor } from './domain/disk-space.ts'
-import { cellDir, snapshotsDir, toInstance } from './domain/instance.ts'
+import { guaranteedBytes, minimumInodes, reserveFor, spaceLevels } from './domain/disk-space.ts'
+import type { SpaceLevel } from './domain/disk-space.ts'
+import { cellDir, snapshotsDir, spaceLevelFile, toInstance } from './domain/instance.ts'
 import type { Quarantined } from './domain/quarantine.ts'
 import { findQuarantined } from './state/quarantined.ts'
 import { createRecordStore } from './state/records.ts'
@@ -46,8 +47,8 @@ export interface Space {
   /** Never given to sandboxes. */
   readonly reserveBytes: number
   readonly freeInodes: number
-  /** Nothing is left above the reserve: sandboxes cannot write, and none is created. */
-  readonly isFull: boolean
+  /** What the server last said; without one, what the numbers say. */
+  readonly level: SpaceLevel
 }
 
 /** `environment` is that of the server. */
@@ -58,13 +59,20 @@ export async function readSpace(environment: Record<string, string | undefined>)
   const freeBytes = host.bavail * host.bsize
   const reserve = reserveFor(totalBytes, config.ATOLL_DISK_RESERVE_MB)
   const lacksInodes = host.files > 0 && host.ffree < minimumInodes
+  const isUsedUp = freeBytes < guaranteedBytes || lacksInodes
   return {
     totalBytes,
     freeBytes,
     reserveBytes: reserve,
     freeInodes: host.ffree,
-    isFull: freeBytes - reserve < guaranteedBytes || lacksInodes,
+    level: isUsedUp ? 'full' : await readLevel(config.ATOLL_DATA_DIR),
   }
+}
+
+async function readLevel(dataDir: string): Promise<SpaceLevel> {
+  const file = spaceLevelFile(toInstance(await realpath(dataDir)))
+  const text = await readFile(file, 'utf8').catch(() => '')
+  return spaceLevels.find((level) => level === text) ?? 'roomy'
 }
 
 async function measure(folders: readonly string[]): Promise<Kept> {

@@ -91,7 +91,7 @@ function formatStatus(found: Status): string {
       ({ kind, path, reason }) => `unreadable  ${kind} ${path}: ${reason}; its files are kept`,
     ),
     ...(space ? [`space       ${formatSpace(space)}`] : []),
-    ...(space?.isFull ? [`problem     ${diskFullText}`] : []),
+    ...(space && spaceProblems[space.level] ? [`problem     ${spaceProblems[space.level]}`] : []),
     ...(problem ? [`problem     ${problem}`] : []),
     ...(server === 'down' ? ['hint        start the server with `npm start`'] : []),
   ]
@@ -113,5 +113,9 @@ function formatSpace({ freeBytes, totalBytes, reserveBytes, freeInodes }: Space)
   return `${bytes}, ${formatSize(reserveBytes)} of it reserved; ${freeInodes} inodes free`
 }
 
-const diskFullText =
-  'the disk is full: sandboxes cannot write, and none is created. Delete sandboxes or snapshots, or add space'
+const whatToFree = 'delete sandboxes or snapshots, or add space'
+
+const spaceProblems: Readonly<Partial<Record<Space['level'], string>>> = {
+  scarce: `disk space is scarce: ${whatToFree}`,
+  full: `the disk is full, and sandboxes cannot write to theirs: ${whatToFree}`,
+}

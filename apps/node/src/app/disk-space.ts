@@ -6,7 +6,7 @@ import {
   tooLittleSpace,
   tooMuchCommitted,
 } from '../domain/disk-space.ts'
-import type { Ballast, DiskState, HostSpace } from '../domain/disk-space.ts'
+import type { Ballast, DiskState, HostSpace, SpaceLevel } from '../domain/disk-space.ts'
 
 /**
  * Divides the space of the data file system between the disks of sandboxes and the operations that write beside them. All
@@ -23,12 +23,6 @@ export interface DiskSpace {
   look(): void
   report(): SpaceReport
 }
-
-/**
- * `roomy`: all disks could fill up. `shared`: disks are limited to their shares. `scarce`: little is left, and unused
- * blocks are taken back. `full`: nothing is left above the reserve.
- */
-export type SpaceLevel = 'roomy' | 'shared' | 'scarce' | 'full'
 
 export interface SpaceReport {
   readonly level: SpaceLevel

@@ -45,6 +45,14 @@ export interface SpaceDivision {
   readonly allowances: ReadonlyMap<string, number> | undefined
 }
 
+/**
+ * `roomy`: all disks could fill up. `shared`: disks are limited to their shares. `scarce`: little is left, and what is
+ * deleted inside is given back at once. `full`: nothing is left above the reserve and the guarantees.
+ */
+export const spaceLevels = ['roomy', 'shared', 'scarce', 'full'] as const
+
+export type SpaceLevel = (typeof spaceLevels)[number]
+
 const mib = 1024 ** 2
 const gib = 1024 ** 3
 

@@ -48,3 +48,8 @@ export function memoryDir(instance: Instance, cellId: string): string {
 export function snapshotsDir(instance: Instance): string {
   return join(instance.dataDir, 'snapshots')
 }
+
+/** How much disk space there is, in a word, for whoever asks after the node. */
+export function spaceLevelFile(instance: Instance): string {
+  return join(instance.runDir, 'space-level')
+}
