@@ -49,5 +49,6 @@ test('without the file no command is offered that would fail', () => {
 test('the farewell counts what goes on', () => {
   assert.match(renderFarewell(1, facts), /1 sandbox goes on running/)
   assert.match(renderFarewell(6, facts), /6 sandboxes go on running[^]*bin\/atoll down/)
+  assert.match(renderFarewell(undefined, facts), /All sandboxes go on running/)
   assert.doesNotMatch(renderFarewell(0, facts), /down/)
 })

@@ -75,9 +75,11 @@ function shellWord(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`
 }
 
-export function renderFarewell(leftRunning: number, facts: BannerFacts): string {
+/** `leftRunning` is undefined when the node did not tell. */
+export function renderFarewell(leftRunning: number | undefined, facts: BannerFacts): string {
   if (leftRunning === 0) return 'Atoll has stopped. No sandboxes were running.\n'
-  const sandboxes = leftRunning === 1 ? '1 sandbox goes' : `${leftRunning} sandboxes go`
+  const number = leftRunning === undefined ? 'All' : String(leftRunning)
+  const sandboxes = leftRunning === 1 ? '1 sandbox goes' : `${number} sandboxes go`
   return (
     `Atoll has stopped. ${sandboxes} on running; the next start takes over.\n` +
     `To end everything: ${command(facts)} down\n`

@@ -7,6 +7,7 @@ import { realpath } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { Fault } from '@atoll/kit/fault'
 
+/** Held until it is disposed of, or until the process ends. */
 export async function lockDataDir(dataDir: string): Promise<AsyncDisposable> {
   const path = await realpath(dataDir)
   const name = createHash('sha256').update(path).digest('hex').slice(0, 32)

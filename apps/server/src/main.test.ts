@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, openSync } from 'node:fs'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, stat, symlink } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -86,16 +86,54 @@ test('with logs on standard output, a full disk behind it does not stop the serv
   assert.equal(await server.exited, 0)
 })
 
-test('a second server on the same data is refused and names it', async (t) => {
+test('a second server on the same data is refused and names it, also through a link', async (t) => {
   const { dataDir, start } = await setup(t)
   const first = start()
   await first.banner()
-  const second = start()
-  assert.equal(await second.exited, 1)
-  assert.ok(second.said.stderr.includes(`Another Atoll server is using ${dataDir}`))
+  const link = `${dataDir}-link`
+  await symlink(dataDir, link)
+  t.after(() => rm(link))
+  for (const ATOLL_DATA_DIR of [dataDir, link]) {
+    const second = start({ ATOLL_DATA_DIR })
+    assert.equal(await second.exited, 1)
+    assert.ok(second.said.stderr.includes(`Another Atoll server is using ${ATOLL_DATA_DIR}`))
+  }
+  const pid = await readFile(join(dataDir, 'server.pid'), 'utf8')
+  assert.equal(pid, `${first.child.pid}\n`)
   first.child.kill('SIGKILL')
   await first.exited
   assert.match(await start().banner(), /Atoll is running/)
+})
+
+test('a server that hangs while it stops keeps others off its data until it is gone', async (t) => {
+  const { dataDir, start } = await setup(t)
+  const first = start({ SIMULATE: 'stuck close' })
+  const [, url = ''] = /E2B_API_URL=(.*)\n/.exec(await first.banner()) ?? []
+  first.child.kill('SIGTERM')
+  await waitFor('the door to close', () =>
+    fetch(url).then(
+      () => false,
+      () => true,
+    ),
+  )
+  const second = start()
+  assert.equal(await second.exited, 1)
+  assert.ok(second.said.stderr.includes(`Another Atoll server is using ${dataDir}`))
+  assert.equal(first.child.exitCode, null)
+  first.child.kill('SIGTERM')
+  assert.equal(await first.exited, 143)
+  await assert.rejects(stat(join(dataDir, 'server.pid')), { code: 'ENOENT' })
+  assert.match(await start().banner(), /Atoll is running/)
+})
+
+test('a server whose steps of the shutdown fail ends all the same', async (t) => {
+  const { dataDir, start } = await setup(t)
+  const server = start({ SIMULATE: 'failing close' })
+  await server.banner()
+  server.child.kill('SIGTERM')
+  assert.equal(await server.exited, 0)
+  const log = await readFile(join(dataDir, 'logs/server.log'), 'utf8')
+  assert.match(log, /"event":"server.stop.step","step":"node"[^]*"event":"server.stop"/)
 })
 
 test('an address that is taken is an error that says what to do', async (t) => {

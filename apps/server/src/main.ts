@@ -8,11 +8,12 @@ import { renderBanner, renderFarewell } from './banner.ts'
 import type { BannerFacts } from './banner.ts'
 import { loadServerConfig } from './config.ts'
 import type { ServerConfig } from './config.ts'
+import { claimDataDir, unusable } from './data-dir.ts'
 import { openLogFile } from './log-file.ts'
 import { stdoutLines } from './log-stdout.ts'
 import { createProgressView } from './progress.ts'
 import { startServer } from './server.ts'
-import type { RunningServer, StartNode } from './server.ts'
+import type { RunningServer, ServerParts } from './server.ts'
 
 /** How long something that was left open may keep the process alive after all is closed. */
 const exitAfterMs = 500
@@ -20,12 +21,13 @@ const exitAfterMs = 500
 /** Settles when the server has been stopped by a signal. Throws a fault when it cannot start. */
 export async function runServer(
   env: Record<string, string | undefined>,
-  parts: { readonly startNode?: StartNode } = {},
+  parts: Pick<ServerParts, 'startNode' | 'stepLimitMs'> = {},
 ): Promise<void> {
   const config = loadServerConfig(env)
   const { ATOLL_LOG, ATOLL_DATA_DIR } = config.server
   // With logs on standard output, words for people go where they do not mix with them.
   const people = ATOLL_LOG === 'stdout' ? process.stderr : process.stdout
+  await claimDataDir(ATOLL_DATA_DIR)
   const log = openLog(config)
   const progress = createProgressView(people)
   const signals = watchSignals()
@@ -63,8 +65,7 @@ function openLog({ server }: ServerConfig): Logger {
   try {
     return createLogger(ATOLL_LOG_LEVEL, openLogFile(logPath(ATOLL_DATA_DIR)))
   } catch (error) {
-    const message = `${ATOLL_DATA_DIR} cannot be written to. Run as root, or set ATOLL_DATA_DIR`
-    throw new Fault('forbidden', 'data_dir_unusable', message, { cause: error })
+    throw unusable(ATOLL_DATA_DIR, error)
   }
 }
 

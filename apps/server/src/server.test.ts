@@ -1,17 +1,18 @@
 import assert from 'node:assert/strict'
-import { mkdtemp, readFile, rm, stat, symlink } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, stat } from 'node:fs/promises'
 import { createServer, request } from 'node:http'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import type { TestContext } from 'node:test'
+import type { Transport } from '@connectrpc/connect'
 import { simulatedNode } from '@atoll/edge/sim'
-import { silentLogger } from '@atoll/kit/log'
+import { createLogger, silentLogger } from '@atoll/kit/log'
 import { waitFor } from '@atoll/kit/wait'
 import { loadServerConfig } from './config.ts'
 import { startServer } from './server.ts'
-import type { RunningServer, StartNode } from './server.ts'
+import type { RunningServer, ServerParts, StartNode } from './server.ts'
 
 async function setup(t: TestContext) {
   const dataDir = await mkdtemp(join(tmpdir(), 'atoll-server-'))
@@ -19,7 +20,7 @@ async function setup(t: TestContext) {
   let made = 0
   const node = simulatedNode(() => `127.0.0.${(made += 1) + 1}`)
   const startNode: StartNode = async () => ({ transport: node.transport, async close() {} })
-  const start = async (env: Record<string, string> = {}, parts: { startNode?: StartNode } = {}) => {
+  const start = async (env: Record<string, string> = {}, parts: Partial<ServerParts> = {}) => {
     const config = loadServerConfig({
       ATOLL_DATA_DIR: dataDir,
       ATOLL_LISTEN: '127.0.0.1:0',
@@ -43,6 +44,15 @@ async function serveInSandbox(t: TestContext, program: Parameters<typeof createS
   })
   const address = server.address()
   assert.ok(address !== null && typeof address === 'object')
+  return address.port
+}
+
+async function freePort(): Promise<number> {
+  const other = createServer().listen(0, '127.0.0.1')
+  await waitFor('a free port', () => other.listening)
+  const address = other.address()
+  assert.ok(address !== null && typeof address === 'object')
+  await new Promise((resolve) => other.close(resolve))
   return address.port
 }
 
@@ -118,29 +128,12 @@ test('a later start makes no credentials and writes down where it is now', async
   })
 })
 
-test('a second server on the same data is refused, also through a link, until the first closes', async (t) => {
-  const { dataDir, start } = await setup(t)
-  const first = await start()
-  const refusal = { reason: 'data_dir_in_use', message: new RegExp(dataDir) }
-  await assert.rejects(start(), refusal)
-  const link = `${dataDir}-link`
-  await symlink(dataDir, link)
-  t.after(() => rm(link))
-  await assert.rejects(start({ ATOLL_DATA_DIR: link }), { reason: 'data_dir_in_use' })
-  await first.close()
-  await start()
-})
-
 test('requests that come before the server is ready are told to come back', async (t) => {
   const { start, node } = await setup(t)
   const ready = Promise.withResolvers<void>()
-  const other = createServer().listen(0, '127.0.0.1')
-  await waitFor('a free port', () => other.listening)
-  const address = other.address()
-  assert.ok(address !== null && typeof address === 'object')
-  await new Promise((resolve) => other.close(resolve))
+  const port = await freePort()
   const starting = start(
-    { ATOLL_LISTEN: String(address.port) },
+    { ATOLL_LISTEN: String(port) },
     {
       async startNode() {
         await ready.promise
@@ -148,7 +141,7 @@ test('requests that come before the server is ready are told to come back', asyn
       },
     },
   )
-  const ask = () => fetch(`http://127.0.0.1:${address.port}/health`)
+  const ask = () => fetch(`http://127.0.0.1:${port}/health`)
   const early = await waitFor('the door', () => ask().catch(() => undefined))
   assert.deepEqual([early.status, early.headers.get('retry-after')], [503, '1'])
   await early.text()
@@ -157,13 +150,41 @@ test('requests that come before the server is ready are told to come back', asyn
   assert.equal((await ask()).ok, true)
 })
 
-test('a node that cannot start leaves neither lock nor door nor pid file', async (t) => {
-  const { dataDir, start } = await setup(t)
+test('a node that cannot start leaves no door open', async (t) => {
+  const { start } = await setup(t)
+  const ATOLL_LISTEN = `127.0.0.1:${await freePort()}`
   const startNode = () => Promise.reject(new Error('no gVisor here'))
-  await assert.rejects(start({}, { startNode }), /no gVisor here/)
-  await assert.rejects(stat(join(dataDir, 'server.pid')), { code: 'ENOENT' })
-  await start()
-  assert.equal(await readFile(join(dataDir, 'server.pid'), 'utf8'), `${process.pid}\n`)
+  await assert.rejects(start({ ATOLL_LISTEN }, { startNode }), /no gVisor here/)
+  await start({ ATOLL_LISTEN })
+})
+
+test('a close whose steps fail or hang does all the others, and says so in the log', async (t) => {
+  const { node, start } = await setup(t)
+  const lines: string[] = []
+  let isBroken = false
+  const { transport } = node
+  const broken: Transport = {
+    unary: (...call) => (isBroken ? Promise.reject(new Error('EMFILE')) : transport.unary(...call)),
+    stream: (...call) => transport.stream(...call),
+  }
+  const server = await start(
+    {},
+    {
+      log: createLogger('error', { write: (line) => void lines.push(line) }),
+      stepLimitMs: 200,
+      startNode: async () => ({ transport: broken, close: () => new Promise(() => {}) }),
+    },
+  )
+  isBroken = true
+  assert.deepEqual(await server.close(), { leftRunning: undefined })
+  await assert.rejects(fetch(server.apiUrl))
+  const failures = lines.map((line): Record<string, unknown> => JSON.parse(line))
+  const steps = failures.filter(({ event }) => event === 'server.stop.step')
+  assert.deepEqual(
+    steps.map(({ step }) => step),
+    ['count of sandboxes', 'node'],
+  )
+  assert.match(lines.join(''), /EMFILE[^]*not finished after 200 ms/)
 })
 
 test('close is quick whatever is open, and counts the sandboxes that go on', async (t) => {

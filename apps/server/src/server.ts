@@ -1,7 +1,6 @@
 /** Composition root of `atoll up`: node, api and edge in one process, on one data directory. */
-import { mkdir, rm } from 'node:fs/promises'
+import { mkdir } from 'node:fs/promises'
 import { hostname } from 'node:os'
-import { join } from 'node:path'
 import { createClient } from '@connectrpc/connect'
 import type { Transport } from '@connectrpc/connect'
 import { openStore, startApi } from '@atoll/api'
@@ -11,13 +10,11 @@ import { createEdge } from '@atoll/edge'
 import type { Logger } from '@atoll/kit/log'
 import type { NodeConfig } from '@atoll/node/config'
 import type { Shape } from '@atoll/node/domain/cell'
-import { releaseBallastIfFull } from '@atoll/node/linux/ballast'
 import type { ServerConfig } from './config.ts'
 import { moveCredentials, saveCredentials } from './credentials.ts'
-import { writeFileAtomic } from '@atoll/kit/atomic-file'
 import { startGateway } from './gateway.ts'
 import { toUrl } from './listen-address.ts'
-import { lockDataDir } from './lock.ts'
+import { shutdownStep } from './shutdown-step.ts'
 
 export interface ServerParts {
   readonly log: Logger
@@ -25,6 +22,8 @@ export interface ServerParts {
   readonly progress?: (label: string, fraction: number) => void
   /** Another node than that of this machine. */
   readonly startNode?: StartNode
+  /** For tests: how long one step of the shutdown may take. */
+  readonly stepLimitMs?: number
 }
 
 export type StartNode = (
@@ -43,8 +42,8 @@ export interface RunningServer {
   readonly firstCredentials?: FirstCredentials
   /** False when the file of the first credentials was taken away. */
   readonly hasCredentials: boolean
-  /** Ends no sandbox; says how many go on. */
-  close(): Promise<{ readonly leftRunning: number }>
+  /** Ends no sandbox; says how many go on, if the node tells. Never throws. */
+  close(): Promise<{ readonly leftRunning?: number | undefined }>
 }
 
 /** What is under way when the server stops has this long to finish. */
@@ -55,28 +54,28 @@ export async function startServer(
   parts: ServerParts,
 ): Promise<RunningServer> {
   await using started = new AsyncDisposableStack()
-  const { log, progress = () => {}, startNode = startLocalNode } = parts
+  const { log, progress = () => {}, startNode = startLocalNode, stepLimitMs: limitMs } = parts
   const { ATOLL_DATA_DIR: dataDir, ATOLL_LISTEN, ATOLL_EDGE_LISTEN } = config.server
 
+  const closing = (step: string, run: () => Promise<unknown>) =>
+    started.defer(shutdownStep({ log, limitMs }, step, run))
+
   await mkdir(dataDir, { recursive: true, mode: 0o700 })
-  started.use(await lockDataDir(dataDir))
-  releaseBallastIfFull(dataDir)
-  started.use(await writePidFile(dataDir))
   const gateway = await startGateway({ api: ATOLL_LISTEN, edge: ATOLL_EDGE_LISTEN })
-  started.defer(() => gateway.close())
+  closing('gateway', () => gateway.close())
   const apiUrl = toUrl(gateway.apiAddress)
   const sandboxUrl = toUrl(gateway.sandboxAddress)
 
   // Before the node: a store that this release must not use is refused while nothing has been touched.
   const store = await openStore(config.api)
-  started.defer(() => store.close())
+  closing('store', () => store.close())
 
   const node = await startNode(config.node, {
     log: log.child({ part: 'node' }),
     progress,
     wanted: [baseShape(config)],
   })
-  started.defer(() => node.close())
+  closing('node', () => node.close())
   const api = await startApi(config.api, {
     store,
     node: node.transport,
@@ -84,7 +83,7 @@ export async function startServer(
     log: log.child({ part: 'api' }),
     saveCredentials: (made) => saveCredentials(dataDir, { ...made, url: apiUrl, sandboxUrl }),
   })
-  started.defer(() => api.close())
+  closing('api', () => api.close())
   const edge = createEdge({
     node: node.transport,
     log: log.child({ part: 'edge' }),
@@ -92,7 +91,7 @@ export async function startServer(
     findSigner: api.findSigner,
     wake: api.wake,
   })
-  started.defer(() => edge.close())
+  closing('edge', () => edge.close())
   const hasCredentials = await moveCredentials(dataDir, { url: apiUrl, sandboxUrl })
   gateway.open({ api: api.handler, edge })
   log.info({ event: 'server.start', apiUrl, sandboxUrl })
@@ -105,7 +104,9 @@ export async function startServer(
     ...(api.firstCredentials && { firstCredentials: api.firstCredentials }),
     async close() {
       gateway.stop(graceMs)
-      const leftRunning = await countSandboxes(node.transport)
+      let leftRunning: number | undefined
+      const count = async () => (leftRunning = await countSandboxes(node.transport))
+      await shutdownStep({ log, limitMs }, 'count of sandboxes', count)()
       await owned.disposeAsync()
       log.info({ event: 'server.stop', leftRunning })
       return { leftRunning }
@@ -127,13 +128,6 @@ function baseShape({ api }: ServerConfig): Shape {
 const startLocalNode: StartNode = async (config, parts) => {
   const { startNode } = await import('@atoll/node')
   return startNode(config, parts)
-}
-
-/** So that `atoll down` finds us. The lock, not this file, says whether we run. */
-async function writePidFile(dataDir: string): Promise<AsyncDisposable> {
-  const path = join(dataDir, 'server.pid')
-  await writeFileAtomic(path, `${process.pid}\n`, 0o644)
-  return { [Symbol.asyncDispose]: () => rm(path, { force: true }) }
 }
 
 async function countSandboxes(transport: Transport): Promise<number> {

@@ -8,8 +8,15 @@ await runServer(process.env, {
     if (process.env['SIMULATE'] === 'slow start') await new Promise((r) => setTimeout(r, 60_000))
     if (process.env['SIMULATE'] === 'crash') setTimeout(() => Promise.reject(new Error('boom')), 50)
     const node = simulatedNode()
-    return { transport: node.transport, async close() {} }
+    return {
+      transport: node.transport,
+      async close() {
+        if (process.env['SIMULATE'] === 'stuck close') await new Promise(() => {})
+        if (process.env['SIMULATE'] === 'failing close') throw new Error('no descriptor left')
+      },
+    }
   },
+  stepLimitMs: 600_000,
 }).catch((error: unknown) => {
   process.stderr.write(`${String(error)}\n`)
   process.exitCode = 1

@@ -1,0 +1,37 @@
+/**
+ * One server to a data directory, from before its first touch to the end of the process. Nothing gives the lock back: a
+ * server that has closed everything may still be writing, and only its end is the end of that.
+ */
+import { rmSync } from 'node:fs'
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { writeFileAtomic } from '@atoll/kit/atomic-file'
+import { Fault } from '@atoll/kit/fault'
+import { releaseBallastIfFull } from '@atoll/node/linux/ballast'
+import { lockDataDir } from './lock.ts'
+
+export async function claimDataDir(dataDir: string): Promise<void> {
+  try {
+    await mkdir(dataDir, { recursive: true, mode: 0o700 })
+    await lockDataDir(dataDir)
+    releaseBallastIfFull(dataDir)
+    await writePidFile(dataDir)
+  } catch (error) {
+    throw error instanceof Fault ? error : unusable(dataDir, error)
+  }
+}
+
+export function unusable(dataDir: string, cause: unknown): Fault {
+  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : String(cause)
+  const advice =
+    code === 'ENOSPC' ? 'Free some space there' : 'Run as root, or set another ATOLL_DATA_DIR'
+  const message = `${dataDir} cannot be written to (${code}). ${advice}`
+  return new Fault('forbidden', 'data_dir_unusable', message, { cause })
+}
+
+/** So that `atoll down` finds us. The lock, not this file, says whether we run. */
+async function writePidFile(dataDir: string): Promise<void> {
+  const path = join(dataDir, 'server.pid')
+  await writeFileAtomic(path, `${process.pid}\n`, 0o644)
+  process.once('exit', () => rmSync(path, { force: true }))
+}
