@@ -33,5 +33,11 @@ export function unusable(dataDir: string, cause: unknown): Fault {
 async function writePidFile(dataDir: string): Promise<void> {
   const path = join(dataDir, 'server.pid')
   await writeFileAtomic(path, `${process.pid}\n`, 0o644)
-  process.once('exit', () => rmSync(path, { force: true }))
+  process.once('exit', () => {
+    try {
+      rmSync(path, { force: true })
+    } catch {
+      // A file that stays behind misleads nobody: the lock is free.
+    }
+  })
 }

@@ -10,6 +10,9 @@ import { test } from 'node:test'
 import type { TestContext } from 'node:test'
 import { waitFor } from '@atoll/kit/wait'
 
+/** Twenty seconds and more go by on a busy machine until a server has started. */
+const patient = { timeoutMs: 120_000 }
+
 async function setup(t: TestContext) {
   const dataDir = await mkdtemp(join(tmpdir(), 'atoll-up-'))
   t.after(() => rm(dataDir, { recursive: true, force: true }))
@@ -27,7 +30,7 @@ async function setup(t: TestContext) {
       waitFor(
         'the banner',
         () => (said[stream].includes('Try it:') ? said[stream] : child.exitCode !== null && 'dead'),
-        { timeoutMs: 20_000 },
+        patient,
       )
     return { child, said, exited, banner }
   }
@@ -151,7 +154,7 @@ test('an address that is taken is an error that says what to do', async (t) => {
 test('a signal while it starts ends it at once', async (t) => {
   const { start } = await setup(t)
   const server = start({ SIMULATE: 'slow start' })
-  await waitFor('the progress', () => server.said.stdout.includes('preparing'))
+  await waitFor('the progress', () => server.said.stdout.includes('preparing'), patient)
   server.child.kill('SIGINT')
   assert.equal(await server.exited, 130)
 })
