@@ -24,8 +24,11 @@ export interface CloudByHand extends AsyncDisposable {
   createSandbox(body?: object): Promise<HandSandbox>
 }
 
-export async function startCloud(settings: Record<string, string>): Promise<CloudByHand> {
-  const installation = await install(settings)
+export async function startCloud(
+  settings: Record<string, string>,
+  descriptorLimit?: number,
+): Promise<CloudByHand> {
+  const installation = await install(settings, { descriptorLimit })
   const platform: CloudByHand['platform'] = (method, path, body, headers) =>
     send(installation.url, {
       method,

@@ -28,8 +28,8 @@ export interface Installation extends AsyncDisposable {
   readonly pid: () => number
   /** All that the server has printed so far. */
   output(): string
-  /** Ctrl-C; resolves with the exit code. */
-  interrupt(): Promise<number | null>
+  /** Ctrl-C, or another signal; resolves with the exit code. */
+  interrupt(signal?: 'SIGINT' | 'SIGTERM'): Promise<number | null>
   /** SIGKILL: nothing is saved, nothing is said. One that is still starting fails its `start`. */
   crash(): Promise<void>
   /** Starts it again, from now on with these settings besides; `from` is a checkout of another release. */
@@ -46,7 +46,11 @@ let installations = 0
 
 export async function install(
   settings: Record<string, string> = {},
-  options: { readonly from?: string } = {},
+  options: {
+    readonly from?: string
+    /** How many files the server may have open; undefined: as many as this process. */
+    readonly descriptorLimit?: number | undefined
+  } = {},
 ): Promise<Installation> {
   const dataDir = settings['ATOLL_DATA_DIR'] ?? (await mkdtemp('/var/tmp/atoll-test-'))
   const port = await freePort()
@@ -65,7 +69,8 @@ export async function install(
     await run(atoll, ['down'], { env })
     await rm(dataDir, { recursive: true, force: true })
   }
-  let server = launch(env, options.from)
+  const { descriptorLimit } = options
+  let server = launch(env, { from: options.from, descriptorLimit })
   await untilReady(server, env).catch(async (error: unknown) => {
     await remove()
     throw error
@@ -92,11 +97,11 @@ export async function install(
     env: { ...env, E2B_API_URL: url, E2B_SANDBOX_URL: url, E2B_API_KEY: apiKey },
     pid: () => server.child.pid ?? 0,
     output: () => server.output(),
-    interrupt: () => end('SIGINT'),
+    interrupt: (signal = 'SIGINT') => end(signal),
     crash: async () => void (await end('SIGKILL')),
     async start(changed = {}, from) {
       Object.assign(env, changed)
-      server = launch(env, from)
+      server = launch(env, { from, descriptorLimit })
       await untilReady(server, env)
     },
     down: () => run(atoll, ['down'], { env }),
@@ -112,9 +117,20 @@ interface Server {
   output(): string
 }
 
-function launch(env: NodeJS.ProcessEnv, from = repository): Server {
+interface LaunchOptions {
+  readonly from?: string | undefined
+  readonly descriptorLimit?: number | undefined
+}
+
+function launch(
+  env: NodeJS.ProcessEnv,
+  { from = repository, descriptorLimit }: LaunchOptions,
+): Server {
   // Straight to Node.js: a signal or a kill must reach the server itself, not a shell before it.
-  const child = spawn(process.execPath, [join(from, 'apps/cli/src/main.ts'), 'up'], {
+  const limit = descriptorLimit ? ['prlimit', `--nofile=${descriptorLimit}`] : []
+  const command = [process.execPath, join(from, 'apps/cli/src/main.ts'), 'up']
+  const [program = '', ...args] = [...limit, ...command]
+  const child = spawn(program, args, {
     env,
     stdio: ['ignore', 'pipe', 'pipe'],
   })

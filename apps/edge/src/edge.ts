@@ -30,7 +30,8 @@ export interface Edge {
 /** For the server that calls `handle`: streams may last for days, idle connections outlive those of clients. */
 export const edgeServerOptions = {
   requestTimeout: 0,
-  headersTimeout: 60_000,
+  headersTimeout: 30_000,
+  connectionsCheckingInterval: 5_000,
   keepAliveTimeout: 620_000,
   shouldUpgradeCallback: shouldUpgrade,
 } satisfies ServerOptions
@@ -39,6 +40,8 @@ export function createEdge(parts: {
   readonly node: Transport
   readonly log: Logger
   readonly config?: EdgeConfig
+  /** Requests and WebSockets that may be open at a time, to all sandboxes together. */
+  readonly mostRequests?: number
   /** Finds the sandbox of a signed URL that names none: whoever knows the tokens does. */
   readonly findSigner?: FindSigner
   /** Brings back a sandbox that does not run: whoever owns the records does. */
@@ -51,7 +54,14 @@ export function createEdge(parts: {
   const maxOpenPerSandbox = parts.config?.ATOLL_EDGE_MAX_REQUESTS_PER_SANDBOX
   const waking = parts.wake && createWaking(parts.wake, log)
   const { findSigner, wakeLimitMs } = parts
-  const rules = { directory, maxOpenPerSandbox, findSigner, waking, wakeLimitMs }
+  const rules = {
+    directory,
+    maxOpen: parts.mostRequests,
+    maxOpenPerSandbox,
+    findSigner,
+    waking,
+    wakeLimitMs,
+  }
   const closing = new AbortController()
 
   return {

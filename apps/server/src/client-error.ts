@@ -9,7 +9,11 @@ import type { Duplex } from 'node:stream'
 export function explainClientErrors(server: Server): void {
   const latest = new WeakMap<Duplex, ServerResponse>()
   const ending = new WeakSet<Duplex>()
-  server.on('request', (req, res) => latest.set(req.socket, res))
+  server.on('request', (req, res) => {
+    latest.set(req.socket, res)
+    // An idle connection need not keep its last answer in memory.
+    res.once('close', () => void (latest.get(req.socket) === res && latest.delete(req.socket)))
+  })
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     if (ending.has(socket)) return // more of the same bytes
     ending.add(socket)

@@ -35,6 +35,22 @@ export const ServerEnv = z.object({
     .describe(
       'The domain under which {port}-{sandboxID} names lead here. Default: localhost with the port.',
     ),
+  ATOLL_MAX_CONNECTIONS: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .optional()
+    .describe(
+      'Connections of clients that may be open at a time. Default: seven sixteenths of the files that the process may open (ulimit -n), at most 16384.',
+    ),
+  ATOLL_MAX_CONNECTIONS_PER_CLIENT: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .optional()
+    .describe(
+      'Connections that one client, an IPv4 address or an IPv6 /64 network, may have open at a time. Loopback is exempt. Default: an eighth of ATOLL_MAX_CONNECTIONS.',
+    ),
   ATOLL_LOG: z
     .enum(['file', 'stdout'])
     .default('file')

@@ -2,6 +2,8 @@ import type { IncomingMessage, ServerOptions, ServerResponse } from 'node:http'
 import { buildFilesPath } from '@atoll/contracts/template-builds'
 import { edgeServerOptions } from '@atoll/edge'
 import type { Edge } from '@atoll/edge'
+import { createConnections } from './connections.ts'
+import type { ConnectionLimits } from './connections.ts'
 import { startListener } from './listener.ts'
 import type { Listener } from './listener.ts'
 import type { ListenAddress } from './listen-address.ts'
@@ -26,11 +28,17 @@ export interface GatewayParts {
  * Listens at once, before the parts are there: an address that is taken is better known before the long work
  * of a first start than after it.
  */
-export async function startGateway(addresses: {
-  readonly api: ListenAddress
-  readonly edge?: ListenAddress | undefined
-}): Promise<Gateway> {
+export async function startGateway(
+  addresses: { readonly api: ListenAddress; readonly edge?: ListenAddress | undefined },
+  limits: ConnectionLimits,
+): Promise<Gateway> {
   await using started = new AsyncDisposableStack()
+  const connections = createConnections(limits)
+  const close = async ({ stop, closed }: Listener) => {
+    stop()
+    connections.destroyAll()
+    await closed
+  }
   let parts: GatewayParts | undefined
   const isApart = addresses.edge !== undefined
   const isForEdge = (req: IncomingMessage) => parts?.edge.claims(req) ?? false
@@ -38,22 +46,28 @@ export async function startGateway(addresses: {
   const door = await startListener(
     { setting: 'ATOLL_LISTEN', address: addresses.api },
     upgradeIf((req) => !isApart && isForEdge(req)),
-    (req, res) => {
-      if (!parts) return comeBack(res)
-      if (!isApart && isForEdge(req)) return parts.edge.handle(req, res)
-      limitUpload(req)
-      return parts.api(req, res)
+    {
+      connections,
+      handle(req, res) {
+        if (!parts) return comeBack(res)
+        if (!isApart && isForEdge(req)) return parts.edge.handle(req, res)
+        limitUpload(req)
+        return parts.api(req, res)
+      },
     },
   )
-  started.defer(() => door.close())
+  started.defer(() => close(door))
   const edgeDoor = addresses.edge
     ? await startListener(
         { setting: 'ATOLL_EDGE_LISTEN', address: addresses.edge },
         upgradeIf(() => parts !== undefined),
-        (req, res) => (parts ? parts.edge.handle(req, res) : comeBack(res)),
+        {
+          connections,
+          handle: (req, res) => (parts ? parts.edge.handle(req, res) : comeBack(res)),
+        },
       )
     : door
-  started.defer(() => edgeDoor.close())
+  started.defer(() => close(edgeDoor))
   const doors = new Set<Listener>([door, edgeDoor])
   for (const { server } of doors) {
     server.on('upgrade', (req, socket, head) => {

@@ -1,8 +1,8 @@
 import { createServer } from 'node:http'
 import type { RequestListener, Server, ServerOptions } from 'node:http'
-import type { Socket } from 'node:net'
 import { Fault } from '@atoll/kit/fault'
 import { explainClientErrors } from './client-error.ts'
+import type { Connections } from './connections.ts'
 import { formatListenAddress } from './listen-address.ts'
 import type { ListenAddress } from './listen-address.ts'
 
@@ -12,51 +12,53 @@ export interface Listener {
   readonly address: ListenAddress
   /** Takes no new connection and lets idle ones go. */
   stop(): void
-  /** Ends all connections, also those that were upgraded. */
-  close(): Promise<void>
+  /** Settles after `stop`, once all connections have ended. */
+  readonly closed: Promise<void>
 }
 
-/** `setting` is the name of the variable that a person changes when the address is taken. */
+/** Connections that the kernel holds until the server takes them. It caps this at `net.core.somaxconn`. */
+const backlog = 4_096
+
+export interface ListenerPlace {
+  /** The variable that a person changes when the address is taken. */
+  readonly setting: string
+  readonly address: ListenAddress
+}
+
 export async function startListener(
-  given: { readonly setting: string; readonly address: ListenAddress },
+  given: ListenerPlace,
   options: ServerOptions,
-  handle: RequestListener,
+  parts: { readonly connections: Connections; readonly handle: RequestListener },
 ): Promise<Listener> {
-  const server = createServer(options, handle)
+  const { connections, handle } = parts
+  const server = createServer(options)
   explainClientErrors(server)
-  const sockets = new Set<Socket>()
-  server.on('connection', (socket) => {
-    sockets.add(socket)
-    socket.once('close', () => sockets.delete(socket))
+  server.on('connection', connections.add)
+  server.on('request', (req, res) => {
+    connections.begin(req.socket, res)
+    handle(req, res)
   })
+  server.on('upgrade', (req) => connections.upgrade(req.socket))
   const { host, port } = given.address
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error) => reject(toFault(error, given)))
-    server.listen({ host, port }, resolve)
+    server.listen({ host, port, backlog }, resolve)
   })
   const bound = server.address()
   const taken = bound !== null && typeof bound === 'object' ? bound.port : port
   const closed = Promise.withResolvers<void>()
   server.once('close', closed.resolve)
-  const stop = () => {
-    if (server.listening) server.close()
-  }
   return {
     server,
     address: { host, port: taken },
-    stop,
-    async close() {
-      stop()
-      for (const socket of sockets) socket.destroy()
-      await closed.promise
+    closed: closed.promise,
+    stop() {
+      if (server.listening) server.close()
     },
   }
 }
 
-function toFault(
-  error: NodeJS.ErrnoException,
-  { setting, address }: { readonly setting: string; readonly address: ListenAddress },
-): unknown {
+function toFault(error: NodeJS.ErrnoException, { setting, address }: ListenerPlace): unknown {
   const place = formatListenAddress(address)
   const other = formatListenAddress({ ...address, port: (address.port % 65_535) + 1 })
   const advice = `choose another address with ${setting}, for example ${setting}=${other}`

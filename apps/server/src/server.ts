@@ -11,7 +11,9 @@ import type { Logger } from '@atoll/kit/log'
 import type { NodeConfig } from '@atoll/node/config'
 import type { Shape } from '@atoll/node/domain/cell'
 import type { ServerConfig } from './config.ts'
+import { planConnections } from './connection-plan.ts'
 import { moveCredentials, saveCredentials } from './credentials.ts'
+import { readDescriptorLimit } from './descriptor-limit.ts'
 import { startGateway } from './gateway.ts'
 import { toUrl } from './listen-address.ts'
 import { shutdownStep } from './shutdown-step.ts'
@@ -61,7 +63,12 @@ export async function startServer(
     started.defer(shutdownStep({ log, limitMs }, step, run))
 
   await mkdir(dataDir, { recursive: true, mode: 0o700 })
-  const gateway = await startGateway({ api: ATOLL_LISTEN, edge: ATOLL_EDGE_LISTEN })
+  const plan = planConnections(await readDescriptorLimit(), {
+    mostConnections: config.server.ATOLL_MAX_CONNECTIONS,
+    mostPerClient: config.server.ATOLL_MAX_CONNECTIONS_PER_CLIENT,
+    mostRequestsPerSandbox: config.edge.ATOLL_EDGE_MAX_REQUESTS_PER_SANDBOX,
+  })
+  const gateway = await startGateway({ api: ATOLL_LISTEN, edge: ATOLL_EDGE_LISTEN }, plan)
   closing('gateway', () => gateway.close())
   const apiUrl = toUrl(gateway.apiAddress)
   const sandboxUrl = toUrl(gateway.sandboxAddress)
@@ -87,14 +94,15 @@ export async function startServer(
   const edge = createEdge({
     node: node.transport,
     log: log.child({ part: 'edge' }),
-    config: config.edge,
+    config: { ATOLL_EDGE_MAX_REQUESTS_PER_SANDBOX: plan.mostRequestsPerSandbox },
+    mostRequests: plan.mostRequests,
     findSigner: api.findSigner,
     wake: api.wake,
   })
   closing('edge', () => edge.close())
   const hasCredentials = await moveCredentials(dataDir, { url: apiUrl, sandboxUrl })
   gateway.open({ api: api.handler, edge })
-  log.info({ event: 'server.start', apiUrl, sandboxUrl })
+  log.info({ event: 'server.start', apiUrl, sandboxUrl, ...plan })
 
   const owned = started.move()
   return {

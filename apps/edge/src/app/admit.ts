@@ -25,6 +25,8 @@ export interface AdmissionRules extends FindPorts {
   readonly findSigner?: FindSigner | undefined
   /** Undefined: no limit. */
   readonly maxOpenPerSandbox?: number | undefined
+  /** To all sandboxes together. Undefined: no limit. */
+  readonly maxOpen?: number | undefined
 }
 
 /**
@@ -67,9 +69,12 @@ async function findTarget(
 
 /** Exact only if the pass attaches to the sandbox in the same turn of the event loop. */
 export function lackOfRoom(rules: AdmissionRules, sandbox: RunningSandbox): Refusal | undefined {
-  const limit = rules.maxOpenPerSandbox
-  if (limit === undefined || sandbox.open < limit) return undefined
-  return { kind: 'too_many_requests', sandboxId: sandbox.id, limit }
+  const { maxOpenPerSandbox, maxOpen, directory } = rules
+  if (maxOpenPerSandbox !== undefined && sandbox.open >= maxOpenPerSandbox) {
+    return { kind: 'too_many_requests', sandboxId: sandbox.id, limit: maxOpenPerSandbox }
+  }
+  if (maxOpen !== undefined && directory.open >= maxOpen) return { kind: 'edge_full' }
+  return undefined
 }
 
 function refused(refusal: Refusal): Admission {

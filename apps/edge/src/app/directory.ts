@@ -19,6 +19,8 @@ import { createEntry } from './entry.ts'
 import type { Entry } from './entry.ts'
 
 export interface Directory {
+  /** How many passes are open, to all sandboxes. */
+  readonly open: number
   /** Undefined when no such sandbox runs, or it is being paused. Throws an `unavailable` fault when the node cannot be asked. */
   find(id: string): RunningSandbox | Promise<RunningSandbox | undefined>
   /** Stops watching and cuts everything that is open. */
@@ -34,9 +36,14 @@ export function createDirectory(source: SandboxSource, log: Logger): Directory {
   const crossed = new Set<string>()
   let round = 0
   let inStep = false
+  const passes = { open: 0 }
   const watching = watch()
 
   return {
+    get open() {
+      return passes.open
+    },
+
     find(id) {
       const known = inStep ? running.get(id) : undefined
       // One that is being paused may run again before the news of it is here.
@@ -94,7 +101,7 @@ export function createDirectory(source: SandboxSource, log: Logger): Directory {
     drop(id)
     const former = holders.get(address)
     if (former) drop(former.id)
-    const entry = createEntry(place, round)
+    const entry = createEntry(place, round, passes)
     running.set(id, entry)
     holders.set(address, entry)
     return entry

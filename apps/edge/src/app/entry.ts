@@ -12,7 +12,8 @@ export interface Entry extends RunningSandbox {
   end(reason: CutReason): void
 }
 
-export function createEntry(place: SandboxPlace, round: number): Entry {
+/** `passes` counts the open ones of all entries. */
+export function createEntry(place: SandboxPlace, round: number, passes: { open: number }): Entry {
   const cuts = new Set<(reason: CutReason) => void>()
   let ended: CutReason | undefined
   let { isPausing } = place
@@ -35,12 +36,16 @@ export function createEntry(place: SandboxPlace, round: number): Entry {
         return () => {}
       }
       cuts.add(cut)
+      passes.open += 1
       if (isPausing) queueMicrotask(() => cuts.has(cut) && cut('pausing'))
-      return () => cuts.delete(cut)
+      return () => {
+        if (cuts.delete(cut)) passes.open -= 1
+      }
     },
     end(reason) {
       ended = reason
       for (const cut of cuts) cut(reason)
+      passes.open -= cuts.size
       cuts.clear()
     },
   }

@@ -14,6 +14,8 @@ export type Refusal =
   | { readonly kind: 'sandbox_limit'; readonly sandboxId: string; readonly message: string }
   | { readonly kind: 'port_closed'; readonly sandboxId: string; readonly port: number }
   | { readonly kind: 'too_many_requests'; readonly sandboxId: string; readonly limit: number }
+  /** The edge has as many requests open as it may, to all sandboxes together. */
+  | { readonly kind: 'edge_full' }
   | { readonly kind: 'unknown_signature' }
   | { readonly kind: 'too_many_signatures' }
   | { readonly kind: 'node_unreachable' }

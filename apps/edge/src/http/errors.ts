@@ -22,6 +22,7 @@ export function refuse(req: IncomingMessage, res: ServerResponse, refusal: Refus
     'Content-Type': `${type}; charset=utf-8`,
     'Content-Length': Buffer.byteLength(body),
     'Cache-Control': 'no-store',
+    ...(answer.status === 503 && { 'Retry-After': '1' }),
     'X-Content-Type-Options': 'nosniff',
     ...(page && { 'Content-Security-Policy': "default-src 'none'; style-src 'unsafe-inline'" }),
   })
@@ -120,6 +121,12 @@ function answerTo(refusal: Refusal): Answer {
         title: `Too many requests to sandbox ${refusal.sandboxId}`,
         message: `The sandbox has reached its limit of open requests, ${refusal.limit}`,
         details: { sandboxId: refusal.sandboxId, connectionLimit: refusal.limit },
+      }
+    case 'edge_full':
+      return {
+        status: 503,
+        title: 'Too many open requests',
+        message: 'Too many requests to sandboxes are open; try again in a moment',
       }
     case 'unknown_signature':
       return {

@@ -7,8 +7,8 @@ import type { TestContext } from 'node:test'
 import { waitFor } from '@atoll/kit/wait'
 import { ownHost, rawClient, startSetting } from '../sim/setting.ts'
 
-async function setup(t: TestContext, config = {}) {
-  const setting = await startSetting(config)
+async function setup(t: TestContext, config = {}, parts: { mostRequests?: number } = {}) {
+  const setting = await startSetting(config, parts)
   t.after(() => setting.close())
   return setting
 }
@@ -321,6 +321,34 @@ test('more requests than one sandbox may have open are 429 and name the limit', 
     await again.body?.cancel()
     return again.status === 200
   })
+})
+
+test('a flood of requests to sandboxes on one connection opens no more than may be open in all', async (t) => {
+  const { url, edgePort, serve } = await setup(t, {}, { mostRequests: 3 })
+  let open = 0
+  let most = 0
+  const program = createNetServer((socket) => {
+    most = Math.max(most, (open += 1))
+    socket.on('error', () => {}).on('close', () => (open -= 1))
+    socket.resume()
+  })
+  const flooded = await serve('abc', program)
+  const other = await serve('xyz', (_, res) => void res.end('ok'), '127.0.0.3')
+  const flood = rawClient(edgePort, requestText('GET /', flooded).repeat(500))
+  await waitFor('the flood', () => open === 3)
+  const ask = () => fetch(url, { headers: other })
+  const refused = await ask()
+  assert.deepEqual([refused.status, refused.headers.get('retry-after')], [503, '1'])
+  assert.match(await refused.text(), /Too many requests to sandboxes are open/)
+  flood.socket.destroy()
+  await waitFor('all to be over', () => open === 0)
+  assert.equal(most, 3)
+  const answered = await waitFor('room', async () => {
+    const reply = await ask()
+    const text = await reply.text()
+    return reply.ok && text
+  })
+  assert.equal(answered, 'ok')
 })
 
 function requestText(

@@ -17,6 +17,7 @@ export async function startSetting(
     readonly findSigner?: FindSigner
     readonly wake?: Wake
     readonly wakeLimitMs?: number
+    readonly mostRequests?: number
   } = {},
 ) {
   const started = new AsyncDisposableStack()
