@@ -8,7 +8,7 @@ import { waitFor } from '@atoll/kit/wait'
 import { atoll, freePort, install } from './installation.ts'
 import type { Installation } from './installation.ts'
 
-const patient = { timeoutMs: 60_000, intervalMs: 50 }
+const patient = { intervalMs: 50 }
 const absentId = 'iaaaaaaaaaaaaaaaaaaaa'
 
 let installation: Installation

@@ -14,7 +14,7 @@ while :; do i=$((i+1)); echo "$name $$ $i" >&3; read -t 0.1 -u 4; done
 `
 
 /** How long anything may take on a busy machine. */
-const patienceMs = 60_000
+const patienceMs = 120_000
 
 export async function startCounter(url: string, sandbox: HandSandbox): Promise<void> {
   const script = `setsid bash -c '${program}' </dev/null >/dev/null 2>&1 &`
@@ -56,4 +56,4 @@ async function readFileOf(url: string, sandbox: HandSandbox) {
   return { status: reply.status, text: await reply.text() }
 }
 
-const answerMs = 30_000
+const answerMs = 60_000

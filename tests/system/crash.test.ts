@@ -17,7 +17,7 @@ while :; do i=$((i+1)); echo "$$ $i $(date +%s%3N)" >> /tmp/counts; sleep 0.05; 
 const lateMs = 15_000
 
 for (const runtime of runtimes) {
-  describe(`when something crashes, under ${runtime}`, { concurrency: 1, timeout: 240_000 }, () => {
+  describe(`when something crashes, under ${runtime}`, { concurrency: 1 }, () => {
     let installation: Installation
     let client: PlatformClient
     let sandboxes: readonly Sandbox[]
@@ -99,13 +99,7 @@ for (const runtime of runtimes) {
       const earlier = await daemonOf(counting)
       // The command dies of it, or the connection does.
       await shell(counting, `kill -9 ${earlier}`).catch(() => {})
-      const later = await waitFor(
-        'the new daemon',
-        () => daemonOf(counting).catch(() => undefined),
-        {
-          timeoutMs: 30_000,
-        },
-      )
+      const later = await waitFor('the new daemon', () => daemonOf(counting).catch(() => undefined))
       assert.notEqual(later, earlier)
       const { stdout } = await shell(counting, 'echo "$GREETING"', { user: 'user' })
       assert.equal(stdout, 'hello from the first day\n')

@@ -13,7 +13,7 @@ import { runtimes, shell } from './shell.ts'
 
 /** What leaves a sandbox by name or through a proxy, as its creator says: seen from a piece of the world outside. */
 for (const runtime of runtimes) {
-  describe(`names and proxies under ${runtime}`, { concurrency: 1, timeout: 240_000 }, () => {
+  describe(`names and proxies under ${runtime}`, { concurrency: 1 }, () => {
     const isShort = runtime === 'runc'
     const made = new AsyncDisposableStack()
     let installation: Installation

@@ -12,7 +12,7 @@ import { python, runtimes, shell } from './shell.ts'
 
 /** What may leave a sandbox, as its creator says: seen by connections to a piece of the world outside. */
 for (const runtime of runtimes) {
-  describe(`rules of a sandbox under ${runtime}`, { concurrency: 1, timeout: 240_000 }, () => {
+  describe(`rules of a sandbox under ${runtime}`, { concurrency: 1 }, () => {
     // The way of a packet is the same; only one of them keeps memory.
     const isShort = runtime === 'runc'
     const made = new AsyncDisposableStack()

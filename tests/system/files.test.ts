@@ -9,7 +9,7 @@ import type { Installation } from './installation.ts'
 import { serverSource } from './server-in-sandbox.ts'
 import { send } from './wire.ts'
 
-const patient = { timeoutMs: 60_000, intervalMs: 100 }
+const patient = { intervalMs: 100 }
 
 for (const runtime of ['gvisor', 'runc'] as const) {
   suite(`files on ${runtime}`, () => {

@@ -13,10 +13,10 @@ import {
 import { install } from './installation.ts'
 import type { Installation } from './installation.ts'
 
-const patient = { timeoutMs: 60_000, intervalMs: 50 }
+const patient = { intervalMs: 50 }
 
 for (const runtime of ['gvisor', 'runc'] as const) {
-  suite(`files and folders on ${runtime}`, { timeout: 240_000 }, () => {
+  suite(`files and folders on ${runtime}`, () => {
     let installation: Installation
     let sandbox: Sandbox
 
@@ -26,7 +26,7 @@ for (const runtime of ['gvisor', 'runc'] as const) {
     })
     after(() => installation[Symbol.asyncDispose]())
 
-    const shell = (script: string) => sandbox.commands.run(script, { timeoutMs: 60_000 })
+    const shell = (script: string) => sandbox.commands.run(script, { timeoutMs: 120_000 })
     const metadata = async (path: string) => (await sandbox.files.getInfo(path)).metadata ?? {}
 
     test('folders are made, listed, renamed and removed, as the default user', async () => {

@@ -13,7 +13,7 @@ import { Sandbox } from 'e2b'
 import { atoll, freePort, install } from './installation.ts'
 import type { Installation } from './installation.ts'
 
-const patient = { timeoutMs: 60_000, intervalMs: 20 }
+const patient = { intervalMs: 20 }
 const readyLine = 'Ctrl-C ends the server and leaves sandboxes running.'
 
 let installation: Installation

@@ -8,11 +8,11 @@ import type { Installation } from './installation.ts'
 import { runtimes } from './shell.ts'
 
 const server = 'git://127.0.0.1/project.git'
-const patient = { timeoutMs: 60_000, intervalMs: 100 }
+const patient = { intervalMs: 100 }
 const author = { authorName: 'Ann', authorEmail: 'ann@example.org' }
 
 for (const runtime of runtimes) {
-  suite(`git on ${runtime}`, { timeout: 240_000 }, () => {
+  suite(`git on ${runtime}`, () => {
     let installation: Installation
     let sandbox: Sandbox
 

@@ -47,7 +47,7 @@ async function untilAsking(pid: number): Promise<void> {
       looks = new Map(waits.map((wait) => [wait, (looks.get(wait) ?? 0) + 1]))
       return [...looks.values()].some((count) => count === steadyLooks)
     },
-    { timeoutMs: 30_000, intervalMs: 20 },
+    { intervalMs: 20 },
   )
 }
 

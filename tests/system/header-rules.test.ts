@@ -16,7 +16,7 @@ import { runtimes, shell } from './shell.ts'
 
 /** Headers that are set on requests on their way out, seen by servers outside and by programs inside. */
 for (const runtime of runtimes) {
-  describe(`header rules under ${runtime}`, { concurrency: 1, timeout: 240_000 }, () => {
+  describe(`header rules under ${runtime}`, { concurrency: 1 }, () => {
     const made = new AsyncDisposableStack()
     const secret = 'Bearer the-secret-of-the-owner'
     const network = {

@@ -15,8 +15,6 @@ let reference: string
 let folder: string
 
 before(async () => {
-  // On a new machine there is no base template yet, of whose programs the image is made.
-  await (await install())[Symbol.asyncDispose]()
   registry = await startRegistry()
   folder = await mkdtemp('/var/tmp/atoll-image-')
   const [lower, upper] = ['lower', 'upper'].map((name) => join(folder, name))
@@ -55,7 +53,7 @@ const programs = [
   .concat('/usr/sbin/useradd')
 
 for (const runtime of ['gvisor', 'runc'] as const) {
-  suite(`images on ${runtime}`, { timeout: 240_000 }, () => {
+  suite(`images on ${runtime}`, () => {
     let installation: Installation
     let connection: Installation['connection']
 

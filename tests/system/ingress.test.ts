@@ -11,7 +11,7 @@ import { send } from './wire.ts'
 const port = 8000
 
 /** How a sandbox is reached, as its creator says. */
-describe('the ways into a sandbox', { concurrency: 1, timeout: 240_000 }, () => {
+describe('the ways into a sandbox', { concurrency: 1 }, () => {
   const made = new AsyncDisposableStack()
   let installation: Installation
 
@@ -29,7 +29,7 @@ describe('the ways into a sandbox', { concurrency: 1, timeout: 240_000 }, () => 
       background: true,
       timeoutMs: 0,
     })
-    await waitFor('the server', () => server.stdout.includes('listening'), { timeoutMs: 30_000 })
+    await waitFor('the server', () => server.stdout.includes('listening'))
     return sandbox
   }
 

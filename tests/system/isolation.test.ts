@@ -22,7 +22,7 @@ const memoryMb = 512
 const diskMb = 64
 
 for (const runtime of runtimes) {
-  describe(`a sandbox under ${runtime}`, { concurrency: 1, timeout: 240_000 }, () => {
+  describe(`a sandbox under ${runtime}`, { concurrency: 1 }, () => {
     let installation: Installation
     let names: Names
     let sandbox: Sandbox
@@ -49,7 +49,7 @@ for (const runtime of runtimes) {
     }
     const reasonOfEnd = async (victim: Sandbox) => {
       const isGone = () => refusalOf(victim)
-      const refusal = await waitFor('the sandbox to be gone', isGone, { timeoutMs: 30_000 })
+      const refusal = await waitFor('the sandbox to be gone', isGone)
       assert.ok(refusal instanceof Fault && refusal.kind === 'not_found')
       return refusal.message
     }
@@ -179,7 +179,7 @@ for (const runtime of runtimes) {
               () => false,
             )
           const isOver = async () => (await refusalOf(victim)) !== undefined || isWell()
-          await waitFor('the sandbox to be gone, or well again', isOver, { timeoutMs: 30_000 })
+          await waitFor('the sandbox to be gone, or well again', isOver)
           const isGone = (await refusalOf(victim)) !== undefined
           if (isGone) assert.match(await reasonOfEnd(victim), /ran out of memory/)
         } else {
@@ -271,7 +271,7 @@ function assertPowerless(status: string): void {
 }
 
 async function assertWell(sandbox: Sandbox): Promise<void> {
-  const { stdout } = await shell(sandbox, 'echo well', { user: 'user', timeoutMs: 30_000 })
+  const { stdout } = await shell(sandbox, 'echo well', { user: 'user' })
   assert.equal(stdout, 'well\n')
 }
 

@@ -15,7 +15,7 @@ import { install } from './installation.ts'
 import type { Installation } from './installation.ts'
 
 const program = fileURLToPath(import.meta.resolve('@e2b/cli/dist/index.js'))
-const patience = { timeoutMs: 60_000, intervalMs: 200 }
+const patience = { intervalMs: 200 }
 
 interface Entry {
   readonly timestamp: string

@@ -11,10 +11,10 @@ import { Sandbox } from 'e2b'
 import { install } from './installation.ts'
 import type { Installation } from './installation.ts'
 
-const patient = { timeoutMs: 30_000, intervalMs: 200 }
+const patient = { intervalMs: 200 }
 const mebibyte = 1024 * 1024
 
-suite('metrics of a real installation', { timeout: 180_000 }, () => {
+suite('metrics of a real installation', () => {
   let installation: Installation
   let busy: Sandbox
   let idle: Sandbox

@@ -20,7 +20,7 @@ const envdPort = 49983
 for (const runtime of runtimes) {
   describe(
     `the network of a sandbox under ${runtime}`,
-    { concurrency: 1, timeout: 240_000 },
+    { concurrency: 1, timeout: 600_000 },
     () => {
       const made = new AsyncDisposableStack()
       let installation: Installation

@@ -7,7 +7,7 @@ import { Sandbox } from 'e2b'
 import { install } from './installation.ts'
 import type { Installation } from './installation.ts'
 
-const patient = { timeoutMs: 60_000, intervalMs: 100 }
+const patient = { intervalMs: 100 }
 const each = 10
 
 /** A sandbox with a shell that knows something nobody else does. */
@@ -17,7 +17,7 @@ interface Knowing {
   readonly secret: string
 }
 
-suite('a restart of the server on gvisor', { timeout: 300_000 }, () => {
+suite('a restart of the server on gvisor', () => {
   let installation: Installation
   let connection: Installation['connection']
 

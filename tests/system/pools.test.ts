@@ -12,11 +12,11 @@ import { atoll, install } from './installation.ts'
 import type { Installation } from './installation.ts'
 import { runtimes } from './shell.ts'
 
-const patient = { timeoutMs: 90_000, intervalMs: 100 }
+const patient = { intervalMs: 100 }
 const adminToken = 'operators-only-token'
 
 for (const runtime of runtimes) {
-  suite(`pools on ${runtime}`, { timeout: 240_000 }, () => {
+  suite(`pools on ${runtime}`, () => {
     let installation: Installation
     let connection: Installation['connection']
     let names: Names
@@ -39,10 +39,12 @@ for (const runtime of runtimes) {
       assert.ok(cells.includes(await cellOf(names, sandbox.sandboxId)))
       const { sandboxId } = sandbox
       const print = 'echo "$(hostname) $(cat /etc/hostname) $E2B_SANDBOX_ID $GIVEN"; date +%s'
+      const beforeSeconds = Date.now() / 1000
       const { stdout } = await sandbox.commands.run(print)
       const [who, seconds] = stdout.trim().split('\n')
       assert.equal(who, `${sandboxId} ${sandboxId} ${sandboxId} to one`)
-      assert.ok(Math.abs(Number(seconds) - Date.now() / 1000) < 5, `${seconds} inside`)
+      const isNow = Number(seconds) > beforeSeconds - 5 && Number(seconds) < Date.now() / 1000 + 5
+      assert.ok(isNow, `${seconds} inside`)
       assert.deepEqual(await sandbox.commands.list(), [])
       assert.equal(
         await envdStatus(sandboxId, String(Reflect.get(sandbox, 'envdAccessToken'))),

@@ -65,9 +65,7 @@ test('after a crash in the middle of creates, records and node agree within seco
   await installation.crash()
   await Promise.all(creating)
   await installation.start()
-  await waitFor('agreement', async () => (await listed()).join() === (await onNode()).join(), {
-    timeoutMs: 20_000,
-  })
+  await waitFor('agreement', async () => (await listed()).join() === (await onNode()).join())
   assert.equal((await shell(kept, 'hostname')).stdout.trim(), kept.sandboxId)
 })
 

@@ -13,7 +13,7 @@ import type { Reply } from './wire.ts'
 /** How long anything may take on a busy machine. */
 const patienceMs = 60_000
 
-describe('two requests on one sandbox at a time', { concurrency: 1, timeout: 600_000 }, () => {
+describe('two requests on one sandbox at a time', { concurrency: 1 }, () => {
   let cloud: CloudByHand
   let names: Names
   let url: string

@@ -2,12 +2,13 @@
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
+import { existsSync } from 'node:fs'
 import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { run } from '@atoll/kit/run'
 import { waitFor } from '@atoll/kit/wait'
-import { freePort, layersDir } from './installation.ts'
+import { freePort } from './installation.ts'
 
 export interface TestRegistry extends AsyncDisposable {
   /** `host:port`. */
@@ -135,15 +136,12 @@ function sha256(content: Buffer): string {
   return createHash('sha256').update(content).digest('hex')
 }
 
-/** Programs of the base template with what they need, in a folder of their own: as small as a Debian can be. */
+/** Copies programs of this machine and the libraries they need into a folder: as small as a Debian can be. */
 export async function smallSystem(folder: string, programs: readonly string[]): Promise<void> {
-  const { layer }: { layer: string } = JSON.parse(
-    await readFile(join(layersDir, 'base.json'), 'utf8'),
-  )
-  const base = join(layersDir, layer)
   await mkdir(folder, { recursive: true })
-  for (const link of ['bin', 'lib', 'lib64', 'sbin']) {
-    await run('cp', ['--archive', join(base, link), folder])
+  // arm64 has no lib64.
+  for (const name of ['bin', 'lib', 'lib64', 'sbin']) {
+    if (existsSync(`/${name}`)) await symlink(`usr/${name}`, join(folder, name))
   }
   for (const name of ['dev', 'etc', 'home', 'proc', 'root', 'sys', 'tmp', 'usr/bin']) {
     await mkdir(join(folder, name), { recursive: true })
@@ -152,22 +150,21 @@ export async function smallSystem(folder: string, programs: readonly string[]): 
   for (const [name, line] of Object.entries(accounts)) {
     await writeFile(join(folder, 'etc', name), `${line}\n`)
   }
-  await run('cp', ['--archive', join(base, 'etc/login.defs'), join(folder, 'etc')])
+  await run('cp', ['--archive', '/etc/login.defs', join(folder, 'etc')])
   const script = `
-    cd "$1"; shift
     for program; do
       ldd "$program" | grep -o '/[^ ]*'
       echo "$program"
     done | sort -u | while read -r path; do readlink -f "$path"; echo "$path"; done | sort -u
   `
-  const list = await run('chroot', [base, 'sh', '-c', script, 'list', '/', ...programs])
+  const list = await run('sh', ['-c', script, 'list', ...programs])
   const paths = list
     .trim()
     .split('\n')
     .map((path) => path.replace(/^\/(lib|lib64|bin|sbin)\//, '/usr/$1/'))
   for (const path of new Set(paths)) {
     await mkdir(join(folder, path, '..'), { recursive: true })
-    await run('cp', ['--archive', join(base, path), join(folder, path)])
+    await run('cp', ['--archive', path, join(folder, path)])
   }
 }
 

@@ -16,7 +16,7 @@ import { runtimes } from './shell.ts'
 for (const runtime of runtimes) {
   describe(
     `what is left on the host, under ${runtime}`,
-    { concurrency: 1, timeout: 300_000 },
+    { concurrency: 1, timeout: 600_000 },
     () => {
       let temporaryDir: string
       let installation: Installation

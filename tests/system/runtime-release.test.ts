@@ -10,10 +10,10 @@ import { Sandbox } from 'e2b'
 import { install } from './installation.ts'
 import type { Installation } from './installation.ts'
 
-const patient = { timeoutMs: 90_000, intervalMs: 100 }
+const patient = { intervalMs: 100 }
 const other = 'runsc version release-20990101.0'
 
-suite('another release of runsc', { timeout: 240_000 }, () => {
+suite('another release of runsc', () => {
   let installation: Installation
   let connection: Installation['connection']
   let programs: string

@@ -21,10 +21,10 @@ import type { Installation } from './installation.ts'
 import { serverSource } from './server-in-sandbox.ts'
 import { openTerminal } from './terminal-by-sdk.ts'
 
-const patient = { timeoutMs: 60_000, intervalMs: 100 }
+const patient = { intervalMs: 100 }
 
 for (const runtime of ['gvisor', 'runc'] as const) {
-  suite(`the SDK on ${runtime}`, { timeout: 240_000 }, () => {
+  suite(`the SDK on ${runtime}`, () => {
     let installation: Installation
     let connection: Installation['connection']
     /** Shared by the tests that leave it as it was. */

@@ -10,7 +10,7 @@ import { startWitness } from './witness.ts'
 const who = 'echo "$(hostname) $E2B_SANDBOX_ID $GIVEN"'
 
 for (const runtime of ['gvisor', 'runc'] as const) {
-  suite(`snapshots and forks on ${runtime}`, { timeout: 240_000 }, () => {
+  suite(`snapshots and forks on ${runtime}`, () => {
     let installation: Installation
     let connection: Installation['connection']
 

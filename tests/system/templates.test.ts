@@ -13,7 +13,7 @@ import type { Installation } from './installation.ts'
 import { tracesOf } from './traces.ts'
 
 for (const runtime of ['gvisor', 'runc'] as const) {
-  suite(`templates on ${runtime}`, { timeout: 300_000 }, () => {
+  suite(`templates on ${runtime}`, () => {
     let installation: Installation
     let connection: Installation['connection']
     const size = { cpuCount: 1, memoryMB: 256 }

@@ -35,7 +35,6 @@ async function attach(
       const match = await waitFor(
         `${pattern} on the terminal`,
         () => pattern.exec(screen) ?? undefined,
-        { timeoutMs: 30_000 },
       ).catch((cause: unknown) => {
         throw new Error(`no ${pattern} in ${JSON.stringify(screen)}`, { cause })
       })

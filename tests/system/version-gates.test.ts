@@ -78,7 +78,7 @@ async function seesChange(
   )
   await sandbox.files.write(`${folder}/new`, '12345')
   const isSeen = () => (options.includeEntry ? sizes.includes(5) : sizes.length > 0)
-  await waitFor('the change', isSeen, { timeoutMs: 60_000 })
+  await waitFor('the change', isSeen)
   await handle.stop()
 }
 

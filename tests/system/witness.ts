@@ -36,11 +36,9 @@ export async function startWitness(
     timeoutMs: 0,
   })
   const isListening = () => handle.stdout === 'listening\n'
-  await waitFor('the witness to listen', isListening, { timeoutMs: 60_000 }).catch(
-    (cause: unknown) => {
-      throw new Error(`the witness said ${handle.stdout}${handle.stderr}`, { cause })
-    },
-  )
+  await waitFor('the witness to listen', isListening).catch((cause: unknown) => {
+    throw new Error(`the witness said ${handle.stdout}${handle.stderr}`, { cause })
+  })
   return {
     handle,
     file,

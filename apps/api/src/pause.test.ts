@@ -166,6 +166,7 @@ test('a second pause while the first is under way waits and shares its outcome',
     assert.equal((await api.call('POST', `/sandboxes/${id}/${path}`, { body })).status, 409)
   }
   assert.deepEqual(await list(api), { shown: [[id, 'paused']], total: '0' })
+  await api.untilHeld(pauses.length)
   release()
   const statuses = (await Promise.all(pauses)).map(({ status }) => status)
   assert.deepEqual(statuses, [204, 204, 204])

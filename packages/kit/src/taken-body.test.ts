@@ -64,7 +64,7 @@ test('a large body comes whole, in memory that is used again', async (t) => {
   const { socket, received, state } = open()
   socket.write(head(body.length))
   socket.write(body)
-  await waitFor('the answer', () => state() !== 'open', { timeoutMs: 20_000 })
+  await waitFor('the answer', () => state() !== 'open')
   assert.match(received(), /\r\nConnection: close\r\n/)
   assert.ok(received().endsWith(`true ${createHash('sha256').update(body).digest('hex')}`))
   assert.ok(memory.size < 8, `${memory.size} pieces of memory`)
@@ -118,7 +118,7 @@ test('a slow reader slows the client, and gets everything in order', async (t) =
   const { socket, received, state } = open()
   socket.write(head(body.length))
   socket.write(body)
-  await waitFor('the answer', () => state() !== 'open', { timeoutMs: 20_000 })
+  await waitFor('the answer', () => state() !== 'open')
   assert.ok(received().endsWith(createHash('sha256').update(body).digest('hex')))
 })
 
@@ -144,7 +144,7 @@ test('a client is not read from while nobody takes what it sent', async (t) => {
   await waitFor('it to stand still', stands, { intervalMs: 200 })
   assert.equal(isSent, false)
   start()
-  await waitFor('the answer', () => state() !== 'open', { timeoutMs: 20_000 })
+  await waitFor('the answer', () => state() !== 'open')
   assert.equal(isSent, true)
 })
 

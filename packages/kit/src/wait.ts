@@ -11,7 +11,7 @@ export async function waitFor<T>(
     readonly signal?: AbortSignal
   } = {},
 ): Promise<T> {
-  const { timeoutMs = 10_000, intervalMs = 20, signal } = options
+  const { timeoutMs = 120_000, intervalMs = 20, signal } = options
   const deadline = performance.now() + timeoutMs
   for (;;) {
     signal?.throwIfAborted()

@@ -9,7 +9,7 @@ import { openPostgres } from './postgres.ts'
 async function setup() {
   const store = await makeStore('empty')
   const { cable, store: reached } = await throughCable(store)
-  const { db } = openPostgres(reached.location, { statementMs: 300, silenceMs: 600 })
+  const { db } = openPostgres(reached.location, { statementMs: 2000, silenceMs: 4000 })
   const one = async () => (await sql<{ one: number }>`select 1 as one`.execute(db)).rows[0]?.one
   return {
     db,

@@ -14,9 +14,14 @@ export function openPostgres(url: string, limits: PostgresLimits = usualLimits):
       statement_timeout: limits.statementMs,
       idle_in_transaction_session_timeout: limits.statementMs,
       query_timeout: limits.silenceMs,
+      connectionTimeoutMillis: limits.silenceMs,
     }),
     async exclusively(work) {
-      const unhurried = connect(url, { max: 2, lock_timeout: lockTimeoutMs })
+      const unhurried = connect(url, {
+        max: 2,
+        lock_timeout: lockTimeoutMs,
+        connectionTimeoutMillis: lockTimeoutMs,
+      })
       try {
         return await unhurried.transaction().execute(async (holder) => {
           await sql`select pg_advisory_xact_lock(${sql.lit(lockId)})`.execute(holder)
@@ -50,7 +55,6 @@ const usualLimits: PostgresLimits = { statementMs: 10_000, silenceMs: 12_000 }
 function connect(url: string, options: PoolConfig): Kysely<Schema> {
   const pool = new Pool({
     application_name: 'atoll',
-    connectionTimeoutMillis: 5_000,
     keepAlive: true,
     types: numbers,
     ...options,

@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net'
 import type { Clock } from '@atoll/kit/clock'
 import { systemClock } from '@atoll/kit/clock'
 import { silentLogger } from '@atoll/kit/log'
+import { waitFor } from '@atoll/kit/wait'
 import { startApi } from '../api.ts'
 import type { Api, FirstCredentials } from '../api.ts'
 import { createFirstTeam } from '../app/bootstrap.ts'
@@ -29,6 +30,8 @@ export interface ApiUnderTest extends AsyncDisposable {
   readonly wake: Api['wake']
   /** A running sandbox of our team. */
   create(fields?: object): Promise<string>
+  /** Waits until so many requests have arrived and got as far as a node that holds them lets them. */
+  untilHeld(count: number): Promise<void>
   stop(): Promise<void>
   /** Stops, lets `meddle` at the store, and starts again: so it looks after a crash at any moment. */
   withStores<T>(meddle: (stores: Stores) => Promise<T>): Promise<T>
@@ -89,7 +92,13 @@ export async function startApiUnderTest(options: ApiOptions = {}): Promise<ApiUn
     await api?.close() // it stays in place, as in a server that is still open while it stops
   }
   await start()
-  const server = createServer((request, response) => api?.handler(request, response))
+  let openRequests = 0
+  // A client may use a connection again however long the test before took.
+  const server = createServer({ keepAliveTimeout: 0 }, (request, response) => {
+    openRequests += 1
+    response.once('close', () => (openRequests -= 1))
+    api?.handler(request, response)
+  })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const url = `http://127.0.0.1:${portOf(server.address())}`
 
@@ -109,6 +118,11 @@ export async function startApiUnderTest(options: ApiOptions = {}): Promise<ApiUn
       const reply = await call('POST', '/v2/sandboxes', { body: { templateID: 'base', ...fields } })
       if (reply.status !== 201) throw new Error(`create answered ${reply.status}: ${reply.text}`)
       return String(Object(reply.json).sandboxID)
+    },
+    async untilHeld(count) {
+      await waitFor(`${count} requests to arrive`, () => openRequests === count)
+      // Each of these reads of the store as much as a request does before the node holds it.
+      for (let reads = 0; reads < 10; reads += 1) await call('GET', '/v2/sandboxes')
     },
     stop,
     async withStores(meddle) {

@@ -43,7 +43,7 @@ for (const connection of ['close', 'keep-alive']) {
     const headers = { 'Svc-Sandbox-Id': 'nosuch', 'Svc-Sandbox-Port': '80', Connection: connection }
     for (let round = 0; round < 5; round += 1) {
       const client = upload(edgePort, headers, 20)
-      await waitFor('the end', () => client.state() !== 'open', { timeoutMs: 20_000 })
+      await waitFor('the end', () => client.state() !== 'open')
       assert.match(client.received(), /^HTTP\/1\.1 502 [^]*"code":502\}$/)
       assert.deepEqual([client.state(), client.sent()], ['ended', true])
     }
@@ -60,7 +60,7 @@ for (const connection of ['close', 'keep-alive']) {
       })
       for (let round = 0; round < 5; round += 1) {
         const client = upload(edgePort, { ...where, Connection: connection }, 20)
-        await waitFor('the end', () => client.state() !== 'open', { timeoutMs: 20_000 })
+        await waitFor('the end', () => client.state() !== 'open')
         assert.match(client.received(), /^HTTP\/1\.1 413 [^]*too large(\r\n0\r\n\r\n)?$/)
         assert.deepEqual([client.state(), client.sent()], ['ended', true])
       }

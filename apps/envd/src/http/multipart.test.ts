@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { measureCpuMs } from '@atoll/kit/cpu-time'
 import { parseMultipart } from './multipart.ts'
 import { parsePartHeaders } from './part-headers.ts'
 
@@ -67,7 +68,7 @@ test('a body without its boundaries is refused', async () => {
   assert.deepEqual(await parse('--B--'), [])
 })
 
-test('parts without number are refused', { timeout: 60_000 }, async () => {
+test('parts without number are refused', async () => {
   const body = '--B\r\n\r\n\r\n'.repeat(100_001)
   await assert.rejects(parse(body, 'B', 1_000_000), /more than 100000 parts/)
 })
@@ -95,9 +96,10 @@ for (const [value, name, filename] of headers) {
   })
 }
 
-test('quotes and backslashes without end are read in a moment', () => {
-  const before = performance.now()
-  parsePartHeaders(`\r\nContent-Disposition: form-data; name="${'\\'.repeat(60_000)}`)
-  parsePartHeaders(`\r\nContent-Disposition: form-data${';a='.repeat(20_000)}`)
-  assert.ok(performance.now() - before < 2000)
+test('quotes and backslashes without end are read in a moment', async () => {
+  const cpuMs = await measureCpuMs(() => {
+    parsePartHeaders(`\r\nContent-Disposition: form-data; name="${'\\'.repeat(60_000)}`)
+    parsePartHeaders(`\r\nContent-Disposition: form-data${';a='.repeat(20_000)}`)
+  })
+  assert.ok(cpuMs < 2000, `${cpuMs} ms`)
 })

@@ -273,7 +273,7 @@ test('the deadline of Start ends the stream and the process', async () => {
 test('the deadline of Start kills the process even if the client left', async () => {
   await using envd = await runEnvd()
   const leaving = new AbortController()
-  const headers = { 'connect-timeout-ms': '400' }
+  const headers = { 'connect-timeout-ms': '4000' }
   const { signal } = leaving
   const { pid } = await begin(envd.client.start(shell('sleep 60'), { signal, headers }))
   leaving.abort()

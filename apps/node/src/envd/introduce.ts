@@ -34,7 +34,7 @@ export async function trustByEnvd(
 ): Promise<void> {
   const body = JSON.stringify({ caBundle: certificate })
   const message = { address, initToken, path: '/trust', body }
-  const limit = { timeoutMs: 10_000, intervalMs: 50 }
+  const limit = { timeoutMs: 30_000, intervalMs: 50 }
   const status = await waitFor('envd to answer', () => post(message), limit)
   if (status === 404) {
     throw new Fault(

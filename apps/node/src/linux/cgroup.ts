@@ -117,13 +117,17 @@ function tryWrite(path: string, value: string): boolean {
 /** Depth first: a group can be removed only when it has neither processes nor groups below it. */
 async function removeTree(folder: string): Promise<void> {
   for (const entry of await subfolders(folder)) await removeTree(join(folder, entry))
-  await waitFor(`control group ${folder} to empty`, async () => {
-    for (const pid of await processesOf(folder)) killProcess(pid)
-    return rmdir(folder).then(
-      () => true,
-      (error: NodeJS.ErrnoException) => error.code === 'ENOENT',
-    )
-  })
+  await waitFor(
+    `control group ${folder} to empty`,
+    async () => {
+      for (const pid of await processesOf(folder)) killProcess(pid)
+      return rmdir(folder).then(
+        () => true,
+        (error: NodeJS.ErrnoException) => error.code === 'ENOENT',
+      )
+    },
+    { timeoutMs: 30_000 },
+  )
 }
 
 async function processesOf(folder: string): Promise<number[]> {

@@ -103,10 +103,14 @@ export function createRootfsStore(parts: {
       await mkdir(rootfs, { recursive: true, mode: 0o711 })
       try {
         // What was mounted there before may be busy for a moment.
-        await waitFor('a disk to be let go', async () => {
-          const args = ['-n', '-o', 'loop,ro,nodev,noatime', image, disk]
-          return (await namespace.tryRun('mount', args)).code === 0
-        })
+        await waitFor(
+          'a disk to be let go',
+          async () => {
+            const args = ['-n', '-o', 'loop,ro,nodev,noatime', image, disk]
+            return (await namespace.tryRun('mount', args)).code === 0
+          },
+          { timeoutMs: releaseLimitMs },
+        )
         await checkInodes(target, await countFiles(namespace, disk), 'keeping this layer')
         if (idShift !== 0) await parts.mountUnshifted(disk, rootfs)
         const from = `${idShift === 0 ? disk : rootfs}/upper/.`
@@ -139,6 +143,7 @@ async function countFiles(namespace: MountNamespace, disk: string): Promise<numb
   return total - free
 }
 
+const releaseLimitMs = 30_000
 /** Gigabytes may have to be written, by a disk that others use too. */
 const extractLimitMs = 600_000
 

@@ -76,10 +76,14 @@ async function holdUserNamespace(map: string): Promise<AsyncDisposable & { reado
   const { pid } = holder
   if (pid === undefined) throw new Error('unshare did not start')
   const ours = await readlink('/proc/self/ns/user')
-  await waitFor('a new user namespace', async () => {
-    const theirs = await readlink(`/proc/${pid}/ns/user`).catch(() => ours)
-    return theirs !== ours
-  })
+  await waitFor(
+    'a new user namespace',
+    async () => {
+      const theirs = await readlink(`/proc/${pid}/ns/user`).catch(() => ours)
+      return theirs !== ours
+    },
+    { timeoutMs: 30_000 },
+  )
   for (const file of ['uid_map', 'gid_map']) await writeFile(`/proc/${pid}/${file}`, `${map}\n`)
   return {
     pid,

@@ -102,7 +102,7 @@ describe('programs that a spawner runs', () => {
 
   test('are killed when their time is up', async () => {
     const { args, pid } = staying()
-    const { code, signal } = await runner.tryRun('sh', args, { timeoutMs: 1_000 })
+    const { code, signal } = await runner.tryRun('sh', args, { timeoutMs: 5_000 })
     assert.deepEqual([code, signal], [null, 'SIGKILL'])
     assert.equal(identify(await pid()), undefined)
   })

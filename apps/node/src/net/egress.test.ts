@@ -33,7 +33,7 @@ const names = {
 }
 
 /** Real connections of a sandbox through a host to the world, each in a namespace of its own. */
-describe('what leaves by name or by proxy', { concurrency: 1, timeout: 180_000 }, () => {
+describe('what leaves by name or by proxy', { concurrency: 1 }, () => {
   const made = new AsyncDisposableStack()
   let host: Namespace
   let world: Namespace

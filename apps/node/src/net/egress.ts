@@ -182,7 +182,7 @@ async function endAll(path: string, but?: number): Promise<void> {
   const others = all.filter((pid) => pid !== but && isInOurNamespace(pid))
   others.forEach(killProcess)
   const left = () => others.some((pid) => identify(pid) !== undefined)
-  await waitFor('the end of the egress process', () => !left())
+  await waitFor('the end of the egress process', () => !left(), { timeoutMs: 30_000 })
 }
 
 function isInOurNamespace(pid: number): boolean {

@@ -17,7 +17,7 @@ const everything = '0.0.0.0/0'
 const place = { subnet, linkPrefix: 'atfwt-' }
 
 /** Real packets from two sandboxes through a host to the world, each in a namespace of its own. */
-describe('what leaves a sandbox', { concurrency: 1, timeout: 120_000 }, () => {
+describe('what leaves a sandbox', { concurrency: 1 }, () => {
   const made = new AsyncDisposableStack()
   let host: Namespace
   let world: Namespace
