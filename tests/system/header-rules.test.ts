@@ -55,7 +55,7 @@ for (const runtime of runtimes) {
 
     /** What a server was asked, or how curl failed. */
     async function ask(from: Sandbox, args: string) {
-      const { code, stdout } = await shell(from, `curl -sS --max-time 20 ${args}`)
+      const { code, stdout } = await shell(from, `curl -sS --max-time 60 ${args}`)
       return code === 0 ? JSON.parse(stdout) : `failed with ${code}`
     }
     const https = 'https://api.example:8443/path?a=b'

@@ -206,7 +206,7 @@ for (const runtime of ['gvisor', 'runc']) {
       const sandbox = await create()
       const { sandboxId: id } = sandbox
       const script = 'i=0; while true; do i=$((i+1)); echo "tick $i"; sleep 0.2; done'
-      await sandbox.commands.run(script, { background: true })
+      await sandbox.commands.run(script, { background: true, timeoutMs: 0 })
       await waitFor('a tick', async () => (await messages(id)).includes('tick 3'), patience)
       await installation.crash()
       await installation.start()
@@ -232,7 +232,7 @@ for (const runtime of ['gvisor', 'runc']) {
       const sandbox = await create()
       const { sandboxId: id } = sandbox
       const script = 'i=0; while true; do i=$((i+1)); echo "tick $i"; sleep 0.2; done'
-      await sandbox.commands.run(script, { background: true })
+      await sandbox.commands.run(script, { background: true, timeoutMs: 0 })
       await waitFor('a tick', async () => (await ticksOf(id)).length > 2, patience)
       await sandbox.pause()
       const known = (await ticksOf(id)).length
@@ -249,7 +249,7 @@ for (const runtime of ['gvisor', 'runc']) {
       async () => {
         const sandbox = await create()
         const script = 'i=0; while true; do i=$((i+1)); echo "tick $i"; sleep 0.2; done'
-        await sandbox.commands.run(script, { background: true })
+        await sandbox.commands.run(script, { background: true, timeoutMs: 0 })
         const parent = sandbox.sandboxId
         await waitFor('a tick', async () => (await ticksOf(parent)).length > 2, patience)
         const [fork] = await sandbox.fork()

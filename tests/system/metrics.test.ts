@@ -13,6 +13,8 @@ import type { Installation } from './installation.ts'
 
 const patient = { intervalMs: 200 }
 const mebibyte = 1024 * 1024
+/** Of a core: an idle sandbox takes 3 %, and a busy one gets more than this even where many others want the core. */
+const busyPct = 8
 
 suite('metrics of a real installation', () => {
   let installation: Installation
@@ -54,13 +56,16 @@ suite('metrics of a real installation', () => {
     await busy.commands.run('head -c 104857600 /dev/urandom > /home/user/large && sync')
     const spin =
       'import time; taken = bytearray(100 << 20); end = time.time() + 300\nwhile time.time() < end: pass'
-    const process = await busy.commands.run(`python3 -c '${spin}'`, { background: true })
+    const process = await busy.commands.run(`python3 -c '${spin}'`, {
+      background: true,
+      timeoutMs: 0,
+    })
     const during = await waitFor(
       'the use to show',
       async () => {
         const sample = await newest()
         return (
-          sample.cpuUsedPct > 40 &&
+          sample.cpuUsedPct > busyPct &&
           sample.diskUsed > rested.diskUsed + 95 * mebibyte &&
           sample.memUsed > rested.memUsed + 95 * mebibyte &&
           sample
@@ -76,10 +81,10 @@ suite('metrics of a real installation', () => {
     const ids = `${busy.sandboxId},${idle.sandboxId},iunknown`
     const { sandboxes } = Object(await get(`/sandboxes/metrics?sandbox_ids=${ids}`))
     assert.deepEqual(Object.keys(sandboxes).toSorted(), [busy.sandboxId, idle.sandboxId].toSorted())
-    assert.ok(sandboxes[idle.sandboxId].cpuUsedPct < 40)
+    assert.ok(sandboxes[idle.sandboxId].cpuUsedPct < busyPct)
     assert.ok(sandboxes[idle.sandboxId].diskUsed < 50 * mebibyte)
 
-    await waitFor('the CPU to rest', async () => (await newest()).cpuUsedPct < 40, patient)
+    await waitFor('the CPU to rest', async () => (await newest()).cpuUsedPct < busyPct, patient)
     await busy.commands.run('rm /home/user/large && sync')
     await waitFor(
       'the disk to shrink',

@@ -161,7 +161,7 @@ function hostAddresses(linkPrefix: string): string[] {
 
 /** The greeting of a listener, or nothing from a server that waits for us to speak. */
 async function reachFromHost(address: string, port: number): Promise<string> {
-  const socket = connect({ host: address, port, timeout: 5000 })
+  const socket = connect({ host: address, port, timeout: 60_000 })
   socket.once('timeout', () => socket.destroy(new Error(`no answer from ${address}`)))
   await once(socket, 'connect')
   socket.end()
@@ -185,7 +185,7 @@ async function listenOnHost(made: AsyncDisposableStack) {
 
 const dialProgram = `
 const [host, port] = process.argv.slice(1)
-require('node:net').connect({ host, port, timeout: 2000 })
+require('node:net').connect({ host, port, timeout: 10_000 })
   .on('connect', () => process.exit(0))
   .on('timeout', () => process.exit(1))
   .on('error', () => process.exit(1))

@@ -11,7 +11,7 @@ import { consistentTraces, tracesOf } from './traces.ts'
 import type { Reply } from './wire.ts'
 
 /** How long anything may take on a busy machine. */
-const patienceMs = 60_000
+const patienceMs = 120_000
 
 describe('two requests on one sandbox at a time', { concurrency: 1 }, () => {
   let cloud: CloudByHand

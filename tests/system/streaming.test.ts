@@ -118,7 +118,8 @@ for (const runtime of runtimes) {
       await type(long.pid, '\n')
       assert.equal(endOf(await long.rest())?.exitCode, 4)
 
-      const doomed = await start(shell('exec sleep 1000'), soon)
+      const later = { headers: { 'Connect-Timeout-Ms': '10000' } }
+      const doomed = await start(shell('exec sleep 1000'), later)
       const other = await connect({ pid: doomed.pid })
       doomed.socket.destroy()
       const end = endOf(await other.rest())

@@ -21,7 +21,7 @@ process.exit(0)
 
 async function visit(): Promise<string> {
   if (kind === 'name') {
-    const resolver = new Resolver({ timeout: 3000, tries: 1 })
+    const resolver = new Resolver({ timeout: 30_000, tries: 1 })
     resolver.setServers([address])
     return (await resolver.resolve4(name)).join()
   }
