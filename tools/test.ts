@@ -43,13 +43,13 @@ const phases: readonly TestPhase[] = [
       'bench/src/**/*.test.ts',
     ],
     filesAtOnce: 2,
-    fileLimitMinutes: 8,
+    fileLimitMinutes: 10,
   },
   {
     name: 'postgres',
     patterns: ['apps/api/src/*.test.ts', 'apps/api/src/db/*.test.ts'],
     filesAtOnce: 2,
-    fileLimitMinutes: 8,
+    fileLimitMinutes: 10,
     prepare: preparePostgres,
   },
   {

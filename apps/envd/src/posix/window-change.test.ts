@@ -7,12 +7,13 @@ import { tellOfWindowChange } from './window-change.ts'
 
 const watcher = `trap 'echo told; exit' WINCH; echo ready; while :; do sleep 0.02; done`
 
-test('where the kernel names no foreground, every group of the session is told', async () => {
+test('where the kernel names no foreground, every group of the session is told', async (t) => {
   // Without a terminal Linux names none either. `set -m` gives the second watcher a group of its own.
   const child = spawn('bash', ['-c', `set -m; (${watcher}) & ${watcher}`], {
     detached: true,
     stdio: ['ignore', 'pipe', 'ignore'],
   })
+  t.after(() => child.kill('SIGKILL'))
   let said = ''
   child.stdout.setEncoding('utf8').on('data', (text: string) => (said += text))
   const ended = once(child, 'close')
