@@ -61,7 +61,7 @@ function program(name: string, ...args: string[]): Step['run'] {
     const { code, stdout, stderr } = await tryRun(join(programs, name), args, {
       cwd: root,
       env,
-      timeoutMs: 300_000,
+      timeoutMs: 900_000,
     })
     return code === 0 ? undefined : `${stdout}${stderr}` || `${name} ended without a word`
   }

@@ -56,7 +56,7 @@ const phases: readonly TestPhase[] = [
     name: 'system',
     patterns: ['tests/system/**/*.test.ts'],
     filesAtOnce: 1,
-    fileLimitMinutes: 15,
+    fileLimitMinutes: 20,
   },
 ]
 

@@ -11,7 +11,7 @@ import { cellOf, namesOf } from './host-state.ts'
 /** Less than a command that waits for a sandbox is given. */
 const boundMs = 50_000
 
-describe('a sandbox that is stopped by a signal', { concurrency: 1, timeout: 300_000 }, () => {
+describe('a sandbox that is stopped by a signal', { concurrency: 1 }, () => {
   let cloud: CloudByHand
   let url: string
 
@@ -82,7 +82,7 @@ describe('a sandbox that is stopped by a signal', { concurrency: 1, timeout: 300
     const script = 'kill -STOP -1; for folder in /proc/[0-9]*; do kill -STOP ${folder#/proc/}; done'
     const stream = await openProcess(url, envdHeaders(sandbox), shell(script), { user: 'root' })
     stream.rest().catch(() => {})
-    await waitFor('envd to be stopped', async () => !(await isUp(sandbox)), { timeoutMs: 60_000 })
+    await waitFor('envd to be stopped', async () => !(await isUp(sandbox)))
     const paused = await within(() => cloud.platform('POST', `${path}/pause`, {}))
     assert.equal(paused.status, 204, paused.text)
     const resumed = await cloud.platform('POST', `${path}/connect`, { timeout: 600 })

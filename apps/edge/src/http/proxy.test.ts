@@ -244,17 +244,20 @@ test('when the sandbox ends, a request without an answer yet is reset', async (t
 test('when the sandbox ends while its port is still tried, it is as if it had not been there', async (t) => {
   const { url, node } = await setup(t)
   node.start('abc', '127.0.0.2')
+  node.start('other', '127.0.0.3')
   const headers = { 'Svc-Sandbox-Id': 'abc', 'Svc-Sandbox-Port': '1' }
-  const started = performance.now()
   const replies = [1, 2, 3].map(() => fetch(url, { headers }))
   await fetch(url, { headers: { ...headers, 'Svc-Sandbox-Id': 'nosuch' } })
   node.end('abc')
+  const tried = fetch(url, { headers: { ...headers, 'Svc-Sandbox-Id': 'other' } })
+  const first = await Promise.race([Promise.all(replies), tried])
+  assert.ok(Array.isArray(first), 'a reply waited for the last try')
+  await tried
   for (const reply of await Promise.all(replies)) {
     const body: unknown = await reply.json()
     const message = 'The sandbox was not found'
     assert.deepEqual([reply.status, body], [502, { sandboxId: 'abc', message, code: 502 }])
   }
-  assert.ok(performance.now() - started < 900, 'no reply waited for the last try')
 })
 
 test('an unknown sandbox is 502 in the words clients look for', async (t) => {
