@@ -11,7 +11,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import {
   missingHostPackages,
-  readHostPackages,
+  neededHostPackages,
   systemPath,
 } from '../apps/node/src/setup/host-packages.mjs'
 import { parseOsRelease } from '../apps/node/src/debian/os-release.mjs'
@@ -45,7 +45,7 @@ async function main(args) {
   const machine = thisMachine()
   const missing = args.includes('--packages')
     ? []
-    : missingHostPackages(readHostPackages(), machine.path)
+    : missingHostPackages(neededHostPackages(process.env), machine.path)
   if (missing.length > 0) refuseWhatCannotWork(machine, missing)
   if (missing.length === 0 && npmPackagesAreCurrent(machine.root)) {
     return linkPinnedNode(machine.root)

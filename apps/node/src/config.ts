@@ -19,6 +19,13 @@ export const NodeEnv = z.object({
     .enum(['auto', 'gvisor', 'runc'])
     .default('auto')
     .describe('What isolates sandboxes. auto takes gVisor and stops when it cannot run here.'),
+  ATOLL_RUNSC: z
+    .string()
+    .startsWith('/', 'must be an absolute path')
+    .optional()
+    .describe(
+      'The runsc to run gVisor with, such as a newer release: an executable that only root can change. Default: the runsc on the search path, which set-up installs.',
+    ),
   ATOLL_SUBNET: z
     .cidrv4('must be an IPv4 network such as 10.213.0.0/16')
     .default('10.213.0.0/16')

@@ -83,7 +83,8 @@ export function openHost(
   })
   const stateDir = join(instance.runDir, 'state')
   const { dataDir, cgroup: cgroupParent } = instance
-  const runscRelease = releaseOf('runsc')
+  const runsc = config.ATOLL_RUNSC ?? 'runsc'
+  const runscRelease = releaseOf(runsc)
   const runtimes = {
     gvisor: createGvisor({
       namespace,
@@ -91,6 +92,7 @@ export function openHost(
       dataDir,
       cgroupParent,
       guest,
+      program: runsc,
       release: runscRelease,
       memoryFormat: async () => runscMemoryFormat(await runscRelease()),
     }),

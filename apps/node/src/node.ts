@@ -64,8 +64,8 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
   checkSubnetIsFree(config.ATOLL_SUBNET, instance.linkPrefix)
   const caFile = config.ATOLL_EGRESS_CA_FILE
   const certificates = caFile === undefined ? [] : await readCertificates(caFile)
+  const runtimeName = await chooseRuntime(config)
   const entered = await openMountNamespace(instance.runDir)
-  const runtimeName = await chooseRuntime(config.ATOLL_RUNTIME)
   const layersDir = config.ATOLL_LAYERS_DIR ?? join(instance.dataDir, 'layers')
   const envdDirs = { built: join(instance.dataDir, 'envd'), mounted: join(instance.runDir, 'envd') }
   const [base, envd] = await Promise.all([

@@ -1,5 +1,5 @@
 import { mkdir, readdir, readFile, rm } from 'node:fs/promises'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { Fault } from '@atoll/kit/fault'
 import type { RunOptions } from '@atoll/kit/run'
 import type { ProcessIdentity } from '../domain/sandbox.ts'
@@ -37,6 +37,8 @@ export function createOciCommands(parts: {
   readonly ownerOf: (entry: string) => string
 }): OciCommands {
   const { namespace, program, starter = [], root, ownerOf } = parts
+  // Where it lies on the host is nothing for those who read of a failure.
+  const name = basename(program)
   const entries = () => readdir(root).catch(() => [])
 
   async function start(
@@ -58,8 +60,8 @@ export function createOciCommands(parts: {
     const process = result.code === 0 && pid > 0 ? identify(pid) : undefined
     if (process) return process
     const said = await readFile(log, 'utf8').catch(() => '')
-    const cause = new Error(`${program} ${command}: exit ${result.code}: ${said.slice(-2000)}`)
-    throw new Fault('internal', 'runtime_failed', `${program} could not start the sandbox`, {
+    const cause = new Error(`${name} ${command}: exit ${result.code}: ${said.slice(-2000)}`)
+    throw new Fault('internal', 'runtime_failed', `${name} could not start the sandbox`, {
       cause,
     })
   }
@@ -78,7 +80,7 @@ export function createOciCommands(parts: {
     }
     // A failed checkpoint tells the whole state of the object it stumbled over: its beginning says what it is.
     const said = result.stderr.trim().slice(0, 600)
-    throw new Fault('internal', 'runtime_failed', `${program} ${command} failed: ${said}`)
+    throw new Fault('internal', 'runtime_failed', `${name} ${command} failed: ${said}`)
   }
 
   return {

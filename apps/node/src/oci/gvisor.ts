@@ -21,6 +21,8 @@ export function createGvisor(parts: {
   readonly namespace: MountNamespace
   readonly stateDir: string
   readonly dataDir: string
+  /** runsc: a path, or a name to look for on the search path. */
+  readonly program: string
   readonly release: Runtime['release']
   readonly memoryFormat: Runtime['memoryFormat']
   readonly cgroupParent: string
@@ -32,7 +34,7 @@ export function createGvisor(parts: {
   const frozen = new Set<string>()
   const commands = createOciCommands({
     namespace: parts.namespace,
-    program: 'runsc',
+    program: parts.program,
     starter: parts.guest === undefined ? [] : [parts.guest, 'gvisor-start'],
     root,
     flags: [

@@ -31,6 +31,7 @@ async function setup(t: TestContext, answer: (attempt: number) => string | undef
         return ended(answer(saves.length))
       },
     },
+    program: 'runsc',
     stateDir: join(dir, 'state'),
     dataDir: dir,
     cgroupParent: 'atoll-test',

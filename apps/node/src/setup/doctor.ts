@@ -1,6 +1,6 @@
 /** `atoll doctor`: what this machine has of what Atoll needs, and how to get the rest. */
 import { readFile, statfs } from 'node:fs/promises'
-import { release } from 'node:os'
+import { release, tmpdir } from 'node:os'
 import { dirname } from 'node:path'
 import { tryRun } from '@atoll/kit/run'
 import { loadNodeConfig } from '../config.ts'
@@ -14,8 +14,10 @@ import {
   readHostPackages,
   systemPath,
 } from './host-packages.mjs'
+import { checkRunsc, runscFix } from './check-runsc.ts'
 import { probeKernel } from './probe-kernel.ts'
 import { probeGvisor, probeRunc } from './probe-runtime.ts'
+import { releaseOf } from './runtime-release.ts'
 import type { StatsFs } from 'node:fs'
 import type { NodeConfig } from '../config.ts'
 import type { Finding } from './finding.ts'
@@ -34,16 +36,23 @@ export async function runDoctor(
   environment: Record<string, string | undefined>,
 ): Promise<Finding[]> {
   const path = systemPath(environment['PATH'])
-  const { ATOLL_DATA_DIR: dataDir, ATOLL_RUNTIME: runtime } = loadNodeConfig(environment)
+  const config = loadNodeConfig(environment)
+  const { ATOLL_DATA_DIR: dataDir, ATOLL_RUNSC: runsc } = config
   const isRoot = process.getuid?.() === 0
-  const packages = await Promise.all(readHostPackages().map((item) => checkPackage(item, path)))
+  const packages = await Promise.all(
+    readHostPackages().map((item) =>
+      item.binary === 'runsc' && runsc !== undefined
+        ? checkChosenRunsc(item, runsc)
+        : checkPackage(item, path),
+    ),
+  )
   return [
     await checkSystem(),
     checkKernel(release()),
     { name: 'Node.js', state: 'ok', detail: process.version },
     checkRoot(isRoot),
     ...packages,
-    ...(isRoot ? await tryThingsOut(packages, runtime) : []),
+    ...(isRoot ? await tryThingsOut(packages, config) : []),
     await checkCgroups(),
     await checkForwarding(),
     await checkRoom(dataDir),
@@ -93,6 +102,17 @@ async function checkPackage(item: HostPackage, path: string): Promise<Finding> {
   return { name: item.binary, state: 'ok', detail }
 }
 
+/** The runsc that ATOLL_RUNSC names. */
+async function checkChosenRunsc(
+  { binary: name, reason }: HostPackage,
+  file: string,
+): Promise<Finding> {
+  const wrong = await checkRunsc(file)
+  if (wrong !== undefined) return { name, state: 'missing', detail: wrong, fix: runscFix }
+  const version = parseVersion(await releaseOf(file)())
+  return { name, state: 'ok', detail: `${version} at ${file}: ${reason}` }
+}
+
 /** The first word with a number in it that is not a program's name. */
 export function parseVersion(text: string): string | undefined {
   return /(?:^|[\s-])v?(\d[\w.~+-]*)/.exec(text)?.[1]
@@ -100,11 +120,11 @@ export function parseVersion(text: string): string | undefined {
 
 async function tryThingsOut(
   packages: readonly Finding[],
-  runtime: NodeConfig['ATOLL_RUNTIME'],
+  { ATOLL_RUNTIME: runtime, ATOLL_RUNSC: runsc }: NodeConfig,
 ): Promise<Finding[]> {
   const present = (binary: string) => packages.some((f) => f.name === binary && f.state === 'ok')
   const [gvisor, runc, kernel] = await Promise.all([
-    present('runsc') ? probeGvisor() : 'runsc is missing',
+    present('runsc') ? probeGvisor(tmpdir(), runsc) : 'runsc is missing',
     present('runc') ? probeRunc() : 'runc is missing',
     probeKernel(),
   ])

@@ -23,6 +23,16 @@ export function readHostPackages() {
 }
 
 /**
+ * The packages without which nothing runs: where ATOLL_RUNSC names a runsc, Debian's is not needed.
+ * @param {Record<string, string | undefined>} environment
+ * @returns {HostPackage[]}
+ */
+export function neededHostPackages(environment) {
+  const packages = readHostPackages()
+  return environment.ATOLL_RUNSC ? packages.filter(({ binary }) => binary !== 'runsc') : packages
+}
+
+/**
  * The search path with the folders of system programs, which a plain user's often lacks.
  * @param {string | undefined} path
  * @returns {string}

@@ -3,7 +3,12 @@ import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { missingHostPackages, parseRunscVersion, readHostPackages } from './host-packages.mjs'
+import {
+  missingHostPackages,
+  neededHostPackages,
+  parseRunscVersion,
+  readHostPackages,
+} from './host-packages.mjs'
 import { parseOsRelease } from '../debian/os-release.mjs'
 
 async function setup(programs: Record<string, string>) {
@@ -36,6 +41,12 @@ test('a new enough runsc of either packaging is enough', async () => {
   await using debian = await setup({ ip: 'true', runsc: 'echo runsc version 0.0~20240729.0' })
   await using upstream = await setup({ ip: 'true', runsc: 'echo runsc version release-20250421.0' })
   assert.deepEqual([debian.missing(), upstream.missing()], [[], []])
+})
+
+test('runsc is not needed as a package where ATOLL_RUNSC names one', () => {
+  const others = readHostPackages().filter(({ name }) => name !== 'runsc')
+  assert.deepEqual(neededHostPackages({ ATOLL_RUNSC: '/opt/runsc' }), others)
+  assert.deepEqual(neededHostPackages({}), readHostPackages())
 })
 
 test('a version without a date is none', () => {

@@ -1,12 +1,12 @@
 import { installHostPackages } from './install.ts'
-import { readHostPackages, systemPath } from './host-packages.mjs'
+import { neededHostPackages, systemPath } from './host-packages.mjs'
 
 /** Run by `tools/prepare.mjs` once Node 24 is there. */
 const started = performance.now()
 let shown = -1
 
 await installHostPackages({
-  packages: readHostPackages(),
+  packages: neededHostPackages(process.env),
   path: systemPath(process.env.PATH),
   progress(label, fraction) {
     const tenth = Math.floor(fraction * 10)

@@ -13,8 +13,8 @@ export type ProbeResult = Promise<string | undefined>
 const limitMs = 10_000
 const word = 'atoll-was-here'
 
-export function probeGvisor(workDir = tmpdir()): ProbeResult {
-  return probe(workDir, 'runsc', ['--network=none', '--ignore-cgroups', '--platform=systrap'])
+export function probeGvisor(workDir = tmpdir(), runsc = 'runsc'): ProbeResult {
+  return probe(workDir, runsc, ['--network=none', '--ignore-cgroups', '--platform=systrap'])
 }
 
 export function probeRunc(workDir = tmpdir()): ProbeResult {

@@ -2,7 +2,7 @@ import { run } from '@atoll/kit/run'
 import { minimumRunscVersion, parseRunscVersion } from './host-packages.mjs'
 
 /** What a runtime's program calls itself on this machine, asked once. */
-export function releaseOf(program: 'runsc' | 'runc'): () => Promise<string> {
+export function releaseOf(program: string): () => Promise<string> {
   let release: Promise<string> | undefined
   const ask = async () => {
     const [first = ''] = (await run(program, ['--version'])).split('\n')
