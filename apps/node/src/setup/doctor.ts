@@ -14,6 +14,7 @@ import {
   readHostPackages,
   systemPath,
 } from './host-packages.mjs'
+import { checkSavedMemory } from './check-saved-memory.ts'
 import { checkRunsc, runscFix } from './check-runsc.ts'
 import { probeKernel } from './probe-kernel.ts'
 import { probeGvisor, probeRunc } from './probe-runtime.ts'
@@ -57,6 +58,7 @@ export async function runDoctor(
     await checkForwarding(),
     await checkRoom(dataDir),
     ...(await checkRecords(dataDir)),
+    ...(await checkMemory(packages, dataDir, runsc)),
   ]
 }
 
@@ -122,10 +124,9 @@ async function tryThingsOut(
   packages: readonly Finding[],
   { ATOLL_RUNTIME: runtime, ATOLL_RUNSC: runsc }: NodeConfig,
 ): Promise<Finding[]> {
-  const present = (binary: string) => packages.some((f) => f.name === binary && f.state === 'ok')
   const [gvisor, runc, kernel] = await Promise.all([
-    present('runsc') ? probeGvisor(tmpdir(), runsc) : 'runsc is missing',
-    present('runc') ? probeRunc() : 'runc is missing',
+    isPresent(packages, 'runsc') ? probeGvisor(tmpdir(), runsc) : 'runsc is missing',
+    isPresent(packages, 'runc') ? probeRunc() : 'runc is missing',
     probeKernel(),
   ])
   return [
@@ -139,6 +140,10 @@ async function tryThingsOut(
     }),
     ...kernel,
   ]
+}
+
+function isPresent(packages: readonly Finding[], binary: string): boolean {
+  return packages.some(({ name, state }) => name === binary && state === 'ok')
 }
 
 function toRuntimeFinding(
@@ -183,6 +188,20 @@ async function checkRecords(dataDir: string): Promise<Finding[]> {
     detail: `${kind} ${path} cannot be read: ${reason}`,
     fix: `start the newer release that wrote it, restore it from a backup, or remove ${path} to give it up`,
   }))
+}
+
+/** Nothing where it cannot be found out; another finding says why. */
+async function checkMemory(
+  packages: readonly Finding[],
+  dataDir: string,
+  runsc = 'runsc',
+): Promise<Finding[]> {
+  if (!isPresent(packages, 'runsc')) return []
+  const finding = releaseOf(runsc)().then((present) => checkSavedMemory(dataDir, present))
+  return finding.then(
+    (one) => [one],
+    () => [],
+  )
 }
 
 async function checkRoom(dataDir: string): Promise<Finding> {
