@@ -79,7 +79,10 @@ async function ensureEmptyDisk({ run }: Runner, dir: string, sizeMb: number): Pr
     await truncate(temporary, sizeMb * 1024 * 1024)
     const features = ['-O', '^has_journal', '-E', 'lazy_itable_init=1,nodiscard,root_owner=0:0']
     await run('mkfs.ext4', ['-q', '-F', '-m', '0', ...features, temporary])
+    // The name promises the content, so the content reaches the disk before the name does.
+    await flushFile(temporary)
     await rename(temporary, path)
+    await syncFolder(dir)
   } finally {
     await rm(temporary, { force: true })
   }

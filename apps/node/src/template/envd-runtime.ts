@@ -6,6 +6,8 @@ import { mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { envdVersion } from '@atoll/envd/version'
+import { syncFolder } from '@atoll/kit/atomic-file'
+import { run } from '@atoll/kit/run'
 import { buildEnvdRuntime } from './envd-build.ts'
 import { sourceKey } from './envd-key.ts'
 import { lockFolder } from './folder-lock.ts'
@@ -53,5 +55,8 @@ async function build(
   for (const name of abandoned) await rm(join(parent, name), { recursive: true })
   const work = await mkdtemp(join(parent, buildPrefix))
   await buildEnvdRuntime({ ...parts, dir: work })
+  // The name promises the content, so the content reaches the disk before the name does.
+  await run('sync', ['--file-system', work], { timeoutMs: 300_000 })
   await rename(work, dir)
+  await syncFolder(parent)
 }
