@@ -1,6 +1,7 @@
 import { mkdir, open, rename, rm, stat, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
+import { syncFolder } from '@atoll/kit/atomic-file'
 import { Fault } from '@atoll/kit/fault'
 import { randomHex } from '@atoll/kit/id'
 import { checkOwner } from '../domain/build.ts'
@@ -86,6 +87,7 @@ export async function openBuildFiles(
         await pipeline(counted(ownerId, pieces), file.createWriteStream({ flush: true }))
         await checkRoom(ownerId)
         await rename(work, path)
+        await syncFolder(dir)
       } catch (error) {
         await rm(work, { force: true })
         throw error

@@ -1,6 +1,6 @@
 import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { writeFileAtomic } from '@atoll/kit/atomic-file'
+import { syncFolder, writeFileAtomic } from '@atoll/kit/atomic-file'
 import { randomHex } from '@atoll/kit/id'
 import { z } from 'zod'
 import { cellDir, cellsDir } from '../domain/instance.ts'
@@ -107,7 +107,10 @@ export function createRecordStore(instance: Instance): RecordStore {
   const write = async (record: CellRecord) => {
     const path = file(record.cellId)
     const text = encodeRecord(record, format)
-    if (record.phase === 'paused') return writeFileAtomic(path, text)
+    if (record.phase === 'paused') {
+      await writeFileAtomic(path, text)
+      return syncFolder(cellsDir(instance))
+    }
     await writeFile(`${path}.next`, text, { mode: 0o600 })
     await rename(`${path}.next`, path)
   }
