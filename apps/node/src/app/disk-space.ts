@@ -80,7 +80,7 @@ export function createDiskSpace(ports: DiskSpacePorts): DiskSpace {
     const { spareBytes, slackBytes, allowances } = division
     ports.limit(disks, allowances)
     const takesMs = ports.nowMs() - beganMs
-    const least = Math.min(...(allowances?.values() ?? []))
+    const least = Math.min(...disks.flatMap((disk) => limitedTo(disk, allowances) ?? []))
     return {
       host,
       disks,
@@ -195,6 +195,15 @@ export function createDiskSpace(ports: DiskSpacePorts): DiskSpace {
 
     report,
   }
+}
+
+/** Undefined for a disk that may fill up. */
+function limitedTo(
+  { id, freeBytes }: DiskState,
+  allowances: ReadonlyMap<string, number> | undefined,
+): number | undefined {
+  const allowed = allowances?.get(id) ?? freeBytes
+  return allowed < freeBytes ? allowed : undefined
 }
 
 function lacksInodes({ hasInodeLimit, freeInodes }: HostSpace): boolean {
