@@ -1,14 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { clientOf } from './client-address.ts'
+import { clientOf, isLoopback } from './client-address.ts'
 
 const clients: [string, string][] = [
   ['192.0.2.7', '192.0.2.7'],
   ['::ffff:192.0.2.7', '192.0.2.7'],
-  ['127.0.0.1', 'loopback'],
-  ['127.9.8.7', 'loopback'],
-  ['::ffff:127.0.0.1', 'loopback'],
-  ['::1', 'loopback'],
+  ['127.0.0.1', '127.0.0.1'],
+  ['::ffff:127.0.0.1', '127.0.0.1'],
+  ['::1', '::1'],
   ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
   ['2001:db8:1:2::6', '2001:db8:1:2::/64'],
   ['2001:db8::6', '2001:db8:0:0::/64'],
@@ -21,3 +20,12 @@ for (const [address, client] of clients) {
     assert.equal(clientOf(address), client)
   })
 }
+
+test('loopback is told from other addresses', () => {
+  for (const address of ['127.0.0.1', '127.9.8.7', '::1', '::ffff:127.0.0.1']) {
+    assert.equal(isLoopback(clientOf(address)), true, address)
+  }
+  for (const address of ['128.0.0.1', '1.127.0.0', '::2', '2001:db8::1', '']) {
+    assert.equal(isLoopback(clientOf(address)), false, address)
+  }
+})

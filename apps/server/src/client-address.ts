@@ -2,13 +2,14 @@ import { isIPv4 } from 'node:net'
 
 /**
  * What counts as one client: an IPv4 address, or a network of 64 bits in IPv6, of which a single machine has all addresses.
- * All of loopback is one client.
  */
 export function clientOf(remoteAddress: string): string {
   const address = remoteAddress.replace(/^::ffff:(?=\d+\.)/i, '')
-  if (isIPv4(address)) return address.startsWith('127.') ? 'loopback' : address
-  if (address === '::1') return 'loopback'
-  return networkOf(address)
+  return isIPv4(address) || address === '::1' ? address : networkOf(address)
+}
+
+export function isLoopback(client: string): boolean {
+  return client === '::1' || client.startsWith('127.')
 }
 
 function networkOf(address: string): string {

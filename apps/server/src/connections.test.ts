@@ -21,9 +21,14 @@ interface Client {
 }
 
 /** A server with these limits, on which the answer of `/wait` never ends and that of `/large` is more than the kernel takes. */
-async function setup(t: TestContext, limits: ConnectionLimits, options: ServerOptions = {}) {
-  // Each address is a client of its own, as those of other machines are.
-  const connections = createConnections(limits, (address) => address)
+async function setup(
+  t: TestContext,
+  limits: ConnectionLimits,
+  options: ServerOptions & { readonly firstHeadMs?: number } = {},
+) {
+  const { firstHeadMs = 600_000 } = options
+  // Addresses of loopback stand for those of other machines.
+  const connections = createConnections(limits, { isExempt: () => false, firstHeadMs })
   const place = { setting: 'ATOLL_LISTEN', address: { host: '127.0.0.1', port: 0 } }
   const listener = await startListener(place, options, {
     connections,
@@ -77,19 +82,42 @@ test('half-sent requests do not keep a new client out: the oldest makes way', as
   assert.deepEqual(openOf(flood), [false, true, true, true, true])
 })
 
-test('idle connections make way only when there is none without a request', async (t) => {
+for (const [kind, text, awaited] of [
+  ['half-sent requests', half, ''],
+  ['idle connections', whole('/'), 'answered'],
+] as const) {
+  test(`a flood of ${kind} from one address replaces its own, not what others have just opened`, async (t) => {
+    const { open } = await setup(t, { mostConnections: 5, mostPerClient: 100 })
+    const others = await openMany(2, () => open('', '', '127.0.0.2'))
+    const flood = await openMany(50, () => open(text, awaited, '127.0.0.3'))
+    await waitFor('room', () => openOf(flood).filter(Boolean).length === 3)
+    for (const other of others) {
+      other.socket.write(whole('/'))
+      await waitFor('the answer', () => other.received().includes('answered'))
+    }
+  })
+}
+
+test('of one client, the longest idle connection makes way, before those that have just begun', async (t) => {
   const { open } = await setup(t, five)
   const idle = await openMany(3, () => open(whole('/'), 'answered'))
-  const silent = await openMany(2, () => open(''))
   const first = idle[0] ?? assert.fail()
   first.socket.write(whole('/again'))
   await waitFor('the second answer', () => first.received().split('answered').length === 3)
-  const late = await openMany(3, () => open(whole('/wait'), 'waiting'))
-  await waitFor('room', () => !silent[1]?.isOpen())
-  assert.deepEqual(openOf(silent), [false, false])
-  // The longest idle one, not the oldest.
-  assert.deepEqual(openOf(idle), [true, false, true])
-  assert.deepEqual(openOf(late), [true, true, true])
+  const begun = await openMany(3, () => open(''))
+  await waitFor('room', () => !idle[1]?.isOpen())
+  assert.deepEqual(openOf([...idle, ...begun]), [true, false, true, true, true, true])
+})
+
+test('of one client, a connection that has sent no request for a while goes before idle ones', async (t) => {
+  const { open } = await setup(t, five, { firstHeadMs: 1 })
+  const silent = await open('')
+  const late = performance.now() + 10
+  const idle = await openMany(4, () => open(whole('/'), 'answered'))
+  await waitFor('a while', () => performance.now() > late)
+  await open(whole('/'), 'answered')
+  await waitFor('room', () => !silent.isOpen())
+  assert.deepEqual(openOf(idle), [true, true, true, true])
 })
 
 test('requests under way and upgraded connections outlast a flood, and newcomers are told', async (t) => {

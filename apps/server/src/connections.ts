@@ -2,14 +2,14 @@
  * The connections of clients, in all and of each client, within fixed numbers.
  *
  * Threats: a client without credentials opens connections until no file descriptor is left for the store, the log or other
- * clients. A full server therefore makes room for each new connection. It ends one on which it waits for the client: first
- * the oldest that has not sent the head of a request yet, then the one that has been idle for longest after an answer, then
- * one that does not take its answer. A connection is refused only while all others have requests that the server works on,
- * and those are never ended.
+ * clients. A full server therefore makes room for each new connection by ending another one on which it waits for
+ * the client. The client with most of these pays, so that a flood from a few addresses only replaces its own connections.
+ * A connection is refused only while all others have requests that the server works on, and those are never ended.
  */
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { clientOf } from './client-address.ts'
+import { clientOf, isLoopback } from './client-address.ts'
+import { createRanking } from './ranking.ts'
 
 export interface ConnectionLimits {
   readonly mostConnections: number
@@ -27,32 +27,34 @@ export interface Connections {
   destroyAll(): void
 }
 
-/** `identify` names the client at an address: `loopback` is the one without a limit of its own. */
-export function createConnections(limits: ConnectionLimits, identify = clientOf): Connections {
-  const all = createGroup()
-  const clients = new Map<string, Group>()
+/** `firstHeadMs` is the time in which the head of a request usually follows its connection. */
+export function createConnections(
+  limits: ConnectionLimits,
+  { isExempt = isLoopback, firstHeadMs = 1_000 } = {},
+): Connections {
   const connections = new Map<Socket, Connection>()
+  const clients = new Map<string, Client>()
+  const byWaiting = createRanking<Client>()
+  let nextSearchMs = 0
 
   return {
     add(socket) {
-      const address = identify(socket.remoteAddress ?? '')
-      const own = address === 'loopback' ? undefined : (clients.get(address) ?? createGroup())
-      const full =
-        own && sizeOf(own) >= limits.mostPerClient
-          ? own
-          : sizeOf(all) >= limits.mostConnections && all
-      if (full) {
-        const victim = findWaiting(full)
+      const address = clientOf(socket.remoteAddress ?? '')
+      const client = clients.get(address) ?? createClient(address)
+      const hasShare = isExempt(address) || sizeOf(client) < limits.mostPerClient
+      if (!hasShare || connections.size >= limits.mostConnections) {
+        const victim = hasShare ? findVictim() : (findWaiting(client) ?? findStalled(client.busy))
         if (!victim) return refuse(socket)
         remove(victim)
         // A reset frees the descriptor and all that the kernel keeps for the connection at once.
         victim.socket.resetAndDestroy()
       }
-      if (own) clients.set(address, own)
-      const groups = own ? [all, own] : [all]
-      const connection: Connection = { socket, address, groups, state: 'new', answers: [] }
+      clients.set(address, client)
+      const sinceMs = performance.now()
+      const connection: Connection = { socket, client, sinceMs, state: 'new', answers: [] }
       connections.set(socket, connection)
-      for (const group of groups) group.new.add(connection)
+      client.new.add(connection)
+      byWaiting.set(client, waitingOf(client))
       socket.once('close', () => remove(connection))
     },
 
@@ -78,62 +80,78 @@ export function createConnections(limits: ConnectionLimits, identify = clientOf)
   }
 
   function remove(connection: Connection): void {
-    const { socket, address, groups, state } = connection
+    const { socket, client, state } = connection
     if (!connections.delete(socket)) return
-    for (const group of groups) group[state].delete(connection)
-    const own = clients.get(address)
-    if (own && sizeOf(own) === 0) clients.delete(address)
+    client[state].delete(connection)
+    byWaiting.set(client, waitingOf(client))
+    if (sizeOf(client) === 0) clients.delete(client.address)
   }
 
   function move(connection: Connection, state: State): void {
-    if (!connections.has(connection.socket)) return
-    for (const group of connection.groups) {
-      group[connection.state].delete(connection)
-      group[state].add(connection)
-    }
+    const { socket, client } = connection
+    if (!connections.has(socket)) return
+    client[connection.state].delete(connection)
+    client[state].add(connection)
     connection.state = state
+    byWaiting.set(client, waitingOf(client))
+  }
+
+  /** The oldest without a request, unless it has just begun and another one is idle after an answer. */
+  function findWaiting(client: Client): Connection | undefined {
+    const [oldest] = client.new
+    const [idle] = client.idle
+    const isLate = oldest !== undefined && performance.now() - oldest.sinceMs > firstHeadMs
+    return isLate ? oldest : (idle ?? oldest)
+  }
+
+  function findVictim(): Connection | undefined {
+    const greediest = byWaiting.top()
+    if (greediest) return findWaiting(greediest)
+    // Many connections may be refused within that time, and each search looks at all that are busy.
+    if (performance.now() < nextSearchMs) return undefined
+    const stalled = findStalled(connections.values())
+    if (!stalled) nextSearchMs = performance.now() + searchIntervalMs
+    return stalled
   }
 }
+
+const searchIntervalMs = 100
 
 /** `new` until the head of the first request is whole, `busy` while the server works on an answer. */
 type State = 'new' | 'idle' | 'busy'
 
 interface Connection {
   readonly socket: Socket
-  readonly address: string
-  readonly groups: readonly Group[]
+  readonly client: Client
+  readonly sinceMs: number
   state: State
   /** Those under way: several when the client sends requests ahead. */
   readonly answers: ServerResponse[]
 }
 
 /** Each set is in the order in which connections came to it. */
-interface Group extends Readonly<Record<State, Set<Connection>>> {
-  /** Until then the busy ones are not searched again: many connections may be refused within that time. */
-  nextSearchMs: number
+interface Client extends Readonly<Record<State, Set<Connection>>> {
+  readonly address: string
 }
 
-function createGroup(): Group {
-  return { new: new Set(), idle: new Set(), busy: new Set(), nextSearchMs: 0 }
+function createClient(address: string): Client {
+  return { address, new: new Set(), idle: new Set(), busy: new Set() }
 }
 
-function sizeOf(group: Group): number {
-  return group.new.size + group.idle.size + group.busy.size
+function sizeOf(client: Client): number {
+  return waitingOf(client) + client.busy.size
 }
 
-function findWaiting(group: Group): Connection | undefined {
-  const [first] = group.new.size > 0 ? group.new : group.idle
-  if (first || performance.now() < group.nextSearchMs) return first
-  const found = group.busy.values().find(isWaitingForClient)
-  if (!found) group.nextSearchMs = performance.now() + searchIntervalMs
-  return found
+/** On how many connections the server waits for this client. */
+function waitingOf(client: Client): number {
+  return client.new.size + client.idle.size
 }
 
-const searchIntervalMs = 100
-
-/** All is answered, and the client does not take it. */
-function isWaitingForClient({ socket, answers }: Connection): boolean {
-  return answers.length > 0 ? answers.every((answer) => answer.writableEnded) : socket.writableEnded
+/** One on which all is answered, while its client does not take it or does not leave. */
+function findStalled(connections: Iterable<Connection>): Connection | undefined {
+  return Iterator.from(connections).find(({ socket, answers }) =>
+    answers.length > 0 ? answers.every((answer) => answer.writableEnded) : socket.writableEnded,
+  )
 }
 
 const body = JSON.stringify({

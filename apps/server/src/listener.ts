@@ -16,8 +16,8 @@ export interface Listener {
   readonly closed: Promise<void>
 }
 
-/** Connections that the kernel holds until the server takes them. It caps this at `net.core.somaxconn`. */
-const backlog = 4_096
+/** Connections that the kernel holds until the server takes them. In a flood, others wait behind as many. */
+const backlog = 1_024
 
 export interface ListenerPlace {
   /** The variable that a person changes when the address is taken. */
