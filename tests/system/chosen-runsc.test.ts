@@ -56,7 +56,8 @@ suite('a runsc that an operator names', { timeout: 240_000 }, () => {
     await fresh.connect()
     assert.deepEqual(new Set(await releasesOfCells()), new Set(releases))
     assert.equal((await programsOfCells()).filter((program) => program === runsc).length, 2)
-    const said = await run(atoll, ['doctor'], { env: installation.env })
+    const env = { ...installation.env, ATOLL_RUNSC: runsc }
+    const said = await run(atoll, ['doctor'], { env })
     assert.match(said, /ok +runsc +0\.0~20240729\S* at \S+runsc-of-my-own:/)
   })
 
