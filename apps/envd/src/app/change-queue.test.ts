@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Fault } from '@atoll/kit/fault'
-import type { Change } from '../domain/watch.ts'
+import type { Change } from '../domain/watch/watch.ts'
 import { createChangeQueue } from './change-queue.ts'
 
 function change(name: string): Change {

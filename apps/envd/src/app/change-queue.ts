@@ -1,6 +1,6 @@
 /** Changes on their way to one reader: kept in order up to a limit, past which the reader is told that it fell behind. */
 import { Fault } from '@atoll/kit/fault'
-import type { Change, ChangeListener } from '../domain/watch.ts'
+import type { Change, ChangeListener } from '../domain/watch/watch.ts'
 
 export interface ChangeQueue extends ChangeListener {
   /** All that waits. Throws what ended the watching. */

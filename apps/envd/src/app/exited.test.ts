@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { endOf } from '../domain/exit.ts'
+import { endOf } from '../domain/process/exit.ts'
 import { createExitedProcesses } from './exited.ts'
 
 const end = endOf({ by: 'exit', code: 0 })

@@ -1,4 +1,4 @@
-import type { End } from '../domain/exit.ts'
+import type { End } from '../domain/process/exit.ts'
 
 /** A process that ended a moment ago: one can still connect to it and learn how. */
 export interface ExitedProcess {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { TestContext } from 'node:test'
-import type { Listener } from '../domain/listening.ts'
+import type { Listener } from '../domain/sandbox/listening.ts'
 import { exposePorts } from './expose-ports.ts'
 
 function setup(t: TestContext) {

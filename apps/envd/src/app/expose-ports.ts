@@ -3,8 +3,8 @@
  * reconciler that looks at what listens and forwards each such port from the sandbox's own address. Looking costs little,
  * but in an idle sandbox nothing new will listen, so there it looks less often.
  */
-import { hiddenPorts } from '../domain/listening.ts'
-import type { Forward, Forwarding, Listener } from '../domain/listening.ts'
+import { hiddenPorts } from '../domain/sandbox/listening.ts'
+import type { Forward, Forwarding, Listener } from '../domain/sandbox/listening.ts'
 
 export interface ExposePorts {
   /** Something happens in the sandbox: look closely for a while. */

@@ -1,8 +1,8 @@
 /** One process from its start to its `end` event: output to whoever is attached, the deadline, the end. */
 import { Fault } from '@atoll/kit/fault'
-import { endOf } from '../domain/exit.ts'
-import type { End } from '../domain/exit.ts'
-import type { Output, OutputKind, Signal, SpawnedProcess } from '../domain/process.ts'
+import { endOf } from '../domain/process/exit.ts'
+import type { End } from '../domain/process/exit.ts'
+import type { Output, OutputKind, Signal, SpawnedProcess } from '../domain/process/process.ts'
 import { startAwakeTimer } from './awake-timer.ts'
 import { createFanout } from './fanout.ts'
 import type { Subscription } from './fanout.ts'

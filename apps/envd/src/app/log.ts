@@ -6,8 +6,8 @@
  * times run ahead of the clock, by less than two seconds.
  */
 import type { Clock } from '@atoll/kit/clock'
-import { createAllowance } from '../domain/log.ts'
-import type { Log, LogFields, LogLevel } from '../domain/log.ts'
+import { createAllowance } from '../domain/sandbox/log.ts'
+import type { Log, LogFields, LogLevel } from '../domain/sandbox/log.ts'
 
 export interface SandboxLog extends Log {
   /** Whether an entry would be kept now. */

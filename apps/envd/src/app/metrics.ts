@@ -1,6 +1,6 @@
 import type { Clock } from '@atoll/kit/clock'
-import type { Settings } from '../domain/settings.ts'
-import type { UsageSource } from '../domain/usage.ts'
+import type { Settings } from '../domain/sandbox/settings.ts'
+import type { UsageSource } from '../domain/sandbox/usage.ts'
 
 /** As clients read it; sizes in bytes. */
 export interface Metrics {

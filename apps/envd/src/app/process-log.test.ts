@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { endOf } from '../domain/exit.ts'
+import { endOf } from '../domain/process/exit.ts'
 import { createLog } from './log.ts'
 import { createProcessLog } from './process-log.ts'
 

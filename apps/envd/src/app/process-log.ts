@@ -2,10 +2,10 @@
  * Tells the log about one process: its start, the lines it prints, its end. A process may print faster than anybody can
  * read: then its output is not even looked at, only counted, until the next lines are allowed.
  */
-import type { End } from '../domain/exit.ts'
-import { createAllowance, cut } from '../domain/log.ts'
-import type { LogFields } from '../domain/log.ts'
-import type { OutputKind } from '../domain/process.ts'
+import type { End } from '../domain/process/exit.ts'
+import { createAllowance, cut } from '../domain/sandbox/log.ts'
+import type { LogFields } from '../domain/sandbox/log.ts'
+import type { OutputKind } from '../domain/process/process.ts'
 import type { SandboxLog } from './log.ts'
 
 export interface ProcessLog {

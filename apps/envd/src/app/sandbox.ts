@@ -1,8 +1,8 @@
 /** What the daemon knows about its sandbox, and the one way to change it. */
 import type { Clock } from '@atoll/kit/clock'
-import { applyChange, systemVariables } from '../domain/settings.ts'
-import type { Settings, SettingsChange, SettingsStore } from '../domain/settings.ts'
-import type { Variables } from '../domain/environment.ts'
+import { applyChange, systemVariables } from '../domain/sandbox/settings.ts'
+import type { Settings, SettingsChange, SettingsStore } from '../domain/sandbox/settings.ts'
+import type { Variables } from '../domain/process/environment.ts'
 
 export interface Sandbox {
   /** Undefined until the node has spoken: nobody else is let in before. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Trusted } from '../domain/trust.ts'
+import type { Trusted } from '../domain/trust/trust.ts'
 import { openTrust } from './trust.ts'
 import type { Installation } from './trust.ts'
 

@@ -1,11 +1,11 @@
 /** Makes the programs of the sandbox trust an authority, by which the egress certifies itself to them. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Fault } from '@atoll/kit/fault'
-import type { Variables } from '../domain/environment.ts'
-import { cut } from '../domain/log.ts'
-import type { Log } from '../domain/log.ts'
-import { trustVariables } from '../domain/trust.ts'
-import type { Trusted, TrustStore } from '../domain/trust.ts'
+import type { Variables } from '../domain/process/environment.ts'
+import { cut } from '../domain/sandbox/log.ts'
+import type { Log } from '../domain/sandbox/log.ts'
+import { trustVariables } from '../domain/trust/trust.ts'
+import type { Trusted, TrustStore } from '../domain/trust/trust.ts'
 
 export interface Trust {
   /** For every process, unless somebody sets them to something else. */

@@ -1,6 +1,6 @@
 /** Who watches which folder: streams for as long as they last, and watchers that are asked from time to time. */
 import { Fault } from '@atoll/kit/fault'
-import type { Change, FolderWatcher, WatchOptions } from '../domain/watch.ts'
+import type { Change, FolderWatcher, WatchOptions } from '../domain/watch/watch.ts'
 import { createChangeQueue } from './change-queue.ts'
 import type { ChangeQueue } from './change-queue.ts'
 

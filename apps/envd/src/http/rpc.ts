@@ -14,19 +14,19 @@ import type {
   UniversalServerRequest,
   UniversalServerResponse,
 } from '@connectrpc/connect/protocol'
-import { answerError, answerText } from './answer.ts'
-import { withKnownFlags } from './envelope-flags.ts'
-import { faultInterceptor } from './fault.ts'
-import type { ReportFailure } from './fault.ts'
-import { filesystemService } from './filesystem.ts'
-import type { FilesystemServiceDeps } from './filesystem.ts'
-import { createMessageBudget, tooMuchInput } from './message-budget.ts'
-import { createOutputFrames, outputFramesKey } from './output-frames.ts'
-import { processService } from './process.ts'
-import type { ProcessServiceDeps } from './process.ts'
-import { boundedTimeout, checkRpcRequest, timeoutLimitMs } from './rpc-request.ts'
-import { actingUserKey, requireKnownUser } from './acting-user.ts'
-import type { ActingUser } from './acting-user.ts'
+import { answerError, answerText } from './wire/answer.ts'
+import { withKnownFlags } from './wire/envelope-flags.ts'
+import { faultInterceptor } from './wire/fault.ts'
+import type { ReportFailure } from './wire/fault.ts'
+import { filesystemService } from './files/filesystem.ts'
+import type { FilesystemServiceDeps } from './files/filesystem.ts'
+import { createMessageBudget, tooMuchInput } from './wire/message-budget.ts'
+import { createOutputFrames, outputFramesKey } from './process/output-frames.ts'
+import { processService } from './process/process.ts'
+import type { ProcessServiceDeps } from './process/process.ts'
+import { boundedTimeout, checkRpcRequest, timeoutLimitMs } from './wire/rpc-request.ts'
+import { actingUserKey, requireKnownUser } from './access/acting-user.ts'
+import type { ActingUser } from './access/acting-user.ts'
 
 export interface RpcDeps extends ProcessServiceDeps, FilesystemServiceDeps {
   readonly report: ReportFailure

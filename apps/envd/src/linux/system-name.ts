@@ -17,7 +17,7 @@ import {
 } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
-import { isHostName, renameHost } from '../domain/host-name.ts'
+import { isHostName, renameHost } from '../domain/sandbox/host-name.ts'
 import type { Libc } from './libc.ts'
 
 /** Best effort: never fails. `oldName` is one that may still stand somewhere. */

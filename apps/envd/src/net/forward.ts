@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { connect, createServer } from 'node:net'
 import type { Socket } from 'node:net'
 import { networkInterfaces } from 'node:os'
-import type { Forward } from '../domain/listening.ts'
+import type { Forward } from '../domain/sandbox/listening.ts'
 
 export const forwardPort: Forward = async (address, port, host) => {
   const sockets = new Set<Socket>()

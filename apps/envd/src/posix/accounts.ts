@@ -1,5 +1,5 @@
-import { findAccount } from '../domain/accounts.ts'
-import type { Users } from '../domain/user.ts'
+import { findAccount } from '../domain/access/accounts.ts'
+import type { Users } from '../domain/access/user.ts'
 import { cachedFile } from '../linux/cached-file.ts'
 
 /** Accounts from passwd(5) and group(5) files. */

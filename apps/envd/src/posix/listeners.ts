@@ -5,8 +5,8 @@
  * writes the tables in no time. All is read at once, not by the thread pool: its round trips would cost more.
  */
 import { closeSync, openSync, readSync } from 'node:fs'
-import { parseListeners } from '../domain/listening.ts'
-import type { Listener } from '../domain/listening.ts'
+import { parseListeners } from '../domain/sandbox/listening.ts'
+import type { Listener } from '../domain/sandbox/listening.ts'
 
 export function listenerTable(): () => readonly Listener[] {
   let known: readonly Listener[] = []

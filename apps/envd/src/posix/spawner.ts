@@ -1,4 +1,4 @@
-import type { Spawner } from '../domain/process.ts'
+import type { Spawner } from '../domain/process/process.ts'
 import { spawnOnPipes } from './pipes.ts'
 import type { PipeTools } from './pipes.ts'
 import { loadTerminalAddon } from './pty-addon.ts'

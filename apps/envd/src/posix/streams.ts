@@ -1,6 +1,6 @@
 import type { Readable, Writable } from 'node:stream'
 import { Fault } from '@atoll/kit/fault'
-import type { Input } from '../domain/process.ts'
+import type { Input } from '../domain/process/process.ts'
 
 /** What a stream yields until it ends, whether in order, by an error (a terminal ends with EIO) or by being destroyed. */
 export async function* untilClosed(stream: Readable): AsyncGenerator<Uint8Array> {

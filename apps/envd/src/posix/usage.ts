@@ -6,8 +6,8 @@
  */
 import { readFile, readdir, statfs } from 'node:fs/promises'
 import { availableParallelism } from 'node:os'
-import { cpuTicksOf, parseMemory, privatePagesOf } from '../domain/usage.ts'
-import type { MemoryUsage, UsageSource } from '../domain/usage.ts'
+import { cpuTicksOf, parseMemory, privatePagesOf } from '../domain/sandbox/usage.ts'
+import type { MemoryUsage, UsageSource } from '../domain/sandbox/usage.ts'
 
 export const procUsage: UsageSource = {
   async read(memoryLimitBytes) {

@@ -1,8 +1,8 @@
 import { realpathSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { Fault } from '@atoll/kit/fault'
-import type { Launch } from '../domain/launch.ts'
-import type { User } from '../domain/user.ts'
+import type { Launch } from '../domain/process/launch.ts'
+import type { User } from '../domain/access/user.ts'
 
 /**
  * Tells the caller of a bad working directory before anything is started, when there is still somebody to tell. Without

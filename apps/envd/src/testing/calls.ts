@@ -1,7 +1,7 @@
 import { ConnectError } from '@connectrpc/connect'
 import type { Code } from '@connectrpc/connect'
 import type { ProcessEvent } from '@atoll/contracts/gen/process/process_pb'
-import type { End } from '../domain/exit.ts'
+import type { End } from '../domain/process/exit.ts'
 
 export interface Collected {
   readonly pid: number

@@ -1,0 +1,140 @@
+/**
+ * What the node tells the daemon about the sandbox it runs in, by POST /init. Keys that we do not know are ignored:
+ * a newer node may send more.
+ */
+import { Fault } from '@atoll/kit/fault'
+import { parseCertificates } from '../trust/certificates.ts'
+import type { Variables } from '../process/environment.ts'
+
+export interface Settings {
+  /** Absent: the sandbox is not secured, every caller is let in. */
+  readonly accessToken?: string | undefined
+  readonly envVars: Variables
+  readonly defaultUser: string
+  readonly defaultWorkdir?: string | undefined
+  readonly sandboxId?: string | undefined
+  readonly templateId?: string | undefined
+  /** What the sandbox was given, where its kernel does not tell. */
+  readonly cpuCount?: number | undefined
+  readonly memoryMb?: number | undefined
+  /** When the newest settings were made, in milliseconds since 1970. */
+  readonly timestampMs?: number | undefined
+}
+
+/** What is absent stays as it is, but for the access token: absent clears it. */
+export type SettingsChange = { readonly [Key in keyof Settings]?: Settings[Key] | undefined } & {
+  /** Certificates of an authority to be trusted from now on. */
+  readonly caBundle?: string | undefined
+}
+
+export interface SettingsStore {
+  load(): Promise<Settings | undefined>
+  /** Never fails: what could not be kept is gone after a restart, and the daemon closed until the node speaks again. */
+  save(settings: Settings): Promise<void>
+}
+
+/**
+ * Undefined when `change` is older than what is in force, and so must not undo it. Another sandbox's is never that: it was
+ * made from this one, perhaps by a machine whose clock is behind.
+ */
+export function applyChange(
+  current: Settings | undefined,
+  change: SettingsChange,
+): Settings | undefined {
+  const { timestampMs = current?.timestampMs } = change
+  const isOther = change.sandboxId !== undefined && change.sandboxId !== current?.sandboxId
+  const isOlder = timestampMs !== undefined && timestampMs < (current?.timestampMs ?? -Infinity)
+  if (isOlder && !isOther) return undefined
+  return {
+    accessToken: change.accessToken,
+    envVars: change.envVars ?? current?.envVars ?? {},
+    defaultUser: change.defaultUser || current?.defaultUser || 'root',
+    defaultWorkdir: change.defaultWorkdir || current?.defaultWorkdir,
+    sandboxId: change.sandboxId ?? current?.sandboxId,
+    templateId: change.templateId ?? current?.templateId,
+    cpuCount: change.cpuCount ?? current?.cpuCount,
+    memoryMb: change.memoryMb ?? current?.memoryMb,
+    timestampMs,
+  }
+}
+
+/**
+ * The variables of every process in this sandbox. Those of the platform cannot be overridden by `envVars`, but for the
+ * `defaults`.
+ */
+export function globalVariables(settings: Settings, defaults: Variables): Variables {
+  return { ...defaults, ...settings.envVars, ...systemVariables(settings) }
+}
+
+export function systemVariables({ sandboxId, templateId }: Settings): Variables {
+  return {
+    E2B_SANDBOX: 'true',
+    ...(sandboxId !== undefined && { E2B_SANDBOX_ID: sandboxId }),
+    ...(templateId !== undefined && { E2B_TEMPLATE_ID: templateId }),
+  }
+}
+
+export function parseChange(body: unknown): SettingsChange {
+  if (!isObject(body)) refuse('The body must be a JSON object')
+  const accessToken = text(body, 'accessToken')
+  if (accessToken === '') refuse('accessToken is empty: leave it out or give one')
+  return {
+    accessToken,
+    envVars: variables(body['envVars']),
+    defaultUser: text(body, 'defaultUser'),
+    defaultWorkdir: text(body, 'defaultWorkdir'),
+    sandboxId: text(body, 'sandboxId'),
+    templateId: text(body, 'templateId'),
+    cpuCount: amount(body, 'cpuCount'),
+    memoryMb: amount(body, 'memoryMb'),
+    timestampMs: timestamp(text(body, 'timestamp')),
+    caBundle: certificates(body['caBundle']),
+  }
+}
+
+function text(body: Readonly<Record<string, unknown>>, key: string): string | undefined {
+  const value = body[key]
+  if (value === undefined || value === null) return undefined
+  if (typeof value !== 'string' || value.includes('\0')) refuse(`${key} must be a text without NUL`)
+  return value
+}
+
+function amount(body: Readonly<Record<string, unknown>>, key: string): number | undefined {
+  const value = body[key]
+  if (value === undefined || value === null) return undefined
+  if (typeof value !== 'number' || !(value > 0)) refuse(`${key} must be a number above zero`)
+  return value
+}
+
+function variables(value: unknown): Variables | undefined {
+  if (value === undefined || value === null) return undefined
+  if (!isObject(value)) refuse('envVars must be an object of texts')
+  return Object.fromEntries(
+    Object.entries(value).map(([name, content]): [string, string] => {
+      if (typeof content !== 'string' || content.includes('\0')) {
+        refuse(`envVars: ${name} must be a text without NUL`)
+      }
+      if (name === '' || /[=\0]/.test(name)) refuse(`envVars: '${name}' cannot be a name`)
+      return [name, content]
+    }),
+  )
+}
+
+function certificates(value: unknown): string | undefined {
+  return value === undefined || value === null ? undefined : parseCertificates(value)
+}
+
+function timestamp(value: string | undefined): number | undefined {
+  if (value === undefined || value === '') return undefined
+  const ms = Date.parse(value)
+  if (Number.isNaN(ms)) refuse('timestamp must be a time like 2026-01-31T12:00:00Z')
+  return ms
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function refuse(message: string): never {
+  throw new Fault('invalid', 'bad_init', message)
+}

@@ -1,0 +1,52 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { measureCpuMs } from '@atoll/kit/cpu-time'
+import { authority, otherAuthority } from '../../testing/certificates.ts'
+import { hasOtherAuthorities, replaceAuthority } from './ca-bundle.ts'
+
+const others = '# a list\n-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n'
+const add = (bundle: string, caBundle: string, old = '') =>
+  replaceAuthority(bundle, { caBundle, old })
+
+test('ours follows the others, once, and the next takes its place', () => {
+  const first = add(others, authority)
+  assert.ok(first.startsWith(others) && first.includes(`\n${authority}#`))
+  assert.equal(add(first, authority, authority), first)
+  assert.equal(add(first, otherAuthority, authority), add(others, otherAuthority))
+  assert.equal(add(add(others.trimEnd(), authority), otherAuthority), add(others, otherAuthority))
+})
+
+test('what comes after ours is kept', () => {
+  const later = '-----BEGIN CERTIFICATE-----\nMIIC\n-----END CERTIFICATE-----\n'
+  const bundle = add(add(others, authority) + later, otherAuthority)
+  assert.equal(bundle, add(others + later, otherAuthority))
+})
+
+test('one that a tool of the system put in without our lines goes too', () => {
+  assert.equal(add(others + authority, otherAuthority, authority), add(others, otherAuthority))
+  assert.equal(add(others + authority, authority), add(others, authority))
+})
+
+test('a line that lost its partner takes nobody with it', () => {
+  const [begin] = add('', authority).split('\n', 1)
+  const torn = `${begin}\n${others}`
+  const bundle = add(add(torn, authority), otherAuthority)
+  assert.ok(bundle.startsWith(torn) && !bundle.includes(authority))
+})
+
+test('lists and files full of small blocks are read in a moment', async () => {
+  const small = '-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n'
+  const many = Array.from({ length: 100_000 }, (_, i) => small.replace('\n', `\n${i}\n`)).join('')
+  const cpuMs = await measureCpuMs(() => {
+    const [begin] = add('', authority).split('\n', 1)
+    assert.equal(add(many, authority, many), add('', authority))
+    assert.ok(add(`${begin}\n`.repeat(100_000), authority).endsWith(add('', authority)))
+  })
+  assert.ok(cpuMs < 3000, `${cpuMs} ms`)
+})
+
+test('a list with ours alone is told from a whole one', () => {
+  assert.equal(hasOtherAuthorities(add('', authority)), false)
+  assert.equal(hasOtherAuthorities(add('# nobody\n', authority)), false)
+  assert.equal(hasOtherAuthorities(add(others, authority)), true)
+})

@@ -1,0 +1,24 @@
+import { namesOfIds } from '../../domain/access/account-names.ts'
+import { cachedFile } from '../../linux/cached-file.ts'
+
+export interface AccountNames {
+  /** The id itself, as a text, when it has no name. */
+  owner(uid: bigint): string
+  group(gid: bigint): string
+}
+
+/** Looks once whether the files have changed; the names it gives stay as they are. */
+export function accountNames(files: {
+  readonly passwd: string
+  readonly group: string
+}): () => AccountNames {
+  const owners = cachedFile(files.passwd, namesOfIds)
+  const groups = cachedFile(files.group, namesOfIds)
+  return () => {
+    const [ofOwners, ofGroups] = [owners(), groups()]
+    return {
+      owner: (uid) => ofOwners.get(Number(uid)) ?? String(uid),
+      group: (gid) => ofGroups.get(Number(gid)) ?? String(gid),
+    }
+  }
+}

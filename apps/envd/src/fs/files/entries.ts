@@ -1,0 +1,74 @@
+/** Files and folders of the sandbox, for whoever is let in, with the rights of the daemon. */
+import { lstat, realpath, rename, stat } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+import { createGate } from '@atoll/kit/gate'
+import { Fault } from '@atoll/kit/fault'
+import type { Entries } from '../../domain/files/entry.ts'
+import type { MetadataStore } from '../../domain/files/metadata-store.ts'
+import type { User } from '../../domain/access/user.ts'
+import type { AccountNames } from './account-names.ts'
+import { toBytes } from './byte-path.ts'
+import { describeEntry } from './describe-entry.ts'
+import { fileFault } from './file-fault.ts'
+import { listFolder } from './list-folder.ts'
+import { makeParents } from './parents.ts'
+import { removeEntry } from './remove-entry.ts'
+
+export function folderEntries(deps: {
+  readonly names: () => AccountNames
+  readonly metadata: MetadataStore
+}): Entries {
+  const gate = createGate(listsAtOnce)
+  return {
+    describe: (path) => describe(path).catch(rethrow(path)),
+    makeFolder: (path, owner) => makeFolder(path, owner).catch(rethrow(path)),
+    async move(source, destination, owner) {
+      await makeParents(dirname(destination), owner).catch(rethrow(destination))
+      await lstat(source).catch(rethrow(source)) // so that what goes wrong from here on is the destination's
+      await rename(source, destination).catch(rethrow(destination))
+      deps.metadata.moved(await realPlace(source), await realPlace(destination))
+    },
+    list: (path, options) =>
+      gate(async () => {
+        const parts = { ...deps, names: deps.names() }
+        return listFolder(path, (at, shown) => describeEntry(at, shown, parts), options)
+      }).catch(rethrow(path)),
+    remove: (path, signal) => removeEntry(path, signal).catch(rethrow(path)),
+  }
+
+  async function describe(path: string) {
+    const shown = { name: basename(path) || '/', path }
+    const parts = { ...deps, names: deps.names() }
+    return (await describeEntry(toBytes(path), shown, parts)).entry
+  }
+}
+
+/** An answer takes memory: only so many are made at the same time, others wait. */
+const listsAtOnce = 4
+
+async function makeFolder(path: string, owner: User): Promise<boolean> {
+  const found = await stat(path).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ENOENT') throw error
+  })
+  if (found?.isDirectory()) return false
+  if (found) throw new Fault('invalid', 'not_a_folder', `'${path}' exists and is no directory`)
+  await makeParents(path, owner)
+  if ((await stat(path)).isDirectory()) return true
+  throw new Fault('internal', 'not_a_folder', `'${path}' is not a directory`)
+}
+
+/** Where a path lies when the links on the way to it are followed; the last part need not exist. */
+async function realPlace(path: string): Promise<string> {
+  const folder = await realpath(dirname(path)).catch(() => dirname(path))
+  return join(folder, basename(path))
+}
+
+function rethrow(path: string): (thrown: unknown) => never {
+  return (thrown) => {
+    if (thrown instanceof Error && 'code' in thrown && thrown.code === 'ELOOP') {
+      const text = `'${path}' goes through a loop of links`
+      throw new Fault('conflict', 'link_loop', text, { cause: thrown })
+    }
+    throw fileFault(thrown, path)
+  }
+}

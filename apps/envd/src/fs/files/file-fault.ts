@@ -1,0 +1,34 @@
+import { Fault } from '@atoll/kit/fault'
+import { diskFull } from '../../domain/files/regular-file.ts'
+
+/** What the system says about a path, as a fault that says it to the caller. */
+export function fileFault(thrown: unknown, path: string): unknown {
+  if (!(thrown instanceof Error) || thrown instanceof Fault) return thrown
+  const { code = '', errno } = thrown as NodeJS.ErrnoException
+  const options = { cause: thrown }
+  if (code === 'ENOENT') {
+    return new Fault('not_found', 'file_not_found', `'${path}' does not exist`, options)
+  }
+  if (code === 'ENOSPC' || errno === quotaExceeded) {
+    return new Fault('exhausted', diskFull, `No room is left on the disk for '${path}'`, options)
+  }
+  const mistake = mistakes.get(code)
+  if (mistake) return new Fault('invalid', 'bad_path', `'${shorten(path)}' ${mistake}`, options)
+  return errno === undefined
+    ? thrown
+    : new Fault('internal', 'file_failed', `'${path}': ${thrown.message}`, options)
+}
+
+/** EDQUOT, to which Node.js gives no name. */
+const quotaExceeded = -122
+
+const mistakes = new Map([
+  ['EISDIR', 'is a directory'],
+  ['ENXIO', 'is not a regular file'],
+  ['ENAMETOOLONG', 'is longer than a path may be'],
+  ['ERR_INVALID_ARG_VALUE', 'holds a NUL, which no path can'],
+])
+
+function shorten(path: string): string {
+  return path.length > 200 ? `${path.slice(0, 200)}…` : path
+}

@@ -1,0 +1,64 @@
+/** POST /files/compose: puts files that were uploaded in pieces together. */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { Fault } from '@atoll/kit/fault'
+import type { MetadataStore } from '../../domain/files/metadata-store.ts'
+import type { RegularFiles } from '../../domain/files/regular-file.ts'
+import { answerJson } from '../wire/answer.ts'
+import type { FileCall } from './file-call.ts'
+import { readJson } from '../wire/json-body.ts'
+import { entryOf } from './upload.ts'
+
+export interface ComposeParts {
+  readonly files: RegularFiles
+  readonly metadata: Pick<MetadataStore, 'replace'>
+  readonly openCall: (username: string | undefined) => Promise<FileCall>
+}
+
+export async function answerCompose(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { files, metadata, openCall }: ComposeParts,
+): Promise<void> {
+  const order = parseOrder(await readJson(request, bodyLimitBytes))
+  const call = await openCall(order.username)
+  const destination = call.resolve(order.destination)
+  const sources = order.sources.map((source) => call.resolve(source))
+  if (sources.includes(destination)) refuse('The destination is one of the sources')
+  await files.join(sources, destination, call.user)
+  await metadata.replace(destination, {})
+  answerJson(response, entryOf(destination))
+}
+
+interface Order {
+  readonly sources: readonly string[]
+  readonly destination: string
+  readonly username: string | undefined
+}
+
+function parseOrder(body: unknown): Order {
+  if (!isObject(body)) refuse('The body must be a JSON object')
+  const { source_paths: sources, destination, username } = body
+  if (!isTexts(sources)) refuse('source_paths must be a list of paths')
+  if (sources.length === 0) refuse('source_paths is empty: name at least one file')
+  if (sources.length > sourceLimit) refuse(`source_paths names more than ${sourceLimit} files`)
+  if (typeof destination !== 'string' || destination === '') refuse('destination is missing')
+  if (username !== undefined && username !== null && typeof username !== 'string') {
+    refuse('username must be a text')
+  }
+  return { sources, destination, username: username ?? undefined }
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function isTexts(value: unknown): value is readonly string[] {
+  return Array.isArray(value) && value.every((each) => typeof each === 'string')
+}
+
+const bodyLimitBytes = 4 * 1024 * 1024
+const sourceLimit = 10_000
+
+function refuse(message: string): never {
+  throw new Fault('invalid', 'bad_compose', message)
+}

@@ -1,0 +1,94 @@
+/** POST /files: writes the body, or each file of a form, to its path. */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { basename } from 'node:path'
+import { Fault } from '@atoll/kit/fault'
+import { metadataOf } from '../../domain/files/file-metadata.ts'
+import type { Metadata, MetadataStore } from '../../domain/files/metadata-store.ts'
+import type { RegularFiles } from '../../domain/files/regular-file.ts'
+import { answerJson } from '../wire/answer.ts'
+import type { FileCall } from './file-call.ts'
+import { parseMultipart } from './multipart.ts'
+import { parseParameters } from './part-headers.ts'
+import { uploadBody } from './upload-body.ts'
+
+export interface UploadParts {
+  readonly files: RegularFiles
+  readonly metadata: Pick<MetadataStore, 'replace'>
+  readonly call: FileCall
+  /** The `path` of the query. */
+  readonly path: string | undefined
+}
+
+export async function answerUpload(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { files, metadata, call, path }: UploadParts,
+): Promise<void> {
+  const attached = metadataOf(request.rawHeaders)
+  const written = new Map<string, UploadedEntry>()
+  for await (const upload of uploadsOf(request, response, path)) {
+    const target = call.resolve(upload.path)
+    if (written.has(target)) {
+      refuse(`'${target}' is written twice by this request; only the first content was kept`)
+    }
+    await files.write(target, upload.body, call.user)
+    await metadata.replace(target, attached)
+    written.set(target, entryOf(target, attached))
+  }
+  answerJson(response, [...written.values()])
+}
+
+export interface UploadedEntry {
+  readonly path: string
+  readonly name: string
+  readonly type: 'file'
+  readonly metadata?: Metadata
+}
+
+export function entryOf(path: string, metadata: Metadata = {}): UploadedEntry {
+  const more = Object.keys(metadata).length > 0 ? { metadata } : {}
+  return { path, name: basename(path), type: 'file', ...more }
+}
+
+interface Upload {
+  readonly path: string
+  readonly body: AsyncIterable<Buffer>
+}
+
+async function* uploadsOf(
+  request: IncomingMessage,
+  response: ServerResponse,
+  path: string | undefined,
+): AsyncGenerator<Upload> {
+  const header = request.headers['content-type'] ?? ''
+  const type = header.split(';', 1)[0]?.trim().toLowerCase() ?? ''
+  if (type === 'application/octet-stream') {
+    if (path === undefined) refuse('Name the file in the query: /files?path=…')
+    yield { path, body: uploadBody(request, response) }
+  } else if (type.startsWith('multipart/')) {
+    const boundary = parseParameters(header).get('boundary')
+    yield* filesOfForm(uploadBody(request, response), { boundary, path })
+  } else refuse('Content-Type must be multipart/form-data or application/octet-stream')
+}
+
+async function* filesOfForm(
+  form: AsyncIterable<Buffer>,
+  { boundary, path }: { readonly boundary: string | undefined; readonly path: string | undefined },
+): AsyncGenerator<Upload> {
+  if (!boundary || boundary.length > boundaryLimit) {
+    throw new Fault('internal', 'bad_multipart', 'Content-Type lacks a boundary of a sane length')
+  }
+  for await (const { name, filename, body } of parseMultipart(form, boundary)) {
+    if (name !== 'file') continue
+    const target = path ?? filename
+    if (target === undefined) refuse('A part named file needs a filename, or the query a path')
+    yield { path: target, body }
+  }
+}
+
+/** RFC 2046 allows 70 characters. */
+const boundaryLimit = 256
+
+function refuse(message: string): never {
+  throw new Fault('invalid', 'bad_upload', message)
+}

@@ -1,0 +1,24 @@
+/** POST /trust: the node gives an authority to be trusted, and nothing else about the sandbox. */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { Fault } from '@atoll/kit/fault'
+import type { Trust } from '../../app/trust.ts'
+import { parseCertificates } from '../../domain/trust/certificates.ts'
+import { readJson } from '../wire/json-body.ts'
+import { refuseStranger } from './node-only.ts'
+
+export async function answerTrust(
+  request: IncomingMessage,
+  response: ServerResponse,
+  deps: { readonly trust: Trust; readonly initToken?: string | undefined },
+): Promise<void> {
+  if (refuseStranger(request, response, deps.initToken)) return
+  const body = await readJson(request, bodyLimitBytes)
+  if (typeof body !== 'object' || body === null || !('caBundle' in body)) {
+    throw new Fault('invalid', 'bad_trust', 'The body must be a JSON object with caBundle')
+  }
+  await deps.trust.install(parseCertificates(body.caBundle))
+  response.writeHead(204, { 'cache-control': 'no-store' }).end()
+}
+
+/** The longest text with each of its letters escaped. */
+const bodyLimitBytes = 512 * 1024

@@ -1,0 +1,110 @@
+/**
+ * Frames of a stream that carry a program's output, made and sent here: the library's way of writing bytes as JSON takes
+ * forty times as long, and output is all that ever comes in quantities. Every other frame is the library's.
+ */
+import type { Writable } from 'node:stream'
+import { createContextKey } from '@connectrpc/connect'
+import { chunkLimitBytes } from '../../domain/process/process.ts'
+import type { OutputKind } from '../../domain/process/process.ts'
+import type { StreamedEvent } from './process-events.ts'
+import { sendBytes } from '../wire/send-bytes.ts'
+
+export interface OutputFrames {
+  /**
+   * Sends the output, and leaves the library the other events. It asks for one only when the last is written, so their
+   * order is kept.
+   */
+  takeFrom(events: AsyncIterable<StreamedEvent>): AsyncGenerator<StreamedEvent>
+}
+
+export const outputFramesKey = createContextKey<OutputFrames | undefined>(undefined)
+
+export function createOutputFrames(
+  contentType: string | undefined,
+  response: Writable,
+): OutputFrames {
+  const encode = contentType?.includes('json') ? writeJson : writeBinary
+  let own = Buffer.alloc(0)
+  return {
+    async *takeFrom(events) {
+      for await (const { event } of events) {
+        const output = outputOf(event)
+        if (output) await sendBytes(response, framesOf(output.kind, output.bytes))
+        else yield { event }
+      }
+    },
+  }
+
+  /** All that one read gave goes together, since a write to the network is dear under gVisor. */
+  function framesOf(kind: OutputKind, bytes: Uint8Array): Buffer {
+    const limit = chunkLimitBytes[kind]
+    const count = Math.max(1, Math.ceil(bytes.length / limit))
+    const target = memory(count * overheadBytes + Math.ceil(bytes.length / 3 + count) * 4)
+    let end = 0
+    for (let at = 0; at < count; at++) {
+      const start = end + headBytes
+      const part = bytes.subarray(at * limit, (at + 1) * limit)
+      end = encode(target, start, { kind, bytes: part })
+      target.writeUInt8(0, start - headBytes) // no flag is set
+      target.writeUInt32BE(end - start, start - headBytes + 1)
+    }
+    return target.subarray(0, end)
+  }
+
+  /** Used again for all that comes: fresh memory each time would cost more than the rest of the work. */
+  function memory(size: number): Buffer {
+    if (size < manyBytes) return Buffer.allocUnsafe(size)
+    if (own.length < size) own = Buffer.allocUnsafeSlow(size)
+    return own
+  }
+}
+
+interface OutputPart {
+  readonly kind: OutputKind
+  readonly bytes: Uint8Array
+}
+
+function outputOf({ event }: StreamedEvent['event']): OutputPart | undefined {
+  if (event.case !== 'data') return undefined
+  const { output } = event.value
+  return output?.case === undefined ? undefined : { kind: output.case, bytes: output.value }
+}
+
+/**
+ * Both write a message to `target` from `start` on, and answer where it ends. Putting the text of this one together first
+ * would take twice as long, since that copies it.
+ */
+function writeJson(target: Buffer, start: number, { kind, bytes }: OutputPart): number {
+  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('base64')
+  let end = start + target.write(`{"event":{"data":{"${kind}":"`, start, 'latin1')
+  end += target.write(text, end, 'latin1')
+  return end + target.write('"}}}', end, 'latin1')
+}
+
+/** A response (field 1: event) with an event (field 2: data) with output (a field for each kind), all of wire type 2. */
+function writeBinary(target: Buffer, start: number, { kind, bytes }: OutputPart): number {
+  const field = lengthDelimited(fields[kind], bytes.length)
+  const data = lengthDelimited(2, field.length + bytes.length)
+  const event = lengthDelimited(1, data.length + field.length + bytes.length)
+  const heads = [...event, ...data, ...field]
+  target.set(heads, start)
+  target.set(bytes, start + heads.length)
+  return start + heads.length + bytes.length
+}
+
+const fields = { stdout: 1, stderr: 2, pty: 3 } as const satisfies Record<OutputKind, number>
+
+function lengthDelimited(field: number, length: number): number[] {
+  const bytes = [(field << 3) | 2]
+  let rest = length
+  for (; rest > 0x7f; rest >>>= 7) bytes.push((rest & 0x7f) | 0x80)
+  return [...bytes, rest]
+}
+
+/** Flags and the length of the message. */
+const headBytes = 5
+
+/** More than a head and the names in a message take. */
+const overheadBytes = 64
+
+const manyBytes = 16 * 1024
