@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { tryRun, type RunResult } from '@atoll/kit/run'
 import { waitFor } from '@atoll/kit/wait'
-import { buildGuest, startStandIn, type Guest } from './stand-in.ts'
+import { buildGuest, startTestSandbox, type Guest } from './test-sandbox.ts'
 
 let guest: Guest
 before(async () => {
@@ -196,9 +196,13 @@ for (const args of [[], ['x'], ['x', '-1'], ['x', '257'], ['x', '1', '2'], ['x',
 
 test('init starts the daemon again, each time after a longer pause', async () => {
   const log = join(guest.directory, 'starts')
-  await using _standIn = await startStandIn(guest, ['sh', '-c', `date +%s%3N >> ${log}; exit 1`], {
-    sudo: false,
-  })
+  await using _standIn = await startTestSandbox(
+    guest,
+    ['sh', '-c', `date +%s%3N >> ${log}; exit 1`],
+    {
+      sudo: false,
+    },
+  )
   const starts = await waitFor('four starts', async () => {
     const lines = (await readFile(log, 'utf8').catch(() => '')).trim().split('\n')
     return lines.length >= 4 && lines.map(Number)
@@ -213,7 +217,7 @@ test('init starts the daemon again, each time after a longer pause', async () =>
 test('init gives the daemon no descriptors and no signals of its own', async () => {
   const log = join(guest.directory, 'inherited')
   const script = `ls -l /proc/self/fd | grep -o '[0-9]* -> .*' > ${log}; grep Sig /proc/self/status >> ${log}; echo end >> ${log}; exec sleep 100`
-  await using _standIn = await startStandIn(guest, ['sh', '-c', script])
+  await using _standIn = await startTestSandbox(guest, ['sh', '-c', script])
   const text = await waitFor('the list', async () => {
     const now = await readFile(log, 'utf8').catch(() => '')
     return now.endsWith('end\n') && now
@@ -226,11 +230,11 @@ test('init gives the daemon no descriptors and no signals of its own', async () 
 })
 
 test('init reaps the children of others, more than one batch of them', async () => {
-  await using standIn = await startStandIn(guest, ['sleep', '100'], { sudo: false })
+  await using sandbox = await startTestSandbox(guest, ['sleep', '100'], { sudo: false })
   const orphans = 'for i in $(seq 150); do (sh -c "sleep 0.1; exit 3" &); done'
-  assert.equal((await standIn.as('root', ['sh', '-c', orphans])).code, 0)
+  assert.equal((await sandbox.as('root', ['sh', '-c', orphans])).code, 0)
   await waitFor('only init, its daemon and ps', async () => {
-    const { stdout } = await standIn.as('root', ['ps', '-eo', 'comm='])
+    const { stdout } = await sandbox.as('root', ['ps', '-eo', 'comm='])
     return stdout.trim().split('\n').join() === 'guest,sleep,ps'
   })
 })
@@ -239,13 +243,13 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
   test(`init passes ${signal} on as SIGTERM and ends with 0`, async () => {
     const log = join(guest.directory, `farewell-${signal}`)
     const script = `trap 'echo told > ${log}; exit' TERM; echo up > ${log}; while :; do sleep 0.02; done`
-    await using standIn = await startStandIn(guest, ['sh', '-c', script])
+    await using sandbox = await startTestSandbox(guest, ['sh', '-c', script])
     await waitFor(
       'the daemon',
       async () => (await readFile(log, 'utf8').catch(() => '')) === 'up\n',
     )
-    process.kill(standIn.pid, signal)
-    assert.equal(await standIn.ended, 0)
+    process.kill(sandbox.pid, signal)
+    assert.equal(await sandbox.ended, 0)
     assert.equal(await readFile(log, 'utf8'), 'told\n')
   })
 }
@@ -253,8 +257,8 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
 test('a process that will not end cannot hold init back', async () => {
   const log = join(guest.directory, 'stubborn')
   const script = `trap '' TERM; echo up > ${log}; while :; do sleep 0.02; done`
-  await using standIn = await startStandIn(guest, ['sh', '-c', script])
+  await using sandbox = await startTestSandbox(guest, ['sh', '-c', script])
   await waitFor('the daemon', async () => (await readFile(log, 'utf8').catch(() => '')) === 'up\n')
-  process.kill(standIn.pid, 'SIGTERM')
-  assert.equal(await standIn.ended, 0)
+  process.kill(sandbox.pid, 'SIGTERM')
+  assert.equal(await sandbox.ended, 0)
 })

@@ -4,23 +4,29 @@ import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { waitFor } from '@atoll/kit/wait'
-import { buildGuest, startStandIn, type Guest, type StandIn, type User } from './stand-in.ts'
+import {
+  buildGuest,
+  startTestSandbox,
+  type Guest,
+  type TestSandbox,
+  type User,
+} from './test-sandbox.ts'
 
 let guest: Guest
-let standIn: StandIn
+let sandbox: TestSandbox
 before(async () => {
   guest = await buildGuest()
-  standIn = await startStandIn(guest, ['sleep', '1000'])
+  sandbox = await startTestSandbox(guest, ['sleep', '1000'])
   await waitFor('the service', async () => (await sudo('root', 'true')).code === 0)
 })
 after(async () => {
-  await standIn[Symbol.asyncDispose]()
+  await sandbox[Symbol.asyncDispose]()
   await guest[Symbol.asyncDispose]()
 })
 
-const sudo = (user: User, ...args: string[]) => standIn.as(user, ['sudo', ...args])
+const sudo = (user: User, ...args: string[]) => sandbox.as(user, ['sudo', ...args])
 const shell = (user: User, script: string, input?: string) =>
-  standIn.as(user, ['sh', '-c', script], input)
+  sandbox.as(user, ['sh', '-c', script], input)
 
 const identities = [
   { args: ['id'], who: 'uid=0(root) gid=0(root) groups=0(root)' },
@@ -49,7 +55,7 @@ for (const { args, who } of identities) {
 const refusals = [
   { user: 'other', args: ['id'], says: 'sudo: other is not allowed to use sudo' },
   { user: 'other', args: ['-l'], says: 'sudo: other is not allowed to use sudo' },
-  { user: 'nobodyKnows', args: ['id'], says: 'sudo: uid 61002 is not allowed to use sudo' },
+  { user: 'unlisted', args: ['id'], says: 'sudo: uid 61002 is not allowed to use sudo' },
   { user: 'user', args: ['-u', 'ghost', 'id'], says: 'sudo: unknown user ghost' },
   { user: 'user', args: ['-u', '#-1', 'id'], says: 'sudo: unknown user #-1' },
   { user: 'user', args: ['-u', '#4294967295', 'id'], says: 'sudo: unknown user #4294967295' },
@@ -82,7 +88,7 @@ test('the primary group counts as well as the lists of members', async () => {
 })
 
 test('a user namespace in which one is root does not help', async () => {
-  const result = await standIn.as('other', ['unshare', '-Ur', 'sudo', 'id'])
+  const result = await sandbox.as('other', ['unshare', '-Ur', 'sudo', 'id'])
   assert.deepEqual(
     [result.stdout, result.stderr, result.code],
     ['', 'sudo: other is not allowed to use sudo\n', 1],
@@ -193,7 +199,7 @@ test('a command whose sudo was killed is hung up on', async () => {
   const script = `sudo sleep 4321 & while ! pgrep -f '^sleep 4321'; do :; done; kill -KILL $!`
   await shell('user', script)
   await waitFor('the end of sleep', async () => {
-    const found = await standIn.as('root', ['pgrep', '-f', '^sleep 4321'])
+    const found = await sandbox.as('root', ['pgrep', '-f', '^sleep 4321'])
     return found.code === 1
   })
 })
@@ -202,7 +208,7 @@ test('a command whose sudo was killed is hung up on', async () => {
 const watcher = `trap "echo a""gain" CONT; trap "stty size" WINCH; echo r""eady; while :; do sleep 0.02; done`
 
 test('sudo at a terminal: size, job control, exit code, and the terminal as it was', async () => {
-  using terminal = standIn.terminal('user', 'PS1=OUT\\> bash --norc -i')
+  using terminal = sandbox.terminal('user', 'PS1=OUT\\> bash --norc -i')
   await terminal.shows(/OUT>/)
   terminal.type('stty rows 33 cols 101; tty\n')
   const outer = await terminal.shows(/\r(?:\n)?(\/dev\/pts\/\d+)/)
@@ -218,7 +224,7 @@ test('sudo at a terminal: size, job control, exit code, and the terminal as it w
   await terminal.shows(/Stopped/)
   terminal.type('fg\n')
   await terminal.shows(/again/)
-  await standIn.as('root', ['stty', '-F', outer, 'rows', '44', 'cols', '120'])
+  await sandbox.as('root', ['stty', '-F', outer, 'rows', '44', 'cols', '120'])
   await terminal.shows(/44 120/)
   terminal.type('\x03')
   await terminal.shows(/IN>/)
@@ -232,7 +238,7 @@ test('sudo at a terminal: size, job control, exit code, and the terminal as it w
 })
 
 test('sudo at a terminal is stopped with its command, and goes on with it', async () => {
-  using terminal = standIn.terminal('user', 'PS1=OUT\\> bash --norc -i')
+  using terminal = sandbox.terminal('user', 'PS1=OUT\\> bash --norc -i')
   await terminal.shows(/OUT>/)
   terminal.type(`sudo sh -c '${watcher}'\n`)
   await terminal.shows(/ready/)
@@ -250,7 +256,7 @@ test('sudo at a terminal is stopped with its command, and goes on with it', asyn
 test('only descriptors that are terminals become the new terminal', async () => {
   const file = join(guest.directory, 'redirected')
   await shell('root', `touch ${file}; chmod 666 ${file}`)
-  using terminal = standIn.terminal('user', 'PS1=OUT\\> bash --norc -i')
+  using terminal = sandbox.terminal('user', 'PS1=OUT\\> bash --norc -i')
   await terminal.shows(/OUT>/)
   terminal.type(
     `sudo sh -c 'test -t 0 && test -t 2 && ! test -t 1 && echo file' > ${file}; echo "d"one\n`,
@@ -263,7 +269,7 @@ test('only descriptors that are terminals become the new terminal', async () => 
 })
 
 test('sudo in the background leaves the terminal alone until it comes to the front', async () => {
-  using terminal = standIn.terminal('user', 'PS1=OUT\\> bash --norc -i')
+  using terminal = sandbox.terminal('user', 'PS1=OUT\\> bash --norc -i')
   await terminal.shows(/OUT>/)
   terminal.type(`sudo sh -c 'read line; echo got "<$line>"' & sleep 0.1; stty -a\n`)
   await terminal.shows(/[^-]icanon/)

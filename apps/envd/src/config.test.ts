@@ -5,7 +5,7 @@ import { loadConfig } from './config.ts'
 test('an empty environment gives the defaults, with nobody allowed to call /init', () => {
   assert.deepEqual(loadConfig({}), {
     port: 49_983,
-    helper: '/.atoll/guest',
+    guestProgram: '/.atoll/guest',
     initToken: undefined,
     stateFile: '/run/atoll/envd.json',
     terminalAddon: undefined,

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 export interface Config {
   readonly port: number
   /** The helper program that gives a process its identity. */
-  readonly helper: string
+  readonly guestProgram: string
   /** The secret by which the node proves itself to /init. Absent: /init refuses everybody. */
   readonly initToken?: string | undefined
   readonly stateFile: string
@@ -17,7 +17,7 @@ export interface Config {
 export function loadConfig(env: Readonly<Record<string, string | undefined>>): Config {
   return {
     port: parsePort(env['ATOLL_ENVD_PORT'] ?? '49983'),
-    helper: env['ATOLL_GUEST'] || '/.atoll/guest',
+    guestProgram: env['ATOLL_GUEST'] || '/.atoll/guest',
     initToken: env['ATOLL_INIT_TOKEN'] || contentOf(env['ATOLL_INIT_TOKEN_FILE']),
     stateFile: env['ATOLL_STATE_FILE'] || '/run/atoll/envd.json',
     terminalAddon: env['ATOLL_PTY_ADDON'] || undefined,

@@ -10,32 +10,32 @@ import { createLog } from './app/log.ts'
 import { createMetrics } from './app/metrics.ts'
 import { createProcesses } from './app/processes.ts'
 import { openSandbox } from './app/sandbox.ts'
-import { openTrust } from './app/trust.ts'
+import { openCaTrust } from './app/ca-trust.ts'
 import { createWatchers } from './app/watchers.ts'
 import type { Config } from './config.ts'
-import { cut } from './domain/sandbox/log.ts'
+import { truncate } from './domain/sandbox/log.ts'
 import { accountNames } from './fs/files/account-names.ts'
 import { folderEntries } from './fs/files/entries.ts'
 import { inotifyFolderWatcher } from './fs/watch/folder-watcher.ts'
 import { fileMetadata } from './fs/metadata/file-metadata.ts'
 import { regularFiles } from './fs/files/regular-files.ts'
 import { settingsFile } from './fs/sandbox/settings-file.ts'
-import { trustFile } from './fs/trust/trust-file.ts'
-import { trustFiles } from './fs/trust/trust-files.ts'
+import { installedCaFile } from './fs/trust/installed-ca-file.ts'
+import { caInstaller } from './fs/trust/install-ca.ts'
 import { variableFiles } from './fs/sandbox/variable-files.ts'
 import { logsPath } from './http/node/logs.ts'
 import { createHttpServer } from './http/server.ts'
 import { randomName } from './linux/kernel-random.ts'
 import { lazyLibc } from './linux/libc.ts'
 import type { Libc } from './linux/libc.ts'
-import { forwardPort, ownAddress } from './net/forward.ts'
-import { fileUsers } from './posix/accounts.ts'
+import { forwardPort, ownAddress } from './net/forward-port.ts'
+import { passwdUsers } from './posix/user-accounts.ts'
 import { createFifoPool } from './posix/fifo-pool.ts'
 import { listenerTable } from './posix/listeners.ts'
 import { loadTerminalAddon } from './posix/pty-addon.ts'
 import { posixSpawner } from './posix/spawner.ts'
-import { procUsage, visibleCpuCount } from './posix/usage.ts'
-import { prepare } from './prepare.ts'
+import { procUsage, visibleCpuCount } from './posix/proc-usage.ts'
+import { prepare } from './warm-up.ts'
 import { envdVersion } from './version.ts'
 
 export interface EnvdOptions extends Config {
@@ -52,7 +52,7 @@ export interface EnvdOptions extends Config {
   /** Default: loaded at the first use. */
   readonly libc?: () => Libc
   /** How to give the system the sandbox's name. Default: leave it alone. */
-  readonly identify?: (sandboxId: string, oldId: string | undefined) => Promise<void>
+  readonly setHostName?: (sandboxId: string, oldId: string | undefined) => Promise<void>
   /** How to set the system's clock. Default: leave it alone. */
   readonly stepClock?: (to: Date) => Promise<void>
   /** Where metadata of files is kept that cannot go into the files. Default: /var/lib/atoll. */
@@ -60,7 +60,7 @@ export interface EnvdOptions extends Config {
   /** As on a file system without extended attributes. */
   readonly withoutAttributes?: boolean
   /** Whether servers on loopback are made reachable by the sandbox's own address. Default: no. */
-  readonly exposesPorts?: boolean
+  readonly exposePorts?: boolean
   /** Takes failures that nobody foresaw, which are also in the log of the sandbox. */
   readonly report?: (cause: unknown) => void
 }
@@ -77,9 +77,9 @@ export async function startEnvd(options: EnvdOptions): Promise<Envd> {
   const { clock = systemClock, nowMs = () => performance.now() } = options
   const log = createLog({ clock, nowMs })
   const folder = dirname(options.stateFile)
-  const trust = openTrust({
-    store: trustFile(join(folder, 'trust.json')),
-    install: trustFiles(options.trustRoot),
+  const trust = openCaTrust({
+    store: installedCaFile(join(folder, 'trust.json')),
+    install: caInstaller(options.trustRoot),
     log,
   })
   let exposing: ExposePorts | undefined
@@ -87,33 +87,33 @@ export async function startEnvd(options: EnvdOptions): Promise<Envd> {
     store: settingsFile(options.stateFile),
     publish: variableFiles(options.variableFolder ?? '/run/e2b'),
     clock,
-    identify: options.identify ?? (() => Promise.resolve()),
-    followAddress: async () => exposing?.follow(),
+    setHostName: options.setHostName ?? (() => Promise.resolve()),
+    updateForwards: async () => exposing?.updateAddress(),
     stepClock: options.stepClock ?? (() => Promise.resolve()),
     trust: (caBundle) => trust.install(caBundle).catch(() => {}), // the log tells why
-    onIdentity() {
+    onSandboxIdChange() {
       // What happened before happened to another one, which has its own log.
       log.clear()
       log.write('info', 'Sandbox ready', { logger: 'envd', version: envdVersion })
     },
   })
   if (sandbox.settings()) log.write('warn', 'envd was started again', { logger: 'envd' })
-  const { helper, terminalAddon } = options
-  const spawnerProcess = started.use(createSpawnerProcess([helper, 'spawner'], { env: {} }))
+  const { guestProgram, terminalAddon } = options
+  const spawnerProcess = started.use(createSpawnerProcess([guestProgram, 'spawner'], { env: {} }))
   const fifos = started.use(createFifoPool({ spawnerProcess, folder: join(folder, 'fifos') }))
-  const spawner = posixSpawner({ helper, terminalAddon, fifos, spawnerProcess })
+  const spawner = posixSpawner({ guestProgram, terminalAddon, fifos, spawnerProcess })
   const { path } = options
   const processes = createProcesses({ spawner, path, nowMs, log })
   started.defer(() => processes.close())
   const report = (cause: unknown) => {
-    log.write('error', `Unforeseen failure: ${cut(String(cause), 1024)}`, { logger: 'envd' })
+    log.write('error', `Unforeseen failure: ${truncate(String(cause), 1024)}`, { logger: 'envd' })
     options.report?.(cause)
   }
   const { libc = lazyLibc(options.libcAddon) } = options
   const metadata = fileMetadata({
     libc,
     folder: options.metadataFolder ?? '/var/lib/atoll',
-    lifeFile: join(folder, 'life'),
+    bootIdFile: join(folder, 'life'),
     withoutAttributes: options.withoutAttributes,
   })
   started.defer(() => metadata.close())
@@ -125,7 +125,7 @@ export async function startEnvd(options: EnvdOptions): Promise<Envd> {
     sandbox,
     trust,
     processes,
-    users: fileUsers(accounts),
+    users: passwdUsers(accounts),
     initToken: options.initToken,
     log,
     clock,
@@ -146,7 +146,7 @@ export async function startEnvd(options: EnvdOptions): Promise<Envd> {
     libc()
     loadTerminalAddon(terminalAddon)
     // The first change to a file of the template copies it, and waits for the disk.
-    await options.identify?.(hostname(), undefined)
+    await options.setHostName?.(hostname(), undefined)
     await fifos.warm()
   }
   const server = createHttpServer({
@@ -167,7 +167,7 @@ export async function startEnvd(options: EnvdOptions): Promise<Envd> {
     await closed
   })
   void metadata.resume().catch(report)
-  if (options.exposesPorts) {
+  if (options.exposePorts) {
     const exposed = exposePorts({
       listeners: listenerTable(),
       address: ownAddress,

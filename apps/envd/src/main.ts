@@ -2,21 +2,21 @@ import { loadConfig } from './config.ts'
 import { startEnvd } from './envd.ts'
 import { lazyLibc } from './linux/libc.ts'
 import { stepSystemClock } from './linux/system-clock.ts'
-import { nameSystem } from './linux/system-name.ts'
-import { rehearse } from './rehearse.ts'
+import { createHostNameSetter } from './linux/system-host-name.ts'
+import { warmCompileCache } from './warm-compile-cache.ts'
 
 // Without await at the top level, so that the bundle can be a script, which starts faster than a module.
 const config = loadConfig(process.env)
-if (process.argv[2] === 'rehearse') {
-  rehearse(config).catch(fail)
+if (process.argv[2] === 'warm-compile-cache') {
+  warmCompileCache(config).catch(fail)
 } else {
   const libc = lazyLibc(config.libcAddon)
   startEnvd({
     ...config,
     libc,
-    identify: nameSystem(libc),
+    setHostName: createHostNameSetter(libc),
     stepClock: stepSystemClock(libc),
-    exposesPorts: true,
+    exposePorts: true,
   }).then(closeOnSignal, fail)
 }
 

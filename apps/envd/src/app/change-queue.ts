@@ -12,47 +12,47 @@ export interface ChangeQueue extends ChangeListener {
 
 export function createChangeQueue(onFailure: () => void, limit = changeLimit): ChangeQueue {
   let changes: Change[] = []
-  let at = 0
+  let readIndex = 0
   let failure: Error | undefined
   let closed = false
-  let arrived: (() => void) | undefined
+  let wakeReader: (() => void) | undefined
 
   return {
     changed(change) {
       if (failure || closed) return
       changes.push(change)
-      if (changes.length - at > limit) fail(tooSlow(limit))
-      arrived?.()
+      if (changes.length - readIndex > limit) fail(overflowFault(limit))
+      wakeReader?.()
     },
     failed: fail,
     drain() {
       if (failure) throw failure
-      const waiting = changes.slice(at)
+      const waiting = changes.slice(readIndex)
       changes = []
-      at = 0
+      readIndex = 0
       return waiting
     },
     async next(idleMs) {
-      if (at === changes.length && !failure && !closed) await silence(idleMs)
+      if (readIndex === changes.length && !failure && !closed) await waitForChange(idleMs)
       if (closed) return undefined
       if (failure) throw failure
-      const change = changes[at]
+      const change = changes[readIndex]
       if (change === undefined) return 'idle'
-      at += 1
-      if (at === changes.length) {
+      readIndex += 1
+      if (readIndex === changes.length) {
         changes = []
-        at = 0
-      } else if (at === limit) {
-        changes = changes.slice(at)
-        at = 0
+        readIndex = 0
+      } else if (readIndex === limit) {
+        changes = changes.slice(readIndex)
+        readIndex = 0
       }
       return change
     },
     close() {
       closed = true
       changes = []
-      at = 0
-      arrived?.()
+      readIndex = 0
+      wakeReader?.()
     },
   }
 
@@ -60,24 +60,24 @@ export function createChangeQueue(onFailure: () => void, limit = changeLimit): C
     if (failure || closed) return
     failure = cause
     changes = []
-    at = 0
+    readIndex = 0
     onFailure()
-    arrived?.()
+    wakeReader?.()
   }
 
-  async function silence(idleMs: number): Promise<void> {
+  async function waitForChange(idleMs: number): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
-    arrived = resolve
+    wakeReader = resolve
     const timer = setTimeout(resolve, idleMs)
     await promise
     clearTimeout(timer)
-    arrived = undefined
+    wakeReader = undefined
   }
 }
 
 const changeLimit = 10_000
 
-function tooSlow(limit: number): Fault {
+function overflowFault(limit: number): Fault {
   const text = `More than ${limit} changes were waiting to be read, so the watching was ended`
   return new Fault('internal', 'watch_overflow', text)
 }

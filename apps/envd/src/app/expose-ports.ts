@@ -3,109 +3,109 @@
  * reconciler that looks at what listens and forwards each such port from the sandbox's own address. Looking costs little,
  * but in an idle sandbox nothing new will listen, so there it looks less often.
  */
-import { hiddenPorts } from '../domain/sandbox/listening.ts'
-import type { Forward, Forwarding, Listener } from '../domain/sandbox/listening.ts'
+import { loopbackOnlyPorts } from '../domain/sandbox/listeners.ts'
+import type { ForwardPort, PortForward, Listener } from '../domain/sandbox/listeners.ts'
 
 export interface ExposePorts {
   /** Something happens in the sandbox: look closely for a while. */
   nudge(): void
   /** When the sandbox has another address, as after a restore, all is forwarded from there before this ends. */
-  follow(): Promise<void>
+  updateAddress(): Promise<void>
   close(): Promise<void>
 }
 
-export interface PortPorts {
+export interface ExposePortsDeps {
   readonly listeners: () => readonly Listener[]
   /** The sandbox's own; undefined when it has none. */
   readonly address: () => string | undefined
-  readonly forward: Forward
+  readonly forward: ForwardPort
   /** Monotonic. */
   readonly nowMs: () => number
   readonly report: (cause: unknown) => void
 }
 
-export function exposePorts(ports: PortPorts): ExposePorts {
-  const open = new Map<number, Exposed>()
-  let busyUntilMs = ports.nowMs() + busyForMs
+export function exposePorts(deps: ExposePortsDeps): ExposePorts {
+  const forwards = new Map<number, ExposedPort>()
+  let busyUntilMs = deps.nowMs() + busyPeriodMs
   let stopped = false
-  let underWay = Promise.resolve()
-  let timer = lookAfter(busyIntervalMs)
+  let currentPass = Promise.resolve()
+  let timer = scheduleLook(busyIntervalMs)
 
   return {
     nudge() {
-      const wasIdle = ports.nowMs() > busyUntilMs
-      busyUntilMs = ports.nowMs() + busyForMs
+      const wasIdle = deps.nowMs() > busyUntilMs
+      busyUntilMs = deps.nowMs() + busyPeriodMs
       if (wasIdle && !stopped) schedule()
     },
-    async follow() {
-      if (stopped || open.size === 0) return
-      const address = ports.address()
-      if ([...open.values()].every((exposed) => exposed.address === address)) return
+    async updateAddress() {
+      if (stopped || forwards.size === 0) return
+      const address = deps.address()
+      if ([...forwards.values()].every((exposed) => exposed.address === address)) return
       clearTimeout(timer)
-      underWay = underWay.then(pass)
-      await underWay
+      currentPass = currentPass.then(runPass)
+      await currentPass
     },
     async close() {
       stopped = true
       clearTimeout(timer)
-      await underWay
-      await Promise.all([...open.values()].map(({ forwarding }) => forwarding.close()))
-      open.clear()
+      await currentPass
+      await Promise.all([...forwards.values()].map(({ forwarding }) => forwarding.close()))
+      forwards.clear()
     },
   }
 
-  function lookAfter(intervalMs: number, mayBeLate = false): NodeJS.Timeout {
-    const dueMs = ports.nowMs() + intervalMs
+  function scheduleLook(intervalMs: number, wasDeferred = false): NodeJS.Timeout {
+    const dueMs = deps.nowMs() + intervalMs
     // Too late means that we stood still. Whoever let us go on is about to ask for something, which comes first. On a
     // full machine every look may be late: none is put off twice.
     const look = () => {
-      if (!mayBeLate && ports.nowMs() - dueMs > lateMs) timer = lookAfter(busyIntervalMs, true)
-      else underWay = pass()
+      if (!wasDeferred && deps.nowMs() - dueMs > lateMs) timer = scheduleLook(busyIntervalMs, true)
+      else currentPass = runPass()
     }
     return setTimeout(look, intervalMs).unref()
   }
 
-  async function pass(): Promise<void> {
-    await reconcile().catch(ports.report)
+  async function runPass(): Promise<void> {
+    await reconcile().catch(deps.report)
     if (!stopped) schedule()
   }
 
   function schedule(): void {
     clearTimeout(timer)
-    const intervalMs = ports.nowMs() > busyUntilMs ? idleIntervalMs : busyIntervalMs
-    timer = lookAfter(intervalMs)
+    const intervalMs = deps.nowMs() > busyUntilMs ? idleIntervalMs : busyIntervalMs
+    timer = scheduleLook(intervalMs)
   }
 
   async function reconcile(): Promise<void> {
-    const wanted = hiddenPorts(ports.listeners())
-    if (wanted.size === 0 && open.size === 0) return
-    const address = ports.address()
-    for (const [port, exposed] of open) {
+    const wanted = loopbackOnlyPorts(deps.listeners())
+    if (wanted.size === 0 && forwards.size === 0) return
+    const address = deps.address()
+    for (const [port, exposed] of forwards) {
       if (exposed.host === wanted.get(port) && exposed.address === address) continue
-      open.delete(port)
+      forwards.delete(port)
       await exposed.forwarding.close()
-      busyUntilMs = ports.nowMs() + busyForMs
+      busyUntilMs = deps.nowMs() + busyPeriodMs
     }
     if (address === undefined) return
     for (const [port, host] of wanted) {
-      if (open.has(port) || open.size >= forwardLimit) continue
-      const forwarding = await ports.forward(address, port, host)
+      if (forwards.has(port) || forwards.size >= forwardLimit) continue
+      const forwarding = await deps.forward(address, port, host)
       if (!forwarding) continue
-      open.set(port, { address, host, forwarding })
-      busyUntilMs = ports.nowMs() + busyForMs
+      forwards.set(port, { address, host, forwarding })
+      busyUntilMs = deps.nowMs() + busyPeriodMs
     }
   }
 }
 
-interface Exposed {
+interface ExposedPort {
   readonly address: string
   readonly host: string
-  readonly forwarding: Forwarding
+  readonly forwarding: PortForward
 }
 
 const busyIntervalMs = 1000
 const idleIntervalMs = 5000
-const busyForMs = 5 * 60_000
+const busyPeriodMs = 5 * 60_000
 const lateMs = 200
 
 /** More servers than anybody has; each holds a socket of ours. */

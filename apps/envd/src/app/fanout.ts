@@ -17,20 +17,20 @@ export interface Subscription<T> {
 }
 
 export function createFanout<T extends object>(): Fanout<T> {
-  const attached = new Set<Queue<T>>()
+  const subscribers = new Set<Queue<T>>()
   return {
     async publish(item) {
-      const queues = [...attached]
+      const queues = [...subscribers]
       for (const queue of queues) queue.push(item)
       for (const queue of queues) await queue.done()
     },
     finish(item) {
-      for (const queue of attached) queue.push(item)
-      attached.clear()
+      for (const queue of subscribers) queue.push(item)
+      subscribers.clear()
     },
     subscribe() {
-      const queue = createQueue<T>(() => attached.delete(queue))
-      attached.add(queue)
+      const queue = createQueue<T>(() => subscribers.delete(queue))
+      subscribers.add(queue)
       return queue
     },
   }
@@ -60,7 +60,7 @@ function createQueue<T>(onClose: () => void): Queue<T> {
     },
     async next(idleMs) {
       if (items.length === 0 && !closed) {
-        letOn()
+        releaseProducer()
         arrived = Promise.withResolvers()
         const timer = setTimeout(arrived.resolve, idleMs)
         await arrived.promise
@@ -74,11 +74,11 @@ function createQueue<T>(onClose: () => void): Queue<T> {
       items.length = 0
       onClose()
       arrived?.resolve()
-      letOn()
+      releaseProducer()
     },
   }
 
-  function letOn(): void {
+  function releaseProducer(): void {
     done?.resolve()
     done = undefined
   }

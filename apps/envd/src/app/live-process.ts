@@ -1,9 +1,9 @@
 /** One process from its start to its `end` event: output to whoever is attached, the deadline, the end. */
 import { Fault } from '@atoll/kit/fault'
-import { endOf } from '../domain/process/exit.ts'
-import type { End } from '../domain/process/exit.ts'
+import { toProcessEnd } from '../domain/process/process-end.ts'
+import type { ProcessEnd } from '../domain/process/process-end.ts'
 import type { Output, OutputKind, Signal, SpawnedProcess } from '../domain/process/process.ts'
-import { startAwakeTimer } from './awake-timer.ts'
+import { startPauseAwareTimer } from './pause-aware-timer.ts'
 import { createFanout } from './fanout.ts'
 import type { Subscription } from './fanout.ts'
 
@@ -19,7 +19,7 @@ export interface ProcessRequest {
 /** The bytes of an output are good until the next event is asked for. */
 export type ProcessEvent =
   | { readonly kind: 'output'; readonly output: OutputKind; readonly bytes: Uint8Array }
-  | { readonly kind: 'end'; readonly end: End; readonly expired: boolean }
+  | { readonly kind: 'end'; readonly end: ProcessEnd; readonly timedOut: boolean }
 
 export interface LiveProcess {
   readonly pid: number
@@ -30,7 +30,7 @@ export interface LiveProcess {
   readonly spawned: SpawnedProcess
 }
 
-export function watchProcess(
+export function superviseProcess(
   spawned: SpawnedProcess,
   request: ProcessRequest,
   options: {
@@ -39,16 +39,17 @@ export function watchProcess(
     readonly nowMs: () => number
     /** Takes output before anybody attached does; the bytes are not its own. */
     readonly onOutput: (kind: OutputKind, bytes: Uint8Array) => void
-    readonly onEnd: (end: End) => void
+    readonly onEnd: (end: ProcessEnd) => void
   },
 ): LiveProcess {
   const fanout = createFanout<ProcessEvent>()
-  const enough = Promise.withResolvers<void>()
+  const stopRequested = Promise.withResolvers<void>()
   let exited = false
   let ended = false
-  let expired = false
+  let timedOut = false
   const { timeoutMs, nowMs } = options
-  const deadline = timeoutMs === undefined ? undefined : startAwakeTimer(timeoutMs, expire, nowMs)
+  const deadline =
+    timeoutMs === undefined ? undefined : startPauseAwareTimer(timeoutMs, onTimeout, nowMs)
   void run()
 
   return {
@@ -56,7 +57,7 @@ export function watchProcess(
     request,
     spawned,
     subscribe: () => fanout.subscribe(),
-    signal: stop,
+    signal: sendSignal,
   }
 
   /** End-of-file may come long after the exit: a grandchild can hold the pipes. Only a stop cuts that wait short. */
@@ -64,13 +65,13 @@ export function watchProcess(
     const drained = Promise.all(spawned.outputs.map(pump))
     const exit = await spawned.exit
     exited = true
-    await Promise.race([drained, enough.promise])
+    await Promise.race([drained, stopRequested.promise])
     ended = true
     deadline?.stop()
     spawned.release()
-    const end = endOf(exit)
+    const end = toProcessEnd(exit)
     options.onEnd(end)
-    fanout.finish({ kind: 'end', end, expired })
+    fanout.finish({ kind: 'end', end, timedOut })
   }
 
   async function pump({ kind, chunks }: Output): Promise<void> {
@@ -81,12 +82,12 @@ export function watchProcess(
     }
   }
 
-  function expire(): void {
-    expired = true
-    stop('SIGKILL')
+  function onTimeout(): void {
+    timedOut = true
+    sendSignal('SIGKILL')
   }
 
-  function stop(signal: Signal): void {
+  function sendSignal(signal: Signal): void {
     try {
       // A pid that was reaped may belong to somebody else by now.
       if (!exited) spawned.kill(signal)
@@ -95,6 +96,6 @@ export function watchProcess(
         cause,
       })
     }
-    enough.resolve()
+    stopRequested.resolve()
   }
 }

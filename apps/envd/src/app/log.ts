@@ -6,7 +6,7 @@
  * times run ahead of the clock, by less than two seconds.
  */
 import type { Clock } from '@atoll/kit/clock'
-import { createAllowance } from '../domain/sandbox/log.ts'
+import { createTokenBucket } from '../domain/sandbox/log.ts'
 import type { Log, LogFields, LogLevel } from '../domain/sandbox/log.ts'
 
 export interface SandboxLog extends Log {
@@ -24,37 +24,37 @@ export function createLog(deps: {
   /** Monotonic. */
   readonly nowMs: () => number
 }): SandboxLog {
-  const count = createAllowance(entryLimit, deps.nowMs)
-  const size = createAllowance(sizeLimit, deps.nowMs)
-  const kept: Entry[] = []
-  let keptSize = 0
-  let lastAt = 0
-  let lost = { entries: 0, bytes: 0 }
+  const count = createTokenBucket(entryLimit, deps.nowMs)
+  const size = createTokenBucket(sizeLimit, deps.nowMs)
+  const buffered: Entry[] = []
+  let bufferedBytes = 0
+  let lastTimeMs = 0
+  let dropped = { entries: 0, bytes: 0 }
 
-  const hasRoom = () => count.isLeft() && size.isLeft()
+  const hasRoom = () => count.hasTokens() && size.hasTokens()
 
-  function keep(level: LogLevel, message: string, fields: LogFields): void {
-    lastAt = Math.max(deps.clock.now().getTime(), lastAt + 1)
-    const text = JSON.stringify({ at: lastAt, level, message, fields })
-    kept.push({ at: lastAt, text })
-    keptSize += text.length
-    count.use(1)
-    size.use(text.length)
-    while (keptSize > heldSize) {
-      drop()
-      lost.entries += 1
+  function append(level: LogLevel, message: string, fields: LogFields): void {
+    lastTimeMs = Math.max(deps.clock.now().getTime(), lastTimeMs + 1)
+    const text = JSON.stringify({ at: lastTimeMs, level, message, fields })
+    buffered.push({ at: lastTimeMs, text })
+    bufferedBytes += text.length
+    count.spend(1)
+    size.spend(text.length)
+    while (bufferedBytes > bufferLimitBytes) {
+      dropOldest()
+      dropped.entries += 1
     }
   }
 
-  function drop(): void {
-    keptSize -= kept.shift()?.text.length ?? 0
+  function dropOldest(): void {
+    bufferedBytes -= buffered.shift()?.text.length ?? 0
   }
 
-  function tellLosses(): void {
-    const { entries, bytes } = lost
+  function reportDropped(): void {
+    const { entries, bytes } = dropped
     if (entries === 0 && bytes === 0) return
-    lost = { entries: 0, bytes: 0 }
-    keep('warn', `Too much at once: ${entries} entries and ${bytes} bytes of output left out`, {
+    dropped = { entries: 0, bytes: 0 }
+    append('warn', `Too much at once: ${entries} entries and ${bytes} bytes of output left out`, {
       logger: 'envd',
       entries: String(entries),
       bytes: String(bytes),
@@ -63,24 +63,24 @@ export function createLog(deps: {
 
   return {
     write(level, message, fields) {
-      if (hasRoom()) keep(level, message, fields)
-      else lost.entries += 1
+      if (hasRoom()) append(level, message, fields)
+      else dropped.entries += 1
     },
     hasRoom,
     skip(bytes) {
-      lost.bytes += bytes
+      dropped.bytes += bytes
     },
     takeAfter(ms) {
-      tellLosses()
-      while (kept[0] !== undefined && kept[0].at <= ms) drop()
+      reportDropped()
+      while (buffered[0] !== undefined && buffered[0].at <= ms) dropOldest()
       let held = 0
-      const entries = kept.filter(({ text }) => (held += text.length) <= answerSize)
-      return { entries: entries.map(({ text }) => text), more: entries.length < kept.length }
+      const entries = buffered.filter(({ text }) => (held += text.length) <= responseLimitBytes)
+      return { entries: entries.map(({ text }) => text), more: entries.length < buffered.length }
     },
     clear() {
-      kept.length = 0
-      keptSize = 0
-      lost = { entries: 0, bytes: 0 }
+      buffered.length = 0
+      bufferedBytes = 0
+      dropped = { entries: 0, bytes: 0 }
     },
   }
 }
@@ -91,7 +91,7 @@ interface Entry {
 }
 
 // The node comes about once a second: what may be written until then fits into what is held, and that into two answers.
-const entryLimit = { atOnce: 1000, perSecond: 200 }
-const sizeLimit = { atOnce: 256 * 1024, perSecond: 100 * 1024 }
-const heldSize = 512 * 1024
-const answerSize = 256 * 1024
+const entryLimit = { burst: 1000, perSecond: 200 }
+const sizeLimit = { burst: 256 * 1024, perSecond: 100 * 1024 }
+const bufferLimitBytes = 512 * 1024
+const responseLimitBytes = 256 * 1024

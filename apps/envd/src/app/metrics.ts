@@ -18,7 +18,7 @@ export interface Metrics {
   readonly disk_total: number
 }
 
-export interface MetricsPorts {
+export interface MetricsDeps {
   readonly usage: UsageSource
   readonly visibleCpuCount: () => number
   readonly clock: Clock
@@ -26,15 +26,15 @@ export interface MetricsPorts {
   readonly nowMs: () => number
 }
 
-export function createMetrics(ports: MetricsPorts): (settings: Settings) => Promise<Metrics> {
-  let last = { atMs: ports.nowMs(), cpuSeconds: 0 }
-  return async ({ cpuCount = ports.visibleCpuCount(), memoryMb }) => {
-    const { cpuSeconds, memory, disk } = await ports.usage.read(memoryMb && memoryMb * mebibyte)
-    const now = { atMs: ports.nowMs(), cpuSeconds }
-    const cpuUsed = shareOf(now.cpuSeconds - last.cpuSeconds, (now.atMs - last.atMs) * cpuCount)
+export function createMetrics(deps: MetricsDeps): (settings: Settings) => Promise<Metrics> {
+  let last = { atMs: deps.nowMs(), cpuSeconds: 0 }
+  return async ({ cpuCount = deps.visibleCpuCount(), memoryMb }) => {
+    const { cpuSeconds, memory, disk } = await deps.usage.read(memoryMb && memoryMb * mebibyte)
+    const now = { atMs: deps.nowMs(), cpuSeconds }
+    const cpuUsed = percentOf(now.cpuSeconds - last.cpuSeconds, (now.atMs - last.atMs) * cpuCount)
     last = now
     return {
-      ts: Math.floor(ports.clock.now().getTime() / 1000),
+      ts: Math.floor(deps.clock.now().getTime() / 1000),
       cpu_count: cpuCount,
       cpu_used_pct: cpuUsed,
       mem_total: memory.totalBytes,
@@ -51,7 +51,7 @@ export function createMetrics(ports: MetricsPorts): (settings: Settings) => Prom
 const mebibyte = 1024 * 1024
 
 /** In percent, with two decimals. Ticks are coarse, so a short while may seem to hold more than there is. */
-function shareOf(usedSeconds: number, possibleMs: number): number {
+function percentOf(usedSeconds: number, possibleMs: number): number {
   if (possibleMs <= 0) return 0
   const percent = (100 * usedSeconds * 1000) / possibleMs
   return Math.round(Math.min(100, Math.max(0, percent)) * 100) / 100

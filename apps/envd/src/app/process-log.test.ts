@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { endOf } from '../domain/process/exit.ts'
+import { toProcessEnd } from '../domain/process/process-end.ts'
 import { createLog } from './log.ts'
 import { createProcessLog } from './process-log.ts'
 
@@ -28,7 +28,7 @@ test('start, lines and end are told with the process they are of', () => {
   const { told, print, entries } = setup('a tag')
   print('one\n')
   print('two\r\n', 'stderr')
-  told.ended(endOf({ by: 'exit', code: 3 }))
+  told.ended(toProcessEnd({ by: 'exit', code: 3 }))
   const common = { logger: 'process', pid: '7', tag: 'a tag' }
   const command = { user: 'user', command: '/bin/sh -c echo hi' }
   assert.deepEqual(
@@ -69,7 +69,7 @@ test('the two streams do not mix', () => {
 test('empty lines are left out; the last line needs no newline', () => {
   const { told, print, messages } = setup()
   print('\n\na\n\nb')
-  told.ended(endOf({ by: 'signal', signal: 9 }))
+  told.ended(toProcessEnd({ by: 'signal', signal: 9 }))
   assert.deepEqual(messages(), ['a', 'b', 'Process ended'])
 })
 

@@ -2,8 +2,8 @@
  * Tells the log about one process: its start, the lines it prints, its end. A process may print faster than anybody can
  * read: then its output is not even looked at, only counted, until the next lines are allowed.
  */
-import type { End } from '../domain/process/exit.ts'
-import { createAllowance, cut } from '../domain/sandbox/log.ts'
+import type { ProcessEnd } from '../domain/process/process-end.ts'
+import { createTokenBucket, truncate } from '../domain/sandbox/log.ts'
 import type { LogFields } from '../domain/sandbox/log.ts'
 import type { OutputKind } from '../domain/process/process.ts'
 import type { SandboxLog } from './log.ts'
@@ -11,7 +11,7 @@ import type { SandboxLog } from './log.ts'
 export interface ProcessLog {
   /** The bytes are not needed afterwards. */
   output(kind: OutputKind, bytes: Uint8Array): void
-  ended(end: End): void
+  ended(end: ProcessEnd): void
 }
 
 export function createProcessLog(
@@ -28,17 +28,17 @@ export function createProcessLog(
   const identity = {
     logger: 'process',
     pid: String(pid),
-    ...(tag !== undefined && { tag: cut(tag, tagLimit) }),
+    ...(tag !== undefined && { tag: truncate(tag, tagLimit) }),
   }
   log.write('info', 'Process started', {
     ...identity,
     user: process.user,
     command: commandText(process.command),
   })
-  const allowance = createAllowance(lineLimit, nowMs)
+  const allowance = createTokenBucket(lineLimit, nowMs)
   const streams = {
-    stdout: createLines(log, { ...identity, stream: 'stdout' }),
-    stderr: createLines(log, { ...identity, stream: 'stderr' }),
+    stdout: createLineBuffer(log, { ...identity, stream: 'stdout' }),
+    stderr: createLineBuffer(log, { ...identity, stream: 'stderr' }),
   }
 
   return {
@@ -46,7 +46,7 @@ export function createProcessLog(
       // What a terminal shows are moves of a cursor and what somebody types, not lines.
       if (kind === 'pty') return
       const lines = streams[kind]
-      const isAllowed = () => allowance.isLeft() && log.hasRoom()
+      const isAllowed = () => allowance.hasTokens() && log.hasRoom()
       if (!isAllowed()) return lines.skip(bytes.length)
       const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
       for (let at = 0; at < buffer.length;) {
@@ -56,7 +56,7 @@ export function createProcessLog(
         lines.add(buffer, at, end)
         if (newline >= 0) {
           lines.finish()
-          allowance.use(1)
+          allowance.spend(1)
         }
         at = end + 1
       }
@@ -70,10 +70,10 @@ export function createProcessLog(
 }
 
 export function commandText(command: readonly string[]): string {
-  return cut(command.join(' '), commandLimit)
+  return truncate(command.join(' '), commandLimit)
 }
 
-interface Lines {
+interface LineBuffer {
   /** More of the line that is being read. */
   add(buffer: Buffer, start: number, end: number): void
   /** The line is whole; nothing happens when it is empty. */
@@ -82,18 +82,18 @@ interface Lines {
   skip(bytes: number): void
 }
 
-function createLines(log: SandboxLog, fields: LogFields): Lines {
+function createLineBuffer(log: SandboxLog, fields: LogFields): LineBuffer {
   let held = Buffer.alloc(0)
   let size = 0
-  let isBroken = false
+  let isSkipping = false
   const begin = (broken: boolean) => {
     held = Buffer.alloc(0)
     size = 0
-    isBroken = broken
+    isSkipping = broken
   }
   return {
     add(buffer, start, end) {
-      if (isBroken) return log.skip(end - start)
+      if (isSkipping) return log.skip(end - start)
       if (size < lineLimitBytes) {
         held = Buffer.concat([held, buffer.subarray(start, Math.min(end, start + lineLimitBytes))])
       }
@@ -115,7 +115,7 @@ function lineText(held: Buffer, size: number): string {
   return `${held.toString('utf8', 0, lineLimitBytes)}… (${size - lineLimitBytes} bytes more)`
 }
 
-const lineLimit = { atOnce: 500, perSecond: 100 }
+const lineLimit = { burst: 500, perSecond: 100 }
 const lineLimitBytes = 2048
 const commandLimit = 1024
 const tagLimit = 256

@@ -2,15 +2,15 @@
 import { Fault } from '@atoll/kit/fault'
 import { buildEnvironment } from '../domain/process/environment.ts'
 import type { Variables } from '../domain/process/environment.ts'
-import type { End } from '../domain/process/exit.ts'
+import type { ProcessEnd } from '../domain/process/process-end.ts'
 import { checkLaunch } from '../domain/process/launch.ts'
 import type { Launch } from '../domain/process/launch.ts'
 import { resolvePath } from '../domain/files/path.ts'
 import type { Signal, SpawnedProcess, Spawner, TerminalSize } from '../domain/process/process.ts'
 import type { User } from '../domain/access/user.ts'
-import { createExitedProcesses } from './exited.ts'
+import { createExitedProcesses } from './exited-processes.ts'
 import type { Subscription } from './fanout.ts'
-import { watchProcess } from './live-process.ts'
+import { superviseProcess } from './live-process.ts'
 import type { LiveProcess, ProcessEvent, ProcessRequest } from './live-process.ts'
 import type { SandboxLog } from './log.ts'
 import { commandText, createProcessLog } from './process-log.ts'
@@ -42,7 +42,7 @@ export interface Processes {
   connect(selector: Selector): Attachment
   list(): readonly LiveProcess[]
   /** A `not_found` fault unless the process still runs, which is told before anything else is found wrong. */
-  require(selector: Selector): void
+  requireLive(selector: Selector): void
   writeStdin(selector: Selector, bytes: Uint8Array): Promise<void>
   writeTerminal(selector: Selector, bytes: Uint8Array): Promise<void>
   /** Whether that was possible: a terminal has no input that could be closed apart from its output. */
@@ -76,9 +76,9 @@ export function createProcesses(deps: {
       const { pid } = spawned
       exited.supersede(pid, request.tag)
       const { cmd, args, envs, cwd, tag, timeoutMs, user } = request
-      const told = { pid, tag, command, user: user.name }
-      const log = createProcessLog(deps.log, told, deps.nowMs)
-      const onEnd = (end: End) => {
+      const logged = { pid, tag, command, user: user.name }
+      const log = createProcessLog(deps.log, logged, deps.nowMs)
+      const onEnd = (end: ProcessEnd) => {
         live.delete(started)
         log.ended(end)
         exited.add({ pid, tag: request.tag, end })
@@ -86,19 +86,19 @@ export function createProcesses(deps: {
       const onOutput = log.output
       const { nowMs } = deps
       const options = { timeoutMs, nowMs, onOutput, onEnd }
-      const started = watchProcess(spawned, { cmd, args, envs, cwd, tag }, options)
+      const started = superviseProcess(spawned, { cmd, args, envs, cwd, tag }, options)
       live.add(started)
       return { pid, subscription: started.subscribe() }
     },
     connect(selector) {
       const process = findLive(selector)
       if (process) return { pid: process.pid, subscription: process.subscribe() }
-      const past = exited.find((entry) => isSelected(selector, entry.pid, entry.tag))
-      if (!past) return absent(selector)
-      return { pid: past.pid, subscription: endedSubscription(past.end) }
+      const exitedProcess = exited.find((entry) => isSelected(selector, entry.pid, entry.tag))
+      if (!exitedProcess) return throwNotFound(selector)
+      return { pid: exitedProcess.pid, subscription: endedSubscription(exitedProcess.end) }
     },
     list: () => [...live],
-    require: (selector) => void find(selector),
+    requireLive: (selector) => void find(selector),
     async writeStdin(selector, bytes) {
       const { spawned } = find(selector)
       if (spawned.resize) refuse('The process has a terminal: send the input as pty')
@@ -131,12 +131,12 @@ export function createProcesses(deps: {
     checkLaunch(launch)
     deps.spawner.checkDirectory(launch)
     return terminal
-      ? deps.spawner.onTerminal(launch, terminal)
-      : deps.spawner.onPipes(launch, { stdin })
+      ? deps.spawner.spawnOnTerminal(launch, terminal)
+      : deps.spawner.spawnOnPipes(launch, { stdin })
   }
 
   function find(selector: Selector): LiveProcess {
-    return findLive(selector) ?? absent(selector)
+    return findLive(selector) ?? throwNotFound(selector)
   }
 
   /** The newest: an older process whose output is still held open may have lost its pid to it. */
@@ -156,9 +156,9 @@ function toLaunch(request: StartRequest, path: string): Launch {
   }
 }
 
-function endedSubscription(end: End): Subscription<ProcessEvent> {
+function endedSubscription(end: ProcessEnd): Subscription<ProcessEvent> {
   return {
-    next: () => Promise.resolve({ kind: 'end', end, expired: false }),
+    next: () => Promise.resolve({ kind: 'end', end, timedOut: false }),
     close() {},
   }
 }
@@ -167,7 +167,7 @@ function isSelected(selector: Selector, pid: number, tag: string | undefined): b
   return selector.by === 'pid' ? selector.pid === pid : selector.tag === tag
 }
 
-function absent(selector: Selector): never {
+function throwNotFound(selector: Selector): never {
   const name = selector.by === 'pid' ? `pid ${selector.pid}` : `tag '${selector.tag}'`
   throw new Fault('not_found', 'process_not_found', `No process with ${name}`)
 }

@@ -10,33 +10,33 @@ export interface Sandbox {
   change(change: SettingsChange): Promise<void>
 }
 
-export interface SandboxPorts {
+export interface SandboxDeps {
   readonly store: SettingsStore
   /** Shows the platform's variables to programs that look for them in files. */
   readonly publish: (variables: Variables) => Promise<void>
   readonly clock: Clock
   /** Gives the system the name of the sandbox, where it may have had another; never fails. */
-  readonly identify: (sandboxId: string, oldId: string | undefined) => Promise<void>
+  readonly setHostName: (sandboxId: string, oldId: string | undefined) => Promise<void>
   /** The sandbox may be somewhere else than before; never fails. */
-  readonly followAddress: () => Promise<void>
+  readonly updateForwards: () => Promise<void>
   /** Sets the clock of the system, where that is permitted; never fails. */
   readonly stepClock: (to: Date) => Promise<void>
   /** Makes programs trust this authority; never fails. */
   readonly trust: (caBundle: string) => Promise<void>
   /** This is another sandbox from now on, as after a start from a copy of one. */
-  readonly onIdentity: () => void
+  readonly onSandboxIdChange: () => void
 }
 
-export async function openSandbox(ports: SandboxPorts): Promise<Sandbox> {
-  let settings = await ports.store.load()
-  if (settings) await ports.publish(systemVariables(settings))
-  let last = Promise.resolve()
+export async function openSandbox(deps: SandboxDeps): Promise<Sandbox> {
+  let settings = await deps.store.load()
+  if (settings) await deps.publish(systemVariables(settings))
+  let lastChange = Promise.resolve()
   return {
     settings: () => settings,
     /** One after the other, so that an older change never overtakes a newer one. */
     change(change) {
-      const done = last.then(() => apply(change))
-      last = done.catch(() => {})
+      const done = lastChange.then(() => apply(change))
+      lastChange = done.catch(() => {})
       return done
     },
   }
@@ -48,21 +48,23 @@ export async function openSandbox(ports: SandboxPorts): Promise<Sandbox> {
     const oldId = settings?.sandboxId
     const stepTo = change.timestampMs
     await Promise.all([
-      ports.store.save(changed),
-      ports.publish(systemVariables(changed)),
-      ports.followAddress(),
-      sandboxId !== undefined && sandboxId !== oldId && ports.identify(sandboxId, oldId),
-      stepTo !== undefined && isOff(stepTo, ports.clock.now()) && ports.stepClock(new Date(stepTo)),
+      deps.store.save(changed),
+      deps.publish(systemVariables(changed)),
+      deps.updateForwards(),
+      sandboxId !== undefined && sandboxId !== oldId && deps.setHostName(sandboxId, oldId),
+      stepTo !== undefined &&
+        isClockOff(stepTo, deps.clock.now()) &&
+        deps.stepClock(new Date(stepTo)),
     ])
     settings = changed
-    if (sandboxId !== oldId) ports.onIdentity()
+    if (sandboxId !== oldId) deps.onSandboxIdChange()
     // What goes wrong belongs in the log of the new one.
-    if (change.caBundle !== undefined) await ports.trust(change.caBundle)
+    if (change.caBundle !== undefined) await deps.trust(change.caBundle)
   }
 }
 
 /** A clock that is ahead is left alone longer: stepping back disturbs programs more than stepping forward. */
-function isOff(timestampMs: number, now: Date): boolean {
+function isClockOff(timestampMs: number, now: Date): boolean {
   const behindMs = timestampMs - now.getTime()
   return behindMs > 50 || behindMs < -5000
 }

@@ -25,14 +25,14 @@ export interface Watchers {
 }
 
 export function createWatchers(folders: FolderWatcher, randomName: () => string): Watchers {
-  const all = new Set<Watch>()
-  const byId = new Map<string, Watch>()
+  const watches = new Set<Watch>()
+  const watchesById = new Map<string, Watch>()
   return {
     open,
     async create(request) {
       const watch = await open(request)
       const id = `w${randomName().slice(0, 20)}`
-      byId.set(id, watch)
+      watchesById.set(id, watch)
       return id
     },
     take(id) {
@@ -41,39 +41,39 @@ export function createWatchers(folders: FolderWatcher, randomName: () => string)
     },
     remove(id) {
       find(id).close()
-      byId.delete(id)
+      watchesById.delete(id)
     },
     close() {
-      for (const watch of all) watch.close()
-      byId.clear()
+      for (const watch of watches) watch.close()
+      watchesById.clear()
     },
   }
 
   async function open(request: WatchRequest): Promise<Watch> {
-    if (all.size >= watcherLimit) tooMany()
+    if (watches.size >= watcherLimit) throwTooMany()
     const queue = createChangeQueue(() => source?.close())
     const watch: Watch = {
       request,
       queue,
       close() {
-        all.delete(watch)
+        watches.delete(watch)
         source?.close()
         queue.close()
       },
     }
-    all.add(watch)
+    watches.add(watch)
     let source: { close(): void } | undefined
     try {
       source = await folders.watch(request, queue)
     } catch (thrown) {
-      all.delete(watch)
+      watches.delete(watch)
       throw thrown
     }
     return watch
   }
 
   function find(id: string): Watch {
-    return byId.get(id) ?? absent(id)
+    return watchesById.get(id) ?? throwNotFound(id)
   }
 }
 
@@ -84,11 +84,11 @@ interface Watch extends OpenWatch {
 /** Those that are asked from time to time last until they are removed, and may be forgotten by whoever made them. */
 const watcherLimit = 256
 
-function tooMany(): never {
+function throwTooMany(): never {
   const text = `There are ${watcherLimit} watchers already: remove those that are not needed`
   throw new Fault('exhausted', 'too_many_watchers', text)
 }
 
-function absent(id: string): never {
+function throwNotFound(id: string): never {
   throw new Fault('not_found', 'watcher_not_found', `No watcher with id '${id}'`)
 }

@@ -14,18 +14,18 @@ import type {
   UniversalServerRequest,
   UniversalServerResponse,
 } from '@connectrpc/connect/protocol'
-import { answerError, answerText } from './wire/answer.ts'
-import { withKnownFlags } from './wire/envelope-flags.ts'
-import { faultInterceptor } from './wire/fault.ts'
-import type { ReportFailure } from './wire/fault.ts'
-import { filesystemService } from './files/filesystem.ts'
-import type { FilesystemServiceDeps } from './files/filesystem.ts'
+import { sendError, sendText } from './wire/responses.ts'
+import { rejectUnknownFlags } from './wire/envelope-flags.ts'
+import { faultInterceptor } from './wire/fault-interceptor.ts'
+import type { ReportFailure } from './wire/fault-interceptor.ts'
+import { filesystemService } from './files/filesystem-service.ts'
+import type { FilesystemServiceDeps } from './files/filesystem-service.ts'
 import { createMessageBudget, tooMuchInput } from './wire/message-budget.ts'
 import { createOutputFrames, outputFramesKey } from './process/output-frames.ts'
-import { processService } from './process/process.ts'
-import type { ProcessServiceDeps } from './process/process.ts'
+import { processService } from './process/process-service.ts'
+import type { ProcessServiceDeps } from './process/process-service.ts'
 import { boundedTimeout, checkRpcRequest, timeoutLimitMs } from './wire/rpc-request.ts'
-import { actingUserKey, requireKnownUser } from './access/acting-user.ts'
+import { actingUserKey, requireKnownUser } from './access/rpc-user.ts'
 import type { ActingUser } from './access/acting-user.ts'
 
 export interface RpcDeps extends ProcessServiceDeps, FilesystemServiceDeps {
@@ -36,7 +36,7 @@ export interface RpcDeps extends ProcessServiceDeps, FilesystemServiceDeps {
 export interface Rpc {
   /** Whether `path` is that of an RPC. */
   has(path: string): boolean
-  answer(
+  handle(
     request: IncomingMessage,
     response: ServerResponse,
     call: { readonly path: string; readonly user: ActingUser },
@@ -63,9 +63,9 @@ export function createRpc(deps: RpcDeps): Rpc {
 
   return {
     has: (path) => handlers.has(path),
-    async answer(request, response, { path, user }) {
+    async handle(request, response, { path, user }) {
       const handler = handlers.get(path)
-      if (!handler) return answerText(response, 404, '404 page not found')
+      if (!handler) return sendText(response, 404, '404 page not found')
       const { headers, method } = request
       const refusal = checkRpcRequest(handler.method.methodKind, {
         method,
@@ -74,7 +74,7 @@ export function createRpc(deps: RpcDeps): Rpc {
       })
       if (refusal) {
         for (const [name, value] of Object.entries(refusal.headers)) response.setHeader(name, value)
-        return answerError(response, refusal.status, refusal.message, codes[refusal.status])
+        return sendError(response, refusal.status, refusal.message, connectCodes[refusal.status])
       }
       // A URL is made of the Host header, which fails when it is missing or odd. Nothing here needs it.
       headers.host = 'envd'
@@ -83,9 +83,9 @@ export function createRpc(deps: RpcDeps): Rpc {
       const output = createOutputFrames(headers['content-type'], response)
       const values = createContextValues().set(actingUserKey, user).set(outputFramesKey, output)
       const call = universalRequestFromNodeRequest(request, response, undefined, values)
-      const answered = await withinBudget(handler, call)
-      if (!answered) return answerError(response, 429, tooMuchInput, codes[429])
-      const reply = await blamed(answered)
+      const universalResponse = await withinBudget(handler, call)
+      if (!universalResponse) return sendError(response, 429, tooMuchInput, connectCodes[429])
+      const reply = await reportAsClientError(universalResponse)
       await universalResponseToNodeResponse(reply, response)
     },
   }
@@ -94,7 +94,7 @@ export function createRpc(deps: RpcDeps): Rpc {
   async function withinBudget(handler: UniversalHandler, call: UniversalServerRequest) {
     assertByteStreamRequest(call)
     if (handler.method.methodKind !== 'unary') {
-      return handler({ ...call, body: withKnownFlags(call.body) })
+      return handler({ ...call, body: rejectUnknownFlags(call.body) })
     }
     const header = call.header.get('content-length')
     const declared = header === null ? undefined : Number(header)
@@ -112,24 +112,26 @@ export function createRpc(deps: RpcDeps): Rpc {
 }
 
 /** The library answers a unary message that is no protobuf with 500. It is the caller's mistake, so it says so. */
-async function blamed(answer: UniversalServerResponse): Promise<UniversalServerResponse> {
+async function reportAsClientError(
+  answer: UniversalServerResponse,
+): Promise<UniversalServerResponse> {
   if (answer.status !== 500 || !answer.body) return answer
   const [bytes = new Uint8Array()] = await Array.fromAsync(answer.body)
   const text = new TextDecoder().decode(bytes)
-  if (!text.startsWith(parseFailure)) return { ...answer, body: bodyOf(bytes) }
+  if (!text.startsWith(parseFailure)) return { ...answer, body: singleChunk(bytes) }
   const refused = new TextEncoder().encode(text.replace('"internal"', '"invalid_argument"'))
   const header = new Headers(answer.header)
   header.set('content-length', String(refused.length))
-  return { ...answer, status: 400, header, body: bodyOf(refused) }
+  return { ...answer, status: 400, header, body: singleChunk(refused) }
 }
 
 const parseFailure = '{"code":"internal","message":"parse binary'
 
-async function* bodyOf(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+async function* singleChunk(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
   yield bytes
 }
 
-const codes = {
+const connectCodes = {
   400: 'invalid_argument',
   405: 'unimplemented',
   415: 'unimplemented',

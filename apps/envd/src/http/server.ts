@@ -10,14 +10,14 @@ import { Fault } from '@atoll/kit/fault'
 import type { SandboxLog } from '../app/log.ts'
 import { decideAccess } from '../domain/access/access.ts'
 import { checkSignature } from '../domain/access/signature.ts'
-import { actingUser, unknownUserMessage } from './access/caller.ts'
-import { answerError, answerText } from './wire/answer.ts'
-import { allowAnyOrigin, answerPreflight, isPreflight } from './wire/cors.ts'
+import { actingUser, unknownUserMessage } from './access/acting-user.ts'
+import { sendError, sendText } from './wire/responses.ts'
+import { allowAnyOrigin, sendPreflightResponse, isPreflight } from './wire/cors.ts'
 import { badQuery, parseFileQuery } from './files/file-query.ts'
-import { answerRest } from './rest.ts'
-import type { RestDeps } from './rest.ts'
+import { handleRest } from './rest-routes.ts'
+import type { RestDeps } from './rest-routes.ts'
 import type { Rpc, RpcDeps } from './rpc.ts'
-import { statusOf } from './wire/status.ts'
+import { httpStatusOf } from './wire/http-status.ts'
 
 export interface HttpDeps extends RpcDeps, RestDeps {
   readonly clock: Clock
@@ -29,7 +29,7 @@ export function createHttpServer(deps: HttpDeps): Server {
   // Streams may last for days. Proxies in front keep idle connections for up to 630 s; ours must outlast theirs.
   const options = { requestTimeout: 0, keepAliveTimeout: 640_000 }
   const server = createServer(options, (request, response) => {
-    answer(request, response).catch((thrown: unknown) => fail(thrown, response))
+    handle(request, response).catch((thrown: unknown) => fail(thrown, response))
   })
   server.once('request', (_, response) => response.once('close', () => void loadRpc()))
   return server
@@ -44,23 +44,23 @@ export function createHttpServer(deps: HttpDeps): Server {
     await Promise.all([loadRpc(), deps.prepare()])
   }
 
-  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { method = '', headers } = request
     const path = request.url?.split('?', 1)[0] ?? ''
     allowAnyOrigin(request, response)
-    if (isPreflight(request)) return answerPreflight(request, response)
+    if (isPreflight(request)) return sendPreflightResponse(request, response)
     const token = headers['x-access-token']?.toString()
     const access = decideAccess(deps.sandbox.settings(), { method, path, token })
-    if (access === 'not_ready') return answerError(response, 503, 'The sandbox is not ready yet')
-    if (access === 'denied') return answerError(response, 401, accessMessage(token))
-    if (access === 'unless_signed') requireSignature(request)
+    if (access === 'not_ready') return sendError(response, 503, 'The sandbox is not ready yet')
+    if (access === 'denied') return sendError(response, 401, accessMessage(token))
+    if (access === 'needs_signature') requireSignature(request)
     const user = await actingUser(deps.users, headers.authorization)
     const rpc = rpcPath.test(path) ? await loadRpc() : undefined
-    if (rpc?.has(path)) return rpc.answer(request, response, { path, user })
+    if (rpc?.has(path)) return rpc.handle(request, response, { path, user })
     if (user.kind === 'unknown') {
-      return answerError(response, 401, unknownUserMessage(user.name), 'unauthenticated')
+      return sendError(response, 401, unknownUserMessage(user.name), 'unauthenticated')
     }
-    return answerRest({ ...deps, prepare }, { request, response, path, acting: user })
+    return handleRest({ ...deps, prepare }, { request, response, path, acting: user })
   }
 
   function requireSignature({ url = '', method }: IncomingMessage): void {
@@ -78,8 +78,8 @@ export function createHttpServer(deps: HttpDeps): Server {
     const fault = Fault.from(thrown)
     if (fault !== thrown) deps.report(thrown)
     if (response.headersSent) response.destroy()
-    else if (fault.reason === badQuery) answerText(response, 400, fault.message)
-    else answerError(response, statusOf(fault), fault.message)
+    else if (fault.reason === badQuery) sendText(response, 400, fault.message)
+    else sendError(response, httpStatusOf(fault), fault.message)
   }
 }
 

@@ -1,7 +1,7 @@
 /** inotify(7): what happens to files and folders, as the kernel tells it. */
 import { readSync } from 'node:fs'
 import { Fault } from '@atoll/kit/fault'
-import { bellOf } from './doorbell.ts'
+import { readDescriptor } from './descriptor-reader.ts'
 import { cString, errno } from './libc.ts'
 import type { Libc } from './libc.ts'
 
@@ -42,14 +42,14 @@ export const inotifyMask = {
 /** `onReady` is called when there may be something to read. */
 export function openInotify(libc: Libc, onReady: () => void): Inotify {
   const fd = libc.inotifyInit(nonBlocking | closeOnExec)
-  if (fd < 0) throw failed('inotify_init1', libc.errno())
+  if (fd < 0) throw inotifyFault('inotify_init1', libc.errno())
   const buffer = Buffer.alloc(readBytes)
-  let arrived: InotifyEvent[] = []
+  let bufferedEvents: InotifyEvent[] = []
   let closed = false
-  const bell = bellOf(fd, (bytes) => {
+  const reader = readDescriptor(fd, (bytes) => {
     // When the reader is busy, the kernel's own limit holds no more, since it is emptied meanwhile.
-    if (arrived.length < arrivedLimit) arrived.push(...parseEvents(bytes))
-    else arrived = [{ watch: -1, mask: inotifyMask.overflow, cookie: 0, name: '' }]
+    if (bufferedEvents.length < bufferedEventLimit) bufferedEvents.push(...parseEvents(bytes))
+    else bufferedEvents = [{ watch: -1, mask: inotifyMask.overflow, cookie: 0, name: '' }]
     onReady()
   })
   const timer = setInterval(onReady, fallbackMs).unref()
@@ -61,14 +61,14 @@ export function openInotify(libc: Libc, onReady: () => void): Inotify {
       if (watch >= 0) return watch
       const number = libc.errno()
       if (unwatchable.has(number)) return undefined
-      throw failed('inotify_add_watch', number)
+      throw inotifyFault('inotify_add_watch', number)
     },
     remove(watch) {
       if (!closed) libc.inotifyRemoveWatch(fd, watch)
     },
     read() {
       if (closed) return []
-      if (arrived.length > 0) return arrived.splice(0)
+      if (bufferedEvents.length > 0) return bufferedEvents.splice(0)
       try {
         return parseEvents(buffer.subarray(0, readSync(fd, buffer)))
       } catch (error) {
@@ -80,16 +80,16 @@ export function openInotify(libc: Libc, onReady: () => void): Inotify {
       if (closed) return
       closed = true
       clearInterval(timer)
-      bell.close()
+      reader.close()
     },
   }
 }
 
 export function parseEvents(bytes: Buffer): InotifyEvent[] {
   const events: InotifyEvent[] = []
-  for (let at = 0; at + headBytes <= bytes.length;) {
-    const end = at + headBytes + bytes.readUInt32LE(at + 12)
-    const name = bytes.toString('latin1', at + headBytes, end)
+  for (let at = 0; at + headerBytes <= bytes.length;) {
+    const end = at + headerBytes + bytes.readUInt32LE(at + 12)
+    const name = bytes.toString('latin1', at + headerBytes, end)
     events.push({
       watch: bytes.readInt32LE(at),
       mask: bytes.readUInt32LE(at + 4),
@@ -101,7 +101,7 @@ export function parseEvents(bytes: Buffer): InotifyEvent[] {
   return events
 }
 
-function failed(call: string, number: number): Fault {
+function inotifyFault(call: string, number: number): Fault {
   const why =
     number === errno.noSpace ? 'the system allows no more watches' : `error ${number} of the system`
   return new Fault('internal', 'watch_failed', `Watching is not possible: ${why} (${call})`)
@@ -115,9 +115,9 @@ const unwatchable = new Set<number>([
   errno.accessDenied,
 ])
 
-const headBytes = 16
+const headerBytes = 16
 const readBytes = 64 * 1024
-const arrivedLimit = 65_536
+const bufferedEventLimit = 65_536
 
 /** For a bell that does not ring, as it may be after the whole sandbox was saved and restored. */
 const fallbackMs = 1000

@@ -11,7 +11,7 @@ export interface FifoPool extends AsyncDisposable {
   /** Paths of pipes that nobody else gets, each to be opened once and removed. At most one batch of them. */
   take(count: number): Promise<string[]>
   /** For when a path was found to be no good: somebody emptied the folder, so the others are no better. */
-  forget(): void
+  discardAll(): void
   /** Makes the first batch ahead of need. Ends when it is there. */
   warm(): Promise<void>
 }
@@ -24,7 +24,7 @@ export function createFifoPool(options: {
   const { spawnerProcess, folder } = options
   const ready: string[] = []
   let batches = 0
-  let isForgotten = true // whatever is in the folder now
+  let needsReset = true // whatever is in the folder now
   let refilling: Promise<void> | undefined
   let isClosed = false
 
@@ -32,11 +32,11 @@ export function createFifoPool(options: {
     async take(count) {
       while (ready.length < count) await refill()
       const taken = ready.splice(0, count)
-      if (ready.length < batchSize / 2) refillAhead()
+      if (ready.length < batchSize / 2) refillInBackground()
       return taken
     },
-    forget() {
-      isForgotten = true
+    discardAll() {
+      needsReset = true
       ready.splice(0)
     },
     async warm() {
@@ -45,11 +45,11 @@ export function createFifoPool(options: {
     async [Symbol.asyncDispose]() {
       isClosed = true
       await refilling?.catch(() => {})
-      await empty().catch(() => {}) // then the next daemon does
+      await removeFolder().catch(() => {}) // then the next daemon does
     },
   }
 
-  function refillAhead(): void {
+  function refillInBackground(): void {
     refill().catch(() => {}) // whoever finds the pool empty tries again, and learns why it stays so
   }
 
@@ -62,10 +62,10 @@ export function createFifoPool(options: {
 
   async function makeBatch(): Promise<void> {
     if (isClosed) throw new Error('the pool of pipes is closed')
-    if (isForgotten) {
+    if (needsReset) {
       ready.splice(0)
-      await empty()
-      isForgotten = false
+      await removeFolder()
+      needsReset = false
     }
     await mkdir(dirname(folder), { recursive: true })
     await mkdir(folder, { recursive: true, mode: 0o700 })
@@ -80,7 +80,7 @@ export function createFifoPool(options: {
     ready.push(...Array.from({ length: batchSize }, (_, at) => `${prefix}${at}`))
   }
 
-  function empty(): Promise<void> {
+  function removeFolder(): Promise<void> {
     return rm(folder, { recursive: true, force: true })
   }
 }

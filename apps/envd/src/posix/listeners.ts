@@ -5,26 +5,26 @@
  * writes the tables in no time. All is read at once, not by the thread pool: its round trips would cost more.
  */
 import { closeSync, openSync, readSync } from 'node:fs'
-import { parseListeners } from '../domain/sandbox/listening.ts'
-import type { Listener } from '../domain/sandbox/listening.ts'
+import { parseListeners } from '../domain/sandbox/listeners.ts'
+import type { Listener } from '../domain/sandbox/listeners.ts'
 
 export function listenerTable(): () => readonly Listener[] {
-  let known: readonly Listener[] = []
+  let listeners: readonly Listener[] = []
   let counts: string | undefined
-  let looks = 0
+  let unchangedReads = 0
   return () => {
     const now = readCounts()
-    looks += 1
-    if (now !== undefined && now === counts && looks < trustedLooks) return known
+    unchangedReads += 1
+    if (now !== undefined && now === counts && unchangedReads < maxUnchangedReads) return listeners
     counts = now
-    looks = 0
-    known = parseListeners(read('/proc/net/tcp') + read('/proc/net/tcp6'))
-    return known
+    unchangedReads = 0
+    listeners = parseListeners(read('/proc/net/tcp') + read('/proc/net/tcp6'))
+    return listeners
   }
 }
 
 /** How often in a row unchanged counts are believed. */
-const trustedLooks = 10
+const maxUnchangedReads = 10
 
 function readCounts(): string | undefined {
   const text = read('/proc/net/sockstat') + read('/proc/net/sockstat6')
@@ -33,7 +33,7 @@ function readCounts(): string | undefined {
 
 /** Of tens of thousands of connections not all are read; those that listen come first. */
 const limitBytes = 2 * 1024 * 1024
-const pieceBytes = 64 * 1024
+const chunkBytes = 64 * 1024
 
 /** Empty for what is not there: without IPv6 there is no tcp6. */
 function read(path: string): string {
@@ -52,10 +52,10 @@ function read(path: string): string {
 function readAll(fd: number): string {
   let text = ''
   for (let count = -1; count !== 0 && text.length < limitBytes;) {
-    count = readSync(fd, piece)
-    text += piece.toString('latin1', 0, count)
+    count = readSync(fd, chunk)
+    text += chunk.toString('latin1', 0, count)
   }
   return text
 }
 
-const piece = Buffer.alloc(pieceBytes)
+const chunk = Buffer.alloc(chunkBytes)

@@ -11,7 +11,7 @@ import { run } from '@atoll/kit/run'
 import { createSpawnerProcess } from '@atoll/kit/spawner-process'
 import { createReplyReader, encodeRequest } from '@atoll/kit/spawner-wire'
 import { waitFor } from '@atoll/kit/wait'
-import { begin, collect, shell } from '../testing/calls.ts'
+import { begin, collect, shell } from '../testing/process-calls.ts'
 import { buildGuestProgram } from '../testing/guest-program.ts'
 import { runEnvd } from '../testing/running-envd.ts'
 
@@ -118,7 +118,7 @@ test('with the spawner its processes end, and the next start has a new one', asy
     const seen = await collect(envd.client.start(shell('echo again'))).catch(() => undefined)
     return seen?.stdout === 'again\n'
   })
-  assert.deepEqual(envd.unforeseen, [])
+  assert.deepEqual(envd.unexpectedErrors, [])
 })
 
 test('who hears of the end of a spawner can start the next process at once', async () => {

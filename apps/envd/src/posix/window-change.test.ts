@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { test } from 'node:test'
 import { waitFor } from '@atoll/kit/wait'
-import { tellOfWindowChange } from './window-change.ts'
+import { notifyWindowChange } from './window-change.ts'
 
 const watcher = `trap 'echo told; exit' WINCH; echo ready; while :; do sleep 0.02; done`
 
@@ -18,7 +18,7 @@ test('where the kernel names no foreground, every group of the session is told',
   child.stdout.setEncoding('utf8').on('data', (text: string) => (said += text))
   const ended = once(child, 'close')
   await waitFor('both to listen', () => said === 'ready\nready\n')
-  await tellOfWindowChange(child.pid ?? 0)
+  await notifyWindowChange(child.pid ?? 0)
   await ended
   assert.equal(said, 'ready\nready\ntold\ntold\n')
 })
@@ -26,5 +26,5 @@ test('where the kernel names no foreground, every group of the session is told',
 test('a session that is gone is no failure', async () => {
   const child = spawn('true', { detached: true, stdio: 'ignore' })
   await once(child, 'exit')
-  await tellOfWindowChange(child.pid ?? 0)
+  await notifyWindowChange(child.pid ?? 0)
 })

@@ -7,13 +7,13 @@ import { readFile, readdir } from 'node:fs/promises'
 import { kill } from 'node:process'
 
 /** `leader` is the process that the terminal was made for. */
-export async function tellOfWindowChange(leader: number): Promise<void> {
-  const own = await readStat(leader)
-  if (own === undefined || own.foreground > 0) return
+export async function notifyWindowChange(leader: number): Promise<void> {
+  const leaderStat = await readStat(leader)
+  if (leaderStat === undefined || leaderStat.foreground > 0) return
   const names = await readdir('/proc').catch(() => [])
   const stats = await Promise.all(names.filter(isPid).map((name) => readStat(Number(name))))
   const members = stats.filter((stat) => stat?.session === leader)
-  for (const group of new Set(members.map((stat) => stat?.group ?? leader))) signal(group)
+  for (const group of new Set(members.map((stat) => stat?.group ?? leader))) sendSignal(group)
 }
 
 interface Stat {
@@ -35,7 +35,7 @@ function isPid(name: string): boolean {
   return /^\d+$/.test(name)
 }
 
-function signal(group: number): void {
+function sendSignal(group: number): void {
   try {
     kill(-group, 'SIGWINCH')
   } catch {

@@ -12,7 +12,7 @@ export function checkWorkingDirectory({ cwd, user }: Launch): void {
   const real = resolve(cwd)
   if (!statSync(real).isDirectory()) refuse(cwd, 'is not a directory')
   for (let path = real; ; path = dirname(path)) {
-    if (!mayEnter(path, user)) refuse(cwd, `cannot be entered by user '${user.name}'`)
+    if (!canEnter(path, user)) refuse(cwd, `cannot be entered by user '${user.name}'`)
     if (path === '/') return
   }
 }
@@ -25,7 +25,7 @@ function resolve(cwd: string): string {
   }
 }
 
-function mayEnter(path: string, user: User): boolean {
+function canEnter(path: string, user: User): boolean {
   if (user.uid === 0) return true
   const { mode, uid, gid } = statSync(path)
   if (uid === user.uid) return (mode & 0o100) !== 0

@@ -17,7 +17,7 @@ export interface RunningEnvd extends AsyncDisposable {
   readonly url: string
   readonly folder: string
   readonly client: Client<typeof Process>
-  readonly unforeseen: unknown[]
+  readonly unexpectedErrors: unknown[]
   init(body: unknown, headers?: Record<string, string>): Promise<Response>
   as(user: string): { headers: Record<string, string> }
   restart(): Promise<RunningEnvd>
@@ -37,25 +37,25 @@ async function open(
   folder: string,
   options: Partial<EnvdOptions> & { readonly binary?: boolean },
 ): Promise<RunningEnvd> {
-  const unforeseen: unknown[] = []
+  const unexpectedErrors: unknown[] = []
   const envd = await startEnvd({
     port: 0,
     host: '127.0.0.1',
-    helper: await buildGuestProgram(),
+    guestProgram: await buildGuestProgram(),
     initToken,
     stateFile: join(folder, 'state/envd.json'),
     variableFolder: join(folder, 'variables'),
     metadataFolder: join(folder, 'metadata'),
     trustRoot: join(folder, 'root'),
     path: '/usr/local/bin:/usr/bin:/bin',
-    report: (cause) => unforeseen.push(cause),
+    report: (cause) => unexpectedErrors.push(cause),
     ...options,
   })
   const url = `http://127.0.0.1:${envd.port}`
   return {
     url,
     folder,
-    unforeseen,
+    unexpectedErrors,
     client: createClient(
       Process,
       createConnectTransport({

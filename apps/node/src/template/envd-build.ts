@@ -68,7 +68,7 @@ function onePackage(name: string, folder: string): Plugin {
 async function rehearseEnvd(dir: string, nodeBinary: string): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'atoll-rehearsal-'))
   try {
-    await run(nodeBinary, [join(dir, 'envd.js'), 'rehearse'], {
+    await run(nodeBinary, [join(dir, 'envd.js'), 'warm-compile-cache'], {
       env: {
         NODE_COMPILE_CACHE: join(dir, 'cache'),
         NODE_COMPILE_CACHE_PORTABLE: '1',

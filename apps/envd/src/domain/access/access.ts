@@ -3,30 +3,30 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import type { Settings } from '../sandbox/settings.ts'
 
 /** `unless_signed`: the URL has to prove that whoever holds the token made it. */
-export type Access = 'granted' | 'not_ready' | 'denied' | 'unless_signed'
+export type Access = 'granted' | 'not_ready' | 'denied' | 'needs_signature'
 
 export function decideAccess(
   settings: Settings | undefined,
   request: { readonly method: string; readonly path: string; readonly token: string | undefined },
 ): Access {
   const route = `${request.method} ${request.path}`
-  if (openToAll.has(route)) return 'granted'
+  if (routesWithoutAccessToken.has(route)) return 'granted'
   // Without settings nobody knows whether this sandbox is to be secured.
   if (settings === undefined) return 'not_ready'
   if (settings.accessToken === undefined) return 'granted'
-  if (request.token === undefined && openToSigned.has(route)) return 'unless_signed'
+  if (request.token === undefined && signableRoutes.has(route)) return 'needs_signature'
   return isSameSecret(settings.accessToken, request.token) ? 'granted' : 'denied'
 }
 
 /** Those of the node have a check of their own. */
-const openToAll: ReadonlySet<string> = new Set([
+const routesWithoutAccessToken: ReadonlySet<string> = new Set([
   'GET /health',
   'POST /init',
   'POST /prepare',
   'POST /trust',
   'GET /logs',
 ])
-const openToSigned: ReadonlySet<string> = new Set(['GET /files', 'POST /files'])
+const signableRoutes: ReadonlySet<string> = new Set(['GET /files', 'POST /files'])
 
 /** Takes the same time wherever the two differ. */
 export function isSameSecret(expected: string | undefined, given: string | undefined): boolean {

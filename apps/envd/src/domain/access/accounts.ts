@@ -5,8 +5,8 @@ import type { User } from './user.ts'
 export function findAccount(name: string, passwd: string, group: string): User | undefined {
   const entry = fieldsOf(passwd).find((fields) => fields[0] === name && fields.length >= 6)
   if (entry === undefined) return undefined
-  const uid = toId(entry[2])
-  const gid = toId(entry[3])
+  const uid = parseId(entry[2])
+  const gid = parseId(entry[3])
   if (uid === undefined || gid === undefined) {
     throw new Fault('internal', 'bad_account', `The ids of user '${name}' are not numbers`)
   }
@@ -16,7 +16,7 @@ export function findAccount(name: string, passwd: string, group: string): User |
 function groupsOf(name: string, primary: number, group: string): number[] {
   const groups = new Set([primary])
   for (const [, , id, members = ''] of fieldsOf(group)) {
-    const gid = toId(id)
+    const gid = parseId(id)
     if (gid !== undefined && members.split(',').includes(name)) groups.add(gid)
   }
   return [...groups]
@@ -27,7 +27,7 @@ function fieldsOf(text: string): string[][] {
 }
 
 /** Ids are 32-bit; the largest one means "no change" to the kernel and names nobody. */
-function toId(text: string | undefined): number | undefined {
+function parseId(text: string | undefined): number | undefined {
   if (text === undefined || !/^\d{1,10}$/.test(text)) return undefined
   const id = Number(text)
   return id < 0xffff_ffff ? id : undefined

@@ -1,19 +1,20 @@
 export type Encoding = 'gzip' | 'identity'
 
 /** What of a download may be compressed, by an Accept-Encoding header (RFC 9110, 12.5.3). */
-export interface Acceptable {
+export interface AcceptedEncodings {
   /** Undefined: nothing that we have. */
   readonly best: Encoding | undefined
   readonly identity: boolean
 }
 
-export function acceptableEncodings(header: string | undefined): Acceptable {
-  const wishes = parse(header ?? '')
-  const weightOf = (coding: string) => wishes.find((wish) => wish.coding === coding)?.weight
+export function parseAcceptEncoding(header: string | undefined): AcceptedEncodings {
+  const preferences = parse(header ?? '')
+  const weightOf = (coding: string) =>
+    preferences.find((preference) => preference.coding === coding)?.weight
   const others = weightOf('*')
   const identity = (weightOf('identity') ?? others) !== 0
   const gzip = weightOf('gzip') ?? weightOf('x-gzip') ?? others ?? 0
-  const best = wishes
+  const best = preferences
     .filter(({ weight }) => weight > 0)
     .toSorted((a, b) => b.weight - a.weight)
     .map(({ coding }) => toEncoding(coding, identity))
@@ -28,13 +29,13 @@ function toEncoding(coding: string, identity: boolean): Encoding | undefined {
   return coding === 'identity' ? 'identity' : undefined
 }
 
-interface Wish {
+interface EncodingPreference {
   readonly coding: string
   readonly weight: number
 }
 
 /** What cannot be read as a wish is passed over. */
-function parse(header: string): Wish[] {
+function parse(header: string): EncodingPreference[] {
   return header.split(',').flatMap((item) => {
     const match = /^\s*([\w!#$%&'*+.^`|~-]+)\s*(?:;\s*q=([01](?:\.\d{0,3})?)\s*)?$/i.exec(item)
     if (!match?.[1]) return []

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { mediaTypeOf } from './media-type.ts'
-import { sniffMediaType } from './sniff.ts'
+import { sniffMediaType } from './sniff-media-type.ts'
 
 const names: [string, string | undefined][] = [
   ['/a/b.json', 'application/json'],

@@ -11,7 +11,7 @@ export interface RegularFiles {
    */
   write(path: string, content: AsyncIterable<Uint8Array>, owner: User): Promise<void>
   /** Puts the contents of `sources` together in `destination`, at once or not at all, and removes them. */
-  join(sources: readonly string[], destination: string, owner: User): Promise<void>
+  concatenate(sources: readonly string[], destination: string, owner: User): Promise<void>
 }
 
 export interface ReadableFile extends AsyncDisposable {

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { checkLaunch, helperArguments } from './launch.ts'
+import { checkLaunch, guestExecArguments } from './launch.ts'
 
 const user = { name: 'anna', uid: 1000, gid: 1001, groups: [1001, 27], home: '/home/anna' }
 const launch = { command: 'ls', args: ['-l', '--', 'x'], env: { A: '1' }, cwd: '/tmp', user }
 
 test('the helper gets identity, place and command, with options of the command left alone', () => {
   assert.deepEqual(
-    helperArguments(launch).join(' '),
+    guestExecArguments(launch).join(' '),
     'exec --uid 1000 --gid 1001 --groups 1001,27 --cwd /tmp --oom 100 -- ls -l -- x',
   )
 })

@@ -38,7 +38,7 @@ export function checkLaunch({ command, args, env, cwd }: Launch): void {
  * The command line of the helper program that takes on the identity and then executes the command in its own place, so
  * that the pid of the helper is the pid of the command.
  */
-export function helperArguments({ command, args, cwd, user }: Launch): string[] {
+export function guestExecArguments({ command, args, cwd, user }: Launch): string[] {
   const identity = ['--uid', String(user.uid), '--gid', String(user.gid)]
   const groups = ['--groups', user.groups.join(',')]
   const place = ['--cwd', cwd, '--oom', String(oomScoreAdjust)]

@@ -43,8 +43,8 @@ export interface SpawnedProcess {
 
 export interface Spawner {
   /** An `invalid` fault when the system refuses. */
-  onPipes(launch: Launch, options: { readonly stdin: boolean }): Promise<SpawnedProcess>
-  onTerminal(launch: Launch, size: TerminalSize): Promise<SpawnedProcess>
+  spawnOnPipes(launch: Launch, options: { readonly stdin: boolean }): Promise<SpawnedProcess>
+  spawnOnTerminal(launch: Launch, size: TerminalSize): Promise<SpawnedProcess>
   /** An `invalid` fault unless `path` is a directory that this launch could enter. */
   checkDirectory(launch: Launch): void
 }

@@ -10,33 +10,33 @@ export interface Log {
 }
 
 /** An amount that may be used at once and comes back over time. */
-export interface Allowance {
+export interface TokenBucket {
   /** Whether anything is left now. */
-  isLeft(): boolean
+  hasTokens(): boolean
   /** May go below zero by one use, so that nothing is too large to be ever allowed. */
-  use(amount: number): void
+  spend(amount: number): void
 }
 
-export function createAllowance(
-  limit: { readonly atOnce: number; readonly perSecond: number },
+export function createTokenBucket(
+  limit: { readonly burst: number; readonly perSecond: number },
   nowMs: () => number,
-): Allowance {
-  let left = limit.atOnce
+): TokenBucket {
+  let left = limit.burst
   let at = nowMs()
   return {
-    isLeft() {
+    hasTokens() {
       const now = nowMs()
-      left = Math.min(limit.atOnce, left + ((now - at) / 1000) * limit.perSecond)
+      left = Math.min(limit.burst, left + ((now - at) / 1000) * limit.perSecond)
       at = now
       return left > 0
     },
-    use(amount) {
+    spend(amount) {
       left -= amount
     },
   }
 }
 
 /** Text of which the reader needs the beginning. */
-export function cut(text: string, limit: number): string {
+export function truncate(text: string, limit: number): string {
   return text.length <= limit ? text : `${text.slice(0, limit)}… (${text.length - limit} more)`
 }

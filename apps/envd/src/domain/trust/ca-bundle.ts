@@ -2,7 +2,7 @@
  * The list of authorities that programs of the system trust, one text with one certificate after the other. Ours stands
  * between two lines by which it is found again; what is no certificate is a comment there.
  */
-import { leaveOut } from './certificates.ts'
+import { removeCertificates } from './certificates.ts'
 
 const begin = '# begin of the authority of the atoll egress\n'
 const end = '# end of the authority of the atoll egress\n'
@@ -14,7 +14,7 @@ export function replaceAuthority(
   bundle: string,
   { caBundle, old }: { readonly caBundle: string; readonly old: string },
 ): string {
-  const others = leaveOut(bundle.replaceAll(section, ''), old + caBundle)
+  const others = removeCertificates(bundle.replaceAll(section, ''), old + caBundle)
   const gap = others === '' || others.endsWith('\n') ? '' : '\n'
   return `${others}${gap}${begin}${caBundle}${end}`
 }

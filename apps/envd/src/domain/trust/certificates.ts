@@ -3,16 +3,16 @@ import { Fault } from '@atoll/kit/fault'
 
 /** One or more certificates in PEM (RFC 7468), each read and written anew; what stands between them is left out. */
 export function parseCertificates(value: unknown): string {
-  if (typeof value !== 'string') refuse('must be a text')
-  if (Buffer.byteLength(value) > limitBytes) refuse(`is larger than ${limitBytes} bytes`)
+  if (typeof value !== 'string') throwInvalid('must be a text')
+  if (Buffer.byteLength(value) > limitBytes) throwInvalid(`is larger than ${limitBytes} bytes`)
   const blocks = blocksOf(value)
-  if (blocks.length === 0) refuse('holds no certificate')
-  if (value.replaceAll(block, '').includes('-----')) refuse('holds more than certificates')
+  if (blocks.length === 0) throwInvalid('holds no certificate')
+  if (value.replaceAll(block, '').includes('-----')) throwInvalid('holds more than certificates')
   return blocks.map(normalize).join('')
 }
 
 /** `text` without those certificates that are in `unwanted` too. One pass, however many they are. */
-export function leaveOut(text: string, unwanted: string): string {
+export function removeCertificates(text: string, unwanted: string): string {
   const left = new Set(blocksOf(unwanted).map((each) => each.trim()))
   return text.replaceAll(block, (each) => (left.has(each.trim()) ? '' : each))
 }
@@ -28,10 +28,10 @@ function normalize(pem: string): string {
   try {
     return new X509Certificate(pem).toString()
   } catch (cause) {
-    return refuse('holds a certificate that cannot be read', cause)
+    return throwInvalid('holds a certificate that cannot be read', cause)
   }
 }
 
-function refuse(message: string, cause?: unknown): never {
+function throwInvalid(message: string, cause?: unknown): never {
   throw new Fault('invalid', 'bad_ca_bundle', `caBundle ${message}`, { cause })
 }

@@ -1,4 +1,4 @@
-import { namesOfIds } from '../../domain/access/account-names.ts'
+import { parseNamesById } from '../../domain/access/names-by-id.ts'
 import { cachedFile } from '../../linux/cached-file.ts'
 
 export interface AccountNames {
@@ -12,8 +12,8 @@ export function accountNames(files: {
   readonly passwd: string
   readonly group: string
 }): () => AccountNames {
-  const owners = cachedFile(files.passwd, namesOfIds)
-  const groups = cachedFile(files.group, namesOfIds)
+  const owners = cachedFile(files.passwd, parseNamesById)
+  const groups = cachedFile(files.group, parseNamesById)
   return () => {
     const [ofOwners, ofGroups] = [owners(), groups()]
     return {

@@ -8,7 +8,7 @@ import type { AccountNames } from './account-names.ts'
 import { toPath, toText } from './byte-path.ts'
 import type { BytePath } from './byte-path.ts'
 
-export interface Found {
+export interface DescribedEntry {
   readonly entry: Entry
   /** Whether it is a folder itself, and no link to one. */
   readonly isFolder: boolean
@@ -19,7 +19,7 @@ export async function describeEntry(
   at: BytePath,
   shown: { readonly name: string; readonly path: string },
   from: { readonly names: AccountNames; readonly metadata: MetadataStore },
-): Promise<Found> {
+): Promise<DescribedEntry> {
   const stats = await lstat(toPath(at))
   const isLink = stats.isSymbolicLink()
   const target = isLink ? await follow(at) : { path: shown.path, stats }

@@ -11,7 +11,7 @@ import { toBytes } from './byte-path.ts'
 import { describeEntry } from './describe-entry.ts'
 import { fileFault } from './file-fault.ts'
 import { listFolder } from './list-folder.ts'
-import { makeParents } from './parents.ts'
+import { createFolders } from './create-folders.ts'
 import { removeEntry } from './remove-entry.ts'
 
 export function folderEntries(deps: {
@@ -23,7 +23,7 @@ export function folderEntries(deps: {
     describe: (path) => describe(path).catch(rethrow(path)),
     makeFolder: (path, owner) => makeFolder(path, owner).catch(rethrow(path)),
     async move(source, destination, owner) {
-      await makeParents(dirname(destination), owner).catch(rethrow(destination))
+      await createFolders(dirname(destination), owner).catch(rethrow(destination))
       await lstat(source).catch(rethrow(source)) // so that what goes wrong from here on is the destination's
       await rename(source, destination).catch(rethrow(destination))
       deps.metadata.moved(await realPlace(source), await realPlace(destination))
@@ -52,7 +52,7 @@ async function makeFolder(path: string, owner: User): Promise<boolean> {
   })
   if (found?.isDirectory()) return false
   if (found) throw new Fault('invalid', 'not_a_folder', `'${path}' exists and is no directory`)
-  await makeParents(path, owner)
+  await createFolders(path, owner)
   if ((await stat(path)).isDirectory()) return true
   throw new Fault('internal', 'not_a_folder', `'${path}' is not a directory`)
 }

@@ -9,12 +9,12 @@ import { Fault } from '@atoll/kit/fault'
 import type { Entry, ListOptions } from '../../domain/files/entry.ts'
 import { toBytes, toPath, toText } from './byte-path.ts'
 import type { BytePath } from './byte-path.ts'
-import type { Found } from './describe-entry.ts'
+import type { DescribedEntry } from './describe-entry.ts'
 
 export type Describe = (
-  at: BytePath,
-  shown: { readonly name: string; readonly path: string },
-) => Promise<Found>
+  bytePath: BytePath,
+  displayed: { readonly name: string; readonly path: string },
+) => Promise<DescribedEntry>
 
 export async function listFolder(
   path: string,
@@ -27,29 +27,35 @@ export async function listFolder(
   const entries: Entry[] = []
   let seen = 0
   const root = toBytes(path)
-  await walk(await readNames(root), { at: root, shown: withoutSlash(posix.join(path)) }, depth || 1)
+  await walk(
+    await readNames(root),
+    { bytePath: root, displayed: withoutSlash(posix.join(path)) },
+    depth || 1,
+  )
   return entries
 
   async function walk(names: BytePath[], folder: Folder, levels: number): Promise<void> {
-    for (let at = 0; at < names.length; at += batch) {
+    for (let start = 0; start < names.length; start += batchSize) {
       signal.throwIfAborted()
-      const found = await Promise.all(names.slice(at, at + batch).map((name) => look(folder, name)))
-      for (const one of found) {
-        if (one === undefined) continue
-        entries.push(one.found.entry)
-        if (!one.found.isFolder || levels === 1) continue
-        const inner = { at: one.at, shown: one.found.entry.path }
-        await walk(await readNames(one.at).catch(nothing), inner, levels - 1)
+      const children = await Promise.all(
+        names.slice(start, start + batchSize).map((name) => describeChild(folder, name)),
+      )
+      for (const child of children) {
+        if (child === undefined) continue
+        entries.push(child.found.entry)
+        if (!child.found.isFolder || levels === 1) continue
+        const inner = { bytePath: child.bytePath, displayed: child.found.entry.path }
+        await walk(await readNames(child.bytePath).catch(ignoreUnreadable), inner, levels - 1)
       }
     }
   }
 
-  async function look(folder: Folder, bytes: BytePath) {
-    const at = `${folder.at}/${bytes}`
-    const name = toText(bytes)
-    const shown = { name, path: `${folder.shown === '/' ? '' : folder.shown}/${name}` }
-    const found = await describe(at, shown).catch(ignoreUnreachable)
-    return found && { at, found }
+  async function describeChild(folder: Folder, nameBytes: BytePath) {
+    const bytePath = `${folder.bytePath}/${nameBytes}`
+    const name = toText(nameBytes)
+    const displayed = { name, path: `${folder.displayed === '/' ? '' : folder.displayed}/${name}` }
+    const found = await describe(bytePath, displayed).catch(ignoreUnreachable)
+    return found && { bytePath, found }
   }
 
   async function readNames(folder: BytePath): Promise<BytePath[]> {
@@ -58,7 +64,7 @@ export async function listFolder(
     for await (const { name } of reader) {
       names.push(name)
       seen += 1
-      if (seen > entryLimit) tooMany(path)
+      if (seen > entryLimit) throwTooMany(path)
       if (names.length % 1024 === 0) signal.throwIfAborted()
     }
     return names.toSorted((a, b) => (a < b ? -1 : 1))
@@ -70,12 +76,12 @@ function withoutSlash(path: string): string {
 }
 
 interface Folder {
-  readonly at: BytePath
-  readonly shown: string
+  readonly bytePath: BytePath
+  readonly displayed: string
 }
 
 /** It vanished, or is no folder any more, or lies too deep for a path. */
-function nothing(error: unknown): [] {
+function ignoreUnreadable(error: unknown): [] {
   if (error instanceof Error && 'errno' in error) return []
   throw error
 }
@@ -87,13 +93,13 @@ function ignoreUnreachable(error: NodeJS.ErrnoException): undefined {
 
 const unreachable = new Set(['ENOENT', 'ENOTDIR', 'ENAMETOOLONG'])
 
-function tooMany(path: string): never {
+function throwTooMany(path: string): never {
   const text = `'${path}' holds more than ${entryLimit} entries: list less of it at once`
   throw new Fault('exhausted', 'too_many_entries', text)
 }
 
 const readOptions = { encoding: 'latin1', bufferSize: 1024 } as const
-const batch = 256
+const batchSize = 256
 
 /** An answer of so many is 10 MB, and turning it into JSON holds everybody else up for a third of a second. */
 const entryLimit = 50_000

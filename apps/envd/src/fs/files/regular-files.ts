@@ -11,17 +11,17 @@ import { Fault } from '@atoll/kit/fault'
 import type { ReadableFile, RegularFiles } from '../../domain/files/regular-file.ts'
 import type { User } from '../../domain/access/user.ts'
 import { fileFault } from './file-fault.ts'
-import { joinFiles } from './join-files.ts'
-import { makeParents } from './parents.ts'
-import { createQuickCalls } from './quick-calls.ts'
-import type { QuickCalls } from './quick-calls.ts'
+import { concatenateFiles } from './concatenate-files.ts'
+import { createFolders } from './create-folders.ts'
+import { createAdaptiveIo } from './adaptive-io.ts'
+import type { AdaptiveIo } from './adaptive-io.ts'
 import { writeAll } from './write-all.ts'
 
 export const regularFiles: RegularFiles = {
   open: (path) => openToRead(path).catch(rethrow(path)),
   write: (path, content, owner) => write(path, content, owner).catch(rethrow(path)),
-  join: (sources, destination, owner) =>
-    joinFiles(sources, destination, { owner, openToRead }).catch(rethrow(destination)),
+  concatenate: (sources, destination, owner) =>
+    concatenateFiles(sources, destination, { owner, openToRead }).catch(rethrow(destination)),
 }
 
 function rethrow(path: string): (thrown: unknown) => never {
@@ -41,7 +41,7 @@ async function openToRead(path: string): Promise<ReadableFile> {
     size: size === 0 && bytesRead > 0 ? undefined : size,
     modifiedMs: mtimeMs,
     head: head.subarray(0, bytesRead),
-    read: (start, length) => pieces(file, start, length),
+    read: (start, length) => readChunks(file, start, length),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   }
 }
@@ -49,36 +49,36 @@ async function openToRead(path: string): Promise<ReadableFile> {
 const headBytes = 32 * 1024
 
 /** While one piece is on its way, the next is read, so there are two buffers. Fresh ones each time would cost more. */
-async function* pieces(file: FileHandle, start: number, length = Infinity) {
-  const size = Math.min(pieceBytes, length)
-  const spare = [Buffer.allocUnsafeSlow(size), Buffer.allocUnsafeSlow(size)]
-  const quickly = createQuickCalls()
-  let next = readPiece(file, spare, { at: start, left: length, quickly })
+async function* readChunks(file: FileHandle, start: number, length = Infinity) {
+  const size = Math.min(chunkBytes, length)
+  const buffers = [Buffer.allocUnsafeSlow(size), Buffer.allocUnsafeSlow(size)]
+  const adaptiveIo = createAdaptiveIo()
+  let next = readChunk(file, buffers, { at: start, left: length, adaptiveIo })
   for (let at = start, left = length; ;) {
-    const piece = await next
-    if (piece.length === 0) return
-    at += piece.length
-    left -= piece.length
-    next = readPiece(file, spare, { at, left, quickly })
+    const chunk = await next
+    if (chunk.length === 0) return
+    at += chunk.length
+    left -= chunk.length
+    next = readChunk(file, buffers, { at, left, adaptiveIo })
     next.catch(() => {}) // seen when it is waited for; nobody may, when the reader leaves
-    yield piece
+    yield chunk
   }
 }
 
-async function readPiece(
+async function readChunk(
   file: FileHandle,
-  spare: Buffer[],
+  buffers: Buffer[],
   {
     at,
     left,
-    quickly,
-  }: { readonly at: number; readonly left: number; readonly quickly: QuickCalls },
+    adaptiveIo,
+  }: { readonly at: number; readonly left: number; readonly adaptiveIo: AdaptiveIo },
 ): Promise<Buffer> {
-  const buffer = spare.shift() ?? Buffer.alloc(0)
-  spare.push(buffer)
+  const buffer = buffers.shift() ?? Buffer.alloc(0)
+  buffers.push(buffer)
   const length = Math.min(buffer.length, left)
   if (length === 0) return buffer.subarray(0, 0)
-  const bytesRead = await quickly(
+  const bytesRead = await adaptiveIo(
     () => readSync(file.fd, buffer, 0, length, at),
     async () => (await file.read(buffer, 0, length, at)).bytesRead,
   )
@@ -86,10 +86,10 @@ async function readPiece(
 }
 
 /** Under gVisor 256 KiB took a third more of the processor for the same bytes; 1 MiB is no better. */
-const pieceBytes = 512 * 1024
+const chunkBytes = 512 * 1024
 
 async function write(path: string, content: AsyncIterable<Uint8Array>, owner: User): Promise<void> {
-  await makeParents(dirname(path), owner)
+  await createFolders(dirname(path), owner)
   const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_NONBLOCK
   await using file = await open(path, flags, 0o666)
   await requireRegular(file, path)

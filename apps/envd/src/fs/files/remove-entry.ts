@@ -8,13 +8,13 @@ import type { BytePath } from './byte-path.ts'
 
 export async function removeEntry(path: string, signal: AbortSignal): Promise<void> {
   const root = toBytes(path.replace(/(?<=.)\/+$/, ''))
-  await remove(root, { root, lifted: 0, signal })
+  await remove(root, { root, movedUp: 0, signal })
 }
 
 interface Removal {
   readonly root: BytePath
   /** How many folders have been moved up to it. */
-  lifted: number
+  movedUp: number
   readonly signal: AbortSignal
 }
 
@@ -25,15 +25,15 @@ async function remove(at: BytePath, removal: Removal): Promise<void> {
 
 /** While others put things in, each turn removes what is there; in the end the system's refusal is the answer. */
 async function removeFolder(found: BytePath, removal: Removal): Promise<void> {
-  const isDeep = found.length > removal.root.length + liftBeyond
-  const at = isDeep ? await lift(found, removal) : found
-  for (let turn = 1; ; turn += 1) {
-    await empty(at, removal)
+  const isDeep = found.length > removal.root.length + moveUpBeyondBytes
+  const at = isDeep ? await moveUp(found, removal) : found
+  for (let attempt = 1; ; attempt += 1) {
+    await removeChildren(at, removal)
     const done = await rmdir(toPath(at)).then(
       () => true,
       (error: NodeJS.ErrnoException) => {
         if (error.code === 'ENOENT') return true
-        if (error.code !== 'ENOTEMPTY' || turn === turnLimit) throw error
+        if (error.code !== 'ENOTEMPTY' || attempt === attemptLimit) throw error
         return false
       },
     )
@@ -42,26 +42,26 @@ async function removeFolder(found: BytePath, removal: Removal): Promise<void> {
 }
 
 /** Up to the folder that is to be removed, where the path to it is short again. */
-async function lift(at: BytePath, removal: Removal): Promise<BytePath> {
-  removal.lifted += 1
-  const lifted = `${removal.root}/.removing-${process.pid}-${removal.lifted}`
-  return rename(toPath(at), toPath(lifted)).then(
-    () => lifted,
+async function moveUp(at: BytePath, removal: Removal): Promise<BytePath> {
+  removal.movedUp += 1
+  const movedUp = `${removal.root}/.removing-${process.pid}-${removal.movedUp}`
+  return rename(toPath(at), toPath(movedUp)).then(
+    () => movedUp,
     () => at, // gone, or not to be moved: whatever removing it says is the answer
   )
 }
 
-const liftBeyond = 2048
+const moveUpBeyondBytes = 2048
 
-async function empty(at: BytePath, removal: Removal): Promise<void> {
-  const reader = await opendir(toPath(at), readOptions).catch(absent)
+async function removeChildren(at: BytePath, removal: Removal): Promise<void> {
+  const reader = await opendir(toPath(at), readOptions).catch(ignoreMissing)
   if (reader === undefined) return
   let pending: Promise<void>[] = []
   for await (const entry of reader) {
     const inner = `${at}/${entry.name}`
     if (entry.isDirectory()) await removeFolder(inner, removal)
     else pending.push(remove(inner, removal))
-    if (pending.length < batch) continue
+    if (pending.length < batchSize) continue
     removal.signal.throwIfAborted()
     await Promise.all(pending)
     pending = []
@@ -70,10 +70,10 @@ async function empty(at: BytePath, removal: Removal): Promise<void> {
 }
 
 const readOptions = { encoding: 'latin1', bufferSize: 256 } as const
-const batch = 64
-const turnLimit = 10
+const batchSize = 64
+const attemptLimit = 10
 
-function absent(error: NodeJS.ErrnoException): undefined {
+function ignoreMissing(error: NodeJS.ErrnoException): undefined {
   if (error.code !== 'ENOENT') throw error
 }
 

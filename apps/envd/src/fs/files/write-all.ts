@@ -1,6 +1,6 @@
 import { writeSync } from 'node:fs'
 import type { FileHandle } from 'node:fs/promises'
-import { createQuickCalls } from './quick-calls.ts'
+import { createAdaptiveIo } from './adaptive-io.ts'
 
 /**
  * Writes from the beginning. What arrives while a write is under way is gathered and written at once: a call to the system
@@ -10,44 +10,44 @@ export async function writeAll(
   file: FileHandle,
   content: AsyncIterable<Uint8Array>,
 ): Promise<void> {
-  let gathering: Buffer = Buffer.allocUnsafeSlow(firstBytes)
+  let filling: Buffer = Buffer.allocUnsafeSlow(firstBufferBytes)
   let spare: Buffer | undefined
-  let gathered = 0
+  let filledBytes = 0
   let writing: Promise<void> | undefined
-  const quickly = createQuickCalls()
+  const adaptiveIo = createAdaptiveIo()
   try {
-    for await (const piece of content) {
-      if (piece.length >= directBytes) {
+    for await (const chunk of content) {
+      if (chunk.length >= directWriteBytes) {
         while (writing) await writing
-        await writeLarge(piece)
+        await writeLarge(chunk)
         continue
       }
-      for (let at = 0; at < piece.length;) {
-        if (gathered === gathering.length) await writing
-        const part = piece.subarray(at, at + gathering.length - gathered)
-        gathering.set(part, gathered)
-        gathered += part.length
+      for (let at = 0; at < chunk.length;) {
+        if (filledBytes === filling.length) await writing
+        const part = chunk.subarray(at, at + filling.length - filledBytes)
+        filling.set(part, filledBytes)
+        filledBytes += part.length
         at += part.length
-        if (!writing) begin()
+        if (!writing) startWrite()
       }
     }
   } finally {
     while (writing) await writing
   }
 
-  function begin(): void {
-    writing = write(gathering, gathered)
+  function startWrite(): void {
+    writing = write(filling, filledBytes)
     writing.catch(() => {}) // seen when it is waited for
-    gathering = spare ?? Buffer.allocUnsafeSlow(laterBytes)
+    filling = spare ?? Buffer.allocUnsafeSlow(laterBufferBytes)
     spare = undefined
-    gathered = 0
+    filledBytes = 0
   }
 
   async function write(full: Buffer, length: number): Promise<void> {
     await writeWhole(full.subarray(0, length))
     writing = undefined
-    if (full.length === laterBytes) spare = full
-    if (gathered > 0) begin()
+    if (full.length === laterBufferBytes) spare = full
+    if (filledBytes > 0) startWrite()
   }
 
   async function writeWhole(bytes: Uint8Array): Promise<void> {
@@ -56,7 +56,7 @@ export async function writeAll(
 
   async function writeLarge(bytes: Uint8Array): Promise<void> {
     for (let at = 0; at < bytes.length;) {
-      at += await quickly(
+      at += await adaptiveIo(
         () => writeSync(file.fd, bytes, at),
         async () => (await file.write(bytes, at)).bytesWritten,
       )
@@ -65,8 +65,8 @@ export async function writeAll(
 }
 
 /** So much is written as it is: the source reads on meanwhile. */
-const directBytes = 64 * 1024
+const directWriteBytes = 64 * 1024
 
 /** Most files are smaller. */
-const firstBytes = 64 * 1024
-const laterBytes = 512 * 1024
+const firstBufferBytes = 64 * 1024
+const laterBufferBytes = 512 * 1024

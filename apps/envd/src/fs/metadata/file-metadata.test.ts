@@ -25,7 +25,7 @@ async function setup(base: string, withoutAttributes: boolean) {
   const options = {
     libc,
     folder: join(folder, 'beside'),
-    lifeFile: join(folder, 'run/life'),
+    bootIdFile: join(folder, 'run/life'),
     withoutAttributes,
   }
   const open = async () => {
@@ -141,7 +141,7 @@ test('beside files, metadata is found by its place when the sandbox is started a
   await rename(files.path('moved'), files.path('elsewhere'))
   files.store().moved(files.path('moved'), files.path('elsewhere'))
   await rm(files.path('gone'))
-  await rm(files.options.lifeFile)
+  await rm(files.options.bootIdFile)
   await files.restart()
   assert.deepEqual(await files.store().of('kept'), { a: '1' })
   assert.deepEqual(await files.store().of('elsewhere'), { b: '2' })

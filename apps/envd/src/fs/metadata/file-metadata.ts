@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import type { MetadataStore } from '../../domain/files/metadata-store.ts'
 import type { Libc } from '../../linux/libc.ts'
 import { extendedAttributes } from './extended-attributes.ts'
-import { keptMetadata } from './kept-metadata.ts'
-import type { KeptMetadata, KeptMetadataOptions } from './kept-metadata.ts'
+import { openInodeMetadata } from './inode-metadata.ts'
+import type { InodeMetadata, InodeMetadataOptions } from './inode-metadata.ts'
 
 export interface FileMetadataStore extends MetadataStore {
   /** Takes up what an earlier daemon kept, if anything. */
@@ -13,47 +13,47 @@ export interface FileMetadataStore extends MetadataStore {
 }
 
 export function fileMetadata(
-  options: KeptMetadataOptions & {
+  options: InodeMetadataOptions & {
     readonly libc: () => Libc
     /** Default: whether the file system has extended attributes is found out. */
     readonly withoutAttributes?: boolean | undefined
   },
 ): FileMetadataStore {
   const attributes = extendedAttributes(options.libc)
-  const support = new Map<bigint, boolean>()
-  let kept: KeptMetadata | undefined
-  let opening: Promise<KeptMetadata> | undefined
+  const attributeSupport = new Map<bigint, boolean>()
+  let inodeMetadata: InodeMetadata | undefined
+  let opening: Promise<InodeMetadata> | undefined
 
   return {
     async resume() {
       const journal = join(options.folder, 'metadata.jsonl')
-      const isThere = await access(journal).then(
+      const hasJournal = await access(journal).then(
         () => true,
         () => false,
       )
-      if (isThere) await open()
+      if (hasJournal) await open()
     },
     read(path, identity) {
-      const beside = kept?.read(path.toString(), identity)
-      if (beside) return beside
+      const stored = inodeMetadata?.read(path.toString(), identity)
+      if (stored) return stored
       return hasAttributes(path, identity.dev) ? attributes.read(path) : {}
     },
     async replace(path, metadata) {
-      const real = await realpath(path).catch(absent)
-      const identity = real && (await stat(real, { bigint: true }).catch(absent))
+      const real = await realpath(path).catch(ignoreMissing)
+      const identity = real && (await stat(real, { bigint: true }).catch(ignoreMissing))
       if (!real || !identity) return
       const isEmpty = Object.keys(metadata).length === 0
       if (hasAttributes(real, identity.dev) && attributes.replace(real, metadata)) {
-        kept?.forget(identity)
+        inodeMetadata?.forget(identity)
       } else if (isEmpty) {
-        kept?.forget(identity)
+        inodeMetadata?.forget(identity)
       } else {
         const store = await open()
         store.put(real, identity, metadata)
       }
-      await kept?.flush()
+      await inodeMetadata?.flush()
     },
-    moved: (from, to) => kept?.moved(from, to),
+    moved: (from, to) => inodeMetadata?.moved(from, to),
     async close() {
       await (await opening)?.close()
     },
@@ -61,16 +61,16 @@ export function fileMetadata(
 
   function hasAttributes(path: string | Uint8Array, device: bigint): boolean {
     if (options.withoutAttributes) return false
-    const known = support.get(device)
+    const known = attributeSupport.get(device)
     if (known !== undefined) return known
     const found = attributes.areKept(path)
-    support.set(device, found)
+    attributeSupport.set(device, found)
     return found
   }
 
-  function open(): Promise<KeptMetadata> {
-    opening ??= keptMetadata(options).then(
-      (opened) => (kept = opened),
+  function open(): Promise<InodeMetadata> {
+    opening ??= openInodeMetadata(options).then(
+      (opened) => (inodeMetadata = opened),
       (cause: unknown) => {
         opening = undefined
         throw cause
@@ -81,6 +81,6 @@ export function fileMetadata(
 }
 
 /** Who removes a file that was just written wants no metadata for it either. */
-function absent(error: NodeJS.ErrnoException): undefined {
+function ignoreMissing(error: NodeJS.ErrnoException): undefined {
   if (error.code !== 'ENOENT') throw error
 }

@@ -7,7 +7,7 @@ import { dirname } from 'node:path'
 import { writeFileAtomic } from '@atoll/kit/atomic-file'
 import type { Metadata } from '../../domain/files/metadata-store.ts'
 
-export interface KeptRecord {
+export interface MetadataRecord {
   /** Which file it is, in the numbers of the life in which it was written. */
   readonly key: string
   /** Where it was last seen. */
@@ -17,11 +17,11 @@ export interface KeptRecord {
 
 export interface MetadataJournal {
   /** What was kept, and the life of the sandbox in which that was. Empty when there is nothing. */
-  load(): Promise<{ readonly life: string; readonly records: readonly KeptRecord[] }>
-  put(record: KeptRecord): void
+  load(): Promise<{ readonly bootId: string; readonly records: readonly MetadataRecord[] }>
+  put(record: MetadataRecord): void
   forget(key: string): void
   /** Writes the file whole, in the numbers of this life. */
-  renew(): void
+  rewriteAll(): void
   /** Resolves when everything up to now is in the file. */
   flush(): Promise<void>
 }
@@ -29,19 +29,19 @@ export interface MetadataJournal {
 export function metadataJournal(options: {
   readonly path: string
   /** What the file should hold now, for when it is rewritten. */
-  readonly current: () => { readonly life: string; readonly records: Iterable<KeptRecord> }
+  readonly current: () => { readonly bootId: string; readonly records: Iterable<MetadataRecord> }
 }): MetadataJournal {
   const { path } = options
-  let waiting = ''
+  let pending = ''
   let sizeBytes = Infinity // the first write rewrites: the file may be damaged, or of another life
-  let wholeBytes = 0
+  let rewrittenBytes = 0
   let last = Promise.resolve()
 
   return {
     load: () => load(path),
     put: ({ key, path: at, metadata }) => append({ key, path: at, metadata }),
     forget: (key) => append({ key }),
-    renew() {
+    rewriteAll() {
       sizeBytes = Infinity
       append({})
     },
@@ -49,17 +49,17 @@ export function metadataJournal(options: {
   }
 
   function append(change: object): void {
-    const first = waiting === ''
-    waiting += `${JSON.stringify(change)}\n`
+    const first = pending === ''
+    pending += `${JSON.stringify(change)}\n`
     if (first) last = last.then(write).catch(() => {})
   }
 
   /** Failures are passed over (the disk is full): what is in memory stays right, and the next write tries anew. */
   async function write(): Promise<void> {
-    const lines = waiting
-    waiting = ''
+    const lines = pending
+    pending = ''
     try {
-      if (sizeBytes + lines.length > 2 * wholeBytes + slackBytes) await rewrite()
+      if (sizeBytes + lines.length > 2 * rewrittenBytes + rewriteSlackBytes) await rewrite()
       else await appendFile(path, lines, { mode: 0o600 })
       sizeBytes += lines.length
     } catch (cause) {
@@ -69,38 +69,38 @@ export function metadataJournal(options: {
   }
 
   async function rewrite(): Promise<void> {
-    const { life, records } = options.current()
-    const lines = [{ life }, ...records].map((line) => JSON.stringify(line))
+    const { bootId, records } = options.current()
+    const lines = [{ life: bootId }, ...records].map((line) => JSON.stringify(line))
     const text = `${lines.join('\n')}\n`
     await mkdir(dirname(path), { recursive: true, mode: 0o700 })
     await writeFileAtomic(path, text)
-    wholeBytes = text.length
+    rewrittenBytes = text.length
     sizeBytes = text.length
   }
 }
 
-const slackBytes = 64 * 1024
+const rewriteSlackBytes = 64 * 1024
 
 async function load(path: string) {
-  const records = new Map<string, KeptRecord>()
+  const records = new Map<string, MetadataRecord>()
   const { size } = await stat(path).catch(() => ({ size: 0 }))
   // Only root could make it larger than we do, and what root put there need not be read.
   const text = size > sizeLimitBytes ? '' : await readFile(path, 'utf8').catch(() => '')
-  let life = ''
+  let bootId = ''
   for (const line of text.split('\n')) {
     const change = parseLine(line)
-    if (change?.life !== undefined) life = change.life
+    if (change?.life !== undefined) bootId = change.life
     if (change?.key === undefined) continue
     const { key, path: at, metadata } = change
     if (at !== undefined && metadata !== undefined) records.set(key, { key, path: at, metadata })
     else records.delete(key)
   }
-  return { life, records: [...records.values()] }
+  return { bootId, records: [...records.values()] }
 }
 
 const sizeLimitBytes = 64 * 1024 * 1024
 
-interface Change extends Partial<KeptRecord> {
+interface Change extends Partial<MetadataRecord> {
   readonly life?: string
 }
 

@@ -8,9 +8,9 @@ import type { Variables } from '../../domain/process/environment.ts'
  */
 export function variableFiles(folder: string): (variables: Variables) => Promise<void> {
   return async (variables) => {
-    tryTo(() => mkdirSync(folder, { recursive: true }))
+    ignoreErrors(() => mkdirSync(folder, { recursive: true }))
     for (const [name, value] of Object.entries(variables)) {
-      tryTo(() => write(join(folder, `.${name}`), value))
+      ignoreErrors(() => write(join(folder, `.${name}`), value))
     }
   }
 }
@@ -26,7 +26,7 @@ function write(path: string, text: string): void {
   }
 }
 
-function tryTo(act: () => void): void {
+function ignoreErrors(act: () => void): void {
   try {
     act()
   } catch {}

@@ -4,7 +4,7 @@
  * had to drop changes every watcher is told, since nobody knows whose they were.
  */
 import { opendir, stat, statfs } from 'node:fs/promises'
-import { setImmediate as turn } from 'node:timers/promises'
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { Fault } from '@atoll/kit/fault'
 import { isNetworkMount } from '../../domain/watch/watch.ts'
 import type { ChangeListener, FolderWatcher, WatchOptions } from '../../domain/watch/watch.ts'
@@ -15,25 +15,25 @@ import { toBytes, toPath, toText } from '../files/byte-path.ts'
 import type { BytePath } from '../files/byte-path.ts'
 import { changeKinds } from './change-kinds.ts'
 import { fileFault } from '../files/file-fault.ts'
-import { watchedPlaces } from './watched-places.ts'
-import type { Place, PlaceOwner } from './watched-places.ts'
+import { createWatchedFolders } from './watched-folders.ts'
+import type { WatchedFolder, FolderOwner } from './watched-folders.ts'
 
-interface Watcher extends PlaceOwner<Watcher> {
+interface Watcher extends FolderOwner<Watcher> {
   readonly recursive: boolean
   readonly listener: ChangeListener
-  readonly places: Map<BytePath, Place<Watcher>>
+  readonly folders: Map<BytePath, WatchedFolder<Watcher>>
 }
 
 export function inotifyFolderWatcher(libc: () => Libc): FolderWatcher {
-  let instance: Instance | undefined
+  let instance: InotifyInstance | undefined
   return {
     async watch(options, listener) {
       await checkWatchable(options).catch((thrown: unknown) => {
         throw fileFault(thrown, options.path)
       })
       const { path, recursive } = options
-      const watcher: Watcher = { root: toBytes(path), recursive, listener, places: new Map() }
-      instance ??= startInstance(libc(), () => (instance = undefined))
+      const watcher: Watcher = { root: toBytes(path), recursive, listener, folders: new Map() }
+      instance ??= startInotifyInstance(libc(), () => (instance = undefined))
       const { close, start } = instance.join(watcher)
       try {
         await start()
@@ -57,38 +57,42 @@ function refuse(message: string): never {
   throw new Fault('invalid', 'not_watchable', message)
 }
 
-interface Instance {
+interface InotifyInstance {
   join(watcher: Watcher): { start(): Promise<void>; close(): void }
 }
 
 /** Lives as long as anybody watches. */
-function startInstance(libc: Libc, onEnd: () => void): Instance {
+function startInotifyInstance(libc: Libc, onEnd: () => void): InotifyInstance {
   const inotify = openInotify(libc, () => void pump())
-  const places = watchedPlaces<Watcher>(inotify)
+  const folders = createWatchedFolders<Watcher>(inotify)
   const watchers = new Set<Watcher>()
-  const told: Place<Watcher>[] = []
+  const reported: WatchedFolder<Watcher>[] = []
   /** Folders that left their place and have not come to another yet. */
-  let moving: { readonly cookie: number; readonly watcher: Watcher; readonly from: BytePath }[] = []
-  let pumping = false
-  let wanted = false
+  let pendingMoves: {
+    readonly cookie: number
+    readonly watcher: Watcher
+    readonly from: BytePath
+  }[] = []
+  let isPumping = false
+  let isPending = false
 
   return {
     join(watcher) {
       watchers.add(watcher)
-      return { start: () => begin(watcher), close: () => leave(watcher) }
+      return { start: () => startWatcher(watcher), close: () => removeWatcher(watcher) }
     },
   }
 
-  async function begin(watcher: Watcher): Promise<void> {
-    if (watcher.recursive) await adopt(watcher, '', { tell: false })
-    else places.add(watcher, '')
-    if (watcher.places.has('')) return
+  async function startWatcher(watcher: Watcher): Promise<void> {
+    if (watcher.recursive) await watchTree(watcher, '', { report: false })
+    else folders.add(watcher, '')
+    if (watcher.folders.has('')) return
     throw new Fault('not_found', 'file_not_found', `'${toText(watcher.root)}' is gone`)
   }
 
-  function leave(watcher: Watcher): void {
+  function removeWatcher(watcher: Watcher): void {
     if (!watchers.delete(watcher)) return
-    places.remove(watcher, '')
+    folders.remove(watcher, '')
     if (watchers.size > 0) return
     inotify.close()
     onEnd()
@@ -96,121 +100,126 @@ function startInstance(libc: Libc, onEnd: () => void): Instance {
 
   function fail(watcher: Watcher, cause: unknown): void {
     if (!watchers.has(watcher)) return
-    leave(watcher)
+    removeWatcher(watcher)
     watcher.listener.failed(cause instanceof Error ? cause : new Error(String(cause)))
   }
 
   /** Takes in events one after the other until there are none left. */
   async function pump(): Promise<void> {
-    wanted = true
-    if (pumping) return
-    pumping = true
+    isPending = true
+    if (isPumping) return
+    isPumping = true
     try {
-      while (wanted) {
-        wanted = false
-        await takeAll()
-        settleMoves(0)
-        for (const place of told.splice(0)) place.told.clear()
+      while (isPending) {
+        isPending = false
+        await handleAllEvents()
+        dropStaleMoves(0)
+        for (const folder of reported.splice(0)) folder.reported.clear()
       }
     } catch (cause) {
       for (const watcher of [...watchers]) fail(watcher, cause)
     } finally {
-      pumping = false
+      isPumping = false
     }
   }
 
-  async function takeAll(): Promise<void> {
+  async function handleAllEvents(): Promise<void> {
     for (let events = inotify.read(); events.length > 0; events = inotify.read()) {
-      for (const event of events) await take(event)
-      await turn()
+      for (const event of events) await handleEvent(event)
+      await yieldToEventLoop()
     }
   }
 
-  async function take(event: InotifyEvent): Promise<void> {
-    settleMoves(event.cookie)
+  async function handleEvent(event: InotifyEvent): Promise<void> {
+    dropStaleMoves(event.cookie)
     if (event.mask & inotifyMask.overflow) {
       for (const watcher of [...watchers]) fail(watcher, overflow())
       return
     }
-    for (const place of places.of(event.watch)) {
+    for (const folder of folders.of(event.watch)) {
       try {
-        if (event.name === '') takeSelf(place, event.mask)
-        else await takeInner(place, event)
+        if (event.name === '') handleRootEvent(folder, event.mask)
+        else await handleChildEvent(folder, event)
       } catch (cause) {
-        fail(place.owner, cause)
+        fail(folder.owner, cause)
       }
     }
-    if (event.mask & (inotifyMask.ignored | inotifyMask.unmount)) places.lost(event.watch)
+    if (event.mask & (inotifyMask.ignored | inotifyMask.unmount)) folders.forgetWatch(event.watch)
   }
 
   /** Of folders below the one asked for, the folder above them tells. */
-  function takeSelf({ owner, relative }: Place<Watcher>, mask: number): void {
-    if (relative === '') tell(owner, '.', mask)
+  function handleRootEvent({ owner, relative }: WatchedFolder<Watcher>, mask: number): void {
+    if (relative === '') report(owner, '.', mask)
   }
 
-  async function takeInner(place: Place<Watcher>, event: InotifyEvent): Promise<void> {
-    const { owner } = place
+  async function handleChildEvent(
+    folder: WatchedFolder<Watcher>,
+    event: InotifyEvent,
+  ): Promise<void> {
+    const { owner } = folder
     const { name, mask, cookie } = event
-    const inner = place.relative === '' ? name : `${place.relative}/${name}`
+    const inner = folder.relative === '' ? name : `${folder.relative}/${name}`
     const isArrival = (mask & (inotifyMask.create | inotifyMask.movedTo)) !== 0
-    if (isArrival && place.told.delete(name)) return
-    tell(owner, toText(inner), mask)
+    if (isArrival && folder.reported.delete(name)) return
+    report(owner, toText(inner), mask)
     if (!owner.recursive || !(mask & inotifyMask.isFolder)) return
-    if (mask & inotifyMask.movedFrom) moving.push({ cookie, watcher: owner, from: inner })
+    if (mask & inotifyMask.movedFrom) pendingMoves.push({ cookie, watcher: owner, from: inner })
     if (!isArrival) return
-    const left = moving.find((move) => move.cookie === cookie && move.watcher === owner)
-    moving = moving.filter((move) => move !== left)
-    const renamed = left ? places.rename(owner, left.from, inner) : []
+    const left = pendingMoves.find((move) => move.cookie === cookie && move.watcher === owner)
+    pendingMoves = pendingMoves.filter((move) => move !== left)
+    const renamed = left ? folders.rename(owner, left.from, inner) : []
     // A new folder can have been moved before we came to look into it, or while we did.
-    for (const late of renamed) if (late.seen !== 'all') await look(late, true)
+    for (const late of renamed) if (late.scanned !== 'all') await scan(late, true)
     if (renamed.length > 0) return
-    await adopt(owner, inner, { tell: left !== undefined || (mask & inotifyMask.create) !== 0 })
+    await watchTree(owner, inner, {
+      report: left !== undefined || (mask & inotifyMask.create) !== 0,
+    })
   }
 
   /** The two halves of a rename follow each other: what comes after another event has left the tree. */
-  function settleMoves(cookie: number): void {
-    if (moving.length === 0) return
-    for (const move of moving) {
-      if (move.cookie !== cookie) places.remove(move.watcher, move.from)
+  function dropStaleMoves(cookie: number): void {
+    if (pendingMoves.length === 0) return
+    for (const move of pendingMoves) {
+      if (move.cookie !== cookie) folders.remove(move.watcher, move.from)
     }
-    moving = moving.filter((move) => move.cookie === cookie)
+    pendingMoves = pendingMoves.filter((move) => move.cookie === cookie)
   }
 
   /**
    * Watches a folder and those in it. Things that were put into a new folder before it was watched are told too. False
    * when it is not there.
    */
-  async function adopt(
+  async function watchTree(
     watcher: Watcher,
     relative: BytePath,
-    options: { readonly tell: boolean },
+    options: { readonly report: boolean },
   ): Promise<boolean> {
-    const added = watchers.has(watcher) ? places.add(watcher, relative) : undefined
-    if (added?.isNew) await look(added.place, options.tell)
+    const added = watchers.has(watcher) ? folders.add(watcher, relative) : undefined
+    if (added?.isNew) await scan(added.folder, options.report)
     return added !== undefined
   }
 
-  async function look(place: Place<Watcher>, isTelling: boolean): Promise<void> {
-    const { owner, relative } = place
+  async function scan(folder: WatchedFolder<Watcher>, isReporting: boolean): Promise<void> {
+    const { owner, relative } = folder
     const path = relative === '' ? owner.root : `${owner.root}/${relative}`
     const reader = await opendir(toPath(path), readOptions).catch(() => undefined)
     if (!reader) return
-    const isFirst = place.seen === 'nothing'
+    const isFirst = folder.scanned === 'nothing'
     let all = true
-    if (isTelling) told.push(place)
+    if (isReporting) reported.push(folder)
     for await (const entry of reader) {
       if (!watchers.has(owner)) return
       const inner = relative === '' ? entry.name : `${relative}/${entry.name}`
-      if (isTelling && isFirst) {
-        place.told.add(entry.name)
-        tell(owner, toText(inner), inotifyMask.create)
+      if (isReporting && isFirst) {
+        folder.reported.add(entry.name)
+        report(owner, toText(inner), inotifyMask.create)
       }
-      if (entry.isDirectory()) all = (await adopt(owner, inner, { tell: isTelling })) && all
+      if (entry.isDirectory()) all = (await watchTree(owner, inner, { report: isReporting })) && all
     }
-    place.seen = all ? 'all' : 'part'
+    folder.scanned = all ? 'all' : 'part'
   }
 
-  function tell({ listener }: Watcher, name: string, mask: number): void {
+  function report({ listener }: Watcher, name: string, mask: number): void {
     for (const kind of changeKinds(mask)) listener.changed({ name, kind })
   }
 }

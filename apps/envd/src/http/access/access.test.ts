@@ -3,7 +3,7 @@ import { mkdir, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { envdVersion } from '../../version.ts'
-import { collect, shell } from '../../testing/calls.ts'
+import { collect, shell } from '../../testing/process-calls.ts'
 import { accessToken, initToken, runEnvd } from '../../testing/running-envd.ts'
 import type { RunningEnvd } from '../../testing/running-envd.ts'
 
@@ -71,7 +71,7 @@ test('a bad init is refused and changes nothing', async () => {
   await using envd = await runEnvd()
   for (const body of badInits) assert.equal((await envd.init(body)).status, 400)
   assert.equal((await list(envd, { 'x-access-token': accessToken })).status, 200)
-  assert.deepEqual(envd.unforeseen, [])
+  assert.deepEqual(envd.unexpectedErrors, [])
 })
 
 test('a secured sandbox refuses a missing and a wrong token with a code that is a number', async () => {
@@ -171,7 +171,7 @@ test('the clock is stepped when it is behind or far ahead, and only then', async
 
 test('the system is told of a sandbox id when it is another', async () => {
   const told: unknown[] = []
-  await using envd = await runEnvd({ identify: async (...ids) => void told.push(ids) })
+  await using envd = await runEnvd({ setHostName: async (...ids) => void told.push(ids) })
   for (const sandboxId of ['i1', 'i1', undefined, 'i2']) await envd.init({ accessToken, sandboxId })
   await using second = await envd.restart()
   await second.init({ accessToken, sandboxId: 'i2' })

@@ -1,29 +1,22 @@
-/** The user on whose behalf an RPC acts. */
-import { Code, ConnectError, createContextKey } from '@connectrpc/connect'
-import type { Settings } from '../../domain/sandbox/settings.ts'
+/** The user on whose behalf a request acts: the one named by Basic authorization, or the default of the sandbox. */
+import { basicUser } from '../../domain/access/access.ts'
 import type { User, Users } from '../../domain/access/user.ts'
-import { unknownUserMessage } from './caller.ts'
-import type { ActingUser } from './caller.ts'
 
-export type { ActingUser } from './caller.ts'
+export type ActingUser =
+  | { readonly kind: 'default' }
+  | { readonly kind: 'known'; readonly user: User }
+  | { readonly kind: 'unknown'; readonly name: string }
 
-export const actingUserKey = createContextKey<ActingUser>({ kind: 'default' })
-
-/** Every RPC refuses an unknown user, also those that do not act as one. */
-export function requireKnownUser(acting: ActingUser): void {
-  if (acting.kind === 'unknown') refuse(unknownUserMessage(acting.name))
-}
-
-export async function resolveUser(
-  acting: ActingUser,
+export async function actingUser(
   users: Users,
-  settings: Settings,
-): Promise<User> {
-  if (acting.kind === 'known') return acting.user
-  const name = acting.kind === 'unknown' ? acting.name : settings.defaultUser
-  return (await users.find(name)) ?? refuse(unknownUserMessage(name))
+  authorization: string | undefined,
+): Promise<ActingUser> {
+  const name = basicUser(authorization)
+  if (name === undefined) return { kind: 'default' }
+  const user = await users.find(name)
+  return user ? { kind: 'known', user } : { kind: 'unknown', name }
 }
 
-function refuse(message: string): never {
-  throw new ConnectError(message, Code.Unauthenticated)
+export function unknownUserMessage(name: string): string {
+  return `There is no user '${name}' in this sandbox`
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { readFile, writeFile } from 'node:fs/promises'
 import { test } from 'node:test'
-import { setUpFiles } from '../../testing/files.ts'
+import { setUpFiles } from '../../testing/file-requests.ts'
 import { accessToken } from '../../testing/running-envd.ts'
 
 const now = new Date('2026-01-01T00:00:00.900Z')

@@ -5,7 +5,7 @@ import { Agent, request } from 'node:http'
 import { buffer } from 'node:stream/consumers'
 import { test } from 'node:test'
 import { run } from '@atoll/kit/run'
-import { send, setUpFiles } from '../../testing/files.ts'
+import { send, setUpFiles } from '../../testing/file-requests.ts'
 import { accessToken } from '../../testing/running-envd.ts'
 import type { RunningEnvd } from '../../testing/running-envd.ts'
 

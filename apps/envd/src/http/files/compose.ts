@@ -3,39 +3,39 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Fault } from '@atoll/kit/fault'
 import type { MetadataStore } from '../../domain/files/metadata-store.ts'
 import type { RegularFiles } from '../../domain/files/regular-file.ts'
-import { answerJson } from '../wire/answer.ts'
-import type { FileCall } from './file-call.ts'
+import { sendJson } from '../wire/responses.ts'
+import type { FileContext } from './file-context.ts'
 import { readJson } from '../wire/json-body.ts'
 import { entryOf } from './upload.ts'
 
 export interface ComposeParts {
   readonly files: RegularFiles
   readonly metadata: Pick<MetadataStore, 'replace'>
-  readonly openCall: (username: string | undefined) => Promise<FileCall>
+  readonly openCall: (username: string | undefined) => Promise<FileContext>
 }
 
-export async function answerCompose(
+export async function handleCompose(
   request: IncomingMessage,
   response: ServerResponse,
   { files, metadata, openCall }: ComposeParts,
 ): Promise<void> {
-  const order = parseOrder(await readJson(request, bodyLimitBytes))
-  const call = await openCall(order.username)
-  const destination = call.resolve(order.destination)
-  const sources = order.sources.map((source) => call.resolve(source))
+  const body = parseComposeRequest(await readJson(request, bodyLimitBytes))
+  const call = await openCall(body.username)
+  const destination = call.resolve(body.destination)
+  const sources = body.sources.map((source) => call.resolve(source))
   if (sources.includes(destination)) refuse('The destination is one of the sources')
-  await files.join(sources, destination, call.user)
+  await files.concatenate(sources, destination, call.user)
   await metadata.replace(destination, {})
-  answerJson(response, entryOf(destination))
+  sendJson(response, entryOf(destination))
 }
 
-interface Order {
+interface ComposeRequest {
   readonly sources: readonly string[]
   readonly destination: string
   readonly username: string | undefined
 }
 
-function parseOrder(body: unknown): Order {
+function parseComposeRequest(body: unknown): ComposeRequest {
   if (!isObject(body)) refuse('The body must be a JSON object')
   const { source_paths: sources, destination, username } = body
   if (!isTexts(sources)) refuse('source_paths must be a list of paths')

@@ -4,18 +4,18 @@ import { basename } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { constants, createGzip, gzipSync } from 'node:zlib'
 import { Fault } from '@atoll/kit/fault'
-import { acceptableEncodings } from '../../domain/files/accept-encoding.ts'
+import { parseAcceptEncoding } from '../../domain/files/accept-encoding.ts'
 import type { Encoding } from '../../domain/files/accept-encoding.ts'
 import { selectRange } from '../../domain/files/byte-range.ts'
-import { allowsRange, decideSending } from '../../domain/files/condition.ts'
+import { allowsRange, evaluateConditions } from '../../domain/files/conditional-request.ts'
 import { inlineDisposition } from '../../domain/files/content-disposition.ts'
 import { mediaTypeOf } from '../../domain/files/media-type.ts'
 import type { ReadableFile, RegularFiles } from '../../domain/files/regular-file.ts'
-import { sniffMediaType } from '../../domain/files/sniff.ts'
-import { answerError } from '../wire/answer.ts'
-import { sendPieces } from '../wire/send-bytes.ts'
+import { sniffMediaType } from '../../domain/files/sniff-media-type.ts'
+import { sendError } from '../wire/responses.ts'
+import { sendChunks } from '../wire/send-chunks.ts'
 
-export async function answerDownload(
+export async function handleDownload(
   request: IncomingMessage,
   response: ServerResponse,
   { files, path }: { readonly files: RegularFiles; readonly path: string },
@@ -23,7 +23,7 @@ export async function answerDownload(
   await using file = await files.open(path)
   response.setHeader('vary', 'Accept-Encoding')
   const encoding = chooseEncoding(request)
-  if (!encoding) return answerError(response, 406, 'None of the codings in Accept-Encoding is here')
+  if (!encoding) return sendError(response, 406, 'None of the codings in Accept-Encoding is here')
   const type = mediaTypeOf(path)
   response.setHeader('content-disposition', inlineDisposition(basename(path)))
   if (encoding === 'gzip') {
@@ -37,13 +37,13 @@ export async function answerDownload(
 
 /** Ranges and conditions are about the bytes as they lie on the disk. */
 function chooseEncoding({ headers }: IncomingMessage): Encoding | undefined {
-  const { best, identity } = acceptableEncodings(headers['accept-encoding']?.toString())
-  const isExact = exactHeaders.some((name) => headers[name] !== undefined)
-  if (!isExact) return best
+  const { best, identity } = parseAcceptEncoding(headers['accept-encoding']?.toString())
+  const needsExactBytes = exactBytesHeaders.some((name) => headers[name] !== undefined)
+  if (!needsExactBytes) return best
   return identity ? 'identity' : undefined
 }
 
-const exactHeaders = ['range', 'if-range', 'if-none-match', 'if-modified-since'] as const
+const exactBytesHeaders = ['range', 'if-range', 'if-none-match', 'if-modified-since'] as const
 
 async function sendCompressed(
   request: IncomingMessage,
@@ -53,7 +53,7 @@ async function sendCompressed(
   response.writeHead(200, { 'content-encoding': 'gzip' })
   if (request.method === 'HEAD') return void response.end()
   const gzip = createGzip({ level: levelFor(file.head) })
-  const sent = sendPieces(gzip, file.read(0, file.size)).catch((error: unknown) => {
+  const sent = sendChunks(gzip, file.read(0, file.size)).catch((error: unknown) => {
     gzip.destroy()
     throw error
   })
@@ -74,29 +74,29 @@ async function sendAsIs(
   const { size, modifiedMs } = file
   const conditions = conditionsOf(request)
   response.setHeader('last-modified', new Date(modifiedMs).toUTCString())
-  const verdict = decideSending(conditions, modifiedMs)
-  if (verdict === 'not_modified') {
+  const result = evaluateConditions(conditions, modifiedMs)
+  if (result === 'not_modified') {
     response.removeHeader('content-type')
     return void response.writeHead(304).end()
   }
-  if (verdict === 'failed') return answerError(response, 412, 'The file is not what was expected')
+  if (result === 'failed') return sendError(response, 412, 'The file is not what was expected')
   if (size === undefined) {
     response.writeHead(200)
     if (request.method === 'HEAD') return void response.end()
-    return sendPieces(response, file.read(0))
+    return sendChunks(response, file.read(0))
   }
   response.setHeader('accept-ranges', 'bytes')
   const wanted = allowsRange(conditions, modifiedMs) ? request.headers.range : undefined
   const range = selectRange(wanted, size)
   if (range === 'unsatisfiable') {
     response.setHeader('content-range', `bytes */${size}`)
-    return answerError(response, 416, `The range ${wanted} does not lie within ${size} bytes`)
+    return sendError(response, 416, `The range ${wanted} does not lie within ${size} bytes`)
   }
   const { start, length } = range ?? { start: 0, length: size }
   if (range) response.setHeader('content-range', `bytes ${start}-${start + length - 1}/${size}`)
   response.writeHead(range ? 206 : 200, { 'content-length': length })
   if (request.method === 'HEAD' || length === 0) return void response.end()
-  await sendPieces(response, wholly(file.read(start, length), length))
+  await sendChunks(response, requireLength(file.read(start, length), length))
 }
 
 function conditionsOf({ headers }: IncomingMessage) {
@@ -110,11 +110,11 @@ function conditionsOf({ headers }: IncomingMessage) {
 }
 
 /** A file may become shorter while it is read. The length was promised, so the connection has to end with an error. */
-async function* wholly(content: AsyncIterable<Uint8Array>, length: number) {
+async function* requireLength(content: AsyncIterable<Uint8Array>, length: number) {
   let left = length
-  for await (const piece of content) {
-    left -= piece.length
-    yield piece
+  for await (const chunk of content) {
+    left -= chunk.length
+    yield chunk
   }
   if (left > 0) throw new Fault('internal', 'file_shrank', 'The file became shorter while read')
 }

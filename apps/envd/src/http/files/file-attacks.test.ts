@@ -8,7 +8,7 @@ import { test } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import { measureCpuMs } from '@atoll/kit/cpu-time'
 import { waitFor } from '@atoll/kit/wait'
-import { filesUrl, send, setUpFiles } from '../../testing/files.ts'
+import { filesUrl, send, setUpFiles } from '../../testing/file-requests.ts'
 import { accessToken } from '../../testing/running-envd.ts'
 import type { RunningEnvd } from '../../testing/running-envd.ts'
 

@@ -10,7 +10,7 @@ import { test } from 'node:test'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { run } from '@atoll/kit/run'
 import { waitFor } from '@atoll/kit/wait'
-import { filesUrl, send, setUpFiles as setup } from '../../testing/files.ts'
+import { filesUrl, send, setUpFiles as setup } from '../../testing/file-requests.ts'
 import { accessToken } from '../../testing/running-envd.ts'
 
 function form(...parts: readonly { head: string; content: string | Buffer }[]) {

@@ -21,7 +21,7 @@ export async function* parseMultipart(
   const delimiter = Buffer.from(`\r\n--${boundary}`)
   await drain(reader.until(delimiter)) // what comes before the first part has no meaning
   for (let count = 0; !(await reader.startsWith('--')); count += 1) {
-    if (count === partLimit) broken(`has more than ${partLimit} parts`)
+    if (count === partLimit) throwBadMultipart(`has more than ${partLimit} parts`)
     const head = await reader.take(headEnd, headLimitBytes)
     const body = reader.until(delimiter)
     yield { ...parsePartHeaders(head.toString('utf8')), body }
@@ -45,60 +45,60 @@ interface Reader {
   startsWith(text: string): Promise<boolean>
 }
 
-function createReader(source: AsyncIterable<Buffer>, ahead: Buffer): Reader {
+function createReader(source: AsyncIterable<Buffer>, initial: Buffer): Reader {
   const iterator = source[Symbol.asyncIterator]()
-  let held = ahead
+  let buffered = initial
   return {
     async *until(mark) {
       for (;;) {
-        const at = held.indexOf(mark)
+        const at = buffered.indexOf(mark)
         if (at >= 0) {
-          const last = held.subarray(0, at)
-          held = held.subarray(at + mark.length)
+          const last = buffered.subarray(0, at)
+          buffered = buffered.subarray(at + mark.length)
           if (last.length > 0) yield last
           return
         }
-        const kept = beginOf(mark, held)
-        const piece = held.subarray(0, kept)
-        held = held.subarray(kept)
-        if (piece.length > 0) yield piece
-        await fetch()
+        const kept = possibleMarkStart(mark, buffered)
+        const chunk = buffered.subarray(0, kept)
+        buffered = buffered.subarray(kept)
+        if (chunk.length > 0) yield chunk
+        await readMore()
       }
     },
     async take(mark, limitBytes) {
       for (;;) {
-        const at = held.indexOf(mark)
-        if (at > limitBytes || (at < 0 && held.length > limitBytes)) {
-          broken(`has a part whose headers are larger than ${limitBytes} bytes`)
+        const at = buffered.indexOf(mark)
+        if (at > limitBytes || (at < 0 && buffered.length > limitBytes)) {
+          throwBadMultipart(`has a part whose headers are larger than ${limitBytes} bytes`)
         }
-        if (at < 0) await fetch()
+        if (at < 0) await readMore()
         else {
-          const taken = held.subarray(0, at)
-          held = held.subarray(at + mark.length)
+          const taken = buffered.subarray(0, at)
+          buffered = buffered.subarray(at + mark.length)
           return taken
         }
       }
     },
     async startsWith(text) {
-      while (held.length < text.length) await fetch()
-      return held.toString('latin1', 0, text.length) === text
+      while (buffered.length < text.length) await readMore()
+      return buffered.toString('latin1', 0, text.length) === text
     },
   }
 
-  async function fetch(): Promise<void> {
-    const kept = Buffer.from(held) // a piece is good until the next is asked for
+  async function readMore(): Promise<void> {
+    const kept = Buffer.from(buffered) // a piece is good until the next is asked for
     const next = await iterator.next()
-    if (next.done) broken('ends before its last boundary')
-    held = kept.length === 0 ? next.value : Buffer.concat([kept, next.value])
+    if (next.done) throwBadMultipart('ends before its last boundary')
+    buffered = kept.length === 0 ? next.value : Buffer.concat([kept, next.value])
   }
 }
 
 /** Where in the last bytes a mark may have begun; the length when it has not. */
-function beginOf(mark: Buffer, held: Buffer): number {
-  const at = held.indexOf(mark.subarray(0, 1), Math.max(0, held.length - mark.length + 1))
-  return at < 0 ? held.length : at
+function possibleMarkStart(mark: Buffer, buffered: Buffer): number {
+  const at = buffered.indexOf(mark.subarray(0, 1), Math.max(0, buffered.length - mark.length + 1))
+  return at < 0 ? buffered.length : at
 }
 
-function broken(what: string): never {
+function throwBadMultipart(what: string): never {
   throw new Fault('internal', 'bad_multipart', `The multipart body ${what}`)
 }

@@ -12,7 +12,7 @@ export function uploadBody(
   response: ServerResponse,
 ): AsyncIterable<Buffer> {
   const coding = request.headers['content-encoding']?.trim().toLowerCase() ?? ''
-  if (coding === 'gzip' || coding === 'x-gzip') return unpacked(request)
+  if (coding === 'gzip' || coding === 'x-gzip') return decompress(request)
   if (coding === '' || coding === 'identity') {
     return takeBody(request, response)?.pieces ?? request.iterator({ destroyOnReturn: false })
   }
@@ -20,27 +20,27 @@ export function uploadBody(
 }
 
 /** However large it becomes, it is passed on in pieces: what bounds it is the disk. */
-async function* unpacked(request: IncomingMessage): AsyncGenerator<Buffer> {
-  const gunzip = createGunzip({ chunkSize: pieceBytes })
-  const cut = () => {
+async function* decompress(request: IncomingMessage): AsyncGenerator<Buffer> {
+  const gunzip = createGunzip({ chunkSize: chunkBytes })
+  const truncate = () => {
     if (!request.complete) gunzip.destroy(new Error('The client left in the middle of its request'))
   }
-  request.once('close', cut)
+  request.once('close', truncate)
   request.pipe(gunzip)
   try {
-    for await (const piece of gunzip) yield piece
+    for await (const chunk of gunzip) yield chunk
   } catch (cause) {
-    if (!isDamage(cause)) throw cause
+    if (!isGzipError(cause)) throw cause
     throw new Fault('invalid', 'bad_encoding', 'The body is no gzip, or damaged', { cause })
   } finally {
-    request.off('close', cut)
+    request.off('close', truncate)
     request.unpipe(gunzip)
     gunzip.destroy()
   }
 }
 
-const pieceBytes = 128 * 1024
+const chunkBytes = 128 * 1024
 
-function isDamage(thrown: unknown): boolean {
+function isGzipError(thrown: unknown): boolean {
   return thrown instanceof Error && 'code' in thrown && String(thrown.code).startsWith('Z_')
 }

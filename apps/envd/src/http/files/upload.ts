@@ -2,11 +2,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { basename } from 'node:path'
 import { Fault } from '@atoll/kit/fault'
-import { metadataOf } from '../../domain/files/file-metadata.ts'
+import { parseMetadataHeaders } from '../../domain/files/metadata-headers.ts'
 import type { Metadata, MetadataStore } from '../../domain/files/metadata-store.ts'
 import type { RegularFiles } from '../../domain/files/regular-file.ts'
-import { answerJson } from '../wire/answer.ts'
-import type { FileCall } from './file-call.ts'
+import { sendJson } from '../wire/responses.ts'
+import type { FileContext } from './file-context.ts'
 import { parseMultipart } from './multipart.ts'
 import { parseParameters } from './part-headers.ts'
 import { uploadBody } from './upload-body.ts'
@@ -14,17 +14,17 @@ import { uploadBody } from './upload-body.ts'
 export interface UploadParts {
   readonly files: RegularFiles
   readonly metadata: Pick<MetadataStore, 'replace'>
-  readonly call: FileCall
+  readonly call: FileContext
   /** The `path` of the query. */
   readonly path: string | undefined
 }
 
-export async function answerUpload(
+export async function handleUpload(
   request: IncomingMessage,
   response: ServerResponse,
   { files, metadata, call, path }: UploadParts,
 ): Promise<void> {
-  const attached = metadataOf(request.rawHeaders)
+  const attached = parseMetadataHeaders(request.rawHeaders)
   const written = new Map<string, UploadedEntry>()
   for await (const upload of uploadsOf(request, response, path)) {
     const target = call.resolve(upload.path)
@@ -35,7 +35,7 @@ export async function answerUpload(
     await metadata.replace(target, attached)
     written.set(target, entryOf(target, attached))
   }
-  answerJson(response, [...written.values()])
+  sendJson(response, [...written.values()])
 }
 
 export interface UploadedEntry {

@@ -3,20 +3,20 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Fault } from '@atoll/kit/fault'
 import type { Sandbox } from '../../app/sandbox.ts'
 import { parseChange } from '../../domain/sandbox/settings.ts'
-import { answerText } from '../wire/answer.ts'
-import { refuseStranger } from './node-only.ts'
+import { sendText } from '../wire/responses.ts'
+import { rejectUnlessNode } from './require-node.ts'
 
-export async function answerInit(
+export async function handleInit(
   request: IncomingMessage,
   response: ServerResponse,
   deps: { readonly sandbox: Sandbox; readonly initToken?: string | undefined },
 ): Promise<void> {
-  if (refuseStranger(request, response, deps.initToken)) return
+  if (rejectUnlessNode(request, response, deps.initToken)) return
   try {
     await deps.sandbox.change(parseChange(parseJson(await readBody(request))))
   } catch (thrown) {
     if (!(thrown instanceof Fault) || thrown.kind !== 'invalid') throw thrown
-    return answerText(response, 400, thrown.message)
+    return sendText(response, 400, thrown.message)
   }
   response.writeHead(204, { 'cache-control': 'no-store' }).end()
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { waitFor } from '@atoll/kit/wait'
-import { collect, shell } from '../../testing/calls.ts'
+import { collect, shell } from '../../testing/process-calls.ts'
 import { accessToken, initToken, runEnvd } from '../../testing/running-envd.ts'
 import type { RunningEnvd } from '../../testing/running-envd.ts'
 

@@ -5,21 +5,21 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { SandboxLog } from '../../app/log.ts'
 import { isSameSecret } from '../../domain/access/access.ts'
-import { answerText } from '../wire/answer.ts'
+import { sendText } from '../wire/responses.ts'
 
 export const logsPath = '/logs'
 
-export function answerLogs(
+export function handleLogs(
   request: IncomingMessage,
   response: ServerResponse,
   deps: { readonly log: SandboxLog; readonly initToken?: string | undefined },
 ): void {
   const { 'x-init-token': token } = request.headers
   if (!isSameSecret(deps.initToken, typeof token === 'string' ? token : undefined)) {
-    return answerText(response, 401, 'X-Init-Token is missing or wrong')
+    return sendText(response, 401, 'X-Init-Token is missing or wrong')
   }
   const after = /^[^?]*\?after=(\d{1,15})$/.exec(request.url ?? '')?.[1]
-  if (after === undefined) return answerText(response, 400, 'Ask for /logs?after=<milliseconds>')
+  if (after === undefined) return sendText(response, 400, 'Ask for /logs?after=<milliseconds>')
   const { entries, more } = deps.log.takeAfter(Number(after))
   response.writeHead(200, { 'content-type': 'application/json', 'cache-control': 'no-store' })
   response.end(`{"more":${more},"entries":[${entries.join(',')}]}`)

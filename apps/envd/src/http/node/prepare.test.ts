@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { collect, shell } from '../../testing/calls.ts'
+import { collect, shell } from '../../testing/process-calls.ts'
 import { accessToken, initToken, runEnvd } from '../../testing/running-envd.ts'
 import type { RunningEnvd } from '../../testing/running-envd.ts'
 import { envdVersion } from '../../version.ts'
@@ -38,14 +38,14 @@ test('nothing of the rehearsal is seen afterwards', async () => {
   assert.deepEqual((await envd.client.list({})).processes, [])
   assert.deepEqual((await readdir(join(envd.folder, 'state'))).toSorted(), ['envd.json', 'fifos'])
   assert.deepEqual(await readdir(join(envd.folder, 'variables')), ['.E2B_SANDBOX'])
-  assert.deepEqual(envd.unforeseen, [])
+  assert.deepEqual(envd.unexpectedErrors, [])
 })
 
 test('an image without anything in it can be prepared too', async () => {
   const accounts = { passwd: '/no/passwd', group: '/no/group' }
   await using envd = await runEnvd({ init: false, accounts })
   assert.equal((await prepare(envd, { 'x-init-token': initToken })).status, 204)
-  assert.match(String(envd.unforeseen[0]), /answered with 401/)
+  assert.match(String(envd.unexpectedErrors[0]), /answered with 401/)
 })
 
 test('pipes are there when it is answered, and commands run as ever', async () => {
@@ -54,5 +54,5 @@ test('pipes are there when it is answered, and commands run as ever', async () =
   assert.ok((await readdir(join(envd.folder, 'state/fifos'))).length > 10)
   await envd.init({ accessToken })
   assert.equal((await collect(envd.client.start(shell('echo hello')))).stdout, 'hello\n')
-  assert.deepEqual(envd.unforeseen, [])
+  assert.deepEqual(envd.unexpectedErrors, [])
 })

@@ -3,19 +3,19 @@
  * need is loaded before the answer, so that none of them has to.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { refuseStranger } from './node-only.ts'
+import { rejectUnlessNode } from './require-node.ts'
 
 export interface PrepareDeps {
   readonly initToken?: string | undefined
   readonly prepare: () => Promise<void>
 }
 
-export async function answerPrepare(
+export async function handlePrepare(
   request: IncomingMessage,
   response: ServerResponse,
   deps: PrepareDeps,
 ): Promise<void> {
-  if (refuseStranger(request, response, deps.initToken)) return
+  if (rejectUnlessNode(request, response, deps.initToken)) return
   request.resume()
   await deps.prepare()
   response.writeHead(204, { 'cache-control': 'no-store' }).end()

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { test } from 'node:test'
-import { collect } from '../../testing/calls.ts'
+import { collect } from '../../testing/process-calls.ts'
 import { authority, otherAuthority } from '../../testing/certificates.ts'
 import { accessToken, initToken, runEnvd } from '../../testing/running-envd.ts'
 import type { RunningEnvd } from '../../testing/running-envd.ts'
@@ -113,7 +113,7 @@ test('a bad one is refused and changes nothing', async () => {
   }
   await assert.rejects(stat(places(envd).root), { code: 'ENOENT' })
   assert.deepEqual(await variables(envd), {})
-  assert.deepEqual(envd.unforeseen, [])
+  assert.deepEqual(envd.unexpectedErrors, [])
 })
 
 test('init tells it too, and one without it leaves all as it is', async () => {
@@ -173,7 +173,7 @@ test('a system that cannot be written to fails the call but no init, and the log
   assert.deepEqual(await variables(envd), {})
   const logs = await (await fetch(`${envd.url}/logs?after=0`, { headers: node })).text()
   assert.match(logs, /authority of the egress is not trusted everywhere: .*atoll-egress\.crt/)
-  assert.deepEqual(envd.unforeseen, [])
+  assert.deepEqual(envd.unexpectedErrors, [])
 })
 
 test('where nothing was given, nothing is written', async () => {

@@ -1,17 +1,17 @@
 /** POST /trust: the node gives an authority to be trusted, and nothing else about the sandbox. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Fault } from '@atoll/kit/fault'
-import type { Trust } from '../../app/trust.ts'
+import type { CaTrust } from '../../app/ca-trust.ts'
 import { parseCertificates } from '../../domain/trust/certificates.ts'
 import { readJson } from '../wire/json-body.ts'
-import { refuseStranger } from './node-only.ts'
+import { rejectUnlessNode } from './require-node.ts'
 
-export async function answerTrust(
+export async function handleTrust(
   request: IncomingMessage,
   response: ServerResponse,
-  deps: { readonly trust: Trust; readonly initToken?: string | undefined },
+  deps: { readonly trust: CaTrust; readonly initToken?: string | undefined },
 ): Promise<void> {
-  if (refuseStranger(request, response, deps.initToken)) return
+  if (rejectUnlessNode(request, response, deps.initToken)) return
   const body = await readJson(request, bodyLimitBytes)
   if (typeof body !== 'object' || body === null || !('caBundle' in body)) {
     throw new Fault('invalid', 'bad_trust', 'The body must be a JSON object with caBundle')

@@ -66,7 +66,7 @@ test('the next output is not asked for before the last is sent', async () => {
   async function* counted() {
     for (; asked < 3; asked++) yield output('stdout', bytes(100_000))
   }
-  const taking = createOutputFrames('application/connect+proto', response).takeFrom(counted())
+  const taking = createOutputFrames('application/connect+proto', response).sendOutput(counted())
   const over = taking.next()
   for (let expected = 0; expected < 3; expected++) {
     await turn()
@@ -78,7 +78,7 @@ test('the next output is not asked for before the last is sent', async () => {
 
 test('a client that leaves does not hold the output up', async () => {
   const response = new Writable({ write() {} })
-  const taking = createOutputFrames('application/connect+proto', response).takeFrom(
+  const taking = createOutputFrames('application/connect+proto', response).sendOutput(
     streamOf([output('stdout', bytes(100_000))]),
   )
   const over = taking.next()
@@ -100,7 +100,7 @@ async function sendAll(
       setImmediate(done)
     },
   })
-  for await (const event of createOutputFrames(contentType, response).takeFrom(streamOf(given))) {
+  for await (const event of createOutputFrames(contentType, response).sendOutput(streamOf(given))) {
     response.write(frame(event))
   }
   return sent

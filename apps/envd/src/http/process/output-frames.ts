@@ -7,14 +7,14 @@ import { createContextKey } from '@connectrpc/connect'
 import { chunkLimitBytes } from '../../domain/process/process.ts'
 import type { OutputKind } from '../../domain/process/process.ts'
 import type { StreamedEvent } from './process-events.ts'
-import { sendBytes } from '../wire/send-bytes.ts'
+import { sendChunk } from '../wire/send-chunks.ts'
 
 export interface OutputFrames {
   /**
    * Sends the output, and leaves the library the other events. It asks for one only when the last is written, so their
    * order is kept.
    */
-  takeFrom(events: AsyncIterable<StreamedEvent>): AsyncGenerator<StreamedEvent>
+  sendOutput(events: AsyncIterable<StreamedEvent>): AsyncGenerator<StreamedEvent>
 }
 
 export const outputFramesKey = createContextKey<OutputFrames | undefined>(undefined)
@@ -24,12 +24,12 @@ export function createOutputFrames(
   response: Writable,
 ): OutputFrames {
   const encode = contentType?.includes('json') ? writeJson : writeBinary
-  let own = Buffer.alloc(0)
+  let reusedBuffer = Buffer.alloc(0)
   return {
-    async *takeFrom(events) {
+    async *sendOutput(events) {
       for await (const { event } of events) {
         const output = outputOf(event)
-        if (output) await sendBytes(response, framesOf(output.kind, output.bytes))
+        if (output) await sendChunk(response, framesOf(output.kind, output.bytes))
         else yield { event }
       }
     },
@@ -39,23 +39,23 @@ export function createOutputFrames(
   function framesOf(kind: OutputKind, bytes: Uint8Array): Buffer {
     const limit = chunkLimitBytes[kind]
     const count = Math.max(1, Math.ceil(bytes.length / limit))
-    const target = memory(count * overheadBytes + Math.ceil(bytes.length / 3 + count) * 4)
+    const target = borrowBuffer(count * overheadBytes + Math.ceil(bytes.length / 3 + count) * 4)
     let end = 0
     for (let at = 0; at < count; at++) {
-      const start = end + headBytes
+      const start = end + headerBytes
       const part = bytes.subarray(at * limit, (at + 1) * limit)
       end = encode(target, start, { kind, bytes: part })
-      target.writeUInt8(0, start - headBytes) // no flag is set
-      target.writeUInt32BE(end - start, start - headBytes + 1)
+      target.writeUInt8(0, start - headerBytes) // no flag is set
+      target.writeUInt32BE(end - start, start - headerBytes + 1)
     }
     return target.subarray(0, end)
   }
 
   /** Used again for all that comes: fresh memory each time would cost more than the rest of the work. */
-  function memory(size: number): Buffer {
-    if (size < manyBytes) return Buffer.allocUnsafe(size)
-    if (own.length < size) own = Buffer.allocUnsafeSlow(size)
-    return own
+  function borrowBuffer(size: number): Buffer {
+    if (size < reuseFromBytes) return Buffer.allocUnsafe(size)
+    if (reusedBuffer.length < size) reusedBuffer = Buffer.allocUnsafeSlow(size)
+    return reusedBuffer
   }
 }
 
@@ -102,9 +102,9 @@ function lengthDelimited(field: number, length: number): number[] {
 }
 
 /** Flags and the length of the message. */
-const headBytes = 5
+const headerBytes = 5
 
 /** More than a head and the names in a message take. */
 const overheadBytes = 64
 
-const manyBytes = 16 * 1024
+const reuseFromBytes = 16 * 1024

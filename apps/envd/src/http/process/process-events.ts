@@ -4,6 +4,7 @@ import type { ProcessEventSchema } from '@atoll/contracts/gen/process/process_pb
 import { Code, ConnectError } from '@connectrpc/connect'
 import type { ProcessEvent } from '../../app/live-process.ts'
 import type { Attachment } from '../../app/processes.ts'
+import { abortReason } from '../wire/streams.ts'
 
 /** Either message that carries a process event. */
 export interface StreamedEvent {
@@ -29,16 +30,16 @@ export async function* streamEvents(
   const leave = () => subscription.close()
   signal.addEventListener('abort', leave, { once: true })
   try {
-    if (signal.aborted) throw reasonOf(signal)
+    if (signal.aborted) throw abortReason(signal)
     yield message({ case: 'start', value: { pid } })
     for (;;) {
       const next = await subscription.next(keepaliveMs)
-      if (next === undefined || signal.aborted) throw reasonOf(signal)
+      if (next === undefined || signal.aborted) throw abortReason(signal)
       if (next === 'idle') {
         yield message({ case: 'keepalive', value: {} })
         continue
       }
-      if (next.kind === 'end' && next.expired && ownsDeadline) throw deadlineExceeded()
+      if (next.kind === 'end' && next.timedOut && ownsDeadline) throw deadlineExceeded()
       yield toMessage(next)
       if (next.kind === 'end') return
     }
@@ -57,19 +58,6 @@ function toMessage(event: ProcessEvent): StreamedEvent {
   return message({ case: 'data', value: { output: { case: event.output, value: event.bytes } } })
 }
 
-/** Why a stream ends early: its deadline, the end of the daemon, or its caller's leaving. */
-export function reasonOf(signal: AbortSignal): ConnectError {
-  return signal.reason instanceof ConnectError
-    ? signal.reason
-    : new ConnectError('The client left', Code.Canceled)
-}
-
 function deadlineExceeded(): ConnectError {
   return new ConnectError('The deadline passed, the process was killed', Code.DeadlineExceeded)
-}
-
-/** Seconds in the header Keepalive-Ping-Interval; whatever is not a positive whole number means the default. */
-export function keepaliveInterval(header: string | null): number {
-  const seconds = /^\d{1,6}$/.test(header ?? '') ? Number(header) : 0
-  return (seconds > 0 ? seconds : 90) * 1000
 }

@@ -18,7 +18,7 @@ export async function sendInput(
   selector: Selector,
   message: ProcessInput | undefined,
 ): Promise<void> {
-  processes.require(selector)
+  processes.requireLive(selector)
   const { input } = message ?? {}
   if (input?.case === 'stdin') return processes.writeStdin(selector, input.value)
   if (input?.case === 'pty') return processes.writeTerminal(selector, input.value)
@@ -37,7 +37,7 @@ export async function streamInput(
     if (selected === undefined) {
       if (event.case !== 'start') throw new ConnectError('Begin with start', Code.Unimplemented)
       selected = toSelector(event.value.process)
-      processes.require(selected)
+      processes.requireLive(selected)
     } else if (event.case === 'data') {
       await sendInput(processes, selected, event.value.input)
     } else if (event.case !== 'keepalive') {

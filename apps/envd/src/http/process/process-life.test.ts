@@ -12,7 +12,7 @@ import type {
 } from '@atoll/contracts/gen/process/process_pb'
 import { waitFor } from '@atoll/kit/wait'
 import { Code } from '@connectrpc/connect'
-import { begin, byPid, byTag, codeOf, collect, shell } from '../../testing/calls.ts'
+import { begin, byPid, byTag, codeOf, collect, shell } from '../../testing/process-calls.ts'
 import { runEnvd } from '../../testing/running-envd.ts'
 import { openSlowly } from '../../testing/slow-stream.ts'
 import type { RunningEnvd } from '../../testing/running-envd.ts'
@@ -144,7 +144,7 @@ test('calls that do not fit the process are refused with their codes', async (t)
   for (const [what, call, code] of calls) {
     await t.test(what, async () => assert.equal(await codeOf(call()), code))
   }
-  assert.deepEqual(envd.unforeseen, [])
+  assert.deepEqual(envd.unexpectedErrors, [])
 })
 
 test('stdin can be closed twice, and takes nothing after that', async () => {
@@ -300,7 +300,7 @@ test('a client that leaves neither ends nor stalls the process', async () => {
   slow.leave()
   await waitFor('the writer', () => exists(marker))
   assert.equal((await envd.client.list({})).processes[0]?.pid, slow.pid)
-  assert.deepEqual(envd.unforeseen, [])
+  assert.deepEqual(envd.unexpectedErrors, [])
 })
 
 test('a slow client slows the process down and loses nothing', async () => {

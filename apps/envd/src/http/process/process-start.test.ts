@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { Code } from '@connectrpc/connect'
 import { Signal } from '@atoll/contracts/gen/process/process_pb'
-import { begin, byPid, codeOf, collect, shell } from '../../testing/calls.ts'
+import { begin, byPid, codeOf, collect, shell } from '../../testing/process-calls.ts'
 import { runEnvd } from '../../testing/running-envd.ts'
 import type { RunningEnvd } from '../../testing/running-envd.ts'
 
@@ -150,7 +150,7 @@ test('what cannot be started is refused with its code, and nothing runs', async 
       assert.deepEqual((await envd.client.list({})).processes, [])
     })
   }
-  assert.deepEqual(envd.unforeseen, [])
+  assert.deepEqual(envd.unexpectedErrors, [])
 })
 
 test('a default user that does not exist is unauthenticated', async () => {
@@ -160,7 +160,7 @@ test('a default user that does not exist is unauthenticated', async () => {
 })
 
 test('a helper program that is missing is a refusal, not a crash', async () => {
-  await using envd = await runEnvd({ helper: '/no/such/guest' })
+  await using envd = await runEnvd({ guestProgram: '/no/such/guest' })
   assert.equal(await codeOf(collect(envd.client.start(shell('true')))), Code.InvalidArgument)
   await envd.client.list({})
 })

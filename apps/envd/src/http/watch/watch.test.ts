@@ -17,11 +17,11 @@ import { run } from '@atoll/kit/run'
 import { waitFor } from '@atoll/kit/wait'
 import { EventType } from '@atoll/contracts/gen/filesystem/filesystem_pb'
 import { Code } from '@connectrpc/connect'
-import { codeOf } from '../../testing/calls.ts'
+import { codeOf } from '../../testing/process-calls.ts'
 import { envelope, parseEnvelopes } from '../../testing/envelopes.ts'
-import { callFiles, filesOf } from '../../testing/file-calls.ts'
+import { callFiles, filesOf } from '../../testing/filesystem-client.ts'
 import { accessToken, runEnvd } from '../../testing/running-envd.ts'
-import { watchFolder } from '../../testing/watching.ts'
+import { watchFolder } from '../../testing/watch-recorder.ts'
 
 async function setup(base = tmpdir()) {
   const folder = await mkdtemp(join(base, 'atoll-watch-'))
@@ -35,7 +35,7 @@ async function setup(base = tmpdir()) {
     watch: (more: object = {}, headers = {}) =>
       watchFolder(files, { path: folder, ...more }, headers),
     async [Symbol.asyncDispose]() {
-      assert.deepEqual(envd.unforeseen, [])
+      assert.deepEqual(envd.unexpectedErrors, [])
       await envd[Symbol.asyncDispose]()
       await rm(folder, { recursive: true, force: true })
     },

@@ -13,7 +13,7 @@ export function isPreflight({ method, headers }: IncomingMessage): boolean {
 }
 
 /** Names the headers that were asked for, since `*` would leave out Authorization. */
-export function answerPreflight(request: IncomingMessage, response: ServerResponse): void {
+export function sendPreflightResponse(request: IncomingMessage, response: ServerResponse): void {
   const asked = request.headers['access-control-request-headers']
   response.writeHead(204, {
     'access-control-allow-methods': 'HEAD, GET, POST, PUT, PATCH, DELETE',

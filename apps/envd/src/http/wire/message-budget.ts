@@ -16,21 +16,21 @@ export interface Admission {
 }
 
 export function createMessageBudget(limitBytes: number, smallBytes: number): MessageBudget {
-  let held = 0
+  let reservedBytes = 0
   return {
     admit(body, declaredLength) {
-      let own = 0
-      const take = (length: number) => {
-        own += length
-        held += length
-        return held <= limitBytes || held === own || own <= smallBytes
+      let ownBytes = 0
+      const reserve = (length: number) => {
+        ownBytes += length
+        reservedBytes += length
+        return reservedBytes <= limitBytes || reservedBytes === ownBytes || ownBytes <= smallBytes
       }
       const release = () => {
-        held -= own
-        own = 0
+        reservedBytes -= ownBytes
+        ownBytes = 0
       }
-      if (declaredLength === undefined) return { body: counted(body, take), release }
-      if (take(declaredLength)) return { body, release }
+      if (declaredLength === undefined) return { body: countBytes(body, reserve), release }
+      if (reserve(declaredLength)) return { body, release }
       release()
       return undefined
     },
@@ -38,10 +38,10 @@ export function createMessageBudget(limitBytes: number, smallBytes: number): Mes
 }
 
 /** Who does not say how much it is loses its connection over it: nothing can be answered in the middle of a body. */
-async function* counted(body: AsyncIterable<Uint8Array>, take: (length: number) => boolean) {
-  for await (const piece of body) {
-    if (!take(piece.length)) throw new ConnectError(tooMuchInput, Code.ResourceExhausted)
-    yield piece
+async function* countBytes(body: AsyncIterable<Uint8Array>, reserve: (length: number) => boolean) {
+  for await (const chunk of body) {
+    if (!reserve(chunk.length)) throw new ConnectError(tooMuchInput, Code.ResourceExhausted)
+    yield chunk
   }
 }
 

@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import { Signal } from '@atoll/contracts/gen/process/process_pb'
 import { waitFor } from '@atoll/kit/wait'
 import { gzipSync } from 'node:zlib'
-import { begin, byPid, shell } from '../../testing/calls.ts'
+import { begin, byPid, shell } from '../../testing/process-calls.ts'
 import { envelope, parseEnvelopes } from '../../testing/envelopes.ts'
 import type { Envelope } from '../../testing/envelopes.ts'
 import { accessToken, runEnvd } from '../../testing/running-envd.ts'
@@ -181,7 +181,7 @@ test('a broken stream is answered with 200 and an end frame that says why', asyn
     })
   }
   assert.deepEqual((await envd.client.list({})).processes, [])
-  assert.deepEqual(envd.unforeseen, [])
+  assert.deepEqual(envd.unexpectedErrors, [])
 })
 
 test('a timeout longer than a timer can measure does not go off at once', async () => {
@@ -247,7 +247,7 @@ test('a call that is wrong on the outside is refused with its status', async (t)
       assert.ok((await response.text()).length > 0)
     })
   }
-  assert.deepEqual(envd.unforeseen, [])
+  assert.deepEqual(envd.unexpectedErrors, [])
 })
 
 test('the type that was expected is named, and so is the missing header', async () => {
@@ -300,5 +300,5 @@ test('attacks on the connection end that connection and not the daemon', async (
     })
   }
   await waitFor('the daemon', async () => (await fetch(`${envd.url}/health`)).status === 204)
-  assert.deepEqual(envd.unforeseen, [])
+  assert.deepEqual(envd.unexpectedErrors, [])
 })

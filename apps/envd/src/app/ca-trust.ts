@@ -1,0 +1,68 @@
+/** Makes the programs of the sandbox trust an authority, by which the egress certifies itself to them. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Fault } from '@atoll/kit/fault'
+import type { Variables } from '../domain/process/environment.ts'
+import { truncate } from '../domain/sandbox/log.ts'
+import type { Log } from '../domain/sandbox/log.ts'
+import { caVariables } from '../domain/trust/installed-ca.ts'
+import type { InstalledCa, InstalledCaStore } from '../domain/trust/installed-ca.ts'
+
+export interface CaTrust {
+  /** For every process, unless somebody sets them to something else. */
+  variables(): Variables
+  /** In place of an authority that was given before. Throws an `internal` fault when its file could not be written. */
+  install(caBundle: string): Promise<void>
+}
+
+export interface InstallResult extends InstalledCa {
+  readonly problems: readonly string[]
+}
+
+export interface CaTrustDeps {
+  readonly store: InstalledCaStore
+  /** Never fails, but need not end. */
+  readonly install: (caBundle: string) => Promise<InstallResult>
+  readonly log: Log
+  readonly timeoutMs?: number
+}
+
+export function openCaTrust(deps: CaTrustDeps): CaTrust {
+  const { store, log, timeoutMs = 3000 } = deps
+  let installed = store.load()
+  let last = Promise.resolve()
+  let running: Promise<InstallResult> | undefined
+  return {
+    variables: () => caVariables(installed),
+    install(caBundle) {
+      const done = last.then(() => apply(caBundle))
+      last = done.catch(() => {})
+      return done
+    },
+  }
+
+  async function apply(caBundle: string): Promise<void> {
+    const { problems, ...files } = await installWithTimeout(caBundle)
+    for (const problem of problems) {
+      const message = `The authority of the egress is not trusted everywhere: ${truncate(problem, 1024)}`
+      log.write('warn', message, { logger: 'envd' })
+    }
+    installed = files
+    await store.save(files)
+    if (files.certificate !== undefined) return
+    throw new Fault('internal', 'trust_failed', 'The certificates could not be written')
+  }
+
+  /** A file system made by a program of the sandbox need never answer. It may hold one call of ours, but not the node's. */
+  async function installWithTimeout(caBundle: string): Promise<InstallResult> {
+    if (running) return timedOut
+    running = deps.install(caBundle).finally(() => (running = undefined))
+    const ended = new AbortController()
+    try {
+      return await Promise.race([running, sleep(timeoutMs, timedOut, { signal: ended.signal })])
+    } finally {
+      ended.abort()
+    }
+  }
+}
+
+const timedOut: InstallResult = { problems: ['the file system does not answer'] }

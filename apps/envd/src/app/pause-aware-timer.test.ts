@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { TestContext } from 'node:test'
+import { startPauseAwareTimer } from './pause-aware-timer.ts'
+
+function setup(t: TestContext, ms: number) {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  let nowMs = 1000
+  let acted = 0
+  const timer = startPauseAwareTimer(
+    ms,
+    () => (acted += 1),
+    () => nowMs,
+  )
+  /** `lateMs`: by how much more the clock goes on than the timers know. */
+  const pass = (passedMs: number, lateMs = 0) => {
+    nowMs += passedMs + lateMs
+    t.mock.timers.tick(passedMs)
+  }
+  return { timer, pass, acted: () => acted }
+}
+
+test('it acts once when the time is over, however long that is', (t) => {
+  const { pass, acted } = setup(t, 12_000)
+  for (let second = 0; second < 11; second += 1) pass(1000)
+  pass(999)
+  assert.equal(acted(), 0)
+  pass(1)
+  assert.equal(acted(), 1)
+  pass(60_000)
+  assert.equal(acted(), 1)
+})
+
+test('a pause does not count, being slow does', (t) => {
+  const { pass, acted } = setup(t, 20_000)
+  pass(5000, 86_400_000)
+  pass(5000, 4000)
+  pass(5000)
+  assert.equal(acted(), 0)
+  pass(1000)
+  assert.equal(acted(), 1)
+})
+
+test('it can be stopped', (t) => {
+  const { timer, pass, acted } = setup(t, 7000)
+  pass(5000)
+  timer.stop()
+  pass(5000)
+  assert.equal(acted(), 0)
+})

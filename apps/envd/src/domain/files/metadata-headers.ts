@@ -1,0 +1,40 @@
+/** Words that clients attach to a file when they upload it. */
+import { Fault } from '@atoll/kit/fault'
+import type { Metadata } from './metadata-store.ts'
+
+/** From headers `X-Metadata-<Key>: <value>`, given as a flat list of names and values. */
+export function parseMetadataHeaders(rawHeaders: readonly string[]): Metadata {
+  const found = new Map<string, string>()
+  for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at]?.toLowerCase() ?? ''
+    if (!name.startsWith(headerPrefix)) continue
+    const key = name.slice(headerPrefix.length)
+    if (!found.has(key)) found.set(key, rawHeaders[at + 1] ?? '')
+  }
+  let total = 0
+  for (const [key, value] of found) {
+    check(key, value)
+    total += attributePrefix.length + key.length + value.length
+  }
+  if (total > totalLimitBytes) {
+    refuse(`File metadata is larger than ${totalLimitBytes} bytes, attribute names included`)
+  }
+  return Object.fromEntries(found)
+}
+
+function check(key: string, value: string): void {
+  if (key === '') refuse('A header X-Metadata- lacks the key after its name')
+  if (key.length > keyLimitBytes) refuse(`A metadata key is longer than ${keyLimitBytes} bytes`)
+  if (!/^[\x20-\x7e]*$/.test(key + value)) {
+    refuse(`Metadata '${key}' must be printable ASCII, both key and value`)
+  }
+}
+
+const headerPrefix = 'x-metadata-'
+const attributePrefix = 'user.e2b.'
+const keyLimitBytes = 246
+const totalLimitBytes = 4096
+
+function refuse(message: string): never {
+  throw new Fault('invalid', 'bad_metadata', message)
+}

@@ -1,0 +1,119 @@
+/**
+ * Which folders are watched, for whom, and under which name. Several watchers may watch the same folder: the kernel
+ * knows it once, by one number.
+ */
+import { Fault } from '@atoll/kit/fault'
+import type { Inotify } from '../../linux/inotify.ts'
+import { toPath } from '../files/byte-path.ts'
+import type { BytePath } from '../files/byte-path.ts'
+import { watchedBits } from './change-kinds.ts'
+
+export interface WatchedFolder<Owner> {
+  readonly owner: Owner
+  readonly watch: number
+  /** Below the folder that was asked for; empty for that folder itself. */
+  relative: BytePath
+  /** What was told of it by looking, and may be told again by the kernel. */
+  readonly reported: Set<BytePath>
+  /** How much of what was in it when it was added has been seen; a folder may be moved away while it is looked at. */
+  scanned: 'nothing' | 'part' | 'all'
+}
+
+export interface FolderOwner<Owner> {
+  readonly root: BytePath
+  readonly folders: Map<BytePath, WatchedFolder<Owner>>
+}
+
+export interface WatchedFolders<Owner> {
+  /** Undefined when it is gone. */
+  add(
+    owner: Owner,
+    relative: BytePath,
+  ): { folder: WatchedFolder<Owner>; isNew: boolean } | undefined
+  of(watch: number): readonly WatchedFolder<Owner>[]
+  /** The kernel has let go of it. */
+  forgetWatch(watch: number): void
+  /** Also all below. */
+  remove(owner: Owner, relative: BytePath): void
+  /** Gives what was renamed; nothing when it was not watched. */
+  rename(owner: Owner, from: BytePath, to: BytePath): readonly WatchedFolder<Owner>[]
+}
+
+export function createWatchedFolders<Owner extends FolderOwner<Owner>>(
+  inotify: Inotify,
+): WatchedFolders<Owner> {
+  const byWatch = new Map<number, Set<WatchedFolder<Owner>>>()
+  let count = 0
+
+  return {
+    add(owner, relative) {
+      if (count >= folderLimit) throwTooMany()
+      const path = relative === '' ? owner.root : `${owner.root}/${relative}`
+      const follow = relative === '' ? 0 : dontFollow
+      const watch = inotify.add(toPath(path), watchedBits | follow)
+      if (watch === undefined) return undefined
+      const former = owner.folders.get(relative)
+      if (former?.watch === watch) return { folder: former, isNew: false }
+      if (former) forget(former)
+      const folder: WatchedFolder<Owner> = {
+        owner,
+        watch,
+        relative,
+        reported: new Set(),
+        scanned: 'nothing',
+      }
+      owner.folders.set(relative, folder)
+      const sharing = byWatch.get(watch) ?? new Set()
+      byWatch.set(watch, sharing.add(folder))
+      count += 1
+      return { folder, isNew: true }
+    },
+    of: (watch) => [...(byWatch.get(watch) ?? [])],
+    forgetWatch(watch) {
+      const folders = byWatch.get(watch)
+      byWatch.delete(watch)
+      for (const folder of folders ?? []) forget(folder)
+    },
+    remove(owner, relative) {
+      for (const folder of below(owner, relative)) forget(folder)
+    },
+    rename(owner, from, to) {
+      const renamed = below(owner, from)
+      for (const folder of renamed) {
+        owner.folders.delete(folder.relative)
+        folder.relative = to + folder.relative.slice(from.length)
+        const former = owner.folders.get(folder.relative)
+        if (former) forget(former)
+        owner.folders.set(folder.relative, folder)
+      }
+      return renamed
+    },
+  }
+
+  function below(owner: Owner, relative: BytePath): WatchedFolder<Owner>[] {
+    if (relative === '') return [...owner.folders.values()]
+    return [...owner.folders.values()].filter(
+      (folder) => folder.relative === relative || folder.relative.startsWith(`${relative}/`),
+    )
+  }
+
+  function forget(folder: WatchedFolder<Owner>): void {
+    const { owner, relative, watch } = folder
+    if (owner.folders.get(relative) === folder) owner.folders.delete(relative)
+    const sharing = byWatch.get(watch)
+    count -= 1
+    if (!sharing?.delete(folder) || sharing.size > 0) return
+    byWatch.delete(watch)
+    inotify.remove(watch)
+  }
+}
+
+/** A folder that was replaced by a link meanwhile must not lead us out of the tree. */
+const dontFollow = 0x200_0000
+
+const folderLimit = 50_000
+
+function throwTooMany(): never {
+  const text = `More than ${folderLimit} folders would be watched: watch fewer, or without recursion`
+  throw new Fault('internal', 'too_many_watches', text)
+}

@@ -1,0 +1,22 @@
+import { truncate } from '../../domain/sandbox/log.ts'
+import type { Log } from '../../domain/sandbox/log.ts'
+import type { FileContext } from './file-context.ts'
+
+/** Every path that a call asks for is resolved once, and so told once: which it is and who asked, not what is in it. */
+export function logFileAccess(
+  log: Log,
+  operation: string,
+  { user, resolve }: FileContext,
+): FileContext {
+  return {
+    user,
+    resolve(path) {
+      const resolved = resolve(path)
+      const told = truncate(resolved, pathLimit)
+      log.write('debug', `${operation} ${told}`, { logger: 'files', path: told, user: user.name })
+      return resolved
+    },
+  }
+}
+
+const pathLimit = 1024

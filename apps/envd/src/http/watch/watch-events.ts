@@ -1,0 +1,82 @@
+/** The part of the file service that tells of changes. */
+import { posix } from 'node:path'
+import type { MessageInitShape } from '@bufbuild/protobuf'
+import { EventType } from '@atoll/contracts/gen/filesystem/filesystem_pb'
+import type { FilesystemEventSchema } from '@atoll/contracts/gen/filesystem/filesystem_pb'
+import type { OpenWatch, WatchRequest } from '../../app/watchers.ts'
+import type { Entries, Entry } from '../../domain/files/entry.ts'
+import type { Change, ChangeKind } from '../../domain/watch/watch.ts'
+import { toEntryInfo } from '../files/entry-info.ts'
+import { abortReason } from '../wire/streams.ts'
+
+type EventInit = MessageInitShape<typeof FilesystemEventSchema>
+
+/** First the start, then changes and signs of life, until the caller leaves or the watching fails. */
+export async function* streamChanges(
+  watch: OpenWatch,
+  entries: Entries,
+  options: { readonly signal: AbortSignal; readonly keepaliveMs: number },
+) {
+  const { signal, keepaliveMs } = options
+  const leave = () => watch.close()
+  signal.addEventListener('abort', leave, { once: true })
+  try {
+    if (signal.aborted) throw abortReason(signal)
+    yield { event: { case: 'start', value: {} } } as const
+    for (;;) {
+      const next = await watch.queue.next(keepaliveMs)
+      if (next === undefined || signal.aborted) throw abortReason(signal)
+      if (next === 'idle') {
+        yield { event: { case: 'keepalive', value: {} } } as const
+        continue
+      }
+      const [value = {}] = await toEvents([next], watch.request, entries)
+      yield { event: { case: 'filesystem', value } } as const
+    }
+  } finally {
+    signal.removeEventListener('abort', leave)
+    watch.close()
+  }
+}
+
+/** With the entries, if wanted, as they are now: what has gone meanwhile has none. */
+export async function toEvents(
+  changes: readonly Change[],
+  { path, includeEntry }: WatchRequest,
+  entries: Entries,
+): Promise<EventInit[]> {
+  const found = new Map<string, Entry | undefined>()
+  if (includeEntry) {
+    const names = new Set(changes.filter(({ kind }) => isShown[kind]).map(({ name }) => name))
+    for (const batch of batches([...names])) {
+      const described = await Promise.all(
+        batch.map((name) => entries.describe(posix.join(path, name)).catch(() => undefined)),
+      )
+      for (const [at, name] of batch.entries()) found.set(name, described[at])
+    }
+  }
+  return changes.map(({ name, kind }) => {
+    const entry = isShown[kind] ? found.get(name) : undefined
+    return { name, type: eventType[kind], ...(entry && { entry: toEntryInfo(entry) }) }
+  })
+}
+
+function* batches(names: readonly string[]): Generator<readonly string[]> {
+  for (let at = 0; at < names.length; at += 64) yield names.slice(at, at + 64)
+}
+
+const isShown = {
+  create: true,
+  write: true,
+  chmod: true,
+  rename: false,
+  remove: false,
+} as const satisfies Record<ChangeKind, boolean>
+
+const eventType = {
+  create: EventType.CREATE,
+  write: EventType.WRITE,
+  remove: EventType.REMOVE,
+  rename: EventType.RENAME,
+  chmod: EventType.CHMOD,
+} as const satisfies Record<ChangeKind, EventType>
