@@ -109,15 +109,15 @@ function threadsOf(pid: number): Promise<string[]> {
   return readdir(`/proc/${pid}/task`)
 }
 
-/** Those that its threads have, each once. */
+/** Returns the distinct priorities of the threads. */
 async function priorities(pid: number): Promise<number[]> {
   const texts = (await threadsOf(pid)).map((id) => readFile(`/proc/${pid}/task/${id}/stat`, 'utf8'))
-  // The 19th field; the name, which is the second, may have blanks in it.
+  // The priority is field 19. The program name, field 2, may contain spaces.
   const found = (await Promise.all(texts)).map((text) => text.replace(/^.*\) /, '').split(' ')[16])
   return [...new Set(found.map(Number))]
 }
 
-/** Of x86-64. */
+/** Numbers of x86-64. */
 const [archPrctl, archSetCpuid, archGetCpuid] = [158, 0x1012, 0x1011]
 
 const failures = [

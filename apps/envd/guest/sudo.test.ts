@@ -204,7 +204,7 @@ test('a command whose sudo was killed is hung up on', async () => {
   })
 })
 
-/** Says when it is up, continued or resized; the quotes keep its own text from looking like that. */
+/** Prints when it is ready, continued or resized. The quotes keep its source text from matching its output. */
 const watcher = `trap "echo a""gain" CONT; trap "stty size" WINCH; echo r""eady; while :; do sleep 0.02; done`
 
 test('sudo at a terminal: size, job control, exit code, and the terminal as it was', async () => {
@@ -314,12 +314,12 @@ interface Connection {
   readonly closed: Promise<unknown>
 }
 
-/** Connects and takes the first reply, be it READY or a refusal. */
+/** Connects and receives the first reply, READY or a refusal. */
 async function greet(): Promise<Connection> {
   const socket = connect(guest.socketPath)
   let bytes = 0
   socket.on('data', (chunk: Buffer) => (bytes += chunk.length))
-  socket.on('error', () => {}) // a reset is as good an end as any
+  socket.on('error', () => {}) // a reset also ends the connection
   const closed = new Promise((resolve) => socket.once('close', resolve))
   await waitFor('the first reply', () => bytes === replyBytes, { intervalMs: 2 })
   return { socket, size: () => bytes, closed }

@@ -1,7 +1,6 @@
 /**
- * A stand-in for a sandbox: the guest program as PID 1 of its own pid and mount namespaces, with
- * users of its own: `user` (in group sudo), `member` (wheel is its primary group), `other` (in neither),
- * and root.
+ * Simulated sandbox: the guest program as PID 1 of new pid and mount namespaces, with its own users: `user` (in
+ * group sudo), `member` (primary group wheel), `other` (in neither) and root.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -21,7 +20,7 @@ export interface Guest extends AsyncDisposable {
   readonly socketPath: string
 }
 
-/** Compiled as on a node, but with the socket in the test's own folder. */
+/** Compiles the guest program as a node does, but with the socket in the test's folder. */
 export async function buildGuest(): Promise<Guest> {
   const directory = await mkdtemp(join(tmpdir(), 'atoll-guest-'))
   await chmod(directory, 0o755)
@@ -40,9 +39,9 @@ export async function buildGuest(): Promise<Guest> {
 }
 
 export interface TestSandbox extends AsyncDisposable {
-  /** PID 1 of the stand-in, as the host sees it. */
+  /** PID 1 of the sandbox, as the host sees it. */
   readonly pid: number
-  /** The exit code of PID 1, once it has ended. */
+  /** Exit code of PID 1, once it has exited. */
   readonly ended: Promise<number | null>
   as(user: User, command: readonly string[], input?: string): Promise<RunResult>
   terminal(user: User, shell: string): Terminal
@@ -89,14 +88,14 @@ export async function startTestSandbox(
   }
 }
 
-/** A shell on a terminal. What it shows is asked for in the order in which it comes. */
+/** A shell on a terminal. `shows` consumes the output in order. */
 export interface Terminal extends Disposable {
   type(keys: string): void
   shows(pattern: RegExp): Promise<string>
 }
 
 function openTerminal(enter: readonly string[], command: string): Terminal {
-  // The terminal must be born inside: job control needs a session whose leader has a pid there.
+  // The terminal must be created inside: job control needs a session leader with a pid in that namespace.
   const inside = [...enter, 'script', '-qec', command, '/dev/null']
   const child = spawn('nsenter', inside, { stdio: ['pipe', 'pipe', 'inherit'] })
   let shown = ''

@@ -2,14 +2,14 @@ import { readFileSync } from 'node:fs'
 
 export interface Config {
   readonly port: number
-  /** The helper program that gives a process its identity. */
+  /** Path of the guest program, which starts commands under the right user. */
   readonly guestProgram: string
-  /** The secret by which the node proves itself to /init. Absent: /init refuses everybody. */
+  /** Secret that the node sends to endpoints such as /init. If absent, those endpoints reject every request. */
   readonly initToken?: string | undefined
   readonly stateFile: string
-  /** The native part of the terminal library; absent: from node_modules. */
+  /** Path of the native pty addon. If absent, it is loaded from node_modules. */
   readonly terminalAddon?: string | undefined
-  /** The native part of the library that calls libc; absent: from node_modules. */
+  /** Path of the native koffi addon, which calls libc. If absent, it is loaded from node_modules. */
   readonly libcAddon?: string | undefined
   readonly path: string
 }
@@ -26,7 +26,7 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): C
   }
 }
 
-/** A secret in a file is not seen by those who may look at our environment. */
+/** Reads a secret from a file, which other processes cannot see, unlike the environment of envd. */
 function contentOf(path: string | undefined): string | undefined {
   return path ? readFileSync(path, 'utf8').trim() || undefined : undefined
 }

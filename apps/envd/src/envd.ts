@@ -39,29 +39,29 @@ import { prepare } from './warm-up.ts'
 import { envdVersion } from './version.ts'
 
 export interface EnvdOptions extends Config {
-  /** Default: all addresses, since the edge comes in by the sandbox's own. */
+  /** Default: all addresses, because the edge connects to the sandbox's own address. */
   readonly host?: string
-  /** Where the platform's variables are mirrored as files. Default: /run/e2b. */
+  /** Folder where the platform's variables are mirrored as files. Default: /run/e2b. */
   readonly variableFolder?: string
-  /** Below it are the folders where programs look for authorities to trust. Default: /. */
+  /** Root of the system folders where the egress CA is installed. Default: /. */
   readonly trustRoot?: string
   readonly accounts?: { readonly passwd: string; readonly group: string }
   readonly clock?: Clock
-  /** Monotonic milliseconds. */
+  /** Monotonic clock. */
   readonly nowMs?: () => number
-  /** Default: loaded at the first use. */
+  /** Default: loaded on first use. */
   readonly libc?: () => Libc
-  /** How to give the system the sandbox's name. Default: leave it alone. */
+  /** Sets the host name to the sandbox ID. Default: does nothing. */
   readonly setHostName?: (sandboxId: string, oldId: string | undefined) => Promise<void>
-  /** How to set the system's clock. Default: leave it alone. */
+  /** Sets the system clock. Default: does nothing. */
   readonly stepClock?: (to: Date) => Promise<void>
-  /** Where metadata of files is kept that cannot go into the files. Default: /var/lib/atoll. */
+  /** Folder for file metadata that cannot be stored in extended attributes. Default: /var/lib/atoll. */
   readonly metadataFolder?: string
-  /** As on a file system without extended attributes. */
+  /** Skips extended attributes, to test file systems that lack them. */
   readonly withoutAttributes?: boolean
-  /** Whether servers on loopback are made reachable by the sandbox's own address. Default: no. */
+  /** Forwards servers that listen on loopback to the sandbox's own address. Default: false. */
   readonly exposePorts?: boolean
-  /** Takes failures that nobody foresaw, which are also in the log of the sandbox. */
+  /** Receives unexpected errors. The sandbox log gets them too. */
   readonly report?: (cause: unknown) => void
 }
 
@@ -71,7 +71,7 @@ export interface Envd {
   close(): Promise<void>
 }
 
-/** Builds and starts everything; `close` undoes it in reverse. Tests call this too. */
+/** Builds and starts all parts; `close` stops them in reverse order. Production and tests both call this. */
 export async function startEnvd(options: EnvdOptions): Promise<Envd> {
   await using started = new AsyncDisposableStack()
   const { clock = systemClock, nowMs = () => performance.now() } = options
@@ -90,9 +90,9 @@ export async function startEnvd(options: EnvdOptions): Promise<Envd> {
     setHostName: options.setHostName ?? (() => Promise.resolve()),
     updateForwards: async () => exposing?.updateAddress(),
     stepClock: options.stepClock ?? (() => Promise.resolve()),
-    trust: (caBundle) => trust.install(caBundle).catch(() => {}), // the log tells why
+    trust: (caBundle) => trust.install(caBundle).catch(() => {}), // failures are in the sandbox log
     onSandboxIdChange() {
-      // What happened before happened to another one, which has its own log.
+      // Earlier entries belong to the sandbox that this one was copied from, and are in its log.
       log.clear()
       log.write('info', 'Sandbox ready', { logger: 'envd', version: envdVersion })
     },
@@ -145,7 +145,7 @@ export async function startEnvd(options: EnvdOptions): Promise<Envd> {
   const load = async () => {
     libc()
     loadTerminalAddon(terminalAddon)
-    // The first change to a file of the template copies it, and waits for the disk.
+    // The first write to a template file copies it up, which waits for the disk.
     await options.setHostName?.(hostname(), undefined)
     await fifos.warm()
   }
@@ -155,8 +155,8 @@ export async function startEnvd(options: EnvdOptions): Promise<Envd> {
   })
   server.listen(options.port, options.host ?? '0.0.0.0')
   await once(server, 'listening')
-  const warm = () => void fifos.warm().catch(() => {}) // who needs it tries again, and learns why
-  // Not before the first answer: starting a process takes as long as all of this.
+  const warm = () => void fifos.warm().catch(() => {}) // the next process start retries and reports the error
+  // Runs after the first response: starting a process takes as long as the rest of the startup.
   server.once('request', (_request, response) => response.once('close', warm))
   started.defer(async () => {
     const { Code, ConnectError } = await import('@connectrpc/connect')
@@ -177,7 +177,7 @@ export async function startEnvd(options: EnvdOptions): Promise<Envd> {
     })
     exposing = exposed
     started.defer(() => exposed.close())
-    // The node's own question comes all the time, and says nothing about what happens in the sandbox.
+    // The node polls /logs all the time, so these requests say nothing about activity in the sandbox.
     server.on('request', ({ url }) => url?.startsWith(`${logsPath}?`) || exposed.nudge())
   }
   const address = server.address()

@@ -5,7 +5,7 @@ import { stepSystemClock } from './linux/system-clock.ts'
 import { createHostNameSetter } from './linux/system-host-name.ts'
 import { warmCompileCache } from './warm-compile-cache.ts'
 
-// Without await at the top level, so that the bundle can be a script, which starts faster than a module.
+// No top-level await: the bundle is a CommonJS script, which starts faster than a module.
 const config = loadConfig(process.env)
 if (process.argv[2] === 'warm-compile-cache') {
   warmCompileCache(config).catch(fail)

@@ -1,8 +1,8 @@
 /**
- * The version that a sandbox reports as its `envdVersion`. Published clients switch features on by comparing it, so it
- * names the highest gate below which everything that a client would use is really here:
+ * Version that a sandbox reports as `envdVersion`. Published clients enable features by comparing it, so it must be the
+ * highest version whose client features all exist here:
  *
- * | version | what clients do from it on | here |
+ * | version | what clients do from this version on | supported |
  * | --- | --- | --- |
  * | 0.1.0 | accept the sandbox at all | yes |
  * | 0.2.0 | secured sandboxes (`X-Access-Token`) | yes |
@@ -14,6 +14,7 @@
  * | 0.6.3 | entries in watch events | yes |
  * | 0.6.4 | watch network mounts on request | yes |
  *
- * Gates above 0.6.4 are between a node and its daemon; ours come from one source and have none.
+ * Features above 0.6.4 concern only the protocol between a node and envd. Ours are built from one source, so they need
+ * no version checks.
  */
 export const envdVersion = '0.6.13'

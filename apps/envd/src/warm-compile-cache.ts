@@ -5,8 +5,8 @@ import type { Config } from './config.ts'
 import { startEnvd } from './envd.ts'
 
 /**
- * Starts, answers once and ends, so that Node.js compiles what every start needs. This is not yet inside a sandbox:
- * nothing outside the folder of the state file may be touched, and nobody else be answered.
+ * Starts envd, answers one request and stops, so that Node.js fills its compile cache. This runs on the host, at
+ * build time: it must not touch files outside the folder of the state file, and must listen on loopback only.
  */
 export async function warmCompileCache(config: Config): Promise<void> {
   const folder = dirname(config.stateFile)

@@ -1,8 +1,10 @@
 /**
- * Makes the daemon ready to be saved, or to be handed out after it was restored: loads what is loaded at the first need,
- * then does once what callers will do. The first time of anything is many times slower, since code is compiled and, in a
- * restored sandbox, every page of memory fetched. It all happens in a folder of its own and beside the real sandbox:
- * nothing of it is seen in settings, log or list of processes.
+ * Warms envd up before a checkpoint is taken, and again after a restore: loads lazy modules, then makes the calls
+ * that clients usually make first. A first call is many times slower than the next, because code is compiled and,
+ * after a restore, memory pages are fetched.
+ *
+ * The calls run against a separate server in a temporary folder, so they leave nothing in settings, logs or the
+ * process list.
  */
 import { once } from 'node:events'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
@@ -23,9 +25,9 @@ export interface WarmUpDeps {
   readonly deps: Omit<HttpDeps, 'prepare'>
   readonly spawner: Spawner
   readonly path: string
-  /** Monotonic. */
+  /** Monotonic clock. */
   readonly nowMs: () => number
-  /** In memory. */
+  /** Must be on tmpfs. */
   readonly folder: string
   readonly load: () => Promise<void>
 }
@@ -42,11 +44,11 @@ export async function prepare(parts: WarmUpDeps): Promise<void> {
   server.listen(socketPath)
   await once(server, 'listening')
   used.defer(() => void server.close())
-  // An image may lack a shell, or even root: what fails here is slower later, no more.
+  // An image may lack a shell or even root. A failed call only means that the real one is slower later.
   for (const call of warmUpCalls(folder)) await send(socketPath, call).catch(parts.deps.report)
 }
 
-/** A daemon of its own that shares what does the work. */
+/** Creates a second server with its own settings, log and processes, which shares all other parts with envd. */
 async function createScratchServer({ deps, spawner, path, nowMs }: WarmUpDeps, folder: string) {
   const { clock } = deps
   const log = createLog({ clock, nowMs })
@@ -71,7 +73,7 @@ async function createScratchServer({ deps, spawner, path, nowMs }: WarmUpDeps, f
   })
 }
 
-/** Nobody else can reach the socket: its folder is for its owner alone. */
+/** Token of the temporary server. Only root can reach its socket. */
 const token = 'warm-up'
 
 interface Call {
@@ -80,7 +82,7 @@ interface Call {
   readonly body?: string | Buffer
 }
 
-/** As published clients make them. */
+/** Calls in the form in which published clients make them. */
 function warmUpCalls(folder: string): Call[] {
   const file = `/files?username=root&path=${encodeURIComponent(join(folder, 'file'))}`
   const form =
@@ -127,7 +129,7 @@ async function send(socketPath: string, { path, type, body }: Call): Promise<voi
       'x-access-token': token,
       'x-init-token': token,
       'connect-protocol-version': '1',
-      // A shell that hangs is killed then.
+      // Kills a shell that hangs.
       'connect-timeout-ms': '5000',
       ...(type !== undefined && { 'content-type': type }),
       ...(body !== undefined && { 'content-length': Buffer.byteLength(body) }),

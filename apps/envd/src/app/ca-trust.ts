@@ -1,4 +1,4 @@
-/** Makes the programs of the sandbox trust an authority, by which the egress certifies itself to them. */
+/** Installs the CA certificate of the egress proxy in the sandbox, so that programs trust it. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Fault } from '@atoll/kit/fault'
 import type { Variables } from '../domain/process/environment.ts'
@@ -8,9 +8,12 @@ import { caVariables } from '../domain/trust/installed-ca.ts'
 import type { InstalledCa, InstalledCaStore } from '../domain/trust/installed-ca.ts'
 
 export interface CaTrust {
-  /** For every process, unless somebody sets them to something else. */
+  /** Environment variables for every process; `envVars` and requests may override them. */
   variables(): Variables
-  /** In place of an authority that was given before. Throws an `internal` fault when its file could not be written. */
+  /**
+   * Replaces the CA that was installed before. Throws an `internal` fault if the certificate file cannot be
+   * written.
+   */
   install(caBundle: string): Promise<void>
 }
 
@@ -20,7 +23,7 @@ export interface InstallResult extends InstalledCa {
 
 export interface CaTrustDeps {
   readonly store: InstalledCaStore
-  /** Never fails, but need not end. */
+  /** Never rejects, but may never settle. */
   readonly install: (caBundle: string) => Promise<InstallResult>
   readonly log: Log
   readonly timeoutMs?: number
@@ -52,7 +55,10 @@ export function openCaTrust(deps: CaTrustDeps): CaTrust {
     throw new Fault('internal', 'trust_failed', 'The certificates could not be written')
   }
 
-  /** A file system made by a program of the sandbox need never answer. It may hold one call of ours, but not the node's. */
+  /**
+   * A FUSE file system of a sandbox program may hang forever. It may block one installation, but not the node's
+   * request.
+   */
   async function installWithTimeout(caBundle: string): Promise<InstallResult> {
     if (running) return timedOut
     running = deps.install(caBundle).finally(() => (running = undefined))

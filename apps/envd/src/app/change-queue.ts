@@ -1,11 +1,14 @@
-/** Changes on their way to one reader: kept in order up to a limit, past which the reader is told that it fell behind. */
+/** Queue of file changes for one reader. Past the limit, the queue fails and the reader gets an overflow fault. */
 import { Fault } from '@atoll/kit/fault'
 import type { Change, ChangeListener } from '../domain/watch/watch.ts'
 
 export interface ChangeQueue extends ChangeListener {
-  /** All that waits. Throws what ended the watching. */
+  /** Returns all queued changes. Throws the error that ended the watch. */
   drain(): Change[]
-  /** The next one, 'idle' after so much silence, undefined when it is closed. Throws what ended the watching. */
+  /**
+   * Returns the next change, 'idle' after `idleMs` without one, or undefined once closed. Throws the error that
+   * ended the watch.
+   */
   next(idleMs: number): Promise<Change | 'idle' | undefined>
   close(): void
 }

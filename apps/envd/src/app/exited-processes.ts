@@ -1,13 +1,13 @@
 import type { ProcessEnd } from '../domain/process/process-end.ts'
 
-/** A process that ended a moment ago: one can still connect to it and learn how. */
+/** A process that exited recently. Clients can still connect to it and get its end event. */
 export interface ExitedProcess {
   readonly pid: number
   readonly tag?: string | undefined
   readonly end: ProcessEnd
 }
 
-/** Remembers ended processes for a while, and never more than a few. */
+/** Keeps exited processes for 30 s, at most 1,000 of them. */
 export function createExitedProcesses(nowMs: () => number) {
   const entries: { readonly exited: ExitedProcess; readonly untilMs: number }[] = []
   return {
@@ -16,12 +16,12 @@ export function createExitedProcesses(nowMs: () => number) {
       entries.push({ exited, untilMs: nowMs() + keepMs })
       if (entries.length > entryLimit) entries.shift()
     },
-    /** The newest one that matches. */
+    /** Returns the newest match. */
     find(matches: (exited: ExitedProcess) => boolean): ExitedProcess | undefined {
       dropExpired()
       return entries.findLast((entry) => matches(entry.exited))?.exited
     },
-    /** A new process takes over its pid and tag. */
+    /** Drops entries whose pid or tag a new process has taken over. */
     supersede(pid: number, tag: string | undefined): void {
       const kept = entries.filter(
         ({ exited }) => exited.pid !== pid && (tag === undefined || exited.tag !== tag),

@@ -32,7 +32,7 @@ function setup(t: TestContext) {
     nowMs: () => nowMs,
     report: (cause) => reported.push(cause),
   })
-  /** Lets time pass second by second, with all that follows from it. */
+  /** Advances the clock second by second and runs the timers that are due. */
   const runPass = async (seconds: number) => {
     for (let second = 0; second < seconds; second += 1) {
       nowMs += 1000
@@ -40,7 +40,7 @@ function setup(t: TestContext) {
       await new Promise((resolve) => setImmediate(resolve))
     }
   }
-  /** As when the sandbox stands still: all that is due comes at once, late. */
+  /** Advances the clock without running timers, as while the sandbox is frozen. */
   const standStill = (seconds: number) => void (nowMs += seconds * 1000)
   return {
     state,

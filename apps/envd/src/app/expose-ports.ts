@@ -1,25 +1,24 @@
 /**
- * Makes servers that listen on loopback alone reachable from outside, as their users expect of a port they opened: a
- * reconciler that looks at what listens and forwards each such port from the sandbox's own address. Looking costs little,
- * but in an idle sandbox nothing new will listen, so there it looks less often.
+ * Reconciler that makes servers on loopback reachable from outside: it lists listening sockets and forwards each
+ * loopback-only port from the sandbox's own address. It polls less often while the sandbox is idle.
  */
 import { loopbackOnlyPorts } from '../domain/sandbox/listeners.ts'
 import type { ForwardPort, PortForward, Listener } from '../domain/sandbox/listeners.ts'
 
 export interface ExposePorts {
-  /** Something happens in the sandbox: look closely for a while. */
+  /** Reports activity in the sandbox: poll at the short interval for a while. */
   nudge(): void
-  /** When the sandbox has another address, as after a restore, all is forwarded from there before this ends. */
+  /** Moves all forwards to the current address, if it changed (after a restore). Resolves when they are in place. */
   updateAddress(): Promise<void>
   close(): Promise<void>
 }
 
 export interface ExposePortsDeps {
   readonly listeners: () => readonly Listener[]
-  /** The sandbox's own; undefined when it has none. */
+  /** The sandbox's own address; undefined if it has none. */
   readonly address: () => string | undefined
   readonly forward: ForwardPort
-  /** Monotonic. */
+  /** Monotonic clock. */
   readonly nowMs: () => number
   readonly report: (cause: unknown) => void
 }
@@ -56,8 +55,9 @@ export function exposePorts(deps: ExposePortsDeps): ExposePorts {
 
   function scheduleLook(intervalMs: number, wasDeferred = false): NodeJS.Timeout {
     const dueMs = deps.nowMs() + intervalMs
-    // Too late means that we stood still. Whoever let us go on is about to ask for something, which comes first. On a
-    // full machine every look may be late: none is put off twice.
+    // A late timer means that the sandbox was frozen. The client that resumed it is about to send a request, which
+    // should go first, so the pass is deferred. It is deferred only once, because on a busy machine every timer may
+    // be late.
     const look = () => {
       if (!wasDeferred && deps.nowMs() - dueMs > lateMs) timer = scheduleLook(busyIntervalMs, true)
       else currentPass = runPass()
@@ -108,5 +108,5 @@ const idleIntervalMs = 5000
 const busyPeriodMs = 5 * 60_000
 const lateMs = 200
 
-/** More servers than anybody has; each holds a socket of ours. */
+/** Far above normal use; each forward holds a listening socket of envd. */
 const forwardLimit = 1000

@@ -1,17 +1,20 @@
 /**
- * One producer, any number of subscribers, nothing lost and nothing kept: the producer waits until everybody is done with
- * what it gave them. Who closes its subscription is forgotten at once and holds nobody up.
+ * Delivers items from one producer to any number of subscribers without buffering: the producer waits until all
+ * subscribers are done with an item. Closing a subscription releases the producer at once.
  */
 export interface Fanout<T> {
-  /** Gives the item to everybody attached; resolves when all of them have asked for more. */
+  /** Delivers the item to all subscribers. Resolves when each of them has asked for the next. */
   publish(item: T): Promise<void>
-  /** Gives the last item, and waits for nobody. Who subscribes later gets nothing. */
+  /** Delivers the last item without waiting. Later subscribers get nothing. */
   finish(item: T): void
   subscribe(): Subscription<T>
 }
 
 export interface Subscription<T> {
-  /** The next item, 'idle' after so much silence, undefined when the subscription is closed. Ends the use of the last. */
+  /**
+   * Returns the next item, 'idle' after `idleMs` without one, or undefined once closed. Invalidates the previous
+   * item.
+   */
   next(idleMs: number): Promise<T | 'idle' | undefined>
   close(): void
 }
@@ -38,7 +41,7 @@ export function createFanout<T extends object>(): Fanout<T> {
 
 interface Queue<T> extends Subscription<T> {
   push(item: T): void
-  /** Resolves when nothing that was pushed is in use or waits. */
+  /** Resolves when no pushed item is queued or in use. */
   done(): Promise<void>
 }
 

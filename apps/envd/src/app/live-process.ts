@@ -1,4 +1,4 @@
-/** One process from its start to its `end` event: output to whoever is attached, the deadline, the end. */
+/** Supervises one process from its start to its `end` event: output, deadline and exit. */
 import { Fault } from '@atoll/kit/fault'
 import { toProcessEnd } from '../domain/process/process-end.ts'
 import type { ProcessEnd } from '../domain/process/process-end.ts'
@@ -7,7 +7,7 @@ import { startPauseAwareTimer } from './pause-aware-timer.ts'
 import { createFanout } from './fanout.ts'
 import type { Subscription } from './fanout.ts'
 
-/** As the caller asked for it: no merged environment, no helper program. */
+/** The request as the caller sent it, before variables are merged in. */
 export interface ProcessRequest {
   readonly cmd: string
   readonly args: readonly string[]
@@ -16,7 +16,7 @@ export interface ProcessRequest {
   readonly tag?: string | undefined
 }
 
-/** The bytes of an output are good until the next event is asked for. */
+/** The bytes of an output event are valid until the next event is requested. */
 export type ProcessEvent =
   | { readonly kind: 'output'; readonly output: OutputKind; readonly bytes: Uint8Array }
   | { readonly kind: 'end'; readonly end: ProcessEnd; readonly timedOut: boolean }
@@ -24,7 +24,7 @@ export type ProcessEvent =
 export interface LiveProcess {
   readonly pid: number
   readonly request: ProcessRequest
-  /** From now on: there is no history. */
+  /** Delivers events from now on; past output is not replayed. */
   subscribe(): Subscription<ProcessEvent>
   signal(signal: Signal): void
   readonly spawned: SpawnedProcess
@@ -35,9 +35,9 @@ export function superviseProcess(
   request: ProcessRequest,
   options: {
     readonly timeoutMs?: number | undefined
-    /** Monotonic. */
+    /** Monotonic clock. */
     readonly nowMs: () => number
-    /** Takes output before anybody attached does; the bytes are not its own. */
+    /** Called before subscribers get the output. Must not keep the bytes. */
     readonly onOutput: (kind: OutputKind, bytes: Uint8Array) => void
     readonly onEnd: (end: ProcessEnd) => void
   },
@@ -60,7 +60,10 @@ export function superviseProcess(
     signal: sendSignal,
   }
 
-  /** End-of-file may come long after the exit: a grandchild can hold the pipes. Only a stop cuts that wait short. */
+  /**
+   * End-of-file may come long after the exit, because a grandchild can hold the pipes open. Only a signal or the
+   * deadline cuts this wait short.
+   */
   async function run(): Promise<void> {
     const drained = Promise.all(spawned.outputs.map(pump))
     const exit = await spawned.exit
@@ -89,7 +92,7 @@ export function superviseProcess(
 
   function sendSignal(signal: Signal): void {
     try {
-      // A pid that was reaped may belong to somebody else by now.
+      // The pid of a reaped process may already belong to another process.
       if (!exited) spawned.kill(signal)
     } catch (cause) {
       throw new Fault('internal', 'signal_failed', `Process ${spawned.pid} took no ${signal}`, {

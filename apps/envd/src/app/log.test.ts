@@ -8,7 +8,7 @@ function setup() {
   return {
     log,
     advance: (ms: number) => void (now += ms),
-    /** Everything after the moment, by as many answers as it takes. */
+    /** Reads all entries after `after`, in as many calls as needed. */
     take(after = 0) {
       const { entries, more } = log.takeAfter(after)
       return { entries: entries.map((text): Entry => JSON.parse(text)), more }

@@ -1,27 +1,30 @@
 /**
- * The log of the sandbox, as far as the node has not fetched it yet. It is held in memory, in a bounded amount: when
- * nobody fetches it, the oldest entries go first. What is lost, here or before, is told in an entry of its own.
+ * Log of the sandbox, buffered until the node fetches it. The buffer is bounded: past the limit the oldest entries
+ * are dropped, and an entry reports how many.
  *
- * Every entry has a millisecond to itself, so that a time names the entries before and after it exactly. In a burst the
- * times run ahead of the clock, by less than two seconds.
+ * Every entry has a unique millisecond, so that a time identifies a position in the log. In a burst, times run
+ * ahead of the clock by less than two seconds.
  */
 import type { Clock } from '@atoll/kit/clock'
 import { createTokenBucket } from '../domain/sandbox/log.ts'
 import type { Log, LogFields, LogLevel } from '../domain/sandbox/log.ts'
 
 export interface SandboxLog extends Log {
-  /** Whether an entry would be kept now. */
+  /** Whether the rate limits allow an entry now. */
   hasRoom(): boolean
-  /** So much output was left out. */
+  /** Counts output that was dropped before it reached the log. */
   skip(bytes: number): void
-  /** The oldest entries later than this, each as JSON, as many as one answer may hold. All others are forgotten. */
+  /**
+   * Returns the oldest entries later than `ms` as JSON, up to the size limit of a response. Entries up to `ms` are
+   * deleted.
+   */
   takeAfter(ms: number): { readonly entries: readonly string[]; readonly more: boolean }
   clear(): void
 }
 
 export function createLog(deps: {
   readonly clock: Clock
-  /** Monotonic. */
+  /** Monotonic clock. */
   readonly nowMs: () => number
 }): SandboxLog {
   const count = createTokenBucket(entryLimit, deps.nowMs)
@@ -90,7 +93,8 @@ interface Entry {
   readonly text: string
 }
 
-// The node comes about once a second: what may be written until then fits into what is held, and that into two answers.
+// The node fetches about once a second. The buffer holds what the rate limits allow in that time, and fits into two
+// responses.
 const entryLimit = { burst: 1000, perSecond: 200 }
 const sizeLimit = { burst: 256 * 1024, perSecond: 100 * 1024 }
 const bufferLimitBytes = 512 * 1024

@@ -2,12 +2,12 @@ import type { Clock } from '@atoll/kit/clock'
 import type { Settings } from '../domain/sandbox/settings.ts'
 import type { UsageSource } from '../domain/sandbox/usage.ts'
 
-/** As clients read it; sizes in bytes. */
+/** Response of GET /metrics, as clients expect it. Sizes are in bytes. */
 export interface Metrics {
-  /** Seconds since 1970. */
+  /** Unix time in seconds. */
   readonly ts: number
   readonly cpu_count: number
-  /** Of all CPUs together, since the call before. */
+  /** Share of all CPUs since the previous call. */
   readonly cpu_used_pct: number
   readonly mem_total: number
   readonly mem_used: number
@@ -22,7 +22,7 @@ export interface MetricsDeps {
   readonly usage: UsageSource
   readonly visibleCpuCount: () => number
   readonly clock: Clock
-  /** Monotonic. */
+  /** Monotonic clock. */
   readonly nowMs: () => number
 }
 
@@ -50,7 +50,7 @@ export function createMetrics(deps: MetricsDeps): (settings: Settings) => Promis
 
 const mebibyte = 1024 * 1024
 
-/** In percent, with two decimals. Ticks are coarse, so a short while may seem to hold more than there is. */
+/** Percentage with two decimals, capped at 100: ticks are coarse, so a short interval may show more than that. */
 function percentOf(usedSeconds: number, possibleMs: number): number {
   if (possibleMs <= 0) return 0
   const percent = (100 * usedSeconds * 1000) / possibleMs

@@ -12,7 +12,7 @@ function setup(t: TestContext, ms: number) {
     () => (acted += 1),
     () => nowMs,
   )
-  /** `lateMs`: by how much more the clock goes on than the timers know. */
+  /** Advances the clock by `passedMs`, plus `lateMs` that the timers do not see. */
   const pass = (passedMs: number, lateMs = 0) => {
     nowMs += passedMs + lateMs
     t.mock.timers.tick(passedMs)

@@ -1,7 +1,7 @@
 /**
- * A timer that counts only while the sandbox runs: its clock goes on when it is paused, so that a program with a minute
- * left would be out of time the moment it comes back. Nobody tells us of a pause. But a timer that is many seconds late was
- * paused, however busy the machine.
+ * Timer that does not count time while the sandbox is paused. The clock continues during a pause, so a plain timer
+ * with a minute left would expire at the resume. envd gets no notice of a pause, but a timer that is many seconds
+ * late was paused, however busy the machine.
  */
 export interface PauseAwareTimer {
   stop(): void
@@ -10,7 +10,7 @@ export interface PauseAwareTimer {
 export function startPauseAwareTimer(
   ms: number,
   onExpire: () => void,
-  /** Monotonic. */
+  /** Monotonic clock. */
   nowMs: () => number,
 ): PauseAwareTimer {
   let remainingMs = ms

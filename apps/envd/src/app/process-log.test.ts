@@ -14,7 +14,7 @@ function setup(tag?: string) {
     advance: (ms: number) => void (now += ms),
     print: (text: string | Buffer, kind: 'stdout' | 'stderr' | 'pty' = 'stdout') =>
       told.output(kind, Buffer.from(text)),
-    /** Messages after that of the start. */
+    /** Messages after the start message. */
     messages: () =>
       log
         .takeAfter(0)
@@ -98,7 +98,7 @@ test('of a flood the first lines are told and the rest is counted in bytes', () 
   const expected = 100 * chunk.length - 500 * 4
   assert.equal(lines.at(-1), `Too much at once: 0 entries and ${expected} bytes of output left out`)
   advance(100)
-  // The line in which the flood ended has no beginning.
+  // The rest of a line whose start was dropped is not logged.
   print('es\nonce\nmore\n')
   const told = 'Too much at once: 0 entries and 2 bytes of output left out'
   assert.deepEqual(messages().slice(501), ['once', 'more', told])

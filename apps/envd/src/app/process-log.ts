@@ -1,6 +1,6 @@
 /**
- * Tells the log about one process: its start, the lines it prints, its end. A process may print faster than anybody can
- * read: then its output is not even looked at, only counted, until the next lines are allowed.
+ * Logs one process: its start, its output lines and its end. Output past the rate limit is only counted, not
+ * parsed.
  */
 import type { ProcessEnd } from '../domain/process/process-end.ts'
 import { createTokenBucket, truncate } from '../domain/sandbox/log.ts'
@@ -9,7 +9,7 @@ import type { OutputKind } from '../domain/process/process.ts'
 import type { SandboxLog } from './log.ts'
 
 export interface ProcessLog {
-  /** The bytes are not needed afterwards. */
+  /** Does not keep the bytes. */
   output(kind: OutputKind, bytes: Uint8Array): void
   ended(end: ProcessEnd): void
 }
@@ -43,7 +43,7 @@ export function createProcessLog(
 
   return {
     output(kind, bytes) {
-      // What a terminal shows are moves of a cursor and what somebody types, not lines.
+      // Terminal output is cursor movements and echoed input, not lines.
       if (kind === 'pty') return
       const lines = streams[kind]
       const isAllowed = () => allowance.hasTokens() && log.hasRoom()
@@ -74,11 +74,11 @@ export function commandText(command: readonly string[]): string {
 }
 
 interface LineBuffer {
-  /** More of the line that is being read. */
+  /** Appends bytes to the current line. */
   add(buffer: Buffer, start: number, end: number): void
-  /** The line is whole; nothing happens when it is empty. */
+  /** Ends the current line and logs it, unless it is empty. */
   finish(): void
-  /** So much is not looked at. The line that it ends in is not told either, as its beginning is unknown. */
+  /** Drops bytes. The rest of the line in which they end is dropped too, because its start is unknown. */
   skip(bytes: number): void
 }
 

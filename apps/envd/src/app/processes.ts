@@ -1,4 +1,4 @@
-/** The processes that callers started: start, find, attach, feed, stop. How many there may be, the sandbox's pids limit says. */
+/** Registry of the processes that callers started. The pids limit of the sandbox bounds their number. */
 import { Fault } from '@atoll/kit/fault'
 import { buildEnvironment } from '../domain/process/environment.ts'
 import type { Variables } from '../domain/process/environment.ts'
@@ -24,13 +24,13 @@ export interface StartRequest extends ProcessRequest {
   readonly workdir?: string | undefined
   readonly globals: Variables
   readonly terminal?: TerminalSize | undefined
-  /** Whether there is an input to write to; a terminal always has one. */
+  /** Whether to open a stdin pipe; a terminal always has input. */
   readonly stdin: boolean
-  /** The process is killed after so long a time of running, whoever still watches it. */
+  /** Running time after which the process is killed, even if clients are attached. */
   readonly timeoutMs?: number | undefined
 }
 
-/** What a stream of events is made from. */
+/** Source of an event stream. */
 export interface Attachment {
   readonly pid: number
   readonly subscription: Subscription<ProcessEvent>
@@ -38,26 +38,26 @@ export interface Attachment {
 
 export interface Processes {
   start(request: StartRequest): Promise<Attachment>
-  /** Also to a process that ended within the last 30 s, which yields its end. */
+  /** Attaches to a process. A process that exited within the last 30 s yields its end event. */
   connect(selector: Selector): Attachment
   list(): readonly LiveProcess[]
-  /** A `not_found` fault unless the process still runs, which is told before anything else is found wrong. */
+  /** Throws a `not_found` fault unless the process runs. Callers use it to report this before other mistakes. */
   requireLive(selector: Selector): void
   writeStdin(selector: Selector, bytes: Uint8Array): Promise<void>
   writeTerminal(selector: Selector, bytes: Uint8Array): Promise<void>
-  /** Whether that was possible: a terminal has no input that could be closed apart from its output. */
+  /** Returns false for a terminal, whose input cannot be closed separately. */
   closeStdin(selector: Selector): boolean
   resize(selector: Selector, size: TerminalSize): void
   signal(selector: Selector, signal: Signal): void
-  /** Kills everything that still runs. */
+  /** Kills all running processes. */
   close(): void
 }
 
 export function createProcesses(deps: {
   readonly spawner: Spawner
-  /** PATH for processes that set none. */
+  /** Default PATH of processes. */
   readonly path: string
-  /** Monotonic. */
+  /** Monotonic clock. */
   readonly nowMs: () => number
   readonly log: SandboxLog
 }): Processes {
@@ -139,7 +139,10 @@ export function createProcesses(deps: {
     return findLive(selector) ?? throwNotFound(selector)
   }
 
-  /** The newest: an older process whose output is still held open may have lost its pid to it. */
+  /**
+   * Returns the newest match: a process that exited but whose output is still open may share its pid with a newer
+   * one.
+   */
   function findLive(selector: Selector): LiveProcess | undefined {
     return [...live].findLast(({ pid, request }) => isSelected(selector, pid, request.tag))
   }

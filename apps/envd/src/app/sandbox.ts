@@ -1,29 +1,29 @@
-/** What the daemon knows about its sandbox, and the one way to change it. */
+/** Settings of the sandbox, and the only way to change them. */
 import type { Clock } from '@atoll/kit/clock'
 import { applyChange, systemVariables } from '../domain/sandbox/settings.ts'
 import type { Settings, SettingsChange, SettingsStore } from '../domain/sandbox/settings.ts'
 import type { Variables } from '../domain/process/environment.ts'
 
 export interface Sandbox {
-  /** Undefined until the node has spoken: nobody else is let in before. */
+  /** Undefined until the node has called /init; envd rejects clients before. */
   settings(): Settings | undefined
   change(change: SettingsChange): Promise<void>
 }
 
 export interface SandboxDeps {
   readonly store: SettingsStore
-  /** Shows the platform's variables to programs that look for them in files. */
+  /** Writes the platform's variables to files, for programs that read them there. */
   readonly publish: (variables: Variables) => Promise<void>
   readonly clock: Clock
-  /** Gives the system the name of the sandbox, where it may have had another; never fails. */
+  /** Sets the host name to the sandbox ID. Never rejects. */
   readonly setHostName: (sandboxId: string, oldId: string | undefined) => Promise<void>
-  /** The sandbox may be somewhere else than before; never fails. */
+  /** Moves port forwards to the current address of the sandbox. Never rejects. */
   readonly updateForwards: () => Promise<void>
-  /** Sets the clock of the system, where that is permitted; never fails. */
+  /** Sets the system clock, where permitted. Never rejects. */
   readonly stepClock: (to: Date) => Promise<void>
-  /** Makes programs trust this authority; never fails. */
+  /** Installs a CA certificate. Never rejects. */
   readonly trust: (caBundle: string) => Promise<void>
-  /** This is another sandbox from now on, as after a start from a copy of one. */
+  /** Called when the sandbox ID changed, as after a start from a snapshot or prototype. */
   readonly onSandboxIdChange: () => void
 }
 
@@ -33,7 +33,7 @@ export async function openSandbox(deps: SandboxDeps): Promise<Sandbox> {
   let lastChange = Promise.resolve()
   return {
     settings: () => settings,
-    /** One after the other, so that an older change never overtakes a newer one. */
+    /** Changes are serialized, so that an older one never overwrites a newer one. */
     change(change) {
       const done = lastChange.then(() => apply(change))
       lastChange = done.catch(() => {})
@@ -58,12 +58,12 @@ export async function openSandbox(deps: SandboxDeps): Promise<Sandbox> {
     ])
     settings = changed
     if (sandboxId !== oldId) deps.onSandboxIdChange()
-    // What goes wrong belongs in the log of the new one.
+    // Runs last, so that failures are logged under the new sandbox ID.
     if (change.caBundle !== undefined) await deps.trust(change.caBundle)
   }
 }
 
-/** A clock that is ahead is left alone longer: stepping back disturbs programs more than stepping forward. */
+/** Tolerates 5 s ahead but only 50 ms behind: a step back disturbs programs more than a step forward. */
 function isClockOff(timestampMs: number, now: Date): boolean {
   const behindMs = timestampMs - now.getTime()
   return behindMs > 50 || behindMs < -5000

@@ -1,4 +1,7 @@
-/** Who watches which folder: streams for as long as they last, and watchers that are asked from time to time. */
+/**
+ * Registry of folder watches: streams, which end with their connection, and polled watchers, which last until
+ * removed.
+ */
 import { Fault } from '@atoll/kit/fault'
 import type { Change, FolderWatcher, WatchOptions } from '../domain/watch/watch.ts'
 import { createChangeQueue } from './change-queue.ts'
@@ -16,9 +19,9 @@ export interface OpenWatch {
 
 export interface Watchers {
   open(request: WatchRequest): Promise<OpenWatch>
-  /** The id to ask with. */
+  /** Returns the watcher ID for polling. */
   create(request: WatchRequest): Promise<string>
-  /** What happened since the last time. Faults: `not_found`, and whatever ended the watching. */
+  /** Returns the changes since the last call. Throws `not_found`, or the error that ended the watch. */
   take(id: string): { readonly request: WatchRequest; readonly changes: readonly Change[] }
   remove(id: string): void
   close(): void
@@ -81,7 +84,7 @@ interface Watch extends OpenWatch {
   readonly queue: ChangeQueue
 }
 
-/** Those that are asked from time to time last until they are removed, and may be forgotten by whoever made them. */
+/** Bounds forgotten watchers: a polled watcher lasts until it is removed. */
 const watcherLimit = 256
 
 function throwTooMany(): never {

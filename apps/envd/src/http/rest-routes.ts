@@ -1,4 +1,4 @@
-/** The endpoints beside the RPCs, by path and method. */
+/** HTTP endpoints other than RPCs, by path and method. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Fault } from '@atoll/kit/fault'
 import type { SandboxLog } from '../app/log.ts'

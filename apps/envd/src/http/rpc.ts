@@ -1,4 +1,4 @@
-/** The Connect services of the daemon as one request listener. */
+/** Request handler of the Connect services. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Filesystem } from '@atoll/contracts/gen/filesystem/filesystem_pb'
 import { Process } from '@atoll/contracts/gen/process/process_pb'
@@ -34,7 +34,7 @@ export interface RpcDeps extends ProcessServiceDeps, FilesystemServiceDeps {
 }
 
 export interface Rpc {
-  /** Whether `path` is that of an RPC. */
+  /** Whether `path` belongs to an RPC. */
   has(path: string): boolean
   handle(
     request: IncomingMessage,
@@ -58,7 +58,7 @@ export function createRpc(deps: RpcDeps): Rpc {
   router.rpc(Process.method.sendInput, processes.sendInput, { readMaxBytes: inputLimitBytes })
   router.service(Filesystem, filesystemService(deps))
   const budget = createMessageBudget(inputLimitBytes, smallMessageBytes)
-  // Of two handlers for a path the later one counts.
+  // The later handler of a path wins.
   const handlers = new Map(router.handlers.map((handler) => [handler.requestPath, handler]))
 
   return {
@@ -76,7 +76,8 @@ export function createRpc(deps: RpcDeps): Rpc {
         for (const [name, value] of Object.entries(refusal.headers)) response.setHeader(name, value)
         return sendError(response, refusal.status, refusal.message, connectCodes[refusal.status])
       }
-      // A URL is made of the Host header, which fails when it is missing or odd. Nothing here needs it.
+      // The library builds a URL from the Host header and fails if it is missing or malformed. Nothing here uses
+      // it.
       headers.host = 'envd'
       const timeout = headers['connect-timeout-ms']
       if (typeof timeout === 'string') headers['connect-timeout-ms'] = boundedTimeout(timeout)
@@ -90,7 +91,10 @@ export function createRpc(deps: RpcDeps): Rpc {
     },
   }
 
-  /** Streams last, and read one small message after the other. Undefined when it is too much. */
+  /**
+   * Returns undefined if the message exceeds the budget. Streams are exempt, because they read one small message at
+   * a time.
+   */
   async function withinBudget(handler: UniversalHandler, call: UniversalServerRequest) {
     assertByteStreamRequest(call)
     if (handler.method.methodKind !== 'unary') {
@@ -99,7 +103,7 @@ export function createRpc(deps: RpcDeps): Rpc {
     const header = call.header.get('content-length')
     const declared = header === null ? undefined : Number(header)
     const isInput = handler.method === Process.method.sendInput
-    // The library would refuse it too, but cuts the connection before it can be told.
+    // The library would reject the message too, but closes the connection before the client gets the error.
     if ((declared ?? 0) > (isInput ? inputLimitBytes : messageLimitBytes)) return undefined
     const admission = budget.admit(call.body, declared)
     if (!admission) return undefined
@@ -111,7 +115,7 @@ export function createRpc(deps: RpcDeps): Rpc {
   }
 }
 
-/** The library answers a unary message that is no protobuf with 500. It is the caller's mistake, so it says so. */
+/** Reports a malformed protobuf message as the client's error. The library responds with 500. */
 async function reportAsClientError(
   answer: UniversalServerResponse,
 ): Promise<UniversalServerResponse> {
@@ -138,16 +142,16 @@ const connectCodes = {
   429: 'resource_exhausted',
 } as const
 
-/** More than any message needs but those that carry input: the system takes 2 MiB of arguments and variables. */
+/** Above the largest valid message without input: the kernel accepts 2 MiB of arguments and variables. */
 const messageLimitBytes = 4 * 1024 * 1024
 
-/** Input arrives base64-coded and may come in one piece, so this is about 48 MiB of it at once. */
+/** Input is base64-encoded and may come in one message, so this allows about 48 MiB at once. */
 const inputLimitBytes = 64 * 1024 * 1024
 
-/** Clients that send input in pieces make them no larger. */
+/** Clients that split input send no larger chunks. */
 const smallMessageBytes = 128 * 1024
 
-/** Unpacked, a message can become a thousand times larger than what was sent. Published clients pack none. */
+/** Bounds decompression: a message can grow a thousandfold. Published clients never compress. */
 const boundedGzip: typeof compressionGzip = {
   ...compressionGzip,
   decompress: (bytes, limit) =>

@@ -1,7 +1,7 @@
 /**
- * The daemon's HTTP server. Threats: everything that arrives was made by somebody outside the sandbox, or by a program
- * inside it that wants another user's rights. A request climbs this ladder: CORS, access token or signature, user,
- * route. Nothing it holds may end the daemon, since every process of the sandbox hangs on it.
+ * HTTP server of envd. Threats: all requests come from outside the sandbox, or from programs inside that want the
+ * rights of another user. Each request passes CORS, access token or signature, user and route, in this order. No
+ * request may crash envd, because all processes of the sandbox depend on it.
  */
 import { createServer } from 'node:http'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
@@ -34,7 +34,10 @@ export function createHttpServer(deps: HttpDeps): Server {
   server.once('request', (_, response) => response.once('close', () => void loadRpc()))
   return server
 
-  /** Setting up messages and services takes as long as all else at the start: done after the first answer, or at need. */
+  /**
+   * Loads the RPC services lazily, after the first response or on demand: this takes as long as the rest of the
+   * startup.
+   */
   function loadRpc(): Promise<Rpc> {
     loading ??= import('./rpc.ts').then(({ createRpc }) => createRpc(deps))
     return loading
@@ -74,7 +77,7 @@ export function createHttpServer(deps: HttpDeps): Server {
   }
 
   function fail(thrown: unknown, response: ServerResponse): void {
-    if (response.socket?.destroyed !== false) return // whoever asked has left, which is no failure of ours
+    if (response.socket?.destroyed !== false) return // the client disconnected
     const fault = Fault.from(thrown)
     if (fault !== thrown) deps.report(thrown)
     if (response.headersSent) response.destroy()
@@ -83,7 +86,7 @@ export function createHttpServer(deps: HttpDeps): Server {
   }
 }
 
-/** Of any service, such as /process.Process/Start. */
+/** Path of any RPC, such as /process.Process/Start. */
 const rpcPath = /^\/\w+\.\w+\/\w+$/
 
 function accessMessage(token: string | undefined): string {

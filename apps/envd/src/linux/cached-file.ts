@@ -1,10 +1,11 @@
 import { closeSync, constants, openSync, readSync, statSync } from 'node:fs'
 
 /**
- * What `parse` makes of a small file, anew only after it changed; what it makes of nothing when there is no file.
+ * Returns a function that reads and parses a small file, and caches the result until the file changes. A missing
+ * file counts as empty.
  *
- * Threats: whoever is root in the sandbox can make it as large as the disk, or a pipe that nobody writes to. The calls are
- * those that do not wait: under gVisor a turn of the thread pool costs more than ten of them.
+ * Threats: root in the sandbox can make the file huge, or a pipe without a writer. Calls are synchronous: under
+ * gVisor a thread pool round trip costs more than ten of them.
  */
 export function cachedFile<T>(path: string, parse: (text: string) => T): () => T {
   const nothing = parse('')

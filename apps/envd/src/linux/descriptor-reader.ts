@@ -1,21 +1,21 @@
 /**
- * Reads a descriptor in Node.js's event loop that is neither pipe nor socket nor terminal. There is no published way:
- * fs.read would hold one of four threads for as long as nothing happens, and SIGIO can crowd out SIGCHLD, so that ends of
- * processes get lost. libuv's pipes however read whatever epoll can wait for, and their binding can be had.
+ * Reads a descriptor that is not a pipe, socket or terminal in the event loop. Node.js has no public API for this:
+ * fs.read would block one of four threads until data arrives, and SIGIO can displace SIGCHLD, so that process exits
+ * are missed. But libuv pipes read any descriptor that epoll supports, and their binding is accessible.
  */
 import { Socket } from 'node:net'
 
 export interface DescriptorReader {
-  /** Closes the descriptor too. */
+  /** Also closes the descriptor. */
   close(): void
 }
 
 export function readDescriptor(fd: number, onBytes: (bytes: Buffer) => void): DescriptorReader {
-  // The option `handle` is for insiders, so its type does not know what a pipe's is.
+  // The option `handle` is internal, so the types do not include it.
   const options = { handle: openPipe(fd), readable: true, writable: false }
   const socket: Socket = Reflect.construct(Socket, [options])
   socket.on('data', onBytes)
-  socket.on('error', () => {}) // what cannot be read this way is found by the reader's own look
+  socket.on('error', () => {}) // read errors surface in the caller's own read
   socket.unref()
   return { close: () => void socket.destroy() }
 }

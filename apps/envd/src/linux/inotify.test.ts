@@ -57,7 +57,7 @@ test('a flood of events loses no end of a process', async () => {
   )
   const ends = children.map((child) => once(child, 'exit'))
   const until = performance.now() + 300
-  while (performance.now() < until); // the loop is busy while everything happens
+  while (performance.now() < until); // keeps the event loop busy while events arrive
   assert.deepEqual(new Set((await Promise.all(ends)).flat()), new Set([0, null]))
   await waitFor('the bell', () => it.rings() > 0)
 })

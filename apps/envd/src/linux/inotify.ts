@@ -1,4 +1,4 @@
-/** inotify(7): what happens to files and folders, as the kernel tells it. */
+/** Binding of inotify(7). */
 import { readSync } from 'node:fs'
 import { Fault } from '@atoll/kit/fault'
 import { readDescriptor } from './descriptor-reader.ts'
@@ -8,17 +8,19 @@ import type { Libc } from './libc.ts'
 export interface InotifyEvent {
   readonly watch: number
   readonly mask: number
-  /** Ties the two halves of a rename together. */
+  /** Links the two halves of a rename. */
   readonly cookie: number
-  /** The bytes of a name inside a watched folder, one letter for each; empty for what was watched itself. */
+  /** Name inside a watched folder as latin1, one character per byte; empty for the watched path itself. */
   readonly name: string
 }
 
 export interface Inotify {
-  /** The number of the watch; the same for the same file. Undefined when there is nothing there that can be watched. */
+  /**
+   * Returns the watch descriptor, the same one for the same file. Returns undefined if the path cannot be watched.
+   */
   add(path: string | Uint8Array, mask: number): number | undefined
   remove(watch: number): void
-  /** What happened until now, some of it when it is much; empty when there is nothing left. */
+  /** Returns a batch of pending events; empty if there are none. */
   read(): readonly InotifyEvent[]
   close(): void
 }
@@ -39,7 +41,7 @@ export const inotifyMask = {
   isFolder: 0x4000_0000,
 } as const
 
-/** `onReady` is called when there may be something to read. */
+/** Calls `onReady` when events may be pending. */
 export function openInotify(libc: Libc, onReady: () => void): Inotify {
   const fd = libc.inotifyInit(nonBlocking | closeOnExec)
   if (fd < 0) throw inotifyFault('inotify_init1', libc.errno())
@@ -47,7 +49,8 @@ export function openInotify(libc: Libc, onReady: () => void): Inotify {
   let bufferedEvents: InotifyEvent[] = []
   let closed = false
   const reader = readDescriptor(fd, (bytes) => {
-    // When the reader is busy, the kernel's own limit holds no more, since it is emptied meanwhile.
+    // envd empties the kernel's queue even while the consumer is busy, so the kernel's limit does not apply and
+    // this one must.
     if (bufferedEvents.length < bufferedEventLimit) bufferedEvents.push(...parseEvents(bytes))
     else bufferedEvents = [{ watch: -1, mask: inotifyMask.overflow, cookie: 0, name: '' }]
     onReady()
@@ -107,7 +110,7 @@ function inotifyFault(call: string, number: number): Fault {
   return new Fault('internal', 'watch_failed', `Watching is not possible: ${why} (${call})`)
 }
 
-/** Gone meanwhile, too deep for a path, or on a file system that does not let even us in. */
+/** Errors for a path that vanished, is too long, or is on a file system that denies access even to root. */
 const unwatchable = new Set<number>([
   errno.notFound,
   errno.notFolder,
@@ -119,7 +122,7 @@ const headerBytes = 16
 const readBytes = 64 * 1024
 const bufferedEventLimit = 65_536
 
-/** For a bell that does not ring, as it may be after the whole sandbox was saved and restored. */
+/** Polling interval in case the event loop misses events, which may happen after a checkpoint and restore. */
 const fallbackMs = 1000
 const nonBlocking = 0o4000
 const closeOnExec = 0o2000000

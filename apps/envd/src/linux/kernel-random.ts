@@ -1,10 +1,10 @@
 /**
- * Random names from the kernel. Copies of a sandbox that were restored from one memory have the same state of every
- * generator inside this process, and would choose the same names, perhaps in a folder that they share.
+ * Random names from the kernel. Sandboxes restored from one checkpoint share the state of all in-process
+ * generators, and would pick the same names, possibly in a shared folder.
  */
 import { closeSync, openSync, readSync } from 'node:fs'
 
-/** Sixteen random bytes in hexadecimal. */
+/** Returns sixteen random bytes in hexadecimal. */
 export function randomName(): string {
   const fd = openSync('/dev/urandom', 'r')
   try {

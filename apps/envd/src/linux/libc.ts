@@ -1,19 +1,19 @@
 /**
- * The functions of libc that Node.js has no name for, called by koffi. Its JavaScript looks for the native part in a
- * node_modules folder, which a bundle has not; the native part alone does all that is needed here.
+ * libc functions that Node.js lacks, called through koffi. Its JavaScript part looks for the native addon in
+ * node_modules, which the bundle does not have; the native addon alone is enough here.
  */
 import { createRequire } from 'node:module'
 import { arch } from 'node:os'
 import type koffi from 'koffi'
 import { Fault } from '@atoll/kit/fault'
 
-/** Results below zero mean failure; `errno` then tells which. Texts are bytes that end in NUL. */
+/** Functions return a negative result on failure; `errno` then has the error. Strings are NUL-terminated bytes. */
 export interface Libc {
   errno(): number
   inotifyInit(flags: number): number
   inotifyAddWatch(fd: number, path: Uint8Array, mask: number): number
   inotifyRemoveWatch(fd: number, watch: number): number
-  /** These do not follow a link. */
+  /** The attribute functions do not follow symlinks. */
   listAttributes(path: Uint8Array, list: Uint8Array, size: number): number
   getAttribute(path: Uint8Array, name: Uint8Array, value: Uint8Array, size: number): number
   setAttribute(
@@ -25,11 +25,11 @@ export interface Libc {
   ): number
   removeAttribute(path: Uint8Array, name: Uint8Array): number
   setHostName(name: Uint8Array, length: number): number
-  /** `time` is a timespec: seconds and nanoseconds, of eight bytes each. */
+  /** `time` is a timespec: seconds and nanoseconds, eight bytes each. */
   setClock(clock: number, time: Uint8Array): number
 }
 
-/** Loads on the first use: most sandboxes never need it, and it takes 10 ms. */
+/** Loads on first use: most sandboxes never need libc, and loading takes 10 ms. */
 export function lazyLibc(addon?: string): () => Libc {
   let loaded: Libc | undefined
   return () => (loaded ??= load(addon))
@@ -55,7 +55,7 @@ function load(addon: string | undefined): Libc {
 function loadAddon(addon: string | undefined): typeof koffi {
   try {
     if (addon !== undefined) return createRequire('/')(addon)
-    // The binary is a dependency of the library and may lie below it.
+    // The native addon is a dependency of koffi and may be installed below it.
     const library = createRequire(createRequire(import.meta.url).resolve('koffi'))
     return library(`@koromix/koffi-linux-${arch()}/linux_${arch()}/koffi.node`)
   } catch (cause) {
@@ -67,7 +67,7 @@ export function cString(text: string | Uint8Array): Uint8Array {
   return Buffer.concat([Buffer.from(text), Buffer.alloc(1)])
 }
 
-/** Numbers of errors, the same on every architecture that we run on. */
+/** errno values, identical on all supported architectures. */
 export const errno = {
   notPermitted: 1,
   notFound: 2,

@@ -1,6 +1,6 @@
 import type { Libc } from './libc.ts'
 
-/** Sets the system's clock. Where that is not possible or not permitted, the clock is somebody else's care. */
+/** Sets the system clock. Does nothing where that is impossible or not permitted; the host then keeps the clock. */
 export function stepSystemClock(libc: () => Pick<Libc, 'setClock'>): (to: Date) => Promise<void> {
   return async (to) => {
     const seconds = Math.floor(to.getTime() / 1000)

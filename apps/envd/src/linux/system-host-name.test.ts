@@ -15,7 +15,7 @@ async function setup(t: TestContext) {
   const given: string[] = []
   const setHostName = (name: Uint8Array, length: number) => {
     given.push(Buffer.from(name).toString('utf8', 0, length))
-    return -1 // as where it is not permitted
+    return -1 // as without the permission
   }
   const at = (name: string) => join(folder, name)
   return {
@@ -93,7 +93,7 @@ test('pipes, folders, devices and files without end hold nobody up', async (t) =
   await mkdir(at('hosts'))
   await setHostName('i1', 'before')
   await rm(at('hosts'), { recursive: true })
-  execFileSync('mknod', [at('hosts'), 'c', '1', '5']) // as /dev/zero
+  execFileSync('mknod', [at('hosts'), 'c', '1', '5']) // like /dev/zero
   await setHostName('i1', 'before')
   await rm(at('hosts'))
   execFileSync('truncate', ['--size=1T', at('hosts')])

@@ -1,8 +1,7 @@
 /**
- * Gives the system the name of the sandbox. Threats: whoever is root in the sandbox can put anything in the place of the
- * files. What is no plain file of ordinary size is left alone, and so is a folder that is not plainly on the disk: a file
- * system made by a program need never answer. All is done at once, not by the thread pool, whose round trips would cost
- * several times as much.
+ * Sets the host name of the system. Threats: root in the sandbox can replace the files by anything. Only regular
+ * files of normal size are edited, and only if no file system is mounted over the folder: a FUSE file system could
+ * hang forever. Calls are synchronous, because thread pool round trips would cost several times as much.
  */
 import {
   closeSync,
@@ -20,7 +19,7 @@ import { join } from 'node:path'
 import { isHostName, renameHost } from '../domain/sandbox/host-name.ts'
 import type { Libc } from './libc.ts'
 
-/** Best effort: never fails. `oldName` is one that may still stand somewhere. */
+/** Best effort, never rejects. `oldName` is a previous name that the files may still contain. */
 export type SetHostName = (name: string, oldName: string | undefined) => Promise<void>
 
 export function createHostNameSetter(
@@ -30,10 +29,10 @@ export function createHostNameSetter(
   return async (name, oldName) => {
     if (!isHostName(name)) return
     const kernelName = hostname()
-    // Where that is not possible or not permitted, it is done from outside.
+    // Where this is impossible or not permitted, the node sets the name from outside.
     if (kernelName !== name) ignoreErrors(() => libc().setHostName(Buffer.from(name), name.length))
     if (!ignoreErrors(() => isPlainFolder(folder))) return
-    // A disk that was copied without its memory knows the old name from here alone.
+    // After a copy of the disk without memory, only this file has the old name.
     const written = ignoreErrors(() => editFile(join(folder, 'hostname'), () => `${name}\n`))
     const oldNames = new Set([kernelName, oldName, written?.trim()])
     ignoreErrors(() =>
@@ -50,14 +49,14 @@ function ignoreErrors<T>(act: () => T): T | undefined {
   }
 }
 
-/** No link, and nothing mounted on it or on what is in it. */
+/** Whether the folder is not a symlink and nothing is mounted on it or below. */
 function isPlainFolder(folder: string): boolean {
   if (!lstatSync(folder).isDirectory()) return false
   const mounts = readFileSync('/proc/self/mountinfo', 'latin1').split('\n')
   return !mounts.some((line) => `${line.split(' ', 5)[4]}/`.startsWith(`${folder}/`))
 }
 
-/** In its place, so that owner, mode and links stay. The text before, one letter for each byte. */
+/** Edits the file in place, so that owner, mode and hard links stay. Returns the previous text as latin1. */
 function editFile(path: string, change: (text: string) => string): string | undefined {
   const { O_RDWR, O_NOFOLLOW, O_NONBLOCK, O_NOCTTY } = constants
   const fd = openSync(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
@@ -67,7 +66,7 @@ function editFile(path: string, change: (text: string) => string): string | unde
     const bytes = Buffer.alloc(found.size)
     const before = bytes.toString('latin1', 0, readSync(fd, bytes))
     const after = change(before)
-    // On a full disk the old text stays.
+    // Restores the old text if the disk is full.
     if (after !== before && !write(fd, after)) write(fd, before)
     return before
   } finally {
@@ -77,7 +76,7 @@ function editFile(path: string, change: (text: string) => string): string | unde
 
 const sizeLimitBytes = 1024 * 1024
 
-/** Whether there was room for it. */
+/** Returns whether the write succeeded. */
 function write(fd: number, text: string): boolean {
   try {
     if (writeSync(fd, text, 0, 'latin1') < text.length) return false

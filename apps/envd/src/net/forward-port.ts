@@ -1,4 +1,4 @@
-/** Passes connections to a port of this sandbox's own address on to loopback. */
+/** Forwards connections from a port of the sandbox's own address to loopback. */
 import { once } from 'node:events'
 import { connect, createServer } from 'node:net'
 import type { Socket } from 'node:net'
@@ -24,7 +24,7 @@ export const forwardPort: ForwardPort = async (address, port, host) => {
     () => false,
   )
   if (!isListening) return undefined
-  server.on('error', () => {}) // no more connections can be taken now; those there are go on
+  server.on('error', () => {}) // accept failed, as when descriptors run out; open connections continue
   return {
     async close() {
       const closed = once(server, 'close')
@@ -35,7 +35,7 @@ export const forwardPort: ForwardPort = async (address, port, host) => {
   }
 }
 
-/** An end of one side is passed to the other, and so is a break. */
+/** Relays data, end-of-file and errors in both directions. */
 function relay(one: Socket, other: Socket): void {
   for (const [from, to] of [
     [one, other],
@@ -47,7 +47,7 @@ function relay(one: Socket, other: Socket): void {
   }
 }
 
-/** The address by which the edge comes in. It may become another when the sandbox is restored elsewhere. */
+/** The address that the edge connects to. It may change when the sandbox is restored. */
 export function ownAddress(): string | undefined {
   const all = Object.values(networkInterfaces()).flatMap((each) => each ?? [])
   return all.find(({ internal, family }) => !internal && family === 'IPv4')?.address

@@ -1,22 +1,22 @@
 /**
- * Named pipes for the processes to come. Node.js makes socket pairs where others make pipes, and programs notice: a
- * socket cannot be opened anew as /dev/stdout, and bash takes it for a remote shell's. The helper program makes the
- * pipes in batches and ahead of need, since asking it for each process would cost as much as the process itself.
+ * Pool of named pipes for future processes. Node.js creates socket pairs instead of pipes, which programs notice: a
+ * socket cannot be reopened as /dev/stdout, and bash mistakes it for a remote shell. The guest program creates
+ * pipes in batches ahead of need, because one call per process would cost as much as the process itself.
  */
 import { mkdir, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { SpawnerProcess } from '@atoll/kit/spawner-process'
 
 export interface FifoPool extends AsyncDisposable {
-  /** Paths of pipes that nobody else gets, each to be opened once and removed. At most one batch of them. */
+  /** Returns paths of unused pipes, at most one batch. The caller opens each once and removes it. */
   take(count: number): Promise<string[]>
-  /** For when a path was found to be no good: somebody emptied the folder, so the others are no better. */
+  /** Discards all pipes after one turned out to be missing: something emptied the folder. */
   discardAll(): void
-  /** Makes the first batch ahead of need. Ends when it is there. */
+  /** Creates the first batch, unless there is one. */
   warm(): Promise<void>
 }
 
-/** The folder is the pool's own: what an earlier daemon left in it goes. */
+/** The pool owns the folder, and deletes what an earlier envd process left there. */
 export function createFifoPool(options: {
   readonly spawnerProcess: SpawnerProcess
   readonly folder: string
@@ -24,7 +24,7 @@ export function createFifoPool(options: {
   const { spawnerProcess, folder } = options
   const ready: string[] = []
   let batches = 0
-  let needsReset = true // whatever is in the folder now
+  let needsReset = true // the folder may contain pipes of an earlier process
   let refilling: Promise<void> | undefined
   let isClosed = false
 
@@ -45,12 +45,12 @@ export function createFifoPool(options: {
     async [Symbol.asyncDispose]() {
       isClosed = true
       await refilling?.catch(() => {})
-      await removeFolder().catch(() => {}) // then the next daemon does
+      await removeFolder().catch(() => {}) // the next envd process deletes the folder
     },
   }
 
   function refillInBackground(): void {
-    refill().catch(() => {}) // whoever finds the pool empty tries again, and learns why it stays so
+    refill().catch(() => {}) // a caller that finds the pool empty retries and gets the error
   }
 
   function refill(): Promise<void> {
@@ -85,5 +85,5 @@ export function createFifoPool(options: {
   }
 }
 
-/** For some fifty processes. What a batch costs is a fork of the helper program, hardly the pipes in it. */
+/** Enough for about fifty processes. The cost of a batch is the process that creates it, not the pipes. */
 const batchSize = 128

@@ -1,8 +1,8 @@
 /**
- * What listens in this network namespace, from /proc/net. Linux walks all buckets of a table that all namespaces share
- * to write tcp and tcp6, 5 ms each for a handful of sockets; it counts the sockets in no time. So the tables are read
- * when the counts have changed, and now and then for what changed without changing them. gVisor has no counts, and
- * writes the tables in no time. All is read at once, not by the thread pool: its round trips would cost more.
+ * Lists listening sockets of this network namespace from /proc/net. On Linux, reading tcp and tcp6 walks a hash
+ * table of all namespaces, 5 ms each even for a few sockets, while socket counts are cheap. So the tables are read
+ * when the counts change, and occasionally for changes that keep the counts. gVisor has no counts, but cheap
+ * tables. Reads are synchronous, because thread pool round trips would cost more.
  */
 import { closeSync, openSync, readSync } from 'node:fs'
 import { parseListeners } from '../domain/sandbox/listeners.ts'
@@ -23,7 +23,7 @@ export function listenerTable(): () => readonly Listener[] {
   }
 }
 
-/** How often in a row unchanged counts are believed. */
+/** Number of reads in a row for which unchanged counts are trusted. */
 const maxUnchangedReads = 10
 
 function readCounts(): string | undefined {
@@ -31,11 +31,11 @@ function readCounts(): string | undefined {
   return text.match(/^TCP6?: inuse \d+/gm)?.join()
 }
 
-/** Of tens of thousands of connections not all are read; those that listen come first. */
+/** Truncates tables with tens of thousands of connections; listening sockets come first. */
 const limitBytes = 2 * 1024 * 1024
 const chunkBytes = 64 * 1024
 
-/** Empty for what is not there: without IPv6 there is no tcp6. */
+/** Returns an empty text for a missing file: without IPv6 there is no tcp6. */
 function read(path: string): string {
   try {
     const fd = openSync(path, 'r')

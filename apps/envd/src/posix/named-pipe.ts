@@ -5,12 +5,12 @@ import type { PipeReader } from './pipe-reader.ts'
 
 const { O_NONBLOCK, O_RDONLY, O_RDWR, O_WRONLY } = constants
 
-/** Our end of a named pipe, whose other end is about to be opened by its name. Only ours is non-blocking. */
-export interface Pipe<ProcessEnd> {
+/** envd's end of a named pipe; the program's end is opened by name. Only envd's end is non-blocking. */
+export interface Pipe<Stream> {
   readonly name: string
-  /** Called when the other end is open: a reader that came earlier would find the end of the file. */
-  connect(): ProcessEnd
-  /** Instead of `connect`. */
+  /** Call when the other end is open: a reader that starts earlier sees end-of-file. */
+  connect(): Stream
+  /** Closes the pipe; use instead of `connect`. */
   discard(): void
 }
 
@@ -30,7 +30,7 @@ export function openOutput(name: string): Pipe<PipeReader> {
   }
 }
 
-/** A writer cannot open a pipe that nobody reads: until the program does, we are the reader. */
+/** A pipe without a reader cannot be opened for writing, so envd holds it open for reading until the program does. */
 export function openInput(name: string): Pipe<Socket> {
   using opened = new DisposableStack()
   const both = opened.adopt(openSync(name, O_RDWR | O_NONBLOCK), closeSync)
@@ -51,7 +51,7 @@ function closeAll(name: string, ...descriptors: readonly number[]): void {
   removeName(name)
 }
 
-/** Somebody may have emptied the folder meanwhile, which no longer matters to this pipe. */
+/** The name may be gone if something emptied the folder; the open pipe does not need it. */
 function removeName(name: string): void {
   try {
     unlinkSync(name)

@@ -1,15 +1,18 @@
 import { Socket } from 'node:net'
 
-/** What a program writes to a pipe. */
+/** Reads the output of a program from a pipe. */
 export interface PipeReader {
-  /** Reads only when asked for more. A piece is good until then: its memory is used again. Ends with the pipe. */
+  /**
+   * Reads on demand. A chunk is valid until the next is requested, because buffers are reused. Ends when the pipe
+   * closes.
+   */
   readonly chunks: AsyncIterable<Uint8Array>
   destroy(): void
 }
 
 /**
- * Takes over the descriptor. Fresh memory for each read, as streams take it, would cost more than the reading. As long as
- * whoever reads keeps up, the pipe is never told to stop: under gVisor each stop and start is two calls more.
+ * Takes over the descriptor. Reuses buffers, because allocating one per read, as streams do, costs more than the
+ * read. Never pauses while the consumer keeps up: under gVisor each pause and resume costs two more system calls.
  */
 export function readPipe(fd: number): PipeReader {
   const buffers = createReadBuffers()
@@ -35,7 +38,7 @@ export function readPipe(fd: number): PipeReader {
   }
   socket.once('end', end)
   socket.once('close', end)
-  socket.on('error', () => {}) // its close says the same
+  socket.on('error', () => {}) // 'close' follows
 
   return { chunks: chunks(), destroy: () => void socket.destroy() }
 
@@ -61,11 +64,11 @@ export function readPipe(fd: number): PipeReader {
 
 interface ReadBuffers {
   nextBuffer(): Buffer
-  /** What was read. Stays as it is while the next is read, and until there is room asked for after that. */
+  /** Returns the bytes read. They stay valid during the next read, until the buffer after it is requested. */
   take(length: number): Buffer
 }
 
-/** Two buffers in turn, since one is read into while somebody looks at the other. */
+/** Alternates two buffers: one is filled while the consumer uses the other. */
 function createReadBuffers(): ReadBuffers {
   const ownBuffers: Buffer[] = []
   let reading: Buffer = sharedBuffer
@@ -85,11 +88,11 @@ function createReadBuffers(): ReadBuffers {
   }
 }
 
-/** For all pipes on which little comes. What is read is copied before anybody else reads. */
+/** Shared by all pipes with little output; its content is copied out before the next read. */
 const sharedBuffer = Buffer.allocUnsafeSlow(64 * 1024)
 
-/** So much at once, and more will come. */
+/** A read of this size means that more output will follow. */
 const busyPipeBytes = 16 * 1024
 
-/** As much as the helper program makes the pipe of an output hold. */
+/** Pipe size that the guest program sets for stdout. */
 const ownBufferBytes = 512 * 1024

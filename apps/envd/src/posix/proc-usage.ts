@@ -1,8 +1,8 @@
 /**
- * Reads from /proc what the sandbox uses. Under gVisor that tells the sandbox's own memory, but no CPU time of the
- * machine; under runc it tells both of the host. So CPU time is summed up over the processes, which works in both: what
- * an ended process has used is counted to the one that waited for it. Memory is summed up likewise where the kernel
- * shows more of it than the sandbox was given.
+ * Reads resource usage from /proc. Under gVisor /proc shows the sandbox's memory but no total CPU time; under runc
+ * it shows both for the whole host. So CPU time is summed over processes, which works in both cases: the time of an
+ * exited process is added to its parent. Memory is summed likewise if the kernel shows more than the limit of the
+ * sandbox.
  */
 import { readFile, readdir, statfs } from 'node:fs/promises'
 import { availableParallelism } from 'node:os'
@@ -22,7 +22,7 @@ export const procUsage: UsageSource = {
 
 export const visibleCpuCount = availableParallelism
 
-/** The same on every Linux that a program sees (time(7): USER_HZ). */
+/** USER_HZ, the same on every Linux (time(7)). */
 const ticksPerSecond = 100
 const pageBytes = 4096
 
@@ -37,7 +37,7 @@ async function readProcesses(): Promise<{ cpuTicks: number; privatePages: number
   return { cpuTicks, privatePages }
 }
 
-/** Empty for a process that has ended in the meantime. */
+/** Returns an empty text if the process has exited. */
 function contentOf(path: string): Promise<string> {
   return readFile(path, 'utf8').catch(() => '')
 }

@@ -2,17 +2,17 @@ import type { Readable, Writable } from 'node:stream'
 import { Fault } from '@atoll/kit/fault'
 import type { Input } from '../domain/process/process.ts'
 
-/** What a stream yields until it ends, whether in order, by an error (a terminal ends with EIO) or by being destroyed. */
+/** Yields chunks until the stream ends, fails (a terminal ends with EIO) or is destroyed. */
 export async function* untilClosed(stream: Readable): AsyncGenerator<Uint8Array> {
   try {
     for await (const chunk of stream) yield chunk
   } catch {
-    // Nothing more can be read, which is all that a reader of output has to know.
+    // A read error means the end of the output.
   }
 }
 
 export function toProcessInput(stream: Writable): Input {
-  stream.on('error', () => {}) // each write has its own answer
+  stream.on('error', () => {}) // each write reports its own error
   return {
     write(bytes) {
       if (stream.destroyed || stream.writableEnded) return Promise.reject(inputClosed())
@@ -28,7 +28,7 @@ export function toProcessInput(stream: Writable): Input {
   }
 }
 
-/** Input that the program has not read yet. More than the largest single request, so that one always fits. */
+/** Limit of input that the program has not read. Above the largest request, so that a single one always fits. */
 const pendingLimitBytes = 128 * 1024 * 1024
 
 function inputClosed(cause?: Error): Fault {

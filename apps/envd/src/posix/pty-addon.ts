@@ -1,13 +1,13 @@
 /**
- * The native part of node-pty, used without the JavaScript around it: that decodes output, invents variables (TERM, PWD)
- * and gives up on output 200 ms after the exit, none of which fits here.
+ * Native addon of node-pty, without its JavaScript wrapper, which decodes output, adds variables (TERM, PWD) and
+ * drops output that arrives more than 200 ms after the exit.
  */
 import { createRequire } from 'node:module'
 import { arch, platform } from 'node:os'
 import { Fault } from '@atoll/kit/fault'
 
 export interface TerminalAddon {
-  /** `env` is a list of NAME=value; ids of -1 leave the identity alone. */
+  /** `env` is a list of NAME=value; IDs of -1 keep the current user. */
   fork(
     file: string,
     args: readonly string[],
@@ -33,9 +33,9 @@ export function loadTerminalAddon(path?: string): TerminalAddon {
 
 function load(path: string | undefined): TerminalAddon {
   try {
-    // A bundle has no node_modules around it, so it is told where the file lies.
+    // The bundle has no node_modules, so the node passes the path.
     if (path !== undefined) return createRequire('/')(path)
-    // The binary is a dependency of the library and may lie below it.
+    // The native addon is a dependency of node-pty and may be installed below it.
     const require = createRequire(import.meta.url)
     const library = createRequire(require.resolve('@lydell/node-pty'))
     return library(`@lydell/node-pty-${platform()}-${arch()}/pty.node`)

@@ -147,7 +147,7 @@ test('without pipes nothing starts, until there are some again', async () => {
   assert.deepEqual(envd.unexpectedErrors, [])
 })
 
-/** A command that has run took from a batch that was complete. */
+/** Runs a command, after which the first batch of pipes is complete. */
 async function firstBatch(envd: RunningEnvd): Promise<string> {
   await collect(envd.client.start(shell('exit 0')))
   return join(envd.folder, 'state/fifos')

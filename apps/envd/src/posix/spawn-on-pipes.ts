@@ -1,4 +1,4 @@
-/** Starts programs on pipes through the helper program's spawner. */
+/** Starts programs on pipes through `guest spawner`. */
 import type { Socket } from 'node:net'
 import { Fault } from '@atoll/kit/fault'
 import type { SpawnerProcess } from '@atoll/kit/spawner-process'
@@ -66,7 +66,7 @@ async function startOn(
   })
   unused.move()
   const [input, out, err] = [stdin?.connect(), stdout.connect(), stderr.connect()]
-  void exit.then(() => input?.destroy()) // nobody is left to answer for the rest of the input
+  void exit.then(() => input?.destroy()) // pending input can no longer be delivered
   return {
     pid,
     outputs: [

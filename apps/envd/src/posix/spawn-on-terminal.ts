@@ -1,4 +1,4 @@
-/** Starts programs on a terminal of their own, in a new session. */
+/** Starts programs on their own terminal, in a new session. */
 import { kill } from 'node:process'
 import { ReadStream } from 'node:tty'
 import type { Exit } from '@atoll/kit/exit'
@@ -52,8 +52,9 @@ export function spawnOnTerminal(
 }
 
 /**
- * When the leader of a session ends, Linux hangs the terminal up and reading ends with EIO. Not every kernel does: there
- * the output is over when nothing came for a while. A slow reader is safe: unread bytes stay in the stream's buffer.
+ * Linux hangs up the terminal when the session leader exits, and reads end with EIO. Other kernels do not; there
+ * the output ends after a quiet interval. A slow reader loses nothing, because unread bytes stay in the stream's
+ * buffer.
  */
 function destroyWhenQuiet(stream: ReadStream): void {
   let seen = -1

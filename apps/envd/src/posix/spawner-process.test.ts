@@ -176,7 +176,7 @@ async function parentOf(pid: number): Promise<number> {
   return Number(text.slice(text.lastIndexOf(')') + 2).split(' ')[1])
 }
 
-/** Undefined when the process is gone, or nobody has yet waited for what is left of it. */
+/** Returns the state from /proc/PID/stat, or undefined if the process is gone or a zombie. */
 async function stateOf(pid: number): Promise<string | undefined> {
   const text = await readFile(`/proc/${pid}/stat`, 'latin1').catch(() => '')
   const state = text.slice(text.lastIndexOf(')') + 2)[0]

@@ -6,9 +6,9 @@ import { spawnOnTerminal } from './spawn-on-terminal.ts'
 import { checkWorkingDirectory } from './working-directory.ts'
 
 export interface SpawnerOptions extends PipeTools {
-  /** The helper program that takes on the identity and becomes the command. */
+  /** Path of the guest program, which switches to the user and executes the command. */
   readonly guestProgram: string
-  /** The native part of the terminal library; undefined: where npm put it. */
+  /** Path of the native pty addon. If undefined, it is loaded from node_modules. */
   readonly terminalAddon?: string | undefined
 }
 
@@ -16,7 +16,7 @@ export function posixSpawner(options: SpawnerOptions): Spawner {
   const { guestProgram, terminalAddon } = options
   return {
     spawnOnPipes: (launch, io) => spawnOnPipes(options, launch, io),
-    // Loaded at the first terminal: most sandboxes never open one.
+    // Loads the addon at the first terminal, because most sandboxes never open one.
     spawnOnTerminal: async (launch, size) =>
       spawnOnTerminal(loadTerminalAddon(terminalAddon), guestProgram, launch, size),
     checkDirectory: checkWorkingDirectory,

@@ -8,7 +8,8 @@ import { notifyWindowChange } from './window-change.ts'
 const watcher = `trap 'echo told; exit' WINCH; echo ready; while :; do sleep 0.02; done`
 
 test('where the kernel names no foreground, every group of the session is told', async (t) => {
-  // Without a terminal Linux names none either. `set -m` gives the second watcher a group of its own.
+  // There is no terminal, so Linux reports no foreground group either. `set -m` puts the second watcher into its
+  // own group.
   const child = spawn('bash', ['-c', `set -m; (${watcher}) & ${watcher}`], {
     detached: true,
     stdio: ['ignore', 'pipe', 'ignore'],

@@ -1,12 +1,12 @@
 /**
- * Linux tells the foreground of a terminal that its size changed. gVisor tells nobody, and not who the foreground is
- * either: there every group of the session is told, which disturbs nobody, since who does not ask for SIGWINCH never
- * notices it.
+ * Sends SIGWINCH after a terminal was resized. Linux does so by itself; gVisor does not, and does not report the
+ * foreground group either. There all process groups of the session get the signal, which is harmless, because its
+ * default action is to do nothing.
  */
 import { readFile, readdir } from 'node:fs/promises'
 import { kill } from 'node:process'
 
-/** `leader` is the process that the terminal was made for. */
+/** `leader` is the session leader of the terminal. */
 export async function notifyWindowChange(leader: number): Promise<void> {
   const leaderStat = await readStat(leader)
   if (leaderStat === undefined || leaderStat.foreground > 0) return
@@ -19,11 +19,11 @@ export async function notifyWindowChange(leader: number): Promise<void> {
 interface Stat {
   readonly group: number
   readonly session: number
-  /** The foreground group of its terminal; not positive when there is none, or the kernel does not say. */
+  /** Foreground process group of the terminal; zero or negative if there is none or the kernel does not report it. */
   readonly foreground: number
 }
 
-/** Undefined when the process is gone. proc(5): the name in parentheses may hold anything, also parentheses. */
+/** Returns undefined if the process is gone. The name in parentheses may itself contain parentheses (proc(5)). */
 async function readStat(pid: number): Promise<Stat | undefined> {
   const text = await readFile(`/proc/${pid}/stat`, 'latin1').catch(() => undefined)
   if (text === undefined) return undefined
@@ -39,6 +39,6 @@ function sendSignal(group: number): void {
   try {
     kill(-group, 'SIGWINCH')
   } catch {
-    // It ended meanwhile.
+    // The group has exited.
   }
 }

@@ -5,8 +5,8 @@ import type { Launch } from '../domain/process/launch.ts'
 import type { User } from '../domain/access/user.ts'
 
 /**
- * Tells the caller of a bad working directory before anything is started, when there is still somebody to tell. Without
- * the thread pool, of which under gVisor one turn takes longer than all of this.
+ * Rejects a bad working directory before the process starts, while the caller can still get an error. Synchronous,
+ * because under gVisor one thread pool round trip takes longer.
  */
 export function checkWorkingDirectory({ cwd, user }: Launch): void {
   const real = resolve(cwd)

@@ -1,4 +1,4 @@
-/** Two authorities with the subject that ours have, valid for a hundred years; their keys were thrown away. */
+/** Two CA certificates with the subject of egress CAs, valid for a hundred years. Their keys were discarded. */
 
 export const authority = `-----BEGIN CERTIFICATE-----
 MIIBlTCCATugAwIBAgIUOuqvf6w+z2FIF7ryMuEHR79LE8cwCgYIKoZIzj0EAwIw

@@ -1,4 +1,4 @@
-/** Connect's framing by hand, for tests that look at the wire itself. */
+/** Connect's framing, for tests at the level of bytes. */
 
 export interface Envelope {
   readonly flags: number

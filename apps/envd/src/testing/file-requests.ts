@@ -1,4 +1,4 @@
-/** Requests to the file endpoints by hand, for tests. */
+/** Raw requests to the file endpoints, for tests. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { mkdir } from 'node:fs/promises'
@@ -16,7 +16,7 @@ const accounts = {
   group: join(import.meta.dirname, 'accounts/group'),
 }
 
-/** A daemon that knows root and anna, and a folder to work in. */
+/** Starts envd with the users root and anna, and creates a folder to work in. */
 export async function setUpFiles(t: TestContext, options: Partial<EnvdOptions> = {}) {
   const envd = await runEnvd({ accounts, ...options })
   t.after(async () => {
@@ -34,7 +34,7 @@ export interface Call {
   readonly body?: string | Buffer
 }
 
-/** One request as it is, without what fetch adds to it. */
+/** Sends one request without the headers that fetch adds. */
 export async function send(envd: RunningEnvd, path: string, call: Call = {}) {
   const { method = 'GET', headers = {}, body } = call
   const outgoing = request(`${envd.url}${path}`, {
@@ -45,7 +45,7 @@ export async function send(envd: RunningEnvd, path: string, call: Call = {}) {
   outgoing.end(body)
   const [response]: IncomingMessage[] = await once(outgoing, 'response')
   assert.ok(response)
-  outgoing.on('error', () => {}) // from here on whoever reads the answer is told
+  outgoing.on('error', () => {}) // from here on, reading the response reports errors
   const bytes = await buffer(response)
   return { status: response.statusCode, headers: response.headers, bytes, text: bytes.toString() }
 }

@@ -1,4 +1,4 @@
-/** The file service of a running daemon, for tests: a client, and calls by hand. */
+/** Filesystem service of a running envd, for tests: a client and raw calls. */
 import { createClient } from '@connectrpc/connect'
 import type { Client } from '@connectrpc/connect'
 import { createConnectTransport } from '@connectrpc/connect-node'
@@ -22,7 +22,7 @@ export function filesOf(envd: { readonly url: string }): Client<typeof Filesyste
   )
 }
 
-/** One unary call as JSON, with nothing between the test and the wire. */
+/** Makes one unary call as raw JSON. */
 export async function callFiles(
   envd: { readonly url: string },
   method: string,

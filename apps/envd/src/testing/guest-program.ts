@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { run } from '@atoll/kit/run'
 
-/** Compiles the helper program that envd starts everything through; once for each state of its sources. */
+/** Compiles the guest program, once for each version of its sources. */
 export async function buildGuestProgram(): Promise<string> {
   const folder = join(import.meta.dirname, '../../guest')
   const sources = await Array.fromAsync(glob(join(folder, '*.{c,h}')))
@@ -15,7 +15,7 @@ export async function buildGuestProgram(): Promise<string> {
   const fresh = `${program}-${randomUUID()}`
   const code = sources.filter((source) => source.endsWith('.c'))
   await run('musl-gcc', ['-static', '-O1', '-o', fresh, ...code])
-  await rename(fresh, program) // whole or not at all: other tests may look for it right now
+  await rename(fresh, program) // atomic, because other tests may look for the program right now
   return program
 }
 

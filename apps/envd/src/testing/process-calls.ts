@@ -9,12 +9,12 @@ export interface Collected {
   readonly stderr: string
   readonly pty: string
   readonly end: Partial<ProcessEnd> | undefined
-  /** The order in which kinds of events came. */
+  /** Kinds of the events, in order. */
   readonly kinds: readonly string[]
   readonly largest: number
 }
 
-/** Reads a stream of events to its end. */
+/** Reads an event stream to its end. */
 export async function collect(
   stream: AsyncIterable<{ readonly event?: ProcessEvent | undefined }>,
 ): Promise<Collected> {
@@ -47,7 +47,7 @@ export async function collect(
   }
 }
 
-/** Opens a stream and waits for its first event; the rest stays to be read. */
+/** Opens a stream, waits for its start event, and returns the rest of the stream. */
 export async function begin<T extends { readonly event?: ProcessEvent | undefined }>(
   stream: AsyncIterable<T>,
 ): Promise<{ readonly pid: number; readonly rest: AsyncIterableIterator<T> }> {
@@ -66,7 +66,7 @@ function text(chunks: readonly Uint8Array[]): string {
   return Buffer.concat(chunks).toString('utf8')
 }
 
-/** A Start request for a line of shell, without stdin. */
+/** Builds a Start request for a shell script, without stdin. */
 export function shell(script: string, more: object = {}) {
   return { process: { cmd: '/bin/sh', args: ['-c', script], ...more }, stdin: false }
 }
@@ -79,7 +79,7 @@ export function byTag(tag: string) {
   return { selector: { case: 'tag', value: tag } } as const
 }
 
-/** The code that a call fails with; undefined when it does not. */
+/** Returns the error code of a call, or undefined if it succeeds. */
 export async function codeOf(call: Promise<unknown>): Promise<Code | undefined> {
   return call.then(
     () => undefined,

@@ -1,4 +1,4 @@
-/** A real daemon on a free port, with its own state folder, for tests. */
+/** Runs a real envd on a free port with its own state folder, for tests. */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -23,7 +23,7 @@ export interface RunningEnvd extends AsyncDisposable {
   restart(): Promise<RunningEnvd>
 }
 
-/** Secured and ready, unless `init` is false. */
+/** Secures the sandbox with an access token, unless `init` is false. */
 export async function runEnvd(
   options: Partial<EnvdOptions> & { readonly init?: boolean; readonly binary?: boolean } = {},
 ): Promise<RunningEnvd> {

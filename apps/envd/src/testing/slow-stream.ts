@@ -1,4 +1,4 @@
-/** A client that reads the first event of a stream and then nothing until it is asked to: backpressure for tests. */
+/** Client that reads the first event of a stream and then pauses until told to continue, to test backpressure. */
 import { once } from 'node:events'
 import { request } from 'node:http'
 import type { IncomingMessage } from 'node:http'

@@ -1,4 +1,4 @@
-/** Reads a stream of WatchDir in the background and keeps what came. */
+/** Reads a WatchDir stream in the background and records its events. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ConnectError } from '@connectrpc/connect'
 import type { Client } from '@connectrpc/connect'
@@ -8,10 +8,10 @@ import { waitFor } from '@atoll/kit/wait'
 
 export interface Watching extends AsyncDisposable {
   readonly events: FilesystemEvent[]
-  /** As `CREATE a.txt`. */
+  /** Events as lines such as `CREATE a.txt`. */
   lines(): string[]
   keepalives(): number
-  /** Waits until all of these came, in this order, with others in between. */
+  /** Waits until these lines have arrived in this order, possibly with others in between. */
   saw(...lines: string[]): Promise<void>
   readonly failure: Promise<ConnectError | undefined>
 }

@@ -1,8 +1,8 @@
-/** Who is let in: the access token of the sandbox, the node's own secret, and the user that a caller wants to be. */
+/** Access rules: the access token of the sandbox, the node's secret, and the user that a request acts as. */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { Settings } from '../sandbox/settings.ts'
 
-/** `unless_signed`: the URL has to prove that whoever holds the token made it. */
+/** `needs_signature`: no token was sent, so the URL must carry a signature made with the token. */
 export type Access = 'granted' | 'not_ready' | 'denied' | 'needs_signature'
 
 export function decideAccess(
@@ -11,14 +11,14 @@ export function decideAccess(
 ): Access {
   const route = `${request.method} ${request.path}`
   if (routesWithoutAccessToken.has(route)) return 'granted'
-  // Without settings nobody knows whether this sandbox is to be secured.
+  // Settings say whether the sandbox needs a token, so nobody is admitted before they arrive.
   if (settings === undefined) return 'not_ready'
   if (settings.accessToken === undefined) return 'granted'
   if (request.token === undefined && signableRoutes.has(route)) return 'needs_signature'
   return isSameSecret(settings.accessToken, request.token) ? 'granted' : 'denied'
 }
 
-/** Those of the node have a check of their own. */
+/** Routes for the node check the node's secret instead. */
 const routesWithoutAccessToken: ReadonlySet<string> = new Set([
   'GET /health',
   'POST /init',
@@ -28,7 +28,7 @@ const routesWithoutAccessToken: ReadonlySet<string> = new Set([
 ])
 const signableRoutes: ReadonlySet<string> = new Set(['GET /files', 'POST /files'])
 
-/** Takes the same time wherever the two differ. */
+/** Compares in constant time. */
 export function isSameSecret(expected: string | undefined, given: string | undefined): boolean {
   if (expected === undefined || given === undefined) return false
   return timingSafeEqual(digest(expected), digest(given))
@@ -38,7 +38,7 @@ function digest(secret: string): Buffer {
   return createHash('sha256').update(secret).digest()
 }
 
-/** The user named by an Authorization header of the Basic scheme; the password has no meaning. */
+/** Returns the user name of a Basic Authorization header; the password is ignored. */
 export function basicUser(authorization: string | undefined): string | undefined {
   const encoded = /^basic +([A-Za-z0-9+/=_-]*)\s*$/i.exec(authorization ?? '')?.[1]
   if (encoded === undefined) return undefined

@@ -1,7 +1,7 @@
 import { Fault } from '@atoll/kit/fault'
 import type { User } from './user.ts'
 
-/** Finds an account in the texts of passwd(5) and group(5). Lines that are broken are passed over, as libc does. */
+/** Finds an account in the texts of passwd(5) and group(5). Malformed lines are skipped, as libc does. */
 export function findAccount(name: string, passwd: string, group: string): User | undefined {
   const entry = fieldsOf(passwd).find((fields) => fields[0] === name && fields.length >= 6)
   if (entry === undefined) return undefined
@@ -26,7 +26,7 @@ function fieldsOf(text: string): string[][] {
   return text.split('\n').map((line) => line.split(':'))
 }
 
-/** Ids are 32-bit; the largest one means "no change" to the kernel and names nobody. */
+/** IDs are 32-bit. The largest value is rejected: setresuid(2) reads it as "no change". */
 function parseId(text: string | undefined): number | undefined {
   if (text === undefined || !/^\d{1,10}$/.test(text)) return undefined
   const id = Number(text)

@@ -1,4 +1,4 @@
-/** Names of ids, as passwd(5) and group(5) give them: the first line that has an id names it. */
+/** Parses passwd(5) or group(5) into names by ID. The first line with an ID wins. */
 export function parseNamesById(text: string): ReadonlyMap<number, string> {
   const names = new Map<number, string>()
   for (const line of text.split('\n')) {

@@ -1,18 +1,23 @@
-/** Signed URLs: the holder of the access token lets somebody without it read or write one path, for as long as it says. */
+/**
+ * Signed URLs: the holder of the access token grants others read or write access to one path, with an optional
+ * expiry.
+ */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { Fault } from '@atoll/kit/fault'
 
 export interface SignedRequest {
-  /** As they stand in the query, not resolved; empty when absent. */
+  /** Raw query values, not resolved; empty when absent. */
   readonly path: string
   readonly username: string
   readonly operation: 'read' | 'write'
   readonly signature: string | undefined
-  /** Seconds since 1970. Absent: for ever. */
+  /** Unix time in seconds. If absent, the URL never expires. */
   readonly expiration: number | undefined
 }
 
-/** Throws an `unauthenticated` fault. An expiry is believed only when the signature covers it, so that is first. */
+/**
+ * Throws an `unauthenticated` fault. Checks the signature before the expiry, which is trusted only if it is signed.
+ */
 export function checkSignature(request: SignedRequest, accessToken: string, now: Date): void {
   const { signature, expiration } = request
   if (signature === undefined) {
@@ -24,7 +29,7 @@ export function checkSignature(request: SignedRequest, accessToken: string, now:
     refuse('The signature does not fit path, username, operation and expiration of this request')
   }
   if (expiration !== undefined && expiration < Math.floor(now.getTime() / 1000)) {
-    refuse('signature is already expired') // word for word what clients look for
+    refuse('signature is already expired') // exact text that clients match
   }
 }
 

@@ -1,14 +1,14 @@
-/** An account of the sandbox, as /etc/passwd and /etc/group describe it. */
+/** Account in the sandbox, from /etc/passwd and /etc/group. */
 export interface User {
   readonly name: string
   readonly uid: number
   readonly gid: number
-  /** Supplementary groups: the primary one first, then those that list the user. */
+  /** Primary group first, then the supplementary groups. */
   readonly groups: readonly number[]
   readonly home: string
 }
 
 export interface Users {
-  /** Undefined when there is no such account; an `internal` fault when its ids are not numbers. */
+  /** Returns undefined for an unknown account. Throws an `internal` fault if its IDs are not numbers. */
   find(name: string): Promise<User | undefined>
 }

@@ -1,8 +1,8 @@
 export type Encoding = 'gzip' | 'identity'
 
-/** What of a download may be compressed, by an Accept-Encoding header (RFC 9110, 12.5.3). */
+/** Encodings that an Accept-Encoding header allows (RFC 9110, 12.5.3). */
 export interface AcceptedEncodings {
-  /** Undefined: nothing that we have. */
+  /** Undefined if the client accepts neither encoding. */
   readonly best: Encoding | undefined
   readonly identity: boolean
 }
@@ -22,7 +22,7 @@ export function parseAcceptEncoding(header: string | undefined): AcceptedEncodin
   return { best: best ?? (identity ? 'identity' : undefined), identity }
 }
 
-/** `*` stands for what costs the least. */
+/** Maps `*` to the encoding that costs least. */
 function toEncoding(coding: string, identity: boolean): Encoding | undefined {
   if (coding === 'gzip' || coding === 'x-gzip') return 'gzip'
   if (coding === '*') return identity ? 'identity' : 'gzip'
@@ -34,7 +34,7 @@ interface EncodingPreference {
   readonly weight: number
 }
 
-/** What cannot be read as a wish is passed over. */
+/** Skips malformed items. */
 function parse(header: string): EncodingPreference[] {
   return header.split(',').flatMap((item) => {
     const match = /^\s*([\w!#$%&'*+.^`|~-]+)\s*(?:;\s*q=([01](?:\.\d{0,3})?)\s*)?$/i.exec(item)

@@ -1,12 +1,12 @@
-/** The bytes of a file that a Range header asks for (RFC 9110, 14). */
+/** Bytes that a Range header asks for (RFC 9110, 14). */
 export interface ByteRange {
   readonly start: number
   readonly length: number
 }
 
 /**
- * Undefined: send all. Several ranges at once may be ignored, and are. A range of an empty file is, too: nothing could
- * satisfy it, and all of it is what was wanted.
+ * Returns undefined to send the whole file. Multiple ranges are ignored, as the RFC permits, and so is any range of
+ * an empty file.
  */
 export function selectRange(
   header: string | undefined,

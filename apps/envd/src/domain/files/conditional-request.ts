@@ -1,6 +1,5 @@
 /**
- * The conditions under which a client wants a file (RFC 9110, 13). Files have no entity tags here, only a time of
- * change in whole seconds.
+ * Conditional request headers (RFC 9110, 13). Files have no entity tags, only a modification time in whole seconds.
  */
 export interface Conditions {
   readonly ifMatch?: string | undefined
@@ -24,12 +23,12 @@ export function evaluateConditions(conditions: Conditions, modifiedMs: number): 
   return modifiedSince !== undefined && modified <= modifiedSince ? 'not_modified' : 'send'
 }
 
-/** Whether a range may be sent: not of a file that is no longer the one that the client has the rest of. */
+/** Whether to honor a Range header: not if the file changed since the client fetched the rest of it. */
 export function allowsRange({ ifRange }: Conditions, modifiedMs: number): boolean {
   return ifRange === undefined || seconds(ifRange) === Math.floor(modifiedMs / 1000)
 }
 
-/** Undefined for what is no date: then the header is as if it were absent. */
+/** Returns undefined for an invalid date; the RFC says to ignore such a header. */
 function seconds(date: string | undefined): number | undefined {
   if (date === undefined || !/^[A-Z][a-z]{2}/.test(date)) return undefined
   const ms = Date.parse(date)

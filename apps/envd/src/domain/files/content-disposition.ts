@@ -1,4 +1,4 @@
-/** `inline` under the name of the file; with the extended notation of RFC 2231 where the name is not ASCII. */
+/** Builds an `inline` header with the file name, in the extended notation of RFC 2231 if the name is not ASCII. */
 export function inlineDisposition(name: string): string {
   if (/^[\w!#$&+.^`|~-]+$/.test(name)) return `inline; filename=${name}`
   if (/^[\x20-\x7e]*$/.test(name)) {
@@ -7,7 +7,7 @@ export function inlineDisposition(name: string): string {
   return `inline; filename*=utf-8''${encodeExtended(name)}`
 }
 
-/** Names may hold bytes that are no UTF-8; they were replaced when the name was read. */
+/** toWellFormed guards encodeURIComponent, which throws on lone surrogates. */
 function encodeExtended(name: string): string {
   const encoded = encodeURIComponent(name.toWellFormed())
   return encoded.replaceAll(

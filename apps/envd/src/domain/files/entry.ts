@@ -1,41 +1,44 @@
-/** What lies at a path, and what can be done with it. */
+/** File system entries and the operations on them. */
 import type { Metadata } from './metadata-store.ts'
 import type { User } from '../access/user.ts'
 
 export interface Entry {
   readonly name: string
   readonly path: string
-  /** Of a link: what it leads to. Sockets, devices, pipes and broken links are `other`. */
+  /** Kind of the target for a symlink. Sockets, devices, pipes and broken links are `other`. */
   readonly kind: 'file' | 'folder' | 'other'
-  /** Of the entry itself: a link's is its length. */
+  /** Size of the entry itself; for a symlink, the length of its target path. */
   readonly size: bigint
-  /** Nine bits; of a link those of its target, 0 when it is broken. */
+  /** Nine permission bits. For a symlink those of its target, or 0 if broken. */
   readonly mode: number
   readonly permissions: string
   readonly owner: string
   readonly group: string
-  /** Since 1970. */
+  /** Unix time in nanoseconds. */
   readonly modifiedNs: bigint
-  /** Only for links: where they lead in the end, or the path of the link itself when that is nowhere. */
+  /** Resolved target of a symlink, or the path of the link itself if broken. Absent for other entries. */
   readonly target?: string
   readonly metadata: Metadata
 }
 
-/** All with the rights of the daemon. Faults: `not_found`, `invalid` for impossible paths, `internal` for the rest. */
+/**
+ * Operations run with the rights of envd (root). Faults: `not_found`, `invalid` for impossible paths, else
+ * `internal`.
+ */
 export interface Entries {
-  /** Does not follow a link at the end of the path. */
+  /** Does not follow a symlink at the end of the path. */
   describe(path: string): Promise<Entry>
-  /** With all that is missing above; what is made belongs to `owner`. False when the folder was there already. */
+  /** Creates the folder and missing parents, owned by `owner`. Returns false if the folder existed. */
   makeFolder(path: string, owner: User): Promise<boolean>
-  /** Renames; the folders above the destination are made even when there is nothing to rename. */
+  /** Renames an entry. Missing parents of the destination are created first, even if the source does not exist. */
   move(source: string, destination: string, owner: User): Promise<void>
   /**
-   * The content of a folder, so many levels deep, in order of names, each folder before what is in it. Links inside are
-   * not followed. Faults besides: `invalid` for what is no folder, `conflict` for a loop of links, `exhausted` for more
-   * entries than one answer may hold.
+   * Lists a folder down to `depth` levels, sorted by name, each folder before its contents. Does not follow
+   * symlinks inside. More faults: `invalid` if the path is not a folder, `conflict` for a symlink loop, `exhausted`
+   * above the entry limit.
    */
   list(path: string, options: ListOptions): Promise<Entry[]>
-  /** With all that is in it. Nothing there is no failure. */
+  /** Removes the entry recursively. A missing entry is not an error. */
   remove(path: string, signal: AbortSignal): Promise<void>
 }
 

@@ -1,6 +1,6 @@
 import { posix } from 'node:path'
 
-/** The media type that the extension of a name stands for. */
+/** Returns the media type for the file extension. */
 export function mediaTypeOf(path: string): string | undefined {
   const type = types.get(posix.extname(path).slice(1).toLowerCase())
   return type?.startsWith('text/') ? `${type}; charset=utf-8` : type

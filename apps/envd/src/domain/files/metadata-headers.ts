@@ -1,8 +1,8 @@
-/** Words that clients attach to a file when they upload it. */
+/** Key-value metadata that clients attach to an upload. */
 import { Fault } from '@atoll/kit/fault'
 import type { Metadata } from './metadata-store.ts'
 
-/** From headers `X-Metadata-<Key>: <value>`, given as a flat list of names and values. */
+/** Parses `X-Metadata-<Key>: <value>` headers from a flat list of names and values. */
 export function parseMetadataHeaders(rawHeaders: readonly string[]): Metadata {
   const found = new Map<string, string>()
   for (let at = 0; at + 1 < rawHeaders.length; at += 2) {

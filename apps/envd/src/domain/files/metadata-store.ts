@@ -1,18 +1,18 @@
-/** Words that belong to a file itself: they follow it to another name, and go when it goes. */
+/** Key-value metadata of a file. It follows the file through renames and is deleted with it. */
 export type Metadata = Readonly<Record<string, string>>
 
-/** What tells one file from another as long as both exist. */
+/** Device and inode number: identifies a file while it exists. */
 export interface FileIdentity {
   readonly dev: bigint
   readonly ino: bigint
 }
 
 export interface MetadataStore {
-  /** Of what lies at the path itself, with its identity as it was just seen there; a link has none. */
+  /** Returns the metadata of the entry at `path`, whose identity the caller has just read. Symlinks have none. */
   read(path: string | Uint8Array, identity: FileIdentity): Metadata
-  /** Exactly these belong to the file from now on. Links are followed. */
+  /** Replaces all metadata of the file. Follows symlinks. */
   replace(path: string, metadata: Metadata): Promise<void>
-  /** To be told of each rename that was made by us, of a file or a folder. */
+  /** Must be called after each rename of a file or folder that envd makes. */
   moved(from: string, to: string): void
   close(): Promise<void>
 }

@@ -2,8 +2,8 @@ import { posix } from 'node:path'
 import { Fault } from '@atoll/kit/fault'
 
 /**
- * Where a path of a request points. Only an empty path means the default working directory; a relative one hangs below
- * the home of the acting user. An absolute path is taken as it is, not normalised.
+ * Resolves a path from a request. An empty path means the default working directory; a relative path starts at the
+ * home of the acting user. An absolute path is not normalized.
  */
 export function resolvePath(
   path: string,

@@ -1,11 +1,11 @@
 /**
- * The mode of a file as the clients know it, which is how Go writes it: a letter for each special bit that is set, or
- * `-` for none, then nine for the permissions. A folder with the sticky bit is `dtrwxrwxrwx`, not `drwxrwxrwt`.
+ * Formats a file mode as Go does, which clients expect: a letter for each special bit, or `-` for none, then nine
+ * letters for the permissions. A folder with the sticky bit is `dtrwxrwxrwx`, not `drwxrwxrwt`.
  */
 export function permissionText(mode: number): string {
   const kind = kinds.get(mode & kindMask) ?? ''
   const special = specials.map(([bit, letter]) => (mode & bit ? letter : '')).join('')
-  // Go has the letter of character devices between those of setgid and sticky.
+  // Go puts the letter for character devices between those for setgid and sticky.
   const letters =
     kind === 'Dc' ? `D${special.replace('t', '')}c${mode & 0o1000 ? 't' : ''}` : kind + special
   const bits = Array.from('rwxrwxrwx', (letter, at) => (mode & (0o400 >> at) ? letter : '-'))

@@ -1,31 +1,32 @@
-/** The files that clients read and write whole. */
+/** Whole-file reads and writes. */
 import type { User } from '../access/user.ts'
 
-/** Nothing but a regular file is ever read or written: a pipe or a device would keep its caller waiting for ever. */
+/** Operates on regular files only: a pipe or device could block the caller forever. */
 export interface RegularFiles {
-  /** Faults: `not_found`, `invalid` for a folder or anything else that is no file, `internal` for what the system says. */
+  /** Faults: `not_found`, `invalid` if the path is not a regular file, `internal` for other system errors. */
   open(path: string): Promise<ReadableFile>
   /**
-   * Writes all of `content`, over what is there. Missing folders above are made, and all that is made or written belongs
-   * to `owner`. What was written before a failure stays. Of `content` nothing is kept when more of it is asked for. Faults as above, and `disk_full`.
+   * Overwrites the file with `content`. Creates missing parents; new folders and the file belong to `owner`. A
+   * failure leaves the bytes written so far. Each chunk is consumed before the next is requested. Faults as for
+   * `open`, and `disk_full`.
    */
   write(path: string, content: AsyncIterable<Uint8Array>, owner: User): Promise<void>
-  /** Puts the contents of `sources` together in `destination`, at once or not at all, and removes them. */
+  /** Concatenates `sources` into `destination` atomically, then deletes them. */
   concatenate(sources: readonly string[], destination: string, owner: User): Promise<void>
 }
 
 export interface ReadableFile extends AsyncDisposable {
-  /** Undefined for files whose size the system does not tell, as those of /proc. */
+  /** Undefined if the system reports no size, as for files in /proc. */
   readonly size: number | undefined
   readonly modifiedMs: number
-  /** How it begins. */
+  /** First bytes of the file. */
   readonly head: Uint8Array
   /**
-   * To the end, or until `length` bytes were read; of a file that has become shorter fewer come. A piece is good until
-   * the next is asked for.
+   * Reads `length` bytes, or up to the end; yields less if the file was truncated. A chunk is valid until the next
+   * is requested.
    */
   read(start: number, length?: number): AsyncIterable<Uint8Array>
 }
 
-/** The reason of the fault when no room is left. */
+/** Fault reason if the disk is full. */
 export const diskFull = 'disk_full'

@@ -1,4 +1,7 @@
-/** The media type of a file by how it begins, for names that do not tell. After https://mimesniff.spec.whatwg.org. */
+/**
+ * Guesses the media type from the first bytes, for files without a known extension. Follows
+ * https://mimesniff.spec.whatwg.org.
+ */
 export function sniffMediaType(head: Uint8Array): string {
   const start = head.subarray(0, sniffedBytes)
   const text = Buffer.from(start).toString('latin1')
@@ -11,7 +14,7 @@ export function sniffMediaType(head: Uint8Array): string {
 
 const sniffedBytes = 512
 
-/** A control character that no text holds. */
+/** Control characters that text never contains. */
 function isBinary(byte: number): boolean {
   return byte < 0x20 && !textControls.has(byte)
 }

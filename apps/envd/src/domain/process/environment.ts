@@ -3,8 +3,8 @@ import type { User } from '../access/user.ts'
 export type Variables = Readonly<Record<string, string>>
 
 /**
- * The environment of a new process. It starts clean, nothing of the daemon's own environment but PATH goes in; what
- * comes later wins. The request itself may override everything, even what the platform sets.
+ * Builds the environment of a new process. Nothing but PATH comes from envd's own environment; later entries win,
+ * so the request can override all others.
  */
 export function buildEnvironment(parts: {
   readonly path: string

@@ -2,7 +2,7 @@ import { Fault } from '@atoll/kit/fault'
 import type { Variables } from './environment.ts'
 import type { User } from '../access/user.ts'
 
-/** Everything the kernel is told about a process to be started. */
+/** Arguments of a process start. */
 export interface Launch {
   readonly command: string
   readonly args: readonly string[]
@@ -11,7 +11,7 @@ export interface Launch {
   readonly user: User
 }
 
-/** Refuses what exec(2) could not take, with a reason, instead of a process that dies without one. */
+/** Rejects what execve(2) would refuse, with a clear message instead of a process that dies at once. */
 export function checkLaunch({ command, args, env, cwd }: Launch): void {
   if (command === '') refuse('The command is empty: set process.cmd')
   for (const name of Object.keys(env)) {
@@ -35,8 +35,8 @@ export function checkLaunch({ command, args, env, cwd }: Launch): void {
 }
 
 /**
- * The command line of the helper program that takes on the identity and then executes the command in its own place, so
- * that the pid of the helper is the pid of the command.
+ * Builds the arguments of `guest exec`, which switches to the user and then executes the command in its own
+ * process, so the pid stays the same.
  */
 export function guestExecArguments({ command, args, cwd, user }: Launch): string[] {
   const identity = ['--uid', String(user.uid), '--gid', String(user.gid)]
@@ -45,11 +45,11 @@ export function guestExecArguments({ command, args, cwd, user }: Launch): string
   return ['exec', ...identity, ...groups, ...place, '--', command, ...args]
 }
 
-/** Processes of users go before the daemon when memory runs out. */
+/** Makes the OOM killer prefer user processes over envd. */
 const oomScoreAdjust = 100
 
-// execve(2): one string is at most 32 pages, all together a quarter of the stack limit, 8 MiB by default. The margin is
-// for the helper's own arguments.
+// execve(2) allows 32 pages per string, and a quarter of the stack limit (8 MiB by default) in total. The margin is
+// for the arguments of `guest exec`.
 const stringLimitBytes = 32 * 4096
 const totalLimitBytes = 2 * 1024 * 1024 - 16 * 1024
 const pointerBytes = 8

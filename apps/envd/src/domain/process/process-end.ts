@@ -1,4 +1,4 @@
-/** How a process ended, and how that is told: the texts are compared by clients, so they are part of the wire format. */
+/** End event of a process. Clients compare its texts, so they are part of the wire format. */
 import type { Exit } from '@atoll/kit/exit'
 
 export interface ProcessEnd {

@@ -1,4 +1,4 @@
-/** What the rest of the daemon needs from a running program, whether it hangs on pipes or on a terminal. */
+/** Interface of a spawned process, on pipes or on a terminal. */
 import type { Exit } from '@atoll/kit/exit'
 import type { Launch } from './launch.ts'
 
@@ -14,16 +14,16 @@ export interface TerminalSize {
 export interface Output {
   readonly kind: OutputKind
   /**
-   * Reads only when asked for more: who does not iterate slows the program down. A chunk is good until then. Ends at
-   * end-of-file.
+   * Applies backpressure: the program blocks while nobody iterates. A chunk is valid until the next is requested.
+   * Ends at end-of-file.
    */
   readonly chunks: AsyncIterable<Uint8Array>
 }
 
 export interface Input {
-  /** Resolves when the program's side has taken the bytes; rejects when it never will. */
+  /** Resolves when the bytes are written to the pipe or terminal; rejects if it is closed. */
   write(bytes: Uint8Array): Promise<void>
-  /** Lets the program see end-of-file. May be called again. */
+  /** Closes the input. May be called again. */
   end(): void
 }
 
@@ -31,25 +31,25 @@ export interface SpawnedProcess {
   readonly pid: number
   readonly outputs: readonly Output[]
   readonly exit: Promise<Exit>
-  /** Absent when the program was started without an input. */
+  /** Absent if the program was started without stdin. */
   readonly input?: Input
-  /** Only of programs that have a terminal. */
+  /** Present only for terminals. */
   readonly resize?: (size: TerminalSize) => void
-  /** To this one pid, not its group. */
+  /** Signals this pid only, not its process group. */
   kill(signal: Signal): void
-  /** Lets go of all streams; outputs end. */
+  /** Closes all streams, which ends the outputs. */
   release(): void
 }
 
 export interface Spawner {
-  /** An `invalid` fault when the system refuses. */
+  /** Throws an `invalid` fault if the process cannot be started. */
   spawnOnPipes(launch: Launch, options: { readonly stdin: boolean }): Promise<SpawnedProcess>
   spawnOnTerminal(launch: Launch, size: TerminalSize): Promise<SpawnedProcess>
-  /** An `invalid` fault unless `path` is a directory that this launch could enter. */
+  /** Throws an `invalid` fault unless the user can enter the working directory of `launch`. */
   checkDirectory(launch: Launch): void
 }
 
-/** What is read becomes events of at most this size. */
+/** Largest output event per stream. */
 export const chunkLimitBytes = {
   stdout: 32 * 1024,
   stderr: 32 * 1024,

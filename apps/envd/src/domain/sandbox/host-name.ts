@@ -1,13 +1,13 @@
-/** The name of the sandbox as its system knows it: the kernel's host name, hostname(5) and hosts(5). */
+/** Host name of the sandbox, in the kernel, hostname(5) and hosts(5). */
 
-/** Whether the text can stand in those files, and names one host alone. */
+/** Whether the text is a single host name that is safe to write to these files. */
 export function isHostName(text: string): boolean {
   return /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/i.test(text)
 }
 
 /**
- * Gives the machine's own entry in a hosts(5) file, that of 127.0.1.1, the new name in the place of any of the old ones.
- * All else may be the user's, and stays.
+ * Replaces old host names in the 127.0.1.1 entry of a hosts(5) file. Other entries may be the user's and are left
+ * alone.
  */
 export function renameHost(
   hosts: string,

@@ -1,13 +1,13 @@
-/** Sockets that listen, as /proc/net/tcp and tcp6 list them. */
+/** Listening socket from /proc/net/tcp or tcp6. */
 export interface Listener {
   readonly port: number
   readonly scope: ListenScope
 }
 
-/** `loopback4` and `loopback6` are 127.0.0.1 and ::1, `any` all addresses. */
+/** `loopback4` is 127.0.0.1, `loopback6` is ::1, `any` means all addresses. */
 export type ListenScope = 'loopback4' | 'loopback6' | 'any' | 'other'
 
-/** Lines that cannot be read are passed over, so a table that was cut short is too. */
+/** Skips malformed lines, so a truncated table is fine. */
 export function parseListeners(table: string): Listener[] {
   return [...table.matchAll(listening)].map(([, address = '', port = '']) => ({
     port: Number.parseInt(port, 16),
@@ -15,10 +15,13 @@ export function parseListeners(table: string): Listener[] {
   }))
 }
 
-/** `  0: 0100007F:1F90 00000000:0000 0A …`: number, local and remote address, state; 0A is LISTEN. */
+/**
+ * Matches lines such as `  0: 0100007F:1F90 00000000:0000 0A …`: index, local and remote address, state. 0A is
+ * LISTEN.
+ */
 const listening = /^ *\d+: ([0-9A-F]{8}|[0-9A-F]{32}):([0-9A-F]{4}) [0-9A-F]+:[0-9A-F]{4} 0A /gm
 
-/** Addresses are written word by word in the byte order of the machine. */
+/** The kernel prints addresses as 32-bit words in host byte order. */
 const scopes: ReadonlyMap<string, ListenScope> = new Map([
   ['0100007F', 'loopback4'],
   ['00000000000000000000000001000000', 'loopback6'],
@@ -27,7 +30,7 @@ const scopes: ReadonlyMap<string, ListenScope> = new Map([
   ['00000000000000000000000000000000', 'any'],
 ])
 
-/** The ports that nobody outside can reach, and where they are. */
+/** Returns the ports that are reachable on loopback only, with the loopback address of each. */
 export function loopbackOnlyPorts(listeners: readonly Listener[]): ReadonlyMap<number, string> {
   const open = new Set(listeners.filter(({ scope }) => scope === 'any').map(({ port }) => port))
   const hidden = new Map<number, string>()
@@ -39,7 +42,9 @@ export function loopbackOnlyPorts(listeners: readonly Listener[]): ReadonlyMap<n
   return hidden
 }
 
-/** Passes connections to a port of `address` on to the same port of `host`. Undefined when the port is taken there. */
+/**
+ * Forwards connections from a port of `address` to the same port of `host`. Returns undefined if the port is taken.
+ */
 export type ForwardPort = (
   address: string,
   port: number,

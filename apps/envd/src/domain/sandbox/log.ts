@@ -1,19 +1,18 @@
-/** What the daemon writes down about its sandbox, and how much of it at once. */
+/** Log entries of the sandbox and their rate limit. */
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
 
 export type LogFields = Readonly<Record<string, string>>
 
-/** Where events go. Writing never fails and never waits: what is too much is counted instead of kept. */
+/** Writing never fails and never blocks; entries past the rate limit are counted and dropped. */
 export interface Log {
   write(level: LogLevel, message: string, fields: LogFields): void
 }
 
-/** An amount that may be used at once and comes back over time. */
+/** Token bucket: allows bursts and refills over time. */
 export interface TokenBucket {
-  /** Whether anything is left now. */
   hasTokens(): boolean
-  /** May go below zero by one use, so that nothing is too large to be ever allowed. */
+  /** May overdraw the bucket once, so that no single amount is too large. */
   spend(amount: number): void
 }
 
@@ -36,7 +35,6 @@ export function createTokenBucket(
   }
 }
 
-/** Text of which the reader needs the beginning. */
 export function truncate(text: string, limit: number): string {
   return text.length <= limit ? text : `${text.slice(0, limit)}… (${text.length - limit} more)`
 }

@@ -1,41 +1,41 @@
-/**
- * What the node tells the daemon about the sandbox it runs in, by POST /init. Keys that we do not know are ignored:
- * a newer node may send more.
- */
+/** Settings that the node sends with POST /init. Unknown keys are ignored, because a newer node may send more. */
 import { Fault } from '@atoll/kit/fault'
 import { parseCertificates } from '../trust/certificates.ts'
 import type { Variables } from '../process/environment.ts'
 
 export interface Settings {
-  /** Absent: the sandbox is not secured, every caller is let in. */
+  /** If absent, the sandbox is not secured and envd admits every caller. */
   readonly accessToken?: string | undefined
   readonly envVars: Variables
   readonly defaultUser: string
   readonly defaultWorkdir?: string | undefined
   readonly sandboxId?: string | undefined
   readonly templateId?: string | undefined
-  /** What the sandbox was given, where its kernel does not tell. */
+  /** CPU and memory limits of the sandbox, for kernels that do not show them. */
   readonly cpuCount?: number | undefined
   readonly memoryMb?: number | undefined
-  /** When the newest settings were made, in milliseconds since 1970. */
+  /** Unix time in milliseconds at which the newest settings were made. */
   readonly timestampMs?: number | undefined
 }
 
-/** What is absent stays as it is, but for the access token: absent clears it. */
+/** Absent fields keep their values, except the access token, which is cleared. */
 export type SettingsChange = { readonly [Key in keyof Settings]?: Settings[Key] | undefined } & {
-  /** Certificates of an authority to be trusted from now on. */
+  /** PEM certificates of the egress CA to trust. */
   readonly caBundle?: string | undefined
 }
 
 export interface SettingsStore {
   load(): Promise<Settings | undefined>
-  /** Never fails: what could not be kept is gone after a restart, and the daemon closed until the node speaks again. */
+  /**
+   * Never rejects. Settings that could not be saved are lost at a restart; envd then rejects clients until the next
+   * /init.
+   */
   save(settings: Settings): Promise<void>
 }
 
 /**
- * Undefined when `change` is older than what is in force, and so must not undo it. Another sandbox's is never that: it was
- * made from this one, perhaps by a machine whose clock is behind.
+ * Returns undefined if `change` is older than the current settings. A change for another sandbox ID always applies:
+ * this sandbox is a copy, and the clock of the machine that made it may be behind.
  */
 export function applyChange(
   current: Settings | undefined,
@@ -58,10 +58,7 @@ export function applyChange(
   }
 }
 
-/**
- * The variables of every process in this sandbox. Those of the platform cannot be overridden by `envVars`, but for the
- * `defaults`.
- */
+/** Variables of every process in this sandbox. `envVars` override `defaults`, but not the platform's variables. */
 export function globalVariables(settings: Settings, defaults: Variables): Variables {
   return { ...defaults, ...settings.envVars, ...systemVariables(settings) }
 }

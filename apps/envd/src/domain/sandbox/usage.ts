@@ -1,6 +1,6 @@
-/** What the sandbox uses of what it has. */
+/** Resource usage of the sandbox. */
 export interface Usage {
-  /** Of all processes, since the sandbox started. */
+  /** Total of all processes since the sandbox started. */
   readonly cpuSeconds: number
   readonly memory: MemoryUsage
   readonly disk: { readonly totalBytes: number; readonly usedBytes: number }
@@ -13,25 +13,28 @@ export interface MemoryUsage {
 }
 
 export interface UsageSource {
-  /** `memoryLimitBytes`: what the sandbox was given, where that is known better than by its kernel. */
+  /** `memoryLimitBytes` is the memory limit of the sandbox, if the settings have one. */
   read(memoryLimitBytes: number | undefined): Promise<Usage>
 }
 
-/** CPU time from stat(5) of one process: its own, and that of children it has waited for. Zero for what is no such line. */
+/**
+ * Sums the CPU ticks of a process and of its reaped children, from a /proc/PID/stat line. Returns 0 for any other
+ * text.
+ */
 export function cpuTicksOf(stat: string): number {
-  // The name of the program may hold anything, parentheses and blanks included.
+  // The program name may contain any character, including parentheses and spaces.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
   const ticks = fields.slice(11, 15).map(Number)
   return ticks.length === 4 && ticks.every(Number.isFinite) ? ticks.reduce((a, b) => a + b) : 0
 }
 
-/** Pages that belong to one process alone, from statm(5). */
+/** Counts the private pages of a process from a /proc/PID/statm line. */
 export function privatePagesOf(statm: string): number {
   const [, resident = Number.NaN, shared = Number.NaN] = statm.split(' ').map(Number)
   return Number.isFinite(resident - shared) ? Math.max(0, resident - shared) : 0
 }
 
-/** Undefined when the text is not that of /proc/meminfo. */
+/** Returns undefined if the text is not from /proc/meminfo. */
 export function parseMemory(meminfo: string): MemoryUsage | undefined {
   const kilobytes = new Map(
     [...meminfo.matchAll(/^(\w+):\s+(\d+) kB$/gm)].map(([, name = '', count]) => [

@@ -1,15 +1,18 @@
 /**
- * The list of authorities that programs of the system trust, one text with one certificate after the other. Ours stands
- * between two lines by which it is found again; what is no certificate is a comment there.
+ * The system's CA bundle: a text of concatenated PEM certificates. Marker lines, which are comments in that format,
+ * enclose the CA of the egress proxy.
  */
 import { removeCertificates } from './certificates.ts'
 
 const begin = '# begin of the authority of the atoll egress\n'
 const end = '# end of the authority of the atoll egress\n'
-/** No comment inside: a lost end must not take others' certificates with it. */
+/** Excludes `#`, so that a missing end marker does not swallow other certificates. */
 const section = new RegExp(`${begin}[^#]*${end}`, 'g')
 
-/** `old` is what was trusted before. A tool of the system that makes the list anew puts it in without our lines. */
+/**
+ * Replaces the CA of the egress proxy, `old`, by `caBundle`. A tool that regenerates the bundle drops the markers,
+ * so the old certificates are removed by content too.
+ */
 export function replaceAuthority(
   bundle: string,
   { caBundle, old }: { readonly caBundle: string; readonly old: string },

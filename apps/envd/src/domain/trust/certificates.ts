@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto'
 import { Fault } from '@atoll/kit/fault'
 
-/** One or more certificates in PEM (RFC 7468), each read and written anew; what stands between them is left out. */
+/** Parses and re-encodes one or more PEM certificates (RFC 7468). Text between them is dropped. */
 export function parseCertificates(value: unknown): string {
   if (typeof value !== 'string') throwInvalid('must be a text')
   if (Buffer.byteLength(value) > limitBytes) throwInvalid(`is larger than ${limitBytes} bytes`)
@@ -11,7 +11,7 @@ export function parseCertificates(value: unknown): string {
   return blocks.map(normalize).join('')
 }
 
-/** `text` without those certificates that are in `unwanted` too. One pass, however many they are. */
+/** Removes the certificates in `unwanted` from `text`, in one pass. */
 export function removeCertificates(text: string, unwanted: string): string {
   const left = new Set(blocksOf(unwanted).map((each) => each.trim()))
   return text.replaceAll(block, (each) => (left.has(each.trim()) ? '' : each))

@@ -1,25 +1,25 @@
-/** What programs in the sandbox need to know of an authority that was given to be trusted. */
+/** Files through which programs in the sandbox trust the egress CA. */
 import type { Variables } from '../process/environment.ts'
 
-/** The files that could be written. */
+/** Paths of the files that could be written. */
 export interface InstalledCa {
-  /** The authority alone. */
+  /** Certificate of the egress CA alone. */
   readonly certificate?: string | undefined
-  /** All authorities, this one among those of the system. */
+  /** System CA bundle that includes the egress CA. */
   readonly bundle?: string | undefined
 }
 
 export interface InstalledCaStore {
   load(): InstalledCa
-  /** Never fails: what could not be kept is gone after a restart. */
+  /** Never rejects; a value that could not be saved is lost at a restart. */
   save(trusted: InstalledCa): Promise<void>
 }
 
 /**
- * For those who do not look where the system's authorities are. Node.js takes NODE_EXTRA_CA_CERTS beside a list of its
- * own. httpx, and Python, Go or Rust programs that were built elsewhere, take SSL_CERT_FILE in place of theirs, and so
- * do requests, pip and botocore with REQUESTS_CA_BUNDLE. curl, wget and git of the system need nothing, and another curl
- * takes SSL_CERT_FILE; CURL_CA_BUNDLE would only hide one that a user sets.
+ * Variables for programs that do not use the system's CA bundle. Node.js adds NODE_EXTRA_CA_CERTS to its own list.
+ * httpx, and Python, Go or Rust programs built elsewhere, use SSL_CERT_FILE instead of theirs; requests, pip and
+ * botocore use REQUESTS_CA_BUNDLE. The system's curl, wget and git need nothing, and other builds of curl use
+ * SSL_CERT_FILE. CURL_CA_BUNDLE is not set, because it would hide a value set by the user.
  */
 export function caVariables({ certificate, bundle }: InstalledCa): Variables {
   return {

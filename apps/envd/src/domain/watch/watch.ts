@@ -1,9 +1,7 @@
-/** Changes in folders, as they happen. */
-
 export type ChangeKind = 'create' | 'rename' | 'chmod' | 'write' | 'remove'
 
 export interface Change {
-  /** Relative to the watched folder; `.` is the folder itself. */
+  /** Path relative to the watched folder; `.` is the folder itself. */
   readonly name: string
   readonly kind: ChangeKind
 }
@@ -11,22 +9,22 @@ export interface Change {
 export interface WatchOptions {
   readonly path: string
   readonly recursive: boolean
-  /** Changes that other machines make on a network mount are not seen, so the caller has to want it. */
+  /** Network mounts hide changes made by other machines, so the caller must opt in. */
   readonly allowNetworkMounts: boolean
 }
 
 export interface ChangeListener {
   changed(change: Change): void
-  /** The last thing it hears: changes were lost, or cannot be watched any more. */
+  /** Called once and last: changes were lost, or the folder can no longer be watched. */
   failed(cause: Error): void
 }
 
 export interface FolderWatcher {
-  /** Resolves when every later change will be told. Faults: `not_found`, `invalid` for what cannot be watched. */
+  /** Resolves once the watch is active. Faults: `not_found`, `invalid` if the path cannot be watched. */
   watch(options: WatchOptions, listener: ChangeListener): Promise<{ close(): void }>
 }
 
-/** File systems that other machines, or programs, can change behind the kernel's back, by their magic numbers. */
+/** Checks the magic number of a file system that can change without the kernel seeing it. */
 export function isNetworkMount(magic: number): boolean {
   return networkMounts.has(magic)
 }

@@ -2,12 +2,15 @@ import { parseNamesById } from '../../domain/access/names-by-id.ts'
 import { cachedFile } from '../../linux/cached-file.ts'
 
 export interface AccountNames {
-  /** The id itself, as a text, when it has no name. */
+  /** Returns the ID as text if it has no name. */
   owner(uid: bigint): string
   group(gid: bigint): string
 }
 
-/** Looks once whether the files have changed; the names it gives stay as they are. */
+/**
+ * Returns a function that checks once whether the files changed, and then resolves any number of names from that
+ * state.
+ */
 export function accountNames(files: {
   readonly passwd: string
   readonly group: string

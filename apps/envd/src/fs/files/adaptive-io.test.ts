@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createAdaptiveIo } from './adaptive-io.ts'
 
-/** One letter for each call: where it was done. */
+/** Returns one letter per call: o for synchronous, t for a thread. */
 async function placesOf(durationsMs: readonly number[]): Promise<string> {
   let nowMs = 0
   const call = createAdaptiveIo(() => nowMs)

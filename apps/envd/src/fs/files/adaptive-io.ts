@@ -1,8 +1,7 @@
 /**
- * Reads and writes of a file one after the other, done at once for as long as the system is quick about them. Node.js does
- * them in threads of their own, and to hand one over costs as much as 256 KiB to read or write, under gVisor more. But what
- * is slow would keep everything else of the daemon waiting, and what hangs would do so for ever: so the first call goes to
- * a thread, and so do those that follow a slow one.
+ * Runs sequential reads or writes of a file synchronously as long as they are fast. Handing a call to the thread
+ * pool of Node.js costs as much as reading or writing 256 KiB, more under gVisor. But a slow call would block the
+ * event loop, and a hung one forever: so the first call uses a thread, and so do the calls after a slow one.
  */
 export interface AdaptiveIo {
   <Result>(callSync: () => Result, callAsync: () => Promise<Result>): Promise<Result>

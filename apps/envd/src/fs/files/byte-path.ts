@@ -1,6 +1,6 @@
 /**
- * Paths as the kernel has them: any bytes but NUL, which need not be text. A byte path is a string with one letter for
- * each byte. It sorts as bytes do, and nothing is lost of names that are not UTF-8.
+ * A path as the kernel sees it: any bytes except NUL, not necessarily text. Each character holds one byte, so paths
+ * sort bytewise and names that are not UTF-8 survive.
  */
 export type BytePath = string
 
@@ -8,12 +8,12 @@ export function toBytes(text: string): BytePath {
   return isAscii(text) ? text : Buffer.from(text, 'utf8').toString('latin1')
 }
 
-/** As the functions of node:fs take it. */
+/** Converts to the form that node:fs expects. */
 export function toPath(bytes: BytePath): string | Buffer {
   return isAscii(bytes) ? bytes : Buffer.from(bytes, 'latin1')
 }
 
-/** For people: what is not UTF-8 becomes U+FFFD. */
+/** Decodes as UTF-8 for display; invalid bytes become U+FFFD. */
 export function toText(bytes: BytePath): string {
   return isAscii(bytes) ? bytes : Buffer.from(bytes, 'latin1').toString('utf8')
 }

@@ -8,7 +8,7 @@ import { fileFault } from './file-fault.ts'
 import { createFolders } from './create-folders.ts'
 import { writeAll } from './write-all.ts'
 
-/** The destination is written beside its place and moved there when it is whole. */
+/** Writes a temporary file next to the destination and renames it when complete. */
 export async function concatenateFiles(
   sources: readonly string[],
   destination: string,
@@ -41,7 +41,7 @@ interface JoinParts {
   readonly openToRead: (path: string) => Promise<ReadableFile>
 }
 
-/** Before anything is written: one that is missing must cost nothing. */
+/** Runs before anything is written, so that a missing source changes nothing. */
 async function checkSources(
   sources: readonly string[],
   openToRead: JoinParts['openToRead'],

@@ -3,7 +3,7 @@ import { dirname } from 'node:path'
 import { Fault } from '@atoll/kit/fault'
 import type { User } from '../../domain/access/user.ts'
 
-/** Makes a folder and those above it that are missing. Only what is made here becomes the owner's. */
+/** Creates a folder and its missing parents. Existing folders keep their owner. */
 export async function createFolders(folder: string, owner: User): Promise<void> {
   const missing: string[] = []
   for (let path = folder; ; path = dirname(path)) {
@@ -22,7 +22,7 @@ function ignoreMissing(error: NodeJS.ErrnoException): undefined {
   if (error.code !== 'ENOENT') throw error
 }
 
-/** Somebody else may have made it in the meantime. */
+/** Another process may have created the folder in the meantime. */
 function ignoreExisting(error: NodeJS.ErrnoException): false {
   if (error.code !== 'EEXIST') throw error
   return false

@@ -10,11 +10,11 @@ import type { BytePath } from './byte-path.ts'
 
 export interface DescribedEntry {
   readonly entry: Entry
-  /** Whether it is a folder itself, and no link to one. */
+  /** False for a symlink to a folder. */
   readonly isFolder: boolean
 }
 
-/** `shown` is how the caller knows it; `at` is where it lies. */
+/** `at` is the path to read; `shown` is what the caller sees. */
 export async function describeEntry(
   at: BytePath,
   shown: { readonly name: string; readonly path: string },
@@ -39,7 +39,7 @@ export async function describeEntry(
   return { entry, isFolder: stats.isDirectory() }
 }
 
-/** A folder of thousands has only few of them. There are at most 65,536. */
+/** Cache: a large folder has few distinct modes, and there are at most 65,536. */
 const knownPermissions = new Map<number, string>()
 
 function permissionsOf(mode: number): string {
@@ -50,7 +50,7 @@ function permissionsOf(mode: number): string {
   return text
 }
 
-/** Through all links. Undefined when they lead nowhere. */
+/** Resolves all symlinks. Returns undefined for a broken one. */
 async function follow(at: BytePath) {
   try {
     const path = await realpath(toPath(at), 'latin1')
@@ -65,7 +65,10 @@ function kindOf(stats: BigIntStats | undefined): Entry['kind'] {
   return stats?.isDirectory() ? 'folder' : 'other'
 }
 
-/** With a callback it takes half the time of the promise's, which counts when a folder holds thousands. */
+/**
+ * The callback version takes half the time of the promise version, which matters for folders with thousands of
+ * entries.
+ */
 function lstat(path: string | Buffer): Promise<BigIntStats> {
   return new Promise((resolve, reject) => {
     lstatWithCallback(path, { bigint: true }, (error, stats) => {

@@ -1,4 +1,4 @@
-/** Files and folders of the sandbox, for whoever is let in, with the rights of the daemon. */
+/** Operations on files and folders, with the rights of envd (root). */
 import { lstat, realpath, rename, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { createGate } from '@atoll/kit/gate'
@@ -24,7 +24,7 @@ export function folderEntries(deps: {
     makeFolder: (path, owner) => makeFolder(path, owner).catch(rethrow(path)),
     async move(source, destination, owner) {
       await createFolders(dirname(destination), owner).catch(rethrow(destination))
-      await lstat(source).catch(rethrow(source)) // so that what goes wrong from here on is the destination's
+      await lstat(source).catch(rethrow(source)) // so that later errors concern the destination
       await rename(source, destination).catch(rethrow(destination))
       deps.metadata.moved(await realPlace(source), await realPlace(destination))
     },
@@ -43,7 +43,7 @@ export function folderEntries(deps: {
   }
 }
 
-/** An answer takes memory: only so many are made at the same time, others wait. */
+/** Bounds memory: further listings wait. */
 const listsAtOnce = 4
 
 async function makeFolder(path: string, owner: User): Promise<boolean> {
@@ -57,7 +57,7 @@ async function makeFolder(path: string, owner: User): Promise<boolean> {
   throw new Fault('internal', 'not_a_folder', `'${path}' is not a directory`)
 }
 
-/** Where a path lies when the links on the way to it are followed; the last part need not exist. */
+/** Resolves symlinks in the parent path; the last component need not exist. */
 async function realPlace(path: string): Promise<string> {
   const folder = await realpath(dirname(path)).catch(() => dirname(path))
   return join(folder, basename(path))

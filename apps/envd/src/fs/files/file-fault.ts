@@ -1,7 +1,7 @@
 import { Fault } from '@atoll/kit/fault'
 import { diskFull } from '../../domain/files/regular-file.ts'
 
-/** What the system says about a path, as a fault that says it to the caller. */
+/** Translates a system error about a path into a fault. */
 export function fileFault(thrown: unknown, path: string): unknown {
   if (!(thrown instanceof Error) || thrown instanceof Fault) return thrown
   const { code = '', errno } = thrown as NodeJS.ErrnoException
@@ -19,7 +19,7 @@ export function fileFault(thrown: unknown, path: string): unknown {
     : new Fault('internal', 'file_failed', `'${path}': ${thrown.message}`, options)
 }
 
-/** EDQUOT, to which Node.js gives no name. */
+/** EDQUOT, which Node.js does not name. */
 const quotaExceeded = -122
 
 const mistakes = new Map([

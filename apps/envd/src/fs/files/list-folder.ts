@@ -1,7 +1,7 @@
 /**
- * Lists folders. Threats: a folder may hold millions of entries, be nested without end, change or vanish meanwhile, and
- * hold names that are no text. So names are read a piece at a time up to a limit, entries are looked at in batches, and
- * what is gone by then is left out.
+ * Lists folders. Threats: a folder may hold millions of entries, be deeply nested, change or vanish during the
+ * listing, and contain names that are not text. So names are read in steps up to a limit, entries are read in
+ * batches, and entries that vanished are skipped.
  */
 import { opendir, stat } from 'node:fs/promises'
 import { posix } from 'node:path'
@@ -80,13 +80,13 @@ interface Folder {
   readonly displayed: string
 }
 
-/** It vanished, or is no folder any more, or lies too deep for a path. */
+/** The folder vanished, was replaced, or its path is too long. */
 function ignoreUnreadable(error: unknown): [] {
   if (error instanceof Error && 'errno' in error) return []
   throw error
 }
 
-/** It vanished, or lies too deep for a path. */
+/** The entry vanished, or its path is too long. */
 function ignoreUnreachable(error: NodeJS.ErrnoException): undefined {
   if (!unreachable.has(error.code ?? '')) throw error
 }
@@ -101,5 +101,5 @@ function throwTooMany(path: string): never {
 const readOptions = { encoding: 'latin1', bufferSize: 1024 } as const
 const batchSize = 256
 
-/** An answer of so many is 10 MB, and turning it into JSON holds everybody else up for a third of a second. */
+/** A response of this size has 10 MB, and encoding it as JSON blocks the event loop for a third of a second. */
 const entryLimit = 50_000

@@ -1,7 +1,7 @@
 import { constants } from 'node:fs'
 import { open } from 'node:fs/promises'
 
-/** One letter for each byte. Neither a link is followed nor a pipe or device waited for. */
+/** Returns the content as latin1, one character per byte. Does not follow symlinks or block on pipes and devices. */
 export async function readSmallFile(path: string, limitBytes: number): Promise<string> {
   const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK, O_NOCTTY } = constants
   await using file = await open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)

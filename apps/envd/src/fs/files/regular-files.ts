@@ -1,7 +1,7 @@
 /**
- * Reads and writes regular files with the rights of the daemon. Threats: whoever works in the sandbox decides what lies
- * at a path, and may change it while we look. So nothing is decided by a path: it is opened first, without waiting, and
- * what was opened is looked at. Only the daemon's callers are let to any path, and only root's sandbox is at stake.
+ * Reads and writes regular files with the rights of envd (root). Threats: programs in the sandbox control what is
+ * at a path and may replace it at any time. So files are opened first, without blocking, and all checks use the
+ * descriptor. Authenticated callers may use any path, because the sandbox is theirs.
  */
 import { constants, readSync } from 'node:fs'
 import { open } from 'node:fs/promises'
@@ -48,7 +48,9 @@ async function openToRead(path: string): Promise<ReadableFile> {
 
 const headBytes = 32 * 1024
 
-/** While one piece is on its way, the next is read, so there are two buffers. Fresh ones each time would cost more. */
+/**
+ * Reads the next chunk while one is being sent. Two buffers alternate, because allocating one per chunk costs more.
+ */
 async function* readChunks(file: FileHandle, start: number, length = Infinity) {
   const size = Math.min(chunkBytes, length)
   const buffers = [Buffer.allocUnsafeSlow(size), Buffer.allocUnsafeSlow(size)]
@@ -60,7 +62,7 @@ async function* readChunks(file: FileHandle, start: number, length = Infinity) {
     at += chunk.length
     left -= chunk.length
     next = readChunk(file, buffers, { at, left, adaptiveIo })
-    next.catch(() => {}) // seen when it is waited for; nobody may, when the reader leaves
+    next.catch(() => {}) // awaited by the next iteration, unless the reader stops
     yield chunk
   }
 }
@@ -85,7 +87,7 @@ async function readChunk(
   return buffer.subarray(0, bytesRead)
 }
 
-/** Under gVisor 256 KiB took a third more of the processor for the same bytes; 1 MiB is no better. */
+/** Under gVisor, 256 KiB chunks took a third more CPU for the same bytes; 1 MiB is no better. */
 const chunkBytes = 512 * 1024
 
 async function write(path: string, content: AsyncIterable<Uint8Array>, owner: User): Promise<void> {

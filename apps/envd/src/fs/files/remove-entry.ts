@@ -1,6 +1,6 @@
 /**
- * Removes a path with all that is in it. Names that are not text, folders that change meanwhile, and folders that lie
- * deeper than a path can tell are no obstacle.
+ * Removes a path recursively. Handles names that are not text, folders that change meanwhile, and trees deeper than
+ * the path limit.
  */
 import { opendir, rename, rmdir, unlink } from 'node:fs/promises'
 import { toBytes, toPath } from './byte-path.ts'
@@ -13,7 +13,7 @@ export async function removeEntry(path: string, signal: AbortSignal): Promise<vo
 
 interface Removal {
   readonly root: BytePath
-  /** How many folders have been moved up to it. */
+  /** Number of folders moved up to the root so far. */
   movedUp: number
   readonly signal: AbortSignal
 }
@@ -23,7 +23,7 @@ async function remove(at: BytePath, removal: Removal): Promise<void> {
   if (isFolder) await removeFolder(at, removal)
 }
 
-/** While others put things in, each turn removes what is there; in the end the system's refusal is the answer. */
+/** Retries while other programs add entries, then throws the last error. */
 async function removeFolder(found: BytePath, removal: Removal): Promise<void> {
   const isDeep = found.length > removal.root.length + moveUpBeyondBytes
   const at = isDeep ? await moveUp(found, removal) : found
@@ -41,13 +41,13 @@ async function removeFolder(found: BytePath, removal: Removal): Promise<void> {
   }
 }
 
-/** Up to the folder that is to be removed, where the path to it is short again. */
+/** Moves a deep folder directly below the root of the removal, where its path is short. */
 async function moveUp(at: BytePath, removal: Removal): Promise<BytePath> {
   removal.movedUp += 1
   const movedUp = `${removal.root}/.removing-${process.pid}-${removal.movedUp}`
   return rename(toPath(at), toPath(movedUp)).then(
     () => movedUp,
-    () => at, // gone, or not to be moved: whatever removing it says is the answer
+    () => at, // vanished or cannot be moved; removing it reports the error
   )
 }
 
@@ -77,7 +77,7 @@ function ignoreMissing(error: NodeJS.ErrnoException): undefined {
   if (error.code !== 'ENOENT') throw error
 }
 
-/** Linux refuses to unlink a folder with EISDIR; EPERM is what POSIX asks for. */
+/** unlink(2) of a folder fails with EISDIR on Linux and EPERM by POSIX. */
 function isFolderOrThrow(error: NodeJS.ErrnoException): boolean {
   if (error.code === 'ENOENT') return false
   if (error.code === 'EISDIR' || error.code === 'EPERM') return true

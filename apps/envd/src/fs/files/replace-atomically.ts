@@ -1,7 +1,7 @@
 import { open, rename, rm, symlink } from 'node:fs/promises'
 import { randomName } from '../../linux/kernel-random.ts'
 
-/** Whole or not at all, for everybody to read. A link that lies there is replaced, not followed. */
+/** Replaces the file atomically, with mode 644. A symlink is replaced, not followed. */
 export async function replaceFile(path: string, text: string): Promise<void> {
   await replace(path, async (fresh) => {
     await using file = await open(fresh, 'wx', 0o644)

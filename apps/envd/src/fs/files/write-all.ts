@@ -3,8 +3,9 @@ import type { FileHandle } from 'node:fs/promises'
 import { createAdaptiveIo } from './adaptive-io.ts'
 
 /**
- * Writes from the beginning. What arrives while a write is under way is gathered and written at once: a call to the system
- * is dear under gVisor, and fresh memory is everywhere. What came before a failure of the source is written too.
+ * Writes from the start of the file. Chunks that arrive during a write are buffered and written together, because
+ * system calls are expensive under gVisor and allocations everywhere. If the source fails, the chunks before are
+ * still written.
  */
 export async function writeAll(
   file: FileHandle,
@@ -37,7 +38,7 @@ export async function writeAll(
 
   function startWrite(): void {
     writing = write(filling, filledBytes)
-    writing.catch(() => {}) // seen when it is waited for
+    writing.catch(() => {}) // awaited later
     filling = spare ?? Buffer.allocUnsafeSlow(laterBufferBytes)
     spare = undefined
     filledBytes = 0
@@ -64,9 +65,9 @@ export async function writeAll(
   }
 }
 
-/** So much is written as it is: the source reads on meanwhile. */
+/** Larger chunks are written directly; the source reads ahead meanwhile. */
 const directWriteBytes = 64 * 1024
 
-/** Most files are smaller. */
+/** Enough for most files. */
 const firstBufferBytes = 64 * 1024
 const laterBufferBytes = 512 * 1024

@@ -1,6 +1,6 @@
 /**
- * Metadata as extended attributes `user.e2b.<key>`. Threats: the attributes were set by anybody in the sandbox, of any
- * number, size and bytes.
+ * Metadata in extended attributes `user.e2b.<key>`. Threats: any program in the sandbox may set such attributes, in
+ * any number and size, with any bytes.
  */
 import { isUtf8 } from 'node:buffer'
 import { Fault } from '@atoll/kit/fault'
@@ -9,10 +9,12 @@ import { cString, errno } from '../../linux/libc.ts'
 import type { Libc } from '../../linux/libc.ts'
 
 export interface ExtendedAttributes {
-  /** Whether the file system that holds the file keeps them at all. */
+  /** Whether the file system supports extended attributes. */
   areKept(path: string | Uint8Array): boolean
   read(path: string | Uint8Array): Metadata
-  /** False when the file system keeps none, or has no room for these; then the file has none. */
+  /**
+   * Returns false if the file system does not support attributes or has no space for these; the file then has none.
+   */
   replace(path: string, metadata: Metadata): boolean
 }
 
@@ -39,7 +41,7 @@ export function extendedAttributes(libc: () => Libc): ExtendedAttributes {
     return Object.fromEntries(metadata)
   }
 
-  /** The names of ours; those that are not UTF-8 are passed over. */
+  /** Returns the attribute names with the prefix; names that are not UTF-8 are skipped. */
   function namesOf(file: Uint8Array): string[] {
     const size = libc().listAttributes(file, buffer, buffer.length)
     if (size <= 0) return []
@@ -100,8 +102,8 @@ function split(list: Buffer): Buffer[] {
 
 const prefix = 'user.e2b.'
 
-/** As large as the kernel lets a list or a value be. Calls do not overlap, so one serves all. */
+/** Shared buffer of the kernel's maximum for a list or value. Calls are synchronous, so they never overlap. */
 const buffer = Buffer.alloc(64 * 1024)
 
-/** A file of somebody in the sandbox may carry far more than we would ever attach. */
+/** Programs in the sandbox may attach far more than envd does. */
 const readLimitBytes = 64 * 1024

@@ -97,7 +97,7 @@ for (const [where, base, without] of places) {
     await t.test('it is gone from a file that was made anew', async () => {
       const { ino } = await stat(files.path('b'))
       await rm(files.path('b'))
-      // The number comes back sooner or later: with it the words of the old file must not.
+      // An inode number is reused sooner or later; the new file must not inherit the old metadata.
       for (let again = 0; again < 50; again += 1) {
         await writeFile(files.path('b'), '')
         assert.deepEqual(await files.store().of('b'), {})

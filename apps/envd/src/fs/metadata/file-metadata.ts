@@ -1,4 +1,4 @@
-/** Metadata of files: in extended attributes where the file system has them, else beside the files. */
+/** Stores file metadata in extended attributes if the file system supports them, else in a journal keyed by inode. */
 import { access, realpath, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { MetadataStore } from '../../domain/files/metadata-store.ts'
@@ -8,14 +8,14 @@ import { openInodeMetadata } from './inode-metadata.ts'
 import type { InodeMetadata, InodeMetadataOptions } from './inode-metadata.ts'
 
 export interface FileMetadataStore extends MetadataStore {
-  /** Takes up what an earlier daemon kept, if anything. */
+  /** Loads the journal of an earlier envd process, if there is one. */
   resume(): Promise<void>
 }
 
 export function fileMetadata(
   options: InodeMetadataOptions & {
     readonly libc: () => Libc
-    /** Default: whether the file system has extended attributes is found out. */
+    /** Default: detected per file system. */
     readonly withoutAttributes?: boolean | undefined
   },
 ): FileMetadataStore {
@@ -80,7 +80,7 @@ export function fileMetadata(
   }
 }
 
-/** Who removes a file that was just written wants no metadata for it either. */
+/** A file that was deleted right after the upload needs no metadata. */
 function ignoreMissing(error: NodeJS.ErrnoException): undefined {
   if (error.code !== 'ENOENT') throw error
 }

@@ -1,8 +1,10 @@
 /**
- * Metadata of files whose file system has no extended attributes, as gVisor's root. It belongs to the inode, not to the
- * name: a rename by any program keeps it, and a new file under an old name has none. Inode numbers are used again at
- * once, so each file is watched: the kernel has told us of its end before its number can come back. gVisor gives inodes
- * new numbers when the sandbox is started anew from its disk; then a file is found by where it was last seen.
+ * Metadata for file systems without extended attributes, such as gVisor's root. It is keyed by inode: it follows
+ * renames by any program, and a new file under an old name has none.
+ *
+ * Inode numbers are reused at once, so each file has an inotify watch: its deletion is reported before its number
+ * can come back. gVisor assigns new inode numbers when a sandbox boots from its disk; files are then found by their
+ * last known path.
  */
 import { lstatSync } from 'node:fs'
 import { lstat, mkdir, readFile, writeFile } from 'node:fs/promises'
@@ -18,7 +20,7 @@ import type { MetadataRecord } from './metadata-journal.ts'
 
 export interface InodeMetadata {
   read(path: string, identity: FileIdentity): Metadata | undefined
-  /** `path` is free of links. */
+  /** `path` must be resolved. */
   put(path: string, identity: FileIdentity, metadata: Metadata): void
   forget(identity: FileIdentity): void
   moved(from: string, to: string): void
@@ -32,9 +34,9 @@ interface TrackedFile extends MetadataRecord {
 
 export interface InodeMetadataOptions {
   readonly libc: () => Libc
-  /** On the disk of the sandbox, for root alone. */
+  /** Folder on the disk of the sandbox, readable by root only. */
   readonly folder: string
-  /** In memory, so that it is new when the sandbox was started anew from its disk. */
+  /** File on tmpfs, so that each boot from disk gets a new ID. */
   readonly bootIdFile: string
 }
 
@@ -67,7 +69,7 @@ export async function openInodeMetadata(options: InodeMetadataOptions): Promise<
       if (!files.has(key)) checkLimits(files.size + 1, sizeBytes + size)
       const watch = watchFile(at)
       const found = lstatSync(at, { bigint: true, throwIfNoEntry: false })
-      if (watch === undefined || !found || keyOf(found) !== key) return // it was replaced just now
+      if (watch === undefined || !found || keyOf(found) !== key) return // replaced in the meantime
       untrack(key)
       track({ key, path: at, metadata, watch })
       journal.put({ key, path: at, metadata })
@@ -99,7 +101,7 @@ export async function openInodeMetadata(options: InodeMetadataOptions): Promise<
     for (const { key, path: at, metadata } of kept.records) {
       const found = await lstat(at, { bigint: true }).catch(() => undefined)
       if (!found?.isFile() || files.size >= countLimit) continue
-      // In the same life the numbers are the same, so another number means another file.
+      // Inode numbers are stable within a boot, so a different number means a different file.
       if (kept.bootId === bootId && keyOf(found) !== key) continue
       const watch = watchFile(at)
       if (watch !== undefined) track({ key: keyOf(found), path: at, metadata, watch })
@@ -112,7 +114,7 @@ export async function openInodeMetadata(options: InodeMetadataOptions): Promise<
     return inotify.add(at, inotifyMask.deleteSelf)
   }
 
-  /** Takes in all that the kernel has told until now. */
+  /** Processes all pending inotify events. */
   function drainEvents(): void {
     for (;;) {
       const events = inotify?.read() ?? []
@@ -127,7 +129,7 @@ export async function openInodeMetadata(options: InodeMetadataOptions): Promise<
     if (key !== undefined) forgetFile(key)
   }
 
-  /** Some of what was told is lost: only what is still where it was seen can be trusted. */
+  /** Events were lost. Keep only files that are still at their last known path. */
   function dropReplacedFiles(): void {
     for (const { key, path: at } of files.values()) {
       const found = lstatSync(at, { bigint: true, throwIfNoEntry: false })
@@ -166,7 +168,7 @@ function toRecord({ key, path, metadata }: TrackedFile): MetadataRecord {
   return { key, path, metadata }
 }
 
-/** The number of this life of the sandbox. The file vanishes with the memory of the sandbox. */
+/** Returns the ID of this boot. The file is on tmpfs and vanishes with the sandbox's memory. */
 async function readBootId(file: string): Promise<string> {
   const found = await readFile(file, 'utf8').catch(() => '')
   if (found !== '') return found
@@ -190,6 +192,6 @@ function checkLimits(count: number, sizeBytes: number): void {
   throw new Fault('exhausted', 'too_much_metadata', text)
 }
 
-/** Each is held in memory and watched by the kernel. */
+/** Each file takes memory and an inotify watch. */
 const countLimit = 20_000
 const sizeLimitBytes = 16 * 1024 * 1024

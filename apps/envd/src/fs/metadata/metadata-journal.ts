@@ -1,6 +1,6 @@
 /**
- * The file that keeps metadata beside the files, over a restart of the daemon and of the sandbox: one line for each
- * change, rewritten whole when most of it is out of date. A line that was cut short by a crash is passed over.
+ * Journal that keeps inode metadata across restarts of envd and the sandbox: one line per change, compacted when
+ * most of it is obsolete. A line truncated by a crash is skipped.
  */
 import { appendFile, mkdir, readFile, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
@@ -8,32 +8,32 @@ import { writeFileAtomic } from '@atoll/kit/atomic-file'
 import type { Metadata } from '../../domain/files/metadata-store.ts'
 
 export interface MetadataRecord {
-  /** Which file it is, in the numbers of the life in which it was written. */
+  /** Device and inode number, valid in the boot that wrote the record. */
   readonly key: string
-  /** Where it was last seen. */
+  /** Last known path. */
   readonly path: string
   readonly metadata: Metadata
 }
 
 export interface MetadataJournal {
-  /** What was kept, and the life of the sandbox in which that was. Empty when there is nothing. */
+  /** Returns the records and the boot that wrote them; both are empty without a journal. */
   load(): Promise<{ readonly bootId: string; readonly records: readonly MetadataRecord[] }>
   put(record: MetadataRecord): void
   forget(key: string): void
-  /** Writes the file whole, in the numbers of this life. */
+  /** Compacts the journal, with the inode numbers of this boot. */
   rewriteAll(): void
-  /** Resolves when everything up to now is in the file. */
+  /** Resolves when all changes so far are in the file. */
   flush(): Promise<void>
 }
 
 export function metadataJournal(options: {
   readonly path: string
-  /** What the file should hold now, for when it is rewritten. */
+  /** Returns the full content for a compaction. */
   readonly current: () => { readonly bootId: string; readonly records: Iterable<MetadataRecord> }
 }): MetadataJournal {
   const { path } = options
   let pending = ''
-  let sizeBytes = Infinity // the first write rewrites: the file may be damaged, or of another life
+  let sizeBytes = Infinity // forces a rewrite first: the file may be damaged or from another boot
   let rewrittenBytes = 0
   let last = Promise.resolve()
 
@@ -54,7 +54,7 @@ export function metadataJournal(options: {
     if (first) last = last.then(write).catch(() => {})
   }
 
-  /** Failures are passed over (the disk is full): what is in memory stays right, and the next write tries anew. */
+  /** Errors such as a full disk are ignored: memory stays correct, and the next write rewrites the file. */
   async function write(): Promise<void> {
     const lines = pending
     pending = ''
@@ -84,7 +84,7 @@ const rewriteSlackBytes = 64 * 1024
 async function load(path: string) {
   const records = new Map<string, MetadataRecord>()
   const { size } = await stat(path).catch(() => ({ size: 0 }))
-  // Only root could make it larger than we do, and what root put there need not be read.
+  // envd never writes a larger file; only root could have.
   const text = size > sizeLimitBytes ? '' : await readFile(path, 'utf8').catch(() => '')
   let bootId = ''
   for (const line of text.split('\n')) {

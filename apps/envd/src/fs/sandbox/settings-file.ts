@@ -1,6 +1,6 @@
 /**
- * Keeps the settings over a restart of the daemon. The file holds the access token, so only root may read it. It is in
- * memory, so that nothing needs to be synced, and written at once: by the thread pool it takes six times as long.
+ * Keeps the settings across restarts of envd. The file contains the access token, so only root may read it. It is
+ * on tmpfs, so it needs no fsync, and is written synchronously: the thread pool takes six times as long.
  */
 import {
   closeSync,
@@ -22,7 +22,7 @@ export function settingsFile(path: string): SettingsStore {
       try {
         return applyChange(undefined, parseChange(JSON.parse(readFileSync(path, 'utf8'))))
       } catch {
-        return undefined // missing or damaged: the daemon stays closed until the node speaks again
+        return undefined // missing or damaged: envd rejects clients until the next /init
       }
     },
     async save(settings) {
@@ -49,7 +49,10 @@ function write(path: string, { timestampMs, ...settings }: Settings): void {
   renameSync(fresh, path)
 }
 
-/** When the new settings cannot be kept (there is no room), the old ones must not come back after a restart. */
+/**
+ * Deletes the old settings if the new ones cannot be saved (disk full), so that they do not come back after a
+ * restart.
+ */
 function forget(path: string): void {
   try {
     rmSync(path, { force: true })

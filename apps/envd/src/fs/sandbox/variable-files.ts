@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import type { Variables } from '../../domain/process/environment.ts'
 
 /**
- * One file for each variable, named like it with a dot before. Best effort: a full disk must not close the sandbox. All at
- * once, not by the thread pool: the folder is in memory, and each round trip costs more than the file.
+ * Writes each variable to a file named `.NAME`. Best effort: a full disk must not make /init fail. Synchronous,
+ * because the folder is on tmpfs and a thread pool round trip costs more than the write.
  */
 export function variableFiles(folder: string): (variables: Variables) => Promise<void> {
   return async (variables) => {
@@ -15,7 +15,7 @@ export function variableFiles(folder: string): (variables: Variables) => Promise
   }
 }
 
-/** Whoever is root in the sandbox may have put something else there: neither a link is followed nor a pipe waited for. */
+/** Threats: root in the sandbox may have put a symlink or pipe there, so neither is followed or waited for. */
 function write(path: string, text: string): void {
   const { O_WRONLY, O_CREAT, O_TRUNC, O_NOFOLLOW, O_NONBLOCK } = constants
   const fd = openSync(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK, 0o644)

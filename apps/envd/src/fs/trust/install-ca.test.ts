@@ -71,7 +71,7 @@ test('the authority is put where programs look, and the list stays what it was o
 
 test('another takes its place, and nothing grows', async (t) => {
   const { install, put, read, at } = await setup(t)
-  await put(bundle, others + authority) // as the system's own tool puts it
+  await put(bundle, others + authority) // as update-ca-certificates does
   await put(certificate, authority)
   for (let round = 0; round < 3; round += 1) await install(otherAuthority)
   assert.equal(await read(bundle), withOurs(others, otherAuthority))
@@ -134,7 +134,7 @@ test('pipes, folders, devices and files without end hold nobody up', async (t) =
   const makers: [string, string[]][] = [
     ['mkfifo', []],
     ['mkdir', []],
-    ['mknod', ['c', '1', '5']], // as /dev/zero
+    ['mknod', ['c', '1', '5']], // like /dev/zero
     ['truncate', ['--size=1T']],
   ]
   for (const [program, args] of makers) {

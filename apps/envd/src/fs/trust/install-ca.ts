@@ -1,7 +1,7 @@
 /**
- * Puts an authority where programs of the usual distributions look for them. Threats: whoever is root in the sandbox can
- * put anything in the place of these files. Nothing is waited for but regular files, and each is tried on its own; a
- * file system that does not answer is the caller's to give up on, so all is done by the thread pool.
+ * Installs a CA where programs of common distributions look for it. Threats: root in the sandbox can replace these
+ * files by anything. Only regular files are read, and each step may fail on its own. A hung file system is left to
+ * the caller's timeout, so all I/O uses the thread pool.
  */
 import { lstat, mkdir, realpath } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -10,7 +10,10 @@ import type { InstalledCa } from '../../domain/trust/installed-ca.ts'
 import { replaceFile, replaceLink } from '../files/replace-atomically.ts'
 import { readSmallFile } from '../files/read-small-file.ts'
 
-/** Never fails; tells what did. `root` is the folder that everything is below. */
+/**
+ * Returns an installer that never rejects and reports problems instead. `root` is the root of the file system to
+ * change.
+ */
 export function caInstaller(root = '/') {
   const certificate = join(root, 'usr/local/share/ca-certificates/atoll-egress.crt')
   const folder = join(root, 'etc/ssl/certs')
@@ -41,7 +44,7 @@ export function caInstaller(root = '/') {
 
 type Attempt = <T>(path: string, act: () => Promise<T>) => Promise<T | undefined>
 
-/** What OpenSSL calls `CN=atoll sandbox egress`, the subject of all our authorities. */
+/** OpenSSL's subject hash of `CN=atoll sandbox egress`, the subject of all egress CAs. */
 const subjectHashLink = '2d824785.0'
 
 const sizeLimitBytes = 8 * 1024 * 1024
@@ -52,12 +55,12 @@ interface Change {
 }
 
 /**
- * The first list that has others' authorities too. One with ours alone is no use to a program that brings its own: it
- * would trust nobody else.
+ * Returns the first bundle that also contains other CAs. A bundle with ours alone would make a program distrust all
+ * other servers.
  */
 async function addToSystemBundles(change: Change, root: string, attempt: Attempt) {
   let fullBundle: string | undefined
-  // One after the other, since they may be the same file.
+  // Sequential, because both paths may lead to the same file.
   for (const { path, createIfMissing } of systemBundles) {
     const bundle = join(root, path)
     const isFull = await attempt(bundle, async () => {
@@ -70,13 +73,13 @@ async function addToSystemBundles(change: Change, root: string, attempt: Attempt
   return fullBundle
 }
 
-/** Debian's, where most others have a link at least, and Fedora's. */
+/** Debian's path, which most distributions have at least as a link, and Fedora's. */
 const systemBundles = [
   { path: 'etc/ssl/certs/ca-certificates.crt', createIfMissing: true },
   { path: 'etc/pki/tls/certs/ca-bundle.crt', createIfMissing: false },
 ]
 
-/** Whether others' authorities are in it too. */
+/** Returns whether the bundle contains other CAs too. */
 async function addToBundle(path: string, before: string, change: Change): Promise<boolean> {
   const after = replaceAuthority(before, change)
   if (after !== before) await replaceFile(path, after)
@@ -84,9 +87,9 @@ async function addToBundle(path: string, before: string, change: Change): Promis
 }
 
 /**
- * Where a list really is; undefined when there is none. Some distributions have a link in its place, so it is followed,
- * but only to where a distribution keeps such files: a link to elsewhere was made by somebody who wants another file
- * written.
+ * Resolves the path of a bundle; undefined if there is none. Some distributions use a symlink here. It is followed
+ * only into folders for such files: any other target would let root in the sandbox choose the file that is
+ * overwritten.
  */
 async function resolveBundle(path: string, root: string): Promise<string | undefined> {
   const resolved = await realpath(path).catch(ifMissing)

@@ -1,4 +1,7 @@
-/** Keeps what is trusted over a restart of the daemon, beside the settings: it may be told before them. */
+/**
+ * Keeps the paths of the installed CA across restarts of envd. Separate from the settings, because the CA may
+ * arrive first.
+ */
 import { readFileSync } from 'node:fs'
 import { mkdir, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'

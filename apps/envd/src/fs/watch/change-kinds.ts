@@ -1,7 +1,7 @@
 import type { ChangeKind } from '../../domain/watch/watch.ts'
 import { inotifyMask as mask } from '../../linux/inotify.ts'
 
-/** One event of the kernel may say several things; they are told in this order. */
+/** One inotify event may stand for several changes, reported in this order. */
 export function changeKinds(bits: number): ChangeKind[] {
   return order.filter(([, flags]) => bits & flags).map(([kind]) => kind)
 }
@@ -14,5 +14,5 @@ const order: readonly (readonly [ChangeKind, number])[] = [
   ['remove', mask.delete | mask.deleteSelf],
 ]
 
-/** All of them. What is no folder is not watched. */
+/** inotify mask of all changes, for folders only. */
 export const watchedBits = order.reduce<number>((bits, [, flags]) => bits | flags, mask.onlyFolder)

@@ -1,7 +1,7 @@
 /**
- * Watches folders with inotify: one instance for all watchers. Threats: whoever works in the sandbox decides how many
- * changes there are and how folders are named, moved and removed meanwhile. All numbers are bounded, and when the kernel
- * had to drop changes every watcher is told, since nobody knows whose they were.
+ * Watches folders with one inotify instance for all watchers. Threats: programs in the sandbox control the number
+ * of changes, and may rename and remove folders at any time. All counts are bounded. After an inotify overflow
+ * every watcher fails, because the lost changes may be of any of them.
  */
 import { opendir, stat, statfs } from 'node:fs/promises'
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
@@ -61,13 +61,13 @@ interface InotifyInstance {
   join(watcher: Watcher): { start(): Promise<void>; close(): void }
 }
 
-/** Lives as long as anybody watches. */
+/** Exists while there are watchers. */
 function startInotifyInstance(libc: Libc, onEnd: () => void): InotifyInstance {
   const inotify = openInotify(libc, () => void pump())
   const folders = createWatchedFolders<Watcher>(inotify)
   const watchers = new Set<Watcher>()
   const reported: WatchedFolder<Watcher>[] = []
-  /** Folders that left their place and have not come to another yet. */
+  /** Folders that were moved away and whose destination is not known yet. */
   let pendingMoves: {
     readonly cookie: number
     readonly watcher: Watcher
@@ -104,7 +104,7 @@ function startInotifyInstance(libc: Libc, onEnd: () => void): InotifyInstance {
     watcher.listener.failed(cause instanceof Error ? cause : new Error(String(cause)))
   }
 
-  /** Takes in events one after the other until there are none left. */
+  /** Processes events in order until none are left. */
   async function pump(): Promise<void> {
     isPending = true
     if (isPumping) return
@@ -147,7 +147,7 @@ function startInotifyInstance(libc: Libc, onEnd: () => void): InotifyInstance {
     if (event.mask & (inotifyMask.ignored | inotifyMask.unmount)) folders.forgetWatch(event.watch)
   }
 
-  /** Of folders below the one asked for, the folder above them tells. */
+  /** Changes of a subfolder itself are reported by its parent. */
   function handleRootEvent({ owner, relative }: WatchedFolder<Watcher>, mask: number): void {
     if (relative === '') report(owner, '.', mask)
   }
@@ -168,7 +168,7 @@ function startInotifyInstance(libc: Libc, onEnd: () => void): InotifyInstance {
     const left = pendingMoves.find((move) => move.cookie === cookie && move.watcher === owner)
     pendingMoves = pendingMoves.filter((move) => move !== left)
     const renamed = left ? folders.rename(owner, left.from, inner) : []
-    // A new folder can have been moved before we came to look into it, or while we did.
+    // A new folder may have been moved before or while it was scanned.
     for (const late of renamed) if (late.scanned !== 'all') await scan(late, true)
     if (renamed.length > 0) return
     await watchTree(owner, inner, {
@@ -176,7 +176,7 @@ function startInotifyInstance(libc: Libc, onEnd: () => void): InotifyInstance {
     })
   }
 
-  /** The two halves of a rename follow each other: what comes after another event has left the tree. */
+  /** Both halves of a rename are adjacent events. After any other event, the folder has left the tree. */
   function dropStaleMoves(cookie: number): void {
     if (pendingMoves.length === 0) return
     for (const move of pendingMoves) {
@@ -186,8 +186,8 @@ function startInotifyInstance(libc: Libc, onEnd: () => void): InotifyInstance {
   }
 
   /**
-   * Watches a folder and those in it. Things that were put into a new folder before it was watched are told too. False
-   * when it is not there.
+   * Watches a folder and its subfolders. Reports entries that were created before the watch was active. Returns
+   * false if the folder does not exist.
    */
   async function watchTree(
     watcher: Watcher,

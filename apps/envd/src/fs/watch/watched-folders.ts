@@ -1,7 +1,4 @@
-/**
- * Which folders are watched, for whom, and under which name. Several watchers may watch the same folder: the kernel
- * knows it once, by one number.
- */
+/** Registry of inotify watches by watcher and path. Watchers of the same folder share one inotify watch. */
 import { Fault } from '@atoll/kit/fault'
 import type { Inotify } from '../../linux/inotify.ts'
 import { toPath } from '../files/byte-path.ts'
@@ -11,11 +8,11 @@ import { watchedBits } from './change-kinds.ts'
 export interface WatchedFolder<Owner> {
   readonly owner: Owner
   readonly watch: number
-  /** Below the folder that was asked for; empty for that folder itself. */
+  /** Path relative to the watched root; empty for the root itself. */
   relative: BytePath
-  /** What was told of it by looking, and may be told again by the kernel. */
+  /** Entries reported by a scan, which inotify may report again. */
   readonly reported: Set<BytePath>
-  /** How much of what was in it when it was added has been seen; a folder may be moved away while it is looked at. */
+  /** Progress of the initial scan; a folder may be moved away during it. */
   scanned: 'nothing' | 'part' | 'all'
 }
 
@@ -25,17 +22,17 @@ export interface FolderOwner<Owner> {
 }
 
 export interface WatchedFolders<Owner> {
-  /** Undefined when it is gone. */
+  /** Returns undefined if the folder does not exist. */
   add(
     owner: Owner,
     relative: BytePath,
   ): { folder: WatchedFolder<Owner>; isNew: boolean } | undefined
   of(watch: number): readonly WatchedFolder<Owner>[]
-  /** The kernel has let go of it. */
+  /** Drops a watch that the kernel has removed. */
   forgetWatch(watch: number): void
-  /** Also all below. */
+  /** Removes the folder and its subfolders. */
   remove(owner: Owner, relative: BytePath): void
-  /** Gives what was renamed; nothing when it was not watched. */
+  /** Returns the renamed folders; none if `from` was not watched. */
   rename(owner: Owner, from: BytePath, to: BytePath): readonly WatchedFolder<Owner>[]
 }
 
@@ -108,7 +105,7 @@ export function createWatchedFolders<Owner extends FolderOwner<Owner>>(
   }
 }
 
-/** A folder that was replaced by a link meanwhile must not lead us out of the tree. */
+/** IN_DONT_FOLLOW: a folder replaced by a symlink must not lead out of the tree. */
 const dontFollow = 0x200_0000
 
 const folderLimit = 50_000

@@ -151,7 +151,7 @@ test('settings that cannot be kept are in force all the same', async () => {
 test('settings that cannot be kept do not leave older ones behind', async () => {
   await using first = await runEnvd()
   const file = join(first.folder, 'state/envd.json')
-  await mkdir(`${file}.new`) // in the way of the next write
+  await mkdir(`${file}.new`) // makes the next write fail
   await first.init({ accessToken: 'newer' })
   await using second = await first.restart()
   assert.equal((await list(second, { 'x-access-token': accessToken })).status, 503)

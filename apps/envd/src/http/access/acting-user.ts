@@ -1,4 +1,4 @@
-/** The user on whose behalf a request acts: the one named by Basic authorization, or the default of the sandbox. */
+/** The user that a request acts as: the one in the Basic Authorization header, or the default user of the sandbox. */
 import { basicUser } from '../../domain/access/access.ts'
 import type { User, Users } from '../../domain/access/user.ts'
 

@@ -1,4 +1,4 @@
-/** The user on whose behalf an RPC acts. */
+/** The user that an RPC acts as. */
 import { Code, ConnectError, createContextKey } from '@connectrpc/connect'
 import type { Settings } from '../../domain/sandbox/settings.ts'
 import type { User, Users } from '../../domain/access/user.ts'
@@ -7,7 +7,7 @@ import type { ActingUser } from './acting-user.ts'
 
 export const actingUserKey = createContextKey<ActingUser>({ kind: 'default' })
 
-/** Every RPC refuses an unknown user, also those that do not act as one. */
+/** Every RPC rejects an unknown user, even if it does not act as a user. */
 export function requireKnownUser(acting: ActingUser): void {
   if (acting.kind === 'unknown') refuse(unknownUserMessage(acting.name))
 }

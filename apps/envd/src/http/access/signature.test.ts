@@ -8,7 +8,7 @@ import { accessToken } from '../../testing/running-envd.ts'
 const now = new Date('2026-01-01T00:00:00.900Z')
 const nowSeconds = Math.floor(now.getTime() / 1000)
 
-/** As a client does it. */
+/** Signs like a client. */
 function sign(...parts: readonly (string | number)[]): string {
   const digest = createHash('sha256').update(parts.join(':')).digest('base64')
   return `v1_${digest.replaceAll('=', '')}`
@@ -129,7 +129,7 @@ test('a signed upload is written; the same signature does not read or compose', 
 test('the signature of an absent path is that of the empty one', async (t) => {
   const { envd } = await setUpFiles(t)
   const reply = await ask(envd.url, { signature: sign('', 'read', '', accessToken) })
-  assert.deepEqual([reply.status, JSON.parse(reply.text).code], [400, 400]) // a folder: signed all right
+  assert.deepEqual([reply.status, JSON.parse(reply.text).code], [400, 400]) // the signature is valid, but the path is a folder
 })
 
 test('a sandbox without a token asks for no signature, and looks at none', async (t) => {

@@ -1,4 +1,4 @@
-/** POST /files/compose: puts files that were uploaded in pieces together. */
+/** POST /files/compose: concatenates files that were uploaded in parts. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Fault } from '@atoll/kit/fault'
 import type { MetadataStore } from '../../domain/files/metadata-store.ts'

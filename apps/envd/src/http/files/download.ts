@@ -1,4 +1,4 @@
-/** GET /files: one file, whole or a range of it, compressed on the way when the client asks for it. */
+/** GET /files: sends a file or a range of it, compressed if the client asks for gzip. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { basename } from 'node:path'
 import { pipeline } from 'node:stream/promises'
@@ -35,7 +35,7 @@ export async function handleDownload(
   await sendAsIs(request, response, file)
 }
 
-/** Ranges and conditions are about the bytes as they lie on the disk. */
+/** Ranges and conditions refer to the uncompressed bytes, so they rule out gzip. */
 function chooseEncoding({ headers }: IncomingMessage): Encoding | undefined {
   const { best, identity } = parseAcceptEncoding(headers['accept-encoding']?.toString())
   const needsExactBytes = exactBytesHeaders.some((name) => headers[name] !== undefined)
@@ -60,7 +60,7 @@ async function sendCompressed(
   await Promise.all([sent, pipeline(gzip, response)])
 }
 
-/** What does not shrink is only packed: pictures and archives would cost as much time as a disk full of text. */
+/** Stores incompressible data such as images and archives uncompressed, because compressing it only costs CPU. */
 function levelFor(head: Uint8Array): number {
   const { length } = gzipSync(head, { level: constants.Z_BEST_SPEED })
   return length < head.length * 0.9 ? constants.Z_BEST_SPEED : constants.Z_NO_COMPRESSION
@@ -109,7 +109,10 @@ function conditionsOf({ headers }: IncomingMessage) {
   }
 }
 
-/** A file may become shorter while it is read. The length was promised, so the connection has to end with an error. */
+/**
+ * Throws if the file was truncated during the read. Content-Length is already sent, so the connection must be
+ * aborted.
+ */
 async function* requireLength(content: AsyncIterable<Uint8Array>, length: number) {
   let left = length
   for await (const chunk of content) {

@@ -6,7 +6,7 @@ import type { Entry } from '../../domain/files/entry.ts'
 
 export type EntryInfoInit = MessageInitShape<typeof EntryInfoSchema>
 
-/** How entries are shown to a caller. The first Python clients fail on fields that they do not know. */
+/** Returns the response format for this client. Early Python clients fail on unknown fields. */
 export function entryView(context: HandlerContext): (entry: Entry) => EntryInfoInit {
   if (context.requestHeader.get('user-agent') !== 'connect-python') return toEntryInfo
   context.responseHeader.set('x-e2b-legacy-sdk', 'true')
@@ -36,7 +36,10 @@ const fileType = {
   other: FileType.UNSPECIFIED,
 } as const satisfies Record<Entry['kind'], FileType>
 
-/** Also before 1970, where the nanoseconds still count forward; beyond the years that can be written, the nearest. */
+/**
+ * Handles times before 1970, where nanoseconds still count forward, and clamps to the range of the Timestamp
+ * message.
+ */
 function toTimestamp(ns: bigint) {
   const nanos = Number(((ns % second) + second) % second)
   const seconds = (ns - BigInt(nanos)) / second

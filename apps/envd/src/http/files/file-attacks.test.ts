@@ -1,4 +1,4 @@
-/** Requests to the file endpoints that no client sends: each costs its sender its connection at most. */
+/** Hostile requests to the file endpoints. Each may cost its sender the connection, nothing more. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { readFile, readdir, stat } from 'node:fs/promises'
@@ -75,7 +75,7 @@ test('heads without measure are refused', async (t) => {
   for (const head of heads) {
     const socket = open(envd, head)
     socket.end('\r\n')
-    // The answer is sent while the head still comes in, so the connection may be reset before it is read.
+    // The response is sent while the request head still arrives, so a reset may come before it is read.
     assert.match(await text(socket).catch(() => 'reset'), /^HTTP\/1.1 431|^reset$/)
   }
   assert.equal((await send(envd, '/health')).status, 204)

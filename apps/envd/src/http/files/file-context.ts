@@ -1,4 +1,4 @@
-/** Who asks for which file: what all file endpoints find out first. */
+/** User and path resolution of a file request. */
 import { Fault } from '@atoll/kit/fault'
 import { resolvePath } from '../../domain/files/path.ts'
 import type { Settings } from '../../domain/sandbox/settings.ts'
@@ -11,7 +11,7 @@ export interface FileContext {
   resolve(path: string): string
 }
 
-/** The user named in the query or body, else the one of the Authorization header, else the default one. */
+/** Uses the user in the query or body, else in the Authorization header, else the default user. */
 export async function openFileContext(
   parts: { readonly users: Users; readonly settings: Settings; readonly acting: ActingUser },
   username: string | undefined,

@@ -1,4 +1,4 @@
-/** The query of /files. */
+/** Query of /files. */
 import { Fault } from '@atoll/kit/fault'
 
 export interface FileQuery {
@@ -8,7 +8,7 @@ export interface FileQuery {
   readonly expiration?: number | undefined
 }
 
-/** Threats: a query that the edge and we read differently. So what has two readings is refused. */
+/** Threats: a query that the edge and envd read differently. So ambiguous queries are rejected. */
 export function parseFileQuery(url: string): FileQuery {
   const found = new Map<string, string>()
   const start = url.indexOf('?')
@@ -47,7 +47,7 @@ function decode(text: string): string {
   }
 }
 
-/** Answered as plain text, unlike other faults. */
+/** Fault reason whose response is plain text, unlike other faults. */
 export const badQuery = 'bad_query'
 
 function refuse(message: string): never {

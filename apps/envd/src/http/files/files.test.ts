@@ -1,4 +1,4 @@
-/** GET and POST /files by hand, on a real daemon. */
+/** GET and POST /files with raw requests to a real envd. */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'

@@ -1,4 +1,4 @@
-/** The file service on the wire: unpack, one use case, answer. */
+/** Connect handlers of the Filesystem service. */
 import type {
   CreateWatcherRequest,
   Filesystem,

@@ -2,7 +2,7 @@ import { truncate } from '../../domain/sandbox/log.ts'
 import type { Log } from '../../domain/sandbox/log.ts'
 import type { FileContext } from './file-context.ts'
 
-/** Every path that a call asks for is resolved once, and so told once: which it is and who asked, not what is in it. */
+/** Logs each path that a request resolves, with operation and user, but never file contents. */
 export function logFileAccess(
   log: Log,
   operation: string,

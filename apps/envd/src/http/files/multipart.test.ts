@@ -4,7 +4,7 @@ import { measureCpuMs } from '@atoll/kit/cpu-time'
 import { parseMultipart } from './multipart.ts'
 import { parsePartHeaders } from './part-headers.ts'
 
-/** In memory that is used again for each piece. */
+/** Yields all chunks in the same buffer, to catch code that keeps them. */
 async function* inPieces(body: Buffer, size: number) {
   const memory = Buffer.alloc(size)
   for (let at = 0; at < body.length; at += size) {

@@ -1,25 +1,25 @@
 /**
- * Reads multipart bodies (RFC 2046, 5.1; RFC 7578) as they arrive. Threats: boundaries that never come, headers without
- * end, millions of parts. No more is held than a piece of the source, the headers of one part and a boundary.
+ * Streaming parser for multipart bodies (RFC 2046, 5.1; RFC 7578). Threats: missing boundaries, endless headers,
+ * millions of parts. It buffers at most one source chunk, the headers of one part and a boundary.
  */
 import { Fault } from '@atoll/kit/fault'
 import { parsePartHeaders } from './part-headers.ts'
 import type { PartHeaders } from './part-headers.ts'
 
 export interface Part extends PartHeaders {
-  /** To be read before the next part is asked for; what is not read is passed over. */
+  /** Must be read before the next part is requested; unread bytes are skipped. */
   readonly body: AsyncIterable<Buffer>
 }
 
-/** A piece of `source` need be good only until the next is asked for. */
+/** Chunks of `source` need to be valid only until the next is requested. */
 export async function* parseMultipart(
   source: AsyncIterable<Buffer>,
   boundary: string,
 ): AsyncGenerator<Part> {
-  // The first boundary may stand at the very beginning; with this it stands at a line's beginning like all others.
+  // The first boundary may be at the very start of the body. This line break makes it look like the others.
   const reader = createReader(source, Buffer.from('\r\n'))
   const delimiter = Buffer.from(`\r\n--${boundary}`)
-  await drain(reader.until(delimiter)) // what comes before the first part has no meaning
+  await drain(reader.until(delimiter)) // skip the preamble
   for (let count = 0; !(await reader.startsWith('--')); count += 1) {
     if (count === partLimit) throwBadMultipart(`has more than ${partLimit} parts`)
     const head = await reader.take(headEnd, headLimitBytes)
@@ -38,9 +38,9 @@ async function drain(body: AsyncIterable<Buffer>): Promise<void> {
 }
 
 interface Reader {
-  /** What comes before `mark`, in pieces; the mark itself is taken too. */
+  /** Yields the bytes before `mark` in chunks, and consumes the mark. */
   until(mark: Buffer): AsyncGenerator<Buffer, void>
-  /** The same in one piece. */
+  /** Returns the bytes before `mark`, and consumes the mark. */
   take(mark: Buffer, limitBytes: number): Promise<Buffer>
   startsWith(text: string): Promise<boolean>
 }
@@ -86,14 +86,14 @@ function createReader(source: AsyncIterable<Buffer>, initial: Buffer): Reader {
   }
 
   async function readMore(): Promise<void> {
-    const kept = Buffer.from(buffered) // a piece is good until the next is asked for
+    const kept = Buffer.from(buffered) // copied, because a chunk is valid only until the next is requested
     const next = await iterator.next()
     if (next.done) throwBadMultipart('ends before its last boundary')
     buffered = kept.length === 0 ? next.value : Buffer.concat([kept, next.value])
   }
 }
 
-/** Where in the last bytes a mark may have begun; the length when it has not. */
+/** Index in the last bytes where a partial mark may start; the buffer length if there is none. */
 function possibleMarkStart(mark: Buffer, buffered: Buffer): number {
   const at = buffered.indexOf(mark.subarray(0, 1), Math.max(0, buffered.length - mark.length + 1))
   return at < 0 ? buffered.length : at

@@ -1,11 +1,11 @@
-/** Headers of a part of a form. */
+/** Headers of a form part. */
 export interface PartHeaders {
   readonly name: string | undefined
-  /** With all its folders, as it was sent. */
+  /** File name as sent, including folders. */
   readonly filename: string | undefined
 }
 
-/** Lines that are no headers are passed over. */
+/** Skips lines that are not headers. */
 export function parsePartHeaders(head: string): PartHeaders {
   const line = head.split('\r\n').find((each) => /^content-disposition\s*:/i.test(each))
   const value = line?.slice(line.indexOf(':') + 1).trim() ?? ''
@@ -18,12 +18,12 @@ export function parsePartHeaders(head: string): PartHeaders {
   }
 }
 
-/** `name=value` pairs after the first semicolon, the names in lower case. The first of a name counts. */
+/** Parses `name=value` pairs after the first semicolon. Names are lower-cased; the first of a name wins. */
 export function parseParameters(value: string): ReadonlyMap<string, string> {
   const found = new Map<string, string>()
   for (const [, name = '', quoted, bare] of value.matchAll(parameter)) {
     const key = name.toLowerCase()
-    // A backslash before anything else is one: some clients send paths of Windows as they are.
+    // A backslash escapes only quotes and backslashes: some clients send Windows paths unescaped.
     const text = quoted?.replaceAll(/\\(["\\])/g, '$1') ?? bare ?? ''
     if (!found.has(key)) found.set(key, text)
   }
@@ -33,7 +33,7 @@ export function parseParameters(value: string): ReadonlyMap<string, string> {
 const parameter =
   /;\s*([\w!#$%&'*+.^`|~-]+)\s*=\s*(?:"((?:\\["\\]|[^"\\]|\\(?!["\\]))*)"|([^\s;"]*))/g
 
-/** RFC 8187. Undefined for what is not in UTF-8 or not well-formed. */
+/** Decodes RFC 8187. Returns undefined if the value is malformed or not UTF-8. */
 function decodeExtended(value: string): string | undefined {
   const encoded = /^utf-8'[^']*'(.*)$/i.exec(value)?.[1]
   if (encoded === undefined) return undefined

@@ -4,8 +4,8 @@ import { Fault } from '@atoll/kit/fault'
 import { takeBody } from '@atoll/kit/taken-body'
 
 /**
- * The body of a request, unpacked, each piece good until the next is asked for. Leaving it early leaves the connection as it
- * is, so that it can be answered.
+ * Returns the decompressed request body. A chunk is valid until the next is requested. Stopping early keeps the
+ * connection open, so that a response can be sent.
  */
 export function uploadBody(
   request: IncomingMessage,
@@ -19,7 +19,7 @@ export function uploadBody(
   throw new Fault('invalid', 'bad_encoding', `Content-Encoding must be gzip, not '${coding}'`)
 }
 
-/** However large it becomes, it is passed on in pieces: what bounds it is the disk. */
+/** Streams, so the decompressed size is bounded by the disk alone. */
 async function* decompress(request: IncomingMessage): AsyncGenerator<Buffer> {
   const gunzip = createGunzip({ chunkSize: chunkBytes })
   const truncate = () => {

@@ -15,7 +15,7 @@ export interface UploadParts {
   readonly files: RegularFiles
   readonly metadata: Pick<MetadataStore, 'replace'>
   readonly call: FileContext
-  /** The `path` of the query. */
+  /** `path` from the query. */
   readonly path: string | undefined
 }
 

@@ -1,4 +1,4 @@
-/** POST /init: the node tells the daemon about its sandbox. */
+/** POST /init: the node sends the settings of the sandbox. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Fault } from '@atoll/kit/fault'
 import type { Sandbox } from '../../app/sandbox.ts'

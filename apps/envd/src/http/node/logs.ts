@@ -1,6 +1,6 @@
 /**
- * GET /logs: what happened since a moment, for the node, which keeps it. Like /init it is the node's alone: the edge
- * refuses it, and so do we without the node's secret.
+ * GET /logs: the node fetches log entries. Like /init, the edge blocks this route, and envd requires the node's
+ * secret.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { SandboxLog } from '../../app/log.ts'

@@ -1,6 +1,6 @@
 /**
- * POST /prepare: the node is about to save the sandbox, to make others of it. What the daemon would load at the first
- * need is loaded before the answer, so that none of them has to.
+ * POST /prepare: the node is about to take a checkpoint that other sandboxes restore from. Warms envd up before it
+ * responds.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { rejectUnlessNode } from './require-node.ts'

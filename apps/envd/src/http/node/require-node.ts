@@ -1,13 +1,13 @@
 /**
- * Endpoints for the node alone. Threats: the edge refuses them, but whoever runs in the sandbox can reach us too. So they
- * need the secret that the node gave us at the start.
+ * Access check of endpoints for the node. Threats: the edge blocks these routes, but programs in the sandbox can
+ * reach them. So they require the secret that the node passed to envd at the start.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { isSameSecret } from '../../domain/access/access.ts'
 import { envdVersion } from '../../version.ts'
 import { sendText } from '../wire/responses.ts'
 
-/** Answers whoever is not the node. Whether it did. */
+/** Responds with 401 unless the request has the node's secret. Returns whether it responded. */
 export function rejectUnlessNode(
   request: IncomingMessage,
   response: ServerResponse,

@@ -33,7 +33,7 @@ async function putList(envd: RunningEnvd): Promise<void> {
   await writeFile(bundle, others)
 }
 
-/** Those of a new process that are about authorities. */
+/** Returns the CA variables of a new process. */
 async function variables(envd: RunningEnvd, envs: Record<string, string> = {}) {
   const { stdout } = await collect(envd.client.start({ process: { cmd: '/usr/bin/env', envs } }))
   const pairs = stdout.trim().split('\n')

@@ -1,4 +1,4 @@
-/** POST /trust: the node gives an authority to be trusted, and nothing else about the sandbox. */
+/** POST /trust: the node sends a CA to install, without other settings. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Fault } from '@atoll/kit/fault'
 import type { CaTrust } from '../../app/ca-trust.ts'
@@ -20,5 +20,5 @@ export async function handleTrust(
   response.writeHead(204, { 'cache-control': 'no-store' }).end()
 }
 
-/** The longest text with each of its letters escaped. */
+/** Limit for the longest valid bundle with every character escaped. */
 const bodyLimitBytes = 512 * 1024

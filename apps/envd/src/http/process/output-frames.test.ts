@@ -23,7 +23,7 @@ function output(kind: (typeof kinds)[number], value: Uint8Array): StreamedEvent 
   return { event: { event: { case: 'data', value: { output: { case: kind, value } } } } }
 }
 
-/** Within a larger buffer, as pieces of one read are. */
+/** Returns a view into a larger buffer, as a read does. */
 function bytes(size: number): Uint8Array {
   return new Uint8Array(size + 3).map((_, index) => index * 7).subarray(3)
 }
@@ -87,7 +87,7 @@ test('a client that leaves does not hold the output up', async () => {
   assert.equal((await over).done, true)
 })
 
-/** What is written of `given`, in pieces; `frame` does the library's part. */
+/** Returns the chunks written for `given`; `frame` stands for the library's encoder. */
 async function sendAll(
   contentType: string,
   given: readonly StreamedEvent[],

@@ -1,6 +1,6 @@
 /**
- * Frames of a stream that carry a program's output, made and sent here: the library's way of writing bytes as JSON takes
- * forty times as long, and output is all that ever comes in quantities. Every other frame is the library's.
+ * Encodes and sends the stream frames that carry program output. The library takes forty times as long to encode
+ * bytes as JSON, and output is the only bulk data. All other frames are left to the library.
  */
 import type { Writable } from 'node:stream'
 import { createContextKey } from '@connectrpc/connect'
@@ -11,8 +11,8 @@ import { sendChunk } from '../wire/send-chunks.ts'
 
 export interface OutputFrames {
   /**
-   * Sends the output, and leaves the library the other events. It asks for one only when the last is written, so their
-   * order is kept.
+   * Sends output events and yields all others for the library. The library requests the next event only after
+   * writing the last, so the order is kept.
    */
   sendOutput(events: AsyncIterable<StreamedEvent>): AsyncGenerator<StreamedEvent>
 }
@@ -35,7 +35,7 @@ export function createOutputFrames(
     },
   }
 
-  /** All that one read gave goes together, since a write to the network is dear under gVisor. */
+  /** Combines all frames of one read into one write, because network writes are expensive under gVisor. */
   function framesOf(kind: OutputKind, bytes: Uint8Array): Buffer {
     const limit = chunkLimitBytes[kind]
     const count = Math.max(1, Math.ceil(bytes.length / limit))
@@ -45,13 +45,13 @@ export function createOutputFrames(
       const start = end + headerBytes
       const part = bytes.subarray(at * limit, (at + 1) * limit)
       end = encode(target, start, { kind, bytes: part })
-      target.writeUInt8(0, start - headerBytes) // no flag is set
+      target.writeUInt8(0, start - headerBytes) // no flags
       target.writeUInt32BE(end - start, start - headerBytes + 1)
     }
     return target.subarray(0, end)
   }
 
-  /** Used again for all that comes: fresh memory each time would cost more than the rest of the work. */
+  /** Reuses one buffer for large output: allocating one per read would cost more than the encoding. */
   function borrowBuffer(size: number): Buffer {
     if (size < reuseFromBytes) return Buffer.allocUnsafe(size)
     if (reusedBuffer.length < size) reusedBuffer = Buffer.allocUnsafeSlow(size)
@@ -71,8 +71,8 @@ function outputOf({ event }: StreamedEvent['event']): OutputPart | undefined {
 }
 
 /**
- * Both write a message to `target` from `start` on, and answer where it ends. Putting the text of this one together first
- * would take twice as long, since that copies it.
+ * Writes a message to `target` at `start` and returns its end, like writeBinary. Writes in three parts, because
+ * building one string first takes twice as long.
  */
 function writeJson(target: Buffer, start: number, { kind, bytes }: OutputPart): number {
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('base64')
@@ -81,7 +81,7 @@ function writeJson(target: Buffer, start: number, { kind, bytes }: OutputPart): 
   return end + target.write('"}}}', end, 'latin1')
 }
 
-/** A response (field 1: event) with an event (field 2: data) with output (a field for each kind), all of wire type 2. */
+/** Nested fields, all of wire type 2: response (1: event), event (2: data), output (one field per stream). */
 function writeBinary(target: Buffer, start: number, { kind, bytes }: OutputPart): number {
   const field = lengthDelimited(fields[kind], bytes.length)
   const data = lengthDelimited(2, field.length + bytes.length)
@@ -101,10 +101,10 @@ function lengthDelimited(field: number, length: number): number[] {
   return [...bytes, rest]
 }
 
-/** Flags and the length of the message. */
+/** Flags and message length. */
 const headerBytes = 5
 
-/** More than a head and the names in a message take. */
+/** Upper bound for the frame header and the field names of a message. */
 const overheadBytes = 64
 
 const reuseFromBytes = 16 * 1024

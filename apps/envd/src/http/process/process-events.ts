@@ -1,4 +1,4 @@
-/** Turns what happens to a process into the messages of a stream. */
+/** Converts process events to stream messages. */
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import type { ProcessEventSchema } from '@atoll/contracts/gen/process/process_pb'
 import { Code, ConnectError } from '@connectrpc/connect'
@@ -6,7 +6,7 @@ import type { ProcessEvent } from '../../app/live-process.ts'
 import type { Attachment } from '../../app/processes.ts'
 import { abortReason } from '../wire/streams.ts'
 
-/** Either message that carries a process event. */
+/** StartResponse or ConnectResponse, which both carry a process event. */
 export interface StreamedEvent {
   readonly event: { readonly event: EventInit }
 }
@@ -14,15 +14,18 @@ export interface StreamedEvent {
 type EventInit = NonNullable<MessageInitShape<typeof ProcessEventSchema>['event']>
 
 /**
- * First the start, then output and signs of life, then the end. When the signal is aborted the subscription is closed at
- * once, also while a message waits for a client that reads no more: who left must not hold the process up.
+ * Yields the start, then output and keepalives, then the end. An abort closes the subscription at once, even while
+ * a message waits for a client that stopped reading, so that the process is not held up.
  */
 export async function* streamEvents(
   { pid, subscription }: Attachment,
   options: {
     readonly signal: AbortSignal
     readonly keepaliveMs: number
-    /** For the stream of Start: its deadline is the process's, so a process that it killed ends the stream with it. */
+    /**
+     * True for Start: its deadline applies to the process too, so the stream fails when the deadline kills the
+     * process.
+     */
     readonly ownsDeadline: boolean
   },
 ): AsyncGenerator<StreamedEvent> {

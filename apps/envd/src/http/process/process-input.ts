@@ -25,7 +25,7 @@ export async function sendInput(
   throw new ConnectError('Send the input as stdin or pty', Code.Unimplemented)
 }
 
-/** The first message selects the process, the others feed it, each taken when the one before was. */
+/** The first message selects the process; the others carry input, one at a time. */
 export async function streamInput(
   processes: Processes,
   requests: AsyncIterable<StreamInputRequest>,
@@ -46,7 +46,7 @@ export async function streamInput(
   }
 }
 
-/** A program that does not read its input keeps the bytes waiting, but not the caller past its deadline. */
+/** Input to a program that does not read may block, so the caller's deadline bounds the wait. */
 export async function withinDeadline(done: Promise<void>, signal: AbortSignal): Promise<void> {
   const aborted = Promise.withResolvers<never>()
   const abort = () => aborted.reject(signal.reason)

@@ -171,7 +171,7 @@ test('a terminal echoes input, is resized, and is killed', async () => {
   assert.equal((await collect(rest)).end?.status, 'signal: killed')
 })
 
-/** Reads until all that came so far looks as expected. */
+/** Reads until the output so far matches. */
 async function shown(rest: AsyncIterator<StartResponse>, expected: RegExp): Promise<void> {
   let screen = ''
   while (!expected.test(screen)) {
@@ -332,7 +332,7 @@ test('the daemon shutting down ends its processes', async () => {
   await waitFor('the kill', () => !isAlive(pid))
 })
 
-/** Waits until the children of `pid` have written something, and then nothing more over several looks. */
+/** Waits until the children of `pid` have written something and then stopped writing. */
 async function stalled(pid: number): Promise<void> {
   let same = 0
   let last = 0

@@ -1,4 +1,4 @@
-/** The process service on the wire: unpack, one use case, answer. */
+/** Connect handlers of the Process service. */
 import type { Process } from '@atoll/contracts/gen/process/process_pb'
 import { Signal } from '@atoll/contracts/gen/process/process_pb'
 import type { PTY } from '@atoll/contracts/gen/process/process_pb'
@@ -102,7 +102,7 @@ function stream(
   return values.get(outputFramesKey)?.sendOutput(events) ?? events
 }
 
-/** The kernel keeps 16 bits of each. */
+/** The kernel stores 16 bits per dimension. */
 function toSize({ size }: PTY): TerminalSize {
   return { cols: (size?.cols ?? 0) & 0xffff, rows: (size?.rows ?? 0) & 0xffff }
 }

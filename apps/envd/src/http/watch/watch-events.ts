@@ -1,4 +1,4 @@
-/** The part of the file service that tells of changes. */
+/** Converts file changes to messages of the Filesystem service. */
 import { posix } from 'node:path'
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import { EventType } from '@atoll/contracts/gen/filesystem/filesystem_pb'
@@ -11,7 +11,7 @@ import { abortReason } from '../wire/streams.ts'
 
 type EventInit = MessageInitShape<typeof FilesystemEventSchema>
 
-/** First the start, then changes and signs of life, until the caller leaves or the watching fails. */
+/** Yields the start, then changes and keepalives, until the caller disconnects or the watch fails. */
 export async function* streamChanges(
   watch: OpenWatch,
   entries: Entries,
@@ -39,7 +39,7 @@ export async function* streamChanges(
   }
 }
 
-/** With the entries, if wanted, as they are now: what has gone meanwhile has none. */
+/** Adds the current entries if the request wants them; removed entries are absent. */
 export async function toEvents(
   changes: readonly Change[],
   { path, includeEntry }: WatchRequest,

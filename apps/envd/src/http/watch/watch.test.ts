@@ -56,7 +56,7 @@ test('a tree that is deeper than a path may be long is watched as far as paths g
     await writeFile(it.path(`d/${name}/${name}/b`), '')
     await watching.saw(`CREATE d/${name}/${name}/b`)
   } finally {
-    await run('rm', ['-rf', it.folder]) // which finds its way without long paths
+    await run('rm', ['-rf', it.folder]) // rm handles paths beyond the length limit
   }
 })
 
@@ -136,7 +136,7 @@ test('a new folder that moves before it can be watched is watched in its new pla
     const told = watching
       .lines()
       .filter((line) => /^CREATE .(\d).deep.a$/.exec(line)?.[1] === `${n}`)
-    // In its old place or in its new one, or in both when it was seen in between; but in none twice.
+    // A path may be reported under the old name, the new name, or both, but never twice under one.
     assert.ok(told.length > 0 && told.length === new Set(told).size, watching.lines().join(', '))
   }
 })

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
-/** Lets pages of any origin in: what protects a sandbox is its token, which no browser sends by itself. */
+/** Allows all origins: the access token protects the sandbox, and browsers never send it on their own. */
 export function allowAnyOrigin(request: IncomingMessage, response: ServerResponse): void {
   if (request.headers.origin === undefined) return
   response.setHeader('access-control-allow-origin', '*')
@@ -12,7 +12,7 @@ export function isPreflight({ method, headers }: IncomingMessage): boolean {
   return method === 'OPTIONS' && headers['access-control-request-method'] !== undefined
 }
 
-/** Names the headers that were asked for, since `*` would leave out Authorization. */
+/** Echoes the requested headers, because `*` excludes Authorization. */
 export function sendPreflightResponse(request: IncomingMessage, response: ServerResponse): void {
   const asked = request.headers['access-control-request-headers']
   response.writeHead(204, {

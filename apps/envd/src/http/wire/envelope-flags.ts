@@ -1,6 +1,6 @@
 import { Code, ConnectError } from '@connectrpc/connect'
 
-/** The same bytes, as long as no envelope among them has a flag that means nothing: the library overlooks those. */
+/** Passes the body through, but throws at an envelope with unknown flags, which the library ignores. */
 export async function* rejectUnknownFlags(
   body: AsyncIterable<Uint8Array>,
 ): AsyncGenerator<Uint8Array> {
@@ -30,8 +30,8 @@ export async function* rejectUnknownFlags(
   }
 }
 
-/** Flags and length. */
+/** Flags and message length. */
 const headerBytes = 5
 
-/** Compressed, and the end of a stream. */
+/** Flags for a compressed message and for the end of the stream. */
 const knownFlags = 0b11

@@ -1,4 +1,4 @@
-/** The one place that turns faults into Connect codes. */
+/** Translates faults to Connect codes, for all RPCs. */
 import { Code, ConnectError } from '@connectrpc/connect'
 import type { Interceptor } from '@connectrpc/connect'
 import { Fault } from '@atoll/kit/fault'
@@ -16,10 +16,10 @@ const connectCode = {
   internal: Code.Internal,
 } as const satisfies Record<FaultKind, Code>
 
-/** Reports what nobody foresaw; callers see only that something went wrong. */
+/** Receives unexpected errors; the client gets a generic message. */
 export type ReportFailure = (cause: unknown) => void
 
-/** Covers unary answers and everything that a stream throws on its way. */
+/** Covers unary responses and errors thrown by streams. */
 export function faultInterceptor(report: ReportFailure): Interceptor {
   return (next) => async (request) => {
     try {
@@ -34,7 +34,7 @@ export function faultInterceptor(report: ReportFailure): Interceptor {
   }
 }
 
-/** What goes wrong while messages are read is the caller's doing; the library calls some of it internal. */
+/** Errors while reading messages are the client's; the library reports some of them as internal. */
 async function* withClientErrors<T>(messages: AsyncIterable<T>) {
   try {
     yield* messages
@@ -55,7 +55,7 @@ async function* withConnectErrors<T>(messages: AsyncIterable<T>, report: ReportF
       sending = false
     }
   } catch (thrown) {
-    // While a message is on its way, what is thrown comes from the connection: the client is gone.
+    // An error while a message is being sent comes from the connection: the client disconnected.
     if (sending) throw ConnectError.from(thrown, Code.Unknown)
     throw toConnectError(thrown, report)
   }

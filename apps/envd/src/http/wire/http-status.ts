@@ -1,7 +1,7 @@
 import type { Fault, FaultKind } from '@atoll/kit/fault'
 import { diskFull } from '../../domain/files/regular-file.ts'
 
-/** A full disk has a status of its own, by which clients tell it from other lacks. */
+/** A full disk has its own status, 507, which clients check for. */
 export function httpStatusOf(fault: Fault): number {
   return fault.reason === diskFull ? 507 : httpStatus[fault.kind]
 }

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { Fault } from '@atoll/kit/fault'
 
-/** Throws an `invalid` fault for what is too large or no JSON. */
+/** Throws an `invalid` fault if the body is too large or not JSON. */
 export async function readJson(request: IncomingMessage, limitBytes: number): Promise<unknown> {
   const chunks: Buffer[] = []
   let size = 0
@@ -11,7 +11,7 @@ export async function readJson(request: IncomingMessage, limitBytes: number): Pr
     chunks.push(chunk)
   }
   if (size > limitBytes) {
-    request.resume() // the rest goes nowhere, but the next request comes after it
+    request.resume() // discard the rest, so that the connection can be reused
     refuse(`The body is larger than ${limitBytes} bytes`)
   }
   try {

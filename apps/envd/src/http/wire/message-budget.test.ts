@@ -18,7 +18,7 @@ test('messages together get what one may have, and give it back', () => {
   assert.equal(budget.admit(bytes(60), 60), undefined)
   const second = admitted(budget.admit(bytes(40), 40))
   assert.equal(budget.admit(bytes(6), 6), undefined)
-  admitted(budget.admit(bytes(5), 5)).release() // small ones always pass
+  admitted(budget.admit(bytes(5), 5)).release() // small messages always pass
   first.release()
   admitted(budget.admit(bytes(60), 60)).release()
   second.release()

@@ -1,12 +1,12 @@
 /**
- * Memory for messages that are being read or worked on. Threats: a message needs several times its length while it is
- * decoded, and any number of them may come at once. Together they get no more than the largest one may have; a large
- * one that comes on top of that is told to come again, since input that nobody reads may lie there without end.
+ * Memory budget for messages that are being read or processed. Threats: decoding takes several times the size of a
+ * message, and any number may arrive at once. Together they get the size limit of one message. Further large
+ * messages are rejected rather than queued, because input to a program that does not read may wait forever.
  */
 import { Code, ConnectError } from '@connectrpc/connect'
 
 export interface MessageBudget {
-  /** Undefined when there is no room for it. Room is held until `release`. */
+  /** Reserves memory until `release`. Returns undefined if the budget is exhausted. */
   admit(body: AsyncIterable<Uint8Array>, declaredLength: number | undefined): Admission | undefined
 }
 
@@ -37,7 +37,10 @@ export function createMessageBudget(limitBytes: number, smallBytes: number): Mes
   }
 }
 
-/** Who does not say how much it is loses its connection over it: nothing can be answered in the middle of a body. */
+/**
+ * Counts a body of unknown length. Past the budget the connection is closed, because no response can be sent in the
+ * middle of a body.
+ */
 async function* countBytes(body: AsyncIterable<Uint8Array>, reserve: (length: number) => boolean) {
   for await (const chunk of body) {
     if (!reserve(chunk.length)) throw new ConnectError(tooMuchInput, Code.ResourceExhausted)

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 
-/** The error body of everything that is not an RPC: `code` repeats the status, or names a Connect code. */
+/** Error body of all endpoints other than RPCs: `code` is the HTTP status or a Connect code. */
 export function sendError(
   response: ServerResponse,
   status: number,
@@ -20,8 +20,8 @@ export function sendJson(response: ServerResponse, body: unknown): void {
 }
 
 /**
- * Closing while the other side still sends its body would reset the connection, and could take our answer with it. So
- * the rest is read for nothing, and it is the other side that closes.
+ * Keeps the connection open until the client has sent its body. Closing earlier would reset the connection, and the
+ * client might lose the response.
  */
 function refuse(response: ServerResponse, status: number, type: string, body: string): void {
   if (!response.req.complete) response.setHeader('connection', 'keep-alive')

@@ -1,4 +1,4 @@
-/** What must be right about the outside of an RPC before anything of it is read. */
+/** Checks method and headers of an RPC before its body is read. */
 import type { DescMethod } from '@bufbuild/protobuf'
 
 export interface RpcRefusal {
@@ -46,10 +46,10 @@ const grpcTypes = [
   'application/grpc-web+json',
 ]
 
-/** The longest time that a timer can measure, 24.8 days; a longer one would go off at once. */
+/** Maximum of setTimeout, 24.8 days; it fires longer timers at once. */
 export const timeoutLimitMs = 2 ** 31 - 1
 
-/** A deadline beyond that outlives every sandbox, so the limit serves as well. */
+/** Clamps the deadline to the timer's maximum, which no sandbox outlives. */
 export function boundedTimeout(header: string): string {
   return /^\d{10}$/.test(header) && Number(header) > timeoutLimitMs
     ? String(timeoutLimitMs)

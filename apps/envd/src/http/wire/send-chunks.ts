@@ -1,6 +1,6 @@
 import type { Writable } from 'node:stream'
 
-/** Resolves when the bytes were taken, so that their memory can be used again, or when nobody is left to take them. */
+/** Resolves when the bytes are written, so that their buffer can be reused, or when the stream is closed. */
 export function sendChunk(to: Writable, bytes: Uint8Array): Promise<void> {
   return new Promise((resolve) => {
     const done = () => {
@@ -12,7 +12,7 @@ export function sendChunk(to: Writable, bytes: Uint8Array): Promise<void> {
   })
 }
 
-/** Sends one piece after the other, each good only until the next is asked for, and ends the stream. */
+/** Sends chunks one at a time, each valid only until the next is requested, and ends the stream. */
 export async function sendChunks(to: Writable, chunks: AsyncIterable<Uint8Array>): Promise<void> {
   for await (const chunk of chunks) {
     await sendChunk(to, chunk)

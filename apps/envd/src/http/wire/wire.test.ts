@@ -33,7 +33,7 @@ async function framesOf(response: Response): Promise<Envelope[]> {
   return parseEnvelopes(Buffer.from(await response.arrayBuffer()))
 }
 
-/** What the last frame of a stream says went wrong. */
+/** Returns the error in the last frame of a stream. */
 async function failureOf(response: Response): Promise<{ code?: string; message?: string }> {
   const frames = await framesOf(response)
   assert.equal(frames.length, 1)
