@@ -1,6 +1,6 @@
 /*
- * Users and groups from /etc/passwd and /etc/group alone. The files belong to the sandbox: at most
- * a megabyte of each is read, only from a plain file, and a line that does not parse is no entry.
+ * Looks users and groups up in /etc/passwd and /etc/group only. The sandbox controls these files: at
+ * most one megabyte of a regular file is read, and malformed lines are skipped.
  */
 #define _GNU_SOURCE
 #include "guest.h"
@@ -13,7 +13,7 @@
 
 enum { MAX_FILE = 1024 * 1024, PASSWD_FIELDS = 7, GROUP_FIELDS = 4 };
 
-/* Returns the text, to be freed, or NULL. An unfinished last line is kept only when it is whole. */
+/* Returns the text, which the caller frees, or NULL. Drops a last line that was truncated by the size limit. */
 static char *read_file(const char *path) {
   int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return NULL;
@@ -30,7 +30,7 @@ static char *read_file(const char *path) {
   return text;
 }
 
-/* Cuts the next line with exactly `count` fields out of the text at *rest. */
+/* Splits the next line with exactly `count` fields off the text at *rest. */
 static int next_entry(char **rest, char **fields, int count) {
   for (char *line; *rest && (line = strsep(rest, "\n"));) {
     int found = 0;
@@ -92,7 +92,7 @@ static int is_member(char *members, const char *name) {
   return 0;
 }
 
-/* Fills in gid and groups: the primary one, then every group that lists the account. */
+/* Sets gid and groups: the primary group, then every group that lists the account. */
 void account_groups(const struct account *account, struct identity *who) {
   char *text = read_file("/etc/group"), *rest = text, *fields[GROUP_FIELDS];
   who->gid = account->gid;
@@ -106,7 +106,7 @@ void account_groups(const struct account *account, struct identity *who) {
   free(text);
 }
 
-/* Root may, and members of the groups sudo and wheel. Fills in the caller as far as it is known. */
+/* Allows root and members of the groups sudo and wheel. Fills in the caller's account as far as known. */
 int may_use_sudo(uid_t uid, struct account *caller) {
   int known = account_by_uid(uid, caller) == 0;
   if (!known) *caller = (struct account){.uid = uid, .home = "/", .shell = "/bin/sh"};

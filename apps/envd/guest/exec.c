@@ -1,6 +1,6 @@
 /*
- * guest exec: takes on a user's identity and becomes the command, so that the pid envd started
- * is the pid of the command. It trusts its caller (envd, root) and nothing it finds on disk.
+ * guest exec: switches to a user and executes the command in the same process, so the pid that envd
+ * started stays the pid of the command. It trusts its caller (envd, root), but no file on disk.
  */
 #define _GNU_SOURCE
 #include "guest.h"
@@ -19,8 +19,9 @@ enum { NOT_RUNNABLE = 126, NOT_FOUND = 127, MAX_TOLD = 1024 };
 
 extern char **environ;
 
-/* Not by stderr: who is killed while it writes would leave it broken in memory that is borrowed. And
-   cut, so that it fits into any pipe: nobody reads from it before we are done. */
+/* Avoids stderr: a child killed during the write would leave its buffer inconsistent in the memory
+   shared with the spawner. The text is truncated to fit into any pipe, because nobody reads the pipe
+   before the child is done. */
 static int fail(const char *what) {
   dprintf(STDERR_FILENO, "%.*s: %s\n", MAX_TOLD, what, strerror(errno));
   return NOT_RUNNABLE;
@@ -42,7 +43,7 @@ static void set_oom_score(const char *score) {
   close(fd);
 }
 
-/* Opening /dev/stdout opens the pipe or terminal anew, which only its owner may do. */
+/* Opening /dev/stdout reopens the pipe or terminal, which only its owner may do. */
 static void own_stdio(uid_t uid) {
   for (int fd = 0; fd <= 2; fd++) {
     struct stat info;
@@ -62,7 +63,7 @@ int exec_main(int argc, char **argv) {
   return exec_command(argc, argv);
 }
 
-/* Expects signals at their defaults. May run in borrowed memory, once after the other. */
+/* Expects default signal handling. May run many times in the memory of the spawner, one after the other. */
 int exec_command(int argc, char **argv) {
   static const struct option known[] = {
       {"uid", required_argument, NULL, 'u'}, {"gid", required_argument, NULL, 'g'},

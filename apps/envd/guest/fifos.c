@@ -1,6 +1,6 @@
 /*
- * guest fifos PREFIX COUNT: makes the named pipes PREFIX0, PREFIX1, ... for root alone; all of them
- * or none. envd keeps a stock of them, because Node.js has no call that makes a pipe.
+ * guest fifos PREFIX COUNT: creates the named pipes PREFIX0, PREFIX1, ... for root only, all of them
+ * or none. envd keeps a pool of pipes, because Node.js cannot create one.
  */
 #define _GNU_SOURCE
 #include "guest.h"

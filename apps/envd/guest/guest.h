@@ -1,4 +1,4 @@
-/* What the parts of the guest program share. See README.md for the whole picture. */
+/* Declarations shared by the parts of the guest program. README.md describes the whole. */
 #ifndef GUEST_H
 #define GUEST_H
 
@@ -25,7 +25,7 @@ enum {
   MAX_REQUEST = 128 * 1024
 };
 
-/* main.c: one entry for each face of the program; the result is the exit status. */
+/* main.c: one function per subcommand; the result is the exit status. */
 int init_main(int argc, char **argv);
 int spawner_main(int argc, char **argv);
 int exec_main(int argc, char **argv);
@@ -35,7 +35,7 @@ int sudo_main(int argc, char **argv);
 int gvisor_start_main(int argc, char **argv);
 int gvisor_lead_main(int argc, char **argv);
 
-/* signals.c: signals are blocked and noted, and seen only inside wait_events. */
+/* signals.c: signals are blocked and recorded, and arrive only inside wait_events. */
 void watch_signals(const int *signals, size_t count, int keep_ignored);
 int wait_events(struct pollfd *fds, nfds_t count, int timeout_ms);
 int take_signal(int signal);
@@ -55,7 +55,7 @@ int become(const struct identity *who);
 int find_command(const char *name, const char *path, char found[MAX_PATH]);
 void run_found(char *found, char **argv, char **env);
 
-/* accounts.c: /etc/passwd and /etc/group; each returns 0, or -1 when there is no such entry. */
+/* accounts.c: /etc/passwd and /etc/group; functions return 0, or -1 if there is no such entry. */
 struct account {
   char name[64];
   uid_t uid;
@@ -69,7 +69,7 @@ int group_by_name(const char *name_or_id, gid_t *gid);
 void account_groups(const struct account *account, struct identity *who);
 int may_use_sudo(uid_t uid, struct account *caller);
 
-/* sudo-wire.c: what client and service say to each other. */
+/* sudo-wire.c: the protocol between client and service. */
 enum mode { MODE_RUN, MODE_SHELL, MODE_LOGIN, MODE_VALIDATE };
 enum { FD_DIRECTORY = 3, FD_TERMINAL = 4, MAX_FDS = 5 };
 struct header {
@@ -81,7 +81,7 @@ struct header {
   uint8_t mode;
   uint8_t fds;
 };
-/* NUL-ended strings follow the header in this order: user, group, directory, args, vars. */
+/* NUL-terminated strings follow the header in this order: user, group, directory, args, vars. */
 enum { STRING_USER, STRING_GROUP, STRING_DIRECTORY, STRING_ARGS };
 #define HEADER_MAGIC 0x41544f31u
 
@@ -117,7 +117,7 @@ int open_service(void);
 void serve_connection(int socket);
 pid_t start_command(const struct request *request, char error[254]);
 
-/* sudo-options.c: the command line of sudo, and the variables that go with it. */
+/* sudo-options.c: the command line of sudo and its variables. */
 struct options {
   const char *user;
   const char *group;
@@ -132,7 +132,7 @@ struct options {
 };
 int parse_options(int argc, char **argv, struct options *options);
 
-/* sudo-terminal.c: the caller's terminal on one side, the command's own on the other. */
+/* sudo-terminal.c: relays between the caller's terminal and the command's own. */
 struct terminal {
   int master;
   int slave;

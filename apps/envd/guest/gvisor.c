@@ -1,13 +1,14 @@
 /*
- * guest gvisor-start and gvisor-lead, on the host: have gVisor start programs quickly.
+ * guest gvisor-start and gvisor-lead, used on the host: make programs in gVisor start faster.
  *
- * gvisor-start becomes a command that cannot have the CPUID instruction trapped. gVisor asks for that trap where the
- * processor has it, and does without where it has not; with it each of the dozens of times that a C library looks at the
- * processor before main() goes to gVisor's kernel and back.
+ * gvisor-start executes a command that cannot enable CPUID faulting. gVisor enables it where the
+ * processor supports it, and works without. With it, each of the dozens of CPUID instructions that a C
+ * library executes before main() traps into gVisor's kernel.
  *
- * The programs in a sandbox are processes of their own to the host, which hand over to gVisor's kernel for each call and
- * spin for a while in case it answers soon. So they go at a lower priority than it: gvisor-start begins low, and
- * gvisor-lead lifts the kernel's threads to our own priority once all runs.
+ * The programs in a sandbox are host processes, which hand each system call over to gVisor's kernel
+ * and spin for a while to wait for a quick result. So they should run at a lower priority than the
+ * kernel: gvisor-start lowers the priority, and gvisor-lead raises the kernel's threads to its own
+ * priority once the sandbox runs.
  */
 #define _GNU_SOURCE
 #include "guest.h"
@@ -24,7 +25,7 @@
 enum { STEPS_BELOW = 10, PASSES = 2 };
 
 #ifdef SYS_arch_prctl
-/* The library has no headers of the kernel's; these are linux/filter.h, linux/seccomp.h and asm/prctl.h. */
+/* musl has no kernel headers; these are from linux/filter.h, linux/seccomp.h and asm/prctl.h. */
 struct instruction {
   uint16_t code;
   uint8_t if_true, if_false;
@@ -58,7 +59,7 @@ int gvisor_start_main(int argc, char **argv) {
     fputs("gvisor-start: no command\n", stderr);
     return 126;
   }
-  /* Without either it is only slower. */
+  /* Without either of these, gVisor is only slower. */
   if (keep_cpuid() < 0) perror("gvisor-start");
   errno = 0;
   if (nice(STEPS_BELOW) == -1 && errno) perror("gvisor-start");
@@ -84,7 +85,7 @@ int gvisor_lead_main(int argc, char **argv) {
   }
   snprintf(path, sizeof path, "/proc/%u/task", id);
   int priority = getpriority(PRIO_PROCESS, 0), failed = 0;
-  /* Again for those that others have started meanwhile. */
+  /* A second pass covers threads created during the first. */
   for (int pass = 0; pass < PASSES; pass++) {
     DIR *threads = opendir(path);
     if (!threads) {

@@ -1,7 +1,6 @@
 /*
- * guest init: PID 1. It keeps envd alive, reaps what nobody else waits for, and with --sudo takes
- * connections for the root service, each in a process of its own: nothing a client does can make
- * this loop wait.
+ * guest init: PID 1. Restarts envd when it exits, reaps orphans, and with --sudo accepts connections
+ * for the root service. Each connection gets its own process, so no client can block this loop.
  */
 #define _GNU_SOURCE
 #include "guest.h"
@@ -47,8 +46,8 @@ static int64_t now_ms(void) {
 }
 
 /*
- * gVisor shows every process's environment to everybody. The daemon's secret goes into a file of
- * root's instead, before anybody else runs here.
+ * gVisor shows the environment of every process to all users. So the node's secret is moved to a file
+ * for root, before any other program runs.
  */
 static void hide_token(void) {
   char *token = getenv("ATOLL_INIT_TOKEN");
@@ -94,7 +93,8 @@ static void daemon_ended(struct init *init) {
   if (init->delay_ms > LAST_DELAY_MS) init->delay_ms = LAST_DELAY_MS;
 }
 
-/* Returns whether more may be waiting: a fork bomb must not keep this loop from its other work. */
+/* Returns whether more children may be waiting. The batch is bounded, so that a fork bomb cannot block
+   this loop. */
 static int reap(struct init *init) {
   for (int i = 0; i < REAP_BATCH; i++) {
     pid_t pid = waitpid(-1, NULL, WNOHANG);
@@ -126,7 +126,7 @@ static void take_connection(struct init *init) {
   close(socket);
 }
 
-/* What is left after the farewell dies with PID 1. */
+/* Processes that remain after this die with PID 1. */
 static int say_farewell(void) {
   kill(-1, SIGTERM);
   for (int64_t end = now_ms() + FAREWELL_MS, now; (now = now_ms()) < end;) {

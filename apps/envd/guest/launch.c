@@ -1,4 +1,4 @@
-/* The last steps before a command runs: an identity, a path, an exec. */
+/* The last steps before a command runs: switch user, find the program, execute it. */
 #define _GNU_SOURCE
 #include "guest.h"
 
@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Decimal only. The highest value is refused: setresuid takes it for "leave as it is". */
+/* Accepts decimal numbers only, and rejects the highest value: setresuid reads it as "no change". */
 int parse_id(const char *text, uint32_t *id) {
   uint64_t value = 0;
   if (*text == '\0') return -1;
@@ -22,7 +22,7 @@ int parse_id(const char *text, uint32_t *id) {
   return 0;
 }
 
-/* Without this, a later descriptor could land on 0, 1 or 2 and be taken for standard output. */
+/* Without this, a later descriptor could become 0, 1 or 2 and be mistaken for standard input or output. */
 void fill_stdio(void) {
   for (int fd = open("/dev/null", O_RDWR); fd >= 0; fd = open("/dev/null", O_RDWR))
     if (fd > 2) {
@@ -31,7 +31,8 @@ void fill_stdio(void) {
     }
 }
 
-/* The kernel's own calls: those of the library see to other threads first, of which there are none, at a dozen calls each. */
+/* Uses raw system calls: the library's versions synchronize other threads first, a dozen more calls
+   each, and there are none. */
 int become(const struct identity *who) {
   if (syscall(SYS_setgroups, (size_t)who->group_count, who->groups) < 0) return -1;
   if (syscall(SYS_setresgid, who->gid, who->gid, who->gid) < 0) return -1;
@@ -45,7 +46,7 @@ static int check_command(const char *path) {
   return 0;
 }
 
-/* Returns 0, or ENOENT or EACCES (there, but not a program one may run). */
+/* Returns 0, ENOENT, or EACCES if the file exists but is not executable. */
 int find_command(const char *name, const char *path, char found[MAX_PATH]) {
   size_t name_size = strlen(name);
   if (name_size == 0 || name_size >= MAX_PATH) return ENOENT;
@@ -64,7 +65,7 @@ int find_command(const char *name, const char *path, char found[MAX_PATH]) {
       memcpy(found + at + 1, name, name_size + 1);
       int checked = check_command(found);
       if (checked == 0) return 0;
-      /* A folder that may not be searched holds nothing, as far as one can tell. */
+      /* A folder that may not be searched counts as empty. */
       if (checked == EACCES && access(found, F_OK) == 0) result = EACCES;
     }
     dir = colon ? colon + 1 : NULL;
@@ -72,8 +73,9 @@ int find_command(const char *name, const char *path, char found[MAX_PATH]) {
   return result;
 }
 
-/* Returns only on failure, with errno set. A text without a #! line goes to sh, as execvp does, and then
-   takes the place before argv, which the caller leaves free: memory that is borrowed has no other to spare. */
+/* Returns only on failure, with errno set. A text file without a #! line is run by sh, as execvp does.
+   sh then takes the slot before argv, which callers reserve, because shared memory allows no
+   allocation here. */
 void run_found(char *found, char **argv, char **env) {
   execve(found, argv, env);
   if (errno != ENOEXEC) return;

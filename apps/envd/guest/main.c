@@ -1,5 +1,4 @@
-/* One static program with several faces: PID 1, starting commands, the step into a user's identity, pipes, sudo,
-   and what makes gVisor quick. */
+/* Entry point: one static program with several subcommands. */
 #include "guest.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* Turns an allowed request into a running process: who, where, with which variables, and what. */
+/* Starts the command of an authorized request: target user, directory, environment and program. */
 #define _GNU_SOURCE
 #include "guest.h"
 
@@ -18,7 +18,7 @@ struct plan {
   struct identity who;
   char path[MAX_PATH];
   char *room[MAX_STRINGS + 2];
-  char **argv; /* with a place before it */
+  char **argv; /* has a free slot before it */
   char *env[MAX_STRINGS + 16];
   int env_count;
 };
@@ -46,7 +46,7 @@ static int choose_target(const struct request *request, struct plan *plan, char 
   return 0;
 }
 
-/* The arguments as one line for `sh -c`: whatever a shell might take for its own is escaped. */
+/* Joins the arguments to one line for `sh -c`, with all special characters escaped. */
 static char *shell_line(char **args, int count) {
   size_t size = 1;
   for (int i = 0; i < count; i++) size += 2 * strlen(args[i]) + 1;
@@ -101,7 +101,7 @@ static void add_variable(struct plan *plan, const char *name, const char *value)
     plan->env[plan->env_count++] = text;
 }
 
-/* SUDO_COMMAND holds the path and the arguments, cut where a single string gets too long. */
+/* Sets SUDO_COMMAND to the path and arguments, truncated to the maximum length of one string. */
 static void add_command_line(struct plan *plan) {
   static char line[MAX_PATH];
   size_t size = (size_t)snprintf(line, sizeof line, "%s", plan->path);
@@ -110,7 +110,7 @@ static void add_command_line(struct plan *plan) {
   add_variable(plan, "SUDO_COMMAND", line);
 }
 
-/* The client sent what the caller keeps; the rest is set here unless the caller kept it. */
+/* The client sends the variables that the caller keeps. All others get their defaults here. */
 static void choose_environment(const struct request *request, struct plan *plan) {
   const struct { const char *name, *value; } defaults[] = {
       {"HOME", plan->target.home},    {"SHELL", plan->target.shell}, {"USER", plan->target.name},
@@ -130,7 +130,7 @@ static void choose_environment(const struct request *request, struct plan *plan)
   add_command_line(plan);
 }
 
-/* In the child. Returns only on failure, with errno set. */
+/* Runs in the child. Returns only on failure, with errno set. */
 static void run(const struct request *request, struct plan *plan) {
   setpgid(0, 0);
   if (request->header.fds > FD_TERMINAL) {
@@ -150,7 +150,7 @@ static void run(const struct request *request, struct plan *plan) {
   run_found(plan->path, plan->argv, plan->env);
 }
 
-/* A close-on-exec pipe tells a command that runs (end of file) from one that could not (errno). */
+/* Uses a close-on-exec pipe: end-of-file means that the command runs, an errno means that exec failed. */
 static pid_t launch(const struct request *request, struct plan *plan, char *error) {
   int failure[2], reason = 0;
   if (pipe2(failure, O_CLOEXEC) < 0) return refuse(error, "pipe: %s", strerror(errno));
@@ -178,7 +178,7 @@ static void take_terminal(const struct request *request, uid_t owner) {
   if (fchown(terminal, owner, (gid_t)-1) < 0) return;
 }
 
-/* Returns the pid of the command, which leads its own process group, or -1 and the reason. */
+/* Returns the pid of the command, which leads its own process group, or -1 with the reason in `error`. */
 pid_t start_command(const struct request *request, char error[254]) {
   static struct plan plan;
   plan.argv = plan.room + 1;

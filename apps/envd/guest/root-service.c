@@ -1,9 +1,9 @@
 /*
- * The root service, one process for each connection: decides by the caller's identity, starts the
- * command, passes signals in and the outcome back.
+ * The root service, one process per connection: authorizes the caller, starts the command, forwards
+ * signals and reports the result.
  *
- * Threats: whoever may use sudo is root's equal, so only the decision itself is guarded; everyone
- * else can do no more than hold one of the connections for REQUEST_SECONDS.
+ * Threats: a user who may use sudo is equal to root, so only the authorization is security-critical.
+ * Any other user can at most occupy a connection for REQUEST_SECONDS.
  */
 #define _GNU_SOURCE
 #include "guest.h"
@@ -21,7 +21,7 @@
 
 enum { REQUEST_SECONDS = 5, BACKLOG = 64 };
 
-/* Returns the listening socket, or -1: a sandbox without sudo is still a sandbox. */
+/* Returns the listening socket, or -1: the sandbox also works without sudo. */
 int open_service(void) {
   struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = SOCKET_PATH};
   char directory[] = SOCKET_PATH;
@@ -38,7 +38,7 @@ int open_service(void) {
   return -1;
 }
 
-/* Cuts the body into the strings the header promises: exactly as many, and nothing behind them. */
+/* Splits the body into exactly as many strings as the header announces, with nothing after them. */
 static int split_body(struct request *request, char *body) {
   const struct header *header = &request->header;
   size_t count = STRING_ARGS + (size_t)header->args + header->vars;
@@ -59,7 +59,7 @@ static int is_sound(const struct header *header, int fd_count) {
          (header->mode != MODE_RUN || header->args > 0);
 }
 
-/* The alarm ends this process when the request does not come whole in time. */
+/* The alarm ends this process if the request is not complete in time. */
 static int receive_request(int socket, struct request *request) {
   static char body[MAX_REQUEST];
   struct parcel parcel = {0};
@@ -98,7 +98,7 @@ static int report(int socket, pid_t command) {
   return 0;
 }
 
-/* gVisor does not tell the foreground of a terminal that its size changed: that is done here. */
+/* gVisor does not send SIGWINCH to the foreground group after a resize, so it is sent here. */
 static void pass_signal(const struct request *request, int number, pid_t command) {
   pid_t foreground = -1;
   if (number == SIGWINCH && request->header.fds > FD_TERMINAL)
@@ -107,7 +107,7 @@ static void pass_signal(const struct request *request, int number, pid_t command
     if (number == forwarded_signals[i]) kill(foreground > 1 ? -foreground : -command, number);
 }
 
-/* Returns whether the client is still there. */
+/* Returns whether the client is still connected. */
 static int pass_signals(int socket, const struct request *request, pid_t command) {
   unsigned char wanted[32];
   ssize_t count = recv(socket, wanted, sizeof wanted, MSG_DONTWAIT);
@@ -127,8 +127,9 @@ void serve_connection(int socket) {
     return;
   }
 
-  /* A session of its own, led by this process: the command's group is then never an orphan, and
-     may be stopped and continued. The hangup of its terminal is the command's affair. */
+  /* Creates a session led by this process: the command's process group is then never orphaned, so it
+     can be stopped and continued. This process ignores the hangup of the terminal and leaves it to the
+     command. */
   setsid();
   watch_signals(watched, LENGTH(watched), 0);
   signal(SIGHUP, SIG_IGN);

@@ -1,6 +1,6 @@
 /*
- * Signals as events. They stay blocked, so no system call is ever interrupted half way and a
- * freshly forked child cannot run its parent's handler; ppoll opens the door atomically.
+ * Signals as events. They stay blocked, so that no system call is interrupted and a forked child
+ * cannot run a handler of its parent. ppoll unblocks them atomically.
  */
 #define _GNU_SOURCE
 #include "guest.h"
@@ -12,7 +12,7 @@ static volatile sig_atomic_t noted[_NSIG];
 
 static void note(int signal) { noted[signal] = 1; }
 
-/* With keep_ignored, a signal the caller ignores (nohup) stays ignored. */
+/* With keep_ignored, a signal that the caller ignores (nohup) stays ignored. */
 void watch_signals(const int *signals, size_t count, int keep_ignored) {
   sigset_t blocked;
   sigemptyset(&blocked);
@@ -28,7 +28,7 @@ void watch_signals(const int *signals, size_t count, int keep_ignored) {
   sigprocmask(SIG_SETMASK, &blocked, NULL);
 }
 
-/* As poll; a negative timeout waits for ever. Returns at a signal too, then with no fd ready. */
+/* Works like poll; a negative timeout waits forever. Also returns at a signal, then with no fd ready. */
 int wait_events(struct pollfd *fds, nfds_t count, int timeout_ms) {
   struct timespec limit = {timeout_ms / 1000, timeout_ms % 1000 * 1000000L};
   sigset_t open;
@@ -45,7 +45,7 @@ int take_signal(int signal) {
   return seen;
 }
 
-/* Handlers and ignored signals would cross an exec or a fork: everything back to its default. */
+/* Resets all signals to their defaults, because handlers survive a fork and ignored signals an exec. */
 void reset_signals(void) {
   struct sigaction action = {.sa_handler = SIG_DFL};
   for (int signal = 1; signal < _NSIG; signal++) sigaction(signal, &action, NULL);

@@ -1,8 +1,8 @@
 /*
- * guest spawner: starts commands for envd, and for the node. Forking a process as large as Node.js costs
- * several times what starting one here does, and here the child steps into the identity without an exec
- * of its own. Requests come in on descriptor 0, replies go out on 1. It trusts its caller (root), and
- * ends with it; what it started lives on, unless it is tied: then all of it is killed.
+ * guest spawner: starts commands for envd and the node. A fork of a process as large as Node.js costs
+ * several times as much, and here the child switches user without an extra exec. Requests arrive on
+ * descriptor 0, replies go to 1. It trusts its caller (root) and exits with it. Its processes live on,
+ * unless the spawner is tied: then they are killed.
  */
 #define _GNU_SOURCE
 #include "guest.h"
@@ -23,11 +23,11 @@ enum {
   STDIO = 3,
   MAX_BYTES = 4 * 1024 * 1024,
   OUTPUT_BYTES = 512 * 1024,
-  CHILD_STACK_BYTES = 128 * 1024 /* the child needs about 20 KiB: two paths and what dprintf takes */
+  CHILD_STACK_BYTES = 128 * 1024 /* the child needs about 20 KiB, for two paths and dprintf */
 };
 
-/* NUL-ended strings follow: names of what to open for input, output and errors (none: /dev/null),
-   arguments, variables (none: our own). */
+/* NUL-terminated strings follow: names of the files for stdin, stdout and stderr (empty: /dev/null),
+   arguments, variables (none: inherit the spawner's). */
 struct spawn_header {
   uint32_t id;
   uint32_t bytes;
@@ -39,12 +39,12 @@ enum { SPAWN_STARTED = 1, SPAWN_REFUSED, SPAWN_ENDED };
 struct spawn_reply {
   uint32_t kind;
   uint32_t id; /* of the request, or of the process that ended */
-  uint32_t value; /* the pid, an errno, or a status as wait(2) gives it */
+  uint32_t value; /* the pid, an errno, or a status as in wait(2) */
 };
 
 extern char **environ;
 static char **own_variables;
-/* Our own pid where what we start ends with us, else 0. */
+/* Our own pid if our processes end with us, else 0. */
 static pid_t tied_to;
 
 static int read_all(void *data, size_t size) {
@@ -61,7 +61,7 @@ static void reply(uint32_t kind, uint32_t id, uint32_t value) {
   if (write(STDOUT_FILENO, &message, sizeof message) != sizeof message) _exit(1);
 }
 
-/* Returns the strings with a NULL behind the arguments and behind the variables, or NULL if they do not add up. */
+/* Returns the strings with a NULL after the arguments and after the variables, or NULL if the counts are wrong. */
 static char **split(char *bytes, const struct spawn_header *header) {
   size_t first_var = STDIO + (size_t)header->args, count = first_var + header->vars;
   if (header->bytes == 0 || header->args > header->bytes || header->vars > header->bytes) return NULL;
@@ -78,12 +78,12 @@ static char **split(char *bytes, const struct spawn_header *header) {
   return NULL;
 }
 
-/* Neither end of a pipe waits for the other: our caller holds it open. Only the open itself may not block. */
+/* The caller holds the other end of each pipe open, so only the open itself must not block. */
 static int open_stdio(char **names, int fds[STDIO]) {
   for (int i = 0; i < STDIO; i++) {
     const char *name = *names[i] ? names[i] : "/dev/null";
     fds[i] = open(name, (i == 0 ? O_RDONLY : O_WRONLY) | O_NONBLOCK | O_CLOEXEC);
-    if (fds[i] >= 0 && i == 1) fcntl(fds[i], F_SETPIPE_SZ, OUTPUT_BYTES); /* if not, it is only slower */
+    if (fds[i] >= 0 && i == 1) fcntl(fds[i], F_SETPIPE_SZ, OUTPUT_BYTES); /* if this fails, output is only slower */
     if (fds[i] >= 0 && fcntl(fds[i], F_SETFL, 0) == 0) continue;
     int error = errno;
     for (; i >= 0; i--) close(fds[i]);
@@ -93,7 +93,7 @@ static int open_stdio(char **names, int fds[STDIO]) {
   return 0;
 }
 
-/* It may be too late for the signal: whoever finds another parent has lost us already. */
+/* The spawner may have died before prctl took effect; the parent is then another process. */
 static void tie(void) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != tied_to) _exit(1);
@@ -115,9 +115,10 @@ static int run_child(void *data) {
   _exit(child->face(child->argc, child->argv));
 }
 
-/* A vfork that holds on every processor: musl's vfork is a plain fork on arm64, which copies the memory and lets the
-   spawner answer before the exec. The child needs a stack of its own because this function returns to nobody there.
-   One stack is enough: the parent continues only when the child has left it, by an exec or an exit. */
+/* Works like vfork on every processor: musl's vfork is a plain fork on arm64, which copies the memory
+   and lets the spawner reply before the exec. The child needs its own stack, because this function
+   does not return there. One stack is enough: the parent continues only after the child's exec or
+   exit. */
 static pid_t borrow_memory(struct child *child) {
   static char stack[CHILD_STACK_BYTES] __attribute__((aligned(16)));
   return clone(run_child, stack + sizeof stack, CLONE_VM | CLONE_VFORK | SIGCHLD, child);
@@ -132,10 +133,10 @@ static void start(const struct spawn_header *header, char **strings) {
   char **argv = strings + STDIO;
   int (*face)(int, char **) = strcmp(argv[0], "fifos") == 0 ? fifos_main : exec_command;
   if (header->vars > 0) environ = argv + header->args + 1;
-  /* The child borrows our memory, and we wait, until it is the command: under gVisor a copy of it would
-     take longer than all else. Nobody can get at that memory through the child once it is another user:
-     the kernel lets no one trace what has changed its identity. An exec takes our handlers away; of
-     signals that are ignored, which it would leave, there are none. */
+  /* The child shares our memory, and we wait until its exec: under gVisor, copying the memory would
+     take longer than all other steps. Another user cannot reach this memory through the child, because
+     the kernel forbids tracing a process that has changed its identity. The exec resets our signal
+     handlers; it would keep ignored signals, but there are none. */
   struct child child = {face, (int)header->args, argv, fds};
   pid_t pid = borrow_memory(&child);
   int error = errno;
@@ -145,7 +146,7 @@ static void start(const struct spawn_header *header, char **strings) {
   else reply(SPAWN_STARTED, header->id, (uint32_t)pid);
 }
 
-/* Returns -1 when there is nobody left to serve, or nobody one could understand. */
+/* Returns -1 if the caller is gone or its request is invalid. */
 static int serve(void) {
   struct spawn_header header;
   if (read_all(&header, sizeof header) < 0 || header.bytes > MAX_BYTES) return -1;
@@ -166,7 +167,7 @@ int spawner_main(int argc, char **argv) {
     fputs("spawner: takes no arguments but --tied\n", stderr);
     return 2;
   }
-  /* The caller decides when work that is tied ends, whoever tells its whole group or session to. */
+  /* Only the caller may end a tied spawner, so signals to its whole group or session are ignored. */
   static const int watched[] = {SIGCHLD, SIGHUP, SIGINT, SIGTERM};
   reset_signals();
   watch_signals(watched, tied ? LENGTH(watched) : 1, 0);

@@ -1,6 +1,6 @@
 /*
- * guest sudo: what stands in the place of sudo. It holds no rights: it hands its arguments, its
- * variables, its directory and its descriptors to the root service and waits, passing signals on.
+ * guest sudo: replaces sudo. It has no privileges: it sends its arguments, variables, directory and
+ * descriptors to the root service and waits, forwarding signals.
  */
 #define _GNU_SOURCE
 #include "guest.h"
@@ -32,7 +32,7 @@ static int connect_service(void) {
   return -1;
 }
 
-/* Appends the string with its NUL; what does not fit makes the size exceed the limit for good. */
+/* Appends the string with its NUL. A string that does not fit makes the size exceed the limit for good. */
 static void pack(char *body, size_t *size, const char *text) {
   size_t length = strlen(text) + 1;
   if (*size + length <= MAX_REQUEST) memcpy(body + *size, text, length);
@@ -67,14 +67,14 @@ static int send_request(int socket, const struct options *options, const struct 
                           .args = (uint16_t)options->arg_count, .vars = (uint16_t)options->var_count,
                           .umask = (uint16_t)mask, .mode = (uint8_t)options->mode,
                           .fds = (uint8_t)fd_count};
-  /* A service that refuses stops reading; its reply, read later, says why. */
+  /* A service that rejects the request stops reading; its reply, read later, says why. */
   if (send_bytes(socket, &header, sizeof header, fds, fd_count) == 0)
     send_bytes(socket, body, size, NULL, 0);
   close(fds[FD_DIRECTORY]);
   return 0;
 }
 
-/* Ends as the command ended. */
+/* Ends by the signal that ended the command. */
 static int die_by(int number) {
   prctl(PR_SET_DUMPABLE, 0);
   reset_signals();
@@ -87,7 +87,7 @@ static void forward(int socket, int number) {
   send(socket, &byte, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* The command was stopped: so are we, for the shell that waits for us, until we are continued. */
+/* The command was stopped: stop too, so that the waiting shell notices, until continued. */
 static void pause_together(int socket, struct terminal *terminal) {
   if (terminal->master >= 0) terminal_release(terminal);
   kill(getpid(), SIGSTOP);

@@ -1,6 +1,6 @@
 /*
- * The command line of sudo. Nobody is ever asked for a password here, so the options about
- * passwords are taken and mean nothing; what cannot be done is refused, never ignored.
+ * The command line of sudo. There are no passwords here, so password options are accepted and ignored.
+ * Options that cannot be honored are rejected.
  */
 #define _GNU_SOURCE
 #include "guest.h"
@@ -36,7 +36,7 @@ struct keep {
   char *names;
 };
 
-/* Whether the name of the variable (up to its '=') is one of a comma-separated list. */
+/* Whether the name of the variable (up to its '=') is in a comma-separated list. */
 static int is_listed(const char *variable, const char *list) {
   size_t size = strcspn(variable, "=");
   for (const char *item = list; item && *item; item += strspn(item, ",")) {
@@ -47,7 +47,7 @@ static int is_listed(const char *variable, const char *list) {
   return 0;
 }
 
-/* Whoever asks to keep everything still gets the target's name and the service's own PATH. */
+/* Even with -E, the name variables and PATH are those of the target. */
 static int is_kept(const char *variable, const struct options *options, const struct keep *keep) {
   if (is_listed(variable, "USER,LOGNAME,PATH") || strncmp(variable, "LD_", 3) == 0) return 0;
   if (is_listed(variable, "TERM,COLORTERM,LANG,LANGUAGE,LS_COLORS,DISPLAY,XAUTHORITY,TZ") ||
@@ -64,7 +64,7 @@ static int add_variable(struct options *options, const char *variable) {
   return 0;
 }
 
-/* Those given on the command line come first in the list; each replaces one of the same name. */
+/* Variables from the command line come first; each replaces one of the same name. */
 static int collect_variables(struct options *options, const struct keep *keep) {
   int given = options->var_count;
   for (char **variable = environ; *variable; variable++) {
@@ -78,7 +78,7 @@ static int collect_variables(struct options *options, const struct keep *keep) {
   return 0;
 }
 
-/* The name ends at the first '=', and no path is a name. */
+/* The name ends at the first '=' and contains no slash. */
 static int is_assignment(const char *argument) {
   size_t size = strcspn(argument, "=/");
   return size > 0 && argument[size] == '=';
@@ -89,7 +89,7 @@ static int usage(void) {
   return 1;
 }
 
-/* Fills in `done` when nothing is left to do. Returns the exit status for that, or for a mistake. */
+/* Sets `done` if nothing is left to do. Returns the exit status for that or for an error. */
 static int take_option(int option, struct options *options, struct keep *keep) {
   switch (option) {
     case 'u': options->user = optarg; return 0;
@@ -113,7 +113,7 @@ static int take_option(int option, struct options *options, struct keep *keep) {
   }
 }
 
-/* Returns 0 with `args` and `vars` set, or the exit status after a message. */
+/* Returns 0 with `args` and `vars` set, or the exit status after printing a message. */
 int parse_options(int argc, char **argv, struct options *options) {
   struct keep keep = {0};
   int forget = 0, status = 0;

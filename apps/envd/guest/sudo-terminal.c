@@ -1,7 +1,7 @@
 /*
- * The command gets a terminal of its own when the caller sits at one: a pty pair made here, its
- * slave in the place of those of 0, 1 and 2 that are terminals. The caller's terminal turns raw
- * meanwhile, so that the line discipline, and with it job control, is that of the inner terminal.
+ * Gives the command its own terminal if the caller has one: a new pty, whose slave replaces those of
+ * 0, 1 and 2 that are terminals. The caller's terminal is in raw mode meanwhile, so that line editing
+ * and job control happen in the inner terminal.
  */
 #define _GNU_SOURCE
 #include "guest.h"
@@ -20,14 +20,14 @@ enum { DRAIN_MS = 50, DRAIN_BYTES = 1024 * 1024 };
 
 static struct termios original;
 
-/* In `sudo a | b` the terminal is b's as much as ours: then the command reads it directly. */
+/* In `sudo a | b` both commands share the terminal, so the command reads it directly. */
 static int wants_terminal(void) {
   struct stat info;
   return isatty(STDIN_FILENO) && fstat(STDOUT_FILENO, &info) == 0 && !S_ISFIFO(info.st_mode) &&
          !S_ISSOCK(info.st_mode) && tcgetattr(STDIN_FILENO, &original) == 0;
 }
 
-/* Returns whether there is one; without a free pty the command just has the caller's. */
+/* Returns whether a pty was opened; without one the command uses the caller's terminal. */
 int terminal_open(struct terminal *terminal) {
   terminal->master = terminal->slave = -1;
   if (!wants_terminal()) return 0;
@@ -50,7 +50,8 @@ int terminal_open(struct terminal *terminal) {
   return 1;
 }
 
-/* Raw, and read from, only while we are in the foreground: `sudo job &` must not disturb it. */
+/* Sets raw mode and reads only while sudo is in the foreground, so that `sudo job &` does not disturb
+   the terminal. */
 void terminal_claim(struct terminal *terminal) {
   pid_t foreground = tcgetpgrp(STDIN_FILENO);
   terminal->foreground = foreground < 0 || foreground == getpgrp();
@@ -89,7 +90,7 @@ static ssize_t show_output(struct terminal *terminal) {
   return got;
 }
 
-/* The master stays open when nobody holds the slave: closing it would hang up on the command. */
+/* The master stays open even if nobody holds the slave: closing it would hang up the command. */
 void terminal_relay(struct terminal *terminal, const struct pollfd fds[2]) {
   if (fds[0].revents) {
     ssize_t got = read(STDIN_FILENO, terminal->input, sizeof terminal->input);
@@ -108,7 +109,7 @@ void terminal_relay(struct terminal *terminal, const struct pollfd fds[2]) {
     terminal->ended = 1;
 }
 
-/* The command is gone; what it wrote may still be on its way. */
+/* The command has exited; its last output may still be in the pty. */
 void terminal_drain(struct terminal *terminal) {
   if (terminal->ended) return;
   struct pollfd event = {terminal->master, POLLIN, 0};

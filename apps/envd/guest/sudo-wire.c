@@ -1,9 +1,10 @@
 /*
- * The wire between sudo and the root service: bytes and file descriptors over a unix stream.
+ * The protocol between sudo and the root service: bytes and file descriptors over a unix stream
+ * socket.
  *
- * Threats: a sender may lie about everything but its identity, which the kernel writes beside each
- * message (SCM_CREDENTIALS; gVisor answers SO_PEERCRED with the asker's own identity, so that is
- * no evidence). Surplus descriptors are closed by the kernel, and one process serves one connection.
+ * Threats: a sender may forge everything but its identity, which the kernel attaches to each message
+ * (SCM_CREDENTIALS). SO_PEERCRED is no evidence, because gVisor returns the identity of the process
+ * that asks. The kernel closes surplus descriptors, and one process serves one connection.
  */
 #define _GNU_SOURCE
 #include "guest.h"
@@ -23,7 +24,7 @@ union control {
   char bytes[CMSG_SPACE(MAX_FDS * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
 };
 
-/* The descriptors travel with the first byte. */
+/* The descriptors are sent with the first byte. */
 int send_bytes(int socket, const void *data, size_t size, const int *fds, int fd_count) {
   for (size_t sent = 0; sent < size;) {
     union control control = {0};
@@ -47,7 +48,7 @@ int send_bytes(int socket, const void *data, size_t size, const int *fds, int fd
   return 0;
 }
 
-/* All messages must come from one user, and descriptors only once, with the first of them. */
+/* All messages must come from the same user, and descriptors only with the first message. */
 static int unpack(struct msghdr *message, struct parcel *parcel) {
   int known = 0;
   for (struct cmsghdr *head = CMSG_FIRSTHDR(message); head; head = CMSG_NXTHDR(message, head)) {
@@ -90,7 +91,7 @@ int receive_reply(int socket, struct reply *reply) {
   return count == sizeof *reply ? 0 : -1;
 }
 
-/* A client that does not read its replies loses them; the service never waits for it. */
+/* Never blocks: a client that does not read its replies loses them. */
 void send_reply(int socket, enum reply_kind kind, int value, const char *text) {
   struct reply reply = {.kind = (uint8_t)kind, .value = (uint8_t)value};
   snprintf(reply.text, sizeof reply.text, "%s", text);
