@@ -34,5 +34,7 @@ function contentOf(path: string | undefined): string | undefined {
 function parsePort(text: string): number {
   const port = Number(text)
   if (/^\d{1,5}$/.test(text) && port < 65_536) return port
-  throw new Error(`configuration refused: ATOLL_ENVD_PORT must be a port, not '${text}'`)
+  throw new Error(
+    `Invalid configuration: ATOLL_ENVD_PORT must be a port (0 to 65535), not '${text}'`,
+  )
 }

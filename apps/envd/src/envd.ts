@@ -97,7 +97,7 @@ export async function startEnvd(options: EnvdOptions): Promise<Envd> {
       log.write('info', 'Sandbox ready', { logger: 'envd', version: envdVersion })
     },
   })
-  if (sandbox.settings()) log.write('warn', 'envd was started again', { logger: 'envd' })
+  if (sandbox.settings()) log.write('warn', 'envd restarted', { logger: 'envd' })
   const { guestProgram, terminalAddon } = options
   const spawnerProcess = started.use(createSpawnerProcess([guestProgram, 'spawner'], { env: {} }))
   const fifos = started.use(createFifoPool({ spawnerProcess, folder: join(folder, 'fifos') }))
@@ -106,7 +106,7 @@ export async function startEnvd(options: EnvdOptions): Promise<Envd> {
   const processes = createProcesses({ spawner, path, nowMs, log })
   started.defer(() => processes.close())
   const report = (cause: unknown) => {
-    log.write('error', `Unforeseen failure: ${truncate(String(cause), 1024)}`, { logger: 'envd' })
+    log.write('error', `Unexpected error: ${truncate(String(cause), 1024)}`, { logger: 'envd' })
     options.report?.(cause)
   }
   const { libc = lazyLibc(options.libcAddon) } = options
@@ -160,7 +160,12 @@ export async function startEnvd(options: EnvdOptions): Promise<Envd> {
   server.once('request', (_request, response) => response.once('close', warm))
   started.defer(async () => {
     const { Code, ConnectError } = await import('@connectrpc/connect')
-    shutdown.abort(new ConnectError('The sandbox daemon is shutting down', Code.Unavailable))
+    shutdown.abort(
+      new ConnectError(
+        'envd is shutting down. Retry when the sandbox runs again.',
+        Code.Unavailable,
+      ),
+    )
     const closed = once(server, 'close')
     server.close()
     server.closeAllConnections()

@@ -27,6 +27,6 @@ function closeOnSignal(envd: { close(): Promise<void> }): void {
 }
 
 function fail(cause: unknown): void {
-  console.error('envd could not start', cause)
+  console.error('envd failed to start:', cause)
   process.exit(1)
 }

@@ -36,7 +36,7 @@ export async function prepare(parts: WarmUpDeps): Promise<void> {
   await parts.load()
   await using used = new AsyncDisposableStack()
   await mkdir(parts.folder, { recursive: true })
-  const folder = await mkdtemp(join(parts.folder, 'rehearsal-'))
+  const folder = await mkdtemp(join(parts.folder, 'warm-up-'))
   used.defer(() => rm(folder, { recursive: true, force: true }))
   await Promise.all(['hostname', 'hosts'].map((name) => writeFile(join(folder, name), 'before\n')))
   const server = await createScratchServer(parts, folder)
@@ -138,6 +138,6 @@ async function send(socketPath: string, { path, type, body }: Call): Promise<voi
   const [response] = await once(outgoing, 'response')
   const answer = await buffer(response)
   if (response.statusCode >= 300) {
-    throw new Error(`${path} was answered with ${response.statusCode}: ${answer.toString()}`)
+    throw new Error(`Warm-up call ${path} returned ${response.statusCode}: ${answer.toString()}`)
   }
 }

@@ -46,13 +46,17 @@ export function openCaTrust(deps: CaTrustDeps): CaTrust {
   async function apply(caBundle: string): Promise<void> {
     const { problems, ...files } = await installWithTimeout(caBundle)
     for (const problem of problems) {
-      const message = `The authority of the egress is not trusted everywhere: ${truncate(problem, 1024)}`
+      const message = `Failed to install the egress CA in one place, so some programs may reject TLS servers: ${truncate(problem, 1024)}`
       log.write('warn', message, { logger: 'envd' })
     }
     installed = files
     await store.save(files)
     if (files.certificate !== undefined) return
-    throw new Fault('internal', 'trust_failed', 'The certificates could not be written')
+    throw new Fault(
+      'internal',
+      'trust_failed',
+      'Failed to write the egress CA certificate. See the sandbox log.',
+    )
   }
 
   /**
@@ -71,4 +75,4 @@ export function openCaTrust(deps: CaTrustDeps): CaTrust {
   }
 }
 
-const timedOut: InstallResult = { problems: ['the file system does not answer'] }
+const timedOut: InstallResult = { problems: ['the file system timed out'] }

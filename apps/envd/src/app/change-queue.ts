@@ -81,6 +81,6 @@ export function createChangeQueue(onFailure: () => void, limit = changeLimit): C
 const changeLimit = 10_000
 
 function overflowFault(limit: number): Fault {
-  const text = `More than ${limit} changes were waiting to be read, so the watching was ended`
+  const text = `The watch was closed: more than ${limit} changes were not read in time. Start a new watch.`
   return new Fault('internal', 'watch_overflow', text)
 }

@@ -95,9 +95,14 @@ export function superviseProcess(
       // The pid of a reaped process may already belong to another process.
       if (!exited) spawned.kill(signal)
     } catch (cause) {
-      throw new Fault('internal', 'signal_failed', `Process ${spawned.pid} took no ${signal}`, {
-        cause,
-      })
+      throw new Fault(
+        'internal',
+        'signal_failed',
+        `Failed to send ${signal} to process ${spawned.pid}`,
+        {
+          cause,
+        },
+      )
     }
     stopRequested.resolve()
   }

@@ -63,7 +63,7 @@ test('more than 1000 at once are counted, and the count is told once', () => {
   const { level, message } = entries.at(-1) ?? assert.fail()
   assert.deepEqual(
     [level, message],
-    ['warn', 'Too much at once: 200 entries and 77 bytes of output left out'],
+    ['warn', 'Log rate limit exceeded: dropped 200 entries and 77 bytes of output'],
   )
   advance(1000)
   assert.equal(log.hasRoom(), true)

@@ -57,11 +57,15 @@ export function createLog(deps: {
     const { entries, bytes } = dropped
     if (entries === 0 && bytes === 0) return
     dropped = { entries: 0, bytes: 0 }
-    append('warn', `Too much at once: ${entries} entries and ${bytes} bytes of output left out`, {
-      logger: 'envd',
-      entries: String(entries),
-      bytes: String(bytes),
-    })
+    append(
+      'warn',
+      `Log rate limit exceeded: dropped ${entries} entries and ${bytes} bytes of output`,
+      {
+        logger: 'envd',
+        entries: String(entries),
+        bytes: String(bytes),
+      },
+    )
   }
 
   return {

@@ -96,10 +96,13 @@ test('of a flood the first lines are told and the rest is counted in bytes', () 
   const lines = messages()
   assert.equal(lines.length, 501)
   const expected = 100 * chunk.length - 500 * 4
-  assert.equal(lines.at(-1), `Too much at once: 0 entries and ${expected} bytes of output left out`)
+  assert.equal(
+    lines.at(-1),
+    `Log rate limit exceeded: dropped 0 entries and ${expected} bytes of output`,
+  )
   advance(100)
   // The rest of a line whose start was dropped is not logged.
   print('es\nonce\nmore\n')
-  const told = 'Too much at once: 0 entries and 2 bytes of output left out'
+  const told = 'Log rate limit exceeded: dropped 0 entries and 2 bytes of output'
   assert.deepEqual(messages().slice(501), ['once', 'more', told])
 })

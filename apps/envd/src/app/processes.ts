@@ -70,7 +70,7 @@ export function createProcesses(deps: {
       const command = [request.cmd, ...request.args]
       const spawned = await spawn(launch, request).catch((cause: unknown) => {
         const fields = { logger: 'process', command: commandText(command) }
-        deps.log.write('warn', 'Process could not be started', fields)
+        deps.log.write('warn', 'Failed to start process', fields)
         throw cause
       })
       const { pid } = spawned
@@ -101,13 +101,15 @@ export function createProcesses(deps: {
     requireLive: (selector) => void find(selector),
     async writeStdin(selector, bytes) {
       const { spawned } = find(selector)
-      if (spawned.resize) refuse('The process has a terminal: send the input as pty')
-      const input = spawned.input ?? refuse('The process was started without stdin')
+      if (spawned.resize) refuse('The process has a terminal. Send its input as pty, not stdin.')
+      const input =
+        spawned.input ??
+        refuse('The process was started without stdin. Start it with stdin to send input.')
       await input.write(bytes)
     },
     async writeTerminal(selector, bytes) {
       const { spawned } = find(selector)
-      if (!spawned.resize) refuse('The process has no terminal: send the input as stdin')
+      if (!spawned.resize) refuse('The process has no terminal. Send its input as stdin, not pty.')
       await spawned.input?.write(bytes)
     },
     closeStdin(selector) {
@@ -118,7 +120,8 @@ export function createProcesses(deps: {
     },
     resize(selector, size) {
       const { spawned } = find(selector)
-      const resizeTo = spawned.resize ?? refuse('The process has no terminal to resize')
+      const resizeTo =
+        spawned.resize ?? refuse('The process has no terminal to resize. Start it with a pty.')
       resizeTo(size)
     },
     signal: (selector, signal) => find(selector).signal(signal),
@@ -172,7 +175,7 @@ function isSelected(selector: Selector, pid: number, tag: string | undefined): b
 
 function throwNotFound(selector: Selector): never {
   const name = selector.by === 'pid' ? `pid ${selector.pid}` : `tag '${selector.tag}'`
-  throw new Fault('not_found', 'process_not_found', `No process with ${name}`)
+  throw new Fault('not_found', 'process_not_found', `No process with ${name}. It may have exited.`)
 }
 
 function refuse(message: string): never {

@@ -88,10 +88,10 @@ interface Watch extends OpenWatch {
 const watcherLimit = 256
 
 function throwTooMany(): never {
-  const text = `There are ${watcherLimit} watchers already: remove those that are not needed`
+  const text = `Watcher limit reached (${watcherLimit}). Remove watchers that are no longer needed.`
   throw new Fault('exhausted', 'too_many_watchers', text)
 }
 
 function throwNotFound(id: string): never {
-  throw new Fault('not_found', 'watcher_not_found', `No watcher with id '${id}'`)
+  throw new Fault('not_found', 'watcher_not_found', `No watcher with ID '${id}'. Create a new one.`)
 }

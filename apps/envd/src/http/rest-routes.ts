@@ -49,7 +49,7 @@ export async function handleRest(deps: RestDeps, call: RestCall): Promise<void> 
   if (handler) return handler(deps, call)
   const allowed = Object.keys(methods).join(', ')
   response.setHeader('allow', allowed)
-  return sendText(response, 405, `Use ${allowed}`)
+  return sendText(response, 405, `Method ${request.method} is not allowed. Use ${allowed}.`)
 }
 
 type Handler = (deps: RestDeps, call: RestCall) => Promise<void> | void
@@ -114,5 +114,5 @@ async function openCall(deps: RestDeps, call: RestCall, username: string | undef
 function settingsOf({ sandbox }: RestDeps): Settings {
   const settings = sandbox.settings()
   if (settings) return settings
-  throw new Fault('unavailable', 'not_ready', 'The sandbox is not ready yet')
+  throw new Fault('unavailable', 'not_ready', 'The sandbox is not ready yet. Retry in a moment.')
 }

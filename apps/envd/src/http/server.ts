@@ -54,7 +54,8 @@ export function createHttpServer(deps: HttpDeps): Server {
     if (isPreflight(request)) return sendPreflightResponse(request, response)
     const token = headers['x-access-token']?.toString()
     const access = decideAccess(deps.sandbox.settings(), { method, path, token })
-    if (access === 'not_ready') return sendError(response, 503, 'The sandbox is not ready yet')
+    if (access === 'not_ready')
+      return sendError(response, 503, 'The sandbox is not ready yet. Retry in a moment.')
     if (access === 'denied') return sendError(response, 401, accessMessage(token))
     if (access === 'needs_signature') requireSignature(request)
     const user = await actingUser(deps.users, headers.authorization)
@@ -91,6 +92,6 @@ const rpcPath = /^\/\w+\.\w+\/\w+$/
 
 function accessMessage(token: string | undefined): string {
   return token === undefined
-    ? 'Send the access token of the sandbox in the header X-Access-Token'
-    : 'The token in X-Access-Token is not that of this sandbox: send its envdAccessToken'
+    ? 'No access token. Send the access token of the sandbox in the header X-Access-Token.'
+    : 'The token in X-Access-Token is wrong. Send the envdAccessToken of this sandbox.'
 }

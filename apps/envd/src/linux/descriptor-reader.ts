@@ -22,10 +22,12 @@ export function readDescriptor(fd: number, onBytes: (bytes: Buffer) => void): De
 
 function openPipe(fd: number): unknown {
   const binding: unknown = Reflect.get(process, 'binding')
-  if (typeof binding !== 'function') throw new Error('process.binding is gone')
+  if (typeof binding !== 'function')
+    throw new Error('process.binding does not exist in this version of Node.js')
   const { Pipe, constants } = binding.call(process, 'pipe_wrap')
   const pipe = new Pipe(constants.SOCKET)
   const failure: number = pipe.open(fd)
-  if (failure) throw new Error(`the event loop takes no descriptor ${fd}: error ${failure}`)
+  if (failure)
+    throw new Error(`The event loop cannot read descriptor ${fd}: libuv error ${failure}`)
   return pipe
 }

@@ -106,8 +106,10 @@ export function parseEvents(bytes: Buffer): InotifyEvent[] {
 
 function inotifyFault(call: string, number: number): Fault {
   const why =
-    number === errno.noSpace ? 'the system allows no more watches' : `error ${number} of the system`
-  return new Fault('internal', 'watch_failed', `Watching is not possible: ${why} (${call})`)
+    number === errno.noSpace
+      ? 'inotify watch limit reached, remove watches'
+      : `system error ${number}`
+  return new Fault('internal', 'watch_failed', `${call} failed: ${why}`)
 }
 
 /** Errors for a path that vanished, is too long, or is on a file system that denies access even to root. */

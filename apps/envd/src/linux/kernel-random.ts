@@ -9,7 +9,8 @@ export function randomName(): string {
   const fd = openSync('/dev/urandom', 'r')
   try {
     const bytes = Buffer.alloc(16)
-    if (readSync(fd, bytes) < bytes.length) throw new Error('/dev/urandom gave too little')
+    if (readSync(fd, bytes) < bytes.length)
+      throw new Error('/dev/urandom returned fewer bytes than requested')
     return bytes.toString('hex')
   } finally {
     closeSync(fd)

@@ -59,7 +59,9 @@ function loadAddon(addon: string | undefined): typeof koffi {
     const library = createRequire(createRequire(import.meta.url).resolve('koffi'))
     return library(`@koromix/koffi-linux-${arch()}/linux_${arch()}/koffi.node`)
   } catch (cause) {
-    throw new Fault('internal', 'no_libc', 'The C library cannot be called here', { cause })
+    throw new Fault('internal', 'no_libc', 'Failed to load the native addon that calls libc', {
+      cause,
+    })
   }
 }
 

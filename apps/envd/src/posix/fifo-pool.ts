@@ -61,7 +61,7 @@ export function createFifoPool(options: {
   }
 
   async function makeBatch(): Promise<void> {
-    if (isClosed) throw new Error('the pool of pipes is closed')
+    if (isClosed) throw new Error('The pipe pool is closed')
     if (needsReset) {
       ready.splice(0)
       await removeFolder()
@@ -76,7 +76,8 @@ export function createFifoPool(options: {
       env: {},
     })
     const end = await exit
-    if (end.by === 'signal' || end.code !== 0) throw new Error(`no pipes in ${folder}`)
+    if (end.by === 'signal' || end.code !== 0)
+      throw new Error(`Failed to create pipes in ${folder}`)
     ready.push(...Array.from({ length: batchSize }, (_, at) => `${prefix}${at}`))
   }
 

@@ -47,7 +47,7 @@ async function readMemory(
   privateBytes: number,
 ): Promise<MemoryUsage> {
   const seen = parseMemory(await readFile('/proc/meminfo', 'utf8'))
-  if (!seen) throw new Error('/proc/meminfo does not tell how much memory there is')
+  if (!seen) throw new Error('/proc/meminfo has no MemTotal')
   if (limitBytes === undefined || seen.totalBytes <= limitBytes) return seen
   const inMemory = await Promise.all(['/dev/shm', '/run'].map(diskOf))
   const usedBytes = inMemory.reduce((sum, { usedBytes: used }) => sum + used, privateBytes)

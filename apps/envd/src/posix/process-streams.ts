@@ -32,13 +32,15 @@ export function toProcessInput(stream: Writable): Input {
 const pendingLimitBytes = 128 * 1024 * 1024
 
 function inputClosed(cause?: Error): Fault {
-  return new Fault('internal', 'stdin_closed', 'The input of the process is closed', { cause })
+  return new Fault('internal', 'stdin_closed', 'The process has closed its input or exited', {
+    cause,
+  })
 }
 
 function inputFull(): Fault {
   return new Fault(
     'exhausted',
     'stdin_full',
-    'The process does not read its input: try again later',
+    `The process does not read its input (${pendingLimitBytes} bytes are pending). Retry later.`,
   )
 }

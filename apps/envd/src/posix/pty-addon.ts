@@ -40,6 +40,11 @@ function load(path: string | undefined): TerminalAddon {
     const library = createRequire(require.resolve('@lydell/node-pty'))
     return library(`@lydell/node-pty-${platform()}-${arch()}/pty.node`)
   } catch (cause) {
-    throw new Fault('invalid', 'no_terminals', 'Terminals are not available here', { cause })
+    throw new Fault(
+      'invalid',
+      'no_terminals',
+      'Terminals are not available in this sandbox. Start the process without pty.',
+      { cause },
+    )
   }
 }

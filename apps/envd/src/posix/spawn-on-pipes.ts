@@ -25,9 +25,14 @@ export async function spawnOnPipes(
     const pipes = await openPipes(tools.fifos, options)
     return await startOn(pipes, tools.spawnerProcess, launch)
   } catch (cause) {
-    throw new Fault('invalid', 'spawn_failed', `The system refused to start ${launch.command}`, {
-      cause,
-    })
+    throw new Fault(
+      'invalid',
+      'spawn_failed',
+      `The system refused to start '${launch.command}'. Check the process limit of the sandbox.`,
+      {
+        cause,
+      },
+    )
   }
 }
 

@@ -42,7 +42,12 @@ export function spawnOnTerminal(
     try {
       return addon.fork(guestProgram, args, env, '/', cols, rows, -1, -1, true, '', onExit)
     } catch (cause) {
-      throw new Fault('invalid', 'spawn_failed', 'The system gave no terminal', { cause })
+      throw new Fault(
+        'invalid',
+        'spawn_failed',
+        'The system refused to open a terminal. Close other terminals and retry.',
+        { cause },
+      )
     }
   }
 

@@ -12,7 +12,7 @@ export function checkWorkingDirectory({ cwd, user }: Launch): void {
   const real = resolve(cwd)
   if (!statSync(real).isDirectory()) refuse(cwd, 'is not a directory')
   for (let path = real; ; path = dirname(path)) {
-    if (!canEnter(path, user)) refuse(cwd, `cannot be entered by user '${user.name}'`)
+    if (!canEnter(path, user)) refuse(cwd, `is not accessible to user '${user.name}'`)
     if (path === '/') return
   }
 }

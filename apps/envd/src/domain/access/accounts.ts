@@ -8,7 +8,11 @@ export function findAccount(name: string, passwd: string, group: string): User |
   const uid = parseId(entry[2])
   const gid = parseId(entry[3])
   if (uid === undefined || gid === undefined) {
-    throw new Fault('internal', 'bad_account', `The ids of user '${name}' are not numbers`)
+    throw new Fault(
+      'internal',
+      'bad_account',
+      `User '${name}' has an invalid UID or GID. Fix the entry in /etc/passwd.`,
+    )
   }
   return { name, uid, gid, groups: groupsOf(name, gid, group), home: entry[5] || '/' }
 }

@@ -21,12 +21,14 @@ export interface SignedRequest {
 export function checkSignature(request: SignedRequest, accessToken: string, now: Date): void {
   const { signature, expiration } = request
   if (signature === undefined) {
-    refuse('Send the access token in the header X-Access-Token, or sign the URL (signature=…)')
+    refuse('No access token. Send it in the header X-Access-Token, or sign the URL (signature=…).')
   }
   const expected = Buffer.from(sign(request, accessToken))
   const given = Buffer.from(signature)
   if (expected.length !== given.length || !timingSafeEqual(expected, given)) {
-    refuse('The signature does not fit path, username, operation and expiration of this request')
+    refuse(
+      'The signature does not match the path, username, operation and expiration of this request',
+    )
   }
   if (expiration !== undefined && expiration < Math.floor(now.getTime() / 1000)) {
     refuse('signature is already expired') // exact text that clients match

@@ -17,16 +17,17 @@ export function parseMetadataHeaders(rawHeaders: readonly string[]): Metadata {
     total += attributePrefix.length + key.length + value.length
   }
   if (total > totalLimitBytes) {
-    refuse(`File metadata is larger than ${totalLimitBytes} bytes, attribute names included`)
+    refuse(`Metadata exceeds the limit of ${totalLimitBytes} bytes, including attribute names`)
   }
   return Object.fromEntries(found)
 }
 
 function check(key: string, value: string): void {
-  if (key === '') refuse('A header X-Metadata- lacks the key after its name')
-  if (key.length > keyLimitBytes) refuse(`A metadata key is longer than ${keyLimitBytes} bytes`)
+  if (key === '') refuse('A metadata header has no key. Use X-Metadata-<Key>.')
+  if (key.length > keyLimitBytes)
+    refuse(`A metadata key exceeds the limit of ${keyLimitBytes} bytes`)
   if (!/^[\x20-\x7e]*$/.test(key + value)) {
-    refuse(`Metadata '${key}' must be printable ASCII, both key and value`)
+    refuse(`Metadata '${key}' is invalid: key and value must be printable ASCII`)
   }
 }
 

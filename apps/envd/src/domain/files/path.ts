@@ -13,7 +13,11 @@ export function resolvePath(
   if (path === '~') return from.home
   if (path.startsWith('~/')) return posix.join(from.home, path.slice(2))
   if (path.startsWith('~')) {
-    throw new Fault('invalid', 'bad_path', `'${path}': homes of other users cannot be named with ~`)
+    throw new Fault(
+      'invalid',
+      'bad_path',
+      `'${path}' is invalid: ~ works only for your own home. Use an absolute path.`,
+    )
   }
   return path.startsWith('/') ? path : posix.join(from.home, path)
 }

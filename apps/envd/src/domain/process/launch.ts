@@ -16,21 +16,21 @@ export function checkLaunch({ command, args, env, cwd }: Launch): void {
   if (command === '') refuse('The command is empty: set process.cmd')
   for (const name of Object.keys(env)) {
     if (name === '' || name.includes('=')) {
-      refuse(`'${name}' cannot be the name of an environment variable`)
+      refuse(`'${name}' is not a valid name of an environment variable`)
     }
   }
   const variables = Object.entries(env).map(([name, value]) => `${name}=${value}`)
   let total = 0
   for (const text of [command, cwd, ...args, ...variables]) {
-    if (text.includes('\0')) refuse('Command, arguments, variables and cwd cannot hold a NUL')
+    if (text.includes('\0')) refuse('Command, arguments, variables and cwd must not contain NUL')
     const size = Buffer.byteLength(text) + 1
     if (size > stringLimitBytes) {
-      refuse(`One argument or variable is longer than ${stringLimitBytes - 1} bytes`)
+      refuse(`An argument or variable exceeds the limit of ${stringLimitBytes - 1} bytes`)
     }
     total += size + pointerBytes
   }
   if (total > totalLimitBytes) {
-    refuse(`Arguments and environment together are larger than ${totalLimitBytes} bytes`)
+    refuse(`Arguments and environment exceed the limit of ${totalLimitBytes} bytes in total`)
   }
 }
 

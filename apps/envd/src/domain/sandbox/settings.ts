@@ -72,9 +72,9 @@ export function systemVariables({ sandboxId, templateId }: Settings): Variables 
 }
 
 export function parseChange(body: unknown): SettingsChange {
-  if (!isObject(body)) refuse('The body must be a JSON object')
+  if (!isObject(body)) refuse('The request body must be a JSON object')
   const accessToken = text(body, 'accessToken')
-  if (accessToken === '') refuse('accessToken is empty: leave it out or give one')
+  if (accessToken === '') refuse('accessToken is empty. Omit it, or send a token.')
   return {
     accessToken,
     envVars: variables(body['envVars']),
@@ -92,7 +92,8 @@ export function parseChange(body: unknown): SettingsChange {
 function text(body: Readonly<Record<string, unknown>>, key: string): string | undefined {
   const value = body[key]
   if (value === undefined || value === null) return undefined
-  if (typeof value !== 'string' || value.includes('\0')) refuse(`${key} must be a text without NUL`)
+  if (typeof value !== 'string' || value.includes('\0'))
+    refuse(`${key} must be a string without NUL`)
   return value
 }
 
@@ -105,13 +106,16 @@ function amount(body: Readonly<Record<string, unknown>>, key: string): number | 
 
 function variables(value: unknown): Variables | undefined {
   if (value === undefined || value === null) return undefined
-  if (!isObject(value)) refuse('envVars must be an object of texts')
+  if (!isObject(value)) refuse('envVars must be an object of strings')
   return Object.fromEntries(
     Object.entries(value).map(([name, content]): [string, string] => {
       if (typeof content !== 'string' || content.includes('\0')) {
-        refuse(`envVars: ${name} must be a text without NUL`)
+        refuse(`envVars.${name} must be a string without NUL`)
       }
-      if (name === '' || /[=\0]/.test(name)) refuse(`envVars: '${name}' cannot be a name`)
+      if (name === '' || /[=\0]/.test(name))
+        refuse(
+          `envVars has the invalid name '${name}'. Names must not be empty or contain = or NUL.`,
+        )
       return [name, content]
     }),
   )
@@ -124,7 +128,8 @@ function certificates(value: unknown): string | undefined {
 function timestamp(value: string | undefined): number | undefined {
   if (value === undefined || value === '') return undefined
   const ms = Date.parse(value)
-  if (Number.isNaN(ms)) refuse('timestamp must be a time like 2026-01-31T12:00:00Z')
+  if (Number.isNaN(ms))
+    refuse(`timestamp '${value}' is invalid. Use a form such as 2026-01-31T12:00:00Z.`)
   return ms
 }
 

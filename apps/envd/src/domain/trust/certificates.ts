@@ -3,11 +3,13 @@ import { Fault } from '@atoll/kit/fault'
 
 /** Parses and re-encodes one or more PEM certificates (RFC 7468). Text between them is dropped. */
 export function parseCertificates(value: unknown): string {
-  if (typeof value !== 'string') throwInvalid('must be a text')
-  if (Buffer.byteLength(value) > limitBytes) throwInvalid(`is larger than ${limitBytes} bytes`)
+  if (typeof value !== 'string') throwInvalid('must be a string')
+  if (Buffer.byteLength(value) > limitBytes)
+    throwInvalid(`exceeds the limit of ${limitBytes} bytes`)
   const blocks = blocksOf(value)
-  if (blocks.length === 0) throwInvalid('holds no certificate')
-  if (value.replaceAll(block, '').includes('-----')) throwInvalid('holds more than certificates')
+  if (blocks.length === 0) throwInvalid('contains no certificate')
+  if (value.replaceAll(block, '').includes('-----'))
+    throwInvalid('contains something other than certificates')
   return blocks.map(normalize).join('')
 }
 
@@ -28,7 +30,7 @@ function normalize(pem: string): string {
   try {
     return new X509Certificate(pem).toString()
   } catch (cause) {
-    return throwInvalid('holds a certificate that cannot be read', cause)
+    return throwInvalid('contains an invalid certificate', cause)
   }
 }
 

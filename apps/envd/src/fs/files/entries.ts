@@ -51,7 +51,7 @@ async function makeFolder(path: string, owner: User): Promise<boolean> {
     if (error.code !== 'ENOENT') throw error
   })
   if (found?.isDirectory()) return false
-  if (found) throw new Fault('invalid', 'not_a_folder', `'${path}' exists and is no directory`)
+  if (found) throw new Fault('invalid', 'not_a_folder', `'${path}' exists and is not a directory`)
   await createFolders(path, owner)
   if ((await stat(path)).isDirectory()) return true
   throw new Fault('internal', 'not_a_folder', `'${path}' is not a directory`)
@@ -66,7 +66,7 @@ async function realPlace(path: string): Promise<string> {
 function rethrow(path: string): (thrown: unknown) => never {
   return (thrown) => {
     if (thrown instanceof Error && 'code' in thrown && thrown.code === 'ELOOP') {
-      const text = `'${path}' goes through a loop of links`
+      const text = `'${path}' contains a symlink loop`
       throw new Fault('conflict', 'link_loop', text, { cause: thrown })
     }
     throw fileFault(thrown, path)

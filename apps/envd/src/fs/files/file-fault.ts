@@ -10,13 +10,18 @@ export function fileFault(thrown: unknown, path: string): unknown {
     return new Fault('not_found', 'file_not_found', `'${path}' does not exist`, options)
   }
   if (code === 'ENOSPC' || errno === quotaExceeded) {
-    return new Fault('exhausted', diskFull, `No room is left on the disk for '${path}'`, options)
+    return new Fault(
+      'exhausted',
+      diskFull,
+      `The disk is full, so '${path}' was not written. Delete files to free space.`,
+      options,
+    )
   }
   const mistake = mistakes.get(code)
   if (mistake) return new Fault('invalid', 'bad_path', `'${shorten(path)}' ${mistake}`, options)
   return errno === undefined
     ? thrown
-    : new Fault('internal', 'file_failed', `'${path}': ${thrown.message}`, options)
+    : new Fault('internal', 'file_failed', `Access to '${path}' failed: ${thrown.message}`, options)
 }
 
 /** EDQUOT, which Node.js does not name. */
@@ -25,8 +30,8 @@ const quotaExceeded = -122
 const mistakes = new Map([
   ['EISDIR', 'is a directory'],
   ['ENXIO', 'is not a regular file'],
-  ['ENAMETOOLONG', 'is longer than a path may be'],
-  ['ERR_INVALID_ARG_VALUE', 'holds a NUL, which no path can'],
+  ['ENAMETOOLONG', 'exceeds the maximum path length'],
+  ['ERR_INVALID_ARG_VALUE', 'contains a NUL byte, which paths cannot'],
 ])
 
 function shorten(path: string): string {

@@ -94,7 +94,7 @@ function ignoreUnreachable(error: NodeJS.ErrnoException): undefined {
 const unreachable = new Set(['ENOENT', 'ENOTDIR', 'ENAMETOOLONG'])
 
 function throwTooMany(path: string): never {
-  const text = `'${path}' holds more than ${entryLimit} entries: list less of it at once`
+  const text = `'${path}' has more than ${entryLimit} entries. List a subfolder, or use a smaller depth.`
   throw new Fault('exhausted', 'too_many_entries', text)
 }
 

@@ -6,7 +6,7 @@ export async function readSmallFile(path: string, limitBytes: number): Promise<s
   const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK, O_NOCTTY } = constants
   await using file = await open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
   const found = await file.stat()
-  if (!found.isFile()) throw new Error('is no regular file')
+  if (!found.isFile()) throw new Error('is not a regular file')
   if (found.size > limitBytes) throw new Error(`is larger than ${limitBytes} bytes`)
   const bytes = Buffer.alloc(found.size)
   let length = 0

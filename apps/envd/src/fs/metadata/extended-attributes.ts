@@ -86,7 +86,7 @@ function isRefusal(number: number): boolean {
 }
 
 function notSet(path: string, number: number): Fault {
-  const text = `Metadata of '${path}' could not be set: error ${number} of the system`
+  const text = `Failed to set metadata of '${path}': system error ${number}`
   return new Fault('internal', 'metadata_failed', text)
 }
 

@@ -188,7 +188,7 @@ function sizeOf(path: string, metadata: Metadata): number {
 
 function checkLimits(count: number, sizeBytes: number): void {
   if (count <= countLimit && sizeBytes <= sizeLimitBytes) return
-  const text = `Metadata of ${countLimit} files or ${sizeLimitBytes} bytes is all that is kept here`
+  const text = `Metadata limit reached (${countLimit} files, ${sizeLimitBytes} bytes). Delete files with metadata.`
   throw new Fault('exhausted', 'too_much_metadata', text)
 }
 

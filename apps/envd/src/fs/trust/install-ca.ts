@@ -94,12 +94,12 @@ async function addToBundle(path: string, before: string, change: Change): Promis
 async function resolveBundle(path: string, root: string): Promise<string | undefined> {
   const resolved = await realpath(path).catch(ifMissing)
   if (resolved === undefined) {
-    if (await lstat(path).catch(ifMissing)) throw new Error('is a link to nothing')
+    if (await lstat(path).catch(ifMissing)) throw new Error('is a broken symlink')
     return undefined
   }
   if (['etc', 'usr/share'].some((home) => resolved.startsWith(`${join(root, home)}/`)))
     return resolved
-  throw new Error('is a link to a place that is not for it')
+  throw new Error('is a symlink to a folder that is not for certificates')
 }
 
 function ifMissing(thrown: NodeJS.ErrnoException): undefined {

@@ -49,7 +49,9 @@ export function inotifyFolderWatcher(libc: () => Libc): FolderWatcher {
 async function checkWatchable({ path, allowNetworkMounts }: WatchOptions): Promise<void> {
   if (!(await stat(path)).isDirectory()) refuse(`'${path}' is not a directory`)
   if (!allowNetworkMounts && isNetworkMount((await statfs(path)).type >>> 0)) {
-    refuse(`'${path}' is on a network mount, where changes by others are not seen`)
+    refuse(
+      `'${path}' is on a network mount, which hides remote changes. Set allowNetworkMounts to watch it.`,
+    )
   }
 }
 
@@ -87,7 +89,7 @@ function startInotifyInstance(libc: Libc, onEnd: () => void): InotifyInstance {
     if (watcher.recursive) await watchTree(watcher, '', { report: false })
     else folders.add(watcher, '')
     if (watcher.folders.has('')) return
-    throw new Fault('not_found', 'file_not_found', `'${toText(watcher.root)}' is gone`)
+    throw new Fault('not_found', 'file_not_found', `'${toText(watcher.root)}' no longer exists`)
   }
 
   function removeWatcher(watcher: Watcher): void {
@@ -227,6 +229,7 @@ function startInotifyInstance(libc: Libc, onEnd: () => void): InotifyInstance {
 const readOptions = { encoding: 'latin1', bufferSize: 256 } as const
 
 function overflow(): Fault {
-  const text = 'There were more changes than the system keeps, so some were lost: watch anew'
+  const text =
+    'The watch was closed: the kernel dropped changes, because there were too many. Start a new watch.'
   return new Fault('internal', 'watch_overflow', text)
 }

@@ -111,6 +111,6 @@ const dontFollow = 0x200_0000
 const folderLimit = 50_000
 
 function throwTooMany(): never {
-  const text = `More than ${folderLimit} folders would be watched: watch fewer, or without recursion`
+  const text = `Watch limit reached (${folderLimit} folders). Watch a smaller tree, or without recursion.`
   throw new Fault('internal', 'too_many_watches', text)
 }

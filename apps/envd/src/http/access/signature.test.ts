@@ -57,23 +57,35 @@ test('a signature opens one path for one operation, user and time', async (t) =>
   const over = nowSeconds - 1
   const bad: [string, Record<string, string | number>, RegExp][] = [
     ['nothing', { path }, /X-Access-Token/],
-    ['another path', { path: `${path}x`, signature: sign(path, 'read', '', accessToken) }, /fit/],
-    ['writing', { path, signature: sign(path, 'write', '', accessToken) }, /fit/],
-    ['another token', { path, signature: sign(path, 'read', '', 'other') }, /fit/],
-    ['no token', { path, signature: sign(path, 'read', '', '') }, /fit/],
+    [
+      'another path',
+      { path: `${path}x`, signature: sign(path, 'read', '', accessToken) },
+      /does not match/,
+    ],
+    ['writing', { path, signature: sign(path, 'write', '', accessToken) }, /does not match/],
+    ['another token', { path, signature: sign(path, 'read', '', 'other') }, /does not match/],
+    ['no token', { path, signature: sign(path, 'read', '', '') }, /does not match/],
     [
       'another user',
       { path, username: 'root', signature: sign(path, 'read', 'anna', accessToken) },
-      /fit/,
+      /does not match/,
     ],
-    ['an empty one', { path, signature: '' }, /fit/],
-    ['one with padding', { path, signature: `${sign(path, 'read', '', accessToken)}=` }, /fit/],
+    ['an empty one', { path, signature: '' }, /does not match/],
+    [
+      'one with padding',
+      { path, signature: `${sign(path, 'read', '', accessToken)}=` },
+      /does not match/,
+    ],
     [
       'a time that is not covered',
       { path, signature: sign(path, 'read', '', accessToken), signature_expiration: later },
-      /fit/,
+      /does not match/,
     ],
-    ['a time left out', { path, signature: sign(path, 'read', '', accessToken, later) }, /fit/],
+    [
+      'a time left out',
+      { path, signature: sign(path, 'read', '', accessToken, later) },
+      /does not match/,
+    ],
     [
       'an expired one',
       { path, signature: sign(path, 'read', '', accessToken, over), signature_expiration: over },
@@ -82,7 +94,7 @@ test('a signature opens one path for one operation, user and time', async (t) =>
     [
       'an expired one that is wrong',
       { path, signature: 'v1_x', signature_expiration: over },
-      /fit/,
+      /does not match/,
     ],
   ]
   for (const [what, query, message] of bad) {

@@ -23,7 +23,7 @@ export async function handleCompose(
   const call = await openCall(body.username)
   const destination = call.resolve(body.destination)
   const sources = body.sources.map((source) => call.resolve(source))
-  if (sources.includes(destination)) refuse('The destination is one of the sources')
+  if (sources.includes(destination)) refuse('The destination is also a source. Use another path.')
   await files.concatenate(sources, destination, call.user)
   await metadata.replace(destination, {})
   sendJson(response, entryOf(destination))
@@ -36,14 +36,14 @@ interface ComposeRequest {
 }
 
 function parseComposeRequest(body: unknown): ComposeRequest {
-  if (!isObject(body)) refuse('The body must be a JSON object')
+  if (!isObject(body)) refuse('The request body must be a JSON object')
   const { source_paths: sources, destination, username } = body
-  if (!isTexts(sources)) refuse('source_paths must be a list of paths')
-  if (sources.length === 0) refuse('source_paths is empty: name at least one file')
-  if (sources.length > sourceLimit) refuse(`source_paths names more than ${sourceLimit} files`)
+  if (!isTexts(sources)) refuse('source_paths must be a list of strings')
+  if (sources.length === 0) refuse('source_paths is empty. Name at least one file.')
+  if (sources.length > sourceLimit) refuse(`source_paths exceeds the limit of ${sourceLimit} files`)
   if (typeof destination !== 'string' || destination === '') refuse('destination is missing')
   if (username !== undefined && username !== null && typeof username !== 'string') {
-    refuse('username must be a text')
+    refuse('username must be a string')
   }
   return { sources, destination, username: username ?? undefined }
 }

@@ -23,7 +23,12 @@ export async function handleDownload(
   await using file = await files.open(path)
   response.setHeader('vary', 'Accept-Encoding')
   const encoding = chooseEncoding(request)
-  if (!encoding) return sendError(response, 406, 'None of the codings in Accept-Encoding is here')
+  if (!encoding)
+    return sendError(
+      response,
+      406,
+      'No encoding in Accept-Encoding is supported. Accept gzip or identity.',
+    )
   const type = mediaTypeOf(path)
   response.setHeader('content-disposition', inlineDisposition(basename(path)))
   if (encoding === 'gzip') {
@@ -79,7 +84,8 @@ async function sendAsIs(
     response.removeHeader('content-type')
     return void response.writeHead(304).end()
   }
-  if (result === 'failed') return sendError(response, 412, 'The file is not what was expected')
+  if (result === 'failed')
+    return sendError(response, 412, 'The file does not meet If-Match or If-Unmodified-Since')
   if (size === undefined) {
     response.writeHead(200)
     if (request.method === 'HEAD') return void response.end()
@@ -90,7 +96,11 @@ async function sendAsIs(
   const range = selectRange(wanted, size)
   if (range === 'unsatisfiable') {
     response.setHeader('content-range', `bytes */${size}`)
-    return sendError(response, 416, `The range ${wanted} does not lie within ${size} bytes`)
+    return sendError(
+      response,
+      416,
+      `Range '${wanted}' is outside the file, which has ${size} bytes`,
+    )
   }
   const { start, length } = range ?? { start: 0, length: size }
   if (range) response.setHeader('content-range', `bytes ${start}-${start + length - 1}/${size}`)
@@ -119,5 +129,6 @@ async function* requireLength(content: AsyncIterable<Uint8Array>, length: number
     left -= chunk.length
     yield chunk
   }
-  if (left > 0) throw new Fault('internal', 'file_shrank', 'The file became shorter while read')
+  if (left > 0)
+    throw new Fault('internal', 'file_shrank', 'The file was truncated during the download')
 }

@@ -17,12 +17,12 @@ export function parseFileQuery(url: string): FileQuery {
     const [name = '', ...rest] = pair.split('=')
     const key = decode(name)
     if (!known.has(key)) continue
-    if (found.has(key)) refuse(`The query names ${key} twice`)
+    if (found.has(key)) refuse(`The query contains ${key} twice. Send it once.`)
     found.set(key, decode(rest.join('=')))
   }
   const expiration = found.get('signature_expiration')
   if (expiration !== undefined && !/^-?\d{1,15}$/.test(expiration)) {
-    refuse('signature_expiration must be a number of seconds since 1970')
+    refuse(`signature_expiration '${expiration}' is not a Unix time in seconds`)
   }
   return {
     path: found.get('path'),
@@ -43,7 +43,7 @@ function decode(text: string): string {
   try {
     return decodeURIComponent(text.replaceAll('+', ' '))
   } catch (cause) {
-    throw new Fault('invalid', badQuery, 'The query is not percent-encoded UTF-8', { cause })
+    throw new Fault('invalid', badQuery, 'The query is not valid percent-encoded UTF-8', { cause })
   }
 }
 

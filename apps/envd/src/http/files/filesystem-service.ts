@@ -38,7 +38,7 @@ export function filesystemService(deps: FilesystemServiceDeps): ServiceImpl<type
       const { user, resolve } = await caller(context)
       const path = resolve(request.path)
       if (!(await entries.makeFolder(path, user))) {
-        throw new ConnectError(`The directory '${path}' exists already`, Code.AlreadyExists)
+        throw new ConnectError(`Directory '${path}' already exists`, Code.AlreadyExists)
       }
       return { entry: entryView(context)(await entries.describe(path)) }
     },
@@ -80,7 +80,8 @@ export function filesystemService(deps: FilesystemServiceDeps): ServiceImpl<type
 
   async function caller(context: HandlerContext): Promise<FileContext> {
     const settings = deps.sandbox.settings()
-    if (!settings) throw new ConnectError('The sandbox is not ready', Code.Unavailable)
+    if (!settings)
+      throw new ConnectError('The sandbox is not ready yet. Retry in a moment.', Code.Unavailable)
     const user = await resolveUser(context.values.get(actingUserKey), deps.users, settings)
     const from = { home: user.home, workdir: settings.defaultWorkdir }
     const call = { user, resolve: (path: string) => resolvePath(path, from) }

@@ -12,8 +12,12 @@ export function logFileAccess(
     user,
     resolve(path) {
       const resolved = resolve(path)
-      const told = truncate(resolved, pathLimit)
-      log.write('debug', `${operation} ${told}`, { logger: 'files', path: told, user: user.name })
+      const logged = truncate(resolved, pathLimit)
+      log.write('debug', `${operation} ${logged}`, {
+        logger: 'files',
+        path: logged,
+        user: user.name,
+      })
       return resolved
     },
   }

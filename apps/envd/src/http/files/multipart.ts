@@ -21,7 +21,7 @@ export async function* parseMultipart(
   const delimiter = Buffer.from(`\r\n--${boundary}`)
   await drain(reader.until(delimiter)) // skip the preamble
   for (let count = 0; !(await reader.startsWith('--')); count += 1) {
-    if (count === partLimit) throwBadMultipart(`has more than ${partLimit} parts`)
+    if (count === partLimit) throwBadMultipart(`more than ${partLimit} parts`)
     const head = await reader.take(headEnd, headLimitBytes)
     const body = reader.until(delimiter)
     yield { ...parsePartHeaders(head.toString('utf8')), body }
@@ -69,7 +69,7 @@ function createReader(source: AsyncIterable<Buffer>, initial: Buffer): Reader {
       for (;;) {
         const at = buffered.indexOf(mark)
         if (at > limitBytes || (at < 0 && buffered.length > limitBytes)) {
-          throwBadMultipart(`has a part whose headers are larger than ${limitBytes} bytes`)
+          throwBadMultipart(`the headers of a part exceed ${limitBytes} bytes`)
         }
         if (at < 0) await readMore()
         else {
@@ -88,7 +88,7 @@ function createReader(source: AsyncIterable<Buffer>, initial: Buffer): Reader {
   async function readMore(): Promise<void> {
     const kept = Buffer.from(buffered) // copied, because a chunk is valid only until the next is requested
     const next = await iterator.next()
-    if (next.done) throwBadMultipart('ends before its last boundary')
+    if (next.done) throwBadMultipart('it ends before the last boundary')
     buffered = kept.length === 0 ? next.value : Buffer.concat([kept, next.value])
   }
 }
@@ -99,6 +99,6 @@ function possibleMarkStart(mark: Buffer, buffered: Buffer): number {
   return at < 0 ? buffered.length : at
 }
 
-function throwBadMultipart(what: string): never {
-  throw new Fault('internal', 'bad_multipart', `The multipart body ${what}`)
+function throwBadMultipart(why: string): never {
+  throw new Fault('internal', 'bad_multipart', `Invalid multipart body: ${why}`)
 }

@@ -16,14 +16,18 @@ export function uploadBody(
   if (coding === '' || coding === 'identity') {
     return takeBody(request, response)?.pieces ?? request.iterator({ destroyOnReturn: false })
   }
-  throw new Fault('invalid', 'bad_encoding', `Content-Encoding must be gzip, not '${coding}'`)
+  throw new Fault(
+    'invalid',
+    'bad_encoding',
+    `Content-Encoding '${coding}' is not supported. Use gzip or identity.`,
+  )
 }
 
 /** Streams, so the decompressed size is bounded by the disk alone. */
 async function* decompress(request: IncomingMessage): AsyncGenerator<Buffer> {
   const gunzip = createGunzip({ chunkSize: chunkBytes })
   const truncate = () => {
-    if (!request.complete) gunzip.destroy(new Error('The client left in the middle of its request'))
+    if (!request.complete) gunzip.destroy(new Error('The client disconnected during the request'))
   }
   request.once('close', truncate)
   request.pipe(gunzip)
@@ -31,7 +35,7 @@ async function* decompress(request: IncomingMessage): AsyncGenerator<Buffer> {
     for await (const chunk of gunzip) yield chunk
   } catch (cause) {
     if (!isGzipError(cause)) throw cause
-    throw new Fault('invalid', 'bad_encoding', 'The body is no gzip, or damaged', { cause })
+    throw new Fault('invalid', 'bad_encoding', 'The request body is not valid gzip data', { cause })
   } finally {
     request.off('close', truncate)
     request.unpipe(gunzip)

@@ -29,7 +29,9 @@ export async function handleUpload(
   for await (const upload of uploadsOf(request, response, path)) {
     const target = call.resolve(upload.path)
     if (written.has(target)) {
-      refuse(`'${target}' is written twice by this request; only the first content was kept`)
+      refuse(
+        `The form contains '${target}' twice; only the first content was written. Send each path once.`,
+      )
     }
     await files.write(target, upload.body, call.user)
     await metadata.replace(target, attached)
@@ -63,12 +65,15 @@ async function* uploadsOf(
   const header = request.headers['content-type'] ?? ''
   const type = header.split(';', 1)[0]?.trim().toLowerCase() ?? ''
   if (type === 'application/octet-stream') {
-    if (path === undefined) refuse('Name the file in the query: /files?path=…')
+    if (path === undefined) refuse('The query parameter path is missing. Use /files?path=<path>.')
     yield { path, body: uploadBody(request, response) }
   } else if (type.startsWith('multipart/')) {
     const boundary = parseParameters(header).get('boundary')
     yield* filesOfForm(uploadBody(request, response), { boundary, path })
-  } else refuse('Content-Type must be multipart/form-data or application/octet-stream')
+  } else
+    refuse(
+      `Content-Type '${type}' is not supported. Use multipart/form-data or application/octet-stream.`,
+    )
 }
 
 async function* filesOfForm(
@@ -76,12 +81,17 @@ async function* filesOfForm(
   { boundary, path }: { readonly boundary: string | undefined; readonly path: string | undefined },
 ): AsyncGenerator<Upload> {
   if (!boundary || boundary.length > boundaryLimit) {
-    throw new Fault('internal', 'bad_multipart', 'Content-Type lacks a boundary of a sane length')
+    throw new Fault(
+      'internal',
+      'bad_multipart',
+      `Content-Type needs a boundary of 1 to ${boundaryLimit} characters`,
+    )
   }
   for await (const { name, filename, body } of parseMultipart(form, boundary)) {
     if (name !== 'file') continue
     const target = path ?? filename
-    if (target === undefined) refuse('A part named file needs a filename, or the query a path')
+    if (target === undefined)
+      refuse('A form part has no filename. Add one, or set the query parameter path.')
     yield { path: target, body }
   }
 }

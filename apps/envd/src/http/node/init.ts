@@ -27,7 +27,11 @@ async function readBody(request: IncomingMessage): Promise<string> {
   for await (const chunk of request) {
     size += chunk.length
     if (size > bodyLimitBytes) {
-      throw new Fault('invalid', 'bad_init', `The body is larger than ${bodyLimitBytes} bytes`)
+      throw new Fault(
+        'invalid',
+        'bad_init',
+        `The request body exceeds the limit of ${bodyLimitBytes} bytes`,
+      )
     }
     chunks.push(chunk)
   }
@@ -41,6 +45,6 @@ function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch (cause) {
-    throw new Fault('invalid', 'bad_init', 'The body is not JSON', { cause })
+    throw new Fault('invalid', 'bad_init', 'The request body is not valid JSON', { cause })
   }
 }

@@ -16,10 +16,15 @@ export function handleLogs(
 ): void {
   const { 'x-init-token': token } = request.headers
   if (!isSameSecret(deps.initToken, typeof token === 'string' ? token : undefined)) {
-    return sendText(response, 401, 'X-Init-Token is missing or wrong')
+    return sendText(
+      response,
+      401,
+      'X-Init-Token is missing or wrong. Only the node may call this endpoint.',
+    )
   }
   const after = /^[^?]*\?after=(\d{1,15})$/.exec(request.url ?? '')?.[1]
-  if (after === undefined) return sendText(response, 400, 'Ask for /logs?after=<milliseconds>')
+  if (after === undefined)
+    return sendText(response, 400, 'Invalid query. Use /logs?after=<milliseconds since 1970>.')
   const { entries, more } = deps.log.takeAfter(Number(after))
   response.writeHead(200, { 'content-type': 'application/json', 'cache-control': 'no-store' })
   response.end(`{"more":${more},"entries":[${entries.join(',')}]}`)

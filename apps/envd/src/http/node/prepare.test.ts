@@ -45,7 +45,7 @@ test('an image without anything in it can be prepared too', async () => {
   const accounts = { passwd: '/no/passwd', group: '/no/group' }
   await using envd = await runEnvd({ init: false, accounts })
   assert.equal((await prepare(envd, { 'x-init-token': initToken })).status, 204)
-  assert.match(String(envd.unexpectedErrors[0]), /answered with 401/)
+  assert.match(String(envd.unexpectedErrors[0]), /returned 401/)
 })
 
 test('pipes are there when it is answered, and commands run as ever', async () => {

@@ -16,6 +16,6 @@ export function rejectUnlessNode(
   response.setHeader('x-envd-version', envdVersion)
   const { 'x-init-token': token } = request.headers
   if (isSameSecret(initToken, typeof token === 'string' ? token : undefined)) return false
-  sendText(response, 401, 'X-Init-Token is missing or wrong')
+  sendText(response, 401, 'X-Init-Token is missing or wrong. Only the node may call this endpoint.')
   return true
 }

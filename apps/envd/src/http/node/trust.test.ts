@@ -172,7 +172,7 @@ test('a system that cannot be written to fails the call but no init, and the log
   assert.equal((await envd.init(body)).status, 204)
   assert.deepEqual(await variables(envd), {})
   const logs = await (await fetch(`${envd.url}/logs?after=0`, { headers: node })).text()
-  assert.match(logs, /authority of the egress is not trusted everywhere: .*atoll-egress\.crt/)
+  assert.match(logs, /Failed to install the egress CA .*atoll-egress\.crt/)
   assert.deepEqual(envd.unexpectedErrors, [])
 })
 

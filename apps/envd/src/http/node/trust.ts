@@ -14,7 +14,11 @@ export async function handleTrust(
   if (rejectUnlessNode(request, response, deps.initToken)) return
   const body = await readJson(request, bodyLimitBytes)
   if (typeof body !== 'object' || body === null || !('caBundle' in body)) {
-    throw new Fault('invalid', 'bad_trust', 'The body must be a JSON object with caBundle')
+    throw new Fault(
+      'invalid',
+      'bad_trust',
+      'The request body must be a JSON object with the field caBundle',
+    )
   }
   await deps.trust.install(parseCertificates(body.caBundle))
   response.writeHead(204, { 'cache-control': 'no-store' }).end()

@@ -62,5 +62,8 @@ function toMessage(event: ProcessEvent): StreamedEvent {
 }
 
 function deadlineExceeded(): ConnectError {
-  return new ConnectError('The deadline passed, the process was killed', Code.DeadlineExceeded)
+  return new ConnectError(
+    'The deadline passed, so the process was killed. Set a longer timeout.',
+    Code.DeadlineExceeded,
+  )
 }

@@ -10,7 +10,7 @@ export function toSelector(message: ProcessSelector | undefined): Selector {
   const { selector } = message ?? {}
   if (selector?.case === 'pid') return { by: 'pid', pid: selector.value }
   if (selector?.case === 'tag') return { by: 'tag', tag: selector.value }
-  throw new ConnectError('Select the process by pid or tag', Code.Unimplemented)
+  throw new ConnectError('No process selected. Select it by pid or tag.', Code.Unimplemented)
 }
 
 export async function sendInput(
@@ -22,7 +22,7 @@ export async function sendInput(
   const { input } = message ?? {}
   if (input?.case === 'stdin') return processes.writeStdin(selector, input.value)
   if (input?.case === 'pty') return processes.writeTerminal(selector, input.value)
-  throw new ConnectError('Send the input as stdin or pty', Code.Unimplemented)
+  throw new ConnectError('No input. Send it as stdin or pty.', Code.Unimplemented)
 }
 
 /** The first message selects the process; the others carry input, one at a time. */
@@ -35,13 +35,14 @@ export async function streamInput(
   for await (const { event } of requests) {
     signal.throwIfAborted()
     if (selected === undefined) {
-      if (event.case !== 'start') throw new ConnectError('Begin with start', Code.Unimplemented)
+      if (event.case !== 'start')
+        throw new ConnectError('The first message must be start', Code.Unimplemented)
       selected = toSelector(event.value.process)
       processes.requireLive(selected)
     } else if (event.case === 'data') {
       await sendInput(processes, selected, event.value.input)
     } else if (event.case !== 'keepalive') {
-      throw new ConnectError('After start, send data or keepalive', Code.Unimplemented)
+      throw new ConnectError('Messages after start must be data or keepalive', Code.Unimplemented)
     }
   }
 }

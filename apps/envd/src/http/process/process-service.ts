@@ -30,7 +30,8 @@ export function processService(deps: ProcessServiceDeps): ServiceImpl<typeof Pro
     async *start(request, context) {
       context.signal.throwIfAborted()
       const settings = deps.sandbox.settings()
-      if (!settings) throw new ConnectError('The sandbox is not ready', Code.Unavailable)
+      if (!settings)
+        throw new ConnectError('The sandbox is not ready yet. Retry in a moment.', Code.Unavailable)
       const user = await resolveUser(context.values.get(actingUserKey), deps.users, settings)
       const { cmd = '', args = [], envs = {}, cwd } = request.process ?? {}
       const attachment = await processes.start({
@@ -85,7 +86,10 @@ export function processService(deps: ProcessServiceDeps): ServiceImpl<typeof Pro
     },
     closeStdin(request) {
       if (!processes.closeStdin(toSelector(request.process))) {
-        throw new ConnectError('A terminal has no stdin to close: send ^D', Code.Unknown)
+        throw new ConnectError(
+          'A terminal has no stdin to close. Send Ctrl-D (0x04) as pty input.',
+          Code.Unknown,
+        )
       }
       return {}
     },
@@ -110,5 +114,8 @@ function toSize({ size }: PTY): TerminalSize {
 function toSignal(signal: Signal): 'SIGKILL' | 'SIGTERM' {
   if (signal === Signal.SIGKILL) return 'SIGKILL'
   if (signal === Signal.SIGTERM) return 'SIGTERM'
-  throw new ConnectError('Only SIGKILL and SIGTERM can be sent', Code.Unimplemented)
+  throw new ConnectError(
+    `Signal ${signal} is not supported. Use SIGKILL or SIGTERM.`,
+    Code.Unimplemented,
+  )
 }

@@ -21,7 +21,7 @@ export async function* rejectUnknownFlags(
       at += part.length
       if (filled < headerBytes) continue
       if ((header.readUInt8(0) & ~knownFlags) !== 0) {
-        throw new ConnectError('A message has an unknown flag', Code.InvalidArgument)
+        throw new ConnectError('A message envelope has unknown flags', Code.InvalidArgument)
       }
       bodyBytesLeft = header.readUInt32BE(1)
       filled = 0

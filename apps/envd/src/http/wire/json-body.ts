@@ -12,12 +12,12 @@ export async function readJson(request: IncomingMessage, limitBytes: number): Pr
   }
   if (size > limitBytes) {
     request.resume() // discard the rest, so that the connection can be reused
-    refuse(`The body is larger than ${limitBytes} bytes`)
+    refuse(`The request body exceeds the limit of ${limitBytes} bytes`)
   }
   try {
     return JSON.parse(Buffer.concat(chunks).toString('utf8'))
   } catch (cause) {
-    return refuse('The body is not JSON', cause)
+    return refuse('The request body is not valid JSON', cause)
   }
 }
 

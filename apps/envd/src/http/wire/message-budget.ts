@@ -49,4 +49,4 @@ async function* countBytes(body: AsyncIterable<Uint8Array>, reserve: (length: nu
 }
 
 export const tooMuchInput =
-  'The message is too large, or too much is under way: send it in smaller pieces, or later'
+  'The message is too large, or too many are in progress. Send smaller messages, or retry later.'

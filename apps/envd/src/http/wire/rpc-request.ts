@@ -16,7 +16,11 @@ export function checkRpcRequest(
   },
 ): RpcRefusal | undefined {
   if (request.method !== 'POST') {
-    return { status: 405, message: 'Use POST', headers: { allow: 'POST' } }
+    return {
+      status: 405,
+      message: `Method ${request.method} is not allowed. Use POST.`,
+      headers: { allow: 'POST' },
+    }
   }
   const connect = kind === 'unary' ? connectUnaryTypes : connectStreamTypes
   const accepted = [...connect, ...grpcTypes]

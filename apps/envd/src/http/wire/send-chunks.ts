@@ -16,7 +16,7 @@ export function sendChunk(to: Writable, bytes: Uint8Array): Promise<void> {
 export async function sendChunks(to: Writable, chunks: AsyncIterable<Uint8Array>): Promise<void> {
   for await (const chunk of chunks) {
     await sendChunk(to, chunk)
-    if (to.destroyed) throw new Error('The client left before it had everything')
+    if (to.destroyed) throw new Error('The client disconnected during the response')
   }
   to.end()
 }

@@ -4,7 +4,7 @@ import { Code, ConnectError } from '@connectrpc/connect'
 export function abortReason(signal: AbortSignal): ConnectError {
   return signal.reason instanceof ConnectError
     ? signal.reason
-    : new ConnectError('The client left', Code.Canceled)
+    : new ConnectError('The client disconnected', Code.Canceled)
 }
 
 /** Parses the Keepalive-Ping-Interval header, in seconds. Anything but a positive integer means the default, 90 s. */

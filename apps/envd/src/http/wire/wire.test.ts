@@ -87,7 +87,10 @@ test('a unary error has a status and a code by name', async () => {
   const response = await post(envd, 'SendSignal', '{"process":{"pid":4000000000}}', unary)
   assert.equal(response.status, 404)
   const { code, message } = JSON.parse(await response.text())
-  assert.deepEqual([code, message], ['not_found', 'No process with pid 4000000000'])
+  assert.deepEqual(
+    [code, message],
+    ['not_found', 'No process with pid 4000000000. It may have exited.'],
+  )
 })
 
 test('a packed message gets no more memory than 4 MiB, whatever it would become', async () => {
