@@ -1,10 +1,11 @@
-/** `npm run check`: everything about the code that can be said without running it. */
+/** `npm run check`: all checks that do not run the code. */
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { tryRun } from '@atoll/kit/run'
 import { compareConfigurationPage } from './configuration.ts'
 import { compareGenerated } from './generated.ts'
 import { compareOperationsPage } from './operations.ts'
+import { checkStyle } from './style.ts'
 
 const root = join(import.meta.dirname, '..')
 const programs = join(root, 'node_modules/.bin')
@@ -12,8 +13,13 @@ const env = { ...process.env, PATH: `${programs}:${process.env.PATH}` }
 
 interface Step {
   readonly name: string
-  /** Gives what is wrong, or nothing. */
-  readonly run: () => Promise<string | undefined>
+  readonly run: () => Promise<Outcome>
+}
+
+interface Outcome {
+  readonly failure: string | undefined
+  /** Advice that does not fail the step. */
+  readonly note?: string | undefined
 }
 
 const steps: readonly Step[] = [
@@ -21,11 +27,12 @@ const steps: readonly Step[] = [
   { name: 'types', run: program('tsc', '--project', '.') },
   { name: 'dead code', run: program('knip', '--no-progress', '--no-config-hints') },
   { name: 'format', run: program('oxfmt', '--check', '.') },
+  { name: 'style', run: checkStyle },
   { name: 'layers', run: program('node', '--test', 'tools/layers.test.ts') },
   { name: 'protocols', run: program('buf', 'lint', 'packages/contracts/proto') },
-  { name: 'generated code', run: () => compareGenerated(root, env) },
-  { name: 'configuration page', run: compareConfigurationPage },
-  { name: 'operations page', run: compareOperationsPage },
+  { name: 'generated code', run: async () => ({ failure: await compareGenerated(root, env) }) },
+  { name: 'configuration page', run: async () => ({ failure: await compareConfigurationPage() }) },
+  { name: 'operations page', run: async () => ({ failure: await compareOperationsPage() }) },
 ]
 
 const failed = await runAll(steps)
@@ -34,8 +41,8 @@ if (failed > 0) {
   process.exitCode = 1
 }
 
-async function runAll(waiting: readonly Step[]): Promise<number> {
-  const queue = [...waiting]
+async function runAll(all: readonly Step[]): Promise<number> {
+  const queue = [...all]
   let failures = 0
   const worker = async () => {
     for (let step = queue.shift(); step; step = queue.shift()) {
@@ -48,12 +55,15 @@ async function runAll(waiting: readonly Step[]): Promise<number> {
 
 async function runOne({ name, run }: Step): Promise<boolean> {
   const started = performance.now()
-  const wrong = await run().catch((error: unknown) => String(error))
+  const { failure, note } = await run().catch((error: unknown) => ({
+    failure: String(error),
+    note: undefined,
+  }))
   const seconds = ((performance.now() - started) / 1000).toFixed(1)
-  const verdict = wrong === undefined ? 'ok    ' : 'FAILED'
+  const verdict = failure === undefined ? 'ok    ' : 'FAILED'
   process.stdout.write(`${verdict}  ${name.padEnd(18)}  ${seconds} s\n`)
-  if (wrong !== undefined) process.stdout.write(`${wrong.trimEnd()}\n`)
-  return wrong === undefined
+  for (const text of [failure, note]) if (text) process.stdout.write(`${text.trimEnd()}\n`)
+  return failure === undefined
 }
 
 function program(name: string, ...args: string[]): Step['run'] {
@@ -63,6 +73,8 @@ function program(name: string, ...args: string[]): Step['run'] {
       env,
       timeoutMs: 900_000,
     })
-    return code === 0 ? undefined : `${stdout}${stderr}` || `${name} ended without a word`
+    const output =
+      `${stdout}${stderr}` || `${name} failed with exit code ${code} and printed nothing`
+    return { failure: code === 0 ? undefined : output }
   }
 }
