@@ -42,7 +42,7 @@ export async function findUrls(
 }
 
 /** Whether it is the server whose data is on this machine, and the caller may read them. */
-export async function isLocal(config: CliConfig): Promise<boolean> {
+export async function isLocalServer(config: CliConfig): Promise<boolean> {
   const { apiUrl } = await findUrls(config)
   const credentials = await readUrls(config.dataDir)
   return credentials !== undefined && isSameServer(credentials.url, apiUrl)

@@ -77,13 +77,13 @@ export async function attach(
     limits.signal.throwIfAborted()
     const fault = faultFromConnect(thrown, access.sandboxUrl)
     const isDeadline = limits.timeoutSeconds !== undefined && fault.kind === 'timeout'
-    throw isStarted && !isDeadline ? lost(address.sandboxId, thrown) : fault
+    throw isStarted && !isDeadline ? connectionLost(address.sandboxId, thrown) : fault
   }
-  throw lost(address.sandboxId)
+  throw connectionLost(address.sandboxId)
 }
 
 /** Once a process runs, nothing but its deadline ends the stream early, unless the sandbox or the way to it is gone. */
-function lost(sandboxId: string, cause?: unknown): Fault {
+function connectionLost(sandboxId: string, cause?: unknown): Fault {
   const message = `The connection to sandbox ${sandboxId} was lost`
   return new Fault('unavailable', 'sandbox_lost', message, { cause })
 }
@@ -101,18 +101,18 @@ function runningProcess(
   const process: { selector: ProcessSelector['selector'] } = {
     selector: { case: 'pid', value: pid },
   }
-  const settled = async (call: Promise<unknown>) => {
+  const orFault = async (call: Promise<unknown>) => {
     await call.catch((thrown: unknown) => {
       throw faultFromConnect(thrown, url)
     })
   }
   return {
     sendInput: (kind, value) =>
-      settled(client.sendInput({ process, input: { input: { case: kind, value } } }, { signal })),
-    closeInput: () => settled(client.closeStdin({ process }, { signal })),
+      orFault(client.sendInput({ process, input: { input: { case: kind, value } } }, { signal })),
+    closeInput: () => orFault(client.closeStdin({ process }, { signal })),
     resize: (size) =>
-      settled(client.update({ process, pty: { size } }, { signal, timeoutMs: resizeLimitMs })),
-    terminate: () => settled(client.sendSignal({ process, signal: Signal.SIGTERM })),
-    kill: () => settled(client.sendSignal({ process, signal: Signal.SIGKILL })),
+      orFault(client.update({ process, pty: { size } }, { signal, timeoutMs: resizeLimitMs })),
+    terminate: () => orFault(client.sendSignal({ process, signal: Signal.SIGTERM })),
+    kill: () => orFault(client.sendSignal({ process, signal: Signal.SIGKILL })),
   }
 }

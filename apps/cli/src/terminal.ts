@@ -31,7 +31,7 @@ export function openRawTerminal({
     stdin.setRawMode(false)
   }
   stdin.setRawMode(true)
-  passOutputAsItIs(stdin)
+  disableOutputProcessing(stdin)
   // Also runs when something throws past every handler or another part calls exit.
   process.on('exit', restore)
   return {
@@ -44,7 +44,7 @@ export function openRawTerminal({
       stdout.on('resize', resized)
     },
     resetModes: () => {
-      stdout.write(quietModes)
+      stdout.write(resetSequence)
     },
     [Symbol.dispose]() {
       for (const resized of listeners) stdout.off('resize', resized)
@@ -58,11 +58,11 @@ export function openRawTerminal({
  * In its raw mode Node.js leaves output processing on: a bare newline, which full-screen programs move down with, would
  * also go to the first column. The terminal in the sandbox has processed the output already. Undone with raw mode.
  */
-function passOutputAsItIs(stdin: NodeJS.ReadStream): void {
+function disableOutputProcessing(stdin: NodeJS.ReadStream): void {
   const fd = 'fd' in stdin && typeof stdin.fd === 'number' ? stdin.fd : -1
   if (isatty(fd)) spawnSync('stty', ['-opost'], { stdio: [fd, 'ignore', 'ignore'] })
 }
 
 const escape = '\u001B['
-const offModes = ['?1000l', '?1002l', '?1003l', '?1006l', '?2004l', '?1047l', '?1l', '?25h', '0m']
-const quietModes = offModes.map((mode) => `${escape}${mode}`).join('')
+const modeResets = ['?1000l', '?1002l', '?1003l', '?1006l', '?2004l', '?1047l', '?1l', '?25h', '0m']
+const resetSequence = modeResets.map((mode) => `${escape}${mode}`).join('')

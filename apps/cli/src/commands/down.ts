@@ -15,25 +15,25 @@ export function downCommand(context: CliContext): Command {
 
 /** What it takes is loaded only here: the other commands start without the weight of a node. */
 async function down({ config, stdout }: CliContext) {
-  const { seizeDataDir } = await import('../server-process.ts')
+  const { stopServer } = await import('../stop-server.ts')
   const { loadNodeConfig } = await import('@atoll/node/config')
   const { tearDownNode } = await import('@atoll/node/teardown')
   const nodeConfig = loadNodeConfig(config.environment)
   if (!(await exists(config.dataDir))) {
     return printLine(stdout, `nothing to end: there is no ${config.dataDir}`)
   }
-  await using seized = await seizeDataDir(config.dataDir)
-  printLine(stdout, describeEnd(seized.ended))
+  await using server = await stopServer(config.dataDir)
+  printLine(stdout, describeStop(server.stopped))
   const { endedSandboxes } = await tearDownNode(nodeConfig)
   printLine(stdout, `sandboxes ended: ${endedSandboxes}`)
   printLine(stdout, 'no namespace, mount, control group or firewall rule of them is left')
   printLine(stdout, `data is kept in ${config.dataDir}`)
 }
 
-function describeEnd(ended: { readonly pid: number; readonly by: string } | undefined): string {
-  if (!ended) return 'no server was running'
-  const how = ended.by === 'SIGKILL' ? ', killed because it did not end in time' : ''
-  return `server ended: pid ${ended.pid}${how}`
+function describeStop(stopped: { readonly pid: number; readonly by: string } | undefined): string {
+  if (!stopped) return 'no server was running'
+  const how = stopped.by === 'SIGKILL' ? ', killed because it did not end in time' : ''
+  return `server ended: pid ${stopped.pid}${how}`
 }
 
 async function exists(path: string): Promise<boolean> {

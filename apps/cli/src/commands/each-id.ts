@@ -2,7 +2,12 @@ import { Fault } from '@atoll/kit/fault'
 import type { FaultKind } from '@atoll/kit/fault'
 
 /** These are about one of them, and say nothing of the others. */
-const ownFaults: ReadonlySet<FaultKind> = new Set(['invalid', 'forbidden', 'not_found', 'conflict'])
+const faultsOfOneId: ReadonlySet<FaultKind> = new Set([
+  'invalid',
+  'forbidden',
+  'not_found',
+  'conflict',
+])
 
 /** One after the other. Those that fail do not keep the rest from it; they are reported in the end, in one line. */
 export async function forEachId(
@@ -12,7 +17,7 @@ export async function forEachId(
   const failures: Fault[] = []
   for (const id of ids) {
     await work(id).catch((thrown: unknown) => {
-      if (!(thrown instanceof Fault) || !ownFaults.has(thrown.kind)) throw thrown
+      if (!(thrown instanceof Fault) || !faultsOfOneId.has(thrown.kind)) throw thrown
       failures.push(thrown)
     })
   }

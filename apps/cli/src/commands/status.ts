@@ -3,7 +3,7 @@ import type { PlatformClient } from '@atoll/client/platform'
 import { Fault } from '@atoll/kit/fault'
 import type { Inventory, Space } from '@atoll/node/inventory'
 import { Command } from 'commander'
-import { findAccess, findUrls, isLocal } from '../access.ts'
+import { findAccess, findUrls, isLocalServer } from '../access.ts'
 import { printJson, printLine } from '../context.ts'
 import type { CliContext } from '../context.ts'
 import { formatSize } from '../table.ts'
@@ -43,7 +43,7 @@ async function status(context: CliContext, options: { readonly json?: boolean })
 async function findStatus(context: CliContext): Promise<Status> {
   const { config } = context
   const found = await askServer(context)
-  if (!(await isLocal(config))) return found
+  if (!(await isLocalServer(config))) return found
   // Loaded only here: the other commands start without it.
   const { readSpace } = await import('@atoll/node/inventory')
   return { ...found, space: await readSpace(config.environment) }
@@ -61,7 +61,7 @@ async function askServer({ config }: CliContext): Promise<Status> {
     const { apiKey } = await findAccess(config)
     const platform = createPlatformClient({ url: urls.apiUrl, apiKey })
     const sandboxes = await countSandboxes(platform)
-    if (!(await isLocal(config))) return { server: 'up', ...urls, sandboxes }
+    if (!(await isLocalServer(config))) return { server: 'up', ...urls, sandboxes }
     const { takeInventory } = await import('@atoll/node/inventory')
     const { ready, quarantined, ...disk } = await takeInventory(config.dataDir)
     return { server: 'up', ...urls, sandboxes, ready, disk, quarantined }

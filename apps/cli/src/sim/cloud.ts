@@ -7,15 +7,15 @@ import { answerKeys } from './keys.ts'
 import type { SimulatedKeys } from './keys.ts'
 import { simulatedProcesses } from './processes.ts'
 import type { SimulatedProcesses } from './processes.ts'
-import { failure, send } from './reply.ts'
-import type { Reply } from './reply.ts'
+import { failure, send } from './http.ts'
+import type { Reply } from './http.ts'
 import { accessToken, addSandbox, answerSandboxes } from './sandboxes.ts'
-import type { SandboxWorld, SimulatedSandbox } from './sandboxes.ts'
+import type { SimulatedState, SimulatedSandbox } from './sandboxes.ts'
 import { answerSnapshots, answerTemplates } from './snapshots.ts'
 import type { SimulatedSnapshot } from './snapshots.ts'
 
 /** A cloud for tests of the command line: the platform API from memory, sandboxes whose processes run right here. */
-export interface SimulatedCloud extends SandboxWorld {
+export interface SimulatedCloud extends SimulatedState {
   readonly url: string
   readonly apiKey: string
   readonly processes: SimulatedProcesses
@@ -24,7 +24,7 @@ export interface SimulatedCloud extends SandboxWorld {
   /** A sandbox as `POST /v2/sandboxes` makes it; gives its id. */
   addSandbox(): string
   /** Cuts all connections, as the end of a sandbox does. */
-  cut(): void
+  dropConnections(): void
   close(): Promise<void>
 }
 
@@ -34,7 +34,7 @@ export async function startSimulatedCloud(): Promise<SimulatedCloud> {
     processes: simulatedProcesses(),
     sandboxes: new Map<string, SimulatedSandbox>(),
     snapshots: [] as SimulatedSnapshot[],
-    rules: { keepsMemory: true, roomForCopies: Infinity },
+    behavior: { supportsMemory: true, forkCapacity: Infinity },
     keys: new Map<string, string>(),
     requests: [] as string[],
   }
@@ -57,7 +57,7 @@ export async function startSimulatedCloud(): Promise<SimulatedCloud> {
     ...cloud,
     url: `http://127.0.0.1:${port}`,
     addSandbox: () => addSandbox(cloud, { templateID: 'base' }),
-    cut: () => server.closeAllConnections(),
+    dropConnections: () => server.closeAllConnections(),
     async close() {
       cloud.processes.killAll()
       server.closeAllConnections()
@@ -66,7 +66,7 @@ export async function startSimulatedCloud(): Promise<SimulatedCloud> {
   }
 }
 
-interface Cloud extends SandboxWorld {
+interface Cloud extends SimulatedState {
   readonly apiKey: string
   readonly keys: SimulatedKeys
   readonly requests: string[]
@@ -80,16 +80,16 @@ async function answer(cloud: Cloud, request: IncomingMessage): Promise<Reply> {
   if (request.headers['x-api-key'] !== cloud.apiKey) return failure(401, 'Invalid API key')
   const [resource, ...rest] = url.pathname.replace(/^(\/v2)?\//, '').split('/')
   const body: Record<string, unknown> = text ? JSON.parse(text) : {}
-  const asked = { method: request.method ?? 'GET', url, rest, body }
+  const simulated = { method: request.method ?? 'GET', url, rest, body }
   switch (resource) {
     case 'sandboxes':
-      return answerSandboxes(cloud, asked)
+      return answerSandboxes(cloud, simulated)
     case 'snapshots':
-      return answerSnapshots(cloud.snapshots, asked)
+      return answerSnapshots(cloud.snapshots, simulated)
     case 'templates':
-      return answerTemplates(cloud.snapshots, asked)
+      return answerTemplates(cloud.snapshots, simulated)
     case 'api-keys':
-      return answerKeys(cloud.keys, asked)
+      return answerKeys(cloud.keys, simulated)
     default:
       return failure(404, `there is no ${url.pathname}`)
   }

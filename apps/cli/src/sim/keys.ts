@@ -1,22 +1,22 @@
 import { randomUUID } from 'node:crypto'
-import { failure } from './reply.ts'
-import type { Asked, Reply } from './reply.ts'
+import { failure } from './http.ts'
+import type { SimulatedRequest, Reply } from './http.ts'
 
 /** Names by id. */
 export type SimulatedKeys = Map<string, string>
 
-export function answerKeys(keys: SimulatedKeys, { method, rest, body }: Asked): Reply {
+export function answerKeys(keys: SimulatedKeys, { method, rest, body }: SimulatedRequest): Reply {
   const [id = ''] = rest
-  if (method === 'GET') return { status: 200, body: [...keys].map(shownKey) }
+  if (method === 'GET') return { status: 200, body: [...keys].map(describeKey) }
   if (method === 'DELETE') {
     return keys.delete(id) ? { status: 204 } : failure(404, `API key ${id} not found`)
   }
   const created = [randomUUID(), String(body['name'])] as const
   keys.set(...created)
-  return { status: 201, body: { ...shownKey(created), key: 'e2b_new' } }
+  return { status: 201, body: { ...describeKey(created), key: 'e2b_new' } }
 }
 
-function shownKey([id, name]: readonly [string, string]) {
+function describeKey([id, name]: readonly [string, string]) {
   const mask = {
     prefix: 'e2b_',
     valueLength: 40,

@@ -28,7 +28,7 @@ export interface SimulatedProcesses {
   killAll(): void
 }
 
-interface Live {
+interface LiveProcess {
   input(bytes: Uint8Array): void
   closeInput(): void
   signal(number: number): void
@@ -36,7 +36,7 @@ interface Live {
 }
 
 export function simulatedProcesses(): SimulatedProcesses {
-  const live = new Map<number, Live>()
+  const live = new Map<number, LiveProcess>()
   const starts: SimulatedProcesses['starts'] = []
   const find = (selector: ProcessSelector | undefined) => {
     const pid = selector?.selector.case === 'pid' ? selector.selector.value : 0
@@ -86,7 +86,11 @@ export function simulatedProcesses(): SimulatedProcesses {
 /** Without a home no profile of this machine's user meddles. */
 const plainEnv = { PATH: '/usr/local/bin:/usr/bin:/bin', HOME: '/nonexistent' }
 
-async function* runChild(live: Map<number, Live>, request: StartRequest, context: HandlerContext) {
+async function* runChild(
+  live: Map<number, LiveProcess>,
+  request: StartRequest,
+  context: HandlerContext,
+) {
   const { cmd = '', args = [], envs = {}, cwd } = request.process ?? {}
   const child = spawn(cmd, args, { env: { ...plainEnv, ...envs }, cwd: cwd ?? '/' })
   const pid = child.pid ?? 0
@@ -100,12 +104,12 @@ async function* runChild(live: Map<number, Live>, request: StartRequest, context
     resize: () => {},
   })
   yield start(pid)
-  for await (const event of outputsOf(child)) yield event
+  for await (const event of outputEvents(child)) yield event
   live.delete(pid)
   yield end(child.exitCode, child.signalCode)
 }
 
-async function* outputsOf(child: ChildProcessWithoutNullStreams) {
+async function* outputEvents(child: ChildProcessWithoutNullStreams) {
   const events = new PassThrough({ objectMode: true })
   for (const kind of ['stdout', 'stderr'] as const) {
     child[kind].on('data', (value: Buffer) => events.write(data(kind, value)))
@@ -118,10 +122,10 @@ async function* outputsOf(child: ChildProcessWithoutNullStreams) {
  * Tells its size at the start and at each change, gives back what it gets, and ends at `exit <code>` or a signal.
  * As in a real sandbox it does not end when nobody listens any more.
  */
-async function* echo(live: Map<number, Live>, pty: PTY) {
+async function* echo(live: Map<number, LiveProcess>, pty: PTY) {
   const pid = 1_000_000 + live.size
   const events = new PassThrough({ objectMode: true })
-  const say = (text: string) => events.write(data('pty', Buffer.from(text)))
+  const print = (text: string) => events.write(data('pty', Buffer.from(text)))
   const sizeOf = ({ size }: PTY) => `[size ${size?.rows}x${size?.cols}]\r\n`
   const finish = (code: number | null, signal: NodeJS.Signals | null) => {
     live.delete(pid)
@@ -131,15 +135,15 @@ async function* echo(live: Map<number, Live>, pty: PTY) {
     input(bytes) {
       const text = Buffer.from(bytes).toString()
       const [, code] = /^exit (\d+)\r/.exec(text) ?? []
-      if (code === undefined) say(`[got ${JSON.stringify(text)}]\r\n`)
+      if (code === undefined) print(`[got ${JSON.stringify(text)}]\r\n`)
       else finish(Number(code), null)
     },
     closeInput: () => {},
     signal: () => finish(null, 'SIGKILL'),
-    resize: (changed) => void (changed && say(sizeOf(changed))),
+    resize: (changed) => void (changed && print(sizeOf(changed))),
   })
   yield start(pid)
-  say(sizeOf(pty))
+  print(sizeOf(pty))
   yield* events
 }
 

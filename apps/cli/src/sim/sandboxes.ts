@@ -1,6 +1,6 @@
-import { failure, page } from './reply.ts'
-import type { Asked, Reply } from './reply.ts'
-import { findSnapshot, keepSnapshot } from './snapshots.ts'
+import { failure, page } from './http.ts'
+import type { SimulatedRequest, Reply } from './http.ts'
+import { findSnapshot, createSnapshot } from './snapshots.ts'
 import type { SimulatedSnapshot } from './snapshots.ts'
 
 export interface SimulatedSandbox {
@@ -11,95 +11,103 @@ export interface SimulatedSandbox {
 }
 
 /** The part of the simulated cloud that these operations work on. */
-export interface SandboxWorld {
+export interface SimulatedState {
   readonly sandboxes: Map<string, SimulatedSandbox>
   readonly snapshots: SimulatedSnapshot[]
-  readonly rules: SimulatedRules
+  readonly behavior: SimulatedBehavior
 }
 
 /** What a test may set to have things go another way. */
-export interface SimulatedRules {
+export interface SimulatedBehavior {
   /** False: as under a runtime that keeps files alone. */
-  keepsMemory: boolean
+  supportsMemory: boolean
   /** How many copies of a fork there is room for. */
-  roomForCopies: number
+  forkCapacity: number
 }
 
 export const accessToken = 'token-of-the-sandbox'
 
-export function answerSandboxes(world: SandboxWorld, asked: Asked): Reply {
-  const [id, action] = asked.rest
-  if (id === undefined) return asked.method === 'POST' ? create(world, asked) : list(world, asked)
-  const sandbox = world.sandboxes.get(id)
+export function answerSandboxes(cloud: SimulatedState, request: SimulatedRequest): Reply {
+  const [id, action] = request.rest
+  if (id === undefined)
+    return request.method === 'POST' ? create(cloud, request) : list(cloud, request)
+  const sandbox = cloud.sandboxes.get(id)
   if (!sandbox) return failure(404, `Sandbox ${id} not found`)
-  if (asked.method === 'DELETE') {
-    world.sandboxes.delete(id)
+  if (request.method === 'DELETE') {
+    cloud.sandboxes.delete(id)
     return { status: 204 }
   }
-  if (asked.method === 'GET') {
-    return { status: 200, body: { ...shown(id, sandbox), envdAccessToken: accessToken } }
+  if (request.method === 'GET') {
+    return { status: 200, body: { ...describeSandbox(id, sandbox), envdAccessToken: accessToken } }
   }
-  if (action === 'connect') return connect(id, sandbox, asked)
-  if (action === 'pause') return pause(world, id, asked)
-  if (sandbox.state === 'paused') return paused(action === 'fork' ? 409 : 404, id)
-  return action === 'fork' ? fork(world, sandbox, asked) : keepSnapshot(world.snapshots, id, asked)
+  if (action === 'connect') return connect(id, sandbox, request)
+  if (action === 'pause') return pause(cloud, id, request)
+  if (sandbox.state === 'paused') return pausedFailure(action === 'fork' ? 409 : 404, id)
+  return action === 'fork'
+    ? fork(cloud, sandbox, request)
+    : createSnapshot(cloud.snapshots, id, request)
 }
 
-export function addSandbox({ sandboxes }: SandboxWorld, body: Record<string, unknown>): string {
+export function addSandbox({ sandboxes }: SimulatedState, body: Record<string, unknown>): string {
   const id = `i${sandboxes.size}sandbox`
   const timeout = typeof body['timeout'] === 'number' ? body['timeout'] : 300
   sandboxes.set(id, { state: 'running', endAt: new Date(Date.now() + timeout * 1000), body })
   return id
 }
 
-function create(world: SandboxWorld, { body }: Asked): Reply {
+function create(cloud: SimulatedState, { body }: SimulatedRequest): Reply {
   const template = String(body['templateID'])
-  if (template !== 'base' && !findSnapshot(world.snapshots, template)) {
+  if (template !== 'base' && !findSnapshot(cloud.snapshots, template)) {
     return failure(404, `Template '${template}' not found`)
   }
-  return { status: 201, body: connected(addSandbox(world, body)) }
+  return { status: 201, body: describeConnection(addSandbox(cloud, body)) }
 }
 
-function list({ sandboxes }: SandboxWorld, { url }: Asked): Reply {
+function list({ sandboxes }: SimulatedState, { url }: SimulatedRequest): Reply {
   const states = url.searchParams.get('state')?.split(',') ?? ['running', 'paused']
   const matching = [...sandboxes].filter(([, { state }]) => states.includes(state))
   return page(
-    matching.map(([id, sandbox]) => shown(id, sandbox)),
+    matching.map(([id, sandbox]) => describeSandbox(id, sandbox)),
     url,
   )
 }
 
-function connect(id: string, sandbox: SimulatedSandbox, { body }: Asked): Reply {
+function connect(id: string, sandbox: SimulatedSandbox, { body }: SimulatedRequest): Reply {
   const status = sandbox.state === 'paused' ? 201 : 200
   sandbox.state = 'running'
   const wanted = Date.now() + Number(body['timeout'] ?? 300) * 1000
   sandbox.endAt = new Date(Math.max(sandbox.endAt.getTime(), wanted))
-  return { status, body: connected(id) }
+  return { status, body: describeConnection(id) }
 }
 
-function pause({ sandboxes, rules }: SandboxWorld, id: string, { body }: Asked): Reply {
+function pause(
+  { sandboxes, behavior }: SimulatedState,
+  id: string,
+  { body }: SimulatedRequest,
+): Reply {
   const sandbox = sandboxes.get(id)
-  if (sandbox?.state !== 'running') return paused(409, id)
-  if (!rules.keepsMemory && body['memory'] !== false) {
+  if (sandbox?.state !== 'running') return pausedFailure(409, id)
+  if (!behavior.supportsMemory && body['memory'] !== false) {
     return failure(400, 'The runtime keeps files alone', 'memory_not_kept')
   }
   sandbox.state = 'paused'
   return { status: 204 }
 }
 
-function fork(world: SandboxWorld, source: SimulatedSandbox, { body }: Asked): Reply {
+function fork(cloud: SimulatedState, source: SimulatedSandbox, { body }: SimulatedRequest): Reply {
   const copy = (_: unknown, index: number) => {
-    if (index >= world.rules.roomForCopies) return { error: failure(503, 'The node is full').body }
-    return { sandbox: connected(addSandbox(world, { ...source.body, ...body })) }
+    if (index >= cloud.behavior.forkCapacity)
+      return { error: failure(503, 'The node is full').body }
+    return { sandbox: describeConnection(addSandbox(cloud, { ...source.body, ...body })) }
   }
   return { status: 201, body: Array.from({ length: Number(body['count'] ?? 1) }, copy) }
 }
 
-function paused(status: number, id: string): Reply {
+function pausedFailure(status: number, id: string): Reply {
   return failure(status, `Sandbox ${id} is paused`, 'sandbox_paused')
 }
 
-function connected(id: string) {
+function describeConnection(id: string) {
   return {
     sandboxID: id,
     templateID: 'templateofbase',
@@ -110,8 +118,8 @@ function connected(id: string) {
   }
 }
 
-function shown(id: string, sandbox: SimulatedSandbox) {
-  const { envdAccessToken: _, ...plain } = connected(id)
+function describeSandbox(id: string, sandbox: SimulatedSandbox) {
+  const { envdAccessToken: _, ...plain } = describeConnection(id)
   return {
     ...plain,
     state: sandbox.state,

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { failure, page } from './reply.ts'
-import type { Asked, Reply } from './reply.ts'
+import { failure, page } from './http.ts'
+import type { SimulatedRequest, Reply } from './http.ts'
 
 /** A copy of a sandbox under a name, or under an id where it was given none. */
 export interface SimulatedSnapshot {
@@ -17,57 +17,59 @@ const namespace = 'team'
 
 export function answerSnapshots(
   snapshots: readonly SimulatedSnapshot[],
-  { url: asked }: Asked,
+  { url }: SimulatedRequest,
 ): Reply {
-  const sandboxId = asked.searchParams.get('sandboxID')
-  const name = asked.searchParams.get('name')
+  const sandboxId = url.searchParams.get('sandboxID')
+  const name = url.searchParams.get('name')
   const matching = snapshots.filter(
-    (one) =>
-      (sandboxId === null || one.sandboxId === sandboxId) &&
-      (name === null || isMeant(one, parse(name))),
+    (snapshot) =>
+      (sandboxId === null || snapshot.sandboxId === sandboxId) &&
+      (name === null || matches(snapshot, parseReference(name))),
   )
-  return page(matching.toReversed().map(shown), asked)
+  return page(matching.toReversed().map(describeSnapshot), url)
 }
 
-export function keepSnapshot(
+export function createSnapshot(
   snapshots: SimulatedSnapshot[],
   sandboxId: string,
-  { body }: Asked,
+  { body }: SimulatedRequest,
 ): Reply {
-  const name = typeof body['name'] === 'string' ? parse(body['name']) : undefined
+  const name = typeof body['name'] === 'string' ? parseReference(body['name']) : undefined
   const template = name?.template ?? `template${snapshots.length}`
-  const made = {
+  const created = {
     ...{ template, sandboxId, buildId: randomUUID(), isNamed: name !== undefined },
     tags: new Set<string>(),
   }
-  snapshots.push(made)
-  setTag(snapshots, made, name?.tag ?? 'default')
-  return { status: 201, body: shown(made) }
+  snapshots.push(created)
+  setTag(snapshots, created, name?.tag ?? 'default')
+  return { status: 201, body: describeSnapshot(created) }
 }
 
 export function findSnapshot(
   snapshots: readonly SimulatedSnapshot[],
   text: string,
 ): SimulatedSnapshot | undefined {
-  const { template, tag = 'default' } = parse(text)
-  return snapshots.find((one) => isMeant(one, { template, tag }))
+  const { template, tag = 'default' } = parseReference(text)
+  return snapshots.find((snapshot) => matches(snapshot, { template, tag }))
 }
 
-export function answerTemplates(snapshots: SimulatedSnapshot[], asked: Asked): Reply {
-  const [first = '', second] = asked.rest.map((part) => decodeURIComponent(part))
-  if (first === 'tags') return changeTags(snapshots, asked)
-  const meant = snapshots.filter((one) => isMeant(one, parse(first)))
-  if (meant.length === 0) return failure(404, `Template ${first} was not found`)
-  if (second === 'tags') return { status: 200, body: meant.flatMap(shownTags) }
-  for (const one of meant) snapshots.splice(snapshots.indexOf(one), 1)
+export function answerTemplates(snapshots: SimulatedSnapshot[], request: SimulatedRequest): Reply {
+  const [first = '', second] = request.rest.map((part) => decodeURIComponent(part))
+  if (first === 'tags') return changeTags(snapshots, request)
+  const matching = snapshots.filter((snapshot) => matches(snapshot, parseReference(first)))
+  if (matching.length === 0) return failure(404, `Template ${first} was not found`)
+  if (second === 'tags') return { status: 200, body: matching.flatMap(describeTags) }
+  for (const snapshot of matching) snapshots.splice(snapshots.indexOf(snapshot), 1)
   return { status: 204 }
 }
 
-function changeTags(snapshots: SimulatedSnapshot[], { method, body }: Asked): Reply {
+function changeTags(snapshots: SimulatedSnapshot[], { method, body }: SimulatedRequest): Reply {
   const tags = Array.isArray(body['tags']) ? body['tags'].map(String) : []
   if (method === 'DELETE') {
-    const meant = snapshots.filter((one) => isMeant(one, parse(String(body['name']))))
-    for (const one of meant) for (const tag of tags) one.tags.delete(tag)
+    const matching = snapshots.filter((snapshot) =>
+      matches(snapshot, parseReference(String(body['name']))),
+    )
+    for (const snapshot of matching) for (const tag of tags) snapshot.tags.delete(tag)
     return { status: 204 }
   }
   const target = findSnapshot(snapshots, String(body['target']))
@@ -81,7 +83,8 @@ function setTag(
   target: SimulatedSnapshot,
   tag: string,
 ): void {
-  for (const one of snapshots) if (one.template === target.template) one.tags.delete(tag)
+  for (const snapshot of snapshots)
+    if (snapshot.template === target.template) snapshot.tags.delete(tag)
   target.tags.add(tag)
 }
 
@@ -90,23 +93,23 @@ interface Reference {
   readonly tag: string | undefined
 }
 
-function parse(text: string): Reference {
+function parseReference(text: string): Reference {
   const [name = '', tag] = text.split(':')
   const isPlain = name.includes('/') || name.startsWith('template')
   return { template: isPlain ? name : `${namespace}/${name}`, tag }
 }
 
-function isMeant({ template, tags }: SimulatedSnapshot, reference: Reference): boolean {
+function matches({ template, tags }: SimulatedSnapshot, reference: Reference): boolean {
   if (template !== reference.template) return false
   return reference.tag === undefined || tags.has(reference.tag)
 }
 
-function shown({ template, isNamed, tags, buildId }: SimulatedSnapshot) {
+function describeSnapshot({ template, isNamed, tags, buildId }: SimulatedSnapshot) {
   const [tag = buildId] = tags
   return { snapshotID: `${template}:${tag}`, names: isNamed ? [template] : [] }
 }
 
-function shownTags({ tags, buildId }: SimulatedSnapshot) {
+function describeTags({ tags, buildId }: SimulatedSnapshot) {
   const createdAt = new Date().toISOString()
   return [...tags].map((tag) => ({ tag, buildID: buildId, createdAt }))
 }

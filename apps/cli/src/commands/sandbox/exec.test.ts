@@ -102,7 +102,7 @@ test('the end of a sandbox under a running command is told', async (t) => {
   const id = cloud.addSandbox()
   const { outcome } = start(['sandbox', 'exec', id, 'echo ready; sleep 60'])
   await waitFor('the command to start', () => cloud.processes.starts.length > 0)
-  cloud.cut()
+  cloud.dropConnections()
   const { code, stderr } = await outcome()
   assert.equal(code, 1)
   assert.match(stderr, new RegExp(`^error: The connection to sandbox ${id} was lost\\nhint: `))

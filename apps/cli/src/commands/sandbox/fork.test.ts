@@ -20,7 +20,7 @@ test('fork --json prints what the server told', async (t) => {
 
 test('copies that failed are told after those that run', async (t) => {
   const { cloud, run } = await setupCloud(t)
-  cloud.rules.roomForCopies = 1
+  cloud.behavior.forkCapacity = 1
   const outcome = await run(['sandbox', 'fork', cloud.addSandbox(), '--count', '3'])
   assert.deepEqual([outcome.code, outcome.stdout], [1, 'i1sandbox\n'])
   assert.match(outcome.stderr, /^error: 2 of 3 copies failed: The node is full\n/)

@@ -30,7 +30,7 @@ test('what is so already is no failure, but told', async (t) => {
 
 test('--no-memory asks for files alone, at a pause and at a resume', async (t) => {
   const { cloud, run } = await setupCloud(t)
-  cloud.rules.keepsMemory = false
+  cloud.behavior.supportsMemory = false
   const id = cloud.addSandbox()
   const refused = await run(['sandbox', 'pause', id])
   assert.equal(refused.code, 1)

@@ -21,8 +21,8 @@ interface PauseOptions {
 async function pause(context: CliContext, ids: readonly string[], { memory }: PauseOptions) {
   const { platform } = await openPlatform(context)
   await forEachId(ids, async (id) => {
-    const isNew = await pauseOne(platform, id, memory)
-    printLine(context.stdout, `${isNew ? 'paused' : 'already paused'} ${id}`)
+    const wasRunning = await pauseOne(platform, id, memory)
+    printLine(context.stdout, `${wasRunning ? 'paused' : 'already paused'} ${id}`)
   })
 }
 

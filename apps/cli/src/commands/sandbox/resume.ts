@@ -21,9 +21,9 @@ interface ResumeOptions {
 
 async function resume(context: CliContext, ids: readonly string[], options: ResumeOptions) {
   const { platform } = await openPlatform(context)
-  const wish = { timeoutSeconds: options.timeout, memory: options.memory }
+  const settings = { timeoutSeconds: options.timeout, memory: options.memory }
   await forEachId(ids, async (id) => {
-    const { isResumed } = await platform.connectSandbox(id, wish)
+    const { isResumed } = await platform.connectSandbox(id, settings)
     printLine(context.stdout, `${isResumed ? 'resumed' : 'already running'} ${id}`)
   })
 }

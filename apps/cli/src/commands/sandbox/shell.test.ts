@@ -55,7 +55,7 @@ test('the sandbox gets time to live when a terminal opens', async (t) => {
 test('the terminal is restored when the sandbox ends', async (t) => {
   const { cloud, terminal } = await setup(t)
   await terminal.sees('[size 24x80]')
-  cloud.cut()
+  cloud.dropConnections()
   await terminal.sees('was lost')
   await terminal.sees('code=1')
   assert.match(await terminal.settings(), / icanon /)

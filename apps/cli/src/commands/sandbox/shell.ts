@@ -4,9 +4,9 @@ import { collectPair } from '../../arguments.ts'
 import type { Output, RunningProcess } from '../../attach.ts'
 import { openPlatform } from '../../context.ts'
 import type { CliContext } from '../../context.ts'
-import { followSize } from '../../follow-size.ts'
+import { syncTerminalSize } from '../../terminal-size-sync.ts'
 import { keepAlive } from '../../keep-alive.ts'
-import { exitCodeOf } from '../../process-end.ts'
+import { exitCodeOf } from '../../exit-code.ts'
 import { exitCodeOfSignal, onEndSignal } from '../../signals.ts'
 import type { EndSignal } from '../../signals.ts'
 import { pumpInput, writeFully } from '../../stdio.ts'
@@ -33,23 +33,23 @@ interface ShellOptions {
 }
 
 /** While a terminal is attached the sandbox always has at least four minutes left. */
-const lifeSeconds = 300
+const sandboxTimeoutSeconds = 300
 const extendEveryMs = 60_000
 
 async function shell(context: CliContext, id: string, options: ShellOptions): Promise<number> {
   const { attach } = await import('../../attach.ts')
   const { access, platform } = await openPlatform(context)
   const attached = new AbortController()
-  const leave = (signal: EndSignal) => attached.abort(new Left(exitCodeOfSignal(signal)))
+  const detach = (signal: EndSignal) => attached.abort(new Detached(exitCodeOfSignal(signal)))
   // Undone in reverse: the terminal is itself again before its input is closed.
-  using leaving = new DisposableStack()
-  leaving.defer(() => context.stdin.destroy())
-  const terminal = leaving.use(openRawTerminal(context))
-  leaving.use(onEndSignal(context, leave))
+  using cleanup = new DisposableStack()
+  cleanup.defer(() => context.stdin.destroy())
+  const terminal = cleanup.use(openRawTerminal(context))
+  cleanup.use(onEndSignal(context, detach))
   let running: RunningProcess | undefined
   try {
-    const life = { timeoutSeconds: lifeSeconds }
-    const extend = () => platform.connectSandbox(id, life, { signal: attached.signal })
+    const timeout = { timeoutSeconds: sandboxTimeoutSeconds }
+    const extend = () => platform.connectSandbox(id, timeout, { signal: attached.signal })
     const { sandbox } = await extend()
     void keepAlive(extend, extendEveryMs, attached.signal)
     const address = {
@@ -70,10 +70,10 @@ async function shell(context: CliContext, id: string, options: ShellOptions): Pr
     const handlers = {
       onStart(process: RunningProcess) {
         running = process
-        passKeys(context, process, attached)
-        const tell = (changed: TerminalSize) => process.resize(changed)
-        const following = followSize({ terminal, known: size, tell }, attached.signal)
-        following.catch((thrown: unknown) => attached.abort(thrown))
+        forwardKeys(context, process, attached)
+        const send = (changed: TerminalSize) => process.resize(changed)
+        const syncing = syncTerminalSize({ terminal, initialSize: size, send }, attached.signal)
+        syncing.catch((thrown: unknown) => attached.abort(thrown))
       },
       onOutput: (output: Output) => writeFully(context.stdout, output.value ?? new Uint8Array()),
     }
@@ -81,7 +81,7 @@ async function shell(context: CliContext, id: string, options: ShellOptions): Pr
     return exitCodeOf(await attach(access, address, request, handlers, limits))
   } catch (thrown) {
     terminal.resetModes()
-    if (!(thrown instanceof Left)) throw thrown
+    if (!(thrown instanceof Detached)) throw thrown
     // As a closed window does; an interactive shell would not heed a request to end.
     await running?.kill().catch(ignoreFault)
     return thrown.exitCode
@@ -90,12 +90,16 @@ async function shell(context: CliContext, id: string, options: ShellOptions): Pr
   }
 }
 
-function passKeys(context: CliContext, process: RunningProcess, attached: AbortController): void {
+function forwardKeys(
+  context: CliContext,
+  process: RunningProcess,
+  attached: AbortController,
+): void {
   pumpInput(
     context.stdin,
     (bytes) => process.sendInput('pty', bytes),
     // The terminal in front of us went away.
-    async () => attached.abort(new Left(exitCodeOfSignal('SIGHUP'))),
+    async () => attached.abort(new Detached(exitCodeOfSignal('SIGHUP'))),
   ).catch((thrown: unknown) => attached.abort(thrown))
 }
 
@@ -104,12 +108,12 @@ function ignoreFault(thrown: unknown): void {
 }
 
 /** The terminal is left while the shell still runs. */
-class Left extends Error {
-  override readonly name = 'Left'
+class Detached extends Error {
+  override readonly name = 'Detached'
   readonly exitCode: number
 
   constructor(exitCode: number) {
-    super('the terminal was left')
+    super('detached from the terminal')
     this.exitCode = exitCode
   }
 }

@@ -23,16 +23,16 @@ interface TagOptions {
   readonly json?: boolean
 }
 
-interface TagWish extends TagOptions {
+interface TagRequest extends TagOptions {
   readonly snapshot: string
   readonly tags: readonly string[]
 }
 
-async function tag(context: CliContext, wish: TagWish) {
-  const { snapshot, tags } = wish
-  if (wish.delete && tags.length === 0) throw new UsageError('Name the tags to take away.')
+async function tag(context: CliContext, request: TagRequest) {
+  const { snapshot, tags } = request
+  if (request.delete && tags.length === 0) throw new UsageError('Name the tags to take away.')
   const { platform } = await openPlatform(context)
-  if (wish.delete) {
+  if (request.delete) {
     await platform.untagSnapshot(snapshot, tags)
     return printLine(context.stdout, `untagged ${snapshot}: ${tags.join(', ')}`)
   }
@@ -40,12 +40,12 @@ async function tag(context: CliContext, wish: TagWish) {
     await platform.tagSnapshot(snapshot, tags)
     return printLine(context.stdout, `tagged ${snapshot}: ${tags.join(', ')}`)
   }
-  await listTags(context, platform, wish)
+  await listTags(context, platform, request)
 }
 
-async function listTags({ stdout }: CliContext, platform: PlatformClient, wish: TagWish) {
-  const found = await platform.listSnapshotTags(wish.snapshot)
-  if (wish.json) return printJson(stdout, found)
+async function listTags({ stdout }: CliContext, platform: PlatformClient, request: TagRequest) {
+  const found = await platform.listSnapshotTags(request.snapshot)
+  if (request.json) return printJson(stdout, found)
   const now = new Date()
   const rows = found.map(({ tag: name, buildID, createdAt }) => [
     name,

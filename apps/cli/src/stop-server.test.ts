@@ -7,14 +7,14 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import type { TestContext } from 'node:test'
 import { lockDataDir } from '@atoll/server/lock'
-import { seizeDataDir } from './server-process.ts'
+import { stopServer } from './stop-server.ts'
 
 test('where no server runs, its place is taken, and kept until given back', async (t) => {
   const dataDir = await setup(t)
-  const seized = await seizeDataDir(dataDir)
-  assert.equal(seized.ended, undefined)
+  const server = await stopServer(dataDir)
+  assert.equal(server.stopped, undefined)
   await assert.rejects(lockDataDir(dataDir), { reason: 'data_dir_in_use' })
-  await seized[Symbol.asyncDispose]()
+  await server[Symbol.asyncDispose]()
   await using again = await lockDataDir(dataDir)
   assert.ok(again)
 })
@@ -22,26 +22,26 @@ test('where no server runs, its place is taken, and kept until given back', asyn
 test('a running server is asked to end', async (t) => {
   const dataDir = await setup(t)
   const pid = await startServer(t, dataDir)
-  await using seized = await seizeDataDir(dataDir)
-  assert.deepEqual(seized.ended, { pid, by: 'SIGTERM' })
+  await using server = await stopServer(dataDir)
+  assert.deepEqual(server.stopped, { pid, by: 'SIGTERM' })
 })
 
 test('one that does not listen is killed', async (t) => {
   const dataDir = await setup(t)
   const pid = await startServer(t, dataDir, `process.on('SIGTERM', () => {})`)
-  await using seized = await seizeDataDir(dataDir, 100)
-  assert.deepEqual(seized.ended, { pid, by: 'SIGKILL' })
+  await using server = await stopServer(dataDir, 100)
+  assert.deepEqual(server.stopped, { pid, by: 'SIGKILL' })
 })
 
 test('the pid of somebody else is left alone', async (t) => {
   const dataDir = await setup(t)
   await using lock = await lockDataDir(dataDir)
   assert.ok(lock)
-  const stranger = spawn('sleep', ['60'])
-  t.after(() => stranger.kill('SIGKILL'))
-  await writeFile(join(dataDir, 'server.pid'), `${stranger.pid}\n`)
-  await assert.rejects(seizeDataDir(dataDir), { reason: 'server_not_found' })
-  assert.deepEqual([stranger.exitCode, stranger.signalCode], [null, null])
+  const otherProcess = spawn('sleep', ['60'])
+  t.after(() => otherProcess.kill('SIGKILL'))
+  await writeFile(join(dataDir, 'server.pid'), `${otherProcess.pid}\n`)
+  await assert.rejects(stopServer(dataDir), { reason: 'server_not_found' })
+  assert.deepEqual([otherProcess.exitCode, otherProcess.signalCode], [null, null])
 })
 
 async function setup(t: TestContext): Promise<string> {

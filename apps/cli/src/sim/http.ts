@@ -8,7 +8,7 @@ export interface Reply {
 }
 
 /** As the platform's operations see a request. */
-export interface Asked {
+export interface SimulatedRequest {
   readonly method: string
   readonly url: URL
   /** What follows the name of the resource in the path. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { exitCodeOf } from './process-end.ts'
+import { exitCodeOf } from './exit-code.ts'
 
 const cases = [
   [{ exited: true, exitCode: 0, status: 'exit status 0' }, 0],

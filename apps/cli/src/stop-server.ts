@@ -9,34 +9,34 @@ import { lockDataDir } from '@atoll/server/lock'
  * The lock says whether one runs; the pid file only which process it is.
  */
 
-export interface Seized extends AsyncDisposable {
+export interface StopResult extends AsyncDisposable {
   /** The server that was ended; undefined when none ran. */
-  readonly ended?: { readonly pid: number; readonly by: 'SIGTERM' | 'SIGKILL' }
+  readonly stopped?: { readonly pid: number; readonly by: 'SIGTERM' | 'SIGKILL' }
 }
 
-export async function seizeDataDir(dataDir: string, graceMs = 15_000): Promise<Seized> {
-  const free = await tryLock(dataDir)
-  if (free) return toSeized(free)
+export async function stopServer(dataDir: string, graceMs = 15_000): Promise<StopResult> {
+  const lock = await tryLock(dataDir)
+  if (lock) return toResult(lock)
   const pid = await readPid(dataDir)
   if (pid === undefined || !(await isServer(pid))) {
     const message = `A server uses ${dataDir}, but server.pid there does not tell which process it is`
     throw new Fault('conflict', 'server_not_found', message)
   }
   process.kill(pid, 'SIGTERM')
-  const given = await waitForEnd(dataDir, pid, graceMs)
-  if (given) return toSeized(given, { pid, by: 'SIGTERM' })
+  const lockAfterTerm = await waitForLock(dataDir, pid, graceMs)
+  if (lockAfterTerm) return toResult(lockAfterTerm, { pid, by: 'SIGTERM' })
   if (await isServer(pid)) process.kill(pid, 'SIGKILL')
-  const taken = await waitForEnd(dataDir, pid, graceMs)
-  if (taken) return toSeized(taken, { pid, by: 'SIGKILL' })
+  const lockAfterKill = await waitForLock(dataDir, pid, graceMs)
+  if (lockAfterKill) return toResult(lockAfterKill, { pid, by: 'SIGKILL' })
   throw new Fault('timeout', 'server_still_there', `The server (pid ${pid}) does not end`)
 }
 
-function toSeized(lock: AsyncDisposable, ended?: Seized['ended']): Seized {
-  return { ...(ended && { ended }), [Symbol.asyncDispose]: () => lock[Symbol.asyncDispose]() }
+function toResult(lock: AsyncDisposable, stopped?: StopResult['stopped']): StopResult {
+  return { ...(stopped && { stopped }), [Symbol.asyncDispose]: () => lock[Symbol.asyncDispose]() }
 }
 
 /** The lock of a server that is gone altogether; undefined when it is still there after this time. */
-async function waitForEnd(
+async function waitForLock(
   dataDir: string,
   pid: number,
   timeoutMs: number,
@@ -60,17 +60,17 @@ async function tryLock(dataDir: string): Promise<AsyncDisposable | undefined> {
 }
 
 async function readPid(dataDir: string): Promise<number | undefined> {
-  const text = await readIfThere(join(dataDir, 'server.pid'))
+  const text = await readIfExists(join(dataDir, 'server.pid'))
   return text && /^[1-9]\d{0,9}\n?$/.test(text) ? Number(text) : undefined
 }
 
 /** The file may be of an earlier server, and its number belong to somebody else by now. */
 async function isServer(pid: number): Promise<boolean> {
-  const commandLine = await readIfThere(`/proc/${pid}/cmdline`)
+  const commandLine = await readIfExists(`/proc/${pid}/cmdline`)
   return commandLine?.split('\0').some((word) => /(^|\/)(atoll|main\.ts)$/.test(word)) ?? false
 }
 
-function readIfThere(path: string): Promise<string | undefined> {
+function readIfExists(path: string): Promise<string | undefined> {
   return readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
     // ESRCH: the process ended between the opening of its file and the reading.
     if (error.code === 'ENOENT' || error.code === 'ESRCH') return undefined

@@ -4,15 +4,15 @@ import { setImmediate } from 'node:timers/promises'
 import { Fault } from '@atoll/kit/fault'
 import type { FaultKind } from '@atoll/kit/fault'
 import { waitFor } from '@atoll/kit/wait'
-import { followSize } from './follow-size.ts'
+import { syncTerminalSize } from './terminal-size-sync.ts'
 
 test('nothing is told while the size stays what is known', async () => {
-  const { calls, resize, following, stop } = setup()
+  const { calls, resize, syncing, stop } = setup()
   resize(24)
   await setImmediate()
   assert.deepEqual(calls, [])
   stop.abort()
-  await following
+  await syncing
 })
 
 test('a size that changed before anybody listened is told', async () => {
@@ -70,14 +70,14 @@ test('where nothing is left to resize it is not tried again, but the next change
 })
 
 test('a mistake of our own is not passed over', async () => {
-  const { calls, resize, following } = setup()
+  const { calls, resize, syncing } = setup()
   resize(30)
   await waitFor('the first try', () => calls.length === 1)
   calls[0]?.reject(new TypeError('oops'))
-  await assert.rejects(following, TypeError)
+  await assert.rejects(syncing, TypeError)
 })
 
-interface Told {
+interface SentSize {
   readonly rows: number
   answer(): void
   fail(kind: FaultKind): void
@@ -88,17 +88,20 @@ interface Told {
 function setup(start: { readonly rows: number } = { rows: 24 }) {
   let { rows } = start
   const listeners: (() => void)[] = []
-  const calls: Told[] = []
+  const calls: SentSize[] = []
   const stop = new AbortController()
-  const size = () => ({ cols: 80, rows })
-  const following = followSize(
+  const currentSize = () => ({ cols: 80, rows })
+  const syncing = syncTerminalSize(
     {
-      terminal: { size, onResize: (listener) => listeners.push(() => listener(size())) },
-      known: { cols: 80, rows: 24 },
-      tell(told) {
+      terminal: {
+        size: currentSize,
+        onResize: (listener) => listeners.push(() => listener(currentSize())),
+      },
+      initialSize: { cols: 80, rows: 24 },
+      send(size) {
         const { promise, resolve, reject } = Promise.withResolvers<void>()
         const fail = (kind: FaultKind) => reject(new Fault(kind, kind, 'refused'))
-        calls.push({ rows: told.rows, answer: resolve, fail, reject })
+        calls.push({ rows: size.rows, answer: resolve, fail, reject })
         return promise
       },
     },
@@ -108,5 +111,5 @@ function setup(start: { readonly rows: number } = { rows: 24 }) {
     rows = changed
     for (const listener of listeners) listener()
   }
-  return { calls, resize, following, stop }
+  return { calls, resize, syncing, stop }
 }
