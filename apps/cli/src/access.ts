@@ -4,7 +4,7 @@ import { Fault } from '@atoll/kit/fault'
 import { z } from 'zod'
 import type { CliConfig } from './config.ts'
 
-/** Finds the server and the key: the environment first, then the file that the local server wrote for root. */
+/** Finds the server URLs and the API key: first in the environment, then in the credentials file of the local server. */
 
 export interface Access {
   readonly apiUrl: string
@@ -29,7 +29,7 @@ export async function findAccess(config: CliConfig): Promise<Access> {
   return { apiUrl, sandboxUrl, apiKey: credentials.apiKey }
 }
 
-/** Where the server is, also for those who have no key. */
+/** Finds the server URLs. Needs no API key. */
 export async function findUrls(
   config: CliConfig,
 ): Promise<{ readonly apiUrl: string; readonly sandboxUrl: string }> {
@@ -41,7 +41,7 @@ export async function findUrls(
   return { apiUrl, sandboxUrl: config.sandboxUrl ?? local ?? apiUrl }
 }
 
-/** Whether it is the server whose data is on this machine, and the caller may read them. */
+/** True if the configured server runs on this machine and the caller may read its credentials file. */
 export async function isLocalServer(config: CliConfig): Promise<boolean> {
   const { apiUrl } = await findUrls(config)
   const credentials = await readUrls(config.dataDir)
@@ -54,7 +54,7 @@ export async function requireCredentials(dataDir: string): Promise<Credentials> 
   throw noKey(`There is no API key: ${credentialsPath(dataDir)} is missing`)
 }
 
-/** Undefined when there is no such file. */
+/** Returns undefined if the file does not exist. */
 async function readCredentials(dataDir: string): Promise<Credentials | undefined> {
   const path = credentialsPath(dataDir)
   const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
@@ -70,7 +70,7 @@ async function readCredentials(dataDir: string): Promise<Credentials | undefined
 
 const defaultUrl = 'http://localhost:3000'
 
-/** A caller who may not read the file can still talk to a server at the usual place with a key of their own. */
+/** Ignores an unreadable credentials file: a caller with another API key can still use the default URL. */
 function readUrls(dataDir: string): Promise<Credentials | undefined> {
   return readCredentials(dataDir).catch((thrown: unknown) => {
     if (thrown instanceof Fault && thrown.reason === 'no_key') return undefined
@@ -86,7 +86,7 @@ function noKey(message: string, cause?: unknown): Fault {
   return new Fault('unauthenticated', 'no_key', message, { cause })
 }
 
-/** A key is sent only to the server that made it. The names of this machine to itself count as one. */
+/** Guards the API key: a key is sent only to the server that issued it. All loopback names count as one server. */
 function isSameServer(one: string, other: string): boolean {
   return originOf(one) === originOf(other)
 }

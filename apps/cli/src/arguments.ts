@@ -1,6 +1,6 @@
 import { InvalidArgumentError } from 'commander'
 
-/** Parsers of option values, in the form commander calls them: the text, then what earlier ones gave. */
+/** Parsers for option values. Commander passes the text and, for repeatable options, the previous result. */
 
 export function collectPair(
   text: string,
@@ -16,7 +16,7 @@ export function parseCount(text: string): number {
   throw new InvalidArgumentError('It must be a whole number from 1 on.')
 }
 
-/** Seconds from `90`, `90s`, `5m` or `2h`. */
+/** Parses `90`, `90s`, `5m` or `2h` into seconds. */
 export function parseDuration(text: string): number {
   const [, amount, unit = 's'] = /^(\d{1,9})([smh])?$/.exec(text) ?? []
   if (amount === undefined) {

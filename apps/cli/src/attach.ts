@@ -11,8 +11,8 @@ import { Fault } from '@atoll/kit/fault'
 import type { Access } from './access.ts'
 
 /**
- * One process in a sandbox, from its start to its end, as a terminal or a pipe in front of it sees it.
- * Commands load this file when they run: it brings Connect along, which the others do not need.
+ * Starts a process in a sandbox and streams its input and output until the process exits.
+ * Commands import this file lazily, because it loads Connect, which most commands do not need.
  */
 
 export interface SandboxAddress {
@@ -22,9 +22,9 @@ export interface SandboxAddress {
 }
 
 export interface Handlers {
-  /** Called once, when the process runs. */
+  /** Called once, after the process has started. */
   onStart(process: RunningProcess): void
-  /** Awaited: a slow reader slows the process, as a pipe would. The bytes are good until then. */
+  /** Awaited before the next read: a slow consumer slows the process. The buffer is reused afterwards. */
   onOutput(output: Output): Promise<void>
 }
 
@@ -35,12 +35,12 @@ export interface RunningProcess {
   sendInput(kind: 'stdin' | 'pty', bytes: Uint8Array): Promise<void>
   closeInput(): Promise<void>
   resize(size: { readonly cols: number; readonly rows: number }): Promise<void>
-  /** Asks it to end. */
+  /** Sends SIGTERM. */
   terminate(): Promise<void>
   kill(): Promise<void>
 }
 
-/** Starts a process and stays with it. Aborting `signal` leaves it, running, with the reason of the abort. */
+/** Aborting `signal` detaches: the process keeps running, and the call rejects with the abort reason. */
 export async function attach(
   access: Access,
   address: SandboxAddress,
@@ -82,16 +82,16 @@ export async function attach(
   throw connectionLost(address.sandboxId)
 }
 
-/** Once a process runs, nothing but its deadline ends the stream early, unless the sandbox or the way to it is gone. */
+/** A stream that ends before the process means that the sandbox was killed or the connection broke. */
 function connectionLost(sandboxId: string, cause?: unknown): Fault {
   const message = `The connection to sandbox ${sandboxId} was lost`
   return new Fault('unavailable', 'sandbox_lost', message, { cause })
 }
 
-/** The next size waits for the answer to the one before: one that got lost must not hold it up for ever. */
+/** Resize requests are sent one at a time, so a lost reply must not block the next one forever. */
 const resizeLimitMs = 10_000
 
-/** Input is given up together with the stream; an end may still be asked for after that. */
+/** Aborting `signal` cancels pending input. Signals can still be sent afterwards. */
 function runningProcess(
   client: ProcessClient,
   pid: number,

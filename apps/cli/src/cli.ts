@@ -13,7 +13,7 @@ import { printLine } from './context.ts'
 import type { CliContext, Host } from './context.ts'
 import { explain } from './failure.ts'
 
-/** Runs one command line and gives the exit code; never throws. */
+/** Runs one command line and returns the exit code. Never throws. */
 export async function runCli(args: readonly string[], host: Host): Promise<number> {
   let exitCode = 0
   const exitWith = (code: number) => {

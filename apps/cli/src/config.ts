@@ -21,13 +21,13 @@ export interface CliConfig {
   readonly sandboxUrl: string | undefined
   readonly apiKey: string | undefined
   readonly dataDir: string
-  /** What a shell in a sandbox learns about the terminal in front of it. */
+  /** Variables that describe the local terminal to a shell in a sandbox. */
   readonly terminalEnv: Record<string, string>
-  /** The environment as a whole, for the server and the node that read their own part of it. */
+  /** All variables, for the server and the node, which parse their own settings. */
   readonly environment: Record<string, string | undefined>
 }
 
-/** Pure; a variable that is set but empty counts as not set, as shells make it easy to do so. */
+/** An empty variable counts as not set: `VAR= atoll …` is a common way to unset one. */
 export function loadConfig(env: Record<string, string | undefined>): CliConfig {
   const environment = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''))
   const parsed = parseEnvironment(CliEnv, environment)

@@ -4,19 +4,19 @@ import { findAccess } from './access.ts'
 import type { Access } from './access.ts'
 import type { CliConfig } from './config.ts'
 
-/** What the world gives a command; nothing below `main.ts` takes it from anywhere else. */
+/** The process environment of a command. Only `main.ts` reads globals, so tests can replace all of it. */
 export interface Host {
   readonly env: Record<string, string | undefined>
   readonly stdin: NodeJS.ReadStream
   readonly stdout: NodeJS.WriteStream
   readonly stderr: NodeJS.WriteStream
-  /** For signals, and for the last chance to restore the terminal. */
+  /** Used for signals, and to restore the terminal on exit. */
   readonly process: Pick<NodeJS.Process, 'on' | 'off'>
 }
 
 export interface CliContext extends Omit<Host, 'env'> {
   readonly config: CliConfig
-  /** The program ends with this code when the command returns. */
+  /** Sets the exit code of the program. */
   exitWith(code: number): void
 }
 

@@ -1,6 +1,6 @@
 import type { ProcessEvent_EndEvent } from '@atoll/contracts/gen/process/process_pb'
 
-/** The code a shell would give: the program's own, or 128 plus the number of the signal that ended it. */
+/** Returns the exit code as a shell does: the program's own, or 128 plus the number of the fatal signal. */
 export function exitCodeOf(
   end: Pick<ProcessEvent_EndEvent, 'exited' | 'exitCode' | 'status'>,
 ): number {
@@ -10,7 +10,7 @@ export function exitCodeOf(
   return Number.isInteger(number) ? 128 + number : 1
 }
 
-/** The daemon names a signal by its description; one without comes as a number. */
+/** envd reports a signal by its description, and as a number if it has none. */
 const signalNumbers: Readonly<Record<string, number>> = {
   hangup: 1,
   interrupt: 2,

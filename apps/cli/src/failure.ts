@@ -2,16 +2,16 @@ import { Fault } from '@atoll/kit/fault'
 import type { FaultKind } from '@atoll/kit/fault'
 import { CommanderError } from 'commander'
 
-/** The one funnel: whatever a command throws becomes a message, a hint where there is one, and an exit code. */
+/** Turns any error of a command into a message, an optional hint and an exit code. */
 
 export interface Failure {
-  /** Empty when commander has already said it. */
+  /** Empty if commander has already printed the error. */
   readonly message: string
   readonly hint?: string | undefined
   readonly exitCode: number
 }
 
-/** A mistake on the command line that commander cannot see. */
+/** A mistake on the command line that commander does not detect. */
 export class UsageError extends Error {
   override readonly name = 'UsageError'
 }
@@ -41,7 +41,7 @@ function explainFault(fault: Fault, args: readonly string[]): Failure {
 function hintFor(fault: Fault, [group = '', command]: readonly string[]): string | undefined {
   const byReason = hintsByReason.get(fault.reason)
   if (byReason) return byReason
-  // These commands are the server, or its end: the words for its clients do not fit.
+  // `up` and `down` run the server, so hints for clients of a server do not apply.
   if (hostCommands.has(group)) return hostHints.get(fault.kind)
   if (fault.kind !== 'not_found') return hintsByKind.get(fault.kind)
   return listHints.get(`${group} ${command}`) ?? listHints.get(group)
@@ -82,7 +82,7 @@ const hintsByKind: ReadonlyMap<FaultKind, string> = new Map([
   ['internal', 'the log of the server has the details'],
 ])
 
-/** The whole chain: an unforeseen failure is of use only with what caused it. */
+/** Returns the messages of the error and of all its causes. */
 function messagesOf(thrown: unknown): string[] {
   if (!(thrown instanceof Error)) return [String(thrown)]
   return [thrown.message, ...(thrown.cause === undefined ? [] : messagesOf(thrown.cause))]

@@ -16,7 +16,7 @@ export async function keepAlive(
   }
 }
 
-/** A server that is away for a moment is asked again; a sandbox that is gone shows in its own stream. */
+/** Ignores faults: the next interval retries, and the process stream reports a sandbox that has ended. */
 function tolerate(thrown: unknown): void {
   if (!(thrown instanceof Fault)) throw thrown
 }

@@ -1,6 +1,6 @@
 import { runCli } from './cli.ts'
 
-// A reader that has enough (`atoll … | head`) is no failure worth a stack trace: end as other programs do.
+// A closed pipe (`atoll … | head`) exits with 128 + SIGPIPE, like other programs, and without a stack trace.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   process.exit(error.code === 'EPIPE' ? 128 + 13 : 1)
 })

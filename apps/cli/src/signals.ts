@@ -1,6 +1,6 @@
 import type { Host } from './context.ts'
 
-/** Calls `handle` for each of the signals that ask a program to end, until disposed. */
+/** Calls `handle` for SIGINT, SIGTERM and SIGHUP until disposed. */
 export function onEndSignal(
   host: Pick<Host, 'process'>,
   handle: (signal: EndSignal) => void,

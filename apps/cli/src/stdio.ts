@@ -1,6 +1,6 @@
 import { Fault } from '@atoll/kit/fault'
 
-/** Writes and waits until the system has it: then the memory may be used for something else. */
+/** Waits until the kernel has taken the bytes, so that the caller may reuse the buffer. */
 export function writeFully(stream: NodeJS.WritableStream, bytes: Uint8Array): Promise<void> {
   return new Promise((resolve, reject) =>
     stream.write(bytes, (error) => (error ? reject(error) : resolve())),
@@ -8,8 +8,8 @@ export function writeFully(stream: NodeJS.WritableStream, bytes: Uint8Array): Pr
 }
 
 /**
- * Sends what comes from `stdin`, one request at a time so that the order holds; what arrives meanwhile is joined.
- * Ends quietly when the process takes no more: it closed its input, or it is gone.
+ * Forwards `stdin`, one request at a time to keep the order. Returns without an error if the process has closed its
+ * input or has exited.
  */
 export async function pumpInput(
   stdin: NodeJS.ReadableStream,
@@ -27,5 +27,5 @@ export async function pumpInput(
   }
 }
 
-/** `internal` is how the daemon reports a pipe whose other end is closed. */
+/** envd reports a closed pipe as `internal`. */
 const refusals: ReadonlySet<string> = new Set(['not_found', 'internal'])

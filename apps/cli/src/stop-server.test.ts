@@ -50,7 +50,7 @@ async function setup(t: TestContext): Promise<string> {
   return dataDir
 }
 
-/** A program that does with the data directory what the server does, and nothing else. */
+/** Starts a program that locks the data directory and writes the PID file, as the server does. */
 async function startServer(t: TestContext, dataDir: string, extra = ''): Promise<number> {
   const main = join(dataDir, 'main.ts')
   const lockFile = import.meta.resolve('@atoll/server/lock')

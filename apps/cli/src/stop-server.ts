@@ -5,12 +5,12 @@ import { waitFor } from '@atoll/kit/wait'
 import { lockDataDir } from '@atoll/server/lock'
 
 /**
- * Ends the server of a data directory and takes its place, so that none can start while its host is cleared.
- * The lock says whether one runs; the pid file only which process it is.
+ * Stops the server of a data directory and takes the directory lock, so that no other server starts during cleanup.
+ * The lock shows whether a server runs; the PID file only names its process.
  */
 
 export interface StopResult extends AsyncDisposable {
-  /** The server that was ended; undefined when none ran. */
+  /** Undefined if no server was running. */
   readonly stopped?: { readonly pid: number; readonly by: 'SIGTERM' | 'SIGKILL' }
 }
 
@@ -35,7 +35,7 @@ function toResult(lock: AsyncDisposable, stopped?: StopResult['stopped']): StopR
   return { ...(stopped && { stopped }), [Symbol.asyncDispose]: () => lock[Symbol.asyncDispose]() }
 }
 
-/** The lock of a server that is gone altogether; undefined when it is still there after this time. */
+/** Returns the lock after the server has exited, or undefined on timeout. */
 async function waitForLock(
   dataDir: string,
   pid: number,
@@ -64,7 +64,7 @@ async function readPid(dataDir: string): Promise<number | undefined> {
   return text && /^[1-9]\d{0,9}\n?$/.test(text) ? Number(text) : undefined
 }
 
-/** The file may be of an earlier server, and its number belong to somebody else by now. */
+/** Guards against a stale PID file: the kernel may have given the PID to another process. */
 async function isServer(pid: number): Promise<boolean> {
   const commandLine = await readIfExists(`/proc/${pid}/cmdline`)
   return commandLine?.split('\0').some((word) => /(^|\/)(atoll|main\.ts)$/.test(word)) ?? false
@@ -72,7 +72,7 @@ async function isServer(pid: number): Promise<boolean> {
 
 function readIfExists(path: string): Promise<string | undefined> {
   return readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    // ESRCH: the process ended between the opening of its file and the reading.
+    // ESRCH: the process exited after its file was opened.
     if (error.code === 'ENOENT' || error.code === 'ESRCH') return undefined
     throw error
   })

@@ -1,6 +1,6 @@
 import { styleText } from 'node:util'
 
-/** Columns as wide as their widest cell, two spaces apart. The stream decides whether the head is bold. */
+/** Aligns columns with two spaces between them. The header is bold if the stream supports it. */
 export function formatTable(
   stream: NodeJS.WritableStream,
   head: readonly string[],
@@ -17,7 +17,7 @@ export function formatTable(
   return [styleText('bold', toLine(head), { stream }), ...rows.map(toLine)].join('\n')
 }
 
-/** `4m ago`, `in 58s`: what a reader of a list wants to know; the exact time is in `--json`. */
+/** Formats a time as `4m ago` or `in 58s`. `--json` has the exact time. */
 export function formatRelative(time: string, now: Date): string {
   const seconds = Math.round((Date.parse(time) - now.getTime()) / 1000)
   return seconds >= 0 ? `in ${formatSpan(seconds)}` : `${formatSpan(-seconds)} ago`
@@ -30,7 +30,7 @@ function formatSpan(seconds: number): string {
   return `${Math.floor(seconds / 86_400)}d`
 }
 
-/** MB and GB as the settings have them: by 1,024. */
+/** Formats a size in MB or GB of 1,024, as in the settings. */
 export function formatSize(bytes: number): string {
   const megabytes = bytes / 1024 / 1024
   return megabytes < 1024 ? `${Math.ceil(megabytes)} MB` : `${(megabytes / 1024).toFixed(1)} GB`

@@ -84,7 +84,7 @@ interface SentSize {
   reject(error: Error): void
 }
 
-/** A terminal of 80 columns; what is told waits for the test to answer it. */
+/** Simulates a terminal of 80 columns. Each sent size waits for the test to answer. */
 function setup(start: { readonly rows: number } = { rows: 24 }) {
   let { rows } = start
   const listeners: (() => void)[] = []

@@ -5,14 +5,14 @@ import type { RawTerminal, TerminalSize } from './terminal.ts'
 
 export interface TerminalSizeSync {
   readonly terminal: Pick<RawTerminal, 'size' | 'onResize'>
-  /** What the other side knows already. */
+  /** The size that the remote terminal was started with. */
   readonly initialSize: TerminalSize
   readonly send: (size: TerminalSize) => Promise<void>
 }
 
 /**
- * Tells each change of the size until the signal aborts, one at a time: requests side by side can overtake each other,
- * and an older size would stay. What is outdated before its turn comes is left out.
+ * Sends each change of the terminal size until the signal aborts. Requests are sent one at a time: parallel requests
+ * could arrive out of order and leave an older size in place. Outdated sizes are skipped.
  */
 export async function syncTerminalSize(sync: TerminalSizeSync, signal: AbortSignal): Promise<void> {
   const { terminal, send } = sync
@@ -35,7 +35,7 @@ export async function syncTerminalSize(sync: TerminalSizeSync, signal: AbortSign
 
 const retryMs = 500
 
-/** False when it is worth another try. Where there is nothing to resize any more, there is nothing to tell. */
+/** Returns false if the caller should retry. Other faults are ignored: the process has already ended. */
 async function trySend(send: TerminalSizeSync['send'], size: TerminalSize): Promise<boolean> {
   try {
     await send(size)

@@ -3,12 +3,12 @@ import { isatty } from 'node:tty'
 import { Fault } from '@atoll/kit/fault'
 import type { Host } from './context.ts'
 
-/** The terminal in front of the user. In raw mode every key goes to the sandbox; however the program ends, it is undone. */
+/** Puts the local terminal into raw mode, so that every key reaches the sandbox. Restored however the program exits. */
 
 export interface RawTerminal extends Disposable {
   size(): TerminalSize
   onResize(listener: (size: TerminalSize) => void): void
-  /** Ends what a program that was cut off may have left on: alternate screen, mouse, hidden cursor. */
+  /** Resets modes that an aborted program may have left on: alternate screen, mouse, hidden cursor. */
   resetModes(): void
 }
 
@@ -32,7 +32,7 @@ export function openRawTerminal({
   }
   stdin.setRawMode(true)
   disableOutputProcessing(stdin)
-  // Also runs when something throws past every handler or another part calls exit.
+  // Covers uncaught errors and calls of process.exit.
   process.on('exit', restore)
   return {
     size,
@@ -55,8 +55,9 @@ export function openRawTerminal({
 }
 
 /**
- * In its raw mode Node.js leaves output processing on: a bare newline, which full-screen programs move down with, would
- * also go to the first column. The terminal in the sandbox has processed the output already. Undone with raw mode.
+ * Turns off output processing, which Node.js leaves on in raw mode. The terminal in the sandbox has already processed
+ * the output, and a second pass would turn the bare newlines of full-screen programs into CR LF. Leaving raw mode
+ * restores the setting.
  */
 function disableOutputProcessing(stdin: NodeJS.ReadStream): void {
   const fd = 'fd' in stdin && typeof stdin.fd === 'number' ? stdin.fd : -1

@@ -13,7 +13,7 @@ export function downCommand(context: CliContext): Command {
     .action(() => down(context))
 }
 
-/** What it takes is loaded only here: the other commands start without the weight of a node. */
+/** Imports the node lazily, so that other commands start fast. */
 async function down({ config, stdout }: CliContext) {
   const { stopServer } = await import('../stop-server.ts')
   const { loadNodeConfig } = await import('@atoll/node/config')

@@ -1,7 +1,7 @@
 import { Fault } from '@atoll/kit/fault'
 import type { FaultKind } from '@atoll/kit/fault'
 
-/** These are about one of them, and say nothing of the others. */
+/** Faults that concern a single ID. Any other fault stops the loop. */
 const faultsOfOneId: ReadonlySet<FaultKind> = new Set([
   'invalid',
   'forbidden',
@@ -9,7 +9,7 @@ const faultsOfOneId: ReadonlySet<FaultKind> = new Set([
   'conflict',
 ])
 
-/** One after the other. Those that fail do not keep the rest from it; they are reported in the end, in one line. */
+/** Handles the IDs one after the other. Failed IDs do not stop the rest; their messages are reported at the end. */
 export async function forEachId(
   ids: readonly string[],
   work: (id: string) => Promise<void>,

@@ -20,16 +20,15 @@ interface Status {
   readonly server: 'up' | 'down'
   readonly apiUrl: string
   readonly sandboxUrl: string
-  /** What is the matter, where something is. */
   readonly problem?: string
   readonly sandboxes?: { readonly running: number; readonly paused: number }
-  /** Sandboxes that are ready and nobody's yet, by template; of a server on this machine alone. */
+  /** Pre-warmed sandboxes by template. Known for a local server only. */
   readonly ready?: Inventory['ready']
-  /** What takes disk although nothing runs in it, of all teams; of a server on this machine alone. */
+  /** Disk use of paused sandboxes and snapshots of all teams. Known for a local server only. */
   readonly disk?: Pick<Inventory, 'paused' | 'snapshots'>
-  /** Records that the server cannot read, and whose files it keeps; of a server on this machine alone. */
+  /** Unreadable records, whose files are kept. Known for a local server only. */
   readonly quarantined?: Inventory['quarantined']
-  /** Of the data file system of a server on this machine. */
+  /** Free space of the data file system. Known for a local server only. */
   readonly space?: Space
 }
 
@@ -44,7 +43,7 @@ async function findStatus(context: CliContext): Promise<Status> {
   const { config } = context
   const found = await askServer(context)
   if (!(await isLocalServer(config))) return found
-  // Loaded only here: the other commands start without it.
+  // Imported lazily, so that other commands start fast.
   const { readSpace } = await import('@atoll/node/inventory')
   return { ...found, space: await readSpace(config.environment) }
 }

@@ -8,7 +8,7 @@ export function upCommand(context: CliContext): Command {
     .action(() => up(context))
 }
 
-/** Loaded only here: the other commands start without the server's weight. */
+/** Imports the server lazily, so that other commands start fast. */
 async function up({ config }: CliContext) {
   const { runServer } = await import('@atoll/server/main')
   await runServer(config.environment)

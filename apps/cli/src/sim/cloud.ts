@@ -14,16 +14,16 @@ import type { SimulatedState, SimulatedSandbox } from './sandboxes.ts'
 import { answerSnapshots, answerTemplates } from './snapshots.ts'
 import type { SimulatedSnapshot } from './snapshots.ts'
 
-/** A cloud for tests of the command line: the platform API from memory, sandboxes whose processes run right here. */
+/** Simulated server for tests: the platform API in memory, and sandboxes whose processes run on this machine. */
 export interface SimulatedCloud extends SimulatedState {
   readonly url: string
   readonly apiKey: string
   readonly processes: SimulatedProcesses
-  /** What was asked of the platform, as `POST /v2/sandboxes {"templateID":"base"}`. */
+  /** Requests to the platform API, such as `POST /v2/sandboxes {"templateID":"base"}`. */
   readonly requests: string[]
-  /** A sandbox as `POST /v2/sandboxes` makes it; gives its id. */
+  /** Adds a running sandbox and returns its ID. */
   addSandbox(): string
-  /** Cuts all connections, as the end of a sandbox does. */
+  /** Closes all connections, as happens when a sandbox ends. */
   dropConnections(): void
   close(): Promise<void>
 }

@@ -1,17 +1,16 @@
 import type { ServerResponse } from 'node:http'
 
-/** What the simulated platform answers. */
 export interface Reply {
   readonly status: number
   readonly body?: unknown
   readonly headers?: Record<string, string>
 }
 
-/** As the platform's operations see a request. */
+/** A parsed request to the simulated platform API. */
 export interface SimulatedRequest {
   readonly method: string
   readonly url: URL
-  /** What follows the name of the resource in the path. */
+  /** Path segments after the resource name. */
   readonly rest: readonly string[]
   readonly body: Record<string, unknown>
 }
@@ -20,7 +19,7 @@ export function failure(code: number, message: string, errorCode?: string): Repl
   return { status: code, body: { code, message, ...(errorCode && { error_code: errorCode }) } }
 }
 
-/** Two a page, so that a list of three needs a second one. */
+/** Returns two items per page, so that short lists need several pages. */
 export function page(items: readonly unknown[], url: URL): Reply {
   const skip = Number(url.searchParams.get('nextToken') ?? 0)
   const headers = items.length > skip + 2 ? { 'x-next-token': String(skip + 2) } : {}

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { failure } from './http.ts'
 import type { SimulatedRequest, Reply } from './http.ts'
 
-/** Names by id. */
+/** Key names by ID. */
 export type SimulatedKeys = Map<string, string>
 
 export function answerKeys(keys: SimulatedKeys, { method, rest, body }: SimulatedRequest): Reply {

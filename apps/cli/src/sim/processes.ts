@@ -12,18 +12,18 @@ import type {
 import { Code, ConnectError } from '@connectrpc/connect'
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect'
 
-/** Processes of a simulated sandbox: with pipes a real child of this program, with a terminal one that only echoes. */
+/** Processes of a simulated sandbox: real child processes with pipes, or a simulated terminal that echoes. */
 export interface SimulatedProcesses {
   readonly service: Partial<ServiceImpl<typeof Process>>
-  /** Every start so far: who asked, by the Authorization header, and for what. */
+  /** All start requests so far, with their Authorization header. */
   readonly starts: { readonly authorization: string | null; readonly request: StartRequest }[]
-  /** Lets requests to close the input go without an answer. */
+  /** If true, requests to close the input never get an answer. */
   ignoreCloseStdin: boolean
-  /** How long terminals take for their next changes of size, in turn; those after them none. */
+  /** Delays of the next resize requests, in order. Later requests are not delayed. */
   readonly resizeDelaysMs: number[]
-  /** The sizes that terminals were given, in the order they took them. */
+  /** Sizes of all handled resize requests, in order. */
   readonly sizes: string[]
-  /** How many run now. */
+  /** Returns the number of running processes. */
   count(): number
   killAll(): void
 }
@@ -83,7 +83,7 @@ export function simulatedProcesses(): SimulatedProcesses {
   return simulated
 }
 
-/** Without a home no profile of this machine's user meddles. */
+/** The missing home keeps profile files of this machine out. */
 const plainEnv = { PATH: '/usr/local/bin:/usr/bin:/bin', HOME: '/nonexistent' }
 
 async function* runChild(
@@ -119,8 +119,8 @@ async function* outputEvents(child: ChildProcessWithoutNullStreams) {
 }
 
 /**
- * Tells its size at the start and at each change, gives back what it gets, and ends at `exit <code>` or a signal.
- * As in a real sandbox it does not end when nobody listens any more.
+ * Prints its size at the start and after each resize, echoes its input, and ends at `exit <code>` or a signal.
+ * Keeps running without a client, as in a real sandbox.
  */
 async function* echo(live: Map<number, LiveProcess>, pty: PTY) {
   const pid = 1_000_000 + live.size

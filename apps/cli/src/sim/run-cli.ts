@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import type { ChildProcessWithoutNullStreams } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 
-/** The program itself, run as users run it, in an environment that holds only what the test gives. */
+/** Runs the CLI in a process of its own, with only the environment variables of the test. */
 
 export const mainFile = fileURLToPath(new URL('../main.ts', import.meta.url))
 

@@ -6,22 +6,21 @@ import type { SimulatedSnapshot } from './snapshots.ts'
 export interface SimulatedSandbox {
   state: 'running' | 'paused'
   endAt: Date
-  /** What it was created with. */
+  /** The body of the create request. */
   readonly body: Record<string, unknown>
 }
 
-/** The part of the simulated cloud that these operations work on. */
 export interface SimulatedState {
   readonly sandboxes: Map<string, SimulatedSandbox>
   readonly snapshots: SimulatedSnapshot[]
   readonly behavior: SimulatedBehavior
 }
 
-/** What a test may set to have things go another way. */
+/** Settings that tests change to provoke failures. */
 export interface SimulatedBehavior {
-  /** False: as under a runtime that keeps files alone. */
+  /** False simulates a runtime that cannot save memory, such as runc. */
   supportsMemory: boolean
-  /** How many copies of a fork there is room for. */
+  /** Number of forks that succeed; the node is full for the rest. */
   forkCapacity: number
 }
 

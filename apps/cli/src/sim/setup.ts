@@ -2,7 +2,7 @@ import type { TestContext } from 'node:test'
 import { startSimulatedCloud } from './cloud.ts'
 import { outcomeOf, runProgram, startProgram } from './run-cli.ts'
 
-/** A cloud that ends with the test, and the program pointed at it. */
+/** Starts a simulated cloud that stops with the test, and configures the CLI to use it. */
 export async function setupCloud(t: TestContext) {
   const cloud = await startSimulatedCloud()
   t.after(() => cloud.close())

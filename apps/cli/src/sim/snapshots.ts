@@ -2,17 +2,16 @@ import { randomUUID } from 'node:crypto'
 import { failure, page } from './http.ts'
 import type { SimulatedRequest, Reply } from './http.ts'
 
-/** A copy of a sandbox under a name, or under an id where it was given none. */
 export interface SimulatedSnapshot {
   readonly template: string
   readonly isNamed: boolean
   readonly buildId: string
   readonly sandboxId: string
-  /** No tag means two of one template. */
+  /** A tag names at most one snapshot of a template. */
   readonly tags: Set<string>
 }
 
-/** Of the team; a name without it means the same. */
+/** Namespace of the team, which names may omit. */
 const namespace = 'team'
 
 export function answerSnapshots(

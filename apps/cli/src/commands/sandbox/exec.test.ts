@@ -42,7 +42,7 @@ test('what is piped in arrives byte for byte, and its end too', async (t) => {
 test('a command that does not read its input ends all the same', async (t) => {
   const { cloud, start } = await setupCloud(t)
   const id = cloud.addSandbox()
-  // Stdin stays open: nobody ever writes to it or closes it.
+  // Stdin stays open and empty.
   const { outcome } = start(['sandbox', 'exec', id, 'exit 3'])
   assert.equal((await outcome()).code, 3)
 })
@@ -75,7 +75,7 @@ test('a second interrupt kills the command', async (t) => {
   const id = cloud.addSandbox()
   const script = 'trap "echo no" TERM; echo ready; while :; do sleep 0.05; done'
   const { child, outcome } = start(['sandbox', 'exec', id, script])
-  // Each line is the answer to what was done before: first it is ready, then it refuses to end.
+  // The first line means that the trap is set, the second one that SIGTERM arrived.
   child.stdout.on('data', () => child.kill('SIGINT'))
   assert.deepEqual(await outcome(), { code: 137, stdout: 'ready\nno\n', stderr: '' })
 })

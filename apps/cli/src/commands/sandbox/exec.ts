@@ -73,14 +73,14 @@ async function exec(
     }
     throw thrown
   } finally {
-    // Nobody reads the input any more: neither an open stdin nor a request under way may keep us from ending.
+    // An open stdin or a pending input request would keep the program from exiting.
     attached.abort()
     context.stdin.destroy()
     await pumping
   }
 }
 
-/** As timeout(1) has it. */
+/** Same code as timeout(1). */
 const timedOutExitCode = 124
 
 function toRequest(
@@ -110,7 +110,7 @@ function writeOutput({ stdout, stderr }: CliContext, output: Output): Promise<vo
   return writeFully(output.case === 'stderr' ? stderr : stdout, output.value)
 }
 
-/** The first signal asks the process to end, the next one makes it; before it runs, we just leave. */
+/** The first signal sends SIGTERM to the process, the second one SIGKILL. Before the process has started, exits. */
 function forwardSignals(context: CliContext, attached: AbortController) {
   let process: RunningProcess | undefined
   let count = 0

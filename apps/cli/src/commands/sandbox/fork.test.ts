@@ -7,7 +7,7 @@ test('the ids of the copies are printed, one a line', async (t) => {
   const id = cloud.addSandbox()
   const outcome = await run(['sandbox', 'fork', id, '--count', '2'])
   assert.deepEqual(outcome, { code: 0, stdout: 'i1sandbox\ni2sandbox\n', stderr: '' })
-  // The server's own default would end them before anybody could use them.
+  // The server's default timeout is too short for interactive use.
   assert.equal(cloud.requests.at(-1), `POST /sandboxes/${id}/fork {"count":2,"timeout":300}`)
 })
 

@@ -31,7 +31,7 @@ async function fork(context: CliContext, id: string, { count, timeout, json }: F
   reportFailures(forked)
 }
 
-/** Those that succeeded are printed first: they run, and somebody must know of them. */
+/** Throws if any fork failed. Called after the running forks were printed, so that their IDs are not lost. */
 function reportFailures(forked: readonly Forked[]): void {
   const faults = forked.flatMap((one) => ('fault' in one ? [one.fault] : []))
   const [first] = faults

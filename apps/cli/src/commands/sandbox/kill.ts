@@ -30,7 +30,7 @@ async function kill(context: CliContext, ids: readonly string[], options: KillOp
       await platform.killSandbox(id)
       printLine(context.stdout, `killed ${id}`)
     } catch (thrown) {
-      // Whoever ended it meanwhile did what --all asks for.
+      // A sandbox that ended after the list was read is no failure of --all.
       const isGone = thrown instanceof Fault && thrown.kind === 'not_found'
       if (!isGone || !options.all) throw thrown
     }

@@ -55,7 +55,7 @@ function toRow(sandbox: ListedSandbox, now: Date): readonly string[] {
     sandbox.alias ?? sandbox.templateID,
     sandbox.state,
     formatRelative(sandbox.startedAt, now),
-    // A paused sandbox has no end ahead of it.
+    // A paused sandbox has no end time.
     sandbox.state === 'running' ? formatRelative(sandbox.endAt, now) : '-',
   ]
 }

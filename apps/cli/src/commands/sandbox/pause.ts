@@ -26,7 +26,7 @@ async function pause(context: CliContext, ids: readonly string[], { memory }: Pa
   })
 }
 
-/** False when it was paused before, which is what was asked for. */
+/** Returns false if the sandbox was already paused. */
 async function pauseOne(platform: PlatformClient, id: string, memory: boolean): Promise<boolean> {
   try {
     await platform.pauseSandbox(id, { memory })

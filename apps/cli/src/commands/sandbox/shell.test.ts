@@ -89,7 +89,7 @@ test('without a terminal the way to run single commands is told', async (t) => {
   assert.match(stderr, /needs a terminal.*\nhint: .*atoll sandbox exec/)
 })
 
-/** A shell command in a real terminal, made by script(1); it stays open afterwards, so that its settings can be read. */
+/** Runs the command in a real terminal of script(1), which stays open so that its settings can be read. */
 async function setup(t: TestContext, sandboxId?: string) {
   const { cloud, env } = await setupCloud(t)
   const id = sandboxId ?? cloud.addSandbox()
@@ -108,7 +108,7 @@ async function setup(t: TestContext, sandboxId?: string) {
     cloud,
     id,
     terminal: {
-      /** Of the program itself. */
+      /** Returns the PID of the CLI. */
       pid: () => Number(/pid=(\d+)\./.exec(seen)?.[1]),
       sees: (text: string) =>
         waitFor(`${text} on the terminal`, () => seen.includes(text)).catch((error: unknown) => {

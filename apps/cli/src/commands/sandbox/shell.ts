@@ -32,7 +32,7 @@ interface ShellOptions {
   readonly env?: Record<string, string>
 }
 
-/** While a terminal is attached the sandbox always has at least four minutes left. */
+/** Renewed every minute, so an attached sandbox always has at least four minutes left. */
 const sandboxTimeoutSeconds = 300
 const extendEveryMs = 60_000
 
@@ -41,7 +41,7 @@ async function shell(context: CliContext, id: string, options: ShellOptions): Pr
   const { access, platform } = await openPlatform(context)
   const attached = new AbortController()
   const detach = (signal: EndSignal) => attached.abort(new Detached(exitCodeOfSignal(signal)))
-  // Undone in reverse: the terminal is itself again before its input is closed.
+  // Disposed in reverse order: the terminal is restored before its input is closed.
   using cleanup = new DisposableStack()
   cleanup.defer(() => context.stdin.destroy())
   const terminal = cleanup.use(openRawTerminal(context))
@@ -82,7 +82,7 @@ async function shell(context: CliContext, id: string, options: ShellOptions): Pr
   } catch (thrown) {
     terminal.resetModes()
     if (!(thrown instanceof Detached)) throw thrown
-    // As a closed window does; an interactive shell would not heed a request to end.
+    // Interactive shells ignore SIGTERM.
     await running?.kill().catch(ignoreFault)
     return thrown.exitCode
   } finally {
@@ -98,7 +98,7 @@ function forwardKeys(
   pumpInput(
     context.stdin,
     (bytes) => process.sendInput('pty', bytes),
-    // The terminal in front of us went away.
+    // The local terminal was closed.
     async () => attached.abort(new Detached(exitCodeOfSignal('SIGHUP'))),
   ).catch((thrown: unknown) => attached.abort(thrown))
 }
@@ -107,7 +107,7 @@ function ignoreFault(thrown: unknown): void {
   if (!(thrown instanceof Fault)) throw thrown
 }
 
-/** The terminal is left while the shell still runs. */
+/** The local terminal closes while the shell still runs. */
 class Detached extends Error {
   override readonly name = 'Detached'
   readonly exitCode: number
