@@ -110,7 +110,10 @@ test('exec passes on output, options and exit codes', async () => {
   assert.equal((await cli('sandbox', 'exec', sandboxId, 'kill -KILL $$')).code, 137)
   assert.equal((await cli('sandbox', 'exec', sandboxId, '--', 'no-such-program', 'x')).code, 127)
   const slow = await cli('sandbox', 'exec', '--timeout', '2s', sandboxId, 'sleep 1000')
-  assert.deepEqual([slow.code, slow.stderr], [124, 'killed after 2 s, as --timeout asks\n'])
+  assert.deepEqual(
+    [slow.code, slow.stderr],
+    [124, 'command killed: it exceeded the --timeout of 2 s\n'],
+  )
 })
 
 test('exec passes on stdin to its end, whatever bytes it holds', async () => {

@@ -123,10 +123,10 @@ test('down ends the server and all sandboxes, and says so', async () => {
   const kept = await Sandbox.list(connection).nextItems()
   assert.equal(kept.length, 1)
   const said = await installation.down()
-  assert.match(said, /server ended: pid \d+\nsandboxes ended: 1\n/)
-  assert.match(said, /no namespace, mount, control group or firewall rule of them is left/)
+  assert.match(said, /server stopped: PID \d+\nsandboxes stopped: 1\n/)
+  assert.match(said, /removed their namespaces, mounts, control groups and firewall rules/)
   await assert.rejects(fetch(`${installation.url}/health`))
-  assert.match(await installation.down(), /no server was running\nsandboxes ended: 0\n/)
+  assert.match(await installation.down(), /no server was running\nsandboxes stopped: 0\n/)
 
   await installation.start()
   assert.deepEqual(await Sandbox.list(connection).nextItems(), [])

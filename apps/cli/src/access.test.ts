@@ -9,7 +9,7 @@ import { loadConfig } from './config.ts'
 
 const local = { teamId: 't', apiKey: 'e2b_local', accessToken: 'sk', url: 'http://localhost:3000' }
 
-test('the file of the local server is enough', async (t) => {
+test('URLs and key come from the credentials file of the local server', async (t) => {
   const env = await setup(t, { ...local, sandboxUrl: 'http://localhost:3002' })
   assert.deepEqual(await findAccess(loadConfig(env)), {
     apiUrl: 'http://localhost:3000',
@@ -18,7 +18,7 @@ test('the file of the local server is enough', async (t) => {
   })
 })
 
-test('the environment is enough, and wins; our own names win over those of the SDK', async (t) => {
+test('variables override the credentials file, and ATOLL_ variables override E2B_ variables', async (t) => {
   const env = await setup(t, local)
   const config = loadConfig({
     ...env,
@@ -34,7 +34,7 @@ test('the environment is enough, and wins; our own names win over those of the S
   })
 })
 
-test('sandboxes are reached where the API is, unless told otherwise', async (t) => {
+test('the sandbox URL defaults to the API URL', async (t) => {
   const env = await setup(t, { ...local, sandboxUrl: 'http://localhost:3002' })
   const config = loadConfig({ ...env, ATOLL_API_URL: 'http://far:1', ATOLL_API_KEY: 'e2b_far' })
   assert.equal((await findAccess(config)).sandboxUrl, 'http://far:1')
@@ -46,34 +46,37 @@ test('the local key is not sent to another server', async (t) => {
   await assert.rejects(findAccess(config), { reason: 'no_key', message: /for http:\/\/far:3000/ })
 })
 
-test('other names of this machine are the same server', async (t) => {
+test('127.0.0.1 and localhost are the same server', async (t) => {
   const env = await setup(t, local)
   const config = loadConfig({ ...env, ATOLL_API_URL: 'http://127.0.0.1:3000' })
   assert.equal((await findAccess(config)).apiKey, 'e2b_local')
 })
 
-test('a variable that is empty counts as not set', async (t) => {
+test('an empty variable counts as not set', async (t) => {
   const env = await setup(t, local)
   const config = loadConfig({ ...env, ATOLL_API_URL: '', ATOLL_API_KEY: '' })
   assert.equal((await findAccess(config)).apiKey, 'e2b_local')
 })
 
-test('a missing file is told by its path', async (t) => {
+test('the error for a missing credentials file names its path', async (t) => {
   const env = await setup(t)
   await assert.rejects(findAccess(loadConfig(env)), {
     reason: 'no_key',
-    message: /credentials\.json is missing/,
+    message: /credentials\.json does not exist/,
   })
 })
 
 for (const content of ['', '{"apiKey":', '{"url":"http://localhost:3000"}']) {
-  test(`a file with ${JSON.stringify(content)} in it is called damaged`, async (t) => {
+  test(`a credentials file with the content ${JSON.stringify(content)} is invalid`, async (t) => {
     const env = await setup(t, content)
-    await assert.rejects(findAccess(loadConfig(env)), { reason: 'no_key', message: /is damaged/ })
+    await assert.rejects(findAccess(loadConfig(env)), {
+      reason: 'no_key',
+      message: /^Invalid credentials file/,
+    })
   })
 }
 
-test('a URL that is none is refused by the name of its variable', () => {
+test('the error for an invalid URL names its variable', () => {
   assert.throws(() => loadConfig({ ATOLL_API_URL: 'localhost:3000' }), /ATOLL_API_URL/)
 })
 

@@ -24,7 +24,8 @@ export async function findAccess(config: CliConfig): Promise<Access> {
   if (config.apiKey) return { apiUrl, sandboxUrl, apiKey: config.apiKey }
   const credentials = await requireCredentials(config.dataDir)
   if (!isSameServer(credentials.url, apiUrl)) {
-    throw noKey(`There is no API key for ${apiUrl}: the one at hand is for ${credentials.url}`)
+    const path = credentialsPath(config.dataDir)
+    throw noKey(`No API key for ${apiUrl}: ${path} holds the key of ${credentials.url}`)
   }
   return { apiUrl, sandboxUrl, apiKey: credentials.apiKey }
 }
@@ -51,7 +52,7 @@ export async function isLocalServer(config: CliConfig): Promise<boolean> {
 export async function requireCredentials(dataDir: string): Promise<Credentials> {
   const credentials = await readCredentials(dataDir)
   if (credentials) return credentials
-  throw noKey(`There is no API key: ${credentialsPath(dataDir)} is missing`)
+  throw noKey(`No API key: ${credentialsPath(dataDir)} does not exist`)
 }
 
 /** Returns undefined if the file does not exist. */
@@ -59,13 +60,14 @@ async function readCredentials(dataDir: string): Promise<Credentials | undefined
   const path = credentialsPath(dataDir)
   const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return undefined
-    if (error.code === 'EACCES') throw noKey(`${path} is for root only`, error)
+    if (error.code === 'EACCES')
+      throw noKey(`Cannot read the API key: only root may read ${path}`, error)
     throw error
   })
   if (text === undefined) return undefined
   const parsed = Credentials.safeParse(parseJson(text))
   if (parsed.success) return parsed.data
-  throw noKey(`${path} is damaged: ${z.prettifyError(parsed.error)}`)
+  throw noKey(`Invalid credentials file ${path}: ${z.prettifyError(parsed.error)}`)
 }
 
 const defaultUrl = 'http://localhost:3000'

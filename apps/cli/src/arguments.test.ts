@@ -13,15 +13,15 @@ for (const [text, seconds] of [
 }
 
 for (const text of ['', '-1', '1.5', '5 m', '1d', 'soon']) {
-  test(`"${text}" is no duration`, () =>
+  test(`"${text}" is not a duration`, () =>
     assert.throws(() => parseDuration(text), /number of seconds/))
 }
 
 for (const text of ['', '0', '-1', '1.5', '1e3', 'x']) {
-  test(`"${text}" is no count`, () => assert.throws(() => parseCount(text), /whole number/))
+  test(`"${text}" is not a count`, () => assert.throws(() => parseCount(text), /whole number/))
 }
 
-test('pairs are collected; the value may hold anything, the name may not be empty', () => {
+test('pairs are collected, with any value and a name that is not empty', () => {
   assert.deepEqual(collectPair('b==', collectPair('a=')), { a: '', b: '=' })
   for (const text of ['', 'a', '=a']) assert.throws(() => collectPair(text), /name=value/)
 })

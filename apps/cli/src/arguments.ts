@@ -7,20 +7,22 @@ export function collectPair(
   previous: Record<string, string> = {},
 ): Record<string, string> {
   const split = text.indexOf('=')
-  if (split < 1) throw new InvalidArgumentError('It must have the form name=value.')
+  if (split < 1) throw new InvalidArgumentError('Expected name=value.')
   return { ...previous, [text.slice(0, split)]: text.slice(split + 1) }
 }
 
 export function parseCount(text: string): number {
   if (/^[1-9]\d{0,8}$/.test(text)) return Number(text)
-  throw new InvalidArgumentError('It must be a whole number from 1 on.')
+  throw new InvalidArgumentError('Expected a whole number of at least 1.')
 }
 
 /** Parses `90`, `90s`, `5m` or `2h` into seconds. */
 export function parseDuration(text: string): number {
   const [, amount, unit = 's'] = /^(\d{1,9})([smh])?$/.exec(text) ?? []
   if (amount === undefined) {
-    throw new InvalidArgumentError('It must be a number of seconds, or like 90s, 5m, 2h.')
+    throw new InvalidArgumentError(
+      'Expected a number of seconds, or a duration such as 90s, 5m or 2h.',
+    )
   }
   return Number(amount) * (secondsPer.get(unit) ?? 1)
 }

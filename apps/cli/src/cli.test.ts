@@ -19,20 +19,20 @@ const mistakes = [
 ] as const
 
 for (const [args, message] of mistakes) {
-  test(`"atoll ${args.join(' ')}" is a mistake on the command line`, async () => {
+  test(`"atoll ${args.join(' ')}" is a usage error`, async () => {
     const { code, stdout, stderr } = await runProgram(args, {})
     assert.deepEqual([code, stdout], [2, ''])
     assert.match(stderr, message)
   })
 }
 
-test('help is no failure and goes to stdout', async () => {
+test('--help succeeds and prints to stdout', async () => {
   const { code, stdout, stderr } = await runProgram(['sandbox', 'exec', '--help'], {})
   assert.deepEqual([code, stderr], [0, ''])
   assert.match(stdout, /Examples:/)
 })
 
-test('nobody listening is told with the way to start the server', async () => {
+test('without a server the error says how to start it', async () => {
   const server = createServer().listen(0, '127.0.0.1')
   await new Promise((resolve) => server.once('listening', resolve))
   const address = server.address()
@@ -45,14 +45,14 @@ test('nobody listening is told with the way to start the server', async () => {
   assert.match(stderr, new RegExp(`^error: no server at ${url}: start it with \`npm start\`\\n`))
 })
 
-test('a key the server does not know is told with what to check', async (t) => {
+test('an unknown API key is reported with a hint', async (t) => {
   const { env } = await setupCloud(t)
   const { code, stderr } = await runProgram(['sandbox', 'list'], { ...env, ATOLL_API_KEY: 'e2b_x' })
   assert.equal(code, 1)
   assert.match(stderr, /^error: Invalid API key\nhint: check ATOLL_API_KEY/)
 })
 
-test('a variable that cannot be understood is named, without a stack trace', async () => {
+test('an invalid variable is named, without a stack trace', async () => {
   const { code, stderr } = await runProgram(['sandbox', 'list'], { ATOLL_API_URL: 'localhost' })
   assert.equal(code, 1)
   assert.match(stderr, /^error: configuration refused\n.*\n.*ATOLL_API_URL\n$/)

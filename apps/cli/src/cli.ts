@@ -38,10 +38,10 @@ export async function runCli(args: readonly string[], host: Host): Promise<numbe
 
 function buildProgram(context: CliContext): Command {
   const program = new Command('atoll')
-    .description('Atoll, a sandbox cloud: run untrusted code in isolated sandboxes.')
+    .description('Atoll, a sandbox cloud: runs untrusted code in isolated sandboxes.')
     .version(manifest.version, '-V, --version', 'print the version')
     .enablePositionalOptions()
-    .showHelpAfterError('(add --help to see how this command is used)')
+    .showHelpAfterError('(add --help for usage)')
     .addHelpText('after', programHelp)
   const commands = [
     upCommand(context),
@@ -68,19 +68,19 @@ function withDescendants(command: Command): Command[] {
 
 const programHelp = `
 First steps:
-  atoll up                          start the server; it prints its URLs and key
-  atoll sandbox create              prints the id of a new sandbox
-  atoll sandbox exec <id> 'uname'   runs a command in it
-  atoll sandbox shell <id>          opens a terminal in it
-  atoll sandbox pause <id>          puts it aside; \`resume\` lets it go on
-  atoll snapshot create <id>        keeps a copy, to create more sandboxes of
-  atoll sandbox kill <id>           ends it
+  atoll up                          start the server; prints its URLs and API key
+  atoll sandbox create              create a sandbox; prints its ID
+  atoll sandbox exec <id> 'uname'   run a command in the sandbox
+  atoll sandbox shell <id>          open a terminal in the sandbox
+  atoll sandbox pause <id>          pause the sandbox; \`resume\` continues it
+  atoll snapshot create <id>        save a snapshot, to create more sandboxes from
+  atoll sandbox kill <id>           end the sandbox
 
 Environment:
-  ATOLL_API_URL, E2B_API_URL          where the server is (http://localhost:3000)
-  ATOLL_SANDBOX_URL, E2B_SANDBOX_URL  where sandboxes are reached (the same)
-  ATOLL_API_KEY, E2B_API_KEY          the key; on the machine of the server root needs none
-  ATOLL_DATA_DIR                      the data of the local server (/var/lib/atoll)
+  ATOLL_API_URL, E2B_API_URL          URL of the server (default: http://localhost:3000)
+  ATOLL_SANDBOX_URL, E2B_SANDBOX_URL  URL for sandbox traffic (default: the server URL)
+  ATOLL_API_KEY, E2B_API_KEY          API key (default for root: the key of the local server)
+  ATOLL_DATA_DIR                      data directory of the local server (/var/lib/atoll)
 
-Exit codes: 0 done, 1 failed, 2 a mistake on the command line; \`sandbox exec\` and
-\`sandbox shell\` pass on the code of the command.`
+Exit codes: 0 success, 1 failure, 2 usage error. \`sandbox exec\` and \`sandbox shell\`
+return the exit code of the command.`

@@ -5,15 +5,21 @@ const url = z.url({ protocol: /^https?$/, error: 'must be an http or https URL' 
 const key = z.string().optional()
 
 const CliEnv = z.object({
-  ATOLL_API_URL: url.describe('Where the platform API is.'),
-  E2B_API_URL: url.describe('The same, as the E2B SDK calls it.'),
-  ATOLL_SANDBOX_URL: url.describe('Where sandboxes are reached. Default: the same as the API.'),
-  E2B_SANDBOX_URL: url.describe('The same, as the E2B SDK calls it.'),
-  ATOLL_API_KEY: key.describe('The API key. Default: the one in DATA_DIR/credentials.json.'),
-  E2B_API_KEY: key.describe('The same, as the E2B SDK calls it.'),
-  ATOLL_DATA_DIR: z.string().default('/var/lib/atoll').describe('The data of the local server.'),
-  TERM: z.string().default('xterm-256color').describe('The terminal that a shell is told of.'),
-  COLORTERM: z.string().optional().describe('Passed on to a shell.'),
+  ATOLL_API_URL: url.describe('URL of the platform API.'),
+  E2B_API_URL: url.describe('Name of the same setting in the E2B SDK.'),
+  ATOLL_SANDBOX_URL: url.describe('URL for sandbox traffic. Default: the URL of the platform API.'),
+  E2B_SANDBOX_URL: url.describe('Name of the same setting in the E2B SDK.'),
+  ATOLL_API_KEY: key.describe('API key. Default: the key in ATOLL_DATA_DIR/credentials.json.'),
+  E2B_API_KEY: key.describe('Name of the same setting in the E2B SDK.'),
+  ATOLL_DATA_DIR: z
+    .string()
+    .default('/var/lib/atoll')
+    .describe('Data directory of the local server.'),
+  TERM: z.string().default('xterm-256color').describe('Terminal type for shells in sandboxes.'),
+  COLORTERM: z
+    .string()
+    .optional()
+    .describe('Colour support of the terminal, for shells in sandboxes.'),
 })
 
 export interface CliConfig {

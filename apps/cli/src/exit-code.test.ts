@@ -13,7 +13,7 @@ const cases = [
 ] as const
 
 for (const [end, code] of cases) {
-  test(`a process that ended with "${end.status}" gives exit code ${code}`, () => {
+  test(`a process that ends with "${end.status}" gives exit code ${code}`, () => {
     assert.equal(exitCodeOf(end), code)
   })
 }

@@ -17,15 +17,15 @@ const cases = [
 ] as const
 
 for (const [command, kind, hint] of cases) {
-  test(`a fault of kind ${kind} in "atoll ${command}" has ${hint ? 'its hint' : 'no hint'}`, () => {
-    const failure = explain(new Fault(kind, kind, 'Said by the server'), command.split(' '))
-    assert.deepEqual([failure.message, failure.exitCode], ['Said by the server', 1])
+  test(`a fault of kind ${kind} in "atoll ${command}" has ${hint ? 'a hint' : 'no hint'}`, () => {
+    const failure = explain(new Fault(kind, kind, 'Message of the server'), command.split(' '))
+    assert.deepEqual([failure.message, failure.exitCode], ['Message of the server', 1])
     if (hint) assert.match(failure.hint ?? '', hint)
     else assert.equal(failure.hint, undefined)
   })
 }
 
-test('an unforeseen failure is told with all that caused it', () => {
+test('an unexpected error is reported with all its causes', () => {
   const thrown = new Error('while reading', { cause: new Error('disk on fire') })
   assert.deepEqual(explain(thrown, []), { message: 'while reading: disk on fire', exitCode: 1 })
 })

@@ -23,7 +23,7 @@ export function explain(thrown: unknown, args: readonly string[]): Failure {
     return { message: '', exitCode: thrown.exitCode === 0 ? 0 : usageExitCode }
   }
   if (thrown instanceof UsageError) {
-    const hint = 'add --help to see how this command is used'
+    const hint = 'add --help for usage'
     return { message: thrown.message, hint, exitCode: usageExitCode }
   }
   if (thrown instanceof Fault) return explainFault(thrown, args)
@@ -33,7 +33,11 @@ export function explain(thrown: unknown, args: readonly string[]): Failure {
 function explainFault(fault: Fault, args: readonly string[]): Failure {
   if (fault.reason === 'no_server') {
     const message = `${lowerFirst(fault.message)}: start it with \`npm start\``
-    return { message, hint: 'if it runs elsewhere, set ATOLL_API_URL', exitCode: 1 }
+    return {
+      message,
+      hint: 'if the server runs on another machine, set ATOLL_API_URL',
+      exitCode: 1,
+    }
   }
   return { message: fault.message, hint: hintFor(fault, args), exitCode: 1 }
 }
@@ -50,36 +54,45 @@ function hintFor(fault: Fault, [group = '', command]: readonly string[]): string
 const hostCommands: ReadonlySet<string> = new Set(['up', 'down'])
 
 const hostHints: ReadonlyMap<FaultKind, string> = new Map([
-  ['unavailable', '`atoll doctor` tells what this machine lacks'],
-  ['internal', '`atoll doctor` tells what this machine lacks'],
+  ['unavailable', '`atoll doctor` shows what this machine lacks'],
+  ['internal', '`atoll doctor` shows what this machine lacks'],
 ])
 
 const listHints: ReadonlyMap<string, string> = new Map([
-  ['sandbox', '`atoll sandbox list` shows what there is'],
-  ['sb', '`atoll sandbox list` shows what there is'],
-  ['sandbox create', '`atoll snapshot list` shows the snapshots that can be used'],
-  ['sb create', '`atoll snapshot list` shows the snapshots that can be used'],
-  ['snapshot', '`atoll snapshot list` shows what there is'],
-  ['snapshot create', '`atoll sandbox list` shows what there is'],
-  ['key', '`atoll key list` shows what there is'],
+  ['sandbox', '`atoll sandbox list` shows your sandboxes'],
+  ['sb', '`atoll sandbox list` shows your sandboxes'],
+  ['sandbox create', '`atoll snapshot list` shows your snapshots'],
+  ['sb create', '`atoll snapshot list` shows your snapshots'],
+  ['snapshot', '`atoll snapshot list` shows your snapshots'],
+  ['snapshot create', '`atoll sandbox list` shows your sandboxes'],
+  ['key', '`atoll key list` shows your keys'],
 ])
 
 const hintsByReason: ReadonlyMap<string, string> = new Map([
-  ['no_key', 'start the server with `npm start` and run this as root, or set ATOLL_API_KEY'],
-  ['process_unauthenticated', '--user must name a user that the sandbox has'],
-  ['not_a_terminal', 'run single commands with `atoll sandbox exec`'],
-  ['sandbox_paused', '`atoll sandbox resume <id>` lets it go on'],
+  [
+    'no_key',
+    'start the server with `npm start` and run this command as root, or set ATOLL_API_KEY',
+  ],
+  ['process_unauthenticated', '--user must be a user that exists in the sandbox'],
+  ['not_a_terminal', 'to run a single command, use `atoll sandbox exec`'],
+  ['sandbox_paused', '`atoll sandbox resume <id>` resumes it'],
   ['disk_full', '`atoll status` shows what takes space; delete sandboxes or snapshots'],
-  ['memory_not_kept', 'add --no-memory: a resume then boots it anew from its files'],
-  ['sandbox_lost', 'it was killed, ran out of time, or the server went away; see `atoll status`'],
+  [
+    'memory_not_kept',
+    'add --no-memory to keep the files only; a resume then boots the sandbox from them',
+  ],
+  [
+    'sandbox_lost',
+    'the sandbox was killed, reached its timeout, or the server stopped; see `atoll status`',
+  ],
 ])
 
 const hintsByKind: ReadonlyMap<FaultKind, string> = new Map([
-  ['unauthenticated', 'check ATOLL_API_KEY, or leave it unset to use the key of the local server'],
-  ['exhausted', 'end sandboxes you no longer need with `atoll sandbox kill`'],
-  ['unavailable', '`atoll status` tells whether the server is well'],
-  ['timeout', '`atoll status` tells whether the server is well'],
-  ['internal', 'the log of the server has the details'],
+  ['unauthenticated', 'check ATOLL_API_KEY, or unset it to use the key of the local server'],
+  ['exhausted', 'end sandboxes that you no longer need: `atoll sandbox kill <id>`'],
+  ['unavailable', '`atoll status` shows whether the server is up'],
+  ['timeout', '`atoll status` shows whether the server is up'],
+  ['internal', 'the server log has the details'],
 ])
 
 /** Returns the messages of the error and of all its causes. */

@@ -4,13 +4,13 @@ import { Fault } from '@atoll/kit/fault'
 import { waitFor } from '@atoll/kit/wait'
 import { keepAlive } from './keep-alive.ts'
 
-test('it extends again and again, past failures of the server, until it is told to stop', async () => {
+test('extends at every interval, despite faults, until aborted', async () => {
   let calls = 0
   const stop = new AbortController()
   const kept = keepAlive(
     async () => {
       calls += 1
-      if (calls === 1) throw new Fault('unavailable', 'no_server', 'away for a moment')
+      if (calls === 1) throw new Fault('unavailable', 'no_server', 'no server')
     },
     1,
     stop.signal,
@@ -20,7 +20,7 @@ test('it extends again and again, past failures of the server, until it is told 
   await kept
 })
 
-test('a failure nobody foresaw is not swallowed', async () => {
+test('an unexpected error is rethrown', async () => {
   const broken = () => Promise.reject(new TypeError('a bug'))
   await assert.rejects(keepAlive(broken, 1, new AbortController().signal), /a bug/)
 })

@@ -9,7 +9,7 @@ import type { TestContext } from 'node:test'
 import { lockDataDir } from '@atoll/server/lock'
 import { stopServer } from './stop-server.ts'
 
-test('where no server runs, its place is taken, and kept until given back', async (t) => {
+test('without a running server the data directory is locked until disposal', async (t) => {
   const dataDir = await setup(t)
   const server = await stopServer(dataDir)
   assert.equal(server.stopped, undefined)
@@ -19,21 +19,21 @@ test('where no server runs, its place is taken, and kept until given back', asyn
   assert.ok(again)
 })
 
-test('a running server is asked to end', async (t) => {
+test('a running server gets SIGTERM', async (t) => {
   const dataDir = await setup(t)
   const pid = await startServer(t, dataDir)
   await using server = await stopServer(dataDir)
   assert.deepEqual(server.stopped, { pid, by: 'SIGTERM' })
 })
 
-test('one that does not listen is killed', async (t) => {
+test('a server that ignores SIGTERM is killed', async (t) => {
   const dataDir = await setup(t)
   const pid = await startServer(t, dataDir, `process.on('SIGTERM', () => {})`)
   await using server = await stopServer(dataDir, 100)
   assert.deepEqual(server.stopped, { pid, by: 'SIGKILL' })
 })
 
-test('the pid of somebody else is left alone', async (t) => {
+test('a PID file that names another process is not trusted', async (t) => {
   const dataDir = await setup(t)
   await using lock = await lockDataDir(dataDir)
   assert.ok(lock)

@@ -19,7 +19,9 @@ export async function stopServer(dataDir: string, graceMs = 15_000): Promise<Sto
   if (lock) return toResult(lock)
   const pid = await readPid(dataDir)
   if (pid === undefined || !(await isServer(pid))) {
-    const message = `A server uses ${dataDir}, but server.pid there does not tell which process it is`
+    const message =
+      `A server uses ${dataDir}, but ${join(dataDir, 'server.pid')} does not name its process. ` +
+      'Stop the server by hand, then run this again'
     throw new Fault('conflict', 'server_not_found', message)
   }
   process.kill(pid, 'SIGTERM')
@@ -28,7 +30,11 @@ export async function stopServer(dataDir: string, graceMs = 15_000): Promise<Sto
   if (await isServer(pid)) process.kill(pid, 'SIGKILL')
   const lockAfterKill = await waitForLock(dataDir, pid, graceMs)
   if (lockAfterKill) return toResult(lockAfterKill, { pid, by: 'SIGKILL' })
-  throw new Fault('timeout', 'server_still_there', `The server (pid ${pid}) does not end`)
+  throw new Fault(
+    'timeout',
+    'server_still_there',
+    `The server (PID ${pid}) did not exit within ${graceMs / 1000} s of SIGKILL`,
+  )
 }
 
 function toResult(lock: AsyncDisposable, stopped?: StopResult['stopped']): StopResult {

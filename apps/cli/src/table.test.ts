@@ -3,7 +3,7 @@ import { PassThrough } from 'node:stream'
 import { test } from 'node:test'
 import { formatRelative, formatSize, formatTable } from './table.ts'
 
-test('columns are as wide as their widest cell, and lines end without blanks', () => {
+test('columns are aligned, without trailing spaces', () => {
   const table = formatTable(
     new PassThrough(),
     ['A', 'LONG', 'C'],

@@ -6,7 +6,7 @@ import type { FaultKind } from '@atoll/kit/fault'
 import { waitFor } from '@atoll/kit/wait'
 import { syncTerminalSize } from './terminal-size-sync.ts'
 
-test('nothing is told while the size stays what is known', async () => {
+test('an unchanged size is not sent', async () => {
   const { calls, resize, syncing, stop } = setup()
   resize(24)
   await setImmediate()
@@ -15,31 +15,31 @@ test('nothing is told while the size stays what is known', async () => {
   await syncing
 })
 
-test('a size that changed before anybody listened is told', async () => {
+test('a size that changed before the start is sent', async () => {
   const { calls } = setup({ rows: 30 })
-  await waitFor('it to be told', () => calls.length === 1)
+  await waitFor('the size to be sent', () => calls.length === 1)
   assert.equal(calls[0]?.rows, 30)
 })
 
-test('one is told after the other, and of those that come meanwhile only the last', async () => {
+test('sizes are sent one at a time, and only the latest of the waiting ones', async () => {
   const { calls, resize } = setup()
   resize(30)
-  await waitFor('the first to be told', () => calls.length === 1)
+  await waitFor('the first size to be sent', () => calls.length === 1)
   resize(40)
   resize(50)
   resize(60)
   calls[0]?.answer()
-  await waitFor('the last to be told', () => calls.length === 2)
+  await waitFor('the last size to be sent', () => calls.length === 2)
   assert.deepEqual(
     calls.map(({ rows }) => rows),
     [30, 60],
   )
 })
 
-test('a size that is back to what is known when its turn comes needs no telling', async () => {
+test('a size that changed back while waiting is not sent again', async () => {
   const { calls, resize } = setup()
   resize(30)
-  await waitFor('the first to be told', () => calls.length === 1)
+  await waitFor('the first size to be sent', () => calls.length === 1)
   resize(40)
   resize(30)
   calls[0]?.answer()
@@ -48,7 +48,7 @@ test('a size that is back to what is known when its turn comes needs no telling'
 })
 
 for (const kind of ['unavailable', 'timeout'] as const) {
-  test(`after a failure of kind ${kind} the size is told again, as it is then`, async () => {
+  test(`after a fault of kind ${kind} the current size is sent`, async () => {
     const { calls, resize } = setup()
     resize(30)
     await waitFor('the first try', () => calls.length === 1)
@@ -59,7 +59,7 @@ for (const kind of ['unavailable', 'timeout'] as const) {
   })
 }
 
-test('where nothing is left to resize it is not tried again, but the next change is', async () => {
+test('a fault because the process has ended is not retried, but the next change is sent', async () => {
   const { calls, resize } = setup()
   resize(30)
   await waitFor('the first try', () => calls.length === 1)
@@ -69,7 +69,7 @@ test('where nothing is left to resize it is not tried again, but the next change
   assert.equal(calls[1]?.rows, 40)
 })
 
-test('a mistake of our own is not passed over', async () => {
+test('an unexpected error is rethrown', async () => {
   const { calls, resize, syncing } = setup()
   resize(30)
   await waitFor('the first try', () => calls.length === 1)

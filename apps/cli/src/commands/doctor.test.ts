@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { runProgram } from '../sim/run-cli.ts'
 
-test('the exit code says whether something needed is missing', async () => {
+test('the exit code is 1 if a requirement is missing', async () => {
   const env = { PATH: process.env['PATH'] ?? '' }
   const { code, stdout } = await runProgram(['doctor', '--json'], env)
   const findings: { readonly name: string; readonly state: string }[] = JSON.parse(stdout)

@@ -4,9 +4,9 @@ import type { CliContext } from '../context.ts'
 
 export function doctorCommand(context: CliContext): Command {
   return new Command('doctor')
-    .description('check what Atoll needs of this machine, and say how to get what is missing')
+    .description('check that this machine can run Atoll, and show how to install what is missing')
     .option('--json', 'print the findings as JSON')
-    .addHelpText('after', '\nThe exit code is 1 when something needed is missing.')
+    .addHelpText('after', '\nThe exit code is 1 if a requirement is missing.')
     .action((options: { readonly json?: boolean }) => doctor(context, options))
 }
 

@@ -5,10 +5,10 @@ import type { CliContext } from '../context.ts'
 
 export function downCommand(context: CliContext): Command {
   return new Command('down')
-    .description('end the server and all sandboxes, and leave the machine as it was')
+    .description('stop the server and all running sandboxes, and clean up the machine')
     .addHelpText(
       'after',
-      '\nRecords, templates and keys stay in ATOLL_DATA_DIR for the next start.',
+      '\nRecords, templates, snapshots, paused sandboxes and keys stay in ATOLL_DATA_DIR.',
     )
     .action(() => down(context))
 }
@@ -20,20 +20,20 @@ async function down({ config, stdout }: CliContext) {
   const { tearDownNode } = await import('@atoll/node/teardown')
   const nodeConfig = loadNodeConfig(config.environment)
   if (!(await exists(config.dataDir))) {
-    return printLine(stdout, `nothing to end: there is no ${config.dataDir}`)
+    return printLine(stdout, `nothing to stop: ${config.dataDir} does not exist`)
   }
   await using server = await stopServer(config.dataDir)
   printLine(stdout, describeStop(server.stopped))
   const { endedSandboxes } = await tearDownNode(nodeConfig)
-  printLine(stdout, `sandboxes ended: ${endedSandboxes}`)
-  printLine(stdout, 'no namespace, mount, control group or firewall rule of them is left')
+  printLine(stdout, `sandboxes stopped: ${endedSandboxes}`)
+  printLine(stdout, 'removed their namespaces, mounts, control groups and firewall rules')
   printLine(stdout, `data is kept in ${config.dataDir}`)
 }
 
 function describeStop(stopped: { readonly pid: number; readonly by: string } | undefined): string {
   if (!stopped) return 'no server was running'
-  const how = stopped.by === 'SIGKILL' ? ', killed because it did not end in time' : ''
-  return `server ended: pid ${stopped.pid}${how}`
+  const how = stopped.by === 'SIGKILL' ? ', killed because it did not exit in time' : ''
+  return `server stopped: PID ${stopped.pid}${how}`
 }
 
 async function exists(path: string): Promise<boolean> {

@@ -6,7 +6,7 @@ import { test } from 'node:test'
 import { runProgram } from '../sim/run-cli.ts'
 import { setupCloud } from '../sim/setup.ts'
 
-test('a key is made, listed without its secret, and deleted', async (t) => {
+test('a key is created, listed without its secret, and deleted', async (t) => {
   const { run } = await setupCloud(t)
   const created = await run(['key', 'create', 'for ci'])
   assert.deepEqual([created.code, created.stdout], [0, 'e2b_new\n'])
@@ -21,7 +21,7 @@ test('a key is made, listed without its secret, and deleted', async (t) => {
   assert.match(again.stderr, /not found\nhint: `atoll key list`/)
 })
 
-test('show prints the key of the local server and nothing else', async (t) => {
+test('show prints only the key of the local server', async (t) => {
   const dataDir = await mkdtemp(join(tmpdir(), 'atoll-cli-'))
   t.after(() => rm(dataDir, { recursive: true }))
   const credentials = {

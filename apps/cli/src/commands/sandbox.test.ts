@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setupCloud } from '../sim/setup.ts'
 
-test('create prints the id alone and sends what was asked for', async (t) => {
+test('create sends all options and prints only the ID', async (t) => {
   const { cloud, run } = await setupCloud(t)
   const options = ['--timeout', '2m', '-m', 'a=1', '-m', 'b=x=y', '--env', 'E=', '--auto-pause']
   const outcome = await run(['sandbox', 'create', ...options])
@@ -16,14 +16,14 @@ test('create prints the id alone and sends what was asked for', async (t) => {
   })
 })
 
-test('create --json prints what the server told, and sb is short for sandbox', async (t) => {
+test('create --json prints the reply of the server, and sb is short for sandbox', async (t) => {
   const { run } = await setupCloud(t)
   const { stdout } = await run(['sb', 'create', 'base', '--json'])
   const { sandboxID, envdAccessToken } = JSON.parse(stdout)
   assert.deepEqual([sandboxID, envdAccessToken], ['i0sandbox', 'token-of-the-sandbox'])
 })
 
-test('an unknown template is a failure in the words of the server', async (t) => {
+test('an unknown template is reported with the message of the server', async (t) => {
   const { run } = await setupCloud(t)
   const { code, stdout, stderr } = await run(['sandbox', 'create', 'nope'])
   assert.deepEqual([code, stdout], [1, ''])
@@ -52,7 +52,7 @@ test('list shows an aligned table of all pages', async (t) => {
   assert.ok(!stdout.includes('\u001B'))
 })
 
-test('list --state and --json give only those, for programs', async (t) => {
+test('list --state filters, and --json prints JSON', async (t) => {
   const { cloud, run } = await setupCloud(t)
   cloud.addSandbox()
   const running = JSON.parse(
@@ -62,13 +62,13 @@ test('list --state and --json give only those, for programs', async (t) => {
   assert.deepEqual([running[0].sandboxID, running.length, paused], ['i0sandbox', 1, []])
 })
 
-test('an empty list says how to begin, and not on stdout', async (t) => {
+test('an empty list prints a hint to stderr', async (t) => {
   const { run } = await setupCloud(t)
   const { stdout, stderr } = await run(['sandbox', 'list'])
-  assert.deepEqual([stdout, stderr], ['', 'No sandboxes. `atoll sandbox create` makes one.\n'])
+  assert.deepEqual([stdout, stderr], ['', 'No sandboxes. Create one: atoll sandbox create\n'])
 })
 
-test('kill ends those that are there and reports those that are not', async (t) => {
+test('kill ends known sandboxes and reports unknown ones', async (t) => {
   const { cloud, run } = await setupCloud(t)
   cloud.addSandbox()
   cloud.addSandbox()
@@ -76,12 +76,12 @@ test('kill ends those that are there and reports those that are not', async (t) 
   assert.deepEqual(outcome, {
     code: 1,
     stdout: 'killed i0sandbox\nkilled i1sandbox\n',
-    stderr: 'error: Sandbox igone not found\nhint: `atoll sandbox list` shows what there is\n',
+    stderr: 'error: Sandbox igone not found\nhint: `atoll sandbox list` shows your sandboxes\n',
   })
   assert.equal(cloud.sandboxes.size, 0)
 })
 
-test('kill --all ends all', async (t) => {
+test('kill --all ends all sandboxes', async (t) => {
   const { cloud, run } = await setupCloud(t)
   for (let count = 0; count < 3; count += 1) cloud.addSandbox()
   assert.equal((await run(['sandbox', 'kill', '--all'])).code, 0)
@@ -89,17 +89,17 @@ test('kill --all ends all', async (t) => {
 })
 
 for (const args of [[], ['i0sandbox', '--all']]) {
-  test(`kill ${args.join(' ')} is a mistake and ends nothing`, async (t) => {
+  test(`kill ${args.join(' ')} is a usage error and ends no sandbox`, async (t) => {
     const { cloud, run } = await setupCloud(t)
     cloud.addSandbox()
     const { code, stderr } = await run(['sandbox', 'kill', ...args])
     assert.equal(code, 2)
-    assert.match(stderr, /Name the sandboxes to end, or give --all/)
+    assert.match(stderr, /Give either sandbox IDs or --all/)
     assert.equal(cloud.sandboxes.size, 1)
   })
 }
 
-test('status counts sandboxes, and tells when nobody is there', async (t) => {
+test('status counts sandboxes, and shows a server that is down', async (t) => {
   const { cloud, run } = await setupCloud(t)
   cloud.addSandbox()
   const up = await run(['status', '--json'])

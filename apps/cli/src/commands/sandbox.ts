@@ -12,7 +12,7 @@ import { shellCommand } from './sandbox/shell.ts'
 export function sandboxCommand(context: CliContext): Command {
   return new Command('sandbox')
     .alias('sb')
-    .description('create, list, use, pause, copy and end sandboxes')
+    .description('create, list, use, pause, fork and kill sandboxes')
     .enablePositionalOptions()
     .addCommand(createCommand(context))
     .addCommand(listCommand(context))

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setupCloud } from '../sim/setup.ts'
 
-test('a snapshot is made, and a sandbox of it', async (t) => {
+test('a sandbox is created from a snapshot', async (t) => {
   const { cloud, run } = await setupCloud(t)
   const id = cloud.addSandbox()
   const created = await run(['snapshot', 'create', id])
@@ -11,14 +11,14 @@ test('a snapshot is made, and a sandbox of it', async (t) => {
   assert.deepEqual([made.code, made.stdout], [0, 'i1sandbox\n'])
 })
 
-test('create --json prints what the server told', async (t) => {
+test('create --json prints the reply of the server', async (t) => {
   const { cloud, run } = await setupCloud(t)
   const name = ['--name', 'tools:v1']
   const { stdout } = await run(['snapshot', 'create', cloud.addSandbox(), ...name, '--json'])
   assert.deepEqual(JSON.parse(stdout), { snapshotID: 'team/tools:v1', names: ['team/tools'] })
 })
 
-test('list shows all pages, newest first, or those that are chosen', async (t) => {
+test('list shows all pages, newest first, and filters', async (t) => {
   const { cloud, run } = await setupCloud(t)
   const [first, second] = [cloud.addSandbox(), cloud.addSandbox()]
   await run(['snapshot', 'create', first])
@@ -41,14 +41,14 @@ test('list shows all pages, newest first, or those that are chosen', async (t) =
   assert.equal(JSON.parse(named.stdout).length, 2)
 })
 
-test('an empty list says how to begin, and not on stdout', async (t) => {
+test('an empty list prints a hint to stderr', async (t) => {
   const { run } = await setupCloud(t)
   const { stdout, stderr } = await run(['snapshot', 'list'])
   assert.equal(stdout, '')
-  assert.match(stderr, /^No snapshots. `atoll snapshot create <sandbox>` makes one.\n$/)
+  assert.match(stderr, /^No snapshots. Create one: atoll snapshot create <sandbox>\n$/)
 })
 
-test('delete removes those that are there and reports those that are not', async (t) => {
+test('delete removes known snapshots and reports unknown ones', async (t) => {
   const { cloud, run } = await setupCloud(t)
   const id = cloud.addSandbox()
   await run(['snapshot', 'create', id, '--name', 'tools:v1'])
@@ -57,12 +57,13 @@ test('delete removes those that are there and reports those that are not', async
   assert.deepEqual(outcome, {
     code: 1,
     stdout: 'deleted tools:v1\n',
-    stderr: 'error: Template none was not found\nhint: `atoll snapshot list` shows what there is\n',
+    stderr:
+      'error: Template none was not found\nhint: `atoll snapshot list` shows your snapshots\n',
   })
   assert.equal((await run(['snapshot', 'list', '--quiet'])).stdout, 'team/tools:v2\n')
 })
 
-test('tags are given, listed and taken away', async (t) => {
+test('tags are set, listed and deleted', async (t) => {
   const { cloud, run } = await setupCloud(t)
   await run(['snapshot', 'create', cloud.addSandbox(), '--name', 'tools:v1'])
   const given = await run(['snapshot', 'tag', 'tools:v1', 'stable', 'default'])
@@ -77,11 +78,11 @@ test('tags are given, listed and taken away', async (t) => {
   )
 })
 
-test('to take away no tag is a mistake', async (t) => {
+test('--delete without tags is a usage error', async (t) => {
   const { cloud, run } = await setupCloud(t)
   const { code, stderr } = await run(['snapshot', 'tag', '--delete', 'tools'])
   assert.equal(code, 2)
-  assert.match(stderr, /Name the tags/)
+  assert.match(stderr, /Missing tags to delete/)
   assert.deepEqual(cloud.requests, [])
 })
 
@@ -89,7 +90,7 @@ for (const [state, message] of [
   ['paused', /is paused\nhint: `atoll sandbox resume/],
   ['gone', /not found\nhint: `atoll sandbox list`/],
 ] as const) {
-  test(`there is no snapshot of a sandbox that is ${state}, and the way on is told`, async (t) => {
+  test(`a snapshot of a sandbox that is ${state} is refused with a hint`, async (t) => {
     const { cloud, run } = await setupCloud(t)
     const id = state === 'gone' ? 'igone' : cloud.addSandbox()
     if (state === 'paused') await run(['sandbox', 'pause', id])

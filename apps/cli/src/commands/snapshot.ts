@@ -7,7 +7,7 @@ import { tagCommand } from './snapshot/tag.ts'
 
 export function snapshotCommand(context: CliContext): Command {
   return new Command('snapshot')
-    .description('keep copies of sandboxes, to make new sandboxes of')
+    .description('create, list, tag and delete snapshots of sandboxes')
     .addCommand(createCommand(context))
     .addCommand(listCommand(context))
     .addCommand(tagCommand(context))

@@ -10,9 +10,9 @@ import { formatSize } from '../table.ts'
 
 export function statusCommand(context: CliContext): Command {
   return new Command('status')
-    .description('tell whether the server is up, where, and how many sandboxes there are')
-    .option('--json', 'print it as JSON')
-    .addHelpText('after', '\nThe exit code is 1 when the server is not up.')
+    .description('show whether the server is up, its URLs, sandboxes and disk use')
+    .option('--json', 'print as JSON')
+    .addHelpText('after', '\nThe exit code is 1 if the server is down.')
     .action((options: { readonly json?: boolean }) => status(context, options))
 }
 
@@ -112,9 +112,9 @@ function formatSpace({ freeBytes, totalBytes, reserveBytes, freeInodes }: Space)
   return `${bytes}, ${formatSize(reserveBytes)} of it reserved; ${freeInodes} inodes free`
 }
 
-const whatToFree = 'delete sandboxes or snapshots, or add space'
+const whatToFree = 'delete sandboxes or snapshots, or add disk space'
 
 const spaceProblems: Readonly<Partial<Record<Space['level'], string>>> = {
   scarce: `disk space is scarce: ${whatToFree}`,
-  full: `the disk is full, and sandboxes cannot write to theirs: ${whatToFree}`,
+  full: `the disk is full, and writes in sandboxes fail: ${whatToFree}`,
 }

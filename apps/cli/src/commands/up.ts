@@ -3,7 +3,7 @@ import type { CliContext } from '../context.ts'
 
 export function upCommand(context: CliContext): Command {
   return new Command('up')
-    .description('start the server: API, sandbox host and node in one process')
+    .description('start the server: API, edge and node in one process')
     .addHelpText('after', help)
     .action(() => up(context))
 }
@@ -15,6 +15,6 @@ async function up({ config }: CliContext) {
 }
 
 const help = `
-It prints the URLs, the API key and the lines that set up the E2B SDK. Ctrl-C ends the
-server and leaves the sandboxes running; the next start takes them over again.
-\`atoll down\` ends the sandboxes too.`
+Prints the URLs, the API key and the settings for the E2B SDK. Ctrl-C stops the server and
+leaves the sandboxes running; the next start adopts them. \`atoll down\` stops the sandboxes
+too.`

@@ -4,9 +4,9 @@ import type { CliContext } from '../../context.ts'
 
 export function createCommand(context: CliContext): Command {
   return new Command('create')
-    .description('make an API key and print it; it is shown this once only')
-    .argument('<name>', 'what it is for')
-    .option('--json', 'print all that the server tells')
+    .description('create an API key and print it; it is shown only once')
+    .argument('<name>', 'name of the key, to recognise it in lists')
+    .option('--json', 'print the full reply of the server')
     .action((name: string, options: { readonly json?: boolean }) => create(context, name, options))
 }
 
@@ -15,5 +15,5 @@ async function create(context: CliContext, name: string, options: { readonly jso
   const created = await platform.createKey(name)
   if (options.json) return printJson(context.stdout, created)
   printLine(context.stdout, created.key)
-  printLine(context.stderr, 'Keep it safe: the server has only a hash of it.')
+  printLine(context.stderr, 'Store this key now: the server keeps only its hash.')
 }

@@ -5,8 +5,8 @@ import type { CliContext } from '../../context.ts'
 export function deleteCommand(context: CliContext): Command {
   return new Command('delete')
     .alias('rm')
-    .description('take back an API key; who uses it is refused from then on')
-    .argument('<id>', 'the id that `atoll key list` shows, not the key itself')
+    .description('delete an API key; requests with it are refused from then on')
+    .argument('<id>', 'key ID from `atoll key list`, not the key itself')
     .action((id: string) => remove(context, id))
 }
 

@@ -8,7 +8,7 @@ export function listCommand(context: CliContext): Command {
   return new Command('list')
     .alias('ls')
     .description('list the API keys of your team, without their secret part')
-    .option('--json', 'print them as JSON')
+    .option('--json', 'print as JSON')
     .action((options: { readonly json?: boolean }) => list(context, options))
 }
 

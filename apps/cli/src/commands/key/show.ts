@@ -5,7 +5,7 @@ import type { CliContext } from '../../context.ts'
 
 export function showCommand(context: CliContext): Command {
   return new Command('show')
-    .description('print the API key of the local server, and nothing else')
+    .description('print the API key of the local server')
     .addHelpText('after', '\nExample:\n  export E2B_API_KEY=$(atoll key show)')
     .action(() => show(context))
 }

@@ -5,17 +5,21 @@ import type { CliContext } from '../../context.ts'
 
 export function createCommand(context: CliContext): Command {
   return new Command('create')
-    .description('create a sandbox and print its id')
-    .argument('[template]', 'a template, or a snapshot by id or name', 'base')
-    .option('-t, --timeout <duration>', 'how long it lives: 300, 90s, 5m, 2h', parseDuration)
-    .option('-m, --metadata <name=value>', 'a note kept with it; may be repeated', collectPair)
+    .description('create a sandbox and print its ID')
+    .argument('[template]', 'template or snapshot, by ID or name', 'base')
+    .option('-t, --timeout <duration>', 'lifetime: 300, 90s, 5m, 2h', parseDuration)
     .option(
-      '-e, --env <name=value>',
-      'a variable of all its processes; may be repeated',
+      '-m, --metadata <name=value>',
+      'metadata to store with the sandbox; repeatable',
       collectPair,
     )
-    .option('--auto-pause', 'at the end of its time pause it instead of ending it')
-    .option('--json', 'print all that the server tells, the access token included')
+    .option(
+      '-e, --env <name=value>',
+      'environment variable of all its processes; repeatable',
+      collectPair,
+    )
+    .option('--auto-pause', 'pause the sandbox at its timeout instead of killing it')
+    .option('--json', 'print the full reply of the server, including the access token')
     .addHelpText('after', help)
     .action((template: string, options: CreateOptions) => create(context, template, options))
 }
@@ -40,13 +44,13 @@ async function create(context: CliContext, template: string, options: CreateOpti
   if (options.json) return printJson(context.stdout, sandbox)
   printLine(context.stdout, sandbox.sandboxID)
   if (context.stdout.isTTY) {
-    printLine(context.stderr, `Open a terminal in it: atoll sandbox shell ${sandbox.sandboxID}`)
+    printLine(context.stderr, `Open a terminal: atoll sandbox shell ${sandbox.sandboxID}`)
   }
 }
 
 const help = `
-Without --timeout the sandbox ends 5 minutes after its start. One that is made of a
-snapshot goes on with the processes and files that the snapshot has.
+The default lifetime is 5 minutes. A sandbox from a snapshot continues with the processes
+and files of the snapshot.
 
 Examples:
   id=$(atoll sandbox create --timeout 1h --metadata purpose=demo)

@@ -12,7 +12,7 @@ test('stdout, stderr and the exit code pass through', async (t) => {
   assert.deepEqual(outcome, { code: 7, stdout: 'out\n', stderr: 'err\n' })
 })
 
-test('one word is run by a login shell, several are run as they are', async (t) => {
+test('one word runs in a login shell, several words without a shell', async (t) => {
   const { cloud, run } = await setupCloud(t)
   const id = cloud.addSandbox()
   const shell = await run(['sandbox', 'exec', id, 'echo "$((1 + 1))"'])
@@ -21,7 +21,7 @@ test('one word is run by a login shell, several are run as they are', async (t) 
   assert.deepEqual(cloud.processes.starts[0]?.request.process?.args.slice(0, 2), ['-l', '-c'])
 })
 
-test('user, folder and variables reach the process', async (t) => {
+test('user, working directory and variables reach the process', async (t) => {
   const { cloud, run } = await setupCloud(t)
   const id = cloud.addSandbox()
   const options = ['--user', 'root', '--cwd', '/usr', '-e', 'A=1', '-e', 'B=2']
@@ -31,7 +31,7 @@ test('user, folder and variables reach the process', async (t) => {
   assert.equal(cloud.processes.starts[0]?.authorization, `Basic ${basic}`)
 })
 
-test('what is piped in arrives byte for byte, and its end too', async (t) => {
+test('piped input arrives unchanged, followed by its end', async (t) => {
   const { cloud, run } = await setupCloud(t)
   const id = cloud.addSandbox()
   const input = Buffer.alloc(300_000, 'binary \u0000\u00FF\n')
@@ -39,7 +39,7 @@ test('what is piped in arrives byte for byte, and its end too', async (t) => {
   assert.equal(stdout.split(' ')[0], createHash('sha256').update(input).digest('hex'))
 })
 
-test('a command that does not read its input ends all the same', async (t) => {
+test('the program exits if the command does not read its input', async (t) => {
   const { cloud, start } = await setupCloud(t)
   const id = cloud.addSandbox()
   // Stdin stays open and empty.
@@ -47,7 +47,7 @@ test('a command that does not read its input ends all the same', async (t) => {
   assert.equal((await outcome()).code, 3)
 })
 
-test('an input request without an answer does not keep the program from ending', async (t) => {
+test('the program exits even if an input request gets no answer', async (t) => {
   const { cloud, run } = await setupCloud(t)
   const id = cloud.addSandbox()
   cloud.processes.ignoreCloseStdin = true
@@ -55,13 +55,13 @@ test('an input request without an answer does not keep the program from ending',
   assert.deepEqual([code, stdout], [0, 'done\n'])
 })
 
-test('death by a signal gives 128 and its number', async (t) => {
+test('a fatal signal gives exit code 128 plus its number', async (t) => {
   const { cloud, run } = await setupCloud(t)
   const id = cloud.addSandbox()
   assert.equal((await run(['sandbox', 'exec', id, 'kill -KILL $$'])).code, 137)
 })
 
-test('an interrupt asks the command to end', async (t) => {
+test('an interrupt sends SIGTERM to the command', async (t) => {
   const { cloud, start } = await setupCloud(t)
   const id = cloud.addSandbox()
   const script = 'trap "echo asked; exit 5" TERM; echo ready; while :; do sleep 0.05; done'
@@ -80,14 +80,14 @@ test('a second interrupt kills the command', async (t) => {
   assert.deepEqual(await outcome(), { code: 137, stdout: 'ready\nno\n', stderr: '' })
 })
 
-test('--timeout ends the command with 124', async (t) => {
+test('--timeout kills the command and gives exit code 124', async (t) => {
   const { cloud, run } = await setupCloud(t)
   const id = cloud.addSandbox()
   const { code, stderr } = await run(['sandbox', 'exec', '--timeout', '1s', id, 'sleep', '60'])
-  assert.deepEqual([code, stderr], [124, 'killed after 1 s, as --timeout asks\n'])
+  assert.deepEqual([code, stderr], [124, 'command killed: it exceeded the --timeout of 1 s\n'])
 })
 
-test('a paused sandbox is resumed first', async (t) => {
+test('a paused sandbox is resumed', async (t) => {
   const { cloud, run } = await setupCloud(t)
   const id = cloud.addSandbox()
   const sandbox = cloud.sandboxes.get(id)
@@ -97,7 +97,7 @@ test('a paused sandbox is resumed first', async (t) => {
   assert.ok(cloud.requests.some((line) => line.startsWith(`POST /v2/sandboxes/${id}/connect`)))
 })
 
-test('the end of a sandbox under a running command is told', async (t) => {
+test('a lost connection to the sandbox is reported', async (t) => {
   const { cloud, start } = await setupCloud(t)
   const id = cloud.addSandbox()
   const { outcome } = start(['sandbox', 'exec', id, 'echo ready; sleep 60'])
@@ -108,7 +108,7 @@ test('the end of a sandbox under a running command is told', async (t) => {
   assert.match(stderr, new RegExp(`^error: The connection to sandbox ${id} was lost\\nhint: `))
 })
 
-test('a reader that has enough ends the program quietly', async (t) => {
+test('a closed stdout ends the program without an error message', async (t) => {
   const { cloud, start } = await setupCloud(t)
   const id = cloud.addSandbox()
   const { child } = start(['sandbox', 'exec', id, 'yes'])
@@ -118,21 +118,21 @@ test('a reader that has enough ends the program quietly', async (t) => {
 })
 
 for (const words of [['--user', 'root', 'id'], ['-x']]) {
-  test(`${words[0]} after the id is taken for neither option nor command`, async (t) => {
+  test(`${words[0]} after the sandbox ID is a usage error`, async (t) => {
     const { cloud, run } = await setupCloud(t)
     const id = cloud.addSandbox()
     const { code, stderr } = await run(['sandbox', 'exec', id, ...words])
     assert.equal(code, 2)
-    assert.match(stderr, /options go before the id/)
+    assert.match(stderr, /put options before the sandbox ID/)
     assert.equal(cloud.processes.starts.length, 0)
   })
 }
 
-test('an unknown sandbox is told with the way to find the known ones', async (t) => {
+test('an unknown sandbox is reported with a hint', async (t) => {
   const { run } = await setupCloud(t)
   assert.deepEqual(await run(['sandbox', 'exec', 'inone', 'true']), {
     code: 1,
     stdout: '',
-    stderr: 'error: Sandbox inone not found\nhint: `atoll sandbox list` shows what there is\n',
+    stderr: 'error: Sandbox inone not found\nhint: `atoll sandbox list` shows your sandboxes\n',
   })
 })

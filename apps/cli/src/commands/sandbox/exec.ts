@@ -13,14 +13,14 @@ import { openSandbox } from './open.ts'
 
 export function execCommand(context: CliContext): Command {
   return new Command('exec')
-    .description('run a command in a sandbox and pass on its output and exit code')
-    .argument('<id>', 'the sandbox; a paused one is resumed')
-    .argument('<command...>', 'one word: run by a login shell; several: run as they are')
-    .option('-u, --user <name>', 'the user to run it as (default: user)')
-    .option('-w, --cwd <path>', 'the folder to run it in (default: the home of the user)')
-    .option('-e, --env <name=value>', 'a variable for it; may be repeated', collectPair)
-    .option('-t, --timeout <duration>', 'kill it after 300, 90s, 5m, 2h', parseDuration)
-    .option('-i, --interactive', 'pass on stdin even when it is a terminal')
+    .description('run a command in a sandbox and return its output and exit code')
+    .argument('<id>', 'sandbox ID; a paused sandbox is resumed')
+    .argument('<command...>', 'one word runs in a login shell; several words run without a shell')
+    .option('-u, --user <name>', 'user to run the command as (default: user)')
+    .option('-w, --cwd <path>', 'working directory (default: home of the user)')
+    .option('-e, --env <name=value>', 'environment variable; repeatable', collectPair)
+    .option('-t, --timeout <duration>', 'kill the command after 300, 90s, 5m, 2h', parseDuration)
+    .option('-i, --interactive', 'forward stdin even if it is a terminal')
     .passThroughOptions()
     .addHelpText('after', help)
     .action(async (id: string, words: string[], options: ExecOptions) => {
@@ -68,7 +68,7 @@ async function exec(
   } catch (thrown) {
     if (thrown instanceof Interrupted) return thrown.exitCode
     if (options.timeout && thrown instanceof Fault && thrown.kind === 'timeout') {
-      context.stderr.write(`killed after ${options.timeout} s, as --timeout asks\n`)
+      context.stderr.write(`command killed: it exceeded the --timeout of ${options.timeout} s\n`)
       return timedOutExitCode
     }
     throw thrown
@@ -89,9 +89,11 @@ function toRequest(
   hasInput: boolean,
 ): StartRequest {
   const [first = '', ...rest] = words[0] === '--' ? words.slice(1) : words
-  if (first === '') throw new UsageError('There is no command to run.')
+  if (first === '') throw new UsageError('Missing command to run.')
   if (first.startsWith('-') && words[0] !== '--') {
-    throw new UsageError(`${first}: options go before the id; a command that begins so, after --`)
+    throw new UsageError(
+      `Unexpected ${first}: put options before the sandbox ID, or a command that starts with - after --`,
+    )
   }
   const [cmd, args] = rest.length === 0 ? ['/bin/bash', ['-l', '-c', first]] : [first, rest]
   return {
@@ -141,12 +143,13 @@ class Interrupted extends Error {
 }
 
 const help = `
-A command of one word is run by \`/bin/bash -l -c\`, so that pipes and variables work;
-several words are run as they are, without a shell and without a second quoting.
-Stdin is passed on when it is a pipe or a file, or with -i. Ctrl-C sends SIGTERM to the
-command, a second one SIGKILL. The exit code is that of the command; 128 and the number
-of the signal when one ended it; 124 when --timeout did. A sandbox that is resumed for the
-command lives 5 minutes from then; the end of one that runs stays as it is.
+A single word runs in \`/bin/bash -l -c\`, so pipes and variables work. Several words run
+as program and arguments, without a shell. Stdin is forwarded if it is a pipe or a file,
+or with -i. Ctrl-C sends SIGTERM to the command, a second Ctrl-C SIGKILL.
+
+The exit code is that of the command, 128 plus the signal number if a signal killed it,
+or 124 after --timeout. A paused sandbox is resumed for 5 minutes; the end time of a
+running sandbox does not change.
 
 Examples:
   atoll sandbox exec <id> 'ls | wc -l'

@@ -7,11 +7,16 @@ import type { CliContext } from '../../context.ts'
 
 export function forkCommand(context: CliContext): Command {
   return new Command('fork')
-    .description('make running copies of a running sandbox and print their ids')
-    .argument('<id>', 'the sandbox to copy; it goes on')
-    .option('-n, --count <number>', 'how many copies', parseCount, 1)
-    .option('-t, --timeout <duration>', 'how long they live: 300, 90s, 5m, 2h', parseDuration, 300)
-    .option('--json', 'print all that the server tells, the access tokens included')
+    .description('fork a running sandbox and print the IDs of the forks')
+    .argument('<id>', 'sandbox to fork; it keeps running')
+    .option('-n, --count <number>', 'number of forks', parseCount, 1)
+    .option(
+      '-t, --timeout <duration>',
+      'lifetime of the forks: 300, 90s, 5m, 2h',
+      parseDuration,
+      300,
+    )
+    .option('--json', 'print the full reply of the server, including access tokens')
     .addHelpText('after', help)
     .action((id: string, options: ForkOptions) => fork(context, id, options))
 }
@@ -36,16 +41,16 @@ function reportFailures(forked: readonly Forked[]): void {
   const faults = forked.flatMap((one) => ('fault' in one ? [one.fault] : []))
   const [first] = faults
   if (!first) return
-  const message = `${faults.length} of ${forked.length} copies failed: ${first.message}`
+  const message = `${faults.length} of ${forked.length} forks failed: ${first.message}`
   throw new Fault(first.kind, first.reason, message, { cause: first })
 }
 
 const help = `
-The copies begin with the memory, processes and files that the sandbox has at this moment;
-under the \`runc\` runtime with its files alone. Each has an id and an address of its own.
-Connections to the outside are closed, also those of the original.
+Each fork starts with the current memory, processes and files of the sandbox (with the
+\`runc\` runtime: files only) and has its own ID and address. Connections to the outside
+are closed, in the forks and in the original.
 
 Example:
-  for copy in $(atoll sandbox fork <id> --count 3); do
-    atoll sandbox exec $copy 'hostname'
+  for fork in $(atoll sandbox fork <id> --count 3); do
+    atoll sandbox exec $fork 'hostname'
   done`

@@ -8,9 +8,9 @@ import { forEachId } from '../each-id.ts'
 
 export function killCommand(context: CliContext): Command {
   return new Command('kill')
-    .description('end sandboxes; what is in them is lost')
-    .argument('[ids...]', 'the sandboxes to end')
-    .option('-a, --all', 'end all of yours, the paused ones too')
+    .description('end sandboxes and delete their memory and files')
+    .argument('[ids...]', 'sandbox IDs')
+    .option('-a, --all', 'kill all your sandboxes, running and paused')
     .action((ids: string[], options: KillOptions) => kill(context, ids, options))
 }
 
@@ -20,7 +20,7 @@ interface KillOptions {
 
 async function kill(context: CliContext, ids: readonly string[], options: KillOptions) {
   if (options.all ? ids.length > 0 : ids.length === 0) {
-    throw new UsageError('Name the sandboxes to end, or give --all.')
+    throw new UsageError('Give either sandbox IDs or --all.')
   }
   const { platform } = await openPlatform(context)
   const targets = options.all ? await allIds(platform) : ids

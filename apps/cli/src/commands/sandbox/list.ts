@@ -10,15 +10,18 @@ export function listCommand(context: CliContext): Command {
     .alias('ls')
     .description('list your sandboxes, newest first')
     .addOption(
-      new Option('-s, --state <state>', 'only those in this state').choices(['running', 'paused']),
+      new Option('-s, --state <state>', 'only sandboxes in this state').choices([
+        'running',
+        'paused',
+      ]),
     )
     .option(
       '-m, --metadata <name=value>',
-      'only those with this note; may be repeated',
+      'only sandboxes with this metadata; repeatable',
       collectPair,
     )
-    .option('-q, --quiet', 'print their ids alone')
-    .option('--json', 'print them as JSON')
+    .option('-q, --quiet', 'print only IDs')
+    .option('--json', 'print as JSON')
     .addHelpText('after', help)
     .action((options: ListOptions) => list(context, options))
 }
@@ -40,7 +43,7 @@ async function list(context: CliContext, { state, metadata, quiet, json }: ListO
     return
   }
   if (sandboxes.length === 0) {
-    return printLine(context.stderr, 'No sandboxes. `atoll sandbox create` makes one.')
+    return printLine(context.stderr, 'No sandboxes. Create one: atoll sandbox create')
   }
   const now = new Date()
   const rows = sandboxes.map((sandbox) => toRow(sandbox, now))

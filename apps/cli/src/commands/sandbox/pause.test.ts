@@ -20,7 +20,7 @@ test('a sandbox is paused, shown as paused, and resumed', async (t) => {
   )
 })
 
-test('what is so already is no failure, but told', async (t) => {
+test('pausing a paused or resuming a running sandbox succeeds and says so', async (t) => {
   const { cloud, run } = await setupCloud(t)
   const id = cloud.addSandbox()
   assert.deepEqual(await run(['sandbox', 'resume', id]), succeeded(`already running ${id}\n`))
@@ -28,7 +28,7 @@ test('what is so already is no failure, but told', async (t) => {
   assert.deepEqual(await run(['sandbox', 'pause', id]), succeeded(`already paused ${id}\n`))
 })
 
-test('--no-memory asks for files alone, at a pause and at a resume', async (t) => {
+test('--no-memory pauses and resumes with files only', async (t) => {
   const { cloud, run } = await setupCloud(t)
   cloud.behavior.supportsMemory = false
   const id = cloud.addSandbox()
@@ -44,13 +44,13 @@ for (const [command, done] of [
   ['pause', 'paused'],
   ['resume', 'already running'],
 ] as const) {
-  test(`${command} takes several, and reports those that are not there in the end`, async (t) => {
+  test(`${command} takes several IDs and reports unknown ones at the end`, async (t) => {
     const { cloud, run } = await setupCloud(t)
     const ids = [cloud.addSandbox(), 'igone', cloud.addSandbox()]
     assert.deepEqual(await run(['sandbox', command, ...ids]), {
       code: 1,
       stdout: `${done} ${ids[0]}\n${done} ${ids[2]}\n`,
-      stderr: 'error: Sandbox igone not found\nhint: `atoll sandbox list` shows what there is\n',
+      stderr: 'error: Sandbox igone not found\nhint: `atoll sandbox list` shows your sandboxes\n',
     })
   })
 }

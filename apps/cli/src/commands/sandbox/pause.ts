@@ -7,9 +7,9 @@ import { forEachId } from '../each-id.ts'
 
 export function pauseCommand(context: CliContext): Command {
   return new Command('pause')
-    .description('put sandboxes aside: they keep memory and files and take nothing but disk')
-    .argument('<ids...>', 'the sandboxes to pause')
-    .option('--no-memory', 'keep their files alone; a resume boots them anew')
+    .description('pause sandboxes: memory and files are saved to disk, and nothing runs')
+    .argument('<ids...>', 'sandbox IDs')
+    .option('--no-memory', 'save files only; a resume boots the sandbox')
     .addHelpText('after', help)
     .action((ids: string[], options: PauseOptions) => pause(context, ids, options))
 }
@@ -38,9 +38,9 @@ async function pauseOne(platform: PlatformClient, id: string, memory: boolean): 
 }
 
 const help = `
-A paused sandbox has no end: it stays until it is resumed or killed. Connections to the
-outside are closed, those within the sandbox go on. Under the \`runc\` runtime memory
-cannot be kept: there --no-memory must be given.
+A paused sandbox has no timeout: it stays until it is resumed or killed. Connections to
+the outside are closed; connections inside the sandbox survive. The \`runc\` runtime cannot
+save memory and needs --no-memory.
 
 Examples:
   atoll sandbox pause <id>

@@ -6,10 +6,10 @@ import { forEachId } from '../each-id.ts'
 
 export function resumeCommand(context: CliContext): Command {
   return new Command('resume')
-    .description('let paused sandboxes go on where they were')
-    .argument('<ids...>', 'the sandboxes to resume')
-    .option('-t, --timeout <duration>', 'how long they live: 300, 90s, 5m, 2h', parseDuration)
-    .option('--no-memory', 'boot them anew from their files, even if memory was kept')
+    .description('resume paused sandboxes')
+    .argument('<ids...>', 'sandbox IDs')
+    .option('-t, --timeout <duration>', 'lifetime from now: 300, 90s, 5m, 2h', parseDuration)
+    .option('--no-memory', 'boot from the files, even if memory was saved')
     .addHelpText('after', help)
     .action((ids: string[], options: ResumeOptions) => resume(context, ids, options))
 }
@@ -29,8 +29,8 @@ async function resume(context: CliContext, ids: readonly string[], options: Resu
 }
 
 const help = `
-Without --timeout they live 5 minutes from now. One that runs already lives that long at
-least, and never shorter than it would have.
+The default lifetime is 5 minutes from now. For a running sandbox the timeout is only ever
+extended.
 
 Examples:
   atoll sandbox resume <id> --timeout 1h

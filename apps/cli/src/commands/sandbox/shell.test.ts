@@ -7,7 +7,7 @@ import { waitFor } from '@atoll/kit/wait'
 import { mainFile } from '../../sim/run-cli.ts'
 import { setupCloud } from '../../sim/setup.ts'
 
-test('keys go to the sandbox raw, Ctrl-C too, and the exit code comes back', async (t) => {
+test('all keys go to the sandbox, including Ctrl-C, and the exit code is returned', async (t) => {
   const { terminal } = await setup(t)
   await terminal.sees('[size 24x80]')
   assert.match(await terminal.settings(), / -icanon /)
@@ -18,26 +18,26 @@ test('keys go to the sandbox raw, Ctrl-C too, and the exit code comes back', asy
   assert.match(await terminal.settings(), / icanon /)
 })
 
-test('the size of the window is followed', async (t) => {
+test('a change of the window size reaches the sandbox', async (t) => {
   const { terminal } = await setup(t)
   await terminal.sees('[size 24x80]')
   await terminal.resize(33, 99)
   await terminal.sees('[size 33x99]')
 })
 
-test('of two changes the last one stays, also when the first one takes longer', async (t) => {
+test('the last of two sizes wins, even if the first request is slower', async (t) => {
   const { cloud, terminal } = await setup(t)
   await terminal.sees('[size 24x80]')
   const { resizeDelaysMs, sizes } = cloud.processes
   resizeDelaysMs.push(500)
   await terminal.resize(33, 80)
-  await waitFor('the first change to be told', () => resizeDelaysMs.length === 0)
+  await waitFor('the first size to be sent', () => resizeDelaysMs.length === 0)
   await terminal.resize(44, 80)
   await waitFor('both sizes', () => sizes.length === 2)
   assert.deepEqual(sizes, ['33x80', '44x80'])
 })
 
-test('the shell learns which terminal it talks to', async (t) => {
+test('the shell gets the TERM of the local terminal', async (t) => {
   const { cloud, terminal } = await setup(t)
   await terminal.sees('[size 24x80]')
   const [start] = cloud.processes.starts
@@ -45,14 +45,14 @@ test('the shell learns which terminal it talks to', async (t) => {
   assert.deepEqual(start?.request.process?.args, ['-i', '-l'])
 })
 
-test('the sandbox gets time to live when a terminal opens', async (t) => {
+test('opening a terminal extends the timeout of the sandbox', async (t) => {
   const { cloud, terminal, id } = await setup(t)
   await terminal.sees('[size 24x80]')
   const extended = cloud.requests.filter((line) => line.includes('/connect'))
   assert.deepEqual(extended, [`POST /v2/sandboxes/${id}/connect {"timeout":300}`])
 })
 
-test('the terminal is restored when the sandbox ends', async (t) => {
+test('the terminal is restored if the sandbox ends', async (t) => {
   const { cloud, terminal } = await setup(t)
   await terminal.sees('[size 24x80]')
   cloud.dropConnections()
@@ -65,7 +65,7 @@ for (const [signal, code] of [
   ['TERM', 143],
   ['HUP', 129],
 ] as const) {
-  test(`at SIG${signal} the terminal is restored and the shell behind it ends`, async (t) => {
+  test(`SIG${signal} restores the terminal and ends the shell`, async (t) => {
     const { cloud, terminal } = await setup(t)
     await terminal.sees('[size 24x80]')
     process.kill(terminal.pid(), `SIG${signal}`)
@@ -75,14 +75,14 @@ for (const [signal, code] of [
   })
 }
 
-test('the terminal is restored when there is no such sandbox', async (t) => {
+test('the terminal is restored if the sandbox does not exist', async (t) => {
   const { terminal } = await setup(t, 'inone')
   await terminal.sees('Sandbox inone not found')
   await terminal.sees('code=1')
   assert.match(await terminal.settings(), / icanon /)
 })
 
-test('without a terminal the way to run single commands is told', async (t) => {
+test('without a terminal the hint names `sandbox exec`', async (t) => {
   const { cloud, run: runCli } = await setupCloud(t)
   const { code, stderr } = await runCli(['sandbox', 'shell', cloud.addSandbox()])
   assert.equal(code, 1)

@@ -16,10 +16,10 @@ import type { TerminalSize } from '../../terminal.ts'
 export function shellCommand(context: CliContext): Command {
   return new Command('shell')
     .description('open a terminal in a sandbox')
-    .argument('<id>', 'the sandbox; a paused one is resumed')
-    .option('-u, --user <name>', 'the user to log in as (default: user)')
-    .option('-w, --cwd <path>', 'the folder to start in (default: the home of the user)')
-    .option('-e, --env <name=value>', 'a variable for the shell; may be repeated', collectPair)
+    .argument('<id>', 'sandbox ID; a paused sandbox is resumed')
+    .option('-u, --user <name>', 'user to log in as (default: user)')
+    .option('-w, --cwd <path>', 'working directory (default: home of the user)')
+    .option('-e, --env <name=value>', 'environment variable of the shell; repeatable', collectPair)
     .addHelpText('after', help)
     .action(async (id: string, options: ShellOptions) => {
       context.exitWith(await shell(context, id, options))
@@ -119,7 +119,6 @@ class Detached extends Error {
 }
 
 const help = `
-All keys go to the sandbox, Ctrl-C too; the size of the terminal follows the window.
-Ctrl-D or \`exit\` ends the shell, and its exit code becomes that of this program. The
-sandbox is kept alive while the terminal is open and lives at least 4 minutes longer,
-also when it was paused before.`
+All keys, including Ctrl-C, go to the sandbox. Ctrl-D or \`exit\` ends the shell, and this
+program returns its exit code. While the terminal is open, the timeout of the sandbox is
+extended; afterwards at least 4 minutes are left.`

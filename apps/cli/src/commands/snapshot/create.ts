@@ -4,10 +4,10 @@ import type { CliContext } from '../../context.ts'
 
 export function createCommand(context: CliContext): Command {
   return new Command('create')
-    .description('keep a copy of a running sandbox and print the id of the copy')
-    .argument('<sandbox>', 'the sandbox to copy; it goes on')
-    .option('-n, --name <name[:tag]>', 'a name for the copy, and a tag under that name')
-    .option('--json', 'print all that the server tells')
+    .description('create a snapshot of a running sandbox and print its ID')
+    .argument('<sandbox>', 'sandbox ID; the sandbox keeps running')
+    .option('-n, --name <name[:tag]>', 'name of the snapshot, with an optional tag')
+    .option('--json', 'print the full reply of the server')
     .addHelpText('after', help)
     .action((id: string, options: CreateOptions) => create(context, id, options))
 }
@@ -23,14 +23,17 @@ async function create(context: CliContext, id: string, { name, json }: CreateOpt
   if (json) return printJson(context.stdout, snapshot)
   printLine(context.stdout, snapshot.snapshotID)
   if (context.stdout.isTTY) {
-    printLine(context.stderr, `Make a sandbox of it: atoll sandbox create ${snapshot.snapshotID}`)
+    printLine(
+      context.stderr,
+      `Create a sandbox from it: atoll sandbox create ${snapshot.snapshotID}`,
+    )
   }
 }
 
 const help = `
-The copy has the memory, processes and files that the sandbox has at this moment, and a
-new sandbox goes on from there; under the \`runc\` runtime it has the files alone. It stays
-when the sandbox is gone. A name that is used again, with the same tag, means the newer copy.
+A snapshot holds the current memory, processes and files of the sandbox (with the \`runc\`
+runtime: files only). New sandboxes start from this state. The snapshot stays when the
+sandbox ends. Using a name and tag again moves them to the new snapshot.
 
 Examples:
   atoll sandbox create $(atoll snapshot create <sandbox>)

@@ -6,8 +6,8 @@ import { forEachId } from '../each-id.ts'
 export function deleteCommand(context: CliContext): Command {
   return new Command('delete')
     .alias('rm')
-    .description('delete snapshots; refused while there are sandboxes made of them')
-    .argument('<ids...>', 'ids or names; a name without a tag means all that are under it')
+    .description('delete snapshots; refused while sandboxes created from them exist')
+    .argument('<ids...>', 'snapshot IDs or names; a name without a tag means all its snapshots')
     .action((ids: string[]) => remove(context, ids))
 }
 

@@ -7,10 +7,10 @@ export function listCommand(context: CliContext): Command {
   return new Command('list')
     .alias('ls')
     .description('list your snapshots, newest first')
-    .option('-s, --sandbox <id>', 'only copies of this sandbox')
-    .option('-n, --name <name[:tag]>', 'only those under this name')
-    .option('-q, --quiet', 'print their ids alone')
-    .option('--json', 'print them as JSON')
+    .option('-s, --sandbox <id>', 'only snapshots of this sandbox')
+    .option('-n, --name <name[:tag]>', 'only snapshots with this name')
+    .option('-q, --quiet', 'print only IDs')
+    .option('--json', 'print as JSON')
     .action((options: ListOptions) => list(context, options))
 }
 
@@ -32,7 +32,7 @@ async function list(context: CliContext, { sandbox, name, quiet, json }: ListOpt
     return
   }
   if (snapshots.length === 0) {
-    return printLine(context.stderr, 'No snapshots. `atoll snapshot create <sandbox>` makes one.')
+    return printLine(context.stderr, 'No snapshots. Create one: atoll snapshot create <sandbox>')
   }
   const rows = snapshots.map(({ snapshotID, names }) => [snapshotID, names.join(', ') || '-'])
   printLine(stdout, formatTable(stdout, ['ID', 'NAME'], rows))

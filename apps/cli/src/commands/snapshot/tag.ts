@@ -7,10 +7,10 @@ import { formatRelative, formatTable } from '../../table.ts'
 
 export function tagCommand(context: CliContext): Command {
   return new Command('tag')
-    .description('give a snapshot tags, take them away, or list those under a name')
-    .argument('<snapshot>', 'an id or a name, with or without a tag')
-    .argument('[tags...]', 'from now on they mean this snapshot; without any, tags are listed')
-    .option('-d, --delete', 'take these tags from the name; the snapshot itself stays')
+    .description('add tags to a snapshot, delete tags, or list the tags of a name')
+    .argument('<snapshot>', 'snapshot ID or name, with or without a tag')
+    .argument('[tags...]', 'tags to set on this snapshot; without any, lists tags')
+    .option('-d, --delete', 'delete these tags; the snapshot stays')
     .option('--json', 'print the list as JSON')
     .addHelpText('after', help)
     .action((snapshot: string, tags: string[], options: TagOptions) =>
@@ -30,7 +30,7 @@ interface TagRequest extends TagOptions {
 
 async function tag(context: CliContext, request: TagRequest) {
   const { snapshot, tags } = request
-  if (request.delete && tags.length === 0) throw new UsageError('Name the tags to take away.')
+  if (request.delete && tags.length === 0) throw new UsageError('Missing tags to delete.')
   const { platform } = await openPlatform(context)
   if (request.delete) {
     await platform.untagSnapshot(snapshot, tags)
@@ -56,8 +56,8 @@ async function listTags({ stdout }: CliContext, platform: PlatformClient, reques
 }
 
 const help = `
-Tags of one name that show the same build mean the same snapshot. Where no tag is given,
-\`default\` is meant.
+Tags with the same build belong to the same snapshot. A name without a tag means the tag
+\`default\`.
 
 Examples:
   atoll snapshot tag tools:v2 stable default
