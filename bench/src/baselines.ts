@@ -21,7 +21,7 @@ export interface Baselines extends AsyncDisposable {
   /** Runs `args` to their end, which must be a good one. */
   run(runtime: RuntimeName, args: readonly string[]): Promise<void>
   /** A sandbox without Atoll in which nothing happens. */
-  openBare(runtime: RuntimeName): Promise<BareSandbox>
+  startBare(runtime: RuntimeName): Promise<BareSandbox>
 }
 
 export interface BareSandbox extends AsyncDisposable {
@@ -42,29 +42,36 @@ export async function prepareBaselines(): Promise<Baselines> {
 }
 
 async function openBaselines(dir: string): Promise<Baselines> {
-  const holder = spawn(
+  const namespaceHolder = spawn(
     'unshare',
     ['--mount', '--propagation', 'private', 'sh', '-euc', prepare, 'x', dir, await baseLayer()],
     {
       stdio: ['pipe', 'pipe', 'inherit'],
     },
   )
-  const closed = once(holder, 'close')
-  await Promise.race([once(holder.stdout, 'data'), closed.then(() => fail('mounting failed'))])
+  const closed = once(namespaceHolder, 'close')
+  await Promise.race([
+    once(namespaceHolder.stdout, 'data'),
+    closed.then(() => fail('mounting failed')),
+  ])
   let runs = 0
   const newId = () => `bench${process.pid}x${(runs += 1)}`
   const enter = (script: string, args: readonly string[], stdin: 'ignore' | 'pipe') =>
-    spawn('nsenter', ['-t', String(holder.pid), '--mount', 'sh', '-euc', script, 'x', ...args], {
-      stdio: [stdin, 'pipe', 'inherit'],
-    })
+    spawn(
+      'nsenter',
+      ['-t', String(namespaceHolder.pid), '--mount', 'sh', '-euc', script, 'x', ...args],
+      {
+        stdio: [stdin, 'pipe', 'inherit'],
+      },
+    )
 
   return {
     async firstByte(runtime, args) {
       const began = performance.now()
       const flags = [dir, newId(), bundle(dir, { args }), ...commands[runtime]]
       const child = enter(start, flags, 'ignore')
-      const ended = succeeds(child, runtime)
-      await printed(child, ended)
+      const ended = waitForSuccess(child, runtime)
+      await waitForOutput(child, ended)
       const elapsed = performance.now() - began
       await ended
       return elapsed
@@ -73,24 +80,24 @@ async function openBaselines(dir: string): Promise<Baselines> {
       const flags = [dir, newId(), bundle(dir, { args }), ...commands[runtime]]
       const child = enter(start, flags, 'ignore')
       child.stdout?.resume()
-      await succeeds(child, runtime)
+      await waitForSuccess(child, runtime)
     },
-    async openBare(runtime) {
+    async startBare(runtime) {
       const id = newId()
       const cgroup = `/atoll-${id}`
       // It says that it is there, then waits for our end of its input to close, however we end.
       const args = ['/bin/sh', '-c', 'echo there; exec cat']
       const config = bundle(dir, { args, cgroup })
       const child = enter(start, [dir, id, config, ...commands[runtime]], 'pipe')
-      const ended = succeeds(child, runtime)
-      await printed(child, ended)
+      const ended = waitForSuccess(child, runtime)
+      await waitForOutput(child, ended)
       return {
         cgroup,
         async exec(command) {
           const program = [...commands[runtime], `--root=${dir}/state`, 'exec', id, ...command]
           const run = enter('exec "$@"', program, 'ignore')
           run.stdout?.resume()
-          await succeeds(run, `${runtime} exec`)
+          await waitForSuccess(run, `${runtime} exec`)
         },
         async [Symbol.asyncDispose]() {
           child.stdin?.end()
@@ -99,7 +106,7 @@ async function openBaselines(dir: string): Promise<Baselines> {
       }
     },
     async [Symbol.asyncDispose]() {
-      holder.stdin.end()
+      namespaceHolder.stdin.end()
       await closed
       await rm(dir, { recursive: true, force: true })
     },
@@ -156,7 +163,7 @@ async function baseLayer(): Promise<string> {
   return join(layersDir, layer)
 }
 
-async function printed(child: ChildProcess, ended: Promise<void>): Promise<void> {
+async function waitForOutput(child: ChildProcess, ended: Promise<void>): Promise<void> {
   const stdout = child.stdout ?? fail('no output to read')
   await Promise.race([
     once(stdout, 'data'),
@@ -164,7 +171,7 @@ async function printed(child: ChildProcess, ended: Promise<void>): Promise<void>
   ])
 }
 
-async function succeeds(child: ChildProcess, what: string): Promise<void> {
+async function waitForSuccess(child: ChildProcess, what: string): Promise<void> {
   const [code] = await once(child, 'close')
   if (code !== 0) fail(`${what} ended with ${code}`)
 }

@@ -1,14 +1,14 @@
 import { envdHeaders, openProcess, outputOf } from '@atoll/system-tests/cloud-by-hand'
 import type { CloudByHand, HandSandbox } from '@atoll/system-tests/cloud-by-hand'
 
-export const printing = ['/bin/echo', 'hello'] as const
+export const printCommand = ['/bin/echo', 'hello'] as const
 
 /** Runs a command over plain HTTP; resolves once its first output is there, with the rest left to read. */
-export async function firstOutput(
+export async function runUntilFirstOutput(
   { installation }: CloudByHand,
   sandbox: HandSandbox,
 ): Promise<() => Promise<unknown>> {
-  const [cmd, ...args] = printing
+  const [cmd, ...args] = printCommand
   const process = await openProcess(installation.url, envdHeaders(sandbox), {
     process: { cmd, args },
     stdin: false,
@@ -18,7 +18,7 @@ export async function firstOutput(
   return process.rest
 }
 
-export interface Birth {
+export interface CreateTiming {
   /** Milliseconds until the answer to the create. */
   readonly createdMs: number
   /** Until the first output of a command, from the same beginning. */
@@ -26,18 +26,18 @@ export interface Birth {
 }
 
 /** Creates a sandbox, runs a command in it, and ends it. */
-export async function timeBirth(cloud: CloudByHand): Promise<Birth> {
+export async function timeCreate(cloud: CloudByHand): Promise<CreateTiming> {
   const began = performance.now()
   const sandbox = await cloud.createSandbox()
   const createdMs = performance.now() - began
-  const rest = await firstOutput(cloud, sandbox)
+  const rest = await runUntilFirstOutput(cloud, sandbox)
   const printedMs = performance.now() - began
   await rest()
-  await end(cloud, sandbox.sandboxID)
+  await killSandbox(cloud, sandbox.sandboxID)
   return { createdMs, printedMs }
 }
 
-export async function end(cloud: CloudByHand, sandboxId: string): Promise<void> {
+export async function killSandbox(cloud: CloudByHand, sandboxId: string): Promise<void> {
   const { status, text } = await cloud.platform('DELETE', `/sandboxes/${sandboxId}`)
   if (status !== 204) throw new Error(`DELETE of a sandbox: ${status} ${text}`)
 }

@@ -20,7 +20,7 @@ import { pauseAndFork } from './scenarios/pause-and-fork.ts'
 import { processOutput } from './scenarios/process-output.ts'
 import { teamMetrics } from './scenarios/team-metrics.ts'
 import { warmCreate } from './scenarios/warm-create.ts'
-import { openStage } from './stage.ts'
+import { openTestBed } from './test-bed.ts'
 
 const scenarios: readonly Scenario[] = [
   warmCreate,
@@ -69,11 +69,11 @@ async function measure(): Promise<void> {
   const progress = (text: string) => void process.stderr.write(`${text}\n`)
   const reports: ScenarioReport[] = []
   const loadBefore = loadavg()[0]
-  await using stage = openStage(progress)
+  await using testBed = openTestBed(progress)
   for (const scenario of chosen) {
     signal.throwIfAborted()
     progress(scenario.name)
-    const context = { rounds: rounds ?? scenario.rounds, signal, progress, stage }
+    const context = { rounds: rounds ?? scenario.rounds, signal, progress, testBed }
     for (const report of await scenario.measure(context)) {
       process.stdout.write(`\n${renderTable(report)}`)
       reports.push(report)

@@ -8,13 +8,13 @@ export interface CellCounts {
   /** In a pool, and nobody's. */
   readonly ready: number
   /** On the way to a pool or to somebody. */
-  readonly underway: number
+  readonly inProgress: number
 }
 
 export async function countCells(cloud: CloudByHand): Promise<CellCounts> {
   const phases = (await readCells(cloud)).map(({ phase }) => phase)
   const count = (wanted: string) => phases.filter((phase) => phase === wanted).length
-  return { ready: count('ready'), underway: count('making') }
+  return { ready: count('ready'), inProgress: count('making') }
 }
 
 /** The ids of those in a pool. */
@@ -25,25 +25,25 @@ export async function readyCells(cloud: CloudByHand): Promise<string[]> {
 }
 
 /**
- * Waits until the pool has at least `least` and grows no more. Whoever takes one from it does so again only when it is
+ * Waits until the pool has at minimum `minimum` and grows no more. Whoever takes one from it does so again only when it is
  * at rest: a pool that is being filled takes a processor from whatever is measured.
  */
-export async function untilStocked(cloud: CloudByHand, least = 2): Promise<void> {
+export async function waitForFullPool(cloud: CloudByHand, minimum = 2): Promise<void> {
   let last = -1
   await waitFor(
     'the pool to be full',
     async () => {
-      const { ready, underway } = await countCells(cloud)
-      const isAtRest = underway === 0 && ready >= least && ready === last
+      const { ready, inProgress } = await countCells(cloud)
+      const isFull = inProgress === 0 && ready >= minimum && ready === last
       last = ready
-      return isAtRest
+      return isFull
     },
-    { timeoutMs: 300_000, intervalMs: lookEveryMs },
+    { timeoutMs: 300_000, intervalMs: pollIntervalMs },
   )
 }
 
 /** Longer than the node waits between two that it makes. */
-const lookEveryMs = 400
+const pollIntervalMs = 400
 
 interface StoredCell {
   readonly cellId: string

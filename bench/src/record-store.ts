@@ -13,15 +13,15 @@ import { simulateNode } from '@atoll/api/sim'
 import { silentLogger } from '@atoll/kit/log'
 import { Code } from '@connectrpc/connect'
 import { startPostgres } from '../../tools/postgres.ts'
-import { openPsql, openSqlite3 } from './hand-session.ts'
-import type { HandSession } from './hand-session.ts'
+import { openPsql, openSqlite3 } from './database-shell.ts'
+import type { DatabaseShell } from './database-shell.ts'
 import { fillStatements } from './record-statements.ts'
 
 export interface RecordStore extends AsyncDisposable {
   readonly database: 'SQLite' | 'PostgreSQL'
   readonly program: 'sqlite3' | 'psql'
   readonly teamId: string
-  readonly hand: HandSession
+  readonly shell: DatabaseShell
   /** A request of the team; what is not answered with 200 is a failure. */
   get(path: string): Promise<ApiReply>
 }
@@ -40,9 +40,16 @@ export async function fillSqlite(): Promise<RecordStore> {
   // A running server has the file for itself.
   const copy = join(folder, 'copy.db')
   await copyFile(file, copy)
-  const hand = opened.use(await openSqlite3(copy))
+  const shell = opened.use(await openSqlite3(copy))
   const get = await serve(env, credentials.apiKey, opened)
-  return { ...own(opened), database: 'SQLite', program: 'sqlite3', ...credentials, hand, get }
+  return {
+    ...ownResources(opened),
+    database: 'SQLite',
+    program: 'sqlite3',
+    ...credentials,
+    shell,
+    get,
+  }
 }
 
 export async function fillPostgres(): Promise<RecordStore> {
@@ -53,11 +60,18 @@ export async function fillPostgres(): Promise<RecordStore> {
   const url = `${server.url}/postgres`
   const env = { ATOLL_DATA_DIR: folder, ATOLL_DATABASE_URL: url }
   const credentials = await fill(env, () => openPsql(url))
-  const hand = opened.use(await openPsql(url))
+  const shell = opened.use(await openPsql(url))
   // As the server would do by itself in the course of time.
-  await hand.query('vacuum analyze;')
+  await shell.query('vacuum analyze;')
   const get = await serve(env, credentials.apiKey, opened)
-  return { ...own(opened), database: 'PostgreSQL', program: 'psql', ...credentials, hand, get }
+  return {
+    ...ownResources(opened),
+    database: 'PostgreSQL',
+    program: 'psql',
+    ...credentials,
+    shell,
+    get,
+  }
 }
 
 type Env = Record<string, string>
@@ -68,13 +82,13 @@ async function temporaryFolder(opened: AsyncDisposableStack): Promise<string> {
   return folder
 }
 
-function own(opened: AsyncDisposableStack): AsyncDisposable {
+function ownResources(opened: AsyncDisposableStack): AsyncDisposable {
   const owned = opened.move()
   return { [Symbol.asyncDispose]: () => owned.disposeAsync() }
 }
 
 /** One sandbox is made by the API itself and copied, so that records are as it writes them. */
-async function fill(env: Env, openHand: () => Promise<HandSession>): Promise<FirstCredentials> {
+async function fill(env: Env, openShell: () => Promise<DatabaseShell>): Promise<FirstCredentials> {
   let credentials: FirstCredentials | undefined
   {
     await using opened = new AsyncDisposableStack()
@@ -92,8 +106,8 @@ async function fill(env: Env, openHand: () => Promise<HandSession>): Promise<Fir
       body: JSON.stringify({ templateID: 'base', timeout: 86_400, metadata: { user: 'somebody' } }),
     })
   }
-  await using hand = await openHand()
-  await hand.query(fillStatements)
+  await using shell = await openShell()
+  await shell.query(fillStatements)
   return credentials
 }
 

@@ -2,20 +2,20 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { interleave } from './scenario.ts'
 import type { Samples, ScenarioContext } from './scenario.ts'
-import { openStage } from './stage.ts'
+import { openTestBed } from './test-bed.ts'
 
 async function play(rounds: number, options?: { readonly warmUp: boolean }) {
-  await using stage = openStage(() => {})
+  await using testBed = openTestBed(() => {})
   const order: string[] = []
   const context: ScenarioContext = {
     rounds,
     signal: new AbortController().signal,
     progress: () => {},
-    stage,
+    testBed,
   }
   const measurement = (name: string) => async (samples: Samples) => {
     order.push(name)
-    samples.note(name, order.length)
+    samples.record(name, order.length)
   }
   const samples = await interleave(context, [measurement('a'), measurement('b')], options)
   return { order: order.join(''), row: samples.row }

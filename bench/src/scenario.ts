@@ -1,7 +1,7 @@
 import type { RuntimeName } from './baselines.ts'
 import { rotate, summarize } from './measure.ts'
 import type { Row, ScenarioReport } from './report.ts'
-import type { Stage } from './stage.ts'
+import type { TestBed } from './test-bed.ts'
 
 /** One promise, measured. */
 export interface Scenario {
@@ -15,7 +15,7 @@ export interface ScenarioContext {
   readonly rounds: number
   readonly signal: AbortSignal
   readonly progress: (text: string) => void
-  readonly stage: Stage
+  readonly testBed: TestBed
 }
 
 export const runtimes = ['gvisor', 'runc'] as const satisfies readonly RuntimeName[]
@@ -25,7 +25,7 @@ export const programs = { gvisor: 'runsc', runc: 'runc' } as const
 
 /** What was measured, by the name of its row. */
 export interface Samples {
-  note(name: string, value: number): void
+  record(name: string, value: number): void
   row(name: string, baseline?: string): Row
 }
 
@@ -53,7 +53,7 @@ export async function interleave(
 export function collectSamples(): Samples {
   const values = new Map<string, number[]>()
   return {
-    note(name, value) {
+    record(name, value) {
       values.set(name, [...(values.get(name) ?? []), value])
     },
     row: (name, baseline) => ({

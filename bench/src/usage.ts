@@ -62,7 +62,7 @@ export function watchPeak(value: () => Promise<number>): Peak {
   const watching = (async () => {
     while (!stopped) {
       peak = Math.max(peak, await value())
-      await new Promise((resolve) => setTimeout(resolve, lookEveryMs))
+      await new Promise((resolve) => setTimeout(resolve, pollIntervalMs))
     }
   })()
   return {
@@ -74,4 +74,4 @@ export function watchPeak(value: () => Promise<number>): Peak {
   }
 }
 
-const lookEveryMs = 50
+const pollIntervalMs = 50

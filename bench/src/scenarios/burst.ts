@@ -4,8 +4,8 @@
  */
 import { startCloud } from '@atoll/system-tests/cloud-by-hand'
 import type { RuntimeName } from '../baselines.ts'
-import { end } from '../first-output.ts'
-import { untilStocked } from '../pool.ts'
+import { killSandbox } from '../first-output.ts'
+import { waitForFullPool } from '../pool.ts'
 import { collectSamples, interleave, programs, runtimes, timed } from '../scenario.ts'
 import type { Samples, Scenario } from '../scenario.ts'
 import { residentMb, watchPeak } from '../usage.ts'
@@ -18,7 +18,7 @@ export const burst: Scenario = {
   name: 'burst',
   rounds: 1,
   async measure(context) {
-    const baselines = await context.stage.baselines()
+    const baselines = await context.testBed.baselines()
     await using opened = new AsyncDisposableStack()
     const memory = collectSamples()
     const measurements = []
@@ -26,27 +26,27 @@ export const burst: Scenario = {
       const cloud = opened.use(await startCloud({ ATOLL_RUNTIME: runtime, ...settings }))
       const serverMb = () => residentMb(cloud.installation.pid())
       measurements.push(
-        async ({ note }: Samples) => {
+        async ({ record }: Samples) => {
           const run = () => baselines.run(runtime, ['/bin/true'])
-          note(raw(runtime), await timed(() => Promise.all(Array.from({ length: size }, run))))
+          record(raw(runtime), await timed(() => Promise.all(Array.from({ length: size }, run))))
         },
-        async ({ note }: Samples) => {
-          await untilStocked(cloud)
-          memory.note(before(runtime), await serverMb())
+        async ({ record }: Samples) => {
+          await waitForFullPool(cloud)
+          memory.record(before(runtime), await serverMb())
           const peak = watchPeak(serverMb)
           const began = performance.now()
           const create = async () => {
             const made = await cloud.createSandbox()
-            note(each(runtime), performance.now() - began)
+            record(each(runtime), performance.now() - began)
             return made
           }
           const results = await Promise.allSettled(Array.from({ length: size }, create))
-          memory.note(highest(runtime), await peak.stop())
+          memory.record(highest(runtime), await peak.stop())
           const failed = results.filter((result) => result.status === 'rejected')
           if (failed[0]) throw new Error(`${failed.length} failed`, { cause: failed[0].reason })
-          note(atoll(runtime), performance.now() - began)
+          record(atoll(runtime), performance.now() - began)
           const sandboxes = results.flatMap((one) => (one.status === 'fulfilled' ? one.value : []))
-          await Promise.all(sandboxes.map(({ sandboxID }) => end(cloud, sandboxID)))
+          await Promise.all(sandboxes.map(({ sandboxID }) => killSandbox(cloud, sandboxID)))
         },
       )
     }

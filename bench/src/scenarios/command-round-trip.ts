@@ -9,16 +9,16 @@ export const commandRoundTrip: Scenario = {
   name: 'command-round-trip',
   rounds: 20,
   async measure(context) {
-    const { stage, rounds } = context
+    const { testBed, rounds } = context
     await using opened = new AsyncDisposableStack()
     const measurements = []
     for (const runtime of runtimes) {
-      const bare = opened.use(await (await stage.baselines()).openBare(runtime))
-      const { sdk } = opened.use(await stage.sandbox(runtime))
+      const bare = opened.use(await (await testBed.baselines()).startBare(runtime))
+      const { sdk } = opened.use(await testBed.sandbox(runtime))
       measurements.push(
-        async ({ note }: Samples) => note(raw(runtime), await timed(() => bare.exec(command))),
-        async ({ note }: Samples) =>
-          note(atoll(runtime), await timed(() => sdk.commands.run('true'))),
+        async ({ record }: Samples) => record(raw(runtime), await timed(() => bare.exec(command))),
+        async ({ record }: Samples) =>
+          record(atoll(runtime), await timed(() => sdk.commands.run('true'))),
       )
     }
     const { row } = await interleave(context, measurements)

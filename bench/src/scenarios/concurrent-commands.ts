@@ -11,14 +11,14 @@ export const concurrentCommands: Scenario = {
   name: 'concurrent-commands',
   rounds: 3,
   async measure(context) {
-    const { stage, rounds } = context
+    const { testBed, rounds } = context
     await using opened = new AsyncDisposableStack()
     const measurements = []
     for (const runtime of runtimes) {
-      const bare = opened.use(await (await stage.baselines()).openBare(runtime))
-      const { sdk } = opened.use(await stage.sandbox(runtime))
+      const bare = opened.use(await (await testBed.baselines()).startBare(runtime))
+      const { sdk } = opened.use(await testBed.sandbox(runtime))
       const measure = (name: string, work: () => Promise<unknown>) => async (samples: Samples) =>
-        samples.note(name, await timed(work))
+        samples.record(name, await timed(work))
       measurements.push(
         measure(execs(runtime), () => times(() => bare.exec(command))),
         measure(oneShell(runtime), () => bare.exec(['/bin/bash', '-c', shell])),

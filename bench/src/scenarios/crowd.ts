@@ -6,8 +6,8 @@ import { createGate } from '@atoll/kit/gate'
 import { startCloud } from '@atoll/system-tests/cloud-by-hand'
 import type { CloudByHand } from '@atoll/system-tests/cloud-by-hand'
 import type { RuntimeName } from '../baselines.ts'
-import { timeBirth } from '../first-output.ts'
-import { untilStocked } from '../pool.ts'
+import { timeCreate } from '../first-output.ts'
+import { waitForFullPool } from '../pool.ts'
 import type { Row } from '../report.ts'
 import { interleave, programs, runtimes, timed } from '../scenario.ts'
 import type { Samples, Scenario, ScenarioContext } from '../scenario.ts'
@@ -34,7 +34,7 @@ export const crowd: Scenario = {
 }
 
 async function measureRuntime(context: ScenarioContext, runtime: RuntimeName): Promise<Row[]> {
-  const baselines = await context.stage.baselines()
+  const baselines = await context.testBed.baselines()
   await using cloud = await startCloud({ ATOLL_RUNTIME: runtime, ...settings })
   const rows: Row[] = []
   let running = 0
@@ -43,14 +43,14 @@ async function measureRuntime(context: ScenarioContext, runtime: RuntimeName): P
     await add(cloud, count - running)
     running = count
     const { row } = await interleave(context, [
-      async ({ note }: Samples) => {
-        note(raw(runtime, count), await timed(() => baselines.run(runtime, ['/bin/true'])))
+      async ({ record }: Samples) => {
+        record(raw(runtime, count), await timed(() => baselines.run(runtime, ['/bin/true'])))
       },
-      async ({ note }: Samples) => {
-        await untilStocked(cloud)
-        const { createdMs, printedMs } = await timeBirth(cloud)
-        note(created(runtime, count), createdMs)
-        note(printed(runtime, count), printedMs)
+      async ({ record }: Samples) => {
+        await waitForFullPool(cloud)
+        const { createdMs, printedMs } = await timeCreate(cloud)
+        record(created(runtime, count), createdMs)
+        record(printed(runtime, count), printedMs)
       },
     ])
     for (const name of [raw, created, printed]) {
@@ -62,7 +62,7 @@ async function measureRuntime(context: ScenarioContext, runtime: RuntimeName): P
 
 async function add(cloud: CloudByHand, count: number): Promise<void> {
   const gate = createGate(startsAtOnce)
-  const create = () => gate(() => cloud.createSandbox({ timeout: lifeSeconds }))
+  const create = () => gate(() => cloud.createSandbox({ timeout: sandboxTimeoutSeconds }))
   await Promise.all(Array.from({ length: count }, create))
 }
 
@@ -71,4 +71,4 @@ const created = (runtime: RuntimeName, count: number) => `Atoll, ${runtime}: unt
 const printed = (runtime: RuntimeName, count: number) =>
   `Atoll, ${runtime}: until first output, ${count}`
 
-const lifeSeconds = 3600
+const sandboxTimeoutSeconds = 3600

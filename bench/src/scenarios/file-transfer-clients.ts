@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { createReadStream } from 'node:fs'
 import { pipeline } from 'node:stream/promises'
 import { answerTo, begin, open } from '@atoll/system-tests/wire'
-import { openLean, sendFile } from '../lean-socket.ts'
+import { openLowOverheadSocket, sendFile } from '../low-overhead-socket.ts'
 
 export interface Transfer {
   readonly url: string
@@ -19,27 +19,30 @@ export interface TransferClient {
   download(transfer: Transfer): Promise<void>
 }
 
-export const leanClient: TransferClient = {
+export const lowOverheadClient: TransferClient = {
   async upload(transfer, source) {
-    let said = ''
-    const socket = await openLean(addressOf(transfer), (piece) => (said += piece.toString()))
-    socket.write(headOf('POST', transfer, bodyHeaders(transfer)))
+    let reply = ''
+    const socket = await openLowOverheadSocket(
+      addressOf(transfer),
+      (chunk) => (reply += chunk.toString()),
+    )
+    socket.write(requestHead('POST', transfer, bodyHeaders(transfer)))
     const closed = once(socket, 'close')
     closed.catch(() => {}) // seen when it is waited for
     await sendFile(socket, source)
     await closed
-    if (!said.startsWith('HTTP/1.1 200 ')) throw new Error(`the upload was answered ${said}`)
+    if (!reply.startsWith('HTTP/1.1 200 ')) throw new Error(`the upload was answered ${reply}`)
   },
   async download(transfer) {
     let head = ''
     let received = 0
-    const socket = await openLean(addressOf(transfer), (piece) => {
-      received += piece.length
-      if (!head.includes(endOfHead)) head += piece.toString('latin1')
+    const socket = await openLowOverheadSocket(addressOf(transfer), (chunk) => {
+      received += chunk.length
+      if (!head.includes(headerEnd)) head += chunk.toString('latin1')
     })
-    socket.write(headOf('GET', transfer))
+    socket.write(requestHead('GET', transfer))
     await once(socket, 'close')
-    const body = received - head.indexOf(endOfHead) - endOfHead.length
+    const body = received - head.indexOf(headerEnd) - headerEnd.length
     if (!head.startsWith('HTTP/1.1 200 ')) throw new Error(`the download was answered ${head}`)
     checkLength(body, transfer)
   },
@@ -58,13 +61,13 @@ export const nodeHttpClient: TransferClient = {
   async download(transfer) {
     const answer = await open(transfer.url, transfer)
     let received = 0
-    answer.on('data', (piece: Buffer) => (received += piece.length))
+    answer.on('data', (chunk: Buffer) => (received += chunk.length))
     await once(answer, 'close')
     checkLength(received, transfer)
   },
 }
 
-const endOfHead = '\r\n\r\n'
+const headerEnd = '\r\n\r\n'
 
 function addressOf({ url }: Transfer) {
   const { hostname, port } = new URL(url)
@@ -76,10 +79,10 @@ function bodyHeaders({ headers, bytes }: Transfer): Record<string, string> {
   return { ...headers, 'Content-Type': type, 'Content-Length': String(bytes) }
 }
 
-function headOf(method: string, { path, headers }: Transfer, more = headers): string {
+function requestHead(method: string, { path, headers }: Transfer, more = headers): string {
   const lines = Object.entries({ Host: 'localhost', Connection: 'close', ...more })
-  const given = lines.map(([name, value]) => `${name}: ${value}\r\n`)
-  return `${method} ${path} HTTP/1.1\r\n${given.join('')}\r\n`
+  const headerLines = lines.map(([name, value]) => `${name}: ${value}\r\n`)
+  return `${method} ${path} HTTP/1.1\r\n${headerLines.join('')}\r\n`
 }
 
 function checkLength(received: number, { bytes }: Transfer): void {

@@ -3,22 +3,22 @@ import { mkdtemp, rm, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { envdHeaders } from '@atoll/system-tests/cloud-by-hand'
 import type { RuntimeName } from '../baselines.ts'
-import { startPlainCopy } from '../plain-copy.ts'
+import { startTcpCopy } from '../tcp-copy.ts'
 import { collectSamples, interleave, runtimes, timed } from '../scenario.ts'
 import type { Samples, Scenario } from '../scenario.ts'
-import { groupOf } from '../stage.ts'
-import type { StagedSandbox } from '../stage.ts'
+import { groupOf } from '../test-bed.ts'
+import type { BenchSandbox } from '../test-bed.ts'
 import { groupMemoryMb, residentMb, watchPeak } from '../usage.ts'
-import { leanClient, nodeHttpClient } from './file-transfer-clients.ts'
+import { lowOverheadClient, nodeHttpClient } from './file-transfer-clients.ts'
 
 const bytes = 1_000_000_000
-const there = '/home/user/one-gigabyte'
+const sandboxPath = '/home/user/one-gigabyte'
 
 export const fileTransfer: Scenario = {
   name: 'file-transfer',
   rounds: 1,
   async measure(context) {
-    const { stage, rounds } = context
+    const { testBed, rounds } = context
     await using opened = new AsyncDisposableStack()
     const dir = await mkdtemp('/var/tmp/atoll-bench-')
     opened.defer(() => rm(dir, { recursive: true, force: true }))
@@ -28,41 +28,41 @@ export const fileTransfer: Scenario = {
     const memory = collectSamples()
     const measurements = []
     for (const runtime of runtimes) {
-      const sandbox = opened.use(await stage.sandbox(runtime))
-      const plain = await startPlainCopy(sandbox.sdk)
+      const sandbox = opened.use(await testBed.sandbox(runtime))
+      const plain = await startTcpCopy(sandbox.sdk)
       // A round may begin with a download.
-      const fill = `dd if=/dev/zero of=${there} bs=1M iflag=count_bytes count=${bytes} status=none`
+      const fill = `dd if=/dev/zero of=${sandboxPath} bs=1M iflag=count_bytes count=${bytes} status=none`
       await sandbox.sdk.commands.run(fill, { timeoutMs: 0 })
       const measure = (name: string, work: () => Promise<unknown>) => async (samples: Samples) =>
-        samples.note(name, await timed(work))
+        samples.record(name, await timed(work))
       const transfer = {
         url: sandbox.cloud.installation.url,
-        path: `/files?path=${encodeURIComponent(there)}`,
-        headers: envdHeaders(sandbox.hand),
+        path: `/files?path=${encodeURIComponent(sandboxPath)}`,
+        headers: envdHeaders(sandbox.handle),
         bytes,
       }
       const watched = (work: () => Promise<unknown>) => () =>
         watchMemory(sandbox, memory, runtime, work)
       measurements.push(
-        measure(plainRow('up', runtime), () => plain.upload(source, there, bytes)),
-        measure(plainRow('down', runtime), () => plain.download(there, bytes)),
+        measure(plainRow('up', runtime), () => plain.upload(source, sandboxPath, bytes)),
+        measure(plainRow('down', runtime), () => plain.download(sandboxPath, bytes)),
         measure(
           atollRow('up', runtime),
-          watched(() => leanClient.upload(transfer, source)),
+          watched(() => lowOverheadClient.upload(transfer, source)),
         ),
         measure(
           atollRow('down', runtime),
-          watched(() => leanClient.download(transfer)),
+          watched(() => lowOverheadClient.download(transfer)),
         ),
         measure(nodeHttpRow('up', runtime), () => nodeHttpClient.upload(transfer, source)),
         measure(nodeHttpRow('down', runtime), () => nodeHttpClient.download(transfer)),
       )
     }
     const { row } = await interleave(context, measurements, { warmUp: false })
-    const rows = (way: Way, runtime: RuntimeName) => [
-      row(plainRow(way, runtime)),
-      row(atollRow(way, runtime), plainRow(way, runtime)),
-      row(nodeHttpRow(way, runtime), plainRow(way, runtime)),
+    const rows = (direction: Direction, runtime: RuntimeName) => [
+      row(plainRow(direction, runtime)),
+      row(atollRow(direction, runtime), plainRow(direction, runtime)),
+      row(nodeHttpRow(direction, runtime), plainRow(direction, runtime)),
     ]
     const size = `${bytes / 1e9} GB`
     return [
@@ -73,7 +73,7 @@ export const fileTransfer: Scenario = {
       },
       {
         scenario: 'file-transfer-memory',
-        description: `Memory before and while ${size} passes, each way: the largest of many looks`,
+        description: `Memory before and while ${size} passes, each direction: the largest of many watches`,
         unit: 'MiB',
         rows: runtimes.flatMap((runtime) =>
           parts.flatMap((part) => [
@@ -86,31 +86,33 @@ export const fileTransfer: Scenario = {
   },
 }
 
-type Way = 'up' | 'down'
+type Direction = 'up' | 'down'
 const parts = ['server (api, edge, node)', 'sandbox with envd'] as const
 
-const plainRow = (way: Way, runtime: RuntimeName) => `plain TCP ${way}, ${runtime}`
-const atollRow = (way: Way, runtime: RuntimeName) => `/files ${way}, ${runtime}`
-const nodeHttpRow = (way: Way, runtime: RuntimeName) => `/files ${way} by node:http, ${runtime}`
+const plainRow = (direction: Direction, runtime: RuntimeName) =>
+  `plain TCP ${direction}, ${runtime}`
+const atollRow = (direction: Direction, runtime: RuntimeName) => `/files ${direction}, ${runtime}`
+const nodeHttpRow = (direction: Direction, runtime: RuntimeName) =>
+  `/files ${direction} by node:http, ${runtime}`
 
 async function watchMemory(
-  { cloud, hand }: StagedSandbox,
+  { cloud, handle }: BenchSandbox,
   memory: Samples,
   runtime: RuntimeName,
   work: () => Promise<unknown>,
 ): Promise<void> {
-  const group = await groupOf(cloud, hand)
+  const group = await groupOf(cloud, handle)
   const [server, sandbox] = [() => residentMb(cloud.installation.pid()), () => groupMemoryMb(group)]
-  const looks = [server, sandbox].map(async (look, at) => {
-    memory.note(`${parts[at]}, ${runtime}: before`, await look())
-    return watchPeak(look)
+  const watches = [server, sandbox].map(async (read, at) => {
+    memory.record(`${parts[at]}, ${runtime}: before`, await read())
+    return watchPeak(read)
   })
-  const peaks = await Promise.all(looks)
+  const peaks = await Promise.all(watches)
   try {
     await work()
   } finally {
     for (const [at, peak] of peaks.entries()) {
-      memory.note(`${parts[at]}, ${runtime}: peak`, await peak.stop())
+      memory.record(`${parts[at]}, ${runtime}: peak`, await peak.stop())
     }
   }
 }

@@ -8,30 +8,30 @@ import { waitFor } from '@atoll/kit/wait'
 import type { CloudByHand, HandSandbox } from '@atoll/system-tests/cloud-by-hand'
 import { cellOf, namesOf, processesOfCell } from '@atoll/system-tests/host-state'
 import type { RuntimeName } from '../baselines.ts'
-import { end } from '../first-output.ts'
-import { readyCells, untilStocked } from '../pool.ts'
+import { killSandbox } from '../first-output.ts'
+import { readyCells, waitForFullPool } from '../pool.ts'
 import { collectSamples, runtimes } from '../scenario.ts'
 import type { Samples, Scenario } from '../scenario.ts'
 import { groupMemoryMb } from '../usage.ts'
 
 /** The node packs memory that nobody needed for two minutes. */
-const packedWithinMs = 600_000
+const packTimeoutMs = 600_000
 
 export const heldSandbox: Scenario = {
   name: 'held-sandbox',
   rounds: 3,
-  async measure({ stage, rounds, progress }) {
+  async measure({ testBed, rounds, progress }) {
     const [memory, disk] = [collectSamples(), collectSamples()]
     for (const runtime of runtimes) {
       progress(`idle, ready and paused, ${runtime}`)
-      const cloud = await stage.cloud(runtime, 'pooled')
-      await untilStocked(cloud)
-      await noteReady(cloud, memory, runtime)
+      const cloud = await testBed.cloud(runtime, 'pooled')
+      await waitForFullPool(cloud)
+      await recordReady(cloud, memory, runtime)
       const made = await Promise.all(Array.from({ length: rounds }, () => cloud.createSandbox()))
-      for (const sandbox of made) await noteIdle(cloud, sandbox, memory, runtime)
-      for (const sandbox of made) await notePaused(cloud, sandbox, { memory, disk, runtime })
-      if (runtime === 'gvisor') await notePacked(cloud, made, disk)
-      for (const { sandboxID } of made) await end(cloud, sandboxID)
+      for (const sandbox of made) await recordIdle(cloud, sandbox, memory, runtime)
+      for (const sandbox of made) await recordPaused(cloud, sandbox, { memory, disk, runtime })
+      if (runtime === 'gvisor') await recordPacked(cloud, made, disk)
+      for (const { sandboxID } of made) await killSandbox(cloud, sandboxID)
     }
     return [
       {
@@ -63,14 +63,18 @@ const ready = (runtime: RuntimeName) => `ready in the pool, ${runtime}`
 const paused = (runtime: RuntimeName) => `paused, ${runtime}`
 const packed = 'paused and packed, gvisor'
 
-async function noteReady(cloud: CloudByHand, memory: Samples, runtime: RuntimeName): Promise<void> {
+async function recordReady(
+  cloud: CloudByHand,
+  memory: Samples,
+  runtime: RuntimeName,
+): Promise<void> {
   const { cgroup } = await namesOf(cloud.installation.dataDir)
   for (const cellId of await readyCells(cloud)) {
-    memory.note(ready(runtime), await groupMemoryMb(`/${cgroup}/${cellId}`))
+    memory.record(ready(runtime), await groupMemoryMb(`/${cgroup}/${cellId}`))
   }
 }
 
-async function noteIdle(
+async function recordIdle(
   cloud: CloudByHand,
   { sandboxID }: HandSandbox,
   memory: Samples,
@@ -78,10 +82,10 @@ async function noteIdle(
 ): Promise<void> {
   const names = await namesOf(cloud.installation.dataDir)
   const cellId = await cellOf(names, sandboxID)
-  memory.note(idle(runtime), await groupMemoryMb(`/${names.cgroup}/${cellId}`))
+  memory.record(idle(runtime), await groupMemoryMb(`/${names.cgroup}/${cellId}`))
 }
 
-async function notePaused(
+async function recordPaused(
   cloud: CloudByHand,
   { sandboxID }: HandSandbox,
   into: { readonly memory: Samples; readonly disk: Samples; readonly runtime: RuntimeName },
@@ -96,11 +100,11 @@ async function notePaused(
   if (processes.length > 0) throw new Error(`a paused sandbox has processes: ${processes.join()}`)
   // Without a control group there is nothing that memory could be charged to.
   const group = `/${names.cgroup}/${cellId}`
-  memory.note(paused(runtime), await groupMemoryMb(group).catch(() => 0))
-  disk.note(paused(runtime), await folderMb(join(names.dataDir, 'cells', cellId)))
+  memory.record(paused(runtime), await groupMemoryMb(group).catch(() => 0))
+  disk.record(paused(runtime), await folderMb(join(names.dataDir, 'cells', cellId)))
 }
 
-async function notePacked(
+async function recordPacked(
   cloud: CloudByHand,
   sandboxes: readonly HandSandbox[],
   disk: Samples,
@@ -111,9 +115,9 @@ async function notePacked(
     await waitFor(
       'memory to be packed',
       async () => (await readdir(join(dir, 'memory'))).every(isPackedOrSmall),
-      { timeoutMs: packedWithinMs, intervalMs: 1000 },
+      { timeoutMs: packTimeoutMs, intervalMs: 1000 },
     )
-    disk.note(packed, await folderMb(dir))
+    disk.record(packed, await folderMb(dir))
   }
 }
 

@@ -4,7 +4,7 @@ import type { Sandbox } from 'e2b'
 import type { RuntimeName } from '../baselines.ts'
 import { collectSamples, interleave, programs, runtimes } from '../scenario.ts'
 import type { Samples, Scenario } from '../scenario.ts'
-import { groupOf } from '../stage.ts'
+import { groupOf } from '../test-bed.ts'
 import { groupCpuUs, groupMemoryMb, groupUsageMb } from '../usage.ts'
 
 const watchMs = 5000
@@ -13,15 +13,15 @@ export const idleSandbox: Scenario = {
   name: 'idle-sandbox',
   rounds: 2,
   async measure(context) {
-    const { stage, signal, rounds } = context
+    const { testBed, signal, rounds } = context
     await using opened = new AsyncDisposableStack()
     const groups: { readonly name: string; readonly group: string }[] = []
     const sandboxes: { readonly runtime: RuntimeName; readonly sdk: Sandbox }[] = []
     for (const runtime of runtimes) {
-      const bare = opened.use(await (await stage.baselines()).openBare(runtime))
-      const { cloud, hand, sdk } = opened.use(await stage.sandbox(runtime))
+      const bare = opened.use(await (await testBed.baselines()).startBare(runtime))
+      const { cloud, handle, sdk } = opened.use(await testBed.sandbox(runtime))
       groups.push({ name: raw(runtime), group: bare.cgroup })
-      groups.push({ name: atoll(runtime), group: await groupOf(cloud, hand) })
+      groups.push({ name: atoll(runtime), group: await groupOf(cloud, handle) })
       sandboxes.push({ runtime, sdk })
     }
     const memory = collectSamples()
@@ -33,14 +33,14 @@ export const idleSandbox: Scenario = {
         const elapsedUs = (performance.now() - began) * 1000
         for (const [at, { name, group }] of groups.entries()) {
           const used = (await groupCpuUs(group)) - (before[at] ?? 0)
-          samples.note(name, (used / elapsedUs) * 100)
-          memory.note(name, await groupMemoryMb(group))
-          memory.note(withCache(name), await groupUsageMb(group))
+          samples.record(name, (used / elapsedUs) * 100)
+          memory.record(name, await groupMemoryMb(group))
+          memory.record(withCache(name), await groupUsageMb(group))
         }
       },
     ])
     // Last, since to look into a sandbox is to wake it.
-    for (const { runtime, sdk } of sandboxes) await notePrivate(sdk, memory, runtime)
+    for (const { runtime, sdk } of sandboxes) await recordPrivate(sdk, memory, runtime)
     return [
       {
         scenario: 'idle-sandbox-memory',
@@ -72,11 +72,15 @@ const atoll = (runtime: RuntimeName) => `Atoll, ${runtime}`
 const withCache = (name: string) => `${name}: with file cache`
 const envd = (runtime: RuntimeName) => `envd alone, ${runtime}`
 
-async function notePrivate(sandbox: Sandbox, memory: Samples, runtime: RuntimeName): Promise<void> {
+async function recordPrivate(
+  sandbox: Sandbox,
+  memory: Samples,
+  runtime: RuntimeName,
+): Promise<void> {
   const { stdout } = await sandbox.commands.run(privateKb, { user: 'root' })
   const kilobytes = Number(stdout)
   if (!(kilobytes > 0)) throw new Error(`envd was not found in the sandbox: ${stdout}`)
-  memory.note(envd(runtime), kilobytes / 1024)
+  memory.record(envd(runtime), kilobytes / 1024)
 }
 
 /** Written pages that are envd's alone; its program is shared with all other sandboxes. */

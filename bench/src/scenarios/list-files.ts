@@ -10,21 +10,21 @@ export const listFiles: Scenario = {
   name: 'list-files',
   rounds: 5,
   async measure(context) {
-    const { stage, rounds } = context
+    const { testBed, rounds } = context
     await using opened = new AsyncDisposableStack()
     const measurements = []
     for (const runtime of runtimes) {
-      const { sdk } = opened.use(await stage.sandbox(runtime))
+      const { sdk } = opened.use(await testBed.sandbox(runtime))
       await sdk.commands.run(`mkdir ${folder} && cd ${folder} && seq ${count} | xargs touch`)
       measurements.push(
-        async ({ note }: Samples) => {
+        async ({ record }: Samples) => {
           const ms = await timed(() => sdk.commands.run(`find ${folder} -mindepth 1 -ls`))
-          note(find(runtime), ms)
+          record(find(runtime), ms)
         },
-        async ({ note }: Samples) => {
+        async ({ record }: Samples) => {
           const began = performance.now()
           const { length } = await sdk.files.list(folder)
-          note(list(runtime), performance.now() - began)
+          record(list(runtime), performance.now() - began)
           if (length !== count) throw new Error(`the list has ${length} entries`)
         },
       )

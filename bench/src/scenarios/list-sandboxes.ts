@@ -1,5 +1,5 @@
 /** A page of 100 out of 100,000 running sandboxes of a team, against the same statements by hand. */
-import { compareWithHand } from '../by-hand.ts'
+import { compareWithDatabase } from '../compare-with-database.ts'
 import { listStatements, sandboxCount } from '../record-statements.ts'
 import type { Scenario } from '../scenario.ts'
 
@@ -9,14 +9,14 @@ export const listSandboxes: Scenario = {
   name: 'list-sandboxes',
   rounds: 30,
   async measure(context) {
-    const rows = await compareWithHand(context, async ({ teamId }) => ({
+    const rows = await compareWithDatabase(context, async ({ teamId }) => ({
       statements: listStatements(teamId, limit),
       path: `/v2/sandboxes?limit=${limit}`,
-      ofLines: (lines) => {
+      fromShell: (lines) => {
         const ids = lines.slice(0, limit).map((line) => line.split('|')[0])
         return [...ids, lines.at(-1)].join(' ')
       },
-      ofReply: ({ headers, text }) => {
+      fromApi: ({ headers, text }) => {
         const listed: { sandboxID: string }[] = JSON.parse(text)
         return [...listed.map((one) => one.sandboxID), headers.get('x-total-running')].join(' ')
       },

@@ -4,8 +4,8 @@
  */
 import type { CloudByHand, HandSandbox } from '@atoll/system-tests/cloud-by-hand'
 import type { RuntimeName } from '../baselines.ts'
-import { end, firstOutput } from '../first-output.ts'
-import { openRawCopies } from '../raw-copies.ts'
+import { killSandbox, runUntilFirstOutput } from '../first-output.ts'
+import { openRunscCheckpoints } from '../runsc-checkpoints.ts'
 import { interleave, runtimes, timed } from '../scenario.ts'
 import type { Samples, Scenario } from '../scenario.ts'
 
@@ -17,20 +17,20 @@ export const pauseAndFork: Scenario = {
   name: 'pause-and-fork',
   rounds: 5,
   async measure(context) {
-    const { stage, rounds } = context
-    const baselines = await stage.baselines()
+    const { testBed, rounds } = context
+    const baselines = await testBed.baselines()
     await using opened = new AsyncDisposableStack()
     const measurements: Measurement[] = [
-      async ({ note }) => {
-        note(rawRun, await timed(() => baselines.run('runc', ['/bin/true'])))
+      async ({ record }) => {
+        record(rawRun, await timed(() => baselines.run('runc', ['/bin/true'])))
       },
     ]
     for (const runtime of runtimes) {
-      const { cloud, hand: source } = opened.use(await stage.sandbox(runtime))
-      const { hand: sleeper } = opened.use(await stage.sandbox(runtime))
-      measurements.push(pauseAndResume(runtime, cloud, sleeper))
+      const { cloud, handle: source } = opened.use(await testBed.sandbox(runtime))
+      const { handle: pausedSandbox } = opened.use(await testBed.sandbox(runtime))
+      measurements.push(pauseAndResume(runtime, cloud, pausedSandbox))
       for (const count of counts) measurements.push(fork(runtime, cloud, source, count))
-      if (runtime === 'gvisor') measurements.push(await copyByHand(cloud, source))
+      if (runtime === 'gvisor') measurements.push(await checkpointWithRunsc(cloud, source))
     }
     const { row } = await interleave(context, measurements)
     const name = (runtime: RuntimeName, what: string) => `Atoll, ${runtime}: ${what}`
@@ -65,15 +65,15 @@ const rawCheckpoint = 'runsc checkpoint'
 const rawRestore = (count: number) => `runsc restore x${count}`
 const rawBoth = (count: number) => `runsc checkpoint, restore x${count}`
 
-async function copyByHand(cloud: CloudByHand, source: HandSandbox): Promise<Measurement> {
-  const copies = await openRawCopies(cloud, source)
-  return async ({ note }) => {
+async function checkpointWithRunsc(cloud: CloudByHand, source: HandSandbox): Promise<Measurement> {
+  const copies = await openRunscCheckpoints(cloud, source)
+  return async ({ record }) => {
     const checkpointMs = await copies.checkpoint()
-    note(rawCheckpoint, checkpointMs)
+    record(rawCheckpoint, checkpointMs)
     for (const count of counts) {
       const restoreMs = await copies.restore(count)
-      note(rawRestore(count), restoreMs)
-      note(rawBoth(count), checkpointMs + restoreMs)
+      record(rawRestore(count), restoreMs)
+      record(rawBoth(count), checkpointMs + restoreMs)
     }
   }
 }
@@ -81,18 +81,18 @@ async function copyByHand(cloud: CloudByHand, source: HandSandbox): Promise<Meas
 function pauseAndResume(
   runtime: RuntimeName,
   cloud: CloudByHand,
-  sleeper: HandSandbox,
+  pausedSandbox: HandSandbox,
 ): Measurement {
-  const { sandboxID } = sleeper
+  const { sandboxID } = pausedSandbox
   const memory = runtime === 'gvisor'
-  return async ({ note }) => {
+  return async ({ record }) => {
     const pauseMs = await timed(() => post(cloud, `/sandboxes/${sandboxID}/pause`, { memory }))
-    note(`Atoll, ${runtime}: pause`, pauseMs)
+    record(`Atoll, ${runtime}: pause`, pauseMs)
     const began = performance.now()
-    await post(cloud, `/sandboxes/${sandboxID}/connect`, { timeout: lifeSeconds })
-    note(`Atoll, ${runtime}: resume`, performance.now() - began)
-    const rest = await firstOutput(cloud, sleeper)
-    note(`Atoll, ${runtime}: resume until first output`, performance.now() - began)
+    await post(cloud, `/sandboxes/${sandboxID}/connect`, { timeout: sandboxTimeoutSeconds })
+    record(`Atoll, ${runtime}: resume`, performance.now() - began)
+    const rest = await runUntilFirstOutput(cloud, pausedSandbox)
+    record(`Atoll, ${runtime}: resume until first output`, performance.now() - began)
     await rest()
   }
 }
@@ -103,14 +103,17 @@ function fork(
   { sandboxID }: HandSandbox,
   count: number,
 ): Measurement {
-  return async ({ note }) => {
+  return async ({ record }) => {
     const began = performance.now()
-    const text = await post(cloud, `/sandboxes/${sandboxID}/fork`, { count, timeout: lifeSeconds })
-    note(`Atoll, ${runtime}: fork x${count}`, performance.now() - began)
+    const text = await post(cloud, `/sandboxes/${sandboxID}/fork`, {
+      count,
+      timeout: sandboxTimeoutSeconds,
+    })
+    record(`Atoll, ${runtime}: fork x${count}`, performance.now() - began)
     const copies: { readonly sandbox?: HandSandbox }[] = JSON.parse(text)
     const made = copies.flatMap(({ sandbox }) => sandbox ?? [])
     if (made.length !== count) throw new Error(`${made.length} of ${count} copies run: ${text}`)
-    await Promise.all(made.map((copy) => end(cloud, copy.sandboxID)))
+    await Promise.all(made.map((copy) => killSandbox(cloud, copy.sandboxID)))
   }
 }
 
@@ -120,4 +123,4 @@ async function post(cloud: CloudByHand, path: string, body: object): Promise<str
   return text
 }
 
-const lifeSeconds = 3600
+const sandboxTimeoutSeconds = 3600

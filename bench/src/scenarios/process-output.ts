@@ -7,10 +7,10 @@ import { frame, open } from '@atoll/system-tests/wire'
 import { Sandbox } from 'e2b'
 import type { RuntimeName } from '../baselines.ts'
 import { serveCannedOutput } from '../canned-output.ts'
-import { startPlainCopy } from '../plain-copy.ts'
+import { startTcpCopy } from '../tcp-copy.ts'
 import { interleave, runtimes, timed } from '../scenario.ts'
 import type { Samples, Scenario } from '../scenario.ts'
-import type { StagedSandbox } from '../stage.ts'
+import type { BenchSandbox } from '../test-bed.ts'
 
 const bytes = 200_000_000
 /** In pieces as large as those of the plain copy: with small ones, one would measure the program that writes them. */
@@ -20,14 +20,14 @@ export const processOutput: Scenario = {
   name: 'process-output',
   rounds: 2,
   async measure(context) {
-    const { stage, rounds } = context
+    const { testBed, rounds } = context
     await using opened = new AsyncDisposableStack()
     const measure = (name: string, work: () => Promise<unknown>) => async (samples: Samples) =>
-      samples.note(name, await timed(work))
-    const measureIn = (sandbox: StagedSandbox) => (name: string, work: () => Promise<unknown>) => {
+      samples.record(name, await timed(work))
+    const measureIn = (sandbox: BenchSandbox) => (name: string, work: () => Promise<unknown>) => {
       const measured = measure(name, work)
       return async (samples: Samples) => {
-        await wakeUp(sandbox)
+        await keepBusy(sandbox)
         await measured(samples)
       }
     }
@@ -36,21 +36,21 @@ export const processOutput: Scenario = {
       measure(names.cannedClient, () => byOurClient({ url: canned.url, sandboxId: 'canned' })),
     ]
     for (const runtime of runtimes) {
-      const sandbox = opened.use(await stage.sandbox(runtime))
-      const { cloud, hand } = sandbox
+      const sandbox = opened.use(await testBed.sandbox(runtime))
+      const { cloud, handle } = sandbox
       const { url, connection } = cloud.installation
-      const { generate } = await startPlainCopy(sandbox.sdk)
-      const address = { url, sandboxId: hand.sandboxID, accessToken: hand.envdAccessToken }
+      const { generate } = await startTcpCopy(sandbox.sdk)
+      const address = { url, sandboxId: handle.sandboxID, accessToken: handle.envdAccessToken }
       const inside = measureIn(sandbox)
       measurements.push(
         inside(names.plain(runtime), () => generate(bytes)),
         inside(names.pipe(runtime), () => sandbox.sdk.commands.run(`${command} | cat >/dev/null`)),
-        inside(names.hand(runtime), () => byHand(sandbox)),
+        inside(names.undecoded(runtime), () => readWithoutDecoding(sandbox)),
         inside(names.client(runtime), () => byOurClient(address)),
         inside(names.sdk(runtime), () => bySdk(sandbox.sdk)),
       )
       if (runtime !== runtimes[0]) continue
-      const fed = await Sandbox.connect(hand.sandboxID, { ...connection, sandboxUrl: canned.url })
+      const fed = await Sandbox.connect(handle.sandboxID, { ...connection, sandboxUrl: canned.url })
       measurements.push(measure(names.cannedSdk, () => bySdk(fed)))
     }
     const { row } = await interleave(context, measurements, { warmUp: false })
@@ -64,7 +64,7 @@ export const processOutput: Scenario = {
           ...runtimes.flatMap((runtime) => [
             row(names.plain(runtime)),
             row(names.pipe(runtime)),
-            row(names.hand(runtime), names.plain(runtime)),
+            row(names.undecoded(runtime), names.plain(runtime)),
             row(names.client(runtime), names.plain(runtime)),
             row(names.sdk(runtime), names.plain(runtime)),
           ]),
@@ -79,7 +79,7 @@ const names = {
   cannedSdk: 'e2b SDK by itself',
   plain: (runtime: RuntimeName) => `plain TCP, ${runtime}`,
   pipe: (runtime: RuntimeName) => `a pipe inside, ${runtime}`,
-  hand: (runtime: RuntimeName) => `not decoded, ${runtime}`,
+  undecoded: (runtime: RuntimeName) => `not decoded, ${runtime}`,
   client: (runtime: RuntimeName) => `our client (binary), ${runtime}`,
   sdk: (runtime: RuntimeName) => `e2b SDK (JSON, base64), ${runtime}`,
 } as const
@@ -88,21 +88,21 @@ const names = {
  * Keeps the sandbox busy for longer than the node takes to see it. One that did nothing while others were measured is let
  * rest, and whatever is measured first in it then takes longer: the plain copy twice as long.
  */
-async function wakeUp({ sdk }: StagedSandbox): Promise<void> {
+async function keepBusy({ sdk }: BenchSandbox): Promise<void> {
   await sdk.commands.run("timeout 3 bash -c 'while :; do :; done' || true")
 }
 
 /** The answer as it comes, read by node:http and thrown away. */
-async function byHand({ cloud, hand }: StagedSandbox): Promise<void> {
+async function readWithoutDecoding({ cloud, handle }: BenchSandbox): Promise<void> {
   const process = { cmd: '/bin/bash', args: ['-l', '-c', command] }
   const answer = await open(cloud.installation.url, {
     method: 'POST',
     path: '/process.Process/Start',
-    headers: { ...envdHeaders(hand), 'Content-Type': 'application/connect+json' },
+    headers: { ...envdHeaders(handle), 'Content-Type': 'application/connect+json' },
     body: frame(JSON.stringify({ process, stdin: false })),
   })
   let received = 0
-  answer.on('data', (piece: Buffer) => (received += piece.length))
+  answer.on('data', (chunk: Buffer) => (received += chunk.length))
   await once(answer, 'end')
   if (received < (bytes / 3) * 4) throw new Error(`only ${received} bytes arrived`)
 }

@@ -1,5 +1,5 @@
 /** Seven days of a team's samples, one every 5 seconds, in steps of 15 minutes, against the same statement by hand. */
-import { compareWithHand } from '../by-hand.ts'
+import { compareWithDatabase } from '../compare-with-database.ts'
 import { sampledSeconds, teamMetricsStatement } from '../record-statements.ts'
 import type { Scenario } from '../scenario.ts'
 
@@ -9,16 +9,16 @@ export const teamMetrics: Scenario = {
   name: 'team-metrics',
   rounds: 30,
   async measure(context) {
-    const rows = await compareWithHand(context, async ({ teamId, hand }) => {
-      const [latest] = await hand.query('select max(at) from team_metrics;')
+    const rows = await compareWithDatabase(context, async ({ teamId, shell }) => {
+      const [latest] = await shell.query('select max(at) from team_metrics;')
       // A running server still adds to the newest samples.
       const end = Number(latest) - 60
       const start = end - sampledSeconds
       return {
         statements: teamMetricsStatement(teamId, { start, end }, stepSeconds),
         path: `/teams/${teamId}/metrics?start=${start}&end=${end}`,
-        ofLines: (lines) => lines.join(' '),
-        ofReply: ({ text }) => toLines(JSON.parse(text)).join(' '),
+        fromShell: (lines) => lines.join(' '),
+        fromApi: ({ text }) => toLines(JSON.parse(text)).join(' '),
       }
     })
     const description = `GET /teams/{teamID}/metrics: 7 days of 5 s samples, ${context.rounds} rounds, interleaved`

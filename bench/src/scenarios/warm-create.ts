@@ -2,8 +2,8 @@
  * A sandbox from the pool, until the `201` and until the first output of a command in it, against the runtime alone
  * running `true` to its end on the same files. Each is taken from a pool that is full and at rest.
  */
-import { timeBirth } from '../first-output.ts'
-import { untilStocked } from '../pool.ts'
+import { timeCreate } from '../first-output.ts'
+import { waitForFullPool } from '../pool.ts'
 import { interleave, programs, runtimes, timed } from '../scenario.ts'
 import type { Samples, Scenario } from '../scenario.ts'
 
@@ -11,20 +11,20 @@ export const warmCreate: Scenario = {
   name: 'warm-create',
   rounds: 50,
   async measure(context) {
-    const { stage, rounds } = context
-    const baselines = await stage.baselines()
+    const { testBed, rounds } = context
+    const baselines = await testBed.baselines()
     const measurements = []
     for (const runtime of runtimes) {
-      const cloud = await stage.cloud(runtime, 'pooled')
+      const cloud = await testBed.cloud(runtime, 'pooled')
       measurements.push(
-        async ({ note }: Samples) => {
-          note(raw(runtime), await timed(() => baselines.run(runtime, ['/bin/true'])))
+        async ({ record }: Samples) => {
+          record(raw(runtime), await timed(() => baselines.run(runtime, ['/bin/true'])))
         },
-        async ({ note }: Samples) => {
-          await untilStocked(cloud)
-          const { createdMs, printedMs } = await timeBirth(cloud)
-          note(created(runtime), createdMs)
-          note(printed(runtime), printedMs)
+        async ({ record }: Samples) => {
+          await waitForFullPool(cloud)
+          const { createdMs, printedMs } = await timeCreate(cloud)
+          record(created(runtime), createdMs)
+          record(printed(runtime), printedMs)
         },
       )
     }

@@ -5,15 +5,15 @@ import { cellOf, namesOf } from '@atoll/system-tests/host-state'
 import { Sandbox } from 'e2b'
 import { prepareBaselines } from './baselines.ts'
 import type { Baselines, RuntimeName } from './baselines.ts'
-import { countCells, untilStocked } from './pool.ts'
+import { countCells, waitForFullPool } from './pool.ts'
 import { fillPostgres, fillSqlite } from './record-store.ts'
 import type { RecordStore } from './record-store.ts'
 
-export interface Stage extends AsyncDisposable {
+export interface TestBed extends AsyncDisposable {
   /** One that boots every sandbox, unless another kind is asked for. */
   cloud(runtime: RuntimeName, kind?: CloudKind): Promise<CloudByHand>
   /** A new sandbox, also in the hands of the published SDK; `await using` ends it. */
-  sandbox(runtime: RuntimeName): Promise<StagedSandbox>
+  sandbox(runtime: RuntimeName): Promise<BenchSandbox>
   baselines(): Promise<Baselines>
   /** One of each kind, with the same records. */
   recordStores(): Promise<readonly RecordStore[]>
@@ -22,19 +22,19 @@ export interface Stage extends AsyncDisposable {
 /** Where new sandboxes come from: a boot, a checkpoint that was taken once, or a pool of ready ones. */
 export type CloudKind = 'boots' | 'restores' | 'pooled'
 
-export interface StagedSandbox extends AsyncDisposable {
+export interface BenchSandbox extends AsyncDisposable {
   readonly cloud: CloudByHand
-  readonly hand: HandSandbox
+  readonly handle: HandSandbox
   readonly sdk: Sandbox
 }
 
-export function openStage(progress: (text: string) => void): Stage {
+export function openTestBed(progress: (text: string) => void): TestBed {
   const opened = new AsyncDisposableStack()
   const clouds = new Map<string, Promise<CloudByHand>>()
   let baselines: Promise<Baselines> | undefined
   let recordStores: Promise<readonly RecordStore[]> | undefined
 
-  const cloud: Stage['cloud'] = (runtime, kind = 'boots') => {
+  const cloud: TestBed['cloud'] = (runtime, kind = 'boots') => {
     const key = `${runtime} ${kind}`
     const known = clouds.get(key) ?? start(runtime, kind)
     clouds.set(key, known)
@@ -45,11 +45,11 @@ export function openStage(progress: (text: string) => void): Stage {
     async sandbox(runtime) {
       const home = await cloud(runtime)
       const { connection } = home.installation
-      const hand = await home.createSandbox({ timeout: lifeSeconds })
-      const timeoutMs = lifeSeconds * 1000
-      const sdk = await Sandbox.connect(hand.sandboxID, { ...connection, timeoutMs })
+      const handle = await home.createSandbox({ timeout: sandboxTimeoutSeconds })
+      const timeoutMs = sandboxTimeoutSeconds * 1000
+      const sdk = await Sandbox.connect(handle.sandboxID, { ...connection, timeoutMs })
       const end = async () => void (await sdk.kill())
-      return { cloud: home, hand, sdk, [Symbol.asyncDispose]: end }
+      return { cloud: home, handle, sdk, [Symbol.asyncDispose]: end }
     },
     baselines() {
       baselines ??= prepareBaselines().then((made) => opened.use(made))
@@ -80,7 +80,7 @@ export function openStage(progress: (text: string) => void): Stage {
 /** The checkpoint is made for the first pool and outlives it: the next server may keep nothing ready. */
 async function keepCheckpointAlone(cloud: CloudByHand): Promise<void> {
   const { installation } = cloud
-  await untilStocked(cloud)
+  await waitForFullPool(cloud)
   await installation.interrupt()
   await installation.start({ ATOLL_POOL_MEMORY_MB: '0' })
   while ((await countCells(cloud)).ready > 0) {
@@ -95,7 +95,7 @@ export async function groupOf(cloud: CloudByHand, { sandboxID }: HandSandbox): P
   return `/${names.cgroup}/${await cellOf(names, sandboxID)}`
 }
 
-const lifeSeconds = 3600
+const sandboxTimeoutSeconds = 3600
 /** Room for all that any scenario lets a pool keep. */
 const poolMemoryMb = 4096
 

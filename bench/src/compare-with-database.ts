@@ -4,40 +4,41 @@ import { interleave, timed } from './scenario.ts'
 import type { Samples, ScenarioContext } from './scenario.ts'
 
 /** A question to the platform API, and the same one in the language of its store. */
-export interface Question {
+export interface ApiQuery {
   readonly statements: string
   readonly path: string
   /** What the answers say, in a form that is the same for both. */
-  ofLines(lines: readonly string[]): string
-  ofReply(reply: ApiReply): string
+  fromShell(lines: readonly string[]): string
+  fromApi(reply: ApiReply): string
 }
 
 /** Asks every store both ways, and fails unless both say the same. */
-export async function compareWithHand(
+export async function compareWithDatabase(
   context: ScenarioContext,
-  toQuestion: (store: RecordStore) => Promise<Question>,
+  toQuery: (store: RecordStore) => Promise<ApiQuery>,
 ): Promise<ScenarioReport['rows']> {
-  const stores = await context.stage.recordStores()
+  const stores = await context.testBed.recordStores()
   const measurements = []
   for (const store of stores) {
-    const { statements, path, ofLines, ofReply } = await toQuestion(store)
+    const { statements, path, fromShell, fromApi } = await toQuery(store)
     let expected: string | undefined
-    const check = (said: string) => {
-      expected ??= said
-      if (said !== expected) throw new Error(`${path}: the answers differ\n${said}\n${expected}`)
+    const check = (answer: string) => {
+      expected ??= answer
+      if (answer !== expected)
+        throw new Error(`${path}: the answers differ\n${answer}\n${expected}`)
     }
     measurements.push(
-      async ({ note }: Samples) => {
+      async ({ record }: Samples) => {
         let lines: readonly string[] = []
-        const ms = await timed(async () => (lines = await store.hand.query(statements)))
-        check(ofLines(lines))
-        note(store.program, ms)
+        const ms = await timed(async () => (lines = await store.shell.query(statements)))
+        check(fromShell(lines))
+        record(store.program, ms)
       },
-      async ({ note }: Samples) => {
+      async ({ record }: Samples) => {
         let reply: ApiReply = { headers: new Headers(), text: '' }
         const ms = await timed(async () => (reply = await store.get(path)))
-        check(ofReply(reply))
-        note(`Atoll, ${store.database}`, ms)
+        check(fromApi(reply))
+        record(`Atoll, ${store.database}`, ms)
       },
     )
   }

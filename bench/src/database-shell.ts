@@ -8,39 +8,39 @@ import { createInterface } from 'node:readline'
 import { tryRun } from '@atoll/kit/run'
 import { aptGet } from '@atoll/node/debian/apt'
 
-export interface HandSession extends AsyncDisposable {
-  /** The lines that it printed, one for each row. */
+export interface DatabaseShell extends AsyncDisposable {
+  /** The lines that it rows, one for each row. */
   query(statements: string): Promise<string[]>
 }
 
-export async function openSqlite3(file: string): Promise<HandSession> {
+export async function openSqlite3(file: string): Promise<DatabaseShell> {
   const { code } = await tryRun('sh', ['-c', 'command -v sqlite3'])
   if (code !== 0) {
     await aptGet(['install', '--yes', '--no-install-recommends', 'sqlite3'], () => {})
   }
-  return open('sqlite3', ['-batch', '-bail', file], `.print ${mark}`)
+  return open('sqlite3', ['-batch', '-bail', file], `.print ${endMark}`)
 }
 
-export async function openPsql(url: string): Promise<HandSession> {
+export async function openPsql(url: string): Promise<DatabaseShell> {
   const options = ['--no-psqlrc', '--quiet', '--tuples-only', '--no-align']
-  return open('psql', [...options, '--set=ON_ERROR_STOP=1', url], `\\echo ${mark}`)
+  return open('psql', [...options, '--set=ON_ERROR_STOP=1', url], `\\echo ${endMark}`)
 }
 
-const mark = 'that-was-all'
+const endMark = 'end-of-result'
 
-function open(program: string, args: readonly string[], printMark: string): HandSession {
+function open(program: string, args: readonly string[], printEndMark: string): DatabaseShell {
   const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'inherit'] })
   const closed = once(child, 'close')
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
   return {
     async query(statements) {
-      child.stdin.write(`${statements}\n${printMark}\n`)
-      const printed: string[] = []
+      child.stdin.write(`${statements}\n${printEndMark}\n`)
+      const rows: string[] = []
       for (;;) {
         const { value, done } = await lines.next()
         if (done) throw new Error(`${program} ended before it had answered`)
-        if (value === mark) return printed
-        printed.push(value)
+        if (value === endMark) return rows
+        rows.push(value)
       }
     },
     async [Symbol.asyncDispose]() {

@@ -9,7 +9,7 @@ import type { CloudByHand, HandSandbox } from '@atoll/system-tests/cloud-by-hand
 import { cellOf, namesOf } from '@atoll/system-tests/host-state'
 import { timed } from './scenario.ts'
 
-export interface RawCopies {
+export interface RunscCheckpoints {
   /** Milliseconds that it takes to write memory and state while the sandbox stays. */
   checkpoint(): Promise<number>
   /** Milliseconds until `count` copies run that were started at once, from the latest checkpoint. They are ended then. */
@@ -23,9 +23,16 @@ const flags = [
   '--net-disconnect-ok',
   '--overlay2=none',
 ] as const
-const saving = ['--leave-running', '--compression=none', '--exclude-committed-zero-pages'] as const
+const checkpointFlags = [
+  '--leave-running',
+  '--compression=none',
+  '--exclude-committed-zero-pages',
+] as const
 
-export async function openRawCopies(cloud: CloudByHand, sandbox: HandSandbox): Promise<RawCopies> {
+export async function openRunscCheckpoints(
+  cloud: CloudByHand,
+  sandbox: HandSandbox,
+): Promise<RunscCheckpoints> {
   const names = await namesOf(cloud.installation.dataDir)
   const cellId = await cellOf(names, sandbox.sandboxID)
   const dir = join(names.dataDir, 'raw-copies')
@@ -43,7 +50,7 @@ export async function openRawCopies(cloud: CloudByHand, sandbox: HandSandbox): P
     ])
   let made = 0
 
-  async function prepare(): Promise<Copy> {
+  async function prepare(): Promise<RestoredCopy> {
     const id = `${names.cgroup}x${(made += 1)}`
     const bundleDir = join(dir, id)
     await mkdir(bundleDir, { recursive: true })
@@ -56,9 +63,9 @@ export async function openRawCopies(cloud: CloudByHand, sandbox: HandSandbox): P
     return { id, bundleDir }
   }
 
-  const start = ({ id, bundleDir }: Copy) =>
+  const start = ({ id, bundleDir }: RestoredCopy) =>
     runsc(root, ['restore', '--detach', '--bundle', bundleDir, '--image-path', memoryDir, id])
-  const end = async ({ id, bundleDir }: Copy) => {
+  const end = async ({ id, bundleDir }: RestoredCopy) => {
     await runsc(root, ['delete', '--force', id])
     await rm(bundleDir, { recursive: true })
   }
@@ -68,7 +75,7 @@ export async function openRawCopies(cloud: CloudByHand, sandbox: HandSandbox): P
       await rm(memoryDir, { recursive: true, force: true })
       await mkdir(memoryDir, { recursive: true })
       const state = join(names.runDir, 'state', 'runsc')
-      const args = ['checkpoint', ...saving, '--image-path', memoryDir, cellId]
+      const args = ['checkpoint', ...checkpointFlags, '--image-path', memoryDir, cellId]
       return timed(() => runsc(state, args))
     },
     async restore(count) {
@@ -82,7 +89,7 @@ export async function openRawCopies(cloud: CloudByHand, sandbox: HandSandbox): P
   }
 }
 
-interface Copy {
+interface RestoredCopy {
   readonly id: string
   readonly bundleDir: string
 }

@@ -12,14 +12,14 @@ export interface Address {
   readonly port: number
 }
 
-/** `onPiece` is given what arrives; a piece is good until it returns. */
-export async function openLean(
+/** `onChunk` is given what arrives; a chunk is good until it returns. */
+export async function openLowOverheadSocket(
   { host, port }: Address,
-  onPiece: (piece: Buffer) => void,
+  onChunk: (chunk: Buffer) => void,
 ): Promise<Socket> {
-  const buffer = Buffer.allocUnsafeSlow(pieceBytes)
+  const buffer = Buffer.allocUnsafeSlow(chunkBytes)
   const callback = (length: number) => {
-    onPiece(buffer.subarray(0, length))
+    onChunk(buffer.subarray(0, length))
     return true
   }
   const socket = connect({ host, port, onread: { buffer, callback } })
@@ -28,23 +28,23 @@ export async function openLean(
   return socket
 }
 
-/** While one piece is on its way, the next is read. */
+/** While one chunk is on its way, the next is read. */
 export async function sendFile(socket: Socket, path: string): Promise<void> {
   await using file = await open(path)
   let sending = Promise.resolve()
-  const buffers = [Buffer.allocUnsafeSlow(pieceBytes), Buffer.allocUnsafeSlow(pieceBytes)]
+  const buffers = [Buffer.allocUnsafeSlow(chunkBytes), Buffer.allocUnsafeSlow(chunkBytes)]
   for (;;) {
     for (const buffer of buffers) {
       const { bytesRead } = await file.read(buffer, 0, buffer.length)
       await sending
       if (bytesRead === 0) return
-      const piece = buffer.subarray(0, bytesRead)
+      const chunk = buffer.subarray(0, bytesRead)
       sending = new Promise((resolve, reject) =>
-        socket.write(piece, (error) => (error ? reject(error) : resolve())),
+        socket.write(chunk, (error) => (error ? reject(error) : resolve())),
       )
       sending.catch(() => {}) // seen when it is waited for
     }
   }
 }
 
-const pieceBytes = 256 * 1024
+const chunkBytes = 256 * 1024

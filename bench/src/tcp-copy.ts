@@ -3,9 +3,9 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import type { Socket } from 'node:net'
 import type { Sandbox } from 'e2b'
-import { openLean, sendFile } from './lean-socket.ts'
+import { openLowOverheadSocket, sendFile } from './low-overhead-socket.ts'
 
-export interface PlainCopy {
+export interface TcpCopy {
   /** So many bytes from the server's memory. */
   generate(bytes: number): Promise<void>
   /** A file of the sandbox. */
@@ -14,18 +14,18 @@ export interface PlainCopy {
   upload(source: string, path: string, bytes: number): Promise<void>
 }
 
-export async function startPlainCopy(sandbox: Sandbox): Promise<PlainCopy> {
-  await sandbox.files.write('/tmp/plain-copy.py', server)
-  const where = await new Promise<string>((resolve, reject) => {
-    let said = ''
+export async function startTcpCopy(sandbox: Sandbox): Promise<TcpCopy> {
+  await sandbox.files.write('/tmp/tcp-copy.py', server)
+  const endpoint = await new Promise<string>((resolve, reject) => {
+    let output = ''
     const onStdout = (text: string) => {
-      said += text
-      if (said.endsWith('\n')) resolve(said)
+      output += text
+      if (output.endsWith('\n')) resolve(output)
     }
     const options = { timeoutMs: 0, onStdout }
-    sandbox.commands.run('exec python3 -u /tmp/plain-copy.py', options).then(reject, reject)
+    sandbox.commands.run('exec python3 -u /tmp/tcp-copy.py', options).then(reject, reject)
   })
-  const [host = '', port = ''] = where.trim().split(' ')
+  const [host = '', port = ''] = endpoint.trim().split(' ')
   const address = { host, port: Number(port) }
   const open = async (request: string): Promise<Socket> => {
     const socket = connect(address)
@@ -37,19 +37,19 @@ export async function startPlainCopy(sandbox: Sandbox): Promise<PlainCopy> {
     generate: async (bytes) => count(await open(`generate ${bytes}`), bytes),
     async download(path, bytes) {
       let received = 0
-      const socket = await openLean(address, (piece) => (received += piece.length))
+      const socket = await openLowOverheadSocket(address, (chunk) => (received += chunk.length))
       socket.write(`download ${path}\n`)
       await once(socket, 'close')
       if (received !== bytes) throw new Error(`${received} bytes arrived instead of ${bytes}`)
     },
     async upload(source, path, bytes) {
-      let said = ''
-      const socket = await openLean(address, (piece) => (said += piece.toString()))
+      let output = ''
+      const socket = await openLowOverheadSocket(address, (chunk) => (output += chunk.toString()))
       socket.write(`upload ${path}\n`)
       await sendFile(socket, source)
       socket.end()
       await once(socket, 'close')
-      if (said !== String(bytes)) throw new Error('not all bytes arrived')
+      if (output !== String(bytes)) throw new Error('not all bytes arrived')
     },
   }
 }
@@ -57,7 +57,7 @@ export async function startPlainCopy(sandbox: Sandbox): Promise<PlainCopy> {
 /** Reads until the other side closes. */
 async function count(socket: Socket, expected: number): Promise<void> {
   let bytes = 0
-  socket.on('data', (piece: Buffer) => (bytes += piece.length))
+  socket.on('data', (chunk: Buffer) => (bytes += chunk.length))
   await once(socket, 'close')
   if (bytes !== expected) throw new Error(`${bytes} bytes arrived instead of ${expected}`)
 }
@@ -66,24 +66,24 @@ const server = `
 import socket
 probe = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 probe.connect(('192.0.2.1', 9)) # nothing is sent: it only tells our own address
-door = socket.create_server(('0.0.0.0', 0))
-print(probe.getsockname()[0], door.getsockname()[1])
-piece = bytes(256 * 1024)
+listener = socket.create_server(('0.0.0.0', 0))
+print(probe.getsockname()[0], listener.getsockname()[1])
+chunk = bytes(256 * 1024)
 while True:
-    client, _ = door.accept()
+    client, _ = listener.accept()
     with client:
         line = b''
         while not line.endswith(b'\\n'): line += client.recv(1)
         kind, *words = line.decode().split()
         if kind == 'generate':
             left = int(words[0])
-            while left > 0: left -= client.send(piece[:left])
+            while left > 0: left -= client.send(chunk[:left])
         elif kind == 'download':
             with open(words[0], 'rb', buffering=0) as file:
-                while data := file.read(len(piece)): client.sendall(data)
+                while data := file.read(len(chunk)): client.sendall(data)
         else:
             total = 0
             with open(words[0], 'wb', buffering=0) as file:
-                while data := client.recv(len(piece)): total += file.write(data)
+                while data := client.recv(len(chunk)): total += file.write(data)
             client.sendall(str(total).encode())
 `
