@@ -1,10 +1,8 @@
 /**
- * The runtimes by themselves: `runsc run` and `runc run` of one command on the layer of the base template, and
- * `exec` in a sandbox that runs already. Everything that can be made ahead is: only the runtime's own work, and
- * entering the mount namespace, is in the time.
+ * Bare runtimes as baselines: `runsc run` and `runc run` of one command on the layer of the base template, and `exec`
+ * in a running sandbox. The measured time includes only the runtime and entering the mount namespace.
  *
- * All mounts are in a mount namespace that lives as long as a process waiting for our end of a pipe to close. So
- * nothing is left on the machine however the benchmark ends.
+ * A process that waits for our end of a pipe holds the mount namespace, so that no mount outlives the benchmark.
  */
 import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
@@ -16,18 +14,18 @@ import { layersDir } from '@atoll/system-tests/installation'
 export type RuntimeName = 'gvisor' | 'runc'
 
 export interface Baselines extends AsyncDisposable {
-  /** Milliseconds from the start of the runtime to the first byte that `args` printed. */
+  /** Returns milliseconds from the start of the runtime to the first byte of output. */
   firstByte(runtime: RuntimeName, args: readonly string[]): Promise<number>
-  /** Runs `args` to their end, which must be a good one. */
+  /** Runs a command, and throws if it fails. */
   run(runtime: RuntimeName, args: readonly string[]): Promise<void>
-  /** A sandbox without Atoll in which nothing happens. */
+  /** Starts an idle sandbox without Atoll. */
   startBare(runtime: RuntimeName): Promise<BareSandbox>
 }
 
 export interface BareSandbox extends AsyncDisposable {
-  /** Below each hierarchy of control groups. */
+  /** Relative to the root of each hierarchy. */
   readonly cgroup: string
-  /** Runs a command to its end, which must be a good one. */
+  /** Runs a command, and throws if it fails. */
   exec(args: readonly string[]): Promise<void>
 }
 
@@ -52,7 +50,7 @@ async function openBaselines(dir: string): Promise<Baselines> {
   const closed = once(namespaceHolder, 'close')
   await Promise.race([
     once(namespaceHolder.stdout, 'data'),
-    closed.then(() => fail('mounting failed')),
+    closed.then(() => fail('Cannot mount the base layer for the baselines')),
   ])
   let runs = 0
   const newId = () => `bench${process.pid}x${(runs += 1)}`
@@ -85,7 +83,7 @@ async function openBaselines(dir: string): Promise<Baselines> {
     async startBare(runtime) {
       const id = newId()
       const cgroup = `/atoll-${id}`
-      // It says that it is there, then waits for our end of its input to close, however we end.
+      // `cat` waits for our end of the pipe to close, so the sandbox ends with the benchmark.
       const args = ['/bin/sh', '-c', 'echo there; exec cat']
       const config = bundle(dir, { args, cgroup })
       const child = enter(start, [dir, id, config, ...commands[runtime]], 'pipe')
@@ -113,13 +111,13 @@ async function openBaselines(dir: string): Promise<Baselines> {
   }
 }
 
-/** The same flags as in a sandbox of Atoll. */
+/** The flags that Atoll uses. */
 const commands: Readonly<Record<RuntimeName, readonly string[]>> = {
   gvisor: ['runsc', '--platform=systrap', '--network=sandbox', '--net-raw', '--overlay2=none'],
   runc: ['runc'],
 }
 
-/** runsc takes a network namespace for the root one unless `/proc/sys/net` is empty; see docs/decisions. */
+/** runsc mistakes every network namespace for the root one unless `/proc/sys/net` is empty; see docs/decisions. */
 const prepare = `
 cd "$1"
 mount -t tmpfs -o ro tmpfs /proc/sys/net
@@ -164,16 +162,16 @@ async function baseLayer(): Promise<string> {
 }
 
 async function waitForOutput(child: ChildProcess, ended: Promise<void>): Promise<void> {
-  const stdout = child.stdout ?? fail('no output to read')
+  const stdout = child.stdout ?? fail('stdout is not a pipe')
   await Promise.race([
     once(stdout, 'data'),
-    ended.then(() => fail('a runtime ended before it printed anything')),
+    ended.then(() => fail('The runtime exited without output')),
   ])
 }
 
 async function waitForSuccess(child: ChildProcess, what: string): Promise<void> {
   const [code] = await once(child, 'close')
-  if (code !== 0) fail(`${what} ended with ${code}`)
+  if (code !== 0) fail(`${what} failed with exit code ${code}`)
 }
 
 function fail(message: string): never {

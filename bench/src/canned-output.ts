@@ -1,13 +1,13 @@
-/** What clients themselves take for output: the same messages, ready made, from a server that does nothing else. */
+/** Measures the clients alone: a server that answers with prepared output messages. */
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 
 export interface CannedOutput extends AsyncDisposable {
-  /** Answers every request with the output of a program. */
+  /** Every request gets the prepared output. */
   readonly url: string
 }
 
-/** In a thread of its own, as far as that is another core. */
+/** Runs in a worker thread, to use another core. */
 export async function serveCannedOutput(bytes: number): Promise<CannedOutput> {
   const worker = new Worker(new URL('canned-output-server.ts', import.meta.url), {
     workerData: bytes,

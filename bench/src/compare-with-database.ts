@@ -3,16 +3,16 @@ import type { ScenarioReport } from './report.ts'
 import { interleave, timed } from './scenario.ts'
 import type { Samples, ScenarioContext } from './scenario.ts'
 
-/** A question to the platform API, and the same one in the language of its store. */
+/** A request to the platform API and the equivalent SQL statements. */
 export interface ApiQuery {
   readonly statements: string
   readonly path: string
-  /** What the answers say, in a form that is the same for both. */
+  /** Both convert an answer to the same text, to compare the answers. */
   fromShell(lines: readonly string[]): string
   fromApi(reply: ApiReply): string
 }
 
-/** Asks every store both ways, and fails unless both say the same. */
+/** Measures the API and the database shell on every store, and fails if their answers differ. */
 export async function compareWithDatabase(
   context: ScenarioContext,
   toQuery: (store: RecordStore) => Promise<ApiQuery>,

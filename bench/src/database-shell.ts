@@ -1,6 +1,6 @@
 /**
- * A database asked by hand: its own command line program, kept open so that only the statements are in the time, and
- * not the start of a program and its connection.
+ * The command line program of a database, as a baseline. It stays open, so that the measured time includes neither the
+ * start of the program nor the connection.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -9,7 +9,7 @@ import { tryRun } from '@atoll/kit/run'
 import { aptGet } from '@atoll/node/debian/apt'
 
 export interface DatabaseShell extends AsyncDisposable {
-  /** The lines that it rows, one for each row. */
+  /** Returns one line for each row. */
   query(statements: string): Promise<string[]>
 }
 
@@ -38,7 +38,7 @@ function open(program: string, args: readonly string[], printEndMark: string): D
       const rows: string[] = []
       for (;;) {
         const { value, done } = await lines.next()
-        if (done) throw new Error(`${program} ended before it had answered`)
+        if (done) throw new Error(`${program} exited before it answered`)
         if (value === endMark) return rows
         rows.push(value)
       }

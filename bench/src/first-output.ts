@@ -3,7 +3,7 @@ import type { CloudByHand, HandSandbox } from '@atoll/system-tests/cloud-by-hand
 
 export const printCommand = ['/bin/echo', 'hello'] as const
 
-/** Runs a command over plain HTTP; resolves once its first output is there, with the rest left to read. */
+/** Runs a command over plain HTTP until its first output. The returned function reads the rest. */
 export async function runUntilFirstOutput(
   { installation }: CloudByHand,
   sandbox: HandSandbox,
@@ -14,18 +14,18 @@ export async function runUntilFirstOutput(
     stdin: false,
   })
   const printed = await process.next()
-  if (!printed || outputOf([printed]) === '') throw new Error('the command printed nothing')
+  if (!printed || outputOf([printed]) === '') throw new Error('The command printed nothing')
   return process.rest
 }
 
 export interface CreateTiming {
-  /** Milliseconds until the answer to the create. */
+  /** Time to the reply to the create request. */
   readonly createdMs: number
-  /** Until the first output of a command, from the same beginning. */
+  /** Time to the first output of a command, from the same start. */
   readonly printedMs: number
 }
 
-/** Creates a sandbox, runs a command in it, and ends it. */
+/** Creates a sandbox, runs a command in it, and kills it. */
 export async function timeCreate(cloud: CloudByHand): Promise<CreateTiming> {
   const began = performance.now()
   const sandbox = await cloud.createSandbox()
@@ -39,5 +39,5 @@ export async function timeCreate(cloud: CloudByHand): Promise<CreateTiming> {
 
 export async function killSandbox(cloud: CloudByHand, sandboxId: string): Promise<void> {
   const { status, text } = await cloud.platform('DELETE', `/sandboxes/${sandboxId}`)
-  if (status !== 204) throw new Error(`DELETE of a sandbox: ${status} ${text}`)
+  if (status !== 204) throw new Error(`Cannot kill sandbox ${sandboxId}: ${status} ${text}`)
 }

@@ -1,6 +1,6 @@
 /**
- * Connections that move bytes with as little work of our own as Node.js allows: into and out of memory that is used again.
- * A client that takes more would hide what it is to measure.
+ * Sockets with reused buffers: the lowest overhead that Node.js allows. A slower client would hide the time of the
+ * server.
  */
 import { once } from 'node:events'
 import { open } from 'node:fs/promises'
@@ -12,7 +12,7 @@ export interface Address {
   readonly port: number
 }
 
-/** `onChunk` is given what arrives; a chunk is good until it returns. */
+/** The buffer of a chunk is reused after `onChunk` returns. */
 export async function openLowOverheadSocket(
   { host, port }: Address,
   onChunk: (chunk: Buffer) => void,
@@ -24,11 +24,11 @@ export async function openLowOverheadSocket(
   }
   const socket = connect({ host, port, onread: { buffer, callback } })
   await once(socket, 'connect')
-  socket.resume() // without it the end would not be told
+  socket.resume() // otherwise the socket never emits `end`
   return socket
 }
 
-/** While one chunk is on its way, the next is read. */
+/** Reads the next chunk while the previous one is sent. */
 export async function sendFile(socket: Socket, path: string): Promise<void> {
   await using file = await open(path)
   let sending = Promise.resolve()
@@ -42,7 +42,7 @@ export async function sendFile(socket: Socket, path: string): Promise<void> {
       sending = new Promise((resolve, reject) =>
         socket.write(chunk, (error) => (error ? reject(error) : resolve())),
       )
-      sending.catch(() => {}) // seen when it is waited for
+      sending.catch(() => {}) // rejects again where it is awaited
     }
   }
 }

@@ -1,4 +1,4 @@
-/** `npm run bench [-- --only NAME --rounds N]`: measures the promises, prints tables, keeps the numbers in a file. */
+/** `npm run bench [-- --only NAME --rounds N]`: runs the benchmarks, prints tables and writes the numbers to a file. */
 import { mkdir, writeFile } from 'node:fs/promises'
 import { cpus, loadavg, release } from 'node:os'
 import { join, relative } from 'node:path'
@@ -51,13 +51,13 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
 }
 
 if (rounds !== undefined && (!Number.isInteger(rounds) || rounds < 1)) {
-  refuse('--rounds must be a whole number from 1 on')
+  refuse('--rounds must be a whole number of at least 1')
 } else if (unknown.length > 0) {
   const names = scenarios.map(({ name }) => name).join(', ')
-  refuse(`--only ${unknown.join(', ')}: there are ${names}`)
+  refuse(`Unknown scenario in --only: ${unknown.join(', ')}. Known scenarios: ${names}`)
 } else {
   await measure().catch((error: unknown) => {
-    // Whatever fails after an interrupt fails because of it, but what failed in cleaning up must be known.
+    // Errors after an interrupt are expected, but a failed cleanup must be reported.
     if (!stopped.signal.aborted || error instanceof SuppressedError) throw error
     process.stderr.write('interrupted\n')
     process.exitCode = 130
@@ -89,7 +89,7 @@ async function measure(): Promise<void> {
   }
   await mkdir(join(path, '..'), { recursive: true })
   await writeFile(path, `${JSON.stringify(results, undefined, 2)}\n`)
-  process.stdout.write(`\nThe numbers are in ${relative(process.cwd(), path)}\n`)
+  process.stdout.write(`\nResults written to ${relative(process.cwd(), path)}\n`)
 }
 
 function refuse(message: string): void {

@@ -1,4 +1,4 @@
-/** What is said of a row of times. Machines are noisy: the median tells most, and a ratio more than either number. */
+/** Statistics of one row. Machines are noisy, so compare medians, and prefer ratios to absolute numbers. */
 export interface Summary {
   readonly count: number
   readonly min: number
@@ -16,20 +16,20 @@ export function summarize(samples: readonly number[]): Summary {
   }
 }
 
-/** By nearest rank: always a time that was really measured. Below 100 samples the 99th is the largest. */
+/** Nearest-rank percentile, which is always a measured value. Below 100 samples p99 is the largest value. */
 function percentile(sorted: readonly number[], percent: number): number {
   const rank = Math.max(1, Math.ceil((percent / 100) * sorted.length))
   const value = sorted[rank - 1]
-  if (value === undefined) throw new Error('a summary of no samples')
+  if (value === undefined) throw new Error('Cannot summarize a row without samples')
   return value
 }
 
-/** How many times as long as the baseline, by the medians. */
+/** Returns the ratio of the medians. */
 export function ratio(measured: Summary, baseline: Summary): number {
   return measured.p50 / baseline.p50
 }
 
-/** The same row begun elsewhere: interleaved measurements must not always have the same neighbour before them. */
+/** Rotates the order, so that a measurement does not always run after the same neighbour. */
 export function rotate<T>(items: readonly T[], by: number): T[] {
   const start = items.length === 0 ? 0 : by % items.length
   return [...items.slice(start), ...items.slice(0, start)]

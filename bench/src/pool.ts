@@ -1,13 +1,13 @@
-/** What the node has ready, read from the records that it keeps of its cells. */
+/** Reads the state of the warm pool from the cell records of the node. */
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { CloudByHand } from '@atoll/system-tests/cloud-by-hand'
 import { waitFor } from '@atoll/kit/wait'
 
 export interface CellCounts {
-  /** In a pool, and nobody's. */
+  /** Cells in a pool. */
   readonly ready: number
-  /** On the way to a pool or to somebody. */
+  /** Cells that are being created. */
   readonly inProgress: number
 }
 
@@ -17,7 +17,7 @@ export async function countCells(cloud: CloudByHand): Promise<CellCounts> {
   return { ready: count('ready'), inProgress: count('making') }
 }
 
-/** The ids of those in a pool. */
+/** Returns the IDs of the cells in a pool. */
 export async function readyCells(cloud: CloudByHand): Promise<string[]> {
   return (await readCells(cloud))
     .filter(({ phase }) => phase === 'ready')
@@ -25,8 +25,8 @@ export async function readyCells(cloud: CloudByHand): Promise<string[]> {
 }
 
 /**
- * Waits until the pool has at minimum `minimum` and grows no more. Whoever takes one from it does so again only when it is
- * at rest: a pool that is being filled takes a processor from whatever is measured.
+ * Waits until the pool has at least `minimum` cells and no longer grows. Filling a pool takes CPU time from the
+ * measurement.
  */
 export async function waitForFullPool(cloud: CloudByHand, minimum = 2): Promise<void> {
   let last = -1
@@ -42,7 +42,7 @@ export async function waitForFullPool(cloud: CloudByHand, minimum = 2): Promise<
   )
 }
 
-/** Longer than the node waits between two that it makes. */
+/** Longer than the pause of the node between two cells. */
 const pollIntervalMs = 400
 
 interface StoredCell {

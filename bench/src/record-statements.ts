@@ -1,12 +1,12 @@
-/** Statements in the language that SQLite and PostgreSQL share. */
+/** SQL that both SQLite and PostgreSQL accept. */
 
 export const sandboxCount = 100_000
 export const sampledSeconds = 7 * 24 * 60 * 60
 const sampleSeconds = 5
 
 /**
- * Makes of one sandbox as many as there are to be, two started in each second, and samples of its team up to this
- * moment. Copies of whole rows need not know which columns there are.
+ * Copies one sandbox until there are `sandboxCount`, two started per second, and adds metrics of its team up to now.
+ * Whole rows are copied, so the statements do not depend on the columns.
  */
 export const fillStatements = `
 create temporary table numbers as
@@ -33,7 +33,7 @@ insert into team_metrics (team_id, at, concurrent, started)
   select teams.id, at, at / 5 % 97, at / 5 % 3 from teams, sample_times order by at;
 `
 
-/** A page, what else belongs to its sandboxes, and the total that the reply tells as well. */
+/** Selects one page, the metadata of its sandboxes, and the total count. */
 export function listStatements(teamId: string, limit: number): string {
   const matching = `team_id = '${teamId}' and state = 'running'`
   const order = 'order by started_at desc, id'
@@ -45,7 +45,7 @@ select count(*) from sandboxes where ${matching};
 }
 
 export interface Span {
-  /** Unix seconds, both ends included. */
+  /** Unix seconds, inclusive. */
   readonly start: number
   readonly end: number
 }

@@ -1,6 +1,6 @@
 /**
- * The platform API on a store full of records, and the same records in the hands of the database's own program. No
- * node is there: a hundred thousand sandboxes run nowhere, and records stay as they are while their node is away.
+ * The platform API on a store full of records, and a database shell on the same records. The simulated node is
+ * unreachable, so the API does not reconcile the 100,000 sandboxes that run nowhere.
  */
 import { once } from 'node:events'
 import { copyFile, mkdtemp, rm } from 'node:fs/promises'
@@ -22,7 +22,7 @@ export interface RecordStore extends AsyncDisposable {
   readonly program: 'sqlite3' | 'psql'
   readonly teamId: string
   readonly shell: DatabaseShell
-  /** A request of the team; what is not answered with 200 is a failure. */
+  /** Sends a request with the key of the team. Throws unless it succeeds. */
   get(path: string): Promise<ApiReply>
 }
 
@@ -37,7 +37,7 @@ export async function fillSqlite(): Promise<RecordStore> {
   const file = join(folder, 'atoll.db')
   const env = { ATOLL_DATA_DIR: folder }
   const credentials = await fill(env, () => openSqlite3(file))
-  // A running server has the file for itself.
+  // The running server locks the file.
   const copy = join(folder, 'copy.db')
   await copyFile(file, copy)
   const shell = opened.use(await openSqlite3(copy))
@@ -61,7 +61,7 @@ export async function fillPostgres(): Promise<RecordStore> {
   const env = { ATOLL_DATA_DIR: folder, ATOLL_DATABASE_URL: url }
   const credentials = await fill(env, () => openPsql(url))
   const shell = opened.use(await openPsql(url))
-  // As the server would do by itself in the course of time.
+  // PostgreSQL would do this itself in time.
   await shell.query('vacuum analyze;')
   const get = await serve(env, credentials.apiKey, opened)
   return {
@@ -87,7 +87,7 @@ function ownResources(opened: AsyncDisposableStack): AsyncDisposable {
   return { [Symbol.asyncDispose]: () => owned.disposeAsync() }
 }
 
-/** One sandbox is made by the API itself and copied, so that records are as it writes them. */
+/** Copies one sandbox that the API created, so that the records have its format. */
 async function fill(env: Env, openShell: () => Promise<DatabaseShell>): Promise<FirstCredentials> {
   let credentials: FirstCredentials | undefined
   {
@@ -98,7 +98,7 @@ async function fill(env: Env, openShell: () => Promise<DatabaseShell>): Promise<
       saveCredentials: async (made) => void (credentials = made),
     })
     opened.defer(() => api.close())
-    if (!credentials) throw new Error('the store was not new')
+    if (!credentials) throw new Error('The store already has a team')
     const call = await listen(api.handler, credentials.apiKey, opened)
     await call('/v2/sandboxes', {
       method: 'POST',
@@ -131,7 +131,8 @@ async function listen(
     server.close()
   })
   const address = server.address()
-  if (address === null || typeof address === 'string') throw new Error('there is no port')
+  if (address === null || typeof address === 'string')
+    throw new Error('The server does not listen on a TCP port')
   return async (path: string, init: RequestInit = {}): Promise<ApiReply> => {
     const headers = new Headers(init.headers)
     headers.set('x-api-key', apiKey)

@@ -12,7 +12,7 @@ const report = {
   ],
 }
 
-test('the table lines up and shows ratios where there is a baseline', () => {
+test('the table is aligned and shows a ratio for rows with a baseline', () => {
   assert.equal(
     renderTable(report),
     [
@@ -26,16 +26,19 @@ test('the table lines up and shows ratios where there is a baseline', () => {
   )
 })
 
-test('what is not a time names its unit', () => {
+test('the header shows a unit other than ms', () => {
   assert.match(renderTable({ ...report, unit: 'MiB' }), /p50 MiB {2}p99 MiB {2}min MiB {2}ratio/)
 })
 
-test('the JSON has the ratios too', () => {
+test('the JSON includes ratios', () => {
   const { rows } = Object(JSON.parse(JSON.stringify(toJson(report))))
   assert.deepEqual([rows[0].ratio, rows[1].ratio, rows[1].summary.p99], [undefined, 2.5, 1234.56])
 })
 
-test('a baseline that is missing is a mistake', () => {
+test('a missing baseline is an error', () => {
   const [, lonely] = report.rows
-  assert.throws(() => toJson({ ...report, rows: lonely ? [lonely] : [] }), /compared with raw/)
+  assert.throws(
+    () => toJson({ ...report, rows: lonely ? [lonely] : [] }),
+    /compared with a missing row: raw/,
+  )
 })

@@ -1,12 +1,12 @@
-/** How results look: a table for people, JSON for programs. */
+/** Formats results as a table and as JSON. */
 import { ratio } from './measure.ts'
 import type { Summary } from './measure.ts'
 
 export interface Row {
   readonly name: string
-  /** In the unit of the report. */
+  /** Values are in the unit of the report. */
   readonly summary: Summary
-  /** The row that this one is compared with; absent on a baseline and on parts of a whole. */
+  /** Name of the row to compare with. Absent on baselines and on partial durations. */
   readonly baseline?: string
 }
 
@@ -53,9 +53,10 @@ function ratioText(row: Row, rows: readonly Row[]): string {
 function ratioOf(row: Row, rows: readonly Row[]): number | undefined {
   if (row.baseline === undefined) return undefined
   const baseline = rows.find(({ name }) => name === row.baseline)
-  if (!baseline) throw new Error(`${row.name} is compared with ${row.baseline}, which is not there`)
+  if (!baseline)
+    throw new Error(`Row "${row.name}" is compared with a missing row: ${row.baseline}`)
   const value = ratio(row.summary, baseline.summary)
-  // An idle sandbox may use nothing that can be measured, and nothing can be compared with that.
+  // The baseline may be 0: an idle sandbox can use less than the kernel measures.
   return Number.isFinite(value) ? value : undefined
 }
 

@@ -1,6 +1,6 @@
 /**
- * `runsc checkpoint` and `runsc restore` by hand, of a sandbox that Atoll runs and with the flags that Atoll uses: what
- * a copy of this very sandbox costs without Atoll. The copies share its files and have no network.
+ * Baseline for pause and fork: `runsc checkpoint` and `runsc restore` of a running sandbox, with the flags that Atoll
+ * uses. The restored copies share its files and have no network.
  */
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -10,9 +10,9 @@ import { cellOf, namesOf } from '@atoll/system-tests/host-state'
 import { timed } from './scenario.ts'
 
 export interface RunscCheckpoints {
-  /** Milliseconds that it takes to write memory and state while the sandbox stays. */
+  /** Checkpoints the sandbox, which keeps running. Returns milliseconds. */
   checkpoint(): Promise<number>
-  /** Milliseconds until `count` copies run that were started at once, from the latest checkpoint. They are ended then. */
+  /** Restores `count` copies of the latest checkpoint at once, then deletes them. Returns milliseconds until all run. */
   restore(count: number): Promise<number>
 }
 
@@ -43,7 +43,7 @@ export async function openRunscCheckpoints(
       `--mount=${names.runDir}/mnt`,
       '--wd=/',
       '--',
-      // What stays in the background must hold no pipe of ours: we would wait for its end.
+      // A background process that inherits our pipes would keep `run` waiting.
       ...['sh', '-c', 'exec runsc "$@" </dev/null >/dev/null 2>&1', 'x', `--root=${state}`],
       ...flags,
       ...args,
@@ -94,7 +94,7 @@ interface RestoredCopy {
   readonly bundleDir: string
 }
 
-/** As much of it as is changed here. */
+/** The part of the OCI bundle that is changed here. */
 interface Bundle {
   readonly linux: { readonly namespaces: readonly { readonly type: string }[] }
 }

@@ -21,7 +21,7 @@ async function play(rounds: number, options?: { readonly warmUp: boolean }) {
   return { order: order.join(''), row: samples.row }
 }
 
-test('rounds begin with another row each time, and the one before them does not count', async () => {
+test('each round starts with the next measurement, and the warm-up round is not counted', async () => {
   const { order, row } = await play(2)
   assert.equal(order, 'abbaab')
   assert.deepEqual(row('a', 'b'), {

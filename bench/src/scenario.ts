@@ -3,10 +3,9 @@ import { rotate, summarize } from './measure.ts'
 import type { Row, ScenarioReport } from './report.ts'
 import type { TestBed } from './test-bed.ts'
 
-/** One promise, measured. */
 export interface Scenario {
   readonly name: string
-  /** Rounds when nobody asks for a number: what moves gigabytes needs fewer than what takes milliseconds. */
+  /** Default number of rounds. Scenarios that move gigabytes need fewer than quick ones. */
   readonly rounds: number
   measure(context: ScenarioContext): Promise<readonly ScenarioReport[]>
 }
@@ -20,18 +19,18 @@ export interface ScenarioContext {
 
 export const runtimes = ['gvisor', 'runc'] as const satisfies readonly RuntimeName[]
 
-/** The runtime's own program, which is what a sandbox of Atoll is compared with. */
+/** The command of each runtime, which is the baseline for Atoll's sandboxes. */
 export const programs = { gvisor: 'runsc', runc: 'runc' } as const
 
-/** What was measured, by the name of its row. */
+/** Measured values by row name. */
 export interface Samples {
   record(name: string, value: number): void
   row(name: string, baseline?: string): Row
 }
 
 /**
- * Each round does every measurement once, beginning with another one each time. One round before them fills caches
- * that a machine in use has filled, and does not count; what takes long enough needs none.
+ * Runs every measurement once per round, and starts each round with the next one. A warm-up round fills caches and is
+ * not counted; long scenarios need none.
  */
 export async function interleave(
   { rounds, signal, progress }: ScenarioContext,
@@ -64,7 +63,7 @@ export function collectSamples(): Samples {
   }
 }
 
-/** Milliseconds that `work` takes. */
+/** Returns the duration of `work` in milliseconds. */
 export async function timed(work: () => Promise<unknown>): Promise<number> {
   const began = performance.now()
   await work()

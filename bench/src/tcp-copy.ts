@@ -1,4 +1,4 @@
-/** A plain TCP copy between the host and a sandbox: a small server inside, reached at the sandbox's own address. */
+/** Plain TCP copy between the host and a sandbox, through a small server at the address of the sandbox. */
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import type { Socket } from 'node:net'
@@ -6,11 +6,11 @@ import type { Sandbox } from 'e2b'
 import { openLowOverheadSocket, sendFile } from './low-overhead-socket.ts'
 
 export interface TcpCopy {
-  /** So many bytes from the server's memory. */
+  /** Receives `bytes` bytes from the memory of the server. */
   generate(bytes: number): Promise<void>
-  /** A file of the sandbox. */
+  /** Receives a file of the sandbox. */
   download(path: string, bytes: number): Promise<void>
-  /** A file of the host to one of the sandbox. */
+  /** Sends the host file `source` to the sandbox file `path`. */
   upload(source: string, path: string, bytes: number): Promise<void>
 }
 
@@ -40,7 +40,7 @@ export async function startTcpCopy(sandbox: Sandbox): Promise<TcpCopy> {
       const socket = await openLowOverheadSocket(address, (chunk) => (received += chunk.length))
       socket.write(`download ${path}\n`)
       await once(socket, 'close')
-      if (received !== bytes) throw new Error(`${received} bytes arrived instead of ${bytes}`)
+      if (received !== bytes) throw new Error(`Expected ${bytes} bytes, but ${received} arrived`)
     },
     async upload(source, path, bytes) {
       let output = ''
@@ -49,23 +49,24 @@ export async function startTcpCopy(sandbox: Sandbox): Promise<TcpCopy> {
       await sendFile(socket, source)
       socket.end()
       await once(socket, 'close')
-      if (output !== String(bytes)) throw new Error('not all bytes arrived')
+      if (output !== String(bytes))
+        throw new Error(`Expected ${bytes} bytes, but ${output} arrived`)
     },
   }
 }
 
-/** Reads until the other side closes. */
+/** Reads until the peer closes. */
 async function count(socket: Socket, expected: number): Promise<void> {
   let bytes = 0
   socket.on('data', (chunk: Buffer) => (bytes += chunk.length))
   await once(socket, 'close')
-  if (bytes !== expected) throw new Error(`${bytes} bytes arrived instead of ${expected}`)
+  if (bytes !== expected) throw new Error(`Expected ${expected} bytes, but ${bytes} arrived`)
 }
 
 const server = `
 import socket
 probe = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-probe.connect(('192.0.2.1', 9)) # nothing is sent: it only tells our own address
+probe.connect(('192.0.2.1', 9)) # sends nothing, but selects our own address
 listener = socket.create_server(('0.0.0.0', 0))
 print(probe.getsockname()[0], listener.getsockname()[1])
 chunk = bytes(256 * 1024)

@@ -1,4 +1,4 @@
-/** What scenarios play on: an installation for each runtime, the bare runtimes and full stores, made when first wanted. */
+/** Resources of the scenarios, created on first use: installations of each runtime, bare runtimes and filled stores. */
 import { startCloud } from '@atoll/system-tests/cloud-by-hand'
 import type { CloudByHand, HandSandbox } from '@atoll/system-tests/cloud-by-hand'
 import { cellOf, namesOf } from '@atoll/system-tests/host-state'
@@ -10,16 +10,16 @@ import { fillPostgres, fillSqlite } from './record-store.ts'
 import type { RecordStore } from './record-store.ts'
 
 export interface TestBed extends AsyncDisposable {
-  /** One that boots every sandbox, unless another kind is asked for. */
+  /** Starts an installation, which boots every sandbox unless `kind` says otherwise. */
   cloud(runtime: RuntimeName, kind?: CloudKind): Promise<CloudByHand>
-  /** A new sandbox, also in the hands of the published SDK; `await using` ends it. */
+  /** Creates a sandbox and connects the published SDK to it. Disposal kills the sandbox. */
   sandbox(runtime: RuntimeName): Promise<BenchSandbox>
   baselines(): Promise<Baselines>
-  /** One of each kind, with the same records. */
+  /** A SQLite and a PostgreSQL store with the same records. */
   recordStores(): Promise<readonly RecordStore[]>
 }
 
-/** Where new sandboxes come from: a boot, a checkpoint that was taken once, or a pool of ready ones. */
+/** How sandboxes start: by a boot, from a checkpoint, or from the warm pool. */
 export type CloudKind = 'boots' | 'restores' | 'pooled'
 
 export interface BenchSandbox extends AsyncDisposable {
@@ -77,7 +77,7 @@ export function openTestBed(progress: (text: string) => void): TestBed {
   }
 }
 
-/** The checkpoint is made for the first pool and outlives it: the next server may keep nothing ready. */
+/** Fills a warm pool, which makes the checkpoint, then restarts without a pool and uses up the ready sandboxes. */
 async function keepCheckpointAlone(cloud: CloudByHand): Promise<void> {
   const { installation } = cloud
   await waitForFullPool(cloud)
@@ -89,14 +89,14 @@ async function keepCheckpointAlone(cloud: CloudByHand): Promise<void> {
   }
 }
 
-/** The control group of a sandbox, below each hierarchy. */
+/** Returns the control group of a sandbox, relative to the root of each hierarchy. */
 export async function groupOf(cloud: CloudByHand, { sandboxID }: HandSandbox): Promise<string> {
   const names = await namesOf(cloud.installation.dataDir)
   return `/${names.cgroup}/${await cellOf(names, sandboxID)}`
 }
 
 const sandboxTimeoutSeconds = 3600
-/** Room for all that any scenario lets a pool keep. */
+/** Enough for the largest pool of any scenario. */
 const poolMemoryMb = 4096
 
 const meanings: Readonly<Record<CloudKind, string>> = {

@@ -1,36 +1,35 @@
-/** What processes and control groups use, from the outside. */
+/** Memory and CPU use of processes and control groups, read on the host. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 
 const mebibyte = 1024 * 1024
 
-/** Resident memory of one process, in MiB. */
 export async function residentMb(pid: number): Promise<number> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8')
   return Number(/^VmRSS:\s*(\d+) kB$/m.exec(status)?.[1] ?? 0) / 1024
 }
 
-/** Memory that no file stands behind and that goes only with its owners: private pages and shared ones of no disk. */
+/** Anonymous and shared memory, which the kernel cannot reclaim without swapping. */
 export async function groupMemoryMb(cgroup: string): Promise<number> {
   const stat = await groupFile(cgroup, ['memory.stat'])
   const field = (name: string) => Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(stat)?.[1] ?? 0)
-  // Version 1 calls private pages rss, version 2 anon; each has none of the other's name.
+  // Anonymous pages are `rss` in cgroup v1 and `anon` in v2.
   return (field('rss') + field('anon') + field('shmem')) / mebibyte
 }
 
-/** The same with the cache of files that the group was the first to read. */
+/** Memory including the page cache that is charged to the group. */
 export async function groupUsageMb(cgroup: string): Promise<number> {
   return Number(await groupFile(cgroup, ['memory.usage_in_bytes', 'memory.current'])) / mebibyte
 }
 
-/** Microseconds of processor time since the group was made. */
+/** CPU time since the group was created, in microseconds. */
 export async function groupCpuUs(cgroup: string): Promise<number> {
   const text = await groupFile(cgroup, ['cpuacct.usage', 'cpu.stat'])
   const usage = /^usage_usec (\d+)$/m.exec(text)?.[1]
   return usage === undefined ? Number(text) / 1000 : Number(usage)
 }
 
-/** The first of `files` that a hierarchy of control groups has for this group. */
+/** Reads the first of `files` that exists: names differ between cgroup v1 and v2. */
 async function groupFile(cgroup: string, files: readonly string[]): Promise<string> {
   const roots = await hierarchies()
   for (const file of files) {
@@ -39,7 +38,7 @@ async function groupFile(cgroup: string, files: readonly string[]): Promise<stri
       if (text !== undefined && text !== '') return text.trim()
     }
   }
-  throw new Error(`the control group ${cgroup} has none of ${files.join(', ')}`)
+  throw new Error(`Control group ${cgroup} has none of these files: ${files.join(', ')}`)
 }
 
 async function hierarchies(): Promise<string[]> {
@@ -51,11 +50,11 @@ async function hierarchies(): Promise<string[]> {
 }
 
 export interface Peak {
-  /** The largest value seen. */
+  /** Returns the largest value. */
   stop(): Promise<number>
 }
 
-/** Looks at `value` again and again until stopped. */
+/** Polls `value` until stopped. */
 export function watchPeak(value: () => Promise<number>): Peak {
   let peak = 0
   let stopped = false

@@ -1,6 +1,6 @@
 /**
- * A hundred creates at once: the time until the last sandbox runs, and the most memory of the server meanwhile. All
- * must succeed. The baseline is a hundred `true` at once by the runtime alone, of which none stays.
+ * 100 creates at once: time until the last sandbox runs, and peak memory of the server. All must succeed. The baseline
+ * is 100 runs of `true` at once by the bare runtime.
  */
 import { startCloud } from '@atoll/system-tests/cloud-by-hand'
 import type { RuntimeName } from '../baselines.ts'
@@ -11,7 +11,7 @@ import type { Samples, Scenario } from '../scenario.ts'
 import { residentMb, watchPeak } from '../usage.ts'
 
 const size = 100
-/** The pool of an installation as it comes, so that most are made while their callers wait. */
+/** The default pool size, so that most sandboxes are created on demand. */
 const settings = { ATOLL_POOL_MEMORY_MB: '256', ATOLL_BASE_MEMORY_MB: '512' }
 
 export const burst: Scenario = {
@@ -43,7 +43,10 @@ export const burst: Scenario = {
           const results = await Promise.allSettled(Array.from({ length: size }, create))
           memory.record(highest(runtime), await peak.stop())
           const failed = results.filter((result) => result.status === 'rejected')
-          if (failed[0]) throw new Error(`${failed.length} failed`, { cause: failed[0].reason })
+          if (failed[0])
+            throw new Error(`${failed.length} of ${size} creates failed`, {
+              cause: failed[0].reason,
+            })
           record(atoll(runtime), performance.now() - began)
           const sandboxes = results.flatMap((one) => (one.status === 'fulfilled' ? one.value : []))
           await Promise.all(sandboxes.map(({ sandboxID }) => killSandbox(cloud, sandboxID)))

@@ -1,13 +1,13 @@
 /**
- * From the wish for a sandbox to the first byte that a command in it printed when nothing is ready: from a checkpoint
- * that was taken once, and by a boot. Against the runtime alone running the same command on the same files.
+ * Time from the create request to the first output of a command with an empty pool: restored from a checkpoint, and
+ * booted. The baseline is the bare runtime with the same command on the same files.
  */
 import { printCommand, timeCreate } from '../first-output.ts'
 import { interleave, programs, runtimes } from '../scenario.ts'
 import type { Samples, Scenario } from '../scenario.ts'
 import type { CloudKind } from '../test-bed.ts'
 
-/** runc keeps no memory, so there is nothing to restore. */
+/** runc cannot save memory, so it always boots. */
 const variants = [
   { runtime: 'gvisor', kind: 'restores', name: 'Atoll, gvisor, from a checkpoint' },
   { runtime: 'gvisor', kind: 'boots', name: 'Atoll, gvisor, booted' },

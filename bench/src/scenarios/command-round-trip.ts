@@ -1,8 +1,8 @@
-/** One command in a running sandbox, from the call of the SDK to its result, against `exec` of the runtime alone. */
+/** Round trip of one command through the SDK in a running sandbox. The baseline is `exec` of the bare runtime. */
 import { interleave, programs, runtimes, timed } from '../scenario.ts'
 import type { Samples, Scenario } from '../scenario.ts'
 
-/** What the SDK makes of `commands.run('true')`. */
+/** The process that the SDK starts for `commands.run('true')`. */
 const command = ['/bin/bash', '-l', '-c', 'true'] as const
 
 export const commandRoundTrip: Scenario = {

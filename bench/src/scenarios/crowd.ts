@@ -1,6 +1,6 @@
 /**
- * A create from the pool while 1, 50 and 150 idle sandboxes run beside it. The runtime alone runs `true` in every
- * round, so that it shows what of a change is the machine's.
+ * A create from the warm pool while 1, 50 and 150 idle sandboxes run. Each round also runs `true` with the bare runtime,
+ * which shows how much of a change is due to the machine.
  */
 import { createGate } from '@atoll/kit/gate'
 import { startCloud } from '@atoll/system-tests/cloud-by-hand'
@@ -26,7 +26,7 @@ export const crowd: Scenario = {
   rounds: 10,
   async measure(context) {
     const rows = []
-    // One after the other: the idle sandboxes of one runtime must not be in the numbers of the other.
+    // Runtimes are measured one after the other, so that idle sandboxes of one do not slow down the other.
     for (const runtime of runtimes) rows.push(...(await measureRuntime(context, runtime)))
     const description = `POST /v2/sandboxes with a full pool while others run idle, ${context.rounds} rounds each, compared with one beside it`
     return [{ scenario: 'crowd', description, rows }]

@@ -1,4 +1,4 @@
-/** The clients of the file transfer: one that takes as little as the plain copy does, and node:http for comparison. */
+/** Clients of the file transfer: one with as little overhead as the plain copy, and node:http for comparison. */
 import { once } from 'node:events'
 import { createReadStream } from 'node:fs'
 import { pipeline } from 'node:stream/promises'
@@ -9,12 +9,11 @@ export interface Transfer {
   readonly url: string
   readonly path: string
   readonly headers: Readonly<Record<string, string>>
-  /** How many bytes pass. */
   readonly bytes: number
 }
 
 export interface TransferClient {
-  /** Sends the file `source`. */
+  /** Sends the host file `source`. */
   upload(transfer: Transfer, source: string): Promise<void>
   download(transfer: Transfer): Promise<void>
 }
@@ -28,10 +27,10 @@ export const lowOverheadClient: TransferClient = {
     )
     socket.write(requestHead('POST', transfer, bodyHeaders(transfer)))
     const closed = once(socket, 'close')
-    closed.catch(() => {}) // seen when it is waited for
+    closed.catch(() => {}) // rejects again where it is awaited
     await sendFile(socket, source)
     await closed
-    if (!reply.startsWith('HTTP/1.1 200 ')) throw new Error(`the upload was answered ${reply}`)
+    if (!reply.startsWith('HTTP/1.1 200 ')) throw new Error(`Upload failed: ${reply}`)
   },
   async download(transfer) {
     let head = ''
@@ -43,7 +42,7 @@ export const lowOverheadClient: TransferClient = {
     socket.write(requestHead('GET', transfer))
     await once(socket, 'close')
     const body = received - head.indexOf(headerEnd) - headerEnd.length
-    if (!head.startsWith('HTTP/1.1 200 ')) throw new Error(`the download was answered ${head}`)
+    if (!head.startsWith('HTTP/1.1 200 ')) throw new Error(`Download failed: ${head}`)
     checkLength(body, transfer)
   },
 }
@@ -56,7 +55,7 @@ export const nodeHttpClient: TransferClient = {
     await pipeline(createReadStream(source, { highWaterMark: 256 * 1024 }), outgoing)
     const answer = await answered
     answer.resume()
-    if (answer.statusCode !== 200) throw new Error(`the upload was answered ${answer.statusCode}`)
+    if (answer.statusCode !== 200) throw new Error(`Upload failed with status ${answer.statusCode}`)
   },
   async download(transfer) {
     const answer = await open(transfer.url, transfer)
@@ -86,5 +85,5 @@ function requestHead(method: string, { path, headers }: Transfer, more = headers
 }
 
 function checkLength(received: number, { bytes }: Transfer): void {
-  if (received !== bytes) throw new Error(`${received} bytes arrived instead of ${bytes}`)
+  if (received !== bytes) throw new Error(`Expected ${bytes} bytes, but ${received} arrived`)
 }

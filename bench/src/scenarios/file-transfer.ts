@@ -1,4 +1,4 @@
-/** 1 GB to a file of the sandbox and back by /files, against a plain TCP copy to and from such a file; and the memory. */
+/** Time and memory of a 1 GB upload and download by /files. The baseline is a plain TCP copy of the same file. */
 import { mkdtemp, rm, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { envdHeaders } from '@atoll/system-tests/cloud-by-hand'
@@ -30,7 +30,7 @@ export const fileTransfer: Scenario = {
     for (const runtime of runtimes) {
       const sandbox = opened.use(await testBed.sandbox(runtime))
       const plain = await startTcpCopy(sandbox.sdk)
-      // A round may begin with a download.
+      // A round may start with a download.
       const fill = `dd if=/dev/zero of=${sandboxPath} bs=1M iflag=count_bytes count=${bytes} status=none`
       await sandbox.sdk.commands.run(fill, { timeoutMs: 0 })
       const measure = (name: string, work: () => Promise<unknown>) => async (samples: Samples) =>
@@ -73,7 +73,7 @@ export const fileTransfer: Scenario = {
       },
       {
         scenario: 'file-transfer-memory',
-        description: `Memory before and while ${size} passes, each direction: the largest of many watches`,
+        description: `Memory before and while ${size} passes, each direction: the largest of many readings`,
         unit: 'MiB',
         rows: runtimes.flatMap((runtime) =>
           parts.flatMap((part) => [

@@ -1,6 +1,6 @@
 /**
- * What a sandbox takes of the machine that does nothing for anybody: running and idle, ready in a pool, and paused. A
- * paused one has no process and no control group; its disk is what it takes, less once its memory has been packed.
+ * Memory and disk of sandboxes that do nothing: running and idle, ready in the pool, and paused. A paused sandbox has no
+ * process and no control group; its disk use shrinks when the node compresses the saved memory.
  */
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -14,7 +14,7 @@ import { collectSamples, runtimes } from '../scenario.ts'
 import type { Samples, Scenario } from '../scenario.ts'
 import { groupMemoryMb } from '../usage.ts'
 
-/** The node packs memory that nobody needed for two minutes. */
+/** The node compresses saved memory that was not used for two minutes. */
 const packTimeoutMs = 600_000
 
 export const heldSandbox: Scenario = {
@@ -93,12 +93,13 @@ async function recordPaused(
   const { memory, disk, runtime } = into
   const body = { memory: runtime === 'gvisor' }
   const { status, text } = await cloud.platform('POST', `/sandboxes/${sandboxID}/pause`, body)
-  if (status !== 204) throw new Error(`pause: ${status} ${text}`)
+  if (status !== 204) throw new Error(`Cannot pause sandbox ${sandboxID}: ${status} ${text}`)
   const names = await namesOf(cloud.installation.dataDir)
   const cellId = await cellOf(names, sandboxID)
   const processes = await processesOfCell(names, cellId)
-  if (processes.length > 0) throw new Error(`a paused sandbox has processes: ${processes.join()}`)
-  // Without a control group there is nothing that memory could be charged to.
+  if (processes.length > 0)
+    throw new Error(`Paused sandbox ${sandboxID} still has processes: ${processes.join()}`)
+  // The control group is gone, so no memory is charged.
   const group = `/${names.cgroup}/${cellId}`
   memory.record(paused(runtime), await groupMemoryMb(group).catch(() => 0))
   disk.record(paused(runtime), await folderMb(join(names.dataDir, 'cells', cellId)))
@@ -121,12 +122,12 @@ async function recordPacked(
   }
 }
 
-/** Of what runsc writes, only the list of pages and the state beside it are small. */
+/** Only `pages.img` is large enough to be compressed. */
 function isPackedOrSmall(name: string): boolean {
   return name !== 'pages.img' && !name.endsWith('.next')
 }
 
-/** What a folder takes on the disk; holes take nothing. */
+/** Returns the allocated size of a folder; holes do not count. */
 async function folderMb(dir: string): Promise<number> {
   const entries = await readdir(dir, { recursive: true, withFileTypes: true })
   const files = entries.filter((entry) => entry.isFile())

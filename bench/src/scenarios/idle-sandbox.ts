@@ -1,4 +1,4 @@
-/** What a sandbox costs in which nothing happens, against one of the same runtime that holds nothing but `cat`. */
+/** CPU and memory of an idle sandbox. The baseline is a bare sandbox of the same runtime that runs `cat`. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Sandbox } from 'e2b'
 import type { RuntimeName } from '../baselines.ts'
@@ -39,7 +39,7 @@ export const idleSandbox: Scenario = {
         }
       },
     ])
-    // Last, since to look into a sandbox is to wake it.
+    // Measured last, because a command wakes the idle sandbox.
     for (const { runtime, sdk } of sandboxes) await recordPrivate(sdk, memory, runtime)
     return [
       {
@@ -79,11 +79,11 @@ async function recordPrivate(
 ): Promise<void> {
   const { stdout } = await sandbox.commands.run(privateKb, { user: 'root' })
   const kilobytes = Number(stdout)
-  if (!(kilobytes > 0)) throw new Error(`envd was not found in the sandbox: ${stdout}`)
+  if (!(kilobytes > 0)) throw new Error(`Cannot find the envd process in the sandbox: ${stdout}`)
   memory.record(envd(runtime), kilobytes / 1024)
 }
 
-/** Written pages that are envd's alone; its program is shared with all other sandboxes. */
+/** Sums the private dirty pages of envd. Its program text is shared by all sandboxes. */
 const privateKb = `
 for name in /proc/[0-9]*; do
   if tr '\\0' ' ' < $name/cmdline | grep -q '^/.atoll/lib/ld.so .*/envd.js'; then

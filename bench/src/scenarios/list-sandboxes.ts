@@ -1,4 +1,4 @@
-/** A page of 100 out of 100,000 running sandboxes of a team, against the same statements by hand. */
+/** Lists a page of 100 out of 100,000 running sandboxes. The baseline is the same query in a database shell. */
 import { compareWithDatabase } from '../compare-with-database.ts'
 import { listStatements, sandboxCount } from '../record-statements.ts'
 import type { Scenario } from '../scenario.ts'
@@ -18,7 +18,9 @@ export const listSandboxes: Scenario = {
       },
       fromApi: ({ headers, text }) => {
         const listed: { sandboxID: string }[] = JSON.parse(text)
-        return [...listed.map((one) => one.sandboxID), headers.get('x-total-running')].join(' ')
+        return [...listed.map(({ sandboxID }) => sandboxID), headers.get('x-total-running')].join(
+          ' ',
+        )
       },
     }))
     const description = `GET /v2/sandboxes: ${limit} of ${sandboxCount}, ${context.rounds} rounds, interleaved`

@@ -1,6 +1,6 @@
 /**
- * Pause, resume and fork, against `runsc checkpoint` and `runsc restore` of the same sandbox by hand. Under runc files
- * alone are kept, so that a resume or a copy boots: there the baseline is `runc run true`.
+ * Pause, resume and fork. The baseline is `runsc checkpoint` and `runsc restore` of the same sandbox. runc saves files
+ * only, so a resume or a fork boots, and the baseline is `runc run true`.
  */
 import type { CloudByHand, HandSandbox } from '@atoll/system-tests/cloud-by-hand'
 import type { RuntimeName } from '../baselines.ts'
@@ -112,7 +112,7 @@ function fork(
     record(`Atoll, ${runtime}: fork x${count}`, performance.now() - began)
     const copies: { readonly sandbox?: HandSandbox }[] = JSON.parse(text)
     const made = copies.flatMap(({ sandbox }) => sandbox ?? [])
-    if (made.length !== count) throw new Error(`${made.length} of ${count} copies run: ${text}`)
+    if (made.length !== count) throw new Error(`Only ${made.length} of ${count} forks run: ${text}`)
     await Promise.all(made.map((copy) => killSandbox(cloud, copy.sandboxID)))
   }
 }

@@ -1,4 +1,4 @@
-/** 200 MB that a command prints, through envd, edge and client, against a plain TCP copy of as much out of the sandbox. */
+/** A command prints 200 MB, through envd, edge and client. The baseline is a plain TCP copy out of the sandbox. */
 import { once } from 'node:events'
 import { createSandboxClient } from '@atoll/client/sandbox'
 import type { SandboxOptions } from '@atoll/client/sandbox'
@@ -13,7 +13,7 @@ import type { Samples, Scenario } from '../scenario.ts'
 import type { BenchSandbox } from '../test-bed.ts'
 
 const bytes = 200_000_000
-/** In pieces as large as those of the plain copy: with small ones, one would measure the program that writes them. */
+/** Writes chunks as large as those of the plain copy. With small chunks `dd` would be the bottleneck. */
 const command = `dd if=/dev/zero bs=256K iflag=count_bytes count=${bytes} status=none`
 
 export const processOutput: Scenario = {
@@ -85,14 +85,14 @@ const names = {
 } as const
 
 /**
- * Keeps the sandbox busy for longer than the node takes to see it. One that did nothing while others were measured is let
- * rest, and whatever is measured first in it then takes longer: the plain copy twice as long.
+ * Keeps the sandbox busy until the node ends its idle throttling. The first measurement in a throttled sandbox takes up
+ * to twice as long.
  */
 async function keepBusy({ sdk }: BenchSandbox): Promise<void> {
   await sdk.commands.run("timeout 3 bash -c 'while :; do :; done' || true")
 }
 
-/** The answer as it comes, read by node:http and thrown away. */
+/** Reads the reply with node:http and discards it. */
 async function readWithoutDecoding({ cloud, handle }: BenchSandbox): Promise<void> {
   const process = { cmd: '/bin/bash', args: ['-l', '-c', command] }
   const answer = await open(cloud.installation.url, {
@@ -104,7 +104,8 @@ async function readWithoutDecoding({ cloud, handle }: BenchSandbox): Promise<voi
   let received = 0
   answer.on('data', (chunk: Buffer) => (received += chunk.length))
   await once(answer, 'end')
-  if (received < (bytes / 3) * 4) throw new Error(`only ${received} bytes arrived`)
+  if (received < (bytes / 3) * 4)
+    throw new Error(`Expected ${bytes} bytes in base64, but only ${received} arrived`)
 }
 
 async function byOurClient(address: SandboxOptions): Promise<void> {
@@ -128,5 +129,5 @@ async function bySdk(sandbox: Sandbox): Promise<void> {
 }
 
 function check(received: number): void {
-  if (received !== bytes) throw new Error(`${received} bytes arrived instead of ${bytes}`)
+  if (received !== bytes) throw new Error(`Expected ${bytes} bytes, but ${received} arrived`)
 }

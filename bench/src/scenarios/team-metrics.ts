@@ -1,4 +1,4 @@
-/** Seven days of a team's samples, one every 5 seconds, in steps of 15 minutes, against the same statement by hand. */
+/** Reads 7 days of team metrics (5 s samples, 15 min steps). The baseline is the same query in a database shell. */
 import { compareWithDatabase } from '../compare-with-database.ts'
 import { sampledSeconds, teamMetricsStatement } from '../record-statements.ts'
 import type { Scenario } from '../scenario.ts'
@@ -11,7 +11,7 @@ export const teamMetrics: Scenario = {
   async measure(context) {
     const rows = await compareWithDatabase(context, async ({ teamId, shell }) => {
       const [latest] = await shell.query('select max(at) from team_metrics;')
-      // A running server still adds to the newest samples.
+      // The running server still adds samples.
       const end = Number(latest) - 60
       const start = end - sampledSeconds
       return {
