@@ -4,7 +4,7 @@ import { renderConfigurationPage } from './configuration.ts'
 
 const page = renderConfigurationPage()
 
-test('defaults are shown as an operator would write them, never as objects', () => {
+test('defaults are shown as an operator writes them, never as objects', () => {
   assert.doesNotMatch(page, /\[object/)
   assert.match(page, /^\| `ATOLL_LISTEN` \| `127\.0\.0\.1:3000` \|/m)
   assert.match(page, /^\| `ATOLL_NAMESERVERS` \| `8\.8\.8\.8,1\.1\.1\.1` \|/m)

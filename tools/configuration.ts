@@ -1,4 +1,4 @@
-/** `docs/configuration.md`, made from the schemas that read the environment. */
+/** Generates `docs/configuration.md` from the schemas that parse the environment. */
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ApiEnv } from '@atoll/api/config'
@@ -22,7 +22,7 @@ export function renderConfigurationPage(): string {
   for (const { shape } of [ServerEnv, ApiEnv, NodeEnv, EdgeEnv]) {
     for (const [name, schema] of Object.entries(shape)) {
       if (settings.has(name)) continue
-      // Before it is parsed: the default as an operator would write it.
+      // `io: 'input'` gives the default as an operator writes it, before parsing.
       const { default: written } = schema.toJSONSchema({ io: 'input', unrepresentable: 'any' })
       const shown = written === undefined ? '' : `\`${String(written)}\``
       settings.set(name, `| \`${name}\` | ${shown} | ${schema.description ?? ''} |`)

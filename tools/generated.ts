@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { run } from '@atoll/kit/run'
 
-/** Generates the code of the protocols anew and says which committed files differ from it. */
+/** Generates the protocol code into a temporary folder and names the committed files that differ. */
 export async function compareGenerated(
   root: string,
   env: NodeJS.ProcessEnv,
@@ -18,14 +18,14 @@ export async function compareGenerated(
     })
     const stale = await differences(join(fresh, 'gen'), join(contracts, 'gen'))
     return stale.length > 0
-      ? `not what the .proto files give; run: npm run generate\n${stale.join('\n')}`
+      ? `generated code is stale; run: npm run generate\n${stale.join('\n')}`
       : undefined
   } finally {
     await rm(fresh, { recursive: true })
   }
 }
 
-/** Files that are in one folder only, or differ. */
+/** Returns the files that differ or exist in one folder only. */
 export async function differences(a: string, b: string): Promise<string[]> {
   const names = new Set([a, b].flatMap((cwd) => globSync('**/*.*', { cwd })))
   if (names.size === 0) throw new Error(`no files in ${a} and ${b}`)

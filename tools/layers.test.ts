@@ -8,8 +8,8 @@ import { parseSource, readSourceFiles } from './source-files.ts'
 const root = join(import.meta.dirname, '..')
 const files = readSourceFiles(root)
 
-/** Fewer than these means that the search went blind, not that the code is clean. */
-const atLeast = {
+/** Minimum number of files per folder. Guards against a search pattern that no longer matches. */
+const minimumFiles = {
   'apps/api': 15,
   'apps/cli': 8,
   'apps/edge': 8,
@@ -22,10 +22,10 @@ const atLeast = {
   'packages/kit': 7,
 }
 
-for (const [place, minimum] of Object.entries(atLeast)) {
-  test(`the files of ${place} are seen`, () => {
+for (const [place, minimum] of Object.entries(minimumFiles)) {
+  test(`the files of ${place} are found`, () => {
     const seen = files.filter(({ path }) => path.startsWith(`${place}/src/`)).length
-    assert.ok(seen >= minimum, `${seen} files seen in ${place}, ${minimum} expected`)
+    assert.ok(seen >= minimum, `Found ${seen} files in ${place}, expected at least ${minimum}`)
   })
 }
 
@@ -37,21 +37,21 @@ test('imports follow the layers', () => {
 const forbiddenName =
   /^(utils?|helpers?|common|misc|types|managers?|base-.*|legacy|v2)(\.(test|contract))?(\.\w+)?$/
 
-test('every file and folder has a name that says what is inside', () => {
+test('no file or folder has a vague name', () => {
   const paths = globSync(['{apps,packages,tests,tools,bench,docs,bin}/**'], {
     cwd: root,
     exclude: (name) => /(^|\/)(node_modules|gen)$/.test(name),
   })
-  assert.ok(paths.length > 100, `${paths.length} paths seen`)
+  assert.ok(paths.length > 100, `Found only ${paths.length} paths`)
   const vague = paths.filter((path) => forbiddenName.test(path.slice(path.lastIndexOf('/') + 1)))
   assert.deepEqual(vague, [])
 })
 
-test('decisions have numbers of their own', () => {
+test('no two decisions share a number', () => {
   const numbers = globSync('docs/decisions/*.md', { cwd: root }).flatMap(
     (path) => /\/(\d+)-[^/]+\.md$/.exec(path)?.[1] ?? [],
   )
-  assert.ok(numbers.length > 0, 'no decisions seen')
+  assert.ok(numbers.length > 0, 'Found no decisions')
   assert.deepEqual(
     numbers.filter((number, index) => numbers.indexOf(number) !== index),
     [],

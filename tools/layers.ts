@@ -1,6 +1,6 @@
 /**
- * Who may import whom. The tables below are the rule; the code only looks things up in them.
- * A folder of an app that no table names is an adapter.
+ * Import rules between packages, apps and their folders, as tables. A folder of an app that no table names is an
+ * adapter.
  */
 import { dirname, join } from 'node:path/posix'
 import type { Import, SourceFile } from './source-files.ts'
@@ -12,45 +12,45 @@ export interface Violation {
 }
 
 /**
- * Our packages that a package may import, whole or by one published path. Apps not listed may use
- * every package of `shared`.
+ * Packages of the repository that a package may import, whole or by one published path. Apps without an entry may
+ * import every package of `shared`.
  */
 const shared = ['kit', 'contracts', 'client']
 const packagesOf: Record<string, readonly string[]> = {
   kit: [],
   contracts: ['kit'],
   client: ['contracts', 'kit'],
-  // The one-process deployment puts the composition roots of the others together.
+  // Runs the composition roots of the other apps in one process.
   server: [...shared, 'api', 'edge', 'node'],
-  // The doctor and the end of everything work on the machine itself, where no server runs.
+  // `doctor`, `down` and `status` work on the machine itself, also without a server.
   cli: [...shared, 'server', 'node/setup/doctor', 'node/teardown', 'node/inventory', 'node/config'],
-  // The node packs envd for its sandboxes and reports its version.
+  // The node bundles envd for its sandboxes and reports its version.
   node: [...shared, 'envd/version', 'egress/control', 'egress/authority'],
 }
 
-/** Apps without layers inside: a composition of others, and a client of the public interfaces. */
+/** Apps without layers. */
 const flatApps = ['cli', 'server']
 
 interface Layer {
   /** Other folders of the same app, besides the layer's own. */
   readonly folders: readonly string[]
   readonly packages: readonly string[]
-  /** Packages of others and modules of Node; without a list all that the app declares. */
-  readonly foreign?: readonly string[]
+  /** External packages and modules of Node.js. Undefined: everything that the app declares. */
+  readonly external?: readonly string[]
 }
 
 const pure = ['node:crypto', 'node:path', 'node:path/posix', 'node:util', 'node:net', 'ipaddr.js']
 const timing = ['node:timers', 'node:timers/promises', 'node:events']
 
 const layers: Record<string, Layer> = {
-  domain: { folders: [], packages: ['kit'], foreign: pure },
-  app: { folders: ['domain'], packages: ['kit'], foreign: [...pure, ...timing] },
-  // What comes in from outside calls use cases; it also speaks the contract.
+  domain: { folders: [], packages: ['kit'], external: pure },
+  app: { folders: ['domain'], packages: ['kit'], external: [...pure, ...timing] },
+  // Inbound adapters call use cases and speak the contract.
   http: { folders: ['domain', 'app'], packages: ['kit', 'contracts'] },
   rpc: { folders: ['domain', 'app'], packages: ['kit', 'contracts'] },
   inbound: { folders: ['domain', 'app'], packages: ['kit'] },
   nodes: { folders: ['domain'], packages: ['kit', 'contracts'] },
-  // What the adapters of the node stand on.
+  // Foundations of the other adapters of the node.
   linux: { folders: ['domain'], packages: ['kit'] },
   debian: { folders: [], packages: ['kit'] },
 }
@@ -58,22 +58,22 @@ const adapter: Layer = {
   folders: ['domain', 'linux', 'debian'],
   packages: ['kit', 'client', 'envd', 'egress'],
 }
-/** The doctor reports records that cannot be read. */
+/** The doctor reports unreadable records. */
 layers['setup'] = { ...adapter, folders: [...adapter.folders, 'state'] }
 
-/** Libraries an app may not even reach through our packages, with the reason. */
+/** Libraries that an app may not import, not even through our packages, with the reason. */
 const banned: Record<string, { readonly names: readonly string[]; readonly reason: string }> = {
   envd: {
     names: ['zod', 'pino', 'kysely', 'fastify'],
-    reason: 'it starts in every sandbox, so each library costs time and memory there',
+    reason: 'envd starts in every sandbox, so each library costs time and memory there',
   },
 }
 
-/** Folders of doubles and fixtures: they follow the rules of tests, and only tests may use them. */
+/** Folders of simulators and fixtures. They follow the rules of tests, and only tests may import them. */
 const testFolders = ['sim', 'testing']
 
-/** Files beside the composition root that adapters may know too: plain facts, no wiring. */
-const facts = ['config.ts', 'version.ts']
+/** Files beside the composition root that adapters may import too. */
+const sharedRootFiles = ['config.ts', 'version.ts']
 
 const environmentReaders = ['config.ts', 'main.ts']
 
@@ -82,40 +82,42 @@ export function findViolations(files: readonly SourceFile[]): Violation[] {
   return files.flatMap((file) => [
     ...environmentViolations(file),
     ...file.imports.flatMap((imported) => {
-      const message = objection(file.path, imported)
+      const message = findObjection(file.path, imported)
       return message ? [{ path: file.path, line: imported.line, message }] : []
     }),
     ...bannedViolations(file, known),
   ])
 }
 
-function objection(path: string, { specifier }: Import): string | undefined {
+function findObjection(path: string, { specifier }: Import): string | undefined {
   const from = placeOf(path)
   if (specifier.startsWith('.')) return relativeObjection(path, specifier)
   if (specifier.startsWith('@atoll/')) return packageObjection(from, specifier)
-  const allowed = from.isTest ? undefined : layerOf(from)?.foreign
+  const allowed = from.isTest ? undefined : layerOf(from)?.external
   return allowed && !allowed.includes(specifier)
-    ? `${from.layer} must stay free of I/O and frameworks, so it may not import ${specifier}`
+    ? `${from.layer} must stay free of I/O and frameworks: it may not import ${specifier}`
     : undefined
 }
 
 function relativeObjection(path: string, specifier: string): string | undefined {
   const from = placeOf(path)
   const target = placeOf(join(dirname(path), specifier))
-  if (target.owner !== from.owner) return `reaches into ${target.owner} by a relative path`
+  if (target.owner !== from.owner)
+    return `import ${target.owner} by its package name, not by a relative path`
   if (from.isTest) return undefined
   if (testFolders.includes(target.layer)) return `only tests may import ${target.layer}`
   const layer = layerOf(from)
   if (!layer || target.layer === from.layer) return undefined
-  const isFact = target.layer === '' && facts.some((name) => specifier.endsWith(`/${name}`))
-  if (isFact && layer.foreign === undefined) return undefined
+  const isShared =
+    target.layer === '' && sharedRootFiles.some((name) => specifier.endsWith(`/${name}`))
+  if (isShared && layer.external === undefined) return undefined
   if (layer.folders.includes(target.layer)) return undefined
   return `${from.layer} may not import ${target.layer || 'the composition root'}`
 }
 
 function packageObjection(from: Place, specifier: string): string | undefined {
   const [, owner = '', ...rest] = specifier.split('/')
-  if (owner === from.owner) return 'a package imports its own files by relative paths'
+  if (owner === from.owner) return 'a package must import its own files by relative paths'
   if (from.isTest && rest[0] === 'sim') return undefined
   const allowed = packagesOf[from.owner] ?? shared
   if (!allowed.includes(owner) && !allowed.includes([owner, ...rest].join('/'))) {
@@ -131,7 +133,7 @@ function bannedViolations(file: SourceFile, known: ReadonlyMap<string, SourceFil
   const ban = banned[owner]
   if (!ban || isTest) return []
   return file.imports.flatMap(({ specifier, line }) => {
-    const found = reach(specifier, file.path, known, new Set()).find((name) =>
+    const found = loadedPackages(specifier, file.path, known, new Set()).find((name) =>
       ban.names.includes(name),
     )
     const message = `${owner} may not reach ${found}: ${ban.reason}`
@@ -139,8 +141,8 @@ function bannedViolations(file: SourceFile, known: ReadonlyMap<string, SourceFil
   })
 }
 
-/** The foreign packages that an import brings along, through our shared packages. */
-function reach(
+/** Returns the external packages that an import loads, directly or through our packages. */
+function loadedPackages(
   specifier: string,
   importer: string,
   known: ReadonlyMap<string, SourceFile>,
@@ -151,7 +153,7 @@ function reach(
   if (seen.has(path)) return []
   seen.add(path)
   const imports = known.get(path)?.imports ?? []
-  return imports.flatMap((next) => reach(next.specifier, path, known, seen))
+  return imports.flatMap((next) => loadedPackages(next.specifier, path, known, seen))
 }
 
 function resolve(specifier: string, importer: string): string | undefined {
@@ -169,10 +171,10 @@ function environmentViolations({ path, environmentReads }: SourceFile): Violatio
 }
 
 interface Place {
-  /** The app or package, by its short name. */
+  /** Short name of the app or package. */
   readonly owner: string
   readonly isApp: boolean
-  /** The folder right below `src`, empty for the composition root. */
+  /** Folder below `src`; empty for the composition root. */
   readonly layer: string
   readonly isTest: boolean
 }
@@ -188,7 +190,7 @@ function placeOf(path: string): Place {
   }
 }
 
-/** Undefined for what has no layers: packages, flat apps and composition roots. */
+/** Returns undefined for packages, flat apps and composition roots, which have no layers. */
 function layerOf({ owner, isApp, layer }: Place): Layer | undefined {
   if (!isApp || flatApps.includes(owner) || layer === '') return undefined
   return layers[layer] ?? adapter

@@ -1,6 +1,6 @@
 /**
- * Finds what a test process has started, also what left its process group: each inherits the variable that marks the
- * test process.
+ * Finds all processes that a test process has started, even outside its process group: they inherit an environment
+ * variable that marks the test process.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { kill } from 'node:process'
@@ -10,7 +10,7 @@ export const markVariable = 'ATOLL_TEST_PROCESS'
 export interface MarkedProcess {
   readonly pid: number
   readonly name: string
-  /** The data folder of the installation that it serves, if it serves one. */
+  /** Data directory of the installation, if the process is an Atoll server. */
   readonly dataDir: string | undefined
 }
 
@@ -29,7 +29,7 @@ function valueOf(variables: readonly string[], name: string): string | undefined
   return variables.find((line) => line.startsWith(`${name}=`))?.slice(name.length + 1)
 }
 
-/** A process that has ended meanwhile needs no signal. A negative pid means the process group. */
+/** Ignores a process that has already ended. A negative PID means the process group. */
 export function tryKill(pid: number, signal: NodeJS.Signals): void {
   try {
     kill(pid, signal)
@@ -38,7 +38,7 @@ export function tryKill(pid: number, signal: NodeJS.Signals): void {
   }
 }
 
-/** Returns nothing for a process that has gone. */
+/** Returns an empty string if the process has ended. */
 function read(path: string): string {
   try {
     return readFileSync(path, 'latin1')

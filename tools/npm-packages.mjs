@@ -1,12 +1,12 @@
-/** The npm packages of the repository: are they those of the lockfile, and if not, install them. */
+/** Checks that the installed npm packages match the lockfile, and installs them. */
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 
 /**
- * A stamp in `node_modules` holds the hash of the lockfile it was made from. Without a matching
- * stamp npm's own record decides, so that a plain `npm install` is not done over again.
+ * Compares the lockfile with a stamp in `node_modules` that holds its hash. Without a matching stamp npm's own record
+ * decides, so that a plain `npm install` is not repeated.
  * @param {string} root
  * @returns {boolean}
  */
@@ -38,12 +38,14 @@ export async function installNpmPackages(root) {
   }
   process.stderr.write(`atoll: npm packages installed in ${elapsed()}\n`)
   if (!npmPackagesAreCurrent(root))
-    throw new Error('npm install ended well, but not with the versions of package-lock.json')
+    throw new Error(
+      'npm install succeeded, but the installed versions differ from package-lock.json',
+    )
 }
 
 /**
- * The pinned Node.js comes in one package for each architecture. They share the name of their
- * program, and npm may link the name to the one that it then leaves out.
+ * Links the pinned Node.js. Each architecture has its own package with the same program name, and npm may link the
+ * name to a package that it does not install.
  * @param {string} root
  */
 export function linkPinnedNode(root) {
@@ -51,16 +53,16 @@ export function linkPinnedNode(root) {
   if (existsSync(link)) return
   const target = `../node-linux-${process.arch}/bin/node`
   if (!existsSync(join(root, 'node_modules/.bin', target))) {
-    throw new Error(`there is no pinned Node.js for ${process.platform} on ${process.arch}`)
+    throw new Error(`There is no pinned Node.js for ${process.platform} on ${process.arch}`)
   }
   rmSync(link, { force: true })
   symlinkSync(target, link)
 }
 
 /**
- * Not `npm ci`: newer ones refuse a lockfile without the optional packages of foreign platforms, and some mirrors do
- * not have those. What came out is held against the lockfile afterwards. No package's install script runs: none that
- * we use needs one.
+ * Uses `npm install`, not `npm ci`: newer versions of `npm ci` refuse a lockfile without the optional packages of other
+ * platforms, and some mirrors lack those. The caller compares the result with the lockfile. Install scripts are off,
+ * because no package needs one.
  * @param {string} root
  * @returns {Promise<void>}
  */
@@ -71,7 +73,7 @@ function npmInstall(root) {
       ['install', '--no-save', '--ignore-scripts', '--no-audit', '--no-fund'],
       {
         cwd: root,
-        // npm takes node_modules away while it works: it must not itself run from there.
+        // npm replaces node_modules, so it must not run from there.
         env: { ...process.env, PATH: withoutNodeModules(process.env.PATH ?? '') },
         stdio: ['ignore', 'pipe', 'pipe'],
       },
@@ -79,7 +81,7 @@ function npmInstall(root) {
     let output = ''
     child.stdout.on('data', (chunk) => (output += chunk))
     child.stderr.on('data', (chunk) => (output += chunk))
-    child.once('error', (error) => reject(new Error(`npm does not run: ${error.message}`)))
+    child.once('error', (error) => reject(new Error(`Cannot run npm: ${error.message}`)))
     child.once('close', (code) => {
       if (code === 0) resolve()
       else reject(new Error(explainNpmFailure(output, code)))
@@ -89,8 +91,8 @@ function npmInstall(root) {
 
 const unreachable =
   /\b(ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ETIMEDOUT|ENETUNREACH|ERR_SOCKET_TIMEOUT|\w*_CERT_\w*)\b/
-// npm 10 ends so, without a reason, when all its attempts to fetch have failed.
-const speechless = /Exit handler never called/
+// npm 10 prints only this after all its fetches have failed.
+const silentFetchFailure = /Exit handler never called/
 
 /**
  * @param {string} output
@@ -100,8 +102,8 @@ const speechless = /Exit handler never called/
 export function explainNpmFailure(output, code) {
   const lines = output.split('\n').filter((line) => !line.startsWith('npm warn'))
   const hint =
-    unreachable.test(output) || speechless.test(output)
-      ? 'The npm registry cannot be reached. Check the network, its certificates and ' +
+    unreachable.test(output) || silentFetchFailure.test(output)
+      ? 'The npm registry cannot be reached. Check the network, the certificates and ' +
         '`npm config get registry`, then run this again.'
       : `npm install failed (exit ${code}).`
   return `${lines.join('\n').trim()}\n${hint}`

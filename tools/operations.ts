@@ -1,4 +1,4 @@
-/** `docs/api.md`: every operation of the platform API, made from the contracts. */
+/** Generates `docs/api.md`, the reference of the platform API, from the contracts. */
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Operation } from '@atoll/contracts/operation'

@@ -1,6 +1,6 @@
 /**
- * A PostgreSQL of its own for tests and benchmarks: Debian's packages, a new data folder, a free
- * port, gone with the process that started it. It forgives no power cut, so it is fast.
+ * Starts a private PostgreSQL server for tests and benchmarks: Debian's package, a new data folder and a free port. It
+ * stops with the process that started it. Durability is off, for speed.
  */
 import { execFile, spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
@@ -16,7 +16,7 @@ import { run } from '@atoll/kit/run'
 import { aptGet } from '@atoll/node/debian/apt'
 
 export interface PostgresServer {
-  /** Of the superuser, without a database: append `/name`. */
+  /** URL of the superuser without a database: append `/name`. */
   readonly url: string
   close(): Promise<void>
 }
@@ -40,20 +40,21 @@ export async function startPostgres(): Promise<PostgresServer> {
   }
 }
 
-/** Gives the folder of its programs. */
+/** Returns the folder of the PostgreSQL programs. */
 async function installPostgres(): Promise<string> {
   const found = findPrograms()
   if (found !== undefined) return found
-  process.stdout.write('installing PostgreSQL from the packages of Debian\n')
-  // The package would start a server of its own, which nobody here wants.
+  process.stdout.write('installing PostgreSQL from Debian packages\n')
+  // Keeps the package from starting a server of its own.
   const settings = '/etc/postgresql-common/createcluster.d'
   await mkdir(settings, { recursive: true })
   await writeFile(join(settings, 'atoll.conf'), 'create_main_cluster = false\n')
-  // Lists that could not be read again may still do: the installation tells.
+  // Stale package lists may still work; if not, the installation fails.
   await aptGet(['update'], () => {}).catch(() => {})
   await aptGet(['install', '--yes', '--no-install-recommends', 'postgresql'], () => {})
   const installed = findPrograms()
-  if (installed === undefined) throw new Error('the package postgresql brought no server')
+  if (installed === undefined)
+    throw new Error('The package postgresql was installed, but /usr/lib/postgresql has no server')
   return installed
 }
 
@@ -70,7 +71,7 @@ async function startIn(folder: string, programs: string) {
   const initdb = [join(programs, 'initdb'), '--pgdata', data, ...clusterOptions]
   await promisify(execFile)('setpriv', [...asOwner, ...initdb], { cwd: folder })
   for (let attempt = 1; ; attempt += 1) {
-    // Another program may take the port before the server does.
+    // Retry: another program may take the port before the server does.
     const port = await freePort()
     const settings = { ...serverSettings, port: String(port) }
     const options = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
@@ -82,9 +83,10 @@ async function startIn(folder: string, programs: string) {
         stdio: ['ignore', 'ignore', 'pipe'],
       },
     )
-    const said = await untilReady(child)
-    if (said === undefined) return { child, port }
-    if (attempt === attempts) throw new Error(`PostgreSQL does not start:\n${said}`)
+    const failure = await waitUntilReady(child)
+    if (failure === undefined) return { child, port }
+    if (attempt === attempts)
+      throw new Error(`PostgreSQL did not start in ${attempts} attempts:\n${failure}`)
   }
 }
 
@@ -105,19 +107,19 @@ const serverSettings = {
   full_page_writes: 'off',
 }
 
-/** PostgreSQL refuses to run as root. Whoever it runs as, it stops when we are gone. */
+/** PostgreSQL refuses to run as root. `--pdeathsig` stops it when this process ends. */
 async function ownerOf(folder: string): Promise<string[]> {
-  const withUs = ['--pdeathsig', 'INT']
-  if (process.getuid?.() !== 0) return withUs
+  const withParent = ['--pdeathsig', 'INT']
+  if (process.getuid?.() !== 0) return withParent
   const [uid, gid] = [await run('id', ['-u', 'postgres']), await run('id', ['-g', 'postgres'])]
   await chown(folder, Number(uid), Number(gid))
-  return ['--reuid', uid.trim(), '--regid', gid.trim(), '--clear-groups', ...withUs]
+  return ['--reuid', uid.trim(), '--regid', gid.trim(), '--clear-groups', ...withParent]
 }
 
-/** What it said when it ended instead of getting ready. Its output is read to the end, or it would get stuck. */
-function untilReady(child: ChildProcess): Promise<string | undefined> {
+/** Returns the output if the server exits before it is ready. Keeps reading, or a full pipe would block the server. */
+function waitUntilReady(child: ChildProcess): Promise<string | undefined> {
   const { stderr } = child
-  if (!stderr) throw new Error('its output is not connected')
+  if (!stderr) throw new Error('stderr of PostgreSQL is not a pipe')
   const lines: string[] = []
   return new Promise((resolve) => {
     const output = createInterface({ input: stderr })
@@ -141,6 +143,7 @@ async function freePort(): Promise<number> {
   const address = server.address()
   server.close()
   await once(server, 'close')
-  if (address === null || typeof address === 'string') throw new Error('there is no port')
+  if (address === null || typeof address === 'string')
+    throw new Error('The server does not listen on a TCP port')
   return address.port
 }

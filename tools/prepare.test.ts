@@ -25,20 +25,20 @@ async function prepareOn(osRelease: string, prefix: readonly string[] = []) {
   }
 }
 
-test('a system that is not Debian is told the packages by name and left alone', async () => {
+test('on a system other than Debian the missing packages are named and nothing is installed', async () => {
   const { code, stderr } = await prepareOn('ID=fedora\nPRETTY_NAME="Fedora Linux 43"\n')
   assert.equal(code, 1)
   assert.match(stderr, /this is Fedora Linux 43[^]*runsc[^]*nftables[^]*mmdebstrap/)
 })
 
-test('a plain user is told the command for root', async () => {
-  const asNobody = ['unshare', '--user'] // still owns the files, but is no longer root
+test('a user without root gets the command for root', async () => {
+  const asNobody = ['unshare', '--user'] // owns the files, but is not root
   const { code, stderr } = await prepareOn('ID=debian\n', asNobody)
   assert.equal(code, 1)
   assert.match(stderr, /only root can install them[^]*Run: {2}sudo \S+ \S+prepare\.mjs/)
 })
 
-test('nothing missing says nothing', async () => {
+test('a complete set-up prints nothing', async () => {
   const { code, stdout, stderr } = await tryRun(process.execPath, [
     join(import.meta.dirname, 'prepare.mjs'),
     '--packages',
@@ -46,7 +46,7 @@ test('nothing missing says nothing', async () => {
   assert.deepEqual([code, stdout, stderr], [0, '', ''])
 })
 
-test('a registry out of reach is told from other failures of npm', () => {
+test('an unreachable registry is distinguished from other failures of npm', () => {
   for (const word of [
     'code EAI_AGAIN',
     'code SELF_SIGNED_CERT_IN_CHAIN',
@@ -58,7 +58,7 @@ test('a registry out of reach is told from other failures of npm', () => {
   assert.match(explainNpmFailure('npm error code EUSAGE', 1), /npm install failed \(exit 1\)/)
 })
 
-test('the pinned Node.js is linked when npm left the link out or broken', async () => {
+test('a missing or broken link to the pinned Node.js is repaired', async () => {
   const dir = await mkdtemp(join(tmpdir(), 'atoll-prepare-'))
   try {
     assert.throws(() => linkPinnedNode(dir), /no pinned Node\.js/)

@@ -1,11 +1,11 @@
 import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** A file of ours, and what it imports where. */
 export interface SourceFile {
-  /** From the root of the repository. */
+  /** Relative to the root of the repository. */
   readonly path: string
   readonly imports: readonly Import[]
+  /** Lines that read `process.env`. */
   readonly environmentReads: readonly number[]
 }
 
@@ -39,7 +39,7 @@ export function parseSource(path: string, text: string): SourceFile {
   }
 }
 
-/** Comments become blank lines, so that line numbers stay. */
+/** Blanks out comments and keeps line breaks, so that line numbers stay correct. */
 function withoutComments(text: string): string {
   return text
     .replace(/^[ \t]*\/\*[^]*?\*\//gm, (comment) => comment.replace(/[^\n]/g, ''))

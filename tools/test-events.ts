@@ -1,6 +1,6 @@
 /**
- * The reporter that a test process of `npm test` writes beside the readable one: one line of JSON for each step of a
- * test. The lines outlive a process that has to be killed, and say which tests had not ended by then.
+ * Test reporter that `npm test` uses beside the readable one: one line of JSON for each step of a test. The lines
+ * survive a killed test process and show which tests had not ended.
  */
 import type { EventData } from 'node:test'
 import type { TestEvent } from 'node:test/reporters'
@@ -17,7 +17,7 @@ export interface TestTally {
   readonly passed: number
   readonly failedTests: readonly string[]
   readonly skipped: number
-  /** Tests that have begun come first. */
+  /** Started tests first, then queued ones. */
   readonly unfinishedTests: readonly string[]
 }
 
@@ -45,13 +45,13 @@ function stepOf({ type, data }: TestEvent): TestStep | undefined {
   return data.details.type === 'suite' ? undefined : { step: 'passed', ...identity }
 }
 
-/** The tests inside have been counted by themselves. */
+/** True for a suite that fails only because of its tests, which are counted themselves. */
 function failsByItsTests({ details }: EventData.TestFail): boolean {
   const { error } = details
   return 'failureType' in error && error.failureType === 'subtestsFailed'
 }
 
-/** Counts the steps that a test process has written; its last line may be cut short. */
+/** Counts the steps that a test process has written. The last line may be truncated. */
 export function tallySteps(lines: string): TestTally {
   const steps: TestStep[] = lines.split('\n').slice(0, -1).map(parseStep)
   const named = (step: Step) => steps.filter((other) => other.step === step)

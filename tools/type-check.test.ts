@@ -13,7 +13,7 @@ test('the type check reads every TypeScript file of the repository', async () =>
     cwd: root,
     exclude: ['**/node_modules/**'],
   })
-  assert.ok(files.length > 500, `only ${files.length} files found`)
+  assert.ok(files.length > 500, `Found only ${files.length} files`)
   assert.deepEqual(
     files.filter((file) => !checked.has(join(root, file))),
     [],
