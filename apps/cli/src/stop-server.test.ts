@@ -9,6 +9,8 @@ import type { TestContext } from 'node:test'
 import { lockDataDir } from '@atoll/server/lock'
 import { stopServer } from './stop-server.ts'
 
+const killMs = 120_000
+
 test('without a running server the data directory is locked until disposal', async (t) => {
   const dataDir = await setup(t)
   const server = await stopServer(dataDir)
@@ -22,14 +24,14 @@ test('without a running server the data directory is locked until disposal', asy
 test('a running server gets SIGTERM', async (t) => {
   const dataDir = await setup(t)
   const pid = await startServer(t, dataDir)
-  await using server = await stopServer(dataDir)
+  await using server = await stopServer(dataDir, { termMs: 120_000, killMs })
   assert.deepEqual(server.stopped, { pid, by: 'SIGTERM' })
 })
 
 test('a server that ignores SIGTERM is killed', async (t) => {
   const dataDir = await setup(t)
   const pid = await startServer(t, dataDir, `process.on('SIGTERM', () => {})`)
-  await using server = await stopServer(dataDir, 100)
+  await using server = await stopServer(dataDir, { termMs: 100, killMs })
   assert.deepEqual(server.stopped, { pid, by: 'SIGKILL' })
 })
 

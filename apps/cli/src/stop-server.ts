@@ -14,7 +14,16 @@ export interface StopResult extends AsyncDisposable {
   readonly stopped?: { readonly pid: number; readonly by: 'SIGTERM' | 'SIGKILL' }
 }
 
-export async function stopServer(dataDir: string, graceMs = 15_000): Promise<StopResult> {
+export interface StopLimits {
+  /** Time to exit after SIGTERM. */
+  readonly termMs: number
+  /** Time to exit after SIGKILL. */
+  readonly killMs: number
+}
+
+const defaultLimits: StopLimits = { termMs: 15_000, killMs: 15_000 }
+
+export async function stopServer(dataDir: string, limits = defaultLimits): Promise<StopResult> {
   const lock = await tryLock(dataDir)
   if (lock) return toResult(lock)
   const pid = await readPid(dataDir)
@@ -25,15 +34,15 @@ export async function stopServer(dataDir: string, graceMs = 15_000): Promise<Sto
     throw new Fault('conflict', 'server_not_found', message)
   }
   process.kill(pid, 'SIGTERM')
-  const lockAfterTerm = await waitForLock(dataDir, pid, graceMs)
+  const lockAfterTerm = await waitForLock(dataDir, pid, limits.termMs)
   if (lockAfterTerm) return toResult(lockAfterTerm, { pid, by: 'SIGTERM' })
   if (await isServer(pid)) process.kill(pid, 'SIGKILL')
-  const lockAfterKill = await waitForLock(dataDir, pid, graceMs)
+  const lockAfterKill = await waitForLock(dataDir, pid, limits.killMs)
   if (lockAfterKill) return toResult(lockAfterKill, { pid, by: 'SIGKILL' })
   throw new Fault(
     'timeout',
     'server_still_there',
-    `The server (PID ${pid}) did not exit within ${graceMs / 1000} s of SIGKILL`,
+    `The server (PID ${pid}) did not exit within ${limits.killMs / 1000} s of SIGKILL`,
   )
 }
 
