@@ -48,7 +48,7 @@ export interface RunningServer {
   close(): Promise<{ readonly leftRunning?: number | undefined }>
 }
 
-/** What is under way when the server stops has this long to finish. */
+/** Time for requests under way to finish when the server stops. */
 const graceMs = 1_500
 
 export async function startServer(
@@ -73,7 +73,7 @@ export async function startServer(
   const apiUrl = toUrl(gateway.apiAddress)
   const sandboxUrl = toUrl(gateway.sandboxAddress)
 
-  // Before the node: a store that this release must not use is refused while nothing has been touched.
+  // The store opens before the node: a store that this release must not use is refused while nothing has been touched.
   const store = await openStore(config.api)
   closing('store', () => store.close())
 
@@ -122,7 +122,7 @@ export async function startServer(
   }
 }
 
-/** What most sandboxes are: worth having ready before the first is wanted. */
+/** The shape of most sandboxes: pre-warmed before the first create. */
 function baseShape({ api }: ServerConfig): Shape {
   return {
     templateId: 'base',
