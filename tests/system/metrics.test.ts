@@ -73,15 +73,24 @@ suite('metrics of a real installation', () => {
       },
       patient,
     )
-    await process.kill()
     assert.ok(during.diskUsed < rested.diskUsed + 130 * mebibyte, `${during.diskUsed} bytes`)
     assert.deepEqual([during.cpuCount, during.memTotal], [1, 512 * mebibyte])
     assert.ok(during.diskTotal > 400 * mebibyte && during.diskTotal <= 512 * mebibyte)
 
-    const ids = `${busy.sandboxId},${idle.sandboxId},iunknown`
-    const { sandboxes } = Object(await get(`/sandboxes/metrics?sandbox_ids=${ids}`))
-    assert.deepEqual(Object.keys(sandboxes).toSorted(), [busy.sandboxId, idle.sandboxId].toSorted())
-    assert.ok(sandboxes[idle.sandboxId].cpuUsedPct < busyPct)
+    const ids = [busy.sandboxId, idle.sandboxId]
+    // The idle one may still have been starting.
+    const sandboxes = await waitFor(
+      'one to be busy and the other not',
+      async () => {
+        const path = `/sandboxes/metrics?sandbox_ids=${ids.join()},iunknown`
+        const { sandboxes: shown } = Object(await get(path))
+        const [busyNow, idleNow] = ids.map((id) => shown[id]?.cpuUsedPct)
+        return busyNow > busyPct && idleNow < busyPct && shown
+      },
+      patient,
+    )
+    await process.kill()
+    assert.deepEqual(Object.keys(sandboxes).toSorted(), ids.toSorted())
     assert.ok(sandboxes[idle.sandboxId].diskUsed < 50 * mebibyte)
 
     await waitFor('the CPU to rest', async () => (await newest()).cpuUsedPct < busyPct, patient)
