@@ -184,8 +184,10 @@ test('two processes end what is due once, and agree on everything', onPostgres, 
   await waitFor('all ends', () => first.node.running.size === 0)
   for (const api of apis) {
     for (const id of ids) {
-      const { json } = await api.call('GET', `/sandboxes/${id}`)
-      assert.match(Object(json).message, /it reached the end of its timeout/)
+      await waitFor('its record to say why', async () => {
+        const { json } = await api.call('GET', `/sandboxes/${id}`)
+        return /it reached the end of its timeout/.test(Object(json).message)
+      })
     }
   }
 })
