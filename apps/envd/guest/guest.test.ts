@@ -20,7 +20,7 @@ function exec(options: readonly string[], command: readonly string[]): Promise<R
   return tryRun(guest.program, ['exec', ...options, '--', ...command])
 }
 
-test('exec takes on the identity, the groups and the directory', async () => {
+test('exec switches to the user, groups and directory', async () => {
   const script = 'id -u; id -g; id -G; pwd; cat /proc/self/oom_score_adj'
   const options = [...identity, '--groups', '61000,27,28', '--cwd', '/usr', '--oom', '321']
   const result = await exec(options, ['sh', '-c', script])
@@ -39,13 +39,13 @@ test('exec keeps the pid and passes the environment through untouched', async ()
   ])
 })
 
-test('exec undoes blocked and ignored signals', async () => {
+test('exec resets blocked and ignored signals', async () => {
   const script = `trap '' INT TERM HUP; exec "$0" exec --uid 0 --gid 0 -- cat /proc/self/status`
   const result = await tryRun('sh', ['-c', script, guest.program])
   assert.match(result.stdout, /SigBlk:\t0{16}\nSigIgn:\t0{16}\n/)
 })
 
-test('a command may open its standard output anew, though root made the pipe', async () => {
+test('a command can reopen its standard output, although root created the pipe', async () => {
   const result = await tryRun('sh', [
     '-c',
     '"$0" exec --uid 61000 --gid 61000 -- sh -c "echo again > /dev/stdout" | cat',
@@ -55,20 +55,16 @@ test('a command may open its standard output anew, though root made the pipe', a
 })
 
 const onX64 = { skip: process.arch === 'x64' ? false : 'no other processor has the instruction' }
-test(
-  'gvisor-start keeps the processor from being hidden, and forbids nothing else',
-  onX64,
-  async () => {
-    const ask = `use Errno;
+test('gvisor-start blocks CPUID faulting and nothing else', onX64, async () => {
+  const ask = `use Errno;
 for my $code (${archSetCpuid}, ${archGetCpuid}) {
   print syscall(${archPrctl}, $code, 0) < 0 ? $!{ENODEV} ? "no device" : $! : "fine", "\n";
 }`
-    const hidden = await tryRun(guest.program, ['gvisor-start', 'perl', '-e', ask])
-    assert.equal(hidden.stdout, 'no device\nfine\n', hidden.stderr)
-  },
-)
+  const hidden = await tryRun(guest.program, ['gvisor-start', 'perl', '-e', ask])
+  assert.equal(hidden.stdout, 'no device\nfine\n', hidden.stderr)
+})
 
-test('gvisor-start says what it cannot run', async () => {
+test('gvisor-start reports a missing command', async () => {
   const [nothing, unknown] = await Promise.all([
     tryRun(guest.program, ['gvisor-start']),
     tryRun(guest.program, ['gvisor-start', '/no/such']),
@@ -77,7 +73,7 @@ test('gvisor-start says what it cannot run', async () => {
   assert.deepEqual([unknown.code, unknown.stderr], [127, '/no/such: No such file or directory\n'])
 })
 
-test('gvisor-start begins at a lower priority, from which gvisor-lead lifts every thread', async () => {
+test('gvisor-start lowers the priority, and gvisor-lead raises it for every thread', async () => {
   const program = spawn(guest.program, [
     'gvisor-start',
     process.execPath,
@@ -96,13 +92,13 @@ test('gvisor-start begins at a lower priority, from which gvisor-lead lifts ever
   }
 })
 
-test('gvisor-lead says whom it cannot find', async () => {
-  const [nobody, gone] = await Promise.all([
+test('gvisor-lead reports a missing process', async () => {
+  const [missing, exited] = await Promise.all([
     tryRun(guest.program, ['gvisor-lead', 'me']),
     tryRun(guest.program, ['gvisor-lead', '4194304']),
   ])
-  assert.deepEqual([nobody.code, nobody.stderr], [2, 'gvisor-lead: no process\n'])
-  assert.match(gone.stderr, /^\/proc\/4194304\/task: No such file/)
+  assert.deepEqual([missing.code, missing.stderr], [2, 'gvisor-lead: no process\n'])
+  assert.match(exited.stderr, /^\/proc\/4194304\/task: No such file/)
 })
 
 function threadsOf(pid: number): Promise<string[]> {
@@ -149,7 +145,7 @@ const failures = [
 ] as const
 
 for (const { what, options, command, code } of failures) {
-  test(`exec refuses ${what} with ${code} and a message`, async () => {
+  test(`exec rejects ${what} with ${code} and a message`, async () => {
     const result = await exec(options, command)
     assert.equal(result.code, code)
     assert.equal(result.stdout, '')
@@ -157,13 +153,13 @@ for (const { what, options, command, code } of failures) {
   })
 }
 
-test('exec runs a script without a first line by sh', async () => {
+test('exec runs a script without a #! line with sh', async () => {
   const script = 'printf "echo \\$1" > s && chmod 755 s && exec "$0" exec --uid 0 --gid 0 -- ./s hi'
   const result = await tryRun('sh', ['-c', script, guest.program], { cwd: guest.directory })
   assert.equal(result.stdout, 'hi\n')
 })
 
-test('fifos makes as many pipes as asked for, for root alone', async () => {
+test('fifos creates the requested number of pipes for root only', async () => {
   const folder = join(guest.directory, 'pipes')
   await mkdir(folder)
   const result = await tryRun(guest.program, ['fifos', join(folder, '7-'), '3'])
@@ -176,7 +172,7 @@ test('fifos makes as many pipes as asked for, for root alone', async () => {
   }
 })
 
-test('fifos makes none if it cannot make all', async () => {
+test('fifos creates all pipes or none', async () => {
   const folder = join(guest.directory, 'pipes-in-the-way')
   await mkdir(folder)
   await writeFile(join(folder, '7-2'), '')
@@ -187,14 +183,14 @@ test('fifos makes none if it cannot make all', async () => {
 })
 
 for (const args of [[], ['x'], ['x', '-1'], ['x', '257'], ['x', '1', '2'], ['x', '']]) {
-  test(`fifos refuses the arguments ${JSON.stringify(args)}`, async () => {
+  test(`fifos rejects the arguments ${JSON.stringify(args)}`, async () => {
     const result = await tryRun(guest.program, ['fifos', ...args], { cwd: guest.directory })
     assert.equal(result.code, 2)
     assert.match(result.stderr, /at most 256\n$/)
   })
 }
 
-test('init starts the daemon again, each time after a longer pause', async () => {
+test('init restarts the daemon with increasing delays', async () => {
   const log = join(guest.directory, 'starts')
   await using _standIn = await startTestSandbox(
     guest,
@@ -214,7 +210,7 @@ test('init starts the daemon again, each time after a longer pause', async () =>
   }
 })
 
-test('init gives the daemon no descriptors and no signals of its own', async () => {
+test('init passes no descriptors or blocked signals to the daemon', async () => {
   const log = join(guest.directory, 'inherited')
   const script = `ls -l /proc/self/fd | grep -o '[0-9]* -> .*' > ${log}; grep Sig /proc/self/status >> ${log}; echo end >> ${log}; exec sleep 100`
   await using _standIn = await startTestSandbox(guest, ['sh', '-c', script])
@@ -229,7 +225,7 @@ test('init gives the daemon no descriptors and no signals of its own', async () 
   assert.match(text, /SigBlk:\t0{16}\nSigIgn:\t0{16}/)
 })
 
-test('init reaps the children of others, more than one batch of them', async () => {
+test('init reaps orphans, more than one batch of them', async () => {
   await using sandbox = await startTestSandbox(guest, ['sleep', '100'], { sudo: false })
   const orphans = 'for i in $(seq 150); do (sh -c "sleep 0.1; exit 3" &); done'
   assert.equal((await sandbox.as('root', ['sh', '-c', orphans])).code, 0)
@@ -240,7 +236,7 @@ test('init reaps the children of others, more than one batch of them', async () 
 })
 
 for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-  test(`init passes ${signal} on as SIGTERM and ends with 0`, async () => {
+  test(`init forwards ${signal} as SIGTERM and exits with 0`, async () => {
     const log = join(guest.directory, `farewell-${signal}`)
     const script = `trap 'echo told > ${log}; exit' TERM; echo up > ${log}; while :; do sleep 0.02; done`
     await using sandbox = await startTestSandbox(guest, ['sh', '-c', script])
@@ -254,7 +250,7 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
   })
 }
 
-test('a process that will not end cannot hold init back', async () => {
+test('init exits even if a process ignores SIGTERM', async () => {
   const log = join(guest.directory, 'stubborn')
   const script = `trap '' TERM; echo up > ${log}; while :; do sleep 0.02; done`
   await using sandbox = await startTestSandbox(guest, ['sh', '-c', script])

@@ -46,7 +46,7 @@ const identities = [
 ] as const
 
 for (const { args, who } of identities) {
-  test(`sudo ${args.join(' ')} is ${who}`, async () => {
+  test(`sudo ${args.join(' ')} runs as ${who}`, async () => {
     const result = await sudo('user', ...args)
     assert.deepEqual([result.stdout.trim(), result.stderr, result.code], [who, '', 0])
   })
@@ -76,18 +76,18 @@ const refusals = [
 ] as const
 
 for (const { user, args, says } of refusals) {
-  test(`sudo ${args.join(' ').slice(0, 30)} by ${user} is refused: ${says}`, async () => {
+  test(`sudo ${args.join(' ').slice(0, 30)} by ${user} is rejected: ${says}`, async () => {
     const result = await sudo(user, ...args)
     assert.deepEqual([result.stdout, result.stderr, result.code], ['', `${says}\n`, 1])
   })
 }
 
-test('the primary group counts as well as the lists of members', async () => {
+test('membership by primary group allows sudo', async () => {
   const result = await sudo('member', 'id', '-u')
   assert.deepEqual([result.stdout, result.code], ['0\n', 0])
 })
 
-test('a user namespace in which one is root does not help', async () => {
+test('root in a user namespace may not use sudo', async () => {
   const result = await sandbox.as('other', ['unshare', '-Ur', 'sudo', 'id'])
   assert.deepEqual(
     [result.stdout, result.stderr, result.code],
@@ -95,7 +95,7 @@ test('a user namespace in which one is root does not help', async () => {
   )
 })
 
-test('mistakes on the command line show the usage', async () => {
+test('invalid options print the usage', async () => {
   for (const args of [[], ['-Z', 'id'], ['--nosuch', 'id'], ['-u']]) {
     const result = await sudo('user', ...args)
     assert.equal(result.code, 1)
@@ -103,7 +103,7 @@ test('mistakes on the command line show the usage', async () => {
   }
 })
 
-test('options about passwords are taken and do nothing', async () => {
+test('password options are accepted and ignored', async () => {
   const result = await sudo('user', '-nSAkp', 'Password: ', 'echo', 'done')
   assert.equal(result.stdout, 'done\n')
   for (const option of ['-k', '-K', '-v', '-l', '-V', '-h']) {
@@ -111,7 +111,7 @@ test('options about passwords are taken and do nothing', async () => {
   }
 })
 
-test('the environment is that of the target, with what sudo keeps', async () => {
+test('the environment is that of the target user plus the variables that sudo keeps', async () => {
   const result = await shell('user', 'LC_ALL=C SECRET=1 HOME=/x sudo GIVEN="a b" -u other env')
   assert.deepEqual(result.stdout.trim().split('\n').toSorted(), [
     'GIVEN=a b',
@@ -145,7 +145,7 @@ for (const { args, shows } of kept) {
   })
 }
 
-test('-i is a login shell at home, -s the shell of the caller; both quote', async () => {
+test("-i runs a login shell at home, -s the caller's shell; both quote arguments", async () => {
   const login = await sudo('user', '-iu', 'other', 'echo', '$0', 'a  b', "'c'", '$HOME')
   assert.equal(login.stdout, "-sh a  b 'c' /tmp\n")
   const plain = await shell('user', "SHELL=/bin/bash sudo -s echo '$0' 'a;b'")
@@ -161,12 +161,12 @@ test('pipes, directory, umask and exit code pass through', async () => {
   assert.equal(result.stderr, 'oops\n')
 })
 
-test('the command has no descriptors but its three', async () => {
+test('the command inherits only its three standard descriptors', async () => {
   const result = await sudo('user', 'ls', '/proc/self/fd')
   assert.equal(result.stdout, '0\n1\n2\n3\n')
 })
 
-test('closed standard descriptors do no harm', async () => {
+test('closed standard descriptors are handled', async () => {
   const result = await shell(
     'user',
     'sudo id -u <&- 2>&-; sudo sh -c "exit 4" <&- >&- 2>&-; echo $?',
@@ -174,14 +174,14 @@ test('closed standard descriptors do no harm', async () => {
   assert.equal(result.stdout, '0\n4\n')
 })
 
-test('a command ended by a signal ends sudo by that signal', async () => {
+test('sudo ends by the signal that ended its command', async () => {
   const result = await sudo('user', 'sh', '-c', 'kill -USR1 $$')
-  const told = await shell('user', `sudo sh -c 'kill -KILL $$'; echo $?`)
+  const reported = await shell('user', `sudo sh -c 'kill -KILL $$'; echo $?`)
   assert.ok(result.signal === 'SIGUSR1' || result.code === 128 + 10, JSON.stringify(result))
-  assert.equal(told.stdout, '137\n')
+  assert.equal(reported.stdout, '137\n')
 })
 
-test('signals to sudo reach the group of the command', async () => {
+test('sudo forwards signals to the process group of the command', async () => {
   for (const signal of ['INT', 'TERM', 'HUP', 'QUIT', 'USR1', 'USR2']) {
     const script = `
       exec 3>&1
@@ -195,7 +195,7 @@ test('signals to sudo reach the group of the command', async () => {
   }
 })
 
-test('a command whose sudo was killed is hung up on', async () => {
+test('killing sudo sends SIGHUP to its command', async () => {
   const script = `sudo sleep 4321 & while ! pgrep -f '^sleep 4321'; do :; done; kill -KILL $!`
   await shell('user', script)
   await waitFor('the end of sleep', async () => {
@@ -207,7 +207,7 @@ test('a command whose sudo was killed is hung up on', async () => {
 /** Prints when it is ready, continued or resized. The quotes keep its source text from matching its output. */
 const watcher = `trap "echo a""gain" CONT; trap "stty size" WINCH; echo r""eady; while :; do sleep 0.02; done`
 
-test('sudo at a terminal: size, job control, exit code, and the terminal as it was', async () => {
+test('sudo at a terminal handles size, job control and exit code, and restores the terminal', async () => {
   using terminal = sandbox.terminal('user', 'PS1=OUT\\> bash --norc -i')
   await terminal.shows(/OUT>/)
   terminal.type('stty rows 33 cols 101; tty\n')
@@ -237,7 +237,7 @@ test('sudo at a terminal: size, job control, exit code, and the terminal as it w
   await terminal.shows(/[^-]icanon/)
 })
 
-test('sudo at a terminal is stopped with its command, and goes on with it', async () => {
+test('sudo at a terminal stops and continues with its command', async () => {
   using terminal = sandbox.terminal('user', 'PS1=OUT\\> bash --norc -i')
   await terminal.shows(/OUT>/)
   terminal.type(`sudo sh -c '${watcher}'\n`)
@@ -253,7 +253,7 @@ test('sudo at a terminal is stopped with its command, and goes on with it', asyn
   await terminal.shows(/code 130/)
 })
 
-test('only descriptors that are terminals become the new terminal', async () => {
+test('only terminal descriptors are replaced by the new terminal', async () => {
   const file = join(guest.directory, 'redirected')
   await shell('root', `touch ${file}; chmod 666 ${file}`)
   using terminal = sandbox.terminal('user', 'PS1=OUT\\> bash --norc -i')
@@ -268,7 +268,7 @@ test('only descriptors that are terminals become the new terminal', async () => 
   await terminal.shows(/2999\r\n3000\r\n/)
 })
 
-test('sudo in the background leaves the terminal alone until it comes to the front', async () => {
+test('sudo in the background does not touch the terminal until it is in the foreground', async () => {
   using terminal = sandbox.terminal('user', 'PS1=OUT\\> bash --norc -i')
   await terminal.shows(/OUT>/)
   terminal.type(`sudo sh -c 'read line; echo got "<$line>"' & sleep 0.1; stty -a\n`)
@@ -288,7 +288,7 @@ const garbage = {
 }
 
 for (const [what, bytes] of Object.entries(garbage)) {
-  test(`a request of ${what} is dropped without an answer`, async () => {
+  test(`a malformed request (${what}) is dropped without a reply`, async () => {
     const connection = await greet()
     connection.socket.write(bytes)
     await connection.closed
@@ -297,7 +297,7 @@ for (const [what, bytes] of Object.entries(garbage)) {
   })
 }
 
-test('silent connections fill the service only for a while', async () => {
+test('idle connections block the service only for a limited time', async () => {
   const silent: Connection[] = []
   while (silent.length < 66) silent.push(await greet())
   const refused = await sudo('user', 'id')

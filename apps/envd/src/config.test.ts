@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { loadConfig } from './config.ts'
 
-test('an empty environment gives the defaults, with nobody allowed to call /init', () => {
+test('an empty environment gives the defaults, without an init token', () => {
   assert.deepEqual(loadConfig({}), {
     port: 49_983,
     guestProgram: '/.atoll/guest',
@@ -14,7 +14,7 @@ test('an empty environment gives the defaults, with nobody allowed to call /init
   })
 })
 
-test('an empty secret is no secret', () => {
+test('an empty init token counts as absent', () => {
   assert.equal(loadConfig({ ATOLL_INIT_TOKEN: '' }).initToken, undefined)
 })
 

@@ -5,36 +5,36 @@ import { openCaTrust } from './ca-trust.ts'
 import type { InstallResult } from './ca-trust.ts'
 
 function setup(install: () => Promise<InstallResult>, before: InstalledCa = {}) {
-  const told: string[] = []
-  const kept: InstalledCa[] = [before]
+  const logged: string[] = []
+  const saved: InstalledCa[] = [before]
   const trust = openCaTrust({
     store: {
       load: () => before,
-      save: async (installed) => void kept.push(installed),
+      save: async (installed) => void saved.push(installed),
     },
     install,
-    log: { write: (_level, message) => told.push(message) },
+    log: { write: (_level, message) => logged.push(message) },
     timeoutMs: 20,
   })
-  return { trust, told, kept }
+  return { trust, logged, saved }
 }
 
-test('nobody is told of a list that could not be written', async () => {
+test('a CA bundle that could not be written is not in the variables', async () => {
   const problems = ['/etc/ssl: no room']
-  const { trust, told, kept } = setup(async () => ({ certificate: '/a.crt', problems }), {
+  const { trust, logged, saved } = setup(async () => ({ certificate: '/a.crt', problems }), {
     bundle: '/all',
   })
   assert.deepEqual(trust.variables(), { SSL_CERT_FILE: '/all', REQUESTS_CA_BUNDLE: '/all' })
   await trust.install('pem')
   assert.deepEqual(trust.variables(), { NODE_EXTRA_CA_CERTS: '/a.crt' })
-  assert.deepEqual(kept.at(-1), { certificate: '/a.crt' })
-  assert.match(told.join(), /no room/)
+  assert.deepEqual(saved.at(-1), { certificate: '/a.crt' })
+  assert.match(logged.join(), /no room/)
 })
 
-test('a file system that never answers holds one call, and nobody who waits', async () => {
+test('a hung file system blocks one installation, and later ones time out', async () => {
   const answer = Promise.withResolvers<InstallResult>()
   let calls = 0
-  const { trust, told } = setup(() => {
+  const { trust, logged } = setup(() => {
     calls += 1
     return answer.promise
   })
@@ -43,7 +43,7 @@ test('a file system that never answers holds one call, and nobody who waits', as
     assert.rejects(trust.install('one'), failed),
     assert.rejects(trust.install('two'), failed),
   ])
-  assert.deepEqual([calls, told.length, trust.variables()], [1, 2, {}])
+  assert.deepEqual([calls, logged.length, trust.variables()], [1, 2, {}])
   answer.resolve({ certificate: '/a.crt', problems: [] })
   await answer.promise
   await trust.install('three')

@@ -14,7 +14,7 @@ function setup(limit: number) {
   return { queue, failures: () => failures }
 }
 
-test('changes come in order, one by one or all at once', async () => {
+test('changes come in order, with next or with drain', async () => {
   const { queue } = setup(10)
   for (const name of ['a', 'b', 'c']) queue.changed(change(name))
   assert.deepEqual(await queue.next(1000), change('a'))
@@ -22,7 +22,7 @@ test('changes come in order, one by one or all at once', async () => {
   assert.deepEqual(queue.drain(), [])
 })
 
-test('a reader who waits is woken by a change, by silence and by the end', async () => {
+test('a waiting reader wakes at a change, a timeout and a close', async () => {
   const { queue } = setup(10)
   const first = queue.next(60_000)
   queue.changed(change('a'))
@@ -35,7 +35,7 @@ test('a reader who waits is woken by a change, by silence and by the end', async
   assert.equal(await queue.next(1), undefined)
 })
 
-test('who falls behind the limit is told so from then on, and the watching ends', async () => {
+test('past the limit the queue fails and the watch is closed', async () => {
   const { queue, failures } = setup(3)
   for (const name of ['a', 'b', 'c']) queue.changed(change(name))
   assert.deepEqual(await queue.next(1), change('a'))
@@ -49,7 +49,7 @@ test('who falls behind the limit is told so from then on, and the watching ends'
   await assert.rejects(queue.next(1), { reason: 'watch_overflow' })
 })
 
-test('a reader who never catches up entirely keeps no more than what waits', async () => {
+test("a reader that never catches up does not grow the queue's memory", async () => {
   const { queue } = setup(4)
   queue.changed(change('0'))
   for (let n = 1; n < 100; n += 1) {

@@ -15,7 +15,7 @@ test('the number of remembered processes is bounded', () => {
   assert.equal(exited.find(({ pid }) => pid === 2)?.pid, 2)
 })
 
-test('a reused pid or tag makes the old process forgotten', () => {
+test('a reused pid or tag drops the old process', () => {
   const exited = createExitedProcesses(() => 0)
   exited.add({ pid: 1, end })
   exited.add({ pid: 2, tag: 'a', end })

@@ -15,10 +15,10 @@ function setup(t: TestContext) {
   const forwards = new Set<string>()
   const reported: unknown[] = []
   let nowMs = 0
-  let looks = 0
+  let polls = 0
   const exposing = exposePorts({
     listeners() {
-      looks += 1
+      polls += 1
       if (state.fails) throw new Error('no table')
       return state.listeners
     },
@@ -41,19 +41,19 @@ function setup(t: TestContext) {
     }
   }
   /** Advances the clock without running timers, as while the sandbox is frozen. */
-  const standStill = (seconds: number) => void (nowMs += seconds * 1000)
+  const freeze = (seconds: number) => void (nowMs += seconds * 1000)
   return {
     state,
     exposing,
     runPass,
-    standStill,
+    freeze,
     reported,
-    looks: () => looks,
+    polls: () => polls,
     forwards: () => [...forwards],
   }
 }
 
-test('a hidden port is forwarded within a second, and no longer than it listens', async (t) => {
+test('a loopback-only port is forwarded within a second, until it stops listening', async (t) => {
   const { state, runPass, forwards } = setup(t)
   state.listeners = [
     { port: 80, scope: 'loopback4' },
@@ -70,17 +70,17 @@ test('a hidden port is forwarded within a second, and no longer than it listens'
   assert.deepEqual(forwards(), [])
 })
 
-test('whoever lets a sandbox go on is served before it looks, but it is put off once', async (t) => {
-  const { runPass, standStill, looks } = setup(t)
-  standStill(100)
+test('the first pass after a freeze is deferred, but only once', async (t) => {
+  const { runPass, freeze, polls } = setup(t)
+  freeze(100)
   await runPass(1)
-  assert.equal(looks(), 0)
-  standStill(100)
+  assert.equal(polls(), 0)
+  freeze(100)
   await runPass(1)
-  assert.equal(looks(), 1)
+  assert.equal(polls(), 1)
 })
 
-test('a sandbox that got another address forwards from that', async (t) => {
+test('a pass moves forwards to a new address', async (t) => {
   const { state, runPass, forwards } = setup(t)
   state.listeners = [{ port: 80, scope: 'loopback4' }]
   await runPass(1)
@@ -92,22 +92,22 @@ test('a sandbox that got another address forwards from that', async (t) => {
   assert.deepEqual(forwards(), [])
 })
 
-test('a new address is followed at once when asked, and otherwise nothing is looked at', async (t) => {
-  const { state, exposing, runPass, looks, forwards } = setup(t)
+test('updateAddress moves forwards at once, and does nothing if the address is the same', async (t) => {
+  const { state, exposing, runPass, polls, forwards } = setup(t)
   await exposing.updateAddress()
   state.listeners = [{ port: 80, scope: 'loopback4' }]
   await runPass(1)
-  const before = looks()
+  const before = polls()
   await exposing.updateAddress()
-  assert.equal(looks(), before)
+  assert.equal(polls(), before)
   state.address = '10.0.0.6'
   await exposing.updateAddress()
   assert.deepEqual(forwards(), ['10.0.0.6:80 to 127.0.0.1'])
   await runPass(3)
-  assert.equal(looks(), before + 4)
+  assert.equal(polls(), before + 4)
 })
 
-test('a port that is held by another is tried again, and a failure is no end', async (t) => {
+test('a port in use is retried, and an error does not stop the reconciler', async (t) => {
   const { state, runPass, forwards, reported } = setup(t)
   state.listeners = [{ port: 80, scope: 'loopback4' }]
   state.taken.add(80)
@@ -122,28 +122,28 @@ test('a port that is held by another is tried again, and a failure is no end', a
   assert.deepEqual(forwards(), ['10.0.0.2:80 to 127.0.0.1'])
 })
 
-test('an idle sandbox is looked at less often, until something happens', async (t) => {
-  const { exposing, runPass, looks } = setup(t)
+test('an idle sandbox is polled less often, until a nudge', async (t) => {
+  const { exposing, runPass, polls } = setup(t)
   await runPass(300)
-  assert.equal(looks(), 300)
+  assert.equal(polls(), 300)
   await runPass(100)
-  const idle = looks()
+  const idle = polls()
   assert.ok(idle <= 322, String(idle))
   exposing.nudge()
   await runPass(1)
-  assert.equal(looks(), idle + 1)
+  assert.equal(polls(), idle + 1)
   await runPass(3)
-  assert.equal(looks(), idle + 4)
+  assert.equal(polls(), idle + 4)
 })
 
-test('the end closes all, and nothing is looked at any more', async (t) => {
-  const { state, exposing, runPass, looks, forwards } = setup(t)
+test('close ends all forwards and stops polling', async (t) => {
+  const { state, exposing, runPass, polls, forwards } = setup(t)
   state.listeners = [{ port: 80, scope: 'loopback4' }]
   await runPass(1)
   await exposing.close()
   assert.deepEqual(forwards(), [])
-  const before = looks()
+  const before = polls()
   exposing.nudge()
   await runPass(10)
-  assert.equal(looks(), before)
+  assert.equal(polls(), before)
 })

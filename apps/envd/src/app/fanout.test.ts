@@ -14,7 +14,7 @@ const one = { number: 1 }
 const two = { number: 2 }
 const last = { number: 3 }
 
-test('subscribers get everything from the moment they join, in order', async () => {
+test('subscribers get all items from when they subscribe, in order', async () => {
   const fanout = createFanout<Item>()
   const first = take(fanout.subscribe(), 3)
   await fanout.publish(one)
@@ -25,7 +25,7 @@ test('subscribers get everything from the moment they join, in order', async () 
   assert.deepEqual(await second, [two, last])
 })
 
-test('what is given stays in use until everybody has asked for more', async () => {
+test('publish resolves when all subscribers have asked for the next item', async () => {
   const fanout = createFanout<Item>()
   const [fast, slow] = [fanout.subscribe(), fanout.subscribe()]
   const given = watch(fanout.publish(one))
@@ -43,7 +43,7 @@ test('what is given stays in use until everybody has asked for more', async () =
   assert.deepEqual(await Promise.all([fastWaits, slowWaits]), [last, last])
 })
 
-test('who asked for more before others did holds nobody up later', async () => {
+test('a fast subscriber does not delay later items', async () => {
   const fanout = createFanout<Item>()
   const readers = [fanout.subscribe(), fanout.subscribe(), fanout.subscribe()]
   const all = readers.map((reader) => take(reader, 101))
@@ -52,7 +52,7 @@ test('who asked for more before others did holds nobody up later', async () => {
   for (const seen of await Promise.all(all)) assert.equal(seen.length, 101)
 })
 
-test('two that publish at once each wait for their own', async () => {
+test('concurrent publishers each wait for their own item', async () => {
   const fanout = createFanout<Item>()
   const reader = fanout.subscribe()
   const given = [watch(fanout.publish(one)), watch(fanout.publish(two))]
@@ -65,19 +65,19 @@ test('two that publish at once each wait for their own', async () => {
   reader.close()
 })
 
-test('a subscriber that leaves holds nobody up', async () => {
+test('closing a subscription releases the publisher', async () => {
   const fanout = createFanout<Item>()
-  const gone = fanout.subscribe()
+  const closed = fanout.subscribe()
   const blocked = watch(fanout.publish(one))
   await turn()
   assert.equal(blocked.done, false)
-  gone.close()
+  closed.close()
   await turn()
   assert.equal(blocked.done, true)
-  assert.equal(await gone.next(patient), undefined)
+  assert.equal(await closed.next(patient), undefined)
 })
 
-test('the last item waits for nobody', async () => {
+test('finish does not wait for subscribers', async () => {
   const fanout = createFanout<Item>()
   const slow = fanout.subscribe()
   void fanout.publish(one)
@@ -85,12 +85,12 @@ test('the last item waits for nobody', async () => {
   assert.deepEqual(await take(slow, 2), [one, last])
 })
 
-test('with nobody attached, publishing is done at once', async () => {
+test('publish resolves at once without subscribers', async () => {
   const fanout = createFanout<Item>()
   for (let number = 0; number < 100; number++) await fanout.publish({ number })
 })
 
-test('silence is reported, and a closed subscription wakes its reader', async () => {
+test('next returns idle after a timeout and undefined after a close', async () => {
   const fanout = createFanout<Item>()
   const reader = fanout.subscribe()
   assert.equal(await reader.next(1), 'idle')

@@ -30,7 +30,7 @@ test('an entry has its time, level, message and fields', () => {
   assert.deepEqual(take().entries, [{ at: 1_000_000, level: 'warn', message: 'something', fields }])
 })
 
-test('entries of one moment have times of their own, also when the clock goes back', () => {
+test('each entry has a unique time, even if the clock steps back', () => {
   const { log, take, advance } = setup()
   for (const message of ['a', 'b']) log.write('info', message, {})
   advance(-500)
@@ -45,7 +45,7 @@ test('entries of one moment have times of their own, also when the clock goes ba
   )
 })
 
-test('what was asked for with a later time is forgotten, the rest is told again', () => {
+test('reading after a time deletes earlier entries and returns later ones again', () => {
   const { log, take } = setup()
   for (const message of ['a', 'b', 'c']) log.write('info', message, {})
   assert.deepEqual(take(1_000_000).entries.length, 2)
@@ -53,7 +53,7 @@ test('what was asked for with a later time is forgotten, the rest is told again'
   assert.deepEqual(take(1_000_002), { entries: [], more: false })
 })
 
-test('more than 1000 at once are counted, and the count is told once', () => {
+test('entries beyond a burst of 1000 are counted, and the count is logged once', () => {
   const { log, take, advance } = setup()
   for (let i = 0; i < 1200; i += 1) log.write('info', `${i}`, {})
   assert.equal(log.hasRoom(), false)
@@ -70,7 +70,7 @@ test('more than 1000 at once are counted, and the count is told once', () => {
   assert.equal(take().entries.length, 1001)
 })
 
-test('an answer is bounded, and says that there is more', () => {
+test('a response is bounded, and says that there is more', () => {
   const { log, take } = setup()
   for (let i = 0; i < 120; i += 1) log.write('info', 'x'.repeat(2000), {})
   log.write('info', 'y'.repeat(40_000), {})
@@ -80,7 +80,7 @@ test('an answer is bounded, and says that there is more', () => {
   assert.deepEqual([first.entries.length + rest.entries.length, rest.more], [121, false])
 })
 
-test('when nobody comes the oldest go, and that is told', () => {
+test('a full buffer drops the oldest entries and logs how many', () => {
   const { log, take, advance } = setup()
   for (let i = 0; i < 600; i += 1) {
     log.write('info', 'x'.repeat(2000), { number: `${i}` })
@@ -93,13 +93,13 @@ test('when nobody comes the oldest go, and that is told', () => {
     all.push(...answer.entries)
     more = answer.more
   }
-  const [told] = /\d+(?= entries)/.exec(all.at(-1)?.message ?? '') ?? []
+  const [dropped] = /\d+(?= entries)/.exec(all.at(-1)?.message ?? '') ?? []
   assert.ok(all.length < 300)
-  assert.equal(Number(told) + all.length - 1, 600)
+  assert.equal(Number(dropped) + all.length - 1, 600)
   assert.equal(all.at(-2)?.fields['number'], '599')
 })
 
-test('after a clear nothing is left, and times go on', () => {
+test('clear removes all entries, and times continue to increase', () => {
   const { log, take } = setup()
   log.write('info', 'a', {})
   log.skip(5)

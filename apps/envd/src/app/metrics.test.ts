@@ -20,7 +20,7 @@ function setup() {
   return { state, metrics, settings }
 }
 
-test('the share of the CPUs is that since the call before, and no nonsense after a jump', async () => {
+test('CPU usage is measured since the previous call and stays within 0 to 100 %', async () => {
   const { state, metrics, settings } = setup()
   const shares = []
   for (const [passedMs, usedSeconds] of [
@@ -40,11 +40,14 @@ test('the share of the CPUs is that since the call before, and no nonsense after
   assert.deepEqual(shares, [50, 16.67, 0, 0, 100, 0, 0, 0])
 })
 
-test('limits that were told go before what the kernel shows', async () => {
+test("limits from the settings take precedence over the kernel's values", async () => {
   const { metrics, settings } = setup()
-  const told = await metrics({ ...settings, cpuCount: 1, memoryMb: 512 })
-  assert.deepEqual([told.cpu_count, told.mem_total, told.mem_total_mib], [1, 536_870_912, 512])
-  assert.deepEqual([told.ts, told.mem_used_mib, told.disk_used], [1, 2, 4])
+  const result = await metrics({ ...settings, cpuCount: 1, memoryMb: 512 })
+  assert.deepEqual(
+    [result.cpu_count, result.mem_total, result.mem_total_mib],
+    [1, 536_870_912, 512],
+  )
+  assert.deepEqual([result.ts, result.mem_used_mib, result.disk_used], [1, 2, 4])
   const shown = await metrics(settings)
   assert.deepEqual([shown.cpu_count, shown.mem_total], [8, 5])
 })

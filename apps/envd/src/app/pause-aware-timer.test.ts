@@ -20,7 +20,7 @@ function setup(t: TestContext, ms: number) {
   return { timer, pass, acted: () => acted }
 }
 
-test('it acts once when the time is over, however long that is', (t) => {
+test('the timer fires once, even after a long time', (t) => {
   const { pass, acted } = setup(t, 12_000)
   for (let second = 0; second < 11; second += 1) pass(1000)
   pass(999)
@@ -31,7 +31,7 @@ test('it acts once when the time is over, however long that is', (t) => {
   assert.equal(acted(), 1)
 })
 
-test('a pause does not count, being slow does', (t) => {
+test('a pause does not count, a delay does', (t) => {
   const { pass, acted } = setup(t, 20_000)
   pass(5000, 86_400_000)
   pass(5000, 4000)
@@ -41,7 +41,7 @@ test('a pause does not count, being slow does', (t) => {
   assert.equal(acted(), 1)
 })
 
-test('it can be stopped', (t) => {
+test('a stopped timer does not fire', (t) => {
   const { timer, pass, acted } = setup(t, 7000)
   pass(5000)
   timer.stop()

@@ -8,12 +8,12 @@ function setup(tag?: string) {
   let now = 1_000_000
   const log = createLog({ clock: { now: () => new Date(now) }, nowMs: () => now })
   const process = { pid: 7, tag, command: ['/bin/sh', '-c', 'echo hi'], user: 'user' }
-  const told = createProcessLog(log, process, () => now)
+  const processLog = createProcessLog(log, process, () => now)
   return {
-    told,
+    processLog,
     advance: (ms: number) => void (now += ms),
     print: (text: string | Buffer, kind: 'stdout' | 'stderr' | 'pty' = 'stdout') =>
-      told.output(kind, Buffer.from(text)),
+      processLog.output(kind, Buffer.from(text)),
     /** Messages after the start message. */
     messages: () =>
       log
@@ -24,11 +24,11 @@ function setup(tag?: string) {
   }
 }
 
-test('start, lines and end are told with the process they are of', () => {
-  const { told, print, entries } = setup('a tag')
+test('start, output lines and end are logged with their process', () => {
+  const { processLog, print, entries } = setup('a tag')
   print('one\n')
   print('two\r\n', 'stderr')
-  told.ended(toProcessEnd({ by: 'exit', code: 3 }))
+  processLog.ended(toProcessEnd({ by: 'exit', code: 3 }))
   const common = { logger: 'process', pid: '7', tag: 'a tag' }
   const command = { user: 'user', command: '/bin/sh -c echo hi' }
   assert.deepEqual(
@@ -42,7 +42,7 @@ test('start, lines and end are told with the process they are of', () => {
   )
 })
 
-test('a long tag or command is cut', () => {
+test('a long tag or command is truncated', () => {
   const log = createLog({ clock: { now: () => new Date() }, nowMs: () => 0 })
   const process = { pid: 1, tag: 't'.repeat(9000), command: ['c'.repeat(9000)], user: 'root' }
   createProcessLog(log, process, () => 0)
@@ -51,13 +51,13 @@ test('a long tag or command is cut', () => {
   assert.match(entry, /c… \(7976 more\)/)
 })
 
-test('a line that comes in pieces is one line, whole characters included', () => {
+test('a line in several chunks is logged as one, even if a character is split', () => {
   const { print, messages } = setup()
   for (const byte of Buffer.from('grüße\nan 🌊 alle\n')) print(Buffer.of(byte))
   assert.deepEqual(messages(), ['grüße', 'an 🌊 alle'])
 })
 
-test('the two streams do not mix', () => {
+test('stdout and stderr lines do not mix', () => {
   const { print, messages } = setup()
   print('out')
   print('err', 'stderr')
@@ -66,14 +66,14 @@ test('the two streams do not mix', () => {
   assert.deepEqual(messages(), ['output', 'error'])
 })
 
-test('empty lines are left out; the last line needs no newline', () => {
-  const { told, print, messages } = setup()
+test('empty lines are skipped; the last line needs no newline', () => {
+  const { processLog, print, messages } = setup()
   print('\n\na\n\nb')
-  told.ended(toProcessEnd({ by: 'signal', signal: 9 }))
+  processLog.ended(toProcessEnd({ by: 'signal', signal: 9 }))
   assert.deepEqual(messages(), ['a', 'b', 'Process ended'])
 })
 
-test('a long line is cut, however it comes', () => {
+test('a long line is truncated, however it is chunked', () => {
   for (const pieces of [1, 3, 500]) {
     const { print, messages } = setup()
     const size = 300_000 / pieces
@@ -83,13 +83,13 @@ test('a long line is cut, however it comes', () => {
   }
 })
 
-test('what a terminal shows is not told', () => {
+test('terminal output is not logged', () => {
   const { print, messages } = setup()
   print('secret\r\n', 'pty')
   assert.deepEqual(messages(), [])
 })
 
-test('of a flood the first lines are told and the rest is counted in bytes', () => {
+test('past the rate limit output is counted in bytes instead of logged', () => {
   const { print, messages, advance } = setup()
   const chunk = 'yes\n'.repeat(8192)
   for (let i = 0; i < 100; i += 1) print(chunk)
@@ -103,6 +103,6 @@ test('of a flood the first lines are told and the rest is counted in bytes', () 
   advance(100)
   // The rest of a line whose start was dropped is not logged.
   print('es\nonce\nmore\n')
-  const told = 'Log rate limit exceeded: dropped 0 entries and 2 bytes of output'
-  assert.deepEqual(messages().slice(501), ['once', 'more', told])
+  const dropped = 'Log rate limit exceeded: dropped 0 entries and 2 bytes of output'
+  assert.deepEqual(messages().slice(501), ['once', 'more', dropped])
 })

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { send, setUpFiles } from '../testing/file-requests.ts'
 import { accessToken, runEnvd } from '../testing/running-envd.ts'
 
-test('metrics tell what the sandbox has and uses', async (t) => {
+test('metrics report limits and usage of the sandbox', async (t) => {
   const { envd } = await setUpFiles(t)
   await envd.init({ accessToken, cpuCount: 2, memoryMb: 16 * 1024 * 1024 })
   const { status, headers, text } = await send(envd, '/metrics')
@@ -30,7 +30,7 @@ test('metrics tell what the sandbox has and uses', async (t) => {
   assert.ok((metrics['disk_total'] ?? 0) > (metrics['disk_used'] ?? 0))
 })
 
-test('where the kernel shows more memory than was given, the limit is what there is', async (t) => {
+test('metrics use the memory limit if the kernel shows more', async (t) => {
   const { envd } = await setUpFiles(t)
   await envd.init({ accessToken, memoryMb: 256 })
   const metrics = JSON.parse((await send(envd, '/metrics')).text)
@@ -38,7 +38,7 @@ test('where the kernel shows more memory than was given, the limit is what there
   assert.ok(metrics.mem_used > 0 && metrics.mem_used <= metrics.mem_total)
 })
 
-test('envs are those of every process, and the platform has the last word', async (t) => {
+test("/envs returns the variables of every process, with the platform's taking precedence", async (t) => {
   const { envd } = await setUpFiles(t)
   const envVars = { A: '1', E2B_SANDBOX: 'no' }
   await envd.init({ accessToken, envVars, sandboxId: 'isandbox', templateId: 'base' })
@@ -52,7 +52,7 @@ test('envs are those of every process, and the platform has the last word', asyn
   })
 })
 
-test('each path has its methods, and all but health ask for the token', async () => {
+test('routes reject other methods, and all but /health need the token', async () => {
   await using envd = await runEnvd()
   const routes: [string, string, number][] = [
     ['PUT', '/files', 405],
@@ -75,7 +75,7 @@ test('each path has its methods, and all but health ask for the token', async ()
   }
 })
 
-test('pages of other origins may use every endpoint', async () => {
+test('CORS covers every endpoint', async () => {
   await using envd = await runEnvd()
   for (const path of ['/files', '/files/compose', '/metrics', '/envs', '/health', '/nothing']) {
     const reply = await send(envd, path, { headers: { origin: 'https://a.example' } })

@@ -19,7 +19,7 @@ async function setup(t: TestContext) {
   return { folder, path, parsed, read }
 }
 
-test('a file is parsed once, and again when another takes its place', async (t) => {
+test('a file is parsed once, and again after it was replaced', async (t) => {
   const { folder, path, parsed, read } = await setup(t)
   await writeFile(path, 'one')
   assert.deepEqual([read(), read(), read()], ['ONE', 'ONE', 'ONE'])
@@ -29,7 +29,7 @@ test('a file is parsed once, and again when another takes its place', async (t) 
   assert.deepEqual(parsed, ['', 'one', 'two'])
 })
 
-test('what is missing, a folder or a pipe is as nothing, and makes nobody wait', async (t) => {
+test('a missing file, folder or pipe counts as empty and does not block', async (t) => {
   const { folder, path, read } = await setup(t)
   assert.equal(read(), '')
   execFileSync('mkfifo', [path])
@@ -39,7 +39,7 @@ test('what is missing, a folder or a pipe is as nothing, and makes nobody wait',
   assert.equal(read(), '')
 })
 
-test('of a file as large as a disk only the start is read', async (t) => {
+test('only the start of a huge file is read', async (t) => {
   const { path, read } = await setup(t)
   await writeFile(path, 'start')
   await truncate(path, 2 ** 40)

@@ -19,7 +19,7 @@ function event(watch: number, mask: number, name: Buffer): Buffer {
   return Buffer.concat([head, name])
 }
 
-test('events are read with names of any bytes, padded or absent, and half of one is left', () => {
+test('parseEvents handles any name bytes and padding, and ignores a partial event', () => {
   const bytes = Buffer.concat([
     event(1, 0x4000_0100, Buffer.from('dir\0\0\0\0\0')),
     event(-1, inotifyMask.overflow, Buffer.alloc(0)),
@@ -49,7 +49,7 @@ async function setup() {
   }
 }
 
-test('a flood of events loses no end of a process', async () => {
+test('a flood of inotify events does not lose process exits', async () => {
   await using it = await setup()
   it.inotify.add(it.folder, inotifyMask.create)
   const children = Array.from({ length: 5 }, () =>
@@ -62,7 +62,7 @@ test('a flood of events loses no end of a process', async () => {
   await waitFor('the bell', () => it.rings() > 0)
 })
 
-test('what is gone cannot be watched, and after the end nothing is read', async () => {
+test('a missing path cannot be watched, and a closed instance returns no events', async () => {
   await using it = await setup()
   assert.equal(it.inotify.add(join(it.folder, 'no'), inotifyMask.create), undefined)
   assert.ok(it.inotify.add(it.folder, inotifyMask.create))

@@ -4,13 +4,13 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { randomName } from './kernel-random.ts'
 
-test('names are long and never the same', () => {
+test('names are long and unique', () => {
   const names = new Set(Array.from({ length: 100 }, randomName))
   assert.equal(names.size, 100)
   for (const name of names) assert.match(name, /^[0-9a-f]{32}$/)
 })
 
-test('nothing here is drawn from a generator that restored copies share', () => {
+test('no source file uses a random generator that restored sandboxes share', () => {
   const root = join(import.meta.dirname, '..')
   const files = globSync('**/*.ts', { cwd: root }).filter(
     (path) => !path.endsWith('.test.ts') && !path.startsWith('testing/'),

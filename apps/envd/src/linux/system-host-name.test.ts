@@ -27,7 +27,7 @@ async function setup(t: TestContext) {
   }
 }
 
-test('kernel and files get the new name, and the files stay what they were', async (t) => {
+test('the kernel and the files get the new name, and the files keep owner and mode', async (t) => {
   const { setHostName, given, at, read } = await setup(t)
   await writeFile(at('hostname'), 'before\n')
   await writeFile(at('hosts'), hosts('before'))
@@ -44,7 +44,7 @@ for (const [where, oldName, kept] of [
   ['in the settings', 'before', 'other\n'],
   ['in the file of the name alone', undefined, 'before\n'],
 ] as const) {
-  test(`the old name is known when it stands ${where}`, async (t) => {
+  test(`the old name is found ${where}`, async (t) => {
     const { setHostName, at, read } = await setup(t)
     await writeFile(at('hostname'), kept)
     await writeFile(at('hosts'), hosts('before'))
@@ -53,7 +53,7 @@ for (const [where, oldName, kept] of [
   })
 }
 
-test('the old name is known when it is that of the kernel', async (t) => {
+test('the old name is found in the kernel', async (t) => {
   const { setHostName, at, read } = await setup(t)
   await writeFile(at('hostname'), 'i1\n')
   await writeFile(at('hosts'), hosts(hostname()))
@@ -61,7 +61,7 @@ test('the old name is known when it is that of the kernel', async (t) => {
   assert.deepEqual(await read(), ['i1\n', hosts('i1')])
 })
 
-test('a system that has the name already is left alone', async (t) => {
+test('a system that already has the name is not changed', async (t) => {
   const { setHostName, given, at, read } = await setup(t)
   await writeFile(at('hostname'), hostname())
   await writeFile(at('hosts'), '127.0.1.1 mine\n')
@@ -70,7 +70,7 @@ test('a system that has the name already is left alone', async (t) => {
   assert.deepEqual(await read(), [`${hostname()}\n`, '127.0.1.1 mine\n'])
 })
 
-test('what can be no name is given to nobody', async (t) => {
+test('an invalid host name is ignored', async (t) => {
   const { setHostName, given, at, read } = await setup(t)
   await writeFile(at('hostname'), 'before\n')
   await writeFile(at('hosts'), hosts('before'))
@@ -78,7 +78,7 @@ test('what can be no name is given to nobody', async (t) => {
   assert.deepEqual([given, await read()], [[], ['before\n', hosts('before')]])
 })
 
-test('a link is not followed, and a missing file not made', async (t) => {
+test('symlinks are not followed, and missing files are not created', async (t) => {
   const { setHostName, at } = await setup(t)
   await writeFile(at('target'), hosts('before'))
   await symlink(at('target'), at('hosts'))
@@ -87,7 +87,7 @@ test('a link is not followed, and a missing file not made', async (t) => {
   await assert.rejects(stat(at('hostname')), { code: 'ENOENT' })
 })
 
-test('pipes, folders, devices and files without end hold nobody up', async (t) => {
+test('pipes, folders, devices and huge files do not block', async (t) => {
   const { setHostName, at } = await setup(t)
   execFileSync('mkfifo', [at('hostname')])
   await mkdir(at('hosts'))
@@ -101,7 +101,7 @@ test('pipes, folders, devices and files without end hold nobody up', async (t) =
   assert.equal((await stat(at('hosts'))).blocks, 0)
 })
 
-test('a folder that is a link or has something mounted in it is left alone', async (t) => {
+test('a folder that is a symlink or has mounts inside is not changed', async (t) => {
   const { setHostName, at, folder } = await setup(t)
   await writeFile(at('hosts'), hosts('before'))
   await symlink(folder, at('link'))
@@ -119,7 +119,7 @@ function mountMemory(path: string, { bind = false } = {}): Disposable {
   return { [Symbol.dispose]: () => void execFileSync('umount', [path]) }
 }
 
-test('on a full disk the old text stays whole', async (t) => {
+test('on a full disk the old text stays complete', async (t) => {
   const { folder: disk } = await setup(t)
   using _mounted = mountMemory(disk)
   const folder = join(disk, 'etc')

@@ -22,7 +22,7 @@ async function serve(t: TestContext, host: string, handle: (socket: Socket) => v
 }
 
 for (const host of ['127.0.0.1', '::1']) {
-  test(`bytes and ends pass both ways to ${host}`, async (t) => {
+  test(`forwards bytes and end-of-file in both directions to ${host}`, async (t) => {
     const { port } = await serve(t, host, async (socket) => {
       const heard = await text(socket)
       socket.end(`heard ${heard.length}`)
@@ -33,7 +33,7 @@ for (const host of ['127.0.0.1', '::1']) {
   })
 }
 
-test('the server speaks first, and breaks off', async (t) => {
+test("forwards the server's first bytes and its reset", async (t) => {
   const { port } = await serve(t, '127.0.0.1', (socket) => {
     socket.write('hello')
     socket.once('data', () => socket.resetAndDestroy())
@@ -46,7 +46,7 @@ test('the server speaks first, and breaks off', async (t) => {
   await once(socket, 'close')
 })
 
-test('a server that is gone closes who comes, and closing the forward closes who is there', async (t) => {
+test('a missing server closes new connections, and closing the forward closes open ones', async (t) => {
   const { port, server, forwarding } = await serve(t, '127.0.0.1', (socket) => {
     socket.on('error', () => {})
     socket.write('hello')
@@ -64,7 +64,7 @@ test('a server that is gone closes who comes, and closing the forward closes who
   await ended
 })
 
-test('a port that somebody holds is left alone', async (t) => {
+test('a port in use is not forwarded', async (t) => {
   const { port } = await serve(t, '127.0.0.1', (socket) => socket.end())
   assert.equal(await forwardPort(outside, port, '127.0.0.1'), undefined)
 })

@@ -13,11 +13,11 @@ async function listen(host: string, port = 0): Promise<{ port: number; server: S
   return { port: address.port, server }
 }
 
-test('what begins and ends to listen is seen, at the latest by the tenth look', async () => {
-  const look = listenerTable()
+test('sockets that start or stop listening are seen by the tenth read at the latest', async () => {
+  const readListeners = listenerTable()
   const scopesOf = (port: number) => {
-    for (let looks = 0; looks < 9; looks += 1) look()
-    return look()
+    for (let reads = 0; reads < 9; reads += 1) readListeners()
+    return readListeners()
       .filter((each) => each.port === port)
       .map(({ scope }) => scope)
   }

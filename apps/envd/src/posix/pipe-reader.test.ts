@@ -26,7 +26,7 @@ async function setup(t: TestContext, script: string) {
   return reader
 }
 
-test('all that is written arrives, however long each piece is looked at', async (t) => {
+test('all output arrives, however slowly chunks are consumed', async (t) => {
   const script = 'seq 1 100; sleep 0.05; seq 101 3000000; sleep 0.05; echo end'
   const { chunks } = await setup(t, script)
   const hash = createHash('sha256')
@@ -39,7 +39,7 @@ test('all that is written arrives, however long each piece is looked at', async 
   assert.equal(hash.digest('hex'), expected.slice(0, 64))
 })
 
-test('a piece stays as it is until the next is asked for', async (t) => {
+test('a chunk stays valid until the next is requested', async (t) => {
   const { chunks } = await setup(t, 'i=0; while :; do seq $i $((i += 50000)); done')
   const reading = chunks[Symbol.asyncIterator]()
   for (let at = 0; at < 50; at++) {
@@ -50,14 +50,14 @@ test('a piece stays as it is until the next is asked for', async (t) => {
   }
 })
 
-test('a pipe that is let go of ends, and its writer too', async (t) => {
+test('destroying the reader ends the chunks and the writer', async (t) => {
   const { chunks, destroy } = await setup(t, 'exec yes')
   let count = 0
   for await (const _ of chunks) if (++count === 10) destroy()
   assert.ok(count >= 10)
 })
 
-test('of a pipe that nobody wrote to nothing is read', async (t) => {
+test('a pipe without output yields no chunks', async (t) => {
   const { chunks } = await setup(t, 'exit 0')
   assert.deepEqual(await Array.fromAsync(chunks), [])
 })

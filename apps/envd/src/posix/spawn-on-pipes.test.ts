@@ -13,7 +13,7 @@ import type { RunningEnvd } from '../testing/running-envd.ts'
 import { openSlowly } from '../testing/slow-stream.ts'
 
 for (const user of ['root', 'daemon']) {
-  test(`${user} can open /dev/stdout and /dev/stderr anew`, async () => {
+  test(`${user} can reopen /dev/stdout and /dev/stderr`, async () => {
     await using envd = await runEnvd()
     const script = 'echo out > /dev/stdout; echo err > /dev/stderr; echo more'
     const seen = await collect(envd.client.start(shell(script, { cwd: '/' }), envd.as(user)))
@@ -21,7 +21,7 @@ for (const user of ['root', 'daemon']) {
   })
 }
 
-test('a process has three pipes, blocking ones, and no end of any other', async () => {
+test('a process has three blocking pipes and no other descriptors', async () => {
   await using envd = await runEnvd()
   const script = `for fd in 0 1 2; do
       [ -p /dev/fd/$fd ] && sed -n 's/flags:\\t0*//p' /proc/$$/fdinfo/$fd
@@ -34,7 +34,7 @@ test('a process has three pipes, blocking ones, and no end of any other', async 
   assert.deepEqual([waits, pipes], [[true, true, true], '3'])
 })
 
-test('bash with an open input does not take itself for a remote shell', async () => {
+test('bash with open stdin does not act as a remote shell', async () => {
   await using envd = await runEnvd()
   await writeFile(join(envd.folder, '.bashrc'), 'echo from bashrc\n')
   const process = { cmd: 'bash', args: ['-c', 'echo hi'], envs: { HOME: envd.folder } }
@@ -42,7 +42,7 @@ test('bash with an open input does not take itself for a remote shell', async ()
   assert.equal(seen.stdout, 'hi\n')
 })
 
-test('a hundred commands at once each get their own output and end', async () => {
+test('a hundred concurrent commands each get their own output and end', async () => {
   await using envd = await runEnvd()
   const numbers = Array.from({ length: 100 }, (_, at) => at)
   const seen = await Promise.all(
@@ -54,7 +54,7 @@ test('a hundred commands at once each get their own output and end', async () =>
   )
 })
 
-test('processes that go on do not hold the pipes of others open', async () => {
+test('running processes do not hold the pipes of others open', async () => {
   await using envd = await runEnvd()
   const cat = await begin(envd.client.start({ process: { cmd: 'cat' } }))
   const sleepers = Array.from({ length: 5 }, () => begin(envd.client.start(shell('sleep 60'))))
@@ -74,7 +74,7 @@ test('a slow reader gets all of 50 MB', async () => {
   assert.deepEqual([total, events.at(-1)?.end?.exitCode], [50_000_000, 9])
 })
 
-test('a process that closes its output lives on', async () => {
+test('a process that closes its output continues', async () => {
   await using envd = await runEnvd()
   const script = 'echo last; exec >&- 2>&-; read line; [ "$line" = go ] && exit 6'
   const { pid, rest } = await begin(envd.client.start({ ...shell(script), stdin: true }))
@@ -85,7 +85,7 @@ test('a process that closes its output lives on', async () => {
   assert.equal((await collect(rest)).end?.exitCode, 6)
 })
 
-test('input to a process that closed its own is refused', async () => {
+test('input to a process that closed stdin is rejected', async () => {
   await using envd = await runEnvd()
   const script = 'exec <&-; echo closed; exec sleep 60'
   const { pid, rest } = await begin(envd.client.start({ ...shell(script), stdin: true }))
@@ -98,7 +98,7 @@ test('input to a process that closed its own is refused', async () => {
   assert.equal(await codeOf(call), Code.Internal)
 })
 
-test('whoever writes on after the process was stopped is ended by SIGPIPE', async () => {
+test('a grandchild that writes after the process was killed gets SIGPIPE', async () => {
   await using envd = await runEnvd()
   const status = join(envd.folder, 'status')
   const writer = 'while :; do echo x; sleep 0.02; done'
@@ -106,14 +106,14 @@ test('whoever writes on after the process was stopped is ended by SIGPIPE', asyn
   const { pid, rest } = await begin(envd.client.start(shell(script)))
   await rest.next()
   await envd.client.sendSignal({ process: byPid(pid), signal: Signal.SIGKILL })
-  const told = await waitFor('the writer', async () => {
+  const exitCode = await waitFor('the writer', async () => {
     const text = await readFile(status, 'utf8').catch(() => '')
     return text.endsWith('\n') && text
   })
-  assert.equal(told, `${128 + system.signals.SIGPIPE}\n`)
+  assert.equal(exitCode, `${128 + system.signals.SIGPIPE}\n`)
 })
 
-test('pipes are made ahead, where only root sees them, and none is left', async () => {
+test('pipes are created ahead in a folder for root only, and none are left over', async () => {
   await using envd = await runEnvd()
   const folder = await firstBatch(envd)
   const before = await count(folder)
@@ -127,14 +127,14 @@ test('pipes are made ahead, where only root sees them, and none is left', async 
   assert.equal(await count(folder), 0)
 })
 
-test('pipes that somebody removed are made anew', async () => {
+test('removed pipes are created again', async () => {
   await using envd = await runEnvd()
   await rm(await firstBatch(envd), { recursive: true })
   assert.equal(await codeOf(collect(envd.client.start(shell('exit 0')))), Code.InvalidArgument)
   assert.equal((await collect(envd.client.start(shell('exit 5')))).end?.exitCode, 5)
 })
 
-test('without pipes nothing starts, until there are some again', async () => {
+test('starts fail without pipes and work again once there are some', async () => {
   await using envd = await runEnvd()
   const folder = dirname(await firstBatch(envd))
   await rm(folder, { recursive: true })

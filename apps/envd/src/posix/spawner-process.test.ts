@@ -22,7 +22,7 @@ function asRoot(script: string) {
   return { stdio: nowhere, args, env: { PATH: '/usr/bin:/bin' } }
 }
 
-test('pids and ends of processes are told, whatever the order', async () => {
+test('pids and exits are reported in any order', async () => {
   await using spawner = createSpawnerProcess([await buildGuestProgram(), 'spawner'])
   const long = await spawner.start(asRoot('sleep 60'))
   const failing = await spawner.start(asRoot('exit 7'))
@@ -35,13 +35,13 @@ test('pids and ends of processes are told, whatever the order', async () => {
   long.kill('SIGTERM')
 })
 
-test('a pipe that is not there is told by the name of the error', async () => {
+test('a missing pipe is reported with the error name', async () => {
   await using spawner = createSpawnerProcess([await buildGuestProgram(), 'spawner'])
   const stdio = [undefined, '/no/such/pipe', ''] as const
   await assert.rejects(spawner.start({ ...asRoot('exit 0'), stdio }), /ENOENT/)
 })
 
-test('who gets no further than before its command is killed, and leaves nothing behind', async (t) => {
+test('a child that hangs before its exec is killed and leaves nothing behind', async (t) => {
   await using spawner = createSpawnerProcess([await buildGuestProgram(), 'spawner'], {
     lookIntervalMs: 500,
   })
@@ -74,7 +74,7 @@ test('who gets no further than before its command is killed, and leaves nothing 
   assert.deepEqual(await long.exit, { by: 'signal', signal: 15 })
 })
 
-test('what a tied spawner started ends with it, and it with its caller alone', async () => {
+test('processes of a tied spawner die with it, and it ignores signals to the group', async () => {
   const guest = await buildGuestProgram()
   await using free = createSpawnerProcess([guest, 'spawner'])
   await using tied = createSpawnerProcess([guest, 'spawner', '--tied'])
@@ -89,7 +89,7 @@ test('what a tied spawner started ends with it, and it with its caller alone', a
   kill(stays.pid, 'SIGKILL')
 })
 
-test('a process without variables has those of the spawner', async () => {
+test('a process without variables inherits those of the spawner', async () => {
   await using spawner = createSpawnerProcess([await buildGuestProgram(), 'spawner'], {
     env: { COLOUR: 'blue' },
   })
@@ -100,14 +100,14 @@ test('a process without variables has those of the spawner', async () => {
   assert.deepEqual(await exitOf({}), { by: 'exit', code: 0 })
 })
 
-test('a spawner that cannot be started is a failure of each request', async () => {
+test('a spawner that cannot start fails each request', async () => {
   await using spawner = createSpawnerProcess(['/no/such/helper'])
   for (let attempt = 0; attempt < 2; attempt++) {
     await assert.rejects(spawner.start(asRoot('exit 0')), /the spawner has ended/)
   }
 })
 
-test('with the spawner its processes end, and the next start has a new one', async () => {
+test('processes end with their spawner, and the next start gets a new one', async () => {
   await using envd = await runEnvd()
   const { pid, rest } = await begin(envd.client.start(shell('exec sleep 60')))
   kill(await parentOf(pid), 'SIGKILL')
@@ -121,7 +121,7 @@ test('with the spawner its processes end, and the next start has a new one', asy
   assert.deepEqual(envd.unexpectedErrors, [])
 })
 
-test('who hears of the end of a spawner can start the next process at once', async () => {
+test("the next process can start as soon as a spawner's exit is reported", async () => {
   await using spawner = createSpawnerProcess([await buildGuestProgram(), 'spawner'])
   const { pid, exit } = await spawner.start(asRoot('exec sleep 60'))
   const next = exit.then(() => spawner.start(asRoot('exit 3')))
@@ -129,7 +129,7 @@ test('who hears of the end of a spawner can start the next process at once', asy
   assert.deepEqual(await (await next).exit, { by: 'exit', code: 3 })
 })
 
-test('no spawner stays behind when the daemon closes', async () => {
+test('closing envd leaves no spawner behind', async () => {
   const before = await spawnersOf(ownPid)
   const envd = await runEnvd()
   await collect(envd.client.start(shell('exit 0')))
@@ -138,7 +138,7 @@ test('no spawner stays behind when the daemon closes', async () => {
   assert.deepEqual(await spawnersOf(ownPid), before)
 })
 
-test('requests that do not add up are refused, and those too large end the spawner', async () => {
+test('malformed requests are rejected, and oversized ones end the spawner', async () => {
   const child = spawn(await buildGuestProgram(), ['spawner'], {
     stdio: ['pipe', 'pipe', 'inherit'],
   })

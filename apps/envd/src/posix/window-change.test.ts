@@ -7,7 +7,7 @@ import { notifyWindowChange } from './window-change.ts'
 
 const watcher = `trap 'echo told; exit' WINCH; echo ready; while :; do sleep 0.02; done`
 
-test('where the kernel names no foreground, every group of the session is told', async (t) => {
+test('without a known foreground group, every group of the session is signaled', async (t) => {
   // There is no terminal, so Linux reports no foreground group either. `set -m` puts the second watcher into its
   // own group.
   const child = spawn('bash', ['-c', `set -m; (${watcher}) & ${watcher}`], {
@@ -24,7 +24,7 @@ test('where the kernel names no foreground, every group of the session is told',
   assert.equal(said, 'ready\nready\ntold\ntold\n')
 })
 
-test('a session that is gone is no failure', async () => {
+test('a session that has ended is ignored', async () => {
   const child = spawn('true', { detached: true, stdio: 'ignore' })
   await once(child, 'exit')
   await notifyWindowChange(child.pid ?? 0)

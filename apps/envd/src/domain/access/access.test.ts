@@ -44,7 +44,7 @@ for (const { settings: known, access, ...request } of table) {
   })
 }
 
-test('an absent secret is the same as nothing, not even as itself', () => {
+test('an absent secret never matches, not even another absent one', () => {
   assert.equal(isSameSecret(undefined, undefined), false)
   assert.equal(isSameSecret('', undefined), false)
   assert.equal(isSameSecret('a', 'a'), true)

@@ -16,7 +16,7 @@ const passwd = [
 ].join('\n')
 const group = 'root:x:0:\nsudo:x:27:anna,root\nannas:x:28:annabel\nanna:x:1000:anna\nbad:x:y:anna\n'
 
-test('the first account of a name counts, its primary group comes first and only once', () => {
+test('the first account of a name wins, and its primary group comes first and once', () => {
   assert.deepEqual(findAccount('anna', passwd, group), {
     name: 'anna',
     uid: 1000,
@@ -33,7 +33,7 @@ for (const name of ['ghost', '', 'short', '# a comment', 'ann', 'anna:x']) {
 }
 
 for (const name of ['odd', 'huge']) {
-  test(`the ids of '${name}' are not usable`, () => {
+  test(`the IDs of '${name}' are invalid`, () => {
     assert.throws(
       () => findAccount(name, passwd, group),
       (thrown) => thrown instanceof Fault && thrown.kind === 'internal',
@@ -41,6 +41,6 @@ for (const name of ['odd', 'huge']) {
   })
 }
 
-test('an account without a home lives in /', () => {
+test('an account without a home gets /', () => {
   assert.equal(findAccount('homeless', passwd, '')?.home, '/')
 })

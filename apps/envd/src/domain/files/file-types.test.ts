@@ -41,6 +41,6 @@ for (const [content, type] of contents) {
   })
 }
 
-test('only the beginning of a file is looked at', () => {
+test('only the first bytes of a file are sniffed', () => {
   assert.equal(sniffMediaType(Buffer.from(`${'x'.repeat(512)}\0`)), 'text/plain; charset=utf-8')
 })

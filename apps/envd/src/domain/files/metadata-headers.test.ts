@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { parseMetadataHeaders } from './metadata-headers.ts'
 
-test('keys are in lower case, the first of each counts, other headers do not', () => {
+test('keys are lower-cased, the first of each wins, and other headers are ignored', () => {
   const raw = [
     'X-Metadata-Author',
     'me',
@@ -27,11 +27,11 @@ const bad: [string, string[]][] = [
 ]
 
 for (const [what, raw] of bad) {
-  test(`${what} is refused`, () =>
+  test(`${what} is rejected`, () =>
     assert.throws(() => parseMetadataHeaders(raw), { kind: 'invalid' }))
 }
 
-test('4,096 bytes and a key of 246 are not too many', () => {
+test('4,096 bytes and a key of 246 bytes are accepted', () => {
   const value = 'v'.repeat(4096 - 'user.e2b.k'.length)
   assert.deepEqual(parseMetadataHeaders(['x-metadata-k', value]), { k: value })
   const key = 'k'.repeat(246)

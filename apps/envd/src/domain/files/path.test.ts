@@ -20,7 +20,7 @@ for (const { path, workdir, expected } of table) {
   })
 }
 
-test('the home of another user cannot be named', () => {
+test('~user is rejected', () => {
   for (const path of ['~root', '~root/x', '~~']) {
     assert.throws(
       () => resolvePath(path, { home: '/home/user' }),

@@ -20,5 +20,6 @@ const cases: [number, string][] = [
 ]
 
 for (const [mode, text] of cases) {
-  test(`${mode.toString(8)} is written ${text}`, () => assert.equal(permissionText(mode), text))
+  test(`mode ${mode.toString(8)} is formatted as ${text}`, () =>
+    assert.equal(permissionText(mode), text))
 }

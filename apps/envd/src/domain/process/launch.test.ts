@@ -5,14 +5,14 @@ import { checkLaunch, guestExecArguments } from './launch.ts'
 const user = { name: 'anna', uid: 1000, gid: 1001, groups: [1001, 27], home: '/home/anna' }
 const launch = { command: 'ls', args: ['-l', '--', 'x'], env: { A: '1' }, cwd: '/tmp', user }
 
-test('the helper gets identity, place and command, with options of the command left alone', () => {
+test('the guest gets user, cwd and command, and leaves options of the command alone', () => {
   assert.deepEqual(
     guestExecArguments(launch).join(' '),
     'exec --uid 1000 --gid 1001 --groups 1001,27 --cwd /tmp --oom 100 -- ls -l -- x',
   )
 })
 
-test('what exec could take is let through', () => {
+test('launches within the limits pass', () => {
   checkLaunch(launch)
   checkLaunch({ ...launch, args: ['x'.repeat(131_071)] })
   checkLaunch({ ...launch, args: [''], env: { 'odd name!': 'ä\n' } })
@@ -31,13 +31,13 @@ const refused: [string, Partial<typeof launch>][] = [
 ]
 
 for (const [what, change] of refused) {
-  test(`${what} is refused`, () => {
+  test(`${what} is rejected`, () => {
     assert.throws(() => checkLaunch({ ...launch, ...change }), { kind: 'invalid' })
   })
 }
 
 for (const name of ['', 'A=B', '=']) {
-  test(`a variable called '${name}' is refused`, () => {
+  test(`a variable named '${name}' is rejected`, () => {
     assert.throws(() => checkLaunch({ ...launch, env: { ...launch.env, [name]: 'x' } }), {
       kind: 'invalid',
     })

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { toProcessEnd } from './process-end.ts'
 
-test('success has no error, failure repeats its status', () => {
+test('a success has no error, a failure repeats its status', () => {
   const ok = { exitCode: 0, exited: true, status: 'exit status 0' }
   assert.deepEqual(toProcessEnd({ by: 'exit', code: 0 }), ok)
   const status = 'exit status 130'
@@ -14,7 +14,7 @@ test('success has no error, failure repeats its status', () => {
   })
 })
 
-test('signals have the code -1 and are named', () => {
+test('signals have exit code -1 and a name', () => {
   const named = (signal: number) => toProcessEnd({ by: 'signal', signal })
   assert.deepEqual(named(9), {
     exitCode: -1,

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { measureCpuMs } from '@atoll/kit/cpu-time'
 import { isHostName, renameHost } from './host-name.ts'
 
-test('a name is one label that can stand in a file of names', () => {
+test('a host name is a single DNS label', () => {
   for (const name of ['a', 'i1n2o3p4', 'atoll', 'A-9']) assert.ok(isHostName(name), name)
   for (const name of ['', '-a', 'a-', 'a b', 'a\nb', 'a.b', 'ä', 'x'.repeat(64)]) {
     assert.ok(!isHostName(name), name)
@@ -26,12 +26,12 @@ const cases: readonly (readonly [string, string, string])[] = [
 ]
 
 for (const [name, before, after] of cases) {
-  test(`a host gets its new name: ${name}`, () => {
+  test(`renames the host: ${name}`, () => {
     assert.equal(renameHost(before, new Set(['old', 'neutral', '']), 'new'), after)
   })
 }
 
-test('a large file of anything takes no time', async () => {
+test('a large hosts file is handled in linear time', async () => {
   const cpuMs = await measureCpuMs(() => {
     renameHost('127.0.1.1 \t'.repeat(80_000), new Set(['old']), 'new')
     renameHost('\t \n'.repeat(300_000), new Set(['old']), 'new')

@@ -15,7 +15,7 @@ const tcp6 = `  sl  local_address                         remote_address        
    1: 00000000000000000000000000000000:0FA4 00000000000000000000000000000000:0000 0A 00000000:00000000
 `
 
-test('sockets that listen are read, with where', () => {
+test('listening sockets are parsed with their scope', () => {
   assert.deepEqual(parseListeners(tcp + '\n' + tcp6), [
     { port: 4001, scope: 'loopback4' },
     { port: 49_983, scope: 'any' },
@@ -50,7 +50,7 @@ const cases: [string, Parameters<typeof loopbackOnlyPorts>[0], [number, string][
 ]
 
 for (const [what, listeners, hidden] of cases) {
-  test(`a port ${what} is hidden: ${hidden.length > 0}`, () => {
+  test(`a port ${what} is loopback-only: ${hidden.length > 0}`, () => {
     assert.deepEqual([...loopbackOnlyPorts(listeners)], hidden)
   })
 }

@@ -2,14 +2,14 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { applyChange, globalVariables, parseChange } from './settings.ts'
 
-test('the first change fills in what it leaves out', () => {
+test('the first change fills missing fields with defaults', () => {
   const settings = applyChange(undefined, {})
   assert.equal(settings?.defaultUser, 'root')
   assert.deepEqual(settings?.envVars, {})
   assert.equal(settings?.accessToken, undefined)
 })
 
-test('a change keeps what it does not name, but for the token', () => {
+test('a change keeps absent fields, except the token', () => {
   const before = applyChange(undefined, {
     accessToken: 'a',
     envVars: { A: '1' },
@@ -22,14 +22,14 @@ test('a change keeps what it does not name, but for the token', () => {
   assert.deepEqual(after, { ...before, accessToken: undefined, templateId: 't1' })
 })
 
-test('a change for another sandbox is applied however old it is', () => {
+test('a change for another sandbox ID applies however old it is', () => {
   const current = applyChange(undefined, { timestampMs: 5, sandboxId: 'i1' })
   assert.equal(applyChange(current, { timestampMs: 4, sandboxId: 'i1' }), undefined)
   const other = applyChange(current, { timestampMs: 4, sandboxId: 'i2' })
   assert.deepEqual([other?.sandboxId, other?.timestampMs], ['i2', 4])
 })
 
-test('an older change is not applied, one as old or without time is', () => {
+test('an older change is ignored; one of the same age or without a time applies', () => {
   const current = applyChange(undefined, { timestampMs: 5, accessToken: 'a' })
   assert.equal(applyChange(current, { timestampMs: 4, accessToken: 'b' }), undefined)
   assert.equal(applyChange(current, { timestampMs: 5, accessToken: 'b' })?.accessToken, 'b')
@@ -37,7 +37,7 @@ test('an older change is not applied, one as old or without time is', () => {
   assert.deepEqual([untimed?.accessToken, untimed?.timestampMs], ['b', 5])
 })
 
-test('the variables of the platform win over those of the user', () => {
+test('platform variables override user variables', () => {
   const envVars = { E2B_SANDBOX_ID: 'forged', E2B_SANDBOX: 'no', MINE: 'yes' }
   assert.deepEqual(globalVariables({ envVars, defaultUser: 'root', sandboxId: 'i1' }, {}), {
     E2B_SANDBOX: 'true',
@@ -46,13 +46,13 @@ test('the variables of the platform win over those of the user', () => {
   })
 })
 
-test('a body is read with unknown keys, nulls and fractions of a second', () => {
+test('a body may have unknown keys, nulls and fractional seconds', () => {
   const body = { timestamp: '2026-01-01T00:00:00.123456789Z', accessToken: null, hyperloopIP: 7 }
   const change = parseChange(body)
   assert.deepEqual([change.timestampMs, change.accessToken], [1_767_225_600_123, undefined])
 })
 
-test('a variable called __proto__ is a variable', () => {
+test('a variable may be named __proto__', () => {
   const change = parseChange(JSON.parse('{"envVars":{"__proto__":"x"}}'))
   assert.deepEqual(Object.entries(change.envVars ?? {}), [['__proto__', 'x']])
 })

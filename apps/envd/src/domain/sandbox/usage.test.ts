@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { cpuTicksOf, parseMemory, privatePagesOf } from './usage.ts'
 
-test('CPU time is that of a process and of children it waited for, whatever its name', () => {
+test('CPU time includes reaped children, whatever the program name', () => {
   const stat = '7 (a) (b c) S 1 7 7 0 -1 4194560 100 200 0 0 11 22 33 44 20 0 1 0 5 1000 10'
   assert.equal(cpuTicksOf(stat), 110)
   for (const broken of ['', '7 (sh', '7 (sh) S 1', '7 (sh) S 1 7 7 0 -1 4 1 2 0 0 a b c d']) {
@@ -10,12 +10,12 @@ test('CPU time is that of a process and of children it waited for, whatever its 
   }
 })
 
-test('memory that a process shares is not its own', () => {
+test('shared memory is not counted as private', () => {
   assert.equal(privatePagesOf('1000 300 100 1 0 50 0\n'), 200)
   for (const broken of ['', 'x y z', '5 1 9']) assert.equal(privatePagesOf(broken), 0)
 })
 
-test('memory that could be had at once is not used', () => {
+test('reclaimable memory is not counted as used', () => {
   const meminfo =
     'MemTotal:  1000 kB\nMemFree: 300 kB\nBuffers: 50 kB\nCached: 200 kB\nSReclaimable: 20 kB\n'
   assert.deepEqual(parseMemory(meminfo), {

@@ -8,7 +8,7 @@ const others = '# a list\n-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICAT
 const add = (bundle: string, caBundle: string, old = '') =>
   replaceAuthority(bundle, { caBundle, old })
 
-test('ours follows the others, once, and the next takes its place', () => {
+test('the egress CA is appended once, and the next replaces it', () => {
   const first = add(others, authority)
   assert.ok(first.startsWith(others) && first.includes(`\n${authority}#`))
   assert.equal(add(first, authority, authority), first)
@@ -16,25 +16,25 @@ test('ours follows the others, once, and the next takes its place', () => {
   assert.equal(add(add(others.trimEnd(), authority), otherAuthority), add(others, otherAuthority))
 })
 
-test('what comes after ours is kept', () => {
+test('certificates after the egress CA are kept', () => {
   const later = '-----BEGIN CERTIFICATE-----\nMIIC\n-----END CERTIFICATE-----\n'
   const bundle = add(add(others, authority) + later, otherAuthority)
   assert.equal(bundle, add(others + later, otherAuthority))
 })
 
-test('one that a tool of the system put in without our lines goes too', () => {
+test('an egress CA without markers is replaced too', () => {
   assert.equal(add(others + authority, otherAuthority, authority), add(others, otherAuthority))
   assert.equal(add(others + authority, authority), add(others, authority))
 })
 
-test('a line that lost its partner takes nobody with it', () => {
+test('an unpaired marker removes no other certificates', () => {
   const [begin] = add('', authority).split('\n', 1)
   const torn = `${begin}\n${others}`
   const bundle = add(add(torn, authority), otherAuthority)
   assert.ok(bundle.startsWith(torn) && !bundle.includes(authority))
 })
 
-test('lists and files full of small blocks are read in a moment', async () => {
+test('bundles with many small blocks are handled in linear time', async () => {
   const small = '-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n'
   const many = Array.from({ length: 100_000 }, (_, i) => small.replace('\n', `\n${i}\n`)).join('')
   const cpuMs = await measureCpuMs(() => {
@@ -45,7 +45,7 @@ test('lists and files full of small blocks are read in a moment', async () => {
   assert.ok(cpuMs < 3000, `${cpuMs} ms`)
 })
 
-test('a list with ours alone is told from a whole one', () => {
+test('a bundle with the egress CA alone has no other authorities', () => {
   assert.equal(hasOtherAuthorities(add('', authority)), false)
   assert.equal(hasOtherAuthorities(add('# nobody\n', authority)), false)
   assert.equal(hasOtherAuthorities(add(others, authority)), true)

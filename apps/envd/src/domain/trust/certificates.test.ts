@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { authority, otherAuthority } from '../../testing/certificates.ts'
 import { parseCertificates } from './certificates.ts'
 
-test('certificates come out as they are, without what stands around them', () => {
+test('certificates are kept and the text around them is dropped', () => {
   assert.equal(parseCertificates(authority), authority)
   const wordy = `subject=x\r\n${authority.replaceAll('\n', '\r\n')}# two\n\n${otherAuthority.trim()}`
   assert.equal(parseCertificates(wordy), authority + otherAuthority)
@@ -25,7 +25,7 @@ const refused: [string, unknown][] = [
 ]
 
 for (const [what, value] of refused) {
-  test(`${what} cannot be trusted`, () => {
+  test(`${what} is rejected`, () => {
     assert.throws(() => parseCertificates(value), { kind: 'invalid', reason: 'bad_ca_bundle' })
   })
 }

@@ -17,16 +17,16 @@ async function placesOf(durationsMs: readonly number[]): Promise<string> {
   return places
 }
 
-test('the first call goes to a thread, quick ones are done at once', async () => {
+test('the first call uses a thread, fast ones run synchronously', async () => {
   assert.equal(await placesOf([1, 1, 10, 0]), 'tooo')
 })
 
-test('after a slow call the next go to a thread, and then it is tried again', async () => {
+test('after a slow call the next ones use a thread, then calls are synchronous again', async () => {
   const durations = [0, 11, ...Array.from({ length: 34 }, () => 1)]
   assert.equal(await placesOf(durations), `to${'t'.repeat(32)}oo`)
 })
 
-test('a call that fails at once fails for its caller', async () => {
+test('an error of a synchronous call reaches the caller', async () => {
   const call = createAdaptiveIo()
   await call(
     () => 1,

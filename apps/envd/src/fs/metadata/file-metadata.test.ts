@@ -24,7 +24,7 @@ async function setup(base: string, withoutAttributes: boolean) {
   const folder = await mkdtemp(join(base, 'atoll-metadata-'))
   const options = {
     libc,
-    folder: join(folder, 'beside'),
+    folder: join(folder, 'journal'),
     bootIdFile: join(folder, 'run/life'),
     withoutAttributes,
   }
@@ -63,38 +63,38 @@ async function setup(base: string, withoutAttributes: boolean) {
 const places: [string, string, boolean][] = [
   ['in attributes on a disk', tmpdir(), false],
   ['in attributes in memory', '/dev/shm', false],
-  ['beside files on a disk', tmpdir(), true],
-  ['beside files in memory', '/dev/shm', true],
+  ['in a journal on a disk', tmpdir(), true],
+  ['in a journal in memory', '/dev/shm', true],
 ]
 
 for (const [where, base, without] of places) {
-  test(`kept ${where}, metadata belongs to the file and not to its name`, async (t) => {
+  test(`metadata ${where} belongs to the file, not to its name`, async (t) => {
     await using files = await setup(base, without)
     const given = { author: 'ann', 'a key': 'a value, with ~ and "' }
     await files.write('a', given)
 
-    await t.test('as it was given', async () => {
+    await t.test('is stored as given', async () => {
       assert.deepEqual(await files.store().of('a'), given)
     })
-    await t.test('it goes with a rename by any program', async () => {
+    await t.test('follows a rename by any program', async () => {
       await run('mv', [files.path('a'), files.path('b')])
       assert.deepEqual(await files.store().of('b'), given)
     })
-    await t.test('it goes with a folder that is renamed', async () => {
+    await t.test('follows a rename of the folder', async () => {
       await mkdir(files.path('one'))
       await files.write('one/f', { in: 'one' })
       await run('mv', [files.path('one'), files.path('two')])
       assert.deepEqual(await files.store().of('two/f'), { in: 'one' })
     })
-    await t.test('it stays when the file is written in place', async () => {
+    await t.test('survives a write in place', async () => {
       await appendFile(files.path('b'), 'more')
       assert.deepEqual(await files.store().of('b'), given)
     })
-    await t.test('it is replaced whole', async () => {
+    await t.test('is replaced as a whole', async () => {
       await files.store().replace(files.path('b'), { other: '1' })
       assert.deepEqual(await files.store().of('b'), { other: '1' })
     })
-    await t.test('it is gone from a file that was made anew', async () => {
+    await t.test('is absent from a recreated file', async () => {
       const { ino } = await stat(files.path('b'))
       await rm(files.path('b'))
       // An inode number is reused sooner or later; the new file must not inherit the old metadata.
@@ -105,27 +105,27 @@ for (const [where, base, without] of places) {
         await rm(files.path('b'))
       }
     })
-    await t.test('it is gone when a file without any is moved over it', async () => {
+    await t.test('is absent after a file without metadata replaces the file', async () => {
       await files.write('c', { c: '1' })
       await writeFile(files.path('plain'), '')
       await rename(files.path('plain'), files.path('c'))
       assert.deepEqual(await files.store().of('c'), {})
     })
-    await t.test('it is set through a link, and the link has none', async () => {
+    await t.test('is set through a symlink, which itself has none', async () => {
       await writeFile(files.path('target'), '')
       await symlink('target', files.path('link'))
       await files.store().replace(files.path('link'), { by: 'link' })
       assert.deepEqual(await files.store().of('target'), { by: 'link' })
       assert.deepEqual(await files.store().of('link'), {})
     })
-    await t.test('a file that is gone by then gets none, which is no failure', async () => {
+    await t.test('is ignored for a deleted file', async () => {
       await files.store().replace(files.path('gone'), { a: '1' })
     })
-    await t.test('an empty set clears it', async () => {
+    await t.test('is cleared by an empty set', async () => {
       await files.store().replace(files.path('target'), {})
       assert.deepEqual(await files.store().of('target'), {})
     })
-    await t.test('it is there after a restart', async () => {
+    await t.test('survives a restart', async () => {
       await files.write('d', { d: '1' })
       await files.restart()
       assert.deepEqual(await files.store().of('d'), { d: '1' })
@@ -133,7 +133,7 @@ for (const [where, base, without] of places) {
   })
 }
 
-test('beside files, metadata is found by its place when the sandbox is started anew', async () => {
+test('inode metadata is found by path after a reboot of the sandbox', async () => {
   await using files = await setup(tmpdir(), true)
   await files.write('kept', { a: '1' })
   await files.write('moved', { b: '2' })
@@ -147,7 +147,7 @@ test('beside files, metadata is found by its place when the sandbox is started a
   assert.deepEqual(await files.store().of('elsewhere'), { b: '2' })
 })
 
-test('a file that took the place of another while nobody looked has none', async () => {
+test('a file replaced while envd was down has no metadata', async () => {
   await using files = await setup(tmpdir(), true)
   await files.write('a', { a: '1' })
   await files.store().close()
@@ -157,7 +157,7 @@ test('a file that took the place of another while nobody looked has none', async
   assert.deepEqual(await files.store().of('a'), {})
 })
 
-test('the file beside is for its owner alone, and stays small whatever is written', async () => {
+test('the journal is readable by root only and stays small', async () => {
   await using files = await setup(tmpdir(), true)
   for (let n = 0; n < 300; n += 1) await files.write('a', { value: String(n).repeat(300) })
   const journal = join(files.options.folder, 'metadata.jsonl')
@@ -166,7 +166,7 @@ test('the file beside is for its owner alone, and stays small whatever is writte
   assert.ok(size < 100_000, `${size} bytes`)
 })
 
-test('a damaged file beside loses only what is damaged', async () => {
+test('a damaged journal loses only the damaged records', async () => {
   await using files = await setup(tmpdir(), true)
   await files.write('a', { a: '1' })
   const journal = join(files.options.folder, 'metadata.jsonl')
@@ -182,7 +182,7 @@ test('a damaged file beside loses only what is damaged', async () => {
   assert.ok(!(await readFile(journal, 'utf8')).includes('"/x"'))
 })
 
-test('attributes that others set are read when they are UTF-8, and never too many', async () => {
+test('foreign attributes are read if they are UTF-8, up to a limit', async () => {
   await using files = await setup('/dev/shm', false)
   await files.write('a', { mine: '1' })
   await run('python3', ['-c', hostile, files.path('a')])

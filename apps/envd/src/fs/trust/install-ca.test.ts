@@ -49,7 +49,7 @@ async function setup(t: TestContext) {
   }
 }
 
-test('the authority is put where programs look, and the list stays what it was otherwise', async (t) => {
+test('the CA is installed where programs look, and other certificates stay', async (t) => {
   const { install, put, read, at } = await setup(t)
   await put(bundle, others)
   assert.deepEqual(await install(authority), {
@@ -69,7 +69,7 @@ test('the authority is put where programs look, and the list stays what it was o
   await assert.rejects(stat(at('etc/pki')), { code: 'ENOENT' })
 })
 
-test('another takes its place, and nothing grows', async (t) => {
+test('a new CA replaces the old one, and the bundle does not grow', async (t) => {
   const { install, put, read, at } = await setup(t)
   await put(bundle, others + authority) // as update-ca-certificates does
   await put(certificate, authority)
@@ -81,14 +81,14 @@ test('another takes its place, and nothing grows', async (t) => {
   assert.equal((await stat(at(bundle))).ino, ino)
 })
 
-test('a system without a list gets one, which is not taken for a whole one', async (t) => {
+test('a system without a bundle gets one, which is not reported as complete', async (t) => {
   const { install, read, at } = await setup(t)
   const installed = await install(authority)
   assert.deepEqual(installed, { certificate: at(certificate), bundle: undefined, problems: [] })
   assert.equal(await read(bundle), withOurs(''))
 })
 
-test('links of a distribution are followed and stay', async (t) => {
+test('symlinks of a distribution are followed and kept', async (t) => {
   const { install, put, link: makeLink, read, at } = await setup(t)
   const extracted = 'etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem'
   await put(extracted, others)
@@ -101,7 +101,7 @@ test('links of a distribution are followed and stay', async (t) => {
   assert.equal(await read('etc/pki/tls/certs/2d824785.0'), authority)
 })
 
-test('a link to a place that is not for lists is left alone', async (t) => {
+test('a symlink to a folder that is not for certificates is not followed', async (t) => {
   const { install, put, link: makeLink, read, at } = await setup(t)
   await put('root/secret', others)
   await makeLink(at('root/secret'), bundle)
@@ -116,7 +116,7 @@ test('a link to a place that is not for lists is left alone', async (t) => {
   await assert.rejects(stat(at('etc/nothing')), { code: 'ENOENT' })
 })
 
-test('a link in the place of the certificate is replaced, not followed', async (t) => {
+test("a symlink at the certificate's path is replaced, not followed", async (t) => {
   const { install, put, link: makeLink, read, at } = await setup(t)
   await put('root/secret', 'secret')
   await makeLink(at('root/secret'), certificate)
@@ -127,7 +127,7 @@ test('a link in the place of the certificate is replaced, not followed', async (
   assert.equal(await read(link), authority)
 })
 
-test('pipes, folders, devices and files without end hold nobody up', async (t) => {
+test('pipes, folders, devices and huge files do not block', async (t) => {
   const { install, at } = await setup(t)
   await mkdir(at('etc/ssl/certs'), { recursive: true })
   await mkdir(dirname(at(certificate)), { recursive: true })
@@ -154,7 +154,7 @@ test('pipes, folders, devices and files without end hold nobody up', async (t) =
   assert.equal((await install(authority)).certificate, at(certificate))
 })
 
-test('where the certificate cannot be written, the list is still', async (t) => {
+test('the bundle is written even if the certificate cannot be', async (t) => {
   const { install, put, read, at } = await setup(t)
   await put('usr/local/share', 'not a folder')
   await put(bundle, others)
@@ -164,7 +164,7 @@ test('where the certificate cannot be written, the list is still', async (t) => 
   assert.equal(await read(bundle), withOurs(others))
 })
 
-test('the name of the link is what OpenSSL calls our subject', (t) => {
+test("the link name is OpenSSL's hash of the CA subject", (t) => {
   assert.equal(new X509Certificate(authority).subject, 'CN=atoll sandbox egress')
   const openssl = ['x509', '-noout', '-hash']
   try {

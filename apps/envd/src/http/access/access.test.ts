@@ -15,7 +15,7 @@ function list(envd: RunningEnvd, headers: Record<string, string> = {}): Promise<
   })
 }
 
-test('health needs no token and is not to be cached', async () => {
+test('/health needs no token and is not cacheable', async () => {
   await using envd = await runEnvd({ init: false })
   const response = await fetch(`${envd.url}/health`)
   assert.equal(response.status, 204)
@@ -23,7 +23,7 @@ test('health needs no token and is not to be cached', async () => {
   assert.equal((await fetch(`${envd.url}/health`, { method: 'POST' })).status, 503)
 })
 
-test('before the first init everything else is closed', async () => {
+test('before the first /init all other routes return 503', async () => {
   await using envd = await runEnvd({ init: false })
   for (const path of ['/', '/process.Process/List', '/process.Process/Start', '/files', '/envs']) {
     const response = await fetch(`${envd.url}${path}`, { method: 'POST' })
@@ -32,7 +32,7 @@ test('before the first init everything else is closed', async () => {
   }
 })
 
-test('init needs the secret of the node, and always tells the version', async () => {
+test("/init needs the node's secret, and always returns the version", async () => {
   await using envd = await runEnvd({ init: false })
   const strangers = [{}, { 'x-init-token': '' }, { 'x-init-token': 'wrong' }]
   for (const headers of [...strangers, { 'x-access-token': initToken }]) {
@@ -45,7 +45,7 @@ test('init needs the secret of the node, and always tells the version', async ()
   assert.deepEqual([response.status, response.headers.get('x-envd-version')], [204, envdVersion])
 })
 
-test('without a secret of the node, init refuses everybody', async () => {
+test('without a node secret, /init rejects all requests', async () => {
   await using envd = await runEnvd({ init: false, initToken: undefined })
   for (const headers of [{}, { 'x-init-token': '' }, { 'x-init-token': 'undefined' }]) {
     assert.equal((await envd.init({}, headers)).status, 401)
@@ -67,14 +67,14 @@ const badInits = [
   { envVars: { A: 'x'.repeat(5_000_000) } },
 ]
 
-test('a bad init is refused and changes nothing', async () => {
+test('an invalid /init is rejected and changes nothing', async () => {
   await using envd = await runEnvd()
   for (const body of badInits) assert.equal((await envd.init(body)).status, 400)
   assert.equal((await list(envd, { 'x-access-token': accessToken })).status, 200)
   assert.deepEqual(envd.unexpectedErrors, [])
 })
 
-test('a secured sandbox refuses a missing and a wrong token with a code that is a number', async () => {
+test('a secured sandbox rejects a missing and a wrong token with a numeric code', async () => {
   await using envd = await runEnvd()
   for (const headers of [{}, { 'x-access-token': '' }, { 'x-access-token': `${accessToken}x` }]) {
     const response = await list(envd, headers)
@@ -87,7 +87,7 @@ test('a secured sandbox refuses a missing and a wrong token with a code that is 
   }
 })
 
-test('an init without a token opens the sandbox, one with a token closes it', async () => {
+test('/init without a token opens the sandbox, and with a token secures it', async () => {
   await using envd = await runEnvd()
   await envd.init({})
   assert.equal((await list(envd)).status, 200)
@@ -96,7 +96,7 @@ test('an init without a token opens the sandbox, one with a token closes it', as
   assert.equal((await list(envd, { 'x-access-token': 'second' })).status, 200)
 })
 
-test('an init older than the last one is acknowledged and ignored', async () => {
+test('an outdated /init is acknowledged and ignored', async () => {
   await using envd = await runEnvd()
   await envd.init({ accessToken: 'newer', timestamp: '2026-01-02T00:00:00Z' })
   const stale = await envd.init({
@@ -107,7 +107,7 @@ test('an init older than the last one is acknowledged and ignored', async () => 
   assert.equal((await list(envd, { 'x-access-token': 'newer' })).status, 200)
 })
 
-test('variables stay until others are given, and the default user is used', async () => {
+test('variables persist until replaced, and the default user applies', async () => {
   await using envd = await runEnvd()
   await envd.init({ accessToken, envVars: { A: '1', B: '2' }, defaultUser: 'daemon' })
   await envd.init({ accessToken })
@@ -117,7 +117,7 @@ test('variables stay until others are given, and the default user is used', asyn
   assert.equal((await collect(envd.client.start(script))).stdout, '3\ndaemon\n')
 })
 
-test('settings outlive the daemon, in a file that only root can read', async () => {
+test('settings survive a restart, in a file that only root can read', async () => {
   await using first = await runEnvd()
   await first.init({
     accessToken,
@@ -133,7 +133,7 @@ test('settings outlive the daemon, in a file that only root can read', async () 
   assert.equal((await collect(second.client.start(script))).stdout, '1 isandbox\ndaemon\n')
 })
 
-test('a damaged settings file leaves the daemon closed', async () => {
+test('with a damaged settings file envd rejects clients', async () => {
   await using first = await runEnvd()
   await writeFile(join(first.folder, 'state/envd.json'), '{"accessTok')
   await using second = await first.restart()
@@ -142,13 +142,13 @@ test('a damaged settings file leaves the daemon closed', async () => {
   assert.equal((await list(second, { 'x-access-token': accessToken })).status, 200)
 })
 
-test('settings that cannot be kept are in force all the same', async () => {
+test('settings that cannot be saved still apply', async () => {
   await using envd = await runEnvd({ stateFile: '/etc/passwd/envd.json' })
   assert.equal((await list(envd)).status, 401)
   assert.equal((await list(envd, { 'x-access-token': accessToken })).status, 200)
 })
 
-test('settings that cannot be kept do not leave older ones behind', async () => {
+test('a failed save deletes the older settings', async () => {
   await using first = await runEnvd()
   const file = join(first.folder, 'state/envd.json')
   await mkdir(`${file}.new`) // makes the next write fail
@@ -157,7 +157,7 @@ test('settings that cannot be kept do not leave older ones behind', async () => 
   assert.equal((await list(second, { 'x-access-token': accessToken })).status, 503)
 })
 
-test('the clock is stepped when it is behind or far ahead, and only then', async () => {
+test('the clock is set only if it is behind or far ahead', async () => {
   const stepped: string[] = []
   await using envd = await runEnvd({
     clock: { now: () => new Date('2026-01-01T00:00:10.000Z') },
@@ -169,19 +169,19 @@ test('the clock is stepped when it is behind or far ahead, and only then', async
   assert.deepEqual(stepped, ['00:04.999Z', '00:10.051Z'])
 })
 
-test('the system is told of a sandbox id when it is another', async () => {
-  const told: unknown[] = []
-  await using envd = await runEnvd({ setHostName: async (...ids) => void told.push(ids) })
+test('the host name is set when the sandbox ID changes', async () => {
+  const hostNames: unknown[] = []
+  await using envd = await runEnvd({ setHostName: async (...ids) => void hostNames.push(ids) })
   for (const sandboxId of ['i1', 'i1', undefined, 'i2']) await envd.init({ accessToken, sandboxId })
   await using second = await envd.restart()
   await second.init({ accessToken, sandboxId: 'i2' })
-  assert.deepEqual(told, [
+  assert.deepEqual(hostNames, [
     ['i1', undefined],
     ['i2', 'i1'],
   ])
 })
 
-test('an unknown user is refused on every route, with a code by name', async () => {
+test('an unknown user is rejected on every route, with a named code', async () => {
   await using envd = await runEnvd()
   for (const path of ['/health', '/nothing']) {
     const headers = { authorization: `Basic ${btoa('ghost:')}`, 'x-access-token': accessToken }
@@ -191,7 +191,7 @@ test('an unknown user is refused on every route, with a code by name', async () 
   }
 })
 
-test('pages of any origin may ask, and see what they need', async () => {
+test('CORS allows any origin and exposes the needed headers', async () => {
   await using envd = await runEnvd()
   const preflight = await fetch(`${envd.url}/process.Process/List`, {
     method: 'OPTIONS',

@@ -25,7 +25,7 @@ async function ask(
   return { status: response.status, text, message: () => JSON.parse(text).message }
 }
 
-test('a signature opens one path for one operation, user and time', async (t) => {
+test('a signature is valid for one path, operation, user and expiry', async (t) => {
   const { envd, at } = await setUpFiles(t, { clock: { now: () => now } })
   const path = at('a b+ü.txt')
   await writeFile(path, 'signed')
@@ -105,7 +105,7 @@ test('a signature opens one path for one operation, user and time', async (t) =>
   }
 })
 
-test('a wrong token goes before a right signature, and a right one needs none', async (t) => {
+test('a wrong token is rejected despite a valid signature, and a valid token needs none', async (t) => {
   const { envd, at } = await setUpFiles(t)
   const path = at('x')
   await writeFile(path, 'signed')
@@ -122,7 +122,7 @@ test('a wrong token goes before a right signature, and a right one needs none', 
   assert.equal((await ask(envd.url, { path, signature: 'v1_x' }, { headers })).status, 200)
 })
 
-test('a signed upload is written; the same signature does not read or compose', async (t) => {
+test('a signature for an upload does not allow a download or compose', async (t) => {
   const { envd, at } = await setUpFiles(t)
   const path = at('up')
   const signature = sign(path, 'write', '', accessToken)
@@ -138,13 +138,13 @@ test('a signed upload is written; the same signature does not read or compose', 
   assert.equal(compose.status, 401)
 })
 
-test('the signature of an absent path is that of the empty one', async (t) => {
+test('an absent path is signed as an empty path', async (t) => {
   const { envd } = await setUpFiles(t)
   const reply = await ask(envd.url, { signature: sign('', 'read', '', accessToken) })
   assert.deepEqual([reply.status, JSON.parse(reply.text).code], [400, 400]) // the signature is valid, but the path is a folder
 })
 
-test('a sandbox without a token asks for no signature, and looks at none', async (t) => {
+test('a sandbox without a token ignores signatures', async (t) => {
   const { envd, at } = await setUpFiles(t)
   await writeFile(at('x'), 'open')
   await envd.init({})

@@ -17,7 +17,7 @@ function compose(envd: RunningEnvd, body: unknown) {
   })
 }
 
-test('pieces become one file in their order, and are gone', async (t) => {
+test('compose concatenates the parts in order and deletes them', async (t) => {
   const { envd, folder, at } = await setUpFiles(t)
   await writeFile(at('2'), 'second ')
   await writeFile(at('1'), 'first ')
@@ -37,7 +37,7 @@ test('pieces become one file in their order, and are gone', async (t) => {
   assert.deepEqual(await readdir(folder), ['new'])
 })
 
-test('what is at the destination is replaced, and one piece is enough', async (t) => {
+test('compose replaces the destination, and accepts a single part', async (t) => {
   const { envd, folder, at } = await setUpFiles(t)
   await writeFile(at('piece'), 'new')
   await writeFile(at('whole'), 'a longer old content')
@@ -47,7 +47,7 @@ test('what is at the destination is replaced, and one piece is enough', async (t
   assert.deepEqual(await readdir(folder), ['whole'])
 })
 
-test('what cannot be put together is refused, and nothing is changed', async (t) => {
+test('invalid compose requests are rejected and change nothing', async (t) => {
   const { envd, folder, at } = await setUpFiles(t)
   await writeFile(at('a'), 'a')
   await mkdir(at('folder'))
@@ -84,7 +84,7 @@ test('what cannot be put together is refused, and nothing is changed', async (t)
   assert.deepEqual(await readdir(folder), before)
 })
 
-test('after a body that was too large, the connection serves the next request', async (t) => {
+test('after a body that is too large the connection can be reused', async (t) => {
   const { envd } = await setUpFiles(t)
   const agent = new Agent({ keepAlive: true, maxSockets: 1 })
   t.after(() => agent.destroy())
@@ -98,7 +98,7 @@ test('after a body that was too large, the connection serves the next request', 
   }
 })
 
-test('a disk that becomes full leaves the pieces and no half', async (t) => {
+test('a full disk keeps the parts and leaves no partial file', async (t) => {
   const { envd, at } = await setUpFiles(t)
   await mkdir(at('small'))
   await run('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', at('small')])

@@ -19,7 +19,7 @@ function open(envd: RunningEnvd, head: string) {
   return socket
 }
 
-test('broken forms of all kinds are answered, and write nothing outside', async (t) => {
+test('malformed forms get a response and write nothing outside the folder', async (t) => {
   const { envd, folder, at } = await setUpFiles(t)
   const part = `--B\r\nContent-Disposition: form-data; name="file"; filename="${at('x')}"\r\n\r\n`
   const whole = Buffer.from(`${part}some content\r\n--B--\r\n`)
@@ -47,7 +47,7 @@ test('broken forms of all kinds are answered, and write nothing outside', async 
   assert.deepEqual(await readdir(folder), ['target'])
 })
 
-test('a form that trickles in is written as it comes, and keeps nobody waiting', async (t) => {
+test('a slow form upload is written as it arrives and blocks no other request', async (t) => {
   const { envd, at } = await setUpFiles(t)
   const slow = open(envd, 'POST /files HTTP/1.1')
   slow.write('Content-Type: multipart/form-data; boundary=B\r\nTransfer-Encoding: chunked\r\n\r\n')
@@ -65,7 +65,7 @@ test('a form that trickles in is written as it comes, and keeps nobody waiting',
   assert.equal(await readFile(at('slow'), 'utf8'), 'first and last')
 })
 
-test('heads without measure are refused', async (t) => {
+test('oversized request heads are rejected', async (t) => {
   const { envd } = await setUpFiles(t)
   const heads = [
     `GET /files?path=/${'x'.repeat(100_000)} HTTP/1.1`,
@@ -81,7 +81,7 @@ test('heads without measure are refused', async (t) => {
   assert.equal((await send(envd, '/health')).status, 204)
 })
 
-test('odd values of headers are read in a moment', async (t) => {
+test('hostile header values parse in linear time', async (t) => {
   const { envd, at } = await setUpFiles(t)
   const url = filesUrl({ path: at('x') })
   await send(envd, url, {
@@ -105,7 +105,7 @@ test('odd values of headers are read in a moment', async (t) => {
   assert.ok(cpuMs < 5000, `${cpuMs} ms`)
 })
 
-test('a reader that stops reading holds its file open, and nothing else', async (t) => {
+test('a stalled download holds its file open and blocks nothing else', async (t) => {
   const { envd, at } = await setUpFiles(t)
   const body = Buffer.alloc(32 * 1024 * 1024)
   const headers = { 'content-type': 'application/octet-stream' }

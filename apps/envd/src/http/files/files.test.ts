@@ -37,7 +37,7 @@ function fileParts(files: Readonly<Record<string, string | Buffer>>) {
 
 const octets = { 'content-type': 'application/octet-stream' }
 
-test('a file comes back as it is, with its type, name, length and time', async (t) => {
+test('a download has the content, type, name, length and time of the file', async (t) => {
   const { envd, at } = await setup(t)
   await writeFile(at('page.html'), '<p>hello')
   const { status, headers, text } = await send(envd, filesUrl({ path: at('page.html') }))
@@ -68,7 +68,7 @@ const encodings: [string, number, string | undefined][] = [
   [',;q=1,,', 200, undefined],
 ]
 
-test('the client chooses the coding by weight', async (t) => {
+test('Accept-Encoding weights choose the encoding', async (t) => {
   const { envd, at } = await setup(t)
   await writeFile(at('data'), 'x'.repeat(100_000))
   for (const [wish, status, coding] of encodings) {
@@ -86,7 +86,7 @@ test('the client chooses the coding by weight', async (t) => {
   }
 })
 
-test('what does not shrink is packed without effort, and comes back whole', async (t) => {
+test('incompressible data is sent as gzip without compression', async (t) => {
   const { envd, at } = await setup(t)
   await run('dd', ['if=/dev/urandom', `of=${at('noise')}`, 'bs=1000000', 'count=1', 'status=none'])
   const headers = { 'accept-encoding': 'gzip' }
@@ -123,7 +123,7 @@ const exactCalls: [Record<string, string>, number, string, Record<string, string
   [{ 'if-match': '*' }, 200, '0123456789'],
 ]
 
-test('ranges and conditions are about the bytes as they are', async (t) => {
+test('ranges and conditions refer to the uncompressed bytes', async (t) => {
   const { envd, at } = await setup(t)
   await writeFile(at('ten'), '0123456789')
   const url = filesUrl({ path: at('ten') })
@@ -141,7 +141,7 @@ test('ranges and conditions are about the bytes as they are', async (t) => {
   assert.equal((await send(envd, url, { headers: again })).text, '23')
 })
 
-test('HEAD tells what GET would, without a body, and only with the token', async (t) => {
+test('HEAD returns the headers of GET without a body, and needs the token', async (t) => {
   const { envd, at } = await setup(t)
   await writeFile(at('ten'), '0123456789')
   const head = await send(envd, filesUrl({ path: at('ten') }), { method: 'HEAD' })
@@ -151,7 +151,7 @@ test('HEAD tells what GET would, without a body, and only with the token', async
   assert.equal(response.status, 401)
 })
 
-test('an empty file is empty, whatever is asked for', async (t) => {
+test('an empty file is sent as empty for any range', async (t) => {
   const { envd, at } = await setup(t)
   await writeFile(at('empty'), '')
   const whole = await send(envd, filesUrl({ path: at('empty') }))
@@ -166,7 +166,7 @@ test('an empty file is empty, whatever is asked for', async (t) => {
   assert.equal(gunzipSync(packed.bytes).length, 0)
 })
 
-test('names beyond ASCII and with quotes are named as mail does it', async (t) => {
+test('Content-Disposition encodes quotes and names that are not ASCII', async (t) => {
   const { envd, at } = await setup(t)
   const names: [string, string][] = [
     ['plain-1.txt', 'inline; filename=plain-1.txt'],
@@ -181,14 +181,14 @@ test('names beyond ASCII and with quotes are named as mail does it', async (t) =
   }
 })
 
-test('files of /proc that tell no size are read to their end', async (t) => {
+test('files in /proc without a size are sent completely', async (t) => {
   const { envd } = await setup(t)
   const { status, headers, text } = await send(envd, filesUrl({ path: '/proc/version' }))
   assert.deepEqual([status, headers['content-length']], [200, undefined])
   assert.equal(text, await readFile('/proc/version', 'utf8'))
 })
 
-test('what cannot be read is told apart', async (t) => {
+test('each kind of unreadable path has its own status', async (t) => {
   const { envd, folder, at } = await setup(t)
   await run('mkfifo', [at('pipe')])
   await symlink(at('loop'), at('loop'))
@@ -218,7 +218,7 @@ test('what cannot be read is told apart', async (t) => {
   }
 })
 
-test('a query that can be read in two ways is refused in plain text', async (t) => {
+test('an ambiguous query is rejected in plain text', async (t) => {
   const { envd } = await setup(t)
   const queries = [
     '?path=/a&path=/b',
@@ -235,7 +235,7 @@ test('a query that can be read in two ways is refused in plain text', async (t) 
   }
 })
 
-test('paths hang below the home of the user, who is named in query or header', async (t) => {
+test('relative paths start at the home of the user in the query or header', async (t) => {
   const { envd, at } = await setup(t)
   await writeFile('/tmp/of-anna-for-tests', 'hers')
   t.after(() => run('rm', ['-f', '/tmp/of-anna-for-tests']))
@@ -249,7 +249,7 @@ test('paths hang below the home of the user, who is named in query or header', a
   assert.deepEqual([unknown.status, JSON.parse(unknown.text).code], [401, 'unauthenticated'])
 })
 
-test('a file that shrinks while it is read ends the connection, one that grows does not', async (t) => {
+test('truncating a file during a download aborts it, appending does not', async (t) => {
   const { envd, at } = await setup(t)
   const size = 64 * 1024 * 1024
   await writeFile(at('big'), '')
@@ -274,7 +274,7 @@ test('a file that shrinks while it is read ends the connection, one that grows d
   assert.equal((await send(envd, '/health')).status, 204)
 })
 
-test('a form writes each of its files, makes folders, and gives all to the user', async (t) => {
+test('a form upload writes each file, creates folders, and sets the owner', async (t) => {
   const { envd, at } = await setup(t)
   const content = Buffer.from(Array.from({ length: 300_000 }, (_, i) => i % 256))
   const files = { [at('a/b/one.bin')]: content, [at('zwei ü.txt')]: 'two\r\n--edg', [at('c')]: '' }
@@ -299,7 +299,7 @@ test('a form writes each of its files, makes folders, and gives all to the user'
   assert.equal((await stat(at('.'))).uid, 0)
 })
 
-test('the path of the query goes before the filename, which may then be absent', async (t) => {
+test('the path in the query overrides the filename, which is then optional', async (t) => {
   const { envd, at } = await setup(t)
   const named = { head: 'form-data; name="file"; filename="/other"', content: '1' }
   await send(envd, filesUrl({ path: at('x') }), form(named))
@@ -310,7 +310,7 @@ test('the path of the query goes before the filename, which may then be absent',
   assert.equal((await send(envd, '/files', form(bare))).status, 400)
 })
 
-test('other parts of a form are passed over', async (t) => {
+test('other form parts are ignored', async (t) => {
   const { envd, at } = await setup(t)
   const other = { head: 'form-data; name="comment"', content: 'x'.repeat(200_000) }
   const odd = { head: 'attachment; name="file"; filename="/tmp/odd"', content: 'x' }
@@ -320,7 +320,7 @@ test('other parts of a form are passed over', async (t) => {
   assert.deepEqual(JSON.parse((await send(envd, '/files', form(other))).text), [])
 })
 
-test('a body of octets is written as it is, gzip is unpacked', async (t) => {
+test('an octet-stream body is written as is, and gzip is decompressed', async (t) => {
   const { envd, at } = await setup(t)
   const content = Buffer.from('0123456789'.repeat(50_000))
   const url = filesUrl({ path: at('deep/er/file') })
@@ -340,7 +340,7 @@ test('a body of octets is written as it is, gzip is unpacked', async (t) => {
   assert.deepEqual([reply.status, await readFile(at('p'), 'utf8')], [200, 'packed'])
 })
 
-test('large bodies are written as they are, alone or in a form', async (t) => {
+test('large bodies are written correctly, alone or in a form', async (t) => {
   const { envd, at } = await setup(t)
   const content = randomBytes(12 * 1024 * 1024)
   const alone = { method: 'POST', headers: octets, body: content }
@@ -353,7 +353,7 @@ test('large bodies are written as they are, alone or in a form', async (t) => {
   assert.ok((await readFile(at('other'))).equals(other))
 })
 
-test('writing over a file keeps its mode and follows a link, and changes the owner', async (t) => {
+test('overwriting keeps the mode, follows symlinks and changes the owner', async (t) => {
   const { envd, at } = await setup(t)
   await writeFile(at('script'), 'a long first content')
   await chmod(at('script'), 0o751)
@@ -365,7 +365,7 @@ test('writing over a file keeps its mode and follows a link, and changes the own
   assert.equal(await readFile(at('script'), 'utf8'), 'new')
 })
 
-test('metadata in headers belongs to every file of the request', async (t) => {
+test('metadata headers apply to every file of the upload', async (t) => {
   const { envd, at } = await setup(t)
   const parts = fileParts({ [at('a')]: '1', [at('b')]: '2' })
   const headers = { ...parts.headers, 'X-Metadata-Author': 'me', 'x-metadata-Of': 'both' }
@@ -377,7 +377,7 @@ test('metadata in headers belongs to every file of the request', async (t) => {
   ])
 })
 
-test('uploads that cannot be are refused, each with its status', async (t) => {
+test('invalid uploads are rejected with the right status', async (t) => {
   const { envd, folder, at } = await setup(t)
   await writeFile(at('file'), '')
   await run('mkfifo', [at('pipe')])
@@ -433,7 +433,7 @@ test('uploads that cannot be are refused, each with its status', async (t) => {
   }
 })
 
-test('the same path twice in one form is refused, and the first stays', async (t) => {
+test('a path that occurs twice in a form is rejected, and the first content stays', async (t) => {
   const { envd, at } = await setup(t)
   const head = `form-data; name="file"; filename="${at('x')}"`
   const reply = await send(
@@ -445,7 +445,7 @@ test('the same path twice in one form is refused, and the first stays', async (t
   assert.equal(await readFile(at('x'), 'utf8'), 'first')
 })
 
-test('an upload that is cut off leaves its beginning, and the daemon goes on', async (t) => {
+test('an aborted upload leaves the bytes written so far, and envd continues', async (t) => {
   const { envd, at } = await setup(t)
   const gzip = { 'content-encoding': 'gzip' }
   const length = { 'content-length': '50000000' }
@@ -464,7 +464,7 @@ test('an upload that is cut off leaves its beginning, and the daemon goes on', a
   assert.equal((await send(envd, '/health')).status, 204)
 })
 
-test('a body that is refused half-way does not keep the answer from its sender', async (t) => {
+test('a client gets the response to a body that is rejected midway', async (t) => {
   const { envd, folder } = await setup(t)
   const body = Buffer.alloc(8 * 1024 * 1024)
   const reply = await send(envd, filesUrl({ path: folder }), {
@@ -475,7 +475,7 @@ test('a body that is refused half-way does not keep the answer from its sender',
   assert.equal(reply.status, 400)
 })
 
-test('a full disk is 507', async (t) => {
+test('a full disk returns 507', async (t) => {
   const { envd, at } = await setup(t)
   await mkdir(at('small'))
   await run('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', at('small')])
@@ -492,7 +492,7 @@ test('a full disk is 507', async (t) => {
   assert.equal((await send(envd, '/files', parts)).status, 507)
 })
 
-test('many writers of one path all succeed, and one of them wins', async (t) => {
+test('concurrent uploads to one path all succeed, and one wins', async (t) => {
   const { envd, at } = await setup(t)
   const contents = Array.from({ length: 20 }, (_, i) => String(i % 10).repeat(100_000))
   const replies = await Promise.all(

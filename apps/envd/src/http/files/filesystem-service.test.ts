@@ -43,7 +43,7 @@ async function setup(base = tmpdir()) {
 }
 
 for (const base of [tmpdir(), '/dev/shm']) {
-  test(`Stat on ${base} by hand: sizes are texts, zero values are left out`, async () => {
+  test(`Stat on ${base} as raw JSON has sizes as strings and omits zero values`, async () => {
     await using it = await setup(base)
     const { folder, call } = it
     const path = join(folder, 'a.txt')
@@ -67,7 +67,7 @@ for (const base of [tmpdir(), '/dev/shm']) {
   })
 }
 
-test('Stat of a link: type and mode of the target, all else its own', async () => {
+test('Stat of a symlink has the type and mode of the target, and its own other fields', async () => {
   await using it = await setup()
   const { folder, files } = it
   await writeFile(join(folder, 'file'), 'content', { mode: 0o600 })
@@ -87,7 +87,7 @@ test('Stat of a link: type and mode of the target, all else its own', async () =
   assert.deepEqual(await seen('loop'), [0, 0, 4n, 'Lrwxrwxrwx', join(folder, 'loop')])
 })
 
-test('Stat of devices, pipes, sticky folders and owners without a name', async () => {
+test('Stat handles devices, pipes, sticky folders and owners without a name', async () => {
   await using it = await setup()
   const { folder, files } = it
   await run('mkfifo', ['-m', '600', join(folder, 'pipe')])
@@ -112,7 +112,7 @@ test('Stat of devices, pipes, sticky folders and owners without a name', async (
   assert.equal((await files.stat({ path: '/' })).entry?.name, '/')
 })
 
-test('paths: empty, ~, relative to the home of the acting user', async () => {
+test("paths may be empty, start with ~, or be relative to the user's home", async () => {
   await using it = await setup()
   const { envd, files } = it
   await mkdir(join(home, 'ann/sub'), { recursive: true })
@@ -124,7 +124,7 @@ test('paths: empty, ~, relative to the home of the acting user', async () => {
   assert.equal((await files.stat({ path: '' })).entry?.path, home)
 })
 
-test('MakeDir makes what is missing, for the acting user, and says when it is there', async () => {
+test('MakeDir creates missing parents for the acting user, and fails if the folder exists', async () => {
   await using it = await setup()
   const { envd, folder, files, call } = it
   const path = join(folder, 'x/y/z')
@@ -135,7 +135,7 @@ test('MakeDir makes what is missing, for the acting user, and says when it is th
   assert.deepEqual([again.status, again.body.code], [409, 'already_exists'])
 })
 
-test('Move makes folders above, replaces files, keeps metadata and owner', async () => {
+test('Move creates parent folders, replaces files, and keeps metadata and owner', async () => {
   await using it = await setup()
   const { envd, folder, files } = it
   await writeFile(join(folder, 'a'), 'a')
@@ -155,7 +155,7 @@ test('Move makes folders above, replaces files, keeps metadata and owner', async
   assert.deepEqual(await readdir(join(folder, 'moved/er')), ['c'])
 })
 
-test('Move of what is missing still makes the folders above its destination', async () => {
+test('Move of a missing source still creates the parents of the destination', async () => {
   await using it = await setup()
   const { folder, call } = it
   const answer = await call('Move', { source: `${folder}/no`, destination: `${folder}/new/x` })
@@ -163,7 +163,7 @@ test('Move of what is missing still makes the folders above its destination', as
   assert.ok((await stat(join(folder, 'new'))).isDirectory())
 })
 
-test('Remove takes everything, links and odd names included, and nothing is no failure', async () => {
+test('Remove deletes trees with symlinks and unusual names, and ignores missing paths', async () => {
   await using it = await setup()
   const { folder, files } = it
   const path = join(folder, 'tree')
@@ -183,7 +183,7 @@ test('Remove takes everything, links and odd names included, and nothing is no f
   assert.deepEqual(await readdir(join(folder, 'outside')), ['keep'])
 })
 
-test('ListDir goes in order of names, folders before their content, to the depth asked for', async () => {
+test('ListDir sorts by name, lists folders before their contents, and honors the depth', async () => {
   await using it = await setup()
   const { folder, files } = it
   await mkdir(join(folder, 'b/c/d'), { recursive: true })
@@ -205,7 +205,7 @@ test('ListDir goes in order of names, folders before their content, to the depth
   assert.deepEqual(await names(join(folder, 'b/c/d'), 1), [])
 })
 
-test('names that are not UTF-8 are shown as well as they can be', async () => {
+test('names that are not UTF-8 are listed with replacement characters', async () => {
   await using it = await setup()
   const { folder, files } = it
   await writeFile(Buffer.from(`${folder}/\xffx`, 'latin1'), 'abc')
@@ -216,7 +216,7 @@ test('names that are not UTF-8 are shown as well as they can be', async () => {
   )
 })
 
-test('ten thousand files are listed whole, while other calls are answered', async () => {
+test('listing ten thousand files does not block other calls', async () => {
   await using it = await setup('/dev/shm')
   const { folder, files } = it
   await run('sh', ['-c', `cd ${folder} && seq 10000 | xargs touch`])
@@ -228,7 +228,7 @@ test('ten thousand files are listed whole, while other calls are answered', asyn
   assert.deepEqual(entries[9999]?.name, '9999')
 })
 
-test('a folder of too many entries is refused, not read to its end', async () => {
+test('a folder with too many entries is rejected before it is read completely', async () => {
   await using it = await setup('/dev/shm')
   const { folder, call } = it
   await run('sh', ['-c', `cd ${folder} && seq 50001 | xargs touch`])
@@ -237,7 +237,7 @@ test('a folder of too many entries is refused, not read to its end', async () =>
   assert.match(answer.body.message, /more than 50000 entries/)
 })
 
-test('folders that come and go while they are listed are no failure', async () => {
+test('folders that change during a listing cause no error', async () => {
   await using it = await setup()
   const { folder, files } = it
   const churn = run('sh', [
@@ -250,7 +250,7 @@ test('folders that come and go while they are listed are no failure', async () =
   await churn
 })
 
-test('the first Python clients get only what they know', async () => {
+test('early Python clients get only the fields they know', async () => {
   await using it = await setup()
   const { folder, call } = it
   await mkdir(join(folder, 'd'))
@@ -324,7 +324,7 @@ const bad: [string, string, (folder: string) => object, string][] = [
   ['a path that is a number', 'Stat', () => ({ path: 5 }), 'invalid_argument'],
 ]
 
-test('what cannot be done is refused with its code', async (t) => {
+test('invalid calls are rejected with the right code', async (t) => {
   await using it = await setup()
   const { folder, call } = it
   await writeFile(join(folder, 'file'), '')
@@ -342,7 +342,7 @@ test('what cannot be done is refused with its code', async (t) => {
   assert.ok((await lstat(join(folder, 'file'))).isFile())
 })
 
-test('folders that lie deeper than a path can tell are listed as far as it can, and removed', async () => {
+test('trees deeper than the path limit are listed up to the limit, and removed', async () => {
   await using it = await setup()
   const { folder, files } = it
   const path = join(folder, 'top')
@@ -355,7 +355,7 @@ test('folders that lie deeper than a path can tell are listed as far as it can, 
   assert.deepEqual(await readdir(folder), [])
 })
 
-test('Move says which of its two paths is wrong', async () => {
+test('Move names the path that is wrong', async () => {
   await using it = await setup()
   const { folder, call } = it
   const there = join(folder, 'there')
@@ -372,7 +372,7 @@ test('Move says which of its two paths is wrong', async () => {
   }
 })
 
-test('an unknown user is refused before anything is done', async () => {
+test('an unknown user is rejected before any change', async () => {
   await using it = await setup()
   const { envd, folder, call } = it
   const answer = await call('MakeDir', { path: join(folder, 'x') }, envd.as('ghost').headers)

@@ -23,7 +23,7 @@ async function logOf(envd: RunningEnvd, after = 0): Promise<Told[]> {
 
 const messagesOf = async (envd: RunningEnvd) => (await logOf(envd)).map(({ message }) => message)
 
-test('the log tells of processes and what they print', async () => {
+test('processes and their output are logged', async () => {
   await using envd = await runEnvd()
   const { pid } = await collect(
     envd.client.start({ ...shell('echo out; echo err >&2; exit 4'), tag: 'mine' }, envd.as('root')),
@@ -43,17 +43,17 @@ test('the log tells of processes and what they print', async () => {
   assert.deepEqual(end.fields, { ...common, exitCode: '4', status: 'exit status 4' })
 })
 
-test('who has seen entries asks for later ones', async () => {
+test('a client can ask for entries after a time', async () => {
   await using envd = await runEnvd()
   await collect(envd.client.start(shell('echo one'), envd.as('root')))
-  const last = (await logOf(envd)).at(-1)?.at ?? assert.fail('nothing was told')
+  const last = (await logOf(envd)).at(-1)?.at ?? assert.fail('no entries')
   assert.deepEqual(await logOf(envd, last), [])
   await collect(envd.client.start(shell('echo two'), envd.as('root')))
   const messages = (await logOf(envd, last)).map(({ message }) => message)
   assert.deepEqual(messages, ['Process started', 'two', 'Process ended'])
 })
 
-test('a process that could not be started is told', async () => {
+test('a failed process start is logged', async () => {
   await using envd = await runEnvd()
   const call = envd.client.start(shell('true', { cwd: '/not/there' }), envd.as('root'))
   await assert.rejects(collect(call))
@@ -61,16 +61,16 @@ test('a process that could not be started is told', async () => {
   assert.deepEqual([last?.level, last?.fields['command']], ['warn', '/bin/sh -c true'])
 })
 
-test('files are told by their paths, for those who look closely', async () => {
+test('file access is logged by path at debug level', async () => {
   await using envd = await runEnvd()
   const headers = { 'x-access-token': accessToken, 'content-type': 'application/octet-stream' }
   const url = `${envd.url}/files?path=${envd.folder}/a&username=root`
-  await fetch(url, { method: 'POST', headers, body: 'content that nobody tells' })
+  await fetch(url, { method: 'POST', headers, body: 'content that is not logged' })
   await fetch(url, { headers: { 'x-access-token': accessToken } })
-  const told = (await logOf(envd)).filter(({ fields }) => fields['logger'] === 'files')
+  const entries = (await logOf(envd)).filter(({ fields }) => fields['logger'] === 'files')
   const fields = { logger: 'files', path: `${envd.folder}/a`, user: 'root' }
   assert.deepEqual(
-    told.map((entry) => [entry.level, entry.message, entry.fields]),
+    entries.map((entry) => [entry.level, entry.message, entry.fields]),
     [
       ['debug', `POST /files ${envd.folder}/a`, fields],
       ['debug', `GET /files ${envd.folder}/a`, fields],
@@ -78,7 +78,7 @@ test('files are told by their paths, for those who look closely', async () => {
   )
 })
 
-test('no secret gets into the log', async () => {
+test('secrets are never logged', async () => {
   await using envd = await runEnvd()
   await envd.init({ accessToken, envVars: { GLOBAL: 'value-of-global' } })
   const request = shell('exit 0', { envs: { KEY: 'value-of-key' } })
@@ -89,7 +89,7 @@ test('no secret gets into the log', async () => {
   }
 })
 
-test('a sandbox made from a copy of another begins with an empty log', async () => {
+test('a sandbox made from a snapshot starts with an empty log', async () => {
   await using envd = await runEnvd({ init: false })
   await envd.init({ accessToken, sandboxId: 'parent' })
   await collect(envd.client.start(shell('echo of the parent'), envd.as('root')))
@@ -99,7 +99,7 @@ test('a sandbox made from a copy of another begins with an empty log', async () 
   assert.deepEqual(await messagesOf(envd), ['Sandbox ready'])
 })
 
-test('an envd that was started again says so', async () => {
+test('a restart of envd is logged', async () => {
   await using first = await runEnvd({ init: false })
   await first.init({ accessToken, sandboxId: 'i1' })
   await using second = await first.restart()
@@ -107,13 +107,13 @@ test('an envd that was started again says so', async () => {
   assert.deepEqual([entry?.level, entry?.message], ['warn', 'envd restarted'])
 })
 
-test('a process that prints without end is neither slowed down nor fills anything', async () => {
+test('an endless output is not slowed down, and the log stays bounded', async () => {
   await using envd = await runEnvd()
   const began = performance.now()
   await collect(envd.client.start(shell('yes | head -c 50000000'), envd.as('root')))
   const entries = await waitFor('the end', async () => {
-    const told = await logOf(envd)
-    return told.some(({ message }) => message === 'Process ended') && told
+    const all = await logOf(envd)
+    return all.some(({ message }) => message === 'Process ended') && all
   })
   // 500 lines at once, and 100 more each second.
   const most = 600 + (performance.now() - began) / 10
@@ -125,11 +125,11 @@ test('a process that prints without end is neither slowed down nor fills anythin
 })
 
 for (const [who, headers] of [
-  ['nobody', {}],
+  ['a caller without a secret', {}],
   ['the owner of the sandbox', { 'x-access-token': accessToken }],
-  ['somebody who guesses', { 'x-init-token': 'wrong' }],
+  ['a caller with a wrong secret', { 'x-init-token': 'wrong' }],
 ] as const) {
-  test(`the log is not for ${who}`, async () => {
+  test(`the log is refused to ${who}`, async () => {
     await using envd = await runEnvd()
     const reply = await fetch(`${envd.url}/logs?after=0`, { headers })
     assert.equal(reply.status, 401)

@@ -11,7 +11,7 @@ function prepare(envd: RunningEnvd, headers: Record<string, string> = {}): Promi
   return fetch(`${envd.url}/prepare`, { method: 'POST', headers })
 }
 
-test('only the node may ask, before it has told anything and after', async () => {
+test('only the node may call /prepare, before and after /init', async () => {
   await using envd = await runEnvd({ init: false })
   for (const headers of [{}, { 'x-init-token': 'wrong' }, { 'x-access-token': accessToken }]) {
     assert.equal((await prepare(envd, headers)).status, 401)
@@ -24,7 +24,7 @@ test('only the node may ask, before it has told anything and after', async () =>
   assert.equal((await prepare(envd, { 'x-init-token': initToken })).status, 204)
 })
 
-test('nothing of the rehearsal is seen afterwards', async () => {
+test('the warm-up leaves no traces', async () => {
   await using envd = await runEnvd()
   const headers = { 'x-init-token': initToken }
   const logged = async () => (await fetch(`${envd.url}/logs?after=0`, { headers })).text()
@@ -41,14 +41,14 @@ test('nothing of the rehearsal is seen afterwards', async () => {
   assert.deepEqual(envd.unexpectedErrors, [])
 })
 
-test('an image without anything in it can be prepared too', async () => {
+test('/prepare works in an empty image', async () => {
   const accounts = { passwd: '/no/passwd', group: '/no/group' }
   await using envd = await runEnvd({ init: false, accounts })
   assert.equal((await prepare(envd, { 'x-init-token': initToken })).status, 204)
   assert.match(String(envd.unexpectedErrors[0]), /returned 401/)
 })
 
-test('pipes are there when it is answered, and commands run as ever', async () => {
+test('pipes exist when /prepare responds, and commands still run', async () => {
   await using envd = await runEnvd({ init: false })
   assert.equal((await prepare(envd, { 'x-init-token': initToken })).status, 204)
   assert.ok((await readdir(join(envd.folder, 'state/fifos'))).length > 10)

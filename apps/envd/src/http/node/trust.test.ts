@@ -52,7 +52,7 @@ function expected(envd: RunningEnvd) {
   }
 }
 
-test('only the node may say whom to trust, before it has told anything and after', async () => {
+test('only the node may call /trust, before and after /init', async () => {
   await using envd = await runEnvd({ init: false })
   const strangers = [{}, { 'x-init-token': '' }, { 'x-init-token': 'wrong' }]
   const refuse = async () => {
@@ -69,14 +69,14 @@ test('only the node may say whom to trust, before it has told anything and after
   assert.equal((await trust(envd)).status, 204)
 })
 
-test('without a secret of the node, nobody may', async () => {
+test('without a node secret, /trust rejects all requests', async () => {
   await using envd = await runEnvd({ init: false, initToken: undefined })
   for (const headers of [{}, { 'x-init-token': '' }, { 'x-init-token': 'undefined' }]) {
     assert.equal((await trust(envd, undefined, headers)).status, 401)
   }
 })
 
-test('told before init, it opens nothing, and is known to the first process', async () => {
+test('/trust before /init does not open the sandbox, and the first process trusts the CA', async () => {
   await using envd = await runEnvd({ init: false })
   await putList(envd)
   assert.equal((await trust(envd)).status, 204)
@@ -86,7 +86,7 @@ test('told before init, it opens nothing, and is known to the first process', as
   assert.deepEqual(await variables(envd), expected(envd))
 })
 
-test('it changes nothing else, and another takes its place', async () => {
+test('/trust changes no other setting, and a new CA replaces the old one', async () => {
   await using envd = await runEnvd()
   await envd.init({ accessToken, envVars: { A: '1' }, sandboxId: 'i1' })
   assert.equal((await trust(envd)).status, 204)
@@ -104,7 +104,7 @@ test('it changes nothing else, and another takes its place', async () => {
 
 const bad = ['', '{', '[]', 'null', {}, { caBundle: null }, { caBundle: '' }, { caBundle: 'x' }]
 
-test('a bad one is refused and changes nothing', async () => {
+test('an invalid CA is rejected and changes nothing', async () => {
   await using envd = await runEnvd()
   const huge = { caBundle: authority.repeat(1000) }
   for (const body of [...bad, huge]) assert.equal((await trust(envd, body)).status, 400)
@@ -116,7 +116,7 @@ test('a bad one is refused and changes nothing', async () => {
   assert.deepEqual(envd.unexpectedErrors, [])
 })
 
-test('init tells it too, and one without it leaves all as it is', async () => {
+test('/init installs a CA, and without one keeps the current CA', async () => {
   await using envd = await runEnvd()
   await putList(envd)
   await envd.init({ accessToken, caBundle: authority })
@@ -133,7 +133,7 @@ test('init tells it too, and one without it leaves all as it is', async () => {
   assert.ok(list.startsWith(others) && list.includes(otherAuthority) && !list.includes(authority))
 })
 
-test('an init older than the last one does not bring back an old authority', async () => {
+test('an outdated /init does not restore an old CA', async () => {
   await using envd = await runEnvd()
   const timestamp = '2026-01-02T00:00:00Z'
   await envd.init({ accessToken, caBundle: authority, timestamp })
@@ -142,7 +142,7 @@ test('an init older than the last one does not bring back an old authority', asy
   assert.equal(await places(envd).read(), authority)
 })
 
-test('whoever sets one of the variables has the last word', async () => {
+test('envVars and requests override the CA variables', async () => {
   await using envd = await runEnvd()
   await putList(envd)
   await envd.init({ accessToken, caBundle: authority, envVars: { SSL_CERT_FILE: '/mine' } })
@@ -153,7 +153,7 @@ test('whoever sets one of the variables has the last word', async () => {
   })
 })
 
-test('the variables outlive the daemon, also when it is told before init', async () => {
+test('the CA variables survive a restart of envd, even before /init', async () => {
   const first = await runEnvd({ init: false })
   await putList(first)
   await trust(first)
@@ -164,7 +164,7 @@ test('the variables outlive the daemon, also when it is told before init', async
   assert.deepEqual(await variables(third), expected(third))
 })
 
-test('a system that cannot be written to fails the call but no init, and the log tells', async () => {
+test('a read-only system makes /trust fail but not /init, and logs why', async () => {
   await using envd = await runEnvd({ init: false })
   await writeFile(places(envd).root, 'not a folder')
   assert.equal((await trust(envd)).status, 500)
@@ -176,7 +176,7 @@ test('a system that cannot be written to fails the call but no init, and the log
   assert.deepEqual(envd.unexpectedErrors, [])
 })
 
-test('where nothing was given, nothing is written', async () => {
+test('without a CA, no file is written', async () => {
   await using envd = await runEnvd()
   assert.deepEqual(await variables(envd), {})
   assert.deepEqual((await readdir(join(envd.folder, 'state'))).toSorted(), ['envd.json', 'fifos'])

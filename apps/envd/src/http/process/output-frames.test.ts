@@ -38,7 +38,7 @@ const encoders = {
 for (const format of ['json', 'proto'] as const) {
   const frame = (event: StreamedEvent) => encodeEnvelope(0, encoders[format](event))
 
-  test(`${format} frames are those that the library would have made, in their order`, async () => {
+  test(`${format} frames equal those of the library, in order`, async () => {
     const sent = await sendAll(`application/connect+${format}`, events, frame)
     assert.deepEqual(Buffer.concat(sent), Buffer.concat(events.map(frame)))
     assert.equal(sent.length, events.length)
@@ -46,7 +46,7 @@ for (const format of ['json', 'proto'] as const) {
 
   for (const kind of kinds) {
     const limit = chunkLimitBytes[kind]
-    test(`what is read of ${kind} at once goes in ${format} frames of at most ${limit}`, async () => {
+    test(`one read of ${kind} becomes ${format} frames of at most ${limit} bytes`, async () => {
       const whole = bytes(200_001)
       const sent = await sendAll(`application/connect+${format}`, [output(kind, whole)], frame)
       const parts: StreamedEvent[] = []
@@ -59,7 +59,7 @@ for (const format of ['json', 'proto'] as const) {
   }
 }
 
-test('the next output is not asked for before the last is sent', async () => {
+test('the next output is requested only after the last is sent', async () => {
   const writes: (() => void)[] = []
   const response = new Writable({ write: (_chunk, _encoding, sent) => void writes.push(sent) })
   let asked = 0
@@ -76,7 +76,7 @@ test('the next output is not asked for before the last is sent', async () => {
   assert.equal((await over).done, true)
 })
 
-test('a client that leaves does not hold the output up', async () => {
+test('a disconnect does not block the output', async () => {
   const response = new Writable({ write() {} })
   const taking = createOutputFrames('application/connect+proto', response).sendOutput(
     streamOf([output('stdout', bytes(100_000))]),

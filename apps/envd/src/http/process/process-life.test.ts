@@ -32,7 +32,7 @@ function pty(text: string) {
   return { input: { case: 'pty', value: bytes(text) } } as const
 }
 
-test('list tells what was asked for, and only of processes that run', async () => {
+test('List returns the requests of running processes only', async () => {
   await using envd = await runEnvd()
   const process = { cmd: 'cat', args: ['-u'], envs: { A: '1' }, cwd: '/tmp' }
   const { pid, rest } = await begin(envd.client.start({ process, tag: 'mine' }))
@@ -46,7 +46,7 @@ test('list tells what was asked for, and only of processes that run', async () =
   assert.deepEqual((await envd.client.list({})).processes, [])
 })
 
-test('everybody attached gets all output from then on, and nothing from before', async () => {
+test('attached clients get all later output and no earlier output', async () => {
   await using envd = await runEnvd()
   const first = await begin(envd.client.start({ ...cat, tag: 'shared' }))
   const process = byPid(first.pid)
@@ -69,7 +69,7 @@ test('everybody attached gets all output from then on, and nothing from before',
   )
 })
 
-test('an ended process can be connected to for 30 s, and yields its end alone', async () => {
+test('Connect to an exited process works for 30 s and yields its end', async () => {
   let nowMs = 0
   await using envd = await runEnvd({ nowMs: () => nowMs })
   const { pid, end } = await collect(envd.client.start({ ...shell('echo x; exit 7'), tag: 'gone' }))
@@ -88,20 +88,20 @@ test('an ended process can be connected to for 30 s, and yields its end alone', 
   assert.equal(await codeOf(connect(byPid(pid))), Code.NotFound)
 })
 
-test('a new process takes the tag of an ended one over', async () => {
+test('a new process takes over the tag of an exited one', async () => {
   await using envd = await runEnvd()
   await collect(envd.client.start({ ...shell('exit 7'), tag: 'again' }))
   const { pid } = await begin(envd.client.start({ ...cat, tag: 'again' }))
   assert.equal((await begin(envd.client.connect({ process: byTag('again') }))).pid, pid)
 })
 
-test('calls that do not fit the process are refused with their codes', async (t) => {
+test('calls that do not suit the process are rejected with the right codes', async (t) => {
   await using envd = await runEnvd()
   const { client } = envd
   const piped = byPid((await begin(client.start(cat))).pid)
   const closed = byPid((await begin(client.start(shell('sleep 60')))).pid)
   const onTerminal = byPid((await begin(client.start(terminal))).pid)
-  const nobody = byPid(4_000_000_000)
+  const missing = byPid(4_000_000_000)
   const size = { size: { cols: 1, rows: 1 } }
   const signal = Signal.SIGKILL
   const calls: [string, () => Promise<unknown>, Code | undefined][] = [
@@ -119,21 +119,33 @@ test('calls that do not fit the process are refused with their codes', async (t)
     ['no input', () => client.sendInput({ process: piped }), Code.Unimplemented],
     ['no selector', () => client.sendInput({ input: stdin('x') }), Code.Unimplemented],
     [
-      'input to nobody',
-      () => client.sendInput({ process: nobody, input: stdin('x') }),
+      'input to a missing process',
+      () => client.sendInput({ process: missing, input: stdin('x') }),
       Code.NotFound,
     ],
     ['closing no stdin', () => client.closeStdin({ process: closed }), undefined],
     ['closing a terminal', () => client.closeStdin({ process: onTerminal }), Code.Unknown],
-    ['closing nobody', () => client.closeStdin({ process: nobody }), Code.NotFound],
+    [
+      'closing stdin of a missing process',
+      () => client.closeStdin({ process: missing }),
+      Code.NotFound,
+    ],
     ['resizing pipes', () => client.update({ process: piped, pty: size }), Code.Internal],
     ['updating nothing', () => client.update({ process: piped }), undefined],
-    ['updating nobody', () => client.update({ process: nobody }), Code.NotFound],
+    ['updating a missing process', () => client.update({ process: missing }), Code.NotFound],
     ['updating without selector', () => client.update({}), Code.Unimplemented],
     ['no signal', () => client.sendSignal({ process: piped }), Code.Unimplemented],
-    ['a signal to nobody', () => client.sendSignal({ process: nobody, signal }), Code.NotFound],
+    [
+      'a signal to a missing process',
+      () => client.sendSignal({ process: missing, signal }),
+      Code.NotFound,
+    ],
     ['a signal by no selector', () => client.sendSignal({ signal }), Code.Unimplemented],
-    ['connecting to nobody', () => collect(client.connect({ process: nobody })), Code.NotFound],
+    [
+      'connecting to a missing process',
+      () => collect(client.connect({ process: missing })),
+      Code.NotFound,
+    ],
     [
       'connecting by no tag',
       () => collect(client.connect({ process: byTag('no') })),
@@ -147,7 +159,7 @@ test('calls that do not fit the process are refused with their codes', async (t)
   assert.deepEqual(envd.unexpectedErrors, [])
 })
 
-test('stdin can be closed twice, and takes nothing after that', async () => {
+test('stdin can be closed twice and then rejects input', async () => {
   await using envd = await runEnvd()
   const script = 'cat; echo closed; while :; do sleep 0.05; done'
   const { pid, rest } = await begin(envd.client.start({ ...shell(script), stdin: true }))
@@ -158,7 +170,7 @@ test('stdin can be closed twice, and takes nothing after that', async () => {
   assert.equal(await codeOf(envd.client.sendInput({ process, input: stdin('x') })), Code.Internal)
 })
 
-test('a terminal echoes input, is resized, and is killed', async () => {
+test('a terminal echoes input, can be resized and killed', async () => {
   await using envd = await runEnvd()
   const script = 'stty size; read line; echo "got $line"; stty size; exec cat'
   const { pid, rest } = await begin(envd.client.start({ ...terminal, ...shell(script) }))
@@ -182,7 +194,7 @@ async function shown(rest: AsyncIterator<StartResponse>, expected: RegExp): Prom
   }
 }
 
-test('SIGTERM reaches the process alone, which may take its time', async () => {
+test('SIGTERM goes to the process only, which may exit later', async () => {
   await using envd = await runEnvd()
   const script = 'trap "echo bye; exit 5" TERM; echo ready; while :; do sleep 0.02; done'
   const { pid, rest } = await begin(envd.client.start(shell(script)))
@@ -209,7 +221,7 @@ test('streamed input reaches the process in order', async () => {
   )
 })
 
-test('a stream of input must begin with a process that exists', async () => {
+test('an input stream must start with an existing process', async () => {
   await using envd = await runEnvd()
   async function* messages(...events: object[]) {
     for (const event of events) yield { event } as object
@@ -220,7 +232,7 @@ test('a stream of input must begin with a process that exists', async () => {
   assert.equal(await codeOf(envd.client.streamInput(messages(start, data))), Code.NotFound)
 })
 
-test('input that the process does not read waits for it, but not past the deadline', async () => {
+test('unread input blocks the call until its deadline', async () => {
   await using envd = await runEnvd()
   const { pid } = await begin(envd.client.start({ ...shell('sleep 60'), stdin: true }))
   const call = envd.client.sendInput(
@@ -230,7 +242,7 @@ test('input that the process does not read waits for it, but not past the deadli
   assert.equal(await codeOf(call), Code.DeadlineExceeded)
 })
 
-test('the end waits for a grandchild that holds the output', async () => {
+test('the end event waits for a grandchild that holds the output open', async () => {
   await using envd = await runEnvd()
   const marker = join(envd.folder, 'marker')
   const script = `while [ ! -e ${marker} ]; do sleep 0.02; done & exit 0`
@@ -242,7 +254,7 @@ test('the end waits for a grandchild that holds the output', async () => {
   assert.equal((await seen).end?.status, 'exit status 0')
 })
 
-test('after a signal the end waits for nobody', async () => {
+test('after a signal the end event does not wait for grandchildren', async () => {
   await using envd = await runEnvd()
   const { pid, rest } = await begin(envd.client.start(shell('sleep 60 & echo $!; wait')))
   const output = await rest.next()
@@ -253,7 +265,7 @@ test('after a signal the end waits for nobody', async () => {
   kill(sleeper, 'SIGKILL')
 })
 
-test('a signal to a process that exited, with its output still held, brings the end', async () => {
+test('a signal to an exited process whose output is held open ends it', async () => {
   await using envd = await runEnvd()
   const { pid, rest } = await begin(envd.client.start(shell('sleep 60 & echo $!; exit 4')))
   const output = await rest.next()
@@ -270,7 +282,7 @@ test('the deadline of Start ends the stream and the process', async () => {
   await waitFor('the kill', async () => (await envd.client.list({})).processes.length === 0)
 })
 
-test('the deadline of Start kills the process even if the client left', async () => {
+test('the deadline of Start kills the process even after a disconnect', async () => {
   await using envd = await runEnvd()
   const leaving = new AbortController()
   const headers = { 'connect-timeout-ms': '4000' }
@@ -290,7 +302,7 @@ test('the deadline of Connect ends the stream only', async () => {
   assert.equal((await envd.client.list({})).processes.length, 1)
 })
 
-test('a client that leaves neither ends nor stalls the process', async () => {
+test('a disconnect neither ends nor stalls the process', async () => {
   await using envd = await runEnvd()
   const marker = join(envd.folder, 'done')
   const script = `head -c 30000000 /dev/zero; touch ${marker}; exec sleep 60`
@@ -303,7 +315,7 @@ test('a client that leaves neither ends nor stalls the process', async () => {
   assert.deepEqual(envd.unexpectedErrors, [])
 })
 
-test('a slow client slows the process down and loses nothing', async () => {
+test('a slow client slows the process down and gets all output', async () => {
   await using envd = await runEnvd()
   const script = 'head -c 30000000 /dev/zero | tr "\\0" x; exit 9'
   const slow = await openSlowly(envd, 'Start', { process: { cmd: 'sh', args: ['-c', script] } })
@@ -313,7 +325,7 @@ test('a slow client slows the process down and loses nothing', async () => {
   assert.deepEqual([total, events.at(-1)?.end?.exitCode], [30_000_000, 9])
 })
 
-test('a slow client holds up the others, until it leaves', async () => {
+test('a slow client delays the others until it disconnects', async () => {
   await using envd = await runEnvd()
   const script = 'read x; head -c 30000000 /dev/zero; exit 0'
   const { pid, rest } = await begin(envd.client.start({ ...shell(script), stdin: true }))
@@ -325,7 +337,7 @@ test('a slow client holds up the others, until it leaves', async () => {
   assert.equal((await seen).stdout.length, 30_000_000)
 })
 
-test('the daemon shutting down ends its processes', async () => {
+test('closing envd ends its processes', async () => {
   const envd: RunningEnvd = await runEnvd()
   const { pid } = await begin(envd.client.start(shell('sleep 60')))
   await envd[Symbol.asyncDispose]()

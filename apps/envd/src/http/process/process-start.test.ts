@@ -33,7 +33,7 @@ function signalled(name: string) {
   return { exitCode: -1, exited: false, status: text, error: text }
 }
 
-test('the end event tells exits and signals apart', async () => {
+test('the end event distinguishes exits and signals', async () => {
   await using envd = await runEnvd()
   for (const { script, end } of ends) {
     assert.deepEqual((await collect(envd.client.start(shell(script)))).end, end)
@@ -46,7 +46,7 @@ function size(cols: number, rows: number) {
   return { size: { cols, rows } }
 }
 
-test('a missing command starts and ends with 127', async () => {
+test('a missing command exits with 127', async () => {
   await using envd = await runEnvd()
   const seen = await collect(envd.client.start({ process: { cmd: 'no-such-command' } }))
   assert.equal(seen.end?.exitCode, 127)
@@ -63,7 +63,7 @@ test('a process gets the identity, home and groups of the user in Basic authoriz
   assert.match(root.stdout, /^0\n0\n/)
 })
 
-test('supplementary groups come from the group file, the primary one first', async () => {
+test('groups come from the group file, the primary one first', async () => {
   await using envd = await runEnvd({
     accounts: {
       passwd: join(import.meta.dirname, '../../testing/accounts/passwd'),
@@ -74,7 +74,7 @@ test('supplementary groups come from the group file, the primary one first', asy
   assert.equal(seen.stdout, '4242 4300 4301\n/tmp\n')
 })
 
-test('the environment is clean but for PATH, the user, the globals and the request', async () => {
+test('the environment contains only PATH, user, global and request variables', async () => {
   await using envd = await runEnvd()
   const envVars = { GREETING: 'global', KEPT: 'yes', E2B_SANDBOX: 'forged' }
   await envd.init({ sandboxId: 'isandbox', templateId: 'base', envVars, accessToken: 'other' })
@@ -96,7 +96,7 @@ test('the environment is clean but for PATH, the user, the globals and the reque
   assert.equal(mirrored, 'isandbox')
 })
 
-test('a cwd is taken from home, from the default workdir when empty, or as it is', async () => {
+test('a relative cwd starts at home, an empty one is the default workdir', async () => {
   await using envd = await runEnvd()
   await envd.init({ accessToken: 'token-of-this-sandbox', defaultWorkdir: '/usr/share' })
   const pwd = async (cwd?: string) =>
@@ -141,7 +141,7 @@ const refused: { what: string; request: object; user?: string; code: Code }[] = 
   { what: 'an unknown user', request: shell('true'), user: 'ghost', code: Code.Unauthenticated },
 ]
 
-test('what cannot be started is refused with its code, and nothing runs', async (t) => {
+test('invalid starts are rejected with the right code, and nothing runs', async (t) => {
   await using envd = await runEnvd()
   for (const { what, request, user, code } of refused) {
     await t.test(what, async () => {
@@ -159,13 +159,13 @@ test('a default user that does not exist is unauthenticated', async () => {
   assert.equal(await codeOf(collect(envd.client.start(shell('true')))), Code.Unauthenticated)
 })
 
-test('a helper program that is missing is a refusal, not a crash', async () => {
+test('a missing guest program makes starts fail without a crash', async () => {
   await using envd = await runEnvd({ guestProgram: '/no/such/guest' })
   assert.equal(await codeOf(collect(envd.client.start(shell('true')))), Code.InvalidArgument)
   await envd.client.list({})
 })
 
-test('stdin is a pipe unless it is refused, then it is /dev/null', async () => {
+test('stdin is a pipe, or /dev/null if disabled', async () => {
   await using envd = await runEnvd()
   const off = await collect(envd.client.start(shell('readlink /proc/self/fd/0; cat')))
   assert.equal(off.stdout, '/dev/null\n')
@@ -181,7 +181,7 @@ test('stdin is a pipe unless it is refused, then it is /dev/null', async () => {
   assert.deepEqual([seen.stdout, seen.end?.exitCode], ['hello\n', 0])
 })
 
-test('a terminal has its size, a session of its own, and nothing but its own descriptors', async () => {
+test('a terminal process has the requested size, its own session and only its own descriptors', async () => {
   await using envd = await runEnvd()
   const script = 'tty; stty size; ps -o sid= -p $$ | tr -d " "; echo $$; env | grep -c TERM'
   const seen = await collect(envd.client.start({ ...shell(script), pty: size(91, 33) }))
@@ -191,7 +191,7 @@ test('a terminal has its size, a session of its own, and nothing but its own des
   assert.equal(seen.pid, Number(pid))
 })
 
-test('output comes whole, in chunks of bounded size', async () => {
+test('output is complete, in chunks of bounded size', async () => {
   await using envd = await runEnvd()
   const script = 'head -c 3000000 /dev/zero | tr "\\0" a; head -c 300000 /dev/zero | tr "\\0" b >&2'
   const piped = await collect(envd.client.start(shell(script)))
@@ -202,7 +202,7 @@ test('output comes whole, in chunks of bounded size', async () => {
   assert.ok(onTerminal.largest <= 16 * 1024)
 })
 
-test('silence is filled with keepalives at the asked interval', async () => {
+test('an idle stream sends keepalives at the requested interval', async () => {
   await using envd = await runEnvd()
   const headers = { 'keepalive-ping-interval': '1' }
   const process = { cmd: 'cat' }

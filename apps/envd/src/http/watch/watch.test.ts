@@ -42,7 +42,7 @@ async function setup(base = tmpdir()) {
   }
 }
 
-test('a tree that is deeper than a path may be long is watched as far as paths go', async () => {
+test('a tree deeper than the path limit is watched up to the limit', async () => {
   await using it = await setup()
   const name = 'x'.repeat(200)
   const script = `cd "$0"; for i in $(seq 30); do mkdir ${name}; cd ${name}; done`
@@ -61,7 +61,7 @@ test('a tree that is deeper than a path may be long is watched as far as paths g
 })
 
 for (const base of [tmpdir(), '/dev/shm']) {
-  test(`the life of a file on ${base}, event by event`, async () => {
+  test(`each change of a file on ${base} is one event`, async () => {
     await using it = await setup(base)
     await using watching = await it.watch()
     await writeFile(it.path('a'), 'x')
@@ -93,7 +93,7 @@ test('without recursion only the folder itself is watched', async () => {
   assert.deepEqual(watching.lines(), ['CREATE last'])
 })
 
-test('with recursion folders are watched that were there, that come, and that move', async () => {
+test('a recursive watch covers existing, new and moved folders', async () => {
   await using it = await setup()
   await mkdir(it.path('old/deep'), { recursive: true })
   await using watching = await it.watch({ recursive: true })
@@ -109,7 +109,7 @@ test('with recursion folders are watched that were there, that come, and that mo
   assert.ok(!watching.lines().some((line) => line.includes('old/deep/c')))
 })
 
-test('what is put into a new folder before it can be watched is told once', async () => {
+test('entries created before a new folder is watched are reported once', async () => {
   await using it = await setup()
   await using watching = await it.watch({ recursive: true })
   const script = 'for i in 1 2 3 4 5; do mkdir -p d$i/e/f; touch d$i/a d$i/e/b d$i/e/f/c; done'
@@ -123,7 +123,7 @@ test('what is put into a new folder before it can be watched is told once', asyn
   assert.deepEqual(created.toSorted(), expected)
 })
 
-test('a new folder that moves before it can be watched is watched in its new place', async () => {
+test('a new folder moved before it is watched is watched at its new path', async () => {
   await using it = await setup()
   await using watching = await it.watch({ recursive: true })
   const script =
@@ -133,15 +133,18 @@ test('a new folder that moves before it can be watched is watched in its new pla
   for (const n of [1, 2, 3, 4, 5, 6, 7, 8]) {
     await writeFile(it.path(`m${n}/deep/b`), '')
     await watching.saw(`CREATE m${n}/deep/b`)
-    const told = watching
+    const entries = watching
       .lines()
       .filter((line) => /^CREATE .(\d).deep.a$/.exec(line)?.[1] === `${n}`)
     // A path may be reported under the old name, the new name, or both, but never twice under one.
-    assert.ok(told.length > 0 && told.length === new Set(told).size, watching.lines().join(', '))
+    assert.ok(
+      entries.length > 0 && entries.length === new Set(entries).size,
+      watching.lines().join(', '),
+    )
   }
 })
 
-test('a folder that leaves the tree is watched no more', async () => {
+test('a folder moved out of the tree is no longer watched', async () => {
   await using it = await setup()
   await mkdir(it.path('tree/sub'), { recursive: true })
   await using watching = await watchFolder(it.files, { path: it.path('tree'), recursive: true })
@@ -153,7 +156,7 @@ test('a folder that leaves the tree is watched no more', async () => {
   assert.deepEqual(watching.lines(), ['RENAME sub', 'CREATE end'])
 })
 
-test('a folder that is removed and made again is watched again', async () => {
+test('a folder that is removed and recreated is watched again', async () => {
   await using it = await setup()
   await using watching = await it.watch({ recursive: true })
   for (const turn of ['1', '2', '3']) {
@@ -165,7 +168,7 @@ test('a folder that is removed and made again is watched again', async () => {
   await watching.saw('REMOVE d', 'REMOVE d', 'REMOVE d')
 })
 
-test('links inside are not followed, names that are not UTF-8 do no harm', async () => {
+test('symlinks inside are not followed, and names that are not UTF-8 work', async () => {
   await using it = await setup()
   await mkdir(it.path('tree'))
   await mkdir(it.path('elsewhere'))
@@ -188,7 +191,7 @@ test('the watched folder itself is called "."', async () => {
   await watching.saw('CHMOD .', 'RENAME .', 'REMOVE .')
 })
 
-test('entries come with what is there, if they were asked for', async () => {
+test('events include entries if requested', async () => {
   await using it = await setup()
   await using watching = await it.watch({ includeEntry: true })
   await using plain = await it.watch()
@@ -203,7 +206,7 @@ test('entries come with what is there, if they were asked for', async () => {
   assert.ok(plain.events.every(({ entry }) => entry === undefined))
 })
 
-test('two watchers of one folder see the same, and one may leave', async () => {
+test('two watchers of one folder get the same events, and one may stop', async () => {
   await using it = await setup()
   await using stays = await it.watch({ recursive: true })
   {
@@ -216,7 +219,7 @@ test('two watchers of one folder see the same, and one may leave', async () => {
   await stays.saw('CREATE b')
 })
 
-test('silence is filled with keepalives, a deadline ends the stream', async () => {
+test('an idle watch stream sends keepalives, and a deadline ends it', async () => {
   await using it = await setup()
   const headers = { 'keepalive-ping-interval': '1', 'connect-timeout-ms': '2500' }
   await using watching = await it.watch({}, headers)
@@ -224,7 +227,7 @@ test('silence is filled with keepalives, a deadline ends the stream', async () =
   assert.ok(watching.keepalives() >= 1, `${watching.keepalives()} keepalives`)
 })
 
-test('WatchDir on the wire: a start frame, then events by their names', async () => {
+test('WatchDir sends a start frame, then events with names as JSON', async () => {
   await using it = await setup()
   const call = fetch(`${it.envd.url}/filesystem.Filesystem/WatchDir`, {
     method: 'POST',
@@ -247,7 +250,7 @@ test('WatchDir on the wire: a start frame, then events by their names', async ()
   assert.equal(JSON.parse(frames.at(-1)?.text ?? '').error.code, 'deadline_exceeded')
 })
 
-test('a polled watcher gives each change once, with its entry, until it is removed', async () => {
+test('a polled watcher returns each change once, with its entry, until it is removed', async () => {
   await using it = await setup()
   const { watcherId } = await it.files.createWatcher({
     path: it.folder,
@@ -269,7 +272,7 @@ test('a polled watcher gives each change once, with its entry, until it is remov
   assert.equal(await codeOf(it.files.removeWatcher({ watcherId })), Code.NotFound)
 })
 
-test('a polled watcher that nobody asks is ended with an error, not with the memory', async () => {
+test('a polled watcher that is never polled fails instead of filling memory', async () => {
   await using it = await setup('/dev/shm')
   const { watcherId } = await it.files.createWatcher({ path: it.folder })
   const diligent = await it.files.createWatcher({ path: it.folder })
@@ -292,7 +295,7 @@ const refused: [string, (folder: string) => object, Code][] = [
   ['the home of others', () => ({ path: '~root' }), Code.InvalidArgument],
 ]
 
-test('what cannot be watched is refused with its code', async (t) => {
+test('paths that cannot be watched are rejected with the right code', async (t) => {
   await using it = await setup()
   await writeFile(it.path('file'), '')
   for (const [what, request, code] of refused) {
@@ -304,7 +307,7 @@ test('what cannot be watched is refused with its code', async (t) => {
   }
 })
 
-test('there is an end to the number of watchers', async () => {
+test('the number of watchers is limited', async () => {
   await using it = await setup()
   const ids = await Promise.all(
     Array.from({ length: 256 }, () => it.files.createWatcher({ path: it.folder })),

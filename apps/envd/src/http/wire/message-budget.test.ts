@@ -12,7 +12,7 @@ const admitted = <T>(admission: T | undefined): T => {
   return admission
 }
 
-test('messages together get what one may have, and give it back', () => {
+test('concurrent messages share the budget of one and return it', () => {
   const budget = createMessageBudget(100, 5)
   const first = admitted(budget.admit(bytes(60), 60))
   assert.equal(budget.admit(bytes(60), 60), undefined)
@@ -24,11 +24,11 @@ test('messages together get what one may have, and give it back', () => {
   second.release()
 })
 
-test('a message alone is never refused: its own limit is for others to keep', () => {
+test('a single message is never rejected by the budget', () => {
   admitted(createMessageBudget(100, 5).admit(bytes(200), 200))
 })
 
-test('a message of unknown length is counted while it comes', async () => {
+test('a message of unknown length is counted as it arrives', async () => {
   const budget = createMessageBudget(100, 5)
   admitted(budget.admit(bytes(60), 60))
   const fits = admitted(budget.admit(bytes(20, 20), undefined))

@@ -41,7 +41,7 @@ async function failureOf(response: Response): Promise<{ code?: string; message?:
   return JSON.parse(frames[0]?.text ?? '').error
 }
 
-test('Start by hand: events with zero values left out, then an empty end frame', async () => {
+test('Start as raw JSON omits zero values and ends with an empty end frame', async () => {
   await using envd = await runEnvd()
   const frames = await framesOf(await post(envd, 'Start', envelope(shell('printf hi')), stream))
   const { pid } = JSON.parse(frames[0]?.text ?? '').event.start
@@ -56,7 +56,7 @@ test('Start by hand: events with zero values left out, then an empty end frame',
   )
 })
 
-test('terminal output is base64 in event.data.pty, and Update answers {}', async () => {
+test('terminal output is base64 in event.data.pty, and Update returns {}', async () => {
   await using envd = await runEnvd()
   const { pid } = await begin(envd.client.start({ process: { cmd: 'cat' }, pty: {} }))
   const update = { process: { pid }, pty: { size: { cols: 100, rows: 30 } } }
@@ -72,7 +72,7 @@ test('terminal output is base64 in event.data.pty, and Update answers {}', async
   assert.deepEqual(JSON.parse(frames[1]?.text ?? ''), { event: { data: { pty: btoa('hi') } } })
 })
 
-test('every frame is sent at once, not when the stream ends', async () => {
+test('each frame is sent immediately', async () => {
   await using envd = await runEnvd()
   const response = await post(envd, 'Start', envelope(shell('echo now; sleep 60')), stream)
   const reader = response.body?.getReader()
@@ -82,7 +82,7 @@ test('every frame is sent at once, not when the stream ends', async () => {
   await reader?.cancel()
 })
 
-test('a unary error has a status and a code by name', async () => {
+test('a unary error has a status and a named code', async () => {
   await using envd = await runEnvd()
   const response = await post(envd, 'SendSignal', '{"process":{"pid":4000000000}}', unary)
   assert.equal(response.status, 404)
@@ -93,7 +93,7 @@ test('a unary error has a status and a code by name', async () => {
   )
 })
 
-test('a packed message gets no more memory than 4 MiB, whatever it would become', async () => {
+test('decompression of a message stops at 4 MiB', async () => {
   await using envd = await runEnvd()
   const body = gzipSync(`{}${' '.repeat(5 * 1024 * 1024)}`)
   const packed = { ...unary, 'content-encoding': 'gzip' }
@@ -110,7 +110,7 @@ test('a packed message gets no more memory than 4 MiB, whatever it would become'
   assert.equal(code, 'resource_exhausted')
 })
 
-test('only input may be large, and much of it at once is refused', async () => {
+test('only input may be large, and too much at once is rejected', async () => {
   await using envd = await runEnvd()
   const { pid } = await begin(envd.client.start({ process: { cmd: 'sleep', args: ['1000'] } }))
   const input = (bytes: number) =>
@@ -130,7 +130,7 @@ test('only input may be large, and much of it at once is refused', async () => {
   assert.equal(await codeOf('SendInput', input(30_000_000)), 'not_found')
 })
 
-test('unknown fields are ignored, snake case and gzip are understood', async () => {
+test('unknown fields are ignored, snake case and gzip are supported', async () => {
   await using envd = await runEnvd()
   const body = gzipSync('{"process":{"cmd":"true","new_field":1},"other":{}}')
   const frame = Buffer.concat([Buffer.from([1, 0, 0, 0, body.length]), body])
@@ -174,7 +174,7 @@ function basic(user: string) {
   return { authorization: `Basic ${btoa(`${user}:`)}` }
 }
 
-test('a broken stream is answered with 200 and an end frame that says why', async (t) => {
+test('a malformed stream gets 200 and an end frame with the error', async (t) => {
   await using envd = await runEnvd()
   for (const [what, body, headers, code] of badStreams) {
     await t.test(what, async () => {
@@ -187,7 +187,7 @@ test('a broken stream is answered with 200 and an end frame that says why', asyn
   assert.deepEqual(envd.unexpectedErrors, [])
 })
 
-test('a timeout longer than a timer can measure does not go off at once', async () => {
+test('a timeout above the timer limit does not fire at once', async () => {
   await using envd = await runEnvd()
   const headers = { ...stream, 'connect-timeout-ms': '9999999999' }
   const frames = await framesOf(await post(envd, 'Start', envelope(shell('sleep 0.1')), headers))
@@ -240,7 +240,7 @@ function without(name: string, headers: object): object {
   return Object.fromEntries(Object.entries(headers).filter(([key]) => key !== name))
 }
 
-test('a call that is wrong on the outside is refused with its status', async (t) => {
+test('a call with a wrong method or header is rejected with the right status', async (t) => {
   await using envd = await runEnvd()
   for (const [what, method, body, init, status] of badCalls) {
     await t.test(what, async () => {
@@ -253,7 +253,7 @@ test('a call that is wrong on the outside is refused with its status', async (t)
   assert.deepEqual(envd.unexpectedErrors, [])
 })
 
-test('the type that was expected is named, and so is the missing header', async () => {
+test('the error names the expected content type and the missing header', async () => {
   await using envd = await runEnvd()
   const odd = await post(envd, 'Start', '{}', unary)
   assert.match(odd.headers.get('accept-post') ?? '', /application\/connect\+json/)
@@ -278,13 +278,13 @@ const rawRequests: [string, string, RegExp][] = [
   ],
   ['no HTTP at all', '\u0016\u0003\u0001\r\n\r\n', /^HTTP\/1.1 400/],
   [
-    'a body shorter than told',
+    'a body shorter than announced',
     'POST /process.Process/Start HTTP/1.1\r\nHost: a\r\nSTREAM\r\nContent-Length: 99\r\n\r\nx',
     /^HTTP\/1.1 400/,
   ],
 ]
 
-test('attacks on the connection end that connection and not the daemon', async (t) => {
+test('malformed HTTP closes the connection and does not crash envd', async (t) => {
   await using envd = await runEnvd()
   const lines = (headers: object) =>
     Object.entries(headers)
