@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import type { Server } from 'node:http'
 import { hostname } from 'node:os'
 import { dirname, join } from 'node:path'
 import { systemClock } from '@atoll/kit/clock'
@@ -7,10 +8,13 @@ import { createSpawnerProcess } from '@atoll/kit/spawner-process'
 import { exposePorts } from './app/expose-ports.ts'
 import type { ExposePorts } from './app/expose-ports.ts'
 import { createLog } from './app/log.ts'
+import type { SandboxLog } from './app/log.ts'
 import { createMetrics } from './app/metrics.ts'
 import { createProcesses } from './app/processes.ts'
 import { openSandbox } from './app/sandbox.ts'
+import type { Sandbox, SandboxDeps } from './app/sandbox.ts'
 import { openCaTrust } from './app/ca-trust.ts'
+import type { CaTrust } from './app/ca-trust.ts'
 import { createWatchers } from './app/watchers.ts'
 import type { Config } from './config.ts'
 import { truncate } from './domain/sandbox/log.ts'
@@ -35,7 +39,7 @@ import { listenerTable } from './posix/listeners.ts'
 import { loadTerminalAddon } from './posix/pty-addon.ts'
 import { posixSpawner } from './posix/spawner.ts'
 import { procUsage, visibleCpuCount } from './posix/proc-usage.ts'
-import { prepare } from './warm-up.ts'
+import { warmUp } from './warm-up.ts'
 import { envdVersion } from './version.ts'
 
 export interface EnvdOptions extends Config {
@@ -74,21 +78,87 @@ export interface Envd {
 /** Builds and starts all parts; `close` stops them in reverse order. Production and tests both call this. */
 export async function startEnvd(options: EnvdOptions): Promise<Envd> {
   await using started = new AsyncDisposableStack()
-  const { clock = systemClock, nowMs = () => performance.now() } = options
+  const { clock = systemClock, nowMs = () => performance.now(), path } = options
   const log = createLog({ clock, nowMs })
+  const report = (cause: unknown) => {
+    log.write('error', `Unexpected error: ${truncate(String(cause), 1024)}`, { logger: 'envd' })
+    options.report?.(cause)
+  }
   const folder = dirname(options.stateFile)
   const trust = openCaTrust({
     store: installedCaFile(join(folder, 'trust.json')),
     install: caInstaller(options.trustRoot),
     log,
   })
-  let exposing: ExposePorts | undefined
+  let exposedPorts: ExposePorts | undefined
+  const sandbox = await openSettings(options, {
+    clock,
+    log,
+    trust,
+    updateForwards: async () => exposedPorts?.updateAddress(),
+  })
+  const { libc = lazyLibc(options.libcAddon) } = options
+  const { fifos, spawner } = openSpawner(options, started)
+  const processes = createProcesses({ spawner, path, nowMs, log })
+  started.defer(() => processes.close())
+  const files = openFiles(options, libc, started)
+  const shutdown = new AbortController()
+  const deps = {
+    sandbox,
+    trust,
+    processes,
+    ...files,
+    initToken: options.initToken,
+    log,
+    clock,
+    metrics: createMetrics({ usage: procUsage, visibleCpuCount, clock, nowMs }),
+    report,
+    shutdown: shutdown.signal,
+  }
+  const load = async () => {
+    libc()
+    loadTerminalAddon(options.terminalAddon)
+    // The first write to a template file copies it up, which waits for the disk.
+    await options.setHostName?.(hostname(), undefined)
+    await fifos.warm()
+  }
+  const server = createHttpServer({
+    ...deps,
+    prepare: () => warmUp({ deps, spawner, path, nowMs, folder, load }),
+  })
+  server.listen(options.port, options.host ?? '0.0.0.0')
+  await once(server, 'listening')
+  const warm = () => void fifos.warm().catch(() => {}) // the next process start retries and reports the error
+  // Runs after the first response: starting a process takes as long as the rest of the startup.
+  server.once('request', (_request, response) => response.once('close', warm))
+  started.defer(() => closeServer(server, shutdown))
+  void files.metadata.resume().catch(report)
+  if (options.exposePorts) {
+    exposedPorts = exposeLoopbackPorts(server, report)
+    started.adopt(exposedPorts, (exposed) => exposed.close())
+  }
+  const address = server.address()
+  const owned = started.move()
+  return {
+    port: typeof address === 'object' && address ? address.port : options.port,
+    close: () => owned.disposeAsync(),
+  }
+}
+
+async function openSettings(
+  options: EnvdOptions,
+  deps: Pick<SandboxDeps, 'clock' | 'updateForwards'> & {
+    readonly log: SandboxLog
+    readonly trust: CaTrust
+  },
+): Promise<Sandbox> {
+  const { clock, updateForwards, log, trust } = deps
   const sandbox = await openSandbox({
     store: settingsFile(options.stateFile),
     publish: variableFiles(options.variableFolder ?? '/run/e2b'),
     clock,
     setHostName: options.setHostName ?? (() => Promise.resolve()),
-    updateForwards: async () => exposing?.updateAddress(),
+    updateForwards,
     stepClock: options.stepClock ?? (() => Promise.resolve()),
     trust: (caBundle) => trust.install(caBundle).catch(() => {}), // failures are in the sandbox log
     onSandboxIdChange() {
@@ -98,97 +168,56 @@ export async function startEnvd(options: EnvdOptions): Promise<Envd> {
     },
   })
   if (sandbox.settings()) log.write('warn', 'envd restarted', { logger: 'envd' })
-  const { guestProgram, terminalAddon } = options
+  return sandbox
+}
+
+function openSpawner(options: EnvdOptions, started: AsyncDisposableStack) {
+  const { guestProgram, terminalAddon, stateFile } = options
   const spawnerProcess = started.use(createSpawnerProcess([guestProgram, 'spawner'], { env: {} }))
-  const fifos = started.use(createFifoPool({ spawnerProcess, folder: join(folder, 'fifos') }))
-  const spawner = posixSpawner({ guestProgram, terminalAddon, fifos, spawnerProcess })
-  const { path } = options
-  const processes = createProcesses({ spawner, path, nowMs, log })
-  started.defer(() => processes.close())
-  const report = (cause: unknown) => {
-    log.write('error', `Unexpected error: ${truncate(String(cause), 1024)}`, { logger: 'envd' })
-    options.report?.(cause)
-  }
-  const { libc = lazyLibc(options.libcAddon) } = options
+  const folder = join(dirname(stateFile), 'fifos')
+  const fifos = started.use(createFifoPool({ spawnerProcess, folder }))
+  return { fifos, spawner: posixSpawner({ guestProgram, terminalAddon, fifos, spawnerProcess }) }
+}
+
+function openFiles(options: EnvdOptions, libc: () => Libc, started: AsyncDisposableStack) {
+  const accounts = options.accounts ?? { passwd: '/etc/passwd', group: '/etc/group' }
   const metadata = fileMetadata({
     libc,
     folder: options.metadataFolder ?? '/var/lib/atoll',
-    bootIdFile: join(folder, 'life'),
+    bootIdFile: join(dirname(options.stateFile), 'life'),
     withoutAttributes: options.withoutAttributes,
   })
   started.defer(() => metadata.close())
   const watchers = createWatchers(inotifyFolderWatcher(libc), randomName)
   started.defer(() => watchers.close())
-  const accounts = options.accounts ?? { passwd: '/etc/passwd', group: '/etc/group' }
-  const shutdown = new AbortController()
-  const deps = {
-    sandbox,
-    trust,
-    processes,
+  return {
     users: passwdUsers(accounts),
-    initToken: options.initToken,
-    log,
-    clock,
     files: regularFiles,
     entries: folderEntries({ names: accountNames(accounts), metadata }),
-    watchers,
     metadata,
-    metrics: createMetrics({
-      usage: procUsage,
-      visibleCpuCount,
-      clock,
-      nowMs,
-    }),
+    watchers,
+  }
+}
+
+async function closeServer(server: Server, shutdown: AbortController): Promise<void> {
+  const { Code, ConnectError } = await import('@connectrpc/connect')
+  const text = 'envd is shutting down. Retry when the sandbox runs again.'
+  shutdown.abort(new ConnectError(text, Code.Unavailable))
+  const closed = once(server, 'close')
+  server.close()
+  server.closeAllConnections()
+  await closed
+}
+
+function exposeLoopbackPorts(server: Server, report: (cause: unknown) => void): ExposePorts {
+  const exposed = exposePorts({
+    listeners: listenerTable(),
+    address: ownAddress,
+    forward: forwardPort,
+    nowMs: () => performance.now(),
     report,
-    shutdown: shutdown.signal,
-  }
-  const load = async () => {
-    libc()
-    loadTerminalAddon(terminalAddon)
-    // The first write to a template file copies it up, which waits for the disk.
-    await options.setHostName?.(hostname(), undefined)
-    await fifos.warm()
-  }
-  const server = createHttpServer({
-    ...deps,
-    prepare: () => prepare({ deps, spawner, path, nowMs, folder, load }),
   })
-  server.listen(options.port, options.host ?? '0.0.0.0')
-  await once(server, 'listening')
-  const warm = () => void fifos.warm().catch(() => {}) // the next process start retries and reports the error
-  // Runs after the first response: starting a process takes as long as the rest of the startup.
-  server.once('request', (_request, response) => response.once('close', warm))
-  started.defer(async () => {
-    const { Code, ConnectError } = await import('@connectrpc/connect')
-    shutdown.abort(
-      new ConnectError(
-        'envd is shutting down. Retry when the sandbox runs again.',
-        Code.Unavailable,
-      ),
-    )
-    const closed = once(server, 'close')
-    server.close()
-    server.closeAllConnections()
-    await closed
-  })
-  void metadata.resume().catch(report)
-  if (options.exposePorts) {
-    const exposed = exposePorts({
-      listeners: listenerTable(),
-      address: ownAddress,
-      forward: forwardPort,
-      nowMs: () => performance.now(),
-      report,
-    })
-    exposing = exposed
-    started.defer(() => exposed.close())
-    // The node polls /logs all the time, so these requests say nothing about activity in the sandbox.
-    server.on('request', ({ url }) => url?.startsWith(`${logsPath}?`) || exposed.nudge())
-  }
-  const address = server.address()
-  const owned = started.move()
-  return {
-    port: typeof address === 'object' && address ? address.port : options.port,
-    close: () => owned.disposeAsync(),
-  }
+  // The node polls /logs all the time, so these requests say nothing about activity in the sandbox.
+  server.on('request', ({ url }) => url?.startsWith(`${logsPath}?`) || exposed.nudge())
+  return exposed
 }

@@ -32,7 +32,7 @@ export interface WarmUpDeps {
   readonly load: () => Promise<void>
 }
 
-export async function prepare(parts: WarmUpDeps): Promise<void> {
+export async function warmUp(parts: WarmUpDeps): Promise<void> {
   await parts.load()
   await using used = new AsyncDisposableStack()
   await mkdir(parts.folder, { recursive: true })

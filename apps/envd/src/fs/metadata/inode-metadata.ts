@@ -7,16 +7,16 @@
  * last known path.
  */
 import { lstatSync } from 'node:fs'
-import { lstat, mkdir, readFile, writeFile } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
-import { Fault } from '@atoll/kit/fault'
+import { lstat } from 'node:fs/promises'
+import { join } from 'node:path'
 import type { FileIdentity, Metadata } from '../../domain/files/metadata-store.ts'
 import { inotifyMask, openInotify } from '../../linux/inotify.ts'
 import type { Inotify, InotifyEvent } from '../../linux/inotify.ts'
-import { randomName } from '../../linux/kernel-random.ts'
 import type { Libc } from '../../linux/libc.ts'
+import { readBootId } from './boot-id.ts'
 import { metadataJournal } from './metadata-journal.ts'
-import type { MetadataRecord } from './metadata-journal.ts'
+import { createTrackedFiles } from './tracked-files.ts'
+import type { TrackedFile } from './tracked-files.ts'
 
 export interface InodeMetadata {
   read(path: string, identity: FileIdentity): Metadata | undefined
@@ -28,10 +28,6 @@ export interface InodeMetadata {
   close(): Promise<void>
 }
 
-interface TrackedFile extends MetadataRecord {
-  readonly watch: number
-}
-
 export interface InodeMetadataOptions {
   readonly libc: () => Libc
   /** Folder on the disk of the sandbox, readable by root only. */
@@ -41,51 +37,51 @@ export interface InodeMetadataOptions {
 }
 
 export async function openInodeMetadata(options: InodeMetadataOptions): Promise<InodeMetadata> {
-  const files = new Map<string, TrackedFile>()
-  const byWatch = new Map<number, string>()
-  let sizeBytes = 0
+  const files = createTrackedFiles()
   let inotify: Inotify | undefined
-  const path = join(options.folder, 'metadata.jsonl')
   const journal = metadataJournal({
-    path,
-    current: () => ({ bootId, records: [...files.values()].map(toRecord) }),
+    path: join(options.folder, 'metadata.jsonl'),
+    current: () => ({
+      bootId,
+      records: files.all().map(({ key, path, metadata }) => ({ key, path, metadata })),
+    }),
   })
   const bootId = await readBootId(options.bootIdFile)
   await restore()
 
   return {
-    read(at, identity) {
+    read(path, identity) {
       const key = keyOf(identity)
-      if (!files.has(key)) return undefined
+      if (!files.get(key)) return undefined
       drainEvents()
-      const found = files.get(key)
-      if (found && found.path !== at) updatePath(found, at)
-      return found?.metadata
+      const file = files.get(key)
+      if (file && file.path !== path) updatePath(file, path)
+      return file?.metadata
     },
-    put(at, identity, metadata) {
+    put(path, identity, metadata) {
       drainEvents()
       const key = keyOf(identity)
-      const size = sizeOf(at, metadata)
-      if (!files.has(key)) checkLimits(files.size + 1, sizeBytes + size)
-      const watch = watchFile(at)
-      const found = lstatSync(at, { bigint: true, throwIfNoEntry: false })
+      if (!files.get(key)) files.requireRoom(path, metadata)
+      const watch = watchFile(path)
+      const found = lstatSync(path, { bigint: true, throwIfNoEntry: false })
       if (watch === undefined || !found || keyOf(found) !== key) return // replaced in the meantime
-      untrack(key)
-      track({ key, path: at, metadata, watch })
-      journal.put({ key, path: at, metadata })
+      files.remove(key)
+      files.add({ key, path, metadata, watch })
+      journal.put({ key, path, metadata })
     },
     forget(identity) {
-      if (!files.has(keyOf(identity))) return
+      const key = keyOf(identity)
+      if (!files.get(key)) return
       drainEvents()
-      const watch = files.get(keyOf(identity))?.watch
+      const watch = files.get(key)?.watch
       if (watch === undefined) return
-      forgetFile(keyOf(identity))
+      forgetFile(key)
       inotify?.remove(watch)
     },
     moved(from, to) {
-      for (const kept of [...files.values()]) {
-        if (kept.path === from || kept.path.startsWith(`${from}/`)) {
-          updatePath(kept, to + kept.path.slice(from.length))
+      for (const file of files.all()) {
+        if (file.path === from || file.path.startsWith(`${from}/`)) {
+          updatePath(file, to + file.path.slice(from.length))
         }
       }
     },
@@ -97,21 +93,21 @@ export async function openInodeMetadata(options: InodeMetadataOptions): Promise<
   }
 
   async function restore(): Promise<void> {
-    const kept = await journal.load()
-    for (const { key, path: at, metadata } of kept.records) {
-      const found = await lstat(at, { bigint: true }).catch(() => undefined)
-      if (!found?.isFile() || files.size >= countLimit) continue
+    const loaded = await journal.load()
+    for (const { key, path, metadata } of loaded.records) {
+      const found = await lstat(path, { bigint: true }).catch(() => undefined)
+      if (!found?.isFile() || files.isFull()) continue
       // Inode numbers are stable within a boot, so a different number means a different file.
-      if (kept.bootId === bootId && keyOf(found) !== key) continue
-      const watch = watchFile(at)
-      if (watch !== undefined) track({ key: keyOf(found), path: at, metadata, watch })
+      if (loaded.bootId === bootId && keyOf(found) !== key) continue
+      const watch = watchFile(path)
+      if (watch !== undefined) files.add({ key: keyOf(found), path, metadata, watch })
     }
-    if (kept.bootId !== bootId && files.size > 0) journal.rewriteAll()
+    if (loaded.bootId !== bootId && files.all().length > 0) journal.rewriteAll()
   }
 
-  function watchFile(at: string): number | undefined {
+  function watchFile(path: string): number | undefined {
     inotify ??= openInotify(options.libc(), drainEvents)
-    return inotify.add(at, inotifyMask.deleteSelf)
+    return inotify.add(path, inotifyMask.deleteSelf)
   }
 
   /** Processes all pending inotify events. */
@@ -125,73 +121,31 @@ export async function openInodeMetadata(options: InodeMetadataOptions): Promise<
 
   function handleEvent({ watch, mask }: InotifyEvent): void {
     if (mask & inotifyMask.overflow) return dropReplacedFiles()
-    const key = byWatch.get(watch)
+    const key = files.keyOfWatch(watch)
     if (key !== undefined) forgetFile(key)
   }
 
   /** Events were lost. Keep only files that are still at their last known path. */
   function dropReplacedFiles(): void {
-    for (const { key, path: at } of files.values()) {
-      const found = lstatSync(at, { bigint: true, throwIfNoEntry: false })
+    for (const { key, path } of files.all()) {
+      const found = lstatSync(path, { bigint: true, throwIfNoEntry: false })
       if (!found || keyOf(found) !== key) forgetFile(key)
     }
   }
 
-  function updatePath(kept: TrackedFile, at: string): void {
-    const seen = { ...kept, path: at }
-    untrack(kept.key)
-    track(seen)
-    journal.put({ key: seen.key, path: at, metadata: seen.metadata })
+  function updatePath(file: TrackedFile, path: string): void {
+    const { key, metadata } = file
+    files.remove(key)
+    files.add({ ...file, path })
+    journal.put({ key, path, metadata })
   }
 
   function forgetFile(key: string): void {
-    untrack(key)
+    files.remove(key)
     journal.forget(key)
   }
-
-  function track(kept: TrackedFile): void {
-    files.set(kept.key, kept)
-    byWatch.set(kept.watch, kept.key)
-    sizeBytes += sizeOf(kept.path, kept.metadata)
-  }
-
-  function untrack(key: string): void {
-    const kept = files.get(key)
-    if (!kept) return
-    files.delete(key)
-    byWatch.delete(kept.watch)
-    sizeBytes -= sizeOf(kept.path, kept.metadata)
-  }
-}
-
-function toRecord({ key, path, metadata }: TrackedFile): MetadataRecord {
-  return { key, path, metadata }
-}
-
-/** Returns the ID of this boot. The file is on tmpfs and vanishes with the sandbox's memory. */
-async function readBootId(file: string): Promise<string> {
-  const found = await readFile(file, 'utf8').catch(() => '')
-  if (found !== '') return found
-  const bootId = randomName()
-  await mkdir(dirname(file), { recursive: true })
-  await writeFile(file, bootId, { mode: 0o600 })
-  return bootId
 }
 
 function keyOf({ dev, ino }: FileIdentity): string {
   return `${dev}:${ino}`
 }
-
-function sizeOf(path: string, metadata: Metadata): number {
-  return path.length + JSON.stringify(metadata).length
-}
-
-function checkLimits(count: number, sizeBytes: number): void {
-  if (count <= countLimit && sizeBytes <= sizeLimitBytes) return
-  const text = `Metadata limit reached (${countLimit} files, ${sizeLimitBytes} bytes). Delete files with metadata.`
-  throw new Fault('exhausted', 'too_much_metadata', text)
-}
-
-/** Each file takes memory and an inotify watch. */
-const countLimit = 20_000
-const sizeLimitBytes = 16 * 1024 * 1024
