@@ -58,11 +58,11 @@ export function exposePorts(deps: ExposePortsDeps): ExposePorts {
     // A late timer means that the sandbox was frozen. The client that resumed it is about to send a request, which
     // should go first, so the pass is deferred. It is deferred only once, because on a busy machine every timer may
     // be late.
-    const look = () => {
+    const startPass = () => {
       if (!wasDeferred && deps.nowMs() - dueMs > lateMs) timer = scheduleLook(busyIntervalMs, true)
       else currentPass = runPass()
     }
-    return setTimeout(look, intervalMs).unref()
+    return setTimeout(startPass, intervalMs).unref()
   }
 
   async function runPass(): Promise<void> {

@@ -65,10 +65,10 @@ export function superviseProcess(
    * deadline cuts this wait short.
    */
   async function run(): Promise<void> {
-    const drained = Promise.all(spawned.outputs.map(pump))
+    const outputsEnded = Promise.all(spawned.outputs.map(pump))
     const exit = await spawned.exit
     exited = true
-    await Promise.race([drained, stopRequested.promise])
+    await Promise.race([outputsEnded, stopRequested.promise])
     ended = true
     deadline?.stop()
     spawned.release()

@@ -10,7 +10,7 @@ function setup() {
     advance: (ms: number) => void (now += ms),
     /** Reads all entries after `after`, in as many calls as needed. */
     take(after = 0) {
-      const { entries, more } = log.takeAfter(after)
+      const { entries, more } = log.readAfter(after)
       return { entries: entries.map((text): Entry => JSON.parse(text)), more }
     },
   }
@@ -56,8 +56,8 @@ test('reading after a time deletes earlier entries and returns later ones again'
 test('entries beyond a burst of 1000 are counted, and the count is logged once', () => {
   const { log, take, advance } = setup()
   for (let i = 0; i < 1200; i += 1) log.write('info', `${i}`, {})
-  assert.equal(log.hasRoom(), false)
-  log.skip(77)
+  assert.equal(log.canWrite(), false)
+  log.countDropped(77)
   const { entries } = take()
   assert.equal(entries.length, 1001)
   const { level, message } = entries.at(-1) ?? assert.fail()
@@ -66,7 +66,7 @@ test('entries beyond a burst of 1000 are counted, and the count is logged once',
     ['warn', 'Log rate limit exceeded: dropped 200 entries and 77 bytes of output'],
   )
   advance(1000)
-  assert.equal(log.hasRoom(), true)
+  assert.equal(log.canWrite(), true)
   assert.equal(take().entries.length, 1001)
 })
 
@@ -102,7 +102,7 @@ test('a full buffer drops the oldest entries and logs how many', () => {
 test('clear removes all entries, and times continue to increase', () => {
   const { log, take } = setup()
   log.write('info', 'a', {})
-  log.skip(5)
+  log.countDropped(5)
   log.clear()
   log.write('info', 'b', {})
   assert.deepEqual(

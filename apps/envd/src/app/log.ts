@@ -11,14 +11,14 @@ import type { Log, LogFields, LogLevel } from '../domain/sandbox/log.ts'
 
 export interface SandboxLog extends Log {
   /** Whether the rate limits allow an entry now. */
-  hasRoom(): boolean
+  canWrite(): boolean
   /** Counts output that was dropped before it reached the log. */
-  skip(bytes: number): void
+  countDropped(bytes: number): void
   /**
    * Returns the oldest entries later than `ms` as JSON, up to the size limit of a response. Entries up to `ms` are
    * deleted.
    */
-  takeAfter(ms: number): { readonly entries: readonly string[]; readonly more: boolean }
+  readAfter(ms: number): { readonly entries: readonly string[]; readonly more: boolean }
   clear(): void
 }
 
@@ -34,7 +34,7 @@ export function createLog(deps: {
   let lastTimeMs = 0
   let dropped = { entries: 0, bytes: 0 }
 
-  const hasRoom = () => count.hasTokens() && size.hasTokens()
+  const canWrite = () => count.hasTokens() && size.hasTokens()
 
   function append(level: LogLevel, message: string, fields: LogFields): void {
     lastTimeMs = Math.max(deps.clock.now().getTime(), lastTimeMs + 1)
@@ -70,18 +70,20 @@ export function createLog(deps: {
 
   return {
     write(level, message, fields) {
-      if (hasRoom()) append(level, message, fields)
+      if (canWrite()) append(level, message, fields)
       else dropped.entries += 1
     },
-    hasRoom,
-    skip(bytes) {
+    canWrite,
+    countDropped(bytes) {
       dropped.bytes += bytes
     },
-    takeAfter(ms) {
+    readAfter(ms) {
       reportDropped()
       while (buffered[0] !== undefined && buffered[0].at <= ms) dropOldest()
-      let held = 0
-      const entries = buffered.filter(({ text }) => (held += text.length) <= responseLimitBytes)
+      let totalBytes = 0
+      const entries = buffered.filter(
+        ({ text }) => (totalBytes += text.length) <= responseLimitBytes,
+      )
       return { entries: entries.map(({ text }) => text), more: entries.length < buffered.length }
     },
     clear() {

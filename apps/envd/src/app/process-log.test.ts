@@ -17,10 +17,10 @@ function setup(tag?: string) {
     /** Messages after the start message. */
     messages: () =>
       log
-        .takeAfter(0)
+        .readAfter(0)
         .entries.map((entry): string => JSON.parse(entry).message)
         .slice(1),
-    entries: () => log.takeAfter(0).entries.map((entry): unknown => JSON.parse(entry)),
+    entries: () => log.readAfter(0).entries.map((entry): unknown => JSON.parse(entry)),
   }
 }
 
@@ -46,7 +46,7 @@ test('a long tag or command is truncated', () => {
   const log = createLog({ clock: { now: () => new Date() }, nowMs: () => 0 })
   const process = { pid: 1, tag: 't'.repeat(9000), command: ['c'.repeat(9000)], user: 'root' }
   createProcessLog(log, process, () => 0)
-  const [entry = ''] = log.takeAfter(0).entries
+  const [entry = ''] = log.readAfter(0).entries
   assert.ok(entry.length < 1600)
   assert.match(entry, /c… \(7976 more\)/)
 })

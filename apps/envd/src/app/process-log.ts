@@ -46,7 +46,7 @@ export function createProcessLog(
       // Terminal output is cursor movements and echoed input, not lines.
       if (kind === 'pty') return
       const lines = streams[kind]
-      const isAllowed = () => allowance.hasTokens() && log.hasRoom()
+      const isAllowed = () => allowance.hasTokens() && log.canWrite()
       if (!isAllowed()) return lines.skip(bytes.length)
       const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
       for (let at = 0; at < buffer.length;) {
@@ -93,7 +93,7 @@ function createLineBuffer(log: SandboxLog, fields: LogFields): LineBuffer {
   }
   return {
     add(buffer, start, end) {
-      if (isSkipping) return log.skip(end - start)
+      if (isSkipping) return log.countDropped(end - start)
       if (size < lineLimitBytes) {
         held = Buffer.concat([held, buffer.subarray(start, Math.min(end, start + lineLimitBytes))])
       }
@@ -104,7 +104,7 @@ function createLineBuffer(log: SandboxLog, fields: LogFields): LineBuffer {
       begin(false)
     },
     skip(bytes) {
-      log.skip(size + bytes)
+      log.countDropped(size + bytes)
       begin(true)
     },
   }

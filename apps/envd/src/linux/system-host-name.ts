@@ -41,9 +41,9 @@ export function createHostNameSetter(
   }
 }
 
-function ignoreErrors<T>(act: () => T): T | undefined {
+function ignoreErrors<T>(action: () => T): T | undefined {
   try {
-    return act()
+    return action()
   } catch {
     return undefined
   }

@@ -13,6 +13,6 @@ export interface MetadataStore {
   /** Replaces all metadata of the file. Follows symlinks. */
   replace(path: string, metadata: Metadata): Promise<void>
   /** Must be called after each rename of a file or folder that envd makes. */
-  moved(from: string, to: string): void
+  handleMove(from: string, to: string): void
   close(): Promise<void>
 }

@@ -14,18 +14,18 @@ export interface DescribedEntry {
   readonly isFolder: boolean
 }
 
-/** `at` is the path to read; `shown` is what the caller sees. */
+/** `at` is the path to read; `displayed` is what the caller sees. */
 export async function describeEntry(
   at: BytePath,
-  shown: { readonly name: string; readonly path: string },
+  displayed: { readonly name: string; readonly path: string },
   from: { readonly names: AccountNames; readonly metadata: MetadataStore },
 ): Promise<DescribedEntry> {
   const stats = await lstat(toPath(at))
   const isLink = stats.isSymbolicLink()
-  const target = isLink ? await follow(at) : { path: shown.path, stats }
+  const target = isLink ? await follow(at) : { path: displayed.path, stats }
   const entry: Entry = {
-    name: shown.name,
-    path: shown.path,
+    name: displayed.name,
+    path: displayed.path,
     kind: kindOf(target?.stats),
     size: stats.size,
     mode: Number(target?.stats.mode ?? 0n) & 0o777,
@@ -33,7 +33,7 @@ export async function describeEntry(
     owner: from.names.owner(stats.uid),
     group: from.names.group(stats.gid),
     modifiedNs: stats.mtimeNs,
-    ...(isLink && { target: target?.path ?? shown.path }),
+    ...(isLink && { target: target?.path ?? displayed.path }),
     metadata: isLink ? {} : from.metadata.read(toPath(at), stats),
   }
   return { entry, isFolder: stats.isDirectory() }

@@ -26,20 +26,20 @@ export function folderEntries(deps: {
       await createFolders(dirname(destination), owner).catch(rethrow(destination))
       await lstat(source).catch(rethrow(source)) // so that later errors concern the destination
       await rename(source, destination).catch(rethrow(destination))
-      deps.metadata.moved(await realPlace(source), await realPlace(destination))
+      deps.metadata.handleMove(await resolveParent(source), await resolveParent(destination))
     },
     list: (path, options) =>
       gate(async () => {
         const parts = { ...deps, names: deps.names() }
-        return listFolder(path, (at, shown) => describeEntry(at, shown, parts), options)
+        return listFolder(path, (at, displayed) => describeEntry(at, displayed, parts), options)
       }).catch(rethrow(path)),
     remove: (path, signal) => removeEntry(path, signal).catch(rethrow(path)),
   }
 
   async function describe(path: string) {
-    const shown = { name: basename(path) || '/', path }
+    const displayed = { name: basename(path) || '/', path }
     const parts = { ...deps, names: deps.names() }
-    return (await describeEntry(toBytes(path), shown, parts)).entry
+    return (await describeEntry(toBytes(path), displayed, parts)).entry
   }
 }
 
@@ -58,7 +58,7 @@ async function makeFolder(path: string, owner: User): Promise<boolean> {
 }
 
 /** Resolves symlinks in the parent path; the last component need not exist. */
-async function realPlace(path: string): Promise<string> {
+async function resolveParent(path: string): Promise<string> {
   const folder = await realpath(dirname(path)).catch(() => dirname(path))
   return join(folder, basename(path))
 }

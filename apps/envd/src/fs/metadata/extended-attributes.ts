@@ -10,7 +10,7 @@ import type { Libc } from '../../linux/libc.ts'
 
 export interface ExtendedAttributes {
   /** Whether the file system supports extended attributes. */
-  areKept(path: string | Uint8Array): boolean
+  areSupported(path: string | Uint8Array): boolean
   read(path: string | Uint8Array): Metadata
   /**
    * Returns false if the file system does not support attributes or has no space for these; the file then has none.
@@ -19,9 +19,9 @@ export interface ExtendedAttributes {
 }
 
 export function extendedAttributes(libc: () => Libc): ExtendedAttributes {
-  return { areKept, read, replace }
+  return { areSupported, read, replace }
 
-  function areKept(path: string | Uint8Array): boolean {
+  function areSupported(path: string | Uint8Array): boolean {
     const { getAttribute, errno: lastError } = libc()
     const result = getAttribute(cString(path), cString(`${prefix}-`), buffer, buffer.length)
     return result >= 0 || lastError() !== errno.notSupported

@@ -139,7 +139,7 @@ test('inode metadata is found by path after a reboot of the sandbox', async () =
   await files.write('moved', { b: '2' })
   await files.write('gone', { c: '3' })
   await rename(files.path('moved'), files.path('elsewhere'))
-  files.store().moved(files.path('moved'), files.path('elsewhere'))
+  files.store().handleMove(files.path('moved'), files.path('elsewhere'))
   await rm(files.path('gone'))
   await rm(files.options.bootIdFile)
   await files.restart()

@@ -53,7 +53,7 @@ export function fileMetadata(
       }
       await inodeMetadata?.flush()
     },
-    moved: (from, to) => inodeMetadata?.moved(from, to),
+    handleMove: (from, to) => inodeMetadata?.handleMove(from, to),
     async close() {
       await (await opening)?.close()
     },
@@ -63,7 +63,7 @@ export function fileMetadata(
     if (options.withoutAttributes) return false
     const known = attributeSupport.get(device)
     if (known !== undefined) return known
-    const found = attributes.areKept(path)
+    const found = attributes.areSupported(path)
     attributeSupport.set(device, found)
     return found
   }

@@ -23,7 +23,7 @@ export interface InodeMetadata {
   /** `path` must be resolved. */
   put(path: string, identity: FileIdentity, metadata: Metadata): void
   forget(identity: FileIdentity): void
-  moved(from: string, to: string): void
+  handleMove(from: string, to: string): void
   flush(): Promise<void>
   close(): Promise<void>
 }
@@ -78,7 +78,7 @@ export async function openInodeMetadata(options: InodeMetadataOptions): Promise<
       forgetFile(key)
       inotify?.remove(watch)
     },
-    moved(from, to) {
+    handleMove(from, to) {
       for (const file of files.all()) {
         if (file.path === from || file.path.startsWith(`${from}/`)) {
           updatePath(file, to + file.path.slice(from.length))

@@ -101,6 +101,7 @@ async function load(path: string) {
 const sizeLimitBytes = 64 * 1024 * 1024
 
 interface Change extends Partial<MetadataRecord> {
+  /** Boot ID. The key is part of the file format. */
   readonly life?: string
 }
 
@@ -117,10 +118,10 @@ function isChange(value: unknown): value is Change {
   if (typeof value !== 'object' || value === null) return false
   const { life, key, path, metadata }: Record<string, unknown> = { ...value }
   const texts = [life, key, path].every((text) => text === undefined || typeof text === 'string')
-  return texts && (metadata === undefined || isTexts(metadata))
+  return texts && (metadata === undefined || isStringRecord(metadata))
 }
 
-function isTexts(value: unknown): boolean {
+function isStringRecord(value: unknown): boolean {
   return (
     typeof value === 'object' &&
     value !== null &&

@@ -26,8 +26,8 @@ function write(path: string, text: string): void {
   }
 }
 
-function ignoreErrors(act: () => void): void {
+function ignoreErrors(action: () => void): void {
   try {
-    act()
+    action()
   } catch {}
 }

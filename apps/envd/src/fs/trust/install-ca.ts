@@ -22,8 +22,8 @@ export function caInstaller(root = '/') {
     caBundle: string,
   ): Promise<InstalledCa & { readonly problems: readonly string[] }> => {
     const problems: string[] = []
-    const attempt: Attempt = (path, act) =>
-      act().catch((cause: unknown) => {
+    const attempt: Attempt = (path, action) =>
+      action().catch((cause: unknown) => {
         problems.push(`${path}: ${cause instanceof Error ? cause.message : String(cause)}`)
         return undefined
       })
@@ -42,7 +42,7 @@ export function caInstaller(root = '/') {
   }
 }
 
-type Attempt = <T>(path: string, act: () => Promise<T>) => Promise<T | undefined>
+type Attempt = <T>(path: string, action: () => Promise<T>) => Promise<T | undefined>
 
 /** OpenSSL's subject hash of `CN=atoll sandbox egress`, the subject of all egress CAs. */
 const subjectHashLink = '2d824785.0'
@@ -92,9 +92,9 @@ async function addToBundle(path: string, before: string, change: Change): Promis
  * overwritten.
  */
 async function resolveBundle(path: string, root: string): Promise<string | undefined> {
-  const resolved = await realpath(path).catch(ifMissing)
+  const resolved = await realpath(path).catch(ignoreMissing)
   if (resolved === undefined) {
-    if (await lstat(path).catch(ifMissing)) throw new Error('is a broken symlink')
+    if (await lstat(path).catch(ignoreMissing)) throw new Error('is a broken symlink')
     return undefined
   }
   if (['etc', 'usr/share'].some((home) => resolved.startsWith(`${join(root, home)}/`)))
@@ -102,6 +102,6 @@ async function resolveBundle(path: string, root: string): Promise<string | undef
   throw new Error('is a symlink to a folder that is not for certificates')
 }
 
-function ifMissing(thrown: NodeJS.ErrnoException): undefined {
+function ignoreMissing(thrown: NodeJS.ErrnoException): undefined {
   if (thrown.code !== 'ENOENT') throw thrown
 }

@@ -38,7 +38,7 @@ interface ComposeRequest {
 function parseComposeRequest(body: unknown): ComposeRequest {
   if (!isObject(body)) refuse('The request body must be a JSON object')
   const { source_paths: sources, destination, username } = body
-  if (!isTexts(sources)) refuse('source_paths must be a list of strings')
+  if (!isStringList(sources)) refuse('source_paths must be a list of strings')
   if (sources.length === 0) refuse('source_paths is empty. Name at least one file.')
   if (sources.length > sourceLimit) refuse(`source_paths exceeds the limit of ${sourceLimit} files`)
   if (typeof destination !== 'string' || destination === '') refuse('destination is missing')
@@ -52,7 +52,7 @@ function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-function isTexts(value: unknown): value is readonly string[] {
+function isStringList(value: unknown): value is readonly string[] {
   return Array.isArray(value) && value.every((each) => typeof each === 'string')
 }
 

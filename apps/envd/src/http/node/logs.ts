@@ -25,7 +25,7 @@ export function handleLogs(
   const after = /^[^?]*\?after=(\d{1,15})$/.exec(request.url ?? '')?.[1]
   if (after === undefined)
     return sendText(response, 400, 'Invalid query. Use /logs?after=<milliseconds since 1970>.')
-  const { entries, more } = deps.log.takeAfter(Number(after))
+  const { entries, more } = deps.log.readAfter(Number(after))
   response.writeHead(200, { 'content-type': 'application/json', 'cache-control': 'no-store' })
   response.end(`{"more":${more},"entries":[${entries.join(',')}]}`)
 }

@@ -30,8 +30,8 @@ export async function* streamEvents(
   },
 ): AsyncGenerator<StreamedEvent> {
   const { signal, keepaliveMs, ownsDeadline } = options
-  const leave = () => subscription.close()
-  signal.addEventListener('abort', leave, { once: true })
+  const close = () => subscription.close()
+  signal.addEventListener('abort', close, { once: true })
   try {
     if (signal.aborted) throw abortReason(signal)
     yield message({ case: 'start', value: { pid } })
@@ -47,7 +47,7 @@ export async function* streamEvents(
       if (next.kind === 'end') return
     }
   } finally {
-    signal.removeEventListener('abort', leave)
+    signal.removeEventListener('abort', close)
     subscription.close()
   }
 }

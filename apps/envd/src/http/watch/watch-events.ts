@@ -18,8 +18,8 @@ export async function* streamChanges(
   options: { readonly signal: AbortSignal; readonly keepaliveMs: number },
 ) {
   const { signal, keepaliveMs } = options
-  const leave = () => watch.close()
-  signal.addEventListener('abort', leave, { once: true })
+  const close = () => watch.close()
+  signal.addEventListener('abort', close, { once: true })
   try {
     if (signal.aborted) throw abortReason(signal)
     yield { event: { case: 'start', value: {} } } as const
@@ -34,7 +34,7 @@ export async function* streamChanges(
       yield { event: { case: 'filesystem', value } } as const
     }
   } finally {
-    signal.removeEventListener('abort', leave)
+    signal.removeEventListener('abort', close)
     watch.close()
   }
 }
@@ -47,7 +47,7 @@ export async function toEvents(
 ): Promise<EventInit[]> {
   const found = new Map<string, Entry | undefined>()
   if (includeEntry) {
-    const names = new Set(changes.filter(({ kind }) => isShown[kind]).map(({ name }) => name))
+    const names = new Set(changes.filter(({ kind }) => hasEntry[kind]).map(({ name }) => name))
     for (const batch of batches([...names])) {
       const described = await Promise.all(
         batch.map((name) => entries.describe(posix.join(path, name)).catch(() => undefined)),
@@ -56,7 +56,7 @@ export async function toEvents(
     }
   }
   return changes.map(({ name, kind }) => {
-    const entry = isShown[kind] ? found.get(name) : undefined
+    const entry = hasEntry[kind] ? found.get(name) : undefined
     return { name, type: eventType[kind], ...(entry && { entry: toEntryInfo(entry) }) }
   })
 }
@@ -65,7 +65,7 @@ function* batches(names: readonly string[]): Generator<readonly string[]> {
   for (let at = 0; at < names.length; at += 64) yield names.slice(at, at + 64)
 }
 
-const isShown = {
+const hasEntry = {
   create: true,
   write: true,
   chmod: true,

@@ -7,11 +7,11 @@ export function sendError(
   message: string,
   code: number | string = status,
 ): void {
-  refuse(response, status, 'application/json', JSON.stringify({ code, message }))
+  respond(response, status, 'application/json', JSON.stringify({ code, message }))
 }
 
 export function sendText(response: ServerResponse, status: number, text: string): void {
-  refuse(response, status, 'text/plain', `${text}\n`)
+  respond(response, status, 'text/plain', `${text}\n`)
 }
 
 export function sendJson(response: ServerResponse, body: unknown): void {
@@ -23,7 +23,7 @@ export function sendJson(response: ServerResponse, body: unknown): void {
  * Keeps the connection open until the client has sent its body. Closing earlier would reset the connection, and the
  * client might lose the response.
  */
-function refuse(response: ServerResponse, status: number, type: string, body: string): void {
+function respond(response: ServerResponse, status: number, type: string, body: string): void {
   if (!response.req.complete) response.setHeader('connection', 'keep-alive')
   response.writeHead(status, {
     'content-type': `${type}; charset=utf-8`,
