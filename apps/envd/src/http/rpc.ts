@@ -142,7 +142,7 @@ const connectCodes = {
   429: 'resource_exhausted',
 } as const
 
-/** Above the largest valid message without input: the kernel accepts 2 MiB of arguments and variables. */
+/** Exceeds the largest valid message without input: the kernel accepts 2 MiB of arguments and variables. */
 const messageLimitBytes = 4 * 1024 * 1024
 
 /** Input is base64-encoded and may come in one message, so this allows about 48 MiB at once. */

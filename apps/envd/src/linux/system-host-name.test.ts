@@ -15,7 +15,7 @@ async function setup(t: TestContext) {
   const given: string[] = []
   const setHostName = (name: Uint8Array, length: number) => {
     given.push(Buffer.from(name).toString('utf8', 0, length))
-    return -1 // as without the permission
+    return -1 // EPERM
   }
   const at = (name: string) => join(folder, name)
   return {
@@ -93,7 +93,7 @@ test('pipes, folders, devices and huge files do not block', async (t) => {
   await mkdir(at('hosts'))
   await setHostName('i1', 'before')
   await rm(at('hosts'), { recursive: true })
-  execFileSync('mknod', [at('hosts'), 'c', '1', '5']) // like /dev/zero
+  execFileSync('mknod', [at('hosts'), 'c', '1', '5']) // same device as /dev/zero
   await setHostName('i1', 'before')
   await rm(at('hosts'))
   execFileSync('truncate', ['--size=1T', at('hosts')])

@@ -32,7 +32,7 @@ export function createHostNameSetter(
     // Where this is impossible or not permitted, the node sets the name from outside.
     if (kernelName !== name) ignoreErrors(() => libc().setHostName(Buffer.from(name), name.length))
     if (!ignoreErrors(() => isPlainFolder(folder))) return
-    // After a copy of the disk without memory, only this file has the old name.
+    // Only this file has the old name if the disk was copied without its memory.
     const written = ignoreErrors(() => editFile(join(folder, 'hostname'), () => `${name}\n`))
     const oldNames = new Set([kernelName, oldName, written?.trim()])
     ignoreErrors(() =>

@@ -45,7 +45,7 @@ export async function send(envd: RunningEnvd, path: string, call: Call = {}) {
   outgoing.end(body)
   const [response]: IncomingMessage[] = await once(outgoing, 'response')
   assert.ok(response)
-  outgoing.on('error', () => {}) // from here on, reading the response reports errors
+  outgoing.on('error', () => {}) // reading the response reports errors
   const bytes = await buffer(response)
   return { status: response.statusCode, headers: response.headers, bytes, text: bytes.toString() }
 }

@@ -1,4 +1,4 @@
-/** Client that reads the first event of a stream and then pauses until told to continue, to test backpressure. */
+/** Client that reads the first event of a stream and then pauses until `rest` is called, to test backpressure. */
 import { once } from 'node:events'
 import { request } from 'node:http'
 import type { IncomingMessage } from 'node:http'

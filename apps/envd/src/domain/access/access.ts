@@ -11,7 +11,7 @@ export function decideAccess(
 ): Access {
   const route = `${request.method} ${request.path}`
   if (routesWithoutAccessToken.has(route)) return 'granted'
-  // Settings say whether the sandbox needs a token, so nobody is admitted before they arrive.
+  // Settings say whether the sandbox needs a token, so envd admits no client before they arrive.
   if (settings === undefined) return 'not_ready'
   if (settings.accessToken === undefined) return 'granted'
   if (request.token === undefined && signableRoutes.has(route)) return 'needs_signature'

@@ -14,7 +14,7 @@ export interface TerminalSize {
 export interface Output {
   readonly kind: OutputKind
   /**
-   * Applies backpressure: the program blocks while nobody iterates. A chunk is valid until the next is requested.
+   * Applies backpressure: the program blocks without a consumer. A chunk is valid until the next is requested.
    * Ends at end-of-file.
    */
   readonly chunks: AsyncIterable<Uint8Array>

@@ -87,7 +87,7 @@ async function readChunk(
   return buffer.subarray(0, bytesRead)
 }
 
-/** Under gVisor, 256 KiB chunks took a third more CPU for the same bytes; 1 MiB is no better. */
+/** 256 KiB chunks took a third more CPU for the same bytes under gVisor; 1 MiB is no better. */
 const chunkBytes = 512 * 1024
 
 async function write(path: string, content: AsyncIterable<Uint8Array>, owner: User): Promise<void> {

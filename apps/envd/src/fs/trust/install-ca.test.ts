@@ -71,7 +71,7 @@ test('the CA is installed where programs look, and other certificates stay', asy
 
 test('a new CA replaces the old one, and the bundle does not grow', async (t) => {
   const { install, put, read, at } = await setup(t)
-  await put(bundle, others + authority) // as update-ca-certificates does
+  await put(bundle, others + authority) // update-ca-certificates writes no markers
   await put(certificate, authority)
   for (let round = 0; round < 3; round += 1) await install(otherAuthority)
   assert.equal(await read(bundle), withOurs(others, otherAuthority))
@@ -134,7 +134,7 @@ test('pipes, folders, devices and huge files do not block', async (t) => {
   const makers: [string, string[]][] = [
     ['mkfifo', []],
     ['mkdir', []],
-    ['mknod', ['c', '1', '5']], // like /dev/zero
+    ['mknod', ['c', '1', '5']], // same device as /dev/zero
     ['truncate', ['--size=1T']],
   ]
   for (const [program, args] of makers) {

@@ -60,7 +60,7 @@ interface Change {
  */
 async function addToSystemBundles(change: Change, root: string, attempt: Attempt) {
   let fullBundle: string | undefined
-  // Sequential, because both paths may lead to the same file.
+  // Sequential, because both paths may name the same file.
   for (const { path, createIfMissing } of systemBundles) {
     const bundle = join(root, path)
     const isFull = await attempt(bundle, async () => {

@@ -105,7 +105,7 @@ export function createWatchedFolders<Owner extends FolderOwner<Owner>>(
   }
 }
 
-/** IN_DONT_FOLLOW: a folder replaced by a symlink must not lead out of the tree. */
+/** IN_DONT_FOLLOW: a folder replaced by a symlink must not extend the watch beyond the tree. */
 const dontFollow = 0x200_0000
 
 const folderLimit = 50_000
