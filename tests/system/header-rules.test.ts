@@ -3,7 +3,7 @@ import { mkdtempDisposable, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { certify, createAuthority } from '@atoll/egress/authority'
+import { issueCertificate, createAuthority } from '@atoll/egress/authority'
 import { waitFor } from '@atoll/kit/wait'
 import { Sandbox, Secret } from 'e2b'
 import type { SandboxOpts } from 'e2b'
@@ -35,8 +35,8 @@ for (const runtime of runtimes) {
       const { publicAddress, otherAddress } = outside
       await outside.serveNames({ 'api.example': publicAddress, 'else.example': publicAddress })
       await outside.start(join(import.meta.dirname, 'header-server.ts'), {
-        trusted: certify(authority, 'api.example'),
-        untrusted: certify(createAuthority(), 'api.example'),
+        trusted: issueCertificate(authority, 'api.example'),
+        untrusted: issueCertificate(createAuthority(), 'api.example'),
       })
       installation = made.use(
         await install({

@@ -1,50 +1,51 @@
 /**
- * The egress process: all TCP that leaves sandboxes whose rules speak of names, of a proxy or of headers. A process of its
- * own, since it handles hostile bytes and has few rights, and connections outlive a restart of the agent.
+ * Egress proxy: forwards TCP connections of sandboxes whose rules use names, a proxy or headers. Runs as a separate
+ * process because it parses hostile bytes with few privileges, and so that connections survive a restart of the node
+ * agent.
  *
- *   node main.ts SOCKET BUILD PORT
+ *     node main.ts SOCKET BUILD PORT
  *
- * PORT is where names were asked for before, 0 if that is not known.
+ * PORT is the DNS port of the previous process, or 0.
  */
 import { createSandboxes } from './app/sandboxes.ts'
-import type { Dialer } from './domain/way.ts'
-import { openDoorway } from './inbound/doorway.ts'
-import { openNames } from './inbound/names.ts'
+import type { Dialer } from './domain/route.ts'
+import { startTcpListener } from './inbound/tcp-listener.ts'
+import { startDnsServer } from './inbound/dns-server.ts'
 import { createTerminator } from './inbound/terminator.ts'
 import { serveControl } from './control/server.ts'
-import { createDialer } from './net/dial.ts'
-import { createSecureDialer } from './net/dial-secure.ts'
+import { createDialer } from './net/dialer.ts'
+import { createTlsDialer } from './net/tls-dialer.ts'
 
-const [path = '', build = '', lastNamePort = '0'] = process.argv.slice(2)
+const [path = '', build = '', previousDnsPort = '0'] = process.argv.slice(2)
 const sandboxes = createSandboxes()
 let dialer: Dialer | undefined
 let nameservers: readonly string[] = []
 
-const port = await openDoorway({
+const port = await startTcpListener({
   sandboxes,
   terminator: createTerminator(),
   dialer: () => dialer,
 })
-const namePort = await openNames(sandboxes, () => nameservers, Number(lastNamePort))
+const dnsPort = await startDnsServer(sandboxes, () => nameservers, Number(previousDnsPort))
 await serveControl(path, (request) => {
   switch (request.kind) {
     case 'begin': {
       const { closedRanges, certificates } = request
       nameservers = request.nameservers
-      dialer = createSecureDialer(createDialer({ nameservers, closedRanges }), certificates)
-      sandboxes.begin(closedRanges, request.sandboxes)
+      dialer = createTlsDialer(createDialer({ nameservers, closedRanges }), certificates)
+      sandboxes.replaceAll(closedRanges, request.sandboxes)
       break
     }
     case 'set':
       sandboxes.set(request.sandbox)
   }
-  return { build, pid: process.pid, port, namePort }
+  return { build, pid: process.pid, port, namePort: dnsPort }
 })
-giveUpRights()
+dropPrivileges()
 process.stdout.write('ready\n')
 
-/** Nothing after this needs them. */
-function giveUpRights(): void {
+/** Becomes the user `nobody`. Nothing after this needs privileges. */
+function dropPrivileges(): void {
   const nobody = 65_534
   process.setgroups?.([])
   process.setgid?.(nobody)

@@ -1,70 +1,77 @@
-/** The sandboxes whose connections pass here, their rules, and what is open of each. */
+/** Registry of the sandboxes that use the egress proxy, their rules and their open connections. */
 import { isDeepStrictEqual } from 'node:util'
-import { compileRules, decide, needsName } from '../domain/destination.ts'
-import type { SandboxRules } from '../domain/destination.ts'
+import { compileRules, decide, needsName } from '../domain/egress-rules.ts'
+import type { EgressRules } from '../domain/egress-rules.ts'
 import { matchesName } from '../domain/name-pattern.ts'
-import type { Named } from '../domain/named-stream.ts'
+import type { ServerName } from '../domain/sniffing/sniff.ts'
 import { createTokenBucket } from '../domain/token-bucket.ts'
-import { findWay } from '../domain/way.ts'
-import type { Target, Way } from '../domain/way.ts'
+import { findRoute } from '../domain/route.ts'
+import type { Destination, Route } from '../domain/route.ts'
 
 export interface Sandboxes {
-  /** Replaces all rules. */
-  begin(closedRanges: readonly string[], sandboxes: readonly SandboxWithRules[]): void
-  /** Replaces the rules of one, and ends what is open of it and no longer allowed. */
+  /** Replaces the rules of all sandboxes. Removes the sandboxes that are not listed. */
+  replaceAll(closedRanges: readonly string[], sandboxes: readonly SandboxWithRules[]): void
+  /** Replaces the rules of one sandbox and closes its connections that the new rules no longer allow. */
   set(sandbox: SandboxWithRules): void
   find(address: string): Sandbox | undefined
 }
 
 export interface SandboxWithRules {
   readonly address: string
-  readonly rules?: SandboxRules | undefined
+  readonly rules?: EgressRules | undefined
 }
 
 export interface Sandbox {
-  /** False when it has too many open. To be called at the begin of a connection; `end` may be called at any time. */
+  /**
+   * Registers a new connection. Returns false if the sandbox has too many open. `close` may be called at any time
+   * after.
+   */
   admit(connection: Connection): boolean
   remove(connection: Connection): void
-  /** Whether it is refused without a name. */
-  needsName(target: Target): boolean
-  /** Whether it may go there without a name, and a name may change what is sent. */
-  wantsName(target: Target): boolean
-  /** Undefined: refused. From now on it is ended when other rules would lead it elsewhere. */
-  lead(connection: Connection, target: Target, named: Named | undefined): Way | undefined
-  /** False when it begins them too fast: to be asked once for each connection that is looked into. */
+  /** Whether a connection to this destination is refused unless it carries a server name. */
+  needsName(destination: Destination): boolean
+  /** Whether a connection is allowed without a server name, but a name could still match a header rule. */
+  canUseName(destination: Destination): boolean
+  /** Returns undefined if the connection is refused. Later rule changes close it if its route changes. */
+  route(
+    connection: Connection,
+    destination: Destination,
+    serverName: ServerName | undefined,
+  ): Route | undefined
+  /** Takes one token of the rate limit for terminated connections. Returns false if the sandbox exceeds the limit. */
   admitTermination(): boolean
-  allowsName(name: string): boolean
+  allowsDnsName(name: string): boolean
 }
 
 export interface Connection {
-  end(): void
+  close(): void
 }
 
-interface Led {
-  readonly target: Target
-  readonly named: Named | undefined
-  readonly way: Way
+interface RoutedConnection {
+  readonly destination: Destination
+  readonly serverName: ServerName | undefined
+  readonly route: Route
 }
 
-/** `now` in milliseconds, and never back. */
+/** `now` is a monotonic clock in milliseconds. */
 export function createSandboxes(now = () => performance.now()): Sandboxes {
   const known = new Map<string, ReturnType<typeof createSandbox>>()
-  let closed: readonly string[] = []
+  let closedRanges: readonly string[] = []
 
   function set({ address, rules }: SandboxWithRules): void {
-    const before = known.get(address)
+    const existing = known.get(address)
     if (!rules) {
       known.delete(address)
-      before?.endAll()
-    } else if (before) before.replace(rules, closed)
-    else known.set(address, createSandbox(rules, closed, now))
+      existing?.closeAll()
+    } else if (existing) existing.replace(rules, closedRanges)
+    else known.set(address, createSandbox(rules, closedRanges, now))
   }
 
   return {
-    begin(closedRanges, sandboxes) {
-      closed = closedRanges
-      const named = new Set(sandboxes.map(({ address }) => address))
-      for (const address of known.keys()) if (!named.has(address)) set({ address })
+    replaceAll(newClosedRanges, sandboxes) {
+      closedRanges = newClosedRanges
+      const listed = new Set(sandboxes.map(({ address }) => address))
+      for (const address of known.keys()) if (!listed.has(address)) set({ address })
       sandboxes.forEach(set)
     },
     set,
@@ -72,49 +79,53 @@ export function createSandboxes(now = () => performance.now()): Sandboxes {
   }
 }
 
-function createSandbox(first: SandboxRules, closed: readonly string[], now: () => number) {
-  /** What was decided of each, once it is. */
-  const open = new Map<Connection, Led | undefined>()
-  let rules = first
-  let compiled = compileRules(first, closed)
+function createSandbox(
+  initialRules: EgressRules,
+  closedRanges: readonly string[],
+  now: () => number,
+) {
+  /** Open connections with their routes; undefined until the route is decided. */
+  const open = new Map<Connection, RoutedConnection | undefined>()
+  let rules = initialRules
+  let compiled = compileRules(initialRules, closedRanges)
   const terminations = createTokenBucket({ perSecond: 50, burst: 100 }, now)
 
   const sandbox: Sandbox = {
     admit(connection) {
-      if (open.size >= mostConnections) return false
+      if (open.size >= maxConnections) return false
       open.set(connection, undefined)
       return true
     },
     remove: (connection) => void open.delete(connection),
     needsName: ({ address }) => needsName(compiled, address),
-    wantsName({ address }) {
+    canUseName({ address }) {
       const hasTransforms = (rules.transforms?.domains.length ?? 0) > 0
       return hasTransforms && decide(compiled, address, undefined).kind !== 'refuse'
     },
-    lead(connection, target, named) {
-      const way = findWay(rules, compiled, { target, named })
-      if (way && open.has(connection)) open.set(connection, { target, named, way })
-      return way
+    route(connection, destination, serverName) {
+      const route = findRoute(rules, compiled, { destination, serverName })
+      if (route && open.has(connection)) open.set(connection, { destination, serverName, route })
+      return route
     },
     admitTermination: () => terminations.take(),
-    allowsName: (name) => matchesName(name, rules.allowNames),
+    allowsDnsName: (name) => matchesName(name, rules.allowNames),
   }
   return {
     ...sandbox,
-    replace(next: SandboxRules, closedRanges: readonly string[]): void {
-      rules = next
-      compiled = compileRules(next, closedRanges)
-      for (const [connection, led] of open) {
-        if (!led) continue
-        const way = findWay(rules, compiled, led)
-        if (!isDeepStrictEqual(way, led.way)) connection.end()
+    replace(newRules: EgressRules, newClosedRanges: readonly string[]): void {
+      rules = newRules
+      compiled = compileRules(newRules, newClosedRanges)
+      for (const [connection, routed] of open) {
+        if (!routed) continue
+        const route = findRoute(rules, compiled, routed)
+        if (!isDeepStrictEqual(route, routed.route)) connection.close()
       }
     },
-    endAll(): void {
-      for (const connection of open.keys()) connection.end()
+    closeAll(): void {
+      for (const connection of open.keys()) connection.close()
     },
   }
 }
 
-/** Of one sandbox: each takes memory and descriptors of the host. */
-const mostConnections = 1024
+/** Limit per sandbox. Each connection takes memory and file descriptors of the host. */
+const maxConnections = 1024

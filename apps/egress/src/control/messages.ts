@@ -1,6 +1,6 @@
 /**
- * What the agent of the node says to the egress process, each as a line of JSON over a socket that only root can open, and
- * what comes back. The agent knows all rules; the process keeps none over its own end.
+ * Messages between the node agent and the egress proxy: one line of JSON each, over a Unix socket that only root can
+ * open. The agent owns all rules; the proxy holds them in memory only.
  */
 import { z } from 'zod'
 
@@ -20,43 +20,45 @@ const Rules = z.object({
       domains: z.array(
         z.object({ pattern: z.string(), headers: z.record(z.string(), z.string()) }),
       ),
-      /** PEM both, the key as PKCS #8. */
+      /** Certificate and key are PEM; the key is PKCS #8. */
       authority: z.object({ certificate: z.string(), key: z.string() }),
     })
     .exactOptional(),
 })
 
-/** By the address of the sandbox, which no other can send from. */
+/** A sandbox is identified by its source address, which no other sandbox can use. */
 const Sandbox = z.object({ address: z.string(), rules: Rules.optional() })
 
 export const Request = z.discriminatedUnion('kind', [
-  /** All there is; whoever is not in it has no more connections. */
+  /** Complete state. Connections of sandboxes that are not listed are closed. */
   z.object({
     kind: z.literal('begin'),
     closedRanges: z.array(z.string()),
     nameservers: z.array(z.string()),
-    /** PEM: who may certify servers, beyond those whom Node.js and the system know. */
+    /** PEM certificates of CAs to trust for upstream servers, in addition to those of Node.js and the system. */
     certificates: z.array(z.string()),
     sandboxes: z.array(Sandbox),
   }),
-  /** In force for open connections too when the answer comes. Without rules, nothing leaves any more. */
+  /**
+   * Replaces the rules of one sandbox, for open connections too, before the reply is sent. No rules: nothing may leave.
+   */
   z.object({ kind: z.literal('set'), sandbox: Sandbox }),
 ])
 
 export type Request = z.infer<typeof Request>
 
 export const Answer = z.object({
-  /** What the process was started with: one of another build is to be replaced. */
+  /** Build ID that the process was started with. The agent replaces a process of another build. */
   build: z.string(),
   pid: z.number(),
-  /** Of the host: where TCP is led to, and where names are asked. */
+  /** Host ports: `port` accepts redirected TCP connections, `namePort` DNS queries. */
   port: z.number(),
   namePort: z.number(),
 })
 
 export type Answer = z.infer<typeof Answer>
 
-/** In ASCII, since to some readers of lines there are ends of them beyond it. */
+/** Encodes as ASCII, because some line readers also split at Unicode line separators. */
 export function toLine(message: object): string {
   const escape = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`
   return `${JSON.stringify(message).replaceAll(/[\u007f-\uffff]/g, escape)}\n`

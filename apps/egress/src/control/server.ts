@@ -1,4 +1,4 @@
-/** The door for the agent of the node. */
+/** Control socket for the node agent. */
 import { chmod, rm } from 'node:fs/promises'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
@@ -7,7 +7,7 @@ import { createInterface } from 'node:readline'
 import { Request, toLine } from './messages.ts'
 import type { Answer } from './messages.ts'
 
-/** `handle` is called for one request at a time of each caller. */
+/** Requests of one client are handled one at a time. */
 export async function serveControl(
   path: string,
   handle: (request: Request) => Answer,
@@ -21,7 +21,9 @@ export async function serveControl(
   await chmod(path, 0o600)
 }
 
-/** Whoever says what is no request is not the agent, or one of another build: both are to try anew. */
+/**
+ * A malformed request closes the connection: its sender is not the agent, or an agent of another build that will retry.
+ */
 async function serve(socket: Socket, handle: (request: Request) => Answer): Promise<void> {
   socket.on('error', () => {})
   for await (const line of createInterface({ input: socket })) {

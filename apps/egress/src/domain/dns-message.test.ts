@@ -6,7 +6,7 @@ import { failure, isAnswerTo, readQuestion, refusal } from './dns-message.ts'
 interface Parts {
   readonly id?: number
   readonly flags?: number
-  /** Questions, answers, authorities, additional records. */
+  /** Record counts of the header: questions, answers, authorities, additional records. */
   readonly counts?: readonly [number, number, number, number]
   readonly name?: Buffer
   readonly type?: number
@@ -36,7 +36,7 @@ function message(parts: Parts = {}): Buffer {
   ])
 }
 
-/** A query as dig sends it, and the answer of a server. */
+/** Query as dig sends it, and the answer of a server. */
 const dig = Buffer.from(
   '1a2b01200001000000000001076578616d706c6503636f6d00001c00010000291000000000000000',
   'hex',
@@ -48,14 +48,14 @@ const answer = Buffer.concat([
 const longest = ['a'.repeat(63), 'b'.repeat(63), 'c'.repeat(63), 'd'.repeat(61)]
 const opt = Buffer.from('0000291000000000000000', 'hex')
 
-test('a question is read, in lower case', () => {
+test('a question is parsed and converted to lower case', () => {
   assert.deepEqual(readQuestion(message()), { name: 'www.example.com', type: 1 })
   assert.deepEqual(readQuestion(dig), { name: 'example.com', type: 28 })
 })
 
 for (const [what, parts, expected] of [
   [
-    'of a service',
+    'for a service name',
     { name: wireName('_sip', '_tcp', 'a-b', 'example'), type: 33 },
     '_sip._tcp.a-b.example',
   ],
@@ -64,7 +64,7 @@ for (const [what, parts, expected] of [
   ['with additional records', { counts: [1, 0, 0, 1], rest: opt }, 'www.example.com'],
   ['that wants no recursion', { flags: 0 }, 'www.example.com'],
 ] satisfies [string, Parts, string][]) {
-  test(`a question ${what} is read`, () => {
+  test(`a question ${what} is parsed`, () => {
     assert.equal(readQuestion(message(parts))?.name, expected)
   })
 }
@@ -87,7 +87,7 @@ for (const [attack, parts] of [
   ['with a NUL in a label', { name: wireName('a\0', 'com') }],
   ['with a blank in a label', { name: wireName('a b', 'com') }],
   ['with a byte not in ASCII', { name: wireName('b\xfccher', 'com') }],
-  ['for an address', { name: wireName('10', '0', '0', '1') }],
+  ['for an IP address', { name: wireName('10', '0', '0', '1') }],
   [
     'for a name that is too long',
     { name: wireName(...Array.from({ length: 4 }, () => 'a'.repeat(63))) },
@@ -98,56 +98,56 @@ for (const [attack, parts] of [
   ],
   ['longer than the limit', { rest: Buffer.alloc(4096) }],
 ] satisfies [string, Parts][]) {
-  test(`a message ${attack} asks nothing`, () => {
+  test(`a message ${attack} is not a valid question`, () => {
     assert.equal(readQuestion(message(parts)), undefined)
   })
 }
 
-test('a message that was cut off asks nothing', () => {
+test('a truncated message is not a valid question', () => {
   const whole = message()
   for (let length = 0; length < whole.length; length += 1) {
     assert.equal(readQuestion(whole.subarray(0, length)), undefined)
   }
 })
 
-test('a refusal and a failure repeat the question and nothing else', () => {
+test('REFUSED and SERVFAIL replies contain the question and nothing else', () => {
   const query = message({ counts: [1, 0, 0, 1], rest: opt })
   assert.deepEqual(refusal(query), message({ flags: 0x8185 }))
   assert.deepEqual(failure(query), message({ flags: 0x8182 }))
   assert.deepEqual(refusal(message({ flags: 0 })), message({ flags: 0x8085 }))
 })
 
-test('a refusal is an answer to what it refuses', () => {
+test('a refusal matches its query', () => {
   for (const query of [dig, message(), message({ name: wireName('a.b', '\0') })]) {
     assert.equal(isAnswerTo(query, refusal(query) ?? query), true)
   }
 })
 
-test('bits that are not ours to repeat are not repeated', () => {
+test('a reply copies only the opcode and the recursion-desired bit', () => {
   assert.deepEqual(refusal(message({ flags: 0x07ff })), message({ flags: 0x8185 }))
 })
 
-test('a question that cannot be read is refused without it', () => {
+test('a refusal leaves out a question that cannot be parsed', () => {
   const bare = numbers(0xbeef, 0x8185, 0, 0, 0, 0)
   assert.deepEqual(refusal(message({ name: Buffer.from([0xc0, 12]) })), bare)
   assert.deepEqual(refusal(message({ counts: [9, 9, 9, 9] })), bare)
   assert.deepEqual(refusal(message().subarray(0, 12)), bare)
 })
 
-test('an answer is never answered, so that two servers cannot be set on each other', () => {
+test('answers are never answered, so two servers cannot loop', () => {
   for (const flags of [0x8000, 0x8180, 0x8185, 0xffff]) {
     assert.equal(refusal(message({ flags })), undefined)
     assert.equal(failure(message({ flags })), undefined)
   }
 })
 
-test('what has no whole header or is beyond the limit is not answered', () => {
+test('a message without a full header or beyond the size limit is not answered', () => {
   assert.equal(refusal(message().subarray(0, 11)), undefined)
   assert.equal(failure(Buffer.alloc(0)), undefined)
   assert.equal(refusal(message({ rest: Buffer.alloc(4096) })), undefined)
 })
 
-test('the answer of a server belongs to its query', () => {
+test('an answer matches its query', () => {
   assert.equal(isAnswerTo(dig, answer), true)
 })
 
@@ -162,18 +162,18 @@ for (const [attack, forged] of [
   ['without a question', { flags: 0x8180, counts: [0, 0, 0, 0] }],
   ['with two questions', { flags: 0x8180, counts: [2, 0, 0, 0] }],
 ] satisfies [string, Parts][]) {
-  test(`a forged answer ${attack} is not taken`, () => {
+  test(`a forged answer ${attack} is rejected`, () => {
     assert.equal(isAnswerTo(message(), message(forged)), false)
   })
 }
 
-test('nothing answers what is no query', () => {
+test('a message that is not a query has no answer', () => {
   const other = message({ flags: 0x8180 })
   assert.equal(isAnswerTo(other, other), false)
   assert.equal(isAnswerTo(Buffer.alloc(0), Buffer.alloc(0)), false)
 })
 
-test('broken messages never throw, and what is said of them is never longer than they are', () => {
+test('malformed messages never throw, and replies are never longer than the message', () => {
   const random = createRandom(6)
   let asked = 0
   for (let round = 0; round < 40_000; round += 1) {

@@ -1,20 +1,20 @@
-import { createCursor } from './cursor.ts'
+import { createCursor } from './sniffing/cursor.ts'
 import { toDnsName } from './dns-name.ts'
 
 /**
- * As much of a DNS message as it takes to decide about a question and to answer in the negative (RFC 1035, 4).
+ * Parses as much of a DNS message as is needed to check a query and to reject it (RFC 1035, 4).
  *
- * Threats: queries come from a sandbox, answers from anybody who can send a packet. Questions are read without
- * compression, so that no pointer can go round. An answer is never answered, or two servers would talk forever. What we
- * say is never longer than what was asked.
+ * Threats: queries come from a sandbox, answers from anybody who can send a packet. Compressed names are rejected, so a
+ * pointer loop is impossible. Answers are never answered, or two servers could talk forever. Our replies are never
+ * longer than the query.
  */
 export interface Question {
-  /** As in dns-name.ts; the root is a single dot. */
+  /** Normalized by dns-name.ts; a single dot is the root. */
   readonly name: string
   readonly type: number
 }
 
-/** Undefined for all but one question of class IN, in a query that we can read whole. */
+/** Returns undefined unless the message is a well-formed query with one question of class IN. */
 export function readQuestion(message: Buffer): Question | undefined {
   const parts = readParts(message)
   if (!parts?.question || parts.isAnswer || parts.opcode !== 0 || parts.hasAnswers) return undefined
@@ -23,17 +23,17 @@ export function readQuestion(message: Buffer): Question | undefined {
   return name === undefined || dnsClass !== internet ? undefined : { name, type }
 }
 
-/** Says that this name is not for the asker. Undefined for what must not be answered. */
+/** REFUSED reply: the sandbox may not resolve this name. Undefined if the message must not be answered. */
 export function refusal(message: Buffer): Buffer | undefined {
   return emptyAnswer(message, 5)
 }
 
-/** Says that no answer could be had. Undefined for what must not be answered. */
+/** SERVFAIL reply: no name server answered. Undefined if the message must not be answered. */
 export function failure(message: Buffer): Buffer | undefined {
   return emptyAnswer(message, 2)
 }
 
-/** Compares the question byte by byte: clients mix upper and lower case to make forging harder. */
+/** Compares the question byte by byte, because clients mix upper and lower case to make forging harder. */
 export function isAnswerTo(query: Buffer, answer: Buffer): boolean {
   const asked = readParts(query)
   const answered = readParts(answer)
@@ -60,7 +60,7 @@ interface Parts {
   readonly flags: number
   readonly isAnswer: boolean
   readonly opcode: number
-  /** Records where a query has none; it may have additional ones (EDNS). */
+  /** Whether the answer or authority section has records. A query has none; it may have additional records (EDNS). */
   readonly hasAnswers: boolean
   readonly question?: QuestionPart
 }
@@ -94,7 +94,7 @@ function readQuestionPart(bytes: Buffer): QuestionPart | undefined {
   const fields = createCursor(bytes)
   const labels: Buffer[] = []
   for (;;) {
-    // Greater lengths are pointers (RFC 1035, 4.1.4) or reserved.
+    // Longer lengths are compression pointers (RFC 1035, 4.1.4) or reserved.
     if ((bytes[fields.position() ?? bytes.length] ?? Infinity) > longestLabel) return undefined
     const label = fields.vector(1)
     if (!label || (fields.position() ?? Infinity) > longestName) return undefined
@@ -107,13 +107,13 @@ function readQuestionPart(bytes: Buffer): QuestionPart | undefined {
   return { bytes: bytes.subarray(0, fields.position()), labels, type, dnsClass }
 }
 
-/** A dot inside a label would make one name look like another. */
+/** Rejects labels that contain a dot, since they would make one name look like another. */
 function toName(labels: readonly Buffer[]): string | undefined {
   const texts = labels.map((label) => label.toString('latin1'))
   return texts.some((text) => text.includes('.')) ? undefined : toDnsName(texts.join('.'))
 }
 
-/** Without the question where that could not be read. */
+/** Leaves out the question if it could not be parsed. */
 function emptyAnswer(message: Buffer, code: number): Buffer | undefined {
   const parts = readParts(message)
   if (!parts || parts.isAnswer) return undefined

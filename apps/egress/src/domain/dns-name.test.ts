@@ -15,7 +15,7 @@ for (const [text, name] of [
   [longest, longest],
   [`${longest}.`, longest],
 ] as const) {
-  test(`${text.slice(0, 40)} is a name`, () => assert.equal(toDnsName(text), name))
+  test(`${text.slice(0, 40)} is a valid name`, () => assert.equal(toDnsName(text), name))
 }
 
 for (const text of [
@@ -30,21 +30,21 @@ for (const text of [
   'a b.com',
   'a.com\n',
   'a.com\0.b',
-  'localhost', // of one label, which no rule can name
+  'localhost', // a single label; rules cannot name it
   '*.example.com',
   'user@example.com',
   'b\u{fc}cher.example',
-  '\u{212a}.com', // the sign for Kelvin is a k in lower case
+  '\u{212a}.com', // the Kelvin sign becomes the letter k in lower case
   `${'a'.repeat(64)}.com`,
   `${longest}b`,
 ]) {
-  test(`${JSON.stringify(text.slice(0, 70))} is no name`, () => {
+  test(`${JSON.stringify(text.slice(0, 70))} is not a valid name`, () => {
     assert.equal(toDnsName(text), undefined)
   })
 }
 
 for (const text of ['127.0.0.1', '127.1', '2130706433', '0x7f000001', '0X7F.0x1', '[::1]', '::1']) {
-  test(`an address dressed up as a name is none: ${text}`, () => {
+  test(`a name that resolvers read as an address is rejected: ${text}`, () => {
     assert.equal(toDnsName(text), undefined)
   })
 }

@@ -21,15 +21,15 @@ for (const [name, pattern, expected] of [
   })
 }
 
-test('a name that only ends like an allowed one is not allowed', () => {
+test('a name that merely ends with an allowed name does not match', () => {
   assert.equal(matchesName('notexample.com', ['example.com', '*.example.com']), false)
 })
 
-test('the characters of a pattern mean nothing else', () => {
+test('pattern characters have no regular expression meaning', () => {
   assert.equal(matchesName('examplexcom', ['example.com', '.*', 'example*', '*']), false)
 })
 
-test('any of the patterns is enough, and no pattern matches nothing', () => {
+test('one matching pattern is enough, and an empty list matches nothing', () => {
   assert.equal(matchesName('b.org', ['a.org', 'b.org', '*.c.org']), true)
   assert.equal(matchesName('b.org', []), false)
 })

@@ -1,6 +1,6 @@
 /**
- * `example.com` stands for itself, `*.example.com` for everything below it and not for itself. Both sides are in the form
- * of dns-name.ts.
+ * `example.com` matches only itself; `*.example.com` matches all its subdomains but not itself. Names and patterns must
+ * be normalized by dns-name.ts.
  */
 export function matchesName(name: string, patterns: readonly string[]): boolean {
   return patterns.some((pattern) =>
@@ -8,7 +8,7 @@ export function matchesName(name: string, patterns: readonly string[]): boolean 
   )
 }
 
-/** `suffix` begins with a dot, so that notexample.com is not below example.com. */
+/** `suffix` begins with a dot, so notexample.com does not match *.example.com. */
 function isBelow(name: string, suffix: string): boolean {
   return name.length > suffix.length && name.endsWith(suffix)
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createTokenBucket } from './token-bucket.ts'
 
-test('after a burst, only as many are admitted as time has passed for', () => {
+test('after a burst, tokens are refilled at the configured rate', () => {
   let now = 5000
   const bucket = createTokenBucket({ perSecond: 50, burst: 100 }, () => now)
   const takeAll = () => {

@@ -1,15 +1,15 @@
 /**
- * A rate with a burst.
+ * Rate limit with a burst.
  *
- * Threats: all sandboxes share one thread, and a connection that is looked into costs it some milliseconds where one that
- * passes costs next to nothing. Who may begin them without limit keeps everybody else waiting.
+ * Threats: all sandboxes share one thread. Terminating a connection takes it some milliseconds; piping one takes next
+ * to nothing. Without a limit, one sandbox could stall all others.
  */
 export interface TokenBucket {
-  /** False when there is none left. */
+  /** Returns false if the limit is reached. */
   take(): boolean
 }
 
-/** `now` in milliseconds, and never back. */
+/** `now` is a monotonic clock in milliseconds. */
 export function createTokenBucket(
   { perSecond, burst }: { readonly perSecond: number; readonly burst: number },
   now: () => number,

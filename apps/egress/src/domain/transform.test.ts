@@ -17,7 +17,7 @@ for (const [name, pattern] of [
   ['www.example.org', undefined],
   ['notexample.com', undefined],
 ] as const) {
-  test(`${name} has the headers of ${pattern}`, () => {
+  test(`${name} gets the headers of the rule for ${pattern}`, () => {
     for (const order of [domains, domains.toReversed()]) {
       assert.deepEqual(headersFor(name, order), pattern && { [pattern]: 'x' })
     }

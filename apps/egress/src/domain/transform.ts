@@ -1,21 +1,21 @@
-import type { Authority } from './authority.ts'
+import type { Authority } from './certificates/authority.ts'
 import { matchesName } from './name-pattern.ts'
 
-/** What is changed in the requests of a sandbox on their way out. */
+/** Header rules of a sandbox, and the CA that its connections are terminated with. */
 export interface Transforms {
   readonly domains: readonly DomainHeaders[]
-  /** By which this process is certified to the sandbox as the server of those names. */
+  /** Issues the certificates with which the proxy poses as those servers towards the sandbox. */
   readonly authority: Authority
 }
 
 export interface DomainHeaders {
-  /** As name-pattern.ts has it. */
+  /** Pattern as name-pattern.ts defines it. */
   readonly pattern: string
-  /** Set in requests, in place of others of the same name. Secrets: nobody but the server is told. */
+  /** Replace request headers of the same names. The values are secrets: only the server may receive them. */
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** Of the name itself if there are any, else of what is the closest above it; never of several. */
+/** Returns the headers of the exact name, else of the longest matching wildcard. Rules are never combined. */
 export function headersFor(
   name: string,
   domains: readonly DomainHeaders[],

@@ -1,36 +1,36 @@
 /**
- * Passes one request to the server of the name, with the headers of the rule, and its answer back, both as streams.
+ * Forwards one request to the upstream server with the headers of the rule, and streams the response back.
  *
- * Threats: both ends are hostile. Whatever they send is parsed and written anew by node:http. A throw inside an event
+ * Threats: both ends are hostile. node:http parses and rewrites everything they send. An exception inside an event
  * handler would end the process, so each handler that touches their input catches.
  */
 import { request } from 'node:http'
 import type { ClientRequest, IncomingMessage, ServerResponse } from 'node:http'
-import { hasBody, requestHeaders, responseHeaders } from '../domain/forwarded-headers.ts'
-import { objectionTo, pathOf, valuesOf } from '../domain/forwarded-request.ts'
-import { cut } from './cut.ts'
-import { linger, refuse, unreachable } from './refuse.ts'
+import { hasBody, requestHeaders, responseHeaders } from '../domain/http/forwarded-headers.ts'
+import { findRefusal, originFormPath, headerValues } from '../domain/http/forwarded-request.ts'
+import { resetConnection } from './reset-connection.ts'
+import { linger, refuse, upstreamFailure } from './refuse.ts'
 import type { Session } from './session.ts'
 
-export function relay(req: IncomingMessage, res: ServerResponse, session: Session): void {
+export function relayRequest(req: IncomingMessage, res: ServerResponse, session: Session): void {
   const { name, headers } = session.transform
-  const objection = objectionTo(req, name)
-  if (objection) return refuse(req, res, objection)
-  const outgoing = ask(req, session, requestHeaders(req, headers))
-  if (!outgoing) return refuse(req, res, unreachable(undefined, name))
+  const refusal = findRefusal(req, name)
+  if (refusal) return refuse(req, res, refusal)
+  const outgoing = createUpstreamRequest(req, session, requestHeaders(req, headers))
+  if (!outgoing) return refuse(req, res, upstreamFailure(undefined, name))
 
-  let isOver = false
+  let isSettled = false
   const fail = (error?: unknown) => {
-    if (isOver) return
-    isOver = true
+    if (isSettled) return
+    isSettled = true
     outgoing.destroy()
-    // On a connection that was in use before, the client knows best whether to ask again.
-    if (res.headersSent || outgoing.reusedSocket) cut(req.socket)
-    else refuse(req, res, unreachable(error, name))
+    // On a reused connection, the client knows best whether a retry is safe.
+    if (res.headersSent || outgoing.reusedSocket) resetConnection(req.socket)
+    else refuse(req, res, upstreamFailure(error, name))
   }
   outgoing.on('error', fail)
   outgoing.once('upgrade', (_incoming, socket) => {
-    socket.destroy() // to a protocol that nobody asked for
+    socket.destroy() // an upgrade that the client did not ask for
     fail()
   })
   outgoing.on('continue', () => {
@@ -38,34 +38,34 @@ export function relay(req: IncomingMessage, res: ServerResponse, session: Sessio
   })
   outgoing.once('response', (incoming) => {
     if (!(hasBody(req) && !req.complete)) res.shouldKeepAlive &&= outgoing.shouldKeepAlive
-    keepDraining(outgoing)
+    forwardDrain(outgoing)
     relayResponse(incoming, res, fail)
-    incoming.once('end', () => (isOver = true))
+    incoming.once('end', () => (isSettled = true))
   })
-  // An answer may come before the whole request has gone, and be the last word.
+  // The server may send the whole response before it has read the whole request.
   outgoing.once('close', () => {
     if (req.complete || req.destroyed) return
     req.unpipe(outgoing)
-    linger(req, () => cut(req.socket))
+    linger(req, () => resetConnection(req.socket))
   })
   sendBody(req, outgoing)
 }
 
-/** Undefined for what cannot be written as HTTP, such as a header of a rule with a line break. */
-export function ask(
+/** Returns undefined if the request cannot be written as HTTP, for example if a rule's header contains a line break. */
+export function createUpstreamRequest(
   req: IncomingMessage,
   { agent, transform }: Session,
   headers: string[],
 ): ClientRequest | undefined {
   try {
     const { method } = req
-    return request({ agent, host: transform.name, method, path: pathOf(req), headers })
+    return request({ agent, host: transform.name, method, path: originFormPath(req), headers })
   } catch {
     return undefined
   }
 }
 
-/** Calls `fail` when it does not end as it should. */
+/** Calls `fail` if the response is invalid or breaks off. */
 export function relayResponse(
   incoming: IncomingMessage,
   res: ServerResponse,
@@ -73,27 +73,29 @@ export function relayResponse(
 ): void {
   incoming.on('error', fail)
   const { statusCode = 502, statusMessage = '' } = incoming
-  const coding = valuesOf(incoming, 'transfer-encoding').join().toLowerCase()
+  const coding = headerValues(incoming, 'transfer-encoding').join().toLowerCase()
   try {
     if (coding !== '' && coding !== 'chunked') return fail()
-    res.sendDate = false // the server's, or none
+    res.sendDate = false // forward the server's Date header, or none
     res.writeHead(statusCode, statusMessage, responseHeaders(incoming))
     res.flushHeaders()
   } catch {
-    return fail() // a status below 100, an odd reason phrase
+    return fail() // a status below 100, or an invalid reason phrase
   }
   incoming.pipe(res)
 }
 
 function sendBody(req: IncomingMessage, outgoing: ClientRequest): void {
-  req.on('error', () => {}) // the client left, which ends all of its connection
+  req.on('error', () => {}) // the client disconnected, which closes the whole connection
   if (!hasBody(req)) return void outgoing.end()
   outgoing.flushHeaders()
   req.pipe(outgoing)
 }
 
-/** Node.js does not tell any more that there is room for a request when all of its answer has come before its end. */
-function keepDraining(outgoing: ClientRequest): void {
+/**
+ * Node.js stops emitting 'drain' on a request once its whole response has arrived, so forward the event of the socket.
+ */
+function forwardDrain(outgoing: ClientRequest): void {
   const { socket } = outgoing
   const tell = () => void outgoing.emit('drain')
   socket?.on('drain', tell)

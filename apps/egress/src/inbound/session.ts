@@ -1,86 +1,95 @@
 import { Agent } from 'node:http'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
-import type { Outside, Transform } from '../domain/way.ts'
-import { cut } from './cut.ts'
+import type { UpstreamConnection, Transform } from '../domain/route.ts'
+import { resetConnection } from './reset-connection.ts'
 
-/** How a connection that is looked into goes on. */
-export interface Leaving {
+/** Upstream side of a terminated connection. */
+export interface Upstream {
   readonly transform: Transform
-  /** To the server of the name; with TLS if the sandbox speaks it. */
-  dial(): Promise<Outside>
-  /** Aborted when the connection of the sandbox is closed. */
+  /** Connects to the upstream server, with TLS if the sandbox uses TLS. */
+  dial(): Promise<UpstreamConnection>
+  /** Aborted when the connection of the sandbox closes. */
   readonly ended: AbortSignal
 }
 
 /**
- * The requests of one connection. They share one connection to the server, one after the other, and when that is closed
- * between two requests so is the sandbox's: clients know what to do about a connection that ends while it is not in use.
- * One that was sent ahead waits until the answer to the one before is out.
+ * Requests of one terminated connection. They share one upstream connection, one request at a time. If the server
+ * closes it between two requests, the sandbox's connection is closed too: clients know how to handle a keep-alive
+ * connection that ends while idle. Pipelined requests wait for the response to the previous request.
  */
 export interface Session {
   readonly transform: Transform
   readonly agent: Agent
-  /** Calls `handle` when it is its turn, unless the connection ends before. False for more than anybody sends ahead. */
-  begin(req: IncomingMessage, res: ServerResponse, handle: () => void): boolean
-  /** No request is under way. */
+  /**
+   * Calls `handle` when all earlier exchanges are done, unless the connection ends first. Returns false if too many are
+   * pipelined.
+   */
+  enqueue(req: IncomingMessage, res: ServerResponse, handle: () => void): boolean
+  /** Whether no request is in progress. */
   isIdle(): boolean
 }
 
-export function createSession(client: Socket, { transform, dial, ended }: Leaving): Session {
-  /** Requests and responses that are not over. */
+export function createSession(client: Socket, { transform, dial, ended }: Upstream): Session {
+  /** Unfinished requests and responses. */
   const open = new Set<IncomingMessage | ServerResponse>()
-  const waiting: Turn[] = []
-  let current: Turn | undefined
-  let isCutOff = false
+  const waiting: Exchange[] = []
+  let current: Exchange | undefined
+  let isUpstreamClosed = false
 
-  function close(turn: Turn, message: IncomingMessage | ServerResponse): void {
+  function finish(exchange: Exchange, message: IncomingMessage | ServerResponse): void {
     open.delete(message)
-    settle()
-    // Not at once: who else hears of the end may close the connection for it.
-    if (turn === current && !turn.messages.some((each) => open.has(each))) queueMicrotask(goOn)
+    closeWhenIdle()
+    // Deferred, because other listeners of this event may close the connection.
+    if (exchange === current && !exchange.messages.some((each) => open.has(each)))
+      queueMicrotask(startNext)
   }
 
-  function settle(): void {
-    if (isCutOff && open.size === 0) client.destroySoon()
+  function closeWhenIdle(): void {
+    if (isUpstreamClosed && open.size === 0) client.destroySoon()
   }
 
-  /** The agent would not see to it: it counts a connection only once it is there. */
-  function goOn(): void {
+  /**
+   * Starts the next exchange. The agent's `maxSockets` does not help, because it counts only established connections.
+   */
+  function startNext(): void {
     current = waiting.shift()
     if (client.destroyed || client.writableEnded) return void (waiting.length = 0)
     try {
       current?.handle()
     } catch {
-      cut(client)
+      resetConnection(client)
     }
   }
 
   async function connect(): Promise<Socket> {
-    const { socket, first } = await dial()
-    if (first.length > 0) socket.unshift(first)
-    socket.allowHalfOpen = false // or one that the server has ended would seem usable
+    const { socket, initialBytes } = await dial()
+    if (initialBytes.length > 0) socket.unshift(initialBytes)
+    socket.allowHalfOpen = false // otherwise a connection that the server has ended would look usable
     socket.setKeepAlive(true, keepAliveMs)
-    isCutOff = false
+    isUpstreamClosed = false
     socket.once('close', () => {
-      isCutOff = true
-      settle()
+      isUpstreamClosed = true
+      closeWhenIdle()
     })
     return socket
   }
 
-  /** A failure comes with a socket that is none, since the type of `done` knows no failure without. */
-  async function connectFor(done: Connected): Promise<void> {
+  /** The type of `done` requires a socket even for failures, so an unconnected one is passed. */
+  async function connectFor(done: OnConnected): Promise<void> {
     try {
       const socket = await connect()
       done(null, socket)
     } catch (error) {
-      done(error instanceof Error ? error : new Error('not connected'), new Socket())
+      done(
+        error instanceof Error ? error : new Error('Cannot connect to the upstream server'),
+        new Socket(),
+      )
     }
   }
 
   const agent = Object.assign(new Agent({ keepAlive: true, maxSockets: 1 }), {
-    createConnection: (_options: unknown, done?: Connected) => {
+    createConnection: (_options: unknown, done?: OnConnected) => {
       if (done) void connectFor(done).catch(() => {})
       return undefined
     },
@@ -89,28 +98,28 @@ export function createSession(client: Socket, { transform, dial, ended }: Leavin
   return {
     transform,
     agent,
-    begin(req, res, handle) {
-      if (open.size >= mostAhead) return false
-      const turn = { messages: [req, res], handle }
-      for (const message of turn.messages) {
+    enqueue(req, res, handle) {
+      if (open.size >= maxOpenMessages) return false
+      const exchange = { messages: [req, res], handle }
+      for (const message of exchange.messages) {
         open.add(message)
-        message.once('close', () => close(turn, message))
+        message.once('close', () => finish(exchange, message))
       }
-      waiting.push(turn)
-      if (!current) goOn()
+      waiting.push(exchange)
+      if (!current) startNext()
       return true
     },
     isIdle: () => open.size === 0,
   }
 }
 
-interface Turn {
+interface Exchange {
   readonly messages: readonly (IncomingMessage | ServerResponse)[]
   readonly handle: () => void
 }
 
-type Connected = (error: Error | null, socket: Socket) => void
+type OnConnected = (error: Error | null, socket: Socket) => void
 
 const keepAliveMs = 60_000
-/** Of requests and their responses: nobody may have us keep more than a few. */
-const mostAhead = 16
+/** Limit on unfinished requests and responses together. */
+const maxOpenMessages = 16

@@ -8,9 +8,9 @@ import { buffer, text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, test } from 'node:test'
 import { waitFor } from '@atoll/kit/wait'
-import { answerTo, name, openTransform, secret } from '../testing/transform-setting.ts'
+import { answerTo, name, openTransform, secret } from '../testing/transform-fixture.ts'
 
-/** Answers with what it was sent. */
+/** Echoes the request as JSON. */
 const echo: RequestListener = (req, res) => {
   const { method, url, rawHeaders } = req
   void text(req).then((body) => res.end(JSON.stringify({ method, url, rawHeaders, body })))
@@ -40,7 +40,7 @@ for (const protocol of ['tls', 'http'] as const) {
         ? new SecureAgent({ keepAlive: true, maxSockets: 1 })
         : new PlainAgent({ keepAlive: true, maxSockets: 1 })
 
-    test('have the header of the rule, in place of all that the client sent', async () => {
+    test('get the header of the rule in place of those that the client sent', async () => {
       await using setting = await openTransform({ protocol, respond: echo })
       const headers = [
         ...['Host', name, 'AUTHORIZATION', 'mine', 'X-A', '1', 'authorization', 'too'],
@@ -55,7 +55,7 @@ for (const protocol of ['tls', 'http'] as const) {
       assert.deepEqual(headersIn(seen, 'host'), [name])
     })
 
-    test('take bodies of some megabytes both ways', async () => {
+    test('carry bodies of some megabytes both ways', async () => {
       const respond: RequestListener = (req, res) => void req.pipe(res)
       await using setting = await openTransform({ protocol, respond })
       const sent = randomBytes(8 * 1024 * 1024)
@@ -68,7 +68,7 @@ for (const protocol of ['tls', 'http'] as const) {
       }
     })
 
-    test('are not read faster than the server does', async () => {
+    test('are read no faster than the server reads', async () => {
       const { promise, resolve } = Promise.withResolvers<IncomingMessage>()
       await using setting = await openTransform({ protocol, respond: resolve })
       const asked = setting.ask({ method: 'POST', headers: { Host: name } })
@@ -91,7 +91,7 @@ for (const protocol of ['tls', 'http'] as const) {
       asked.destroy()
     })
 
-    test('share a connection, and the one to the server', async () => {
+    test('share one client connection and one upstream connection', async () => {
       let connections = 0
       await using setting = await openTransform({ protocol, respond: echo })
       setting.upstream.on('connection', () => (connections += 1))
@@ -107,7 +107,7 @@ for (const protocol of ['tls', 'http'] as const) {
       agent.destroy()
     })
 
-    test('lose their connection when the server closes its own between two', async () => {
+    test('lose their connection when the server closes its connection between two requests', async () => {
       await using setting = await openTransform({ protocol, respond: echo })
       const agent = keptAlive()
       await answerTo(setting.ask({ agent }))
@@ -118,7 +118,7 @@ for (const protocol of ['tls', 'http'] as const) {
       agent.destroy()
     })
 
-    test('are refused when they are for another host than the one before', async () => {
+    test('are refused if they name another host than the first request', async () => {
       await using setting = await openTransform({ protocol, respond: greet })
       const socket = await setting.open()
       const second = 'GET / HTTP/1.1\r\nHost: other.example.com\r\n\r\n'
@@ -160,8 +160,8 @@ for (const protocol of ['tls', 'http'] as const) {
       ],
       ['a user in the target', `GET http://x@${name}/ HTTP/1.1\r\nHost: ${name}\r\n\r\n`, 421],
       ['two hosts', `GET / HTTP/1.1\r\nHost: ${name}\r\nHost: other.example.com\r\n\r\n`, 400],
-      ['a tunnel', `CONNECT ${name}:443 HTTP/1.1\r\nHost: ${name}\r\n\r\n`, 400],
-      ['an echo', `TRACE / HTTP/1.1\r\nHost: ${name}\r\n\r\n`, 405],
+      ['CONNECT', `CONNECT ${name}:443 HTTP/1.1\r\nHost: ${name}\r\n\r\n`, 400],
+      ['TRACE', `TRACE / HTTP/1.1\r\nHost: ${name}\r\n\r\n`, 405],
       [
         'an upgrade for another host',
         `GET / HTTP/1.1\r\nHost: other.example.com\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n`,
@@ -176,7 +176,7 @@ for (const protocol of ['tls', 'http'] as const) {
         }
         await using setting = await openTransform({ protocol, respond })
         const socket = await setting.open()
-        // The first request is a proper one, or plain HTTP would not have a name.
+        // The first request must be valid, or plain HTTP would have no server name.
         socket.write(`GET / HTTP/1.1\r\nHost: ${name}\r\n\r\n`)
         await once(socket, 'data')
         socket.write(bytes)
@@ -188,7 +188,7 @@ for (const protocol of ['tls', 'http'] as const) {
       })
     }
 
-    test('may have the whole address as their target', async () => {
+    test('may have a target in absolute form', async () => {
       await using setting = await openTransform({ protocol, respond: echo })
       const { body } = await answerTo(setting.ask({ path: `http://${name}/x?y` }))
       assert.equal(readEcho(body).url, '/x?y')
@@ -221,7 +221,7 @@ for (const protocol of ['tls', 'http'] as const) {
       await setting.passed[0]
     })
 
-    test('are answered by a server that does not upgrade', async () => {
+    test('get the plain response of a server that does not upgrade', async () => {
       await using setting = await openTransform({
         protocol,
         respond: (_req, res) => res.writeHead(426).end('no'),
@@ -231,7 +231,7 @@ for (const protocol of ['tls', 'http'] as const) {
       assert.deepEqual([status, body], [426, 'no'])
     })
 
-    test('have answers without bodies', async () => {
+    test('may have responses without bodies', async () => {
       await using setting = await openTransform({
         protocol,
         respond: (req, res) => {
@@ -256,7 +256,7 @@ for (const protocol of ['tls', 'http'] as const) {
       agent.destroy()
     })
 
-    test('are asked for their bodies by the server', async () => {
+    test('pass on 100 Continue from the server', async () => {
       await using setting = await openTransform({ protocol, respond: echo })
       setting.upstream.on('checkContinue', (req: IncomingMessage, res) => {
         if (req.url === '/no') res.writeHead(417).end('no')
@@ -279,8 +279,8 @@ for (const protocol of ['tls', 'http'] as const) {
     })
 
     for (const isClosed of [false, true]) {
-      const what = isClosed ? 'closes then' : 'reads on'
-      test(`may be answered before their bodies have come by a server that ${what}`, async () => {
+      const what = isClosed ? 'then closes' : 'reads on'
+      test(`may get a response before their bodies are complete from a server that ${what}`, async () => {
         let arrived: IncomingMessage | undefined
         await using setting = await openTransform({
           protocol,
@@ -311,7 +311,7 @@ for (const protocol of ['tls', 'http'] as const) {
     }
 
     for (const framing of [{ 'Content-Length': '100' }, { 'Transfer-Encoding': 'chunked' }]) {
-      test(`are cut off when the server dies in its answer with ${Object.keys(framing).join()}`, async () => {
+      test(`are reset when the server dies during a response with ${Object.keys(framing).join()}`, async () => {
         await using setting = await openTransform({
           protocol,
           respond: (_req, res) => {
@@ -324,7 +324,7 @@ for (const protocol of ['tls', 'http'] as const) {
       })
     }
 
-    test('are told when nobody answers', async () => {
+    test('get 502 when the server cannot be reached', async () => {
       await using setting = await openTransform({ protocol, respond: echo })
       setting.upstream.close()
       await once(setting.upstream, 'close')
@@ -335,7 +335,7 @@ for (const protocol of ['tls', 'http'] as const) {
       )
     })
 
-    test('are told when the server hangs up, or speaks no HTTP', async () => {
+    test('get 502 when the server hangs up or does not speak HTTP', async () => {
       for (const said of ['', 'SSH-2.0-x\r\n', 'HTTP/1.1 200 OK\r\nA\r\n\r\n']) {
         await using setting = await openTransform({ protocol })
         setting.upstream.on('request', (req: IncomingMessage) => void req.socket.end(said))
@@ -344,7 +344,7 @@ for (const protocol of ['tls', 'http'] as const) {
       }
     })
 
-    test('end with their rule', async () => {
+    test('are reset when their rule changes', async () => {
       const respond: RequestListener = (_req, res) => void res.write('begin')
       await using setting = await openTransform({ protocol, respond })
       const asked = setting.ask()
@@ -363,7 +363,7 @@ for (const protocol of ['tls', 'http'] as const) {
       await setting.passed[0]
     })
 
-    test('with a header that cannot be written are told no more than that', async () => {
+    test('with an invalid rule header get 502 without details', async () => {
       await using setting = await openTransform({
         protocol,
         respond: echo,
@@ -373,7 +373,7 @@ for (const protocol of ['tls', 'http'] as const) {
       assert.deepEqual([status, body], [502, `${name} could not be reached\n`])
     })
 
-    test('go by the name although their address was allowed, and only where that may lead', async () => {
+    test('are dialed by name even if their address is allowed, and only at allowed addresses', async () => {
       const rules = { denyOut: ['1.1.1.1'] }
       await using setting = await openTransform({ protocol, respond: echo, rules })
       await answerTo(setting.ask())
@@ -382,7 +382,7 @@ for (const protocol of ['tls', 'http'] as const) {
       assert.equal(way?.transform?.within?.denied.length, 1)
     })
 
-    test('are answered to a client that ends its side after them', async () => {
+    test('are answered after the client has closed its side', async () => {
       const respond: RequestListener = (req, res) => {
         res.write('begin ')
         setTimeout(() => res.end(`end of ${req.url}`), 100)
@@ -401,9 +401,9 @@ for (const protocol of ['tls', 'http'] as const) {
       await Promise.all(setting.passed)
     })
 
-    test('are given up some time after their client has left', async () => {
+    test('are given up some time after the client has disconnected', async () => {
       const asked = Promise.withResolvers<IncomingMessage>()
-      const setup = { protocol, respond: asked.resolve, farewellLimitMs: 200 }
+      const setup = { protocol, respond: asked.resolve, halfCloseTimeoutMs: 200 }
       await using setting = await openTransform(setup)
       const socket = await setting.open()
       socket.on('error', () => {})
@@ -416,7 +416,7 @@ for (const protocol of ['tls', 'http'] as const) {
       socket.destroy()
     })
 
-    test('that end in the middle are not answered by the server', async () => {
+    test('that break off are not answered', async () => {
       const respond: RequestListener = (req, res) => {
         req.on('error', () => {})
         req.resume().once('end', () => res.end('hello'))
@@ -428,7 +428,7 @@ for (const protocol of ['tls', 'http'] as const) {
       await Promise.all(setting.passed)
     })
 
-    test('that are sent ahead are made one after the other, over one connection', async () => {
+    test('that are pipelined are forwarded one by one over one connection', async () => {
       const order: string[] = []
       let connections = 0
       await using setting = await openTransform({
@@ -467,7 +467,7 @@ for (const protocol of ['tls', 'http'] as const) {
       await setting.passed[0]
     })
 
-    test('that were sent ahead of a refusal are not made', async () => {
+    test('that are pipelined after a refused one are not forwarded', async () => {
       const seen: string[] = []
       const respond: RequestListener = (req, res) => {
         seen.push(`${req.url}`)
@@ -483,7 +483,7 @@ for (const protocol of ['tls', 'http'] as const) {
       socket.destroy()
     })
 
-    test('of a sandbox that sends very many ahead are cut off', async () => {
+    test('are reset when too many are pipelined', async () => {
       const respond: RequestListener = () => {}
       await using setting = await openTransform({ protocol, respond })
       const socket = await setting.open()
@@ -494,7 +494,7 @@ for (const protocol of ['tls', 'http'] as const) {
   })
 }
 
-test('a sandbox that begins connections too fast has those beyond cut off', async () => {
+test('connections beyond the rate limit of a sandbox are reset', async () => {
   let now = 0
   await using setting = await openTransform({ protocol: 'http', respond: greet, now: () => now })
   const ask = () => answerTo(setting.ask({ agent: false })).then(({ status }) => status)
@@ -507,7 +507,7 @@ test('a sandbox that begins connections too fast has those beyond cut off', asyn
   await assert.rejects(ask(), { code: 'ECONNRESET' })
 })
 
-test('a server that is not certified by somebody known is told no secret', async () => {
+test('a server with an untrusted certificate gets no secret', async () => {
   let requests = 0
   await using setting = await openTransform({
     protocol: 'tls',
@@ -519,7 +519,7 @@ test('a server that is not certified by somebody known is told no secret', async
   assert.match(body, /^The certificate of api\.example\.com is not valid \([A-Z_]+\)\n$/)
 })
 
-test('HTTP/2 is not spoken, and who speaks nothing else is told so in the handshake', async () => {
+test('a client that speaks only HTTP/2 is rejected in the TLS handshake', async () => {
   await using setting = await openTransform({ protocol: 'tls', respond: echo })
   const secondOnly = { ALPNProtocols: ['h2'], path: '/' }
   const asked = setting.ask(secondOnly)
@@ -527,27 +527,27 @@ test('HTTP/2 is not spoken, and who speaks nothing else is told so in the handsh
   await assert.rejects(once(asked, 'response'), /alert|ECONNRESET/)
 })
 
-test('a client that knows only HTTP/1.0 is spoken to', async () => {
+test('a client that knows only HTTP/1.0 is served', async () => {
   await using setting = await openTransform({ protocol: 'tls', respond: greet })
   const oldOnly = { ALPNProtocols: ['http/1.0'], path: '/' }
   assert.equal((await answerTo(setting.ask(oldOnly))).body, 'hello')
 })
 
-test('what says another name, or none, goes its way untouched', async () => {
+test('connections with another name, or none, are piped unchanged', async () => {
   await using setting = await openTransform({ protocol: 'http', respond: echo })
   const { body } = await answerTo(setting.ask({ headers: { Host: 'other.example.com' } }))
   assert.deepEqual(headersIn(readEcho(body), 'authorization'), [])
   assert.equal(setting.dialled[0]?.transform, undefined)
 })
 
-test('plain HTTP on another port goes its way untouched', async () => {
+test('plain HTTP on another port is piped unchanged', async () => {
   await using setting = await openTransform({ protocol: 'http', port: 8080, respond: echo })
   const { body } = await answerTo(setting.ask())
   assert.deepEqual(headersIn(readEcho(body), 'authorization'), [])
   assert.equal(setting.dialled[0]?.transform, undefined)
 })
 
-test('who waits to be spoken to gets through in a second, with what it said', async () => {
+test('a client that waits for the server to speak first is connected after a second', async () => {
   await using setting = await openTransform({ protocol: 'http', port: 25 })
   setting.upstream.removeAllListeners('connection')
   setting.upstream.on('connection', (socket) => {
@@ -555,7 +555,7 @@ test('who waits to be spoken to gets through in a second, with what it said', as
     socket.pipe(socket)
   })
   const socket = await setting.open()
-  socket.write('HE') // may be the begin of a request
+  socket.write('HE') // may be the start of a request
   let said = ''
   socket.on('data', (piece) => (said += String(piece)))
   await waitFor('the server to speak', () => said.length > 0)

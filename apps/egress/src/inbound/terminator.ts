@@ -1,100 +1,101 @@
 /**
- * Where connections of sandboxes end whose requests are changed: here is the server that they mean, and their requests
- * are made anew.
+ * Terminates connections that match a header rule: acts as the server towards the sandbox and sends each request anew
+ * to the real server.
  *
- * Threats: all that is said is a sandbox's. The name and what is done for it were decided before; nothing that comes
- * later changes them.
+ * Threats: all bytes come from a sandbox. The server name and the headers were decided before; nothing in the requests
+ * can change them.
  */
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
-import { cut, setCarrier } from './cut.ts'
-import { createLeafContexts } from './leaf-contexts.ts'
-import type { LeafContexts } from './leaf-contexts.ts'
-import { relay } from './relay.ts'
+import { resetConnection, setUnderlyingSocket } from './reset-connection.ts'
+import { createTlsContexts } from './tls-contexts.ts'
+import type { TlsContexts } from './tls-contexts.ts'
+import { relayRequest } from './relay.ts'
 import { createSession } from './session.ts'
-import type { Leaving, Session } from './session.ts'
+import type { Upstream, Session } from './session.ts'
 import { refuseConnect, relayUpgrade, shouldUpgrade } from './upgrade.ts'
 
 export interface Terminator {
-  /** Resolves when `inside` is closed. */
-  terminate(inside: Socket, leaving: Leaving): Promise<void>
+  /** Resolves when `socket` is closed. */
+  terminate(socket: Socket, upstream: Upstream): Promise<void>
 }
 
-/** For so long nothing may happen on a connection whose client has ended its side. */
-export function createTerminator(farewellLimitMs = 600_000): Terminator {
+/** `halfCloseTimeoutMs` limits how long a connection may be idle after the client has ended its side. */
+export function createTerminator(halfCloseTimeoutMs = 600_000): Terminator {
   const sessions = new WeakMap<Socket, Session>()
-  const contexts = createLeafContexts()
+  const contexts = createTlsContexts()
   const server = createServer({
     shouldUpgradeCallback: shouldUpgrade,
-    keepAliveTimeout: idleLimitMs,
-    headersTimeout: headLimitMs,
+    keepAliveTimeout: idleTimeoutMs,
+    headersTimeout: headersTimeoutMs,
     requestTimeout: 0, // bodies may take hours
-    connectionsCheckingInterval: headLimitMs,
+    connectionsCheckingInterval: headersTimeoutMs,
   })
 
-  function within(req: IncomingMessage, handle: (session: Session) => void): void {
+  function withSession(req: IncomingMessage, handle: (session: Session) => void): void {
     const session = sessions.get(req.socket)
     try {
       if (session) handle(session)
-      else cut(req.socket)
+      else resetConnection(req.socket)
     } catch {
-      cut(req.socket)
+      resetConnection(req.socket)
     }
   }
 
   const onRequest = (req: IncomingMessage, res: ServerResponse) =>
-    within(req, (session) => {
-      if (!session.begin(req, res, () => relay(req, res, session))) cut(req.socket)
+    withSession(req, (session) => {
+      if (!session.enqueue(req, res, () => relayRequest(req, res, session)))
+        resetConnection(req.socket)
     })
-  // Who has said all may end his side and wait for the answer. The types do not know of it.
+  // Lets a client end its side after the request and wait for the response. The type declarations lack this property.
   Object.assign(server, { httpAllowHalfOpen: true })
   server.on('request', onRequest)
   server.on('checkContinue', onRequest)
   server.on('upgrade', (req, _socket, head) =>
-    within(req, (session) => relayUpgrade(req, head, session)),
+    withSession(req, (session) => relayUpgrade(req, head, session)),
   )
-  server.on('connect', (req) => within(req, (session) => refuseConnect(req, session)))
-  // It never listens, and looks after its time limits only from then on.
+  server.on('connect', (req) => withSession(req, (session) => refuseConnect(req, session)))
+  // The server never listens, but starts to enforce its timeouts only after this event.
   server.emit('listening')
 
   return {
-    async terminate(inside, leaving) {
-      const closed = new Promise((resolve) => inside.once('close', resolve))
-      const isSecure = leaving.transform.protocol === 'tls'
-      const client = isSecure ? await secure(inside, leaving, contexts) : inside
-      if (inside.destroyed) return
+    async terminate(socket, upstream) {
+      const closed = new Promise((resolve) => socket.once('close', resolve))
+      const isSecure = upstream.transform.protocol === 'tls'
+      const client = isSecure ? await acceptTls(socket, upstream, contexts) : socket
+      if (socket.destroyed) return
       client.setKeepAlive(true, keepAliveMs)
-      // It may wait for an answer, or have left without a word.
-      client.once('end', () => client.setTimeout(farewellLimitMs, () => cut(client)))
-      sessions.set(client, createSession(client, leaving))
+      // After a half-close, the client may wait for a response or be gone.
+      client.once('end', () => client.setTimeout(halfCloseTimeoutMs, () => resetConnection(client)))
+      sessions.set(client, createSession(client, upstream))
       server.emit('connection', client)
       await closed
     },
   }
 }
 
-async function secure(
-  inside: Socket,
-  { transform, ended }: Leaving,
-  contexts: LeafContexts,
+async function acceptTls(
+  socket: Socket,
+  { transform, ended }: Upstream,
+  contexts: TlsContexts,
 ): Promise<TLSSocket> {
-  const secured = new TLSSocket(inside, {
+  const secured = new TLSSocket(socket, {
     isServer: true,
     secureContext: contexts(transform.authority, transform.name),
     ALPNProtocols: ['http/1.1', 'http/1.0'],
   })
   secured.on('error', () => {})
-  setCarrier(secured, inside)
-  const signal = AbortSignal.any([ended, AbortSignal.timeout(handshakeLimitMs)])
+  setUnderlyingSocket(secured, socket)
+  const signal = AbortSignal.any([ended, AbortSignal.timeout(handshakeTimeoutMs)])
   await once(secured, 'secure', { signal })
   return secured
 }
 
-const handshakeLimitMs = 10_000
-/** For the head of a request, and for the next one to begin. */
-const headLimitMs = 30_000
-const idleLimitMs = 120_000
+const handshakeTimeoutMs = 10_000
+/** Also the interval at which timeouts are checked. */
+const headersTimeoutMs = 30_000
+const idleTimeoutMs = 120_000
 const keepAliveMs = 60_000

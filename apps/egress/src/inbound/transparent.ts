@@ -6,12 +6,17 @@ const setsockopt = libc.func('int setsockopt(int, int, int, const void *, uint32
 
 const [SOL_IP, IP_TRANSPARENT] = [0, 19]
 
-/** Lets a server take connections that were meant for others. Node.js has no name for this, nor for the descriptor. */
+/**
+ * Sets IP_TRANSPARENT, which lets a server accept connections to foreign addresses. Node.js exposes neither the option
+ * nor the file descriptor, so this reads the private `_handle`.
+ */
 export function makeTransparent(server: Server): void {
   const handle: unknown = Reflect.get(server, '_handle')
   const fd: unknown = typeof handle === 'object' && handle !== null && Reflect.get(handle, 'fd')
   const on = new Int32Array([1])
   if (typeof fd !== 'number' || setsockopt(fd, SOL_IP, IP_TRANSPARENT, on, on.byteLength) < 0) {
-    throw new Error(`connections of sandboxes cannot be taken: errno ${koffi.errno()}`)
+    throw new Error(
+      `Cannot accept redirected connections: setting IP_TRANSPARENT failed (errno ${koffi.errno()}). Start the egress proxy as root.`,
+    )
   }
 }

@@ -1,72 +1,72 @@
 /**
- * Passes a WebSocket, or any other protocol that starts as an HTTP/1.1 upgrade.
+ * Forwards WebSockets and other protocols that start with an HTTP/1.1 upgrade.
  *
- * Threats: as in relay.ts until the server agrees to the upgrade; from then on the bytes are opaque, and neither
- * connection is used for HTTP again, so nothing in them can be taken for a request.
+ * Threats: as in relay.ts until the server accepts the upgrade. From then on the bytes are opaque, and neither
+ * connection is used for HTTP again, so none of them can be taken for a request.
  */
 import { ServerResponse } from 'node:http'
 import type { IncomingMessage } from 'node:http'
-import { hasBody, responseHeaders, upgradeHeaders } from '../domain/forwarded-headers.ts'
-import { objectionTo } from '../domain/forwarded-request.ts'
-import { cut } from './cut.ts'
-import { join } from './join.ts'
-import { refuse, unreachable } from './refuse.ts'
-import { ask, relayResponse } from './relay.ts'
+import { hasBody, responseHeaders, upgradeHeaders } from '../domain/http/forwarded-headers.ts'
+import { findRefusal } from '../domain/http/forwarded-request.ts'
+import { resetConnection } from './reset-connection.ts'
+import { pipeBothWays } from './pipe-both-ways.ts'
+import { refuse, upstreamFailure } from './refuse.ts'
+import { createUpstreamRequest, relayResponse } from './relay.ts'
 import type { Session } from './session.ts'
 
 /**
- * For `shouldUpgradeCallback` of node:http. What is not upgraded is handled as a plain request, which a server may do
- * (RFC 9110, 7.8): offers of HTTP/2 in clear text, and upgrades that come with a body.
+ * Callback for `shouldUpgradeCallback` of node:http. Offers of h2c and upgrades with a body are handled as plain
+ * requests, which RFC 9110, 7.8 allows.
  */
 export function shouldUpgrade(req: IncomingMessage): boolean {
   const protocols = (req.headers.upgrade ?? '').toLowerCase().split(/[\s,]+/)
   return !protocols.includes('h2c') && !hasBody(req)
 }
 
-/** For a request after which node:http has let go of the connection. */
+/** node:http has already detached from the socket of `req`. */
 export function relayUpgrade(req: IncomingMessage, head: Buffer, session: Session): void {
-  if (!session.isIdle()) return cut(req.socket) // an answer is still on its way
-  const res = responseOn(req)
-  session.begin(req, res, () => begin({ req, res, head, session }))
+  if (!session.isIdle()) return resetConnection(req.socket) // an earlier response is still being sent
+  const res = createResponse(req)
+  session.enqueue(req, res, () => startUpgrade({ req, res, head, session }))
 }
 
-function begin({ req, res, head, session }: Upgrade): void {
+function startUpgrade({ req, res, head, session }: Upgrade): void {
   const { socket } = req
   const { name, headers } = session.transform
-  const objection = objectionTo(req, name)
-  if (objection) return refuse(req, res, objection)
+  const refusal = findRefusal(req, name)
+  if (refusal) return refuse(req, res, refusal)
   const protocol = req.headers.upgrade ?? ''
-  const outgoing = ask(req, session, upgradeHeaders(req, headers, protocol))
-  if (!outgoing) return refuse(req, res, unreachable(undefined, name))
+  const outgoing = createUpstreamRequest(req, session, upgradeHeaders(req, headers, protocol))
+  if (!outgoing) return refuse(req, res, upstreamFailure(undefined, name))
 
-  // Nobody else reads it until the server has answered, and that it has left is only seen by who does.
-  const leave = () => cut(socket)
-  socket.once('end', leave)
+  // Nothing else reads the socket until the server responds, and a disconnect is visible only to a reader.
+  const onClientEnd = () => resetConnection(socket)
+  socket.once('end', onClientEnd)
   socket.read(0)
 
-  let isOver = false
+  let isSettled = false
   const fail = (error?: unknown) => {
-    if (isOver) return
-    isOver = true
+    if (isSettled) return
+    isSettled = true
     outgoing.destroy()
-    if (res.headersSent || outgoing.reusedSocket) cut(socket)
-    else refuse(req, res, unreachable(error, name))
+    if (res.headersSent || outgoing.reusedSocket) resetConnection(socket)
+    else refuse(req, res, upstreamFailure(error, name))
   }
   outgoing.on('error', fail)
   outgoing.once('response', (incoming) => {
     relayResponse(incoming, res, fail)
-    incoming.once('end', () => (isOver = true))
+    incoming.once('end', () => (isSettled = true))
   })
-  outgoing.once('upgrade', (incoming, tunnel, first) => {
-    isOver = true
-    socket.off('end', leave)
-    if (!agree(incoming, res)) {
+  outgoing.once('upgrade', (incoming, tunnel, initialBytes) => {
+    isSettled = true
+    socket.off('end', onClientEnd)
+    if (!sendSwitchingProtocols(incoming, res)) {
       tunnel.destroy()
-      return cut(socket)
+      return resetConnection(socket)
     }
     tunnel.allowHalfOpen = true
     if (head.length > 0) socket.unshift(head)
-    void join(socket, { socket: tunnel, first }).catch(() => {})
+    void pipeBothWays(socket, { socket: tunnel, initialBytes }).catch(() => {})
   })
   outgoing.end()
 }
@@ -74,20 +74,20 @@ function begin({ req, res, head, session }: Upgrade): void {
 interface Upgrade {
   readonly req: IncomingMessage
   readonly res: ServerResponse
-  /** What came after the request. */
+  /** Bytes that followed the request. */
   readonly head: Buffer
   readonly session: Session
 }
 
-/** For CONNECT, after which node:http has let go of the connection too. */
+/** Refuses a CONNECT request. node:http has already detached from its socket. */
 export function refuseConnect(req: IncomingMessage, session: Session): void {
-  const objection = objectionTo(req, session.transform.name)
-  if (!session.isIdle() || !objection) return cut(req.socket)
-  refuse(req, responseOn(req), objection)
+  const refusal = findRefusal(req, session.transform.name)
+  if (!session.isIdle() || !refusal) return resetConnection(req.socket)
+  refuse(req, createResponse(req), refusal)
 }
 
-/** It closes the connection when it is out, unless it is one to go on in another protocol. */
-function responseOn(req: IncomingMessage): ServerResponse {
+/** Creates a response that closes the connection when it is sent, unless its status is 101. */
+function createResponse(req: IncomingMessage): ServerResponse {
   const { socket } = req
   const res = new ServerResponse(req)
   res.shouldKeepAlive = false
@@ -99,8 +99,8 @@ function responseOn(req: IncomingMessage): ServerResponse {
   return res
 }
 
-/** False for what cannot be written. */
-function agree(incoming: IncomingMessage, res: ServerResponse): boolean {
+/** Returns false if the response cannot be written. */
+function sendSwitchingProtocols(incoming: IncomingMessage, res: ServerResponse): boolean {
   const { statusMessage = '', headers } = incoming
   try {
     res.sendDate = false

@@ -1,14 +1,14 @@
 /**
- * Where names lead.
+ * Resolves names to IPv4 addresses.
  *
- * Threats: sandboxes choose when we ask, and for what, and somebody may send answers in the name of a name server. All
- * questions of one resolver that overlap go out from one port; who knows it has only 16 bits left to guess. So each
- * question has a resolver, and with it a port, of its own, and the same question is not asked twice at a time, or each
- * would be one more that a wrong answer could be for.
+ * Threats: sandboxes choose when and for what we query, and an attacker may send forged answers. Overlapping queries of
+ * one resolver share a port; an attacker who knows the port must guess only a 16-bit ID. So each query gets its own
+ * resolver and port. The same name is never queried twice at a time, since each query would be another chance for a
+ * forged answer.
  */
 import { Resolver } from 'node:dns/promises'
 
-/** Fails for a name that has no address. */
+/** Rejects if the name has no address. */
 export type Lookup = (name: string) => Promise<readonly string[]>
 
 export function createLookup(nameservers: readonly string[]): Lookup {

@@ -1,12 +1,12 @@
 import { Duplex } from 'node:stream'
 import { connect, type ConnectionOptions } from 'node:tls'
 
-/** What OpenSSL says first when asked to connect like this. */
+/** Captures the ClientHello that OpenSSL sends with these options. */
 export async function captureHello(options: ConnectionOptions): Promise<Buffer> {
   const { promise, resolve } = Promise.withResolvers<Buffer>()
   const wire = new Duplex({
     read() {},
-    // OpenSSL hands over up to 16 KiB in one piece.
+    // OpenSSL writes up to 16 KiB in one call.
     write(piece: Buffer, _encoding, done) {
       resolve(piece)
       done()
@@ -19,7 +19,7 @@ export async function captureHello(options: ConnectionOptions): Promise<Buffer> 
   return hello
 }
 
-/** The same message in records of at most `size` bytes. */
+/** Splits the message into records of at most `size` bytes. */
 export function inRecords(hello: Buffer, size: number): Buffer {
   const message = messageOf(hello)
   const records: Buffer[] = []
@@ -29,7 +29,7 @@ export function inRecords(hello: Buffer, size: number): Buffer {
   return Buffer.concat(records)
 }
 
-/** The handshake message of a hello in a single record. */
+/** Handshake message of a hello that is a single record. */
 export function messageOf(hello: Buffer): Buffer {
   return hello.subarray(5)
 }
@@ -38,7 +38,7 @@ export function record(fragment: Buffer): Buffer {
   return Buffer.concat([Buffer.from([22, 3, 1]), number(2, fragment.length), fragment])
 }
 
-/** A hello by hand, with nothing in it but these extensions. */
+/** Builds a ClientHello with only these extensions. */
 export function helloWith(...extensions: readonly Buffer[]): Buffer {
   const body = Buffer.concat([
     Buffer.from([3, 3]),
@@ -55,7 +55,7 @@ export function extension(type: number, data: Buffer): Buffer {
   return Buffer.concat([number(2, type), vector(2, data)])
 }
 
-/** The extension that names servers, each name with its type. */
+/** Builds the SNI extension from names and their types. */
 export function serverNames(...names: readonly (readonly [type: number, name: string])[]): Buffer {
   const entries = names.map(([type, name]) =>
     Buffer.concat([number(1, type), vector(2, Buffer.from(name, 'latin1'))]),

@@ -1,6 +1,6 @@
-/** Numbers that are the same in every run (mulberry32), so that a failure can be had again. */
+/** Seeded random numbers (mulberry32), so that a failure can be reproduced. */
 export interface Random {
-  /** From 0 up to and without `limit`. */
+  /** Integer from 0 to `limit - 1`. */
   below(limit: number): number
   bytes(length: number): Buffer
 }
@@ -17,7 +17,7 @@ export function createRandom(seed: number): Random {
   return { below, bytes: (length) => Buffer.from(Array.from({ length }, () => below(256))) }
 }
 
-/** A few changes as a fuzzer makes them: other bytes, fewer, more, and parts said twice. */
+/** Mutates bytes a few times, as a fuzzer does: replaces, inserts, removes, repeats and truncates. */
 export function mutate(original: Buffer, random: Random): Buffer {
   let bytes = Buffer.from(original)
   for (let left = 1 + random.below(3); left > 0; left -= 1) {

@@ -1,0 +1,134 @@
+import { once } from 'node:events'
+import { connect, createServer } from 'node:net'
+import type { AddressInfo, Server, Socket } from 'node:net'
+import { request as requestPlain } from 'node:http'
+import type { ClientRequest, IncomingMessage, RequestListener, RequestOptions } from 'node:http'
+import { createServer as createPlainServer } from 'node:http'
+import { createServer as createSecureServer, request as requestSecure } from 'node:https'
+import { buffer } from 'node:stream/consumers'
+import { connect as connectSecure } from 'node:tls'
+import { createSandboxes } from '../app/sandboxes.ts'
+import { issueCertificate, createAuthority } from '../domain/certificates/authority.ts'
+import type { EgressRules } from '../domain/egress-rules.ts'
+import type { Route } from '../domain/route.ts'
+import { handleConnection } from '../inbound/connection.ts'
+import { createTerminator } from '../inbound/terminator.ts'
+import { createTlsDialer } from '../net/tls-dialer.ts'
+
+export const name = 'api.example.com'
+export const secret = 'Bearer s3cr3t'
+const address = '127.0.0.1'
+
+export interface FixtureOptions {
+  readonly protocol: 'tls' | 'http'
+  readonly respond?: RequestListener
+  /** Whether the proxy trusts the CA of the upstream server. */
+  readonly isTrusted?: boolean
+  readonly domains?: NonNullable<EgressRules['transforms']>['domains']
+  readonly rules?: Partial<EgressRules>
+  /** Destination port that the sandbox dials. */
+  readonly port?: number
+  /** Parameter of `createTerminator`. */
+  readonly halfCloseTimeoutMs?: number
+  /** Parameter of `createSandboxes`. */
+  readonly now?: () => number
+}
+
+/** Connects a client to a server on the loopback interface through everything but name resolution. */
+export async function openTransform(setting: FixtureOptions) {
+  const { protocol, respond, isTrusted = true } = setting
+  const made = new AsyncDisposableStack()
+  const [inner, outer] = [createAuthority(), createAuthority()]
+  const domains = setting.domains ?? [{ pattern: name, headers: { Authorization: secret } }]
+  const rulesWith = (changed: typeof domains): EgressRules => ({
+    allowOut: [],
+    denyOut: [],
+    allowNames: [],
+    ...setting.rules,
+    transforms: { domains: changed, authority: inner },
+  })
+
+  const { certificate, key } = issueCertificate(outer, name)
+  const upstream =
+    protocol === 'tls'
+      ? createSecureServer({ cert: certificate, key }, respond)
+      : createPlainServer(respond)
+  const upstreamPort = await listen(upstream, made)
+  const dialled: Route[] = []
+  const loopback = {
+    async dial(route: Route, _destination: unknown, signal: AbortSignal) {
+      dialled.push(route)
+      const place = { host: address, port: upstreamPort }
+      const socket = connect({ ...place, allowHalfOpen: true, noDelay: true })
+      socket.on('error', () => {})
+      await once(socket, 'connect', { signal })
+      return { socket, initialBytes: Buffer.alloc(0) }
+    },
+  }
+  const dialer = createTlsDialer(loopback, isTrusted ? [outer.certificate] : [])
+  const sandboxes = createSandboxes(setting.now)
+  sandboxes.replaceAll([], [{ address, rules: rulesWith(domains) }])
+  const parts = {
+    sandboxes,
+    terminator: createTerminator(setting.halfCloseTimeoutMs),
+    dialer: () => dialer,
+  }
+  const passed: Promise<void>[] = []
+  const doorway = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
+    const meant = setting.port ?? (protocol === 'tls' ? 443 : 80)
+    Object.defineProperty(socket, 'localPort', { value: meant })
+    passed.push(handleConnection(socket, parts))
+  })
+  const port = await listen(doorway, made)
+  const secure = { servername: name, ca: inner.certificate }
+
+  return {
+    upstream,
+    dialled,
+    passed,
+    port,
+    /** Sends a request as a program in the sandbox does. */
+    ask(options: RequestOptions = {}): ClientRequest {
+      const all = { host: address, port, headers: { Host: name }, ...options }
+      const asked = protocol === 'tls' ? requestSecure({ ...all, ...secure }) : requestPlain(all)
+      return asked.on('error', () => {}) // callers learn of errors by waiting for the response
+    },
+    /** Opens a connection for raw bytes. */
+    async open(servername = name): Promise<Socket> {
+      if (protocol === 'http') return connect({ host: address, port, allowHalfOpen: true })
+      const socket = connectSecure({ host: address, port, ...secure, servername })
+      await once(socket, 'secureConnect')
+      return socket
+    },
+    change: (changed: typeof domains) => sandboxes.set({ address, rules: rulesWith(changed) }),
+    [Symbol.asyncDispose]: () => made.disposeAsync(),
+  }
+}
+
+async function listen(server: Server, made: AsyncDisposableStack): Promise<number> {
+  const sockets = new Set<Socket>()
+  server.on('connection', (socket: Socket) => sockets.add(socket))
+  server.listen(0, address)
+  await once(server, 'listening')
+  made.defer(() => {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+  })
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- it listens on a port
+  return (server.address() as AddressInfo).port
+}
+
+export interface Answered {
+  readonly status: number
+  readonly headers: IncomingMessage['headers']
+  readonly body: string
+}
+
+/** Ends the request and reads the whole response. */
+export async function answerTo(asked: ClientRequest, body?: string | Buffer): Promise<Answered> {
+  asked.end(body)
+  const [incoming]: IncomingMessage[] = await once(asked, 'response')
+  if (!incoming) throw new Error('no response')
+  const { statusCode = 0, headers } = incoming
+  return { status: statusCode, headers, body: (await buffer(incoming)).toString() }
+}
