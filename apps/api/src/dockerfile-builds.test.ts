@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { Template } from '@atoll/contracts/templates'
+import { Template } from '@atoll/contracts/templates/manage'
 import { startApiUnderTest } from './sim/api.ts'
 import type { ApiUnderTest } from './sim/api.ts'
 import { askForBuild, endOfBuild } from './sim/template-build.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
-import { Template } from '@atoll/contracts/templates'
+import { Template } from '@atoll/contracts/templates/manage'
 import { Code } from '@connectrpc/connect'
 import { z } from 'zod'
 import { manualClock, startApiUnderTest } from './sim/api.ts'

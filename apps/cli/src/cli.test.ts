@@ -55,5 +55,8 @@ test('an unknown API key is reported with a hint', async (t) => {
 test('an invalid variable is named, without a stack trace', async () => {
   const { code, stderr } = await runProgram(['sandbox', 'list'], { ATOLL_API_URL: 'localhost' })
   assert.equal(code, 1)
-  assert.match(stderr, /^error: configuration refused\n.*\n.*ATOLL_API_URL\n$/)
+  assert.match(
+    stderr,
+    /^error: Invalid configuration in environment variables:\n.*\n.*ATOLL_API_URL\n$/,
+  )
 })

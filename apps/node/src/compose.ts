@@ -2,7 +2,7 @@ import { rm } from 'node:fs/promises'
 import { totalmem } from 'node:os'
 import { join } from 'node:path'
 import { createAuthority } from '@atoll/egress/authority'
-import { createGate } from '@atoll/kit/gate'
+import { limitConcurrency } from '@atoll/kit/limit-concurrency'
 import type { Logger } from '@atoll/kit/log'
 import { repeat } from '@atoll/kit/repeat'
 import { createBegin, startProgram } from './app/begin.ts'
@@ -329,7 +329,7 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
   /** One that has just gone on after a copy has not had its time yet. */
   const answersInTime = async (cell: Cell) =>
     (await answers(cell)) || (await answers(cell)) || (await answers(cell))
-  const rousing = createGate(rousedAtOnce)
+  const rousing = limitConcurrency(rousedAtOnce)
   const losses = createLosses({
     running: atWork,
     oomKills: parts.oomKills,

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerOptions, ServerResponse } from 'node:http'
-import { buildFilesPath } from '@atoll/contracts/template-builds'
+import { buildFilesPath } from '@atoll/contracts/builds/request'
 import { edgeServerOptions } from '@atoll/edge'
 import type { Edge } from '@atoll/edge'
 import { createConnections } from './connections.ts'

@@ -2,7 +2,7 @@
  * A create from the warm pool while 1, 50 and 150 idle sandboxes run. Each round also runs `true` with the bare runtime,
  * which shows how much of a change is due to the machine.
  */
-import { createGate } from '@atoll/kit/gate'
+import { limitConcurrency } from '@atoll/kit/limit-concurrency'
 import { startCloud } from '@atoll/system-tests/cloud-by-hand'
 import type { CloudByHand } from '@atoll/system-tests/cloud-by-hand'
 import type { RuntimeName } from '../baselines.ts'
@@ -61,7 +61,7 @@ async function measureRuntime(context: ScenarioContext, runtime: RuntimeName): P
 }
 
 async function add(cloud: CloudByHand, count: number): Promise<void> {
-  const gate = createGate(startsAtOnce)
+  const gate = limitConcurrency(startsAtOnce)
   const create = () => gate(() => cloud.createSandbox({ timeout: sandboxTimeoutSeconds }))
   await Promise.all(Array.from({ length: count }, create))
 }

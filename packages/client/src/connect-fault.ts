@@ -1,9 +1,9 @@
 import { Fault } from '@atoll/kit/fault'
 import type { FaultKind } from '@atoll/kit/fault'
 import { Code, ConnectError } from '@connectrpc/connect'
-import { faultFromSocket } from './wire-fault.ts'
+import { faultFromSocket } from './http-fault.ts'
 
-/** The same way back from Connect codes. A file of its own, as those who speak only HTTP need not load Connect. */
+/** Translates Connect errors to faults. A separate file, so that HTTP-only clients need not load Connect. */
 export function faultFromConnect(thrown: unknown, url: string): Fault {
   if (thrown instanceof Fault) return thrown
   const error = ConnectError.from(thrown)
@@ -13,10 +13,10 @@ export function faultFromConnect(thrown: unknown, url: string): Fault {
   return new Fault(kind, `process_${kind}`, messageOf(error, url), { cause: error })
 }
 
-/** A stream that is refused on the way, by a proxy or a server of another kind, has no message but its status. */
+/** A stream that a proxy or another kind of server rejected carries no message but the HTTP status. */
 function messageOf({ rawMessage }: ConnectError, url: string): string {
   return /^HTTP \d+$/.test(rawMessage)
-    ? `The sandbox was not reached: ${url} answered ${rawMessage}`
+    ? `Cannot reach the sandbox: ${url} answered ${rawMessage}`
     : rawMessage
 }
 

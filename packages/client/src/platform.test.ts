@@ -7,7 +7,7 @@ import type { TestContext } from 'node:test'
 import { Fault } from '@atoll/kit/fault'
 import { createPlatformClient } from './platform.ts'
 
-test('a sandbox is created with the fields of the wire and only those that were given', async (t) => {
+test('a create request has the field names of the API and only the given fields', async (t) => {
   const { client, requests } = await setup(t, () => ({ status: 201, body: connected }))
   const sandbox = await client.createSandbox({ templateId: 'base', metadata: { a: 'b' } })
   assert.deepEqual(sandbox, connected)
@@ -20,7 +20,7 @@ test('a sandbox is created with the fields of the wire and only those that were 
   ])
 })
 
-test('the list is read page by page, by the token of the page before', async (t) => {
+test('a list is read page by page with the token of the previous page', async (t) => {
   const { client, requests } = await setup(t, ({ line }) =>
     line.includes('nextToken=two')
       ? { status: 200, body: [listed('b')] }
@@ -40,7 +40,7 @@ test('the list is read page by page, by the token of the page before', async (t)
   )
 })
 
-test('a page nobody comes to is never asked for', async (t) => {
+test('a page that the caller does not reach is never requested', async (t) => {
   const { client, requests } = await setup(t, () => ({
     status: 200,
     body: [listed('a')],
@@ -53,7 +53,7 @@ test('a page nobody comes to is never asked for', async (t) => {
   assert.equal(requests.length, 1)
 })
 
-test('an empty reply is enough for kill, timeout and the deletion of a key', async (t) => {
+test('kill, set timeout and delete key accept an empty reply', async (t) => {
   const { client, requests } = await setup(t, () => ({ status: 204 }))
   await client.killSandbox('iabc')
   await client.setTimeout('iabc', 60)
@@ -68,7 +68,7 @@ test('an empty reply is enough for kill, timeout and the deletion of a key', asy
   )
 })
 
-test('a pause, a connect and a fork send only what was wished', async (t) => {
+test('pause, connect and fork send only the given options', async (t) => {
   const { client, requests } = await setup(t, ({ line }) =>
     line.endsWith('/pause') ? { status: 204 } : { status: 200, body: forkOrConnect(line) },
   )
@@ -93,13 +93,13 @@ for (const [status, isResumed] of [
   [200, false],
   [201, true],
 ] as const) {
-  test(`a connect answered by ${status} has ${isResumed ? '' : 'not '}resumed`, async (t) => {
+  test(`a connect answered with ${status} has ${isResumed ? '' : 'not '}resumed the sandbox`, async (t) => {
     const { client } = await setup(t, () => ({ status, body: connected }))
     assert.deepEqual(await client.connectSandbox('iabc'), { sandbox: connected, isResumed })
   })
 }
 
-test('each copy of a fork is a sandbox or a fault', async (t) => {
+test('each result of a fork is a sandbox or a fault', async (t) => {
   const error = { code: 503, message: 'full', error_code: 'sandbox_capacity_unavailable' }
   const body = [{ sandbox: connected }, { error }]
   const { client } = await setup(t, () => ({ status: 201, body }))
@@ -110,7 +110,7 @@ test('each copy of a fork is a sandbox or a fault', async (t) => {
   assert.deepEqual([kind, reason, message], ['unavailable', 'sandbox_capacity_unavailable', 'full'])
 })
 
-test('snapshots are made, listed page by page, tagged and deleted', async (t) => {
+test('snapshots are created, listed page by page, tagged and deleted', async (t) => {
   const named = { snapshotID: 'team/tools:v1', names: ['team/tools'] }
   const tag = { tag: 'v1', buildID: randomUUID(), createdAt: '2026-01-01T00:00:00Z' }
   const { client, requests } = await setup(t, ({ line }) => {
@@ -164,7 +164,7 @@ for (const [status, kind] of kinds) {
   })
 }
 
-test('the error code of the body becomes the reason', async (t) => {
+test('the error code of the body becomes the fault reason', async (t) => {
   const body = { code: 503, message: 'full', error_code: 'sandbox_capacity_unavailable' }
   const { client } = await setup(t, () => ({ status: 503, body }))
   await assert.rejects(client.createSandbox({ templateId: 'base' }), {
@@ -174,15 +174,18 @@ test('the error code of the body becomes the reason', async (t) => {
 
 test('an error page that is not JSON is still a fault', async (t) => {
   const { client } = await setup(t, () => ({ status: 502, body: '<html>' }))
-  await assert.rejects(client.health(), { kind: 'unavailable', message: 'The server answered 502' })
+  await assert.rejects(client.health(), {
+    kind: 'unavailable',
+    message: 'The server answered with HTTP status 502',
+  })
 })
 
-test('a reply that lacks what it must carry is refused by name', async (t) => {
+test('a reply without a required field is rejected with the name of the field', async (t) => {
   const { client } = await setup(t, () => ({ status: 200, body: { sandboxID: 'iabc' } }))
   await assert.rejects(client.getSandbox('iabc'), /templateID/)
 })
 
-test('nobody listening is told apart from a server that refuses', async () => {
+test('an unreachable server is told apart from one that rejects the request', async () => {
   const server = createServer().listen(0, '127.0.0.1')
   await new Promise((resolve) => server.once('listening', resolve))
   const url = urlOf(server.address())
@@ -190,22 +193,22 @@ test('nobody listening is told apart from a server that refuses', async () => {
   const client = createPlatformClient({ url, apiKey: 'e2b_key' })
   await assert.rejects(client.health(), {
     reason: 'no_server',
-    message: `No server at ${url}`,
+    message: `Cannot connect to ${url}. Check the URL, and that the server is running.`,
   })
 })
 
-test('a server that does not answer in time is a timeout', async (t) => {
+test('a server that does not respond in time causes a timeout fault', async (t) => {
   const { url } = await setup(t, () => undefined)
   const client = createPlatformClient({ url, requestTimeoutMs: 50 })
   await assert.rejects(client.health(), { kind: 'timeout', reason: 'no_answer' })
 })
 
-test('the caller can give up, with a reason of its own', async (t) => {
+test('the caller can abort with its own reason', async (t) => {
   const { client } = await setup(t, () => undefined)
   const reason = new Fault('conflict', 'changed_my_mind', 'No longer wanted')
-  const given = new AbortController()
-  const pending = client.health({ signal: given.signal })
-  given.abort(reason)
+  const caller = new AbortController()
+  const pending = client.health({ signal: caller.signal })
+  caller.abort(reason)
   await assert.rejects(pending, reason)
 })
 
@@ -231,7 +234,7 @@ interface Scripted {
   readonly headers?: Record<string, string>
 }
 
-/** A server on a free port that notes what it is asked; an undefined answer is none at all. */
+/** Server on a free port that records its requests. An undefined answer leaves the request unanswered. */
 async function setup(
   t: TestContext,
   answer: (seen: Seen, request: IncomingMessage) => Scripted | undefined,

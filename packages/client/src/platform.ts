@@ -4,19 +4,21 @@ import { sandboxCalls } from './platform/sandboxes.ts'
 import type { SandboxCalls } from './platform/sandboxes.ts'
 import { snapshotCalls } from './platform/snapshots.ts'
 import type { SnapshotCalls } from './platform/snapshots.ts'
-import { exchange } from './request.ts'
-import type { Call, PlatformOptions } from './request.ts'
+import { sendRequest } from './platform/request.ts'
+import type { CallOptions, PlatformOptions } from './platform/request.ts'
 
-/** The platform API as our own programs use it. Every failure is a `Fault` whose kind comes from the status. */
+/**
+ * Client of the platform API for our own programs. Every failure is a `Fault` whose kind derives from the HTTP status.
+ */
 export interface PlatformClient extends SandboxCalls, SnapshotCalls, KeyCalls {
-  /** Resolves when the server answers that it is well. */
-  health(call?: Call): Promise<void>
+  /** Resolves if the server reports that it is healthy. */
+  health(call?: CallOptions): Promise<void>
 }
 
 export function createPlatformClient(options: PlatformOptions): PlatformClient {
   return {
     async health(call) {
-      await exchange(options, { method: 'GET', path: '/health', ...call })
+      await sendRequest(options, { method: 'GET', path: '/health', ...call })
     },
     ...sandboxCalls(options),
     ...snapshotCalls(options),

@@ -33,7 +33,7 @@ test('a stream carries the routing headers, the token and the user', async (t) =
   )
 })
 
-test('neither token nor user are sent when there are none, and the port can be another', async (t) => {
+test('token and user are optional, and the port can be changed', async (t) => {
   const { url, headers } = await setup(t)
   await createSandboxClient({ url, sandboxId: 'iabc', port: 8080 }).list({})
   assert.deepEqual(
@@ -50,21 +50,24 @@ test('a Connect error becomes a fault with the same message', async (t) => {
   assert.deepEqual([failed.kind, failed.message], ['not_found', 'no such process'])
 })
 
-test('nobody listening is a fault that names the URL', async (t) => {
+test('an unreachable server is a fault that names the URL', async (t) => {
   const { url, close } = await setup(t)
   await close()
   const failed = await createSandboxClient({ url, sandboxId: 'iabc' })
     .list({})
     .then(unexpected, (thrown: unknown) => faultFromConnect(thrown, url))
-  assert.deepEqual([failed.reason, failed.message], ['no_server', `No server at ${url}`])
+  assert.deepEqual(
+    [failed.reason, failed.message],
+    ['no_server', `Cannot connect to ${url}. Check the URL, and that the server is running.`],
+  )
 })
 
-test('a stream refused on the way tells who refused it', async (t) => {
+test('a stream that a proxy rejects names the server and its status', async (t) => {
   const { url } = await setup(t)
   const failed = await Array.fromAsync(
     createSandboxClient({ url: `${url}/elsewhere`, sandboxId: 'iabc' }).start({}),
   ).then(unexpected, (thrown: unknown) => faultFromConnect(thrown, url))
-  assert.equal(failed.message, `The sandbox was not reached: ${url} answered HTTP 404`)
+  assert.equal(failed.message, `Cannot reach the sandbox: ${url} answered HTTP 404`)
 })
 
 function unexpected(): never {

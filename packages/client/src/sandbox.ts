@@ -2,27 +2,27 @@ import { createClient } from '@connectrpc/connect'
 import type { Client, Interceptor } from '@connectrpc/connect'
 import { createConnectTransport } from '@connectrpc/connect-node'
 import { Process } from '@atoll/contracts/gen/process/process_pb'
-import { openStream } from './open-stream.ts'
-import { connectMethod, startMethod } from './process-messages.ts'
+import { openStream } from './stream/open-stream.ts'
+import { connectMethod, startMethod } from './stream/process-messages.ts'
 
 export interface SandboxOptions {
-  /** The base of the sandbox-side API; the headers, not the host name, say which sandbox is meant. */
+  /** Base URL of the sandbox-side API. Headers, not the host name, select the sandbox. */
   readonly url: string
   readonly sandboxId: string
   readonly accessToken?: string | undefined
   readonly port?: number
-  /** The user that processes run as; the sandbox's default user when absent. */
+  /** User that processes run as. Default: the default user of the sandbox. */
   readonly user?: string | undefined
   /**
-   * For who passes a program's output on at once: the bytes of an event are good only until the next is asked for, then
-   * their memory is read into again. It halves the time that much output takes the client.
+   * Reuses read buffers: the bytes of an event are valid only until the next event is requested. Suits callers that
+   * pass output on at once, and halves the client's time for large outputs.
    */
   readonly reusesMemory?: boolean
 }
 
 export type ProcessClient = Client<typeof Process>
 
-/** The process service of one sandbox. Failures are `ConnectError`s; `faultFromConnect` translates them. */
+/** Client of the process service of one sandbox. Failures are `ConnectError`s; `faultFromConnect` translates them. */
 export function createSandboxClient(options: SandboxOptions): ProcessClient {
   const baseUrl = options.url
   const headers = headersOf(options)
@@ -47,14 +47,14 @@ function headersOf(options: SandboxOptions): Record<string, string> {
   return {
     'svc-sandbox-id': options.sandboxId,
     'svc-sandbox-port': String(options.port ?? envdPort),
-    // A silent stream is told apart from a dead one by the events the daemon sends after so many seconds.
+    // Envd sends keep-alive events at this interval in seconds, which tell a silent stream from a dead one.
     'keepalive-ping-interval': '50',
     ...(options.accessToken && { 'x-access-token': options.accessToken }),
     ...(options.user && { authorization: basicUser(options.user) }),
   }
 }
 
-/** The password is not read: a user is chosen here, not proven. */
+/** The password is ignored: this selects a user, it does not authenticate one. */
 function basicUser(user: string): string {
   return `Basic ${Buffer.from(`${user}:`).toString('base64')}`
 }

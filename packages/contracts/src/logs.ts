@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { defineOperation } from './operation.ts'
-import { SandboxParams } from './sandboxes.ts'
-import { Text, Timestamp } from './text.ts'
-import { unixTime } from './unix-time.ts'
+import { SandboxParams } from './sandboxes/manage.ts'
+import { Text, Timestamp } from './schemas/text.ts'
+import { unixTime } from './schemas/unix-time.ts'
 
 /** What happened in sandboxes: their processes with what they printed, and the daemon. Kept for 7 days. */
 

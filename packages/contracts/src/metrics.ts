@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { defineOperation } from './operation.ts'
-import { SandboxParams } from './sandboxes.ts'
-import { Timestamp } from './text.ts'
-import { unixTime } from './unix-time.ts'
+import { SandboxParams } from './sandboxes/manage.ts'
+import { Timestamp } from './schemas/text.ts'
+import { unixTime } from './schemas/unix-time.ts'
 
 /** What teams and sandboxes use over time. Samples are taken every 5 seconds; long ranges come in longer steps. */
 

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { defineOperation } from './operation.ts'
-import { Text, Timestamp } from './text.ts'
+import { Text, Timestamp } from './schemas/text.ts'
 
 /** What operators see and say of the machines that run sandboxes. */
 

@@ -1,4 +1,4 @@
-import { createAccessToken, deleteAccessToken, listTeams } from './access.ts'
+import { createAccessToken, deleteAccessToken, listTeams } from './teams/account.ts'
 import {
   addMember,
   blockTeam,
@@ -11,10 +11,10 @@ import {
   removeMember,
   unblockTeam,
   updateTeam,
-} from './admin.ts'
-import { getBuildLogs, getBuildStatus } from './build-progress.ts'
-import { buildDockerfile, rebuildDockerfile } from './dockerfile-builds.ts'
-import { createKey, deleteKey, listKeys, renameKey } from './keys.ts'
+} from './teams/admin.ts'
+import { getBuildLogs, getBuildStatus } from './builds/progress.ts'
+import { buildDockerfile, rebuildDockerfile } from './builds/dockerfile.ts'
+import { createKey, deleteKey, listKeys, renameKey } from './teams/api-keys.ts'
 import { getSandboxLogs, getSandboxLogsV2 } from './logs.ts'
 import {
   getSandboxMetrics,
@@ -24,13 +24,13 @@ import {
 } from './metrics.ts'
 import { getNode, listNodes, setNodeStatus } from './nodes.ts'
 import type { Operation } from './operation.ts'
-import { createSandbox, createSandboxV2 } from './sandbox-create.ts'
+import { createSandbox, createSandboxV2 } from './sandboxes/create.ts'
 import {
   connectSandbox,
   connectSandboxV2,
   pauseSandbox,
   resumeSandbox,
-} from './sandbox-lifecycle.ts'
+} from './sandboxes/lifecycle.ts'
 import {
   getSandbox,
   killSandbox,
@@ -38,13 +38,13 @@ import {
   listSandboxesV2,
   refreshSandbox,
   setSandboxTimeout,
-} from './sandboxes.ts'
-import { updateSandboxNetwork } from './sandbox-network.ts'
+} from './sandboxes/manage.ts'
+import { updateSandboxNetwork } from './network/update.ts'
 import { getDocs, getHealth, getOpenApi } from './service.ts'
 import { createSecret, deleteSecret, getSecret, listSecrets, updateSecret } from './secrets.ts'
 import { createSnapshot, forkSandbox, listSnapshots } from './snapshots.ts'
-import { assignTags, findAlias, listTags, removeTags } from './template-tags.ts'
-import { findBuildFiles, requestBuild, requestBuildV2, startBuild } from './template-builds.ts'
+import { assignTags, findAlias, listTags, removeTags } from './templates/tags.ts'
+import { findBuildFiles, requestBuild, requestBuildV2, startBuild } from './builds/request.ts'
 import {
   deleteTemplate,
   getTemplate,
@@ -52,7 +52,7 @@ import {
   listTemplatesV2,
   updateTemplate,
   updateTemplateV1,
-} from './templates.ts'
+} from './templates/manage.ts'
 
 /** Every published operation. Tests of the server walk this list, so that none goes unchecked. */
 export const operations: readonly Operation[] = [

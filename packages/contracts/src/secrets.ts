@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { defineOperation } from './operation.ts'
-import { PageQuery } from './paging.ts'
-import { byteLength, Text, Timestamp } from './text.ts'
+import { PageQuery } from './schemas/paging.ts'
+import { byteLength, Text, Timestamp } from './schemas/text.ts'
 
 /** Values that header rules name. None of them ever comes back. */
 

@@ -1,10 +1,10 @@
 import { z } from 'zod'
 import { defineOperation } from './operation.ts'
-import { PageQuery } from './paging.ts'
-import { SandboxId, SandboxParams } from './sandboxes.ts'
-import { Sandbox } from './sandbox-views.ts'
+import { PageQuery } from './schemas/paging.ts'
+import { SandboxId, SandboxParams } from './sandboxes/manage.ts'
+import { Sandbox } from './sandboxes/views.ts'
 import { ErrorBody } from './errors.ts'
-import { Text } from './text.ts'
+import { Text } from './schemas/text.ts'
 
 /** Copies of running sandboxes: those that are kept, and those that run on at once. */
 

@@ -5,7 +5,7 @@ import { contains, formatRange, isEverything, toNumber, toRanges } from './addre
 
 const written = (entries: readonly string[]) => toRanges(entries).map(formatRange)
 
-test('addresses and ranges become ranges in order', () => {
+test('addresses and CIDR ranges become sorted ranges', () => {
   assert.deepEqual(written(['9.9.9.9', '1.2.3.4/24', '255.255.255.255/32']), [
     '1.2.3.0-1.2.3.255',
     '9.9.9.9',
@@ -13,14 +13,14 @@ test('addresses and ranges become ranges in order', () => {
   ])
 })
 
-test('ranges that overlap, touch or repeat become one', () => {
+test('overlapping, adjacent and duplicate ranges are merged', () => {
   assert.deepEqual(written(['8.0.1.0/24', '8.0.0.0/24', '8.0.0.7', '8.0.0.0/25', '9.0.0.0/8']), [
     '8.0.0.0-8.0.1.255',
     '9.0.0.0-9.255.255.255',
   ])
 })
 
-test('everything is told from nearly everything', () => {
+test('isEverything is true only for the whole address space', () => {
   assert.equal(isEverything(toRanges(['0.0.0.0/0'])), true)
   assert.equal(isEverything(toRanges(['128.0.0.0/1', '0.0.0.0/1', '3.3.3.3'])), true)
   assert.equal(isEverything(toRanges(['0.0.0.0/1'])), false)
@@ -45,7 +45,7 @@ for (const entry of [
   })
 }
 
-test('both ends of the address space can be had', () => {
+test('the first and the last address are valid', () => {
   assert.deepEqual(toRanges(['0.0.0.0/0']), [{ first: 0, last: 2 ** 32 - 1 }])
   assert.equal(toNumber('255.255.255.255'), 2 ** 32 - 1)
   assert.equal(contains(toRanges(['255.255.255.255', '0.0.0.0']), 2 ** 32 - 1), true)
@@ -61,11 +61,12 @@ for (const text of [
   '::ffff:1.2.3.4',
   '1.2.3.4 ',
 ]) {
-  test(`${JSON.stringify(text)} is no address`, () => assert.equal(toNumber(text), undefined))
+  test(`${JSON.stringify(text)} is not an IPv4 address`, () =>
+    assert.equal(toNumber(text), undefined))
 }
 
-test('a search in 10,000 ranges finds what looking at each of them finds', () => {
-  // As good as random, and the same each time.
+test('binary search in 10,000 ranges agrees with a linear search', () => {
+  // Pseudo-random, and the same in each run.
   const bytesOf = (seed: number) => createHash('sha256').update(String(seed)).digest()
   const entries = Array.from({ length: 10_000 }, (_, at) => {
     const [a, b, c, d, bits = 0] = bytesOf(at)

@@ -1,13 +1,16 @@
 import { isIPv4 } from 'node:net'
 import { Fault } from './fault.ts'
 
-/** IPv4. Both ends belong to it. */
+/** Range of IPv4 addresses, both ends included. */
 export interface AddressRange {
   readonly first: number
   readonly last: number
 }
 
-/** Never reached from a sandbox: this network, private, shared, loopback, link-local (metadata), test, multicast, reserved. */
+/**
+ * Ranges that sandboxes can never reach: this network, private, shared, loopback, link-local (metadata), test,
+ * multicast, reserved.
+ */
 export const closedRanges = [
   '0.0.0.0/8',
   '10.0.0.0/8',
@@ -24,7 +27,10 @@ export const closedRanges = [
   '224.0.0.0/3',
 ]
 
-/** In order, and so that no two overlap or touch. A fault when an entry is none: nothing unparsed goes further. */
+/**
+ * Parses addresses and CIDR ranges into sorted ranges that neither overlap nor touch. Throws a fault for an invalid
+ * entry.
+ */
 export function toRanges(entries: readonly string[]): AddressRange[] {
   const merged: AddressRange[] = []
   for (const range of entries.map(toRange).toSorted((a, b) => a.first - b.first)) {
@@ -35,7 +41,7 @@ export function toRanges(entries: readonly string[]): AddressRange[] {
   return merged
 }
 
-/** `ranges` as they come from `toRanges`: half of what is left is thrown away in each step. */
+/** Binary search. `ranges` must come from `toRanges`. */
 export function contains(ranges: readonly AddressRange[], address: number): boolean {
   let from = 0
   let to = ranges.length
@@ -49,7 +55,7 @@ export function contains(ranges: readonly AddressRange[], address: number): bool
   return false
 }
 
-/** Undefined for what is no IPv4 address of four decimal parts. */
+/** Returns undefined unless the address is dotted-quad IPv4. */
 export function toNumber(address: string): number | undefined {
   if (!isIPv4(address)) return undefined
   return address.split('.').reduce((sum, part) => sum * 256 + Number(part), 0)
@@ -67,7 +73,11 @@ function toRange(entry: string): AddressRange {
   const [address = '', bits = '32', ...rest] = entry.split('/')
   const value = toNumber(address)
   if (value === undefined || !/^(\d|[12]\d|3[0-2])$/.test(bits) || rest.length > 0) {
-    throw new Fault('invalid', 'bad_network_rule', `${entry} is no IPv4 address or range`)
+    throw new Fault(
+      'invalid',
+      'bad_network_rule',
+      `Invalid network rule "${entry}": expected an IPv4 address or a CIDR range such as 10.0.0.0/8`,
+    )
   }
   const size = 2 ** (32 - Number(bits))
   const first = value - (value % size)

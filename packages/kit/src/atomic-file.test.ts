@@ -10,7 +10,7 @@ import { writeFileAtomic } from './atomic-file.ts'
 
 const execFileAsync = promisify(execFile)
 
-test('a file is replaced whole and gets the mode asked for', async (t) => {
+test('a file is replaced atomically and gets the requested mode', async (t) => {
   const folder = await temporaryFolder(t)
   const path = join(folder, 'record.json')
   await writeFile(path, 'old')
@@ -21,7 +21,7 @@ test('a file is replaced whole and gets the mode asked for', async (t) => {
   )
 })
 
-test('a rename that fails leaves no temporary file behind', async (t) => {
+test('a failed rename leaves no temporary file behind', async (t) => {
   const folder = await temporaryFolder(t)
   const path = join(folder, 'record.json')
   await mkdir(path)
@@ -29,9 +29,9 @@ test('a rename that fails leaves no temporary file behind', async (t) => {
   assert.deepEqual(await readdir(folder), ['record.json'])
 })
 
-test('a write that fails leaves no temporary file behind', async (t) => {
+test('a failed write leaves no temporary file behind', async (t) => {
   const folder = await temporaryFolder(t)
-  // No file may grow beyond 1 KiB: the write fails with EFBIG, as it would with ENOSPC on a full disk.
+  // Limits files to 1 KiB: the write fails with EFBIG, as it would with ENOSPC on a full disk.
   const program = `
     import { writeFileAtomic } from ${JSON.stringify(import.meta.resolve('./atomic-file.ts'))}
     await writeFileAtomic(${JSON.stringify(join(folder, 'record.json'))}, 'x'.repeat(10_000)).catch(

@@ -2,7 +2,10 @@ import { open, rename, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { randomHex } from './id.ts'
 
-/** Replaces a file whole: a reader or a crash sees the old content or the new, never a part. On disk when this returns. */
+/**
+ * Replaces a file atomically: readers, and the disk after a crash, have the old content or the new one. Synced to disk
+ * on return.
+ */
 export async function writeFileAtomic(path: string, content: string, mode = 0o600): Promise<void> {
   const temporary = `${path}.${randomHex(4)}.tmp`
   try {
@@ -18,7 +21,7 @@ export async function writeFileAtomic(path: string, content: string, mode = 0o60
   await syncFolder(dirname(path))
 }
 
-/** Names that were created, renamed or removed in a folder survive a power failure once this returns. */
+/** Syncs a folder: created, renamed and removed names survive a power failure after this returns. */
 export async function syncFolder(path: string): Promise<void> {
   await withFile(path, { flags: 'r' }, (folder) => folder.sync())
 }

@@ -1,4 +1,4 @@
-/** Time as an argument, so that tests can hold it still. */
+/** Clock as a dependency, so that tests can control time. */
 export interface Clock {
   now(): Date
 }

@@ -1,6 +1,6 @@
 /**
- * Measures the processor time that this process spends in `act`. Tests bound this, not the time on the clock, which grows
- * with whatever else the machine does.
+ * Measures the CPU time that this process spends in `act`. Tests limit CPU time rather than wall time, which depends on
+ * the load of the machine.
  */
 export async function measureCpuMs(act: () => unknown): Promise<number> {
   const before = process.cpuUsage()

@@ -1,7 +1,7 @@
-/** The reason of a fault that only more disk space cures. */
+/** Fault reason for failures that only more disk space can fix. */
 export const diskFull = 'disk_full'
 
-/** Whether the kernel said so, to us or to a program that we ran. */
+/** Whether the kernel reported ENOSPC or EDQUOT, to this process or to a program that it ran. */
 export function isOutOfSpace(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   if ('code' in error && (error.code === 'ENOSPC' || error.code === 'EDQUOT')) return true

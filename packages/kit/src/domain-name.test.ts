@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { isBroadPattern, isDomainName, isDomainPattern, plainName } from './domain-name.ts'
+import { isBroadPattern, isDomainName, isDomainPattern, normalizeName } from './domain-name.ts'
 
 const label = 'a'.repeat(63)
 /** 253 characters. */
@@ -22,7 +22,7 @@ const names = [
 ]
 
 for (const name of names) {
-  test(`${name} is a name`, () => {
+  test(`${name} is a valid name`, () => {
     assert.deepEqual([isDomainName(name), isDomainPattern(name)], [true, true])
   })
 }
@@ -41,7 +41,7 @@ for (const text of [
   `a${label}.com`,
   `a${longest}`,
   'bücher.example',
-  // Its lower case is a plain k.
+  // The Kelvin sign: its lower case is a plain k.
   '\u212A.example',
   'a b.example',
   'example.com\n',
@@ -64,21 +64,25 @@ for (const text of [
   '*.1.2',
   `*.${longest}`,
 ]) {
-  test(`${JSON.stringify(text)} is neither a name nor a pattern`, () => {
+  test(`${JSON.stringify(text)} is neither a valid name nor a valid pattern`, () => {
     assert.deepEqual([isDomainName(text), isDomainPattern(text)], [false, false])
   })
 }
 
-test('all that is below a name has a pattern, which is no name', () => {
+test('a wildcard is a pattern but not a name', () => {
   assert.deepEqual(['*.example.com', '*.A.b.'].map(isDomainPattern), [true, true])
   assert.equal(isDomainName('*.example.com'), false)
 })
 
-test('a name is written in one way', () => {
-  assert.deepEqual(['Example.COM.', '*.A.b', 'a.b'].map(plainName), ['example.com', '*.a.b', 'a.b'])
+test('a name is normalized to lower case without a trailing dot', () => {
+  assert.deepEqual(['Example.COM.', '*.A.b', 'a.b'].map(normalizeName), [
+    'example.com',
+    '*.a.b',
+    'a.b',
+  ])
 })
 
-test('what is below a single label is a broad pattern, and no other', () => {
+test('a wildcard below a single label is a broad pattern only', () => {
   assert.deepEqual([isBroadPattern('*.com'), isDomainPattern('*.com')], [true, false])
   for (const text of ['a.b', '*.a.b', '*.a.b.']) assert.ok(isBroadPattern(text), text)
   for (const text of ['*', '*.', 'com', '*.*.com', '*.4', 'a.*.b']) {

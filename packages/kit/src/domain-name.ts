@@ -1,15 +1,18 @@
 /**
- * Names of hosts, as DNS carries them (RFC 1035, section 2.3.4) and with the underscore that names of services have.
- * Only names of two labels or more: a single one means something on a local network alone.
+ * Domain names as in DNS (RFC 1035, section 2.3.4), plus the underscore of service names. Single labels are rejected,
+ * since they have a meaning only on a local network.
  */
 
 const longestName = 253
 const label = /^[a-zA-Z0-9_]([a-zA-Z0-9_-]{0,61}[a-zA-Z0-9_])?$/
 
-/** Programs read what ends so as an address, as `1.2.3` for 1.2.0.3 (WHATWG URL, "ends in a number"). */
+/**
+ * A last label of this form makes programs read the name as an IPv4 address: `1.2.3` is 1.2.0.3 (WHATWG URL, "ends in a
+ * number").
+ */
 const number = /^(\d+|0[xX][0-9a-fA-F]*)$/
 
-/** In any case, and perhaps with the dot that ends a full name. */
+/** Accepts upper and lower case, and a trailing dot. */
 export function isDomainName(text: string): boolean {
   const labels = withoutDot(text).split('.')
   return (
@@ -20,19 +23,19 @@ export function isDomainName(text: string): boolean {
   )
 }
 
-/** A name, or `*.` and a name for all that is below it. */
+/** Accepts a name, or `*.` and a name for all its subdomains. */
 export function isDomainPattern(text: string): boolean {
   if (!text.startsWith('*.')) return isDomainName(text)
   return withoutDot(text).length <= longestName && isDomainName(text.slice(2))
 }
 
-/** The same, with all that is below a single label too, as `*.com`. */
+/** Also accepts wildcards below a single label, such as `*.com`. */
 export function isBroadPattern(text: string): boolean {
   return isDomainPattern(text.startsWith('*.') ? `*.any${text.slice(1)}` : text)
 }
 
-/** The one way to write it, for what is a name or a pattern. */
-export function plainName(text: string): string {
+/** Normalizes a valid name or pattern: lower case, no trailing dot. */
+export function normalizeName(text: string): string {
   return withoutDot(text).toLowerCase()
 }
 

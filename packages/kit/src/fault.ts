@@ -1,4 +1,4 @@
-/** The one error type for failures we foresaw. Statuses and Connect codes are chosen from `kind` at the border. */
+/** Error type for expected failures. Servers derive HTTP statuses and Connect codes from `kind`. */
 
 export type FaultKind =
   | 'invalid'
@@ -11,7 +11,7 @@ export type FaultKind =
   | 'unavailable'
   | 'internal'
 
-/** A failure we foresaw: `message` is safe to show, `cause` is for our logs only. */
+/** Expected failure. `message` is safe to show to users; `cause` is only for our logs. */
 export class Fault extends Error {
   override readonly name = 'Fault'
   readonly kind: FaultKind
@@ -23,7 +23,7 @@ export class Fault extends Error {
     this.reason = reason
   }
 
-  /** Whatever we did not foresee becomes `internal`, and its text stays on our side. */
+  /** Wraps an unexpected error as `internal` and hides its text from users. */
   static from(thrown: unknown): Fault {
     if (thrown instanceof Fault) return thrown
     return new Fault('internal', 'internal', 'Internal error', { cause: thrown })

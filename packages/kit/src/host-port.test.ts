@@ -7,7 +7,7 @@ for (const [text, host, port] of [
   ['proxy.example:65535', 'proxy.example', 65_535],
   ['Proxy.Example.:1080', 'proxy.example', 1080],
 ] as const) {
-  test(`${text} is read`, () => {
+  test(`${text} is parsed`, () => {
     const parsed = parseHostPort(text)
     assert.deepEqual(parsed, { host, port })
     assert.equal(parsed && formatHostPort(parsed), `${host}:${port}`)
@@ -38,7 +38,7 @@ for (const text of [
   'me:secret@proxy.example:1080',
   'socks5://proxy.example:1080',
 ]) {
-  test(`${JSON.stringify(text)} is no host with a port`, () => {
+  test(`${JSON.stringify(text)} is not a valid host and port`, () => {
     assert.equal(parseHostPort(text), undefined)
   })
 }

@@ -2,12 +2,12 @@ import { randomBytes } from 'node:crypto'
 
 const alphabet = 'abcdefghijklmnopqrstuvwxyz0123456789'
 
-/** Lower-case letters and digits, each drawn evenly: safe in a DNS label, a path and a cgroup name. */
+/** Random lower-case letters and digits, evenly distributed. Safe in DNS labels, paths and cgroup names. */
 export function randomLabel(length: number): string {
   let label = ''
   while (label.length < length) {
     for (const byte of randomBytes(length)) {
-      // 252 is the largest multiple of 36 in a byte: what lies above it would favour the first letters.
+      // 252 is the largest multiple of 36 in a byte. Larger values would favour the first letters.
       if (byte < 252 && label.length < length) label += alphabet[byte % 36]
     }
   }

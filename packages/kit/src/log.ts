@@ -3,7 +3,7 @@ import type { DestinationStream, Logger } from 'pino'
 
 export type { Logger } from 'pino'
 
-/** JSON lines. Whatever is a secret by its name is removed here, not by the caller. */
+/** Logs JSON lines. Removes fields whose names mark them as secrets, so callers need not. */
 export function createLogger(level: string, destination?: DestinationStream): Logger {
   const options = { level, base: null, redact: { paths: secretPaths, remove: true } }
   return destination ? pino(options, destination) : pino(options)

@@ -1,6 +1,6 @@
 /**
- * The timer of a reconciler: runs `task` again and again, never two at once. The returned function stops it and
- * waits for the pass that is under way.
+ * Timer of a reconciler: runs `task` repeatedly, never two passes at once. The returned function stops it and waits for
+ * the current pass.
  */
 export function repeat(
   intervalMs: number,

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 
-/** Runs one program to its end. Arguments are an array, never a shell string; output and time are bounded. */
+/** Runs a program to completion. Arguments are an array, never a shell string. Output and time are limited. */
 export async function run(
   command: string,
   args: readonly string[],
@@ -9,7 +9,7 @@ export async function run(
   return outputOf(command, args, await tryRun(command, args, options))
 }
 
-/** Like `run`, for callers to whom a non-zero exit is an answer and not a failure. */
+/** Like `run`, but returns a non-zero exit instead of throwing. */
 export function tryRun(
   command: string,
   args: readonly string[],
@@ -24,24 +24,24 @@ export function tryRun(
       ...(options.env && { env: options.env }),
       ...(options.cwd && { cwd: options.cwd }),
     })
-    const stdout = collect(child.stdout)
-    const stderr = collect(child.stderr)
+    const stdout = collectOutput(child.stdout)
+    const stderr = collectOutput(child.stderr)
     child.once('error', reject)
     child.once('close', (code, signal) => {
       resolve({ code, signal, stdout: stdout(), stderr: stderr() })
     })
-    child.stdin?.on('error', () => {}) // the program may end without reading its input
+    child.stdin?.on('error', () => {}) // the program may exit without reading its input
     child.stdin?.end(options.input ?? '')
   })
 }
 
-/** What a program printed that has ended as it should. */
+/** Returns the standard output of a successful program. Throws if the program failed. */
 export function outputOf(command: string, args: readonly string[], result: RunResult): string {
   if (result.code !== 0) throw new CommandFailed(command, args, result)
   return result.stdout
 }
 
-/** Whoever runs programs: we ourselves, or somebody in our place. */
+/** Runs programs in this process or through a spawner. */
 export interface Runner {
   readonly run: typeof run
   readonly tryRun: typeof tryRun
@@ -49,7 +49,10 @@ export interface Runner {
 
 export interface RunOptions {
   readonly input?: string
-  /** Nothing to read, and what is printed is lost: for programs that leave others behind, which would hold it open. */
+  /**
+   * No input, and output is discarded. For programs that leave background processes behind, which would keep the pipes
+   * open.
+   */
   readonly stdio?: 'ignore'
   readonly timeoutMs?: number
   readonly signal?: AbortSignal
@@ -58,7 +61,7 @@ export interface RunOptions {
 }
 
 export interface RunResult {
-  /** Null when a signal (or the time limit) ended it. */
+  /** Null if a signal or the timeout ended the program. */
   readonly code: number | null
   readonly signal: NodeJS.Signals | null
   readonly stdout: string
@@ -70,18 +73,18 @@ class CommandFailed extends Error {
   readonly result: RunResult
 
   constructor(command: string, args: readonly string[], result: RunResult) {
-    const outcome = result.code === null ? `ended by ${result.signal}` : `exit ${result.code}`
-    const said = (result.stderr || result.stdout).trim().slice(-2000)
-    super(`${command} ${args.join(' ')}: ${outcome}${said && `: ${said}`}`)
+    const outcome = result.code === null ? `killed by ${result.signal}` : `exit ${result.code}`
+    const output = (result.stderr || result.stdout).trim().slice(-2000)
+    super(`${command} ${args.join(' ')}: ${outcome}${output && `: ${output}`}`)
     this.result = result
   }
 }
 
 export const defaultTimeoutMs = 60_000
-/** Of each of the two outputs; the rest is lost. */
+/** Limit for each of stdout and stderr; the rest is dropped. */
 export const outputLimitBytes = 4 * 1024 * 1024
 
-function collect(stream: NodeJS.ReadableStream | null): () => string {
+function collectOutput(stream: NodeJS.ReadableStream | null): () => string {
   const chunks: Buffer[] = []
   let size = 0
   stream?.on('data', (chunk: Buffer) => {

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Fault } from './fault.ts'
 
-/** Polls until `probe` gives a value other than undefined or false. Throws a `timeout` fault past the limit. */
+/** Polls until `probe` returns a value other than undefined or false. Throws a `timeout` fault after the limit. */
 export async function waitFor<T>(
   what: string,
   probe: () => Promise<T | undefined | false> | T | undefined | false,
@@ -18,7 +18,11 @@ export async function waitFor<T>(
     const value = await probe()
     if (value !== undefined && value !== false) return value
     if (performance.now() > deadline) {
-      throw new Fault('timeout', 'wait_timeout', `Waited ${timeoutMs} ms in vain for ${what}`)
+      throw new Fault(
+        'timeout',
+        'wait_timeout',
+        `Timed out after ${timeoutMs} ms waiting for ${what}`,
+      )
     }
     await sleep(intervalMs, undefined, signal ? { signal } : {})
   }

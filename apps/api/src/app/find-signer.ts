@@ -6,7 +6,7 @@
  */
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import { Fault } from '@atoll/kit/fault'
-import { createGate } from '@atoll/kit/gate'
+import { limitConcurrency } from '@atoll/kit/limit-concurrency'
 import { statesShownAs } from '../domain/sandbox.ts'
 import type { SandboxStore } from '../domain/sandbox-store.ts'
 import { signatureMatcher } from '../domain/signature.ts'
@@ -20,7 +20,7 @@ export function createFindSigner(ports: {
   readonly tokenOf: (sandboxId: string) => string
 }): FindSigner {
   const found = new Map<string, string>()
-  const oneAtATime = createGate(1)
+  const oneAtATime = limitConcurrency(1)
   let tokens = new Map<string, string>()
   let waiting = 0
 

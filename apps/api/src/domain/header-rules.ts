@@ -1,5 +1,5 @@
-import { isBroadPattern, plainName } from '@atoll/kit/domain-name'
-import { hopByHop } from '@atoll/kit/hop-by-hop'
+import { isBroadPattern, normalizeName } from '@atoll/kit/domain-name'
+import { hopByHop } from '@atoll/kit/http/hop-by-hop'
 import { invalid, quote } from './network-fault.ts'
 
 /** Headers that are set on requests to a domain on their way out of a sandbox, by the domain, as its creator gave them. */
@@ -11,7 +11,7 @@ export interface HeaderRule {
 
 type Headers = Readonly<Record<string, string>>
 
-/** What the node is told: a domain or `*.` and a domain, as `plainName` writes it, and what is set there. */
+/** What the node is told: a domain or `*.` and a domain, as `normalizeName` writes it, and what is set there. */
 export interface PlainHeaderRule {
   readonly pattern: string
   readonly headers: Headers
@@ -32,7 +32,7 @@ export function checkHeaderRules(rules: HeaderRules, field: string): void {
   if (domains.length > limits.domains) {
     throw invalid(field, `at most ${limits.domains} domains can have rules`)
   }
-  const twice = doubleOf(domains.map(plainName))
+  const twice = doubleOf(domains.map(normalizeName))
   if (twice !== undefined) throw invalid(field, `${quote(twice)} is there twice`)
   for (const domain of domains) {
     if (domain.length > limits.domainLength || !isBroadPattern(domain)) {
@@ -49,7 +49,7 @@ export function checkHeaderRules(rules: HeaderRules, field: string): void {
 export function plainHeaderRules(rules: HeaderRules): PlainHeaderRule[] {
   return Object.entries(rules).flatMap(([domain, [rule]]) => {
     const headers = rule?.transform?.headers ?? {}
-    return Object.keys(headers).length > 0 ? [{ pattern: plainName(domain), headers }] : []
+    return Object.keys(headers).length > 0 ? [{ pattern: normalizeName(domain), headers }] : []
   })
 }
 

@@ -1,5 +1,5 @@
 import { isIP, isIPv4 } from 'node:net'
-import { isDomainPattern, plainName } from '@atoll/kit/domain-name'
+import { isDomainPattern, normalizeName } from '@atoll/kit/domain-name'
 import { checkProxy, plainProxy } from './egress-proxy.ts'
 import type { EgressProxy } from './egress-proxy.ts'
 import { checkHeaderRules, plainHeaderRules } from './header-rules.ts'
@@ -31,7 +31,7 @@ export interface EgressWish extends Egress {
 export interface NetworkRules {
   readonly allowOut: readonly string[]
   readonly denyOut: readonly string[]
-  /** As `plainName` writes them. */
+  /** As `normalizeName` writes them. */
   readonly allowNames: readonly string[]
   readonly proxy: EgressProxy | undefined
   readonly headerRules: readonly PlainHeaderRule[]
@@ -117,7 +117,7 @@ export function rulesOf(sandbox: {
   readonly network: SandboxNetwork | undefined
 }): NetworkRules {
   const { allowOut = [], denyOut = [], egressProxy, rules = {} } = sandbox.network ?? {}
-  const names = allowOut.filter((entry) => !isRange(entry)).map(plainName)
+  const names = allowOut.filter((entry) => !isRange(entry)).map(normalizeName)
   return {
     allowOut: allowOut.filter(isIPv4Range),
     denyOut: sandbox.allowInternetAccess === false ? [everything] : denyOut.filter(isIPv4Range),

@@ -1,4 +1,4 @@
-import { createAccessToken, deleteAccessToken, listTeams } from '@atoll/contracts/access'
+import { createAccessToken, deleteAccessToken, listTeams } from '@atoll/contracts/teams/account'
 import type { FastifyInstance } from 'fastify'
 import type { Account } from '../app/account.ts'
 import type { Authenticate } from '../app/auth.ts'

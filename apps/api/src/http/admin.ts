@@ -10,8 +10,8 @@ import {
   removeMember,
   unblockTeam,
   updateTeam,
-} from '@atoll/contracts/admin'
-import type { AdminTeam } from '@atoll/contracts/admin'
+} from '@atoll/contracts/teams/admin'
+import type { AdminTeam } from '@atoll/contracts/teams/admin'
 import type { FastifyInstance } from 'fastify'
 import type { z } from 'zod'
 import type { Admin, LimitChange, TeamInForce } from '../app/admin.ts'

@@ -1,4 +1,4 @@
-import { buildFilesPath } from '@atoll/contracts/template-builds'
+import { buildFilesPath } from '@atoll/contracts/builds/request'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import type { BuildFileTransfer, FilesPermit } from '../app/build-files.ts'

@@ -1,4 +1,4 @@
-import { getBuildLogs, getBuildStatus } from '@atoll/contracts/build-progress'
+import { getBuildLogs, getBuildStatus } from '@atoll/contracts/builds/progress'
 import type { FastifyInstance } from 'fastify'
 import type { Authenticate } from '../app/auth.ts'
 import type { BuildProgress } from '../app/build-progress.ts'

@@ -1,4 +1,4 @@
-import { buildDockerfile, rebuildDockerfile } from '@atoll/contracts/dockerfile-builds'
+import { buildDockerfile, rebuildDockerfile } from '@atoll/contracts/builds/dockerfile'
 import type { FastifyInstance } from 'fastify'
 import type { z } from 'zod'
 import type { Authenticate } from '../app/auth.ts'

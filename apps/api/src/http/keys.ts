@@ -1,5 +1,5 @@
-import { createKey, deleteKey, listKeys, renameKey } from '@atoll/contracts/keys'
-import type { TeamApiKey } from '@atoll/contracts/keys'
+import { createKey, deleteKey, listKeys, renameKey } from '@atoll/contracts/teams/api-keys'
+import type { TeamApiKey } from '@atoll/contracts/teams/api-keys'
 import type { FastifyInstance } from 'fastify'
 import type { z } from 'zod'
 import type { Authenticate } from '../app/auth.ts'

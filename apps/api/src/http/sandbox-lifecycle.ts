@@ -3,7 +3,7 @@ import {
   connectSandboxV2,
   pauseSandbox,
   resumeSandbox,
-} from '@atoll/contracts/sandbox-lifecycle'
+} from '@atoll/contracts/sandboxes/lifecycle'
 import type { FastifyInstance } from 'fastify'
 import type { Authenticate } from '../app/auth.ts'
 import type { Pausing } from '../app/pause-sandbox.ts'

@@ -1,5 +1,5 @@
-import { clientId } from '@atoll/contracts/sandbox-views'
-import type { ListedSandbox, Sandbox, SandboxDetail } from '@atoll/contracts/sandbox-views'
+import { clientId } from '@atoll/contracts/sandboxes/views'
+import type { ListedSandbox, Sandbox, SandboxDetail } from '@atoll/contracts/sandboxes/views'
 import type { z } from 'zod'
 import { shownState } from '../domain/sandbox.ts'
 import type { StartedSandbox } from '../domain/sandbox.ts'

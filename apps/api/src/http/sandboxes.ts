@@ -1,5 +1,5 @@
-import { createSandbox, createSandboxV2 } from '@atoll/contracts/sandbox-create'
-import type { NewSandboxV2 } from '@atoll/contracts/sandbox-create'
+import { createSandbox, createSandboxV2 } from '@atoll/contracts/sandboxes/create'
+import type { NewSandboxV2 } from '@atoll/contracts/sandboxes/create'
 import {
   getSandbox,
   killSandbox,
@@ -7,7 +7,7 @@ import {
   listSandboxesV2,
   refreshSandbox,
   setSandboxTimeout,
-} from '@atoll/contracts/sandboxes'
+} from '@atoll/contracts/sandboxes/manage'
 import type { FastifyInstance } from 'fastify'
 import type { Authenticate } from '../app/auth.ts'
 import type { CreateRequest, CreateSandbox } from '../app/create-sandbox.ts'

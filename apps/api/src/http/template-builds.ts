@@ -3,7 +3,7 @@ import {
   requestBuild,
   requestBuildV2,
   startBuild,
-} from '@atoll/contracts/template-builds'
+} from '@atoll/contracts/builds/request'
 import { Fault } from '@atoll/kit/fault'
 import type { FastifyInstance } from 'fastify'
 import type { z } from 'zod'

@@ -1,4 +1,4 @@
-import { assignTags, findAlias, listTags, removeTags } from '@atoll/contracts/template-tags'
+import { assignTags, findAlias, listTags, removeTags } from '@atoll/contracts/templates/tags'
 import type { FastifyInstance } from 'fastify'
 import type { Authenticate } from '../app/auth.ts'
 import type { TemplateTags } from '../app/template-tags.ts'

@@ -1,4 +1,4 @@
-import type { Template } from '@atoll/contracts/templates'
+import type { Template } from '@atoll/contracts/templates/manage'
 import type { z } from 'zod'
 import type { TemplateView } from '../app/templates.ts'
 import { nameOf } from '../domain/template.ts'

@@ -5,7 +5,7 @@ import {
   listTemplatesV2,
   updateTemplate,
   updateTemplateV1,
-} from '@atoll/contracts/templates'
+} from '@atoll/contracts/templates/manage'
 import type { FastifyInstance } from 'fastify'
 import type { Authenticate } from '../app/auth.ts'
 import type { DeleteTemplate } from '../app/delete-template.ts'

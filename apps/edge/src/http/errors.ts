@@ -1,7 +1,7 @@
 import { STATUS_CODES } from 'node:http'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Readable } from 'node:stream'
-import { takenBody } from '@atoll/kit/taken-body'
+import { rawBodyOf } from '@atoll/kit/http/raw-body'
 import type { Refusal } from '../domain/refusal.ts'
 import { renderErrorPage, wantsPage } from './error-page.ts'
 
@@ -34,12 +34,12 @@ const lingerMs = 30_000
 
 /** An answer to a request that is still coming leaves it to the client to close, even one that asked us to. */
 export function stayForTheRest(req: IncomingMessage, res: ServerResponse): void {
-  if (!req.complete && !takenBody(req)) res.shouldKeepAlive = true
+  if (!req.complete && !rawBodyOf(req)) res.shouldKeepAlive = true
 }
 
 /** Ends an answer. The rest of a request that is still coming is read for nothing. */
 export function endWithRequest(req: IncomingMessage, res: ServerResponse): void {
-  const taken = takenBody(req)
+  const taken = rawBodyOf(req)
   if (taken) taken.discard()
   else if (!req.complete && !req.socket.destroyed) {
     req.unpipe()

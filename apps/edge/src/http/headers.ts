@@ -7,7 +7,7 @@
  * parser read the message. Names and values come out of that parser, so they hold no line breaks.
  */
 import type { IncomingMessage } from 'node:http'
-import { hopByHop } from '@atoll/kit/hop-by-hop'
+import { hopByHop } from '@atoll/kit/http/hop-by-hop'
 import type { Target } from '../domain/route.ts'
 import { answerHeaders, isDroppedFromAnswer, isDroppedFromRequest } from './shared-host.ts'
 

@@ -8,8 +8,8 @@
  */
 import { request } from 'node:http'
 import type { ClientRequest, IncomingMessage, ServerResponse } from 'node:http'
-import { takeBody } from '@atoll/kit/taken-body'
-import type { TakenBody } from '@atoll/kit/taken-body'
+import { takeRawBody } from '@atoll/kit/http/raw-body'
+import type { RawBody } from '@atoll/kit/http/raw-body'
 import type { Target } from '../domain/route.ts'
 import { endWithRequest, stayForTheRest } from './errors.ts'
 import {
@@ -126,7 +126,7 @@ function sendBody({ req, res, target }: Client, outgoing: ClientRequest): void {
     return
   }
   outgoing.flushHeaders()
-  const taken = takeBody(req, res)
+  const taken = takeRawBody(req, res)
   if (taken) {
     sendPieces(taken, outgoing).catch(() => {}) // the client left, or has its answer: either ends the pass
     return
@@ -135,7 +135,7 @@ function sendBody({ req, res, target }: Client, outgoing: ClientRequest): void {
   req.pipe(outgoing)
 }
 
-async function sendPieces({ pieces }: TakenBody, outgoing: ClientRequest): Promise<void> {
+async function sendPieces({ pieces }: RawBody, outgoing: ClientRequest): Promise<void> {
   for await (const piece of pieces) {
     // Until it was sent, the memory must stay as it is.
     const error = await new Promise((resolve) => outgoing.write(piece, resolve))

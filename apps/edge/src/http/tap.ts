@@ -8,7 +8,7 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { OnReadOpts, Socket } from 'node:net'
-import { createChunkedBody, createCountedBody } from '@atoll/kit/body-framing'
+import { createChunkedBody, createCountedBody } from '@atoll/kit/http/body-framing'
 import { borrowBuffer, returnBuffer, sharedBuffer } from './read-buffers.ts'
 
 export interface Tap {

@@ -5,7 +5,7 @@
  */
 import { mkdir, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import type { SpawnerProcess } from '@atoll/kit/spawner-process'
+import type { SpawnerProcess } from '@atoll/kit/spawner/process'
 
 export interface FifoPool extends AsyncDisposable {
   /** Returns paths of unused pipes, at most one batch. The caller opens each once and removes it. */

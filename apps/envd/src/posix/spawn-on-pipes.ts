@@ -1,7 +1,7 @@
 /** Starts programs on pipes through `guest spawner`. */
 import type { Socket } from 'node:net'
 import { Fault } from '@atoll/kit/fault'
-import type { SpawnerProcess } from '@atoll/kit/spawner-process'
+import type { SpawnerProcess } from '@atoll/kit/spawner/process'
 import { guestExecArguments } from '../domain/process/launch.ts'
 import type { Launch } from '../domain/process/launch.ts'
 import type { SpawnedProcess } from '../domain/process/process.ts'

@@ -1,7 +1,7 @@
 /** Starts programs on their own terminal, in a new session. */
 import { kill } from 'node:process'
 import { ReadStream } from 'node:tty'
-import type { Exit } from '@atoll/kit/exit'
+import type { ExitStatus } from '@atoll/kit/exit-status'
 import { Fault } from '@atoll/kit/fault'
 import { guestExecArguments } from '../domain/process/launch.ts'
 import type { Launch } from '../domain/process/launch.ts'
@@ -17,7 +17,7 @@ export function spawnOnTerminal(
   size: TerminalSize,
 ): SpawnedProcess {
   const env = Object.entries(launch.env).map(([name, value]) => `${name}=${value}`)
-  const exit = Promise.withResolvers<Exit>()
+  const exit = Promise.withResolvers<ExitStatus>()
   const { fd, pid } = fork()
   const stream = new ReadStream(fd)
   const input = toProcessInput(stream)

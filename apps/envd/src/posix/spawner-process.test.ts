@@ -8,8 +8,8 @@ import { join } from 'node:path'
 import { kill, pid as ownPid } from 'node:process'
 import { test } from 'node:test'
 import { run } from '@atoll/kit/run'
-import { createSpawnerProcess } from '@atoll/kit/spawner-process'
-import { createReplyReader, encodeRequest } from '@atoll/kit/spawner-wire'
+import { createSpawnerProcess } from '@atoll/kit/spawner/process'
+import { createReplyReader, encodeRequest } from '@atoll/kit/spawner/wire'
 import { waitFor } from '@atoll/kit/wait'
 import { begin, collect, shell } from '../testing/process-calls.ts'
 import { buildGuestProgram } from '../testing/guest-program.ts'
@@ -103,7 +103,7 @@ test('a process without variables inherits those of the spawner', async () => {
 test('a spawner that cannot start fails each request', async () => {
   await using spawner = createSpawnerProcess(['/no/such/helper'])
   for (let attempt = 0; attempt < 2; attempt++) {
-    await assert.rejects(spawner.start(asRoot('exit 0')), /the spawner has ended/)
+    await assert.rejects(spawner.start(asRoot('exit 0')), /the spawner exited/)
   }
 })
 

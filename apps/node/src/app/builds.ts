@@ -1,4 +1,4 @@
-import { createGate } from '@atoll/kit/gate'
+import { limitConcurrency } from '@atoll/kit/limit-concurrency'
 import { Fault } from '@atoll/kit/fault'
 import type { BuildRequest } from '../domain/build.ts'
 import type { BuildProgress, BuildTemplate, Built } from './build-template.ts'
@@ -26,14 +26,14 @@ export function createBuilds(ports: {
   forget(templateId: string): Promise<void>
 }): Builds {
   const { templates } = ports
-  const gate = createGate(buildsAtOnce)
+  const gate = limitConcurrency(buildsAtOnce)
   /** One at a time for each owner, so that nobody takes all places. */
   const gates = new Map<string, { readonly gate: typeof gate; waiting: number }>()
   const underway = new Map<string, Promise<unknown>>()
   const closing = new AbortController()
 
   async function inTurn<T>(ownerId: string, task: () => Promise<T>): Promise<T> {
-    const own = gates.get(ownerId) ?? { gate: createGate(1), waiting: 0 }
+    const own = gates.get(ownerId) ?? { gate: limitConcurrency(1), waiting: 0 }
     gates.set(ownerId, own)
     own.waiting += 1
     try {

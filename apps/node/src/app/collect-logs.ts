@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Fault } from '@atoll/kit/fault'
-import { createGate } from '@atoll/kit/gate'
+import { limitConcurrency } from '@atoll/kit/limit-concurrency'
 import { outdated } from '../domain/log.ts'
 import type { KeptLog, LogEntry, LogFiles, LogQuery } from '../domain/log.ts'
 
@@ -72,7 +72,7 @@ interface Rest {
 
 export function createSandboxLogs(ports: LogPorts): SandboxLogs {
   const { files } = ports
-  const gate = createGate(fetchesAtOnce)
+  const gate = limitConcurrency(fetchesAtOnce)
   const underway = new Map<string, Promise<void>>()
   const resting = new Map<string, Rest>()
 

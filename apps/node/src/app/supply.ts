@@ -1,6 +1,6 @@
 import { diskFull } from '@atoll/kit/disk-full'
 import { Fault } from '@atoll/kit/fault'
-import { createGate } from '@atoll/kit/gate'
+import { limitConcurrency } from '@atoll/kit/limit-concurrency'
 import { shapeKey } from '../domain/cell.ts'
 import type { Cell, CellRecord, Shape } from '../domain/cell.ts'
 import { createDemand } from '../domain/demand.ts'
@@ -116,7 +116,7 @@ export function createSupply(parts: {
   const { ports, cells, prototypes, budgetBytes, patienceMs = usualPatienceMs } = parts
   const shelves = new Map<string, Shelf>()
   const frozen = new Set<string>()
-  const gate = createGate(makesAtOnce)
+  const gate = limitConcurrency(makesAtOnce)
   const namings = new Set<Naming>()
   let underway = 0
   let filling: Promise<void> | undefined

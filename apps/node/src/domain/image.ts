@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { isDomainPattern, plainName } from '@atoll/kit/domain-name'
+import { isDomainPattern, normalizeName } from '@atoll/kit/domain-name'
 import { BuildError } from './build.ts'
 
 /** An image in a registry, and who may have it. */
@@ -42,7 +42,9 @@ export function parseRegistries(text: string): Registry[] | undefined {
     const [, scheme, host = '', port = ''] =
       /^(http:\/\/)?([^/:]+)(:\d{1,5})?$/.exec(entry.trim()) ?? []
     const isHost = isDomainPattern(host) || /^[\d.]+$/.test(host) || host === 'localhost'
-    return isHost ? { host: `${plainName(host)}${port}`, isPlain: scheme !== undefined } : undefined
+    return isHost
+      ? { host: `${normalizeName(host)}${port}`, isPlain: scheme !== undefined }
+      : undefined
   })
   return parsed.every((one) => one !== undefined) ? parsed : undefined
 }

@@ -1,4 +1,4 @@
-import { isBroadPattern, isDomainPattern, plainName } from '@atoll/kit/domain-name'
+import { isBroadPattern, isDomainPattern, normalizeName } from '@atoll/kit/domain-name'
 import { Fault } from '@atoll/kit/fault'
 import { formatHostPort, parseHostPort } from '@atoll/kit/host-port'
 
@@ -9,7 +9,7 @@ import { formatHostPort, parseHostPort } from '@atoll/kit/host-port'
 export interface NetworkRules {
   readonly allowOut: readonly string[]
   readonly denyOut: readonly string[]
-  /** Allowed as well: `example.com` itself, or `*.example.com` for all that is below it; as `plainName` writes them. */
+  /** Allowed as well: `example.com` itself, or `*.example.com` for all that is below it; as `normalizeName` writes them. */
   readonly allowNames?: readonly string[]
   /** Absent: connections go straight to where they lead. */
   readonly proxy?: EgressProxy
@@ -65,7 +65,7 @@ export function certified<Rules extends NetworkRules | undefined>(
 export function toDomainHeaders(entries: readonly DomainHeaders[]): DomainHeaders[] {
   return entries.map(({ pattern, headers }) => {
     if (!isBroadPattern(pattern)) throw badRule(`${pattern} is no name of a host`)
-    const name = plainName(pattern)
+    const name = normalizeName(pattern)
     const isSound = Object.entries(headers).every(
       ([key, value]) =>
         /^[\w!#$%&'*+\-.^`|~]+$/.test(key) && /^[\t\x20-\x7e\x80-\xff]*$/.test(value),
@@ -79,7 +79,7 @@ export function toDomainHeaders(entries: readonly DomainHeaders[]): DomainHeader
 export function toNames(entries: readonly string[]): string[] {
   const wrong = entries.find((entry) => !isDomainPattern(entry))
   if (wrong !== undefined) throw badRule(`${wrong} is no name of a host`)
-  return entries.map(plainName)
+  return entries.map(normalizeName)
 }
 
 /** A fault when it is no `host:port`; without the text, in which somebody may have put a password. */

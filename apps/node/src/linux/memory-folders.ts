@@ -5,7 +5,7 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { constants, createZstdCompress, createZstdDecompress } from 'node:zlib'
 import { syncFolder } from '@atoll/kit/atomic-file'
-import { createGate } from '@atoll/kit/gate'
+import { limitConcurrency } from '@atoll/kit/limit-concurrency'
 
 /**
  * Folders with the memory of paused sandboxes and snapshots. They are written and read as they are, which is quick, and
@@ -30,7 +30,7 @@ export function createMemoryFolders(nowMs: () => number): MemoryFolders {
   const users = new Map<string, number>()
   const lastUsedMs = new Map<string, number>()
   const unpacking = new Map<string, Promise<void>>()
-  const gate = createGate(unpacksAtOnce)
+  const gate = limitConcurrency(unpacksAtOnce)
   /** One at a time. */
   let packing: Packing | undefined
   let whenUnused = Promise.withResolvers<void>()

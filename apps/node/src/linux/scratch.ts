@@ -1,5 +1,5 @@
 import { mkdir } from 'node:fs/promises'
-import { createGate } from '@atoll/kit/gate'
+import { limitConcurrency } from '@atoll/kit/limit-concurrency'
 import type { MountNamespace } from './mount-namespace.ts'
 
 /** A file system that is full after a few megabytes, for writes that are to fail soon. */
@@ -15,7 +15,7 @@ export function createScratch(parts: {
   readonly sizeMb: number
 }): Scratch {
   const { namespace, image, dir, sizeMb } = parts
-  const gate = createGate(1)
+  const gate = limitConcurrency(1)
   return {
     use: (work) =>
       gate(async () => {

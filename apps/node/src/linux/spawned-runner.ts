@@ -7,11 +7,11 @@
  */
 import { closeSync, constants, fstatSync, openSync, readSync, writeFileSync } from 'node:fs'
 import { constants as system } from 'node:os'
-import type { Exit } from '@atoll/kit/exit'
+import type { ExitStatus } from '@atoll/kit/exit-status'
 import { defaultTimeoutMs, outputLimitBytes, outputOf } from '@atoll/kit/run'
 import type { RunOptions, Runner, RunResult } from '@atoll/kit/run'
-import { createSpawnerProcess } from '@atoll/kit/spawner-process'
-import type { StartedProcess } from '@atoll/kit/spawner-process'
+import { createSpawnerProcess } from '@atoll/kit/spawner/process'
+import type { StartedProcess } from '@atoll/kit/spawner/process'
 
 export interface SpawnedRunner extends Runner, AsyncDisposable {}
 
@@ -56,7 +56,7 @@ export function createSpawnedRunner(parts: {
 async function endOf(
   started: StartedProcess,
   { timeoutMs = defaultTimeoutMs, signal }: RunOptions,
-): Promise<Exit> {
+): Promise<ExitStatus> {
   const stop = () => started.kill('SIGKILL')
   const timer = setTimeout(stop, timeoutMs)
   signal?.addEventListener('abort', stop)
@@ -99,7 +99,7 @@ function definedOf(env: NodeJS.ProcessEnv): Record<string, string> {
   )
 }
 
-function resultOf(exit: Exit): Pick<RunResult, 'code' | 'signal'> {
+function resultOf(exit: ExitStatus): Pick<RunResult, 'code' | 'signal'> {
   return exit.by === 'exit'
     ? { code: exit.code, signal: null }
     : { code: null, signal: signalName(exit.signal) }

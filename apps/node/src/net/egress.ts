@@ -288,4 +288,4 @@ const startLimitMs = 20_000
 const repository = join(import.meta.dirname, '../../../..')
 
 /** What the process is made of: one of another make is replaced. */
-const sources = ['apps/egress/src/**/*.ts', 'packages/kit/src/*.ts', 'package-lock.json']
+const sources = ['apps/egress/src/**/*.ts', 'packages/kit/src/**/*.ts', 'package-lock.json']

@@ -5,7 +5,7 @@ const sources = [
   'apps/envd/src/**/*.ts',
   'apps/envd/guest/*.{c,h}',
   'apps/node/src/template/envd-build.ts',
-  'packages/kit/src/*.ts',
+  'packages/kit/src/**/*.ts',
   'packages/contracts/gen/**/*.js',
   'package-lock.json',
 ]

@@ -1,84 +1,94 @@
 import { ForkResult } from '@atoll/contracts/snapshots'
-import * as views from '@atoll/contracts/sandbox-views'
+import * as views from '@atoll/contracts/sandboxes/views'
 import { Fault } from '@atoll/kit/fault'
 import { z } from 'zod'
-import { readPages, readReply } from '../read-reply.ts'
+import { readPages, readReply } from './read-reply.ts'
 import type { ConnectedSandbox, ListedSandbox, SandboxDetail, SandboxState } from '../replies.ts'
-import { exchange, savingLimitMs } from '../request.ts'
-import type { Call, PlatformOptions } from '../request.ts'
-import { faultFromReply } from '../wire-fault.ts'
+import { sendRequest, snapshotTimeoutMs } from './request.ts'
+import type { CallOptions, PlatformOptions } from './request.ts'
+import { faultFromReply } from '../http-fault.ts'
 
 export interface SandboxCalls {
-  createSandbox(sandbox: NewSandbox, call?: Call): Promise<ConnectedSandbox>
-  getSandbox(sandboxId: string, call?: Call): Promise<SandboxDetail>
-  /** Newest first; asks for the next page only when the caller comes to it. */
-  listSandboxes(filter?: SandboxFilter, call?: Call): AsyncIterable<ListedSandbox>
-  killSandbox(sandboxId: string, call?: Call): Promise<void>
-  /** The sandbox ends so many seconds from now, sooner or later than it would have. */
-  setTimeout(sandboxId: string, timeoutSeconds: number, call?: Call): Promise<void>
-  /** Returns once it takes nothing but disk. One that is paused already is a fault, `sandbox_paused`. */
-  pauseSandbox(sandboxId: string, wish?: PauseWish, call?: Call): Promise<void>
-  /** Resumes a paused sandbox; a running one lives at least `timeoutSeconds` more, never less than before. */
-  connectSandbox(sandboxId: string, wish?: ConnectWish, call?: Call): Promise<Connected>
-  /** Makes running copies of a running sandbox, which goes on. Each copy succeeds or fails for itself. */
-  forkSandbox(sandboxId: string, wish?: ForkWish, call?: Call): Promise<readonly Forked[]>
+  createSandbox(sandbox: NewSandbox, call?: CallOptions): Promise<ConnectedSandbox>
+  getSandbox(sandboxId: string, call?: CallOptions): Promise<SandboxDetail>
+  /** Lists newest first. Requests a page only when the caller reaches it. */
+  listSandboxes(filter?: SandboxFilter, call?: CallOptions): AsyncIterable<ListedSandbox>
+  killSandbox(sandboxId: string, call?: CallOptions): Promise<void>
+  /** Sets the end of the sandbox to `timeoutSeconds` from now, sooner or later than before. */
+  setTimeout(sandboxId: string, timeoutSeconds: number, call?: CallOptions): Promise<void>
+  /** Resolves when the sandbox uses nothing but disk. Fails with `sandbox_paused` if it is already paused. */
+  pauseSandbox(sandboxId: string, options?: PauseOptions, call?: CallOptions): Promise<void>
+  /**
+   * Resumes a paused sandbox. Extends the timeout of a running one to at least `timeoutSeconds`, but never shortens it.
+   */
+  connectSandbox(
+    sandboxId: string,
+    options?: ConnectOptions,
+    call?: CallOptions,
+  ): Promise<ConnectResult>
+  /** Starts copies of a running sandbox, which keeps running. Each copy succeeds or fails on its own. */
+  forkSandbox(
+    sandboxId: string,
+    options?: ForkOptions,
+    call?: CallOptions,
+  ): Promise<readonly ForkOutcome[]>
 }
 
 export interface NewSandbox {
-  /** The id or name of a template or of a snapshot. */
+  /** ID or name of a template or snapshot. */
   readonly templateId: string
   readonly timeoutSeconds?: number | undefined
   readonly metadata?: Record<string, string> | undefined
   readonly envVars?: Record<string, string> | undefined
-  /** Pause it at the end of its time instead of ending it. */
+  /** Pause the sandbox at its timeout instead of killing it. */
   readonly autoPause?: boolean | undefined
 }
 
 export interface SandboxFilter {
   readonly states?: readonly SandboxState[] | undefined
-  /** Pairs a sandbox must all carry. */
+  /** Key-value pairs that must all match. */
   readonly metadata?: Record<string, string> | undefined
   readonly pageSize?: number | undefined
 }
 
-export interface PauseWish {
-  /** False: keep the files alone; a resume boots anew. True where it is not given. */
+export interface PauseOptions {
+  /** False keeps only the files, so a resume boots again. Default: true. */
   readonly memory?: boolean | undefined
 }
 
-export interface ConnectWish {
-  /** 300 where it is not given. */
+export interface ConnectOptions {
+  /** Default: 300. */
   readonly timeoutSeconds?: number | undefined
-  /** False: boot from the files, even if memory was kept. */
+  /** False boots from the files even if memory was saved. */
   readonly memory?: boolean | undefined
 }
 
-export interface Connected {
+export interface ConnectResult {
   readonly sandbox: ConnectedSandbox
-  /** It was paused before. */
+  /** Whether the sandbox was paused before. */
   readonly isResumed: boolean
 }
 
-export interface ForkWish {
-  /** One where it is not given. */
+export interface ForkOptions {
+  /** Default: 1. */
   readonly count?: number | undefined
-  /** Until the copies end: 15 where it is not given. */
+  /** Timeout of the copies. Default: 15. */
   readonly timeoutSeconds?: number | undefined
 }
 
-export type Forked = { readonly sandbox: ConnectedSandbox } | { readonly fault: Fault }
+export type ForkOutcome = { readonly sandbox: ConnectedSandbox } | { readonly fault: Fault }
 
 export function sandboxCalls(options: PlatformOptions): SandboxCalls {
   return {
-    async createSandbox({ templateId, timeoutSeconds, ...given }, call) {
-      const { metadata, envVars, autoPause } = given
+    async createSandbox({ templateId, timeoutSeconds, ...settings }, call) {
+      const { metadata, envVars, autoPause } = settings
       const body = { templateID: templateId, timeout: timeoutSeconds, metadata, envVars, autoPause }
       const request = { method: 'POST', path: '/v2/sandboxes', body, ...call } as const
-      return readReply(views.Sandbox, await exchange(options, request))
+      return readReply(views.Sandbox, await sendRequest(options, request))
     },
     async getSandbox(sandboxId, call) {
       const request = { method: 'GET', path: sandboxPath(sandboxId), ...call } as const
-      return readReply(views.SandboxDetail, await exchange(options, request))
+      return readReply(views.SandboxDetail, await sendRequest(options, request))
     },
     listSandboxes({ states, metadata, pageSize } = {}, call = {}) {
       const query = {
@@ -89,29 +99,34 @@ export function sandboxCalls(options: PlatformOptions): SandboxCalls {
       return readPages(views.ListedSandbox, options, { path: '/v2/sandboxes', query, ...call })
     },
     async killSandbox(sandboxId, call) {
-      await exchange(options, { method: 'DELETE', path: sandboxPath(sandboxId), ...call })
+      await sendRequest(options, { method: 'DELETE', path: sandboxPath(sandboxId), ...call })
     },
     async setTimeout(sandboxId, timeoutSeconds, call) {
       const path = `${sandboxPath(sandboxId)}/timeout`
-      await exchange(options, { method: 'POST', path, body: { timeout: timeoutSeconds }, ...call })
+      await sendRequest(options, {
+        method: 'POST',
+        path,
+        body: { timeout: timeoutSeconds },
+        ...call,
+      })
     },
     async pauseSandbox(sandboxId, { memory } = {}, call = {}) {
       const path = `${sandboxPath(sandboxId)}/pause`
-      const limits = { limitMs: savingLimitMs, ...call }
-      await exchange(options, { method: 'POST', path, body: { memory }, ...limits })
+      const limits = { timeoutMs: snapshotTimeoutMs, ...call }
+      await sendRequest(options, { method: 'POST', path, body: { memory }, ...limits })
     },
     async connectSandbox(sandboxId, { timeoutSeconds, memory } = {}, call = {}) {
       const path = `/v2${sandboxPath(sandboxId)}/connect`
       const body = { timeout: timeoutSeconds, memory }
-      const reply = await exchange(options, { method: 'POST', path, body, ...call })
+      const reply = await sendRequest(options, { method: 'POST', path, body, ...call })
       return { sandbox: readReply(views.Sandbox, reply), isResumed: reply.status === 201 }
     },
     async forkSandbox(sandboxId, { count, timeoutSeconds } = {}, call = {}) {
       const path = `${sandboxPath(sandboxId)}/fork`
       const body = { count, timeout: timeoutSeconds }
-      const limits = { limitMs: savingLimitMs, ...call }
-      const reply = await exchange(options, { method: 'POST', path, body, ...limits })
-      return readReply(z.array(ForkResult), reply).map(toForked)
+      const limits = { timeoutMs: snapshotTimeoutMs, ...call }
+      const reply = await sendRequest(options, { method: 'POST', path, body, ...limits })
+      return readReply(z.array(ForkResult), reply).map(toForkOutcome)
     },
   }
 }
@@ -120,7 +135,7 @@ export function sandboxPath(sandboxId: string): string {
   return `/sandboxes/${encodeURIComponent(sandboxId)}`
 }
 
-/** The server undoes one encoding of the whole string and one of each part, beside that of the query itself. */
+/** The server decodes the whole string once and each part once, in addition to the encoding of the query itself. */
 function toMetadataQuery(metadata: Record<string, string>): string {
   const query = new URLSearchParams()
   for (const [key, value] of Object.entries(metadata)) {
@@ -129,6 +144,6 @@ function toMetadataQuery(metadata: Record<string, string>): string {
   return query.toString()
 }
 
-function toForked({ sandbox, error }: z.infer<typeof ForkResult>): Forked {
+function toForkOutcome({ sandbox, error }: z.infer<typeof ForkResult>): ForkOutcome {
   return sandbox ? { sandbox } : { fault: faultFromReply(error?.code ?? 500, error) }
 }

@@ -1,4 +1,4 @@
-import type { Forked } from '@atoll/client/platform/sandboxes'
+import type { ForkOutcome } from '@atoll/client/platform/sandboxes'
 import { Fault } from '@atoll/kit/fault'
 import { Command } from 'commander'
 import { parseCount, parseDuration } from '../../arguments.ts'
@@ -37,7 +37,7 @@ async function fork(context: CliContext, id: string, { count, timeout, json }: F
 }
 
 /** Throws if any fork failed. Called after the running forks were printed, so that their IDs are not lost. */
-function reportFailures(forked: readonly Forked[]): void {
+function reportFailures(forked: readonly ForkOutcome[]): void {
   const faults = forked.flatMap((one) => ('fault' in one ? [one.fault] : []))
   const [first] = faults
   if (!first) return

@@ -1,4 +1,4 @@
-import { hopByHop } from '@atoll/kit/hop-by-hop'
+import { hopByHop } from '@atoll/kit/http/hop-by-hop'
 import { headerValues } from './forwarded-request.ts'
 import type { RequestHead } from './forwarded-request.ts'
 

@@ -1,5 +1,5 @@
 /** End event of a process. Clients compare its texts, so they are part of the wire format. */
-import type { Exit } from '@atoll/kit/exit'
+import type { ExitStatus } from '@atoll/kit/exit-status'
 
 export interface ProcessEnd {
   readonly exitCode: number
@@ -8,7 +8,7 @@ export interface ProcessEnd {
   readonly error?: string
 }
 
-export function toProcessEnd(exit: Exit): ProcessEnd {
+export function toProcessEnd(exit: ExitStatus): ProcessEnd {
   if (exit.by === 'signal') {
     const status = `signal: ${signalTexts[exit.signal] ?? `signal ${exit.signal}`}`
     return { exitCode: -1, exited: false, status, error: status }

@@ -1,5 +1,5 @@
 /** Interface of a spawned process, on pipes or on a terminal. */
-import type { Exit } from '@atoll/kit/exit'
+import type { ExitStatus } from '@atoll/kit/exit-status'
 import type { Launch } from './launch.ts'
 
 export type OutputKind = 'stdout' | 'stderr' | 'pty'
@@ -30,7 +30,7 @@ export interface Input {
 export interface SpawnedProcess {
   readonly pid: number
   readonly outputs: readonly Output[]
-  readonly exit: Promise<Exit>
+  readonly exit: Promise<ExitStatus>
   /** Absent if the program was started without stdin. */
   readonly input?: Input
   /** Present only for terminals. */

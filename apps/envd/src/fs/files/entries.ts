@@ -1,7 +1,7 @@
 /** Operations on files and folders, with the rights of envd (root). */
 import { lstat, realpath, rename, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
-import { createGate } from '@atoll/kit/gate'
+import { limitConcurrency } from '@atoll/kit/limit-concurrency'
 import { Fault } from '@atoll/kit/fault'
 import type { Entries } from '../../domain/files/entry.ts'
 import type { MetadataStore } from '../../domain/files/metadata-store.ts'
@@ -18,7 +18,7 @@ export function folderEntries(deps: {
   readonly names: () => AccountNames
   readonly metadata: MetadataStore
 }): Entries {
-  const gate = createGate(listsAtOnce)
+  const gate = limitConcurrency(listsAtOnce)
   return {
     describe: (path) => describe(path).catch(rethrow(path)),
     makeFolder: (path, owner) => makeFolder(path, owner).catch(rethrow(path)),

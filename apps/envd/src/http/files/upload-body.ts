@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createGunzip } from 'node:zlib'
 import { Fault } from '@atoll/kit/fault'
-import { takeBody } from '@atoll/kit/taken-body'
+import { takeRawBody } from '@atoll/kit/http/raw-body'
 
 /**
  * Returns the decompressed request body. A chunk is valid until the next is requested. Stopping early keeps the
@@ -14,7 +14,7 @@ export function uploadBody(
   const coding = request.headers['content-encoding']?.trim().toLowerCase() ?? ''
   if (coding === 'gzip' || coding === 'x-gzip') return decompress(request)
   if (coding === '' || coding === 'identity') {
-    return takeBody(request, response)?.pieces ?? request.iterator({ destroyOnReturn: false })
+    return takeRawBody(request, response)?.pieces ?? request.iterator({ destroyOnReturn: false })
   }
   throw new Fault(
     'invalid',

@@ -1,0 +1,15 @@
+import { NetworkUpdate } from './config.ts'
+import { defineOperation } from '../operation.ts'
+import { SandboxParams } from '../sandboxes/manage.ts'
+
+export const updateSandboxNetwork = defineOperation({
+  id: 'sandbox.updateNetwork',
+  summary: 'Replace what may leave a running sandbox; what is left out is cleared',
+  method: 'PUT',
+  path: '/sandboxes/{sandboxID}/network',
+  auth: 'team',
+  params: SandboxParams,
+  body: NetworkUpdate,
+  replies: { 204: { description: 'In force, for open connections too' } },
+  errors: [400, 401, 404, 409, 500],
+})

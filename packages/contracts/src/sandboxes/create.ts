@@ -1,0 +1,86 @@
+import { z } from 'zod'
+import { NetworkConfig } from '../network/config.ts'
+import { defineOperation } from '../operation.ts'
+import { Sandbox } from './views.ts'
+import { byteLength, Text } from '../schemas/text.ts'
+
+/** The border of `POST /sandboxes` and `POST /v2/sandboxes`. */
+
+const metadataLimitBytes = 64 * 1024
+const variableLimitBytes = 128 * 1024 - 1 // what Linux takes as one string of an environment, less its NUL
+
+const Metadata = z
+  .record(Text, Text)
+  .refine((metadata) => byteLength(JSON.stringify(metadata)) <= metadataLimitBytes, {
+    error: `must be at most ${metadataLimitBytes} bytes as JSON`,
+  })
+
+const EnvVars = z
+  .record(Text.regex(/^[^=]+$/, { error: 'names must not be empty or contain "="' }), Text)
+  .refine(
+    (variables) =>
+      Object.entries(variables).every(
+        ([name, value]) => byteLength(`${name}=${value}`) <= variableLimitBytes,
+      ),
+    { error: `each variable must be at most ${variableLimitBytes} bytes as NAME=value` },
+  )
+
+const shape = {
+  templateID: z
+    .string()
+    .describe('A template id or alias, optionally with `:tag` or `:<build id>`'),
+  timeout: z.int32().min(0).optional().describe('Seconds until the sandbox ends'),
+  autoPause: z
+    .boolean()
+    .optional()
+    .describe('At the end of its time pause it instead of ending it'),
+  autoPauseMemory: z
+    .boolean()
+    .optional()
+    .describe('False: that pause keeps its files alone, as it does under a runtime without memory'),
+  autoResume: z
+    .object({ enabled: z.boolean() })
+    .optional()
+    .describe('Whether requests to its ports resume it while it is paused with its memory'),
+  allow_internet_access: z
+    .boolean()
+    .optional()
+    .describe('False: as if `network.denyOut` were `0.0.0.0/0` alone'),
+  network: NetworkConfig.optional(),
+  metadata: Metadata.optional(),
+  envVars: EnvVars.optional(),
+  mcp: z.record(z.string(), z.unknown()).nullish(),
+  iam: z.object({ tokens: z.record(z.string(), z.unknown()).optional() }).optional(),
+  volumeMounts: z.array(z.object({ name: z.string(), path: z.string() })).optional(),
+}
+
+const NewSandbox = z.object({ ...shape, secure: z.boolean().optional() }).meta({ id: 'NewSandbox' })
+
+export const NewSandboxV2 = z.object(shape).meta({ id: 'NewSandboxV2' })
+
+export type NewSandboxV2 = z.infer<typeof NewSandboxV2>
+
+const replies = { 201: { description: 'The sandbox runs', body: Sandbox } }
+const errors = [400, 401, 404, 500, 503, 504, 507]
+
+export const createSandbox = defineOperation({
+  id: 'sandbox.create',
+  summary: 'Create a sandbox; it lives 15 seconds unless `timeout` says otherwise',
+  method: 'POST',
+  path: '/sandboxes',
+  auth: 'team',
+  body: NewSandbox,
+  replies,
+  errors,
+})
+
+export const createSandboxV2 = defineOperation({
+  id: 'sandbox.createV2',
+  summary: 'Create a secured sandbox; it lives 300 seconds unless `timeout` says otherwise',
+  method: 'POST',
+  path: '/v2/sandboxes',
+  auth: 'team',
+  body: NewSandboxV2,
+  replies,
+  errors,
+})

@@ -1,0 +1,49 @@
+import { z } from 'zod'
+import { NetworkConfig } from '../network/config.ts'
+import { Timestamp } from '../schemas/text.ts'
+
+/** How the platform API shows sandboxes. What is unset is left out, never null. */
+
+/** Long deprecated and still required: clients expect this constant. */
+export const clientId = '6532622b'
+
+export const Sandbox = z
+  .object({
+    templateID: z.string(),
+    sandboxID: z.string(),
+    clientID: z.string().meta({ deprecated: true }),
+    envdVersion: z.string(),
+    alias: z.string().optional(),
+    envdAccessToken: z.string().optional(),
+    trafficAccessToken: z.string().optional(),
+  })
+  .meta({ id: 'Sandbox' })
+
+export const SandboxState = z.enum(['running', 'paused']).meta({ id: 'SandboxState' })
+
+const listed = {
+  templateID: z.string(),
+  sandboxID: z.string(),
+  clientID: z.string().meta({ deprecated: true }),
+  alias: z.string().optional(),
+  startedAt: Timestamp,
+  endAt: Timestamp,
+  cpuCount: z.int32().min(1),
+  memoryMB: z.int32().min(128),
+  diskSizeMB: z.int32().min(0),
+  metadata: z.record(z.string(), z.string()).optional(),
+  state: SandboxState,
+  envdVersion: z.string(),
+}
+
+export const ListedSandbox = z.object(listed).meta({ id: 'ListedSandbox' })
+
+export const SandboxDetail = z
+  .object({
+    ...listed,
+    envdAccessToken: z.string().optional(),
+    allowInternetAccess: z.boolean().optional(),
+    network: NetworkConfig.optional(),
+    lifecycle: z.object({ autoResume: z.boolean(), onTimeout: z.enum(['kill', 'pause']) }),
+  })
+  .meta({ id: 'SandboxDetail' })

@@ -1,0 +1,152 @@
+import { z } from 'zod'
+import { defineOperation } from '../operation.ts'
+import { PageQuery } from '../schemas/paging.ts'
+import { Text, Timestamp } from '../schemas/text.ts'
+import { TeamUser } from '../teams/user.ts'
+
+export const BuildStatus = z.enum(['building', 'waiting', 'ready', 'error', 'uploaded'])
+
+export const Template = z
+  .object({
+    templateID: z.string(),
+    buildID: z.uuid().describe('The last successful build; the zero UUID while there is none'),
+    cpuCount: z.int32().min(0).describe('CPU cores of a sandbox; 0 while there is no build'),
+    memoryMB: z.int32().min(0).describe('Memory of a sandbox in MiB; 0 while there is no build'),
+    diskSizeMB: z.int32().min(0).describe('Disk of a sandbox in MiB'),
+    public: z.boolean().describe('Whether every team may use it'),
+    aliases: z.array(z.string()).meta({ deprecated: true }),
+    names: z.array(z.string()).describe('As `namespace/alias` where they have a namespace'),
+    createdAt: Timestamp,
+    updatedAt: Timestamp,
+    createdBy: TeamUser.nullable(),
+    lastSpawnedAt: Timestamp.nullable().describe('When a sandbox was last made of it'),
+    spawnCount: z.int().min(0).describe('How many sandboxes were made of it'),
+    buildCount: z.int32().min(0),
+    envdVersion: z.string().describe('The version of envd in its sandboxes'),
+    buildStatus: BuildStatus.describe('Of the newest build'),
+  })
+  .meta({ id: 'Template' })
+
+/** As it was before templates had several names. */
+export const TemplateLegacy = Template.omit({ names: true, buildStatus: true }).meta({
+  id: 'TemplateLegacy',
+})
+
+const TeamQuery = {
+  teamID: Text.optional().describe('A team of the caller; without it, the team that asks'),
+}
+
+export const listTemplates = defineOperation({
+  id: 'template.list',
+  summary: 'List the templates of the team and of the installation, oldest first',
+  method: 'GET',
+  path: '/templates',
+  auth: 'team',
+  query: z.object(TeamQuery),
+  replies: { 200: { description: 'All of them', body: z.array(Template) } },
+  errors: [400, 401, 403, 500, 503],
+})
+
+export const listTemplatesV2 = defineOperation({
+  id: 'template.listV2',
+  summary: 'List the templates of the team and of the installation in pages, newest first',
+  method: 'GET',
+  path: '/v2/templates',
+  auth: 'team',
+  query: z.object({ ...TeamQuery, ...PageQuery }),
+  replies: {
+    200: {
+      description: 'One page',
+      body: z.array(Template),
+      headers: { 'X-Next-Token': 'Present when there is another page' },
+    },
+  },
+  errors: [400, 401, 403, 500, 503],
+})
+
+export const deleteTemplate = defineOperation({
+  id: 'template.delete',
+  summary: 'Delete a template or a snapshot of the team, which no sandbox may use any more',
+  method: 'DELETE',
+  path: '/templates/{templateID}',
+  auth: 'team',
+  params: z.object({
+    templateID: Text.describe('An id or a name, percent-encoded, with or without a tag'),
+  }),
+  replies: { 204: { description: 'Deleted' } },
+  errors: [400, 401, 403, 404, 500],
+})
+
+const TemplateParams = z.object({ templateID: Text.describe('An id or a name, percent-encoded') })
+
+const TemplateBuild = z
+  .object({
+    buildID: z.uuid(),
+    status: BuildStatus,
+    createdAt: Timestamp,
+    updatedAt: Timestamp,
+    finishedAt: Timestamp.optional(),
+    cpuCount: z.int32(),
+    memoryMB: z.int32(),
+    diskSizeMB: z.int32().optional().describe('Only of one that is ready'),
+    envdVersion: z.string().optional().describe('Absent: that of the node'),
+  })
+  .meta({ id: 'TemplateBuild' })
+
+export const getTemplate = defineOperation({
+  id: 'template.get',
+  summary: 'A template of the team with its builds in pages, newest first',
+  method: 'GET',
+  path: '/templates/{templateID}',
+  auth: 'team',
+  params: TemplateParams,
+  query: z.object(PageQuery),
+  replies: {
+    200: {
+      description: 'The template and one page of its builds',
+      body: z
+        .object({
+          ...Template.pick({ templateID: true, public: true, aliases: true, names: true }).shape,
+          ...Template.pick({ createdAt: true, updatedAt: true, lastSpawnedAt: true }).shape,
+          spawnCount: z.int().min(0),
+          builds: z.array(TemplateBuild),
+        })
+        .meta({ id: 'TemplateWithBuilds' }),
+      headers: { 'X-Next-Token': 'Present when there is another page' },
+    },
+  },
+  errors: [400, 401, 403, 404, 500],
+})
+
+const TemplateUpdate = z
+  .object({ public: z.boolean().optional().describe('Whether every team may use it') })
+  .meta({ id: 'TemplateUpdateRequest' })
+
+export const updateTemplate = defineOperation({
+  id: 'template.update',
+  summary: 'Let every team use a template, or only the own one',
+  method: 'PATCH',
+  path: '/v2/templates/{templateID}',
+  auth: 'team',
+  params: TemplateParams,
+  body: TemplateUpdate,
+  replies: {
+    200: {
+      description: 'What it is called now',
+      body: z.object({ names: z.array(z.string()) }).meta({ id: 'TemplateUpdateResponse' }),
+    },
+  },
+  errors: [400, 401, 403, 404, 500],
+})
+
+export const updateTemplateV1 = defineOperation({
+  id: 'template.updateV1',
+  summary: 'The same, and one that is published can be named without its namespace (deprecated)',
+  method: 'PATCH',
+  path: '/templates/{templateID}',
+  auth: 'team',
+  params: TemplateParams,
+  body: TemplateUpdate,
+  replies: { 200: { description: 'It is so' } },
+  errors: [400, 401, 403, 404, 409, 500],
+})
