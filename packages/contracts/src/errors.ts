@@ -1,17 +1,17 @@
 import { z } from 'zod'
 
-/** The body of every failure of the platform API. Clients decide by `code`, so it is never left out. */
+/** Body of every error response of the platform API. Clients depend on `code`, so it is always present. */
 export const ErrorBody = z
   .object({
     code: z.int32().describe('The HTTP status'),
-    message: z.string().describe('What went wrong and what to do about it'),
-    error_code: z.string().optional().describe('A stable name of the cause, where there is one'),
+    message: z.string().describe('What failed, why and what to do'),
+    error_code: z.string().optional().describe('Stable name of the cause, if there is one'),
   })
   .meta({ id: 'Error' })
 
 export type ErrorBody = z.infer<typeof ErrorBody>
 
-/** Reasons that clients know by name: a fault with one of these carries it as `error_code`. */
+/** Fault reasons that are published to clients as `error_code`. */
 export const publishedReasons = [
   'disk_full',
   'internal_server_error',

@@ -4,25 +4,25 @@ import { SandboxParams } from './sandboxes/manage.ts'
 import { Text, Timestamp } from './schemas/text.ts'
 import { unixTime } from './schemas/unix-time.ts'
 
-/** What happened in sandboxes: their processes with what they printed, and the daemon. Kept for 7 days. */
+/** Logs of sandboxes: events and output of their processes, and messages of envd. Kept for 7 days. */
 
 export const LogLevel = z.enum(['debug', 'info', 'warn', 'error']).meta({ id: 'LogLevel' })
 
 export const SandboxLogEntry = z
   .object({
-    timestamp: Timestamp.describe('No two entries of a sandbox have the same'),
+    timestamp: Timestamp.describe('Unique within a sandbox'),
     level: LogLevel,
     message: z.string(),
     fields: z
       .record(z.string(), z.string())
-      .describe('`logger` says where it comes from; of a process `pid`, `tag`, `stream`'),
+      .describe('`logger` names the source; process entries also have `pid`, `tag` and `stream`'),
   })
   .meta({ id: 'SandboxLogEntry' })
 
 const SandboxLog = z
   .object({
     timestamp: Timestamp,
-    line: z.string().describe('A JSON object with level, logger, message and all fields'),
+    line: z.string().describe('JSON object with level, logger, message and all fields'),
   })
   .meta({ id: 'SandboxLog' })
 
@@ -37,17 +37,14 @@ const limitUpTo = (most: number, description: string) =>
 
 export const getSandboxLogs = defineOperation({
   id: 'sandbox.logs',
-  summary: 'What happened in a sandbox, oldest first',
+  summary: 'Read the logs of a sandbox, oldest first',
   method: 'GET',
   path: '/sandboxes/{sandboxID}/logs',
   auth: 'team',
   params: SandboxParams,
   query: z.object({
-    start: unixTime(
-      'milliseconds',
-      'From this time on, in Unix milliseconds; 7 days ago by default',
-    ),
-    limit: limitUpTo(2 ** 31 - 1, 'How many at most, of the oldest'),
+    start: unixTime('milliseconds', 'Start in Unix milliseconds; 7 days ago by default'),
+    limit: limitUpTo(2 ** 31 - 1, 'Maximum number of entries'),
   }),
   replies: {
     200: {
@@ -55,7 +52,7 @@ export const getSandboxLogs = defineOperation({
       body: z
         .object({
           logs: z.array(SandboxLog).meta({ deprecated: true }),
-          logEntries: z.array(SandboxLogEntry).describe('The same entries'),
+          logEntries: z.array(SandboxLogEntry).describe('Same entries as `logs`'),
         })
         .meta({ id: 'SandboxLogs' }),
     },
@@ -67,7 +64,7 @@ const searchLimit = 256
 
 export const getSandboxLogsV2 = defineOperation({
   id: 'sandbox.logsV2',
-  summary: 'What happened in a sandbox, from a moment on backward or forward',
+  summary: 'Read the logs of a sandbox from a cursor, backward or forward',
   method: 'GET',
   path: '/v2/sandboxes/{sandboxID}/logs',
   auth: 'team',
@@ -75,20 +72,20 @@ export const getSandboxLogsV2 = defineOperation({
   query: z.object({
     cursor: unixTime(
       'milliseconds',
-      'Where to begin, in Unix milliseconds: the 7 days before it (exclusive) or after it (inclusive); ' +
+      'Start in Unix milliseconds: the 7 days before it (exclusive) or after it (inclusive); ' +
         'by default now, or 7 days ago',
     ),
-    limit: limitUpTo(1000, 'How many at most: 0 to 1000'),
+    limit: limitUpTo(1000, 'Maximum number of entries, 0 to 1000'),
     direction: z
       .enum(['forward', 'backward'])
       .default('backward')
-      .describe('Backward: the newest first'),
-    level: LogLevel.optional().describe('The least severe level that is shown'),
+      .describe('`backward` returns the newest entries first'),
+    level: LogLevel.optional().describe('Minimum level'),
     search: Text.refine((text) => text.length <= searchLimit, {
       error: `must be at most ${searchLimit} characters`,
     })
       .optional()
-      .describe('What the message or a field must contain, letter for letter'),
+      .describe('Case-sensitive text that the message or a field must contain'),
   }),
   replies: {
     200: {

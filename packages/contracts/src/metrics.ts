@@ -4,7 +4,10 @@ import { SandboxParams } from './sandboxes/manage.ts'
 import { Timestamp } from './schemas/text.ts'
 import { unixTime } from './schemas/unix-time.ts'
 
-/** What teams and sandboxes use over time. Samples are taken every 5 seconds; long ranges come in longer steps. */
+/**
+ * Resource usage of teams and sandboxes over time. Sampled every 5 seconds; long intervals are returned in longer
+ * steps.
+ */
 
 const unixSeconds = (description: string) => unixTime('seconds', description)
 
@@ -23,8 +26,10 @@ const times = {
 const TeamMetric = z
   .object({
     ...times,
-    concurrentSandboxes: z.int32().describe('The most that ran at once within this step'),
-    sandboxStartRate: z.number().describe('Sandboxes started per second, over this step'),
+    concurrentSandboxes: z.int32().describe('Maximum of concurrent sandboxes within this step'),
+    sandboxStartRate: z
+      .number()
+      .describe('Average of sandboxes started per second within this step'),
   })
   .meta({ id: 'TeamMetric' })
 
@@ -34,10 +39,10 @@ export const SandboxMetric = z
   .object({
     ...times,
     cpuCount: z.int32(),
-    cpuUsedPct: z.number().describe('Percent of all its CPUs together'),
-    memUsed: z.int().describe('Bytes, without the cache'),
+    cpuUsedPct: z.number().describe('Percent of all CPUs of the sandbox together'),
+    memUsed: z.int().describe('Bytes, without the page cache'),
     memTotal: z.int().describe('Bytes'),
-    memCache: z.int().describe('Bytes of files kept in memory, given back when memory is short'),
+    memCache: z.int().describe('Bytes of page cache, reclaimed when memory is short'),
     diskUsed: z.int().describe('Bytes'),
     diskTotal: z.int().describe('Bytes'),
   })
@@ -45,7 +50,7 @@ export const SandboxMetric = z
 
 export const getTeamMetrics = defineOperation({
   id: 'team.metrics',
-  summary: 'How many sandboxes of a team ran and started, over time',
+  summary: 'Get the running and started sandboxes of a team over time',
   method: 'GET',
   path: '/teams/{teamID}/metrics',
   auth: 'team',
@@ -53,7 +58,7 @@ export const getTeamMetrics = defineOperation({
   query: z.object(TeamRange),
   replies: {
     200: {
-      description: 'Oldest first; steps without a sample are left out',
+      description: 'Oldest first; steps without a sample are omitted',
       body: z.array(TeamMetric),
     },
   },
@@ -62,7 +67,7 @@ export const getTeamMetrics = defineOperation({
 
 export const getTeamMetricsMax = defineOperation({
   id: 'team.metricsMax',
-  summary: 'The largest value of one metric of a team within an interval',
+  summary: 'Get the maximum of one team metric within an interval',
   method: 'GET',
   path: '/teams/{teamID}/metrics/max',
   auth: 'team',
@@ -71,13 +76,13 @@ export const getTeamMetricsMax = defineOperation({
     metric: z.enum(['concurrent_sandboxes', 'sandbox_start_rate']),
     ...TeamRange,
   }),
-  replies: { 200: { description: '0 where there are no samples', body: MaxTeamMetric } },
+  replies: { 200: { description: 'The maximum; 0 if there are no samples', body: MaxTeamMetric } },
   errors: [400, 401, 403, 500],
 })
 
 export const getSandboxMetrics = defineOperation({
   id: 'sandbox.metrics',
-  summary: 'What a sandbox used, over time',
+  summary: 'Get the resource usage of a sandbox over time',
   method: 'GET',
   path: '/sandboxes/{sandboxID}/metrics',
   auth: 'team',
@@ -90,7 +95,7 @@ export const getSandboxMetrics = defineOperation({
   }),
   replies: {
     200: {
-      description: 'Oldest first, the largest values of each step; empty for an unknown sandbox',
+      description: 'Oldest first, with the maximum of each step; empty for an unknown sandbox',
       body: z.array(SandboxMetric),
     },
   },
@@ -111,16 +116,16 @@ const SandboxIds = z
 
 export const listSandboxMetrics = defineOperation({
   id: 'sandbox.listMetrics',
-  summary: 'The newest sample of several sandboxes',
+  summary: 'Get the latest sample of several sandboxes',
   method: 'GET',
   path: '/sandboxes/metrics',
   auth: 'team',
   query: z.object({
-    sandbox_ids: SandboxIds.describe('A comma list of up to 100 ids, each once'),
+    sandbox_ids: SandboxIds.describe('Comma-separated list of up to 100 unique IDs'),
   }),
   replies: {
     200: {
-      description: 'By id; those without samples are left out',
+      description: 'Samples by ID; sandboxes without a sample are omitted',
       body: z
         .object({ sandboxes: z.record(z.string(), SandboxMetric) })
         .meta({ id: 'SandboxesWithMetrics' }),

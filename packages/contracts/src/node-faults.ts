@@ -1,2 +1,2 @@
-/** Carries the reason of a node's fault, where its code stands for several. */
+/** Header with the reason of a node's fault, since several reasons share one Connect code. */
 export const reasonHeader = 'atoll-reason'

@@ -2,9 +2,9 @@ import { z } from 'zod'
 import { defineOperation } from './operation.ts'
 import { Text, Timestamp } from './schemas/text.ts'
 
-/** What operators see and say of the machines that run sandboxes. */
+/** Operator API for the machines that run sandboxes. */
 
-/** There is one cluster; its id is fixed. */
+/** There is only one cluster, with a fixed ID. */
 export const clusterId = '00000000-0000-0000-0000-000000000000'
 
 const NodeStatus = z
@@ -23,8 +23,11 @@ const Disk = z
 
 const Metrics = z
   .object({
-    allocatedCPU: z.int32().min(0).describe('Cores that running sandboxes were given together'),
-    cpuPercent: z.int32().min(0).describe('Of all cores together, since the reading before'),
+    allocatedCPU: z
+      .int32()
+      .min(0)
+      .describe('CPU cores allocated to all running sandboxes together'),
+    cpuPercent: z.int32().min(0).describe('Percent of all cores since the last reading'),
     cpuCount: z.int32().min(0),
     allocatedMemoryBytes: z.int().min(0),
     memoryUsedBytes: z.int().min(0),
@@ -41,7 +44,7 @@ const Pool = z
   .object({
     templateID: z.string(),
     ready: z.int().min(0),
-    target: z.int().min(0).describe('How many it wants to hold now'),
+    target: z.int().min(0).describe('Current target size'),
   })
   .meta({ id: 'NodePool' })
 
@@ -57,24 +60,26 @@ const MachineInfo = z
 export const NodeDetail = z
   .object({
     id: z.string(),
-    serviceInstanceID: z.string().describe('Another one after each start of the node agent'),
+    serviceInstanceID: z.string().describe('Changes with each start of the node agent'),
     clusterID: z.uuid(),
     status: NodeStatus,
     statusChangedAt: Timestamp,
     sandboxCount: z.int().min(0),
     sandboxPausedCount: z.int().min(0),
-    pools: z.array(Pool).describe('Sandboxes that are started but nobody’s yet, by template'),
+    pools: z
+      .array(Pool)
+      .describe('Warm pools by template: started sandboxes that are not assigned yet'),
     metrics: Metrics,
-    createSuccesses: z.int().min(0).describe('Since this api process started'),
-    createFails: z.int().min(0).describe('Since this api process started'),
+    createSuccesses: z.int().min(0).describe('Since this API process started'),
+    createFails: z.int().min(0).describe('Since this API process started'),
     version: z.string(),
-    commit: z.string().describe('Empty: releases are told apart by their version'),
+    commit: z.string().describe('Always empty; releases are identified by their version'),
     machineInfo: MachineInfo,
   })
   .meta({ id: 'NodeDetail' })
 
 const Node = NodeDetail.extend({
-  sandboxStartingCount: z.int().min(0).describe('Sandboxes that are being created now'),
+  sandboxStartingCount: z.int().min(0).describe('Sandboxes that are being created'),
 }).meta({ id: 'Node' })
 
 const ClusterQuery = z.object({
@@ -93,13 +98,13 @@ export const listNodes = defineOperation({
   path: '/nodes',
   auth: 'admin',
   query: ClusterQuery,
-  replies: { 200: { description: 'All of them', body: z.array(Node) } },
+  replies: { 200: { description: 'All nodes', body: z.array(Node) } },
   errors: [400, 500],
 })
 
 export const getNode = defineOperation({
   id: 'node.get',
-  summary: 'Show one node',
+  summary: 'Get a node',
   method: 'GET',
   path: '/nodes/{nodeID}',
   auth: 'admin',
@@ -111,7 +116,7 @@ export const getNode = defineOperation({
 
 export const setNodeStatus = defineOperation({
   id: 'node.setStatus',
-  summary: 'Say what a node is to do: `draining` and `standby` take no new sandboxes',
+  summary: 'Set the status of a node: with `draining` and `standby` it takes no new sandboxes',
   method: 'POST',
   path: '/nodes/{nodeID}',
   auth: 'admin',
@@ -119,6 +124,6 @@ export const setNodeStatus = defineOperation({
   body: z
     .object({ status: NodeStatus, clusterID: ClusterQuery.shape.clusterID })
     .meta({ id: 'NodeStatusChange' }),
-  replies: { 204: { description: 'It will' } },
+  replies: { 204: { description: 'The status is set' } },
   errors: [400, 404, 409, 500],
 })

@@ -26,7 +26,7 @@ test('every reference in the document resolves', () => {
   assert.doesNotMatch(text, /\$defs/)
 })
 
-test('every component says what it is, and does not only refer to another', () => {
+test('every component has a definition and is not only a reference', () => {
   const schemas: Record<string, Record<string, unknown>> = Object(document.components).schemas
   for (const [name, schema] of Object.entries(schemas)) {
     assert.ok('type' in schema || 'enum' in schema || 'anyOf' in schema, name)
@@ -41,14 +41,14 @@ test('operation ids are unique, and paths are declared once per method', () => {
   assert.equal(new Set(places).size, places.length)
 })
 
-test('path parameters of an operation are those that its schema names', () => {
+test('path parameters match the parameter schema', () => {
   for (const { path, params } of operations) {
     const named = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name)
     assert.deepEqual(Object.keys(params.shape), named)
   }
 })
 
-test('a query parameter is required where the operation does not work without it', () => {
+test('only mandatory query parameters are marked as required', () => {
   const required = operations.flatMap(({ method, path }) => {
     const { parameters } = Object(document.paths[path]?.[method.toLowerCase()])
     const found: { in: string; name: string; required: boolean }[] = parameters

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { ErrorBody } from './errors.ts'
 import type { Operation, Reply } from './operation.ts'
 
-/** The OpenAPI 3.1 document of `operations`. Schemas that carry an id become components. */
+/** Generates the OpenAPI 3.1 document. Schemas with an ID become components. */
 export function toOpenApi(operations: readonly Operation[], version: string): OpenApi {
   const components: Record<string, Json> = {}
   const paths: Record<string, Record<string, Json>> = {}
@@ -79,16 +79,16 @@ function toOperationObject(operation: Operation, components: Components): Json {
 }
 
 const errorTexts: Readonly<Record<number, string>> = {
-  400: 'The request is malformed or asks for what is not possible',
+  400: 'The request is malformed or cannot be fulfilled',
   401: 'The API key or access token is missing or wrong',
-  403: 'The caller may not use this team',
-  404: 'There is no such thing, or it belongs to another team',
-  409: 'The state of the sandbox does not allow this now',
-  429: 'Too many requests, or a limit of the team is reached',
-  500: 'A failure of the server',
-  503: 'No room at the moment; try again later',
-  504: 'It took too long',
-  507: 'The node has no disk space for this',
+  403: 'The caller may not access this team',
+  404: 'The resource does not exist or belongs to another team',
+  409: 'The current state of the sandbox does not allow this',
+  429: 'Rate limit or team limit reached',
+  500: 'Internal server error',
+  503: 'No capacity at the moment; retry later',
+  504: 'The operation timed out',
+  507: 'The node does not have enough disk space',
 }
 
 function toParameters(
@@ -131,7 +131,7 @@ function toResponse(reply: Reply, components: Components): Json {
 
 function toSchema(schema: z.ZodType, io: 'input' | 'output', components: Components): Json {
   const { $schema: _, $defs = {}, ...root } = z.toJSONSchema(schema, { io })
-  // A schema with an id is among its own definitions, and the root refers to it.
+  // A schema with an ID appears in its own definitions, and the root refers to it.
   for (const [id, definition] of Object.entries($defs)) {
     const { id: _id, ...rest } = relocate(definition)
     components[id] = rest
@@ -139,7 +139,7 @@ function toSchema(schema: z.ZodType, io: 'input' | 'output', components: Compone
   return relocate(root)
 }
 
-/** References point into `$defs` of the schema they were made in; here that is the document's components. */
+/** Rewrites references from the schema's own `$defs` to the components of the document. */
 function relocate(schema: object): Json {
   const text = JSON.stringify(schema).replaceAll('"#/$defs/', '"#/components/schemas/')
   return z.record(z.string(), z.unknown()).parse(JSON.parse(text))

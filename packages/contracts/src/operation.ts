@@ -1,8 +1,8 @@
 import { z } from 'zod'
 
 /**
- * An operation of the platform API as a value: the server makes its route of it, the client its types, the
- * OpenAPI document its text. Unknown properties of a request are ignored: newer clients send fields we do not know.
+ * Operation of the platform API as a value. The routes of the server, the types of the client and the OpenAPI document
+ * derive from it. Unknown request properties are ignored, since newer clients may send them.
  */
 export interface Operation<
   Params extends z.ZodObject = z.ZodObject,
@@ -12,16 +12,16 @@ export interface Operation<
   readonly id: string
   readonly summary: string
   readonly method: Method
-  /** With parameters in braces: `/sandboxes/{sandboxID}`. */
+  /** Parameters are in braces: `/sandboxes/{sandboxID}`. */
   readonly path: string
-  /** Who may call: keys and members of a team, users, operators, everybody. */
+  /** Allowed callers: team keys and members, users, operators, or everybody. */
   readonly auth: 'team' | 'user' | 'admin' | 'none'
   readonly params: Params
   readonly query: Query
-  /** `z.undefined()` where the operation reads no body. One that accepts undefined is optional. */
+  /** `z.undefined()` if the operation has no body. A schema that accepts undefined makes the body optional. */
   readonly body: Body
   readonly replies: Readonly<Record<number, Reply>>
-  /** The statuses of foreseen failures, besides those that come with `auth`; each has the body `Error`. */
+  /** Statuses of expected failures besides those implied by `auth`. Each has the body `Error`. */
   readonly errors: readonly number[]
 }
 
@@ -29,7 +29,7 @@ export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
 export interface Reply {
   readonly description: string
-  /** Absent: the body is empty. A string: text of this media type. */
+  /** Absent: empty body. A string: text of this media type. */
   readonly body?: z.ZodType | TextType
   readonly headers?: Readonly<Record<string, string>>
 }
@@ -66,7 +66,7 @@ export function defineOperation(
   }
 }
 
-/** What may happen before an operation is even looked at. */
+/** Failures that can happen before the operation runs. */
 const impliedErrors = {
   team: [401, 403, 429],
   user: [401],

@@ -54,7 +54,7 @@ import {
   updateTemplateV1,
 } from './templates/manage.ts'
 
-/** Every published operation. Tests of the server walk this list, so that none goes unchecked. */
+/** All published operations. Server tests iterate over this list, so none is left unchecked. */
 export const operations: readonly Operation[] = [
   getHealth,
   getOpenApi,

@@ -3,7 +3,7 @@ import { defineOperation } from './operation.ts'
 import { PageQuery } from './schemas/paging.ts'
 import { byteLength, Text, Timestamp } from './schemas/text.ts'
 
-/** Values that header rules name. None of them ever comes back. */
+/** Secrets that header rules refer to. Their values are never returned. */
 
 const limits = { entries: 32, keyBytes: 128, valueBytes: 1024, totalBytes: 8192 }
 
@@ -24,13 +24,13 @@ const Metadata = z
   )
   .meta({ id: 'SecretMetadata' })
 
-/** What a header can carry, since that is where it goes. */
+/** Characters that an HTTP header can hold, since the value is sent in one. */
 const Value = z
   .string()
   .min(1, { error: 'must not be empty' })
   .max(8192, { error: 'must be at most 8192 characters' })
   .regex(/^[\t\x20-\x7e\x80-\xff]+$/, {
-    error: 'must be Latin-1 without control characters, such as a line end',
+    error: 'must be Latin-1 text without control characters such as line breaks',
   })
   .describe('Never returned')
 
@@ -39,12 +39,12 @@ const Name = z
   .regex(/^[a-zA-Z0-9_-]{1,128}$/, { error: 'must be 1 to 128 letters, digits, "_" or "-"' })
   .refine((name) => !/^sec_/i.test(name), { error: 'must not begin with "sec_"' })
   .transform((name) => name.toLowerCase())
-  .describe('Kept in lower case')
+  .describe('Stored in lower case')
 
 const SecretParams = z.object({
   secretID: z
     .string()
-    .regex(/^[a-zA-Z0-9_-]{1,128}$/, { error: 'must be the id or the name of a secret' }),
+    .regex(/^[a-zA-Z0-9_-]{1,128}$/, { error: 'must be the ID or the name of a secret' }),
 })
 
 const Secret = z
@@ -77,31 +77,31 @@ export const listSecrets = defineOperation({
 
 export const createSecret = defineOperation({
   id: 'secret.create',
-  summary: 'Keep a secret, which header rules name as `${e2b.secrets.NAME}`',
+  summary: 'Store a secret; header rules refer to it as `${e2b.secrets.NAME}`',
   method: 'POST',
   path: '/secrets',
   auth: 'team',
   body: z
     .object({ name: Name, value: Value, metadata: Metadata.optional() })
     .meta({ id: 'NewSecret' }),
-  replies: { 201: { description: 'Kept', body: Secret } },
+  replies: { 201: { description: 'Stored', body: Secret } },
   errors: [400, 401, 409, 429, 500],
 })
 
 export const getSecret = defineOperation({
   id: 'secret.get',
-  summary: 'Read what is known of a secret, by its id or its name',
+  summary: 'Get a secret by ID or name, without its value',
   method: 'GET',
   path: '/secrets/{secretID}',
   auth: 'team',
   params: SecretParams,
-  replies: { 200: { description: 'All but its value', body: Secret } },
+  replies: { 200: { description: 'The secret without its value', body: Secret } },
   errors: [400, 401, 404, 500],
 })
 
 export const updateSecret = defineOperation({
   id: 'secret.update',
-  summary: 'Give a secret another value, in force in running sandboxes at once',
+  summary: 'Replace the value of a secret, in running sandboxes too',
   method: 'POST',
   path: '/secrets/{secretID}',
   auth: 'team',
@@ -109,7 +109,7 @@ export const updateSecret = defineOperation({
   body: z
     .object({
       value: Value,
-      metadata: Metadata.optional().describe('Left out: it stays as it is'),
+      metadata: Metadata.optional().describe('Unchanged if omitted'),
     })
     .meta({ id: 'SecretUpdate' }),
   replies: { 200: { description: 'The new version', body: Secret } },
@@ -118,11 +118,11 @@ export const updateSecret = defineOperation({
 
 export const deleteSecret = defineOperation({
   id: 'secret.delete',
-  summary: 'Forget a secret; headers that name it are no longer set',
+  summary: 'Delete a secret; headers that refer to it are no longer set',
   method: 'DELETE',
   path: '/secrets/{secretID}',
   auth: 'team',
   params: SecretParams,
-  replies: { 204: { description: 'Forgotten' } },
+  replies: { 204: { description: 'Deleted' } },
   errors: [400, 401, 404, 500],
 })

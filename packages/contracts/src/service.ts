@@ -3,17 +3,17 @@ import { defineOperation } from './operation.ts'
 
 export const getHealth = defineOperation({
   id: 'service.health',
-  summary: 'Whether the API can do its work',
+  summary: 'Check the health of the API',
   method: 'GET',
   path: '/health',
   auth: 'none',
-  replies: { 200: { description: 'It can', body: 'text/plain' } },
+  replies: { 200: { description: 'The API is healthy', body: 'text/plain' } },
   errors: [503],
 })
 
 export const getOpenApi = defineOperation({
   id: 'service.openapi',
-  summary: 'This document',
+  summary: 'Get the OpenAPI document',
   method: 'GET',
   path: '/openapi.json',
   auth: 'none',
@@ -23,7 +23,7 @@ export const getOpenApi = defineOperation({
 
 export const getDocs = defineOperation({
   id: 'service.docs',
-  summary: 'This reference as a page for people',
+  summary: 'Show the API reference as a web page',
   method: 'GET',
   path: '/docs',
   auth: 'none',

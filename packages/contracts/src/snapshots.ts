@@ -6,18 +6,18 @@ import { Sandbox } from './sandboxes/views.ts'
 import { ErrorBody } from './errors.ts'
 import { Text } from './schemas/text.ts'
 
-/** Copies of running sandboxes: those that are kept, and those that run on at once. */
+/** Copies of running sandboxes: stored ones (snapshots) and running ones (forks). */
 
 export const SnapshotInfo = z
   .object({
-    snapshotID: z.string().describe('What to use as `templateID` of a new sandbox'),
-    names: z.array(z.string()).describe('As `namespace/alias`, without a tag'),
+    snapshotID: z.string().describe('Use it as `templateID` of a new sandbox'),
+    names: z.array(z.string()).describe('`namespace/alias`, without a tag'),
   })
   .meta({ id: 'SnapshotInfo' })
 
 export const createSnapshot = defineOperation({
   id: 'snapshot.create',
-  summary: 'Copy a running sandbox, which goes on; new sandboxes can be made of the copy',
+  summary: 'Create a snapshot of a running sandbox, which keeps running',
   method: 'POST',
   path: '/sandboxes/{sandboxID}/snapshots',
   auth: 'team',
@@ -25,11 +25,11 @@ export const createSnapshot = defineOperation({
   body: z
     .object({
       name: Text.optional().describe(
-        '`[namespace/]alias[:tag]`; one that is used again gets a new build',
+        '`[namespace/]alias[:tag]`; an existing name gets a new build',
       ),
     })
     .meta({ id: 'NewSnapshot' }),
-  replies: { 201: { description: 'The copy is there', body: SnapshotInfo } },
+  replies: { 201: { description: 'The snapshot', body: SnapshotInfo } },
   errors: [400, 401, 404, 409, 500, 503, 507],
 })
 
@@ -40,8 +40,8 @@ export const listSnapshots = defineOperation({
   path: '/snapshots',
   auth: 'team',
   query: z.object({
-    sandboxID: SandboxId.optional().describe('Only copies of this sandbox'),
-    name: Text.optional().describe('Only those of this name'),
+    sandboxID: SandboxId.optional().describe('Only snapshots of this sandbox'),
+    name: Text.optional().describe('Only snapshots of this name'),
     ...PageQuery,
   }),
   replies: {
@@ -57,24 +57,28 @@ export const listSnapshots = defineOperation({
 export const ForkResult = z
   .object({
     sandbox: Sandbox.optional(),
-    error: ErrorBody.optional().describe('Why there is no sandbox'),
+    error: ErrorBody.optional().describe('Why this copy failed'),
   })
   .meta({ id: 'ForkResult' })
 
 export const forkSandbox = defineOperation({
   id: 'sandbox.fork',
-  summary: 'Make running copies of a running sandbox, which goes on; they live 15 seconds',
+  summary: 'Start copies of a running sandbox, which keeps running',
   method: 'POST',
   path: '/sandboxes/{sandboxID}/fork',
   auth: 'team',
   params: SandboxParams,
   body: z
     .object({
-      timeout: z.int32().min(0).optional().describe('Seconds until the copies end; 15 by default'),
-      count: z.int32().min(1).max(100).optional().describe('How many; 1 by default'),
+      timeout: z
+        .int32()
+        .min(0)
+        .optional()
+        .describe('Seconds until the copies time out; 15 by default'),
+      count: z.int32().min(1).max(100).optional().describe('Number of copies; 1 by default'),
     })
     .meta({ id: 'ForkSandbox' })
     .optional(),
-  replies: { 201: { description: 'What became of each copy', body: z.array(ForkResult) } },
+  replies: { 201: { description: 'One result per copy', body: z.array(ForkResult) } },
   errors: [400, 401, 404, 409, 500, 503, 507],
 })

@@ -2,8 +2,8 @@
 // @generated from file filesystem/filesystem.proto (package filesystem, syntax proto3)
 /* eslint-disable */
 
-// The file service of a sandbox, as published clients speak it. Package, names and field numbers are
-// the wire format and never change.
+// File service of a sandbox, as published clients use it. Package, names and field numbers are the wire format and
+// never change.
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
@@ -24,7 +24,7 @@ export declare type EntryInfo = Message<"filesystem.EntryInfo"> & {
   name: string;
 
   /**
-   * Of a link: that of its target, unspecified when it is broken.
+   * For a symlink: the type of its target, unspecified if the link is broken.
    *
    * @generated from field: filesystem.FileType type = 2;
    */
@@ -66,7 +66,7 @@ export declare type EntryInfo = Message<"filesystem.EntryInfo"> & {
   modifiedTime?: Timestamp | undefined;
 
   /**
-   * Only for links.
+   * Only for symlinks.
    *
    * @generated from field: optional string symlink_target = 10;
    */

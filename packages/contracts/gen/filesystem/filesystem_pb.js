@@ -2,8 +2,8 @@
 // @generated from file filesystem/filesystem.proto (package filesystem, syntax proto3)
 /* eslint-disable */
 
-// The file service of a sandbox, as published clients speak it. Package, names and field numbers are
-// the wire format and never change.
+// File service of a sandbox, as published clients use it. Package, names and field numbers are the wire format and
+// never change.
 
 import { enumDesc, fileDesc, messageDesc, serviceDesc, tsEnum } from "@bufbuild/protobuf/codegenv2";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";

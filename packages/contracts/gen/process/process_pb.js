@@ -2,8 +2,8 @@
 // @generated from file process/process.proto (package process, syntax proto3)
 /* eslint-disable */
 
-// The process service of a sandbox, as published clients speak it. Package, names and field numbers are
-// the wire format and never change.
+// Process service of a sandbox, as published clients use it. Package, names and field numbers are the wire format and
+// never change.
 
 import { enumDesc, fileDesc, messageDesc, serviceDesc, tsEnum } from "@bufbuild/protobuf/codegenv2";
 

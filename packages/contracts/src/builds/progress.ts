@@ -6,17 +6,14 @@ import { BuildStatus } from '../templates/manage.ts'
 import { Timestamp } from '../schemas/text.ts'
 import { unixTime } from '../schemas/unix-time.ts'
 
-/** What became of a build so far. */
+/** Status and logs of builds. */
 
 const BuildLogEntry = z
   .object({
     timestamp: Timestamp,
     level: LogLevel,
     message: z.string(),
-    step: z
-      .string()
-      .optional()
-      .describe('`base`, the number of a step counted from one, or `finalize`'),
+    step: z.string().optional().describe('`base`, a step number starting at 1, or `finalize`'),
   })
   .meta({ id: 'BuildLogEntry' })
 
@@ -28,13 +25,13 @@ const wholeNumber = (most: number) =>
     .refine((value) => value <= most, { error: `must be an integer from 0 to ${most}` })
 
 const LogQuery = {
-  limit: wholeNumber(100).default(100).describe('How many at most: 0 to 100'),
-  level: LogLevel.optional().describe('The least severe level that is shown'),
+  limit: wholeNumber(100).default(100).describe('Maximum number of entries, 0 to 100'),
+  level: LogLevel.optional().describe('Minimum level'),
 }
 
 export const getBuildStatus = defineOperation({
   id: 'template.buildStatus',
-  summary: 'Where a build is, with what it said after so many entries',
+  summary: 'Get the status of a build and its log entries from an offset on',
   method: 'GET',
   path: '/templates/{templateID}/builds/{buildID}/status',
   auth: 'team',
@@ -42,21 +39,18 @@ export const getBuildStatus = defineOperation({
   query: z.object({
     logsOffset: wholeNumber(2 ** 31 - 1)
       .default(0)
-      .describe('How many entries to pass over'),
+      .describe('Number of entries to skip'),
     ...LogQuery,
   }),
   replies: {
     200: {
-      description: 'Entries in order',
+      description: 'Status, and entries in order',
       body: z
         .object({
           templateID: z.string(),
           buildID: z.uuid(),
           status: BuildStatus,
-          logs: z
-            .array(z.string())
-            .describe('The messages of logEntries')
-            .meta({ deprecated: true }),
+          logs: z.array(z.string()).describe('Messages of `logEntries`').meta({ deprecated: true }),
           logEntries: z.array(BuildLogEntry),
           reason: z
             .object({
@@ -76,7 +70,7 @@ export const getBuildStatus = defineOperation({
 
 export const getBuildLogs = defineOperation({
   id: 'template.buildLogs',
-  summary: 'What a build said, from a moment on forward or backward',
+  summary: 'Read the log of a build from a cursor, forward or backward',
   method: 'GET',
   path: '/templates/{templateID}/builds/{buildID}/logs',
   auth: 'team',
@@ -84,18 +78,21 @@ export const getBuildLogs = defineOperation({
   query: z.object({
     cursor: unixTime(
       'milliseconds',
-      'Where to begin, in Unix milliseconds: what is before it (exclusive) or after it (inclusive)',
+      'Start in Unix milliseconds: entries before it (exclusive) or after it (inclusive)',
     ),
     direction: z
       .enum(['forward', 'backward'])
       .default('forward')
-      .describe('Backward: the newest first'),
-    source: z.enum(['temporary', 'persistent']).optional().describe('Both are the same here'),
+      .describe('`backward` returns the newest entries first'),
+    source: z
+      .enum(['temporary', 'persistent'])
+      .optional()
+      .describe('Ignored: there is only one source'),
     ...LogQuery,
   }),
   replies: {
     200: {
-      description: 'What there is',
+      description: 'Log entries',
       body: z.object({ logs: z.array(BuildLogEntry) }).meta({ id: 'TemplateBuildLogsResponse' }),
     },
   },

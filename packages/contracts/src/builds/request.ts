@@ -3,7 +3,7 @@ import { defineOperation } from '../operation.ts'
 import { TemplateLegacy } from '../templates/manage.ts'
 import { Text } from '../schemas/text.ts'
 
-/** How a template is made: a build is asked for, its files are brought, then it is started. */
+/** Building a template takes three steps: request a build, upload its files, start it. */
 
 const nameLimit = 128
 const tagLimit = 100
@@ -29,8 +29,8 @@ const TemplateBuildRequest = z
     templateID: z.string(),
     buildID: z.uuid(),
     public: z.boolean(),
-    names: z.array(z.string()).describe('As `namespace/alias` where they have a namespace'),
-    tags: z.array(z.string()).describe('What will mean this build once it is ready'),
+    names: z.array(z.string()).describe('`namespace/alias`, or `alias` without a namespace'),
+    tags: z.array(z.string()).describe('Tags that will point to this build once it is ready'),
     aliases: z.array(z.string()).meta({ deprecated: true }),
   })
   .meta({ id: 'TemplateRequestResponseV3' })
@@ -39,30 +39,30 @@ const Name = Text.max(nameLimit, { error: `must be at most ${nameLimit} characte
 
 export const requestBuild = defineOperation({
   id: 'template.create',
-  summary: 'Ask for a build of a template, which is made if there is none of this name',
+  summary: 'Request a build of a template; creates the template if the name is new',
   method: 'POST',
   path: '/v3/templates',
   auth: 'team',
   body: z
     .object({
       name: Name.optional().describe('`[namespace/]alias[:tag]`; required'),
-      alias: Name.optional().meta({ deprecated: true }).describe('In place of `name`'),
+      alias: Name.optional().meta({ deprecated: true }).describe('Old form of `name`'),
       tags: z
         .array(Text)
         .max(tagLimit, { error: `must be at most ${tagLimit}` })
         .optional()
-        .describe('Besides the one in `name`; without any it is `default`'),
+        .describe('Tags besides the one in `name`; `default` if there is none'),
       ...BuildResources,
       minFreeDiskMb: z
         .int32()
         .min(0)
         .optional()
-        .describe('The least disk of a sandbox in MiB; by default that of what it is built from'),
+        .describe('Minimum disk of a sandbox in MiB; by default that of the parent'),
       teamID: Text.optional().meta({ deprecated: true }),
     })
     .meta({ id: 'TemplateBuildRequestV3' }),
   replies: {
-    202: { description: 'It waits for its files and its start', body: TemplateBuildRequest },
+    202: { description: 'The build waits for its files and its start', body: TemplateBuildRequest },
   },
   errors: [400, 401, 403, 409, 500],
 })
@@ -80,15 +80,17 @@ export const requestBuildV2 = defineOperation({
       ...BuildResources,
     })
     .meta({ id: 'TemplateBuildRequestV2' }),
-  replies: { 202: { description: 'It waits for its files and its start', body: TemplateLegacy } },
+  replies: {
+    202: { description: 'The build waits for its files and its start', body: TemplateLegacy },
+  },
   errors: [400, 401, 403, 409, 500, 503],
 })
 
-/** Where the URLs that it gives lead: what is sent there may be large, and may take its time. */
+/** Path of the upload URLs. Uploads may be large and slow. */
 export const buildFilesPath = '/build-files'
 
 export const BuildParams = z.object({
-  templateID: Text.describe('An id or a name, percent-encoded'),
+  templateID: Text.describe('ID or name, percent-encoded'),
   buildID: z.uuid({
     error: 'must be a UUID: the `buildID` that the request for the build returned',
   }),
@@ -96,23 +98,23 @@ export const BuildParams = z.object({
 
 export const findBuildFiles = defineOperation({
   id: 'template.files',
-  summary: 'Find out whether files for a build are there, and where to send them',
+  summary: 'Check whether files for a build exist, and get the upload URL',
   method: 'GET',
   path: '/templates/{templateID}/files/{hash}',
   auth: 'team',
   params: z.object({
-    templateID: Text.describe('An id or a name, percent-encoded'),
+    templateID: Text.describe('ID or name, percent-encoded'),
     hash: z.string().regex(/^[0-9a-f]{64}$/, { error: 'must be 64 hexadecimal digits' }),
   }),
   replies: {
     201: {
-      description: 'The team has them, or may send them',
+      description: 'Whether the files exist, and where to upload them',
       body: z
         .object({
           present: z.boolean(),
           url: z
             .string()
-            .describe('Takes a PUT of a tar archive, plain or packed by gzip, for 30 minutes'),
+            .describe('Accepts a PUT of a tar archive, plain or gzipped, for 30 minutes'),
         })
         .meta({ id: 'TemplateBuildFileUpload' }),
     },
@@ -128,8 +130,11 @@ const Step = z
       .string()
       .regex(/^[0-9a-f]{64}$/, { error: 'must be 64 hexadecimal digits' })
       .optional()
-      .describe('Of the files that it brings in'),
-    force: z.boolean().optional().describe('Nothing of earlier builds is used from here on'),
+      .describe('Hash of the files that this step copies'),
+    force: z
+      .boolean()
+      .optional()
+      .describe('Do not use the build cache for this and all later steps'),
   })
   .meta({ id: 'TemplateStep' })
 
@@ -146,11 +151,11 @@ const RegistryLogin = z
       awsRegion: Text,
     }),
   ])
-  .describe('Who may have the image; it is not kept')
+  .describe('Credentials for the image registry; not stored')
 
 export const startBuild = defineOperation({
   id: 'template.build',
-  summary: 'Start a build that waits; others of the same tag that are under way are cancelled',
+  summary: 'Start a waiting build; cancels other builds of the same tag',
   method: 'POST',
   path: '/v2/templates/{templateID}/builds/{buildID}',
   auth: 'team',
@@ -158,19 +163,19 @@ export const startBuild = defineOperation({
   body: z
     .object({
       fromImage: Text.optional().describe(
-        'As `docker pull` takes it; `e2bdev/base` is the template `base`',
+        'Reference as `docker pull` accepts it; `e2bdev/base` is the template `base`',
       ),
       fromImageRegistry: RegistryLogin.optional(),
-      fromTemplate: Text.optional().describe('An id or a name, with or without a tag'),
-      force: z.boolean().optional().describe('Nothing of earlier builds is used'),
+      fromTemplate: Text.optional().describe('ID or name, with an optional tag'),
+      force: z.boolean().optional().describe('Do not use the build cache'),
       steps: z
         .array(Step)
         .max(stepLimit, { error: `must be at most ${stepLimit}` })
         .optional(),
-      startCmd: Text.optional().describe('What new sandboxes have running from the beginning'),
-      readyCmd: Text.optional().describe('Succeeds once a sandbox is ready'),
+      startCmd: Text.optional().describe('Command that is already running in new sandboxes'),
+      readyCmd: Text.optional().describe('Command that succeeds once a sandbox is ready'),
     })
     .meta({ id: 'TemplateBuildStartV2' }),
-  replies: { 202: { description: 'It is under way' } },
+  replies: { 202: { description: 'The build has started' } },
   errors: [400, 401, 403, 404, 500, 503],
 })

@@ -1,13 +1,16 @@
 import { z } from 'zod'
 import { byteLength, Text } from '../schemas/text.ts'
 
-/** The network of a sandbox: what may leave it, and how it is reached. What the entries mean is checked behind here. */
+/**
+ * Network settings of a sandbox: egress rules and ingress. The schema checks only the form; the server validates the
+ * entries.
+ */
 
 const mostEntries = 10_000
 
 const Destinations = z.array(z.string().max(1024)).max(mostEntries)
 
-/** RFC 1929 has one byte for the length of each. */
+/** RFC 1929 encodes each length in one byte. */
 const mostBytes = 255
 
 const Credential = Text.max(mostBytes).refine((text) => byteLength(text) <= mostBytes, {
@@ -18,7 +21,7 @@ const EgressProxy = z
   .object({
     address: z.string().describe('`host:port` of a SOCKS5 proxy'),
     username: Credential.optional(),
-    password: Credential.optional().describe('Never returned; needs a username'),
+    password: Credential.optional().describe('Never returned; requires a username'),
   })
   .meta({ id: 'SandboxEgressProxyConfig' })
 
@@ -30,17 +33,17 @@ const NetworkRule = z
 
 const egress = {
   allowOut: Destinations.optional().describe(
-    'Addresses, ranges and domains (`example.com`, `*.example.com`) that may be reached, also where `denyOut` has ' +
-      'them; domains need a `denyOut` of `0.0.0.0/0`',
+    'Allowed addresses, CIDR ranges and domains (`example.com`, `*.example.com`); takes precedence over `denyOut`. ' +
+      'Domains require a `denyOut` of `0.0.0.0/0`',
   ),
-  denyOut: Destinations.optional().describe('Addresses and ranges that may not be reached'),
-  egressProxy: EgressProxy.nullish().describe('Takes the TCP connections that may leave'),
+  denyOut: Destinations.optional().describe('Denied addresses and CIDR ranges'),
+  egressProxy: EgressProxy.nullish().describe('Proxy for all allowed TCP connections'),
   rules: z
     .record(z.string(), z.array(NetworkRule))
     .optional()
     .describe(
-      'Headers that are set on HTTP and HTTPS requests to a domain (`example.com`, `*.example.com`) on their way out; the ' +
-        'longest that fits counts, and it allows nothing by itself. Every server there gets the values, so that `*.com` gives them to anybody. They are ' +
+      'Headers to set on HTTP and HTTPS requests to a domain (`example.com`, `*.example.com`); the longest match ' +
+        'applies. A rule does not allow its domain. Every matching server receives the values, so `*.com` reveals them to anybody. Values are ' +
         'returned as `***`',
     ),
 }
@@ -51,16 +54,16 @@ export const NetworkConfig = z
     allowPublicTraffic: z
       .boolean()
       .optional()
-      .describe('False: ports are reached with the header `e2b-traffic-access-token` alone'),
+      .describe('False: requests to ports must carry the header `e2b-traffic-access-token`'),
     maskRequestHost: z
       .string()
       .optional()
-      .describe('The Host that programs in the sandbox see; `${PORT}` stands for the port'),
+      .describe('Host header that programs in the sandbox see; `${PORT}` is replaced by the port'),
     httpsPorts: z
       .array(z.int().min(1).max(65_535))
       .max(mostEntries)
       .optional()
-      .describe('Ports on which the sandbox speaks TLS itself'),
+      .describe('Ports on which the sandbox itself speaks TLS'),
   })
   .meta({ id: 'SandboxNetworkConfig' })
 
@@ -72,7 +75,7 @@ export const NetworkUpdate = z
     allow_internet_access: z
       .boolean()
       .optional()
-      .describe('False: as if `denyOut` were `0.0.0.0/0` alone'),
+      .describe('False: same as `denyOut` of only `0.0.0.0/0`'),
   })
   .meta({ id: 'SandboxNetworkUpdateConfig' })
 

@@ -4,12 +4,12 @@ import { SandboxParams } from '../sandboxes/manage.ts'
 
 export const updateSandboxNetwork = defineOperation({
   id: 'sandbox.updateNetwork',
-  summary: 'Replace what may leave a running sandbox; what is left out is cleared',
+  summary: 'Replace the egress rules of a running sandbox; omitted properties are cleared',
   method: 'PUT',
   path: '/sandboxes/{sandboxID}/network',
   auth: 'team',
   params: SandboxParams,
   body: NetworkUpdate,
-  replies: { 204: { description: 'In force, for open connections too' } },
+  replies: { 204: { description: 'The rules are in force, for open connections too' } },
   errors: [400, 401, 404, 409, 500],
 })

@@ -4,10 +4,10 @@ import { defineOperation } from '../operation.ts'
 import { Sandbox } from './views.ts'
 import { byteLength, Text } from '../schemas/text.ts'
 
-/** The border of `POST /sandboxes` and `POST /v2/sandboxes`. */
+/** Create operations: `POST /sandboxes` and `POST /v2/sandboxes`. */
 
 const metadataLimitBytes = 64 * 1024
-const variableLimitBytes = 128 * 1024 - 1 // what Linux takes as one string of an environment, less its NUL
+const variableLimitBytes = 128 * 1024 - 1 // Linux limit for one environment string, without its NUL
 
 const Metadata = z
   .record(Text, Text)
@@ -26,26 +26,28 @@ const EnvVars = z
   )
 
 const shape = {
-  templateID: z
-    .string()
-    .describe('A template id or alias, optionally with `:tag` or `:<build id>`'),
-  timeout: z.int32().min(0).optional().describe('Seconds until the sandbox ends'),
+  templateID: z.string().describe('Template ID or alias, optionally with `:tag` or `:<build ID>`'),
+  timeout: z.int32().min(0).optional().describe('Seconds until the sandbox times out'),
   autoPause: z
     .boolean()
     .optional()
-    .describe('At the end of its time pause it instead of ending it'),
+    .describe('Pause the sandbox at its timeout instead of killing it'),
   autoPauseMemory: z
     .boolean()
     .optional()
-    .describe('False: that pause keeps its files alone, as it does under a runtime without memory'),
+    .describe(
+      'False: that pause saves only the files, as it always does if the runtime cannot save memory',
+    ),
   autoResume: z
     .object({ enabled: z.boolean() })
     .optional()
-    .describe('Whether requests to its ports resume it while it is paused with its memory'),
+    .describe(
+      'Whether requests to its ports resume the sandbox while it is paused with its memory',
+    ),
   allow_internet_access: z
     .boolean()
     .optional()
-    .describe('False: as if `network.denyOut` were `0.0.0.0/0` alone'),
+    .describe('False: same as `network.denyOut` of only `0.0.0.0/0`'),
   network: NetworkConfig.optional(),
   metadata: Metadata.optional(),
   envVars: EnvVars.optional(),
@@ -60,12 +62,12 @@ export const NewSandboxV2 = z.object(shape).meta({ id: 'NewSandboxV2' })
 
 export type NewSandboxV2 = z.infer<typeof NewSandboxV2>
 
-const replies = { 201: { description: 'The sandbox runs', body: Sandbox } }
+const replies = { 201: { description: 'The sandbox is running', body: Sandbox } }
 const errors = [400, 401, 404, 500, 503, 504, 507]
 
 export const createSandbox = defineOperation({
   id: 'sandbox.create',
-  summary: 'Create a sandbox; it lives 15 seconds unless `timeout` says otherwise',
+  summary: 'Create a sandbox; `timeout` is 15 seconds by default',
   method: 'POST',
   path: '/sandboxes',
   auth: 'team',
@@ -76,7 +78,7 @@ export const createSandbox = defineOperation({
 
 export const createSandboxV2 = defineOperation({
   id: 'sandbox.createV2',
-  summary: 'Create a secured sandbox; it lives 300 seconds unless `timeout` says otherwise',
+  summary: 'Create a secured sandbox; `timeout` is 300 seconds by default',
   method: 'POST',
   path: '/v2/sandboxes',
   auth: 'team',

@@ -3,16 +3,16 @@ import { defineOperation } from '../operation.ts'
 import { Sandbox } from './views.ts'
 import { SandboxParams } from './manage.ts'
 
-/** Putting a sandbox aside and bringing it back. */
+/** Pause, resume and connect. */
 
 const Memory = z
   .boolean()
   .optional()
-  .describe('False: boot from the files alone, even if memory was kept')
+  .describe('False: boot from the files even if memory was saved')
 
 export const pauseSandbox = defineOperation({
   id: 'sandbox.pause',
-  summary: 'Pause a sandbox: it keeps its memory and files and takes nothing but disk',
+  summary: 'Pause a sandbox: save its memory and files, and release everything but disk space',
   method: 'POST',
   path: '/sandboxes/{sandboxID}/pause',
   auth: 'team',
@@ -22,17 +22,17 @@ export const pauseSandbox = defineOperation({
       memory: z
         .boolean()
         .optional()
-        .describe('False: keep the files alone, so that a resume boots anew; true by default'),
+        .describe('False: save only the files, so a resume boots again; true by default'),
     })
     .meta({ id: 'PauseSandbox' })
     .optional(),
-  replies: { 204: { description: 'It is paused' } },
+  replies: { 204: { description: 'The sandbox is paused' } },
   errors: [400, 401, 404, 409, 500, 503, 507],
 })
 
 export const resumeSandbox = defineOperation({
   id: 'sandbox.resume',
-  summary: 'Resume a paused sandbox for `timeout` (15) seconds; rather use connect',
+  summary: 'Resume a paused sandbox; `timeout` is 15 seconds by default. Prefer connect',
   method: 'POST',
   path: '/sandboxes/{sandboxID}/resume',
   auth: 'team',
@@ -40,25 +40,25 @@ export const resumeSandbox = defineOperation({
   body: z
     .object({
       timeout: z.int32().min(0).optional(),
-      autoPause: z.boolean().optional().describe('Instead of what it was created with'),
+      autoPause: z.boolean().optional().describe('Replaces the setting of the create request'),
       memory: Memory,
     })
     .meta({ id: 'ResumeSandbox' })
     .optional(),
-  replies: { 201: { description: 'It runs again', body: Sandbox } },
+  replies: { 201: { description: 'The sandbox is running', body: Sandbox } },
   errors: [400, 401, 404, 409, 500, 503, 504, 507],
 })
 
 const connectReplies = {
-  200: { description: 'It was running already', body: Sandbox },
-  201: { description: 'It was paused and runs again', body: Sandbox },
+  200: { description: 'The sandbox was already running', body: Sandbox },
+  201: { description: 'The sandbox was paused and is running again', body: Sandbox },
 }
 const connectErrors = [400, 401, 404, 409, 500, 503, 504, 507]
 
 export const connectSandbox = defineOperation({
   id: 'sandbox.connect',
   summary:
-    'Connect to a sandbox, resume it if it is paused, and let it live `timeout` more seconds',
+    'Connect to a sandbox, resume it if paused, and extend its timeout to at least `timeout` seconds',
   method: 'POST',
   path: '/sandboxes/{sandboxID}/connect',
   auth: 'team',
@@ -70,7 +70,8 @@ export const connectSandbox = defineOperation({
 
 export const connectSandboxV2 = defineOperation({
   id: 'sandbox.connectV2',
-  summary: 'Connect to a sandbox, resume it if it is paused, and let it live 300 more seconds',
+  summary:
+    'Connect to a sandbox, resume it if paused, and extend its timeout; `timeout` is 300 seconds by default',
   method: 'POST',
   path: '/v2/sandboxes/{sandboxID}/connect',
   auth: 'team',

@@ -4,9 +4,9 @@ import { PageQuery } from '../schemas/paging.ts'
 import { ListedSandbox, SandboxDetail, SandboxState } from './views.ts'
 import { Timestamp } from '../schemas/text.ts'
 
-/** The operations on sandboxes that exist. Making one is in `sandbox-create.ts`, pausing in `sandbox-lifecycle.ts`. */
+/** List, get, kill and timeout operations. `create.ts` has create, `lifecycle.ts` pause and resume. */
 
-/** An old form carries the client id as well, `<sandboxID>-<clientID>`: the suffix is dropped. */
+/** Old clients append the client ID, `<sandboxID>-<clientID>`; the suffix is dropped. */
 export const SandboxId = z
   .string()
   .regex(/^[a-z0-9]+(-[a-z0-9]+)?$/, {
@@ -19,7 +19,7 @@ export const SandboxParams = z.object({ sandboxID: SandboxId })
 const MetadataQuery = z
   .string()
   .optional()
-  .describe('Pairs that must all match, `key=value&…`, keys and values percent-encoded')
+  .describe('Pairs that must all match: `key=value&…`, keys and values percent-encoded')
 
 const States = z
   .string()
@@ -33,7 +33,7 @@ export const listSandboxes = defineOperation({
   path: '/sandboxes',
   auth: 'team',
   query: z.object({ metadata: MetadataQuery }),
-  replies: { 200: { description: 'All of them', body: z.array(ListedSandbox) } },
+  replies: { 200: { description: 'All running sandboxes', body: z.array(ListedSandbox) } },
   errors: [400, 401, 500],
 })
 
@@ -45,10 +45,12 @@ export const listSandboxesV2 = defineOperation({
   auth: 'team',
   query: z.object({
     metadata: MetadataQuery,
-    state: States.default(['running', 'paused']).describe('A comma list of running, paused'),
+    state: States.default(['running', 'paused']).describe(
+      'Comma-separated list of `running` and `paused`',
+    ),
     order: z.enum(['asc', 'desc']).default('desc').describe('By start time'),
     startedAfter: Timestamp.optional().describe('Inclusive'),
-    template: z.string().optional().describe('A template id or alias, without a tag'),
+    template: z.string().optional().describe('Template ID or alias, without a tag'),
     ...PageQuery,
   }),
   replies: {
@@ -57,7 +59,7 @@ export const listSandboxesV2 = defineOperation({
       body: z.array(ListedSandbox),
       headers: {
         'X-Next-Token': 'Present when there is another page',
-        'X-Total-Running': 'How many running sandboxes match, on all pages together',
+        'X-Total-Running': 'Number of matching running sandboxes on all pages together',
       },
     },
   },
@@ -66,7 +68,7 @@ export const listSandboxesV2 = defineOperation({
 
 export const getSandbox = defineOperation({
   id: 'sandbox.get',
-  summary: 'Show one sandbox',
+  summary: 'Get a sandbox',
   method: 'GET',
   path: '/sandboxes/{sandboxID}',
   auth: 'team',
@@ -77,18 +79,18 @@ export const getSandbox = defineOperation({
 
 export const killSandbox = defineOperation({
   id: 'sandbox.kill',
-  summary: 'End a running or paused sandbox and remove what it held',
+  summary: 'Kill a running or paused sandbox and release its resources',
   method: 'DELETE',
   path: '/sandboxes/{sandboxID}',
   auth: 'team',
   params: SandboxParams,
-  replies: { 204: { description: 'Nothing of it is left' } },
+  replies: { 204: { description: 'The sandbox is removed' } },
   errors: [400, 401, 404, 500],
 })
 
 export const setSandboxTimeout = defineOperation({
   id: 'sandbox.timeout',
-  summary: 'Let a sandbox end this many seconds from now, sooner or later than before',
+  summary: 'Set the timeout of a sandbox in seconds from now, sooner or later than before',
   method: 'POST',
   path: '/sandboxes/{sandboxID}/timeout',
   auth: 'team',
@@ -100,14 +102,20 @@ export const setSandboxTimeout = defineOperation({
 
 export const refreshSandbox = defineOperation({
   id: 'sandbox.refresh',
-  summary: 'Let a sandbox live at least `duration` (15) more seconds, never fewer than it had',
+  summary:
+    'Extend the timeout of a sandbox to at least `duration` seconds (15 by default); never shortens it',
   method: 'POST',
   path: '/sandboxes/{sandboxID}/refreshes',
   auth: 'team',
   params: SandboxParams,
   body: z
     .object({
-      duration: z.int().min(0).max(3600).optional().describe('Seconds; fewer than 15 count as 15'),
+      duration: z
+        .int()
+        .min(0)
+        .max(3600)
+        .optional()
+        .describe('Seconds; values below 15 count as 15'),
     })
     .meta({ id: 'SandboxRefresh' })
     .optional(),

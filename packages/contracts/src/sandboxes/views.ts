@@ -2,9 +2,9 @@ import { z } from 'zod'
 import { NetworkConfig } from '../network/config.ts'
 import { Timestamp } from '../schemas/text.ts'
 
-/** How the platform API shows sandboxes. What is unset is left out, never null. */
+/** Sandboxes as the platform API returns them. Unset properties are left out, never null. */
 
-/** Long deprecated and still required: clients expect this constant. */
+/** Deprecated but still required: clients expect this constant. */
 export const clientId = '6532622b'
 
 export const Sandbox = z

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** The query parameters of every list that comes in pages. */
+/** Query parameters of all paged lists. */
 export const PageQuery = {
   limit: z
     .string()
@@ -8,6 +8,6 @@ export const PageQuery = {
     .transform(Number)
     .refine((limit) => limit >= 1 && limit <= 100, { error: 'must be an integer from 1 to 100' })
     .default(100)
-    .describe('How many at most: 1 to 100'),
-  nextToken: z.string().optional().describe('The X-Next-Token of the page before'),
+    .describe('Maximum number of items, 1 to 100'),
+  nextToken: z.string().optional().describe('X-Next-Token of the previous page'),
 }

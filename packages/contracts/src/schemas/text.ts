@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** Text that every store and every wire format can carry: well-formed Unicode without NUL. */
+/** Text that every store and wire format can hold: well-formed Unicode without NUL. */
 export const Text = z.string().refine((text) => text.isWellFormed() && !text.includes('\0'), {
   error: 'must be well-formed Unicode without NUL characters',
 })

@@ -2,7 +2,7 @@ import { z } from 'zod'
 
 const largestInt64 = 2n ** 63n - 1n
 
-/** A time in a query, as a number. Those so far away that a number is not exact are all the same to us. */
+/** Unix time in a query. Values beyond 2^53 lose precision, which does not matter for times so far away. */
 export const unixTime = (unit: 'seconds' | 'milliseconds', description: string) =>
   z
     .string()

@@ -3,14 +3,14 @@ import { Mask } from './api-keys.ts'
 import { defineOperation } from '../operation.ts'
 import { Text, Timestamp } from '../schemas/text.ts'
 
-/** What a person does with their own account. */
+/** Operations of a user on their own account. */
 
 const UserTeam = z
   .object({
     teamID: z.uuid(),
     name: z.string(),
-    apiKey: z.string().describe('A new key of this team. It is shown this once only'),
-    isDefault: z.boolean().describe('Whether requests without a team mean this one'),
+    apiKey: z.string().describe('A new API key of this team, shown only once'),
+    isDefault: z.boolean().describe('Whether requests without a team use this one'),
   })
   .meta({ id: 'Team' })
 
@@ -28,7 +28,7 @@ const CreatedAccessToken = z
   .object({
     id: z.uuid(),
     name: z.string(),
-    token: z.string().describe('The token itself. It is shown this once only'),
+    token: z.string().describe('The token, shown only once'),
     mask: Mask,
     createdAt: Timestamp,
   })
@@ -49,7 +49,7 @@ export const createAccessToken = defineOperation({
 
 export const deleteAccessToken = defineOperation({
   id: 'accessToken.delete',
-  summary: 'Delete an access token of the user; it stops working at once',
+  summary: 'Revoke an access token of the user at once',
   method: 'DELETE',
   path: '/access-tokens/{accessTokenID}',
   auth: 'user',

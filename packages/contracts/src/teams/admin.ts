@@ -3,20 +3,20 @@ import { CreatedTeamApiKey, KeyName, KeyParams } from './api-keys.ts'
 import { defineOperation } from '../operation.ts'
 import { Text, Timestamp } from '../schemas/text.ts'
 
-/** What operators do. None of it is for clients of a team. */
+/** Operator API for teams. Not available to clients of a team. */
 
 const limit = (meaning: string) =>
-  z.int32().min(1).nullish().describe(`${meaning}; null: as configured`)
+  z.int32().min(1).nullish().describe(`${meaning}; null: the configured default`)
 
 const TeamLimits = z
   .object({
-    concurrentSandboxes: limit('Sandboxes that may run at a time'),
-    maxSandboxSeconds: limit('The longest that a sandbox may run'),
-    maxCpuCount: limit('CPU cores of one sandbox'),
-    maxMemoryMB: limit('Memory of one sandbox in MiB'),
-    maxDiskSizeMB: limit('Disk of one sandbox in MiB'),
-    concurrentBuilds: limit('Templates that may be built at a time'),
-    keptDiskMB: limit('Disk of its paused sandboxes and snapshots together, in MiB'),
+    concurrentSandboxes: limit('Limit on concurrent sandboxes'),
+    maxSandboxSeconds: limit('Maximum run time of a sandbox in seconds'),
+    maxCpuCount: limit('Maximum CPU cores of a sandbox'),
+    maxMemoryMB: limit('Maximum memory of a sandbox in MiB'),
+    maxDiskSizeMB: limit('Maximum disk of a sandbox in MiB'),
+    concurrentBuilds: limit('Limit on concurrent builds'),
+    keptDiskMB: limit('Disk quota for paused sandboxes and snapshots together, in MiB'),
   })
   .meta({ id: 'TeamLimits' })
 
@@ -25,7 +25,9 @@ const TeamName = Text.min(1, { error: 'must not be empty' }).max(128)
 const TeamBlock = {
   level: z
     .enum(['blocked', 'banned'])
-    .describe('A blocked team may still list, read and delete what it has; a banned one nothing'),
+    .describe(
+      'A blocked team may still list, read and delete its resources; a banned team may do nothing',
+    ),
   reason: Text.min(1, { error: 'must not be empty' }).max(500).describe('Shown to the team'),
 }
 
@@ -33,7 +35,7 @@ export const AdminTeam = z
   .object({
     teamID: z.uuid(),
     name: z.string(),
-    slug: z.string().describe('The namespace of the names of its templates and snapshots'),
+    slug: z.string().describe('Namespace of its template and snapshot names'),
     createdAt: Timestamp,
     limits: z
       .object({
@@ -45,11 +47,11 @@ export const AdminTeam = z
         concurrentBuilds: z.int32(),
         keptDiskMB: z.int32(),
       })
-      .describe('Those in force'),
+      .describe('Limits in force, configured defaults included'),
     block: z
       .object({ ...TeamBlock, since: Timestamp })
       .optional()
-      .describe('Absent for a team that may use the platform'),
+      .describe('Absent if the team is not blocked'),
   })
   .meta({ id: 'AdminTeam' })
 
@@ -74,13 +76,13 @@ export const listAllTeams = defineOperation({
   method: 'GET',
   path: '/admin/teams',
   auth: 'admin',
-  replies: { 200: { description: 'All of them, oldest first', body: z.array(AdminTeam) } },
+  replies: { 200: { description: 'All teams, oldest first', body: z.array(AdminTeam) } },
   errors: [500],
 })
 
 export const updateTeam = defineOperation({
   id: 'admin.team.update',
-  summary: 'Change the name or limits of a team; what is left out stays',
+  summary: 'Change the name or limits of a team; omitted properties stay unchanged',
   method: 'PATCH',
   path: '/admin/teams/{teamID}',
   auth: 'admin',
@@ -88,36 +90,36 @@ export const updateTeam = defineOperation({
   body: z
     .object({ name: TeamName.optional(), limits: TeamLimits.optional() })
     .meta({ id: 'TeamUpdate' }),
-  replies: { 200: { description: 'The team as it is now', body: AdminTeam } },
+  replies: { 200: { description: 'The updated team', body: AdminTeam } },
   errors: [400, 404, 500],
 })
 
 export const blockTeam = defineOperation({
   id: 'admin.team.block',
-  summary: 'Keep a team from using the platform, at once; its sandboxes go on',
+  summary: 'Block a team from the platform at once; its sandboxes keep running',
   method: 'PUT',
   path: '/admin/teams/{teamID}/block',
   auth: 'admin',
   params: TeamParams,
   body: z.object(TeamBlock).meta({ id: 'NewTeamBlock' }),
-  replies: { 200: { description: 'The team as it is now', body: AdminTeam } },
+  replies: { 200: { description: 'The updated team', body: AdminTeam } },
   errors: [400, 404, 500],
 })
 
 export const unblockTeam = defineOperation({
   id: 'admin.team.unblock',
-  summary: 'Let a team use the platform again, blocked or not',
+  summary: 'Unblock a team; succeeds if the team is not blocked',
   method: 'DELETE',
   path: '/admin/teams/{teamID}/block',
   auth: 'admin',
   params: TeamParams,
-  replies: { 200: { description: 'The team as it is now', body: AdminTeam } },
+  replies: { 200: { description: 'The updated team', body: AdminTeam } },
   errors: [400, 404, 500],
 })
 
 export const addMember = defineOperation({
   id: 'admin.member.add',
-  summary: 'Make a person a member of a team; one who is new gets an access token',
+  summary: 'Add a user to a team; creates unknown users, with an access token',
   method: 'POST',
   path: '/admin/teams/{teamID}/members',
   auth: 'admin',
@@ -132,7 +134,7 @@ export const addMember = defineOperation({
     .meta({ id: 'NewMember' }),
   replies: {
     201: {
-      description: 'They are a member now',
+      description: 'The user is a member',
       body: z
         .object({
           userID: z.uuid(),
@@ -140,7 +142,7 @@ export const addMember = defineOperation({
           accessToken: z
             .string()
             .optional()
-            .describe('Only of a person who was unknown before. It is shown this once only'),
+            .describe('Only for a user created by this request, shown only once'),
         })
         .meta({ id: 'AddedMember' }),
     },
@@ -150,14 +152,14 @@ export const addMember = defineOperation({
 
 export const removeMember = defineOperation({
   id: 'admin.member.remove',
-  summary: 'Take a person out of a team, at once; API keys they made stay',
+  summary: 'Remove a user from a team at once; API keys that they created stay valid',
   method: 'DELETE',
   path: '/admin/teams/{teamID}/members/{userID}',
   auth: 'admin',
   params: TeamParams.extend({
     userID: z.uuid({ error: 'must be a UUID: the `userID` that adding the member returned' }),
   }),
-  replies: { 204: { description: 'They are no member any more' } },
+  replies: { 204: { description: 'The user is no longer a member' } },
   errors: [400, 404, 500],
 })
 
@@ -175,7 +177,7 @@ export const createTeamKey = defineOperation({
 
 export const deleteTeamKey = defineOperation({
   id: 'admin.key.delete',
-  summary: 'Delete an API key of a team; it stops working at once',
+  summary: 'Revoke an API key of a team at once',
   method: 'DELETE',
   path: '/admin/teams/{teamID}/api-keys/{apiKeyID}',
   auth: 'admin',
@@ -186,14 +188,14 @@ export const deleteTeamKey = defineOperation({
 
 export const killTeamSandboxes = defineOperation({
   id: 'admin.sandbox.killAll',
-  summary: 'End all running sandboxes of a team',
+  summary: 'Kill all running sandboxes of a team',
   method: 'POST',
   path: '/admin/teams/{teamID}/sandboxes/kill',
   auth: 'admin',
   params: TeamParams,
   replies: {
     200: {
-      description: 'What became of them',
+      description: 'Number of killed and failed sandboxes',
       body: z
         .object({ killedCount: z.int(), failedCount: z.int() })
         .meta({ id: 'AdminSandboxKillResult' }),
@@ -204,10 +206,10 @@ export const killTeamSandboxes = defineOperation({
 
 export const countRunningSandboxes = defineOperation({
   id: 'admin.sandbox.counts',
-  summary: 'How many sandboxes each team runs; teams with none are left out',
+  summary: 'Count the running sandboxes of each team; teams without any are omitted',
   method: 'GET',
   path: '/admin/sandboxes/running-counts',
   auth: 'admin',
-  replies: { 200: { description: 'By team id', body: z.record(z.string(), z.int()) } },
+  replies: { 200: { description: 'Counts by team ID', body: z.record(z.string(), z.int()) } },
   errors: [500],
 })

@@ -24,7 +24,7 @@ export const TeamApiKey = z
   .meta({ id: 'TeamAPIKey' })
 
 export const CreatedTeamApiKey = TeamApiKey.extend({
-  key: z.string().describe('The key itself. It is shown this once only'),
+  key: z.string().describe('The key, shown only once'),
 }).meta({ id: 'CreatedTeamAPIKey' })
 
 export const KeyParams = z.object({
@@ -70,7 +70,7 @@ export const renameKey = defineOperation({
 
 export const deleteKey = defineOperation({
   id: 'key.delete',
-  summary: 'Delete an API key; it stops working at once',
+  summary: 'Revoke an API key at once',
   method: 'DELETE',
   path: '/api-keys/{apiKeyID}',
   auth: 'team',

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** Who made something. */
+/** User who created a resource. */
 export const TeamUser = z
   .object({ id: z.uuid(), email: z.string().nullable() })
   .meta({ id: 'TeamUser' })

@@ -9,31 +9,31 @@ export const BuildStatus = z.enum(['building', 'waiting', 'ready', 'error', 'upl
 export const Template = z
   .object({
     templateID: z.string(),
-    buildID: z.uuid().describe('The last successful build; the zero UUID while there is none'),
-    cpuCount: z.int32().min(0).describe('CPU cores of a sandbox; 0 while there is no build'),
-    memoryMB: z.int32().min(0).describe('Memory of a sandbox in MiB; 0 while there is no build'),
+    buildID: z.uuid().describe('Last successful build; the zero UUID if there is none'),
+    cpuCount: z.int32().min(0).describe('CPU cores of a sandbox; 0 if there is no build'),
+    memoryMB: z.int32().min(0).describe('Memory of a sandbox in MiB; 0 if there is no build'),
     diskSizeMB: z.int32().min(0).describe('Disk of a sandbox in MiB'),
-    public: z.boolean().describe('Whether every team may use it'),
+    public: z.boolean().describe('Whether every team may use the template'),
     aliases: z.array(z.string()).meta({ deprecated: true }),
-    names: z.array(z.string()).describe('As `namespace/alias` where they have a namespace'),
+    names: z.array(z.string()).describe('`namespace/alias`, or `alias` without a namespace'),
     createdAt: Timestamp,
     updatedAt: Timestamp,
     createdBy: TeamUser.nullable(),
-    lastSpawnedAt: Timestamp.nullable().describe('When a sandbox was last made of it'),
-    spawnCount: z.int().min(0).describe('How many sandboxes were made of it'),
+    lastSpawnedAt: Timestamp.nullable().describe('When a sandbox was last created from it'),
+    spawnCount: z.int().min(0).describe('Number of sandboxes created from it'),
     buildCount: z.int32().min(0),
-    envdVersion: z.string().describe('The version of envd in its sandboxes'),
-    buildStatus: BuildStatus.describe('Of the newest build'),
+    envdVersion: z.string().describe('Version of envd in its sandboxes'),
+    buildStatus: BuildStatus.describe('Status of the newest build'),
   })
   .meta({ id: 'Template' })
 
-/** As it was before templates had several names. */
+/** Form from before templates had several names. */
 export const TemplateLegacy = Template.omit({ names: true, buildStatus: true }).meta({
   id: 'TemplateLegacy',
 })
 
 const TeamQuery = {
-  teamID: Text.optional().describe('A team of the caller; without it, the team that asks'),
+  teamID: Text.optional().describe('A team of the caller; by default the team of the credentials'),
 }
 
 export const listTemplates = defineOperation({
@@ -43,7 +43,7 @@ export const listTemplates = defineOperation({
   path: '/templates',
   auth: 'team',
   query: z.object(TeamQuery),
-  replies: { 200: { description: 'All of them', body: z.array(Template) } },
+  replies: { 200: { description: 'All templates', body: z.array(Template) } },
   errors: [400, 401, 403, 500, 503],
 })
 
@@ -66,18 +66,18 @@ export const listTemplatesV2 = defineOperation({
 
 export const deleteTemplate = defineOperation({
   id: 'template.delete',
-  summary: 'Delete a template or a snapshot of the team, which no sandbox may use any more',
+  summary: 'Delete a template or snapshot of the team',
   method: 'DELETE',
   path: '/templates/{templateID}',
   auth: 'team',
   params: z.object({
-    templateID: Text.describe('An id or a name, percent-encoded, with or without a tag'),
+    templateID: Text.describe('ID or name, percent-encoded, with an optional tag'),
   }),
   replies: { 204: { description: 'Deleted' } },
   errors: [400, 401, 403, 404, 500],
 })
 
-const TemplateParams = z.object({ templateID: Text.describe('An id or a name, percent-encoded') })
+const TemplateParams = z.object({ templateID: Text.describe('ID or name, percent-encoded') })
 
 const TemplateBuild = z
   .object({
@@ -88,14 +88,14 @@ const TemplateBuild = z
     finishedAt: Timestamp.optional(),
     cpuCount: z.int32(),
     memoryMB: z.int32(),
-    diskSizeMB: z.int32().optional().describe('Only of one that is ready'),
-    envdVersion: z.string().optional().describe('Absent: that of the node'),
+    diskSizeMB: z.int32().optional().describe('Only if the build is ready'),
+    envdVersion: z.string().optional().describe('Absent: the version of the node'),
   })
   .meta({ id: 'TemplateBuild' })
 
 export const getTemplate = defineOperation({
   id: 'template.get',
-  summary: 'A template of the team with its builds in pages, newest first',
+  summary: 'Get a template of the team with its builds in pages, newest first',
   method: 'GET',
   path: '/templates/{templateID}',
   auth: 'team',
@@ -119,12 +119,12 @@ export const getTemplate = defineOperation({
 })
 
 const TemplateUpdate = z
-  .object({ public: z.boolean().optional().describe('Whether every team may use it') })
+  .object({ public: z.boolean().optional().describe('Whether every team may use the template') })
   .meta({ id: 'TemplateUpdateRequest' })
 
 export const updateTemplate = defineOperation({
   id: 'template.update',
-  summary: 'Let every team use a template, or only the own one',
+  summary: 'Publish a template to all teams, or make it private',
   method: 'PATCH',
   path: '/v2/templates/{templateID}',
   auth: 'team',
@@ -132,7 +132,7 @@ export const updateTemplate = defineOperation({
   body: TemplateUpdate,
   replies: {
     200: {
-      description: 'What it is called now',
+      description: 'Names of the template',
       body: z.object({ names: z.array(z.string()) }).meta({ id: 'TemplateUpdateResponse' }),
     },
   },
@@ -141,12 +141,13 @@ export const updateTemplate = defineOperation({
 
 export const updateTemplateV1 = defineOperation({
   id: 'template.updateV1',
-  summary: 'The same, and one that is published can be named without its namespace (deprecated)',
+  summary:
+    'Like `template.update`, but a published template can also be named without its namespace (deprecated)',
   method: 'PATCH',
   path: '/templates/{templateID}',
   auth: 'team',
   params: TemplateParams,
   body: TemplateUpdate,
-  replies: { 200: { description: 'It is so' } },
+  replies: { 200: { description: 'Updated' } },
   errors: [400, 401, 403, 404, 409, 500],
 })

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { defineOperation } from '../operation.ts'
 import { Text, Timestamp } from '../schemas/text.ts'
 
-/** Names for builds of a template, and what a name means. */
+/** Tags of template builds, and resolution of names. */
 
 const Tags = z
   .array(Text)
@@ -11,16 +11,16 @@ const Tags = z
 
 export const assignTags = defineOperation({
   id: 'template.tag',
-  summary: 'Let tags mean the build that a reference means',
+  summary: 'Point tags at the build of a reference',
   method: 'POST',
   path: '/templates/tags',
   auth: 'team',
   body: z
-    .object({ target: Text.describe('`name[:tag]`; without a tag the default one'), tags: Tags })
+    .object({ target: Text.describe('`name[:tag]`; the default tag if omitted'), tags: Tags })
     .meta({ id: 'AssignTemplateTags' }),
   replies: {
     201: {
-      description: 'They do',
+      description: 'The tags and their build',
       body: z
         .object({ tags: z.array(z.string()), buildID: z.uuid() })
         .meta({ id: 'AssignedTemplateTags' }),
@@ -31,19 +31,19 @@ export const assignTags = defineOperation({
 
 export const removeTags = defineOperation({
   id: 'template.untag',
-  summary: 'Take tags from a template; those that it does not have are no mistake',
+  summary: 'Remove tags from a template; ignores tags that it does not have',
   method: 'DELETE',
   path: '/templates/tags',
   auth: 'team',
   body: z
-    .object({ name: Text.describe('An id or a name, without a tag'), tags: Tags })
+    .object({ name: Text.describe('ID or name, without a tag'), tags: Tags })
     .meta({ id: 'RemoveTemplateTags' }),
-  replies: { 204: { description: 'It has them no more' } },
+  replies: { 204: { description: 'The tags are removed' } },
   errors: [400, 401, 403, 404, 500],
 })
 
 const TemplateParams = z.object({
-  templateID: Text.describe('An id or a name, percent-encoded'),
+  templateID: Text.describe('ID or name, percent-encoded'),
 })
 
 export const TemplateTag = z
@@ -52,22 +52,22 @@ export const TemplateTag = z
 
 export const listTags = defineOperation({
   id: 'template.tags',
-  summary: 'List the tags of a template and the builds that they mean',
+  summary: 'List the tags of a template and their builds',
   method: 'GET',
   path: '/templates/{templateID}/tags',
   auth: 'team',
   params: TemplateParams,
-  replies: { 200: { description: 'By name', body: z.array(TemplateTag) } },
+  replies: { 200: { description: 'Tags ordered by name', body: z.array(TemplateTag) } },
   errors: [400, 401, 403, 404, 500],
 })
 
 export const findAlias = defineOperation({
   id: 'template.alias',
-  summary: 'Find out which template a name means, and whether there is one',
+  summary: 'Get the template that a name refers to',
   method: 'GET',
   path: '/templates/aliases/{alias}',
   auth: 'team',
-  params: z.object({ alias: Text.describe('A name, percent-encoded, with or without a tag') }),
+  params: z.object({ alias: Text.describe('Name, percent-encoded, with an optional tag') }),
   replies: {
     200: {
       description: 'The template',

@@ -2,8 +2,8 @@
 // @generated from file atoll/node/v1/node.proto (package atoll.node.v1, syntax proto3)
 /* eslint-disable */
 
-// What the control plane and the edge ask of one node. The node owns what runs; nobody else keeps a copy of
-// it except as a cache fed by WatchSandboxes. In one process this goes through an in-memory transport.
+// Protocol between the control plane or the edge and one node. The node owns what runs; others keep only a cache, fed
+// by WatchSandboxes. Within one process the calls use an in-memory transport.
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
@@ -52,14 +52,14 @@ export declare type GetNodeResponse = Message<"atoll.node.v1.GetNodeResponse"> &
   templateIds: string[];
 
   /**
-   * Another one after each start of the agent.
+   * Changes with each start of the node agent.
    *
    * @generated from field: string instance_id = 5;
    */
   instanceId: string;
 
   /**
-   * Of Atoll.
+   * Version of Atoll.
    *
    * @generated from field: string version = 6;
    */
@@ -71,7 +71,7 @@ export declare type GetNodeResponse = Message<"atoll.node.v1.GetNodeResponse"> &
   machine?: Machine | undefined;
 
   /**
-   * Whether its runtime keeps memory over a pause, in a snapshot and in a fork.
+   * Whether the runtime saves memory on pause, snapshot and fork.
    *
    * @generated from field: bool keeps_memory = 8;
    */
@@ -137,7 +137,7 @@ export declare type MeasureNodeResponse = Message<"atoll.node.v1.MeasureNodeResp
   sandboxCount: number;
 
   /**
-   * What running sandboxes were given together.
+   * Allocated to all running sandboxes together.
    *
    * @generated from field: uint32 allocated_cpu_count = 2;
    */
@@ -154,7 +154,7 @@ export declare type MeasureNodeResponse = Message<"atoll.node.v1.MeasureNodeResp
   cpuCount: number;
 
   /**
-   * Of all cores together, since the measurement before or the start of the agent.
+   * Percent of all cores, since the last measurement or the start of the node agent.
    *
    * @generated from field: double cpu_percent = 5;
    */
@@ -176,7 +176,7 @@ export declare type MeasureNodeResponse = Message<"atoll.node.v1.MeasureNodeResp
   hugePages?: HugePages | undefined;
 
   /**
-   * Those that hold what Atoll keeps.
+   * Disks that hold data of Atoll.
    *
    * @generated from field: repeated atoll.node.v1.Disk disks = 9;
    */
@@ -200,7 +200,7 @@ export declare type MeasureNodeResponse = Message<"atoll.node.v1.MeasureNodeResp
 export declare const MeasureNodeResponseSchema: GenMessage<MeasureNodeResponse>;
 
 /**
- * Sandboxes of one template that are started but nobody's yet.
+ * Warm pool of one template: started sandboxes that are not assigned yet.
  *
  * @generated from message atoll.node.v1.Pool
  */
@@ -216,7 +216,7 @@ export declare type Pool = Message<"atoll.node.v1.Pool"> & {
   ready: number;
 
   /**
-   * How many it wants to hold now.
+   * Current target size.
    *
    * @generated from field: uint32 target = 3;
    */
@@ -331,14 +331,14 @@ export declare type CreateSandboxRequest = Message<"atoll.node.v1.CreateSandboxR
   envVars: { [key: string]: string };
 
   /**
-   * Absent: envd answers without a token.
+   * Absent: envd accepts requests without a token.
    *
    * @generated from field: optional string access_token = 7;
    */
   accessToken?: string | undefined;
 
   /**
-   * Go on from this snapshot instead of the template's first state; template and sizes must be those it was taken with.
+   * Restore this snapshot instead of the template. Template and sizes must match those of the snapshot.
    *
    * @generated from field: optional string snapshot_id = 8;
    */
@@ -355,8 +355,8 @@ export declare type CreateSandboxRequest = Message<"atoll.node.v1.CreateSandboxR
   ingress?: Ingress | undefined;
 
   /**
-   * Only the sandbox that was told this id and token while it was made ready, which brings no variables: aborted when
-   * there is none.
+   * Claim only the sandbox that NameReadySandbox pre-assigned to this ID and token, without variables. aborted: there
+   * is none.
    *
    * @generated from field: bool is_named = 11;
    */
@@ -370,8 +370,8 @@ export declare type CreateSandboxRequest = Message<"atoll.node.v1.CreateSandboxR
 export declare const CreateSandboxRequestSchema: GenMessage<CreateSandboxRequest>;
 
 /**
- * What may leave a sandbox, in this order: what is allowed, what is denied, all else. IPv4 addresses and ranges.
- * What is always denied (private ranges, other sandboxes, the host) stays denied.
+ * Egress rules, in order: allowed destinations, denied destinations, everything else allowed. Entries are IPv4
+ * addresses and CIDR ranges. Private ranges, other sandboxes and the host are always denied.
  *
  * @generated from message atoll.node.v1.NetworkRules
  */
@@ -387,21 +387,21 @@ export declare type NetworkRules = Message<"atoll.node.v1.NetworkRules"> & {
   denyOut: string[];
 
   /**
-   * Allowed by name as well, in lower case: `example.com` itself, or `*.example.com` for all that is below it.
+   * Allowed names in lower case: `example.com` only itself, `*.example.com` all its subdomains.
    *
    * @generated from field: repeated string allow_names = 3;
    */
   allowNames: string[];
 
   /**
-   * Absent: connections go straight to where they lead.
+   * Absent: connections go directly to their destinations.
    *
    * @generated from field: atoll.node.v1.EgressProxy proxy = 4;
    */
   proxy?: EgressProxy | undefined;
 
   /**
-   * Set on HTTP and HTTPS requests that may leave.
+   * Headers to set on allowed HTTP and HTTPS requests.
    *
    * @generated from field: repeated atoll.node.v1.HeaderRule header_rules = 5;
    */
@@ -415,7 +415,7 @@ export declare type NetworkRules = Message<"atoll.node.v1.NetworkRules"> & {
 export declare const NetworkRulesSchema: GenMessage<NetworkRules>;
 
 /**
- * Headers of requests to a name, or to all below it, as in allow_names. Values are secrets.
+ * Headers for requests to a name, or to all its subdomains, as in allow_names. Values are secrets.
  *
  * @generated from message atoll.node.v1.HeaderRule
  */
@@ -438,13 +438,13 @@ export declare type HeaderRule = Message<"atoll.node.v1.HeaderRule"> & {
 export declare const HeaderRuleSchema: GenMessage<HeaderRule>;
 
 /**
- * A SOCKS5 proxy outside, through which all TCP that may leave a sandbox goes.
+ * External SOCKS5 proxy for all TCP connections that may leave the sandbox.
  *
  * @generated from message atoll.node.v1.EgressProxy
  */
 export declare type EgressProxy = Message<"atoll.node.v1.EgressProxy"> & {
   /**
-   * `host:port`, the host being a name or an IPv4 address.
+   * `host:port`; the host is a name or an IPv4 address.
    *
    * @generated from field: string address = 1;
    */
@@ -456,7 +456,7 @@ export declare type EgressProxy = Message<"atoll.node.v1.EgressProxy"> & {
   username?: string | undefined;
 
   /**
-   * A secret; not there without a username.
+   * Secret. Requires a username.
    *
    * @generated from field: optional string password = 3;
    */
@@ -470,28 +470,28 @@ export declare type EgressProxy = Message<"atoll.node.v1.EgressProxy"> & {
 export declare const EgressProxySchema: GenMessage<EgressProxy>;
 
 /**
- * How requests from outside reach a sandbox. The node keeps it with the sandbox, while it is paused too, and tells it to
- * the edge with each Sandbox; all that it says is done there.
+ * How requests reach a sandbox. The node stores this with the sandbox, also while it is paused, and passes it to the
+ * edge with each Sandbox. The edge enforces it.
  *
  * @generated from message atoll.node.v1.Ingress
  */
 export declare type Ingress = Message<"atoll.node.v1.Ingress"> & {
   /**
-   * Present: asked for on every port but that of envd.
+   * If present, required on every port but that of envd.
    *
    * @generated from field: optional string traffic_access_token = 1;
    */
   trafficAccessToken?: string | undefined;
 
   /**
-   * The Host that programs in the sandbox see, `${PORT}` standing for the port; not on the port of envd.
+   * Host header that programs in the sandbox see; `${PORT}` is replaced by the port. Not used on the port of envd.
    *
    * @generated from field: optional string mask_request_host = 2;
    */
   maskRequestHost?: string | undefined;
 
   /**
-   * Ports on which the sandbox speaks TLS itself.
+   * Ports on which the sandbox itself speaks TLS.
    *
    * @generated from field: repeated uint32 https_ports = 3;
    */
@@ -582,7 +582,7 @@ export declare type PauseSandboxRequest = Message<"atoll.node.v1.PauseSandboxReq
   sandboxId: string;
 
   /**
-   * False: files alone are kept, and a resume boots anew.
+   * False: save only the files, so a resume boots again.
    *
    * @generated from field: bool keep_memory = 2;
    */
@@ -600,7 +600,7 @@ export declare const PauseSandboxRequestSchema: GenMessage<PauseSandboxRequest>;
  */
 export declare type PauseSandboxResponse = Message<"atoll.node.v1.PauseSandboxResponse"> & {
   /**
-   * What it takes on the node's disk now; 0 when that is not known.
+   * Disk usage on the node; 0 if unknown.
    *
    * @generated from field: uint64 size_bytes = 1;
    */
@@ -623,14 +623,14 @@ export declare type ResumeSandboxRequest = Message<"atoll.node.v1.ResumeSandboxR
   sandboxId: string;
 
   /**
-   * As it was created with; absent: envd answers without a token.
+   * Token of the create request. Absent: envd accepts requests without a token.
    *
    * @generated from field: optional string access_token = 2;
    */
   accessToken?: string | undefined;
 
   /**
-   * Boot from the files alone, also when memory was kept.
+   * Boot from the files even if memory was saved.
    *
    * @generated from field: bool boot = 3;
    */
@@ -642,7 +642,7 @@ export declare type ResumeSandboxRequest = Message<"atoll.node.v1.ResumeSandboxR
   network?: NetworkRules | undefined;
 
   /**
-   * Replaces what the node has kept.
+   * Replaces the settings that the node has stored.
    *
    * @generated from field: atoll.node.v1.Ingress ingress = 5;
    */
@@ -699,14 +699,14 @@ export declare const SnapshotSandboxRequestSchema: GenMessage<SnapshotSandboxReq
  */
 export declare type SnapshotSandboxResponse = Message<"atoll.node.v1.SnapshotSandboxResponse"> & {
   /**
-   * False under a runtime that keeps files alone: sandboxes made from it boot anew.
+   * False if the runtime saves only files: sandboxes created from this snapshot boot.
    *
    * @generated from field: bool keeps_memory = 1;
    */
   keepsMemory: boolean;
 
   /**
-   * What it takes on the node's disk.
+   * Disk usage on the node.
    *
    * @generated from field: uint64 size_bytes = 2;
    */
@@ -780,28 +780,28 @@ export declare const ListSnapshotsResponseSchema: GenMessage<ListSnapshotsRespon
  */
 export declare type BuildTemplateRequest = Message<"atoll.node.v1.BuildTemplateRequest"> & {
   /**
-   * Lower-case letters and digits, chosen by the caller: what CreateSandbox knows it by.
+   * Lower-case letters and digits, chosen by the caller. CreateSandbox refers to the template by this ID.
    *
    * @generated from field: string template_id = 1;
    */
   templateId: string;
 
   /**
-   * "base", or the id of another that was built here. Not read where there is an image.
+   * "base", or the ID of a template that was built here. Ignored if there is an image.
    *
    * @generated from field: string parent_id = 2;
    */
   parentId: string;
 
   /**
-   * Whose files the steps name, and whose earlier builds they may share layers with.
+   * Owner of the files that the steps name. Builds of the same owner share layers.
    *
    * @generated from field: string owner_id = 3;
    */
   ownerId: string;
 
   /**
-   * Of the sandboxes in which the steps are carried out, and of those that the template is for.
+   * Size of the sandboxes that run the steps, and of those created from the template.
    *
    * @generated from field: uint32 cpu_count = 4;
    */
@@ -823,28 +823,28 @@ export declare type BuildTemplateRequest = Message<"atoll.node.v1.BuildTemplateR
   steps: BuildStep[];
 
   /**
-   * No layer of an earlier build is used.
+   * Do not reuse layers of earlier builds.
    *
    * @generated from field: bool force = 8;
    */
   force: boolean;
 
   /**
-   * What new sandboxes have running from the beginning. Absent: what the parent has.
+   * Command that is already running in new sandboxes. Absent: inherited from the parent.
    *
    * @generated from field: optional string start_command = 9;
    */
   startCommand?: string | undefined;
 
   /**
-   * Succeeds once a sandbox is ready. Absent: what the parent has.
+   * Command that succeeds once a sandbox is ready. Absent: inherited from the parent.
    *
    * @generated from field: optional string ready_command = 10;
    */
   readyCommand?: string | undefined;
 
   /**
-   * What it is made of in place of another template.
+   * Image to build from, instead of a parent template.
    *
    * @generated from field: atoll.node.v1.Image image = 11;
    */
@@ -858,13 +858,13 @@ export declare type BuildTemplateRequest = Message<"atoll.node.v1.BuildTemplateR
 export declare const BuildTemplateRequestSchema: GenMessage<BuildTemplateRequest>;
 
 /**
- * An image in a registry.
+ * Image in a registry.
  *
  * @generated from message atoll.node.v1.Image
  */
 export declare type Image = Message<"atoll.node.v1.Image"> & {
   /**
-   * As `docker pull` takes it.
+   * Reference as `docker pull` accepts it.
    *
    * @generated from field: string reference = 1;
    */
@@ -876,7 +876,7 @@ export declare type Image = Message<"atoll.node.v1.Image"> & {
   username?: string | undefined;
 
   /**
-   * A secret; not there without a username.
+   * Secret. Requires a username.
    *
    * @generated from field: optional string password = 3;
    */
@@ -894,7 +894,7 @@ export declare const ImageSchema: GenMessage<Image>;
  */
 export declare type BuildStep = Message<"atoll.node.v1.BuildStep"> & {
   /**
-   * RUN, COPY or ADD, USER, WORKDIR, ENV or ARG; in any case of letters.
+   * RUN, COPY, ADD, USER, WORKDIR, ENV or ARG, in upper or lower case.
    *
    * @generated from field: string type = 1;
    */
@@ -906,14 +906,14 @@ export declare type BuildStep = Message<"atoll.node.v1.BuildStep"> & {
   args: string[];
 
   /**
-   * Of COPY and ADD.
+   * Only for COPY and ADD.
    *
    * @generated from field: optional string files_hash = 3;
    */
   filesHash?: string | undefined;
 
   /**
-   * No layer of an earlier build is used for this step and those after it.
+   * Do not reuse layers of earlier builds for this and all later steps.
    *
    * @generated from field: bool force = 4;
    */
@@ -975,7 +975,7 @@ export declare type BuildLog = Message<"atoll.node.v1.BuildLog"> & {
   level: LogLevel;
 
   /**
-   * "base", the number of a step counted from one, or "finalize".
+   * "base", the step number starting at 1, or "finalize".
    *
    * @generated from field: string step = 3;
    */
@@ -998,7 +998,7 @@ export declare const BuildLogSchema: GenMessage<BuildLog>;
  */
 export declare type BuildDone = Message<"atoll.node.v1.BuildDone"> & {
   /**
-   * What its own layers take on the node's disk.
+   * Disk usage of the template's own layers on the node.
    *
    * @generated from field: uint64 size_bytes = 1;
    */
@@ -1016,14 +1016,14 @@ export declare const BuildDoneSchema: GenMessage<BuildDone>;
  */
 export declare type BuildFailed = Message<"atoll.node.v1.BuildFailed"> & {
   /**
-   * As in BuildLog.
+   * Same values as in BuildLog.
    *
    * @generated from field: string step = 1;
    */
   step: string;
 
   /**
-   * For whoever wrote the steps.
+   * Message for the author of the steps.
    *
    * @generated from field: string message = 2;
    */
@@ -1146,7 +1146,7 @@ export declare type PutBuildFilesRequest = Message<"atoll.node.v1.PutBuildFilesR
     case: "files";
   } | {
     /**
-     * Of a tar archive, plain or packed by gzip.
+     * Piece of a tar archive, plain or gzipped.
      *
      * @generated from field: bytes piece = 2;
      */
@@ -1283,7 +1283,7 @@ export declare const ListSandboxesRequestSchema: GenMessage<ListSandboxesRequest
  */
 export declare type ListSandboxesResponse = Message<"atoll.node.v1.ListSandboxesResponse"> & {
   /**
-   * Running, paused and quarantined ones.
+   * Running, paused and quarantined sandboxes.
    *
    * @generated from field: repeated atoll.node.v1.Sandbox sandboxes = 1;
    */
@@ -1301,7 +1301,7 @@ export declare const ListSandboxesResponseSchema: GenMessage<ListSandboxesRespon
  */
 export declare type SampleSandboxesRequest = Message<"atoll.node.v1.SampleSandboxesRequest"> & {
   /**
-   * Only this one, if it runs here, at the cost of one. All when absent.
+   * Sample only this sandbox, if it runs here. Absent: all.
    *
    * @generated from field: optional string sandbox_id = 1;
    */
@@ -1319,7 +1319,7 @@ export declare const SampleSandboxesRequestSchema: GenMessage<SampleSandboxesReq
  */
 export declare type SampleSandboxesResponse = Message<"atoll.node.v1.SampleSandboxesResponse"> & {
   /**
-   * A sandbox that ends meanwhile is left out.
+   * Leaves out sandboxes that end during the call.
    *
    * @generated from field: repeated atoll.node.v1.SandboxSample samples = 1;
    */
@@ -1347,28 +1347,28 @@ export declare type SandboxSample = Message<"atoll.node.v1.SandboxSample"> & {
   cpuCount: number;
 
   /**
-   * CPU time used, of all cores together.
+   * CPU time on all cores together.
    *
    * @generated from field: uint64 cpu_used_ns = 3;
    */
   cpuUsedNs: bigint;
 
   /**
-   * When it was read, on a clock of the node that only goes forward.
+   * Time of the sample on a monotonic clock of the node.
    *
    * @generated from field: uint64 read_at_ns = 4;
    */
   readAtNs: bigint;
 
   /**
-   * For how long it had been running then.
+   * Time since the start of the sandbox.
    *
    * @generated from field: uint64 age_ns = 5;
    */
   ageNs: bigint;
 
   /**
-   * Without the cache, which is files kept in memory.
+   * Excludes the page cache.
    *
    * @generated from field: uint64 memory_used_bytes = 6;
    */
@@ -1411,7 +1411,7 @@ export declare type ReadLogsRequest = Message<"atoll.node.v1.ReadLogsRequest"> &
   sandboxId: string;
 
   /**
-   * Times are milliseconds since 1970. Of one sandbox no two entries have the same.
+   * Times are Unix milliseconds. No two entries of a sandbox have the same time.
    *
    * @generated from field: optional uint64 from_ms = 2;
    */
@@ -1425,7 +1425,7 @@ export declare type ReadLogsRequest = Message<"atoll.node.v1.ReadLogsRequest"> &
   beforeMs?: bigint | undefined;
 
   /**
-   * Which of them when there are more than `limit`, and in which order.
+   * Order, and which entries to return if there are more than `limit`.
    *
    * @generated from field: bool newest_first = 4;
    */
@@ -1437,14 +1437,14 @@ export declare type ReadLogsRequest = Message<"atoll.node.v1.ReadLogsRequest"> &
   limit: number;
 
   /**
-   * Unspecified: all.
+   * Unspecified: all levels.
    *
    * @generated from field: atoll.node.v1.LogLevel min_level = 6;
    */
   minLevel: LogLevel;
 
   /**
-   * In the message or a field, letter for letter; empty: all.
+   * Case-sensitive text in the message or a field. Empty: all entries.
    *
    * @generated from field: string search = 7;
    */
@@ -1547,7 +1547,7 @@ export declare type KeptLog = Message<"atoll.node.v1.KeptLog"> & {
   sizeBytes: bigint;
 
   /**
-   * When something was last added, in milliseconds since 1970.
+   * Time of the last write in Unix milliseconds.
    *
    * @generated from field: uint64 written_at_ms = 3;
    */
@@ -1627,7 +1627,7 @@ export declare type WatchSandboxesResponse = Message<"atoll.node.v1.WatchSandbox
     case: "synced";
   } | {
     /**
-     * It can no longer be reached, but is kept; `started` tells of its resume.
+     * The sandbox is paused and unreachable. `started` follows when it resumes.
      *
      * @generated from field: atoll.node.v1.SandboxPaused paused = 4;
      */
@@ -1635,7 +1635,8 @@ export declare type WatchSandboxesResponse = Message<"atoll.node.v1.WatchSandbox
     case: "paused";
   } | {
     /**
-     * It stands still or soon will: nobody new should be led to it. `paused` follows, or `started` when it runs on.
+     * The sandbox is about to be frozen, so route no new requests to it. `paused` follows, or `started` if the pause
+     * fails.
      *
      * @generated from field: atoll.node.v1.SandboxPausing pausing = 5;
      */
@@ -1704,7 +1705,7 @@ export declare type Sandbox = Message<"atoll.node.v1.Sandbox"> & {
   sandboxId: string;
 
   /**
-   * Where its ports are reached from this node: an IPv4 address; empty while it is paused.
+   * IPv4 address at which this node reaches the ports of the sandbox. Empty while it is paused.
    *
    * @generated from field: string address = 2;
    */
@@ -1716,14 +1717,14 @@ export declare type Sandbox = Message<"atoll.node.v1.Sandbox"> & {
   state: SandboxState;
 
   /**
-   * Of a paused one: whether it comes back with its memory.
+   * For a paused sandbox: whether its memory was saved.
    *
    * @generated from field: bool keeps_memory = 4;
    */
   keepsMemory: boolean;
 
   /**
-   * As given at its creation or last resume.
+   * Settings of the create request or the last resume.
    *
    * @generated from field: atoll.node.v1.Ingress ingress = 5;
    */
@@ -1746,7 +1747,7 @@ export declare type SandboxEnded = Message<"atoll.node.v1.SandboxEnded"> & {
   sandboxId: string;
 
   /**
-   * What happened to it, for people: "was killed", "ran out of memory (limit 512 MB)".
+   * Human-readable reason: "was killed", "ran out of memory (limit 512 MB)".
    *
    * @generated from field: string reason = 2;
    */
@@ -1814,15 +1815,15 @@ export enum SandboxState {
   PAUSED = 2,
 
   /**
-   * It is being paused; it may also run on.
+   * Pausing; the sandbox runs on if the pause fails.
    *
    * @generated from enum value: SANDBOX_STATE_PAUSING = 3;
    */
   PAUSING = 3,
 
   /**
-   * The node cannot read the record of the sandbox, and keeps its files. Other calls for it fail with data_loss, except
-   * KillSandbox, which ends its processes. Callers keep their own record as it is.
+   * The node cannot read the record of the sandbox and keeps its files. Other calls for this sandbox fail with
+   * data_loss, except KillSandbox, which ends its processes. Callers keep their own record unchanged.
    *
    * @generated from enum value: SANDBOX_STATE_QUARANTINED = 4;
    */
@@ -1847,7 +1848,7 @@ export declare const NodeService: GenService<{
     output: typeof GetNodeResponseSchema;
   },
   /**
-   * What the machine has, uses and has promised, read now.
+   * Measures the capacity, usage and allocations of the machine.
    *
    * @generated from rpc atoll.node.v1.NodeService.MeasureNode
    */
@@ -1857,8 +1858,8 @@ export declare const NodeService: GenService<{
     output: typeof MeasureNodeResponseSchema;
   },
   /**
-   * Returns once envd answers, or before where it was told all ahead. already_exists: the id is taken; not_found: no such
-   * template here; resource_exhausted: no room on this node; aborted: see `is_named`.
+   * Returns once envd answers; immediately for a pre-assigned sandbox. already_exists: the ID is taken; not_found:
+   * unknown template; resource_exhausted: no capacity on this node; aborted: see `is_named`.
    *
    * @generated from rpc atoll.node.v1.NodeService.CreateSandbox
    */
@@ -1868,9 +1869,10 @@ export declare const NodeService: GenService<{
     output: typeof CreateSandboxResponseSchema;
   },
   /**
-   * Tells the next sandbox that is made ready who it will be, so that its create has nothing left to tell it. Returns once
-   * it stands ready, with what it is made of; waits as long as none is made. A CreateSandbox with `is_named` takes it. Any
-   * other may take it too, and tells it anew: whoever has that one knows this token, so the name must not be used then.
+   * Pre-assigns an ID and token to the next sandbox of the warm pool, so that its create has nothing left to configure.
+   * Returns the shape of the sandbox once it is ready; waits while none is made. CreateSandbox with `is_named` claims
+   * it. Another create may claim it too and replace its ID and token: whoever owns that sandbox knows this token, so
+   * the ID must not be used then.
    *
    * @generated from rpc atoll.node.v1.NodeService.NameReadySandbox
    */
@@ -1880,9 +1882,9 @@ export declare const NodeService: GenService<{
     output: typeof NameReadySandboxResponseSchema;
   },
   /**
-   * Keeps a running sandbox for later and lets go of all else of it: what stays takes disk alone. Succeeds when it is
-   * paused already. not_found: no such sandbox; failed_precondition: this runtime cannot keep memory;
-   * resource_exhausted: no room on the disk. A failure leaves it running.
+   * Saves a running sandbox and releases everything but its disk space. Succeeds if it is already paused. not_found: no
+   * such sandbox; failed_precondition: this runtime cannot save memory; resource_exhausted: not enough disk space. A
+   * failure leaves the sandbox running.
    *
    * @generated from rpc atoll.node.v1.NodeService.PauseSandbox
    */
@@ -1892,9 +1894,9 @@ export declare const NodeService: GenService<{
     output: typeof PauseSandboxResponseSchema;
   },
   /**
-   * Returns once envd answers; succeeds when it runs already. not_found: no such sandbox; failed_precondition: its
-   * memory cannot be brought back here, ask for a boot instead; resource_exhausted: no room on this node.
-   * A failure leaves it paused.
+   * Returns once envd answers. Succeeds if the sandbox already runs. not_found: no such sandbox; failed_precondition:
+   * its memory cannot be restored here, request a boot instead; resource_exhausted: no capacity on this node. A failure
+   * leaves the sandbox paused.
    *
    * @generated from rpc atoll.node.v1.NodeService.ResumeSandbox
    */
@@ -1904,8 +1906,9 @@ export declare const NodeService: GenService<{
     output: typeof ResumeSandboxResponseSchema;
   },
   /**
-   * Copies a running sandbox, which stands still meanwhile and then goes on; new sandboxes are made from the copy.
-   * not_found: it does not run here; already_exists: the snapshot's id is taken; resource_exhausted: no room.
+   * Copies a running sandbox, which is frozen meanwhile and then resumes. New sandboxes can be created from the
+   * snapshot. not_found: the sandbox does not run here; already_exists: the snapshot ID is taken; resource_exhausted:
+   * no capacity.
    *
    * @generated from rpc atoll.node.v1.NodeService.SnapshotSandbox
    */
@@ -1915,7 +1918,7 @@ export declare const NodeService: GenService<{
     output: typeof SnapshotSandboxResponseSchema;
   },
   /**
-   * Succeeds also when there is none. Sandboxes made from it do not need it.
+   * Succeeds if the snapshot does not exist. Sandboxes created from it do not need it.
    *
    * @generated from rpc atoll.node.v1.NodeService.DeleteSnapshot
    */
@@ -1933,9 +1936,9 @@ export declare const NodeService: GenService<{
     output: typeof ListSnapshotsResponseSchema;
   },
   /**
-   * Makes a template of another one by carrying out steps in sandboxes of it: what each step left in the files becomes a
-   * layer. Tells of its progress; the last message is `done` or `failed`. Whoever ends the call ends the build.
-   * already_exists: the id is taken.
+   * Builds a template from another one by running the steps in sandboxes; the file changes of each step become a layer.
+   * Streams progress; the last message is `done` or `failed`. Cancelling the call cancels the build. already_exists:
+   * the ID is taken.
    *
    * @generated from rpc atoll.node.v1.NodeService.BuildTemplate
    */
@@ -1945,7 +1948,7 @@ export declare const NodeService: GenService<{
     output: typeof BuildTemplateResponseSchema;
   },
   /**
-   * Succeeds also when there is none. Sandboxes and templates made of it do not need it.
+   * Succeeds if the template does not exist. Sandboxes and templates made from it do not need it.
    *
    * @generated from rpc atoll.node.v1.NodeService.DeleteTemplate
    */
@@ -1955,7 +1958,7 @@ export declare const NodeService: GenService<{
     output: typeof DeleteTemplateResponseSchema;
   },
   /**
-   * Those that were built here.
+   * Lists the templates that were built on this node.
    *
    * @generated from rpc atoll.node.v1.NodeService.ListTemplates
    */
@@ -1965,7 +1968,7 @@ export declare const NodeService: GenService<{
     output: typeof ListTemplatesResponseSchema;
   },
   /**
-   * Whether files for the steps of builds are here.
+   * Reports whether the node has these files for build steps.
    *
    * @generated from rpc atoll.node.v1.NodeService.FindBuildFiles
    */
@@ -1975,8 +1978,8 @@ export declare const NodeService: GenService<{
     output: typeof FindBuildFilesResponseSchema;
   },
   /**
-   * The first message says whose they are, all others are pieces of the archive. They are here once this returns, and are
-   * kept for builds of the next days. resource_exhausted: too large, or no room on the disk.
+   * Uploads files for build steps. The first message identifies them, all others are pieces of the archive. The node
+   * keeps them for builds of the next days. resource_exhausted: too large, or not enough disk space.
    *
    * @generated from rpc atoll.node.v1.NodeService.PutBuildFiles
    */
@@ -1986,7 +1989,7 @@ export declare const NodeService: GenService<{
     output: typeof PutBuildFilesResponseSchema;
   },
   /**
-   * Replaces the rules of a running sandbox; in force when this returns. not_found: it does not run here.
+   * Replaces the network rules of a running sandbox before it returns. not_found: the sandbox does not run here.
    *
    * @generated from rpc atoll.node.v1.NodeService.UpdateNetwork
    */
@@ -1996,7 +1999,7 @@ export declare const NodeService: GenService<{
     output: typeof UpdateNetworkResponseSchema;
   },
   /**
-   * Succeeds also when there is nothing to kill, paused ones included; returns once nothing of the sandbox is left on the host.
+   * Kills a running or paused sandbox. Succeeds if there is none. Returns once nothing of it is left on the host.
    *
    * @generated from rpc atoll.node.v1.NodeService.KillSandbox
    */
@@ -2025,8 +2028,8 @@ export declare const NodeService: GenService<{
     output: typeof ListSandboxesResponseSchema;
   },
   /**
-   * One reading of what each running sandbox uses. CPU time counts from the sandbox's start: two readings, of
-   * whichever callers, give the use between them.
+   * Samples the resource usage of running sandboxes. CPU time counts from the start of the sandbox, so the difference
+   * between any two samples is the usage between them.
    *
    * @generated from rpc atoll.node.v1.NodeService.SampleSandboxes
    */
@@ -2036,7 +2039,7 @@ export declare const NodeService: GenService<{
     output: typeof SampleSandboxesResponseSchema;
   },
   /**
-   * What happened in a sandbox that is or was here: empty where nothing is known of it.
+   * Reads the logs of a sandbox that is or was on this node. Empty if there are none.
    *
    * @generated from rpc atoll.node.v1.NodeService.ReadLogs
    */
@@ -2046,7 +2049,7 @@ export declare const NodeService: GenService<{
     output: typeof ReadLogsResponseSchema;
   },
   /**
-   * Which sandboxes there are logs of, also of those that have ended.
+   * Lists the sandboxes that have logs, including ended ones.
    *
    * @generated from rpc atoll.node.v1.NodeService.ListLogs
    */
@@ -2056,7 +2059,7 @@ export declare const NodeService: GenService<{
     output: typeof ListLogsResponseSchema;
   },
   /**
-   * Of sandboxes that have ended: those of others stay. Succeeds also where there are none.
+   * Deletes the logs of ended sandboxes and skips others. Succeeds if there are none.
    *
    * @generated from rpc atoll.node.v1.NodeService.DeleteLogs
    */
@@ -2066,7 +2069,7 @@ export declare const NodeService: GenService<{
     output: typeof DeleteLogsResponseSchema;
   },
   /**
-   * First one `started` for each running sandbox, then `synced`, then changes as they happen.
+   * Sends `started` for each running sandbox, then `synced`, then changes as they happen.
    *
    * @generated from rpc atoll.node.v1.NodeService.WatchSandboxes
    */

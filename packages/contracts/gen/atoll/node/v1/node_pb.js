@@ -2,8 +2,8 @@
 // @generated from file atoll/node/v1/node.proto (package atoll.node.v1, syntax proto3)
 /* eslint-disable */
 
-// What the control plane and the edge ask of one node. The node owns what runs; nobody else keeps a copy of
-// it except as a cache fed by WatchSandboxes. In one process this goes through an in-memory transport.
+// Protocol between the control plane or the edge and one node. The node owns what runs; others keep only a cache, fed
+// by WatchSandboxes. Within one process the calls use an in-memory transport.
 
 import { enumDesc, fileDesc, messageDesc, serviceDesc, tsEnum } from "@bufbuild/protobuf/codegenv2";
 
