@@ -149,7 +149,7 @@ async function setup(ids: readonly string[]) {
     start(command: string, args: readonly string[], cwd = dir) {
       writers.push(spawn(command, args, { cwd, detached: true, stdio: 'ignore' }))
     },
-    /** What is read afterwards comes from the image. */
+    /** Makes later reads come from the image, not from memory. */
     async remount(id: string) {
       await unmount(join(disksDir, id))
       await mount(join(dataDir, id), join(disksDir, id))
@@ -158,7 +158,7 @@ async function setup(ids: readonly string[]) {
   }
 }
 
-/** What was killed may hold it until its last write is done. */
+/** Retries: a killed process holds the mount until its last write is done. */
 async function unmount(point: string): Promise<void> {
   const isGone = async () => (await tryRun('umount', [point], { timeoutMs: 120_000 })).code === 0
   await waitFor(`${point} to be unmounted`, isGone, { timeoutMs: 120_000, intervalMs: 100 })

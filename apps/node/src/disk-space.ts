@@ -17,10 +17,10 @@ import type { MountNamespace } from './linux/mount-namespace.ts'
 
 /** Whether a pass is due is asked this often. */
 const tickMs = 100
-/** Space may come and go all the time: each level is told this often at most. */
+/** Space may come and go all the time: each level is logged this often at most. */
 const tellIntervalMs = 60_000
 
-/** Limits the disks that are mounted already, and goes on to watch over all of them. */
+/** Limits the disks that are mounted already, and keeps dividing the space between all disks. */
 export async function openDiskSpace(parts: {
   readonly config: NodeConfig
   readonly instance: Instance
@@ -35,7 +35,7 @@ export async function openDiskSpace(parts: {
     log.error({ err, event: 'node.disk-space' }, 'disk space could not be divided')
   const toldMs = new Map<SpaceLevel, number>()
   function tell(report: SpaceReport): void {
-    // In memory, where a full disk does not matter.
+    // The file is in memory: a full disk does not matter to it.
     writeFileSync(spaceLevelFile(instance), report.level)
     const nowMs = performance.now()
     if (nowMs - (toldMs.get(report.level) ?? -Infinity) < tellIntervalMs) return

@@ -6,6 +6,8 @@ import {
   tooLittleSpace,
   tooMuchCommitted,
 } from '../domain/disk-space.ts'
+import { createDiscardSwitch } from './discard-switch.ts'
+import type { DiscardPorts } from './discard-switch.ts'
 import type { Ballast, DiskState, HostSpace, SpaceLevel } from '../domain/disk-space.ts'
 
 /**
@@ -15,7 +17,7 @@ import type { Ballast, DiskState, HostSpace, SpaceLevel } from '../domain/disk-s
 export interface DiskSpace {
   /** Sets space aside for an operation that writes up to so much. A fault when the host does not have it. */
   hold(bytes: number, purpose: string): Disposable
-  /** To be called when a disk of this size was mounted, before anything inside can write. */
+  /** Limits a disk of this size that was just mounted. Call it before anything inside can write. */
   admitDisk(sizeBytes: number): void
   /** A fault when another sandbox should not be created. */
   checkSandbox(wanted: { readonly diskBytes: number; committedBytes(): number }): void
@@ -29,17 +31,14 @@ export interface SpaceReport {
   readonly totalBytes: number
   readonly freeBytes: number
   readonly reserveBytes: number
-  /** What sandboxes and operations may still take. */
+  /** Space that sandboxes and operations may still take. */
   readonly spareBytes: number
 }
 
-export interface DiskSpacePorts {
+export interface DiskSpacePorts extends DiscardPorts {
   readHost(): HostSpace
   readDisks(): readonly DiskState[]
   limit(disks: readonly DiskState[], allowances: ReadonlyMap<string, number> | undefined): void
-  /** Gives blocks back to the host that are free inside: from now on with each deletion, and those of before. */
-  startDiscarding(id: string): Promise<void>
-  stopDiscarding(id: string): Promise<void>
   readonly ballast: Ballast
   reserveBytes(totalBytes: number): number
   /** Sum of the sizes of all disks, in sizes of the data file system, beyond which no sandbox is created. */
@@ -47,7 +46,6 @@ export interface DiskSpacePorts {
   readonly dataDir: string
   nowMs(): number
   onLevel(report: SpaceReport): void
-  onError(error: unknown): void
 }
 
 /** Ballast goes when less is free. */
@@ -56,7 +54,7 @@ const roomyMs = 2000
 /** A sandbox that writes slower than this never meets a limit that the host did not need. */
 const assumedBytesPerMs = 1024 ** 2
 const tightMs = { least: 100, most: 1000 }
-/** With nothing left to share, only deletions change anything. */
+/** Only deletions change anything once nothing is left to share. */
 const fullMs = 250
 /** Passes take at most this part of the time. */
 const passShare = 1 / 30
@@ -65,13 +63,11 @@ export function createDiskSpace(ports: DiskSpacePorts): DiskSpace {
   let heldBytes = 0
   let last = pass()
   let isRestoring = false
-  let switching: Promise<void> | undefined
-  /** Disks whose deletions give blocks back at once. A predecessor may have left some so. */
-  const discarding = new Set(last.disks.map(({ id }) => id))
+  const discards = createDiscardSwitch(ports, last.disks)
 
   function pass() {
     const beganMs = ports.nowMs()
-    // In this order: what the kernel writes back in between is counted twice, rather than not at all.
+    // The host is read last: write-back in between is counted twice then, rather than not at all.
     const disks = ports.readDisks()
     const host = ports.readHost()
     const wantedReserve = ports.reserveBytes(host.totalBytes)
@@ -97,7 +93,7 @@ export function createDiskSpace(ports: DiskSpacePorts): DiskSpace {
     last = pass()
     if (last.level !== before) ports.onLevel(report())
     adjustBallast()
-    switchOne()
+    switchDiscards()
   }
 
   function adjustBallast(): void {
@@ -112,24 +108,11 @@ export function createDiskSpace(ports: DiskSpacePorts): DiskSpace {
       .finally(() => (isRestoring = false))
   }
 
-  /**
-   * Without discarding, what a sandbox deletes stays with its image while it may write as much again elsewhere. With it,
-   * deletions are slow. So it is on only while space is scarce; one disk is switched at a time, those that take most first.
-   */
-  function switchOne(): void {
-    const present = new Set(last.disks.map(({ id }) => id))
-    for (const id of discarding) if (!present.has(id)) discarding.delete(id)
+  function switchDiscards(): void {
     const isScarce = last.level === 'scarce' || last.level === 'full'
     const isPlenty = last.spareBytes > 2 * scarceReserves * last.reserveBytes
-    if (switching || (!isScarce && !isPlenty && last.level !== 'roomy')) return
-    const [next] = last.disks
-      .filter(({ id }) => discarding.has(id) !== isScarce)
-      .toSorted((a, b) => b.imageBytes - a.imageBytes)
-    if (!next) return
-    if (isScarce) discarding.add(next.id)
-    else discarding.delete(next.id)
-    const done = isScarce ? ports.startDiscarding(next.id) : ports.stopDiscarding(next.id)
-    switching = done.catch(ports.onError).finally(() => (switching = undefined))
+    if (isScarce) discards.turnOn(last.disks)
+    else if (isPlenty || last.level === 'roomy') discards.turnOff(last.disks)
   }
 
   function report(): SpaceReport {
@@ -138,7 +121,7 @@ export function createDiskSpace(ports: DiskSpacePorts): DiskSpace {
     return { level, totalBytes, freeBytes, reserveBytes, spareBytes }
   }
 
-  /** What an earlier pass says is enough to agree, but not to refuse: something may have been deleted since. */
+  /** Agrees by the last pass, but refuses only after a new one: something may have been deleted since. */
   function requireSpace(bytes: number, purpose: string): void {
     if (last.spareBytes < bytes) look()
     const { spareBytes, reserveBytes } = last

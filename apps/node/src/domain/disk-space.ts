@@ -12,11 +12,11 @@ export interface DiskState {
   readonly id: string
   /** Logical size of the image. */
   readonly sizeBytes: number
-  /** By files inside, counting dirty pages. */
+  /** Used by files inside, dirty pages included. */
   readonly usedBytes: number
   /** Free inside, counting dirty pages as used. */
   readonly freeBytes: number
-  /** What the image takes on the data file system. */
+  /** Allocated for the image on the data file system. */
   readonly imageBytes: number
 }
 
@@ -30,16 +30,16 @@ export interface HostSpace {
 
 /** A file that takes space only to be removed when nothing else is left. */
 export interface Ballast {
-  /** What it takes now. */
+  /** Allocated now; 0 once it is released. */
   bytes(): number
   release(): void
   restore(): Promise<void>
 }
 
 export interface SpaceDivision {
-  /** What the host can still give, beyond what each disk is guaranteed. Negative when it owes more than it has. */
+  /** Space the host can still give beyond all guarantees. Negative when its debts exceed its space. */
   readonly spareBytes: number
-  /** What would be left if all disks filled up completely; 0 when they cannot. */
+  /** Space left over if all disks filled up completely; 0 when they cannot. */
   readonly slackBytes: number
   /** Growth allowed to each disk. Undefined: all disks could fill up completely, and none is restricted. */
   readonly allowances: ReadonlyMap<string, number> | undefined
@@ -67,7 +67,7 @@ export function debtBytes({ sizeBytes, freeBytes, imageBytes }: DiskState): numb
   return Math.max(0, sizeBytes - freeBytes - imageBytes)
 }
 
-/** The first that a sandbox writes is its own: those that write more cannot take it away. */
+/** The first 64 MiB that a sandbox writes are guaranteed: sandboxes that write more cannot take them away. */
 export const guaranteedBytes = 64 * mib
 
 function guaranteeOf({ freeBytes, usedBytes }: DiskState): number {
@@ -168,7 +168,7 @@ export function ranOutOfSpace(cause: unknown): Fault {
   )
 }
 
-/** Of the data file system, below which no sandbox is created. A sandbox takes about ten. */
+/** Free inodes of the data file system below which no sandbox is created. A sandbox takes about ten. */
 export const minimumInodes = 1000
 
 function whatToFree(dataDir: string): string {

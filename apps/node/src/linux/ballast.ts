@@ -21,7 +21,7 @@ export function createBallast(dataDir: string, runner: Runner): Ballast {
   }
 }
 
-/** For a start: gives the ballast up when less than its size is free. */
+/** Gives the ballast up when less than its size is free. Call it before a start. */
 export function releaseBallastIfFull(dataDir: string): void {
   const path = pathIn(dataDir)
   if (bytesOf(path) === 0) return

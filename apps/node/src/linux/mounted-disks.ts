@@ -13,7 +13,7 @@ import type { DiskState, HostSpace } from '../domain/disk-space.ts'
 /**
  * Reads how full the mounted disks and the data file system are, and limits how much each disk may still grow.
  *
- * The limit is `reserved_clusters` of the disk's ext4: blocks that nobody gets, root included. The kernel checks it at
+ * The limit is `reserved_clusters` of the disk's ext4: blocks that no process gets, root included. The kernel checks it at
  * every `write`, before a page becomes dirty, and `df` inside shows it. It stays in force when the agent dies.
  *
  * All calls are synchronous and go to the kernel's memory alone: a pass over all disks is one moment for the agent, and
@@ -29,12 +29,12 @@ export interface MountedDisks {
 }
 
 interface Limit {
-  /** Of the mounted file system, in sysfs. */
+  /** Path of the limit in sysfs. */
   readonly file: string
   readonly blockBytes: number
-  /** What the kernel reserves by itself. */
+  /** Reserved by the kernel itself. */
   readonly usualBlocks: number
-  /** What is in force. */
+  /** Reserved now. */
   readonly blocks: number
 }
 
@@ -97,7 +97,7 @@ export function createMountedDisks(parts: {
         )
         return blocks === limit.blocks ? [] : [{ id, limit, blocks }]
       })
-      // First those that are allowed less: at no moment all together are allowed more than there is.
+      // Tighter limits first: the sum of all allowances never exceeds the space.
       const isTighter = ({ limit, blocks }: (typeof wanted)[number]) => blocks > limit.blocks
       for (const group of [wanted.filter(isTighter), wanted.filter((one) => !isTighter(one))]) {
         for (const { id, limit, blocks } of group) {
@@ -121,7 +121,7 @@ const loopMajor = 7
 
 /** The loop device in sysfs; undefined for a mount point that nothing is mounted on. */
 function deviceOf(number: number): string | undefined {
-  // As the C library packs them: 12 bits of the major number over 8 bits of the minor, the rest above.
+  // The C library packs 12 bits of the major number over 8 bits of the minor, the rest above.
   const major = (number >> 8) & 0xfff
   const minor = (number & 0xff) | ((number >> 12) & ~0xff)
   if (major !== loopMajor) return undefined
