@@ -35,6 +35,7 @@ import type { Libc } from './linux/libc.ts'
 import { forwardPort, ownAddress } from './net/forward-port.ts'
 import { passwdUsers } from './posix/user-accounts.ts'
 import { createFifoPool } from './posix/fifo-pool.ts'
+import type { FifoPool } from './posix/fifo-pool.ts'
 import { listenerTable } from './posix/listeners.ts'
 import { loadTerminalAddon } from './posix/pty-addon.ts'
 import { posixSpawner } from './posix/spawner.ts'
@@ -85,11 +86,7 @@ export async function startEnvd(options: EnvdOptions): Promise<Envd> {
     options.report?.(cause)
   }
   const folder = dirname(options.stateFile)
-  const trust = openCaTrust({
-    store: installedCaFile(join(folder, 'trust.json')),
-    install: caInstaller(options.trustRoot),
-    log,
-  })
+  const trust = openTrust(options, log)
   let exposedPorts: ExposePorts | undefined
   const sandbox = await openSettings(options, {
     clock,
@@ -115,34 +112,36 @@ export async function startEnvd(options: EnvdOptions): Promise<Envd> {
     report,
     shutdown: shutdown.signal,
   }
-  const load = async () => {
-    libc()
-    loadTerminalAddon(options.terminalAddon)
-    // The first write to a template file copies it up, which waits for the disk.
-    await options.setHostName?.(hostname(), undefined)
-    await fifos.warm()
-  }
   const server = createHttpServer({
     ...deps,
-    prepare: () => warmUp({ deps, spawner, path, nowMs, folder, load }),
+    prepare: () =>
+      warmUp({
+        deps,
+        spawner,
+        path,
+        nowMs,
+        folder,
+        load: () => loadLazyParts(options, libc, fifos),
+      }),
   })
-  server.listen(options.port, options.host ?? '0.0.0.0')
-  await once(server, 'listening')
-  const warm = () => void fifos.warm().catch(() => {}) // the next process start retries and reports the error
-  // Runs after the first response: starting a process takes as long as the rest of the startup.
-  server.once('request', (_request, response) => response.once('close', warm))
+  const port = await listen(server, options)
+  warmAfterFirstResponse(server, fifos)
   started.defer(() => closeServer(server, shutdown))
   void files.metadata.resume().catch(report)
   if (options.exposePorts) {
     exposedPorts = exposeLoopbackPorts(server, report)
     started.adopt(exposedPorts, (exposed) => exposed.close())
   }
-  const address = server.address()
   const owned = started.move()
-  return {
-    port: typeof address === 'object' && address ? address.port : options.port,
-    close: () => owned.disposeAsync(),
-  }
+  return { port, close: () => owned.disposeAsync() }
+}
+
+function openTrust(options: EnvdOptions, log: SandboxLog): CaTrust {
+  return openCaTrust({
+    store: installedCaFile(join(dirname(options.stateFile), 'trust.json')),
+    install: caInstaller(options.trustRoot),
+    log,
+  })
 }
 
 async function openSettings(
@@ -197,6 +196,27 @@ function openFiles(options: EnvdOptions, libc: () => Libc, started: AsyncDisposa
     metadata,
     watchers,
   }
+}
+
+async function listen(server: Server, options: EnvdOptions): Promise<number> {
+  server.listen(options.port, options.host ?? '0.0.0.0')
+  await once(server, 'listening')
+  const address = server.address()
+  return typeof address === 'object' && address ? address.port : options.port
+}
+
+/** Starting a process takes as long as the rest of the startup, so the pipes are created after the first response. */
+function warmAfterFirstResponse(server: Server, fifos: FifoPool): void {
+  const warm = () => void fifos.warm().catch(() => {}) // the next process start retries and reports the error
+  server.once('request', (_request, response) => response.once('close', warm))
+}
+
+async function loadLazyParts(options: EnvdOptions, libc: () => Libc, fifos: FifoPool) {
+  libc()
+  loadTerminalAddon(options.terminalAddon)
+  // The first write to a template file copies it up, which waits for the disk.
+  await options.setHostName?.(hostname(), undefined)
+  await fifos.warm()
 }
 
 async function closeServer(server: Server, shutdown: AbortController): Promise<void> {

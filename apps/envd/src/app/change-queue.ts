@@ -14,8 +14,7 @@ export interface ChangeQueue extends ChangeListener {
 }
 
 export function createChangeQueue(onFailure: () => void, limit = changeLimit): ChangeQueue {
-  let changes: Change[] = []
-  let readIndex = 0
+  const changes = createCompactingQueue<Change>(limit)
   let failure: Error | undefined
   let closed = false
   let wakeReader: (() => void) | undefined
@@ -24,37 +23,23 @@ export function createChangeQueue(onFailure: () => void, limit = changeLimit): C
     changed(change) {
       if (failure || closed) return
       changes.push(change)
-      if (changes.length - readIndex > limit) fail(overflowFault(limit))
+      if (changes.size() > limit) fail(overflowFault(limit))
       wakeReader?.()
     },
     failed: fail,
     drain() {
       if (failure) throw failure
-      const waiting = changes.slice(readIndex)
-      changes = []
-      readIndex = 0
-      return waiting
+      return changes.drain()
     },
     async next(idleMs) {
-      if (readIndex === changes.length && !failure && !closed) await waitForChange(idleMs)
+      if (changes.size() === 0 && !failure && !closed) await waitForChange(idleMs)
       if (closed) return undefined
       if (failure) throw failure
-      const change = changes[readIndex]
-      if (change === undefined) return 'idle'
-      readIndex += 1
-      if (readIndex === changes.length) {
-        changes = []
-        readIndex = 0
-      } else if (readIndex === limit) {
-        changes = changes.slice(readIndex)
-        readIndex = 0
-      }
-      return change
+      return changes.shift() ?? 'idle'
     },
     close() {
       closed = true
-      changes = []
-      readIndex = 0
+      changes.drain()
       wakeReader?.()
     },
   }
@@ -62,8 +47,7 @@ export function createChangeQueue(onFailure: () => void, limit = changeLimit): C
   function fail(cause: Error): void {
     if (failure || closed) return
     failure = cause
-    changes = []
-    readIndex = 0
+    changes.drain()
     onFailure()
     wakeReader?.()
   }
@@ -75,6 +59,32 @@ export function createChangeQueue(onFailure: () => void, limit = changeLimit): C
     await promise
     clearTimeout(timer)
     wakeReader = undefined
+  }
+}
+
+/** Queue with a cheap shift: removed items are only skipped, and freed after every `limit` items. */
+function createCompactingQueue<T>(limit: number) {
+  let items: T[] = []
+  let readIndex = 0
+  return {
+    size: () => items.length - readIndex,
+    push: (item: T) => void items.push(item),
+    shift(): T | undefined {
+      const item = items[readIndex]
+      if (item === undefined) return undefined
+      readIndex += 1
+      if (readIndex === items.length || readIndex === limit) {
+        items = items.slice(readIndex)
+        readIndex = 0
+      }
+      return item
+    },
+    drain(): T[] {
+      const rest = items.slice(readIndex)
+      items = []
+      readIndex = 0
+      return rest
+    },
   }
 }
 

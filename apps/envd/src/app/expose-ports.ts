@@ -33,7 +33,7 @@ export function exposePorts(deps: ExposePortsDeps): ExposePorts {
   return {
     nudge() {
       const wasIdle = deps.nowMs() > busyUntilMs
-      busyUntilMs = deps.nowMs() + busyPeriodMs
+      setBusy()
       if (wasIdle && !stopped) schedule()
     },
     async updateAddress() {
@@ -66,8 +66,12 @@ export function exposePorts(deps: ExposePortsDeps): ExposePorts {
   }
 
   async function runPass(): Promise<void> {
-    await reconcile().catch(deps.report)
+    await reconcile(forwards, deps, setBusy).catch(deps.report)
     if (!stopped) schedule()
+  }
+
+  function setBusy(): void {
+    busyUntilMs = deps.nowMs() + busyPeriodMs
   }
 
   function schedule(): void {
@@ -75,25 +79,30 @@ export function exposePorts(deps: ExposePortsDeps): ExposePorts {
     const intervalMs = deps.nowMs() > busyUntilMs ? idleIntervalMs : busyIntervalMs
     timer = scheduleLook(intervalMs)
   }
+}
 
-  async function reconcile(): Promise<void> {
-    const wanted = loopbackOnlyPorts(deps.listeners())
-    if (wanted.size === 0 && forwards.size === 0) return
-    const address = deps.address()
-    for (const [port, exposed] of forwards) {
-      if (exposed.host === wanted.get(port) && exposed.address === address) continue
-      forwards.delete(port)
-      await exposed.forwarding.close()
-      busyUntilMs = deps.nowMs() + busyPeriodMs
-    }
-    if (address === undefined) return
-    for (const [port, host] of wanted) {
-      if (forwards.has(port) || forwards.size >= forwardLimit) continue
-      const forwarding = await deps.forward(address, port, host)
-      if (!forwarding) continue
-      forwards.set(port, { address, host, forwarding })
-      busyUntilMs = deps.nowMs() + busyPeriodMs
-    }
+/** Opens and closes forwards to match the listening sockets. Calls `onChange` after each change. */
+async function reconcile(
+  forwards: Map<number, ExposedPort>,
+  deps: ExposePortsDeps,
+  onChange: () => void,
+): Promise<void> {
+  const wanted = loopbackOnlyPorts(deps.listeners())
+  if (wanted.size === 0 && forwards.size === 0) return
+  const address = deps.address()
+  for (const [port, exposed] of forwards) {
+    if (exposed.host === wanted.get(port) && exposed.address === address) continue
+    forwards.delete(port)
+    await exposed.forwarding.close()
+    onChange()
+  }
+  if (address === undefined) return
+  for (const [port, host] of wanted) {
+    if (forwards.has(port) || forwards.size >= forwardLimit) continue
+    const forwarding = await deps.forward(address, port, host)
+    if (!forwarding) continue
+    forwards.set(port, { address, host, forwarding })
+    onChange()
   }
 }
 

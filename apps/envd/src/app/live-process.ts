@@ -30,17 +30,19 @@ export interface LiveProcess {
   readonly spawned: SpawnedProcess
 }
 
+export interface SuperviseOptions {
+  readonly timeoutMs?: number | undefined
+  /** Monotonic clock. */
+  readonly nowMs: () => number
+  /** Called before subscribers get the output. Must not keep the bytes. */
+  readonly onOutput: (kind: OutputKind, bytes: Uint8Array) => void
+  readonly onEnd: (end: ProcessEnd) => void
+}
+
 export function superviseProcess(
   spawned: SpawnedProcess,
   request: ProcessRequest,
-  options: {
-    readonly timeoutMs?: number | undefined
-    /** Monotonic clock. */
-    readonly nowMs: () => number
-    /** Called before subscribers get the output. Must not keep the bytes. */
-    readonly onOutput: (kind: OutputKind, bytes: Uint8Array) => void
-    readonly onEnd: (end: ProcessEnd) => void
-  },
+  options: SuperviseOptions,
 ): LiveProcess {
   const fanout = createFanout<ProcessEvent>()
   const stopRequested = Promise.withResolvers<void>()
@@ -91,19 +93,17 @@ export function superviseProcess(
   }
 
   function sendSignal(signal: Signal): void {
-    try {
-      // The pid of a reaped process may already belong to another process.
-      if (!exited) spawned.kill(signal)
-    } catch (cause) {
-      throw new Fault(
-        'internal',
-        'signal_failed',
-        `Failed to send ${signal} to process ${spawned.pid}`,
-        {
-          cause,
-        },
-      )
-    }
+    // The pid of a reaped process may already belong to another process.
+    if (!exited) kill(spawned, signal)
     stopRequested.resolve()
+  }
+}
+
+function kill(spawned: SpawnedProcess, signal: Signal): void {
+  try {
+    spawned.kill(signal)
+  } catch (cause) {
+    const text = `Failed to send ${signal} to process ${spawned.pid}`
+    throw new Fault('internal', 'signal_failed', text, { cause })
   }
 }

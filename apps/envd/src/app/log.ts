@@ -22,11 +22,13 @@ export interface SandboxLog extends Log {
   clear(): void
 }
 
-export function createLog(deps: {
+export interface LogDeps {
   readonly clock: Clock
   /** Monotonic clock. */
   readonly nowMs: () => number
-}): SandboxLog {
+}
+
+export function createLog(deps: LogDeps): SandboxLog {
   const count = createTokenBucket(entryLimit, deps.nowMs)
   const size = createTokenBucket(sizeLimit, deps.nowMs)
   const buffered: Entry[] = []
@@ -57,15 +59,8 @@ export function createLog(deps: {
     const { entries, bytes } = dropped
     if (entries === 0 && bytes === 0) return
     dropped = { entries: 0, bytes: 0 }
-    append(
-      'warn',
-      `Log rate limit exceeded: dropped ${entries} entries and ${bytes} bytes of output`,
-      {
-        logger: 'envd',
-        entries: String(entries),
-        bytes: String(bytes),
-      },
-    )
+    const message = `Log rate limit exceeded: dropped ${entries} entries and ${bytes} bytes of output`
+    append('warn', message, { logger: 'envd', entries: String(entries), bytes: String(bytes) })
   }
 
   return {
@@ -80,10 +75,8 @@ export function createLog(deps: {
     readAfter(ms) {
       reportDropped()
       while (buffered[0] !== undefined && buffered[0].at <= ms) dropOldest()
-      let totalBytes = 0
-      const entries = buffered.filter(
-        ({ text }) => (totalBytes += text.length) <= responseLimitBytes,
-      )
+      let bytes = 0
+      const entries = buffered.filter(({ text }) => (bytes += text.length) <= responseLimitBytes)
       return { entries: entries.map(({ text }) => text), more: entries.length < buffered.length }
     },
     clear() {

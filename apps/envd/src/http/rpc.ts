@@ -21,6 +21,7 @@ import type { ReportFailure } from './wire/fault-interceptor.ts'
 import { filesystemService } from './files/filesystem-service.ts'
 import type { FilesystemServiceDeps } from './files/filesystem-service.ts'
 import { createMessageBudget, tooMuchInput } from './wire/message-budget.ts'
+import type { MessageBudget } from './wire/message-budget.ts'
 import { createOutputFrames, outputFramesKey } from './process/output-frames.ts'
 import { processService } from './process/process-service.ts'
 import type { ProcessServiceDeps } from './process/process-service.ts'
@@ -84,49 +85,53 @@ export function createRpc(deps: RpcDeps): Rpc {
       const output = createOutputFrames(headers['content-type'], response)
       const values = createContextValues().set(actingUserKey, user).set(outputFramesKey, output)
       const call = universalRequestFromNodeRequest(request, response, undefined, values)
-      const universalResponse = await withinBudget(handler, call)
+      const universalResponse = await withinBudget(budget, handler, call)
       if (!universalResponse) return sendError(response, 429, tooMuchInput, connectCodes[429])
       const reply = await reportAsClientError(universalResponse)
       await universalResponseToNodeResponse(reply, response)
     },
   }
+}
 
-  /**
-   * Returns undefined if the message exceeds the budget. Streams are exempt, because they read one small message at
-   * a time.
-   */
-  async function withinBudget(handler: UniversalHandler, call: UniversalServerRequest) {
-    assertByteStreamRequest(call)
-    if (handler.method.methodKind !== 'unary') {
-      return handler({ ...call, body: rejectUnknownFlags(call.body) })
-    }
-    const header = call.header.get('content-length')
-    const declared = header === null ? undefined : Number(header)
-    const isInput = handler.method === Process.method.sendInput
-    // The library would reject the message too, but closes the connection before the client gets the error.
-    if ((declared ?? 0) > (isInput ? inputLimitBytes : messageLimitBytes)) return undefined
-    const admission = budget.admit(call.body, declared)
-    if (!admission) return undefined
-    try {
-      return await handler({ ...call, body: admission.body })
-    } finally {
-      admission.release()
-    }
+/**
+ * Returns undefined if the message exceeds the budget. Streams are exempt, because they read one small message at
+ * a time.
+ */
+async function withinBudget(
+  budget: MessageBudget,
+  handler: UniversalHandler,
+  call: UniversalServerRequest,
+) {
+  assertByteStreamRequest(call)
+  if (handler.method.methodKind !== 'unary') {
+    return handler({ ...call, body: rejectUnknownFlags(call.body) })
+  }
+  const header = call.header.get('content-length')
+  const declared = header === null ? undefined : Number(header)
+  const isInput = handler.method === Process.method.sendInput
+  // The library would reject the message too, but closes the connection before the client gets the error.
+  if ((declared ?? 0) > (isInput ? inputLimitBytes : messageLimitBytes)) return undefined
+  const admission = budget.admit(call.body, declared)
+  if (!admission) return undefined
+  try {
+    return await handler({ ...call, body: admission.body })
+  } finally {
+    admission.release()
   }
 }
 
 /** Reports a malformed protobuf message as the client's error. The library responds with 500. */
 async function reportAsClientError(
-  answer: UniversalServerResponse,
+  response: UniversalServerResponse,
 ): Promise<UniversalServerResponse> {
-  if (answer.status !== 500 || !answer.body) return answer
-  const [bytes = new Uint8Array()] = await Array.fromAsync(answer.body)
+  if (response.status !== 500 || !response.body) return response
+  const [bytes = new Uint8Array()] = await Array.fromAsync(response.body)
   const text = new TextDecoder().decode(bytes)
-  if (!text.startsWith(parseFailure)) return { ...answer, body: singleChunk(bytes) }
+  if (!text.startsWith(parseFailure)) return { ...response, body: singleChunk(bytes) }
   const refused = new TextEncoder().encode(text.replace('"internal"', '"invalid_argument"'))
-  const header = new Headers(answer.header)
+  const header = new Headers(response.header)
   header.set('content-length', String(refused.length))
-  return { ...answer, status: 400, header, body: singleChunk(refused) }
+  return { ...response, status: 400, header, body: singleChunk(refused) }
 }
 
 const parseFailure = '{"code":"internal","message":"parse binary'

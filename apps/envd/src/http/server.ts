@@ -57,7 +57,7 @@ export function createHttpServer(deps: HttpDeps): Server {
     if (access === 'not_ready')
       return sendError(response, 503, 'The sandbox is not ready yet. Retry in a moment.')
     if (access === 'denied') return sendError(response, 401, accessMessage(token))
-    if (access === 'needs_signature') requireSignature(request)
+    if (access === 'needs_signature') requireSignature(request, deps)
     const user = await actingUser(deps.users, headers.authorization)
     const rpc = rpcPath.test(path) ? await loadRpc() : undefined
     if (rpc?.has(path)) return rpc.handle(request, response, { path, user })
@@ -65,16 +65,6 @@ export function createHttpServer(deps: HttpDeps): Server {
       return sendError(response, 401, unknownUserMessage(user.name), 'unauthenticated')
     }
     return handleRest({ ...deps, prepare }, { request, response, path, acting: user })
-  }
-
-  function requireSignature({ url = '', method }: IncomingMessage): void {
-    const { path = '', username = '', signature, expiration } = parseFileQuery(url)
-    const operation = method === 'POST' ? 'write' : 'read'
-    checkSignature(
-      { path, username, operation, signature, expiration },
-      deps.sandbox.settings()?.accessToken ?? '',
-      deps.clock.now(),
-    )
   }
 
   function fail(thrown: unknown, response: ServerResponse): void {
@@ -85,6 +75,16 @@ export function createHttpServer(deps: HttpDeps): Server {
     else if (fault.reason === badQuery) sendText(response, 400, fault.message)
     else sendError(response, httpStatusOf(fault), fault.message)
   }
+}
+
+function requireSignature({ url = '', method }: IncomingMessage, deps: HttpDeps): void {
+  const { path = '', username = '', signature, expiration } = parseFileQuery(url)
+  const operation = method === 'POST' ? 'write' : 'read'
+  checkSignature(
+    { path, username, operation, signature, expiration },
+    deps.sandbox.settings()?.accessToken ?? '',
+    deps.clock.now(),
+  )
 }
 
 /** Path of any RPC, such as /process.Process/Start. */

@@ -69,21 +69,23 @@ export function createFifoPool(options: {
     }
     await mkdir(dirname(folder), { recursive: true })
     await mkdir(folder, { recursive: true, mode: 0o700 })
-    const prefix = join(folder, `${batches++}-`)
-    const { exit } = await spawnerProcess.start({
-      stdio: [undefined, '', ''],
-      args: ['fifos', prefix, String(batchSize)],
-      env: {},
-    })
-    const end = await exit
-    if (end.by === 'signal' || end.code !== 0)
-      throw new Error(`Failed to create pipes in ${folder}`)
-    ready.push(...Array.from({ length: batchSize }, (_, at) => `${prefix}${at}`))
+    ready.push(...(await createFifos(spawnerProcess, join(folder, `${batches++}-`))))
   }
 
   function removeFolder(): Promise<void> {
     return rm(folder, { recursive: true, force: true })
   }
+}
+
+async function createFifos(spawnerProcess: SpawnerProcess, prefix: string): Promise<string[]> {
+  const { exit } = await spawnerProcess.start({
+    stdio: [undefined, '', ''],
+    args: ['fifos', prefix, String(batchSize)],
+    env: {},
+  })
+  const end = await exit
+  if (end.by === 'signal' || end.code !== 0) throw new Error(`Failed to create pipes ${prefix}*`)
+  return Array.from({ length: batchSize }, (_, index) => `${prefix}${index}`)
 }
 
 /** Enough for about fifty processes. The cost of a batch is the process that creates it, not the pipes. */

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import type { MetadataStore } from '../../domain/files/metadata-store.ts'
 import type { Libc } from '../../linux/libc.ts'
 import { extendedAttributes } from './extended-attributes.ts'
+import type { ExtendedAttributes } from './extended-attributes.ts'
 import { openInodeMetadata } from './inode-metadata.ts'
 import type { InodeMetadata, InodeMetadataOptions } from './inode-metadata.ts'
 
@@ -20,7 +21,7 @@ export function fileMetadata(
   },
 ): FileMetadataStore {
   const attributes = extendedAttributes(options.libc)
-  const attributeSupport = new Map<bigint, boolean>()
+  const hasAttributes = options.withoutAttributes ? () => false : detectSupport(attributes)
   let inodeMetadata: InodeMetadata | undefined
   let opening: Promise<InodeMetadata> | undefined
 
@@ -59,15 +60,6 @@ export function fileMetadata(
     },
   }
 
-  function hasAttributes(path: string | Uint8Array, device: bigint): boolean {
-    if (options.withoutAttributes) return false
-    const known = attributeSupport.get(device)
-    if (known !== undefined) return known
-    const found = attributes.areSupported(path)
-    attributeSupport.set(device, found)
-    return found
-  }
-
   function open(): Promise<InodeMetadata> {
     opening ??= openInodeMetadata(options).then(
       (opened) => (inodeMetadata = opened),
@@ -77,6 +69,20 @@ export function fileMetadata(
       },
     )
     return opening
+  }
+}
+
+/** Detects once per file system whether it supports extended attributes. */
+function detectSupport(
+  attributes: ExtendedAttributes,
+): (path: string | Uint8Array, device: bigint) => boolean {
+  const support = new Map<bigint, boolean>()
+  return (path, device) => {
+    const known = support.get(device)
+    if (known !== undefined) return known
+    const isSupported = attributes.areSupported(path)
+    support.set(device, isSupported)
+    return isSupported
   }
 }
 

@@ -41,7 +41,6 @@ export function createWatchedFolders<Owner extends FolderOwner<Owner>>(
 ): WatchedFolders<Owner> {
   const byWatch = new Map<number, Set<WatchedFolder<Owner>>>()
   let count = 0
-
   return {
     add(owner, relative) {
       if (count >= folderLimit) throwTooMany()
@@ -87,13 +86,6 @@ export function createWatchedFolders<Owner extends FolderOwner<Owner>>(
     },
   }
 
-  function below(owner: Owner, relative: BytePath): WatchedFolder<Owner>[] {
-    if (relative === '') return [...owner.folders.values()]
-    return [...owner.folders.values()].filter(
-      (folder) => folder.relative === relative || folder.relative.startsWith(`${relative}/`),
-    )
-  }
-
   function forget(folder: WatchedFolder<Owner>): void {
     const { owner, relative, watch } = folder
     if (owner.folders.get(relative) === folder) owner.folders.delete(relative)
@@ -103,6 +95,17 @@ export function createWatchedFolders<Owner extends FolderOwner<Owner>>(
     byWatch.delete(watch)
     inotify.remove(watch)
   }
+}
+
+/** Returns the folder and its subfolders. */
+function below<Owner extends FolderOwner<Owner>>(
+  owner: Owner,
+  relative: BytePath,
+): WatchedFolder<Owner>[] {
+  if (relative === '') return [...owner.folders.values()]
+  return [...owner.folders.values()].filter(
+    (folder) => folder.relative === relative || folder.relative.startsWith(`${relative}/`),
+  )
 }
 
 /** IN_DONT_FOLLOW: a folder replaced by a symlink must not extend the watch beyond the tree. */

@@ -31,11 +31,11 @@ export function filesystemService(deps: FilesystemServiceDeps): ServiceImpl<type
   const { entries, watchers } = deps
   return {
     async stat(request, context) {
-      const { resolve } = await caller(context)
+      const { resolve } = await openContext(deps, context)
       return { entry: entryView(context)(await entries.describe(resolve(request.path))) }
     },
     async makeDir(request, context) {
-      const { user, resolve } = await caller(context)
+      const { user, resolve } = await openContext(deps, context)
       const path = resolve(request.path)
       if (!(await entries.makeFolder(path, user))) {
         throw new ConnectError(`Directory '${path}' already exists`, Code.AlreadyExists)
@@ -43,30 +43,32 @@ export function filesystemService(deps: FilesystemServiceDeps): ServiceImpl<type
       return { entry: entryView(context)(await entries.describe(path)) }
     },
     async move(request, context) {
-      const { user, resolve } = await caller(context)
+      const { user, resolve } = await openContext(deps, context)
       const destination = resolve(request.destination)
       await entries.move(resolve(request.source), destination, user)
       return { entry: entryView(context)(await entries.describe(destination)) }
     },
     async listDir({ path, depth }, context) {
-      const { resolve } = await caller(context)
+      const { resolve } = await openContext(deps, context)
       const found = await entries.list(resolve(path), { depth, signal: context.signal })
       return { entries: found.map(entryView(context)) }
     },
     async remove(request, context) {
-      const { resolve } = await caller(context)
+      const { resolve } = await openContext(deps, context)
       await entries.remove(resolve(request.path), context.signal)
       return {}
     },
     async *watchDir(request, context) {
       const { signal } = context
       signal.throwIfAborted()
-      const watch = await watchers.open(toRequest(request, await caller(context)))
+      const watch = await watchers.open(toRequest(request, await openContext(deps, context)))
       const interval = context.requestHeader.get('keepalive-ping-interval')
       yield* streamChanges(watch, entries, { signal, keepaliveMs: keepaliveIntervalMs(interval) })
     },
     async createWatcher(request, context) {
-      return { watcherId: await watchers.create(toRequest(request, await caller(context))) }
+      return {
+        watcherId: await watchers.create(toRequest(request, await openContext(deps, context))),
+      }
     },
     async getWatcherEvents({ watcherId }) {
       const { request, changes } = watchers.take(watcherId)
@@ -77,16 +79,19 @@ export function filesystemService(deps: FilesystemServiceDeps): ServiceImpl<type
       return {}
     },
   }
+}
 
-  async function caller(context: HandlerContext): Promise<FileContext> {
-    const settings = deps.sandbox.settings()
-    if (!settings)
-      throw new ConnectError('The sandbox is not ready yet. Retry in a moment.', Code.Unavailable)
-    const user = await resolveUser(context.values.get(actingUserKey), deps.users, settings)
-    const from = { home: user.home, workdir: settings.defaultWorkdir }
-    const call = { user, resolve: (path: string) => resolvePath(path, from) }
-    return logFileAccess(deps.log, context.method.name, call)
-  }
+async function openContext(
+  deps: FilesystemServiceDeps,
+  context: HandlerContext,
+): Promise<FileContext> {
+  const settings = deps.sandbox.settings()
+  if (!settings)
+    throw new ConnectError('The sandbox is not ready yet. Retry in a moment.', Code.Unavailable)
+  const user = await resolveUser(context.values.get(actingUserKey), deps.users, settings)
+  const from = { home: user.home, workdir: settings.defaultWorkdir }
+  const call = { user, resolve: (path: string) => resolvePath(path, from) }
+  return logFileAccess(deps.log, context.method.name, call)
 }
 
 function toRequest(message: WatchDirRequest | CreateWatcherRequest, by: FileContext): WatchRequest {

@@ -1,9 +1,13 @@
 /** Connect handlers of the Process service. */
 import type { Process } from '@atoll/contracts/gen/process/process_pb'
 import { Signal } from '@atoll/contracts/gen/process/process_pb'
-import type { PTY } from '@atoll/contracts/gen/process/process_pb'
+import type {
+  PTY,
+  StartRequest as StartRequestMessage,
+} from '@atoll/contracts/gen/process/process_pb'
 import { Code, ConnectError } from '@connectrpc/connect'
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect'
+import type { LiveProcess } from '../../app/live-process.ts'
 import type { Attachment, Processes } from '../../app/processes.ts'
 import type { Sandbox } from '../../app/sandbox.ts'
 import type { CaTrust } from '../../app/ca-trust.ts'
@@ -33,18 +37,11 @@ export function processService(deps: ProcessServiceDeps): ServiceImpl<typeof Pro
       if (!settings)
         throw new ConnectError('The sandbox is not ready yet. Retry in a moment.', Code.Unavailable)
       const user = await resolveUser(context.values.get(actingUserKey), deps.users, settings)
-      const { cmd = '', args = [], envs = {}, cwd } = request.process ?? {}
       const attachment = await processes.start({
-        cmd,
-        args,
-        envs,
-        cwd,
-        tag: request.tag,
+        ...fromMessage(request),
         user,
         workdir: settings.defaultWorkdir,
         globals: globalVariables(settings, deps.trust.variables()),
-        terminal: request.pty && toSize(request.pty),
-        stdin: request.stdin ?? true,
         timeoutMs: context.timeoutMs(),
       })
       yield* stream(attachment, context, { ownsDeadline: true })
@@ -54,13 +51,7 @@ export function processService(deps: ProcessServiceDeps): ServiceImpl<typeof Pro
       yield* stream(attachment, context, { ownsDeadline: false })
     },
     list() {
-      return {
-        processes: processes.list().map(({ pid, request: { tag, cwd, cmd, args, envs } }) => ({
-          pid,
-          ...(tag !== undefined && { tag }),
-          config: { cmd, args: [...args], envs: { ...envs }, ...(cwd !== undefined && { cwd }) },
-        })),
-      }
+      return { processes: processes.list().map(toProcessInfo) }
     },
     update(request) {
       const selector = toSelector(request.process)
@@ -93,6 +84,27 @@ export function processService(deps: ProcessServiceDeps): ServiceImpl<typeof Pro
       }
       return {}
     },
+  }
+}
+
+function fromMessage(request: StartRequestMessage) {
+  const { cmd = '', args = [], envs = {}, cwd } = request.process ?? {}
+  return {
+    cmd,
+    args,
+    envs,
+    cwd,
+    tag: request.tag,
+    terminal: request.pty && toSize(request.pty),
+    stdin: request.stdin ?? true,
+  }
+}
+
+function toProcessInfo({ pid, request: { tag, cwd, cmd, args, envs } }: LiveProcess) {
+  return {
+    pid,
+    ...(tag !== undefined && { tag }),
+    config: { cmd, args: [...args], envs: { ...envs }, ...(cwd !== undefined && { cwd }) },
   }
 }
 
