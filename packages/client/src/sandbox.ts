@@ -32,7 +32,7 @@ export function createSandboxClient(options: SandboxOptions): ProcessClient {
     interceptors: [withHeaders(headers)],
   })
   const client = createClient(Process, transport)
-  if (!baseUrl.startsWith('http:')) return client // over TLS the library reads the streams too
+  if (!baseUrl.startsWith('http:')) return client // the library also reads streams over TLS
   const target = { baseUrl, headers, reusesMemory: options.reusesMemory ?? false }
   return {
     ...client,
@@ -47,7 +47,7 @@ function headersOf(options: SandboxOptions): Record<string, string> {
   return {
     'svc-sandbox-id': options.sandboxId,
     'svc-sandbox-port': String(options.port ?? envdPort),
-    // Envd sends keep-alive events at this interval in seconds, which tell a silent stream from a dead one.
+    // Envd sends keep-alive events at this interval in seconds, which distinguish a silent stream from a dead one.
     'keepalive-ping-interval': '50',
     ...(options.accessToken && { 'x-access-token': options.accessToken }),
     ...(options.user && { authorization: basicUser(options.user) }),

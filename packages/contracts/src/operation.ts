@@ -14,7 +14,7 @@ export interface Operation<
   readonly method: Method
   /** Parameters are in braces: `/sandboxes/{sandboxID}`. */
   readonly path: string
-  /** Allowed callers: team keys and members, users, operators, or everybody. */
+  /** Allowed callers: team keys and members, users, operators, or anyone without credentials. */
   readonly auth: 'team' | 'user' | 'admin' | 'none'
   readonly params: Params
   readonly query: Query

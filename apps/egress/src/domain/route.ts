@@ -13,7 +13,7 @@ export interface Destination {
   readonly port: number
 }
 
-/** How a connection leaves the host. Two deeply equal routes lead to the same place with the same changes. */
+/** How a connection leaves the host. Two deeply equal routes have the same endpoint and set the same headers. */
 export interface Route {
   readonly verdict: Exclude<Verdict, { kind: 'refuse' }>
   readonly proxy: EgressRules['proxy']
@@ -26,7 +26,7 @@ export interface Route {
  * Threats: the headers contain secrets, and a sandbox can claim any address for a name. Whatever the verdict, such a
  * connection goes to an address that the proxy resolved itself. Without TLS nothing authenticates the server, and on a
  * port of the sandbox's choice it may be the sandbox owner's own: plain HTTP is changed on port 80 only. A name that is
- * not allowed as such must not lead to an address that the sandbox may not reach, or header rules would bypass the
+ * not allowed as such must not resolve to an address that the sandbox may not reach, or header rules would bypass the
  * egress rules.
  */
 export interface Transform extends ServerName {

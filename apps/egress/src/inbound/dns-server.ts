@@ -2,7 +2,7 @@
  * DNS server for sandboxes that may reach only some names. Forwards queries for those names to the name servers and
  * refuses all others.
  *
- * Threats: queries come from a sandbox; answers come from a name server or from somebody who poses as one. Each query
+ * Threats: queries come from a sandbox; answers come from a name server or from an attacker who poses as one. Each query
  * gets its own socket, so a forged answer must guess its port. The number of open queries is limited.
  */
 import { createSocket } from 'node:dgram'

@@ -24,7 +24,7 @@ export function relayRequest(req: IncomingMessage, res: ServerResponse, session:
     if (isSettled) return
     isSettled = true
     outgoing.destroy()
-    // On a reused connection, the client knows best whether a retry is safe.
+    // The client knows best whether a retry is safe on a reused connection.
     if (res.headersSent || outgoing.reusedSocket) resetConnection(req.socket)
     else refuse(req, res, upstreamFailure(error, name))
   }
@@ -97,7 +97,7 @@ function sendBody(req: IncomingMessage, outgoing: ClientRequest): void {
  */
 function forwardDrain(outgoing: ClientRequest): void {
   const { socket } = outgoing
-  const tell = () => void outgoing.emit('drain')
-  socket?.on('drain', tell)
-  outgoing.once('close', () => socket?.off('drain', tell))
+  const onDrain = () => void outgoing.emit('drain')
+  socket?.on('drain', onDrain)
+  outgoing.once('close', () => socket?.off('drain', onDrain))
 }

@@ -62,36 +62,11 @@ export function createSession(client: Socket, { transform, dial, ended }: Upstre
     }
   }
 
-  async function connect(): Promise<Socket> {
-    const { socket, initialBytes } = await dial()
-    if (initialBytes.length > 0) socket.unshift(initialBytes)
-    socket.allowHalfOpen = false // otherwise a connection that the server has ended would look usable
-    socket.setKeepAlive(true, keepAliveMs)
-    isUpstreamClosed = false
-    socket.once('close', () => {
+  const agent = createUpstreamAgent(dial, {
+    onOpen: () => (isUpstreamClosed = false),
+    onClose() {
       isUpstreamClosed = true
       closeWhenIdle()
-    })
-    return socket
-  }
-
-  /** The type of `done` requires a socket even for failures, so an unconnected one is passed. */
-  async function connectFor(done: OnConnected): Promise<void> {
-    try {
-      const socket = await connect()
-      done(null, socket)
-    } catch (error) {
-      done(
-        error instanceof Error ? error : new Error('Cannot connect to the upstream server'),
-        new Socket(),
-      )
-    }
-  }
-
-  const agent = Object.assign(new Agent({ keepAlive: true, maxSockets: 1 }), {
-    createConnection: (_options: unknown, done?: OnConnected) => {
-      if (done) void connectFor(done).catch(() => {})
-      return undefined
     },
   })
   ended.addEventListener('abort', () => agent.destroy())
@@ -116,6 +91,41 @@ export function createSession(client: Socket, { transform, dial, ended }: Upstre
 interface Exchange {
   readonly messages: readonly (IncomingMessage | ServerResponse)[]
   readonly handle: () => void
+}
+
+/** Agent whose only connection at a time comes from `dial`. */
+function createUpstreamAgent(
+  dial: Upstream['dial'],
+  { onOpen, onClose }: { readonly onOpen: () => void; readonly onClose: () => void },
+): Agent {
+  async function connect(): Promise<Socket> {
+    const { socket, initialBytes } = await dial()
+    if (initialBytes.length > 0) socket.unshift(initialBytes)
+    socket.allowHalfOpen = false // otherwise a connection that the server has ended would look usable
+    socket.setKeepAlive(true, keepAliveMs)
+    onOpen()
+    socket.once('close', onClose)
+    return socket
+  }
+
+  /** The type of `done` requires a socket even for failures, so an unconnected one is passed. */
+  async function connectFor(done: OnConnected): Promise<void> {
+    try {
+      const socket = await connect()
+      done(null, socket)
+    } catch (error) {
+      const failure =
+        error instanceof Error ? error : new Error('Cannot connect to the upstream server')
+      done(failure, new Socket())
+    }
+  }
+
+  return Object.assign(new Agent({ keepAlive: true, maxSockets: 1 }), {
+    createConnection: (_options: unknown, done?: OnConnected) => {
+      if (done) void connectFor(done).catch(() => {})
+      return undefined
+    },
+  })
 }
 
 type OnConnected = (error: Error | null, socket: Socket) => void

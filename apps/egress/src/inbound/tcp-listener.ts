@@ -1,6 +1,6 @@
 /**
- * Accepts all redirected TCP connections of sandboxes, whatever their destination, and forwards those that the rules
- * allow.
+ * Accepts all redirected TCP connections of sandboxes, whatever their destination, and forwards the allowed
+ * ones.
  *
  * Threats: all bytes come from a sandbox. Only the first few are buffered until the connection is routed; after that,
  * backpressure limits how far one side can get ahead of the other.

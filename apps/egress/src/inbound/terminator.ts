@@ -68,7 +68,7 @@ export function createTerminator(halfCloseTimeoutMs = 600_000): Terminator {
       const client = isSecure ? await acceptTls(socket, upstream, contexts) : socket
       if (socket.destroyed) return
       client.setKeepAlive(true, keepAliveMs)
-      // After a half-close, the client may wait for a response or be gone.
+      // A client that has closed its side may wait for a response or be gone.
       client.once('end', () => client.setTimeout(halfCloseTimeoutMs, () => resetConnection(client)))
       sessions.set(client, createSession(client, upstream))
       server.emit('connection', client)

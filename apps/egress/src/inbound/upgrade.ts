@@ -39,7 +39,7 @@ function startUpgrade({ req, res, head, session }: Upgrade): void {
   const outgoing = createUpstreamRequest(req, session, upgradeHeaders(req, headers, protocol))
   if (!outgoing) return refuse(req, res, upstreamFailure(undefined, name))
 
-  // Nothing else reads the socket until the server responds, and a disconnect is visible only to a reader.
+  // A disconnect is visible only while the socket is read, and no other code reads it until the server responds.
   const onClientEnd = () => resetConnection(socket)
   socket.once('end', onClientEnd)
   socket.read(0)

@@ -18,63 +18,30 @@ import { createLookup } from './lookup.ts'
 import { createHostAddresses } from './host-addresses.ts'
 import type { HostAddresses } from './host-addresses.ts'
 
-export function createDialer(parts: {
+export interface DialerParts {
   readonly nameservers: readonly string[]
   readonly closedRanges: readonly string[]
   readonly hostAddresses?: HostAddresses
-}): Dialer {
-  const lookup = createLookup(parts.nameservers)
-  const closed = toRanges(parts.closedRanges)
-  const hostAddresses = parts.hostAddresses ?? createHostAddresses()
+}
 
-  async function resolveAllowed(host: string, within?: CompiledRules): Promise<string[]> {
-    const found = isIPv4(host) ? [host] : await lookup(host)
-    const hostOwn = hostAddresses()
-    const usable = found.slice(0, maxCheckedAddresses).filter((address) => {
-      const number = toNumber(address)
-      if (number === undefined || contains(closed, number) || hostOwn.has(address)) return false
-      return !within || decide(within, address, undefined).kind === 'byAddress'
-    })
-    if (usable.length === 0)
-      throw new Error(`${host} has no IPv4 address that this sandbox may reach`)
-    return usable
-  }
-
-  async function connectTo(
-    { host, port }: HostPort,
-    signal: AbortSignal,
-    within?: CompiledRules,
-  ): Promise<Socket> {
-    let failure: unknown
-    for (const address of (await resolveAllowed(host, within)).slice(0, maxDialedAddresses)) {
-      signal.throwIfAborted()
-      try {
-        return await open(
-          address,
-          port,
-          AbortSignal.any([signal, AbortSignal.timeout(addressTimeoutMs)]),
-        )
-      } catch (error) {
-        failure = error
-      }
-    }
-    throw failure
-  }
-
+export function createDialer(parts: DialerParts): Dialer {
+  const resolveAllowed = createAllowedLookup(parts)
   return {
     async dial({ verdict, proxy, transform }, { address, port }, ended) {
       const signal = AbortSignal.any([ended, AbortSignal.timeout(dialTimeoutMs)])
       const name = verdict.kind === 'byName' ? verdict.name : transform?.name
       const endpoint = { host: name ?? address, port }
       if (!proxy) {
-        const socket = await connectTo(endpoint, signal, transform?.within)
+        const addresses = await resolveAllowed(endpoint.host, transform?.within)
+        const socket = await connectToAny(addresses, port, signal)
         return { socket, initialBytes: Buffer.alloc(0) }
       }
       // The proxy does not know the rules, so it gets a name only if the name itself is allowed.
       const usable = transform?.within && (await resolveAllowed(endpoint.host, transform.within))
       const host = usable?.find((each) => each === address) ?? usable?.[0] ?? endpoint.host
       const [proxyHost = '', proxyPort = ''] = proxy.address.split(':')
-      const socket = await connectTo({ host: proxyHost, port: Number(proxyPort) }, signal)
+      const proxyAddresses = await resolveAllowed(proxyHost)
+      const socket = await connectToAny(proxyAddresses, Number(proxyPort), signal)
       return await connectThroughProxy(
         socket,
         { ...proxy, host: proxyHost },
@@ -83,6 +50,44 @@ export function createDialer(parts: {
       )
     },
   }
+}
+
+/** Resolves a host to the addresses that sandboxes may reach. Throws if there are none. */
+function createAllowedLookup(parts: DialerParts) {
+  const lookup = createLookup(parts.nameservers)
+  const closed = toRanges(parts.closedRanges)
+  const hostAddresses = parts.hostAddresses ?? createHostAddresses()
+  return async (host: string, within?: CompiledRules): Promise<string[]> => {
+    const found = isIPv4(host) ? [host] : await lookup(host)
+    const ownAddresses = hostAddresses()
+    const usable = found.slice(0, maxCheckedAddresses).filter((address) => {
+      const number = toNumber(address)
+      if (number === undefined || contains(closed, number) || ownAddresses.has(address))
+        return false
+      return !within || decide(within, address, undefined).kind === 'byAddress'
+    })
+    if (usable.length === 0)
+      throw new Error(`${host} has no IPv4 address that this sandbox may reach`)
+    return usable
+  }
+}
+
+async function connectToAny(
+  addresses: readonly string[],
+  port: number,
+  signal: AbortSignal,
+): Promise<Socket> {
+  let failure: unknown
+  for (const address of addresses.slice(0, maxDialedAddresses)) {
+    signal.throwIfAborted()
+    try {
+      const timeout = AbortSignal.timeout(addressTimeoutMs)
+      return await open(address, port, AbortSignal.any([signal, timeout]))
+    } catch (error) {
+      failure = error
+    }
+  }
+  throw failure
 }
 
 interface HostPort {

@@ -10,7 +10,7 @@ import { connect as connectSecure } from 'node:tls'
 import { createSandboxes } from '../app/sandboxes.ts'
 import { issueCertificate, createAuthority } from '../domain/certificates/authority.ts'
 import type { EgressRules } from '../domain/egress-rules.ts'
-import type { Route } from '../domain/route.ts'
+import type { Dialer, Route } from '../domain/route.ts'
 import { handleConnection } from '../inbound/connection.ts'
 import { createTerminator } from '../inbound/terminator.ts'
 import { createTlsDialer } from '../net/tls-dialer.ts'
@@ -55,16 +55,7 @@ export async function openTransform(setting: FixtureOptions) {
       : createPlainServer(respond)
   const upstreamPort = await listen(upstream, made)
   const dialled: Route[] = []
-  const loopback = {
-    async dial(route: Route, _destination: unknown, signal: AbortSignal) {
-      dialled.push(route)
-      const place = { host: address, port: upstreamPort }
-      const socket = connect({ ...place, allowHalfOpen: true, noDelay: true })
-      socket.on('error', () => {})
-      await once(socket, 'connect', { signal })
-      return { socket, initialBytes: Buffer.alloc(0) }
-    },
-  }
+  const loopback = createLoopbackDialer(upstreamPort, dialled)
   const dialer = createTlsDialer(loopback, isTrusted ? [outer.certificate] : [])
   const sandboxes = createSandboxes(setting.now)
   sandboxes.replaceAll([], [{ address, rules: rulesWith(domains) }])
@@ -102,6 +93,19 @@ export async function openTransform(setting: FixtureOptions) {
     },
     change: (changed: typeof domains) => sandboxes.set({ address, rules: rulesWith(changed) }),
     [Symbol.asyncDispose]: () => made.disposeAsync(),
+  }
+}
+
+/** Connects every route to one port of the loopback interface, and records the routes. */
+function createLoopbackDialer(port: number, dialled: Route[]): Dialer {
+  return {
+    async dial(route, _destination, signal) {
+      dialled.push(route)
+      const socket = connect({ host: address, port, allowHalfOpen: true, noDelay: true })
+      socket.on('error', () => {})
+      await once(socket, 'connect', { signal })
+      return { socket, initialBytes: Buffer.alloc(0) }
+    },
   }
 }
 

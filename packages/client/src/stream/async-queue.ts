@@ -6,7 +6,7 @@ export interface AsyncQueue<T extends object> {
    * ignored.
    */
   end(failure?: Error): void
-  /** Drops the items that nobody has read. */
+  /** Drops all unread items. */
   clear(): void
   next(): Promise<IteratorResult<T, undefined>>
   /** Whether a reader waits for the next item, and so no longer needs the earlier ones. */

@@ -93,7 +93,7 @@ function stopParsing(socket: Socket): void {
   const ignore = () => {}
   socket.on('data', ignore)
   socket.off('data', ignore)
-  // For the parser the body never ends, so it would report the end of the connection as an error.
+  // The parser never sees the end of the body, so it would report the end of the connection as an error.
   socket.removeAllListeners('end')
 }
 

@@ -1,7 +1,7 @@
 /**
  * Per-sandbox certificate authorities, and the server certificates that they issue to the egress proxy.
  *
- * Threats: whoever has the key of a CA can impersonate any server towards its sandbox, so the key never enters the
+ * Threats: anyone who has the key of a CA can impersonate any server towards its sandbox, so the key never enters the
  * sandbox. The CA cannot issue certificates for other CAs.
  */
 import {

@@ -28,7 +28,7 @@ export function upgradeHeaders(
   return [...requestHeaders(request, rule), 'Connection', 'Upgrade', 'Upgrade', protocol]
 }
 
-/** Without a Content-Length, node:http chooses the framing. */
+/** node:http chooses the framing if there is no Content-Length. */
 export function responseHeaders(response: {
   readonly statusCode?: number | undefined
   readonly rawHeaders: readonly string[]
