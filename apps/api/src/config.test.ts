@@ -39,7 +39,7 @@ test('the URL of the database may be in a file, so that no list of processes sho
   )
   assert.throws(
     () => loadApiConfig({ ATOLL_DATABASE_URL_FILE: join(folder, 'absent') }),
-    /absent cannot be read: ENOENT[\s\S]*ATOLL_DATABASE_URL_FILE/,
+    /cannot read the file .*absent: ENOENT[\s\S]*ATOLL_DATABASE_URL_FILE/,
   )
   await rm(folder, { recursive: true })
 })
