@@ -8,7 +8,7 @@ export const EdgeEnv = z.object({
     .min(1)
     .optional()
     .describe(
-      'Requests and WebSockets that one sandbox may have open at a time. Default: a quarter of ATOLL_MAX_CONNECTIONS.',
+      'Maximum of open requests and WebSockets per sandbox. Default: a quarter of ATOLL_MAX_CONNECTIONS.',
     ),
 })
 

@@ -1,33 +1,33 @@
-/** Composition root of the edge: the sandbox host, that finds the sandbox and passes the bytes. */
+/** Composition root of the edge, which routes each request to its sandbox and proxies the bytes. */
 import type { IncomingMessage, ServerOptions, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { Transport } from '@connectrpc/connect'
 import type { Logger } from '@atoll/kit/log'
-import { admit, lackOfRoom } from './app/admit.ts'
+import { admit, checkLimits } from './app/admit.ts'
 import { createDirectory } from './app/directory.ts'
-import { createWaking } from './app/waking.ts'
+import { createSharedWakes } from './app/shared-wakes.ts'
 import type { EdgeConfig } from './config.ts'
 import type { Refusal } from './domain/refusal.ts'
 import { isSandboxTraffic } from './domain/route.ts'
 import type { FindSigner } from './domain/signed-file.ts'
 import type { Wake } from './domain/wake.ts'
-import { refuse } from './http/errors.ts'
-import { leavingOf } from './http/leaving.ts'
-import { passRequest } from './http/proxy.ts'
-import type { Pass } from './http/reach.ts'
-import { passUpgrade, responseOn, shouldUpgrade } from './http/upgrade.ts'
+import { refuse } from './http/error-response.ts'
+import { watchClientAbort } from './http/client-abort.ts'
+import { proxyRequest } from './http/proxy.ts'
+import type { ProxyContext } from './http/sandbox-connection.ts'
+import { proxyUpgrade, responseOn, shouldUpgrade } from './http/upgrade.ts'
 import { nodeSandboxSource } from './nodes/source.ts'
 
 export interface Edge {
-  /** On a port shared with the platform API: whether this request is for a sandbox. */
+  /** True if the request is for a sandbox. Used on a port shared with the platform API. */
   claims(req: IncomingMessage): boolean
   handle(req: IncomingMessage, res: ServerResponse): void
   upgrade(req: IncomingMessage, socket: Duplex, head: Buffer): void
-  /** Resets what is open. Sandboxes go on. */
+  /** Resets open connections. Sandboxes keep running. */
   close(): Promise<void>
 }
 
-/** For the server that calls `handle`: streams may last for days, idle connections outlive those of clients. */
+/** Options of the HTTP server that calls `handle`. Streams may last for days, and clients close idle connections first. */
 export const edgeServerOptions = {
   requestTimeout: 0,
   headersTimeout: 30_000,
@@ -40,26 +40,26 @@ export function createEdge(parts: {
   readonly node: Transport
   readonly log: Logger
   readonly config?: EdgeConfig
-  /** Requests and WebSockets that may be open at a time, to all sandboxes together. */
+  /** Maximum of open requests and WebSockets, to all sandboxes together. */
   readonly mostRequests?: number
-  /** Finds the sandbox of a signed URL that names none: whoever knows the tokens does. */
+  /** Finds the sandbox that signed a URL without a sandbox ID. Provided by the api, which knows the tokens. */
   readonly findSigner?: FindSigner
-  /** Brings back a sandbox that does not run: whoever owns the records does. */
+  /** Resumes a paused sandbox. Provided by the api, which owns the records. */
   readonly wake?: Wake
-  /** For tests: how long a request waits for its sandbox. */
+  /** How long a request waits for its sandbox. Set by tests. */
   readonly wakeLimitMs?: number
 }): Edge {
   const { log } = parts
   const directory = createDirectory(nodeSandboxSource(parts.node), log)
   const maxOpenPerSandbox = parts.config?.ATOLL_EDGE_MAX_REQUESTS_PER_SANDBOX
-  const waking = parts.wake && createWaking(parts.wake, log)
+  const wakes = parts.wake && createSharedWakes(parts.wake, log)
   const { findSigner, wakeLimitMs } = parts
-  const rules = {
+  const context = {
     directory,
     maxOpen: parts.mostRequests,
     maxOpenPerSandbox,
     findSigner,
-    waking,
+    wakes,
     wakeLimitMs,
   }
   const closing = new AbortController()
@@ -71,16 +71,16 @@ export function createEdge(parts: {
       start(req, {
         isRaw: false,
         refuse: (refusal) => refuse(req, res, refusal),
-        pass: (way) => passRequest(req, res, way),
+        proxy: (admitted) => proxyRequest(req, res, admitted),
       })
     },
 
     upgrade(req, socket, head) {
-      socket.on('error', () => {}) // its close says the same
+      socket.on('error', () => {}) // `close` follows
       start(req, {
         isRaw: true,
         refuse: (refusal) => refuse(req, responseOn(socket, req), refusal),
-        pass: (way) => passUpgrade(req, { socket, head }, way),
+        proxy: (admitted) => proxyUpgrade(req, { socket, head }, admitted),
       })
     },
 
@@ -94,40 +94,40 @@ export function createEdge(parts: {
     run(1).catch(fail)
 
     function fail(error: unknown): void {
-      log.error({ err: error, event: 'edge.pass' }, 'unforeseen failure')
+      log.error({ err: error, event: 'edge.pass' }, 'request failed with an unexpected error')
       try {
         client.refuse({ kind: 'internal' })
       } catch {
-        req.socket.destroy() // another answer had begun
+        req.socket.destroy() // a response has already started
       }
     }
 
     async function run(attempt: number): Promise<void> {
-      const leaving = () => leavingOf(req.socket, client.isRaw, closing.signal)
-      const admission = await admit(rules, req, leaving)
-      if (admission.kind === 'left') {
+      const watchAbort = () => watchClientAbort(req.socket, client.isRaw, closing.signal)
+      const admission = await admit(context, req, watchAbort)
+      if (admission.kind === 'client_gone') {
         req.socket.destroy()
         return
       }
       if (admission.kind === 'refused') return client.refuse(admission.refusal)
-      const noRoom = lackOfRoom(rules, admission.sandbox)
-      if (noRoom) return client.refuse(noRoom)
+      const limitReached = checkLimits(context, admission.sandbox)
+      if (limitReached) return client.refuse(limitReached)
       const refuseOrRetry = (refusal: Refusal) => {
-        // It ended, or was paused, before it was reached: nothing of the request is gone yet.
-        if (refusal.kind === 'sandbox_not_found' && attempt < mostAttempts) {
+        // The sandbox ended or was paused before the connect, so the request can be retried.
+        if (refusal.kind === 'sandbox_not_found' && attempt < maxAttempts) {
           run(attempt + 1).catch(fail)
         } else client.refuse(refusal)
       }
-      return client.pass({ ...admission, refuse: refuseOrRetry })
+      return client.proxy({ ...admission, refuse: refuseOrRetry })
     }
   }
 }
 
-const mostAttempts = 3
+const maxAttempts = 3
 
 interface Client {
-  /** Whether the socket is no longer read by node:http. */
+  /** True if node:http no longer reads the socket. */
   readonly isRaw: boolean
   readonly refuse: (refusal: Refusal) => void
-  readonly pass: (way: Pass) => Promise<void>
+  readonly proxy: (context: ProxyContext) => Promise<void>
 }

@@ -7,7 +7,7 @@ import type { RequestHead, Route, Target } from '../domain/route.ts'
 import type { RunningSandbox } from '../domain/sandbox.ts'
 import type { FindSigner } from '../domain/signed-file.ts'
 import { findRunning } from './find-running.ts'
-import type { Caller, FindPorts } from './find-running.ts'
+import type { Caller, FindContext } from './find-running.ts'
 
 export interface Admitted {
   readonly kind: 'admitted'
@@ -18,44 +18,44 @@ export interface Admitted {
 export type Admission =
   | Admitted
   | { readonly kind: 'refused'; readonly refusal: Refusal }
-  | { readonly kind: 'left' }
+  | { readonly kind: 'client_gone' }
 
-export interface AdmissionRules extends FindPorts {
-  /** Absent: URLs that name no sandbox are refused, signed or not. */
+export interface AdmissionContext extends FindContext {
+  /** Absent: URLs without a sandbox ID are refused, signed or not. */
   readonly findSigner?: FindSigner | undefined
   /** Undefined: no limit. */
   readonly maxOpenPerSandbox?: number | undefined
-  /** To all sandboxes together. Undefined: no limit. */
+  /** Limit for all sandboxes together. Undefined: no limit. */
   readonly maxOpen?: number | undefined
 }
 
 /**
- * Decides in this order: where to, whether that path may be reached at all, whether the sandbox runs or is woken, and
- * whether the caller may come in.
+ * Checks a request in this order: its target, whether clients may use the path, whether the sandbox runs or can be
+ * woken, and whether the caller has access.
  */
 export async function admit(
-  rules: AdmissionRules,
+  context: AdmissionContext,
   head: RequestHead,
-  leaving: Caller['leaving'],
+  watchAbort: Caller['watchAbort'],
 ): Promise<Admission> {
   const route = routeOf(head)
   if (route.kind === 'refused') return refused({ kind: 'bad_request', message: route.message })
-  const target = route.kind === 'signed' ? await findTarget(rules, route) : route.target
+  const target = route.kind === 'signed' ? await findTarget(context, route) : route.target
   if ('kind' in target) return refused(target)
   const internalPath = target.port === envdPort ? internalPathOf(target.path) : undefined
   if (internalPath !== undefined) return refused({ kind: 'internal_path', path: internalPath })
   const credentials = credentialsOf(head)
-  const found = await findRunning(rules, target, { ...credentials, leaving })
+  const found = await findRunning(context, target, { ...credentials, watchAbort })
   if (found.kind !== 'running') return found
   const { sandbox } = found
-  const barred = checkTraffic(sandbox.ingress, target, credentials)
-  if (barred) return refused(barred)
+  const refusal = checkTraffic(sandbox.ingress, target, credentials)
+  if (refusal) return refused(refusal)
   return { kind: 'admitted', target: maskTarget(sandbox.ingress, target), sandbox }
 }
 
-/** Envd checks the signature itself, so a wrong answer here opens nothing. */
+/** envd verifies the signature itself, so a wrong result here grants no access. */
 async function findTarget(
-  { findSigner }: AdmissionRules,
+  { findSigner }: AdmissionContext,
   { file, target }: Extract<Route, { kind: 'signed' }>,
 ): Promise<Target | Refusal> {
   try {
@@ -67,9 +67,12 @@ async function findTarget(
   }
 }
 
-/** Exact only if the pass attaches to the sandbox in the same turn of the event loop. */
-export function lackOfRoom(rules: AdmissionRules, sandbox: RunningSandbox): Refusal | undefined {
-  const { maxOpenPerSandbox, maxOpen, directory } = rules
+/** Exact only if the request attaches to the sandbox in the same turn of the event loop. */
+export function checkLimits(
+  context: AdmissionContext,
+  sandbox: RunningSandbox,
+): Refusal | undefined {
+  const { maxOpenPerSandbox, maxOpen, directory } = context
   if (maxOpenPerSandbox !== undefined && sandbox.open >= maxOpenPerSandbox) {
     return { kind: 'too_many_requests', sandboxId: sandbox.id, limit: maxOpenPerSandbox }
   }

@@ -24,13 +24,13 @@ function setup(t: TestContext) {
   return { node, directory, cached, gone }
 }
 
-test('a sandbox the node told of is found without asking', async (t) => {
+test('a sandbox that the watch reported is found without a lookup', async (t) => {
   const { node, cached } = setup(t)
   node.start('a', '127.0.0.2')
   assert.equal((await cached('a')).address, '127.0.0.2')
 })
 
-test('requests for one unknown id ask the node once, and each later one asks again', async (t) => {
+test('concurrent requests for one unknown ID share a lookup, and later requests look it up again', async (t) => {
   const { node, directory } = setup(t)
   const answers = await Promise.all([1, 2, 3].map(async () => directory.find('x')))
   assert.deepEqual([answers, node.asked], [[undefined, undefined, undefined], 1])
@@ -38,7 +38,7 @@ test('requests for one unknown id ask the node once, and each later one asks aga
   assert.equal(node.asked, 2)
 })
 
-test('when a sandbox ends, what is attached is cut once, and what attaches later too', async (t) => {
+test('when a sandbox ends, attached connections are disconnected once, and late ones too', async (t) => {
   const { node, cached, gone } = setup(t)
   node.start('a', '127.0.0.2')
   const sandbox = await cached('a')
@@ -54,7 +54,7 @@ test('when a sandbox ends, what is attached is cut once, and what attaches later
   await waitFor('the cut', () => cuts === 2)
 })
 
-test('a paused sandbox is cut and not found, whether told or asked', async (t) => {
+test('a paused sandbox is disconnected and not found, by watch and by lookup', async (t) => {
   const { node, directory, cached, gone } = setup(t)
   node.start('a', '127.0.0.2')
   const sandbox = await cached('a')
@@ -69,7 +69,7 @@ test('a paused sandbox is cut and not found, whether told or asked', async (t) =
   assert.equal((await cached('a')).address, '127.0.0.3')
 })
 
-test('one that is being paused is not found, whether told or asked, and what is open is not cut', async (t) => {
+test('a sandbox that is being paused is not found, by watch and by lookup, and open connections stay', async (t) => {
   const { node, directory, cached, gone } = setup(t)
   node.start('a', '127.0.0.2')
   const sandbox = await cached('a')
@@ -78,7 +78,7 @@ test('one that is being paused is not found, whether told or asked, and what is 
   node.beginPause('a')
   await gone('a')
   assert.deepEqual([told, sandbox.open], [['pausing'], 1])
-  // Who found it a moment ago hears of it too.
+  // A connection that attaches late is notified too.
   sandbox.attach((reason) => told.push(`late ${reason}`))
   await waitFor('the news', () => told.includes('late pausing'))
   node.breakWatches()
@@ -92,7 +92,7 @@ test('one that is being paused is not found, whether told or asked, and what is 
   assert.deepEqual(told, ['pausing', 'late pausing'])
 })
 
-test('an address that a new sandbox got is no longer that of the old one', async (t) => {
+test('an address that a new sandbox takes over no longer belongs to the old one', async (t) => {
   const { node, cached } = setup(t)
   node.start('a', '127.0.0.2')
   let cut = false
@@ -103,7 +103,7 @@ test('an address that a new sandbox got is no longer that of the old one', async
   assert.equal(cut, true)
 })
 
-test('while the watch is down every request asks the node, and nothing that runs is cut', async (t) => {
+test('while the watch is down every request is looked up, and open connections stay', async (t) => {
   const { node, directory, cached } = setup(t)
   node.start('a', '127.0.0.2')
   let cut = false
@@ -118,7 +118,7 @@ test('while the watch is down every request asks the node, and nothing that runs
   assert.equal(await cached('a'), sandbox)
 })
 
-test('a sandbox that ended while the watch was down is cut when it is back', async (t) => {
+test('a sandbox that ended while the watch was down is disconnected when the watch is back', async (t) => {
   const { node, cached } = setup(t)
   node.start('a', '127.0.0.2')
   let cut = false
@@ -131,7 +131,7 @@ test('a sandbox that ended while the watch was down is cut when it is back', asy
   await waitFor('the cut', () => cut)
 })
 
-test('an answer that crossed with the end of the sandbox is not believed', async (t) => {
+test('a lookup that raced with the end of the sandbox is not trusted', async (t) => {
   let end = () => {}
   let asked = 0
   const source: SandboxSource = {
@@ -157,7 +157,7 @@ test('an answer that crossed with the end of the sandbox is not believed', async
   assert.deepEqual([await directory.find('a'), asked], [undefined, 2])
 })
 
-test('a node that does not answer is a fault, not an absent sandbox', async (t) => {
+test('an unreachable node is a fault, not a missing sandbox', async (t) => {
   const { directory, node } = setup(t)
   await directory.close()
   node.start('a', '127.0.0.2')

@@ -1,52 +1,52 @@
 /**
- * Which sandboxes run and where: a cache of what the node says, that can be thrown away.
+ * Cache of running sandboxes and their addresses, filled by a watch on the node.
  *
- * Addresses are given to other sandboxes later, so a stale entry would send one sandbox's traffic to another.
- * Therefore entries are trusted only while the watch is in step with the node, an address has one holder, and
- * an answer that crossed with a change is asked for again.
+ * The node reuses addresses, so a stale entry would send traffic of one sandbox to another. Therefore entries are
+ * trusted only while the watch is in sync, an address belongs to one entry, and a lookup that raced with a change is
+ * repeated.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Fault } from '@atoll/kit/fault'
 import type { Logger } from '@atoll/kit/log'
 import type {
-  CutReason,
+  DisconnectReason,
   RunningSandbox,
   SandboxChange,
-  SandboxPlace,
+  SandboxLocation,
   SandboxSource,
 } from '../domain/sandbox.ts'
 import { createEntry } from './entry.ts'
 import type { Entry } from './entry.ts'
 
 export interface Directory {
-  /** How many passes are open, to all sandboxes. */
+  /** Number of open connections to all sandboxes. */
   readonly open: number
-  /** Undefined when no such sandbox runs, or it is being paused. Throws an `unavailable` fault when the node cannot be asked. */
+  /** Returns undefined if the sandbox does not run or is being paused. Throws an `unavailable` fault if the node does not answer. */
   find(id: string): RunningSandbox | Promise<RunningSandbox | undefined>
-  /** Stops watching and cuts everything that is open. */
+  /** Stops the watch and disconnects all clients. */
   close(): Promise<void>
 }
 
 export function createDirectory(source: SandboxSource, log: Logger): Directory {
   const stop = new AbortController()
   const running = new Map<string, Entry>()
-  const holders = new Map<string, Entry>()
+  const byAddress = new Map<string, Entry>()
   const lookups = new Map<string, Promise<RunningSandbox | undefined>>()
-  /** Ids that are being asked for and have seen a change since: the answer under way may be old. */
-  const crossed = new Set<string>()
-  let round = 0
-  let inStep = false
-  const passes = { open: 0 }
+  /** IDs whose pending lookup raced with a change, so its result may be stale. */
+  const outdatedLookups = new Set<string>()
+  let watchRound = 0
+  let isSynced = false
+  const connections = { open: 0 }
   const watching = watch()
 
   return {
     get open() {
-      return passes.open
+      return connections.open
     },
 
     find(id) {
-      const known = inStep ? running.get(id) : undefined
-      // One that is being paused may run again before the news of it is here.
+      const known = isSynced ? running.get(id) : undefined
+      // A sandbox that is being paused may run again before the watch reports it.
       if (known && !known.isPausing) return known
       return lookups.get(id) ?? lookUp(id)
     },
@@ -61,16 +61,17 @@ export function createDirectory(source: SandboxSource, log: Logger): Directory {
   async function watch(): Promise<void> {
     for (let failures = 0; !stop.signal.aborted; failures += 1) {
       try {
-        round += 1
-        for (const id of lookups.keys()) crossed.add(id)
+        watchRound += 1
+        for (const id of lookups.keys()) outdatedLookups.add(id)
         for await (const change of source.watch(stop.signal)) {
           apply(change)
           if (change.kind === 'synced') failures = 0
         }
       } catch (error) {
-        if (!stop.signal.aborted) log.warn({ err: error, event: 'edge.watch' }, 'lost the node')
+        if (!stop.signal.aborted)
+          log.warn({ err: error, event: 'edge.watch' }, 'the watch on the node failed, retrying')
       }
-      inStep = false
+      isSynced = false
       await sleep(Math.min(100 * 2 ** failures, 5_000), undefined, { signal: stop.signal }).catch(
         () => {}, // closing
       )
@@ -80,46 +81,46 @@ export function createDirectory(source: SandboxSource, log: Logger): Directory {
   function apply(change: SandboxChange): void {
     if (change.kind === 'started') put(change.sandbox)
     else if (change.kind === 'pausing') {
-      if (lookups.has(change.id)) crossed.add(change.id)
+      if (lookups.has(change.id)) outdatedLookups.add(change.id)
       running.get(change.id)?.setPausing(true)
     } else if (change.kind === 'ended') drop(change.id)
     else {
-      for (const entry of running.values()) if (entry.round !== round) drop(entry.id)
-      inStep = true
+      for (const entry of running.values()) if (entry.watchRound !== watchRound) drop(entry.id)
+      isSynced = true
     }
   }
 
-  function put(place: SandboxPlace): Entry {
-    const { id, address } = place
+  function put(location: SandboxLocation): Entry {
+    const { id, address } = location
     const known = running.get(id)
     if (known?.address === address) {
-      known.round = round
-      known.ingress = place.ingress
-      known.setPausing(place.isPausing)
+      known.watchRound = watchRound
+      known.ingress = location.ingress
+      known.setPausing(location.isPausing)
       return known
     }
     drop(id)
-    const former = holders.get(address)
+    const former = byAddress.get(address)
     if (former) drop(former.id)
-    const entry = createEntry(place, round, passes)
+    const entry = createEntry(location, watchRound, connections)
     running.set(id, entry)
-    holders.set(address, entry)
+    byAddress.set(address, entry)
     return entry
   }
 
-  function drop(id: string, reason: CutReason = 'ended'): void {
-    if (lookups.has(id)) crossed.add(id)
+  function drop(id: string, reason: DisconnectReason = 'ended'): void {
+    if (lookups.has(id)) outdatedLookups.add(id)
     const entry = running.get(id)
     if (!entry) return
     running.delete(id)
-    holders.delete(entry.address)
+    byAddress.delete(entry.address)
     entry.end(reason)
   }
 
   function lookUp(id: string): Promise<RunningSandbox | undefined> {
     const answer = ask(id).finally(() => {
       lookups.delete(id)
-      crossed.delete(id)
+      outdatedLookups.delete(id)
     })
     lookups.set(id, answer)
     return answer
@@ -127,16 +128,20 @@ export function createDirectory(source: SandboxSource, log: Logger): Directory {
 
   async function ask(id: string): Promise<RunningSandbox | undefined> {
     for (let attempt = 0; attempt < 3; attempt += 1) {
-      crossed.delete(id)
-      const place = await source.get(id, stop.signal)
-      if (crossed.has(id)) continue
-      if (place) {
-        const entry = put(place)
+      outdatedLookups.delete(id)
+      const location = await source.get(id, stop.signal)
+      if (outdatedLookups.has(id)) continue
+      if (location) {
+        const entry = put(location)
         return entry.isPausing ? undefined : entry
       }
       drop(id)
       return undefined
     }
-    throw new Fault('unavailable', 'sandbox_unsettled', 'The sandbox keeps changing its place')
+    throw new Fault(
+      'unavailable',
+      'sandbox_unsettled',
+      'The sandbox changed its state three times during the lookup. Try again.',
+    )
   }
 }

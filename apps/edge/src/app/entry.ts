@@ -1,52 +1,56 @@
 import type { Ingress } from '../domain/ingress.ts'
-import type { CutReason, RunningSandbox, SandboxPlace } from '../domain/sandbox.ts'
+import type { DisconnectReason, RunningSandbox, SandboxLocation } from '../domain/sandbox.ts'
 
 export interface Entry extends RunningSandbox {
-  /** The round of watching in which the node last named this sandbox. */
-  round: number
+  /** Number of the watch that last reported this sandbox. */
+  watchRound: number
   ingress: Ingress
   readonly isPausing: boolean
-  /** Tells all open passes. */
+  /** Notifies all open connections. */
   setPausing(isPausing: boolean): void
-  /** Cuts all open passes; later ones are cut as they attach. */
-  end(reason: CutReason): void
+  /** Disconnects all open connections, and later ones when they attach. */
+  end(reason: DisconnectReason): void
 }
 
-/** `passes` counts the open ones of all entries. */
-export function createEntry(place: SandboxPlace, round: number, passes: { open: number }): Entry {
-  const cuts = new Set<(reason: CutReason) => void>()
-  let ended: CutReason | undefined
-  let { isPausing } = place
+/** `connections.open` counts the open connections of all entries. */
+export function createEntry(
+  location: SandboxLocation,
+  watchRound: number,
+  connections: { open: number },
+): Entry {
+  const listeners = new Set<(reason: DisconnectReason) => void>()
+  let ended: DisconnectReason | undefined
+  let { isPausing } = location
   return {
-    ...place,
-    round,
+    ...location,
+    watchRound,
     get open() {
-      return cuts.size
+      return listeners.size
     },
     get isPausing() {
       return isPausing
     },
     setPausing(is) {
-      if (is && !isPausing) for (const cut of cuts) cut('pausing')
+      if (is && !isPausing) for (const onDisconnect of listeners) onDisconnect('pausing')
       isPausing = is
     },
-    attach(cut) {
+    attach(onDisconnect) {
       if (ended) {
-        queueMicrotask(cut.bind(undefined, ended))
+        queueMicrotask(onDisconnect.bind(undefined, ended))
         return () => {}
       }
-      cuts.add(cut)
-      passes.open += 1
-      if (isPausing) queueMicrotask(() => cuts.has(cut) && cut('pausing'))
+      listeners.add(onDisconnect)
+      connections.open += 1
+      if (isPausing) queueMicrotask(() => listeners.has(onDisconnect) && onDisconnect('pausing'))
       return () => {
-        if (cuts.delete(cut)) passes.open -= 1
+        if (listeners.delete(onDisconnect)) connections.open -= 1
       }
     },
     end(reason) {
       ended = reason
-      for (const cut of cuts) cut(reason)
-      passes.open -= cuts.size
-      cuts.clear()
+      for (const onDisconnect of listeners) onDisconnect(reason)
+      connections.open -= listeners.size
+      listeners.clear()
     },
   }
 }

@@ -5,67 +5,67 @@ import type { Target } from '../domain/route.ts'
 import type { RunningSandbox } from '../domain/sandbox.ts'
 import type { WakeResult } from '../domain/wake.ts'
 import type { Directory } from './directory.ts'
-import type { Waking } from './waking.ts'
+import type { SharedWakes } from './shared-wakes.ts'
 
-export interface FindPorts {
+export interface FindContext {
   readonly directory: Directory
-  /** Absent: what does not run stays as it is. */
-  readonly waking?: Waking | undefined
-  /** How long one request waits for its sandbox. */
+  /** Absent: paused sandboxes are not resumed. */
+  readonly wakes?: SharedWakes | undefined
+  /** Time limit of one request. */
   readonly wakeLimitMs?: number | undefined
 }
 
-/** Whoever waits. */
 export interface Caller extends Credentials {
-  /** Aborts when the caller is gone. To be let go of, since listening costs; therefore made only where one waits. */
-  leaving(): Disposable & { readonly signal: AbortSignal }
+  /** Aborts when the client disconnects. Created only for requests that wait, because the listeners cost time. */
+  watchAbort(): Disposable & { readonly signal: AbortSignal }
 }
 
 export type Finding =
   | { readonly kind: 'running'; readonly sandbox: RunningSandbox }
   | { readonly kind: 'refused'; readonly refusal: Refusal }
-  | { readonly kind: 'left' }
+  | { readonly kind: 'client_gone' }
 
 const defaultLimitMs = 60_000
-const mostRounds = 3
+const maxAttempts = 3
 
-/** The sandbox that runs, or runs again after it was woken for this caller. */
+/** Finds the running sandbox, and resumes it for this caller if it is paused. */
 export async function findRunning(
-  ports: FindPorts,
+  ports: FindContext,
   target: Target,
   caller: Caller,
 ): Promise<Finding> {
-  const known = await look(ports.directory, target.sandboxId)
+  const known = await lookUp(ports.directory, target.sandboxId)
   if (known.kind !== 'refused' || known.refusal.kind !== 'sandbox_not_found') return known
-  return ports.waking ? wakeAndFind(ports, ports.waking, { target, caller }) : known
+  return ports.wakes ? wakeAndFind(ports, ports.wakes, { target, caller }) : known
 }
 
 async function wakeAndFind(
-  { directory, wakeLimitMs = defaultLimitMs }: FindPorts,
-  waking: Waking,
+  { directory, wakeLimitMs = defaultLimitMs }: FindContext,
+  wakes: SharedWakes,
   { target, caller }: { readonly target: Target; readonly caller: Caller },
 ): Promise<Finding> {
-  using left = caller.leaving()
-  const late = AbortSignal.timeout(wakeLimitMs)
-  const signal = AbortSignal.any([left.signal, late])
+  using clientAbort = caller.watchAbort()
+  const timeout = AbortSignal.timeout(wakeLimitMs)
+  const signal = AbortSignal.any([clientAbort.signal, timeout])
   const { sandboxId, port } = target
   const { accessToken, trafficToken } = caller
   try {
-    // It may be paused again before it is reached, but not for ever.
-    for (let round = 0; round < mostRounds; round += 1) {
-      const result = await waking.wake({ sandboxId, port, accessToken, trafficToken }, signal)
+    // The sandbox may be paused again before the lookup, so the wake is repeated, with a limit.
+    for (let attempt = 0; attempt < maxAttempts; attempt += 1) {
+      const result = await wakes.wake({ sandboxId, port, accessToken, trafficToken }, signal)
       if (result.kind !== 'running') return { kind: 'refused', refusal: toRefusal(result, target) }
-      const found = await look(directory, sandboxId)
-      if (found.kind === 'running') return left.signal.aborted ? { kind: 'left' } : found
+      const found = await lookUp(directory, sandboxId)
+      if (found.kind === 'running')
+        return clientAbort.signal.aborted ? { kind: 'client_gone' } : found
     }
   } catch (error) {
-    if (left.signal.aborted) return { kind: 'left' }
-    if (!late.aborted) throw error
+    if (clientAbort.signal.aborted) return { kind: 'client_gone' }
+    if (!timeout.aborted) throw error
   }
   return { kind: 'refused', refusal: toRefusal({ kind: 'conflict' }, target) }
 }
 
-async function look(directory: Directory, sandboxId: string): Promise<Finding> {
+async function lookUp(directory: Directory, sandboxId: string): Promise<Finding> {
   try {
     const sandbox = await directory.find(sandboxId)
     if (sandbox) return { kind: 'running', sandbox }
@@ -95,7 +95,9 @@ function toRefusal({ kind, message }: WakeResult, { sandboxId }: Target): Refusa
       return {
         kind: 'sandbox_limit',
         sandboxId,
-        message: message ?? 'The sandbox is paused, and its team runs as many as it may',
+        message:
+          message ??
+          'The sandbox is paused, and its team has reached its limit of running sandboxes. Kill or pause another sandbox',
       }
     case 'running':
     case 'not_found':

@@ -1,8 +1,9 @@
 /**
- * How a sandbox wants to be reached from outside. None of it concerns envd, which has a token of its own.
+ * Access rules for traffic to a sandbox. They do not apply to envd, which checks its own token.
  *
- * Threats: a caller that guesses at the token by the time a wrong one takes; a mask that a client could steer, which
- * is why it comes from whoever made the sandbox and takes nothing but the port from the request.
+ * Threats: a caller could guess the token from the response time, so tokens are compared in constant time. A client
+ * could control the masked host, so the mask comes from the creator of the sandbox and contains only the port of the
+ * request.
  */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { envdPort } from './internal-path.ts'
@@ -10,11 +11,11 @@ import type { Refusal } from './refusal.ts'
 import type { RequestHead, Target } from './route.ts'
 
 export interface Ingress {
-  /** Present: callers must know it. */
+  /** Required from callers if present. */
   readonly trafficToken?: string | undefined
-  /** The Host that programs see; `${PORT}` stands for the port. */
+  /** Host header for programs in the sandbox; `${PORT}` is replaced by the port. */
   readonly maskHost?: string | undefined
-  /** Where the sandbox speaks TLS itself. */
+  /** Ports on which the sandbox serves TLS. */
   readonly httpsPorts: ReadonlySet<number>
 }
 
@@ -47,18 +48,18 @@ export function checkTraffic(
     return { kind: 'forbidden', sandboxId, title: 'Token missing', message }
   }
   if (isSame(given, wanted)) return undefined
-  const message = `This sandbox is private: the token in the header ${trafficHeader} is not its own`
+  const message = `This sandbox is private: the token in the header ${trafficHeader} is wrong`
   return { kind: 'forbidden', sandboxId, title: 'Wrong token', message }
 }
 
-/** The target as it is passed on. */
+/** Applies the masked host and TLS to the target. */
 export function maskTarget({ maskHost, httpsPorts }: Ingress, target: Target): Target {
   if (target.port === envdPort) return target
-  const isSecure = httpsPorts.has(target.port)
-  if (maskHost === undefined) return isSecure ? { ...target, isSecure } : target
+  const usesTls = httpsPorts.has(target.port)
+  if (maskHost === undefined) return usesTls ? { ...target, usesTls } : target
   return {
     ...target,
-    isSecure,
+    usesTls,
     authority: maskHost.replaceAll('${PORT}', String(target.port)),
     maskedAuthority: target.authority,
   }

@@ -5,10 +5,10 @@ import { internalPathOf } from './internal-path.ts'
 
 const disguises: [string, string][] = [
   ['plain', '/init'],
-  ['each of them', '/fsthaw'],
-  ['of the log', '/logs?after=0'],
-  ['that prepares a sandbox to be saved', '/prepare'],
-  ['that gives it an authority to trust', '/trust'],
+  ['other than /init', '/fsthaw'],
+  ['for logs', '/logs?after=0'],
+  ['for the preparation of a checkpoint', '/prepare'],
+  ['for a trusted certificate authority', '/trust'],
   ['with a query', '/init?x=1'],
   ['with a fragment', '/init#x'],
   ['with a trailing slash', '/init/'],
@@ -32,14 +32,15 @@ const disguises: [string, string][] = [
 ]
 
 for (const [name, path] of disguises) {
-  test(`an internal path is seen ${name}`, () => assert.notEqual(internalPathOf(path), undefined))
+  test(`an internal path is detected: ${name}`, () =>
+    assert.notEqual(internalPathOf(path), undefined))
 }
 
 for (const path of ['/', '/files', '/init.txt', '/initial', '/x/init', '/?/init', '/x?/../init']) {
   test(`${path} passes`, () => assert.equal(internalPathOf(path), undefined))
 }
 
-test('a path of nested escapes as long as a header may be costs little', async () => {
+test('a long path of nested escapes takes little CPU time', async () => {
   const path = `/%${'25'.repeat(8000)}69nit`
   assert.ok((await measureCpuMs(() => internalPathOf(path))) < 500)
 })

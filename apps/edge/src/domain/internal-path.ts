@@ -1,9 +1,9 @@
 /**
- * Paths of envd that only the node may call. The edge is the one way in from outside, so what it lets through
- * here is open to everybody who knows a sandbox id.
+ * Paths of envd that only the node may call. The edge is the only way in for clients, so a path that passes here is open
+ * to anyone who knows the sandbox ID.
  *
- * Threats: a path spelt so that it looks harmless here and is read as `/init` by envd. Every spelling that
- * some common parser takes for one of these paths is refused, at the price of refusing a few that no one uses.
+ * Threats: a path that looks harmless here and that envd reads as `/init`. The edge refuses every spelling that a common
+ * parser would read as an internal path, even if that blocks a few unusual paths.
  */
 export const envdPort = 49_983
 
@@ -20,15 +20,15 @@ const internalPaths = new Set([
   '/upgrade',
 ])
 
-/** The internal path that `path` (as in a request line, query included) may be read as, if any. */
+/** Returns the internal path that a parser may read from `path`, which may include a query. */
 export function internalPathOf(path: string): string | undefined {
   const bare = decodeFully(path.replace(/[?#].*$/s, ''))
-  // The second reading is that of a URL parser with a base, to which `//a/init` is `/init` on host `a`.
+  // A URL parser with a base reads `//a/init` as `/init` on host `a`.
   const readings = [cleanPath(bare), cleanPath(bare.replace(/^[/\\]{2,}[^/\\]*/, ''))]
   return readings.find((reading) => internalPaths.has(reading))
 }
 
-/** More rounds than any chain of parsers undoes. Bounded, since `%252525…` could keep this busy for long. */
+/** More rounds than any chain of parsers decodes. Bounded, because `%252525…` could take long. */
 const decodingRounds = 3
 
 function decodeFully(path: string): string {

@@ -1,4 +1,4 @@
-/** Why the edge answers by itself instead of passing a request on. */
+/** Reason for an error response of the edge itself. */
 export type Refusal =
   | { readonly kind: 'bad_request'; readonly message: string }
   | { readonly kind: 'unsupported'; readonly message: string }
@@ -14,7 +14,7 @@ export type Refusal =
   | { readonly kind: 'sandbox_limit'; readonly sandboxId: string; readonly message: string }
   | { readonly kind: 'port_closed'; readonly sandboxId: string; readonly port: number }
   | { readonly kind: 'too_many_requests'; readonly sandboxId: string; readonly limit: number }
-  /** The edge has as many requests open as it may, to all sandboxes together. */
+  /** The limit of open requests to all sandboxes together is reached. */
   | { readonly kind: 'edge_full' }
   | { readonly kind: 'unknown_signature' }
   | { readonly kind: 'too_many_signatures' }

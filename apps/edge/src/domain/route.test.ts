@@ -32,9 +32,9 @@ const routed: [string, RequestHead, { id: string; port: number }][] = [
   ['the host name', head('8080-abc3.atoll.dev'), { id: 'abc3', port: 8080 }],
   ['a host name under localhost', head('8080-abc3.localhost:3000'), { id: 'abc3', port: 8080 }],
   ['a host name in capitals', head('8080-ABC3.Atoll.dev'), { id: 'abc3', port: 8080 }],
-  ['a host name with a further part', head('8080-abc3-xyz.atoll.dev'), { id: 'abc3', port: 8080 }],
+  ['a host name with another suffix', head('8080-abc3-xyz.atoll.dev'), { id: 'abc3', port: 8080 }],
   ['the host name, not the headers', head('8080-abc3.atoll.dev', svc), { id: 'abc3', port: 8080 }],
-  ['a port out of range, for later', head('99999-abc3.atoll.dev'), { id: 'abc3', port: 99999 }],
+  ['a port out of range', head('99999-abc3.atoll.dev'), { id: 'abc3', port: 99999 }],
 ]
 
 for (const [name, given, expected] of routed) {
@@ -50,21 +50,25 @@ for (const [name, given, expected] of routed) {
 const refusals: [string, RequestHead, RegExp][] = [
   ['no id header', head('localhost', { 'svc-sandbox-port': '1' }), /Svc-Sandbox-Id is missing/],
   ['no port header', head('localhost', { 'e2b-sandbox-id': 'a' }), /Svc-Sandbox-Port is missing/],
-  ['an empty id', head('localhost', { ...svc, 'svc-sandbox-id': '' }), /id must be/],
-  ['an id given twice', head('localhost', { ...svc, 'svc-sandbox-id': 'a, b' }), /id must be/],
-  ['an id that is a path', head('localhost', { ...svc, 'svc-sandbox-id': '../a' }), /id must be/],
-  ['an id in capitals', head('localhost', { ...svc, 'svc-sandbox-id': 'ABC' }), /id must be/],
+  ['an empty id', head('localhost', { ...svc, 'svc-sandbox-id': '' }), /ID must consist/],
+  ['an id given twice', head('localhost', { ...svc, 'svc-sandbox-id': 'a, b' }), /ID must consist/],
+  [
+    'an id that is a path',
+    head('localhost', { ...svc, 'svc-sandbox-id': '../a' }),
+    /ID must consist/,
+  ],
+  ['an id in capitals', head('localhost', { ...svc, 'svc-sandbox-id': 'ABC' }), /ID must consist/],
   ['headers that differ', head('localhost', { ...svc, 'e2b-sandbox-id': 'x' }), /contradict/],
   ['a negative port', head('localhost', { ...svc, 'svc-sandbox-port': '-1' }), /port must be/],
   ['a port in words', head('localhost', { ...svc, 'svc-sandbox-port': 'http' }), /port must be/],
   ['a hexadecimal port', head('localhost', { ...svc, 'svc-sandbox-port': '0x50' }), /port must be/],
   ['a port with a sign', head('localhost', { ...svc, 'svc-sandbox-port': '+80' }), /port must be/],
   ['an endless port', head('localhost', { ...svc, 'svc-sandbox-port': '9'.repeat(30) }), /port mu/],
-  ['a host without a sandbox', head('example.com'), /Name the sandbox/],
-  ['a host without a domain', head('80-abc'), /Name the sandbox/],
-  ['headers on a foreign host', head('example.com', svc), /Name the sandbox/],
-  ['an address and no headers', head('127.0.0.1:3000'), /Name the sandbox/],
-  ['no host at all', { method: 'GET', url: '/', headers: {} }, /Name the sandbox/],
+  ['a host without a sandbox', head('example.com'), /names no sandbox/],
+  ['a host without a domain', head('80-abc'), /names no sandbox/],
+  ['headers on a foreign host', head('example.com', svc), /names no sandbox/],
+  ['an address and no headers', head('127.0.0.1:3000'), /names no sandbox/],
+  ['no host at all', { method: 'GET', url: '/', headers: {} }, /names no sandbox/],
   ['a target that is no path', head('localhost', svc, 'init'), /must be a path/],
   ['a target with user info', head('localhost', svc, 'http://a@b/init'), /must be a path/],
   ['a star for GET', head('localhost', svc, '*'), /must be a path/],
@@ -78,7 +82,7 @@ for (const [name, given, message] of refusals) {
   })
 }
 
-test('the authority of an absolute target goes before Host and is what is forwarded', () => {
+test('the authority of an absolute target overrides Host and is forwarded', () => {
   const route = routeOf(head('1-other.atoll.dev', {}, 'http://80-abc.atoll.dev?q'))
   assert.deepEqual(route, {
     kind: 'target',
@@ -94,7 +98,7 @@ test('the authority of an absolute target goes before Host and is what is forwar
 
 const signed = '/files?path=%2Fa%20b&username=anna&signature=v1_x%2By&signature_expiration=0170'
 
-test('a signed URL on a shared host is for whoever signed it', () => {
+test('a signed URL on a shared host is routed by its signature', () => {
   const given = head('localhost:3000', {}, signed)
   assert.equal(isSandboxTraffic(given), true)
   assert.deepEqual(routeOf(given), {
@@ -142,7 +146,7 @@ for (const query of [
   })
 }
 
-test('headers and host names that name a sandbox go before the signature', () => {
+test('routing headers and host names override the signature', () => {
   for (const given of [head('localhost', svc, signed), head('49983-abc1.x.dev', {}, signed)]) {
     const route = routeOf(given)
     assert.equal(route.kind === 'target' && route.target.sandboxId, 'abc1')

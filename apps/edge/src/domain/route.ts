@@ -1,15 +1,15 @@
 /**
- * Which sandbox and port a request is for, from its host name or its routing headers.
+ * Finds the sandbox and port of a request from its host name or its routing headers.
  *
- * Threats: a request that two parts read differently (host against headers, one header given twice, a target
- * in absolute form that contradicts Host). One reading is made here, and it is the one that is forwarded.
+ * Threats: parts of the system could read a request differently: host against headers, a repeated header, or an absolute
+ * target that contradicts Host. The request is read once here, and that reading is forwarded.
  */
 import { isIP } from 'node:net'
 import { envdPort } from './internal-path.ts'
 import { isSignedFile, parseSignedFile } from './signed-file.ts'
 import type { SignedFile } from './signed-file.ts'
 
-/** What of a request's head decides its way. `headers` has lower-case names, as in node:http. */
+/** The part of a request head that routing needs. `headers` has lower-case names, as in node:http. */
 export interface RequestHead {
   readonly method?: string | undefined
   readonly url?: string | undefined
@@ -18,23 +18,23 @@ export interface RequestHead {
 
 export interface Target {
   readonly sandboxId: string
-  /** May be out of range: such a port is simply closed. */
+  /** May be out of range; such a port counts as closed. */
   readonly port: number
-  /** The Host to forward. */
+  /** Host header to forward. */
   readonly authority: string
-  /** The Host that came, where another is forwarded. */
+  /** Original Host header, if another one is forwarded. */
   readonly maskedAuthority?: string
-  /** The target in origin form, query included. */
+  /** Request target in origin form, with the query. */
   readonly path: string
-  /** Whether the sandbox speaks TLS there. */
-  readonly isSecure?: boolean
-  /** Whether a header or a signature names the sandbox, on a host that also serves the platform API or other sandboxes. */
+  /** True if the sandbox serves TLS on this port. */
+  readonly usesTls?: boolean
+  /** True if a header or signature names the sandbox, on a host shared with the platform API or other sandboxes. */
   readonly isOnSharedHost: boolean
 }
 
 export type Route =
   | { readonly kind: 'target'; readonly target: Target }
-  /** For the sandbox that signed, once it is found. */
+  /** The sandbox is found by the signature. */
   | {
       readonly kind: 'signed'
       readonly file: SignedFile
@@ -44,7 +44,7 @@ export type Route =
 
 export function routeOf(head: RequestHead): Route {
   const line = readTarget(head)
-  if (!line) return refused('The request target must be a path')
+  if (!line) return refused('The request target must be a path or an absolute http URL')
   const host = hostName(line.authority)
   const isShared = routesByHeader(host)
   const hasHeader = hasRoutingHeader(head)
@@ -52,14 +52,14 @@ export function routeOf(head: RequestHead): Route {
   const label = isShared && hasHeader ? headerLabel(head) : hostLabel(host)
   if ('message' in label) return refused(label.message)
   if (!/^[a-z0-9]{1,63}$/.test(label.id)) {
-    return refused('The sandbox id must be made of lower-case letters and digits')
+    return refused('The sandbox ID must consist of lower-case letters and digits')
   }
   if (!/^[0-9]{1,10}$/.test(label.port)) return refused('The sandbox port must be a number')
   const sandbox = { sandboxId: label.id, port: Number(label.port) }
   return { kind: 'target', target: { ...line, ...sandbox, isOnSharedHost: isShared && hasHeader } }
 }
 
-/** On a port shared with the platform API: whether a request is sandbox traffic. */
+/** Distinguishes sandbox traffic from platform requests on a shared port. */
 export function isSandboxTraffic(head: RequestHead): boolean {
   const line = readTarget(head)
   const host = hostName(line?.authority ?? '')
@@ -70,7 +70,10 @@ export function isSandboxTraffic(head: RequestHead): boolean {
 function signedRoute(head: RequestHead, line: { authority: string; path: string }): Route {
   const intended = head.headers['access-control-request-method']?.toString()
   const file = parseSignedFile(line.path, { method: head.method, intended })
-  if (!file) return refused('The query of this signed URL cannot be read')
+  if (!file)
+    return refused(
+      'The query of this signed URL is invalid: a parameter is repeated or wrongly encoded',
+    )
   return { kind: 'signed', file, target: { ...line, port: envdPort, isOnSharedHost: true } }
 }
 
@@ -79,7 +82,7 @@ interface Label {
   readonly port: string
 }
 
-interface Mistake {
+interface RouteError {
   readonly message: string
 }
 
@@ -90,12 +93,12 @@ function hasRoutingHeader(head: RequestHead): boolean {
   return [...idHeaders, ...portHeaders].some((name) => head.headers[name] !== undefined)
 }
 
-/** Elsewhere the host name says it all, and a page cannot be steered to another sandbox by headers. */
+/** False for hosts of a single sandbox, so that headers cannot redirect a page to another sandbox. */
 function routesByHeader(host: string): boolean {
   return host === 'localhost' || host.startsWith('sandbox.') || isIP(host) !== 0
 }
 
-function headerLabel(head: RequestHead): Label | Mistake {
+function headerLabel(head: RequestHead): Label | RouteError {
   const ids = valuesOf(head, idHeaders)
   const ports = valuesOf(head, portHeaders)
   const [id] = ids
@@ -110,26 +113,26 @@ function headerLabel(head: RequestHead): Label | Mistake {
   return { id, port }
 }
 
-/** The different values given under any of the names. */
+/** Returns the distinct values of these headers. */
 function valuesOf(head: RequestHead, names: readonly string[]): string[] {
   const values = names.flatMap((name) => head.headers[name] ?? [])
   return [...new Set(values)]
 }
 
-function hostLabel(host: string): Label | Mistake {
+function hostLabel(host: string): Label | RouteError {
   const [first, rest] = splitOnce(host, '.')
   const [port, id] = first.split('-')
   if (rest === undefined || isIP(host) !== 0 || port === undefined || id === undefined) {
     return {
       message:
-        'Name the sandbox: with the headers Svc-Sandbox-Id and Svc-Sandbox-Port, ' +
-        'or by a host name of the form {port}-{sandboxID}.{domain}',
+        'The request names no sandbox. Use the headers Svc-Sandbox-Id and Svc-Sandbox-Port, ' +
+        'or a host name of the form {port}-{sandboxID}.{domain}',
     }
   }
   return { id, port }
 }
 
-/** The authority of an absolute target goes before Host (RFC 9112, 3.2.2). */
+/** The authority of an absolute target overrides Host (RFC 9112, 3.2.2). */
 function readTarget(head: RequestHead): { authority: string; path: string } | undefined {
   const { url = '' } = head
   const host = head.headers['host']

@@ -1,42 +1,42 @@
 import type { Ingress } from './ingress.ts'
 
-/** A running sandbox as the edge sees it: where its ports are, and who is talking to them. */
+/** A running sandbox with its address and open connections. */
 export interface RunningSandbox {
   readonly id: string
   readonly address: string
   readonly ingress: Ingress
-  /** How many passes are open now. */
+  /** Number of open connections. */
   readonly open: number
   /**
-   * `cut` is called once when the sandbox ends (soon, if it has ended already), and before that whenever it is about to
-   * be paused. Returns what takes it back when the pass is over.
+   * Registers a connection. `onDisconnect` is called once when the sandbox ends (soon, if it has already ended), and
+   * before that each time a pause begins. The returned function removes the registration.
    */
-  attach(cut: (reason: CutReason) => void): () => void
+  attach(onDisconnect: (reason: DisconnectReason) => void): () => void
 }
 
-/** `closing`: the edge stops and the sandbox goes on. `pausing`: nobody new may come, and it may also run on. */
-export type CutReason = 'ended' | 'closing' | 'pausing'
+/** `closing`: the edge stops, the sandbox keeps running. `pausing`: a pause begins; it may fail, and the sandbox keeps running. */
+export type DisconnectReason = 'ended' | 'closing' | 'pausing'
 
-/** Where running sandboxes are learnt from: the node. */
+/** Source of running sandboxes, implemented by the node protocol. */
 export interface SandboxSource {
-  /** Undefined when no such sandbox runs; one that is being paused still does. Throws a `Fault` when the node cannot be asked. */
-  get(id: string, signal: AbortSignal): Promise<SandboxPlace | undefined>
-  /** First all that run, then `synced`, then changes as they happen. */
+  /** Returns undefined if the sandbox does not run; a sandbox that is being paused still runs. Throws a `Fault` if the node does not answer. */
+  get(id: string, signal: AbortSignal): Promise<SandboxLocation | undefined>
+  /** Yields all running sandboxes, then `synced`, then changes. */
   watch(signal: AbortSignal): AsyncIterable<SandboxChange>
 }
 
-export interface SandboxPlace {
+export interface SandboxLocation {
   readonly id: string
   readonly address: string
   readonly ingress: Ingress
-  /** Nobody new is to be led to it: it stands still, or soon will. */
+  /** True while the sandbox is being paused: it takes no new connections. */
   readonly isPausing: boolean
 }
 
 export type SandboxChange =
-  /** Or not paused after all. */
-  | { readonly kind: 'started'; readonly sandbox: SandboxPlace }
+  /** Also sent when a pause failed. */
+  | { readonly kind: 'started'; readonly sandbox: SandboxLocation }
   | { readonly kind: 'pausing'; readonly id: string }
-  /** Or paused: it is not reached any more. */
+  /** Also sent for a paused sandbox. */
   | { readonly kind: 'ended'; readonly id: string }
   | { readonly kind: 'synced' }

@@ -1,25 +1,25 @@
 /**
- * URLs of files that were signed and name no sandbox: `/files?path=…&signature=…`. Clients make them where all sandboxes
- * share one address. Whose token signed it is not for the edge to know; it asks.
+ * Signed file URLs without a sandbox ID: `/files?path=…&signature=…`. Clients use them where all sandboxes share one
+ * address. The edge does not know the tokens, so it asks the api which sandbox signed the URL.
  */
 export interface SignedFile {
   readonly path: string
   readonly username: string
   readonly operation: 'read' | 'write'
   readonly signature: string
-  /** Seconds since 1970, as digits. */
+  /** Unix seconds, as digits. */
   readonly expiration: string | undefined
 }
 
-/** The sandbox that signed; undefined when none that runs did. Throws an `exhausted` fault when too many ask. */
+/** Returns the ID of the running sandbox that signed, or undefined. Throws an `exhausted` fault above its rate limit. */
 export type FindSigner = (file: SignedFile) => Promise<string | undefined>
 
-/** Whether a target in origin form may be such a URL. */
+/** True if a target in origin form may be a signed file URL. */
 export function isSignedFile(target: string): boolean {
   return /^\/files\?(?:.*&)?signature=/.test(target)
 }
 
-/** Undefined when the query can be read in several ways or in none. What of it holds is for envd to decide. */
+/** Returns undefined if the query is ambiguous or invalid. envd decides whether the signature is valid. */
 export function parseSignedFile(
   target: string,
   request: { readonly method?: string | undefined; readonly intended?: string | undefined },
@@ -29,7 +29,7 @@ export function parseSignedFile(
   const expiration = query?.get('signature_expiration')
   if (!query || signature === undefined) return undefined
   if (expiration !== undefined && !/^-?\d{1,15}$/.test(expiration)) return undefined
-  // A browser asks beforehand, by OPTIONS, whether it may do what it intends.
+  // A CORS preflight names the intended method in a header.
   const method = request.method === 'OPTIONS' ? request.intended : request.method
   return {
     path: query.get('path') ?? '',

@@ -1,20 +1,20 @@
-/** Asks whoever owns the records to bring back a sandbox that does not run. Which ones wake, and for whom, is theirs. */
+/** Asks the api to resume a paused sandbox. The api decides which sandboxes wake, and for which callers. */
 export type Wake = (request: WakeRequest, signal: AbortSignal) => Promise<WakeResult>
 
 export interface WakeRequest {
   readonly sandboxId: string
   readonly port: number
-  /** As the caller sent them. */
+  /** Tokens as the caller sent them. */
   readonly accessToken: string | undefined
   readonly trafficToken: string | undefined
 }
 
 export interface WakeResult {
   /**
-   * `running`: it runs, of whatever cause. `not_found`: there is none, or it is not to be woken. `forbidden`: not by
-   * this caller. `conflict`: it is changing its state for too long. `limit`: the team runs too many already.
+   * `running`: the sandbox runs. `not_found`: no such sandbox, or it may not be woken. `forbidden`: the caller may not
+   * wake it. `conflict`: it has been changing its state for too long. `limit`: its team runs too many sandboxes.
    */
   readonly kind: 'running' | 'not_found' | 'forbidden' | 'conflict' | 'limit'
-  /** For the caller's eyes. */
+  /** Message to show to the caller. */
   readonly message?: string | undefined
 }

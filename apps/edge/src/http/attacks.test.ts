@@ -3,21 +3,21 @@ import { createServer as createNetServer } from 'node:net'
 import { test } from 'node:test'
 import type { TestContext } from 'node:test'
 import { waitFor } from '@atoll/kit/wait'
-import { ownHost, rawClient, startSetting } from '../sim/setting.ts'
+import { ownHost, rawClient, startTestEdge } from '../sim/test-edge.ts'
 
 const envd = 'Svc-Sandbox-Id: abc\r\nSvc-Sandbox-Port: 49983\r\n'
 
 async function setup(t: TestContext) {
-  const setting = await startSetting()
-  t.after(() => setting.close())
+  const testEdge = await startTestEdge()
+  t.after(() => testEdge.close())
   const exchange = async (text: string) => {
-    const client = rawClient(setting.edgePort, text)
+    const client = rawClient(testEdge.edgePort, text)
     const done = () => client.state() !== 'open' || client.received().includes('\r\n\r\n')
     await waitFor('an answer', done)
     client.socket.destroy()
     return client.received()
   }
-  return { ...setting, exchange }
+  return { ...testEdge, exchange }
 }
 
 const internalTargets: [string, string][] = [
@@ -32,7 +32,7 @@ const internalTargets: [string, string][] = [
 ]
 
 for (const [name, line] of internalTargets) {
-  test(`an internal path asked for ${name} is 404 before any lookup`, async (t) => {
+  test(`an internal path ${name} is 404 before any lookup`, async (t) => {
     const { exchange, node } = await setup(t)
     const routing = name.includes('zero') ? envd.replace('49983', '049983') : envd
     const answer = await exchange(
@@ -45,7 +45,7 @@ for (const [name, line] of internalTargets) {
   })
 }
 
-test('an internal path is open on a port that is not that of envd', async (t) => {
+test('an internal path is open on ports other than envd', async (t) => {
   const { url, serve } = await setup(t)
   const headers = await serve('abc', (req, res) => void res.end(req.url))
   assert.equal(await (await fetch(`${url}/init`, { headers })).text(), '/init')
@@ -80,7 +80,7 @@ for (const [name, headers] of smuggling) {
   })
 }
 
-test('a length that Connection asks to remove still frames the request', async (t) => {
+test('a Content-Length named in Connection still frames the request', async (t) => {
   const { exchange, serve } = await setup(t)
   const seen: string[] = []
   const routing = await serve('abc', (req, res) => {
@@ -97,7 +97,7 @@ test('a length that Connection asks to remove still frames the request', async (
   assert.deepEqual(seen, [`/outer ${inner.length}`])
 })
 
-test('of several Host headers only the one that was routed by is forwarded', async (t) => {
+test('of several Host headers only the one used for routing is forwarded', async (t) => {
   const { exchange, serve } = await setup(t)
   let hosts: string[] = []
   const routing = await serve('abc', (req, res) => {
@@ -116,14 +116,14 @@ test('CONNECT and requests without a host are not served', async (t) => {
   assert.match(await exchange('GET / HTTP/1.0\r\n\r\n'), /^HTTP\/1.1 400 /)
 })
 
-test('a header too long is refused and the edge goes on', async (t) => {
+test('a header that is too long is refused, and the edge keeps working', async (t) => {
   const { exchange } = await setup(t)
   const long = `GET / HTTP/1.1\r\nHost: localhost\r\nX: ${'a'.repeat(20_000)}\r\n\r\n`
   assert.match(await exchange(long), /^HTTP\/1.1 431 /)
   assert.match(await exchange('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n'), /^HTTP\/1.1 400 /)
 })
 
-/** What a program in a sandbox can answer when it does not care for HTTP. */
+/** Invalid HTTP responses that a program in a sandbox can send. */
 const hostileAnswers: [string, string][] = [
   ['a control character in the reason', 'HTTP/1.1 200 O\x01K\r\nContent-Length: 0\r\n\r\n'],
   ['a status below 100', 'HTTP/1.1 099 No\r\n\r\n'],
@@ -138,7 +138,7 @@ const hostileAnswers: [string, string][] = [
 ]
 
 for (const [name, bytes] of hostileAnswers) {
-  test(`a sandbox that answers ${name} is a 502, and the edge goes on`, async (t) => {
+  test(`a sandbox that answers ${name} is a 502, and the edge keeps working`, async (t) => {
     const { url, serve } = await setup(t)
     const program = createNetServer((socket) => {
       socket.on('error', () => {})
@@ -156,7 +156,7 @@ for (const [name, bytes] of hostileAnswers) {
   })
 }
 
-test('hints that cannot be written do not stop the answer', async (t) => {
+test('invalid early hints do not stop the response', async (t) => {
   const { exchange, serve } = await setup(t)
   const program = createNetServer((socket) => {
     socket.on('error', () => {})
@@ -168,7 +168,7 @@ test('hints that cannot be written do not stop the answer', async (t) => {
   assert.match(answer, /^HTTP\/1.1 200 [^]*\r\n\r\nok$/)
 })
 
-test('nothing of a request is markup in the page a browser gets', async (t) => {
+test('the error page escapes all text of the request', async (t) => {
   const { exchange } = await setup(t)
   const page = await exchange(
     `GET /<script>alert(1)</script> HTTP/1.1\r\nHost: localhost\r\n${envd}` +

@@ -11,14 +11,14 @@ import { dial } from './dial.ts'
 
 const { signal } = new AbortController()
 
-test('a port that drops SYN packets is dialed once, and given up when the limit is over', async (t) => {
+test('a port that drops SYN packets is dialed once, until the time limit', async (t) => {
   const port = await silentPort(t)
   const attempts = countAttempts()
   const socket = await dial('127.0.0.1', port, { signal, limitMs: 300, onread: attempts.onread })
   assert.deepEqual([socket, attempts.count()], [undefined, 1])
 })
 
-test('a port on which nothing listens is tried again for a moment', async () => {
+test('a closed port is retried for a moment', async () => {
   const server = createServer()
   const port = await listen(server)
   await close(server)
@@ -47,7 +47,7 @@ test('a program that starts to listen after the first attempt is reached', async
   assert.ok(attempts >= 2)
 })
 
-test('a caller that leaves ends the attempt', async (t) => {
+test('a client that disconnects ends the attempt', async (t) => {
   const port = await silentPort(t)
   const leaving = new AbortController()
   const dialing = dial('127.0.0.1', port, { signal: leaving.signal })
@@ -55,7 +55,7 @@ test('a caller that leaves ends the attempt', async (t) => {
   assert.equal(await dialing, undefined)
 })
 
-/** A port whose process is stopped and whose queue of connections is full: the kernel drops each further SYN. */
+/** Opens a port with a stopped process and a full backlog, so that the kernel drops every SYN. */
 async function silentPort(t: TestContext): Promise<number> {
   const program = `
     const server = require('node:net').createServer().listen({ port: 0, host: '127.0.0.1', backlog: 1 }, () => {
@@ -80,7 +80,7 @@ function stateOf(pid: number): string | undefined {
   return /\) (\w)/.exec(readFileSync(`/proc/${pid}/stat`, 'utf8'))?.[1]
 }
 
-/** `dial` asks once per attempt how the socket is to be read. */
+/** Counts attempts: `dial` calls `onread` once per attempt. */
 function countAttempts() {
   let count = 0
   const onread = () => {

@@ -9,13 +9,13 @@ const defaultLimitMs = 30_000
 
 export interface DialOptions {
   readonly signal: AbortSignal
-  /** How long all attempts may take together. */
+  /** Time limit for all attempts together. */
   readonly limitMs?: number
-  /** To read the socket by other means than its events. */
+  /** Replaces the `data` events of the socket. */
   readonly onread?: ((socket: () => Socket) => OnReadOpts) | undefined
 }
 
-/** Undefined when nothing listens there or answers within the limit, or when `signal` ended the attempt. */
+/** Returns undefined if nothing listens or answers within the limit, or if `signal` aborts. */
 export async function dial(
   address: string,
   port: number,
@@ -30,7 +30,7 @@ export async function dial(
       const result = await dialOnce(address, port, { signal, onread })
       if (result instanceof Socket) return result
       if (delayMs === undefined || !isRetryable(result) || signal.aborted) return undefined
-      await sleep(delayMs, undefined, { signal }).catch(() => {}) // aborted: seen below
+      await sleep(delayMs, undefined, { signal }).catch(() => {}) // aborted: checked below
       if (signal.aborted) return undefined
     }
     return undefined
@@ -44,7 +44,7 @@ function isRetryable(error: NodeJS.ErrnoException | undefined): boolean {
   return error?.code === 'ECONNREFUSED' || error?.code === 'EHOSTUNREACH'
 }
 
-/** Returns the error of a failed attempt, or undefined when `signal` ended it. */
+/** Returns the error of a failed attempt, or undefined if `signal` aborted it. */
 function dialOnce(
   address: string,
   port: number,
@@ -57,7 +57,7 @@ function dialOnce(
       noDelay: true,
       keepAlive: true,
       keepAliveInitialDelay: 20_000,
-      // A tunnel passes on that one side has finished while the other still speaks.
+      // A tunnel forwards a half-close.
       allowHalfOpen: true,
       ...(onread && { onread: onread(() => socket) }),
     })
@@ -69,7 +69,7 @@ function dialOnce(
       signal.removeEventListener('abort', giveUp)
       resolve(result)
     }
-    // Stays for good: between two owners of the socket an error must not become an uncaught exception.
+    // Never removed: without a listener an error would become an uncaught exception.
     socket.on('error', settle)
     socket.once('connect', () => settle(socket))
     signal.addEventListener('abort', giveUp, { once: true })

@@ -3,9 +3,9 @@ import { connect } from 'node:net'
 import { test } from 'node:test'
 import type { TestContext } from 'node:test'
 import { waitFor } from '@atoll/kit/wait'
-import { startSetting } from '../sim/setting.ts'
+import { startTestEdge } from '../sim/test-edge.ts'
 
-/** Sends `megabytes` of body as fast as the other side takes them, and keeps what comes back. */
+/** Uploads `megabytes` as fast as the peer reads, and records the response. */
 function upload(port: number, headers: Record<string, string>, megabytes: number) {
   const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
   const given = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
@@ -32,13 +32,13 @@ function upload(port: number, headers: Record<string, string>, megabytes: number
 }
 
 async function setup(t: TestContext) {
-  const setting = await startSetting()
-  t.after(() => setting.close())
-  return setting
+  const testEdge = await startTestEdge()
+  t.after(() => testEdge.close())
+  return testEdge
 }
 
 for (const connection of ['close', 'keep-alive']) {
-  test(`a client that uploads by Connection: ${connection} gets the whole refusal`, async (t) => {
+  test(`a client that uploads by Connection: ${connection} gets the whole error response`, async (t) => {
     const { edgePort } = await setup(t)
     const headers = { 'Svc-Sandbox-Id': 'nosuch', 'Svc-Sandbox-Port': '80', Connection: connection }
     for (let round = 0; round < 5; round += 1) {
@@ -51,7 +51,7 @@ for (const connection of ['close', 'keep-alive']) {
 
   for (const length of [{ 'Content-Length': 9 }, {}]) {
     const way = 'Content-Length' in length ? 'of known length' : 'in chunks'
-    test(`a client that uploads by Connection: ${connection} gets an early answer ${way}`, async (t) => {
+    test(`a client that uploads by Connection: ${connection} gets an early response ${way}`, async (t) => {
       const { edgePort, serve } = await setup(t)
       const where = await serve('abc', (req, res) => {
         res.writeHead(413, { ...length, Connection: 'keep-alive' })

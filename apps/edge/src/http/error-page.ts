@@ -1,8 +1,8 @@
 /**
- * The page a person sees in a browser when there is nothing to pass on.
+ * Error page for browsers.
  *
- * Threats: text of the request (a path, a host) that a browser would run. All of it is escaped, and the
- * policy header sent along forbids scripts anyway.
+ * Threats: text of the request (a path, a host) could be run as a script. All text is escaped, and the policy header
+ * forbids scripts as well.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 
@@ -33,7 +33,7 @@ function escapeHtml(text: string): string {
   return text.replace(/[&<>"']/g, (character) => entities[character] ?? '')
 }
 
-/** Pages are for people: scripts and programs get JSON, also those that run in a browser. */
+/** True for page loads of a browser. Programs, and scripts in a browser, get JSON. */
 export function wantsPage(headers: IncomingHttpHeaders): boolean {
   const accept = (headers.accept ?? '').toLowerCase()
   if (accept.includes('application/json') && !accept.includes('text/html')) return false

@@ -1,24 +1,23 @@
 /**
- * Which headers pass, in both directions.
+ * Forwarded headers, in both directions.
  *
- * Threats: headers that speak to the next hop and not to the other end (RFC 9110, 7.6.1), among them the ones
- * that frame the message, by which a request could be smuggled inside another; and claims about where a
- * request comes from. Framing is therefore never copied from a peer's word: it is written anew from how the
- * parser read the message. Names and values come out of that parser, so they hold no line breaks.
+ * Threats: hop-by-hop headers (RFC 9110, 7.6.1), among them the framing headers, could smuggle a request inside another
+ * one; and a client could forge its origin. Framing is never copied from a peer, but written from how the parser read
+ * the message. Names and values come from that parser, so they contain no line breaks.
  */
 import type { IncomingMessage } from 'node:http'
 import { hopByHop } from '@atoll/kit/http/hop-by-hop'
 import type { Target } from '../domain/route.ts'
-import { answerHeaders, isDroppedFromAnswer, isDroppedFromRequest } from './shared-host.ts'
+import { sharedHostHeaders, isDroppedFromResponse, isDroppedFromRequest } from './shared-host.ts'
 
 const framing = new Set(['content-length', 'host'])
 const methodsWithoutBody = new Set(['GET', 'HEAD', 'DELETE', 'OPTIONS', 'TRACE'])
 
-/** Flat list of names and values, as node:http takes it. */
+/** Flat list of names and values, as node:http expects. */
 export type RawHeaders = string[]
 
 export function requestHeaders(req: IncomingMessage, target: Target): RawHeaders {
-  const headers = [...hostHeaders(target), ...passing(req, droppedFromRequest(target))]
+  const headers = [...hostHeaders(target), ...forwardedHeaders(req, droppedFromRequest(target))]
   if (/\btrailers\b/i.test(String(req.headers.te ?? ''))) headers.push('TE', 'trailers')
   if (hasChunkedBody(req)) headers.push('Transfer-Encoding', 'chunked')
   else if (req.headers['content-length'] !== undefined) {
@@ -30,15 +29,15 @@ export function requestHeaders(req: IncomingMessage, target: Target): RawHeaders
 
 export function upgradeHeaders(req: IncomingMessage, target: Target): RawHeaders {
   const protocol = req.headers.upgrade ?? ''
-  const headers = [...hostHeaders(target), ...passing(req, droppedFromRequest(target))]
+  const headers = [...hostHeaders(target), ...forwardedHeaders(req, droppedFromRequest(target))]
   return [...headers, 'Connection', 'Upgrade', 'Upgrade', protocol]
 }
 
 export function responseHeaders(incoming: IncomingMessage, target: Target): RawHeaders {
   const length = incoming.headers['content-length']
-  const headers = passing(incoming, droppedFromAnswer(target))
-  if (target.isOnSharedHost) headers.push(...answerHeaders)
-  // A 204 has no body whatever it says; a client that believed the length would wait for one.
+  const headers = forwardedHeaders(incoming, droppedFromResponse(target))
+  if (target.isOnSharedHost) headers.push(...sharedHostHeaders)
+  // A 204 has no body, and a client that trusts the length would wait for one.
   if (length !== undefined && incoming.statusCode !== 204) headers.push('Content-Length', length)
   return headers
 }
@@ -50,30 +49,30 @@ function hostHeaders({ authority, maskedAuthority }: Target): RawHeaders {
 }
 
 export function requestTrailers(req: IncomingMessage, target: Target): [string, string][] {
-  return passingTrailers(req, droppedFromRequest(target))
+  return forwardedTrailers(req, droppedFromRequest(target))
 }
 
 export function responseTrailers(incoming: IncomingMessage, target: Target): [string, string][] {
-  return passingTrailers(incoming, droppedFromAnswer(target))
+  return forwardedTrailers(incoming, droppedFromResponse(target))
 }
 
-/** Trailers come after the decisions were made, so nothing that decides may be among them. */
-function passingTrailers(message: IncomingMessage, isDropped: IsDropped): [string, string][] {
+/** Drops trailers that affect routing or framing, because those decisions are already made. */
+function forwardedTrailers(message: IncomingMessage, isDropped: IsDropped): [string, string][] {
   return pairs(message.rawTrailers).filter(([name]) => {
     const lower = name.toLowerCase()
-    return !hopByHop.has(lower) && !framing.has(lower) && !isOurs(lower) && !isDropped(lower)
+    return !hopByHop.has(lower) && !framing.has(lower) && !isSetByEdge(lower) && !isDropped(lower)
   })
 }
 
-/** Takes the lower-case name of a header. */
+/** Expects a lower-case name. */
 type IsDropped = (name: string) => boolean
 
 function droppedFromRequest({ isOnSharedHost }: Target): IsDropped {
-  return (name) => isOurs(name) || (isOnSharedHost && isDroppedFromRequest(name))
+  return (name) => isSetByEdge(name) || (isOnSharedHost && isDroppedFromRequest(name))
 }
 
-function droppedFromAnswer({ isOnSharedHost }: Target): IsDropped {
-  return (name) => isOnSharedHost && isDroppedFromAnswer(name)
+function droppedFromResponse({ isOnSharedHost }: Target): IsDropped {
+  return (name) => isOnSharedHost && isDroppedFromResponse(name)
 }
 
 function hasChunkedBody(req: IncomingMessage): boolean {
@@ -84,17 +83,22 @@ export function hasBody(req: IncomingMessage): boolean {
   return hasChunkedBody(req) || Number(req.headers['content-length'] ?? 0) > 0
 }
 
-/** `Expect` was answered by our server; where a request comes from is not the client's to say. */
-function isOurs(name: string): boolean {
+/** True for `Expect`, which our server answers, and for headers by which a client could claim an origin. */
+function isSetByEdge(name: string): boolean {
   return name === 'expect' || name === 'forwarded' || name.startsWith('x-forwarded-')
 }
 
-function passing(message: IncomingMessage, isDropped: IsDropped): RawHeaders {
-  const named = new Set((message.headers.connection ?? '').toLowerCase().split(/[\s,]+/))
+function forwardedHeaders(message: IncomingMessage, isDropped: IsDropped): RawHeaders {
+  const connectionTokens = new Set((message.headers.connection ?? '').toLowerCase().split(/[\s,]+/))
   return pairs(message.rawHeaders)
     .filter(([name]) => {
       const lower = name.toLowerCase()
-      return !hopByHop.has(lower) && !framing.has(lower) && !named.has(lower) && !isDropped(lower)
+      return (
+        !hopByHop.has(lower) &&
+        !framing.has(lower) &&
+        !connectionTokens.has(lower) &&
+        !isDropped(lower)
+      )
     })
     .flat()
 }

@@ -7,15 +7,15 @@ import { run } from '@atoll/kit/run'
 import { waitFor } from '@atoll/kit/wait'
 import { envdPort } from '../domain/internal-path.ts'
 import type { SimulatedIngress } from '../sim/node.ts'
-import { rawClient, startSetting } from '../sim/setting.ts'
+import { rawClient, startTestEdge } from '../sim/test-edge.ts'
 
 async function setup(t: TestContext) {
-  const setting = await startSetting()
-  t.after(() => setting.close())
+  const testEdge = await startTestEdge()
+  t.after(() => testEdge.close())
   return {
-    ...setting,
-    serveWith: (program: Parameters<typeof setting.serve>[1], ingress: SimulatedIngress) =>
-      setting.serve('abc', program, '127.0.0.2', (port) => ({ httpsPorts: [port], ...ingress })),
+    ...testEdge,
+    serveWith: (program: Parameters<typeof testEdge.serve>[1], ingress: SimulatedIngress) =>
+      testEdge.serve('abc', program, '127.0.0.2', (port) => ({ httpsPorts: [port], ...ingress })),
   }
 }
 
@@ -28,7 +28,7 @@ for (const name of [
   'E2B-Traffic-Access-Token',
   'Svc-Traffic-Access-Token',
 ]) {
-  test(`a private sandbox is reached with its token in ${name}, which its program sees`, async (t) => {
+  test(`a private sandbox accepts its token in ${name} and passes it to the program`, async (t) => {
     const { url, serveWith } = await setup(t)
     const headers = await serveWith((req, res) => {
       res.end(req.headers[name.toLowerCase()])
@@ -40,9 +40,9 @@ for (const name of [
 
 const refused: [string, Record<string, string>, RegExp][] = [
   ['no token', {}, /e2b-traffic-access-token is missing/],
-  ['a wrong token', { 'e2b-traffic-access-token': 'guess' }, /is not its own/],
-  ['an empty token', { 'e2b-traffic-access-token': '' }, /is not its own/],
-  ['a part of the token', { 'e2b-traffic-access-token': 'traffic-secre' }, /is not its own/],
+  ['a wrong token', { 'e2b-traffic-access-token': 'guess' }, /is wrong/],
+  ['an empty token', { 'e2b-traffic-access-token': '' }, /is wrong/],
+  ['a part of the token', { 'e2b-traffic-access-token': 'traffic-secre' }, /is wrong/],
   ['the token of envd', { 'X-Access-Token': 'traffic-secret' }, /is missing/],
   ['the token in a cookie', { Cookie: 'e2b-traffic-access-token=traffic-secret' }, /is missing/],
 ]
@@ -70,14 +70,14 @@ for (const [name, given, message] of refused) {
   })
 }
 
-test('envd of a private sandbox is asked for no traffic token', async (t) => {
+test('envd of a private sandbox needs no traffic token', async (t) => {
   const { url, node } = await setup(t)
   node.start('abc', '127.0.0.2', isPrivate)
   const headers = { 'Svc-Sandbox-Id': 'abc', 'Svc-Sandbox-Port': String(envdPort) }
-  assert.equal((await fetch(url, { headers })).status, 502) // nothing listens there
+  assert.equal((await fetch(url, { headers })).status, 502) // the port is closed
 })
 
-test('the mask is the Host that a program sees, and the real one goes beside it', async (t) => {
+test('a program sees the masked host as Host, and the original as X-Forwarded-Host', async (t) => {
   const { url, serveWith } = await setup(t)
   const mask = { maskRequestHost: 'localhost:${PORT}', httpsPorts: [] }
   const headers = await serveWith(sayHost, mask)
@@ -86,14 +86,14 @@ test('the mask is the Host that a program sees, and the real one goes beside it'
   assert.deepEqual(await reply.json(), [`localhost:${headers['Svc-Sandbox-Port']}`, host])
 })
 
-test('an upgrade sees the mask too', async (t) => {
+test('an upgrade sees the masked host too', async (t) => {
   const { edgePort, serveWith } = await setup(t)
   const headers = await serveWith(sayHost, { maskRequestHost: 'app.test', httpsPorts: [] })
   const client = rawClient(edgePort, requestText(headers, ['Connection: Upgrade', 'Upgrade: x']))
   await waitFor('the answer', () => client.received().includes('["app.test","localhost"]'))
 })
 
-test('a port of TLS is spoken to by TLS, whatever its certificate', async (t) => {
+test('a TLS port is reached by TLS with any certificate', async (t) => {
   const { url, edgePort, serveWith } = await setup(t)
   const secure = createSecureServer(await certificate(), (req, res) => {
     req.resume().once('end', () => res.end(`${req.method} over TLS to ${req.headers.host}`))
@@ -110,13 +110,13 @@ test('a port of TLS is spoken to by TLS, whatever its certificate', async (t) =>
   await waitFor('the echo', () => client.received().endsWith('hello'))
 })
 
-test('a port of TLS that speaks plain text is 502, as if closed', async (t) => {
+test('a TLS port that serves plain text is 502', async (t) => {
   const { url, serveWith } = await setup(t)
   const headers = await serveWith((_, res) => void res.end('plain'), {})
   assert.equal((await fetch(url, { headers })).status, 502)
 })
 
-test('when the sandbox ends, an answer under way over TLS is reset', async (t) => {
+test('when the sandbox ends, a running response over TLS is reset', async (t) => {
   const { edgePort, node, serveWith } = await setup(t)
   const secure = createSecureServer(await certificate(), (_, res) => void res.write('endless'))
   const client = rawClient(edgePort, requestText(await serveWith(secure, {})))

@@ -6,23 +6,23 @@ import type { Socket } from 'node:net'
 import { test } from 'node:test'
 import type { TestContext } from 'node:test'
 import { waitFor } from '@atoll/kit/wait'
-import { rawClient, startSetting } from '../sim/setting.ts'
+import { rawClient, startTestEdge } from '../sim/test-edge.ts'
 
 const large = 8 * 1024 * 1024
 
 async function setup(t: TestContext) {
-  const setting = await startSetting()
-  t.after(() => setting.close())
-  /** A program that does not care for what it is asked. */
+  const testEdge = await startTestEdge()
+  t.after(() => testEdge.close())
+  /** Starts a program that ignores the request. */
   const speak = (onClient: (socket: Socket) => void) =>
-    setting.serve(
+    testEdge.serve(
       'abc',
       createNetServer((socket) => {
         socket.on('error', () => {})
         onClient(socket)
       }),
     )
-  return { ...setting, speak }
+  return { ...testEdge, speak }
 }
 
 function head(headers: Record<string, string>, length: number, path = '/'): string {
@@ -30,7 +30,7 @@ function head(headers: Record<string, string>, length: number, path = '/'): stri
   return `POST ${path} HTTP/1.1\r\nHost: localhost\r\n${lines.join('')}Content-Length: ${length}\r\n\r\n`
 }
 
-test('many clients that upload to slow programs each bring their own bytes', async (t) => {
+test('concurrent uploads to slow programs do not mix their bytes', async (t) => {
   const { edgePort, serve } = await setup(t)
   const bodies = [1, 2, 3, 4].map(() => randomBytes(large))
   const uploads = bodies.map(async (body, at) => {
@@ -53,7 +53,7 @@ test('many clients that upload to slow programs each bring their own bytes', asy
   assert.deepEqual(await Promise.all(uploads), expected)
 })
 
-test('a body that is answered with itself passes both ways at once', async (t) => {
+test('an echoed body streams both ways at once', async (t) => {
   const { url, serve } = await setup(t)
   const headers = await serve('abc', (req, res) => void req.pipe(res))
   const body = randomBytes(3 * large)
@@ -61,7 +61,7 @@ test('a body that is answered with itself passes both ways at once', async (t) =
   assert.ok(body.equals(Buffer.from(await reply.arrayBuffer())))
 })
 
-test('a request behind a large body reaches nobody', async (t) => {
+test('a request hidden behind a large body reaches no sandbox', async (t) => {
   const { edgePort, serve } = await setup(t)
   const seen: string[] = []
   const headers = await serve('abc', (req, res) => {
@@ -76,7 +76,7 @@ test('a request behind a large body reaches nobody', async (t) => {
   assert.match(client.received(), /^HTTP\/1.1 200 OK\r\n[^]*\r\nConnection: close\r\n/)
 })
 
-test('a client that waits for 100 with a large body is told to go on', async (t) => {
+test('a client that expects 100 before a large body gets it', async (t) => {
   const { edgePort, serve } = await setup(t)
   const headers = await serve('abc', (req, res) => {
     let bytes = 0
@@ -89,7 +89,7 @@ test('a client that waits for 100 with a large body is told to go on', async (t)
   await waitFor('the answer', () => client.received().endsWith(`${large} came`))
 })
 
-test('a client that leaves in the middle of a large body ends the request in the sandbox', async (t) => {
+test('a client that disconnects during a large upload ends the request in the sandbox', async (t) => {
   const { edgePort, serve } = await setup(t)
   let bytes = 0
   let isAborted = false
@@ -103,7 +103,7 @@ test('a client that leaves in the middle of a large body ends the request in the
   await waitFor('the sandbox to notice', () => isAborted)
 })
 
-test('when the sandbox ends, a client in the middle of a large body is reset', async (t) => {
+test('when the sandbox ends, a large upload is reset', async (t) => {
   const { edgePort, node, serve } = await setup(t)
   let isThere = false
   const headers = await serve('abc', (req) => void req.once('data', () => (isThere = true)))
@@ -114,7 +114,7 @@ test('when the sandbox ends, a client in the middle of a large body is reset', a
   await waitFor('the reset', () => client.state() === 'reset')
 })
 
-test('a program that closes in the middle of a large body is a 502', async (t) => {
+test('a program that closes during a large upload is a 502', async (t) => {
   const { edgePort, speak } = await setup(t)
   const headers = await speak((socket) => socket.once('data', () => socket.destroy()))
   const client = rawClient(edgePort, head(headers, large))
@@ -124,7 +124,7 @@ test('a program that closes in the middle of a large body is a 502', async (t) =
   assert.equal(client.state(), 'ended')
 })
 
-test('a program that answers and reads no further does not hold up the client', async (t) => {
+test('a program that responds without reading the body does not block the client', async (t) => {
   const { edgePort, speak } = await setup(t)
   const headers = await speak((socket) => {
     socket.once('data', () => {

@@ -5,15 +5,15 @@ import { createServer as createNetServer } from 'node:net'
 import { test } from 'node:test'
 import type { TestContext } from 'node:test'
 import { waitFor } from '@atoll/kit/wait'
-import { ownHost, rawClient, startSetting } from '../sim/setting.ts'
+import { ownHost, rawClient, startTestEdge } from '../sim/test-edge.ts'
 
 async function setup(t: TestContext, config = {}, parts: { mostRequests?: number } = {}) {
-  const setting = await startSetting(config, parts)
-  t.after(() => setting.close())
-  return setting
+  const testEdge = await startTestEdge(config, parts)
+  t.after(() => testEdge.close())
+  return testEdge
 }
 
-test('method, path, headers and body arrive; status, headers and body come back', async (t) => {
+test('method, path, headers and body are forwarded, and so are status, headers and body of the response', async (t) => {
   const { url, serve } = await setup(t)
   const headers = await serve('abc', async (req, res) => {
     const seen = [req.method, req.url, req.headers['x-access-token'], await textOf(req)]
@@ -34,7 +34,7 @@ test('method, path, headers and body arrive; status, headers and body come back'
   )
 })
 
-test('hop-by-hop and forwarding headers stay behind, in both directions', async (t) => {
+test('hop-by-hop and forwarding headers are dropped in both directions', async (t) => {
   const { edgePort, serve } = await setup(t)
   let seen: string[] = []
   const headers = await serve('abc', (req, res) => {
@@ -74,7 +74,7 @@ test('a body streams in and out: first bytes arrive before the last are sent', a
   const { url, serve } = await setup(t)
   const headers = await serve('abc', (req, res) => {
     res.flushHeaders()
-    req.pipe(res) // each piece goes back as it comes
+    req.pipe(res) // echoes each chunk
   })
   const outgoing = request(url, { method: 'POST', headers })
   outgoing.write('one')
@@ -87,7 +87,7 @@ test('a body streams in and out: first bytes arrive before the last are sent', a
   await waitFor('the rest', () => echoed === 'onetwo')
 })
 
-test('headers of an answer come before its body', async (t) => {
+test('response headers are sent before the body', async (t) => {
   const { url, serve } = await setup(t)
   let finish = () => {}
   const headers = await serve('abc', (_, res) => {
@@ -101,7 +101,7 @@ test('headers of an answer come before its body', async (t) => {
   assert.equal(await reply.text(), 'late')
 })
 
-test('ten megabytes pass unchanged, both ways', async (t) => {
+test('ten megabytes are forwarded unchanged, both ways', async (t) => {
   const { url, serve } = await setup(t)
   const headers = await serve('abc', (req, res) => void req.pipe(res))
   const body = Buffer.alloc(10 * 1024 * 1024, 'atoll')
@@ -112,9 +112,9 @@ test('ten megabytes pass unchanged, both ways', async (t) => {
 for (const [name, status, sent] of [
   ['204', 204, undefined],
   ['304', 304, undefined],
-  ['an answer to HEAD', 200, 'HEAD'],
+  ['a response to HEAD', 200, 'HEAD'],
 ] as const) {
-  test(`${name} passes without a body, and the connection goes on`, async (t) => {
+  test(`${name} has no body, and the connection stays usable`, async (t) => {
     const { edgePort, serve } = await setup(t)
     const headers = await serve('abc', (req, res) => {
       if (req.url === '/next') res.end('next')
@@ -133,7 +133,7 @@ for (const [name, status, sent] of [
   })
 }
 
-test('trailers pass both ways, but not those that decide something', async (t) => {
+test('trailers are forwarded both ways, except framing and routing headers', async (t) => {
   const { edgePort, serve } = await setup(t)
   const headers = await serve('abc', async (req, res) => {
     await textOf(req)
@@ -151,7 +151,7 @@ test('trailers pass both ways, but not those that decide something', async (t) =
   assert.match(answer, /\{"x-sum":"of-request"\}/)
 })
 
-test('a client that waits for 100 is told to go on; early hints pass', async (t) => {
+test('a client that expects 100 gets it, and early hints are forwarded', async (t) => {
   const { edgePort, serve } = await setup(t)
   const headers = await serve('abc', async (req, res) => {
     res.writeEarlyHints({ link: '</a.css>; rel=preload' })
@@ -166,7 +166,7 @@ test('a client that waits for 100 is told to go on; early hints pass', async (t)
   assert.match(client.received(), /HTTP\/1.1 103 Early Hints\r\nLink: <\/a.css>; rel=preload/)
 })
 
-test('an answer that comes before the whole request does is passed at once', async (t) => {
+test('a response that starts before the end of the request is forwarded at once', async (t) => {
   const { edgePort, serve } = await setup(t)
   const headers = await serve('abc', (_, res) => void res.writeHead(413).end('too large'))
   const text = requestText('POST /', headers, ['Content-Length: 1000000'])
@@ -174,7 +174,7 @@ test('an answer that comes before the whole request does is passed at once', asy
   await waitFor('the answer', () => client.received().includes('too large'))
 })
 
-test('a client that leaves ends the request in the sandbox', async (t) => {
+test('a client that disconnects ends the request in the sandbox', async (t) => {
   const { edgePort, serve } = await setup(t)
   let left = false
   let arrived = false
@@ -189,7 +189,7 @@ test('a client that leaves ends the request in the sandbox', async (t) => {
   await waitFor('the sandbox to notice', () => left)
 })
 
-test('requests that a client sent ahead end too when it leaves', async (t) => {
+test('pipelined requests end too when the client disconnects', async (t) => {
   const { edgePort, serve } = await setup(t)
   let open = 0
   const headers = await serve('abc', (_, res) => {
@@ -203,7 +203,7 @@ test('requests that a client sent ahead end too when it leaves', async (t) => {
   await waitFor('none', () => open === 0)
 })
 
-test('an answer that breaks off in the sandbox breaks off for the client', async (t) => {
+test('a truncated response of the sandbox is reset for the client', async (t) => {
   const { edgePort, serve } = await setup(t)
   let cut = () => {}
   const headers = await serve('abc', (req, res) => {
@@ -216,7 +216,7 @@ test('an answer that breaks off in the sandbox breaks off for the client', async
   await waitFor('the reset', () => client.state() === 'reset')
 })
 
-test('when the sandbox ends, an answer under way is reset and a new request finds none', async (t) => {
+test('when the sandbox ends, a running response is reset, and a new request gets 502', async (t) => {
   const { edgePort, url, node, serve } = await setup(t)
   const headers = await serve('abc', (_, res) => void res.write('endless'))
   const other = await serve('other', (_, res) => void res.write('endless'), '127.0.0.3')
@@ -231,7 +231,7 @@ test('when the sandbox ends, an answer under way is reset and a new request find
   assert.deepEqual([reply.status, bystander.state()], [502, 'open'])
 })
 
-test('when the sandbox ends, a request without an answer yet is reset', async (t) => {
+test('when the sandbox ends, a request without a response is reset', async (t) => {
   const { edgePort, node, serve } = await setup(t)
   let arrived = false
   const headers = await serve('abc', () => (arrived = true))
@@ -241,7 +241,7 @@ test('when the sandbox ends, a request without an answer yet is reset', async (t
   await waitFor('the reset', () => client.state() === 'reset')
 })
 
-test('when the sandbox ends while its port is still tried, it is as if it had not been there', async (t) => {
+test('when the sandbox ends during the connect, the response is sandbox not found', async (t) => {
   const { url, node } = await setup(t)
   node.start('abc', '127.0.0.2')
   node.start('other', '127.0.0.3')
@@ -260,7 +260,7 @@ test('when the sandbox ends while its port is still tried, it is as if it had no
   }
 })
 
-test('an unknown sandbox is 502 in the words clients look for', async (t) => {
+test('an unknown sandbox is 502 with the message that clients match', async (t) => {
   const { url } = await setup(t)
   const reply = await fetch(`${url}/health`, {
     headers: { 'E2b-Sandbox-Id': 'nosuch', 'E2b-Sandbox-Port': '49983' },
@@ -276,7 +276,7 @@ test('an unknown sandbox is 502 in the words clients look for', async (t) => {
 })
 
 for (const port of ['1', '0', '70000']) {
-  test(`port ${port}, closed, is 502 with the port`, async (t) => {
+  test(`closed port ${port} is 502 and named in the response`, async (t) => {
     const { url, node } = await setup(t)
     node.start('abc', '127.0.0.2')
     const headers = { 'Svc-Sandbox-Id': 'abc', 'Svc-Sandbox-Port': port }
@@ -290,7 +290,7 @@ for (const port of ['1', '0', '70000']) {
   })
 }
 
-test('a port that opens within a second is waited for', async (t) => {
+test('the edge waits for a port that opens within a second', async (t) => {
   const { url, node } = await setup(t)
   const late = createServer((_, res) => void res.end('late'))
   const probe = createNetServer()
@@ -306,14 +306,14 @@ test('a port that opens within a second is waited for', async (t) => {
   assert.equal(await (await reply).text(), 'late')
 })
 
-test('more requests than one sandbox may have open are 429 and name the limit', async (t) => {
+test('requests above the limit of one sandbox are 429 and name the limit', async (t) => {
   const { url, edgePort, serve } = await setup(t, { ATOLL_EDGE_MAX_REQUESTS_PER_SANDBOX: 1 })
   const headers = await serve('abc', (_, res) => void res.write('open'))
   const client = rawClient(edgePort, requestText('GET /', headers))
   await waitFor('the first', () => client.received().includes('open'))
   const reply = await fetch(url, { headers })
   const body: unknown = await reply.json()
-  const message = 'The sandbox has reached its limit of open requests, 1'
+  const message = 'The sandbox has reached its limit of open requests (1)'
   assert.deepEqual(
     [reply.status, body],
     [429, { sandboxId: 'abc', connectionLimit: 1, message, code: 429 }],
@@ -326,7 +326,7 @@ test('more requests than one sandbox may have open are 429 and name the limit', 
   })
 })
 
-test('a flood of requests to sandboxes on one connection opens no more than may be open in all', async (t) => {
+test('pipelined requests on one connection respect the limit for all sandboxes', async (t) => {
   const { url, edgePort, serve } = await setup(t, {}, { mostRequests: 3 })
   let open = 0
   let most = 0

@@ -1,17 +1,16 @@
 /**
- * Passes one HTTP request to a sandbox and its answer back, both as streams.
+ * Proxies one HTTP request to a sandbox and its response back, both as streams.
  *
- * Threats: both ends are hostile. Whatever they send is parsed and written anew by node:http, never copied as
- * bytes, but for bodies, of which no more is passed than their heads promised. A throw inside an event handler
- * would end the process, so each handler that touches their input catches. Every upstream connection serves one
- * request, so none can reach a later holder of the address.
+ * Threats: both ends are hostile. node:http parses and rewrites their messages; only bodies are copied, up to the length
+ * that their heads announced. A throw inside an event handler would end the process, so each handler of their input
+ * catches. Every upstream connection serves one request, so it never reaches a later owner of the address.
  */
 import { request } from 'node:http'
 import type { ClientRequest, IncomingMessage, ServerResponse } from 'node:http'
 import { takeRawBody } from '@atoll/kit/http/raw-body'
 import type { RawBody } from '@atoll/kit/http/raw-body'
 import type { Target } from '../domain/route.ts'
-import { endWithRequest, stayForTheRest } from './errors.ts'
+import { endResponse, keepConnectionOpen } from './error-response.ts'
 import {
   hasBody,
   requestHeaders,
@@ -19,33 +18,36 @@ import {
   responseHeaders,
   responseTrailers,
 } from './headers.ts'
-import { portClosed, reach, reset } from './reach.ts'
-import type { Pass } from './reach.ts'
-import { createTap } from './tap.ts'
+import { portClosed, connectToSandbox, reset } from './sandbox-connection.ts'
+import type { ProxyContext } from './sandbox-connection.ts'
+import { createBodyTap } from './body-tap.ts'
 
-export async function passRequest(
+export async function proxyRequest(
   req: IncomingMessage,
   res: ServerResponse,
-  pass: Pass,
+  context: ProxyContext,
 ): Promise<void> {
-  const { target } = pass
+  const { target } = context
   const client: Client = { req, res, target }
   const coding = req.headers['transfer-encoding']
   if (coding !== undefined && coding.toLowerCase() !== 'chunked') {
-    pass.refuse({ kind: 'unsupported', message: 'The only transfer coding spoken here is chunked' })
+    context.refuse({
+      kind: 'unsupported',
+      message: 'Unsupported transfer coding: only chunked is supported',
+    })
     return
   }
-  const tap = target.isSecure ? undefined : createTap(() => fail())
-  const reached = await reach(req.socket, pass, tap?.onread)
-  if (!reached) return
-  const { upstream, signal, release } = reached
+  const tap = target.usesTls ? undefined : createBodyTap(() => fail())
+  const connection = await connectToSandbox(req.socket, context, tap?.onread)
+  if (!connection) return
+  const { upstream, signal, release } = connection
   res.once('close', release)
   let isOver = false
   const fail = () => {
     if (isOver || signal.aborted) return
     isOver = true
     if (res.headersSent) reset(req.socket)
-    else pass.refuse(portClosed(pass))
+    else context.refuse(portClosed(context))
     upstream.destroy()
   }
   const outgoing = request({
@@ -55,9 +57,9 @@ export async function passRequest(
     headers: requestHeaders(req, target),
   })
   outgoing.on('error', fail)
-  outgoing.once('upgrade', fail) // to a protocol that nobody asked for
+  outgoing.once('upgrade', fail) // unrequested upgrade
   outgoing.on('information', (info) => {
-    passInformation(info, client)
+    forwardInformation(info, client)
     tap?.expectHead()
   })
   outgoing.once('response', (incoming) => {
@@ -66,9 +68,9 @@ export async function passRequest(
       isOver = true
       endAnswer(incoming, client)
     }
-    if (tap && hasBodyToPass(req, incoming)) tap.passBody(incoming, res, end)
+    if (tap && hasBodyToForward(req, incoming)) tap.forwardBody(incoming, res, end)
     else {
-      tap?.leave()
+      tap?.detach()
       incoming.pipe(res, { end: false })
     }
     incoming.on('error', fail)
@@ -83,7 +85,7 @@ interface Client {
   readonly target: Target
 }
 
-/** The answer of a server that declines to upgrade. */
+/** Relays the response of a server that declines to upgrade. */
 export function relayResponse(incoming: IncomingMessage, client: Client, fail: () => void): void {
   incoming.on('error', fail)
   if (!relayHead(incoming, client)) return fail()
@@ -91,10 +93,10 @@ export function relayResponse(incoming: IncomingMessage, client: Client, fail: (
   incoming.pipe(client.res, { end: false })
 }
 
-/** False for what cannot be written: a status below 100, an odd reason phrase. */
+/** Returns false if node:http cannot write the head: a status below 100, an invalid reason phrase. */
 function relayHead(incoming: IncomingMessage, { req, res, target }: Client): boolean {
   const { statusCode = 502, statusMessage = '' } = incoming
-  stayForTheRest(req, res)
+  keepConnectionOpen(req, res)
   try {
     res.writeHead(statusCode, statusMessage, responseHeaders(incoming, target))
     res.flushHeaders()
@@ -104,8 +106,8 @@ function relayHead(incoming: IncomingMessage, { req, res, target }: Client): boo
   }
 }
 
-/** Whether the parser waits for one, and for none that is coded in an unusual way. */
-function hasBodyToPass({ method }: IncomingMessage, incoming: IncomingMessage): boolean {
+/** True if the parser expects a body that is chunked or not encoded. */
+function hasBodyToForward({ method }: IncomingMessage, incoming: IncomingMessage): boolean {
   const { statusCode = 0, headers } = incoming
   if (method === 'HEAD' || statusCode === 204 || statusCode === 304) return false
   const coding = headers['transfer-encoding']
@@ -116,11 +118,11 @@ function hasBodyToPass({ method }: IncomingMessage, incoming: IncomingMessage): 
 
 function endAnswer(incoming: IncomingMessage, { req, res, target }: Client): void {
   addTrailers(responseTrailers(incoming, target), res)
-  endWithRequest(req, res)
+  endResponse(req, res)
 }
 
 function sendBody({ req, res, target }: Client, outgoing: ClientRequest): void {
-  req.on('error', () => {}) // the client left; its socket's close ends the pass
+  req.on('error', () => {}) // the client disconnected: `close` of its socket ends the request
   if (!hasBody(req)) {
     outgoing.end()
     return
@@ -128,16 +130,16 @@ function sendBody({ req, res, target }: Client, outgoing: ClientRequest): void {
   outgoing.flushHeaders()
   const taken = takeRawBody(req, res)
   if (taken) {
-    sendPieces(taken, outgoing).catch(() => {}) // the client left, or has its answer: either ends the pass
+    sendChunks(taken, outgoing).catch(() => {}) // the client disconnected or has its response; both end the request
     return
   }
   req.once('end', () => addTrailers(requestTrailers(req, target), outgoing))
   req.pipe(outgoing)
 }
 
-async function sendPieces({ pieces }: RawBody, outgoing: ClientRequest): Promise<void> {
+async function sendChunks({ pieces }: RawBody, outgoing: ClientRequest): Promise<void> {
   for await (const piece of pieces) {
-    // Until it was sent, the memory must stay as it is.
+    // The buffer is reused after the write.
     const error = await new Promise((resolve) => outgoing.write(piece, resolve))
     if (error) return
   }
@@ -149,15 +151,15 @@ function addTrailers(trailers: [string, string][], to: ServerResponse | ClientRe
   try {
     to.addTrailers(trailers)
   } catch {
-    // Not writable as HTTP: the message goes without them.
+    // Invalid trailers are dropped.
   }
 }
 
 /**
- * 100 is our server's own to send; of the others these two have a meaning to a client. On a shared host a browser would act on
- * early hints before it knows that the document is sandboxed.
+ * Forwards 102 and 103; our server itself sends 100. On a shared host early hints are dropped: a browser would act on
+ * them before it knows that the document is sandboxed.
  */
-function passInformation(
+function forwardInformation(
   info: { readonly statusCode: number; readonly headers: NodeJS.Dict<string | string[]> },
   { res, target }: Client,
 ): void {
@@ -168,6 +170,6 @@ function passInformation(
     if (info.statusCode !== 103 || link === undefined || target.isOnSharedHost) return
     res.writeEarlyHints({ link })
   } catch {
-    // A hint that cannot be written as one is not needed.
+    // Invalid hints are dropped.
   }
 }

@@ -1,17 +1,17 @@
 /**
- * Memory to read into. Fresh memory for each read costs more than the reading. One buffer serves all connections on which
- * little comes: a read and what follows at once is over before the next. Who has much to read borrows one for that time.
+ * Reused read buffers: allocating memory for each read costs more than the read. Connections with little data share one
+ * buffer, because each read is handled before the next one. A connection with much data borrows a buffer of its own.
  */
 export const sharedBuffer = Buffer.allocUnsafeSlow(64 * 1024)
 
-const spare: Buffer[] = []
-const spareLimit = 16
+const freeBuffers: Buffer[] = []
+const maxFreeBuffers = 16
 
 export function borrowBuffer(): Buffer {
-  return spare.pop() ?? Buffer.allocUnsafeSlow(256 * 1024)
+  return freeBuffers.pop() ?? Buffer.allocUnsafeSlow(256 * 1024)
 }
 
-/** Only what nobody reads from or writes to any more. */
+/** The buffer must no longer be in use. */
 export function returnBuffer(buffer: Buffer): void {
-  if (spare.length < spareLimit) spare.push(buffer)
+  if (freeBuffers.length < maxFreeBuffers) freeBuffers.push(buffer)
 }

@@ -5,13 +5,13 @@ import { createServer as createNetServer } from 'node:net'
 import { test } from 'node:test'
 import type { TestContext } from 'node:test'
 import { waitFor } from '@atoll/kit/wait'
-import { ownHost, rawClient, startSetting } from '../sim/setting.ts'
+import { ownHost, rawClient, startTestEdge } from '../sim/test-edge.ts'
 
 /** The three ways to name a sandbox. The first two are on hosts that also serve the platform API. */
 const ways = ['routing headers', 'a signed URL', 'its own host name'] as const
 type Way = (typeof ways)[number]
 
-/** What a sandbox might leave in a browser for the whole origin, or in a cache for a URL of the API. */
+/** Headers that a browser stores for the whole origin, or a cache for a URL of the API. */
 const attacks: readonly [string, string][] = [
   ['fix the session of a user with Set-Cookie', 'Set-Cookie: session=evil; Path=/'],
   ['log users out with Clear-Site-Data', 'Clear-Site-Data: "*"'],
@@ -35,7 +35,7 @@ for (const way of ways) {
     })
   }
 
-  test(`by ${way}, a page of a sandbox ${isShared ? 'runs no scripts' : 'is its own affair'}`, async (t) => {
+  test(`by ${way}, a page of a sandbox ${isShared ? 'runs no scripts' : 'may run scripts'}`, async (t) => {
     const own = ['Content-Security-Policy: script-src *', 'X-Content-Type-Options: sniff']
     const { exchange } = await setup(t, way, answering(['Content-Type: text/html', ...own]))
     const answer = await exchange()
@@ -86,23 +86,23 @@ for (const way of ways) {
   }
 }
 
-test('answers that a page of another origin may read stay readable on a shared host', async (t) => {
+test('CORS headers are forwarded on a shared host', async (t) => {
   const cors = ['Access-Control-Allow-Origin: *', 'Access-Control-Expose-Headers: ETag']
   const { exchange } = await setup(t, 'a signed URL', answering(cors))
   const answer = await exchange('Origin: http://app.test')
   for (const header of cors) assert.ok(answer.includes(`\r\n${header}\r\n`), answer)
 })
 
-/** A sandbox with that program, and a way to send it one request. */
+/** Starts a sandbox with this program, and returns a function that sends it one request. */
 async function setup(t: TestContext, way: Way, program: Parameters<typeof serve>[1]) {
-  const setting = await startSetting({}, { findSigner: async () => 'abc' })
-  t.after(() => setting.close())
+  const testEdge = await startTestEdge({}, { findSigner: async () => 'abc' })
+  t.after(() => testEdge.close())
   t.after(() => program.close())
-  const lines = await serve(setting, program, way)
+  const lines = await serve(testEdge, program, way)
   return {
-    /** Answers all the bytes that came back, up to the end of the body. */
+    /** Returns all bytes of the response. */
     async exchange(more = 'X-More: none'): Promise<string> {
-      const client = rawClient(setting.edgePort, `${lines}\r\n${more}\r\n\r\n`)
+      const client = rawClient(testEdge.edgePort, `${lines}\r\n${more}\r\n\r\n`)
       await waitFor('the answer', () => {
         const received = client.received()
         return client.state() !== 'open' || /ok$|\]$|0\r\n(.+\r\n)*\r\n$/.test(received)
@@ -114,16 +114,16 @@ async function setup(t: TestContext, way: Way, program: Parameters<typeof serve>
 }
 
 async function serve(
-  setting: Awaited<ReturnType<typeof startSetting>>,
+  testEdge: Awaited<ReturnType<typeof startTestEdge>>,
   program: ReturnType<typeof createServer> | ReturnType<typeof createNetServer>,
   way: Way,
 ): Promise<string> {
   if (way === 'a signed URL') {
     await new Promise<void>((resolve) => program.listen(49_983, '127.93.11.8', resolve))
-    setting.node.start('abc', '127.93.11.8')
+    testEdge.node.start('abc', '127.93.11.8')
     return 'POST /files?path=%2Fa&signature=v1_x HTTP/1.1\r\nHost: localhost'
   }
-  const routing = await setting.serve('abc', program)
+  const routing = await testEdge.serve('abc', program)
   const headers = way === 'routing headers' ? { Host: 'localhost', ...routing } : ownHost(routing)
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`)
   return ['POST / HTTP/1.1', ...lines].join('\r\n')

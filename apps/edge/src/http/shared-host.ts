@@ -1,12 +1,12 @@
 /**
- * Header rules for hosts that sandboxes share with the platform API and with each other: requests that name their sandbox
- * by header or by a signature instead of a host name of its own.
+ * Header rules for hosts that sandboxes share with the platform API and with each other: requests that name their
+ * sandbox by header or signature instead of by host name.
  *
- * Threats: a browser takes such an answer for content of the API's origin. A sandbox could run scripts there, keep state in
- * the browser for that origin, ask the user for a password in its name, or leave its answer in a cache under a URL of the
- * API. So the document is sandboxed by `Content-Security-Policy`, which gives it an origin of its own and no scripts, and
- * what a browser or cache would keep for the origin is dropped. CORS headers pass: they open the answer of the sandbox
- * alone, and credentials of the API are never cookies.
+ * Threats: a browser treats such a response as content of the API's origin. A sandbox could run scripts there, keep
+ * state in the browser for that origin, ask the user for a password in its name, or put its response into a cache under
+ * a URL of the API. So `Content-Security-Policy: sandbox` gives the document an opaque origin without scripts, and
+ * headers that browsers or caches store for the origin are dropped. CORS headers pass: they expose only the response of
+ * the sandbox, and the API never uses cookies as credentials.
  */
 const droppedFromRequests: ReadonlySet<string> = new Set(['cookie', 'cookie2'])
 
@@ -36,25 +36,25 @@ const readByCaches = ['cache-control', 'expires', 'pragma', 'surrogate-control']
 const asksForPasswords = 'www-authenticate'
 const noSniff = 'X-Content-Type-Options'
 
-const droppedFromAnswers: ReadonlySet<string> = new Set([
+const droppedFromResponses: ReadonlySet<string> = new Set([
   ...keptByBrowsers,
   ...readByCaches,
   asksForPasswords,
   noSniff.toLowerCase(),
 ])
 
-/** Takes lower-case names, of headers and trailers. */
+/** Expects the lower-case name of a header or trailer. */
 export function isDroppedFromRequest(name: string): boolean {
   return droppedFromRequests.has(name)
 }
 
-/** Takes lower-case names, of headers and trailers. `cdn-cache-control` also comes with the name of a CDN before it. */
-export function isDroppedFromAnswer(name: string): boolean {
-  return droppedFromAnswers.has(name) || name.endsWith('cdn-cache-control')
+/** Expects the lower-case name of a header or trailer. `cdn-cache-control` may have the name of a CDN as prefix. */
+export function isDroppedFromResponse(name: string): boolean {
+  return droppedFromResponses.has(name) || name.endsWith('cdn-cache-control')
 }
 
-/** A flat list of names and values. A second policy only ever restricts the first, so that of the sandbox may stay. */
-export const answerHeaders: readonly string[] = [
+/** Flat list of names and values. Policies only restrict each other, so the policy of the sandbox may stay. */
+export const sharedHostHeaders: readonly string[] = [
   'Content-Security-Policy',
   'sandbox',
   noSniff,

@@ -4,15 +4,15 @@ import { test } from 'node:test'
 import type { TestContext } from 'node:test'
 import { Fault } from '@atoll/kit/fault'
 import type { FindSigner } from '../domain/signed-file.ts'
-import { startSetting } from '../sim/setting.ts'
+import { startTestEdge } from '../sim/test-edge.ts'
 
 async function setup(t: TestContext, findSigner?: FindSigner) {
-  const setting = await startSetting({}, findSigner && { findSigner })
-  t.after(() => setting.close())
-  return setting
+  const testEdge = await startTestEdge({}, findSigner && { findSigner })
+  t.after(() => testEdge.close())
+  return testEdge
 }
 
-test('a signed URL reaches envd of the sandbox that is found, as it was sent', async (t) => {
+test('a signed URL reaches envd of the sandbox that signed it, unchanged', async (t) => {
   const asked: unknown[] = []
   const { url, node } = await setup(t, async (file) => {
     asked.push(file)
@@ -31,17 +31,17 @@ test('a signed URL reaches envd of the sandbox that is found, as it was sent', a
 })
 
 const outcomes: [string, FindSigner | undefined, number, RegExp][] = [
-  ['that nobody signed', async () => undefined, 401, /No running sandbox has signed/],
+  ['with an unknown signature', async () => undefined, 401, /No running sandbox has signed/],
   ['of a sandbox that is gone', async () => 'gone', 502, /The sandbox was not found/],
   [
-    'among too many',
+    'above the rate limit of lookups',
     async () => {
       throw new Fault('exhausted', 'too_many_signatures', 'x')
     },
     429,
-    /try again/,
+    /Try again/,
   ],
-  ['that nobody can look up', undefined, 401, /No running sandbox has signed/],
+  ['without a signature lookup', undefined, 401, /No running sandbox has signed/],
 ]
 
 for (const [what, findSigner, status, message] of outcomes) {

@@ -6,12 +6,12 @@ import type { Duplex } from 'node:stream'
 import { test } from 'node:test'
 import type { TestContext } from 'node:test'
 import { waitFor } from '@atoll/kit/wait'
-import { rawClient, startSetting } from '../sim/setting.ts'
+import { rawClient, startTestEdge } from '../sim/test-edge.ts'
 
 async function setup(t: TestContext) {
-  const setting = await startSetting()
-  t.after(() => setting.close())
-  return setting
+  const testEdge = await startTestEdge()
+  t.after(() => testEdge.close())
+  return testEdge
 }
 
 test('a WebSocket opens, echoes and closes', async (t) => {
@@ -41,7 +41,7 @@ test('bytes sent along with the handshake are not lost, on either side', async (
   assert.match(client.received(), /\r\nUpgrade: raw\r\n/)
 })
 
-test('half a close passes: the sandbox can still answer after the client has finished', async (t) => {
+test('a half-close is forwarded: the sandbox can still send after the client has finished', async (t) => {
   const { edgePort, serve } = await setup(t)
   const server = createServer({ shouldUpgradeCallback: () => true })
   server.on('upgrade', (_, socket) => {
@@ -65,7 +65,7 @@ test('when the sandbox ends, an upgraded connection is reset', async (t) => {
   await waitFor('the reset', () => client.state() === 'reset')
 })
 
-test('a client that leaves closes the connection in the sandbox', async (t) => {
+test('a client that disconnects closes the connection in the sandbox', async (t) => {
   const { edgePort, serve } = await setup(t)
   let closed = false
   const headers = await serve(
@@ -78,7 +78,7 @@ test('a client that leaves closes the connection in the sandbox', async (t) => {
   await waitFor('the close', () => closed)
 })
 
-test('a server that declines to upgrade has its answer passed', async (t) => {
+test('the response of a server that declines to upgrade is forwarded', async (t) => {
   const { edgePort, serve } = await setup(t)
   const headers = await serve('abc', (req, res) => {
     res.writeHead(426, { 'X-Saw': req.headers.upgrade ?? 'none' })
@@ -106,7 +106,7 @@ test('an upgrade to an unknown sandbox, a closed port or an internal path is ref
   }
 })
 
-test('an offer of HTTP/2 in clear text is passed over and the request served', async (t) => {
+test('an offer of cleartext HTTP/2 is ignored and the request served', async (t) => {
   const { edgePort, serve } = await setup(t)
   const headers = await serve('abc', (req, res) => {
     res.end(`saw ${req.headers.upgrade} ${String(req.headers['http2-settings'])}`)
@@ -125,7 +125,7 @@ function upgradeText(headers: Record<string, string>, path = '/'): string {
   return `GET ${path} HTTP/1.1\r\nHost: localhost\r\n${lines.join('')}${upgrade}\r\n`
 }
 
-/** Speaks a protocol without frames: a greeting, then an echo. */
+/** Serves an unframed protocol: a greeting, then an echo. */
 function rawEcho(greeting: string, onClose = () => {}): Server {
   const server = createServer()
   server.on('upgrade', (_, socket, head) => {
@@ -138,7 +138,7 @@ function rawEcho(greeting: string, onClose = () => {}): Server {
   return server
 }
 
-/** A WebSocket server of RFC 6455 as small as the test needs: frames of up to 125 bytes, echoed. */
+/** Minimal WebSocket server (RFC 6455): echoes frames of up to 125 bytes. */
 function echoServer(): Server {
   const server = createServer()
   server.on('upgrade', (req, socket) => {

@@ -1,34 +1,34 @@
 /**
- * Passes a WebSocket, or any other protocol that starts as an HTTP/1.1 upgrade.
+ * Proxies WebSockets and other protocols that start with an HTTP/1.1 upgrade.
  *
- * Threats: as in proxy.ts until the sandbox agrees to the upgrade; from then on the bytes are opaque, and the
- * connection is never used for HTTP again, so nothing in them can be taken for a request.
+ * Threats: the same as in proxy.ts until the sandbox accepts the upgrade. From then on the bytes are opaque, and the
+ * connection is never used for HTTP again, so no byte can be read as a request.
  */
 import { request, ServerResponse } from 'node:http'
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { Target } from '../domain/route.ts'
-import { linger } from './errors.ts'
+import { linger } from './error-response.ts'
 import { hasBody, responseHeaders, upgradeHeaders } from './headers.ts'
 import { relayResponse } from './proxy.ts'
-import { portClosed, reach, reset } from './reach.ts'
-import type { Pass } from './reach.ts'
+import { portClosed, connectToSandbox, reset } from './sandbox-connection.ts'
+import type { ProxyContext } from './sandbox-connection.ts'
 
 /**
- * For `shouldUpgradeCallback` of node:http. What is not upgraded is handled as a plain request, which a server
- * may do (RFC 9110, 7.8): offers of HTTP/2 in clear text, and upgrades that come with a body.
+ * Used as `shouldUpgradeCallback` of node:http. Offers of cleartext HTTP/2 and upgrades with a body are handled as plain
+ * requests, as RFC 9110, 7.8 allows.
  */
 export function shouldUpgrade(req: IncomingMessage): boolean {
   const protocols = (req.headers.upgrade ?? '').toLowerCase().split(/[\s,]+/)
   return !protocols.includes('h2c') && !hasBody(req)
 }
 
-/** A response on a connection that node:http has already let go of. It closes when the answer is out. */
+/** Creates a response on a socket that node:http has released. The socket closes after the response. */
 export function responseOn(socket: Duplex, req: IncomingMessage): ServerResponse {
   const res = new ServerResponse(req)
   res.shouldKeepAlive = false
-  // The socket is one of node:net, whatever stream type the event declares.
+  // The socket is always a net.Socket, although the event declares a Duplex.
   res.assignSocket(req.socket)
   res.once('finish', () => {
     res.detachSocket(req.socket)
@@ -38,23 +38,23 @@ export function responseOn(socket: Duplex, req: IncomingMessage): ServerResponse
   return res
 }
 
-export async function passUpgrade(
+export async function proxyUpgrade(
   req: IncomingMessage,
   client: { readonly socket: Duplex; readonly head: Buffer },
-  pass: Pass,
+  context: ProxyContext,
 ): Promise<void> {
-  const { target } = pass
+  const { target } = context
   const { socket } = client
-  const reached = await reach(socket, pass)
-  if (!reached) return
-  const { upstream, signal } = reached
+  const connection = await connectToSandbox(socket, context)
+  if (!connection) return
+  const { upstream, signal } = connection
   let answered = false
   let failed = false
   const fail = () => {
     if (failed || signal.aborted) return
     failed = true
     if (answered) reset(socket)
-    else pass.refuse(portClosed(pass))
+    else context.refuse(portClosed(context))
     upstream.destroy()
   }
   const outgoing = request({
@@ -70,19 +70,19 @@ export async function passUpgrade(
   })
   outgoing.once('upgrade', (incoming, tunnel, head) => {
     answered = true
-    socket.write(switching(incoming, target), 'latin1')
-    join({ socket, head: client.head }, { socket: tunnel, head })
+    socket.write(switchingResponse(incoming, target), 'latin1')
+    tunnelBytes({ socket, head: client.head }, { socket: tunnel, head })
   })
   outgoing.end()
 }
 
-interface Side<Stream> {
+interface TunnelEnd<Stream> {
   readonly socket: Stream
-  /** What arrived together with the handshake. */
+  /** Bytes that arrived with the handshake. */
   readonly head: Buffer
 }
 
-function join(client: Side<Duplex>, sandbox: Side<Socket>): void {
+function tunnelBytes(client: TunnelEnd<Duplex>, sandbox: TunnelEnd<Socket>): void {
   if (sandbox.head.length > 0) client.socket.write(sandbox.head)
   if (client.head.length > 0) sandbox.socket.write(client.head)
   client.socket.pipe(sandbox.socket)
@@ -92,7 +92,7 @@ function join(client: Side<Duplex>, sandbox: Side<Socket>): void {
   })
 }
 
-function switching(incoming: IncomingMessage, target: Target): string {
+function switchingResponse(incoming: IncomingMessage, target: Target): string {
   const raw = responseHeaders(incoming, target)
   let text = `HTTP/1.1 101 Switching Protocols\r\n`
   for (let at = 0; at + 1 < raw.length; at += 2) text += `${raw[at]}: ${raw[at + 1]}\r\n`

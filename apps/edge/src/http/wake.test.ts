@@ -5,15 +5,15 @@ import { test } from 'node:test'
 import type { TestContext } from 'node:test'
 import { waitFor } from '@atoll/kit/wait'
 import type { WakeRequest, WakeResult } from '../domain/wake.ts'
-import { rawClient, startSetting } from '../sim/setting.ts'
+import { rawClient, startTestEdge } from '../sim/test-edge.ts'
 
 const address = '127.0.0.2'
 
-/** A sandbox `abc` that was paused, and whoever wakes: it does what the test says, when the test says so. */
+/** Pauses a sandbox `abc`, with a wake function that the test controls. */
 async function setup(t: TestContext, wakeLimitMs = 20_000) {
   const asked: (WakeRequest & { readonly signal: AbortSignal })[] = []
   const answers: ((result: WakeResult | Error) => void)[] = []
-  const setting = await startSetting(
+  const testEdge = await startTestEdge(
     {},
     {
       wakeLimitMs,
@@ -24,25 +24,25 @@ async function setup(t: TestContext, wakeLimitMs = 20_000) {
         }),
     },
   )
-  t.after(() => setting.close())
-  const headers = await setting.serve('abc', async (req, res) => {
+  t.after(() => testEdge.close())
+  const headers = await testEdge.serve('abc', async (req, res) => {
     res.end(`${req.method} ${await lengthOf(req)}`)
   })
-  setting.node.pause('abc')
+  testEdge.node.pause('abc')
   return {
-    ...setting,
+    ...testEdge,
     headers,
     asked,
     isAsked: (count = 1) => waitFor('the wake', () => asked.length === count),
     answer: (result: WakeResult | Error, at = 0) => answers[at]?.(result),
     resume() {
-      setting.node.start('abc', address)
+      testEdge.node.start('abc', address)
       answers.at(-1)?.({ kind: 'running' })
     },
   }
 }
 
-test('a request to a paused sandbox is held until it runs, and then served', async (t) => {
+test('a request to a paused sandbox waits until the sandbox runs', async (t) => {
   const { url, headers, asked, isAsked, resume } = await setup(t)
   const tokens = { 'X-Access-Token': 'access', 'E2B-Traffic-Access-Token': 'traffic' }
   const reply = fetch(url, { method: 'POST', headers: { ...headers, ...tokens }, body: 'hello' })
@@ -58,7 +58,7 @@ test('a request to a paused sandbox is held until it runs, and then served', asy
   })
 })
 
-test('a request that comes while the sandbox is being paused is held, and served after its resume', async (t) => {
+test('a request during a pause waits, and is served after the resume', async (t) => {
   const { url, headers, node, isAsked, resume } = await setup(t)
   node.start('abc', address)
   assert.equal((await fetch(url, { headers })).status, 200)
@@ -70,7 +70,7 @@ test('a request that comes while the sandbox is being paused is held, and served
   assert.equal(await (await reply).text(), 'POST 5')
 })
 
-test('a request that comes while the sandbox is being paused is served when it runs on', async (t) => {
+test('a request during a pause is served if the pause fails', async (t) => {
   const { url, headers, node, isAsked, resume } = await setup(t)
   node.start('abc', address)
   assert.equal((await fetch(url, { headers })).status, 200)
@@ -81,7 +81,7 @@ test('a request that comes while the sandbox is being paused is served when it r
   assert.equal(await (await reply).text(), 'GET 0')
 })
 
-test('a request that comes while the sandbox is being paused is 502 when it is not to be woken', async (t) => {
+test('a request during a pause is 502 if the sandbox may not be woken', async (t) => {
   const { url, headers, node, isAsked, answer } = await setup(t)
   node.start('abc', address)
   assert.equal((await fetch(url, { headers })).status, 200)
@@ -92,7 +92,7 @@ test('a request that comes while the sandbox is being paused is 502 when it is n
   assert.equal((await reply).status, 502)
 })
 
-test('a request that is being answered when a pause begins goes on, and is reset by the pause itself', async (t) => {
+test('a running response continues when a pause begins, and is reset when the sandbox is paused', async (t) => {
   const { edgePort, serve, node, isAsked } = await setup(t)
   const headers = await serve('abc', (_, res) => res.write('first'))
   const client = rawClient(edgePort, requestText('GET /', headers))
@@ -106,7 +106,7 @@ test('a request that is being answered when a pause begins goes on, and is reset
   await waitFor('the reset', () => client.state() === 'reset')
 })
 
-test('many requests at once join one wake, and one that leaves does not end it', async (t) => {
+test('concurrent requests share one wake, and a client that disconnects does not cancel it', async (t) => {
   const { url, edgePort, headers, asked, isAsked, resume } = await setup(t)
   const replies = Array.from({ length: 50 }, () => fetch(url, { headers }))
   const leaver = rawClient(edgePort, requestText('GET /', headers))
@@ -119,7 +119,7 @@ test('many requests at once join one wake, and one that leaves does not end it',
   assert.deepEqual([new Set(texts), asked.length], [new Set(['GET 0']), 1])
 })
 
-test('callers with other tokens do not share the fate of one that may not wake', async (t) => {
+test('callers with different tokens do not share a wake', async (t) => {
   const { url, headers, isAsked, answer, resume } = await setup(t)
   const stranger = fetch(url, { headers })
   await isAsked()
@@ -131,7 +131,7 @@ test('callers with other tokens do not share the fate of one that may not wake',
   assert.equal((await owner).status, 200)
 })
 
-test('an upgrade is held and then passed', async (t) => {
+test('an upgrade waits for the sandbox', async (t) => {
   const { edgePort, serve, node, isAsked, resume } = await setup(t)
   const inside = createServer()
   inside.on('upgrade', (_, socket) => {
@@ -148,7 +148,7 @@ test('an upgrade is held and then passed', async (t) => {
 })
 
 for (const kind of ['request', 'upgrade'] as const) {
-  test(`a client that leaves during its ${kind} is let go, and the wake with it`, async (t) => {
+  test(`a client that disconnects during its ${kind} cancels the wake`, async (t) => {
     const { edgePort, headers, asked, isAsked } = await setup(t)
     for (const leave of ['end', 'destroy', 'resetAndDestroy'] as const) {
       const text = kind === 'upgrade' ? upgradeText(headers) : requestText('GET /', headers)
@@ -161,7 +161,7 @@ for (const kind of ['request', 'upgrade'] as const) {
   })
 }
 
-test('the body of a held request is left unread until the sandbox takes it', async (t) => {
+test('the body of a waiting request is not read before the sandbox runs', async (t) => {
   const { edgePort, headers, isAsked, resume } = await setup(t)
   const megabytes = 64
   const body = Buffer.alloc(megabytes * 1024 * 1024)
@@ -215,13 +215,13 @@ for (const [result, status, message] of outcomes) {
   })
 }
 
-test('waiting has a limit: 409', async (t) => {
+test('a request that waits too long is 409', async (t) => {
   const { url, headers, asked } = await setup(t, 50)
   const reply = await fetch(url, { headers })
   assert.deepEqual([reply.status, asked[0]?.signal.aborted], [409, true])
 })
 
-test('a sandbox that is paused again before it is reached is woken again, but not for ever', async (t) => {
+test('a sandbox that is paused again before the connect is woken again, with a limit', async (t) => {
   const { url, headers, isAsked, answer } = await setup(t)
   const reply = fetch(url, { headers })
   for (const round of [1, 2, 3]) {
@@ -231,7 +231,7 @@ test('a sandbox that is paused again before it is reached is woken again, but no
   assert.equal((await reply).status, 409)
 })
 
-test('a sandbox that is paused while its port is tried is woken for the request', async (t) => {
+test('a sandbox that is paused during the connect is woken again', async (t) => {
   const { url, node, isAsked, answer } = await setup(t)
   node.start('late', address)
   const headers = { 'Svc-Sandbox-Id': 'late', 'Svc-Sandbox-Port': '1' }
@@ -243,7 +243,7 @@ test('a sandbox that is paused while its port is tried is woken for the request'
   assert.equal((await reply).status, 429)
 })
 
-test('an edge that closes lets its waiting clients go', async (t) => {
+test('an edge that closes disconnects its waiting clients', async (t) => {
   const { edge, edgePort, headers, isAsked } = await setup(t)
   const client = rawClient(edgePort, requestText('GET /', headers))
   await isAsked()
@@ -252,7 +252,7 @@ test('an edge that closes lets its waiting clients go', async (t) => {
   assert.equal(client.received(), '')
 })
 
-test('paths that only the node may call wake nothing', async (t) => {
+test('internal paths do not wake a sandbox', async (t) => {
   const { url, asked } = await setup(t)
   const headers = { 'Svc-Sandbox-Id': 'abc', 'Svc-Sandbox-Port': '49983' }
   const reply = await fetch(`${url}/init`, { method: 'POST', headers })

@@ -9,19 +9,19 @@ import type {
 import { Fault } from '@atoll/kit/fault'
 import { openIngress } from '../domain/ingress.ts'
 import type { Ingress } from '../domain/ingress.ts'
-import type { SandboxChange, SandboxPlace, SandboxSource } from '../domain/sandbox.ts'
+import type { SandboxChange, SandboxLocation, SandboxSource } from '../domain/sandbox.ts'
 
-const askTimeoutMs = 5_000
+const requestTimeoutMs = 5_000
 
-/** The node's own protocol as the source of running sandboxes. */
+/** Reads running sandboxes through the node protocol. */
 export function nodeSandboxSource(transport: Transport): SandboxSource {
   const client = createClient(NodeService, transport)
   return {
     async get(id, signal) {
       try {
-        const options = { signal, timeoutMs: askTimeoutMs }
+        const options = { signal, timeoutMs: requestTimeoutMs }
         const { sandbox } = await client.getSandbox({ sandboxId: id }, options)
-        return sandbox?.state === SandboxState.PAUSED ? undefined : sandbox && toPlace(sandbox)
+        return sandbox?.state === SandboxState.PAUSED ? undefined : sandbox && toLocation(sandbox)
       } catch (error) {
         if (ConnectError.from(error).code === Code.NotFound) return undefined
         throw new Fault('unavailable', 'node_unreachable', 'The node does not answer', {
@@ -39,7 +39,7 @@ export function nodeSandboxSource(transport: Transport): SandboxSource {
   }
 }
 
-function toPlace({ sandboxId, address, ingress, state }: Sandbox): SandboxPlace {
+function toLocation({ sandboxId, address, ingress, state }: Sandbox): SandboxLocation {
   return {
     id: sandboxId,
     address,
@@ -56,9 +56,9 @@ function toIngress({ trafficAccessToken, maskRequestHost, httpsPorts }: IngressM
   }
 }
 
-/** Undefined for a kind of event that a newer node may send. */
+/** Returns undefined for an unknown event, which a newer node may send. */
 function toChange({ event }: WatchSandboxesResponse): SandboxChange | undefined {
-  if (event.case === 'started') return { kind: 'started', sandbox: toPlace(event.value) }
+  if (event.case === 'started') return { kind: 'started', sandbox: toLocation(event.value) }
   if (event.case === 'ended') return { kind: 'ended', id: event.value.sandboxId }
   if (event.case === 'pausing') return { kind: 'pausing', id: event.value.sandboxId }
   if (event.case === 'paused') return { kind: 'ended', id: event.value.sandboxId }

@@ -2,19 +2,19 @@ import { Code, ConnectError, createRouterTransport } from '@connectrpc/connect'
 import type { Transport } from '@connectrpc/connect'
 import { NodeService, SandboxState } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
 
-/** A node without a machine: it speaks the whole protocol, and its sandboxes are addresses that a test serves. */
+/** Simulated node: speaks the node protocol, and its sandboxes are addresses that a test serves. */
 export interface SimulatedNode {
   readonly transport: Transport
-  /** Also of a paused one. */
+  /** Starts a new or a paused sandbox. */
   start(id: string, address: string, ingress?: SimulatedIngress): void
-  /** Until `start` or `pause`. */
+  /** The sandbox stays in this state until `start` or `pause`. */
   beginPause(id: string): void
   pause(id: string): void
   end(id: string, reason?: string): void
-  /** Lets every watch fail, and keeps failing new ones until `mend`. */
+  /** Fails every watch, old and new, until `mend`. */
   breakWatches(): void
   mend(): void
-  /** How often GetSandbox was asked. */
+  /** Number of GetSandbox calls. */
   readonly asked: number
   readonly watchers: number
 }
@@ -39,7 +39,7 @@ type Change =
   | { case: 'ended'; value: { sandboxId: string; reason: string } }
   | { case: 'synced'; value: Record<string, never> }
 
-/** `newAddress` names where a sandbox made by CreateSandbox is reached. */
+/** `newAddress` returns the address for a sandbox of CreateSandbox. */
 export function simulatedNode(newAddress: () => string = () => '127.0.0.2'): SimulatedNode {
   const sandboxes = new Map<string, SimulatedSandbox>()
   const watches = new Set<Watch>()
@@ -151,7 +151,7 @@ function isRunning({ state }: SimulatedSandbox): boolean {
 interface Watch {
   push(change: Change): void
   wake(): void
-  /** Undefined when the watcher left or was woken for nothing. */
+  /** Returns undefined if the watcher disconnected or no change is queued. */
   next(): Promise<Change | undefined>
 }
 

@@ -7,14 +7,14 @@ import { Readable } from 'node:stream'
 import { test } from 'node:test'
 import type { TestContext } from 'node:test'
 import { waitFor } from '@atoll/kit/wait'
-import { rawClient, startSetting } from '../sim/setting.ts'
+import { rawClient, startTestEdge } from '../sim/test-edge.ts'
 
 async function setup(t: TestContext) {
-  const setting = await startSetting()
-  t.after(() => setting.close())
-  /** A program that does not care for what it is asked. */
+  const testEdge = await startTestEdge()
+  t.after(() => testEdge.close())
+  /** Starts a program that ignores the request. */
   const speak = (id: string, onClient: (socket: Socket) => void, address?: string) =>
-    setting.serve(
+    testEdge.serve(
       id,
       createNetServer((socket) => {
         socket.on('error', () => {})
@@ -22,7 +22,7 @@ async function setup(t: TestContext) {
       }),
       address,
     )
-  return { ...setting, speak }
+  return { ...testEdge, speak }
 }
 
 function asked(headers: Record<string, string>): string {
@@ -33,7 +33,7 @@ function asked(headers: Record<string, string>): string {
 const large = 24 * 1024 * 1024
 
 for (const framing of ['chunks', 'a known length'] as const) {
-  test(`many clients that read slowly each get their own bytes, in ${framing}`, async (t) => {
+  test(`slow clients do not get each other's bytes, with ${framing}`, async (t) => {
     const { edgePort, serve } = await setup(t)
     const bodies = [1, 2, 3, 4].map(() => randomBytes(large))
     const read = bodies.map(async (body, at) => {
@@ -51,7 +51,7 @@ for (const framing of ['chunks', 'a known length'] as const) {
   })
 }
 
-test('an answer until the end of the connection passes whole', async (t) => {
+test('a response that ends with the connection is forwarded completely', async (t) => {
   const { edgePort, speak } = await setup(t)
   const body = randomBytes(large)
   const headers = await speak('abc', (socket) => {
@@ -60,7 +60,7 @@ test('an answer until the end of the connection passes whole', async (t) => {
   assert.ok((await readSlowly(edgePort, asked(headers), 1)).equals(body))
 })
 
-test('an answer that comes byte by byte, after a hint, passes', async (t) => {
+test('a response that arrives byte by byte after early hints is forwarded', async (t) => {
   const { url, speak } = await setup(t)
   const text =
     'HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n' +
@@ -73,7 +73,7 @@ test('an answer that comes byte by byte, after a hint, passes', async (t) => {
   assert.equal(await (await fetch(url, { headers })).text(), 'abcde')
 })
 
-test('an answer to a request that was not read passes', async (t) => {
+test('a response to an unread request is forwarded', async (t) => {
   const { url, speak } = await setup(t)
   const headers = await speak('abc', (socket) => {
     socket.write('HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nearly')
@@ -81,7 +81,7 @@ test('an answer to a request that was not read passes', async (t) => {
   assert.equal(await (await fetch(url, { headers })).text(), 'early')
 })
 
-test('what follows the length that was told is not passed', async (t) => {
+test('bytes after the announced length are dropped', async (t) => {
   const { edgePort, speak } = await setup(t)
   const headers = await speak('abc', (socket) => {
     const next = 'HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil'
@@ -97,13 +97,13 @@ test('what follows the length that was told is not passed', async (t) => {
 const broken: [string, string][] = [
   ['a chunk longer than its size', 'Transfer-Encoding: chunked\r\n\r\n1\r\nabc\r\n0\r\n\r\n'],
   ['a chunk of no size', 'Transfer-Encoding: chunked\r\n\r\n1\r\na\r\nzz\r\n'],
-  ['fewer bytes than told', 'Content-Length: 10\r\n\r\nabc'],
+  ['fewer bytes than announced', 'Content-Length: 10\r\n\r\nabc'],
   ['no last chunk', 'Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n'],
-  ['trailers that are none', 'Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\x01\r\n\r\n'],
+  ['invalid trailers', 'Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\x01\r\n\r\n'],
 ]
 
 for (const [name, rest] of broken) {
-  test(`an answer with ${name} is reset, and the edge goes on`, async (t) => {
+  test(`a response with ${name} is reset, and the edge keeps working`, async (t) => {
     const { edgePort, speak } = await setup(t)
     const headers = await speak('abc', (socket) => {
       socket.once('data', () => socket.end(`HTTP/1.1 200 OK\r\n${rest}`, 'latin1'))
@@ -124,7 +124,7 @@ function* unevenPieces(body: Buffer): Generator<Buffer> {
   }
 }
 
-/** The body of the answer to `text`, in its chunks or not, read with pauses that are a turn of the loop long or more. */
+/** Returns the raw body of the response to `text`, read with pauses of at least one turn of the event loop. */
 async function readSlowly(port: number, text: string, pauseMs: number): Promise<Buffer> {
   const socket = connect(port, '127.0.0.1')
   socket.write(text)

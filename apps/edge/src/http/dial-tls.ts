@@ -6,10 +6,10 @@ import { dial } from './dial.ts'
 const handshakeTimeoutMs = 30_000
 
 /**
- * As `dial`, to a program that speaks TLS itself. Its certificate is not verified: the way leads over a cable of the node
- * to that sandbox alone, and nobody else can be at its end.
+ * Dials a program that serves TLS. Its certificate is not verified: the connection uses the virtual network
+ * link of that sandbox, which no other party can intercept.
  */
-export async function dialSecure(
+export async function dialTls(
   address: string,
   port: number,
   options: { readonly authority: string; readonly signal: AbortSignal },
@@ -22,7 +22,7 @@ export async function dialSecure(
       socket: plain,
       rejectUnauthorized: false,
       ALPNProtocols: ['http/1.1'],
-      ...namedIn(authority),
+      ...serverNameOption(authority),
     })
     const giveUp = () => {
       socket.destroy()
@@ -34,7 +34,7 @@ export async function dialSecure(
       resolve(result)
     }
     const timer = setTimeout(giveUp, handshakeTimeoutMs)
-    // Stays for good, as that of the plain one.
+    // Never removed, like the error listener of the plain socket.
     socket.on('error', giveUp)
     socket.once('close', giveUp)
     socket.once('secureConnect', () => settle(socket))
@@ -42,8 +42,8 @@ export async function dialSecure(
   })
 }
 
-/** Servers may choose their certificate by it; an address is not a name (RFC 6066, 3). */
-function namedIn(authority: string): { readonly servername?: string } {
+/** Servers select a certificate by this name, which must not be an IP address (RFC 6066, 3). */
+function serverNameOption(authority: string): { readonly servername?: string } {
   const servername = authority.replace(/:\d*$/, '')
   return servername === '' || /[[\]]/.test(servername) || isIP(servername) !== 0
     ? {}

@@ -10,8 +10,8 @@ import { createEdge, edgeServerOptions } from '../edge.ts'
 import { simulatedNode } from './node.ts'
 import type { SimulatedIngress } from './node.ts'
 
-/** An edge on a port of its own, in front of a simulated node. Undone by `close`. */
-export async function startSetting(
+/** Starts an edge on a free port, with a simulated node. */
+export async function startTestEdge(
   config: EdgeConfig = {},
   parts: {
     readonly findSigner?: FindSigner
@@ -35,7 +35,7 @@ export async function startSetting(
     url: `http://127.0.0.1:${edgePort}`,
     close: () => started.disposeAsync(),
 
-    /** A program that listens in the sandbox `id`; answers the headers that lead there. */
+    /** Starts a server in the sandbox `id`, and returns its routing headers. */
     async serve(
       id: string,
       program: RequestListener | Server | NetServer,
@@ -50,16 +50,16 @@ export async function startSetting(
   }
 }
 
-/** The host name of the sandbox itself, to be used instead of the routing headers that `serve` answers. */
+/** Returns the sandbox's own host name, to use instead of the routing headers of `serve`. */
 export function ownHost(routing: { 'Svc-Sandbox-Id': string; 'Svc-Sandbox-Port': string }) {
   return { Host: `${routing['Svc-Sandbox-Port']}-${routing['Svc-Sandbox-Id']}.atoll.test` }
 }
 
-/** The bytes of one connection, as they arrive. */
+/** A plain TCP client. */
 export interface RawClient {
   readonly socket: Socket
   received(): string
-  /** 'open' until the other side ended it cleanly or reset it. */
+  /** `open` until the peer ends or resets the connection. */
   state(): 'open' | 'ended' | 'reset'
 }
 

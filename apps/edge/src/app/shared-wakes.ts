@@ -2,9 +2,9 @@ import type { Logger } from '@atoll/kit/log'
 import { envdPort } from '../domain/internal-path.ts'
 import type { Wake, WakeRequest, WakeResult } from '../domain/wake.ts'
 
-/** Callers of one sandbox that come with the same tokens wait for one wake together; envd's port asks for others. */
-export interface Waking {
-  /** Rejects when `signal` aborts; the wake itself is given up when nobody waits for it any more. */
+/** Requests to the same sandbox with the same tokens share one wake. Requests to envd's port do not share with others. */
+export interface SharedWakes {
+  /** Rejects when `signal` aborts. The wake is cancelled when its last caller has gone. */
   wake(request: WakeRequest, signal: AbortSignal): Promise<WakeResult>
 }
 
@@ -14,13 +14,13 @@ interface Attempt {
   waiting: number
 }
 
-export function createWaking(wake: Wake, log: Logger): Waking {
-  const underway = new Map<string, Attempt>()
+export function createSharedWakes(wake: Wake, log: Logger): SharedWakes {
+  const pending = new Map<string, Attempt>()
 
   function begin(key: string, request: WakeRequest): Attempt {
     const stop = new AbortController()
     const forget = () => {
-      if (underway.get(key) === attempt) underway.delete(key)
+      if (pending.get(key) === attempt) pending.delete(key)
     }
     const result = wake(request, stop.signal)
       .catch((error: unknown): WakeResult => {
@@ -33,7 +33,7 @@ export function createWaking(wake: Wake, log: Logger): Waking {
       stop.abort()
     }
     const attempt: Attempt = { result, giveUp, waiting: 0 }
-    underway.set(key, attempt)
+    pending.set(key, attempt)
     return attempt
   }
 
@@ -42,10 +42,10 @@ export function createWaking(wake: Wake, log: Logger): Waking {
       signal.throwIfAborted()
       const { sandboxId, port, accessToken, trafficToken } = request
       const key = JSON.stringify([sandboxId, port === envdPort, accessToken, trafficToken])
-      const attempt = underway.get(key) ?? begin(key, request)
+      const attempt = pending.get(key) ?? begin(key, request)
       attempt.waiting += 1
       try {
-        return await unlessAborted(attempt.result, signal)
+        return await abortable(attempt.result, signal)
       } finally {
         attempt.waiting -= 1
         if (attempt.waiting === 0) attempt.giveUp()
@@ -54,9 +54,9 @@ export function createWaking(wake: Wake, log: Logger): Waking {
   }
 }
 
-function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+function abortable<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
-    const abort = () => reject(new Error('given up', { cause: signal.reason }))
+    const abort = () => reject(new Error('wake cancelled', { cause: signal.reason }))
     signal.addEventListener('abort', abort, { once: true })
     work.finally(() => signal.removeEventListener('abort', abort)).then(resolve, reject)
   })

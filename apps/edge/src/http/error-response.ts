@@ -5,9 +5,9 @@ import { rawBodyOf } from '@atoll/kit/http/raw-body'
 import type { Refusal } from '../domain/refusal.ts'
 import { renderErrorPage, wantsPage } from './error-page.ts'
 
-/** Answers in the edge's own name. The one place that knows its statuses and bodies. */
+/** Sends an error response of the edge itself. */
 export function refuse(req: IncomingMessage, res: ServerResponse, refusal: Refusal): void {
-  const answer = answerTo(refusal)
+  const answer = responseFor(refusal)
   const page = answer.title !== undefined && wantsPage(req.headers)
   const type = answer.title === undefined ? 'text/plain' : page ? 'text/html' : 'application/json'
   const body =
@@ -16,8 +16,8 @@ export function refuse(req: IncomingMessage, res: ServerResponse, refusal: Refus
       : page
         ? renderErrorPage({ title: answer.title, text: answer.message })
         : JSON.stringify({ ...answer.details, message: answer.message, code: answer.status })
-  stayForTheRest(req, res)
-  // The reason is named here so that none is left over from an answer that could not be written.
+  keepConnectionOpen(req, res)
+  // The reason phrase is explicit, because a failed `writeHead` may have left another one.
   res.writeHead(answer.status, STATUS_CODES[answer.status] ?? '', {
     'Content-Type': `${type}; charset=utf-8`,
     'Content-Length': Buffer.byteLength(body),
@@ -27,18 +27,18 @@ export function refuse(req: IncomingMessage, res: ServerResponse, refusal: Refus
     ...(page && { 'Content-Security-Policy': "default-src 'none'; style-src 'unsafe-inline'" }),
   })
   res.write(body)
-  endWithRequest(req, res)
+  endResponse(req, res)
 }
 
 const lingerMs = 30_000
 
-/** An answer to a request that is still coming leaves it to the client to close, even one that asked us to. */
-export function stayForTheRest(req: IncomingMessage, res: ServerResponse): void {
+/** While the request is still arriving, the client closes the connection, even with `Connection: close`. */
+export function keepConnectionOpen(req: IncomingMessage, res: ServerResponse): void {
   if (!req.complete && !rawBodyOf(req)) res.shouldKeepAlive = true
 }
 
-/** Ends an answer. The rest of a request that is still coming is read for nothing. */
-export function endWithRequest(req: IncomingMessage, res: ServerResponse): void {
+/** Ends the response. The rest of the request is read and discarded. */
+export function endResponse(req: IncomingMessage, res: ServerResponse): void {
   const taken = rawBodyOf(req)
   if (taken) taken.discard()
   else if (!req.complete && !req.socket.destroyed) {
@@ -49,8 +49,8 @@ export function endWithRequest(req: IncomingMessage, res: ServerResponse): void 
 }
 
 /**
- * Closing while the client still sends would reset the connection and could take our answer with it. So what
- * it sends is thrown away until it stops, but not for ever.
+ * Reads and discards input until the client stops, within a limit. Closing earlier would reset the connection, and the
+ * client could lose the response.
  */
 export function linger(from: Readable, giveUp: () => void): void {
   from.resume()
@@ -59,15 +59,15 @@ export function linger(from: Readable, giveUp: () => void): void {
   from.once('close', () => clearTimeout(timer))
 }
 
-interface Answer {
+interface ErrorResponse {
   readonly status: number
   readonly message: string
-  /** Absent: the answer is plain text. */
+  /** Absent for a plain text response. */
   readonly title?: string
   readonly details?: Readonly<Record<string, string | number>>
 }
 
-function answerTo(refusal: Refusal): Answer {
+function responseFor(refusal: Refusal): ErrorResponse {
   switch (refusal.kind) {
     case 'bad_request':
       return { status: 400, message: refusal.message }
@@ -119,26 +119,26 @@ function answerTo(refusal: Refusal): Answer {
       return {
         status: 429,
         title: `Too many requests to sandbox ${refusal.sandboxId}`,
-        message: `The sandbox has reached its limit of open requests, ${refusal.limit}`,
+        message: `The sandbox has reached its limit of open requests (${refusal.limit})`,
         details: { sandboxId: refusal.sandboxId, connectionLimit: refusal.limit },
       }
     case 'edge_full':
       return {
         status: 503,
         title: 'Too many open requests',
-        message: 'Too many requests to sandboxes are open; try again in a moment',
+        message: 'Too many requests to sandboxes are open. Try again in a moment',
       }
     case 'unknown_signature':
       return {
         status: 401,
         title: 'Unknown signature',
-        message: 'No running sandbox has signed this URL, or it was changed since',
+        message: 'No running sandbox has signed this URL, or the URL was changed',
       }
     case 'too_many_signatures':
       return {
         status: 429,
         title: 'Too many requests',
-        message: 'Too many URLs with unknown signatures are asked for; try again in a moment',
+        message: 'Too many requests with unknown signatures. Try again in a moment',
       }
     case 'node_unreachable':
       return { status: 502, message: 'The node that runs the sandbox does not answer' }
