@@ -54,7 +54,7 @@ async function openBaselines(dir: string): Promise<Baselines> {
   ])
   let runs = 0
   const newId = () => `bench${process.pid}x${(runs += 1)}`
-  const enter = (script: string, args: readonly string[], stdin: 'ignore' | 'pipe') =>
+  const enter: EnterNamespace = (script, args, stdin) =>
     spawn(
       'nsenter',
       ['-t', String(namespaceHolder.pid), '--mount', 'sh', '-euc', script, 'x', ...args],
@@ -80,33 +80,46 @@ async function openBaselines(dir: string): Promise<Baselines> {
       child.stdout?.resume()
       await waitForSuccess(child, runtime)
     },
-    async startBare(runtime) {
-      const id = newId()
-      const cgroup = `/atoll-${id}`
-      // `cat` waits for our end of the pipe to close, so the sandbox ends with the benchmark.
-      const args = ['/bin/sh', '-c', 'echo there; exec cat']
-      const config = bundle(dir, { args, cgroup })
-      const child = enter(start, [dir, id, config, ...commands[runtime]], 'pipe')
-      const ended = waitForSuccess(child, runtime)
-      await waitForOutput(child, ended)
-      return {
-        cgroup,
-        async exec(command) {
-          const program = [...commands[runtime], `--root=${dir}/state`, 'exec', id, ...command]
-          const run = enter('exec "$@"', program, 'ignore')
-          run.stdout?.resume()
-          await waitForSuccess(run, `${runtime} exec`)
-        },
-        async [Symbol.asyncDispose]() {
-          child.stdin?.end()
-          await ended
-        },
-      }
-    },
+    startBare: (runtime) => startBareSandbox(dir, newId(), runtime, enter),
     async [Symbol.asyncDispose]() {
       namespaceHolder.stdin.end()
       await closed
       await rm(dir, { recursive: true, force: true })
+    },
+  }
+}
+
+/** Starts a shell script in the mount namespace of the baselines. */
+type EnterNamespace = (
+  script: string,
+  args: readonly string[],
+  stdin: 'ignore' | 'pipe',
+) => ChildProcess
+
+async function startBareSandbox(
+  dir: string,
+  id: string,
+  runtime: RuntimeName,
+  enter: EnterNamespace,
+): Promise<BareSandbox> {
+  const cgroup = `/atoll-${id}`
+  // `cat` waits for our end of the pipe to close, so the sandbox ends with the benchmark.
+  const args = ['/bin/sh', '-c', 'echo there; exec cat']
+  const config = bundle(dir, { args, cgroup })
+  const child = enter(start, [dir, id, config, ...commands[runtime]], 'pipe')
+  const ended = waitForSuccess(child, runtime)
+  await waitForOutput(child, ended)
+  return {
+    cgroup,
+    async exec(command) {
+      const program = [...commands[runtime], `--root=${dir}/state`, 'exec', id, ...command]
+      const run = enter('exec "$@"', program, 'ignore')
+      run.stdout?.resume()
+      await waitForSuccess(run, `${runtime} exec`)
+    },
+    async [Symbol.asyncDispose]() {
+      child.stdin?.end()
+      await ended
     },
   }
 }

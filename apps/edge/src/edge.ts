@@ -3,18 +3,15 @@ import type { IncomingMessage, ServerOptions, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { Transport } from '@connectrpc/connect'
 import type { Logger } from '@atoll/kit/log'
-import { admit, checkLimits } from './app/admit.ts'
 import { createDirectory } from './app/directory.ts'
 import { createSharedWakes } from './app/shared-wakes.ts'
 import type { EdgeConfig } from './config.ts'
-import type { Refusal } from './domain/refusal.ts'
 import { isSandboxTraffic } from './domain/route.ts'
 import type { FindSigner } from './domain/signed-file.ts'
 import type { Wake } from './domain/wake.ts'
 import { refuse } from './http/error-response.ts'
-import { watchClientAbort } from './http/client-abort.ts'
 import { proxyRequest } from './http/proxy.ts'
-import type { ProxyContext } from './http/sandbox-connection.ts'
+import { createRequestServer } from './http/serve-request.ts'
 import { proxyUpgrade, responseOn, shouldUpgrade } from './http/upgrade.ts'
 import { nodeSandboxSource } from './nodes/source.ts'
 
@@ -63,12 +60,13 @@ export function createEdge(parts: {
     wakeLimitMs,
   }
   const closing = new AbortController()
+  const serve = createRequestServer({ context, log, closing: closing.signal })
 
   return {
     claims: isSandboxTraffic,
 
     handle(req, res) {
-      start(req, {
+      serve(req, {
         isRaw: false,
         refuse: (refusal) => refuse(req, res, refusal),
         proxy: (admitted) => proxyRequest(req, res, admitted),
@@ -77,7 +75,7 @@ export function createEdge(parts: {
 
     upgrade(req, socket, head) {
       socket.on('error', () => {}) // `close` follows
-      start(req, {
+      serve(req, {
         isRaw: true,
         refuse: (refusal) => refuse(req, responseOn(socket, req), refusal),
         proxy: (admitted) => proxyUpgrade(req, { socket, head }, admitted),
@@ -89,45 +87,4 @@ export function createEdge(parts: {
       await directory.close()
     },
   }
-
-  function start(req: IncomingMessage, client: Client): void {
-    run(1).catch(fail)
-
-    function fail(error: unknown): void {
-      log.error({ err: error, event: 'edge.pass' }, 'request failed with an unexpected error')
-      try {
-        client.refuse({ kind: 'internal' })
-      } catch {
-        req.socket.destroy() // a response has already started
-      }
-    }
-
-    async function run(attempt: number): Promise<void> {
-      const watchAbort = () => watchClientAbort(req.socket, client.isRaw, closing.signal)
-      const admission = await admit(context, req, watchAbort)
-      if (admission.kind === 'client_gone') {
-        req.socket.destroy()
-        return
-      }
-      if (admission.kind === 'refused') return client.refuse(admission.refusal)
-      const limitReached = checkLimits(context, admission.sandbox)
-      if (limitReached) return client.refuse(limitReached)
-      const refuseOrRetry = (refusal: Refusal) => {
-        // The sandbox ended or was paused before the connect, so the request can be retried.
-        if (refusal.kind === 'sandbox_not_found' && attempt < maxAttempts) {
-          run(attempt + 1).catch(fail)
-        } else client.refuse(refusal)
-      }
-      return client.proxy({ ...admission, refuse: refuseOrRetry })
-    }
-  }
-}
-
-const maxAttempts = 3
-
-interface Client {
-  /** True if node:http no longer reads the socket. */
-  readonly isRaw: boolean
-  readonly refuse: (refusal: Refusal) => void
-  readonly proxy: (context: ProxyContext) => Promise<void>
 }

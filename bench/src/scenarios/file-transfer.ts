@@ -29,34 +29,7 @@ export const fileTransfer: Scenario = {
     const measurements = []
     for (const runtime of runtimes) {
       const sandbox = opened.use(await testBed.sandbox(runtime))
-      const plain = await startTcpCopy(sandbox.sdk)
-      // A round may start with a download.
-      const fill = `dd if=/dev/zero of=${sandboxPath} bs=1M iflag=count_bytes count=${bytes} status=none`
-      await sandbox.sdk.commands.run(fill, { timeoutMs: 0 })
-      const measure = (name: string, work: () => Promise<unknown>) => async (samples: Samples) =>
-        samples.record(name, await timed(work))
-      const transfer = {
-        url: sandbox.cloud.installation.url,
-        path: `/files?path=${encodeURIComponent(sandboxPath)}`,
-        headers: envdHeaders(sandbox.handle),
-        bytes,
-      }
-      const watched = (work: () => Promise<unknown>) => () =>
-        watchMemory(sandbox, memory, runtime, work)
-      measurements.push(
-        measure(plainRow('up', runtime), () => plain.upload(source, sandboxPath, bytes)),
-        measure(plainRow('down', runtime), () => plain.download(sandboxPath, bytes)),
-        measure(
-          atollRow('up', runtime),
-          watched(() => lowOverheadClient.upload(transfer, source)),
-        ),
-        measure(
-          atollRow('down', runtime),
-          watched(() => lowOverheadClient.download(transfer)),
-        ),
-        measure(nodeHttpRow('up', runtime), () => nodeHttpClient.upload(transfer, source)),
-        measure(nodeHttpRow('down', runtime), () => nodeHttpClient.download(transfer)),
-      )
+      measurements.push(...(await measureTransfers({ runtime, sandbox, source, memory })))
     }
     const { row } = await interleave(context, measurements, { warmUp: false })
     const rows = (direction: Direction, runtime: RuntimeName) => [
@@ -94,6 +67,44 @@ const plainRow = (direction: Direction, runtime: RuntimeName) =>
 const atollRow = (direction: Direction, runtime: RuntimeName) => `/files ${direction}, ${runtime}`
 const nodeHttpRow = (direction: Direction, runtime: RuntimeName) =>
   `/files ${direction} by node:http, ${runtime}`
+
+/** Returns the uploads and downloads of one runtime by each client. */
+async function measureTransfers(setup: {
+  readonly runtime: RuntimeName
+  readonly sandbox: BenchSandbox
+  readonly source: string
+  readonly memory: Samples
+}): Promise<((samples: Samples) => Promise<void>)[]> {
+  const { runtime, sandbox, source, memory } = setup
+  const plain = await startTcpCopy(sandbox.sdk)
+  // A round may start with a download.
+  const fill = `dd if=/dev/zero of=${sandboxPath} bs=1M iflag=count_bytes count=${bytes} status=none`
+  await sandbox.sdk.commands.run(fill, { timeoutMs: 0 })
+  const measure = (name: string, work: () => Promise<unknown>) => async (samples: Samples) =>
+    samples.record(name, await timed(work))
+  const transfer = {
+    url: sandbox.cloud.installation.url,
+    path: `/files?path=${encodeURIComponent(sandboxPath)}`,
+    headers: envdHeaders(sandbox.handle),
+    bytes,
+  }
+  const watched = (work: () => Promise<unknown>) => () =>
+    watchMemory(sandbox, memory, runtime, work)
+  return [
+    measure(plainRow('up', runtime), () => plain.upload(source, sandboxPath, bytes)),
+    measure(plainRow('down', runtime), () => plain.download(sandboxPath, bytes)),
+    measure(
+      atollRow('up', runtime),
+      watched(() => lowOverheadClient.upload(transfer, source)),
+    ),
+    measure(
+      atollRow('down', runtime),
+      watched(() => lowOverheadClient.download(transfer)),
+    ),
+    measure(nodeHttpRow('up', runtime), () => nodeHttpClient.upload(transfer, source)),
+    measure(nodeHttpRow('down', runtime), () => nodeHttpClient.download(transfer)),
+  ]
+}
 
 async function watchMemory(
   { cloud, handle }: BenchSandbox,

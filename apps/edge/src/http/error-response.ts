@@ -68,6 +68,7 @@ interface ErrorResponse {
 }
 
 function responseFor(refusal: Refusal): ErrorResponse {
+  if ('sandboxId' in refusal) return sandboxResponse(refusal)
   switch (refusal.kind) {
     case 'bad_request':
       return { status: 400, message: refusal.message }
@@ -79,48 +80,6 @@ function responseFor(refusal: Refusal): ErrorResponse {
         title: 'Path not found',
         message: `The path ${refusal.path} is not open to clients`,
         details: { path: refusal.path },
-      }
-    case 'sandbox_not_found':
-      return {
-        status: 502,
-        title: `Sandbox ${refusal.sandboxId} not found`,
-        message: 'The sandbox was not found',
-        details: { sandboxId: refusal.sandboxId },
-      }
-    case 'forbidden':
-      return {
-        status: 403,
-        title: refusal.title,
-        message: refusal.message,
-        details: { sandboxId: refusal.sandboxId },
-      }
-    case 'in_transition':
-      return {
-        status: 409,
-        title: `Sandbox ${refusal.sandboxId} is not ready`,
-        message: refusal.message,
-        details: { sandboxId: refusal.sandboxId },
-      }
-    case 'sandbox_limit':
-      return {
-        status: 429,
-        title: `Sandbox ${refusal.sandboxId} cannot be resumed`,
-        message: refusal.message,
-        details: { sandboxId: refusal.sandboxId },
-      }
-    case 'port_closed':
-      return {
-        status: 502,
-        title: `Port ${refusal.port} of sandbox ${refusal.sandboxId} is closed`,
-        message: `The sandbox is running, but nothing answers on its port ${refusal.port}`,
-        details: { sandboxId: refusal.sandboxId, port: refusal.port },
-      }
-    case 'too_many_requests':
-      return {
-        status: 429,
-        title: `Too many requests to sandbox ${refusal.sandboxId}`,
-        message: `The sandbox has reached its limit of open requests (${refusal.limit})`,
-        details: { sandboxId: refusal.sandboxId, connectionLimit: refusal.limit },
       }
     case 'edge_full':
       return {
@@ -144,6 +103,52 @@ function responseFor(refusal: Refusal): ErrorResponse {
       return { status: 502, message: 'The node that runs the sandbox does not answer' }
     case 'internal':
       return { status: 500, message: 'Internal error' }
+    default:
+      return refusal satisfies never
+  }
+}
+
+function sandboxResponse(refusal: Extract<Refusal, { readonly sandboxId: string }>): ErrorResponse {
+  const { sandboxId } = refusal
+  const details = { sandboxId }
+  switch (refusal.kind) {
+    case 'sandbox_not_found':
+      return {
+        status: 502,
+        title: `Sandbox ${sandboxId} not found`,
+        message: 'The sandbox was not found',
+        details,
+      }
+    case 'forbidden':
+      return { status: 403, title: refusal.title, message: refusal.message, details }
+    case 'in_transition':
+      return {
+        status: 409,
+        title: `Sandbox ${sandboxId} is not ready`,
+        message: refusal.message,
+        details,
+      }
+    case 'sandbox_limit':
+      return {
+        status: 429,
+        title: `Sandbox ${sandboxId} cannot be resumed`,
+        message: refusal.message,
+        details,
+      }
+    case 'port_closed':
+      return {
+        status: 502,
+        title: `Port ${refusal.port} of sandbox ${sandboxId} is closed`,
+        message: `The sandbox is running, but nothing answers on its port ${refusal.port}`,
+        details: { ...details, port: refusal.port },
+      }
+    case 'too_many_requests':
+      return {
+        status: 429,
+        title: `Too many requests to sandbox ${sandboxId}`,
+        message: `The sandbox has reached its limit of open requests (${refusal.limit})`,
+        details: { ...details, connectionLimit: refusal.limit },
+      }
     default:
       return refusal satisfies never
   }
