@@ -40,7 +40,7 @@ const json = {
   end: frame('{"event":{"end":{"exited":true,"status":"exit status 0"}}}'),
 }
 
-/** Protobuf of StartResponse: field 1 is the event, with start (1, pid in 1), data (2, stdout in 1) or end (3, exited in 2). */
+/** Protobuf of StartResponse: field 1 is the event, which has start (1), data (2) or end (3). */
 const binary = {
   start: frame(field(1, field(1, Buffer.from([1 << 3, 7])))),
   output: (size: number) => frame(field(1, field(2, field(1, Buffer.alloc(size))))),

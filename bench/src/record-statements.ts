@@ -1,8 +1,8 @@
 /** SQL that both SQLite and PostgreSQL accept. */
 
 export const sandboxCount = 100_000
-export const sampledSeconds = 7 * 24 * 60 * 60
-const sampleSeconds = 5
+export const metricsSpanSeconds = 7 * 24 * 60 * 60
+const sampleIntervalSeconds = 5
 
 /**
  * Copies one sandbox until there are `sandboxCount`, two started per second, and adds metrics of its team up to now.
@@ -23,9 +23,9 @@ insert into sandbox_metadata select * from metadata_copies;
 
 create temporary table sample_times as
   with recursive counted(at) as (
-    select (select max(started_at) / 1000 / ${sampleSeconds} * ${sampleSeconds} from sandboxes)
+    select (select max(started_at) / 1000 / ${sampleIntervalSeconds} * ${sampleIntervalSeconds} from sandboxes)
     union all
-    select at - ${sampleSeconds} from counted where at > (select max(started_at) / 1000 - ${sampledSeconds} - 60 from sandboxes)
+    select at - ${sampleIntervalSeconds} from counted where at > (select max(started_at) / 1000 - ${metricsSpanSeconds} - 60 from sandboxes)
   )
   select at from counted;
 delete from team_metrics;

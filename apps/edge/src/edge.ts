@@ -24,7 +24,7 @@ export interface Edge {
   close(): Promise<void>
 }
 
-/** Options of the HTTP server that calls `handle`. Streams may last for days, and clients close idle connections first. */
+/** Options of the HTTP server. Streams may last for days, and clients close idle connections first. */
 export const edgeServerOptions = {
   requestTimeout: 0,
   headersTimeout: 30_000,

@@ -1,4 +1,4 @@
-/** 50 commands at once in one sandbox. The baselines are 50 `exec`s of the bare runtime, and one shell that starts all. */
+/** 50 commands at once in one sandbox. Baselines: 50 `exec`s of the bare runtime, and one shell that starts all. */
 import type { RuntimeName } from '../baselines.ts'
 import { interleave, programs, runtimes, timed } from '../scenario.ts'
 import type { Samples, Scenario } from '../scenario.ts'

@@ -1,4 +1,4 @@
-/** Lists a folder of 10,000 files through the SDK. The baseline is a `find -ls` command, which prints as much per file. */
+/** Lists a folder of 10,000 files through the SDK. The baseline is `find -ls`, which prints as much per file. */
 import type { RuntimeName } from '../baselines.ts'
 import { interleave, runtimes, timed } from '../scenario.ts'
 import type { Samples, Scenario } from '../scenario.ts'

@@ -1,6 +1,6 @@
 /** Reads 7 days of team metrics (5 s samples, 15 min steps). The baseline is the same query in a database shell. */
 import { compareWithDatabase } from '../compare-with-database.ts'
-import { sampledSeconds, teamMetricsStatement } from '../record-statements.ts'
+import { metricsSpanSeconds, teamMetricsStatement } from '../record-statements.ts'
 import type { Scenario } from '../scenario.ts'
 
 const stepSeconds = 900
@@ -13,7 +13,7 @@ export const teamMetrics: Scenario = {
       const [latest] = await shell.query('select max(at) from team_metrics;')
       // The running server still adds samples.
       const end = Number(latest) - 60
-      const start = end - sampledSeconds
+      const start = end - metricsSpanSeconds
       return {
         statements: teamMetricsStatement(teamId, { start, end }, stepSeconds),
         path: `/teams/${teamId}/metrics?start=${start}&end=${end}`,

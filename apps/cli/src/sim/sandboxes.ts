@@ -87,7 +87,7 @@ function pause(
   const sandbox = sandboxes.get(id)
   if (sandbox?.state !== 'running') return pausedFailure(409, id)
   if (!behavior.supportsMemory && body['memory'] !== false) {
-    return failure(400, 'The runtime keeps files alone', 'memory_not_kept')
+    return failure(400, 'The runtime cannot save memory', 'memory_not_kept')
   }
   sandbox.state = 'paused'
   return { status: 204 }

@@ -21,7 +21,7 @@ import type { Entry } from './entry.ts'
 export interface Directory {
   /** Number of open connections to all sandboxes. */
   readonly open: number
-  /** Returns undefined if the sandbox does not run or is being paused. Throws an `unavailable` fault if the node does not answer. */
+  /** Returns undefined if the sandbox does not run or is being paused. Faults: `unavailable` if the node does not answer. */
   find(id: string): RunningSandbox | Promise<RunningSandbox | undefined>
   /** Stops the watch and disconnects all clients. */
   close(): Promise<void>

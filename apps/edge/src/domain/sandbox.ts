@@ -14,12 +14,12 @@ export interface RunningSandbox {
   attach(onDisconnect: (reason: DisconnectReason) => void): () => void
 }
 
-/** `closing`: the edge stops, the sandbox keeps running. `pausing`: a pause begins; it may fail, and the sandbox keeps running. */
+/** `closing`: the edge stops, the sandbox keeps running. `pausing`: a pause begins, which may still fail. */
 export type DisconnectReason = 'ended' | 'closing' | 'pausing'
 
 /** Source of running sandboxes, implemented by the node protocol. */
 export interface SandboxSource {
-  /** Returns undefined if the sandbox does not run; a sandbox that is being paused still runs. Throws a `Fault` if the node does not answer. */
+  /** Returns undefined if the sandbox does not run; during a pause it still does. Throws a `Fault` if the node is silent. */
   get(id: string, signal: AbortSignal): Promise<SandboxLocation | undefined>
   /** Yields all running sandboxes, then `synced`, then changes. */
   watch(signal: AbortSignal): AsyncIterable<SandboxChange>

@@ -112,7 +112,7 @@ function writeOutput({ stdout, stderr }: CliContext, output: Output): Promise<vo
   return writeFully(output.case === 'stderr' ? stderr : stdout, output.value)
 }
 
-/** The first signal sends SIGTERM to the process, the second one SIGKILL. Before the process has started, exits. */
+/** Sends SIGTERM to the process at the first signal, then SIGKILL. Exits if the process has not started yet. */
 function forwardSignals(context: CliContext, attached: AbortController) {
   let process: RunningProcess | undefined
   let count = 0

@@ -29,19 +29,19 @@ interface ForkOptions {
 
 async function fork(context: CliContext, id: string, { count, timeout, json }: ForkOptions) {
   const { platform } = await openPlatform(context)
-  const forked = await platform.forkSandbox(id, { count, timeoutSeconds: timeout })
-  const copies = forked.flatMap((one) => ('sandbox' in one ? [one.sandbox] : []))
-  if (json) printJson(context.stdout, copies)
-  else for (const { sandboxID } of copies) printLine(context.stdout, sandboxID)
-  reportFailures(forked)
+  const results = await platform.forkSandbox(id, { count, timeoutSeconds: timeout })
+  const forks = results.flatMap((result) => ('sandbox' in result ? [result.sandbox] : []))
+  if (json) printJson(context.stdout, forks)
+  else for (const { sandboxID } of forks) printLine(context.stdout, sandboxID)
+  reportFailures(results)
 }
 
 /** Throws if any fork failed. Called after the running forks were printed, so that their IDs are not lost. */
-function reportFailures(forked: readonly ForkOutcome[]): void {
-  const faults = forked.flatMap((one) => ('fault' in one ? [one.fault] : []))
+function reportFailures(results: readonly ForkOutcome[]): void {
+  const faults = results.flatMap((result) => ('fault' in result ? [result.fault] : []))
   const [first] = faults
   if (!first) return
-  const message = `${faults.length} of ${forked.length} forks failed: ${first.message}`
+  const message = `${faults.length} of ${results.length} forks failed: ${first.message}`
   throw new Fault(first.kind, first.reason, message, { cause: first })
 }
 

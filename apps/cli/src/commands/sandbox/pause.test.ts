@@ -34,7 +34,7 @@ test('--no-memory pauses and resumes with files only', async (t) => {
   const id = cloud.addSandbox()
   const refused = await run(['sandbox', 'pause', id])
   assert.equal(refused.code, 1)
-  assert.match(refused.stderr, /^error: The runtime keeps files alone\nhint: add --no-memory/)
+  assert.match(refused.stderr, /^error: The runtime cannot save memory\nhint: add --no-memory/)
   assert.equal((await run(['sandbox', 'pause', id, '--no-memory'])).stdout, `paused ${id}\n`)
   assert.equal((await run(['sandbox', 'resume', id, '--no-memory'])).stdout, `resumed ${id}\n`)
   assert.equal(cloud.requests.at(-1), `POST /v2/sandboxes/${id}/connect {"memory":false}`)
