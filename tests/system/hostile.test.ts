@@ -116,18 +116,30 @@ test('paths lead where the system says, or nowhere', async () => {
     assert.match(await ask('Stat', { path }), /"name":"hostname","type":"FILE_TYPE_FILE"/)
   }
   for (const method of ['Stat', 'ListDir', 'MakeDir', 'Remove', 'CreateWatcher']) {
-    assert.match(await ask(method, { path: '/tmp/\0' }), /^400 .*holds a NUL/, method)
-    assert.match(await ask(method, { path: long }), /^400 .*longer than a path may be/, method)
-    assert.match(await ask(method, { path: deep }), /^400 .*longer than a path may be/, method)
+    assert.match(await ask(method, { path: '/tmp/\0' }), /^400 .*contains a NUL/, method)
+    assert.match(
+      await ask(method, { path: long }),
+      /^400 .*exceeds the maximum path length/,
+      method,
+    )
+    assert.match(
+      await ask(method, { path: deep }),
+      /^400 .*exceeds the maximum path length/,
+      method,
+    )
     assert.match(await ask(method, { path: '\ud800' }), /^400 .*invalid UTF8/, method)
-    assert.match(await ask(method, { path: '~root/x' }), /^400 .*homes of other users/, method)
+    assert.match(
+      await ask(method, { path: '~root/x' }),
+      /^400 .*~ works only for your own home/,
+      method,
+    )
   }
   for (const [path, problem] of [
-    ['/tmp/%00', /holds a NUL/],
-    [long, /longer than/],
-    [deep, /longer than/],
-    ['%ff', /not percent-encoded UTF-8/],
-    ['%', /not percent-encoded UTF-8/],
+    ['/tmp/%00', /contains a NUL/],
+    [long, /exceeds the maximum/],
+    [deep, /exceeds the maximum/],
+    ['%ff', /not valid percent-encoded UTF-8/],
+    ['%', /not valid percent-encoded UTF-8/],
   ] as const) {
     for (const reply of [await files(path), await upload(path, 'x')]) {
       assert.equal(reply.status, 400)
@@ -140,8 +152,8 @@ test('a loop of links is an entry, and no way', async () => {
   const path = '/tmp/odd/one'
   assert.match(await ask('Stat', { path }), /"symlinkTarget":"\/tmp\/odd\/one"/)
   for (const method of ['ListDir', 'MakeDir']) {
-    assert.match(await ask(method, { path }), /failed_precondition.*loop of links/)
-    assert.match(await ask(method, { path: `${path}/x` }), /failed_precondition.*loop of links/)
+    assert.match(await ask(method, { path }), /failed_precondition.*symlink loop/)
+    assert.match(await ask(method, { path: `${path}/x` }), /failed_precondition.*symlink loop/)
   }
   assert.match(await ask('CreateWatcher', { path }), /^500 .*ELOOP/)
   assert.equal((await files(path)).status, 500)
@@ -286,7 +298,7 @@ test('many large messages at once are refused rather than kept', async () => {
   const message = JSON.stringify({ process: { pid: 1_000_000 }, input: { stdin } })
   const headers = { 'Content-Type': 'application/json', ...envdHeaders(sandbox) }
   const ways = [
-    ['/process.Process/SendInput', /not_found|resource_exhausted.*too much is under way/],
+    ['/process.Process/SendInput', /not_found|resource_exhausted.*too many are in progress/],
     ['/filesystem.Filesystem/Stat', /resource_exhausted.*too large/],
   ] as const
   for (const [path, answer] of ways) {
