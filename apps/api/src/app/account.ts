@@ -5,11 +5,10 @@ import { accessTokenPrefix, newSecret } from '../domain/key.ts'
 import type { AccessToken, AccessTokenStore, Team, TeamStore, User } from '../domain/team.ts'
 import type { Keys } from './keys.ts'
 
-/** What a person does with their own account. */
 export interface Account {
-  /** With a new API key for each: that is what people log in for. */
+  /** Lists the user's teams and creates a new API key for each: the CLI login needs one per team. */
   listTeams(user: User): Promise<readonly { team: Team; apiKey: string; isDefault: boolean }[]>
-  /** The value is returned this once only. */
+  /** Returns the token value; no later call can read it again. */
   createToken(
     user: User,
     name: string,

@@ -11,20 +11,20 @@ import { toSlug } from '../domain/team.ts'
 import type { Team, TeamStore, User, UserStore } from '../domain/team.ts'
 import type { Ending } from './ending.ts'
 
-/** What operators do with teams. */
+/** Team management for operators. */
 export interface Admin {
   createTeam(name: string, limits: LimitChange): Promise<TeamInForce>
   listTeams(): Promise<TeamInForce[]>
   updateTeam(id: string, change: TeamChange): Promise<TeamInForce>
-  /** From the next request on. One that is blocked already gets the new level and reason. */
+  /** Takes effect with the next request. For a blocked team, replaces the level and reason. */
   blockTeam(id: string, level: BlockLevel, reason: string): Promise<TeamInForce>
   unblockTeam(id: string): Promise<TeamInForce>
-  /** The token comes only with a person who was unknown before. */
+  /** Returns an access token only when the user is new. */
   addMember(teamId: string, email: string): Promise<{ user: User; accessToken?: string }>
   removeMember(teamId: string, userId: string): Promise<void>
   killAll(teamId: string): Promise<{ readonly killed: number; readonly failed: number }>
   countRunning(): Promise<ReadonlyMap<string, number>>
-  /** A fault when there is no such team. */
+  /** Throws a `not_found` fault when the team does not exist. */
   checkTeam(id: string): Promise<void>
 }
 
@@ -122,7 +122,7 @@ async function addMember(
   const { value, hash, mask } = newSecret(accessTokenPrefix)
   const token = { id: randomUUID(), userId: user.id, name: 'default', mask, createdAt: now }
   if (await users.insert({ user, token, hash })) return { user, accessToken: value }
-  return addMember(ports, teamId, email) // somebody else was faster: they are known now
+  return addMember(ports, teamId, email) // lost a race: the user exists now
 }
 
 function absentTeam(id: string): Fault {

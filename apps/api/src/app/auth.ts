@@ -11,16 +11,16 @@ import type { RateLimiter, RateState } from './rate-limits.ts'
 
 export interface Credentials {
   readonly apiKey: string | undefined
-  /** What follows `Bearer`. */
+  /** Authorization header without the `Bearer` prefix. */
   readonly bearer: string | undefined
   readonly adminToken: string | undefined
-  /** The team that a user or an operator means. */
+  /** Team that a user or an operator selects (X-Team-ID). */
   readonly teamId: string | undefined
 }
 
-/** Finds out on whose behalf a request acts. The store is asked each time: a deleted key is refused at once. */
+/** Identifies the caller of a request. Every call queries the store, so a deleted key is rejected at once. */
 export interface Authenticate {
-  /** A fault, too, when the team may not do this now. */
+  /** Also throws a fault when the team is blocked from this operation. */
   team(
     credentials: Credentials,
     operation: Asked,
@@ -36,7 +36,7 @@ interface AuthPorts {
   readonly clock: Clock
   readonly log: Logger
   readonly rates: RateLimiter
-  /** Undefined: there are no operators. */
+  /** Undefined disables operator access. */
   readonly adminToken: string | undefined
 }
 
@@ -109,7 +109,7 @@ export function createAuthenticate(ports: AuthPorts): Authenticate {
 
 const useIntervalMs = 60_000
 
-/** Off the path of the request, and at most once a minute for each key. */
+/** Records key use in the background, at most once a minute per key. */
 function createUseRecorder({ keys, clock, log }: AuthPorts): (id: string) => void {
   const lastRecorded = new Map<string, number>()
   return (id) => {
@@ -122,7 +122,7 @@ function createUseRecorder({ keys, clock, log }: AuthPorts): (id: string) => voi
   }
 }
 
-/** Takes the same time whatever is given. */
+/** Compares in constant time. */
 function createAdminCheck(adminToken: string | undefined): (given: string) => boolean {
   if (adminToken === undefined) return () => false
   const expected = Buffer.from(hashSecret(adminToken), 'hex')

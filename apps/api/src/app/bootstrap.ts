@@ -6,7 +6,7 @@ import { toSlug } from '../domain/team.ts'
 import type { SettingStore, TeamStore } from '../domain/team.ts'
 import type { Resources, TemplateStore } from '../domain/template.ts'
 
-/** What an empty store needs before anybody can use it. */
+/** First-start setup of an empty store. */
 
 export interface FirstCredentials {
   readonly teamId: string
@@ -15,8 +15,8 @@ export interface FirstCredentials {
 }
 
 /**
- * Makes the first team, user, key and token if there is no team yet. `save` runs before the store has them: after a
- * crash in between, the next start makes new ones and saves those, so none is ever lost.
+ * Creates the first team, user, key and token if there is no team yet. `save` runs before the store is written: after a
+ * crash in between, the next start creates and saves new credentials, so none are ever lost.
  */
 export async function createFirstTeam(
   deps: { readonly teams: TeamStore; readonly clock: Clock },
@@ -65,7 +65,7 @@ export async function createFirstTeam(
   return credentials
 }
 
-/** The template that every installation has. Its sizes follow the configuration. */
+/** Creates the template `base`, which every installation has. Its resources follow the configuration. */
 export async function ensureBaseTemplate(
   deps: { readonly templates: TemplateStore; readonly clock: Clock },
   resources: Resources,
@@ -81,7 +81,7 @@ export async function ensureBaseTemplate(
   await deps.templates.ensure(template, deps.clock.now())
 }
 
-/** What the access tokens of sandboxes are derived from: kept, since they must outlive a restart. */
+/** Returns the seed of all sandbox access tokens. Stored, because the tokens must survive a restart. */
 export function ensureTokenSeed(settings: SettingStore): Promise<string> {
   return settings.ensure('token_seed', () => randomHex(32))
 }

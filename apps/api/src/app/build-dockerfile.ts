@@ -11,7 +11,7 @@ export interface DockerfileRequest extends Omit<BuildRequest, 'tags' | 'diskSize
   readonly readyCommand: string | undefined
 }
 
-/** Asks for a build and starts it: a Dockerfile says all that is to be known. */
+/** Requests and starts a build in one call: a Dockerfile is a complete recipe. */
 export type BuildDockerfile = (
   request: DockerfileRequest,
 ) => Promise<Awaited<ReturnType<RequestBuild>>>
@@ -20,7 +20,7 @@ export function createBuildDockerfile(ports: {
   readonly templates: Pick<TemplateStore, 'locate'>
   readonly request: RequestBuild
   readonly start: StartBuild
-  /** A fault when the node takes nothing new. */
+  /** Throws a fault when the node accepts no new work. */
   readonly checkNode: () => Promise<void>
 }): BuildDockerfile {
   const { templates, request, start, checkNode } = ports
@@ -32,7 +32,7 @@ export function createBuildDockerfile(ports: {
       ...(startCommand && { startCommand }),
       ...(readyCommand && { readyCommand }),
     }
-    // Before anything is written down: nobody would start the build later.
+    // Check before the record exists: no client would start the build later.
     await checkNode()
     const build = await request({ ...wanted, of, tags: [], diskSizeMb: undefined })
     await start({ teamId, templateId: build.templateId, buildId: build.id }, recipe)

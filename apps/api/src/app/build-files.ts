@@ -6,14 +6,14 @@ import { buildFilesSignature } from '../domain/key.ts'
 import type { TemplateStore } from '../domain/template.ts'
 import { findOwnTemplate } from './own-template.ts'
 
-/** Files that steps of builds bring in. Whoever has a permit may send them, without a key, for half an hour. */
+/** Uploads of files for build steps. A permit authorizes an upload without an API key for 30 minutes. */
 export interface BuildFileTransfer {
   find(
     teamId: string,
     templateId: string,
     hash: string,
   ): Promise<{ readonly present: boolean; readonly permit: FilesPermit }>
-  /** A fault when the permit is not ours or its time is over. */
+  /** Throws a `forbidden` fault when the signature is wrong or the permit has expired. */
   check(permit: FilesPermit): void
   put(files: BuildFiles, archive: AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<void>
 }

@@ -1,18 +1,18 @@
 import { keptEntry } from '../domain/build-log.ts'
 import type { BuildLogEntry, BuildLogStore } from '../domain/build-log.ts'
 
-/** Writes what one build says. Each write costs the store a sync of its disk, so entries go there together. */
+/** Writes the log of one build. Every write costs the store a disk sync, so entries are written in batches. */
 export interface BuildLog {
-  /** Waits only when there is much to write. */
+  /** Waits only when a full batch has to be written. */
   add(entry: BuildLogEntry): Promise<void>
-  /** Returns once all is written. */
+  /** Writes all pending entries. */
   flush(): Promise<void>
 }
 
 const gatherMs = 100
 const mostGathered = 500
 
-/** What the store does not take is lost, and the build goes on. */
+/** Entries that the store fails to write are dropped; the build continues. */
 export function createBuildLog(
   store: BuildLogStore,
   buildId: string,

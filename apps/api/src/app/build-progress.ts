@@ -5,7 +5,7 @@ import type { LogLevel } from '../domain/log.ts'
 import { parseReference } from '../domain/template.ts'
 import type { TemplateStore } from '../domain/template.ts'
 
-/** What a team may know of its builds. */
+/** Status and logs of a team's builds. */
 export interface BuildProgress {
   status(of: BuildOwner, query: StatusQuery): Promise<BuildStatusView>
   logs(of: BuildOwner, query: LogsQuery): Promise<BuildLogEntry[]>
@@ -53,7 +53,7 @@ export function createBuildProgress(ports: {
     }
     const template = await ports.templates.locate(reference, teamId)
     if (build && template?.id === build.templateId) return build
-    // Clients expect this status, not that of what is not found.
+    // Clients expect 400 here, not 404.
     const message = `There is no build ${buildId} of template ${templateId}`
     throw new Fault('invalid', 'build_not_found', message)
   }
@@ -67,7 +67,7 @@ export function createBuildProgress(ports: {
 
   return {
     async status(of, { offset, limit, level: minLevel }) {
-      // The status before the entries: one that is over has said all that it will say.
+      // Read the status before the entries: a finished build has written its whole log.
       const build = await findBuild(of)
       const entries = await logs.read(build.id, { offset, limit, minLevel })
       return { build, entries, reason: await readReason(build) }

@@ -13,26 +13,26 @@ import type { BuildLog } from './build-log.ts'
 import { findParent } from './find-parent.ts'
 
 /**
- * Carries out builds. Which are under way is in the records, with this process as their holder; what it holds there and
- * does not have in hands here is a leftover.
+ * Runs builds. The store records this process as the holder of each running build; a build that the store assigns to
+ * this process but that is not in its memory is orphaned.
  */
 export interface Builder {
-  /** Returns once it is under way. A fault when it does not wait. */
+  /** Returns once the build is running. Throws a fault when the build is not waiting. */
   start(order: BuildWork): Promise<void>
-  /** Those that this process has in hands and the records say so too. */
+  /** Lists the builds that run here and are recorded as running. */
   list(): readonly HeldBuild[]
   isUnderway(buildId: string): boolean
-  /** Whether the node is making this template for it. */
+  /** Whether a running build is making this template on the node. */
   isMaking(nodeTemplateId: string): boolean
-  /** It ends with this failure, unless there was another before. */
+  /** Fails the build with this failure, unless an earlier one is set. */
   abort(buildId: string, failure: BuildFailure): void
-  /** Aborts all, and returns once the records say so. */
+  /** Aborts all builds and returns once the store has their outcome. */
   close(): Promise<void>
 }
 
 export interface HeldBuild {
   readonly id: string
-  /** Undefined: the node has others to make first. */
+  /** Undefined while the build is queued on the node. */
   readonly startedAt: Date | undefined
 }
 
@@ -50,20 +50,20 @@ interface BuilderPorts {
   readonly clock: Clock
   readonly processId: string
   readonly log: Logger
-  /** Something of it may have to be removed from the node. */
+  /** Called when a build ends: the node may have leftovers to remove. */
   readonly onEnded: () => void
 }
 
 interface Underway extends BuildWork {
   readonly nodeTemplateId: string
-  /** When it was its turn; until then, when it was asked for. */
+  /** Time of the first event from the node; before that, time of the request. */
   startedAt: Date
   hasTurn: boolean
   readonly stop: AbortController
   hasBegun: boolean
-  /** Where it is, for failures that do not say. */
+  /** Current step, for failures that do not name one. */
   step: string
-  /** Why it was aborted: the first reason is kept. */
+  /** Reason for the abort; the first one wins. */
   failure: BuildFailure | undefined
   ended: Promise<void>
 }
@@ -143,7 +143,7 @@ async function carryOut(ports: BuilderPorts, work: Underway): Promise<void> {
   const outcome = await make(ports, work, buildLog).catch((error: unknown): BuildOutcome => {
     return { failure: work.failure ?? explain(error, work, log) }
   })
-  // First: clients stop reading once a build is over and they have seen all that it said.
+  // Flush first: clients stop reading once a build has ended and they have its whole log.
   await buildLog.flush()
   await builds.finish(id, processId, outcome, clock.now()).catch((error: unknown) => {
     log.warn({ err: error, buildId: id }, 'the end of a build could not be written')
@@ -178,7 +178,7 @@ async function make(
   throw new Error('the node ended a build without saying how it went')
 }
 
-/** What the author of the steps can do something about is said; the rest is for our log. */
+/** Returns errors that the author of the recipe can fix; logs all others and hides them from the client. */
 function explain(error: unknown, { build, step }: Underway, log: Logger): BuildFailure {
   if (error instanceof Fault && error.kind !== 'internal') return { message: error.message, step }
   log.error({ err: error, buildId: build.id }, 'a build failed')

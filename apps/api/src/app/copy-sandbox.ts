@@ -18,24 +18,24 @@ import { bytesOf } from './weigh.ts'
 import type { Weigh } from './weigh.ts'
 
 /**
- * Copies running sandboxes on their node. A copy is written down before the node makes it, with the process that is at
- * it: what neither is published nor in anybody's hands is a leftover, whatever happened.
+ * Copies running sandboxes on their node. The record, with its owner process, exists before the node makes the copy. A
+ * copy that is neither published nor in use is orphaned and gets removed.
  */
 export interface Copying {
-  /** `use` has the copy until it returns; a copy that it has not published is removed then. */
+  /** Passes the copy to `use`. If `use` has not published the copy when it returns, the copy is removed. */
   copy<T>(request: CopyRequest, use: (copy: Copy) => Promise<T>): Promise<T>
-  /** Whether somebody in this process has it in hands. */
+  /** Whether this process is using the copy. */
   isInUse(snapshotId: string): boolean
-  /** Removes one that is not published, from the node and then its record. A failure is logged; it is tried again. */
+  /** Removes an unpublished copy from the node, then its record. Logs a failure; the next sweep retries. */
   discard(snapshotId: string): Promise<void>
 }
 
 export interface CopyRequest {
   readonly teamId: string
   readonly id: string
-  /** What to say of a sandbox that is paused. */
+  /** Creates the fault for a paused sandbox. */
   readonly paused: (id: string) => Fault
-  /** A fault when this one is not to be copied. */
+  /** Throws a fault when the sandbox must not be copied. */
   readonly check?: (sandbox: RunningSandbox) => void
 }
 
@@ -56,11 +56,11 @@ export interface CopyPorts {
   readonly weigh: Weigh
   readonly processId: string
   readonly log: Logger
-  /** Its time may have come meanwhile. */
+  /** Called when the sandbox runs again: its timeout may have passed during the copy. */
   readonly onEndChanged: () => void
 }
 
-/** Writing gigabytes of memory takes a while. */
+/** Writing gigabytes of memory to disk takes minutes. */
 const copyLimitMs = 300_000
 const deleteLimitMs = 60_000
 const leastEnvdVersion = '0.5.0'
@@ -106,7 +106,7 @@ export function createCopying(ports: CopyPorts): Copying {
   }
 }
 
-/** Asked in doubt too: what is published must not be removed. */
+/** Re-reads the store, even after an error in `use`: a published copy must not be removed. */
 async function isLoose({ snapshots, log }: CopyPorts, snapshotId: string): Promise<boolean> {
   try {
     return (await snapshots.listLoose()).some(({ id }) => id === snapshotId)
@@ -121,7 +121,7 @@ interface CopyWork extends CopyRequest {
   readonly write: () => Promise<void>
 }
 
-/** The sandbox runs again when this returns. */
+/** Copies the sandbox, which is running again when this returns. */
 async function copyOnNode(ports: CopyPorts, work: CopyWork): Promise<Copy> {
   const { store, snapshots, node, transitions, processId, settle } = ports
   const { id, snapshotId } = work
@@ -139,7 +139,7 @@ async function copyOnNode(ports: CopyPorts, work: CopyWork): Promise<Copy> {
       await snapshots.resize(snapshotId, sizeBytes)
       return { snapshotId, source, keepsMemory }
     } catch (error) {
-      const after = await settle(id).catch(() => undefined) // then it is for the reconciler
+      const after = await settle(id).catch(() => undefined) // the reconciler settles it later
       if (after?.state === 'killing') throw beingKilled(id)
       if (after?.state === 'ended') throw absent(id, after)
       throw error

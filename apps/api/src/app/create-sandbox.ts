@@ -21,7 +21,7 @@ export interface CreateRequest {
   readonly envVars: Readonly<Record<string, string>>
 }
 
-/** Makes a sandbox of a template. Gives up when the signal says so, and then leaves nothing behind. */
+/** Creates a sandbox from a template. An aborted signal cancels the creation and leaves nothing behind. */
 export type CreateSandbox = (request: CreateRequest, signal: AbortSignal) => Promise<RunningSandbox>
 
 export function createSandboxCreation(ports: {
@@ -29,7 +29,7 @@ export function createSandboxCreation(ports: {
   readonly launching: Launching
   readonly limitsOf: LimitsOf
   readonly rules: Pick<RuleFilling, 'check'>
-  /** A fault when the node takes no new sandboxes. */
+  /** Throws a fault when the node accepts no new sandboxes. */
   readonly checkNode: () => Promise<void>
 }): CreateSandbox {
   const { templates, launching, limitsOf, rules, checkNode } = ports

@@ -4,14 +4,14 @@ import { mayUse, parseReference } from '../domain/template.ts'
 import type { TemplateStore } from '../domain/template.ts'
 import type { Copying } from './copy-sandbox.ts'
 
-/** Deletes what a reference means, be it a template or a snapshot. */
+/** Deletes the template or snapshot that a reference names. */
 export type DeleteTemplate = (teamId: string, reference: string) => Promise<void>
 
 export function createDeleteTemplate(ports: {
   readonly templates: TemplateStore
   readonly snapshots: SnapshotStore
   readonly copying: Copying
-  /** Builds of it may be under way, and the node may have its files. */
+  /** Called after the deletion: builds of the template may be running, and the node may have its files. */
   readonly onDeleted: () => void
 }): DeleteTemplate {
   const { templates, snapshots, copying, onDeleted } = ports
@@ -26,7 +26,7 @@ export function createDeleteTemplate(ports: {
     }
     const { tag } = reference
     if (tag !== undefined && !(await templates.findBuild(template.id, tag))) throw notFound(text)
-    // A tag of a template that was built is a name for it; each snapshot under a name stands for itself.
+    // Tags of a built template are names for one template; each tag of a snapshot is a snapshot of its own.
     const outcome = await templates.delete(template.id, template.isSnapshot ? tag : undefined)
     if (outcome === 'in_use') {
       throw new Fault(

@@ -6,7 +6,7 @@ import { Fault } from '@atoll/kit/fault'
 import { silentLogger } from '@atoll/kit/log'
 import { createEnding } from './ending.ts'
 
-/** The node and the store share a disk, which has room for a record once something was deleted. */
+/** Node and store share a full disk, which has space for a record only after a deletion. */
 function setup(failure: Fault) {
   const done: string[] = []
   const ending = createEnding({

@@ -8,24 +8,24 @@ import type { Sandbox } from '../domain/sandbox.ts'
 import type { SandboxStore } from '../domain/sandbox-store.ts'
 
 /**
- * The one way to the end of a sandbox: the intention is written down first, then the node is asked, then the record
- * is closed. Each step may be repeated, so whoever comes after a crash goes on where it stopped.
+ * The only way to end a sandbox: record the intention, kill the sandbox on the node, close the record. Each step is
+ * idempotent, so a kill that was interrupted by a crash can be resumed.
  */
 export interface Ending {
   /**
-   * Writes down that it is to end, if `wanted` still holds for the record at that moment. Says whether an end is now
-   * under way; `finish` carries it out.
+   * Marks the sandbox as `killing` if `wanted` still holds for its record. Returns whether it is `killing` now; call
+   * `finish` to carry out the kill.
    */
   begin(id: string, reason: string, wanted?: (current: Sandbox) => boolean): Promise<boolean>
-  /** Returns once nothing of it is left. Callers that come while it is under way share its outcome. */
+  /** Returns once nothing of the sandbox is left. Concurrent callers share one outcome. */
   finish(id: string): Promise<void>
-  /** Both. On a full disk the sandbox goes first, which makes room for the record of its end. */
+  /** Runs `begin` and `finish`. On a full disk, kills the sandbox first to free space for the record. */
   kill(id: string, reason: string): Promise<void>
-  /** Like `finish`, but never fails: a failure is logged, and the reconciler tries again. */
+  /** Runs `finish` but never throws: logs a failure, and the reconciler retries. */
   tryFinish(id: string): Promise<void>
-  /** The node says that it has ended. */
+  /** Closes the record after the node reported the end. */
   ended(id: string, reason: string): Promise<void>
-  /** Waits for all that is under way. */
+  /** Waits for all kills in progress. */
   settle(): Promise<void>
 }
 
@@ -69,8 +69,8 @@ export function createEnding(deps: {
         if (await begin(id, reason)) await finish(id)
       } catch (error) {
         if (!(error instanceof Fault) || error.reason !== diskFull) throw error
-        // The store cannot be written before something is deleted. Should we be killed here, the reconciler finds that the
-        // sandbox is gone and closes its record.
+        // The store cannot write until something is deleted. After a crash here, the reconciler finds the sandbox
+        // missing on the node and closes its record.
         await node.kill(id)
         if (await begin(id, reason)) await finish(id)
       }

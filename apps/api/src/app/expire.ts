@@ -15,23 +15,23 @@ interface ExpiryPorts {
   readonly log: Logger
 }
 
-/** However far the next end is: clocks are set, and nudges may be missed. */
+/** Upper bound on the wait: the system clock may jump, and a nudge may be missed. */
 const longestWaitMs = 1_000
 const batch = 100
-/** How long a sandbox that cannot be paused runs on before it is tried again: longer each time. */
+/** Extra run time before each retry of a failed pause. */
 const retrySeconds = [1, 2, 4, 8, 16, 32, 60] as const
 /**
- * How often the node may fail to keep memory before that is given up and the files alone are kept: nothing runs on for
- * ever, and most programs let go of what stands in the way within the seconds that this takes.
+ * Failed attempts to pause with memory before only the files are kept. No sandbox may run forever, and most programs
+ * release whatever blocks a checkpoint within these seconds.
  */
 const memoryTries = 4
 
-/** Makes the pass that ends or pauses what is due, and returns the milliseconds until the next end. */
+/** Creates the pass that kills or pauses expired sandboxes. A pass returns the milliseconds until the next one. */
 export function createExpiry(ports: ExpiryPorts): () => Promise<number> {
   const { store, ending, clock } = ports
   const failures = new Map<string, Failures>()
   const underway = new Set<string>()
-  // Its time may have been extended since the list was read.
+  // The timeout may have been extended since the list was read.
   const isDue = ({ endAt }: Sandbox) => endAt !== undefined && endAt <= clock.now()
 
   return async () => {
@@ -50,12 +50,12 @@ export function createExpiry(ports: ExpiryPorts): () => Promise<number> {
   }
 }
 
-/** How often in a row one could not be paused. */
+/** Consecutive failed pauses of one sandbox. */
 interface Failures {
   readonly attempts: number
-  /** Those that were the node's answer: one that cannot be asked says nothing against the memory. */
+  /** Attempts that the node rejected. An unreachable node does not count: the memory may be fine. */
   readonly refusals: number
-  /** Until when it runs on; another end was set by somebody else, and it is as if it had not been tried. */
+  /** End time set by the last retry. If the record has another end time, a client changed it and the count restarts. */
   readonly endAt: Date
 }
 
@@ -65,11 +65,11 @@ interface Due {
   readonly id: string
   readonly isDue: (sandbox: Sandbox) => boolean
   readonly failures: Map<string, Failures>
-  /** Those that are being paused, or told to run on. */
+  /** IDs of sandboxes that are being paused or postponed. */
   readonly underway: Set<string>
 }
 
-/** Returns once the pause is written down; that which follows is not waited for. */
+/** Returns once the pause is recorded; the pause itself continues in the background. */
 async function putAside(ports: ExpiryPorts, due: Due): Promise<void> {
   const { store, pausing, log } = ports
   const { id, isDue, failures, underway } = due
@@ -101,7 +101,7 @@ async function putAside(ports: ExpiryPorts, due: Due): Promise<void> {
   await begun.catch(() => {})
 }
 
-/** Nothing is lost for want of a pause: it runs on, and is tried again. */
+/** Postpones the end of a sandbox that could not be paused, so that it keeps running until the next attempt. */
 async function runOn({ store, clock, log }: ExpiryPorts, due: Due, error: unknown): Promise<void> {
   const { id, failures } = due
   const { kind, reason } = Fault.from(error)
@@ -125,7 +125,7 @@ async function runOn({ store, clock, log }: ExpiryPorts, due: Due, error: unknow
       endAt = undefined
       log.warn({ err: failure, sandboxId: id }, 'the end of a sandbox could not be postponed')
     })
-  // Somebody may have given it more time meanwhile.
+  // Undefined if a client extended the timeout meanwhile.
   if (endAt) failures.set(id, { attempts, refusals, endAt })
   else failures.delete(id)
 }

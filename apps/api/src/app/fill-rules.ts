@@ -4,11 +4,11 @@ import { invalid, quote } from '../domain/network-fault.ts'
 import type { NetworkRules } from '../domain/network.ts'
 import type { SecretStore } from '../domain/secret.ts'
 
-/** Puts the values of secrets where rules name them, just before a node is told. */
+/** Inserts secret values into header rules just before the rules are sent to a node. */
 export interface RuleFilling {
-  /** A header that names a secret which is not there is not set. */
+  /** Omits headers whose secret does not exist. */
   fill(teamId: string, rules: NetworkRules): Promise<NetworkRules>
-  /** A fault when one that is named is not there. `field` as the caller sent it. */
+  /** Throws a fault when a named secret does not exist. `field` is the name of the field in the request. */
   check(teamId: string, rules: HeaderRules | undefined, field: string): Promise<void>
 }
 

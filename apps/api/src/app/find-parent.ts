@@ -11,7 +11,7 @@ export interface Parent {
   readonly resources: Resources
 }
 
-/** What a recipe begins with. The faults are for whoever wrote it. */
+/** Resolves the parent of a recipe. Faults are worded for the author of the recipe. */
 export async function findParent(
   templates: Templates,
   { fromImage = '', imageLogin: login, fromTemplate }: Recipe,
@@ -31,7 +31,7 @@ export async function findParent(
   )
 }
 
-/** The image that clients begin with by default is the template that every installation has. */
+/** Default image of the published clients; stands for the template `base`. */
 const baseImage =
   /^(?:(?:docker\.io|index\.docker\.io|registry-1\.docker\.io)\/)?e2bdev\/base(?::[\w.-]+)?$/
 
@@ -39,7 +39,7 @@ function toParent({ nodeTemplateId, resources }: Template): Parent {
   return { parent: { nodeTemplateId }, resources }
 }
 
-/** By its full name: a team may have a template of its own that is called so. */
+/** Uses an empty namespace: a team may have its own template named `base`. */
 async function findBase(templates: Templates): Promise<Template> {
   const base = await templates.locate({ namespace: '', name: 'base' }, '')
   const build = base && (await templates.findBuild(base.id))

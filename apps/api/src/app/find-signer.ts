@@ -1,8 +1,8 @@
 /**
- * Finds the running sandbox whose token signed a URL. Nothing in a signature tells which one that is, so all tokens are
- * tried: about 6 µs each. Threats: anybody may ask, and a signature that fits nobody costs the most. So one search runs
- * at a time, in slices between which other work goes on; one that found nothing is followed by a rest of three times its
- * length, and the line of those who wait is short. Signatures that were found are remembered and cost nothing.
+ * Finds the running sandbox whose token signed a URL. A signature does not name its sandbox, so every token is tried,
+ * at about 6 µs each. Threats: any client may ask, and a signature that matches no token costs the most. Therefore one
+ * search runs at a time, in slices that yield to other work; a failed search is followed by a pause of three times its
+ * duration, and the queue is short. Known signatures are cached and cost nothing.
  */
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import { Fault } from '@atoll/kit/fault'
@@ -12,7 +12,10 @@ import type { SandboxStore } from '../domain/sandbox-store.ts'
 import { signatureMatcher } from '../domain/signature.ts'
 import type { SignedFile } from '../domain/signature.ts'
 
-/** The id of the sandbox; undefined when none that runs has signed this. Throws an `exhausted` fault under siege. */
+/**
+ * Returns the sandbox ID, or undefined when no running sandbox signed the file. Throws an `exhausted` fault when the
+ * queue is full.
+ */
 export type FindSigner = (file: SignedFile) => Promise<string | undefined>
 
 export function createFindSigner(ports: {
@@ -57,7 +60,7 @@ export function createFindSigner(ports: {
     return undefined
   }
 
-  /** Those of sandboxes that run now, each computed once. */
+  /** Loads the tokens of all running sandboxes; each token is computed once. */
   async function refreshTokens(): Promise<void> {
     const running = await ports.store.listByState(statesShownAs('running'))
     const fresh = new Map<string, string>()

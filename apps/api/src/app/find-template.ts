@@ -4,7 +4,10 @@ import type { Template, TemplateStore } from '../domain/template.ts'
 
 type Templates = Pick<TemplateStore, 'locate' | 'findBuild'>
 
-/** What a reference means to this team. What it may not use looks as if it did not exist. `field` is where it stands. */
+/**
+ * Resolves a template reference for a team. A template that the team may not use is reported as not found. `field` is
+ * the name of the field in the request.
+ */
 export async function findTemplate(
   templates: Templates,
   text: string,
@@ -22,7 +25,7 @@ export async function findTemplate(
   throw notFound(`Template ${name} has no tag or build ${tag ?? 'default'}`)
 }
 
-/** For lists: undefined when nobody knows it. */
+/** Resolves a list filter to a template ID; undefined when the team cannot use such a template. */
 export async function findTemplateId(
   templates: Templates,
   text: string,

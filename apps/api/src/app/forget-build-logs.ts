@@ -5,7 +5,7 @@ const keptMs = 7 * 24 * 60 * 60 * 1000
 const batch = 20
 const intervalMs = { whileThereAreMore: 1_000, usual: 600_000 }
 
-/** One pass: what builds said is kept as long as what sandboxes did. */
+/** One pass: deletes old build logs. They are kept as long as sandbox logs. */
 export async function forgetBuildLogs(ports: {
   readonly logs: BuildLogStore
   readonly clock: Clock

@@ -5,7 +5,7 @@ const intervalMs = 60_000
 const timeoutMs = 30_000
 const batch = 1_000
 
-/** One pass: of teams whose logs take too much, the oldest are let go. By age the node lets them go itself. */
+/** One pass: deletes the oldest logs of teams over their log quota. Expiry by age is the node's job. */
 export async function forgetLogs(
   deps: { readonly node: LogNode; readonly owners: LogOwners; readonly limitBytes?: number },
   signal: AbortSignal,
@@ -14,7 +14,7 @@ export async function forgetLogs(
   const within = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)])
   const logs = await node.list(within)
   const total = logs.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0)
-  // Mostly all of them together are less than one team may have.
+  // Fast path: usually all logs together are below the quota of one team.
   if (total <= limitBytes) return intervalMs
   const teamOf = await owners.teamsOf(logs.map(({ sandboxId }) => sandboxId))
   const surplus = excess(logs, teamOf, limitBytes).map(({ sandboxId }) => sandboxId)

@@ -3,10 +3,10 @@ import { teamRetentionSeconds, usageRetentionSeconds } from '../domain/metrics.t
 import type { TeamMetricStore, UsageStore } from '../domain/metrics.ts'
 
 const intervalMs = 60_000
-/** While there is more to delete, others get their turn at the store in between. */
+/** Delay between batches, so that other queries can use the store. */
 const pauseMs = 1_000
 
-/** One pass: deletes a bounded part of the samples that are too old. */
+/** One pass: deletes a batch of expired samples. */
 export async function forgetMetrics(deps: {
   readonly teams: TeamMetricStore
   readonly usage: UsageStore

@@ -8,7 +8,7 @@ import type { Launch, Launching } from './launch-sandbox.ts'
 import type { LimitsOf } from './limits.ts'
 import { checkTimeout } from './sandboxes.ts'
 
-/** Makes running copies of a running sandbox, which keeps its id and its end. Each copy succeeds or fails for itself. */
+/** Forks a running sandbox, which keeps its ID and its end time. Each fork succeeds or fails independently. */
 export type ForkSandbox = (request: ForkRequest, signal: AbortSignal) => Promise<Forked[]>
 
 export interface ForkRequest {
@@ -25,7 +25,7 @@ interface ForkPorts {
   readonly launching: Launching
   readonly templates: TemplateStore
   readonly limitsOf: LimitsOf
-  /** A fault when the node takes no new sandboxes. */
+  /** Throws a fault when the node accepts no new sandboxes. */
   readonly checkNode: () => Promise<void>
   readonly log: Logger
 }
@@ -52,7 +52,7 @@ export function createForkSandbox(ports: ForkPorts): ForkSandbox {
   }
 }
 
-/** The source takes a place as well, so that many can never be had. */
+/** Rejects a count that can never succeed: the source sandbox also counts towards the concurrency limit. */
 function checkCount(count: number, { concurrentSandboxes }: TeamLimits): void {
   if (count < concurrentSandboxes) return
   throw new Fault(
@@ -66,7 +66,7 @@ function paused(id: string): Fault {
   return new Fault('conflict', 'sandbox_paused', `Sandbox ${id} is paused: connect to it first`)
 }
 
-/** They are as their source, but for id, tokens and time. What it had in its environment is in the copy. */
+/** Forks match their source except for ID, tokens and timeout. Environment variables are part of the copy. */
 async function toPlan(
   { templates }: ForkPorts,
   { source, snapshotId, keepsMemory }: Copy,

@@ -7,7 +7,7 @@ import type { Caller } from '../domain/team.ts'
 
 export interface Keys {
   list(teamId: string): Promise<ApiKey[]>
-  /** The value is returned this once only. */
+  /** Returns the key value; no later call can read it again. */
   create(caller: Caller, name: string): Promise<{ readonly key: ApiKey; readonly value: string }>
   rename(teamId: string, id: string, name: string): Promise<void>
   delete(teamId: string, id: string): Promise<void>

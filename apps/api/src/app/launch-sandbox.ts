@@ -17,25 +17,24 @@ import type { ReadyNames } from './ready-names.ts'
 const createTimeoutMs = 60_000
 const cleanUpWaitMs = 5_000
 
-/** A new sandbox, from the record that says it is to be to the one that says it runs. */
+/** Launches new sandboxes, from the `creating` record to the `running` one. */
 export interface Launching {
-  /** Gives up when the signal says so, and then leaves nothing behind. */
+  /** Launches a sandbox. An aborted signal cancels the launch and leaves nothing behind. */
   launch(plan: Launch, signal: AbortSignal): Promise<RunningSandbox>
   isCreating(id: string): boolean
-  /** Since the start of this process. */
+  /** Returns counts since this process started. */
   counts(): CreationCounts
 }
 
 export interface Launch {
   readonly given: Given
-  /** Of its team. */
   readonly limits: TeamLimits
   readonly timeoutSeconds: number
   readonly content: Content
   readonly envVars: Readonly<Record<string, string>>
 }
 
-/** What its record says of it from the beginning. */
+/** Fields that are in the record from the start. */
 export type Given = Pick<
   Sandbox,
   | 'teamId'
@@ -50,11 +49,11 @@ export type Given = Pick<
   | 'lifecycle'
 >
 
-/** What it is made of. */
+/** Source of the sandbox on the node. */
 export interface Content {
   readonly nodeTemplateId: string
   readonly snapshotId: string | undefined
-  /** Undefined: that of the node. */
+  /** Undefined means the envd version of the node. */
   readonly envdVersion: string | undefined
 }
 
@@ -74,7 +73,6 @@ interface LaunchPorts {
   readonly processId: string
   readonly readyNames: Pick<ReadyNames, 'take' | 'forget' | 'giveBack'>
   readonly onEndChanged: () => void
-  /** Aborts when the server stops. */
   readonly stopping: AbortSignal
 }
 
@@ -122,11 +120,11 @@ export function createLaunching(ports: LaunchPorts): Launching {
 
 interface Name {
   readonly id: string
-  /** One stands ready under it, or did when it was last heard of. */
+  /** Whether the ID belongs to a pre-warmed sandbox. The node may have discarded that sandbox since. */
   readonly isNamed: boolean
 }
 
-/** That of one that knows all it would be told, if there is one. */
+/** Returns the ID of a pre-warmed sandbox that already matches this request, if there is one. */
 function takeName(plan: Launch, readyNames: LaunchPorts['readyNames']): string | undefined {
   const { given, content, envVars } = plan
   const isUsual =
@@ -141,7 +139,9 @@ function shapeOf({ given, content }: Launch): NodeShape {
   return { nodeTemplateId: content.nodeTemplateId, ...given.resources }
 }
 
-/** Somebody else may have its sandbox by now, and with it what it was told: the name is not used for another one. */
+/**
+ * Swallows `ready_name_gone`. Another launch may own the pre-warmed sandbox and its token now, so the ID is not reused.
+ */
 function ifNameIsGone(error: unknown): undefined {
   if (!isNameGone(error)) throw error
 }
@@ -151,8 +151,8 @@ function isNameGone(error: unknown): boolean {
 }
 
 /**
- * At its end such a one is kept whatever the team keeps by then. So that this is bounded by what it may run at a time, no
- * more of them are begun once it keeps too much.
+ * Rejects auto-pausing sandboxes once the team's kept-disk quota is used up. Auto-pause keeps files even over the
+ * quota, so this check bounds the excess by the concurrency limit.
  */
 async function checkKept(store: SandboxStore, { given, limits }: Launch): Promise<void> {
   if (!given.lifecycle.autoPause) return
@@ -238,7 +238,7 @@ function endedEarly({ endReason }: Sandbox): Fault {
   )
 }
 
-/** Usually done before the caller hears of the failure; the reconciler goes on with what takes longer. */
+/** Kills the failed sandbox, usually before the caller gets the error; the reconciler finishes slow cleanups. */
 async function cleanUp(ending: Ending, id: string): Promise<void> {
   await ending.begin(id, 'could not be started')
   await Promise.race([ending.tryFinish(id), sleep(cleanUpWaitMs, undefined, { ref: false })])

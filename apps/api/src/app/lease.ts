@@ -5,20 +5,20 @@ import type { LeaseHolder, LeaseStore } from '../domain/lease.ts'
 import { startLoop } from './loop.ts'
 
 /**
- * Tells the other processes on the store that this one lives, so that they leave alone what it is making. Nothing
- * depends on the lease for being right: whoever lost it too early finds its sandbox taken down and says so.
+ * Announces to the other processes on the store that this one is alive, so that they leave its sandboxes alone.
+ * Correctness does not depend on the lease: a process that lost it early finds its sandbox killed and reports that.
  */
 export interface Lease {
-  /** Others may take over what this process was making from now on. */
+  /** Ends the lease: from now on, other processes may take over the work of this one. */
   close(): Promise<void>
 }
 
 const renewMs = 2_000
-/** Several renewals may fail, and clocks may differ by seconds. */
+/** Long enough for several failed renewals and for clocks that differ by seconds. */
 const lengthMs = 10_000
 const forgetMs = 24 * 60 * 60 * 1000
 
-/** To be called by one process at a time. Throws a `conflict` fault when the store belongs to another node. */
+/** Must be called by one process at a time. Throws a `conflict` fault when the store belongs to another node. */
 export async function startLease(
   own: LeaseHolder,
   deps: { readonly leases: LeaseStore; readonly clock: Clock; readonly log: Logger },

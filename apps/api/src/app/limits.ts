@@ -1,7 +1,7 @@
 import type { TeamLimits } from '../domain/limits.ts'
 import type { TeamStore } from '../domain/team.ts'
 
-/** The limits in force for a team: its own, and the configured ones for the rest. */
+/** Returns the effective limits of a team: its own limits, and the configured defaults for the rest. */
 export type LimitsOf = (teamId: string) => Promise<TeamLimits>
 
 export function createLimitsOf(teams: Pick<TeamStore, 'find'>, configured: TeamLimits): LimitsOf {

@@ -4,9 +4,9 @@ import { logWindowMs, windowOf } from '../domain/log.ts'
 import type { LogEntry, LogLevel, LogNode } from '../domain/log.ts'
 import type { SandboxStore } from '../domain/sandbox-store.ts'
 
-/** What a team may know of what happened in its sandboxes, also in those that have ended. */
+/** Logs of a team's sandboxes, including ended ones. */
 export interface Logs {
-  /** Oldest first. Nothing for a sandbox that is unknown, or another team's: so it is with all of them. */
+  /** Returns entries oldest first. Like `around`, returns nothing for a sandbox that is unknown or another team's. */
   since(of: LogOwner, request: SinceRequest): Promise<LogEntry[]>
   around(of: LogOwner, request: AroundRequest): Promise<LogEntry[]>
 }

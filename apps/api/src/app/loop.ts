@@ -1,17 +1,17 @@
 import type { Logger } from '@atoll/kit/log'
 
-/** A reconciler at work: a pass now, then by timer or nudge, never two at once. */
+/** Runs a pass at once, then after a delay or a nudge. Passes never overlap. */
 export interface Loop {
-  /** Something may have changed: the next pass begins at once, or right after the one under way. */
+  /** Starts the next pass at once, or right after the one in progress. */
   nudge(): void
-  /** Settles with the first pass, whether it went well or not. */
+  /** Resolves after the first pass, even if it failed. */
   readonly first: Promise<void>
   close(): Promise<void>
 }
 
 const retryMs = 1_000
 
-/** `pass` returns how many milliseconds may go by until the next one; one that fails is tried again soon. */
+/** Starts a loop. `pass` returns the milliseconds until the next pass; a failed pass is retried after a second. */
 export function startLoop(
   name: string,
   pass: (signal: AbortSignal) => Promise<number>,

@@ -11,12 +11,12 @@ import type {
   UsageStore,
 } from '../domain/metrics.ts'
 
-/** What a team may know of its use, and of that of its sandboxes. */
+/** Metrics of a team and its sandboxes. */
 export interface Metrics {
   ofTeam(request: TeamRequest): Promise<TeamPoint[]>
-  /** Zero at the beginning of time where there are no samples. */
+  /** Returns value 0 at time 0 when there are no samples. */
   peakOfTeam(request: TeamRequest, metric: TeamMetricName): Promise<Peak>
-  /** Nothing for a sandbox that is unknown, or another team's. */
+  /** Returns nothing for a sandbox that is unknown or another team's. */
   ofSandbox(teamId: string, sandboxId: string, asked: AskedRange): Promise<UsageAt[]>
   newest(teamId: string, sandboxIds: readonly string[]): Promise<UsageSample[]>
 }
@@ -27,7 +27,6 @@ export interface AskedRange {
 }
 
 export interface TeamRequest extends AskedRange {
-  /** The team that asks. */
   readonly callerTeamId: string
   readonly teamId: string
 }
@@ -44,7 +43,7 @@ export function createMetrics(deps: {
   readonly clock: Clock
 }): Metrics {
   const { teams, usage, clock } = deps
-  /** The team first, then the range; each end has its own default, also where that puts it behind the other. */
+  /** Checks the team first, then the range. Each bound has its own default, even if start ends up after end. */
   const resolve = ({ callerTeamId, teamId, start, end }: TeamRequest): Range => {
     if (teamId !== callerTeamId) throw notYours()
     const now = Math.floor(clock.now().getTime() / 1000)

@@ -11,18 +11,20 @@ import type { RuleFilling } from './fill-rules.ts'
 import { checkChangeable } from './sandboxes.ts'
 
 /**
- * Changes of what may leave a running sandbox. The record names the process that is at one, then the node is asked, then
- * the record says what is in force. So one that is not brought to its end can be taken back: the record is right, and the
- * node is told again what it says.
+ * Changes the egress rules of running sandboxes. A change first claims the record for this process, then updates the
+ * node, then stores the new rules. An interrupted change is rolled back by sending the stored rules to the node again.
  */
 export interface NetworkChanges {
-  /** In force when it returns, and kept for its next resume. After a failure everything is, or soon will be, as before. */
+  /**
+   * Returns once the rules are in force; a later resume keeps them. After a failure, the old rules are or soon will be
+   * in force.
+   */
   update(teamId: string, id: string, wish: EgressWish): Promise<void>
-  /** Tells the node again what the record says, since what that names is another. Done later where it cannot be now. */
+  /** Sends the stored rules to the node again after a secret has changed. The reconciler retries failures. */
   repeat(id: string): Promise<void>
-  /** Takes back what was left half-way by a process of which `isLeft` holds. Fails when the node does: to be repeated. */
+  /** Rolls back a change whose owner process matches `isLeft`. Throws when the node fails; the caller must retry. */
   settle(id: string, isLeft: (holder: string) => boolean): Promise<void>
-  /** Whether this process is at one, or about to be. */
+  /** Whether this process is changing the sandbox's network or about to. */
   isUnderway(id: string): boolean
 }
 
@@ -35,13 +37,13 @@ interface NetworkPorts {
 }
 
 const updateLimitMs = 30_000
-/** How long others may be at one before a caller is sent away, and how often that is looked at. */
+/** Maximum wait for a change by another process, and the poll interval. */
 const waitLimitMs = 30_000
 const pollMs = 50
 
 export function createNetworkChanges(ports: NetworkPorts): NetworkChanges {
   const { processId, log } = ports
-  /** The last work on each sandbox: the node hears of changes in the order in which they are written down. */
+  /** Last task per sandbox: the node gets changes in the order in which they are recorded. */
   const latest = new Map<string, Promise<void>>()
 
   async function inTurn(id: string, work: () => Promise<void>): Promise<void> {
@@ -66,7 +68,7 @@ export function createNetworkChanges(ports: NetworkPorts): NetworkChanges {
       try {
         await inTurn(id, () => update(ports, change))
       } catch (error) {
-        // Nobody waits for it: the node may be slow, and the reconciler would do the same.
+        // Not awaited: the node may be slow, and the reconciler would do the same.
         if (change.isBegun) void settle(id, (holder) => holder === processId).catch(leave(id))
         throw error
       }
@@ -85,7 +87,7 @@ interface Change {
   readonly teamId: string
   readonly id: string
   readonly wish: EgressWish
-  /** Whether the record names this process. */
+  /** Whether the record names this process as the owner. */
   isBegun: boolean
 }
 
@@ -98,24 +100,24 @@ async function update(ports: NetworkPorts, change: Change): Promise<void> {
   await node
     .updateNetwork(id, rules, AbortSignal.timeout(updateLimitMs))
     .catch(async (error: unknown) => {
-      // What is paused or killed meanwhile has no rules in force.
+      // A sandbox that was paused or killed meanwhile has no rules in force.
       const after = await store.find(id)
       if (after) checkChangeable(after)
       throw error
     })
   let isDone = true
   await store.update(id, (current) => {
-    // Others took this process for dead, and made the node enforce what the record says.
+    // Another process saw the lease expire and restored the stored rules on the node.
     if (current.networkHolder !== processId) throw takenBack(id)
     const changed = replaceEgress(current, wish)
-    // A resume since then has brought back, or is about to, what the record said before.
+    // A resume since then applied, or is about to apply, the old rules.
     isDone = isSameStart(before, current) && current.state !== 'resuming'
     return isDone ? { ...changed, networkHolder: undefined } : changed
   })
   if (!isDone) await takeBack(ports, id, (holder) => holder === processId)
 }
 
-/** Gives the record once this process is at it. */
+/** Claims the record and returns it. */
 async function begin(ports: NetworkPorts, { teamId, id }: Change): Promise<RunningSandbox> {
   return claim(ports, id, (found) => {
     if (found.teamId !== teamId) throw absent(id)
@@ -124,7 +126,9 @@ async function begin(ports: NetworkPorts, { teamId, id }: Change): Promise<Runni
   })
 }
 
-/** Names this process in the record once no other is in it. What `check` throws leaves it as it was. */
+/**
+ * Makes this process the owner of the record once no other process is. If `check` throws, the record stays as it was.
+ */
 async function claim<Checked extends Sandbox>(
   { store, processId }: NetworkPorts,
   id: string,
@@ -147,7 +151,7 @@ async function claim<Checked extends Sandbox>(
   }
 }
 
-/** The node enforces what the record says again, and nobody is at it any more. */
+/** Sends the stored rules to the node and releases the record. */
 async function takeBack(
   { store, node, rules, processId }: NetworkPorts,
   id: string,
@@ -158,7 +162,7 @@ async function takeBack(
       ? { ...found, networkHolder: processId }
       : found,
   )
-  // What is being paused or resumed is something else in a moment: then there is another time for it.
+  // Skip sandboxes that are being created, paused or resumed; the reconciler retries.
   const isOurs = claimed?.networkHolder === processId
   if (!isOurs || passing.has(claimed.state)) return
   if (shownState(claimed) === 'running') {
@@ -172,7 +176,7 @@ async function takeBack(
   )
 }
 
-/** What it is now it will not be for long. */
+/** Short-lived states. */
 const passing: ReadonlySet<Sandbox['state']> = new Set(['creating', 'pausing', 'resuming'])
 
 function isSameStart(before: Sandbox, now: Sandbox): boolean {

@@ -4,12 +4,12 @@ import type { NodeFacts, NodeUsage, SandboxNode } from '../domain/node.ts'
 import { toWanted } from '../domain/node-status.ts'
 import type { NodeStatus, NodeStatusStore } from '../domain/node-status.ts'
 
-/** The machines that run sandboxes. There is one; it is known from when it first answered. */
+/** The machines that run sandboxes. Currently a single node, listed once it has answered for the first time. */
 export interface Nodes {
   list(): Promise<NodeView[]>
   get(id: string): Promise<NodeView>
   setStatus(id: string, status: NodeStatus): Promise<void>
-  /** A fault when an operator has told the node to take no new sandboxes. */
+  /** Throws a fault when an operator has stopped the node from accepting new sandboxes. */
   checkAccepts(): Promise<void>
 }
 

@@ -3,7 +3,7 @@ import type { TeamStore } from '../domain/team.ts'
 import { checkTag, parseReference } from '../domain/template.ts'
 import type { TemplateName } from '../domain/template.ts'
 
-/** A name that a team gives to something of its own, `[namespace/]alias[:tag]`: it stands in the namespace of the team. */
+/** Parses a name `[namespace/]alias[:tag]` for a new object of the team; the namespace must be the team's own. */
 export async function readOwnName(
   teams: Pick<TeamStore, 'find'>,
   text: string,

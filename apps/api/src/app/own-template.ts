@@ -2,7 +2,10 @@ import { Fault } from '@atoll/kit/fault'
 import { parseReference } from '../domain/template.ts'
 import type { LocatedTemplate, TemplateStore } from '../domain/template.ts'
 
-/** A template that the team may change, by id or name. Those of others are known to exist, as the clients expect. */
+/**
+ * Finds a template that the team may change, by ID or name. Another team's template is reported as forbidden, not as
+ * missing, because clients expect that.
+ */
 export async function findOwnTemplate(
   templates: Pick<TemplateStore, 'locate'>,
   text: string,

@@ -5,15 +5,15 @@ import { fromToken, toToken } from '../domain/paging.ts'
 import type { ListedTemplate, TemplateName, TemplateStore } from '../domain/template.ts'
 import { findOwnTemplate } from './own-template.ts'
 
-/** What a team does with a template of its own. */
+/** Reads and changes a team's own templates. */
 export interface OwnTemplates {
-  /** With a page of its builds, newest first. */
+  /** Returns the template with a page of its builds, newest first. */
   get(
     teamId: string,
     templateId: string,
     page: { readonly limit: number; readonly nextToken: string | undefined },
   ): Promise<TemplateWithBuilds>
-  /** Gives its names. Nothing changes where `public` is undefined. */
+  /** Returns the template's names. Changes nothing when `public` is undefined. */
   update(teamId: string, templateId: string, change: TemplateChange): Promise<TemplateName[]>
 }
 
@@ -25,7 +25,7 @@ export interface TemplateWithBuilds {
 
 export interface TemplateChange {
   readonly public: boolean | undefined
-  /** One that is published can be named without its namespace. */
+  /** Whether a public template can be named without its namespace. */
   readonly bare: boolean
 }
 
@@ -44,7 +44,7 @@ export function createOwnTemplates(ports: {
     async get(teamId, text, { limit, nextToken }) {
       const after = nextToken === undefined ? undefined : fromToken(nextToken, 'desc')
       const template = await read(teamId, text)
-      // One more than asked for tells whether there is another page.
+      // Read one row more than the limit to see whether there is another page.
       const found = await builds.list(template.id, { limit: limit + 1, after })
       const page = found.slice(0, limit)
       const last = page.at(-1)

@@ -14,18 +14,18 @@ import { bytesOf } from './weigh.ts'
 import type { Weigh } from './weigh.ts'
 
 export interface Pausing {
-  /** Returns once it is paused. Callers that come while it is being paused share the outcome. */
+  /** Returns once the sandbox is paused. Concurrent callers share one outcome. */
   pause(teamId: string, id: string, keepMemory: boolean): Promise<void>
   /**
-   * Returns once it is being paused; undefined when it does not run, or `wanted` does not hold. Its files are kept also
-   * where the team keeps too much already, its memory is not.
+   * Returns once the record says `pausing`; undefined when the sandbox is not running or `wanted` is false. Over the
+   * kept-disk quota, keeps the files but not the memory.
    */
   pauseIf(
     id: string,
     keepMemory: boolean,
     wanted: (current: RunningSandbox) => boolean,
   ): Promise<BegunPause | undefined>
-  /** Whether the node keeps memory. Fails when it does not answer. */
+  /** Whether the node can pause with memory. Throws an `unavailable` fault when the node does not answer. */
   keepsMemory(): Promise<boolean>
 }
 
@@ -45,7 +45,7 @@ interface PausePorts {
   readonly processId: string
 }
 
-/** Writing gigabytes of memory takes a while. */
+/** Writing gigabytes of memory to disk takes minutes. */
 const pauseLimitMs = 300_000
 const describeTimeoutMs = 5_000
 
@@ -105,7 +105,7 @@ export function createPausing(ports: PausePorts): Pausing {
   }
 }
 
-/** What runs can be paused, and what is being paused be waited for. */
+/** Accepts sandboxes that are running (to pause) or pausing (to wait for); throws a fault for all others. */
 function checkPausable(sandbox: Sandbox, teamId: string): void {
   const { id, state } = sandbox
   if (sandbox.teamId !== teamId) throw absent(id)
@@ -124,7 +124,7 @@ async function pauseOnNode(ports: PausePorts, id: string, keepMemory: boolean): 
     ;({ sizeBytes } = await node.pause(id, keepMemory, AbortSignal.timeout(pauseLimitMs)))
   } catch (error) {
     const after = await settle(id).catch(() => {
-      throw error // the reconciler finds out what became of it
+      throw error // the reconciler settles it later
     })
     if (isGone(after)) throw absent(id, after)
     if (after?.state === 'paused') return

@@ -1,6 +1,6 @@
 import type { Clock } from '@atoll/kit/clock'
 
-/** How many requests a team may make of one operation in so many seconds. */
+/** Maximum number of requests per team and operation in a time window. */
 export interface RateLimit {
   readonly requests: number
   readonly seconds: number
@@ -8,15 +8,15 @@ export interface RateLimit {
 
 export interface RateState {
   readonly limit: number
-  /** Below zero: this request is one too many. */
+  /** Negative when this request exceeds the limit. */
   readonly remaining: number
-  /** Until the count begins anew; at least 1. */
+  /** Seconds until the window ends; at least 1. */
   readonly resetSeconds: number
 }
 
-/** Counts the requests of each team and operation in windows of fixed length, in the memory of this process. */
+/** Counts requests per team and operation in fixed windows, in the memory of this process. */
 export interface RateLimiter {
-  /** Undefined when there is no limit. */
+  /** Counts one request. Returns undefined when the operation has no limit. */
   take(teamId: string, operationId: string): RateState | undefined
 }
 
@@ -32,7 +32,7 @@ export function createRateLimiter(
 
   const windowOf = (key: string, now: number, seconds: number) => {
     const current = windows.get(key)
-    // A clock that was set back must not lock anybody out for long.
+    // If the clock was set back, start a new window instead of locking the team out.
     if (current && now < current.endsAt && current.endsAt - now <= seconds * 1000) return current
     if (windows.size >= sweepSize) sweep(now)
     const opened = { endsAt: now + seconds * 1000, used: 0 }

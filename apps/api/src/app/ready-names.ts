@@ -4,22 +4,22 @@ import type { Logger } from '@atoll/kit/log'
 import type { NodeShape, SandboxNode } from '../domain/node.ts'
 
 /**
- * Ids that the node has sandboxes ready under: whoever takes one of these finds all told already, and saves the longest
- * part of a create. They are a convenience of this process alone; any other id gets a sandbox too.
+ * IDs of pre-warmed sandboxes on the node. Such a sandbox already has its identity, which saves the longest part of a
+ * create. The IDs are an optimization local to this process; a create works with any other ID too.
  */
 export interface ReadyNames {
-  /** Each is given once. Undefined when none of this shape is known. */
+  /** Returns an ID and removes it. Undefined when there is none of this shape. */
   take(shape: NodeShape): string | undefined
-  /** One was not there any more; then the older ones are hardly. */
+  /** Drops all IDs of this shape: if one is gone from the node, older ones most likely are too. */
   forget(shape: NodeShape): void
-  /** It was not used after all. */
+  /** Returns an unused ID to the list. */
   giveBack(id: string, shape: NodeShape): void
   close(): Promise<void>
 }
 
-/** While the node has one in its hands, another is there for the sandbox that it makes next. */
+/** While the node assigns one ID, another is queued for the next pre-warmed sandbox. */
 const offersAtOnce = 2
-/** More than any pool holds: those that the node has thrown away meanwhile are forgotten so. */
+/** More than any warm pool holds; drops the IDs of sandboxes that the node has discarded. */
 const keptOfShape = 64
 const firstDelayMs = 100
 const longestDelayMs = 5_000
@@ -57,7 +57,7 @@ export function startReadyNames(parts: {
 
   const offers = Array.from({ length: offersAtOnce }, offer)
   return {
-    // The newest: of those that nobody asks for by name the node takes the oldest.
+    // Take the newest: for requests without an ID, the node uses the oldest.
     take: (shape) => names.get(keyOf(shape))?.pop(),
     forget: (shape) => void names.delete(keyOf(shape)),
     giveBack: keep,

@@ -23,19 +23,20 @@ export interface ReconcilePorts {
   readonly clock: Clock
   readonly leases: LeaseStore
   readonly processId: string
-  /** Whether this process is creating, pausing, resuming or copying it right now. */
+  /** Whether this process is creating, pausing, resuming or copying the sandbox. */
   readonly isUnderway: (id: string) => boolean
-  /** The node keeps a paused or unreadable sandbox that the store has never heard of. */
+  /** Called when the node has a paused or unreadable sandbox without a record in the store. */
   readonly onUnknown: (id: string) => void
 }
 
-/** One pass: brings records and node together, whatever happened to either. */
+/** One pass: reconciles the records with the node. */
 export async function reconcileSandboxes(
   ports: ReconcilePorts,
   signal: AbortSignal,
 ): Promise<number> {
   const { store, node, ending, clock } = ports
-  // Records first: a sandbox is on the node before its record says running, and until that says otherwise.
+  // Read records first: a sandbox is on the node before its record says running, and stays there until the record
+  // changes.
   const records = await store.listByState(['creating', ...liveStates, 'killing'])
   const onNode = await node.list(AbortSignal.any([signal, AbortSignal.timeout(listTimeoutMs)]))
   const isAbandoned = await findAbandoned(ports)
@@ -47,9 +48,9 @@ export async function reconcileSandboxes(
   const known = new Set(records.map(({ id }) => id))
   for (const [id, { state }] of onNode) {
     if (known.has(id)) continue
-    // It may have been created since the records were read: a record is older than its sandbox.
+    // Check again: the sandbox may have been created since the records were read. Its record is always older.
     const record = await store.find(id)
-    // Without any record a kept sandbox is not ours to remove: the store may be an older copy of itself.
+    // Never remove a kept sandbox without a record: the store may be restored from an older backup.
     if (record ? record.state === 'ended' : state === 'running') void ending.tryFinish(id)
     else if (!record) ports.onUnknown(id)
   }
@@ -58,8 +59,8 @@ export async function reconcileSandboxes(
 }
 
 /**
- * Which of the records that were read before have nobody left who is at them. A process has its lease before it makes
- * anything, so none of those is missing from the leases that are read now.
+ * Returns a check for records without a live owner. Call it after reading the records: a process takes its lease before
+ * it creates a record, so the leases read here include every live owner.
  */
 async function findAbandoned(ports: ReconcilePorts): Promise<(sandbox: Sandbox) => boolean> {
   const { leases, clock, processId, isUnderway } = ports
@@ -84,14 +85,14 @@ async function sweepUnfinished(
   if (isLeft) void ending.tryFinish(id)
 }
 
-/** What somebody is at is theirs; the rest becomes what the node says. */
+/** Leaves sandboxes with a live owner alone; sets all others to the state that the node reports. */
 async function settleLeft(
   { store, settle, isUnderway }: ReconcilePorts,
   { id, state }: SandboxSummary,
   isAbandoned: (sandbox: Sandbox) => boolean,
 ): Promise<void> {
   const current = await store.find(id)
-  // What has changed since was changed by somebody whose lease may be newer than those that were read.
+  // The record changed: its new owner may have a lease newer than those that were read.
   if (current?.state !== state || isUnderway(id)) return
   if (isPassing(current) && !isAbandoned(current)) return
   await settle(id)

@@ -12,16 +12,16 @@ import { readOwnName } from './own-name.ts'
 export interface BuildRequest {
   readonly teamId: string
   readonly userId: string | undefined
-  /** `[namespace/]alias[:tag]`, or the template by its id; undefined: a new one without a name. */
+  /** Name `[namespace/]alias[:tag]` or template ID; undefined creates a new template without a name. */
   readonly of: { readonly name: string } | { readonly templateId: string } | undefined
   readonly tags: readonly string[]
   readonly cpuCount: number | undefined
   readonly memoryMb: number | undefined
-  /** The least that is wanted. */
+  /** Minimum disk size. */
   readonly diskSizeMb: number | undefined
 }
 
-/** Writes down that somebody wants a build, which then waits for its start. */
+/** Records a new build, which then waits to be started. */
 export type RequestBuild = (
   request: BuildRequest,
 ) => Promise<RequestedBuild & { readonly tags: readonly string[]; readonly resources: Resources }>

@@ -2,15 +2,15 @@ import type { Clock } from '@atoll/kit/clock'
 import { sampleSeconds, windowOf } from '../domain/metrics.ts'
 import type { TeamMetricStore, TeamSample } from '../domain/metrics.ts'
 
-/** Clocks are set: however far the next sample is, look again by then. */
+/** Upper bound on the wait, because the system clock may jump. */
 const longestWaitMs = 1_000
-/** A start may be written down a little after its moment; these seconds before the last sample are counted again. */
+/** A start may be recorded late, so this many seconds before the last sample are counted again. */
 const recountSeconds = 4 * sampleSeconds
 
 /**
- * Makes the pass that samples what teams run, once every 5 seconds. Starts are counted from the records of sandboxes,
- * from the last sample on: neither a restart nor a second process loses one or counts it twice. A team with nothing
- * to tell has no sample, but for the first zero after something ran.
+ * Creates the pass that samples team usage every 5 seconds. Starts are counted from the sandbox records since the last
+ * sample, so neither a restart nor a second process loses a start or counts it twice. An idle team has no samples,
+ * except for one zero after its last activity.
  */
 export function createTeamSampling(deps: {
   readonly teams: TeamMetricStore
@@ -30,7 +30,7 @@ async function takeSamples(teams: TeamMetricStore, at: number): Promise<TeamSamp
   const last = await teams.lastSampleAt()
   const running = await teams.countRunning()
   const silent = last === undefined || last === at ? [] : await teams.listActive(last)
-  // A clock that was set back must not hide the starts until it is where it was.
+  // If the clock was set back, count from the earlier time so that no starts are hidden.
   const since = last === undefined ? 0 : Math.min(last, at) - recountSeconds
   const starts = await teams.countStarts(since)
   const gauges = [...new Set([...running.keys(), ...silent])].map((teamId) => ({
@@ -51,7 +51,7 @@ function keyOf({ teamId, at }: { readonly teamId: string; readonly at: number })
   return `${teamId} ${at}`
 }
 
-/** Milliseconds until the next sample is due. */
+/** Returns the milliseconds until the next sample is due, at most one second. */
 export function waitAfter(now: Date): number {
   const intervalMs = sampleSeconds * 1000
   return Math.min(intervalMs - (now.getTime() % intervalMs), longestWaitMs)

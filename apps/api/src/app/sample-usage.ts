@@ -6,7 +6,7 @@ import { waitAfter } from './sample-teams.ts'
 
 const sampleTimeoutMs = 10_000
 
-/** Makes the pass that samples what sandboxes use, once every 5 seconds. */
+/** Creates the pass that samples the resource usage of sandboxes every 5 seconds. */
 export function createUsageSampling(deps: {
   readonly usage: UsageStore
   readonly node: SandboxNode
@@ -28,7 +28,7 @@ export function createUsageSampling(deps: {
   }
 }
 
-/** None for an old sandbox read for the first time: CPU use is what happened between two readings. */
+/** Returns no sample for the first reading of an old sandbox: CPU usage is the difference of two readings. */
 function toSamples(
   before: ReadonlyMap<string, CpuReading>,
   reading: Reading,

@@ -7,7 +7,10 @@ import { startLoop } from './loop.ts'
 import { createTeamSampling } from './sample-teams.ts'
 import { createUsageSampling } from './sample-usage.ts'
 
-/** Takes samples and deletes old ones until closed. Each by itself: a node that is away stops only what it is asked for. */
+/**
+ * Takes samples and deletes old ones until closed. Separate loops, so that an unreachable node stops only usage
+ * sampling.
+ */
 export function startSampling(deps: {
   readonly teams: TeamMetricStore
   readonly usage: UsageStore

@@ -13,25 +13,25 @@ import type { LimitsOf } from './limits.ts'
 import type { Started, StartSandbox } from './start-sandbox.ts'
 import { beingKilled, inTransition } from './transitions.ts'
 
-/** What a team does with the sandboxes it has. Those of other teams look as if they did not exist. */
+/** Operations on a team's existing sandboxes. Sandboxes of other teams are reported as not found. */
 export interface Sandboxes {
   get(teamId: string, id: string): Promise<StartedSandbox>
-  /** Running ones. */
+  /** Lists running sandboxes. */
   listAll(filter: Omit<SandboxFilter, 'states'>): Promise<StartedSandbox[]>
   list(request: ListRequest): Promise<SandboxList>
   kill(teamId: string, id: string): Promise<void>
   setTimeout(teamId: string, id: string, seconds: number): Promise<void>
-  /** Never takes time away, and gives at least a little. */
+  /** Extends the timeout to at least 15 seconds from now; never shortens it. */
   refresh(teamId: string, id: string, seconds: number): Promise<void>
-  /** Resumes a paused one; a running one gets more time, never less. */
+  /** Resumes a paused sandbox, or extends the timeout of a running one; never shortens it. */
   connect(teamId: string, id: string, wish: ConnectWish): Promise<Started>
-  /** Only a paused one. */
+  /** Resumes a paused sandbox; throws a `conflict` fault when it is already running. */
   resume(teamId: string, id: string, wish: ResumeWish): Promise<RunningSandbox>
 }
 
 export interface ConnectWish {
   readonly seconds: number
-  /** False: boot from the files, even if memory was kept. */
+  /** False boots from the files even if memory was kept. */
   readonly memory: boolean
 }
 
@@ -50,7 +50,7 @@ export interface ListRequest extends Omit<SandboxFilter, 'templateId' | 'states'
 export interface SandboxList {
   readonly sandboxes: readonly StartedSandbox[]
   readonly nextToken?: string
-  /** Absent when running ones were not asked for. */
+  /** Absent when the request did not ask for running sandboxes. */
   readonly totalRunning?: number
 }
 
@@ -63,7 +63,7 @@ export function createSandboxes(deps: {
   readonly clock: Clock
   readonly limitsOf: LimitsOf
   readonly start: StartSandbox
-  /** The end of a sandbox has moved. */
+  /** Called when the end time of a sandbox has changed. */
   readonly onEndChanged: () => void
 }): Sandboxes {
   const { store, ending, clock, limitsOf, onEndChanged } = deps
@@ -146,7 +146,7 @@ export function createSandboxes(deps: {
   }
 }
 
-/** A fault when it does not run: what it is called depends on what it does instead. */
+/** Throws a fault, depending on the state, when the sandbox is not running. */
 export function checkChangeable(sandbox: Sandbox): asserts sandbox is RunningSandbox {
   const { id, state } = sandbox
   if (state === 'killing') throw beingKilled(id)
@@ -186,7 +186,7 @@ async function list(
   const isRunningAsked = shown.includes('running')
   if (templateId === null) return { sandboxes: [], ...(isRunningAsked && { totalRunning: 0 }) }
   const filter = { ...rest, templateId, states: statesShownAs(...shown) }
-  // One more than asked for tells whether there is another page.
+  // Read one row more than the limit to see whether there is another page.
   const found = await deps.store.list(filter, { order, limit: limit + 1, after })
   const sandboxes = found.slice(0, limit)
   const last = sandboxes.at(-1)

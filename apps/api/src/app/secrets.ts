@@ -11,9 +11,9 @@ export interface Secrets {
     teamId: string,
     page: { readonly limit: number; readonly nextToken: string | undefined },
   ): Promise<{ readonly secrets: readonly Secret[]; readonly nextToken?: string }>
-  /** In force in the team's running sandboxes when it returns. */
+  /** Returns once the new value is in force in the team's running sandboxes. */
   update(teamId: string, idOrName: string, wish: SecretWish): Promise<Secret>
-  /** The same. */
+  /** Returns once the secret is gone from the team's running sandboxes. */
   delete(teamId: string, idOrName: string): Promise<void>
 }
 
@@ -24,7 +24,7 @@ interface SecretWish {
 
 export function createSecrets(ports: {
   readonly store: SecretStore
-  /** Tells the nodes of all running sandboxes whose rules name this one. */
+  /** Updates the nodes of all running sandboxes whose rules name this secret. */
   readonly onChanged: (teamId: string, name: string) => Promise<void>
   readonly clock: Clock
 }): Secrets {
@@ -45,7 +45,7 @@ export function createSecrets(ports: {
           `The team has ${mostSecrets} secrets, as many as it may: delete some that are not needed`,
         )
       }
-      // Sandboxes may name one that was deleted before.
+      // Rules of running sandboxes may name a deleted secret of the same name.
       await onChanged(teamId, name)
       return secret
     },
@@ -81,7 +81,7 @@ export function createSecrets(ports: {
   }
 }
 
-/** Tokens hold letters and digits alone. */
+/** Page tokens may contain only letters and digits. */
 function tokenId({ id }: Secret): string {
   return id.replace(/^sec_/, '')
 }

@@ -3,7 +3,7 @@ import { checkStanding } from '../domain/team-block.ts'
 import type { Asked } from '../domain/team-block.ts'
 import type { Caller, TeamStore } from '../domain/team.ts'
 
-/** The team that a request with a `teamID` parameter means. Without one it is that of the caller. */
+/** Resolves the `teamID` parameter of a request. Defaults to the team of the caller. */
 export type SelectTeam = (
   caller: Caller,
   wanted: string | undefined,

@@ -6,21 +6,24 @@ import type { Builder } from './builder.ts'
 
 const intervalMs = 2_000
 
-/** One pass: builds that nobody starts or carries out fail, and those are stopped that failed in the records. */
+/**
+ * One pass: fails builds that were never started or whose owner is gone, and stops builds that have failed in the
+ * store.
+ */
 export async function settleBuilds(ports: {
   readonly builds: BuildStore
   readonly builder: Builder
   readonly leases: LeaseStore
   readonly clock: Clock
   readonly processId: string
-  /** Something of a build may have to be removed from the node. */
+  /** Called when a build ends: the node may have leftovers to remove. */
   readonly onEnded: () => void
 }): Promise<number> {
   const { builds, builder, leases, clock, processId, onEnded } = ports
   const now = clock.now()
   await builds.failWaiting(new Date(now.getTime() - longestWaitMs), failures.expired, now)
 
-  // Before the records: what was under way by then and is not there any more is gone.
+  // List before reading the records: a listed build without a record has been deleted.
   const ours = builder.list()
   const held = await builds.listHeld()
   const statuses = new Map(held.map(({ id, status }) => [id, status]))
@@ -33,11 +36,11 @@ export async function settleBuilds(ports: {
     }
   }
 
-  // Records before leases: a process has its lease before it builds anything.
+  // Read records before leases: a process takes its lease before it starts a build.
   const live = new Set((await leases.listLive(now)).map((holder) => holder.processId))
   for (const { id, holder } of held) {
     const isAtWork = holder === processId ? builder.isUnderway(id) : live.has(holder)
-    // By its holder's name: whoever has come to the end of it meanwhile has let go of it.
+    // `finish` checks the holder, so a build that has ended meanwhile stays unchanged.
     if (isAtWork) continue
     await builds.finish(id, holder, { failure: failures.abandoned }, now)
     onEnded()

@@ -6,7 +6,7 @@ import type { NetworkChanges } from './network.ts'
 
 const intervalMs = 5_000
 
-/** One pass: takes back every change of a network that nobody is at any more. */
+/** One pass: rolls back network changes whose owner is gone. */
 export async function settleNetworks(ports: {
   readonly store: SandboxStore
   readonly changes: NetworkChanges
@@ -18,7 +18,7 @@ export async function settleNetworks(ports: {
   const { store, changes, leases, clock, processId, log } = ports
   const found = await store.listNetworkChanges()
   if (found.length === 0) return intervalMs
-  // Read after the changes: a process has its lease before it begins one.
+  // Read leases after the changes: a process takes its lease before it starts a change.
   const live = new Set((await leases.listLive(clock.now())).map((holder) => holder.processId))
   const isLeft = (holder: string) => holder === processId || !live.has(holder)
   const left = found.filter(({ id, holder }) => isLeft(holder) && !changes.isUnderway(id))

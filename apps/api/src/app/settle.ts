@@ -8,9 +8,9 @@ import type { SandboxStore } from '../domain/sandbox-store.ts'
 import type { LimitsOf } from './limits.ts'
 
 /**
- * Makes the record of a sandbox say what its node says, and gives the record. To be called where nobody is at the
- * sandbox, or by who is. `seconds` is how long it may run if it turns out to have been resumed. Fails when the node does
- * not answer: then the reconciler comes back to it.
+ * Updates the record of a sandbox to match its node and returns the record. Call only as the owner of the sandbox or
+ * when it has none. `seconds` is the run time if the sandbox turns out to be resumed. Throws when the node does not
+ * answer; the reconciler retries.
  */
 export type Settle = (id: string, seconds?: number) => Promise<Sandbox | undefined>
 
@@ -37,7 +37,7 @@ export function createSettle(deps: {
   }
 }
 
-/** Whether nothing has happened to it since: what the node said may be older than the record otherwise. */
+/** Whether the record is unchanged since `before`; otherwise the answer of the node may be stale. */
 function isSame(before: Sandbox, now: Sandbox): boolean {
   return (
     before.state === now.state &&

@@ -9,7 +9,7 @@ import type { TemplateStore } from '../domain/template.ts'
 import type { Copying } from './copy-sandbox.ts'
 import { readOwnName } from './own-name.ts'
 
-/** Copies of sandboxes that a team keeps, and makes new sandboxes of. */
+/** Snapshots of a team. */
 export interface Snapshots {
   create(teamId: string, sandboxId: string, name: string | undefined): Promise<SnapshotView>
   list(request: SnapshotListRequest): Promise<SnapshotList>
@@ -80,7 +80,7 @@ async function list(ports: SnapshotPorts, request: SnapshotListRequest): Promise
   const after = nextToken === undefined ? undefined : fromToken(nextToken, 'desc')
   const filter = await toFilter(ports, request)
   if (!filter) return { snapshots: [] }
-  // One more than asked for tells whether there is another page.
+  // Read one row more than the limit to see whether there is another page.
   const found = await ports.snapshots.list(filter, { limit: limit + 1, after })
   const page = found.slice(0, limit)
   const last = page.at(-1)
@@ -96,7 +96,7 @@ async function list(ports: SnapshotPorts, request: SnapshotListRequest): Promise
   }
 }
 
-/** Undefined when nothing can match: nobody knows the name, or it is no snapshot of this team. */
+/** Returns undefined when nothing can match: the name is unknown or not a snapshot of this team. */
 async function toFilter(
   { templates }: SnapshotPorts,
   { teamId, sandboxId, name }: SnapshotListRequest,

@@ -6,7 +6,7 @@ import { notWaiting } from './builder.ts'
 import type { Builder } from './builder.ts'
 import { findOwnTemplate } from './own-template.ts'
 
-/** Starts a build that waits; it goes on by itself. */
+/** Starts a waiting build, which then runs in the background. */
 export type StartBuild = (
   of: { readonly teamId: string; readonly templateId: string; readonly buildId: string },
   recipe: Recipe,
@@ -16,9 +16,9 @@ export function createStartBuild(ports: {
   readonly builds: BuildStore
   readonly templates: TemplateStore
   readonly builder: Builder
-  /** A fault when the node takes nothing new. */
+  /** Throws a fault when the node accepts no new work. */
   readonly checkNode: () => Promise<void>
-  /** Others may have been cancelled by it. */
+  /** Called after the start, which may have cancelled other builds. */
   readonly onStarted: () => void
 }): StartBuild {
   const { builds, templates, builder, checkNode, onStarted } = ports
@@ -40,7 +40,7 @@ export function createStartBuild(ports: {
   }
 }
 
-/** The build still waits afterwards: a corrected request can start it. */
+/** Throws a fault but leaves the build waiting, so that a corrected request can start it. */
 function checkOrigin({ fromImage, fromTemplate }: Recipe): void {
   if ((fromImage === undefined) !== (fromTemplate === undefined)) return
   throw new Fault(

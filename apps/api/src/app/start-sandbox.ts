@@ -14,32 +14,32 @@ import { inTransition } from './transitions.ts'
 import type { Transitions } from './transitions.ts'
 
 /**
- * The one way from paused to running. Whoever wants a sandbox to run says what it is to happen when it runs already or
- * is in between; those who come while it is being started join that start.
+ * The only way from paused to running. The wish decides what happens when the sandbox is already running or in
+ * transition. Concurrent callers join a start in progress.
  */
 export type StartSandbox = (id: string, wish: StartWish) => Promise<Started>
 
 export interface StartWish {
   readonly teamId: string
-  /** How long it is to run. */
+  /** Run time in seconds. */
   readonly seconds: number
-  /** From its files alone, also when its memory was kept. */
+  /** Boots from the files even if memory was kept. */
   readonly boot: boolean
-  /** Instead of what its creator wanted. */
+  /** Overrides the setting from the create request. */
   readonly autoPause?: boolean | undefined
-  /** It runs already: what becomes of its record, or a fault. */
+  /** Called when the sandbox is already running: returns the new record or throws a fault. */
   onRunning(current: RunningSandbox): RunningSandbox
-  /** A fault when it may not be started. */
+  /** Throws a fault when the paused sandbox must not be started. */
   checkPaused?(current: Sandbox): void
-  /** A fault when this state in between is not waited for. */
+  /** Throws a fault when the caller does not want to wait for this transition. */
   checkPassing?(current: Sandbox): void
-  /** It is being killed, or was meanwhile. */
+  /** Creates the fault for a sandbox that is being killed. */
   killed(id: string): Fault
 }
 
 export interface Started {
   readonly sandbox: RunningSandbox
-  /** It was paused before. */
+  /** Whether the sandbox was paused before. */
   readonly isResumed: boolean
 }
 
@@ -57,7 +57,7 @@ export interface StartPorts {
   readonly onEndChanged: () => void
 }
 
-/** How often a sandbox may change while one waits for it, and how long all that may take. */
+/** Limits on the state changes and the time that a caller waits through. */
 const changeLimit = 3
 const waitLimitMs = 60_000
 const startLimitMs = 60_000
@@ -108,11 +108,14 @@ export function createStartSandbox(ports: StartPorts): StartSandbox {
 
 interface Look {
   readonly current: Sandbox
-  /** It was paused, and is now ours to start. */
+  /** Whether the sandbox was paused and this call now owns its start. */
   readonly isOurs: boolean
 }
 
-/** The place of the team is taken only where one is needed: whoever takes one waits for others of the team. */
+/**
+ * Reads the record and claims a paused sandbox. Counts against the concurrency limit only when the sandbox is paused:
+ * `updateCounted` waits for other starts of the team.
+ */
 async function look(ports: StartPorts, id: string, wish: StartWish): Promise<Look> {
   const { store, limitsOf, processId } = ports
   const current = await store.update<Sandbox>(id, (found) => passOver(found, wish))
@@ -131,7 +134,7 @@ async function look(ports: StartPorts, id: string, wish: StartWish): Promise<Loo
   return { current: claimed, isOurs }
 }
 
-/** What becomes of its record where there is nothing to start; one that may be started is given back as it is. */
+/** Returns the new record of a sandbox that needs no start, and the unchanged record of a paused one. */
 function passOver(found: Sandbox, wish: StartWish): Sandbox {
   const { id } = found
   if (found.teamId !== wish.teamId) throw absent(id)
@@ -176,12 +179,12 @@ async function resume(
     onEndChanged()
     return running
   }
-  // The kill may have been done before the node brought it back.
+  // Kill again: the first kill may have finished before the node resumed the sandbox.
   void ending.tryFinish(id)
   throw running?.state === 'killing' ? wish.killed(id) : absent(id, running)
 }
 
-/** Gives the version of the envd that answers now. A failure has put the record back, or left it to the reconciler. */
+/** Returns the version of the running envd. After a failure, the record has been reset or is left to the reconciler. */
 async function resumeOnNode(ports: StartPorts, claimed: Sandbox, wish: StartWish): Promise<string> {
   const { node, settle, tokenOf, reachOf } = ports
   const { id, envdVersion = '' } = claimed

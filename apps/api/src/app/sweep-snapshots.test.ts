@@ -13,7 +13,7 @@ const held: Snapshot = {
   createdAt: new Date(0),
 }
 
-/** A pass during which, after the records were read, the work that had `held` in hands comes to its end. */
+/** Runs a pass in which the owner of `held` finishes after the records were read. */
 async function sweepWhile(finish: (loose: Snapshot[]) => void) {
   const loose = [held]
   const inUse = new Set([held.id])

@@ -5,7 +5,7 @@ import type { Builder } from './builder.ts'
 const intervalMs = 10_000
 const nodeTimeoutMs = 60_000
 
-/** One pass: removes templates from the node that no build refers to and nobody is making. */
+/** One pass: removes templates from the node that no build refers to and no running build is making. */
 export async function sweepTemplates(
   ports: {
     readonly builds: Pick<BuildStore, 'known'>
@@ -16,7 +16,7 @@ export async function sweepTemplates(
 ): Promise<number> {
   const { builds, node, builder } = ports
   const limit = () => AbortSignal.any([signal, AbortSignal.timeout(nodeTimeoutMs)])
-  // The node first: a build has its record before the node has anything of it.
+  // List the node first: a build has its record before the node has any of its files.
   const onNode = await node.listTemplates(limit())
   const known = await builds.known(onNode)
   for (const id of onNode) {

@@ -3,9 +3,11 @@ import { Fault } from '@atoll/kit/fault'
 import { checkNewTag, defaultTag, mayUse, parseReference } from '../domain/template.ts'
 import type { LocatedTemplate, TemplateStore, TemplateTag } from '../domain/template.ts'
 
-/** What names mean. Templates of other teams are known to exist here, as the published clients expect. */
+/**
+ * Manages template tags. Another team's template is reported as forbidden, not as missing, because clients expect that.
+ */
 export interface TemplateTags {
-  /** Gives the id of the build that they mean now. */
+  /** Returns the ID of the build that the tags now point to. */
   assign(teamId: string, target: string, tags: readonly string[]): Promise<string>
   remove(teamId: string, name: string, tags: readonly string[]): Promise<void>
   list(teamId: string, reference: string): Promise<TemplateTag[]>

@@ -3,13 +3,13 @@ import type { SandboxNode } from '../domain/node.ts'
 import { fromToken, toToken } from '../domain/paging.ts'
 import type { ListedTemplate, TemplatePage, TemplateStore } from '../domain/template.ts'
 
-/** What a team has to make sandboxes of: its own templates and those of the installation. */
+/** Templates that a team can use: its own and those of the installation. */
 export interface Templates {
-  /** One that there is, of this team. */
+  /** Throws a `not_found` fault when the template was deleted. */
   get(teamId: string, id: string): Promise<TemplateView>
-  /** Oldest first. */
+  /** Returns templates oldest first. */
   listAll(teamId: string): Promise<TemplateView[]>
-  /** Newest first. */
+  /** Returns templates newest first. */
   list(
     teamId: string,
     page: { readonly limit: number; readonly nextToken: string | undefined },
@@ -58,7 +58,7 @@ export function createTemplates({
     listAll: (teamId) => read(teamId, { order: 'asc' }),
     async list(teamId, { limit, nextToken }) {
       const after = nextToken === undefined ? undefined : fromToken(nextToken, 'desc')
-      // One more than asked for tells whether there is another page.
+      // Read one row more than the limit to see whether there is another page.
       const found = await read(teamId, { order: 'desc', limit: limit + 1, after })
       const templates = found.slice(0, limit)
       const last = templates.at(-1)

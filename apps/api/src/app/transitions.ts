@@ -4,21 +4,21 @@ import type { Sandbox, SandboxState } from '../domain/sandbox.ts'
 import type { SandboxStore } from '../domain/sandbox-store.ts'
 
 /**
- * What this process does to sandboxes that takes a while: pauses, resumes, copies. The record says which state a sandbox
- * is in and which process is at it; here is what that process itself knows of it.
+ * Tracks the slow operations of this process: pauses, resumes, copies. The record holds the state of a sandbox and its
+ * owner process; this map holds what the owner is doing.
  */
 export interface Transitions {
-  /** Whether this process is at it, or about to be. */
+  /** Whether this process owns an operation on the sandbox or is about to. */
   isUnderway(id: string): boolean
-  /** `isUnderway` holds from before `work` begins until after it ends. */
+  /** Runs `work`; `isUnderway` is true from before it begins until after it ends. */
   during<T>(id: string, work: () => Promise<T>): Promise<T>
-  /** Waits until its record has left this state, and gives what it is then. Throws a `conflict` fault past the limit. */
+  /** Waits until the record leaves this state and returns the record. Throws a `conflict` fault past the limit. */
   changeFrom(state: SandboxState, id: string, limit: AbortSignal): Promise<Sandbox | undefined>
-  /** Waits for all that is under way. */
+  /** Waits for all operations in progress. */
   settle(): Promise<void>
 }
 
-/** Another process may be at it: then only its record tells. */
+/** Polling, because the owner may be another process and only the record shows its progress. */
 const pollMs = 50
 
 export function createTransitions({ store }: { readonly store: SandboxStore }): Transitions {

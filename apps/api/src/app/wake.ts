@@ -1,7 +1,7 @@
 /**
- * Brings a paused sandbox back because somebody came to one of its ports. Threats: anybody may come, and must neither
- * learn which sandboxes exist nor spend what a team may run. So only those wake whose creator wanted it, and only for
- * those who could talk to them if they ran.
+ * Resumes a paused sandbox when a request reaches one of its ports. Threats: any client may send requests, and must
+ * neither learn which sandboxes exist nor use up a team's quota. Therefore only sandboxes with auto-resume wake, and
+ * only for clients that would have access if the sandbox were running.
  */
 import { timingSafeEqual } from 'node:crypto'
 import { Fault } from '@atoll/kit/fault'
@@ -15,20 +15,23 @@ import type { TeamStore } from '../domain/team.ts'
 import type { LimitsOf } from './limits.ts'
 import type { StartSandbox } from './start-sandbox.ts'
 
-/** Settles when it runs, or never will for this caller. Rejects when `signal` aborts, while the start goes on. */
+/**
+ * Resolves when the sandbox is running or cannot run for this client. Rejects when `signal` aborts; the start
+ * continues.
+ */
 export type Wake = (request: WakeRequest, signal: AbortSignal) => Promise<WakeResult>
 
 export interface WakeRequest {
   readonly sandboxId: string
   readonly port: number
-  /** As the caller sent them. */
+  /** Tokens from the client's request. */
   readonly accessToken: string | undefined
   readonly trafficToken: string | undefined
 }
 
 export interface WakeResult {
   readonly kind: 'running' | 'not_found' | 'forbidden' | 'conflict' | 'limit'
-  /** For the caller's eyes. */
+  /** Safe to show to the client. */
   readonly message?: string
 }
 
@@ -37,7 +40,7 @@ interface WakePorts {
   readonly teams: Pick<TeamStore, 'find'>
   readonly limitsOf: LimitsOf
   readonly start: StartSandbox
-  /** What callers must show: undefined where nothing is asked for. */
+  /** Tokens that clients must send; undefined where none is required. */
   readonly tokensOf: (sandbox: StartedSandbox) => {
     readonly envdAccessToken: string | undefined
     readonly trafficAccessToken: string | undefined
@@ -77,7 +80,7 @@ export function createWake(ports: WakePorts): Wake {
   }
 }
 
-/** What comes back without its memory has lost whatever listened on the port. */
+/** Rejects sandboxes without kept memory: after a boot from files, nothing listens on the port. */
 function checkPolicy(sandbox: Sandbox): void {
   const { id, state, lifecycle, kept } = sandbox
   if (state === 'snapshotting') return
@@ -94,7 +97,7 @@ function checkCaller(ports: WakePorts, sandbox: StartedSandbox, request: WakeReq
   throw forbidden(`The sandbox is paused, and is woken only with its token in ${header}`)
 }
 
-/** Takes the same time whatever is given. */
+/** Compares in constant time. */
 function isSame(wanted: string, given: string): boolean {
   return timingSafeEqual(Buffer.from(hashSecret(wanted)), Buffer.from(hashSecret(given)))
 }
@@ -115,7 +118,7 @@ async function atMostUntil(signal: AbortSignal, work: Promise<unknown>): Promise
   }
 }
 
-/** Callers who merely came by hear nothing of what went wrong inside. */
+/** Hides internal errors from unauthenticated clients. */
 function toResult(error: unknown, id: string, log: Logger): WakeResult {
   const { kind, reason, message } = Fault.from(error)
   if (kind === 'not_found') return { kind: 'not_found' }

@@ -6,12 +6,12 @@ import type { Ending } from './ending.ts'
 const firstDelayMs = 50
 const longestDelayMs = 5_000
 
-/** Hears from the node when sandboxes end by themselves, and connects again whenever it loses it. */
+/** Receives events from the node when sandboxes end by themselves; reconnects when the connection is lost. */
 export function startWatch(deps: {
   readonly node: SandboxNode
   readonly ending: Ending
   readonly log: Logger
-  /** What ended while nobody listened is for the reconciler to find. */
+  /** Called after a lost connection: the reconciler has to find the missed ends. */
   readonly onLost: () => void
 }): { close(): Promise<void> } {
   const closing = new AbortController()

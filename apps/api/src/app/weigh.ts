@@ -1,6 +1,8 @@
 import type { SandboxNode } from '../domain/node.ts'
 
-/** What a running sandbox would take on the disk if it were kept now. Nothing, when the node does not say. */
+/**
+ * Estimates the disk space that a running sandbox would take if kept now. Returns zeros when the node does not answer.
+ */
 export type Weigh = (id: string) => Promise<Weight>
 
 export interface Weight {
@@ -12,7 +14,7 @@ const sampleTimeoutMs = 5_000
 
 export function createWeigh(node: Pick<SandboxNode, 'sample'>): Weigh {
   return async (id) => {
-    // A node that cannot be asked will not keep anything either.
+    // An unreachable node will not keep anything either.
     const [reading] = await node.sample(AbortSignal.timeout(sampleTimeoutMs), id).catch(() => [])
     return {
       diskBytes: reading?.diskUsedBytes ?? 0,
