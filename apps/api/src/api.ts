@@ -85,28 +85,28 @@ import { connectNode } from './nodes/connect-node.ts'
 export type { FirstCredentials } from './app/bootstrap.ts'
 
 export interface ApiParts {
-  /** From `openStore`; its caller closes it. Absent: the API opens and closes its own. */
+  /** Store from `openStore`; the caller closes it. If absent, the API opens and closes its own. */
   readonly store?: Stores
-  /** Speaks `NodeService`. It must list sandboxes only once it has adopted those of its predecessor. */
+  /** Transport for `NodeService`. The node must not list sandboxes before it has adopted those of its predecessor. */
   readonly node: Transport
-  /** Tells it from other nodes: only processes with the same one may share a store. */
+  /** Identifies the node: only processes with the same node name may share a store. */
   readonly nodeName?: string
   readonly log: Logger
   readonly clock?: Clock
-  /** Keeps the first credentials where their owner finds them, before the store has them. */
+  /** Saves the first credentials where the operator can find them; called before they are in the store. */
   readonly saveCredentials?: (credentials: FirstCredentials) => Promise<void>
 }
 
 export interface Api {
-  /** For the HTTP server of the caller. */
+  /** Request handler for the caller's HTTP server. */
   readonly handler: (request: IncomingMessage, response: ServerResponse) => void
-  /** Only from the start that made them. */
+  /** Set only on the start that created the credentials. */
   readonly firstCredentials?: FirstCredentials
-  /** For the edge, which knows no tokens. */
+  /** Used by the edge, which has no sandbox tokens. */
   readonly findSigner: FindSigner
-  /** For the edge, when somebody comes to a sandbox that does not run. */
+  /** Used by the edge when a request arrives for a sandbox that is not running. */
   readonly wake: Wake
-  /** Ends no sandbox. Requests under way are finished, creates under way are given up. */
+  /** Stops the API but no sandbox. Finishes open requests and cancels creates in progress. */
   close(): Promise<void>
 }
 
@@ -114,8 +114,8 @@ const drainLimitMs = 10_000
 const settleLimitMs = 5_000
 
 /**
- * Opens the store and upgrades it. To be called before a node starts: a store of a newer release, or of another
- * installation, is refused while nothing has been touched yet.
+ * Opens and migrates the store. Call it before a node starts: the store of a newer release or of another installation
+ * is rejected before anything has changed.
  */
 export async function openStore(config: ApiConfig): Promise<Stores> {
   const stores = await openStores(storeLocation(config))
@@ -128,7 +128,7 @@ export async function openStore(config: ApiConfig): Promise<Stores> {
   }
 }
 
-/** Builds and starts the platform API; `close` undoes it in reverse. */
+/** Creates and starts the platform API; `close` stops its parts in reverse order. */
 export async function startApi(config: ApiConfig, parts: ApiParts): Promise<Api> {
   await using started = new AsyncDisposableStack()
   const { log, clock = systemClock } = parts
@@ -301,7 +301,7 @@ export async function startApi(config: ApiConfig, parts: ApiParts): Promise<Api>
     stopping.abort()
     await requests.drain(drainLimitMs)
   })
-  // What a crash left is put right before the first request sees it; an absent node does not keep us from starting.
+  // Recover from a crash before the first request; an unreachable node does not prevent the start.
   await reconciler.first
   const sampling = startSampling({ ...metricPorts, node, log })
   started.defer(() => sampling.close())
@@ -322,7 +322,7 @@ export async function startApi(config: ApiConfig, parts: ApiParts): Promise<Api>
   }
 }
 
-/** Once per sandbox: the reconciler finds it again every few seconds. */
+/** Logs each sandbox once, because the reconciler finds it again every few seconds. */
 function createUnknownReport(log: Logger): (sandboxId: string) => void {
   const reported = new Set<string>()
   return (sandboxId) => {

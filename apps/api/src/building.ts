@@ -24,12 +24,12 @@ import { addDockerfileRoutes } from './http/dockerfile-builds.ts'
 import { addBuildRoutes } from './http/template-builds.ts'
 import { connectBuilds } from './nodes/connect-builds.ts'
 
-/** The part of the composition root that makes templates. */
+/** Part of the composition root for template builds. */
 export interface Building {
   addRoutes(server: FastifyInstance, routes: BuildingRoutes): void
-  /** Builds of it may be under way, and the node may have its files. */
+  /** Call after deleting a template: its builds may be running, and the node may have its files. */
   onTemplateDeleted(): void
-  /** Gives up what is under way. */
+  /** Aborts running builds. */
   close(): Promise<void>
 }
 
@@ -48,7 +48,7 @@ interface BuildingRoutes {
   readonly authenticate: Authenticate
   readonly selectTeam: SelectTeam
   readonly templates: Templates
-  /** Of one archive of files. */
+  /** Maximum size of one file archive. */
   readonly limitBytes: number
 }
 

@@ -11,7 +11,7 @@ const int = (minimum: number) =>
     .min(minimum)
     .max(2 ** 31 - 1)
 
-/** The messages never repeat the value: it holds a password. */
+/** Error messages must not contain the URL: it includes a password. */
 const databaseUrl = z
   .string()
   .refine(
@@ -127,7 +127,7 @@ export function loadApiConfig(env: Record<string, string | undefined>): ApiConfi
   })
 }
 
-/** What a team may use unless it has limits of its own. */
+/** Default limits of a team. */
 export function configuredLimits(config: ApiConfig): TeamLimits {
   const { ATOLL_TEAM_MAX_CPU_COUNT, ATOLL_TEAM_MAX_MEMORY_MB, ATOLL_TEAM_MAX_DISK_SIZE_MB } = config
   return {
@@ -141,7 +141,7 @@ export function configuredLimits(config: ApiConfig): TeamLimits {
   }
 }
 
-/** The URL of a PostgreSQL, or the path of the embedded store. */
+/** Returns the PostgreSQL URL or the path of the SQLite file. */
 export function storeLocation(config: ApiConfig): string {
   return config.ATOLL_DATABASE_URL ?? join(config.ATOLL_DATA_DIR, 'atoll.db')
 }

@@ -92,7 +92,7 @@ async function settleLeft(
   isAbandoned: (sandbox: Sandbox) => boolean,
 ): Promise<void> {
   const current = await store.find(id)
-  // The record changed: its new owner may have a lease newer than those that were read.
+  // The record changed: its new owner may have a lease newer than the list of leases.
   if (current?.state !== state || isUnderway(id)) return
   if (isPassing(current) && !isAbandoned(current)) return
   await settle(id)

@@ -5,9 +5,9 @@ import type { BuildFileTransfer, FilesPermit } from '../app/build-files.ts'
 import { parseInput } from './input.ts'
 
 /**
- * Where files for builds are sent, by a URL that says all: it is no operation, since clients take it as it was given
- * to them. Threats: the sender has no key, so the permit is checked before anything is read; the archive may be of any
- * size, so it is passed on as it comes and never kept here.
+ * Upload URL for build files. Not an operation of the contract, since clients use the URL as they got it. Threats: the
+ * sender has no API key, so the permit is checked before the body is read; the archive may have any size, so it is
+ * streamed to the node and never stored here.
  */
 
 export function toUploadUrl(origin: string, permit: FilesPermit): string {
@@ -38,7 +38,7 @@ export function addUploadRoute(
   server: FastifyInstance,
   { files, limitBytes }: { readonly files: BuildFileTransfer; readonly limitBytes: number },
 ): void {
-  // In a scope of its own: everywhere else bodies are JSON, and read whole.
+  // Separate scope: everywhere else, bodies are JSON and read completely.
   server.register(async (scope) => {
     scope.removeAllContentTypeParsers()
     scope.addContentTypeParser('*', (_request, archive, done) => done(null, archive))
@@ -56,7 +56,7 @@ export function addUploadRoute(
         reply.raw.once('close', () => {
           if (!reply.raw.writableFinished) gone.abort()
         })
-        // Not destroyed where the node refuses half-way: the answer goes through the same connection.
+        // Do not destroy the request when the node rejects the upload early: the response uses the same connection.
         const archive = request.raw.iterator({ destroyOnReturn: false })
         await files.put({ teamId, hash }, archive, gone.signal)
         return reply.code(201).send()
@@ -69,7 +69,7 @@ function readPermit({ params, query }: FastifyRequest): FilesPermit {
   return parseInput(Permit, { ...Object(query), ...Object(params) }, 'query')
 }
 
-/** Node.js lets nobody send more than the length that was announced. */
+/** Checks the announced length. Node.js enforces that the body is not longer. */
 function checkLength(
   { headers }: FastifyRequest,
   reply: FastifyReply,

@@ -30,7 +30,7 @@ const responseHeaders = [
   'Retry-After',
 ]
 
-/** Pages of every origin may call: credentials are headers that a page must have been given, never cookies. */
+/** Allows every origin: credentials are headers that a page must already have, never cookies. */
 export function addCors(server: FastifyInstance): void {
   server.addHook('onRequest', async (_request, reply) => {
     reply.header('access-control-allow-origin', '*')

@@ -4,7 +4,9 @@ import { diskFull } from '@atoll/kit/disk-full'
 import { Fault } from '@atoll/kit/fault'
 import type { FaultKind } from '@atoll/kit/fault'
 
-/** The one place that knows HTTP statuses of failures. A full disk has its own: waiting does not help, deleting does. */
+/**
+ * The only place that maps faults to HTTP statuses. A full disk has its own (507): deleting helps, waiting does not.
+ */
 
 const statuses = {
   invalid: 400,
@@ -20,11 +22,11 @@ const statuses = {
 
 export interface Failure {
   readonly body: ErrorBody
-  /** Set when it is our failure and belongs into the log. */
+  /** Set for server errors, which belong in the log. */
   readonly cause?: unknown
 }
 
-/** A failure nobody foresaw needs somebody to look; a full or stopping server does not. */
+/** Unexpected errors need an operator's attention; a full or stopping server does not. */
 export function logLevelOf({ body }: Failure): 'error' | 'warn' {
   return body.code === 500 ? 'error' : 'warn'
 }
@@ -45,7 +47,7 @@ function fromFault(fault: Fault): Failure {
   }
 }
 
-/** Fastify's own refusals, in our words where we have better ones. */
+/** Converts Fastify's client errors, with clearer messages where we have them. */
 function fromFramework(error: unknown): Failure | undefined {
   if (!(error instanceof Error) || !('statusCode' in error)) return undefined
   const { statusCode, message } = error

@@ -1,4 +1,4 @@
-/** Text that is safe to put into a page: made by `html` alone, which escapes whatever it did not make itself. */
+/** Escaped HTML. Only `html` creates it, and escapes every value that is not `Html`. */
 export interface Html {
   readonly html: string
 }
@@ -9,7 +9,7 @@ export function html(strings: TemplateStringsArray, ...values: readonly Content[
   return { html: String.raw({ raw: strings }, ...values.map(toText)) }
 }
 
-/** Text in which what stands between backticks is code. */
+/** Renders text between backticks as code. */
 export function prose(text: string): Html {
   const parts = text.split('`')
   return html`${parts.map((part, index) => (index % 2 === 1 ? html`<code>${part}</code>` : html`${part}`))}`

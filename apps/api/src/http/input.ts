@@ -3,7 +3,7 @@ import { z } from 'zod'
 
 const shownIssues = 3
 
-/** Parses one part of a request; the refusal names the field and says what is wrong with it. */
+/** Parses one part of a request. The fault names the field and the problem. */
 export function parseInput<Schema extends z.ZodType>(
   schema: Schema,
   value: unknown,
@@ -23,7 +23,7 @@ function missing(part: string): string {
 
 function describe(issue: z.core.$ZodIssue, part: string): string {
   const field = [part, ...issue.path].map(String).join('.').slice(0, 200)
-  // The text for a bad key of a map is one level down.
+  // The message for an invalid map key is nested one level deeper.
   const message = issue.code === 'invalid_key' ? issue.issues[0]?.message : undefined
   return `${field}: ${(message ?? issue.message).replace(/^Invalid input: /, '')}`
 }

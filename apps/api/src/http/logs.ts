@@ -24,7 +24,7 @@ export function addLogRoutes(
   })
 }
 
-/** Clients parse the line and need its level: no field may take the place of what every line has. */
+/** Clients parse the line and need its level, so `level` and `message` override fields of the same name. */
 function toLine(entry: LogEntry) {
   const { level, message, fields } = entry
   return { timestamp: timeOf(entry), line: JSON.stringify({ ...fields, level, message }) }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { parseMetadataQuery } from './metadata-query.ts'
 
-/** What a client sends, less the encoding as a query value. */
+/** Encodes pairs like a client, without the final encoding as a query value. */
 function encode(pairs: Record<string, string>): string {
   const form = new URLSearchParams()
   for (const [key, value] of Object.entries(pairs)) {

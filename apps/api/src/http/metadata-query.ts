@@ -3,8 +3,8 @@ import { Fault } from '@atoll/kit/fault'
 const pairLimit = 64
 
 /**
- * Reads the metadata filter. Clients percent-encode keys and values, encode the whole as a form, and then once more as
- * a query value; the last of these is undone before we see it.
+ * Parses the metadata filter. Clients percent-encode keys and values, form-encode the whole, and encode the result as a
+ * query value. The framework has already undone the last step.
  */
 export function parseMetadataQuery(text: string | undefined): Record<string, string> | undefined {
   if (!text) return undefined

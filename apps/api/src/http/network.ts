@@ -30,7 +30,7 @@ export function addNetworkRoutes(server: FastifyInstance, routes: NetworkRoutes)
   })
 }
 
-/** What a new sandbox is given; undefined when nothing was asked for. */
+/** Validates the network settings of a new sandbox; undefined when the request has none. */
 export function toNetwork(
   { network: config, allow_internet_access: allowInternetAccess }: NewNetwork,
   isSecure: boolean,
@@ -46,7 +46,7 @@ export function toNetwork(
 
 type NewNetwork = Pick<NewSandboxV2, 'network' | 'allow_internet_access'>
 
-/** As it was given, but for the password of a proxy and the values of headers: those never come back. */
+/** Returns the settings as requested, without the proxy password and header values: the API never returns secrets. */
 export function toNetworkView(network: SandboxNetwork): NetworkConfig {
   const { allowOut, denyOut, egressProxy, rules, ...ways } = network
   const { allowPublicTraffic, maskRequestHost, httpsPorts } = ways

@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 
-/** Where the caller reached us, such as `https://api.example.com`, also behind a proxy that ends TLS. */
+/** Returns the origin that the client used, such as `https://api.example.com`, even behind a TLS-terminating proxy. */
 export function originOf({ headers, protocol }: FastifyRequest): string {
   const forwarded = [headers['x-forwarded-proto']].flat()[0]?.split(',')[0]?.trim()
   const scheme = forwarded === 'http' || forwarded === 'https' ? forwarded : protocol

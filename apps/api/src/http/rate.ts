@@ -2,7 +2,7 @@ import { Fault } from '@atoll/kit/fault'
 import type { FastifyReply } from 'fastify'
 import type { RateState } from '../app/rate-limits.ts'
 
-/** Tells the caller how much is left, and refuses when nothing is. */
+/** Sets the rate limit headers and throws an `exhausted` fault when the limit is exceeded. */
 export function applyRate(
   reply: FastifyReply,
   { limit, remaining, resetSeconds }: RateState,

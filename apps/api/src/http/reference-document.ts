@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** As much of an OpenAPI document as its page shows. */
+/** The parts of an OpenAPI document that the reference page shows. */
 
 export interface SchemaObject {
   readonly $ref?: string | undefined

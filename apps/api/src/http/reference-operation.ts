@@ -92,7 +92,7 @@ const schemeNames: Readonly<Record<string, string>> = {
 function renderSecurity({ security }: OperationObject): string {
   if (security.length === 0) return 'Open to everybody'
   const ways = security.map((way) => Object.keys(way).map((name) => schemeNames[name] ?? name))
-  // What adds to a way that is enough alone is a choice, and said once at the top of the page.
+  // Omit combinations that extend a sufficient one with an optional header; the top of the page explains those once.
   const enough = ways.filter(
     (way) => !ways.some((other) => other.length < way.length && isPart(other, way)),
   )

@@ -1,4 +1,4 @@
-/** The reference for people, made of the OpenAPI document. The page loads nothing and runs nothing. */
+/** API reference page, rendered from the OpenAPI document. The page loads no resources and runs no scripts. */
 import type { OpenApi } from '@atoll/contracts/openapi'
 import { html } from './html.ts'
 import type { Html } from './html.ts'
@@ -56,7 +56,7 @@ export function renderReference(openApi: OpenApi): ReferencePage {
 
 type Group = readonly [name: string, members: readonly Listed[]]
 
-/** `accessToken.create` is of the access tokens. */
+/** Maps `accessToken.create` to the group "Access token". */
 function groupOf({ operation }: Listed): string {
   const [first = ''] = operation.operationId.split('.')
   const words = first.replaceAll(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`)
@@ -78,7 +78,7 @@ function renderIndex([name, members]: Group): Html {
     </ul> `
 }
 
-/** A path that may go on in the next line after a slash. */
+/** Allows a line break after each slash of a path. */
 function breakable(path: string): Html {
   const parts = path.split('/').filter(Boolean)
   return html`${parts.map((part) => html`/<wbr />${part}`)}`

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Html } from './html.ts'
 
-/** How the reference looks: a list of operations beside them, or above them where there is little room. */
+/** Styles of the reference page: the list of operations is at the side, or on top on narrow screens. */
 const css = `
 :root { color-scheme: light dark; --text: #1c2733; --soft: #5a6876; --line: #d9dfe5; --page: #fff; --code: #f1f4f7; --link: #0b63b5 }
 @media (prefers-color-scheme: dark) {
@@ -36,10 +36,10 @@ summary { cursor: pointer; color: var(--soft); font-size: .85rem; margin-top: .6
 }
 `
 
-/** The one thing that is put in as it is: it comes from above. */
+/** The only unescaped content: the constant above. */
 export const styleSheet: Html = { html: `<style>${css}</style>` }
 
 const hash = createHash('sha256').update(css).digest('base64')
 
-/** The page may use this style and load nothing. */
+/** Content security policy that allows this style sheet and nothing else. */
 export const styleOnlyPolicy = `default-src 'none'; style-src 'sha256-${hash}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`

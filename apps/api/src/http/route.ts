@@ -7,15 +7,15 @@ import { parseInput } from './input.ts'
 import { originOf } from './origin.ts'
 import { applyRate } from './rate.ts'
 
-/** Makes a route of an operation: who asks, then what they ask for, then the handler. */
+/** Registers operations as routes: authenticates the caller, validates the input, calls the handler. */
 
 export interface Call<O extends Operation> {
   readonly params: z.output<O['params']>
   readonly query: z.output<O['query']>
   readonly body: z.output<O['body']>
-  /** Where the caller reached us: for URLs in the answer. */
+  /** Origin that the client used, for URLs in the response. */
   readonly origin: string
-  /** Aborts when the client goes away before it has its answer. */
+  /** Aborts when the client disconnects before the response is sent. */
   readonly signal: AbortSignal
 }
 
@@ -25,7 +25,7 @@ export interface Answer {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** A route for callers of a team. */
+/** Adds a route for team credentials. */
 export function addTeamRoute<O extends Operation>(
   server: FastifyInstance,
   operation: O,
@@ -43,7 +43,7 @@ export function addTeamRoute<O extends Operation>(
   })
 }
 
-/** A route for users, whichever team they are in. */
+/** Adds a route for users, independent of a team. */
 export function addUserRoute<O extends Operation>(
   server: FastifyInstance,
   operation: O,
@@ -54,7 +54,6 @@ export function addUserRoute<O extends Operation>(
   addRoute(server, operation, { auth: 'user', identify, handle })
 }
 
-/** A route for operators. */
 export function addAdminRoute<O extends Operation>(
   server: FastifyInstance,
   operation: O,
@@ -65,7 +64,7 @@ export function addAdminRoute<O extends Operation>(
   addRoute(server, operation, { auth: 'admin', identify, handle })
 }
 
-/** A route for everybody. */
+/** Adds a route without authentication. */
 export function addOpenRoute<O extends Operation>(
   server: FastifyInstance,
   operation: O,
@@ -77,7 +76,7 @@ export function addOpenRoute<O extends Operation>(
 type Handle<O extends Operation, Who> = (call: Call<O>, who: Who) => Promise<Answer>
 
 interface Route<O extends Operation, Who> {
-  /** Must be what the operation declares. */
+  /** Must match the operation's declaration. */
   readonly auth: Operation['auth']
   readonly identify: (request: FastifyRequest, reply: FastifyReply) => Promise<Who>
   readonly handle: Handle<O, Who>
@@ -97,7 +96,7 @@ function addRoute<O extends Operation, Who>(
     method,
     url: toUrl(operation),
     config: { operation: id },
-    // Before the body is read: strangers cannot make us take in 16 MiB.
+    // Authenticate before the body is read: unauthenticated clients cannot make the server buffer 16 MiB.
     async onRequest(request, reply) {
       identified.set(request, { who: await identify(request, reply) })
     },
@@ -147,7 +146,7 @@ function toCall<O extends Operation>(
   }
 }
 
-/** The reply goes through the schema of the contract, so that nothing leaves that it does not name. */
+/** Sends the response through the schema of the contract, so that undeclared fields never leave the server. */
 function send(reply: FastifyReply, operation: Operation, answer: Answer): FastifyReply {
   const { status, body, headers = {} } = answer
   const declared = operation.replies[status]

@@ -5,9 +5,9 @@ import { shownState } from '../domain/sandbox.ts'
 import type { StartedSandbox } from '../domain/sandbox.ts'
 import { toNetworkView } from './network.ts'
 
-/** How the platform API shows a sandbox; what is unset is left out. */
+/** Sandboxes as the platform API returns them; unset fields are omitted. */
 
-/** What its team may know to reach it. */
+/** Returns the tokens that the team needs to reach a sandbox. */
 export type TokensOf = (sandbox: StartedSandbox) => {
   readonly envdAccessToken: string | undefined
   readonly trafficAccessToken: string | undefined

@@ -2,7 +2,7 @@ import { html, prose } from './html.ts'
 import type { Html } from './html.ts'
 import type { SchemaObject } from './reference-document.ts'
 
-/** The fields of an object as a table; anything else as one line. */
+/** Renders the fields of an object as a table; any other schema as one line. */
 export function renderSchema(schema: SchemaObject): Html {
   if (!schema.properties) return renderType(schema)
   const required = new Set(schema.required)
@@ -50,7 +50,7 @@ function describeBounds(schema: SchemaObject): string {
   return known.length > 0 ? ` (${known.join(', ')})` : ''
 }
 
-/** The bounds of the number types themselves say nothing. */
+/** Whether a bound is worth showing; the limits of the number types are not. */
 function isTelling(bound: number | undefined): bound is number {
   return bound !== undefined && Math.abs(bound) < 2 ** 31 - 1
 }

@@ -11,12 +11,12 @@ import { discardUnreadBodies } from './unread-body.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** The operation that a route belongs to, for the log. */
+    /** Operation ID of the route, for the log. */
     operation?: string
   }
 }
 
-/** The HTTP server without its routes: reading of bodies, refusals, one log line per request. */
+/** Creates the HTTP server without routes: body parsing, error responses, one log line per request. */
 export function createServer(log: Logger): FastifyInstance {
   const server = fastify({
     logger: false,
@@ -29,7 +29,7 @@ export function createServer(log: Logger): FastifyInstance {
     },
   })
   addCors(server)
-  // Many answers carry tokens, and none is worth a cache.
+  // Disable caching: many responses contain tokens.
   server.addHook('onRequest', async (_request, reply) => {
     reply.header('cache-control', 'no-store')
   })
@@ -56,7 +56,7 @@ export function createServer(log: Logger): FastifyInstance {
   return server
 }
 
-/** Clients send `Content-Type: application/json` also where they send no body at all. */
+/** Accepts empty JSON bodies: clients send `Content-Type: application/json` even without a body. */
 function acceptJson(server: FastifyInstance): void {
   const parseJson = server.getDefaultJsonParser('error', 'error')
   server.removeAllContentTypeParsers()
@@ -70,7 +70,7 @@ function acceptJson(server: FastifyInstance): void {
   )
 }
 
-/** A known path with the wrong method is told apart from an unknown one. */
+/** Responds with 405 instead of 404 when the path exists but the method does not. */
 export function refuseOtherMethods(
   server: FastifyInstance,
   operations: readonly Operation[],
@@ -85,7 +85,7 @@ export function refuseOtherMethods(
       method: others,
       url,
       exposeHeadRoute: false,
-      // At once, so that a body need not be read first.
+      // Reject before the body is read.
       async onRequest(request, reply) {
         const message = `${request.method} is not possible on ${pathOf(request.url)}: use ${allow}`
         return reply.code(405).header('allow', allow).send({ code: 405, message })

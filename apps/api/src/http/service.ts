@@ -6,15 +6,15 @@ import type { FastifyInstance } from 'fastify'
 import { renderReference } from './reference-page.ts'
 import { addOpenRoute } from './route.ts'
 
-/** The version of the interface, not of Atoll. */
+/** Version of the API, not of Atoll. */
 const interfaceVersion = '0.1.0'
 
 export function addServiceRoutes(
   server: FastifyInstance,
-  /** Asks the store for something small. */
+  /** Runs a cheap query on the store. */
   { probe }: { readonly probe: () => Promise<unknown> },
 ): void {
-  // Made when they are first asked for: together they take a good part of a second.
+  // Created on first use: both together take a good part of a second.
   const document = once(() => toOpenApi(operations, interfaceVersion))
   const page = once(() => renderReference(document()))
   addOpenRoute(server, getOpenApi, async () => ({ status: 200, body: document() }))

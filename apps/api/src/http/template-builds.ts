@@ -77,7 +77,7 @@ function toRequest(
   return { teamId, userId: user?.id, tags: [], cpuCount, memoryMb, diskSizeMb: undefined }
 }
 
-/** Clients send an empty text for what is not set. */
+/** Clients send an empty string for an unset field. */
 function toRecipe(body: z.output<typeof startBuild.body>): Recipe {
   const { fromImage, fromTemplate, force = false, steps = [], startCmd, readyCmd } = body
   const imageLogin = body.fromImageRegistry && toLogin(body.fromImageRegistry)

@@ -4,7 +4,7 @@ import type { TemplateView } from '../app/templates.ts'
 import { nameOf } from '../domain/template.ts'
 import type { Resources } from '../domain/template.ts'
 
-/** Stands for the build of a template that has none yet. */
+/** Placeholder for a template without a build. */
 const noBuild = {
   id: '00000000-0000-0000-0000-000000000000',
   resources: { cpuCount: 0, memoryMb: 0, diskSizeMb: 0 },
@@ -32,7 +32,7 @@ export function toTemplateView(template: TemplateView): z.infer<typeof Template>
   }
 }
 
-/** As whoever asked for a build wants to see it: by that build, though none may be ready yet. */
+/** Shows the template with the requested build, which may not be ready yet. */
 export function toRequestedView(
   template: TemplateView,
   { id, resources }: { readonly id: string; readonly resources: Resources },

@@ -3,10 +3,10 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 
 export type RequestHandler = (request: IncomingMessage, response: ServerResponse) => void
 
-/** Knows which requests are under way, so that a stop can wait for them and turn away new ones. */
+/** Tracks open requests, so that a shutdown can wait for them and reject new ones. */
 export function trackRequests(handle: RequestHandler): {
   readonly handler: RequestHandler
-  /** Refuses new requests; settles once those under way are answered, or after the limit. */
+  /** Rejects new requests; resolves once all open requests are answered, or after the limit. */
   drain(limitMs: number): Promise<void>
 } {
   const underway = new Set<ServerResponse>()
@@ -38,7 +38,7 @@ function refuse(response: ServerResponse): void {
   sendJson(response, { code: 503, message: 'The server is stopping; try again' })
 }
 
-/** For refusals outside the framework. */
+/** Sends an error response without the framework. */
 export function sendJson(response: ServerResponse, body: ErrorBody): void {
   response.statusCode = body.code
   response.setHeader('Content-Type', 'application/json; charset=utf-8')

@@ -4,15 +4,15 @@ import type { FastifyInstance } from 'fastify'
 const lingerMs = 10_000
 
 /**
- * For answers that come before the end of the request, such as that it is too large. Closing while the client still
- * sends would reset the connection and could take the answer with it. So what it sends is thrown away until it stops,
- * but not for ever, and only then the connection is closed, if the client asked for that.
+ * Handles responses sent before the request has been read, such as 413. Closing while the client still sends would
+ * reset the connection and could lose the response. So the rest of the body is discarded, for 10 seconds at most,
+ * before the connection is closed, if the client asked for that.
  */
 export function discardUnreadBodies(server: FastifyInstance): void {
   const toClose = new WeakSet<IncomingMessage>()
   server.addHook('onSend', async (request, reply) => {
     if (request.raw.complete) return
-    reply.removeHeader('connection') // the framework's wish to close at once
+    reply.removeHeader('connection') // Fastify wants to close at once
     if (!reply.raw.shouldKeepAlive) toClose.add(request.raw)
     reply.raw.shouldKeepAlive = true
   })

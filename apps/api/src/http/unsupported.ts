@@ -1,6 +1,6 @@
 import { Fault } from '@atoll/kit/fault'
 
-/** What cannot be honoured yet is refused: a sandbox without the wanted restriction would be a trap. */
+/** Rejects unsupported fields: ignoring a requested restriction would make the sandbox unsafe. */
 export function refuseFields(asked: Readonly<Record<string, boolean>>): void {
   const fields = Object.keys(asked).filter((field) => asked[field])
   if (fields.length === 0) return

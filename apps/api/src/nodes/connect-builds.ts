@@ -6,7 +6,7 @@ import type { BuildEvent, BuildFiles, BuildNode, BuildOrder } from '../domain/bu
 import { levelNames } from './log-level.ts'
 import { toFilesFault } from './node-faults.ts'
 
-/** The building part of the node, reached by its protocol. */
+/** Client for builds on the node. */
 export function connectBuilds(transport: Transport): BuildNode {
   const client = createClient(NodeService, transport)
   return {
@@ -49,7 +49,7 @@ function toRequest({ nodeTemplateId, parent, teamId, resources, recipe }: BuildO
   }
 }
 
-/** Undefined for what this version does not know. */
+/** Returns undefined for events that this version does not know. */
 function toEvent({ event }: BuildTemplateResponse): BuildEvent | undefined {
   switch (event.case) {
     case 'log': {
@@ -68,7 +68,7 @@ function toEvent({ event }: BuildTemplateResponse): BuildEvent | undefined {
   }
 }
 
-/** What the protocol takes in one message is bounded; the next piece is read once the node wants it. */
+/** Chunk size: protocol messages are limited. The next chunk is read when the node asks for it. */
 const pieceBytes = 256 * 1024
 
 async function* toParts({ teamId, hash }: BuildFiles, archive: AsyncIterable<Uint8Array>) {

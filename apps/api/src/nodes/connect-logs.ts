@@ -5,7 +5,7 @@ import type { Transport } from '@connectrpc/connect'
 import type { LogEntry, LogNode } from '../domain/log.ts'
 import { levelNames, levelValues } from './log-level.ts'
 
-/** The logs of the node, reached by its protocol. */
+/** Client for sandbox logs on the node. */
 export function connectLogs(transport: Transport): LogNode {
   const client = createClient(NodeService, transport)
   return {

@@ -14,7 +14,7 @@ import { toFacts, toOnNode, toReading, toUsage } from './node-message.ts'
 
 const killTimeoutMs = 60_000
 
-/** The node, reached by its protocol. */
+/** Client for sandboxes on the node. */
 export function connectNode(transport: Transport): SandboxNode {
   const client = createClient(NodeService, transport)
   return {

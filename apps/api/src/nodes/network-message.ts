@@ -1,7 +1,7 @@
 import type { EgressProxy } from '../domain/egress-proxy.ts'
 import type { Ingress, NetworkRules } from '../domain/network.ts'
 
-/** Who may reach a sandbox and whom it may reach, as the node is told at a create and at a resume. */
+/** Builds the ingress and egress part of create and resume requests. */
 export function toReach(given: {
   readonly accessToken: string | undefined
   readonly network: NetworkRules

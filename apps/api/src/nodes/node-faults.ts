@@ -3,7 +3,7 @@ import { diskFull } from '@atoll/kit/disk-full'
 import { Fault } from '@atoll/kit/fault'
 import { Code, ConnectError } from '@connectrpc/connect'
 
-/** What the node refuses or fails at, in the words of the platform API. */
+/** Maps errors of the node to faults of the platform API. */
 
 export function toCreateFault(error: unknown): Fault {
   if (isDiskFull(error)) return diskFullFault(error)
@@ -145,7 +145,7 @@ function isDiskFull(error: unknown): boolean {
   return ConnectError.from(error).metadata.get(reasonHeader) === diskFull
 }
 
-/** The node says how much is missing, and what to do about it. */
+/** Passes on the node's message: it says how much space is missing and what to do. */
 function diskFullFault(error: unknown, outcome?: string): Fault {
   const message = outcome === undefined ? saidBy(error) : `${saidBy(error)} ${outcome}`
   return new Fault('unavailable', diskFull, message, { cause: error })
@@ -166,7 +166,7 @@ function busy(cause: unknown): Fault {
   })
 }
 
-/** The node knows what stands in the way. */
+/** Passes on the node's message: it says what prevents the checkpoint. */
 function memoryNotKept(error: unknown, hint: string): Fault {
   return new Fault('invalid', 'memory_not_kept', `${saidBy(error)}; ${hint}`, { cause: error })
 }
@@ -175,7 +175,7 @@ function saidBy(error: unknown): string {
   return ConnectError.from(error).rawMessage
 }
 
-/** The message of the node is meant for API users. */
+/** Passes on the node's message, which is written for API users. */
 function unreadable(error: unknown): Fault {
   return new Fault('conflict', 'record_unreadable', saidBy(error), { cause: error })
 }

@@ -62,7 +62,7 @@ export function toOnNode({ state, keepsMemory }: Sandbox): NonNullable<OnNode> {
   }
 }
 
-/** Sizes and times stay far below what a number holds exactly. */
+/** Converts bigints to numbers; sizes and times stay far below 2^53. */
 export function toReading(sample: SandboxSample): Reading {
   return {
     sandboxId: sample.sandboxId,
