@@ -5,7 +5,7 @@ import { operations } from '@atoll/contracts/operations'
 import { startApiUnderTest } from './sim/api.ts'
 import type { ApiUnderTest } from './sim/api.ts'
 
-/** Who may do what: complete by construction, since the list of operations is walked. */
+/** Authorization tests. They iterate over the list of operations, so no operation is left out. */
 
 const adminToken = 'operators-only-token'
 let api: ApiUnderTest
@@ -151,7 +151,7 @@ test('a key that is not ours is refused even beside a good token', async () => {
 test("another team's sandbox is absent for every operation on it, and stays as it was", async () => {
   const id = await api.create()
   const unchanged = (await api.call('GET', `/sandboxes/${id}`)).json
-  // Metrics and logs are the exception: whatever is unknown has none.
+  // Metrics and logs are the exception: they are empty for an unknown sandbox.
   const onSandbox = guarded.filter(
     ({ path }) => path.includes('{sandboxID}') && !/\/(metrics|logs)$/.test(path),
   )

@@ -8,7 +8,7 @@ import { manualClock, startApiUnderTest } from './sim/api.ts'
 import type { ApiUnderTest } from './sim/api.ts'
 import { askForBuild } from './sim/template-build.ts'
 
-/** Files for builds: where to send them, who may, and how much. */
+/** Build file uploads: URL, authorization and size limits. */
 
 const hash = 'ab'.repeat(32)
 
@@ -40,7 +40,7 @@ test('files are sent without a key to the URL that was given, in pieces, and are
   assert.ok(pieces >= 80 && largestPiece <= 256 * 1024)
   const again = await link(api)
   assert.equal(again.present, true)
-  // Clients may send them anew, and say what they are or not.
+  // Clients may upload again, with any content type.
   const type = { 'content-type': 'application/gzip' }
   assert.equal((await put(again.url, Buffer.from('new'), type)).status, 201)
   const json = { 'content-type': 'application/json' }
@@ -126,7 +126,7 @@ test('an archive that is too large is refused before it is read, one of the larg
   assert.equal((await put(url, Buffer.alloc(1024 * 1024))).status, 201)
 })
 
-/** A sender in full control of what it says. */
+/** Opens a raw upload with full control over headers and body. */
 function open(url: URL, headers: Record<string, string>) {
   const sender = request(url, { method: 'PUT', headers })
   const status = new Promise<number | undefined>((resolve) => {

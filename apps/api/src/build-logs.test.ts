@@ -7,7 +7,7 @@ import { askForBuild, build, buildStatus, startBuild } from './sim/template-buil
 import type { AskedBuild } from './sim/template-build.ts'
 import { waitFor } from '@atoll/kit/wait'
 
-/** What builds say, as clients read it. */
+/** Build logs as clients read them. */
 
 async function messages(api: ApiUnderTest, asked: AskedBuild, query: string): Promise<string[]> {
   const { status, json, text } = await buildStatus(api, asked, query)
@@ -15,7 +15,7 @@ async function messages(api: ApiUnderTest, asked: AskedBuild, query: string): Pr
   return Object(json).logEntries.map(({ message }: { message: string }) => message)
 }
 
-/** As the published clients do: until there is nothing more. */
+/** Reads pages until one is empty, like the published clients. */
 async function drain(api: ApiUnderTest, asked: AskedBuild): Promise<string[]> {
   const seen: string[] = []
   for (;;) {

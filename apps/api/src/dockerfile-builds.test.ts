@@ -5,7 +5,7 @@ import { startApiUnderTest } from './sim/api.ts'
 import type { ApiUnderTest } from './sim/api.ts'
 import { askForBuild, endOfBuild } from './sim/template-build.ts'
 
-/** Templates of a Dockerfile, by the one call that the contract has for it. */
+/** Templates built from a Dockerfile in a single API call. */
 
 const dockerfile = 'FROM e2bdev/base\nRUN echo hi\n'
 

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, test } from 'node:test'
 import { startApiUnderTest } from './sim/api.ts'
 import type { ApiUnderTest } from './sim/api.ts'
 
-/** Domains that may be reached, and a proxy on the way: what the node is told of them, and what is shown. */
+/** Allowed domains and egress proxies: the rules that the node gets and the settings that the API returns. */
 
 let api: ApiUnderTest
 beforeEach(async () => {
@@ -16,7 +16,7 @@ const proxy = { address: 'proxy.example.com:1080', username: 'me', password: 'se
 const shownProxy = { address: 'proxy.example.com:1080', username: 'me' }
 const none = { allowOut: [], denyOut: [], allowNames: [], proxy: undefined }
 
-/** What the node is told of a running sandbox, without what only messages have. */
+/** Egress rules of a running sandbox on the node, without protobuf fields. */
 function told(id: string) {
   const { allowOut, denyOut, allowNames, proxy: via } = api.node.running.get(id)?.network ?? {}
   const { address, username, password } = via ?? {}

@@ -3,7 +3,7 @@ import { after, before, test } from 'node:test'
 import { startApiUnderTest } from './sim/api.ts'
 import type { ApiUnderTest } from './sim/api.ts'
 
-/** Domains and proxies that are refused: nothing is made, nothing is changed, and no secret is repeated. */
+/** Rejected domains and proxies: nothing is created or changed, and no error contains a secret. */
 
 const everything = '0.0.0.0/0'
 const kept = {
@@ -137,7 +137,7 @@ const ruleRefusals: readonly (readonly [object, RegExp])[] = [
   ],
 ]
 
-/** Each with what follows `network.` in the refusal of a create. */
+/** Invalid network settings and the error text after `network.` when a create is rejected. */
 const refusals: readonly (readonly [object, RegExp])[] = [
   ...noDomains.map(
     (entry) =>

@@ -7,7 +7,7 @@ import { manualClock, startApiUnderTest } from './sim/api.ts'
 import type { ApiUnderTest } from './sim/api.ts'
 import { onPostgres } from './sim/store.ts'
 
-/** Whether it runs, and is tried again that long from now. */
+/** Whether the sandbox is running and ends that many seconds from now. */
 async function runsOnFor(
   api: ApiUnderTest,
   id: string,
@@ -24,11 +24,11 @@ test('a sandbox ends at its time, not before, and says so', async () => {
   const short = await api.create({ timeout: 10 })
   const long = await api.create({ timeout: 11 })
   clock.advance(9.999)
-  // Moving an end makes a pass happen now: it must leave both alone.
+  // Changing an end time triggers an expiry pass, which must not end either sandbox.
   await api.call('POST', `/sandboxes/${long}/connect`, { body: { timeout: 0 } })
   assert.deepEqual([...api.node.running.keys()], [short, long])
   clock.advance(0.001)
-  // The node has ended it a moment before its record says so.
+  // The sandbox ends on the node slightly before its record is closed.
   await waitFor('the end', async () => {
     const { status, json } = await api.call('GET', `/sandboxes/${short}`)
     const reason = `Sandbox ${short} was not found: it reached the end of its timeout`
@@ -159,7 +159,7 @@ test('a sandbox that cannot be paused runs on, is tried again, and is never lost
   assert.deepEqual(api.node.killed, [])
 })
 
-/** A sandbox that is to be paused, and time that goes by in steps, each of which somebody notices at once. */
+/** Creates an auto-pausing sandbox and a clock; each advance of the clock triggers an expiry pass. */
 async function setupAutoPause() {
   const clock = manualClock()
   const api = await startApiUnderTest({ clock })
@@ -167,10 +167,10 @@ async function setupAutoPause() {
   const id = await api.create({ timeout: 10, autoPause: true })
   const goBy = async (seconds: number) => {
     clock.advance(seconds)
-    // Moving an end makes a pass happen now.
+    // Changing an end time triggers an expiry pass.
     await api.call('POST', `/sandboxes/${other}/connect`, { body: { timeout: 0 } })
   }
-  /** Waits until it has been tried in vain, and lets the time go by that it is then given. */
+  /** Waits for each failed pause, then advances the clock to the next retry. */
   const tryInVain = async (...waits: readonly number[]) => {
     for (const seconds of waits) {
       await waitFor('it to run on', () => runsOnFor(api, id, clock, seconds))

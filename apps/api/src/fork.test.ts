@@ -5,8 +5,6 @@ import { Code } from '@connectrpc/connect'
 import { manualClock, startApiUnderTest } from './sim/api.ts'
 import type { ApiUnderTest, Reply } from './sim/api.ts'
 
-/** Running copies of a running sandbox. */
-
 function fork(api: ApiUnderTest, id: string, body?: object) {
   return api.call('POST', `/sandboxes/${id}/fork`, body && { body })
 }

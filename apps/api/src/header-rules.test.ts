@@ -3,7 +3,7 @@ import { afterEach, beforeEach, test } from 'node:test'
 import { startApiUnderTest } from './sim/api.ts'
 import type { ApiUnderTest } from './sim/api.ts'
 
-/** Headers that are set on the way out: what the node is told of them, and what is shown. */
+/** Header rules: the rules that the node gets and the settings that the API returns. */
 
 let api: ApiUnderTest
 beforeEach(async () => {

@@ -3,7 +3,9 @@ import { after, before, test } from 'node:test'
 import { startApiUnderTest } from './sim/api.ts'
 import type { ApiUnderTest, Reply } from './sim/api.ts'
 
-/** Bad input: each its status and a message that names the culprit, never a 500, and nothing created. */
+/**
+ * Invalid input: each case has its own status and a message that names the field; never a 500, and nothing is created.
+ */
 
 let api: ApiUnderTest
 let running: string
@@ -21,7 +23,7 @@ function check({ status, json, text }: Reply, expected: number, message: RegExp)
 
 const base = { templateID: 'base' }
 
-/** Each with what follows `network.` in the refusal of a create. */
+/** Invalid network settings and the error text after `network.` when a create is rejected. */
 const badNetworks: readonly (readonly [object, string])[] = [
   [{ denyOut: ['example.com'] }, 'denyOut: "example.com" is not an IP address or a CIDR range'],
   [{ denyOut: ['8.8.8.8', '8.8.8.8/33'] }, 'denyOut: "8.8.8.8/33" is not an IP'],
@@ -135,7 +137,7 @@ test('a sandbox that is not secure cannot be private', async () => {
 })
 
 for (const [network, message] of badNetworks) {
-  // How it is reached cannot be changed: such fields are not known here.
+  // Ingress settings cannot be changed, so this operation does not have these fields.
   if ('maskRequestHost' in network || 'httpsPorts' in network) continue
   const shown = JSON.stringify(network).slice(0, 80)
   test(`PUT /sandboxes/{sandboxID}/network refuses ${shown}`, async () => {

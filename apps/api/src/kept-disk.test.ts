@@ -5,18 +5,18 @@ import { Code } from '@connectrpc/connect'
 import { manualClock, startApiUnderTest } from './sim/api.ts'
 import type { ApiUnderTest } from './sim/api.ts'
 
-/** What a team may keep on disks: paused sandboxes and snapshots, together. */
+/** Kept-disk quota of a team: paused sandboxes and snapshots together. */
 
 const mebibyte = 1024n * 1024n
 
-/** A team that may keep 100 MiB. */
+/** Starts an API with a kept-disk quota. */
 async function setup(limitMb = 100) {
   const clock = manualClock()
   const api = await startApiUnderTest({
     clock,
     env: { ATOLL_TEAM_KEPT_DISK_MB: String(limitMb), ATOLL_ADMIN_TOKEN: 'operators-only-token' },
   })
-  /** A running sandbox that takes so much. */
+  /** Creates a running sandbox with this disk and memory usage. */
   const open = async (diskMb: bigint, memoryMb: bigint, fields: object = {}) => {
     const id = await api.create(fields)
     const diskUsedBytes = diskMb * mebibyte
@@ -43,12 +43,12 @@ test('a pause past what the team may keep is refused before it begins, and says 
   assert.deepEqual([status, Object(json).code], [429, 429])
   assert.match(Object(json).message, /take 60 MiB, and may take 100 MiB: delete some/)
   assert.deepEqual([await stateOf(api, second), api.node.begun('pause')], ['running', 1])
-  // Less of it may be kept, and others are not concerned.
+  // The files alone fit into the quota.
   assert.equal((await pause(api, second, { memory: false })).status, 204)
   assert.equal((await pause(api, first)).status, 409)
   const third = await open(11n, 0n)
   assert.equal((await pause(api, third)).status, 429)
-  // What runs again is not kept, and neither is what was killed.
+  // Resumed and killed sandboxes do not count towards the quota.
   assert.equal((await api.call('POST', `/v2/sandboxes/${first}/connect`)).status, 201)
   assert.equal((await pause(api, third)).status, 204)
   await api.call('DELETE', `/sandboxes/${second}`)
@@ -76,7 +76,7 @@ test('snapshots and forks count with what is paused, until they are deleted', as
   await waitFor('the copy to go', () => api.node.snapshots.size === 1)
   const forked = await api.call('POST', `/sandboxes/${id}/fork`, { body: {} })
   assert.equal(forked.status, 201)
-  // The copy that a fork is made of goes with it.
+  // The temporary copy for a fork no longer counts.
   assert.equal((await pause(api, id)).status, 204)
 })
 
@@ -128,7 +128,7 @@ test('at the end of its time a sandbox past the limit keeps its files, and no mo
   }
   assert.deepEqual([await create(lifecycle), await create({})], [429, 201])
   assert.deepEqual(api.node.killed, [])
-  // What is there can be used, and deleted.
+  // Kept sandboxes can still be resumed and deleted.
   assert.equal((await api.call('POST', `/v2/sandboxes/${first}/connect`)).status, 201)
   await api.call('DELETE', `/sandboxes/${first}`)
   assert.equal(await create(lifecycle), 201)

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { startApiUnderTest } from './sim/api.ts'
 
-/** What is wanted at the end of a sandbox's time is kept and shown. */
+/** Lifecycle settings are stored and returned. */
 
 const wishes = [
   [{}, { autoResume: false, onTimeout: 'kill' }],

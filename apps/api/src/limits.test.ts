@@ -28,7 +28,7 @@ test('of many creates at a time exactly as many succeed as the team may have', a
   assert.match(Object(refused?.json).message, /3 sandboxes already/)
   assert.equal(refused?.headers.get('retry-after'), null)
   assert.deepEqual(api.node.killed, [])
-  // Another team is not concerned, and room that was made can be used.
+  // The limit does not affect other teams, and a kill frees a place.
   assert.equal((await create(api, api.theirs.apiKey)).status, 201)
   const [first] = Object((await api.call('GET', '/sandboxes')).json)
   await api.call('DELETE', `/sandboxes/${first.sandboxID}`)

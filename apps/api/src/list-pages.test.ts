@@ -4,8 +4,8 @@ import { manualClock, startApiUnderTest } from './sim/api.ts'
 import type { ApiUnderTest } from './sim/api.ts'
 
 /**
- * Paging while sandboxes come and go: whatever the order of creates, kills and pages, and whatever the sizes of the
- * pages, each sandbox that is there all the time is listed once, none is listed twice, and all are in order.
+ * Paging during creates and kills: for any order of operations and any page sizes, each sandbox that exists throughout
+ * is listed once, none is listed twice, and the order is correct.
  */
 
 const clock = manualClock()
@@ -25,7 +25,7 @@ for (let seed = 1; seed <= 12; seed += 1) {
   test(`creates, kills and pages of seed ${seed}, ${order}`, async () => {
     const alive = new Set<string>()
     const create = async () => {
-      // Often several in the same millisecond: then their ids decide.
+      // Several sandboxes often start in the same millisecond; then the ID decides the order.
       clock.advance([0, 0, 0.001, 1][random(4)] ?? 0)
       alive.add(await api.create(random(2) === 0 ? { metadata: { some: 'pair' } } : {}))
     }
@@ -49,7 +49,7 @@ for (let seed = 1; seed <= 12; seed += 1) {
       do {
         const size = 1 + random(5)
         const { sandboxes, next } = await list({ order, size, token })
-        // A page that is not the last is full, and nobody on it had been killed before.
+        // All pages but the last are full, and contain no sandbox that was killed earlier.
         if (next !== undefined) assert.equal(sandboxes.length, size)
         for (const { sandboxID } of sandboxes) assert.ok(alive.has(sandboxID))
         pages.push(sandboxes)
@@ -84,7 +84,7 @@ async function list({ order, size, token }: Page) {
   return { sandboxes, next: reply.headers.get('x-next-token') ?? undefined }
 }
 
-/** By start, then by id the other way round. */
+/** Sorts by start time, then by ID in the opposite direction. */
 function inOrder(listed: readonly Listed[], order: 'asc' | 'desc'): Listed[] {
   const newestFirst = listed.toSorted(
     (a, b) =>
@@ -93,7 +93,7 @@ function inOrder(listed: readonly Listed[], order: 'asc' | 'desc'): Listed[] {
   return order === 'desc' ? newestFirst : newestFirst.toReversed()
 }
 
-/** The same numbers for the same seed (Park and Miller). */
+/** Deterministic random numbers (Park and Miller). */
 function randomFrom(seed: number): (limit: number) => number {
   let state = seed
   for (let skipped = 0; skipped < 10; skipped += 1) state = (state * 48_271) % 2_147_483_647

@@ -19,7 +19,7 @@ async function allPages(api: ApiUnderTest, query: string): Promise<string[][]> {
   return pages
 }
 
-/** Twelve sandboxes in groups that started in the same millisecond. */
+/** Creates twelve sandboxes in groups that started in the same millisecond. */
 async function setup() {
   const clock = manualClock()
   const api = await startApiUnderTest({ clock })

@@ -5,7 +5,7 @@ import { Code } from '@connectrpc/connect'
 import { manualClock, startApiUnderTest } from './sim/api.ts'
 import type { ApiUnderTest } from './sim/api.ts'
 
-/** What happened in sandboxes, as the node keeps it: what is told of it, and to whom. */
+/** Sandbox logs from the node: their contents and who may read them. */
 
 const begin = Date.parse('2026-01-01T00:00:00Z')
 const day = 24 * 3600 * 1000

@@ -7,7 +7,7 @@ import { startApiUnderTest } from './sim/api.ts'
 import type { ApiUnderTest } from './sim/api.ts'
 import { onPostgres } from './sim/store.ts'
 
-/** Changes of a network that are not brought to their end: the record and the node say the same afterwards. */
+/** Interrupted network changes: record and node agree afterwards. */
 
 let api: ApiUnderTest
 let id: string

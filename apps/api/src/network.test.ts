@@ -12,7 +12,7 @@ afterEach(() => api[Symbol.asyncDispose]())
 
 const everything = '0.0.0.0/0'
 
-/** What the node enforces for a running sandbox. */
+/** Egress rules of a running sandbox on the node. */
 function rules(id: string) {
   const { allowOut, denyOut } = api.node.running.get(id)?.network ?? {}
   return { allowOut, denyOut }

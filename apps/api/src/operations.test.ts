@@ -9,8 +9,8 @@ import { startApiUnderTest } from './sim/api.ts'
 import type { ApiUnderTest } from './sim/api.ts'
 
 /**
- * What holds for every operation. The list of operations is walked, so a new one is tested here as soon as it is
- * declared; where a test needs to know more of it, it fails until that is added. Who may call is in `auth.test.ts`.
+ * Rules for every operation. The tests iterate over the list of operations, so a new operation is covered once it is
+ * declared; a test that needs more input for it fails until the input is added. Authorization is in `auth.test.ts`.
  */
 
 const adminToken = 'operators-only-token'
@@ -20,7 +20,7 @@ before(async () => {
 })
 after(() => api[Symbol.asyncDispose]())
 
-/** A body that is accepted, for each operation that wants one. */
+/** Valid bodies of all operations that require one. */
 const validBodies: Readonly<Record<string, object>> = {
   'secret.create': { name: 'a', value: 'b' },
   'secret.update': { value: 'b' },
@@ -50,7 +50,7 @@ const validBodies: Readonly<Record<string, object>> = {
   'node.setStatus': { status: 'ready' },
 }
 
-/** What each parameter of a path looks like when it names nothing. */
+/** Well-formed path parameters that match no object. */
 const unknownIds: Readonly<Record<string, string>> = {
   secretID: 'sec_00000000000000000000000000',
   sandboxID: 'iunknown',
@@ -65,7 +65,7 @@ const unknownIds: Readonly<Record<string, string>> = {
   hash: '0'.repeat(64),
 }
 
-/** Each is tried on each field of a body that does not allow it. */
+/** Invalid values, sent for every body field whose schema does not allow them. */
 const strangeValues: readonly unknown[] = [
   null,
   true,
@@ -173,7 +173,7 @@ interface Change {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** A good request of somebody who may make it, but for the change. */
+/** Sends a valid, authorized request with the given change. */
 function send(operation: Operation, change: Change) {
   const { id, auth, body } = operation
   const credentials = {

@@ -5,7 +5,7 @@ import { Code } from '@connectrpc/connect'
 import { manualClock, startApiUnderTest } from './sim/api.ts'
 import type { ApiUnderTest } from './sim/api.ts'
 
-/** Pauses, and what a paused sandbox is to every operation. Resuming is in `resume.test.ts`. */
+/** Pauses, and every operation on a paused sandbox. Resuming is in `resume.test.ts`. */
 
 function pause(api: ApiUnderTest, id: string, body?: object) {
   return api.call('POST', `/sandboxes/${id}/pause`, { ...(body && { body }) })

@@ -15,7 +15,7 @@ import { throughCable } from './sim/cable.ts'
 import { simulateNode } from './sim/node.ts'
 import { makeStore, onPostgres, shareStore } from './sim/store.ts'
 
-/** What only PostgreSQL has: connections that break, and several processes on one store. */
+/** Cases specific to PostgreSQL: broken connections, and several processes on one store. */
 test('a lost connection costs a 503, and the next request gets a new one', onPostgres, async () => {
   await using records = await makeStore()
   const { cable, store } = await throughCable(records)
@@ -120,7 +120,7 @@ test('what one process is making is left alone by the others', onPostgres, async
   const release = first.node.holdCreates()
   const creating = first.create()
   await waitFor('the sandbox on the node', () => first.node.running.size === 1)
-  // A start is a reconcile pass that is awaited.
+  // Startup waits for a reconcile pass.
   await second.restart()
   assert.equal(first.node.running.size, 1)
   release()
@@ -173,7 +173,7 @@ test('two processes end what is due once, and agree on everything', onPostgres, 
       ({ sandboxID }: { sandboxID: string }) => sandboxID,
     )
   assert.deepEqual(await listed(first), await listed(second))
-  // Changes of one record from both sides at once: none is lost, none is refused.
+  // Concurrent changes of one record by both processes: none is lost and none is rejected.
   const replies = await Promise.all(
     ids.flatMap((id) =>
       apis.map((api) => api.call('POST', `/sandboxes/${id}/timeout`, { body: { timeout: 30 } })),
@@ -220,11 +220,11 @@ test('connects by two processes join one start, and a pause is shared', onPostgr
   const pausing = pause(first)
   await waitFor('the pause', () => node.begun('pause') === 1)
   const [shared, waiting] = [pause(second), connect(second)]
-  // A start is a reconcile pass that is awaited: it leaves alone what the first process is at.
+  // Startup waits for a reconcile pass, which must leave the first process's pause alone.
   await second.restart()
   releasePause()
   assert.equal((await pausing).status, 204)
-  // The pause of the second process may come late, and then finds it paused or running again.
+  // The second process's pause may arrive late and find the sandbox paused or already running again.
   assert.ok([204, 409, 503].includes((await shared).status))
   await waiting
   await waitFor('an end of it all', async () => {

@@ -5,7 +5,7 @@ import { operations } from '@atoll/contracts/operations'
 import { startApiUnderTest } from './sim/api.ts'
 import type { ApiUnderTest, Reply } from './sim/api.ts'
 
-/** What holds for all operations: methods, media types, sizes, encodings, pages of other origins. */
+/** Protocol rules for all operations: methods, media types, sizes, encodings, CORS. */
 
 let api: ApiUnderTest
 before(async () => void (api = await startApiUnderTest()))
@@ -75,7 +75,7 @@ for (const type of [
   })
 }
 
-/** Like the clients: JSON without a Content-Length. `undefined` sends no body at all. */
+/** Sends JSON without a Content-Length, like the clients. `undefined` sends no body. */
 function send(path: string, chunks: readonly string[] | undefined, headers = {}): Promise<Reply> {
   return new Promise((resolve, reject) => {
     const request = httpRequest(

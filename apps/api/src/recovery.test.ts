@@ -16,7 +16,7 @@ import { manualClock, startApiUnderTest } from './sim/api.ts'
 import { simulateNode } from './sim/node.ts'
 import { makeStore } from './sim/store.ts'
 
-/** Nothing is lost and nothing is left over, whenever the server stops. */
+/** Crash recovery: nothing is lost or left over, whenever the server stops. */
 
 test('a restart changes nothing about running sandboxes', async () => {
   await using api = await startApiUnderTest()

@@ -5,7 +5,7 @@ import { Code } from '@connectrpc/connect'
 import { manualClock, startApiUnderTest } from './sim/api.ts'
 import type { ApiOptions, ApiUnderTest, Reply } from './sim/api.ts'
 
-/** Bringing paused sandboxes back: connect in both forms, and the old resume. */
+/** Resuming paused sandboxes: both versions of connect, and the old resume. */
 
 async function setup(options: ApiOptions & { readonly memory?: boolean } = {}) {
   const api = await startApiUnderTest(options)
@@ -178,7 +178,7 @@ test('connects at the same time join one start, and the longest time counts', as
   release()
   const replies = await Promise.all(connects)
   for (const { status, json } of replies) {
-    // One that comes late finds it running.
+    // A late connect finds the sandbox running (200).
     assert.ok(status === 201 || status === 200)
     assert.deepEqual(json, created)
   }
@@ -368,7 +368,7 @@ test('a crash in the middle of anything ends with what the node says', async () 
   assert.deepEqual(await states(), ['running', 'running', 'paused'])
   const { startedAt, endAt } = await detail(api, running)
   assert.equal(startedAt, clock.now().toISOString())
-  // It was created with more than the least that one who is woken gets.
+  // The original timeout is longer than the minimum after a wake.
   assert.equal(Date.parse(endAt) - clock.now().getTime(), 1_000_000)
 })
 

@@ -5,7 +5,7 @@ import { Code } from '@connectrpc/connect'
 import { manualClock, startApiUnderTest } from './sim/api.ts'
 import type { ApiUnderTest } from './sim/api.ts'
 
-/** What sandboxes use: how it is sampled, and what is told of it. */
+/** Sandbox metrics: sampling and API. */
 
 const begin = Date.parse('2026-01-01T00:00:00Z') / 1000
 const day = 24 * 3600

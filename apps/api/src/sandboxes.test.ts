@@ -205,7 +205,7 @@ test('connect never shortens; v2 takes no body and gives 300 s', async () => {
     const path = `${version}/sandboxes/${id}/connect`
     assert.equal((await api.call('POST', path, { body: { timeout: 3601 } })).status, 400)
   }
-  // What runs needs no boot: there is nothing to honour.
+  // A running sandbox needs no boot, so `memory: false` has no effect.
   const memory = await api.call('POST', `/v2/sandboxes/${id}/connect`, { body: { memory: false } })
   assert.equal(memory.status, 200)
 })

@@ -5,7 +5,7 @@ import { Code } from '@connectrpc/connect'
 import { startApiUnderTest } from './sim/api.ts'
 import type { ApiUnderTest } from './sim/api.ts'
 
-/** Secrets of a team, and what becomes of them in the headers of its sandboxes. */
+/** Team secrets and their use in header rules of sandboxes. */
 
 let api: ApiUnderTest
 beforeEach(async () => {

@@ -6,7 +6,7 @@ import { manualClock, startApiUnderTest } from './sim/api.ts'
 import type { ApiOptions, ApiUnderTest, Reply } from './sim/api.ts'
 import { onPostgres } from './sim/store.ts'
 
-/** Copies of sandboxes that are kept: taken, named, listed, used and deleted. */
+/** Snapshots: create, name, list, use and delete. */
 
 async function setup(options: ApiOptions = {}) {
   const api = await startApiUnderTest(options)
@@ -110,7 +110,7 @@ test('a name stands in the namespace of the team, and another use of it adds a b
   assert.deepEqual([await copyOf('my-env'), await copyOf('my-env:v2.0')], [two, three])
   const listed = await list(api)
   assert.deepEqual(listed.slice(0, 2), [`${slug}/my-env:v2.0`, `${slug}/my-env:default`])
-  // What its tag does not mean any more is still there, by the id of its build.
+  // A snapshot whose tag has moved is still listed by its build ID.
   assert.match(listed[2] ?? '', /\/my-env:[0-9a-f-]{36}$/)
   assert.equal(await copyOf(listed[2] ?? ''), one)
   const templates = Object((await api.call('GET', '/templates')).json)
@@ -265,7 +265,7 @@ for (const autoPause of [true, false]) {
     const copying = snapshot(api, id)
     await waitFor('the copy', () => api.node.begun('snapshot') === 1)
     clock.advance(60)
-    await api.create() // its end makes a pass of expiry happen
+    await api.create() // triggers an expiry pass
     assert.ok(api.node.running.has(id))
     release()
     assert.equal((await copying).status, 201)

@@ -5,7 +5,7 @@ import { operations } from '@atoll/contracts/operations'
 import { manualClock, startApiUnderTest } from './sim/api.ts'
 import type { ApiUnderTest } from './sim/api.ts'
 
-/** What a team may do that an operator has blocked or banned. */
+/** Permissions of blocked and banned teams. */
 
 const token = 'operators-only-token'
 const reason = 'the bill of October is open'
@@ -28,7 +28,7 @@ const unblock = (teamId = api.ours.teamId) => ask('DELETE', `/${teamId}/block`)
 
 const guarded = operations.filter(({ auth }) => auth === 'team')
 
-/** A request that gets past authentication and changes nothing. */
+/** Sends a request that passes authentication and changes nothing. */
 function call({ method, path }: Operation, headers: Record<string, string>) {
   const named = path
     .replace('{teamID}', api.ours.teamId)
@@ -57,7 +57,7 @@ describe('a blocked team', { concurrency: 1 }, () => {
 
   for (const operation of guarded) {
     const { method, path } = operation
-    // That of files hands out a way to send some.
+    // The GET for build files returns an upload URL, so it counts as a write.
     const isAllowed = (method === 'GET' && !path.includes('/files/')) || method === 'DELETE'
     test(`${isAllowed ? 'may' : 'may not'} ${method} ${path}`, async () => {
       const key = { 'x-api-key': api.ours.apiKey }

@@ -5,12 +5,12 @@ import { Code } from '@connectrpc/connect'
 import { manualClock, startApiUnderTest } from './sim/api.ts'
 import type { ApiUnderTest } from './sim/api.ts'
 
-/** Team metrics: what is sampled, and what is told of it. */
+/** Team metrics: sampling and API. */
 
 const day = 24 * 3600
 const begin = Date.parse('2026-01-01T00:00:00Z') / 1000
 
-/** Points as offset from the beginning, most at once, starts per second. */
+/** Returns points as [seconds since `begin`, concurrent sandboxes, starts per second]. */
 async function points(api: ApiUnderTest, query = `start=${begin}`) {
   const { status, json } = await api.call('GET', `/teams/${api.ours.teamId}/metrics?${query}`)
   assert.equal(status, 200)
@@ -40,7 +40,7 @@ test('5 are started, held, 3 killed, then the rest: samples tell of each, and th
   await Promise.all(ids.slice(0, 3).map(kill))
   clock.advance(5)
   await waitForPoint(api, 15)
-  // The sample of these 5 seconds is taken: what happens in them shows in the next one, but for the start itself.
+  // The sample of this 5-second window is already taken: only the start is added to it, all else shows in the next one.
   const last = await api.create({ timeout: 600 })
   await Promise.all(ids.slice(3).map(kill))
   clock.advance(5)

@@ -8,7 +8,7 @@ import { onPostgres } from './sim/store.ts'
 import { askForBuild, build, buildStatus, endOfBuild, startBuild } from './sim/template-build.ts'
 import type { AskedBuild } from './sim/template-build.ts'
 
-/** Templates that teams build: asked for, started, carried out and used. */
+/** Template builds: request, start, run and use. */
 
 async function setup(options: ApiOptions = {}) {
   const api = await startApiUnderTest(options)
@@ -156,7 +156,7 @@ for (const fromImage of baseImages) {
     const { api } = await setup()
     await using _ = api
     await build(api, { name: 'base' }, { fromImage })
-    // The name means that of the team now; the image does not.
+    // The name `base` now refers to the team's template; the image still refers to the installation's.
     const { end } = await build(api, {}, { fromImage })
     assert.deepEqual([end.status, api.node.builds.orders[1]?.parentId], ['ready', 'base'])
   })
@@ -337,7 +337,7 @@ test('a build that takes longer than an hour is stopped', async () => {
   const { api } = await setup({ clock })
   await using _ = api
   api.node.hold('build')
-  // One that has to wait for its turn says nothing.
+  // A build that is queued on the node sends no events.
   const waiting = await askForBuild(api, { name: 'waiting' })
   await startBuild(api, waiting)
   await waitFor('the build', () => api.node.builds.underway === 1)
@@ -390,7 +390,7 @@ test('a build that another live process has under way is left alone', async () =
     const by = { holder: 'somebody else', nodeTemplateId: 'in-the-making' }
     await builds.begin(one.buildId, by, new Date())
     await leases.renew({ processId: 'somebody else', node: '' }, new Date(Date.now() + 60_000))
-    // A sign that a pass has been over: it is nobody's.
+    // An orphaned build: its failure shows that a pass has run.
     await builds.begin(later.buildId, { holder: 'nobody', nodeTemplateId: 'x' }, new Date())
     api.node.builds.plant('in-the-making')
     api.node.builds.plant('x')
@@ -462,7 +462,7 @@ test(
     await using _ = api
     await using other = await startApiUnderTest({ beside: api })
     const asked: AskedBuild[] = []
-    // They wait beside each other under tags of their own, and then get one more in common.
+    // Builds wait under different tags, and then get a common one.
     for (const tag of ['a', 'b', 'c', 'd']) asked.push(await askForBuild(api, { tags: [tag] }))
     const [{ templateId } = assert.fail()] = asked
     await api.withStores(async ({ templates }) => {

@@ -7,7 +7,7 @@ import { manualClock, startApiUnderTest } from './sim/api.ts'
 import type { ApiUnderTest, Reply } from './sim/api.ts'
 import { askForBuild, build, buildStatus, startBuild } from './sim/template-build.ts'
 
-/** What is refused of requests for builds, and what other teams see of them. */
+/** Rejected build requests, and what other teams see of builds. */
 
 function ask(api: ApiUnderTest, body: object, apiKey = api.ours.apiKey): Promise<Reply> {
   return api.call('POST', '/v3/templates', { body, headers: { 'x-api-key': apiKey } })
@@ -74,7 +74,7 @@ test('a team has only so many builds waiting or under way, those of the same tag
   assert.match(Object(json).message, /2 builds/)
   assert.equal((await ask(api, { name: 'other' })).status, 429)
   assert.equal(await countTemplates(api), 2)
-  // These take the place of what there is.
+  // Requests for the same tag replace existing builds.
   for (const tag of ['b', 'a'])
     assert.equal((await ask(api, { name: 'mine', tags: [tag] })).status, 202)
   assert.equal((await ask(api, { name: 'their' }, api.theirs.apiKey)).status, 202)
@@ -218,7 +218,7 @@ test('the builds of a template come in pages, newest first', async () => {
   const ids: string[] = []
   let templateId = ''
   for (const tag of ['a', 'b', 'c', 'd', 'e']) {
-    // Some of the same time: ties must not be lost between pages.
+    // Some builds have the same time: ties must not be lost between pages.
     if (tag === 'd') clock.advance(1)
     const asked = await askForBuild(api, { tags: [tag] })
     ;({ templateId } = asked)

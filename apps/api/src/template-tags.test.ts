@@ -3,7 +3,7 @@ import { after, before, test } from 'node:test'
 import { startApiUnderTest } from './sim/api.ts'
 import type { ApiUnderTest, Reply } from './sim/api.ts'
 
-/** What names and tags mean, and how that is changed. Snapshots serve as templates of the team. */
+/** Template names and tags, and how to change them. Snapshots serve as the team's templates. */
 
 let api: ApiUnderTest
 let sandbox: string

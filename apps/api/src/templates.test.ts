@@ -80,7 +80,7 @@ test('a change of the configured sizes is an update of the template, not another
     ),
   )
   const [after] = await list(api, '/templates')
-  // The start after it has put back what is configured.
+  // The restart has restored the configured resources.
   assert.deepEqual(after, { ...before, updatedAt: clock.now().toISOString() })
 })
 
@@ -89,7 +89,7 @@ test('pages list each template once, newest first; the old form has all of them,
   await using api = await startApiUnderTest({ clock })
   await api.withStores(async ({ templates }) => {
     for (const alias of ['one', 'two', 'three', 'four']) {
-      // Two of each time: ties must not be lost between pages.
+      // Pairs of templates have the same time: ties must not be lost between pages.
       if (alias === 'three') clock.advance(1)
       await templates.ensure({ ...templateOf(alias), alias }, clock.now())
     }

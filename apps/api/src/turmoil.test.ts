@@ -7,8 +7,8 @@ import type { ApiUnderTest, Reply } from './sim/api.ts'
 import type { Work } from './sim/trouble.ts'
 
 /**
- * Everything at once on a few sandboxes, by chance, with a node that fails and a server that stops: afterwards records and
- * node agree, nothing is left over, and nobody has had more than they may.
+ * Random concurrent operations on a few sandboxes, with node failures and server restarts: afterwards records and node
+ * agree, nothing is left over, and no limit was exceeded.
  */
 
 const limit = 6
@@ -16,7 +16,7 @@ const rounds = 25
 const works: readonly Work[] = ['create', 'pause', 'resume', 'snapshot', 'deleteSnapshot', 'kill']
 const codes = [Code.Internal, Code.Unavailable, Code.ResourceExhausted]
 
-/** A number generator that can be started again: the seed of a failure is in its message. */
+/** Deterministic random numbers; a failure message contains the seed. */
 function createRandom(seed: number) {
   let state = seed
   const next = () => {
@@ -116,7 +116,7 @@ for (const seed of [1, Date.now() % 1_000_000]) {
       },
       { timeoutMs: 20_000 },
     )
-    // What is there works.
+    // All remaining sandboxes and snapshots are usable.
     const states = await shown(api)
     for (const [id, state] of states) {
       if (state === 'running') await api.call('DELETE', `/sandboxes/${id}`)

@@ -5,13 +5,13 @@ import { after, before, test } from 'node:test'
 import { startApiUnderTest } from './sim/api.ts'
 import type { ApiUnderTest } from './sim/api.ts'
 
-/** A client that sends its whole body before it reads must still find the answer. */
+/** A client that sends its whole body before reading must still get the response. */
 
 let api: ApiUnderTest
 before(async () => void (api = await startApiUnderTest()))
 after(() => api[Symbol.asyncDispose]())
 
-/** Reads nothing until all is sent; resolves with the statuses of the answers. */
+/** Sends everything before reading; resolves with the response statuses. */
 async function sendThenRead(head: string, body: Buffer): Promise<string[]> {
   const { hostname, port } = new URL(api.url)
   const socket = connect(Number(port), hostname)
@@ -22,7 +22,7 @@ async function sendThenRead(head: string, body: Buffer): Promise<string[]> {
     socket.once('error', reject)
     socket.write(body, resolve)
   })
-  // The connection must be fit for another request, unless it was to be the last one.
+  // The connection must accept another request, unless the client asked to close it.
   if (!/^Connection: close/m.test(head)) {
     socket.write('GET /health HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n')
   }

@@ -5,7 +5,7 @@ import { Code } from '@connectrpc/connect'
 import { manualClock, startApiUnderTest } from './sim/api.ts'
 import type { ApiOptions, ApiUnderTest } from './sim/api.ts'
 
-/** Traffic wakes a paused sandbox: which ones, for whom, for how long, and what callers hear otherwise. */
+/** Waking paused sandboxes by traffic: which sandboxes, for which clients, for how long, and the errors otherwise. */
 
 const waking = { autoPause: true, autoResume: { enabled: true } }
 
