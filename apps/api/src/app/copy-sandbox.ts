@@ -60,7 +60,7 @@ export interface CopyPorts {
   readonly onEndChanged: () => void
 }
 
-/** Writing gigabytes of memory to disk takes minutes. */
+/** Writing gigabytes of memory to disk can take minutes. */
 const copyLimitMs = 300_000
 const deleteLimitMs = 60_000
 const leastEnvdVersion = '0.5.0'

@@ -125,7 +125,7 @@ async function runOn({ store, clock, log }: ExpiryPorts, due: Due, error: unknow
       endAt = undefined
       log.warn({ err: failure, sandboxId: id }, 'the end of a sandbox could not be postponed')
     })
-  // Undefined if a client extended the timeout meanwhile.
+  // `endAt` is undefined if postponing failed or the sandbox was extended or stopped meanwhile.
   if (endAt) failures.set(id, { attempts, refusals, endAt })
   else failures.delete(id)
 }

@@ -120,7 +120,7 @@ export function createLaunching(ports: LaunchPorts): Launching {
 
 interface Name {
   readonly id: string
-  /** Whether the ID belongs to a pre-warmed sandbox. The node may have discarded that sandbox since. */
+  /** Whether the ID is pre-assigned to a pre-warmed sandbox. Another create may have claimed that sandbox since. */
   readonly isNamed: boolean
 }
 
@@ -140,7 +140,8 @@ function shapeOf({ given, content }: Launch): NodeShape {
 }
 
 /**
- * Swallows `ready_name_gone`. Another launch may own the pre-warmed sandbox and its token now, so the ID is not reused.
+ * Ignores `ready_name_gone`. Another create may have claimed the sandbox, and its owner may know the token of this ID,
+ * so the ID must not be used.
  */
 function ifNameIsGone(error: unknown): undefined {
   if (!isNameGone(error)) throw error

@@ -45,7 +45,7 @@ interface PausePorts {
   readonly processId: string
 }
 
-/** Writing gigabytes of memory to disk takes minutes. */
+/** Writing gigabytes of memory to disk can take minutes. */
 const pauseLimitMs = 300_000
 const describeTimeoutMs = 5_000
 

@@ -4,8 +4,9 @@ import type { Logger } from '@atoll/kit/log'
 import type { NodeShape, SandboxNode } from '../domain/node.ts'
 
 /**
- * IDs of pre-warmed sandboxes on the node. Such a sandbox already has its identity, which saves the longest part of a
- * create. The IDs are an optimization local to this process; a create works with any other ID too.
+ * IDs that are pre-assigned to sandboxes in the node's warm pool. Such a sandbox already has its ID and token, which
+ * saves the longest part of a create. The IDs are an optimization local to this process; a create works with any other
+ * ID too.
  */
 export interface ReadyNames {
   /** Returns an ID and removes it. Undefined when there is none of this shape. */
@@ -17,7 +18,7 @@ export interface ReadyNames {
   close(): Promise<void>
 }
 
-/** While the node assigns one ID, another is queued for the next pre-warmed sandbox. */
+/** While the node pre-assigns one ID, another is queued for the next pre-warmed sandbox. */
 const offersAtOnce = 2
 /** More than any warm pool holds; drops the IDs of sandboxes that the node has discarded. */
 const keptOfShape = 64

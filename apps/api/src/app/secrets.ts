@@ -11,9 +11,9 @@ export interface Secrets {
     teamId: string,
     page: { readonly limit: number; readonly nextToken: string | undefined },
   ): Promise<{ readonly secrets: readonly Secret[]; readonly nextToken?: string }>
-  /** Returns once the new value is in force in the team's running sandboxes. */
+  /** Returns once the new value is in force in the team's running sandboxes; node failures are logged and retried. */
   update(teamId: string, idOrName: string, wish: SecretWish): Promise<Secret>
-  /** Returns once the secret is gone from the team's running sandboxes. */
+  /** Returns once the secret is gone from the team's running sandboxes; node failures are logged and retried. */
   delete(teamId: string, idOrName: string): Promise<void>
 }
 
