@@ -1,19 +1,19 @@
 import type { LogLevel } from './log.ts'
 
-/** What builds say while they are under way. The store keeps it, since it outlives the node's part in them. */
+/** Log entry of a build. The store keeps build logs because they outlive the build on the node. */
 export interface BuildLogEntry {
   readonly at: Date
   readonly level: LogLevel
-  /** "base", the number of a step counted from one, or "finalize". */
+  /** "base", the number of a step (the first is 1), or "finalize". */
   readonly step: string
   readonly message: string
 }
 
 export interface BuildLogStore {
-  /** `position` is that of the first one: entries are counted from zero. */
+  /** `position` is the index of the first entry in the log of the build, starting at 0. */
   append(buildId: string, position: number, entries: readonly BuildLogEntry[]): Promise<void>
   read(buildId: string, query: BuildLogQuery): Promise<BuildLogEntry[]>
-  /** What builds said that were over before this moment, of so many at most. Gives of how many. */
+  /** Deletes the logs of at most `limit` builds that finished before `endedBefore`. Returns the number of builds. */
   forget(endedBefore: Date, limit: number): Promise<number>
 }
 
@@ -24,7 +24,7 @@ export interface BuildLogQuery {
   /** Exclusive. */
   readonly before?: Date | undefined
   readonly newestFirst?: boolean
-  /** How many of those that match are passed over. */
+  /** Number of matching entries to skip. */
   readonly offset?: number
   readonly limit: number
 }
@@ -32,14 +32,14 @@ export interface BuildLogQuery {
 const mostEntries = 10_000
 const longestMessage = 4_000
 
-/** What is kept of the entry at this position: one that is too long is cut, and so is a log that is. */
+/** Truncates a long message. Returns undefined for entries beyond the maximum length of a log. */
 export function keptEntry(entry: BuildLogEntry, position: number): BuildLogEntry | undefined {
   if (position > mostEntries) return undefined
   if (position === mostEntries) {
     const message = `The log is longer than ${mostEntries} entries: the rest was dropped`
     return { ...entry, level: 'warn', message }
   }
-  // No store of ours can hold NUL.
+  // PostgreSQL cannot store NUL.
   const message = entry.message.slice(0, longestMessage).toWellFormed().replaceAll('\0', '\ufffd')
   return { ...entry, message }
 }

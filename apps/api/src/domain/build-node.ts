@@ -3,16 +3,16 @@ import type { BuildLogEntry } from './build-log.ts'
 import type { ImageLogin, Recipe } from './recipe.ts'
 import type { Resources } from './template.ts'
 
-/** What the control plane asks of the node to make templates. */
+/** Node operations that builds need. */
 export interface BuildNode {
-  /** Tells of its progress; the last event is `done` or `failed`. Whoever aborts ends the build. */
+  /** Streams progress; the last event is `done` or `failed`. Aborting the signal cancels the build. */
   build(order: BuildOrder, signal: AbortSignal): AsyncIterable<BuildEvent>
-  /** Succeeds also when there is none. */
+  /** Succeeds also when the template does not exist. */
   deleteTemplate(nodeTemplateId: string, signal: AbortSignal): Promise<void>
-  /** Those that were built there. */
+  /** IDs of the templates that were built on the node. */
   listTemplates(signal: AbortSignal): Promise<readonly string[]>
   hasFiles(files: BuildFiles, signal: AbortSignal): Promise<boolean>
-  /** They are there once it returns. Faults: `disk_full`, `build_files_refused`, `build_files_failed`. */
+  /** Returns once the files are stored. Faults: `disk_full`, `build_files_refused`, `build_files_failed`. */
   putFiles(
     files: BuildFiles,
     archive: AsyncIterable<Uint8Array>,
@@ -28,7 +28,7 @@ export interface BuildOrder {
   readonly recipe: Omit<Recipe, 'fromImage' | 'imageLogin' | 'fromTemplate'>
 }
 
-/** A template, by what the node knows it by, or an image. */
+/** Parent of a build: a template on the node or a registry image. */
 export type BuildParent =
   | { readonly nodeTemplateId: string }
   | { readonly image: string; readonly login: ImageLogin | undefined }
@@ -38,7 +38,7 @@ export type BuildEvent =
   | { readonly type: 'done' }
   | { readonly type: 'failed'; readonly failure: BuildFailure }
 
-/** An archive that steps of builds of one team name by its hash. */
+/** Uploaded archive; build steps of the team refer to the archive by its hash. */
 export interface BuildFiles {
   readonly teamId: string
   readonly hash: string

@@ -4,20 +4,19 @@ import type { Position } from './sandbox-store.ts'
 import type { BuildStatus, Resources, TemplateName } from './template.ts'
 
 /**
- * One making of a template. It waits until somebody starts it, is carried out by one server process, which is its holder
- * meanwhile, and ends as ready or with the reason why not.
+ * Build of a template. Waits until a client starts the build, runs in one server process (the holder), and ends as
+ * ready or failed.
  */
 export interface Build {
   readonly id: string
   readonly templateId: string
-  /** Undefined: its template belongs to the installation. */
+  /** Undefined if the template belongs to the installation. */
   readonly teamId: string | undefined
   readonly status: BuildStatus
-  /** The disk is the least that is wanted until it is ready. */
+  /** `diskSizeMb` is the requested minimum until the build is ready. */
   readonly resources: Resources
-  /** Undefined: that of the node. */
+  /** Undefined means the envd version of the node. */
   readonly envdVersion: string | undefined
-  /** Why it failed. */
   readonly failure: BuildFailure | undefined
   readonly createdAt: Date
   readonly updatedAt: Date
@@ -25,16 +24,19 @@ export interface Build {
 }
 
 export interface BuildFailure {
-  /** For whoever wrote the steps. */
+  /** Shown to the author of the steps. */
   readonly message: string
-  /** "base", the number of a step counted from one, or "finalize"; undefined: none of them is to blame. */
+  /** "base", the number of a step (the first is 1), or "finalize". Undefined if no step is to blame. */
   readonly step: string | undefined
 }
 
 export interface WantedBuild {
   readonly teamId: string
   readonly userId: string | undefined
-  /** Which template, as its id or the name that it has or gets; undefined: a new one without a name. */
+  /**
+   * Template to build, by ID or by name; an unknown name creates a template. Undefined creates a template without a
+   * name.
+   */
   readonly of: { readonly templateId: string } | TemplateName | undefined
   readonly tags: readonly string[]
   readonly resources: Resources
@@ -57,9 +59,10 @@ export type BuildOutcome = { readonly resources: Resources } | { readonly failur
 
 export interface BuildStore {
   /**
-   * Writes it down as waiting, with its template where there is none yet; those of the same tag that wait fail. `check`
-   * hears how many others of the team wait or are under way, and may throw. Faults: `conflict` when the name means
-   * something else, `forbidden` when it is another team's, `not_found` when there is no such template any more.
+   * Inserts a waiting build, and its template if there is none yet; waiting builds with the same tag fail. `check`
+   * receives the number of other waiting or running builds of the team, without those of the same tag, and may throw.
+   * Faults: `conflict` when the name belongs to a snapshot or equals a template ID, `forbidden` when another team owns
+   * the name, `not_found` when the template was deleted.
    */
   request(wanted: WantedBuild, check: (others: number) => void, now: Date): Promise<RequestedBuild>
   find(id: string): Promise<Build | undefined>
@@ -68,19 +71,19 @@ export interface BuildStore {
     templateId: string,
     page: { readonly limit: number; readonly after: Position | undefined },
   ): Promise<Build[]>
-  /** False when it does not wait. Those of the same tag that are under way fail, but stay held. */
+  /** Returns false when the build is not waiting. Running builds with the same tag fail, but keep their holder. */
   begin(
     id: string,
     by: { readonly holder: string; readonly nodeTemplateId: string },
     now: Date,
   ): Promise<boolean>
-  /** By its holder, who lets go of it. False when it had failed meanwhile, or is gone with its template. */
+  /** Releases the build. Returns false when the build failed in the meantime, or was deleted with its template. */
   finish(id: string, holder: string, outcome: BuildOutcome, now: Date): Promise<boolean>
-  /** Those that a process is at, or was when it died. */
+  /** Lists builds that have a holder, also when the holder has crashed. */
   listHeld(): Promise<HeldBuild[]>
-  /** Fails all that have been waiting since before `time`. */
+  /** Fails all builds that were created before `time` and still wait. */
   failWaiting(time: Date, failure: BuildFailure, now: Date): Promise<void>
-  /** Which of these templates of the node belong to a build that is ready or held. */
+  /** Returns the template IDs that belong to a ready or held build. */
   known(nodeTemplateIds: readonly string[]): Promise<ReadonlySet<string>>
 }
 

@@ -1,18 +1,18 @@
 /**
- * The instructions of a Dockerfile, each on one line, by the rules of BuildKit's parser: directives, comments and
- * continuation lines are gone. What an instruction means is not decided here.
+ * Splits a Dockerfile into instructions by the rules of BuildKit's parser: each instruction on one line, without
+ * directives, comments and continuation lines. Does not interpret the instructions.
  *
- * Threats: strangers write the text. Each line is looked at once, without patterns that go back, so that no text takes
- * long.
+ * Threats: the text is untrusted. Each line is scanned once, without backtracking patterns, so that no input takes more
+ * than linear time.
  */
 import { Fault } from '@atoll/kit/fault'
 
 export interface Instruction {
-  /** In capitals. */
+  /** Upper case. */
   readonly keyword: string
-  /** What follows the keyword, without white space around it. */
+  /** Trimmed text after the keyword. */
   readonly rest: string
-  /** Where it begins, counted from one. */
+  /** Number of the first line; lines start at 1. */
   readonly line: number
 }
 
@@ -47,7 +47,7 @@ export function readInstructions(text: string): Instructions {
   return { escape, instructions }
 }
 
-/** A mistake in a Dockerfile; everything that is wrong with one is told by this. */
+/** Creates the fault for every error in a Dockerfile. */
 export function invalidDockerfile(message: string, line?: number): Fault {
   const place = line === undefined ? 'The Dockerfile' : `Line ${line} of the Dockerfile`
   return new Fault('invalid', 'invalid_dockerfile', `${place}: ${message}`)
@@ -60,12 +60,12 @@ function checkText(text: string): void {
   if (!isText(text)) throw invalidDockerfile('it has characters that are not text')
 }
 
-/** Neither half characters nor what ends a string for the kernel. */
+/** Rejects unpaired surrogates and NUL, which ends a string in the kernel. */
 export function isText(text: string): boolean {
   return text.isWellFormed() && !text.includes('\0')
 }
 
-/** Directives stand before everything else, even before other comments. */
+/** Directives must come before everything else, including other comments. */
 function findEscape(lines: readonly string[]): string {
   for (const [index, line] of lines.entries()) {
     const [start, name] = /^\s*#\s*([a-z][a-z0-9]*)\s*=/i.exec(line) ?? []
@@ -78,7 +78,7 @@ function findEscape(lines: readonly string[]): string {
   return '\\'
 }
 
-/** White space after the escape character does not count; two of them stand for one that is meant as such. */
+/** Ignores white space after the escape character. A doubled escape character is a literal one. */
 function cutContinuation(line: string, escape: string): { kept: string; continues: boolean } {
   const trimmed = line.trimEnd()
   if (!trimmed.endsWith(escape) || trimmed.endsWith(escape + escape)) {

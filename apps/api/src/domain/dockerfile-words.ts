@@ -1,10 +1,9 @@
 /**
- * Words of a Dockerfile: where they end, what quotes and variables in them stand for. The rules are those of BuildKit's
- * shell lexer, with one difference: a variable that the file does not set may be one of the image, which is not known
- * here, so that its reference stays as it is written.
+ * Splits and expands the words of a Dockerfile by the rules of BuildKit's shell lexer, with one difference: a variable
+ * that the file does not set may come from the image, which is unknown here, so its reference stays unexpanded.
  *
- * Threats: strangers write the text. Variables made of variables can double with each line, hence the limit on what all
- * references of a file give together; nested references cost stack, hence the limit on their depth.
+ * Threats: the text is untrusted. Variables that refer to variables can double in size with each line, hence the limit
+ * on the total size of expansions; nested references use stack, hence the limit on depth.
  */
 import { invalidDockerfile } from './dockerfile-lines.ts'
 
@@ -13,7 +12,7 @@ export type Variables = ReadonlyMap<string, string>
 export interface WordReader {
   /** Splits at white space outside of quotes; the words keep their quotes. */
   split(text: string): string[]
-  /** Without quotes, and with the values of variables. */
+  /** Removes quotes and replaces variables by their values. */
   expand(word: string, place: Place): string
 }
 
@@ -25,7 +24,7 @@ export interface Place {
 const expandedLimitKib = 1024
 const depthLimit = 32
 
-/** For one file: the limit on expansion holds for all words together. */
+/** Creates a reader for one file; the expansion limit applies to all words of the file together. */
 export function createWordReader(escape: string): WordReader {
   let expandedChars = 0
   return {
@@ -62,14 +61,14 @@ function splitWords(text: string, escape: string): string[] {
   return words
 }
 
-/** No text has this character, so that a `$` which means itself is told from one that begins a reference. */
+/** Marks a literal `$`. Checked text never contains NUL, so the marker is unambiguous. */
 const dollar = '\0'
 
 function literally(text: string): string {
   return text.replaceAll('$', dollar)
 }
 
-/** As steps take it, who know references too. */
+/** Escapes literal `$`, because steps expand references themselves. */
 export function toStepText(expanded: string): string {
   return expanded.replaceAll(dollar, String.raw`\$`)
 }
@@ -78,17 +77,17 @@ function isBlank(char: string): boolean {
   return char.trim() === ''
 }
 
-/** A word on its way from left to right. */
+/** Word and read position. */
 interface Source extends Place {
   readonly word: string
   readonly escape: string
-  /** Counts what a reference gives. */
+  /** Counts expanded characters against the limit. */
   readonly take: (value: string) => string
   at: number
   depth: number
 }
 
-/** Up to the character `end`, which is taken too, or to the end of the word. */
+/** Reads up to and including the character `end`, or to the end of the word. */
 function readUntil(source: Source, end: '}' | undefined): string {
   const { word, escape } = source
   let result = ''
@@ -134,7 +133,7 @@ function readDoubleQuoted(source: Source): string {
   throw invalidDockerfile('a double quote is not closed', source.line)
 }
 
-/** What follows a `$`: `NAME`, `{NAME}` or `{NAME:-word}` and its kind. */
+/** Reads the part after `$`: `NAME`, `{NAME}`, or `{NAME` with an operator such as `:-`, a word and `}`. */
 function readReference(source: Source): string {
   if (source.word.charAt(source.at) !== '{') {
     const name = readName(source)

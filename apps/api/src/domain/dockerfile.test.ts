@@ -4,7 +4,7 @@ import { measureCpuMs } from '@atoll/kit/cpu-time'
 import { Fault } from '@atoll/kit/fault'
 import { parseDockerfile } from './dockerfile.ts'
 
-/** Steps in short, without those that every recipe has around them. */
+/** Short form of the steps, without the common first and last steps of every recipe. */
 function stepsOf(...lines: string[]): string[][] {
   const { steps } = parseDockerfile(['FROM debian', ...lines].join('\n'))
   const all = steps.map(({ type, args }) => [type, ...args])
@@ -273,7 +273,7 @@ test('200 instructions and 256 KiB are taken', () => {
   assert.equal(parseDockerfile(lines.padEnd(256 * 1024)).steps.length, 203)
 })
 
-/** Texts on which a parser that looks twice at things takes long: as large as they may be. */
+/** Inputs of the maximum size that would be slow in a parser with backtracking. */
 const slow = {
   'stages and comments': 'FROM a\n'.repeat(18_000) + '#\n'.repeat(60_000),
   comments: '#\n'.repeat(130_000),

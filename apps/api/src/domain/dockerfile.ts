@@ -1,7 +1,7 @@
 /**
- * Dockerfiles of one stage as steps of a build: what the template builder of the SDK makes of them, except that quotes,
- * variables and continuation lines mean what they mean to Docker. There are no files here, so nothing can be copied.
- * What Docker would do and a build cannot is refused, never left out in silence.
+ * Converts a single-stage Dockerfile to build steps, like the template builder of the SDK, except that quotes,
+ * variables and continuation lines work as in Docker. COPY and ADD are refused because a Dockerfile comes without
+ * files. Instructions that a build cannot carry out fail; they are never skipped silently.
  */
 import {
   type Instruction,
@@ -12,7 +12,7 @@ import {
 import { createWordReader, toStepText, type WordReader } from './dockerfile-words.ts'
 import type { Recipe, RecipeStep } from './recipe.ts'
 
-/** Throws only a Fault, `invalid`, and takes time in proportion to the length of the text. */
+/** Throws only `invalid` faults. Runs in time proportional to the length of the text. */
 export function parseDockerfile(text: string): Recipe {
   const { escape, instructions } = readInstructions(text)
   const stage: Stage = {
@@ -33,13 +33,13 @@ export function parseDockerfile(text: string): Recipe {
   }
 }
 
-/** What is known at an instruction from those before it. */
+/** State that earlier instructions leave for later ones. */
 interface Stage {
   readonly words: WordReader
-  /** Of the ARGs before FROM. */
+  /** ARGs before FROM. */
   readonly globals: Map<string, string>
   readonly variables: Map<string, string>
-  /** Variables of ENV: an ARG does not change them. */
+  /** Variables set by ENV; a later ARG does not change them. */
   readonly fixed: Set<string>
   readonly steps: RecipeStep[]
   image?: string
@@ -47,7 +47,7 @@ interface Stage {
   command?: Command
 }
 
-/** A line for a shell, or words for no shell. */
+/** Shell command line, or exec form (words without a shell). */
 type Command = string | readonly string[]
 
 const handlers: ReadonlyMap<string, (instruction: Instruction, stage: Stage) => void> = new Map([
@@ -63,7 +63,7 @@ const handlers: ReadonlyMap<string, (instruction: Instruction, stage: Stage) => 
   ['ADD', refuseFiles],
   ['SHELL', refuse],
   ['ONBUILD', refuse],
-  // They say nothing to a build, or to a sandbox.
+  // No effect on builds or sandboxes.
   ['EXPOSE', ignore],
   ['VOLUME', ignore],
   ['LABEL', ignore],
@@ -89,7 +89,7 @@ function applyFrom({ rest, line }: Instruction, stage: Stage): void {
   if (stage.image !== undefined) {
     throw invalidDockerfile('there is more than one FROM, only one stage is supported', line)
   }
-  // Sandboxes have one platform, so that there is nothing to choose.
+  // Ignore --platform: sandboxes have only one platform.
   const [image = '', as, name, ...more] = rest.replace(/^--platform=\S*\s*/, '').split(/\s+/)
   const isNamed = as?.toUpperCase() === 'AS' && name !== undefined
   if (image === '' || image.startsWith('--') || (as !== undefined && !isNamed) || more.length > 0) {
@@ -110,7 +110,7 @@ function applyArg(instruction: Instruction, stage: Stage): void {
     const [name, written] = readPair(word, instruction, { ...stage, variables })
     const value = written ?? stage.globals.get(name)
     if (value === undefined) {
-      // Known not to be one of the image, so that references to it are empty.
+      // A declared ARG does not come from the image: references expand to the empty string.
       if (!variables.has(name)) variables.set(name, '')
     } else if (!stage.fixed.has(name) && variables.get(name) !== value) {
       values.set(name, value)
@@ -138,7 +138,7 @@ function applyEnv(instruction: Instruction, stage: Stage): void {
   addEnv(values, stage)
 }
 
-/** The form `ENV name value`, where all that follows the name is the value. */
+/** Converts the form `ENV name value`, where the value is all text after the name. */
 function toPair(rest: string): string {
   const end = rest.search(/\s/)
   return end === -1 ? rest : `${rest.slice(0, end)}=${rest.slice(end).trim()}`
@@ -168,7 +168,7 @@ function applyRun(instruction: Instruction, { words, steps }: Stage): void {
   if (rest.startsWith('--')) {
     throw invalidDockerfile('options of RUN, such as --mount, are not supported', line)
   }
-  // As BuildKit finds them: `<<<` is none.
+  // Same pattern as BuildKit: `<<<` is not a here-document.
   if (words.split(rest).some((word) => /^\d*<<-?[^<]+$/.test(word))) {
     throw invalidDockerfile('here-documents (<<) are not supported: use "&&" and "\\"', line)
   }
@@ -204,7 +204,7 @@ function refuse({ keyword, line }: Instruction): void {
 
 function ignore(): void {}
 
-/** As Docker: what is not an array of strings in JSON is a line for the shell. */
+/** Treats everything except a JSON array of strings as a shell command, like Docker. */
 function toCommand({ keyword, rest, line }: Instruction): Command {
   const parsed = rest.startsWith('[') ? parseJson(rest) : undefined
   if (!Array.isArray(parsed) || !parsed.every((word) => typeof word === 'string')) return rest
@@ -220,7 +220,7 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** As Docker puts the two together: CMD holds the arguments of an ENTRYPOINT that is not for a shell. */
+/** Combines both like Docker: CMD holds the arguments of an ENTRYPOINT in exec form. */
 function toStartCommand({ entrypoint = [], command = [] }: Stage): string | undefined {
   if (typeof entrypoint === 'string') return entrypoint
   if (entrypoint.length === 0) return command.length === 0 ? undefined : toShell(command)
@@ -236,7 +236,7 @@ function quote(word: string): string {
   return /^[\w@%+:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", String.raw`'\''`)}'`
 }
 
-/** Steps begin as root in `/`; sandboxes have their usual user and folder, unless the Dockerfile says otherwise. */
+/** Runs the steps as root in `/`. Sandboxes get the default user and directory unless the Dockerfile sets them. */
 function withSurroundings(steps: readonly RecipeStep[]): RecipeStep[] {
   const sets = (type: string) => steps.some((step) => step.type === type)
   return [

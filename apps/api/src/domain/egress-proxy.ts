@@ -2,16 +2,16 @@ import { closedRanges, contains, toNumber, toRanges } from '@atoll/kit/address-r
 import { formatHostPort, parseHostPort } from '@atoll/kit/host-port'
 import { invalid } from './network-fault.ts'
 
-/** A SOCKS5 proxy outside, through which the TCP of a sandbox leaves. */
+/** External SOCKS5 proxy for the outgoing TCP connections of a sandbox. */
 export interface EgressProxy {
   /** `host:port`. */
   readonly address: string
   readonly username?: string | undefined
-  /** Never shown to anybody but the node, never logged. */
+  /** Secret: only the node may receive the password. Never log it. */
   readonly password?: string | undefined
 }
 
-/** Nothing that was sent is repeated: people write passwords into addresses, too. */
+/** Error messages never repeat the input, because addresses may contain passwords. */
 export function checkProxy({ address, username, password }: EgressProxy, field: string): void {
   const parsed = parseHostPort(address)
   if (!parsed) {
@@ -29,13 +29,16 @@ export function checkProxy({ address, username, password }: EgressProxy, field: 
   }
 }
 
-/** With the one way to write its address. */
+/** Normalizes the address. */
 export function plainProxy(proxy: EgressProxy): EgressProxy {
   const parsed = parseHostPort(proxy.address)
   return parsed ? { ...proxy, address: formatHostPort(parsed) } : proxy
 }
 
-/** A proxy there would let a sandbox at the networks of this machine. Where a name leads is seen when it is dialled. */
+/**
+ * Proxies in internal ranges would give a sandbox access to the networks of the host. Domain names are resolved and
+ * checked when the proxy is dialed.
+ */
 function isClosed(host: string): boolean {
   const address = toNumber(host)
   return address !== undefined && contains(toRanges(closedRanges), address)

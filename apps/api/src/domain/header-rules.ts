@@ -2,7 +2,7 @@ import { isBroadPattern, normalizeName } from '@atoll/kit/domain-name'
 import { hopByHop } from '@atoll/kit/http/hop-by-hop'
 import { invalid, quote } from './network-fault.ts'
 
-/** Headers that are set on requests to a domain on their way out of a sandbox, by the domain, as its creator gave them. */
+/** Headers to set on outgoing requests, keyed by domain, as the creator of the sandbox sent them. */
 export type HeaderRules = Readonly<Record<string, readonly HeaderRule[]>>
 
 export interface HeaderRule {
@@ -11,7 +11,7 @@ export interface HeaderRule {
 
 type Headers = Readonly<Record<string, string>>
 
-/** What the node is told: a domain or `*.` and a domain, as `normalizeName` writes it, and what is set there. */
+/** Rule as sent to the node. `pattern` is a domain or `*.` plus a domain, normalized by `normalizeName`. */
 export interface PlainHeaderRule {
   readonly pattern: string
   readonly headers: Headers
@@ -26,7 +26,7 @@ const limits = {
   secrets: 32,
 }
 
-/** No value is repeated: they are secrets as a rule. */
+/** Error messages never repeat header values, which are usually secrets. */
 export function checkHeaderRules(rules: HeaderRules, field: string): void {
   const domains = Object.keys(rules)
   if (domains.length > limits.domains) {
@@ -45,7 +45,7 @@ export function checkHeaderRules(rules: HeaderRules, field: string): void {
   }
 }
 
-/** Those that set something. */
+/** Rules that set at least one header. */
 export function plainHeaderRules(rules: HeaderRules): PlainHeaderRule[] {
   return Object.entries(rules).flatMap(([domain, [rule]]) => {
     const headers = rule?.transform?.headers ?? {}
@@ -53,13 +53,13 @@ export function plainHeaderRules(rules: HeaderRules): PlainHeaderRule[] {
   })
 }
 
-/** Names of the secrets that headers are to have, each once and in lower case. */
+/** Names of the secrets that headers refer to, unique and in lower case. */
 export function secretsIn(rules: readonly Pick<PlainHeaderRule, 'headers'>[]): string[] {
   const values = rules.flatMap(({ headers }) => Object.values(headers))
   return [...new Set(values.flatMap((value) => namesIn(value)))]
 }
 
-/** Without the headers whose secrets are not there. */
+/** Replaces references by secret values. Drops headers that refer to a missing secret. */
 export function fillSecrets(
   rules: readonly PlainHeaderRule[],
   secrets: ReadonlyMap<string, string>,
@@ -81,7 +81,7 @@ function namesIn(value: string): string[] {
   return Array.from(value.matchAll(reference), ([, name = '']) => name.toLowerCase())
 }
 
-/** With the names of the headers alone. */
+/** Hides the header values. */
 export function withoutValues(rules: HeaderRules): Record<string, { transform?: object }[]> {
   const hide = (headers: Headers) =>
     Object.fromEntries(Object.keys(headers).map((name) => [name, hidden]))
@@ -148,5 +148,5 @@ const headerName = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
 const headerValue = /^[\t\x20-\x7e\x80-\xff]*$/
 const reference = /\$\{e2b\.secrets\.([a-zA-Z0-9_-]{1,128})\}/g
 
-/** Where a request ends and to whom it goes is said by these. */
+/** Headers that control message framing and routing. */
 const framing = new Set([...hopByHop, 'content-length', 'expect', 'host'])

@@ -1,7 +1,7 @@
 import { createHash, createHmac } from 'node:crypto'
 import { randomHex } from '@atoll/kit/id'
 
-/** API keys (of a team) and access tokens (of a user). Only their hashes are kept. */
+/** API keys belong to a team, access tokens to a user. The store keeps only hashes. */
 
 export const apiKeyPrefix = 'e2b_'
 export const accessTokenPrefix = 'sk_e2b_'
@@ -14,7 +14,7 @@ export interface Secret {
   readonly mask: Mask
 }
 
-/** What may be shown of a secret later on. */
+/** Parts of a secret that may be shown after its creation. */
 export interface Mask {
   readonly prefix: string
   readonly valueLength: number
@@ -35,7 +35,7 @@ export interface ApiKey {
 export interface KeyStore {
   insert(key: ApiKey, hash: string): Promise<void>
   list(teamId: string): Promise<ApiKey[]>
-  /** False when the team has no such key. */
+  /** Returns false when the team has no such key. */
   rename(teamId: string, id: string, name: string): Promise<boolean>
   delete(teamId: string, id: string): Promise<boolean>
   findByHash(hash: string): Promise<{ id: string; teamId: string } | undefined>
@@ -57,27 +57,27 @@ export function newSecret(prefix: string): Secret {
   }
 }
 
-/** A fast hash serves: the values are 160 random bits, nothing that can be guessed. */
+/** A fast hash is enough: the values are 160 random bits and cannot be guessed. */
 export function hashSecret(value: string): string {
   return createHash('sha256').update(value).digest('hex')
 }
 
-/** Cheap sieve before the store is asked: the form that `newSecret` gives. */
+/** Cheap format check before a store lookup. */
 export function looksLike(prefix: string, value: string): boolean {
   return value.startsWith(prefix) && /^[0-9a-f]{40}$/.test(value.slice(prefix.length))
 }
 
-/** The token of a sandbox's envd: derived, so that it stays the same for the life of the id. */
+/** Derives the envd token from the sandbox ID, so that the token never changes. */
 export function envdAccessToken(seed: string, sandboxId: string): string {
   return createHmac('sha256', seed).update(sandboxId).digest('hex')
 }
 
-/** The token that callers of a private sandbox need; no id of a sandbox has a colon. */
+/** Derives the token for requests to a private sandbox. Sandbox IDs have no colon, so envd tokens cannot collide. */
 export function trafficAccessToken(seed: string, sandboxId: string): string {
   return createHmac('sha256', seed).update(`traffic:${sandboxId}`).digest('hex')
 }
 
-/** What lets somebody without a key send one archive for builds of a team, until then. */
+/** Signs an upload URL: lets a client without an API key upload one archive for a team until `expiresAt`. */
 export function buildFilesSignature(
   seed: string,
   { teamId, hash, expiresAt }: { teamId: string; hash: string; expiresAt: Date },

@@ -1,6 +1,6 @@
 import { Fault } from '@atoll/kit/fault'
 
-/** Which of the server processes on one store live. */
+/** Leases show which server processes on a store are alive. */
 export interface LeaseStore {
   renew(holder: LeaseHolder, expiresAt: Date): Promise<void>
   listLive(now: Date): Promise<LeaseHolder[]>
@@ -10,11 +10,13 @@ export interface LeaseStore {
 
 export interface LeaseHolder {
   readonly processId: string
-  /** What tells the node that it uses from others. */
+  /** Identifies the node that the process uses. */
   readonly node: string
 }
 
-/** Each process holds the records against what its node runs: with another node it would end what others made. */
+/**
+ * Each process reconciles all records with its own node, so a process with another node would end foreign sandboxes.
+ */
 export function checkSameNode(own: LeaseHolder, live: readonly LeaseHolder[]): void {
   const other = live.find(({ processId, node }) => processId !== own.processId && node !== own.node)
   if (!other) return

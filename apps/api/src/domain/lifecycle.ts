@@ -1,12 +1,12 @@
 import { Fault } from '@atoll/kit/fault'
 
-/** What its creator wants to happen to a sandbox when its time is over, and after that. */
+/** Actions at the timeout of a sandbox and afterwards, as its creator asked. */
 export interface Lifecycle {
-  /** Pause it at the end of its time instead of killing it. */
+  /** Pause the sandbox at its timeout instead of killing it. */
   readonly autoPause: boolean
-  /** Whether that keeps its memory as well as its files. */
+  /** Keep the memory in an automatic pause, not only the files. */
   readonly autoPauseMemory: boolean
-  /** Wake it when traffic for it arrives while it is paused. */
+  /** Resume the paused sandbox when traffic arrives. */
   readonly autoResume: boolean
 }
 
@@ -31,7 +31,7 @@ function invalid(message: string): Fault {
 
 const shortestWakeSeconds = 300
 
-/** How long a sandbox runs that was woken without anybody saying for how long. */
+/** Timeout of a sandbox that is resumed without an explicit timeout. */
 export function wakeSeconds(createdWith: number | undefined, maxSeconds: number): number {
   return Math.min(Math.max(createdWith ?? 0, shortestWakeSeconds), maxSeconds)
 }

@@ -1,23 +1,22 @@
 import { Fault } from '@atoll/kit/fault'
 import type { Resources } from './template.ts'
 
-/** What a team may use. */
 export interface TeamLimits {
   readonly concurrentSandboxes: number
-  /** The longest that a sandbox may run, from its start. */
+  /** Maximum run time since the start. */
   readonly maxSandboxSeconds: number
   readonly maxCpuCount: number
   readonly maxMemoryMb: number
   readonly maxDiskSizeMb: number
   readonly concurrentBuilds: number
-  /** What its paused sandboxes and its snapshots may take on disks, together. */
+  /** Quota for the disk space of all paused sandboxes and snapshots of the team. */
   readonly keptDiskMb: number
 }
 
-/** Those of its limits that differ from the configured ones. */
+/** Limits that override the configured defaults. */
 export type OwnLimits = { readonly [Name in keyof TeamLimits]?: number }
 
-/** Sets what `change` names; null takes a limit back to the configured one. */
+/** Applies `change`; null resets a limit to the configured default. */
 export function changeLimits(
   own: OwnLimits,
   change: { readonly [Name in keyof TeamLimits]?: number | null | undefined },
@@ -30,7 +29,7 @@ function definedIn(change: object): object {
   return Object.fromEntries(Object.entries(change).filter(([, value]) => value !== undefined))
 }
 
-/** `asker` is what the caller gave. */
+/** `asker` names the request field or object in the error message. */
 export function checkResources(
   resources: Resources,
   limits: TeamLimits,
@@ -53,7 +52,7 @@ export function checkResources(
 
 const mebibyte = 1024 * 1024
 
-/** Whether so much more may be kept. */
+/** Checks the disk quota for `moreBytes` in addition to `keptBytes`. */
 export function mayKeep({ keptDiskMb }: TeamLimits, keptBytes: number, moreBytes: number): boolean {
   return keptBytes + moreBytes <= keptDiskMb * mebibyte
 }

@@ -1,9 +1,9 @@
-/** What happened in sandboxes. The node keeps it; whose it is, only the records say. */
+/** Sandbox logs. The node stores the entries; only the records of the control plane say which team owns them. */
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
 
 export interface LogEntry {
-  /** Milliseconds since 1970; no two entries of a sandbox have the same. */
+  /** Milliseconds since 1970, unique within a sandbox. */
   readonly at: number
   readonly level: LogLevel
   readonly message: string
@@ -12,9 +12,9 @@ export interface LogEntry {
 
 export interface LogQuery {
   readonly fromMs: number
-  /** Exclusive; undefined: whatever there is. */
+  /** Exclusive. Undefined means no upper bound. */
   readonly beforeMs?: number | undefined
-  /** Which of them when there are more than `limit`, and in which order. */
+  /** Sort order; also selects the entries to return when more than `limit` match. */
   readonly newestFirst: boolean
   readonly limit: number
   readonly minLevel?: LogLevel | undefined
@@ -30,18 +30,21 @@ export interface KeptLog {
 export interface LogNode {
   read(sandboxId: string, query: LogQuery, signal: AbortSignal): Promise<LogEntry[]>
   list(signal: AbortSignal): Promise<KeptLog[]>
-  /** Those of sandboxes that have not ended stay. */
+  /** Keeps the logs of sandboxes that have not ended. */
   remove(sandboxIds: readonly string[], signal: AbortSignal): Promise<void>
 }
 
 export interface LogOwners {
-  /** The team of each of these sandboxes that has a record. */
+  /** Maps each sandbox that has a record to its team. */
   teamsOf(sandboxIds: readonly string[]): Promise<ReadonlyMap<string, string>>
 }
 
 export const logWindowMs = 7 * 24 * 60 * 60 * 1000
 
-/** The 7 days that a cursor opens; without one the last 7 days, and what a burst put ahead of the clock. */
+/**
+ * Returns the 7 days after or before the cursor. Without a cursor, returns the last 7 days without an upper bound: a
+ * burst of entries gets timestamps ahead of the clock.
+ */
 export function windowOf(
   cursorMs: number | undefined,
   direction: 'forward' | 'backward',
@@ -53,10 +56,10 @@ export function windowOf(
     : { fromMs: Math.max(0, cursorMs - logWindowMs), beforeMs: cursorMs }
 }
 
-/** How much the logs of one team may take, so that none takes the room of the others. */
+/** Log quota per team, so that no team uses up the space of the others. */
 export const teamLogBytes = 256 * 1024 * 1024
 
-/** Of each team that has more than it may: the oldest of its logs, until the rest fits. */
+/** Selects the oldest logs of each team over its quota, until the rest fits. */
 export function excess(
   logs: readonly KeptLog[],
   teamOf: ReadonlyMap<string, string>,
@@ -67,7 +70,7 @@ export function excess(
     .toSorted((a, b) => b.writtenAtMs - a.writtenAtMs)
     .filter(({ sandboxId, sizeBytes }) => {
       const team = teamOf.get(sandboxId)
-      if (team === undefined) return false // the node lets it go by its age
+      if (team === undefined) return false // the node deletes such logs by age
       const size = (sizes.get(team) ?? 0) + sizeBytes
       sizes.set(team, size)
       return size > limitBytes

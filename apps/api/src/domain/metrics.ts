@@ -1,10 +1,10 @@
 import { Fault } from '@atoll/kit/fault'
 
-/** Samples over time: how they are grouped, which ranges may be asked for, and what one reading says. */
+/** Metrics: sampling windows, permitted ranges, and usage computed from node readings. */
 
 export const sampleSeconds = 5
 
-/** All times are Unix seconds; both ends belong to the range. */
+/** Unix seconds, both ends inclusive. */
 export interface Range {
   readonly start: number
   readonly end: number
@@ -12,13 +12,13 @@ export interface Range {
 
 export interface TeamSample {
   readonly teamId: string
-  /** Where its 5 seconds begin. */
+  /** Start of the 5-second window. */
   readonly at: number
   readonly concurrent: number
   readonly started: number
 }
 
-/** One step of a series; `concurrent` is the most of any sample in it. */
+/** Aggregated step of a series; `concurrent` is the maximum of its samples. */
 export interface TeamStep {
   readonly at: number
   readonly concurrent: number
@@ -32,9 +32,9 @@ export interface Peak {
 
 export interface Usage {
   readonly cpuCount: number
-  /** Of all its CPUs together. */
+  /** Percentage of all CPUs together. */
   readonly cpuUsedPercent: number
-  /** Without the cache. */
+  /** Excludes the page cache. */
   readonly memoryUsedBytes: number
   readonly memoryCacheBytes: number
   readonly memoryTotalBytes: number
@@ -50,7 +50,7 @@ export interface UsageSample extends UsageAt {
   readonly sandboxId: string
 }
 
-/** As a node reads it: CPU time is counted from the start of the sandbox, on the node's own clock. */
+/** Raw reading of a node. CPU time counts from the start of the sandbox; `readAtNs` uses the clock of the node. */
 export interface Reading extends Omit<Usage, 'cpuUsedPercent'> {
   readonly sandboxId: string
   readonly cpuUsedNs: number
@@ -59,19 +59,19 @@ export interface Reading extends Omit<Usage, 'cpuUsedPercent'> {
 }
 
 export interface TeamMetricStore {
-  /** How many sandboxes of each team run at this moment. */
+  /** Number of running sandboxes per team. */
   countRunning(): Promise<ReadonlyMap<string, number>>
-  /** Starts since this moment, for each team and sample they fall into. */
+  /** Starts since `since`, per team and sampling window. */
   countStarts(since: number): Promise<Omit<TeamSample, 'concurrent'>[]>
-  /** The newest sample of any team. */
+  /** Time of the newest sample of any team. */
   lastSampleAt(): Promise<number | undefined>
-  /** Teams that had something running at that sample. */
+  /** Teams with running sandboxes in the sample at `at`. */
   listActive(at: number): Promise<string[]>
-  /** Of two samples for the same 5 seconds the larger numbers stay: a window may be counted again. */
+  /** Merges samples of the same window by maximum, because a window may be counted twice. */
   record(samples: readonly TeamSample[]): Promise<void>
   series(teamId: string, range: Range, stepSeconds: number): Promise<TeamStep[]>
   peak(teamId: string, range: Range, metric: TeamMetricName): Promise<Peak | undefined>
-  /** Deletes a bounded number of samples older than this; says whether there may be more of them. */
+  /** Deletes a bounded number of samples older than `time`. Returns whether more may remain. */
   deleteBefore(time: number): Promise<boolean>
 }
 
@@ -79,11 +79,11 @@ export type TeamMetricName = 'concurrent' | 'started'
 
 export interface UsageStore {
   record(samples: readonly UsageSample[]): Promise<void>
-  /** The times of the first and the last sample, if the team has such a sandbox with samples. */
+  /** Times of the first and last sample. Undefined if the team has no such sandbox, or the sandbox has no samples. */
   rangeOf(teamId: string, sandboxId: string): Promise<Range | undefined>
-  /** The largest value of every column in each step. */
+  /** Maximum of every column per step. */
   series(sandboxId: string, range: Range, stepSeconds: number): Promise<UsageAt[]>
-  /** The newest sample of each of these sandboxes that is the team's. */
+  /** Newest sample of each given sandbox that belongs to the team. */
   latest(teamId: string, sandboxIds: readonly string[]): Promise<UsageSample[]>
   deleteBefore(time: number): Promise<boolean>
 }
@@ -117,28 +117,31 @@ const steps = [
 ] as const
 const longestStep = 900
 
-/** The longer the range, the longer its steps. */
+/** Longer ranges have longer steps. */
 export function stepOf({ start, end }: Range): number {
   return steps.find(({ below }) => end - start < below)?.stepSeconds ?? longestStep
 }
 
-/** The 5 seconds that a moment belongs to, by their beginning. */
+/** Start of the 5-second window that contains `now`. */
 export function windowOf(now: Date): number {
   return Math.floor(now.getTime() / 1000 / sampleSeconds) * sampleSeconds
 }
 
-/** What the first reading of a sandbox is compared with: its start, unless that is so long ago that it says little of now. */
+/**
+ * Baseline for the first reading of a sandbox: its start, or undefined when the start is too long ago for a useful
+ * average.
+ */
 export function beforeFirst({ readAtNs, ageNs }: Reading): CpuReading | undefined {
   return ageNs <= 2 * sampleSeconds * 1e9 ? { cpuUsedNs: 0, readAtNs: readAtNs - ageNs } : undefined
 }
 
 export type CpuReading = Pick<Reading, 'cpuUsedNs' | 'readAtNs'>
 
-/** Between two readings, in percent of what all its CPUs could have given, with two decimals. */
+/** CPU usage between two readings, in percent of all CPUs, rounded to two decimals. */
 export function cpuPercent(before: CpuReading, { cpuUsedNs, readAtNs, cpuCount }: Reading): number {
   const possibleNs = (readAtNs - before.readAtNs) * cpuCount
   if (possibleNs <= 0) return 0
   const percent = (100 * (cpuUsedNs - before.cpuUsedNs)) / possibleNs
-  // Counters of several cores are not read in one instant: a little more than everything is everything.
+  // The counters of several cores are not read atomically, so the result can slightly exceed 100.
   return Math.round(Math.min(100, Math.max(0, percent)) * 100) / 100
 }

@@ -1,6 +1,6 @@
 import { Fault } from '@atoll/kit/fault'
 
-/** `field` as the caller sent it. */
+/** `field` is the name of the field in the request. */
 export function invalid(field: string, text: string): Fault {
   return new Fault('invalid', 'invalid_network', `${field}: ${text}`)
 }

@@ -6,45 +6,48 @@ import { checkHeaderRules, plainHeaderRules } from './header-rules.ts'
 import type { HeaderRules, PlainHeaderRule } from './header-rules.ts'
 import { invalid, quote } from './network-fault.ts'
 
-/** What may leave a sandbox and how it is reached, as its creator asked for it. */
+/** Outgoing and incoming network settings of a sandbox, as its creator sent them. */
 export interface SandboxNetwork extends Egress {
-  /** False: whoever comes to its ports needs a token. */
+  /** False: requests to the ports of the sandbox need a token. */
   readonly allowPublicTraffic?: boolean | undefined
   readonly maskRequestHost?: string | undefined
   readonly httpsPorts?: readonly number[] | undefined
 }
 
 interface Egress {
-  /** Addresses, ranges and names. */
+  /** Addresses, CIDR ranges and domain names. */
   readonly allowOut?: readonly string[] | undefined
   readonly denyOut?: readonly string[] | undefined
   readonly egressProxy?: EgressProxy | undefined
   readonly rules?: HeaderRules | undefined
 }
 
-/** What a running sandbox is to be given instead of what it had; what is undefined is cleared. */
+/** New egress settings of a running sandbox. Replaces all previous ones: an undefined field clears its setting. */
 export interface EgressWish extends Egress {
   readonly allowInternetAccess: boolean | undefined
 }
 
-/** What the node enforces: IPv4 addresses and ranges, as nothing else leaves a sandbox anyway, and what has a name. */
+/**
+ * Egress rules that the node enforces. Only IPv4 addresses and ranges, because only IPv4 leaves a sandbox, and domain
+ * names.
+ */
 export interface NetworkRules {
   readonly allowOut: readonly string[]
   readonly denyOut: readonly string[]
-  /** As `normalizeName` writes them. */
+  /** Normalized by `normalizeName`. */
   readonly allowNames: readonly string[]
   readonly proxy: EgressProxy | undefined
   readonly headerRules: readonly PlainHeaderRule[]
 }
 
-/** What the edge does for those who come in. */
+/** Edge settings for incoming requests. */
 export interface Ingress {
   readonly trafficAccessToken: string | undefined
   readonly maskRequestHost: string | undefined
   readonly httpsPorts: readonly number[]
 }
 
-/** Both, as the node is told of them. */
+/** Resolves the network rules and ingress settings of a sandbox for the node. */
 export type ReachOf = (sandbox: {
   readonly id: string
   readonly teamId: string
@@ -55,7 +58,7 @@ export type ReachOf = (sandbox: {
 const everything = '0.0.0.0/0'
 const envdPort = 49_983
 
-/** `prefix` names the fields as the caller sent them. */
+/** `prefix` goes before the field names in error messages. */
 export function checkEgress(wish: EgressWish, prefix = ''): void {
   const { allowOut = [], denyOut = [], egressProxy, rules, allowInternetAccess } = wish
   for (const entry of denyOut) {
@@ -97,7 +100,7 @@ function isPrivate(sandbox: { readonly network: SandboxNetwork | undefined }): b
   return sandbox.network?.allowPublicTraffic === false
 }
 
-/** How it is reached stays as it was created. */
+/** Keeps the ingress settings that the sandbox was created with. */
 export function replaceEgress<
   Networked extends {
     readonly allowInternetAccess: boolean | undefined
@@ -111,7 +114,7 @@ export function replaceEgress<
   return { ...sandbox, allowInternetAccess, network }
 }
 
-/** What is in force for it while it runs. */
+/** Network rules of a running sandbox. */
 export function rulesOf(sandbox: {
   readonly allowInternetAccess: boolean | undefined
   readonly network: SandboxNetwork | undefined
@@ -127,7 +130,7 @@ export function rulesOf(sandbox: {
   }
 }
 
-/** `trafficToken`: its own, asked for where it is private. */
+/** Includes `trafficToken` only if the sandbox is private. */
 export function ingressOf(
   sandbox: { readonly network: SandboxNetwork | undefined },
   trafficToken: string,
@@ -150,7 +153,7 @@ function isRange(entry: string): boolean {
   const [address = '', bits, ...rest] = entry.split('/')
   const family = isIP(address)
   if (family === 0 || address.includes('%') || rest.length > 0) return false
-  // As the node reads it, too: what it does not take would keep the sandbox from ever starting.
+  // Same rule as on the node: a range that the node rejects would keep the sandbox from starting.
   return bits === undefined || (isCount(bits) && Number(bits) <= (family === 4 ? 32 : 128))
 }
 
@@ -162,7 +165,10 @@ function isIPv4Range(entry: string): boolean {
   return isRange(entry) && isIPv4(entry.replace(/\/.*$/, ''))
 }
 
-/** What begins at "no address" means something else to everybody, but for all of IPv4. */
+/**
+ * Rejects ranges that start at the unspecified address, because tools interpret them differently. Only 0.0.0.0/0 is
+ * clear.
+ */
 function checkSpecified(entry: string, field: string): void {
   if (entry === everything) return
   const [address = ''] = entry.split('/')

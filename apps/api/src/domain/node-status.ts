@@ -4,11 +4,11 @@ export const nodeStatuses = ['ready', 'draining', 'connecting', 'unhealthy', 'st
 
 export type NodeStatus = (typeof nodeStatuses)[number]
 
-/** What an operator wants of a node; the other statuses are for us to find out. */
+/** Statuses that an operator can set. The control plane detects the others. */
 export type WantedStatus = 'ready' | 'draining' | 'standby'
 
 export interface NodeStatusStore {
-  /** Undefined: nobody has said anything, it is to be ready. */
+  /** Undefined if no operator has set a status, which means ready. */
   find(nodeId: string): Promise<{ readonly status: WantedStatus; readonly since: Date } | undefined>
   set(nodeId: string, status: WantedStatus, now: Date): Promise<void>
 }

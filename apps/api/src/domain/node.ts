@@ -3,23 +3,23 @@ import type { Ingress, NetworkRules } from './network.ts'
 import type { OnNode } from './sandbox-pause.ts'
 import type { Resources } from './template.ts'
 
-/** What the control plane asks of the node. */
+/** Node operations that sandboxes need. */
 export interface SandboxNode {
   describe(signal: AbortSignal): Promise<NodeFacts>
   measure(signal: AbortSignal): Promise<NodeUsage>
   envdVersion(signal: AbortSignal): Promise<string>
   /**
-   * Returns once envd knows who it is. Faults: `sandbox_capacity_unavailable` when there is no room,
-   * `snapshot_unreadable` when this node cannot go on from its snapshot, `ready_name_gone` when none stands ready under
-   * its name, `sandbox_create_failed` for whatever else went wrong.
+   * Returns once envd has its identity. Faults: `sandbox_capacity_unavailable` when the node is full,
+   * `snapshot_unreadable` when this node cannot restore the snapshot, `ready_name_gone` when the pre-named sandbox no
+   * longer exists, `sandbox_create_failed` for all other errors.
    */
   create(sandbox: NodeSandbox, signal: AbortSignal): Promise<void>
-  /** Has the next sandbox that it makes ahead told who it will be. Returns once that stands ready, with what it is. */
+  /** Assigns this ID and token to the next pre-warmed sandbox. Returns the shape of the sandbox once it is ready. */
   nameReady(id: string, accessToken: string, signal: AbortSignal): Promise<NodeShape>
   /**
-   * Puts a running sandbox aside. Faults: `memory_not_kept` when it cannot be now, `disk_full`, `sandbox_not_found`,
-   * `sandbox_pause_failed`. After a fault `find` tells what became of it. `sizeBytes` is what it takes on the disk; 0 when
-   * the node cannot tell.
+   * Pauses a running sandbox. Faults: `memory_not_kept` when the memory cannot be saved now, `disk_full`,
+   * `sandbox_not_found`, `sandbox_pause_failed`. After a fault, call `find` for the actual state. `sizeBytes` is the
+   * size on disk; 0 if the node cannot measure it.
    */
   pause(
     id: string,
@@ -27,14 +27,17 @@ export interface SandboxNode {
     signal: AbortSignal,
   ): Promise<{ readonly sizeBytes: number }>
   /**
-   * Returns once envd answers. Faults: `sandbox_capacity_unavailable`, `sandbox_memory_lost` when only its files can be
-   * brought back, `sandbox_not_found`, `sandbox_resume_failed`. After a fault `find` tells what became of it.
+   * Returns once envd responds. Faults: `sandbox_capacity_unavailable`, `sandbox_memory_lost` when only the files can
+   * be restored, `sandbox_not_found`, `sandbox_resume_failed`. After a fault, call `find` for the actual state.
    */
   resume(sandbox: NodeResume, signal: AbortSignal): Promise<void>
-  /** In force when it returns. Faults: `sandbox_not_found` when it does not run, `network_update_failed`. */
+  /**
+   * Returns once the rules are in force. Faults: `sandbox_not_found` when the sandbox does not run,
+   * `network_update_failed`.
+   */
   updateNetwork(id: string, network: NetworkRules, signal: AbortSignal): Promise<void>
   /**
-   * Copies a running sandbox, which goes on afterwards. Faults: `disk_full`, `sandbox_not_found`,
+   * Takes a snapshot of a running sandbox, which keeps running afterwards. Faults: `disk_full`, `sandbox_not_found`,
    * `sandbox_snapshot_failed`.
    */
   snapshot(
@@ -42,21 +45,21 @@ export interface SandboxNode {
     snapshotId: string,
     signal: AbortSignal,
   ): Promise<{ readonly keepsMemory: boolean; readonly sizeBytes: number }>
-  /** Succeeds also when there is none. */
+  /** Succeeds also when the snapshot does not exist. */
   deleteSnapshot(snapshotId: string, signal: AbortSignal): Promise<void>
   listSnapshots(signal: AbortSignal): Promise<readonly string[]>
-  /** Succeeds also when there is nothing to kill; afterwards nothing of the sandbox is left. */
+  /** Deletes everything that belongs to the sandbox. Succeeds also when the sandbox does not exist. */
   kill(id: string): Promise<void>
   find(id: string, signal: AbortSignal): Promise<OnNode>
-  /** Running and paused ones, by id. */
+  /** Lists running, paused and quarantined sandboxes by ID. */
   list(signal: AbortSignal): Promise<ReadonlyMap<string, NonNullable<OnNode>>>
-  /** What each running sandbox uses; with an id, only that one, if it runs. */
+  /** Reads the usage of all running sandboxes, or only of `id` if it runs. */
   sample(signal: AbortSignal, id?: string): Promise<Reading[]>
-  /** Ends of sandboxes as they happen, until the signal or a failure of the connection. */
+  /** Streams sandbox ends as they happen, until the signal aborts or the connection fails. */
   watchEnds(signal: AbortSignal): AsyncIterable<SandboxEnd>
 }
 
-/** Sandboxes of one shape can stand in for each other until they are used. */
+/** Unused sandboxes of the same shape are interchangeable. */
 export interface NodeShape extends Resources {
   readonly nodeTemplateId: string
 }
@@ -64,14 +67,14 @@ export interface NodeShape extends Resources {
 export interface NodeSandbox {
   readonly id: string
   readonly nodeTemplateId: string
-  /** It goes on from this copy instead of beginning anew. */
+  /** Snapshot to restore from; undefined starts a new sandbox. */
   readonly snapshotId: string | undefined
   readonly resources: Resources
   readonly envVars: Readonly<Record<string, string>>
   readonly accessToken: string | undefined
   readonly network: NetworkRules
   readonly ingress: Ingress
-  /** Its id is one that `nameReady` gave: it is that sandbox or none. */
+  /** The ID was assigned by `nameReady`: claims that pre-warmed sandbox or fails. */
   readonly isNamed: boolean
 }
 
@@ -80,23 +83,23 @@ export interface NodeResume {
   readonly accessToken: string | undefined
   readonly network: NetworkRules
   readonly ingress: Ingress
-  /** From its files alone, also when its memory was kept. */
+  /** Boots from the files, even if the memory was saved. */
   readonly boot: boolean
 }
 
 export interface SandboxEnd {
   readonly id: string
-  /** For people: "ran out of memory (limit 512 MB)". */
+  /** Human-readable, such as "ran out of memory (limit 512 MB)". */
   readonly reason: string
 }
 
-/** What stays the same while its agent runs. */
+/** Properties that do not change while the node agent runs. */
 export interface NodeFacts {
   readonly id: string
-  /** Another one after each start of the agent. */
+  /** New after each start of the agent. */
   readonly instanceId: string
   readonly version: string
-  /** Whether its runtime keeps memory over a pause. */
+  /** Whether a pause under the runtime of the node keeps the memory. */
   readonly keepsMemory: boolean
   readonly machine: {
     readonly cpuArchitecture: string
@@ -106,11 +109,11 @@ export interface NodeFacts {
   }
 }
 
-/** What its machine has, uses and has promised. */
+/** Capacity, usage and allocation of the machine. */
 export interface NodeUsage {
   readonly sandboxCount: number
   readonly pausedCount: number
-  /** Sandboxes that are started but nobody's yet. */
+  /** Warm pools: unclaimed pre-warmed sandboxes. */
   readonly pools: readonly {
     readonly templateId: string
     readonly ready: number

@@ -1,7 +1,7 @@
 import { Fault } from '@atoll/kit/fault'
 import type { Order, Position } from './sandbox-store.ts'
 
-/** A position in a list as an opaque token. It names the order it was made for and serves no other. */
+/** Encodes a list position as an opaque token. The token includes the sort order and is invalid for the other order. */
 export function toToken({ startedAt, id }: Position, order: Order): string {
   const text = `${startedAt.toISOString()}__${id}${order === 'asc' ? '__asc' : ''}`
   return Buffer.from(text).toString('base64url')

@@ -1,29 +1,29 @@
-/** What a template is made of: another one, and what is done to it. */
+/** Source and steps of a template build. */
 export interface Recipe {
   readonly fromImage?: string
-  /** Who may have the image. */
+  /** Registry credentials for `fromImage`. */
   readonly imageLogin?: ImageLogin
   readonly fromTemplate?: string
   readonly steps: readonly RecipeStep[]
-  /** Nothing of earlier builds is used. */
+  /** Ignores all cached layers of earlier builds. */
   readonly force: boolean
-  /** What new sandboxes have running from the beginning. */
+  /** Runs in every new sandbox from the beginning. */
   readonly startCommand?: string
-  /** Succeeds once a sandbox is ready. */
+  /** Exits with 0 once a sandbox is ready. */
   readonly readyCommand?: string
 }
 
 export interface ImageLogin {
   readonly username: string
-  /** Not to be logged or kept. */
+  /** Secret: never log or store. */
   readonly password: string
 }
 
 export interface RecipeStep {
   readonly type: string
   readonly args: readonly string[]
-  /** Of the files that it brings in. */
+  /** Hash of the uploaded files that the step copies. */
   readonly filesHash?: string
-  /** Nothing of earlier builds is used for it and what comes after it. */
+  /** Ignores cached layers of earlier builds for this step and all later ones. */
   readonly force: boolean
 }

@@ -1,9 +1,9 @@
 import { after, end, isRunning, move, passingStates, start } from './sandbox.ts'
 import type { Kept, RunningSandbox, Sandbox } from './sandbox.ts'
 
-/** How a sandbox is put aside, brought back and copied: each has a beginning, which names who is at it, and an end. */
+/** State changes for pause, resume and snapshot. Each operation has a begin, which sets the holder, and an end. */
 
-/** `keptBytes` is what it is thought to take. */
+/** `keptBytes` is the estimated size on disk. */
 export function beginPause(sandbox: RunningSandbox, holder: string, keptBytes: number): Sandbox {
   return { ...move(sandbox, 'pausing'), holder, keptBytes }
 }
@@ -20,12 +20,12 @@ export function beginSnapshot(sandbox: RunningSandbox, holder: string): Sandbox 
   return { ...move(sandbox, 'snapshotting'), holder }
 }
 
-/** It runs on as if nothing had happened. */
+/** Returns to `running` after a snapshot or a pause that did not happen. */
 export function goOn(sandbox: Sandbox): Sandbox {
   return { ...move(sandbox, 'running'), holder: undefined, keptBytes: undefined }
 }
 
-/** Past its end it stays for a little longer, since it could not be put aside. */
+/** Extends the timeout of an expired sandbox that could not be paused. */
 export function postpone(sandbox: Sandbox, now: Date, seconds: number): Sandbox {
   return isRunning(sandbox) && sandbox.endAt <= now
     ? { ...sandbox, endAt: after(now, seconds) }
@@ -37,23 +37,23 @@ export function isPassing({ state }: Sandbox): boolean {
 }
 
 /**
- * What a node says of one sandbox; undefined when it has no such sandbox. `quarantined`: the node cannot read its record,
- * and keeps its files.
+ * State of a sandbox on its node; undefined if the node does not have the sandbox. `quarantined`: the node cannot read
+ * the record, and keeps the files.
  */
 export type OnNode =
   | { readonly state: 'running' | 'paused'; readonly kept: Kept }
   | { readonly state: 'quarantined' }
   | undefined
 
-/** Of a sandbox that is neither being created nor ending. */
+/** Not for sandboxes that are being created or killed. */
 export function agrees({ state }: Pick<Sandbox, 'state'>, onNode: OnNode): boolean {
   if (onNode?.state === 'quarantined') return state === 'running' || state === 'paused'
   return state === onNode?.state
 }
 
 /**
- * Brings the record of a sandbox that nobody is at together with what its node says. The node is right: it alone knows
- * how far somebody got who is not there any more.
+ * Reconciles the record of a sandbox without a live holder with the state on the node. The node wins: only the node
+ * knows how far a crashed holder got.
  */
 export function agreeWithNode(
   sandbox: Sandbox,
@@ -67,14 +67,14 @@ export function agreeWithNode(
     const pausedAt = sandbox.state === 'resuming' ? sandbox.endAt : undefined
     return finishPause(sandbox, pausedAt ?? now, onNode.kept)
   }
-  // From `paused` or `resuming` it has begun to run again, and nobody has said for how long.
+  // The sandbox resumed from `paused` or `resuming`, so it needs a new timeout.
   const { envdVersion } = sandbox
   const wasRunning = sandbox.state === 'pausing' || sandbox.state === 'snapshotting'
   if (wasRunning || envdVersion === undefined) return goOn(sandbox)
   return start(sandbox, { now, seconds, envdVersion })
 }
 
-/** Back to the state before a pause, resume or copy that did not happen. */
+/** Returns to the state before a pause, resume or snapshot that did not happen. */
 function undo(sandbox: Sandbox, now: Date): Sandbox {
   if (sandbox.state !== 'resuming') return goOn(sandbox)
   return finishPause(sandbox, sandbox.endAt ?? now, sandbox.kept ?? 'files')

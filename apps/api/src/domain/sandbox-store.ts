@@ -1,50 +1,51 @@
 import type { SandboxNetwork } from './network.ts'
 import type { Sandbox, SandboxState, StartedSandbox } from './sandbox.ts'
 
-/** Where the records of sandboxes are kept. */
 export interface SandboxStore {
   /**
-   * False, and nothing done, when its team has `limit` sandboxes already, counting those that run or are about to. Of
-   * two inserts at a time that would reach the limit together, one is let in.
+   * Returns false and inserts nothing when the team already has `limit` sandboxes in `placeStates`. Concurrent inserts
+   * of one team are serialized, so they cannot exceed the limit together.
    */
   insert(sandbox: Sandbox, limit?: number): Promise<boolean>
-  /** Also one that has ended, as long as its record is kept. */
+  /** Includes ended sandboxes as long as their records are kept. */
   find(id: string): Promise<Sandbox | undefined>
-  /** Applies `change` alone; what it throws leaves the record as it was. Undefined when there is none. */
+  /**
+   * Applies `change` atomically. An exception from `change` leaves the record as is. Undefined if there is no record.
+   */
   update<After extends Sandbox>(
     id: string,
     change: (current: Sandbox) => After,
   ): Promise<After | undefined>
   /**
-   * Like `update`, and `change` also hears how many sandboxes its team has that count towards its limit. Of two such
-   * changes or inserts of one team at a time, one hears of the other.
+   * Updates like `update`; `change` also receives the number of sandboxes that count towards the limit of the team.
+   * Serialized with other counted updates and inserts of the team.
    */
   updateCounted<After extends Sandbox>(
     teamId: string,
     id: string,
     change: (current: Sandbox, places: number) => After,
   ): Promise<After | undefined>
-  /** Like `update`, and `change` also hears what `keptBytes` gives; that counts as in `updateCounted`. */
+  /** Updates like `update`; `change` also receives the `keptBytes` of the team. Serialized like `updateCounted`. */
   updateWeighed<After extends Sandbox>(
     id: string,
     change: (current: Sandbox, keptBytes: number) => After,
   ): Promise<After | undefined>
-  /** What the paused sandboxes and the snapshots of a team take. */
+  /** Total disk usage of the paused sandboxes and snapshots of a team. */
   keptBytes(teamId: string): Promise<number>
   list(filter: SandboxFilter, page?: SandboxPage): Promise<StartedSandbox[]>
   count(filter: SandboxFilter): Promise<number>
-  /** By team; those without are left out. */
+  /** Keyed by team; teams without running sandboxes are missing. */
   countRunningByTeam(): Promise<ReadonlyMap<string, number>>
-  /** Of all teams, without metadata: for reconcilers. */
+  /** Lists sandboxes of all teams, without metadata, for reconcilers. */
   listByState(states: readonly SandboxState[]): Promise<SandboxSummary[]>
-  /** Those with a change of their network that is not at its end, of all teams. */
+  /** Lists unfinished network changes of all teams. */
   listNetworkChanges(): Promise<NetworkChange[]>
-  /** Those of a team that run or are about to and name secrets in their rules. */
+  /** Lists sandboxes of a team in `placeStates` whose header rules refer to secrets. */
   listWithSecrets(
     teamId: string,
   ): Promise<{ readonly id: string; readonly network: SandboxNetwork }[]>
   listExpired(now: Date, limit: number): Promise<string[]>
-  /** The earliest end of a running sandbox. */
+  /** Earliest timeout of a running sandbox. */
   nextEnd(): Promise<Date | undefined>
   deleteEndedBefore(time: Date, limit: number): Promise<number>
 }
@@ -56,7 +57,7 @@ export interface SandboxSummary {
 
 export interface NetworkChange {
   readonly id: string
-  /** Which process was at it last. */
+  /** Last process that worked on the change. */
   readonly holder: string
 }
 
@@ -73,13 +74,13 @@ export interface SandboxFilter {
 export interface SandboxPage {
   readonly order: Order
   readonly limit: number
-  /** The last sandbox of the page before. */
+  /** Last sandbox of the previous page. */
   readonly after?: Position | undefined
 }
 
 export type Order = 'asc' | 'desc'
 
-/** By start time; ties by id, ascending under desc and descending under asc. */
+/** Sort key: start time, then ID (ascending under `desc`, descending under `asc`). */
 export interface Position {
   readonly startedAt: Date
   readonly id: string

@@ -2,9 +2,7 @@ import { Fault } from '@atoll/kit/fault'
 import { after } from './sandbox.ts'
 import type { RunningSandbox } from './sandbox.ts'
 
-/** The rules of a sandbox's time. */
-
-/** Ends it `seconds` from now, sooner or later than before; asking for too much gives the most there is. */
+/** Sets the timeout to `seconds` from now, earlier or later than before, capped at the maximum run time. */
 export function setTimeoutOf(
   sandbox: RunningSandbox,
   limits: { readonly now: Date; readonly seconds: number; readonly maxSeconds: number },
@@ -21,7 +19,7 @@ export function setTimeoutOf(
   return { ...sandbox, endAt: wanted < latest ? wanted : latest }
 }
 
-/** Like `setTimeoutOf`, but never takes time away. */
+/** Extends the timeout like `setTimeoutOf`, but never shortens it. */
 export function extend(
   sandbox: RunningSandbox,
   limits: { readonly now: Date; readonly seconds: number; readonly maxSeconds: number },

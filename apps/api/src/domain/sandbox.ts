@@ -3,7 +3,7 @@ import type { Lifecycle } from './lifecycle.ts'
 import type { SandboxNetwork } from './network.ts'
 import type { Resources } from './template.ts'
 
-/** What the control plane knows of a sandbox, the states it goes through, and the rules of its time. */
+/** Sandbox record of the control plane. */
 export interface Sandbox {
   readonly id: string
   readonly teamId: string
@@ -13,28 +13,33 @@ export interface Sandbox {
   readonly state: SandboxState
   readonly resources: Resources
   readonly metadata: Readonly<Record<string, string>> | undefined
-  /** Whether envd asks for the access token. */
+  /** Whether envd requires the access token. */
   readonly secure: boolean
-  /** What the creator asked for; undefined when they did not say. */
+  /** Request of the creator; undefined if not specified. */
   readonly allowInternetAccess: boolean | undefined
   readonly network: SandboxNetwork | undefined
   readonly lifecycle: Lifecycle
-  /** How long it was to run when it was created; undefined for those of an older Atoll. */
+  /** Timeout at creation; undefined for sandboxes created by old Atoll versions. */
   readonly timeoutSeconds: number | undefined
   readonly createdAt: Date
-  /** Which server process is at it, while it is being created, paused, resumed or copied. */
+  /** Server process that creates, pauses, resumes or snapshots the sandbox. */
   readonly holder: string | undefined
-  /** Which server process is changing what may leave it; what the record says of that is then not sure to be in force. */
+  /**
+   * Server process that changes the egress rules. Until the change ends, the recorded rules may not be in force yet.
+   */
   readonly networkHolder: string | undefined
-  /** These three are known from `running` on. The end of a paused one is when it was paused. */
+  /**
+   * Set from `running` on, like the next two fields. `endAt` is the timeout, or the time of the pause for a paused
+   * sandbox.
+   */
   readonly envdVersion: string | undefined
   readonly startedAt: Date | undefined
   readonly endAt: Date | undefined
-  /** What a paused one comes back with. */
+  /** State that a resume restores. */
   readonly kept: Kept | undefined
-  /** What it takes on the disk of its node while it is put aside, or is thought to take; undefined while it runs. */
+  /** Measured or estimated size on the disk of the node while paused; undefined while running. */
   readonly keptBytes: number | undefined
-  /** Why it ends, as words that follow "it": known from `killing` on. */
+  /** Reason for the end, phrased to follow "it". Set from `killing` on. */
   readonly endReason: string | undefined
   readonly endedAt: Date | undefined
 }
@@ -62,7 +67,7 @@ export type StartedSandbox = Sandbox & {
 
 export type RunningSandbox = StartedSandbox & { readonly state: 'running' }
 
-/** The node may say at any time that it has ended, or that it runs or is paused after all. */
+/** Includes transitions that the node can report at any time: ended, or running or paused after all. */
 const transitions = {
   creating: ['running', 'killing', 'ended'],
   running: ['pausing', 'paused', 'snapshotting', 'killing', 'ended'],
@@ -74,18 +79,18 @@ const transitions = {
   ended: [],
 } as const satisfies Record<SandboxState, readonly SandboxState[]>
 
-/** Those that only last while somebody is at it. */
+/** Transient states, which last only while a process works on the sandbox. */
 export const passingStates = ['pausing', 'resuming', 'snapshotting'] as const
 
-/** Those that count towards what a team may have at a time. */
+/** States that count towards the concurrency limit of a team. */
 export const placeStates = ['creating', 'running', ...passingStates] as const
 
-/** Those in which it is on the disk of its node for later. */
+/** States in which the sandbox is stored on the disk of its node. */
 export const keptStates = ['pausing', 'paused', 'resuming'] as const
 
 export type ShownState = 'running' | 'paused'
 
-/** What its team sees of it. */
+/** State in API responses; undefined hides the sandbox. */
 const shownStates = {
   creating: undefined,
   running: 'running',
@@ -114,7 +119,7 @@ export function isRunning(sandbox: Sandbox): sandbox is RunningSandbox {
   return sandbox.state === 'running' && hasStarted(sandbox)
 }
 
-/** Whether its team has it: it runs, or can be resumed. */
+/** Whether the team can see the sandbox: running, or can be resumed. */
 export function isShown(sandbox: Sandbox): sandbox is StartedSandbox {
   return shownState(sandbox) !== undefined && hasStarted(sandbox)
 }
@@ -124,7 +129,7 @@ function hasStarted(sandbox: Sandbox): sandbox is StartedSandbox {
   return envdVersion !== undefined && startedAt !== undefined && endAt !== undefined
 }
 
-/** It begins to run, for the first time or again: what it may take is counted from here. */
+/** Moves to `running`, for the first time or after a pause. The maximum run time counts from here. */
 export function start(
   sandbox: Sandbox,
   begin: { readonly now: Date; readonly seconds: number; readonly envdVersion: string },
@@ -145,10 +150,10 @@ export function beginKill(sandbox: Sandbox, reason: string): Sandbox {
   return { ...move(sandbox, 'killing'), endReason: reason }
 }
 
-/** The first reason wins: what a kill set out with is kept. */
+/** Keeps the reason of an earlier `beginKill`. */
 export function end(sandbox: Sandbox, now: Date, reason: string): Sandbox {
   const endReason = sandbox.endReason ?? reason
-  // Nobody needs the secrets in its rules any more.
+  // Drop the network settings, which can contain secrets.
   return { ...move(sandbox, 'ended'), endedAt: now, endReason, network: undefined }
 }
 
@@ -161,7 +166,10 @@ export function move(sandbox: Sandbox, state: SandboxState): Sandbox {
   )
 }
 
-/** The answer for what is not there. Only the own team's sandboxes are passed in: others look unknown. */
+/**
+ * Fault for a missing sandbox. Pass `ended` only if the team of the caller owns it: sandboxes of other teams must look
+ * unknown.
+ */
 export function absent(id: string, ended?: Sandbox): Fault {
   const reason = ended?.state === 'ended' ? ended.endReason : undefined
   const why = reason === undefined ? '' : `: it ${reason}`

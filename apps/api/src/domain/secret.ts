@@ -2,11 +2,11 @@ import { randomBytes } from 'node:crypto'
 import { Fault } from '@atoll/kit/fault'
 import type { Position } from './sandbox-store.ts'
 
-/** What a team keeps for the headers of its sandboxes' requests. */
+/** Secret of a team for headers of outgoing sandbox requests, without its value. */
 export interface Secret {
   readonly id: string
   readonly teamId: string
-  /** In lower case. */
+  /** Lower case. */
   readonly name: string
   readonly version: number
   readonly metadata: Readonly<Record<string, string>>
@@ -14,31 +14,31 @@ export interface Secret {
   readonly updatedAt: Date
 }
 
-/** Values go in, and come out only to be told to a node. */
+/** Stores secret values. Values are read only to send them to a node. */
 export interface SecretStore {
-  /** False when the team has one of that name, or `limit` of them. */
+  /** Returns `taken` if the team has a secret of that name, `full` if it has `limit` secrets. */
   insert(secret: Secret, value: string, limit: number): Promise<'ok' | 'taken' | 'full'>
-  /** `idOrName` in lower case. */
+  /** `idOrName` must be lower case. */
   find(teamId: string, idOrName: string): Promise<Secret | undefined>
   /** Newest first. */
   list(
     teamId: string,
     page: { readonly limit: number; readonly after: Position | undefined },
   ): Promise<Secret[]>
-  /** The next version; without metadata that stays. Undefined when there is none such. */
+  /** Creates the next version; undefined metadata keeps the old metadata. Undefined if there is no such secret. */
   replace(
     teamId: string,
     idOrName: string,
     next: { readonly value: string; readonly metadata: Secret['metadata'] | undefined },
     now: Date,
   ): Promise<Secret | undefined>
-  /** Gives what was removed. */
+  /** Returns the deleted secret. */
   delete(teamId: string, idOrName: string): Promise<Secret | undefined>
-  /** By name; those that are not there are not in it. */
+  /** Values by name; missing secrets are left out. */
   values(teamId: string, names: readonly string[]): Promise<ReadonlyMap<string, string>>
 }
 
-/** A team that needs more keeps them where nobody looks any more. */
+/** Limit per team. */
 export const mostSecrets = 1000
 
 const letters = 'abcdefghijklmnopqrstuvwxyz0123456789'

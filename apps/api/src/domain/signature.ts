@@ -1,4 +1,6 @@
-/** Signed URLs of files: made by clients with the token of a sandbox, which is therefore known by its signature. */
+/**
+ * Verifies signed file URLs. Clients sign with the access token of a sandbox, so the signature identifies the sandbox.
+ */
 import { createHash, timingSafeEqual } from 'node:crypto'
 
 export interface SignedFile {
@@ -6,16 +8,16 @@ export interface SignedFile {
   readonly username: string
   readonly operation: 'read' | 'write'
   readonly signature: string
-  /** Seconds since 1970, as digits. Whether it is over is for envd to say. */
+  /** Unix seconds as digits. Not checked here: envd rejects expired URLs. */
   readonly expiration: string | undefined
 }
 
-/** Tells whether a token made this signature. Undefined for what can be no signature at all. */
+/** Returns a function that checks whether a token made the signature. Undefined if the signature is malformed. */
 export function signatureMatcher(file: SignedFile): ((token: string) => boolean) | undefined {
   const encoded = /^v1_([A-Za-z0-9+/]{43})$/.exec(file.signature)?.[1]
   if (encoded === undefined) return undefined
   const expected = Buffer.from(encoded, 'base64')
-  // All that comes before the token is digested once: a long path must not cost its length for every sandbox.
+  // Hash the part before the token only once: a long path must not be hashed again for every sandbox.
   const begun = createHash('sha256').update(`${file.path}:${file.operation}:${file.username}:`)
   const rest = file.expiration === undefined ? '' : `:${file.expiration}`
   return (token) =>

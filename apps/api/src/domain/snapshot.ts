@@ -3,31 +3,31 @@ import { defaultTag, nameOf } from './template.ts'
 import type { Resources, TemplateName } from './template.ts'
 
 /**
- * A copy of a sandbox on its node. One that is published can be used as a template: it is a build of one, under a name or
- * under the template's id alone. Others belong to work under way, such as a fork, and go with it.
+ * Snapshot of a sandbox on its node. A published snapshot is a build of a template and can be used like one, by name or
+ * by template ID. An unpublished snapshot belongs to an operation in progress, such as a fork, and is deleted with it.
  */
 export interface Snapshot {
-  /** What the node knows it by. */
+  /** ID on the node. */
   readonly id: string
   readonly teamId: string
-  /** What it is a copy of. */
+  /** Source sandbox. */
   readonly sandboxId: string
-  /** Which server process is at it; undefined once it is published or left. */
+  /** Server process that works on the snapshot; undefined once published or abandoned. */
   readonly holder: string | undefined
-  /** The build that it is the content of. */
+  /** Build whose content is this snapshot. */
   readonly buildId: string | undefined
   readonly createdAt: Date
-  /** What it takes on the disk of its node, or is thought to take; undefined for those of an older Atoll. */
+  /** Measured or estimated size on the disk of the node; undefined for snapshots of old Atoll versions. */
   readonly sizeBytes: number | undefined
 }
 
-/** What it becomes a build of. */
+/** Template and build that a published snapshot becomes. */
 export interface Publication {
   readonly name: TemplateName | undefined
   readonly tag: string
   readonly nodeTemplateId: string
   readonly resources: Resources
-  /** Undefined: that of the node, since its sandboxes boot. */
+  /** Undefined means the envd version of the node, because sandboxes from this snapshot boot. */
   readonly envdVersion: string | undefined
 }
 
@@ -37,7 +37,7 @@ export interface ListedSnapshot {
   readonly templateId: string
   readonly buildId: string
   readonly names: readonly TemplateName[]
-  /** Those that mean this build now, the newest first. */
+  /** Tags that currently select this build, newest first. */
   readonly tags: readonly string[]
 }
 
@@ -50,30 +50,30 @@ export interface SnapshotFilter {
 
 export interface SnapshotStore {
   /**
-   * Before the node has it: what it has without a record is taken for a leftover. `check` hears what the team keeps
-   * already and may throw; of two that are inserted at a time one hears of the other.
+   * Call before the node creates the snapshot: the node's snapshots without a record count as orphaned. `check`
+   * receives the kept bytes of the team and may throw. Concurrent inserts of one team are serialized.
    */
   insert(snapshot: Snapshot, check?: (keptBytes: number) => void): Promise<void>
-  /** What it turned out to take. */
+  /** Records the measured size. */
   resize(id: string, sizeBytes: number): Promise<void>
-  /** Throws a `conflict` fault when the name belongs to something that is no snapshot of this team. */
+  /** Throws a `conflict` fault when the name belongs to anything but a snapshot of this team. */
   checkName(name: TemplateName, teamId: string): Promise<void>
-  /** From now on it can be used. Faults as of `checkName`. */
+  /** Makes the snapshot usable as a template. Faults: see `checkName`. */
   publish(id: string, publication: Publication, now: Date): Promise<{ readonly templateId: string }>
   /** Newest first. */
   list(
     filter: SnapshotFilter,
     page: { readonly limit: number; readonly after: Position | undefined },
   ): Promise<ListedSnapshot[]>
-  /** Those that are no build, or no longer: of work under way, or left. */
+  /** Lists snapshots without a build: in progress or orphaned. */
   listLoose(): Promise<Snapshot[]>
-  /** Which of these have a record. */
+  /** Returns the IDs that have a record. */
   known(ids: readonly string[]): Promise<ReadonlySet<string>>
-  /** Of the record alone. */
+  /** Deletes only the record. */
   delete(id: string): Promise<void>
 }
 
-/** What users call it: something that names this very build. */
+/** Snapshot ID in the API: a reference to exactly this build. */
 export function snapshotIdOf({ templateId, buildId, names, tags }: ListedSnapshot): string {
   const [name] = names
   const tag = tags.includes(defaultTag) ? defaultTag : (tags[0] ?? buildId)

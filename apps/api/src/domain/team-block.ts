@@ -1,6 +1,6 @@
 import { Fault } from '@atoll/kit/fault'
 
-/** What an operator has taken away from a team, and why. Its sandboxes go on until somebody ends them. */
+/** Block of a team by an operator. Running sandboxes of the team keep running. */
 export interface TeamBlock {
   readonly level: BlockLevel
   /** Shown to the team. */
@@ -8,10 +8,10 @@ export interface TeamBlock {
   readonly since: Date
 }
 
-/** A blocked team may still look at what it has and clean it up; a banned one may do nothing. */
+/** A blocked team may still read and delete. A banned team may do nothing. */
 export type BlockLevel = 'blocked' | 'banned'
 
-/** The operation that somebody asks for. */
+/** Requested API operation. */
 export interface Asked {
   readonly id: string
   readonly method: string
@@ -32,7 +32,7 @@ export function checkStanding(
   )
 }
 
-/** Reads that hand out a way to write. */
+/** GET operations that return upload URLs. */
 const writingReads = ['/templates/{templateID}/files/{hash}']
 
 function looksOrCleansUp({ method, path }: Asked): boolean {

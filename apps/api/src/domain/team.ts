@@ -5,7 +5,7 @@ import type { TeamBlock } from './team-block.ts'
 export interface Team {
   readonly id: string
   readonly name: string
-  /** The namespace of its template names. No other team has it, and it stays when the team is renamed. */
+  /** Namespace of the template names of the team. Unique, and unchanged when the team is renamed. */
   readonly slug: string
   readonly createdAt: Date
   readonly limits: OwnLimits
@@ -18,28 +18,28 @@ export interface User {
   readonly defaultTeamId: string
 }
 
-/** The one on whose behalf a request acts. */
+/** Identity on whose behalf a request runs. */
 export interface Caller {
   readonly teamId: string
-  /** Absent for API keys, which belong to a team, and for operators. */
+  /** Undefined for API keys, which belong to a team, and for operators. */
   readonly user?: { readonly id: string; readonly email: string | null } | undefined
-  /** An operator on behalf of the team; what the team may not do does not bind them. */
+  /** Operator acting for the team; a block of the team does not apply. */
   readonly isOperator?: true
 }
 
 export interface TeamStore {
   isEmpty(): Promise<boolean>
-  /** All or nothing. */
+  /** Atomic. */
   insertFirst(first: FirstTeam): Promise<void>
-  /** Gives it as it is kept: with another slug where the wanted one is taken. */
+  /** Returns the stored team, which has another slug if the requested one was taken. */
   insert(team: Team): Promise<Team>
   find(id: string): Promise<Team | undefined>
   /** Oldest first. */
   list(): Promise<Team[]>
-  /** Applies `change` alone. Undefined when there is no such team. */
+  /** Applies `change` atomically. Undefined if there is no such team. */
   update(id: string, change: (current: Team) => Team): Promise<Team | undefined>
   isMember(userId: string, teamId: string): Promise<boolean>
-  /** The longest member first. */
+  /** Oldest membership first. */
   listOfUser(userId: string): Promise<Team[]>
 }
 
@@ -55,10 +55,10 @@ export interface FirstTeam {
 export interface UserStore {
   findByTokenHash(hash: string): Promise<User | undefined>
   findByEmail(email: string): Promise<User | undefined>
-  /** With their first team and token, all or nothing. False when somebody has this email already. */
+  /** Atomically inserts the user, membership and token. Returns false if the email is taken. */
   insert(user: NewUser): Promise<boolean>
   addMember(userId: string, teamId: string, now: Date): Promise<void>
-  /** False when they were no member. */
+  /** Returns false if the user was not a member. */
   removeMember(userId: string, teamId: string): Promise<boolean>
 }
 
@@ -78,13 +78,13 @@ export interface AccessToken {
 
 export interface AccessTokenStore {
   insert(token: AccessToken, hash: string): Promise<void>
-  /** False when the user has no such token. */
+  /** Returns false if the user has no such token. */
   delete(userId: string, id: string): Promise<boolean>
 }
 
 const slugLength = 40
 
-/** What can stand in a reference to a template. With `id` it is hardly anybody else's. */
+/** Converts a team name for use in template references. `id` adds a suffix that makes a collision unlikely. */
 export function toSlug(name: string, id?: string): string {
   const plain = name
     .normalize('NFKD')
@@ -97,8 +97,8 @@ export function toSlug(name: string, id?: string): string {
   return id === undefined ? slug : `${slug}-${id.slice(0, 8)}`
 }
 
-/** Values that belong to the whole installation. */
+/** Settings of the whole installation. */
 export interface SettingStore {
-  /** The kept value; `make` gives it the first time. */
+  /** Returns the stored value; calls `make` if there is none yet. */
   ensure(name: string, make: () => string): Promise<string>
 }

@@ -6,11 +6,11 @@ export interface Template {
   readonly buildId: string
   readonly alias: string | undefined
   readonly public: boolean
-  /** What nodes know its files by. */
+  /** ID of the template files on nodes. */
   readonly nodeTemplateId: string
-  /** The copy of a sandbox that it goes on from; undefined: it begins anew. */
+  /** Snapshot that sandboxes restore from; undefined starts them new. */
   readonly snapshotId: string | undefined
-  /** Of the envd that comes with it; undefined: that of the node. */
+  /** Version of the envd in the template; undefined means the envd version of the node. */
   readonly envdVersion: string | undefined
   readonly resources: Resources
 }
@@ -23,38 +23,38 @@ export interface Resources {
 
 export interface TemplateStore {
   /**
-   * By id or by name: a bare one is looked for in the namespace of the team first, then among those of the installation.
-   * Also what the team may not use.
+   * Finds a template by name or ID. A bare name is looked up in the namespace of the team first, then in that of the
+   * installation. Includes templates that the team may not use.
    */
   locate(
     reference: Pick<TemplateReference, 'namespace' | 'name'>,
     teamId: string,
   ): Promise<LocatedTemplate | undefined>
-  /** The build that a tag or a build id selects, if sandboxes can be made of it; without one, the default tag. */
+  /** Finds the ready build that a tag or build ID selects. `tag` defaults to the default tag. */
   findBuild(templateId: string, tag?: string): Promise<Template | undefined>
   findBuildById(buildId: string): Promise<Template | undefined>
-  /** Makes the template of this name, or brings what is given up to date; ids stay as they are. */
+  /** Creates the template, or updates the files and resources of the existing one with this name; IDs do not change. */
   ensure(template: BaseTemplate, now: Date): Promise<void>
   /**
-   * Removes a template, or only what a tag stands for where it has others as well. `in_use`: sandboxes that are not over
-   * were made of it, and nothing was done.
+   * Deletes a template, or only the builds that `tag` selects if the template has others. Returns `in_use` and deletes
+   * nothing when sandboxes of it have not ended.
    */
   delete(templateId: string, tag: string | undefined): Promise<'deleted' | 'in_use'>
-  /** These tags mean this build from now on. */
+  /** Moves the tags to this build. */
   tag(templateId: string, buildId: string, tags: readonly string[], now: Date): Promise<void>
   untag(templateId: string, tags: readonly string[]): Promise<void>
   /**
-   * Lets every team use it, or only the own one; gives its names. With `bare` it gets its names without the namespace,
-   * too: a `conflict` fault when one of them is taken.
+   * Makes the template public or private and returns its names. `bare` also adds its names without the namespace, and
+   * throws a `conflict` fault when one of them is taken.
    */
   publish(
     templateId: string,
     how: { readonly public: boolean; readonly bare: boolean },
     now: Date,
   ): Promise<TemplateName[]>
-  /** By name, each with the build that it means. */
+  /** Sorted by tag, each with the build that the tag selects. */
   listTags(templateId: string): Promise<TemplateTag[]>
-  /** Those of the team and those of the installation, by creation; ties as in lists of sandboxes. */
+  /** Lists templates of the team and of the installation by creation time; ties are sorted like sandboxes. */
   list(teamId: string, page: TemplatePage): Promise<ListedTemplate[]>
 }
 
@@ -68,13 +68,13 @@ export type BaseTemplate = Omit<Template, 'snapshotId' | 'envdVersion'> & { read
 
 export interface LocatedTemplate {
   readonly id: string
-  /** Undefined: it belongs to the installation. */
+  /** Undefined if the template belongs to the installation. */
   readonly teamId: string | undefined
   readonly public: boolean
   readonly isSnapshot: boolean
 }
 
-/** Whether this team may make sandboxes of it, and see that it exists. */
+/** Whether the team may create sandboxes from the template and see that the template exists. */
 export function mayUse(template: LocatedTemplate, teamId: string): boolean {
   return template.public || template.teamId === teamId
 }
@@ -82,13 +82,13 @@ export function mayUse(template: LocatedTemplate, teamId: string): boolean {
 export interface TemplatePage {
   readonly order: Order
   readonly limit?: number
-  /** The last template of the page before. */
+  /** Last template of the previous page. */
   readonly after?: Position | undefined
-  /** Nothing but this template. */
+  /** Selects only this template. */
   readonly id?: string
 }
 
-/** A template as its owner sees it. */
+/** Template as its owner sees it. */
 export interface ListedTemplate {
   readonly id: string
   readonly public: boolean
@@ -99,7 +99,7 @@ export interface ListedTemplate {
   readonly lastSpawnedAt: Date | undefined
   readonly spawnCount: number
   readonly buildCount: number
-  /** The newest build that new sandboxes can be made of. */
+  /** Newest ready build with the default tag. */
   readonly ready: ReadyBuild | undefined
   readonly buildStatus: BuildStatus
 }
@@ -107,7 +107,7 @@ export interface ListedTemplate {
 export interface ReadyBuild {
   readonly id: string
   readonly resources: Resources
-  /** Undefined: that of the node. */
+  /** Undefined means the envd version of the node. */
   readonly envdVersion: string | undefined
 }
 
@@ -115,9 +115,8 @@ export const buildStatuses = ['building', 'waiting', 'ready', 'error', 'uploaded
 
 export type BuildStatus = (typeof buildStatuses)[number]
 
-/** What a template is called. */
 export interface TemplateName {
-  /** Of a team; empty: the name belongs to the whole installation. */
+  /** Slug of a team. Empty for names of the installation. */
   readonly namespace: string
   readonly alias: string
 }
@@ -128,9 +127,9 @@ export function nameOf({ namespace, alias }: TemplateName): string {
 
 export interface TemplateReference {
   readonly namespace: string | undefined
-  /** An alias or a template id. */
+  /** Alias or template ID. */
   readonly name: string
-  /** A tag or the id of a build. */
+  /** Tag or build ID. */
   readonly tag: string | undefined
 }
 
@@ -138,7 +137,7 @@ export const defaultTag = 'default'
 
 const lengthLimit = 128
 
-/** `[namespace/]alias[:tag]` or `templateID[:tag]`; a build id may stand in the place of the tag. */
+/** Parses `[namespace/]alias[:tag]` or `templateID[:tag]`; a build ID may replace the tag. */
 export function parseReference(text: string, field = 'templateID'): TemplateReference {
   const [, namespace, name, tag] =
     /^(?:([a-z0-9-_]+)\/)?([a-z0-9-_]+)(?::([a-z0-9-_.]+))?$/.exec(text.trim().toLowerCase()) ?? []
@@ -152,7 +151,7 @@ export function parseReference(text: string, field = 'templateID'): TemplateRefe
   return { namespace, name, tag }
 }
 
-/** A tag as it stands alone, to be given to something. */
+/** Checks the syntax of a standalone tag, then like `checkTag`. */
 export function checkNewTag(tag: string): void {
   if (/^[a-z0-9-_.]{1,128}$/.test(tag)) return checkTag(tag)
   const shown = JSON.stringify(tag.slice(0, 40))
@@ -163,7 +162,7 @@ export function checkNewTag(tag: string): void {
   )
 }
 
-/** A tag that is given to something: it must not look like the id of a build. */
+/** Rejects new tags that look like a build ID. */
 export function checkTag(tag: string): void {
   if (!isBuildId(tag)) return
   throw new Fault(

@@ -1,4 +1,4 @@
-/** Of dotted numbers such as "0.5.7". */
+/** Compares dotted version numbers such as "0.5.7". */
 export function isAtLeast(version: string, least: string): boolean {
   const [a, b] = [version, least].map((text) =>
     text.split('.').map((part) => Number.parseInt(part)),
