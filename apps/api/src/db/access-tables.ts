@@ -1,7 +1,7 @@
 import type { Kysely } from 'kysely'
 import type { Schema } from './schema.ts'
 
-/** Users may be in several teams, access tokens have names, teams may have limits of their own. */
+/** Allows users in several teams, names access tokens, and adds limits per team. */
 export async function addMemberships(db: Kysely<Schema>): Promise<void> {
   const { schema } = db
   await schema
@@ -21,11 +21,11 @@ export async function addMemberships(db: Kysely<Schema>): Promise<void> {
     .addColumn('name', 'text', (column) => column.notNull().defaultTo('default'))
     .execute()
   await schema.createIndex('access_tokens_of_user').on('access_tokens').column('user_id').execute()
-  // JSON with those that differ from the configured ones.
+  // JSON of the limits that differ from the configured ones.
   await schema.alterTable('teams').addColumn('limits', 'text').execute()
 }
 
-/** Operators add people by their address, and say what nodes are to do. */
+/** Lets operators add users by email and set node statuses. */
 export async function addOperation({ schema }: Kysely<Schema>): Promise<void> {
   await schema.createIndex('users_by_email').unique().on('users').column('email').execute()
   await schema
@@ -36,8 +36,8 @@ export async function addOperation({ schema }: Kysely<Schema>): Promise<void> {
     .execute()
 }
 
-/** Operators may keep a team from using the platform. */
+/** Lets operators block a team. */
 export async function addTeamBlocks({ schema }: Kysely<Schema>): Promise<void> {
-  // JSON with level, reason and time; null while it may.
+  // JSON with level, reason and time; null if the team is not blocked.
   await schema.alterTable('teams').addColumn('block', 'text').execute()
 }

@@ -1,4 +1,4 @@
-/** Databases bound the values of one statement; this stays below all of them. */
+/** Stays below the limit of every supported database on values per statement. */
 const batchSize = 500
 
 export function* batches<T>(items: readonly T[]): Generator<readonly T[]> {

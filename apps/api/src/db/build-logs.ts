@@ -4,7 +4,7 @@ import type { LogLevel } from '../domain/log.ts'
 import { batches } from './batches.ts'
 import type { Schema } from './schema.ts'
 
-/** The place of a level in this list is its number in the rows. */
+/** Rows store the index of a level in this list. */
 const levels = ['debug', 'info', 'warn', 'error'] as const satisfies readonly LogLevel[]
 
 export function sqlBuildLogStore(db: Kysely<Schema>): BuildLogStore {

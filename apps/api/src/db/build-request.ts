@@ -12,7 +12,7 @@ import { giveTag } from './template-tags.ts'
 
 type Db = Transaction<Schema>
 
-/** A build that waits, in a template that is made where there is none. */
+/** Inserts a waiting build, and its template if there is none yet. */
 export async function requestBuild(
   db: Db,
   wanted: WantedBuild,
@@ -20,7 +20,7 @@ export async function requestBuild(
   now: Date,
 ): Promise<RequestedBuild> {
   const { teamId, tags, resources } = wanted
-  // Of two that ask at a time, be it for a new name or for the last place, one waits for the other here.
+  // Lock the team: serializes concurrent requests for the same new name or for the last free place.
   await db.selectFrom('teams').select('id').where('id', '=', teamId).forNoKeyUpdate().execute()
   const templateId = await ensureTemplate(db, wanted, now)
   const sameTag = await buildsInProgress(db, templateId, tags)
@@ -56,7 +56,7 @@ async function ensureTemplate(db: Db, { of, teamId, userId }: WantedBuild, now: 
   return known ?? insertTemplate(db, { teamId, userId, isSnapshot: false, name: of }, now)
 }
 
-/** Held against whoever deletes it. */
+/** Locks the template against deletion. */
 async function findOwn(db: Db, templateId: string, teamId: string): Promise<string> {
   const row = await db
     .selectFrom('templates')

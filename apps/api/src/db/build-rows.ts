@@ -35,7 +35,7 @@ export function toStatus(text: string): BuildStatus {
   throw new Error(`the store holds a build in the unknown status ${text}`)
 }
 
-/** Those of a template that are not over and have one of these tags. */
+/** Finds waiting and running builds of a template that have one of these tags. */
 export function buildsInProgress(db: Kysely<Schema>, templateId: string, tags: readonly string[]) {
   return db
     .selectFrom('template_builds')
@@ -52,7 +52,7 @@ export function buildsInProgress(db: Kysely<Schema>, templateId: string, tags: r
     .execute()
 }
 
-/** Whoever is at one of them still holds it. */
+/** Keeps the holders of the builds. */
 export async function failBuilds(
   db: Kysely<Schema>,
   ids: readonly string[],

@@ -1,7 +1,7 @@
 import type { Kysely } from 'kysely'
 import type { Schema } from './schema.ts'
 
-/** Builds can be under way and can fail, and say something meanwhile. */
+/** Adds the state of running and failed builds, and build logs. */
 export async function addBuilds({ schema }: Kysely<Schema>): Promise<void> {
   for (const column of ['holder', 'failure', 'failed_step'] as const) {
     await schema.alterTable('template_builds').addColumn(column, 'text').execute()

@@ -105,7 +105,9 @@ async function begin(
   return true
 }
 
-/** Its builds are changed one after the other: of two that are started at a time, the later one sees the other. */
+/**
+ * Locks the template: serializes changes to its builds, so that of two concurrent starts the later one sees the other.
+ */
 async function lockTemplateOf(db: Transaction<Schema>, id: string): Promise<string | undefined> {
   const build = await db
     .selectFrom('template_builds')
@@ -123,7 +125,7 @@ async function lockTemplateOf(db: Transaction<Schema>, id: string): Promise<stri
   return template_id
 }
 
-/** With a tag that this one has as well. */
+/** Finds other running builds that share a tag with this one. */
 async function othersUnderway(db: Db, id: string, templateId: string): Promise<string[]> {
   const tags = await db
     .selectFrom('template_tags')

@@ -1,12 +1,12 @@
 import type { Kysely } from 'kysely'
 import type { Schema } from './schema.ts'
 
-/** A store that is open, whatever it is kept in. */
+/** Open store, either SQLite or PostgreSQL. */
 export interface Database {
   readonly db: Kysely<Schema>
   /**
-   * Runs `work` while no other process on this store is inside such a call. `work` gets connections of its own, on
-   * which statements may take as long as they need.
+   * Runs `work` while no other process on this store is inside such a call. `work` gets separate connections without a
+   * statement timeout.
    */
   exclusively<T>(work: (db: Kysely<Schema>) => Promise<T>): Promise<T>
 }

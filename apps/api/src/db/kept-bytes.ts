@@ -2,7 +2,7 @@ import type { Kysely, Transaction } from 'kysely'
 import { keptStates } from '../domain/sandbox.ts'
 import type { Schema } from './schema.ts'
 
-/** What paused sandboxes and snapshots take on the disks of nodes. */
+/** Adds the disk usage of paused sandboxes and snapshots. */
 export async function addKeptBytes({ schema }: Kysely<Schema>): Promise<void> {
   await schema.alterTable('sandboxes').addColumn('kept_bytes', 'bigint').execute()
   await schema.alterTable('snapshots').addColumn('size_bytes', 'bigint').execute()
@@ -23,7 +23,7 @@ export async function sumKept(db: Kysely<Schema>, teamId: string): Promise<numbe
   return (sandboxes.total ?? 0) + (snapshots.total ?? 0)
 }
 
-/** The row of the team is held until the change is in: those who come meanwhile count it. */
+/** Locks the team row until the transaction commits, so that concurrent changes see each other in the sum. */
 export async function sumKeptLocked(db: Transaction<Schema>, teamId: string): Promise<number> {
   const team = db.selectFrom('teams').select('id').where('id', '=', teamId)
   await team.forNoKeyUpdate().executeTakeFirst()

@@ -1,7 +1,7 @@
 import type { Kysely } from 'kysely'
 import type { Schema } from './schema.ts'
 
-/** Several processes may share a store: each says that it lives, and which sandboxes it is making. */
+/** Lets several processes share a store: adds leases, and the process that creates a sandbox. */
 export async function addLeases({ schema }: Kysely<Schema>): Promise<void> {
   await schema
     .createTable('leases')

@@ -1,7 +1,7 @@
 import type { Kysely } from 'kysely'
 import type { Schema } from './schema.ts'
 
-/** What is to happen at the end of a sandbox's time, and the time it was created with. */
+/** Adds the actions at the timeout of a sandbox, and its initial timeout. */
 export async function addLifecycle({ schema }: Kysely<Schema>): Promise<void> {
   for (const [name, value] of [
     ['auto_pause', 0],
@@ -16,7 +16,7 @@ export async function addLifecycle({ schema }: Kysely<Schema>): Promise<void> {
   await schema.alterTable('sandboxes').addColumn('timeout_seconds', 'integer').execute()
 }
 
-/** Sandboxes can be paused and resumed, and a process may be at other things than their creation. */
+/** Adds pause and resume: the creator column becomes the holder of any operation. */
 export async function addPauses({ schema }: Kysely<Schema>): Promise<void> {
   await schema.alterTable('sandboxes').renameColumn('creator', 'holder').execute()
   await schema.alterTable('sandboxes').addColumn('kept', 'text').execute()

@@ -2,12 +2,15 @@ import type { Kysely } from 'kysely'
 import { sql } from 'kysely'
 import type { Schema } from './schema.ts'
 
-/** Where the step of a sample begins. The length is written out, since databases divide only what they know is whole. */
+/**
+ * Start of the step that contains a sample. The length is a literal, not a parameter: the databases must know that it is
+ * an integer.
+ */
 export function stepStart(stepSeconds: number) {
   return sql<number>`${sql.ref('at')} - ${sql.ref('at')} % ${sql.lit(stepSeconds)}`
 }
 
-/** Processes that write the same rows at once do it in the same order: so none waits for another that waits for it. */
+/** Sorts rows by key, so that processes that write the same rows concurrently cannot deadlock. */
 export function inKeyOrder(a: RowKey, b: RowKey): number {
   if (a[0] !== b[0]) return a[0] < b[0] ? -1 : 1
   return a[1] - b[1]
@@ -15,10 +18,10 @@ export function inKeyOrder(a: RowKey, b: RowKey): number {
 
 type RowKey = readonly [id: string, at: number]
 
-/** How much of the past is deleted at once: a share of time bounds the rows as well, whatever the number of sandboxes. */
+/** Time span of one delete. A time span bounds the number of rows without counting them. */
 const spanSeconds = 300
 
-/** Deletes the oldest samples up to `time`; says whether there may be more. */
+/** Deletes the oldest samples before `time`. Returns whether more may remain. */
 export async function deleteOldest(
   db: Kysely<Schema>,
   table: 'team_metrics' | 'sandbox_metrics',

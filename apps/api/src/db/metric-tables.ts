@@ -1,7 +1,7 @@
 import type { Kysely } from 'kysely'
 import type { Schema } from './schema.ts'
 
-/** Samples over time. Theirs are Unix seconds, not milliseconds: `at` is where the 5 seconds of a sample begin. */
+/** Adds metric samples. `at` is the start of the 5-second window in Unix seconds, not milliseconds. */
 export async function addMetrics({ schema }: Kysely<Schema>): Promise<void> {
   await schema
     .createTable('team_metrics')
@@ -14,10 +14,11 @@ export async function addMetrics({ schema }: Kysely<Schema>): Promise<void> {
     .addPrimaryKeyConstraint('team_metrics_key', ['team_id', 'at'])
     .execute()
   await schema.createIndex('team_metrics_at').on('team_metrics').column('at').execute()
-  // Starts are counted from the records, by time alone.
+  // Index for counting starts, which filters by time only.
   await schema.createIndex('sandboxes_started').on('sandboxes').column('started_at').execute()
 
-  // Without a reference to the sandbox: samples go by age, before the record does, and never by the thousand with it.
+  // No foreign key to sandboxes: samples expire by age before the record, so that deleting a record never cascades to
+  // thousands of rows.
   await schema
     .createTable('sandbox_metrics')
     .addColumn('sandbox_id', 'text', (column) => column.notNull())

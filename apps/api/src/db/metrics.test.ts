@@ -73,7 +73,7 @@ test('old samples are deleted 5 minutes at a time, until none is left of them', 
   ] as const) {
     assert.equal(await teamMetrics.deleteBefore(900), isMore)
     assert.equal(await usage.deleteBefore(900), isMore)
-    // Steps of one second are the samples themselves.
+    // Steps of one second return the samples themselves.
     const ofTeam = await teamMetrics.series(teamId, all, 1)
     const ofSandbox = await usage.series('i1', all, 1)
     assert.deepEqual([ofTeam.map(({ at }) => at), ofSandbox.map(({ at }) => at)], [left, left])

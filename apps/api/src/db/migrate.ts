@@ -1,10 +1,10 @@
 import type { Kysely } from 'kysely'
 import type { Schema } from './schema.ts'
 
-/** One step of the schema. Steps are never changed once released: a new one is added. */
+/** Schema migration. Never change a released migration; add a new one. */
 export type Migration = (db: Kysely<Schema>) => Promise<void>
 
-/** Brings the store to the newest version, all steps or none. Refuses one that a newer Atoll has written. */
+/** Migrates the store to the newest version in one transaction. Refuses a store that a newer Atoll has written. */
 export async function migrate(db: Kysely<Schema>, steps: readonly Migration[]): Promise<void> {
   await db.transaction().execute(async (transaction) => {
     const versions = transaction.withTables<{ schema_version: { version: number } }>()

@@ -9,7 +9,7 @@ import { openDatabase, openStores } from './stores.ts'
 const template = 'abcdefghij0123456789'
 const build = '11111111-1111-4111-8111-111111111111'
 
-/** What the first Atoll wrote, in its own words: the schema of today does not know them any more. */
+/** Rows of the first schema version, as raw SQL: the current schema types no longer match. */
 const firstRows = [
   sql`insert into teams values ('team-1', 'default', 1000)`,
   sql`insert into teams values ('team-2', 'default', 2000)`,

@@ -4,7 +4,7 @@ import type { Kysely, Transaction } from 'kysely'
 import type { TemplateName } from '../domain/template.ts'
 import type { Schema } from './schema.ts'
 
-/** The template of a name. A fault when the name is free but would be taken for the id of another. */
+/** Finds a template by name. Throws a fault when the name is free but equals the ID of a template. */
 export async function findNamedTemplate(db: Kysely<Schema>, name: TemplateName) {
   const named = await db
     .selectFrom('template_names')
@@ -34,7 +34,7 @@ export interface NewTemplate {
   readonly name: TemplateName | undefined
 }
 
-/** Gives its id. It has no build yet. */
+/** Inserts a template without a build and returns its ID. */
 export async function insertTemplate(
   db: Transaction<Schema>,
   { teamId, userId, isSnapshot, name }: NewTemplate,

@@ -2,12 +2,12 @@ import type { Kysely } from 'kysely'
 import type { SandboxNetwork } from '../domain/network.ts'
 import type { Schema } from './schema.ts'
 
-/** What its creator wants of a sandbox's network, as JSON; null when they did not say. */
+/** Adds the requested network settings as JSON; null if the creator did not specify any. */
 export async function addNetwork({ schema }: Kysely<Schema>): Promise<void> {
   await schema.alterTable('sandboxes').addColumn('network', 'text').execute()
 }
 
-/** Which process is changing that. */
+/** Adds the process that changes the network settings. */
 export async function addNetworkHolder({ schema }: Kysely<Schema>): Promise<void> {
   await schema.alterTable('sandboxes').addColumn('network_holder', 'text').execute()
 }

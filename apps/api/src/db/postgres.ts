@@ -6,7 +6,10 @@ import type { Database } from './database.ts'
 import { connectionFault, toStoreError } from './postgres-errors.ts'
 import type { Schema } from './schema.ts'
 
-/** The only file that knows how PostgreSQL is reached. Any number of processes may use one database. */
+/**
+ * Opens a PostgreSQL store; all PostgreSQL connection code is in this file. Any number of processes may share a
+ * database.
+ */
 export function openPostgres(url: string, limits: PostgresLimits = usualLimits): Database {
   return {
     db: connect(url, {
@@ -43,13 +46,13 @@ const lockId = 0x61_74_6f_6c_6c
 const lockTimeoutMs = 60_000
 
 export interface PostgresLimits {
-  /** After which the server gives a statement up, and a transaction in which nothing happens. */
+  /** Timeout on the server for a statement and for an idle transaction. */
   readonly statementMs: number
-  /** After which we give up a server that says nothing at all. */
+  /** Timeout on our side for a server that does not respond. */
   readonly silenceMs: number
 }
 
-/** Enough for any statement of ours, and short enough to answer the request that waits. */
+/** Long enough for every statement, and short enough to still answer the waiting request. */
 const usualLimits: PostgresLimits = { statementMs: 10_000, silenceMs: 12_000 }
 
 function connect(url: string, options: PoolConfig): Kysely<Schema> {
@@ -60,14 +63,14 @@ function connect(url: string, options: PoolConfig): Kysely<Schema> {
     ...options,
     connectionString: url,
   })
-  // A connection that breaks fails the statement on it, and the pool drops it: the event has no more to say, but
-  // without a listener it would end the process.
+  // A broken connection fails its statement, and the pool drops the connection. The event adds nothing, but without a
+  // listener it would crash the process.
   pool.on('error', () => {})
   pool.on('connect', (client) => client.on('error', () => {}))
   return new Kysely<Schema>({ dialect: new PostgresDialect({ pool: adapt(pool) }) })
 }
 
-/** Counts, sums and times come as text, since they might be larger than a number can say. Ours are not. */
+/** Parses counts, sums and times, which pg returns as text because they may exceed the safe integer range. */
 const numbers = new TypeOverrides()
 numbers.setTypeParser(types.builtins.INT8, toNumber)
 numbers.setTypeParser(types.builtins.NUMERIC, Number)
@@ -78,7 +81,7 @@ function toNumber(text: string): number {
   throw new RangeError(`the store holds ${text}, which is too large for a number`)
 }
 
-/** The pool as Kysely knows it, with failures in our words. */
+/** Adapts the pool to Kysely and converts errors to faults. */
 function adapt(pool: Pool): PostgresPool {
   return {
     options: {},
@@ -99,7 +102,7 @@ function adaptClient(client: PoolClient): PostgresPoolClient {
       return await client.query(text, [...values])
     } catch (error) {
       const { fault, keepsConnection } = toStoreError(error)
-      // After our own time limit the statement still runs: nobody else may get this connection.
+      // The statement still runs after a timeout on our side, so the connection must not be reused.
       isLost ||= !keepsConnection
       throw fault
     }

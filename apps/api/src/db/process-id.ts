@@ -4,8 +4,8 @@ import { writeFileAtomic } from '@atoll/kit/atomic-file'
 import { randomHex } from '@atoll/kit/id'
 
 /**
- * Who this process is among those on one store. A data directory has one server at a time, so the next one there is
- * the same as the one that died: it need not wait for a lease to run out before it clears up.
+ * Returns the ID of this process among those on one store. A data directory has one server at a time, so the ID
+ * survives a restart: a restarted server cleans up after a crash without waiting for its old lease to expire.
  */
 export async function readProcessId(dataDir: string): Promise<string> {
   const path = join(dataDir, 'api-id')

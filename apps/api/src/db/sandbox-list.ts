@@ -5,7 +5,7 @@ import type { SandboxRow, Schema } from './schema.ts'
 
 type Db = Kysely<Schema>
 
-/** One statement, so that a sandbox which changes its state meanwhile is neither missed nor listed twice. */
+/** Runs one statement, so that a sandbox that changes its state meanwhile is neither missed nor listed twice. */
 export async function listRows(
   db: Db,
   filter: SandboxFilter,
@@ -30,7 +30,7 @@ export async function countRows(db: Db, filter: SandboxFilter): Promise<number> 
   return total
 }
 
-/** The page as if there were no other state: so the index gives the order, and little is read. */
+/** Reads the page of one state, so that the index provides the order and few rows are read. */
 function inState(db: Db, filter: SandboxFilter, state: SandboxState, page?: SandboxPage) {
   const order = page?.order ?? 'desc'
   let query = matching(db, filter)

@@ -66,7 +66,9 @@ export function sqlUsageStore(db: Kysely<Schema>): UsageStore {
   }
 }
 
-/** Those of the sandboxes that are the team's, each with its first and last sample: two looks into the index. */
+/**
+ * Selects the sandboxes that belong to the team, with the times of their first and last sample: two index lookups each.
+ */
 function ofTeam(db: Kysely<Schema>, teamId: string, sandboxIds: readonly string[]) {
   return db
     .selectFrom('sandboxes')

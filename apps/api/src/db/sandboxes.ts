@@ -120,7 +120,7 @@ async function update<After extends Sandbox>(
   return changed
 }
 
-/** The row of the team is held until the change is in: those who come meanwhile count it. */
+/** Locks the team row until the transaction commits, so that concurrent changes see each other in the count. */
 async function countPlaces(db: Transaction<Schema>, teamId: string): Promise<number> {
   await db
     .selectFrom('teams')
@@ -141,7 +141,7 @@ function isStart(before: Sandbox, after: Sandbox): after is RunningSandbox {
   return before.state === 'creating' && isRunning(after)
 }
 
-/** Together with the start itself, so that the count is true whatever happens. */
+/** Runs in the transaction of the start, so that the count stays correct. */
 async function countSpawn(db: Transaction<Schema>, sandbox: RunningSandbox): Promise<void> {
   await db
     .updateTable('templates')
@@ -167,7 +167,7 @@ async function deleteEndedBefore(db: Db, time: Date, limit: number): Promise<num
     .where('ended_at', '<', time.getTime())
     .limit(limit)
     .forUpdate()
-    .skipLocked() // another process is at those
+    .skipLocked() // locked by another process
     .execute()
   for (const ids of batches(rows.map(({ id }) => id))) {
     await db.deleteFrom('sandboxes').where('id', 'in', ids).execute()

@@ -1,6 +1,6 @@
 import type { Generated } from 'kysely'
 
-/** The rows of the store. Times are milliseconds since 1970, flags are 0 or 1: the same in every database. */
+/** Rows of the store. Times are milliseconds since 1970, flags are 0 or 1, in every database. */
 export interface Schema {
   settings: { name: string; value: string }
   teams: TeamRow
@@ -30,7 +30,7 @@ export interface TeamRow {
   created_at: number
   /** JSON of the limits that differ from the configured ones. */
   limits: string | null
-  /** JSON; null while it may use the platform. */
+  /** JSON; null if the team is not blocked. */
   block: string | null
 }
 
@@ -65,7 +65,7 @@ export interface ApiKeyRow {
 
 export interface TemplateRow {
   id: string
-  /** Null: it belongs to the installation. */
+  /** Null if the template belongs to the installation. */
   team_id: string | null
   public: number
   is_snapshot: Generated<number>
@@ -80,43 +80,43 @@ export interface TemplateBuildRow {
   id: string
   template_id: string
   status: string
-  /** What nodes know its files by; null while there are none. */
+  /** ID of the template files on nodes; null while there are none. */
   node_template_id: string | null
   cpu_count: number
   memory_mb: number
   disk_size_mb: number
-  /** Null: that of the node. */
+  /** Null means the envd version of the node. */
   envd_version: string | null
   created_at: number
   updated_at: number
   finished_at: number | null
-  /** The process that is at it, also while it stops a build that has failed already. */
+  /** Process that runs the build, or stops it after it has failed. */
   holder: Generated<string | null>
-  /** Why it failed, and at which step. */
+  /** Error message; `failed_step` is the step at fault. */
   failure: Generated<string | null>
   failed_step: Generated<string | null>
 }
 
 export interface BuildLogRow {
   build_id: string
-  /** Counted from zero. */
+  /** Starts at 0. */
   position: number
   at: number
-  /** The more severe, the higher. */
+  /** Higher is more severe. */
   level: number
   step: string
   message: string
 }
 
 export interface TemplateNameRow {
-  /** Empty: the name belongs to the whole installation. */
+  /** Empty for names of the installation. */
   namespace: string
   alias: string
   template_id: string
   created_at: number
 }
 
-/** A tag stays with the builds it was given to before: that which has it is the newest that is ready. */
+/** Tag history: builds keep the tags that they were given. A tag selects the newest ready build that has it. */
 export interface TemplateTagRow {
   template_id: string
   tag: string
@@ -125,14 +125,14 @@ export interface TemplateTagRow {
 }
 
 export interface SnapshotRow {
-  /** What the node knows it by. */
+  /** ID on the node. */
   id: string
   team_id: string
   sandbox_id: string
   holder: string | null
-  /** Null while it is nobody's build, or no longer. */
+  /** Null if unpublished, or if the build was deleted. */
   build_id: string | null
-  /** Null: it was made before this was kept. */
+  /** Null for snapshots of old Atoll versions. */
   size_bytes: number | null
   created_at: number
 }
@@ -162,11 +162,11 @@ export interface SandboxRow {
   auto_pause: number
   auto_pause_memory: number
   auto_resume: number
-  /** Null: it was created before this was kept. */
+  /** Null for sandboxes created by old Atoll versions. */
   timeout_seconds: number | null
-  /** What a paused one comes back with. */
+  /** State that a resume restores. */
   kept: string | null
-  /** Null: it runs, or nobody has measured it. */
+  /** Null while running, or if never measured. */
   kept_bytes: number | null
 }
 

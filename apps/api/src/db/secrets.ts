@@ -101,7 +101,7 @@ async function insert(
   { value, limit }: { readonly value: string; readonly limit: number },
 ): Promise<'ok' | 'taken' | 'full'> {
   const { id, teamId, name, version, metadata, createdAt, updatedAt } = secret
-  // Of two that come at a time, one waits for the other here.
+  // Lock the team: serializes concurrent inserts.
   await db.selectFrom('teams').select('id').where('id', '=', teamId).forNoKeyUpdate().execute()
   if (await named(db, teamId, name).executeTakeFirst()) return 'taken'
   const { total } = await db

@@ -11,7 +11,7 @@ interface Page {
   readonly after: Position | undefined
 }
 
-/** One page of snapshots, and then the names and tags of their templates. */
+/** Reads one page of snapshots, then the names and tags of their templates. */
 export async function listSnapshots(
   db: Db,
   filter: SnapshotFilter,
@@ -73,7 +73,7 @@ function readNames(db: Db, ids: readonly string[]) {
     .execute()
 }
 
-/** Each tag with the one build that it means now: the newest of those that were given it. */
+/** Pairs each tag with the build that it selects: the newest ready build that has the tag. */
 async function readTags(db: Db, ids: readonly string[]) {
   const rows = await db
     .selectFrom('template_tags')

@@ -2,7 +2,7 @@ import type { Kysely } from 'kysely'
 import { toSlug } from '../domain/team.ts'
 import type { Schema } from './schema.ts'
 
-/** Teams have a namespace for the names of their templates. */
+/** Adds the template namespace of a team. */
 export async function addSlugs(db: Kysely<Schema>): Promise<void> {
   await db.schema
     .alterTable('teams')
@@ -24,7 +24,7 @@ export async function addSlugs(db: Kysely<Schema>): Promise<void> {
   await db.schema.createIndex('teams_by_slug').unique().on('teams').column('slug').execute()
 }
 
-/** Copies of sandboxes, most of which are builds of templates. */
+/** Adds snapshots; a published snapshot has a build. */
 export async function addSnapshots({ schema }: Kysely<Schema>): Promise<void> {
   await schema
     .alterTable('templates')

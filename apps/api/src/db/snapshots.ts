@@ -123,13 +123,13 @@ interface Wanted {
   readonly teamId: string
 }
 
-/** The template of this name, which a new build is added to, or a new one. */
+/** Returns the template of this name, or a new one. */
 async function ensureTemplate(
   db: Transaction<Schema>,
   { name, teamId }: Wanted,
   now: Date,
 ): Promise<string> {
-  // Of two that take the same new name at a time, one waits for the other here.
+  // Lock the team: serializes concurrent requests for the same new name.
   await db.selectFrom('teams').select('id').where('id', '=', teamId).forNoKeyUpdate().execute()
   const known = name && (await findNamed(db, name, teamId))
   if (known === undefined) return insertTemplate(db, { teamId, isSnapshot: true, name }, now)

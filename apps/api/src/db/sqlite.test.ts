@@ -10,7 +10,7 @@ test('a full disk is told as such, not as a rollback that failed', async () => {
   const { db } = openSqlite(`${store.folder}/own.db`)
   try {
     await sql`create table things (text text)`.execute(db)
-    // SQLite takes this limit for a full disk.
+    // SQLite reports this limit as a full disk.
     await sql`pragma max_page_count = 8`.execute(db)
     const fill = () =>
       db.transaction().execute(async (transaction) => {

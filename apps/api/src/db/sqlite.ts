@@ -11,13 +11,14 @@ import type { Schema } from './schema.ts'
 import { unstorableText } from './unstorable-text.ts'
 
 /**
- * Opens the embedded store; the only file that knows SQLite. The file belongs to one process at a time, by a lock
- * that the kernel drops with the process: two servers on one store would each take the other's sandboxes for leftovers.
+ * Opens the embedded store; all SQLite code is in this file. One process at a time can open the file, by a lock that
+ * the kernel releases when the process exits: two servers on one store would each delete the sandboxes of the other as
+ * orphaned.
  */
 export function openSqlite(path: string): Database {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
   closeSync(openSync(path, 'a', 0o600))
-  chmodSync(path, 0o600) // SQLite gives its other files the mode of this one
+  chmodSync(path, 0o600) // SQLite copies this mode to its other files
   const database = new DatabaseSync(path, { timeout: busyTimeoutMs })
   try {
     prepare(database, path)
@@ -32,7 +33,9 @@ export function openSqlite(path: string): Database {
   return { db, exclusively: (work) => work(db) }
 }
 
-/** Whoever is in a transaction is alone with the whole store here: `for update` is implied, and not in the language. */
+/**
+ * Removes `for update`, which SQLite does not support. A transaction has exclusive access to the whole store anyway.
+ */
 const withoutRowLocks: KyselyPlugin = {
   transformQuery({ node }) {
     if (node.kind !== 'SelectQueryNode') return node
@@ -50,7 +53,7 @@ function prepare(database: DatabaseSync, path: string): void {
   try {
     database.exec('PRAGMA locking_mode = EXCLUSIVE')
     database.exec('PRAGMA journal_mode = WAL')
-    // FULL: a key that was shown once must not be lost with the power. It costs one sync a commit.
+    // FULL: a power failure must not lose a key that was shown once. Costs one sync per commit.
     database.exec('PRAGMA synchronous = FULL')
     database.exec('PRAGMA foreign_keys = ON')
     database.exec('BEGIN EXCLUSIVE; COMMIT')
@@ -64,7 +67,7 @@ function prepare(database: DatabaseSync, path: string): void {
   }
 }
 
-/** The shape that Kysely knows from better-sqlite3. */
+/** Adapts the database to the interface of better-sqlite3, which Kysely expects. */
 function adapt(database: DatabaseSync): SqliteDatabase {
   const prepared = new Map<string, SqliteStatement>()
   return {
@@ -82,7 +85,7 @@ function adapt(database: DatabaseSync): SqliteDatabase {
   }
 }
 
-/** Texts that differ in the length of a list alone are different ones. */
+/** Bounds the cache: statements that differ only in the length of a list have different texts. */
 const mostPrepared = 500
 
 function toStatement(statement: StatementSync): SqliteStatement {
@@ -99,8 +102,8 @@ function isRollback(sql: string): boolean {
 }
 
 /**
- * After some failures, such as a full disk, SQLite has rolled back by itself. Another rollback would fail, and its error
- * would hide the first one.
+ * Skips the rollback after errors such as a full disk, where SQLite has already rolled back. A second rollback would
+ * fail and hide the original error.
  */
 function rollbackOf(database: DatabaseSync, sql: string): SqliteStatement {
   const statement = toStatement(database.prepare(sql))

@@ -6,8 +6,8 @@ import { randomHex } from '@atoll/kit/id'
 import type { SettingStore } from '../domain/team.ts'
 
 /**
- * Refuses a store that does not belong to the data directory. The API removes sandboxes, snapshots and templates from its
- * node that its store does not know: with a lost, new or mistyped store that would be all of them.
+ * Refuses a store that does not belong to the data directory. The API deletes sandboxes, snapshots and templates from
+ * its node that the store does not know. A lost, new or mistyped store would delete all of them.
  */
 export async function checkStoreIdentity(dataDir: string, settings: SettingStore): Promise<void> {
   const path = join(dataDir, 'store-id')

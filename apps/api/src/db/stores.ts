@@ -54,7 +54,7 @@ export interface Stores {
   close(): Promise<void>
 }
 
-/** Opens the store, made or brought up to date as needed: a PostgreSQL by its URL, an embedded one by its path. */
+/** Opens the store, PostgreSQL by URL or SQLite by path. Creates or migrates the schema as needed. */
 export async function openStores(location: string): Promise<Stores> {
   const database = openDatabase(location)
   const { db } = database

@@ -12,7 +12,7 @@ export function sqlTeamMetricStore(db: Kysely<Schema>): TeamMetricStore {
       const rows = await db
         .selectFrom('sandboxes')
         .select(({ fn }) => ['team_id', fn.countAll<number>().as('total')])
-        // One that is being killed or paused runs until the node says otherwise; one that was paused does not.
+        // Sandboxes in `pausing` or `killing` still run, except those killed while paused.
         .where('state', 'in', ['running', 'snapshotting', 'pausing', 'killing'])
         .where('started_at', 'is not', null)
         .where('kept', 'is', null)

@@ -2,13 +2,13 @@ import type { Transaction } from 'kysely'
 import { isBuildId } from '../domain/template.ts'
 import type { Schema } from './schema.ts'
 
-/** Builds, names and tags go with it; copies of sandboxes that were its builds become loose. */
+/** Deletes builds, names and tags by cascade; snapshots of deleted builds lose their build. */
 export async function deleteTemplate(
   db: Transaction<Schema>,
   templateId: string,
   tag: string | undefined,
 ): Promise<'deleted' | 'in_use'> {
-  // Whoever starts a sandbox of it counts that in this row.
+  // Lock the template: a sandbox start updates its spawn count in the same row.
   await db.selectFrom('templates').select('id').where('id', '=', templateId).forUpdate().execute()
   const builds = tag === undefined ? undefined : await findOnlyTagged(db, templateId, tag)
   const query = db
@@ -25,7 +25,7 @@ export async function deleteTemplate(
   return 'deleted'
 }
 
-/** The builds that have this tag and no other, or this id; undefined when those are all that there are. */
+/** Finds builds that have only this tag, or that have this ID. Undefined if the template has no other builds. */
 async function findOnlyTagged(
   db: Transaction<Schema>,
   templateId: string,

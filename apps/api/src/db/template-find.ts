@@ -30,7 +30,7 @@ export async function locateTemplate(
         ),
       ]),
     )
-    .orderBy('namespace', 'desc') // the own one first: that of the installation is empty
+    .orderBy('namespace', 'desc') // own namespace first: that of the installation is empty
     .limit(1)
     .executeTakeFirst()
   return row ? toLocated(row) : byId(db, name)
@@ -90,7 +90,7 @@ export async function findBuildById(db: Db, buildId: string): Promise<Template |
   return row && toTemplate(row)
 }
 
-/** Those that sandboxes can be made of, once for each name: that of the whole installation is shown first. */
+/** Selects ready builds, one row per name; the callers sort names of the installation first. */
 function builds(db: Db) {
   return db
     .selectFrom('template_builds')

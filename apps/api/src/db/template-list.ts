@@ -6,7 +6,7 @@ import { toStatus } from './build-rows.ts'
 import type { BuildRow } from './build-rows.ts'
 import type { Schema, TemplateNameRow, TemplateRow } from './schema.ts'
 
-/** One page of templates, and then what belongs to those on it. */
+/** Reads one page of templates, then their builds, names and build counts. */
 export async function listTemplates(
   db: Kysely<Schema>,
   teamId: string,

@@ -2,8 +2,8 @@ import type { ColumnDefinitionBuilder, Kysely } from 'kysely'
 import type { Schema } from './schema.ts'
 
 /**
- * Gives templates several builds, names and tags, and counts what was made of them. Before, a template was one row with
- * one build and one name.
+ * Gives templates several builds, names and tags, and a spawn count. Before, a template was one row with one build and
+ * one name.
  */
 export async function splitTemplates(db: Kysely<Schema>): Promise<void> {
   const old = db.withTables<{ templates: OldTemplateRow }>()

@@ -2,7 +2,7 @@ import type { Kysely, Transaction } from 'kysely'
 import type { TemplateTag } from '../domain/template.ts'
 import type { Schema } from './schema.ts'
 
-/** From now on the tag means this build, also when another was given it in this very millisecond. */
+/** Moves the tag to this build, even if another build got it in the same millisecond. */
 export async function giveTag(
   db: Transaction<Schema>,
   { template_id, tag, build_id }: { template_id: string; tag: string; build_id: string },
@@ -36,7 +36,7 @@ export async function takeTags(
     .execute()
 }
 
-/** Each with the build that it means now: the newest that is ready. */
+/** Lists tags, each with the build that it selects: the newest ready build that has the tag. */
 export async function listTags(db: Kysely<Schema>, templateId: string): Promise<TemplateTag[]> {
   const rows = await db
     .selectFrom('template_tags')

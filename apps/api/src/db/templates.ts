@@ -55,7 +55,7 @@ async function ensure(db: Transaction<Schema>, template: BaseTemplate, now: Date
     .onConflict((conflict) => conflict.columns(['namespace', 'alias']).doNothing())
     .executeTakeFirst()
   if (numInsertedOrUpdatedRows === 0n) {
-    // Of two servers that start together, the other one was faster.
+    // Another server that started at the same time inserted the template first.
     await db.deleteFrom('templates').where('id', '=', template_id).execute()
     return
   }
@@ -88,7 +88,7 @@ async function findNamed(db: Transaction<Schema>, alias: string): Promise<string
   return row?.template_id
 }
 
-/** Only a real change counts as an update. */
+/** Sets `updated_at` only if a column changes. */
 async function update(
   db: Transaction<Schema>,
   templateId: string,

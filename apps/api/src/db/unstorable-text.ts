@@ -1,6 +1,6 @@
 import { Fault } from '@atoll/kit/fault'
 
-/** PostgreSQL cannot hold this character, so no store of ours takes it. */
+/** PostgreSQL cannot store NUL, so SQLite stores reject it, too. */
 export function unstorableText(cause?: unknown): Fault {
   return new Fault(
     'invalid',
