@@ -15,25 +15,27 @@ import type { SimulatedNode } from './node.ts'
 import { makeStore, shareStore } from './store.ts'
 import type { StoreUnderTest } from './store.ts'
 
-/** The whole API over a simulated node, with two teams, behind a real port: for tests of its behaviour. */
+/** Complete API on a real port, with a simulated node and two teams, for behavior tests. */
 export interface ApiUnderTest extends AsyncDisposable {
   readonly node: SimulatedNode
   readonly url: string
   readonly folder: string
   readonly store: StoreUnderTest
-  /** Two teams that know nothing of each other. */
+  /** Credentials of two separate teams. */
   readonly ours: FirstCredentials
   readonly theirs: FirstCredentials
-  /** A request of our team, unless `headers` say otherwise. */
+  /** Sends a request as our team, unless `headers` has other credentials. */
   call(method: string, path: string, options?: CallOptions): Promise<Reply>
-  /** As the edge calls it. */
+  /** Resumes a sandbox like the edge does. */
   readonly wake: Api['wake']
-  /** A running sandbox of our team. */
+  /** Creates a sandbox for our team and returns its ID. */
   create(fields?: object): Promise<string>
-  /** Waits until so many requests have arrived and got as far as a node that holds them lets them. */
+  /** Waits until `count` requests have arrived and have reached the node operation that the test holds. */
   untilHeld(count: number): Promise<void>
   stop(): Promise<void>
-  /** Stops, lets `meddle` at the store, and starts again: so it looks after a crash at any moment. */
+  /**
+   * Stops the API, lets `meddle` change the store, and starts the API again: can reproduce the state after any crash.
+   */
   withStores<T>(meddle: (stores: Stores) => Promise<T>): Promise<T>
   restart(): Promise<void>
 }
@@ -48,16 +50,16 @@ export interface Reply {
   readonly status: number
   readonly headers: Headers
   readonly text: string
-  /** The parsed body; undefined when it is empty or no JSON. */
+  /** Parsed body; undefined if empty or not JSON. */
   readonly json: unknown
 }
 
 export interface ApiOptions {
   readonly clock?: Clock
   readonly env?: Readonly<Record<string, string>>
-  /** Instead of a new one; it stays with the caller. */
+  /** Existing store to use; the caller disposes of it. */
   readonly store?: StoreUnderTest
-  /** Another process on the store, the node and for the teams of this one. */
+  /** Starts another process that shares the store, node and teams of this API. */
   readonly beside?: ApiUnderTest
 }
 
@@ -89,11 +91,11 @@ export async function startApiUnderTest(options: ApiOptions = {}): Promise<ApiUn
     api = await startApi(config, { node: node.transport, log: silentLogger, clock })
   }
   const stop = async () => {
-    await api?.close() // it stays in place, as in a server that is still open while it stops
+    await api?.close() // keep `api` set, like a server that still accepts requests while it stops
   }
   await start()
   let openRequests = 0
-  // A client may use a connection again however long the test before took.
+  // No keep-alive timeout: a client may reuse a connection after a slow test.
   const server = createServer({ keepAliveTimeout: 0 }, (request, response) => {
     openRequests += 1
     response.once('close', () => (openRequests -= 1))
@@ -121,7 +123,8 @@ export async function startApiUnderTest(options: ApiOptions = {}): Promise<ApiUn
     },
     async untilHeld(count) {
       await waitFor(`${count} requests to arrive`, () => openRequests === count)
-      // Each of these reads of the store as much as a request does before the node holds it.
+      // Give the held requests time: each of these calls reads the store as much as a request does before it reaches
+      // the node.
       for (let reads = 0; reads < 10; reads += 1) await call('GET', '/v2/sandboxes')
     },
     stop,
@@ -167,7 +170,7 @@ function portOf(address: string | AddressInfo | null): number {
   return address.port
 }
 
-/** Time that moves only when told. */
+/** Clock that moves only on `advance`. */
 export function manualClock(start = '2026-01-01T00:00:00.000Z') {
   let now = Date.parse(start)
   return {

@@ -4,23 +4,23 @@ import { Code, ConnectError } from '@connectrpc/connect'
 import type { ServiceImpl } from '@connectrpc/connect'
 import type { Trouble } from './trouble.ts'
 
-/** How a simulated node makes templates: it says what it was told to say, and ends as it was told to. */
+/** Simulated builds, with log entries and results that the test sets. */
 export interface SimulatedBuilds {
-  /** What it was asked for, in order. */
+  /** Received build requests, in order. */
   readonly orders: readonly BuildTemplateRequest[]
-  /** What it has built, by id. */
+  /** IDs of built templates. */
   readonly templates: ReadonlySet<string>
-  /** Archives that it was sent, by owner and hash. */
+  /** Received archives, keyed by `owner/hash`. */
   readonly files: ReadonlyMap<string, Buffer>
-  /** How many messages the last archive came in, and the largest of them. */
+  /** Number of messages of the last archive, and the size of the largest one. */
   readonly lastTransfer: { readonly pieces: number; readonly largestPiece: number }
-  /** What every build says from now on. */
+  /** Sets the log entries of all later builds. */
   say(...entries: readonly SimulatedBuildEntry[]): void
-  /** How every build ends from now on; undefined makes it work again. */
+  /** Makes all later builds fail at `step`; undefined makes them succeed again. */
   failAt(step: string | undefined, message?: string): void
-  /** Builds are under way that nobody has aborted. */
+  /** Number of running builds. */
   readonly underway: number
-  /** Puts a template there that nobody asked for. */
+  /** Adds a template without a request, as an orphan. */
   plant(templateId: string): void
 }
 

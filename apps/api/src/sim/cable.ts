@@ -3,17 +3,17 @@ import { connect, createServer } from 'node:net'
 import type { Socket } from 'node:net'
 import type { StoreUnderTest } from './store.ts'
 
-/** A way to a server that can be cut, and put together again. */
+/** TCP proxy that a test can interrupt and restore. */
 export interface Cable extends AsyncDisposable {
   readonly port: number
-  /** Ends all connections and refuses new ones. */
+  /** Closes all connections and refuses new ones. */
   cut(): void
-  /** Passes nothing on any more, without a word. */
+  /** Silently drops all data, but keeps the connections open. */
   freeze(): void
   mend(): void
 }
 
-/** The same store, reached by a cable. */
+/** Returns the same PostgreSQL store, reached through a cable. */
 export async function throughCable(store: StoreUnderTest) {
   const url = new URL(store.location)
   const cable = await layCable({ host: url.hostname, port: Number(url.port) })

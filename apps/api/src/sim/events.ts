@@ -1,12 +1,12 @@
 import { Code, ConnectError } from '@connectrpc/connect'
 
-/** What a watcher of the node is told. */
+/** Event for watchers of the node. */
 export type NodeEvent =
   | { case: 'started'; value: { sandboxId: string; address: string } }
   | { case: 'ended'; value: { sandboxId: string; reason: string } }
   | { case: 'paused'; value: { sandboxId: string } }
 
-/** Passes events to everybody who follows; nothing is lost between `follow` and the first read. */
+/** Publishes events to all followers. Events between `follow` and the first read are not lost. */
 export function createEvents() {
   const followers = new Set<ReadableStreamDefaultController<NodeEvent>>()
   const lose = (follower: ReadableStreamDefaultController<NodeEvent>) => {

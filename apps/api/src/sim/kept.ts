@@ -6,11 +6,11 @@ import type { createEvents } from './events.ts'
 import type { SimulatedSandbox } from './node.ts'
 import type { Trouble } from './trouble.ts'
 
-/** What a simulated node does with sandboxes that are put aside, and with copies of them. */
+/** Paused sandboxes and snapshots of a simulated node. */
 
 export interface PausedSandbox extends SimulatedSandbox {
   readonly keepsMemory: boolean
-  /** The node cannot read its record. */
+  /** The node cannot read the record of the sandbox. */
   readonly isQuarantined?: boolean
 }
 
@@ -29,7 +29,7 @@ interface World {
   readonly snapshots: Map<string, SimulatedSnapshot>
   readonly events: ReturnType<typeof createEvents>
   readonly trouble: Trouble
-  /** What it takes now. */
+  /** Current size on disk. */
   readonly sizeOf: (id: string, withMemory: boolean) => bigint
 }
 
@@ -104,7 +104,7 @@ export function keepSandboxes(world: World) {
       return keepsMemory
     },
     forgetMemory: () => void (keepsMemory = false),
-    /** How often one was booted that is made so. */
+    /** Number of boots that a new sandbox of this origin has had. */
     bootsFrom(made: Made): number {
       if (made.snapshotId === undefined) return 1
       const from = snapshots.get(made.snapshotId)

@@ -2,11 +2,10 @@ import { LogLevel } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
 import type { NodeService } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
 import type { ServiceImpl } from '@connectrpc/connect'
 
-/** The logs of a simulated node. */
 export interface SimulatedLogs {
-  /** Something happens in a sandbox. */
+  /** Appends log entries of a sandbox. */
   write(id: string, ...entries: readonly SimulatedEntry[]): void
-  /** How much its log takes, and when something was last added to it. */
+  /** Sets the size and last write time of the log of a sandbox. */
   weigh(id: string, sizeBytes: number, writtenAtMs: number): void
   readonly kept: ReadonlySet<string>
 }

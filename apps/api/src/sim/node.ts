@@ -42,49 +42,49 @@ const simulatedUsage = {
   ],
 }
 
-/** A node in memory that keeps the promises of the node protocol, and breaks them on demand. */
+/** In-memory node that follows the node protocol, and violates it on demand. */
 export interface SimulatedNode {
   readonly transport: Transport
-  /** What runs, in order of creation. */
+  /** Ordered by creation. */
   readonly running: ReadonlyMap<string, SimulatedSandbox>
   readonly paused: ReadonlyMap<string, PausedSandbox>
   readonly snapshots: ReadonlyMap<string, SimulatedSnapshot>
   readonly killed: readonly string[]
-  /** Makes one ready under the name that was offered first, and says which. */
+  /** Makes a pre-warmed sandbox ready under the first offered ID, and returns its ID and token. */
   stock(shape: SimulatedShape): Promise<{ readonly id: string; readonly accessToken: string }>
-  /** What stood ready under this name is gone, or somebody else's. */
+  /** Removes a pre-named sandbox, as if evicted or claimed by another client. */
   unstock(id: string): void
-  /** Puts a sandbox there that nobody asked for. */
+  /** Adds a sandbox that the API did not create. */
   plant(id: string): void
-  /** A sandbox ends by itself. With `silently` the watchers are not told. */
+  /** Ends a sandbox. `silently` sends no event to watchers. */
   end(id: string, reason: string, how?: 'silently'): void
-  /** From now on, half-way, with the sandbox there already; `undefined` makes it work again. */
+  /** Makes later creates fail halfway, after the sandbox exists; undefined makes them succeed again. */
   failCreates(code: Code | undefined): void
   failKills(code: Code | undefined): void
   failAll(code: Code | undefined): void
-  /** Creates wait at their end, with the sandbox there already, until the returned function is called. */
+  /** Blocks creates after the sandbox exists, until the returned function is called. */
   holdCreates(): () => void
   holdKills(): () => void
   readonly fail: Trouble['fail']
   readonly hold: Trouble['hold']
   readonly begun: Trouble['begun']
-  /** Puts a copy of a running one there that nobody asked for. */
+  /** Adds a snapshot of a running sandbox that the API did not request. */
   plantSnapshot(snapshotId: string, sandboxId: string): void
-  /** Puts a paused one there that was killed. */
+  /** Brings back a killed sandbox as paused. */
   revive(id: string, sandbox: PausedSandbox): void
-  /** Damages the record of a sandbox, running or paused. */
+  /** Damages the record of a running or paused sandbox. */
   quarantine(id: string): void
-  /** As a node under `runc`: it keeps no memory. */
+  /** Makes the node behave like one with runc, which keeps no memory. */
   forgetMemory(): void
-  /** From now on `sample` tells this of it; what is not named stays as it was. */
+  /** Sets the usage that later samples report; omitted fields keep their values. */
   use(id: string, usage: Partial<SimulatedUsage>): void
   readonly logs: SimulatedLogs
   readonly builds: SimulatedBuilds
-  /** How often it was asked what all sandboxes use. */
+  /** Number of samplings of all sandboxes. */
   readonly samplings: number
-  /** Those it was asked about alone. */
+  /** IDs of sandboxes that were sampled individually. */
   readonly weighed: readonly string[]
-  /** Ends every watch as a lost connection does. */
+  /** Ends every watch like a lost connection. */
   dropWatchers(): void
   readonly watchers: number
 }
@@ -98,9 +98,9 @@ export interface SimulatedSandbox {
   readonly accessToken: string | undefined
   readonly network?: SimulatedRules | undefined
   readonly ingress?: SimulatedIngress | undefined
-  /** What it went on from. */
+  /** Snapshot that the sandbox was restored from. */
   readonly snapshotId?: string | undefined
-  /** How often it was booted, rather than brought back with its memory. */
+  /** Number of boots; a resume with memory does not count. */
   readonly boots: number
 }
 
@@ -290,7 +290,7 @@ export function simulateNode(): SimulatedNode {
       offered.delete(id)
       ready.add(id)
       resolve(shape)
-      // Whoever has heard of it offers another.
+      // The API offers another ID once it has received this one.
       await waitFor('the next offer', () => [...offered.keys()].some((name) => !before.has(name)))
       return { id, accessToken }
     },

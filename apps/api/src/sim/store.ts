@@ -8,25 +8,25 @@ import type { Schema } from '../db/schema.ts'
 import { openDatabase, openStores } from '../db/stores.ts'
 
 /**
- * A store for one test. Every test that uses this runs on both: on SQLite by itself, and on PostgreSQL when
- * `ATOLL_TEST_POSTGRES` names a server, as `npm test` does in its turn.
+ * Store for one test. Tests run on SQLite by default, and on PostgreSQL when `ATOLL_TEST_POSTGRES` names a server; `npm
+ * test` does both.
  */
 export interface StoreUnderTest extends AsyncDisposable {
-  /** A data directory. */
+  /** Data directory. */
   readonly folder: string
-  /** For `openStores` and `openDatabase`. */
+  /** Argument for `openStores` and `openDatabase`. */
   readonly location: string
   readonly isPostgres: boolean
-  /** For `loadApiConfig`. */
+  /** Environment for `loadApiConfig`. */
   readonly env: Readonly<Record<string, string>>
 }
 
-/** For tests of what only PostgreSQL has. */
+/** Test option: skips tests of PostgreSQL features on SQLite. */
 export const onPostgres = {
   skip: process.env['ATOLL_TEST_POSTGRES'] === undefined && 'runs on PostgreSQL only',
 }
 
-/** `empty` is without tables. */
+/** `empty` has no tables. */
 export async function makeStore(how: 'ready' | 'empty' = 'ready'): Promise<StoreUnderTest> {
   const folder = await mkdtemp(join(tmpdir(), 'atoll-api-'))
   const server = process.env['ATOLL_TEST_POSTGRES']
@@ -43,7 +43,7 @@ export async function makeStore(how: 'ready' | 'empty' = 'ready'): Promise<Store
   }
 }
 
-/** The same records for a process with a data directory of its own: possible where `isPostgres`. */
+/** Returns the same store for a process with another data directory. Requires `isPostgres`. */
 export async function shareStore(store: StoreUnderTest): Promise<StoreUnderTest> {
   const folder = await mkdtemp(join(tmpdir(), 'atoll-api-'))
   return {
@@ -54,7 +54,7 @@ export async function shareStore(store: StoreUnderTest): Promise<StoreUnderTest>
   }
 }
 
-/** Copied from one that has all tables already: that is faster than to make them again. */
+/** Copies a database that already has all tables, which is faster than running the migrations. */
 async function makeDatabase(server: string, how: 'ready' | 'empty') {
   const name = `test_${randomHex(8)}`
   const model = how === 'empty' ? 'template0' : await (ready ??= makeModel(server))
@@ -70,13 +70,13 @@ async function makeDatabase(server: string, how: 'ready' | 'empty') {
 
 let ready: Promise<string> | undefined
 
-/** The first of all test files makes it; the others wait meanwhile. */
+/** Creates the model database in the first test file; the other files wait. */
 async function makeModel(server: string): Promise<string> {
   const name = 'ready'
   const admin = openDatabase(`${server}/postgres`)
   await admin.exclusively(async (db) => {
     const found = await sql`select 1 from pg_database where datname = ${name}`.execute(db)
-    if (found.rows.length > 0) return // nobody may be connected to it while it is copied
+    if (found.rows.length > 0) return // PostgreSQL cannot copy a database that has connections
     await sql`create database ${sql.id(name)}`.execute(db)
     await (await openStores(`${server}/${name}`)).close()
   })

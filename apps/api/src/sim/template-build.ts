@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { waitFor } from '@atoll/kit/wait'
 import type { ApiUnderTest, Reply } from './api.ts'
 
-/** The calls that a client makes to build a template. */
+/** API calls of a client that builds a template. */
 
 export interface AskedBuild {
   readonly templateId: string
@@ -37,7 +37,7 @@ export function buildStatus(
   return api.call('GET', path, { headers: { 'x-api-key': apiKey } })
 }
 
-/** What the status says once the build is over. */
+/** Waits for the end of the build and returns its status. */
 export async function endOfBuild(api: ApiUnderTest, asked: AskedBuild) {
   let json: unknown
   await waitFor('the end of the build', async () => {
@@ -47,7 +47,7 @@ export async function endOfBuild(api: ApiUnderTest, asked: AskedBuild) {
   return Object(json)
 }
 
-/** A build from its request to its end. */
+/** Requests and starts a build, and waits for its end. */
 export async function build(api: ApiUnderTest, fields: object = {}, recipe?: object) {
   const asked = await askForBuild(api, fields)
   const { status, text } = await startBuild(api, asked, recipe)

@@ -1,7 +1,7 @@
 import { ConnectError } from '@connectrpc/connect'
 import type { Code } from '@connectrpc/connect'
 
-/** What a simulated node can be told to fail at, or to be slow at. */
+/** Operations that a simulated node can fail or delay. */
 export type Work =
   | 'create'
   | 'name'
@@ -17,15 +17,18 @@ export type Work =
   | 'putFiles'
 
 export interface Trouble {
-  /** From now on; `undefined` makes it work again. `after`: the work is done, but the answer is a failure. */
+  /**
+   * Makes later calls fail; undefined makes them succeed again. `after`: the operation takes effect, but returns an
+   * error.
+   */
   fail(work: Work | 'all', code: Code | undefined, when?: 'after'): void
-  /** From now on it waits before its end, until the returned function is called. */
+  /** Blocks later calls until the returned function is called. */
   hold(work: Work): () => void
-  /** How often such work was begun since the start. */
+  /** Number of calls so far. */
   begun(work: Work): number
-  /** Throws when everything fails. */
+  /** Throws if all operations are set to fail. */
   refuse(): void
-  /** Waits and fails as was told. */
+  /** Blocks or fails the call as configured. */
   meet(work: Work, when?: 'after'): Promise<void>
 }
 
