@@ -1,7 +1,7 @@
-/** Where a step finds the archive of its files. */
+/** Path inside the sandbox of the archive that a COPY step unpacks. */
 export const archivePath = '/.atoll-files.tar'
 
-/** Only folders that were not there before are given to the user. */
+/** Creates a folder and its missing parents. Only the new folders get the user as owner. */
 export const workdirScript = `
 path=$1 user=$2 made=
 while [ ! -e "$path" ]; do
@@ -26,8 +26,8 @@ fi
 `
 
 /**
- * As in a Dockerfile: a folder gives its content, several files need a folder to go into, one file takes the name of the
- * target unless that is a folder.
+ * Copies like a Dockerfile: a folder copies its content, several files need a folder as target, and a single file takes
+ * the target's name unless the target is a folder.
  */
 export const copyScript = `
 source=$1 target=$2 folder=$3 owner=$4 mode=$5
@@ -61,13 +61,15 @@ cd /
 rm -rf "$work"
 `
 
-/** Login shells set PATH anew; what is in this folder they read last. */
+/** Writes PATH to a profile file: login shells reset PATH, then read `/etc/profile.d` last. */
 export const pathScript = `
 mkdir -p /etc/profile.d
 printf 'PATH=%s\\nexport PATH\\n' "$1" > /etc/profile.d/atoll-path.sh
 `
 
-/** Images have root alone, mostly. Where one can become root by sudo, the user may. */
+/**
+ * Adds the default user, since most images only have root. The user gets passwordless sudo where the image has sudo.
+ */
 export const furnishScript = `
 if [ ! -x /bin/bash ]; then
   echo 'the image has no /bin/bash, by which clients run commands: add it to the image' >&2

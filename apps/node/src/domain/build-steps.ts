@@ -13,10 +13,10 @@ import type { Setup } from './setup.ts'
 
 const mostSteps = 200
 const mostText = 1024 * 1024
-/** More, and programs could not be started with them. */
+/** Starting a process with a larger environment would fail. */
 const mostVariables = 64 * 1024
 
-/** All at once: a mistake in the last step is told before the first is carried out. */
+/** Plans all steps before the first one runs, so a mistake in the last step fails the build at once. */
 export function planSteps(request: BuildRequest, parent: Setup): PlannedStep[] {
   if (request.steps.length > mostSteps) {
     throw new BuildError('base', `A template has at most ${mostSteps} steps: join some of them`)
@@ -37,7 +37,7 @@ export function planSteps(request: BuildRequest, parent: Setup): PlannedStep[] {
   })
 }
 
-/** What an image lacks of what clients expect of a sandbox. */
+/** Plans the step that adds to an image what clients expect of a sandbox: bash, the default user and a login PATH. */
 export function furnish(setup: Setup): Pick<PlannedStep, 'work' | 'setup' | 'isForced'> {
   const path = setup.envVars['PATH']
   const profile = path === undefined ? '' : quoted(path)
@@ -93,7 +93,7 @@ const planCopy: Plan = ({ type, args, filesHash }, setup, step) => {
 const planUser: Plan = ({ args }, setup, step) => {
   const [written = '', mayBecomeRoot = ''] = args
   const given = expand(written, setup.envVars, step)
-  // A group is that of the user here.
+  // A group after the colon is ignored: files get the user's own group.
   const [, name] = /^([a-z_][a-z0-9_-]{0,31})(?::.*)?$/i.exec(given) ?? []
   if (name === undefined) {
     throw new BuildError(step, `USER needs the name of a user, which ${given || 'nothing'} is not`)
@@ -141,7 +141,7 @@ const plans: Readonly<Record<string, Plan>> = {
   ARG: planEnv,
 }
 
-/** As a shell reads it. */
+/** Quotes text for a shell. */
 function quoted(text: string): string {
   return `'${text.replaceAll("'", String.raw`'\''`)}'`
 }
@@ -154,7 +154,7 @@ function asRoot(command: string, args: readonly string[]): Work {
   return { command, args, user: 'root', cwd: '/', envVars: {} }
 }
 
-/** Variables as in a Dockerfile; `\\$` stands for the character. */
+/** Expands variables as a Dockerfile does; `\\$` gives a literal dollar sign. */
 function expand(value: string, known: Readonly<Record<string, string>>, step: string): string {
   let size = value.length
   return value.replaceAll(

@@ -6,17 +6,17 @@ import type { Command } from './commands.ts'
 import type { ImageSource } from './image.ts'
 import type { Setup } from './setup.ts'
 
-/** How a template is made of another one. */
+/** A request to build a template from another template or from an image. */
 export interface BuildRequest {
-  /** What it is for, and under which id it will be known. */
+  /** Size of the sandbox that builds the template, and the ID of the new template. */
   readonly shape: Shape
-  /** The template that it is made of, or the image. */
+  /** ID of the parent template, or the image to start from. */
   readonly parent: string | ImageSource
-  /** Whose files the steps name, and whose earlier builds they may share layers with. */
+  /** Owner of the uploaded files. Builds only reuse layers of builds with the same owner. */
   readonly ownerId: string
   readonly steps: readonly BuildStep[]
   readonly force: boolean
-  /** Absent: that of the parent. */
+  /** Absent: the start command of the parent. */
   readonly startCommand?: string | undefined
   readonly readyCommand?: string | undefined
 }
@@ -28,7 +28,7 @@ export interface BuildStep {
   readonly force: boolean
 }
 
-/** Why a build cannot go on, for whoever wrote its steps. */
+/** A build failure caused by the steps. Its message is for the author of the template. */
 export class BuildError extends Error {
   override readonly name = 'BuildError'
   readonly step: string
@@ -39,26 +39,25 @@ export class BuildError extends Error {
   }
 }
 
-/** What one step comes to. */
 export interface PlannedStep {
-  /** The number of the step, counted from one. */
+  /** Step number, counted from 1. */
   readonly step: string
-  /** As logs show it. */
+  /** Shown in the build log. */
   readonly title: string
-  /** What is done in a sandbox; absent where only the setup changes. */
+  /** Command to run in the sandbox. Absent when the step only changes the setup. */
   readonly work?: Work
-  /** In force from here on. */
+  /** Setup after this step. */
   readonly setup: Setup
-  /** No layer of an earlier build may stand in for this one or a later one. */
+  /** Whether this step and all later ones must run again instead of reusing a cached layer. */
   readonly isForced: boolean
 }
 
 export interface Work extends Command {
-  /** An archive that has to lie in the sandbox, at the path that `build-scripts.ts` gives. */
+  /** Hash of the archive that must be put at `archivePath` before the command runs. */
   readonly filesHash?: string
 }
 
-/** The setup of the whole, when all steps are done. A program that was given is not waited for by the parent's means. */
+/** Returns the setup of the finished template. A new start command does not inherit the parent's ready command. */
 export function finalSetup(
   request: BuildRequest,
   parent: Setup,
@@ -75,7 +74,7 @@ export function finalSetup(
   }
 }
 
-/** The same for the same work on the same files for the same owner. */
+/** Returns the cache key of a layer. Equal keys mean the same work on the same files for the same owner. */
 export function keyOf(ownerId: string, below: string, work: Work): string {
   return createHash('sha256')
     .update(JSON.stringify([ownerId, below, work]))
@@ -87,7 +86,7 @@ export function checkBuild({ shape, ownerId }: BuildRequest): void {
   checkOwner(ownerId)
 }
 
-/** Becomes part of file names. */
+/** Rejects owners that are not safe in file names. */
 export function checkOwner(ownerId: string): void {
   if (/^[a-z0-9-]{1,64}$/.test(ownerId)) return
   throw new Fault('invalid', 'bad_owner', 'An owner has letters, digits and dashes')

@@ -4,7 +4,7 @@ import type { ProcessIdentity } from './sandbox.ts'
 import type { Setup } from './setup.ts'
 import type { Slot } from './slot.ts'
 
-/** How much of the machine, and which files: sandboxes of one shape can stand in for each other until they are used. */
+/** Template and sizes of a sandbox. Unused cells of one shape are interchangeable. */
 export interface Shape {
   readonly templateId: string
   readonly cpuCount: number
@@ -12,68 +12,71 @@ export interface Shape {
   readonly diskSizeMb: number
 }
 
-/** What a cell was made of, and needs again whenever it or a copy of it starts. */
+/** Parts that a cell was made of. The cell needs the same parts again whenever it or a copy of it starts. */
 export interface Makings extends Shape {
   readonly runtime: 'gvisor' | 'runc'
-  /** The layer below its disk, by name. */
+  /** Name of the layer below the disk of the cell. */
   readonly layer: string
-  /** The folder that is its `/.atoll`, by name: it must not go before the cell does. */
+  /** Name of the folder mounted as `/.atoll`. The folder must outlive the cell. */
   readonly envd: string
-  /** The secret that its envd knows the node by. */
+  /** Secret that authenticates the node to envd. */
   readonly initToken: string
-  /** Absent: as in the built-in template. */
+  /** Absent: the setup of the built-in template. */
   readonly setup?: Setup
 }
 
 /**
- * A place on this machine for one sandbox: disk, mounts, control group, network slot, processes, all under an id of its
- * own. It may be made before anybody wants it; from its claim on it has an owner. This is what the node keeps in the
- * cell's folder: enough to adopt it, or to remove every trace of it.
+ * A place on this machine for one sandbox: disk, mounts, control group, network slot and processes, under its own ID. A
+ * cell may be made before a sandbox needs it, and has an owner once it is claimed. The node stores this record in the
+ * cell's folder; the record is enough to adopt the cell or to remove every trace of it.
  */
 export interface CellRecord extends Makings {
   readonly cellId: string
   readonly phase: Phase
-  /** The image of its disk, by name. */
+  /** File name of the disk image. */
   readonly disk: string
-  /** Absent while it is paused. */
+  /** Absent while the cell is paused. */
   readonly slotNumber?: number
   readonly process?: ProcessIdentity
-  /** Which one of its runtime runs it, or did so last. Absent: nobody knows any more. */
+  /** Release of the runtime that runs the cell or ran it last. Absent: unknown. */
   readonly release?: string
   readonly owner?: Owner
-  /** Of a paused one: which release of its runtime wrote its memory. Absent: files alone were kept. */
+  /** Release of the runtime that wrote the memory of a paused cell. Absent: only files were kept. */
   readonly memory?: string
 }
 
 /**
- * `making` is never adopted: whoever was making it is dead. `ready` is nobody's yet. `copying` runs, but may stand
- * still. `resuming` becomes `paused` again when it is not brought to its end.
+ * Cells in phase `making` are never adopted, because the process that made them is dead. `ready` cells have no owner
+ * yet. `copying` cells run but may be frozen. A `resuming` cell goes back to `paused` when the resume fails.
  */
 export const phases = ['making', 'ready', 'running', 'copying', 'paused', 'resuming'] as const
 
 export type Phase = (typeof phases)[number]
 
-/** Whose it is, and what has to be said again when it starts anew. */
+/** Sandbox that owns a cell, with the settings that must be applied again at every start. */
 export interface Owner {
   readonly sandboxId: string
   readonly envVars: Readonly<Record<string, string>>
   readonly network?: NetworkRules
-  /** Whom it trusts for the sake of its rules, or did so before. Programs that know it do not learn another. */
+  /**
+   * Certificate authority that the sandbox trusts, or trusted earlier, for its header rules. Kept for the life of the
+   * sandbox: running programs do not load a new one.
+   */
   readonly authority?: Authority
   readonly ingress?: Ingress
 }
 
-/** How requests from outside reach it: kept for the edge. */
+/** Settings for incoming requests, stored for the edge. */
 export interface Ingress {
   readonly trafficAccessToken?: string
   readonly maskRequestHost?: string
   readonly httpsPorts: readonly number[]
 }
 
-/** The host name of a cell that is nobody's yet. */
+/** Host name of a cell without an owner. */
 export const neutralName = 'sandbox'
 
-/** One with processes. */
+/** A cell with running processes. */
 export interface Cell {
   readonly record: CellRecord
   readonly slot: Slot
@@ -88,7 +91,7 @@ export function makingsOf(makings: Makings): Makings {
   return { ...shapeOf(makings), runtime, layer, envd, initToken, ...(setup && { setup }) }
 }
 
-/** Whether a new cell would be made of the same: only then may one that was made before stand in for it. */
+/** Returns whether a new cell would be made of the same parts. Only then may a pre-warmed cell replace a new one. */
 export function isMadeOf(made: Parts, current: Parts): boolean {
   return (['runtime', 'release', 'layer', 'envd'] as const).every(
     (part) => made[part] === current[part],
@@ -97,19 +100,22 @@ export function isMadeOf(made: Parts, current: Parts): boolean {
 
 type Parts = Pick<CellRecord, 'runtime' | 'release' | 'layer' | 'envd'>
 
-/** What writes the memory of a cell is what runs it: perhaps a release that this machine has no more. */
+/**
+ * Returns the runtime release that writes the cell's memory: the one that runs the cell, which may no longer be
+ * installed.
+ */
 export function writerOf({ release }: CellRecord, present: string): string {
   return release ?? present
 }
 
-/** The same for all of one shape. */
+/** Returns the same key for equal shapes. */
 export function shapeKey(shape: Shape): string {
   return [shape.templateId, shape.cpuCount, shape.memoryMb, shape.diskSizeMb].join('-')
 }
 
 const idPattern = /^[a-z0-9]{1,63}$/
 
-/** Ids become folders and host names: nothing but letters and digits may be in them. */
+/** Rejects IDs with characters other than letters and digits: IDs become folder and host names. */
 export function checkId(id: string): void {
   if (idPattern.test(id)) return
   throw new Fault('invalid', 'bad_id', 'Ids must be lower-case letters and digits')

@@ -1,14 +1,14 @@
-/** How programs are started in a sandbox that runs. */
+/** Runs programs in a running sandbox. */
 export interface Commands {
-  /** Runs one to its end. Blank lines are left out. */
+  /** Runs a command to its end. Skips blank lines of output. */
   run(door: Door, command: Command, options: RunOptions): Promise<Ended>
-  /** Returns once it runs; it goes on by itself. */
+  /** Starts a command and returns once it runs. The command keeps running. */
   start(door: Door, command: Command, signal: AbortSignal): Promise<void>
-  /** Writes a file of the node into the sandbox, for root. */
+  /** Copies a file of the node into the sandbox, owned by root. */
   put(door: Door, file: string, path: string, signal: AbortSignal): Promise<void>
 }
 
-/** Where a sandbox is spoken to, and by whom it lets itself be spoken to. */
+/** Address and token of a sandbox's envd. */
 export interface Door {
   readonly address: string
   readonly accessToken: string | undefined
@@ -27,17 +27,17 @@ export interface RunOptions {
   readonly signal: AbortSignal
 }
 
-/** Returns once the next line may come. */
+/** Resolves when the next line may be delivered. */
 export type OnLine = (stream: 'stdout' | 'stderr', line: string) => Promise<void>
 
 export interface Ended {
-  /** Undefined when it did not end by itself. */
+  /** Undefined when the command was killed, for example by a signal. */
   readonly exitCode: number | undefined
-  /** How it ended otherwise. */
+  /** Reason when there is no exit code. */
   readonly ending?: string
 }
 
-/** As clients of sandboxes run what people type. */
+/** Wraps text in a login shell, as the published clients do. */
 export function inShell(text: string): Pick<Command, 'command' | 'args'> {
   return { command: '/bin/bash', args: ['-l', '-c', text] }
 }

@@ -1,9 +1,9 @@
 /**
- * How many sandboxes of one shape are worth keeping ready: as many as were wanted within ten seconds lately. What was
- * lately is forgotten by half every two minutes.
+ * Estimates how many sandboxes of one shape to keep pre-warmed: the recent peak number of requests within ten seconds.
+ * The peak decays with a half-life of two minutes.
  */
 export interface Demand {
-  /** One more was wanted. */
+  /** Records one request. */
   note(nowMs: number): void
   level(nowMs: number): number
 }
@@ -28,7 +28,7 @@ export function createDemand(floor: number): Demand {
       peakAt = nowMs
     },
 
-    // Half a sandbox lately is none: without use the level comes down to the floor.
+    // Rounding lets an unused shape fall back to the floor.
     level: (nowMs) => Math.max(floor, Math.round(current(nowMs))),
   }
 }

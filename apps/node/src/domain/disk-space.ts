@@ -41,13 +41,13 @@ export interface SpaceDivision {
   readonly spareBytes: number
   /** Space left over if all disks filled up completely; 0 when they cannot. */
   readonly slackBytes: number
-  /** Growth allowed to each disk. Undefined: all disks could fill up completely, and none is restricted. */
+  /** Growth allowed to each disk. Undefined: all disks could fill up completely, so none is limited. */
   readonly allowances: ReadonlyMap<string, number> | undefined
 }
 
 /**
- * `roomy`: all disks could fill up. `shared`: disks are limited to their shares. `scarce`: little is left, and what is
- * deleted inside is given back at once. `full`: nothing is left above the reserve and the guarantees.
+ * `roomy`: all disks could fill up. `shared`: disks are limited to their shares. `scarce`: little is left, and space of
+ * deleted files is returned to the host at once. `full`: nothing is left above the reserve and the guarantees.
  */
 export const spaceLevels = ['roomy', 'shared', 'scarce', 'full'] as const
 
@@ -74,7 +74,7 @@ function guaranteeOf({ freeBytes, usedBytes }: DiskState): number {
   return Math.min(freeBytes, Math.max(0, guaranteedBytes - usedBytes))
 }
 
-/** `heldBytes`: what operations under way may still write. */
+/** Divides the host's free space among the disks. `heldBytes`: space reserved for operations in progress. */
 export function divideSpace(
   disks: readonly DiskState[],
   host: { readonly freeBytes: number; readonly reserveBytes: number; readonly heldBytes: number },
@@ -97,7 +97,7 @@ export function divideSpace(
   return { spareBytes, slackBytes, allowances }
 }
 
-/** Shares a supply out: small demands are met in full, and the others get the same each. */
+/** Max-min fair division: small demands are met in full, and the others get equal shares. */
 function fill(demands: readonly number[], supply: number): number[] {
   const level = fillLevel(demands, supply)
   return demands.map((demand) => Math.min(demand, level))

@@ -1,17 +1,19 @@
 /**
- * Images of disks: sparse files of the promised size. A copy shares its blocks with the original where the file system
- * can do that, and else takes as much as is in use; it never depends on the original.
+ * Disk images: sparse files of the promised size. A copy shares blocks with the original where the file system supports
+ * reflinks; otherwise it takes as much space as the original uses. A copy never depends on the original.
  */
 export interface Disks {
-  /** A new, empty one. */
+  /** Creates an empty image. */
   create(image: string, sizeMb: number): Promise<void>
   copy(from: string, to: string): Promise<void>
-  /** Survives whatever would lose the page cache. */
+  /** Syncs the image to stable storage. */
   flush(image: string): Promise<void>
-  /** What it takes on the host's disk. */
+  /** Bytes allocated on the host. */
   usedBytes(image: string): Promise<number>
-  /** Whether a copy costs next to nothing. */
+  /** Whether copies share blocks with the original and so cost almost nothing. */
   sharesBlocks(): Promise<boolean>
-  /** Sets space of the host aside for an operation. A fault when there is less than this, so that it does not fail half way. */
+  /**
+   * Reserves host space for an operation. Throws a fault when less is free, so the operation does not fail half way.
+   */
   holdRoom(bytes: number, purpose: string): Disposable
 }

@@ -2,41 +2,40 @@ import { createHash } from 'node:crypto'
 import { isDomainPattern, normalizeName } from '@atoll/kit/domain-name'
 import { BuildError } from './build.ts'
 
-/** An image in a registry, and who may have it. */
+/** An image in a registry, with optional credentials. */
 export interface ImageSource {
   readonly reference: string
   readonly username?: string | undefined
-  /** Not to be logged, nor to be said to anybody but the registry. */
+  /** Secret: never logged, and sent only to the registry. */
   readonly password?: string | undefined
 }
 
-/** What an image says of itself. */
 export interface Image {
-  /** What it is known by, whatever its name means later. */
+  /** Content digest. Unlike a tag, it always names the same image. */
   readonly digest: string
-  /** Of what is unpacked of its layers, the lowest first. */
+  /** Digests of the unpacked layers, lowest first. */
   readonly layers: readonly string[]
   readonly envVars: Readonly<Record<string, string>>
 }
 
 export interface Images {
-  /** Whatever keeps it from being read is a `BuildError`. */
+  /** Throws a `BuildError` when the image cannot be read. */
   inspect(source: ImageSource, signal: AbortSignal): Promise<Image>
   pull(source: ImageSource, image: Image, signal: AbortSignal): Promise<PulledImage>
 }
 
 export interface PulledImage extends AsyncDisposable {
-  /** Into an empty folder. Gives what it takes on the disk. */
+  /** Unpacks a layer into an empty folder. Returns the bytes it takes on disk. */
   unpack(layer: string, dir: string): Promise<number>
 }
 
-/** A registry that images may come from: its host, or `*.` and what is behind it. */
+/** An allowed registry: a host, or `*.` and a domain. */
 export interface Registry {
   readonly host: string
   readonly isPlain: boolean
 }
 
-/** `[http://]host[:port]`, comma separated. Undefined when one is none. */
+/** Parses a comma-separated list of `[http://]host[:port]`. Returns undefined when an entry is malformed. */
 export function parseRegistries(text: string): Registry[] | undefined {
   const parsed = text.split(',').map((entry) => {
     const [, scheme, host = '', port = ''] =
@@ -49,13 +48,16 @@ export function parseRegistries(text: string): Registry[] | undefined {
   return parsed.every((one) => one !== undefined) ? parsed : undefined
 }
 
-/** The registry of an image, if images may come from there: whoever names one makes this machine talk to it. */
+/**
+ * Returns the registry of an image. Throws a `BuildError` when the registry is not allowed: a build makes this machine
+ * connect to it.
+ */
 export function findRegistry(
   { reference }: ImageSource,
   allowed: readonly Registry[],
 ): Registry & { readonly name: string } {
   const [, path = ''] = /^([a-z0-9][a-z0-9._/:-]*)(@sha256:[0-9a-f]{64})?$/i.exec(reference) ?? []
-  // Capitals are for tags alone: which registry a name with others means is not told the same everywhere.
+  // Only tags may have capitals: tools disagree on which registry a name with capitals means.
   const isPlain = path !== '' && !/[A-Z]/.test(withoutTag(path))
   if (reference.length > longestReference || !isPlain) {
     throw new BuildError('base', 'The image is malformed: write one such as python:3.12')
@@ -73,7 +75,7 @@ export function findRegistry(
   )
 }
 
-/** The same for the same content over the same layers. Without an owner everybody may have it. */
+/** Returns the cache key of an image layer over the layers below. Layers without an owner are shared by everybody. */
 export function imageKey(
   layer: string,
   { below, owner }: { readonly below: string | undefined; readonly owner: string | undefined },
@@ -83,7 +85,7 @@ export function imageKey(
     .digest('hex')
 }
 
-/** An image by what it is known by in place of its tag. */
+/** Returns the image reference with the digest in place of the tag. */
 export function byDigest({ reference }: ImageSource, digest: string): string {
   const [path = ''] = reference.split('@')
   return `${withoutTag(path)}@${digest}`

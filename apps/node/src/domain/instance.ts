@@ -2,23 +2,23 @@ import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 
 /**
- * One installation of Atoll on this machine. Everything it leaves on the host carries its tag, so that several
- * installations live side by side and each reclaims only its own.
+ * One installation of Atoll on this machine. Everything it leaves on the host carries its tag, so several installations
+ * can share a host and each removes only its own leftovers.
  */
 export interface Instance {
   readonly tag: string
   readonly dataDir: string
-  /** On a file system that does not outlive a reboot, as nothing named in it does. */
+  /** On a file system that a reboot empties: everything named in it ends with a reboot too. */
   readonly runDir: string
   readonly cgroup: string
   readonly nftTable: string
   readonly linkPrefix: string
 }
 
-/** Begins the name of every installation's nftables table. */
+/** Name prefix of the nftables tables of all installations. */
 export const tablePrefix = 'atoll_'
 
-/** `dataDir` must be a real path: the same folder by two names would be two instances. */
+/** `dataDir` must be a real path: a folder with two paths would count as two installations. */
 export function toInstance(dataDir: string): Instance {
   const tag = createHash('sha256').update(dataDir).digest('hex').slice(0, 5)
   return {
@@ -27,7 +27,7 @@ export function toInstance(dataDir: string): Instance {
     runDir: `/run/atoll/${tag}`,
     cgroup: `atoll-${tag}`,
     nftTable: `${tablePrefix}${tag}`,
-    linkPrefix: `at${tag}-`, // an interface name has 15 characters: five are left for the number
+    linkPrefix: `at${tag}-`, // interface names have at most 15 characters: five are left for the slot number
   }
 }
 
@@ -39,17 +39,16 @@ export function cellDir(instance: Instance, cellId: string): string {
   return join(cellsDir(instance), cellId)
 }
 
-/** What runtimes keep of a cell's memory while it is paused. */
+/** Folder for the memory of a paused cell. */
 export function memoryDir(instance: Instance, cellId: string): string {
   return join(cellDir(instance, cellId), 'memory')
 }
 
-/** Copies of sandboxes that are kept. */
 export function snapshotsDir(instance: Instance): string {
   return join(instance.dataDir, 'snapshots')
 }
 
-/** How much disk space there is, in a word, for whoever asks after the node. */
+/** File with the current space level, read when the node's status is asked for. */
 export function spaceLevelFile(instance: Instance): string {
   return join(instance.runDir, 'space-level')
 }

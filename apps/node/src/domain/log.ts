@@ -1,4 +1,4 @@
-/** What happened in a sandbox, in entries of which no two have the same time. */
+/** Log entries of one sandbox have unique times. */
 
 export const logLevels = ['debug', 'info', 'warn', 'error'] as const
 
@@ -17,11 +17,11 @@ export interface LogQuery {
   readonly fromMs?: number | undefined
   /** Exclusive. */
   readonly beforeMs?: number | undefined
-  /** Which of them when there are more than `limit`, and in which order. */
+  /** Order of the entries, and which ones are returned when there are more than `limit`. */
   readonly newestFirst: boolean
   readonly limit: number
   readonly minLevel?: LogLevel | undefined
-  /** In the message or a field, letter for letter. */
+  /** Case-sensitive text in the message or a field. */
   readonly search?: string | undefined
 }
 
@@ -31,16 +31,16 @@ export function isWanted(entry: LogEntry, { minLevel = 'debug', search }: LogQue
   return [entry.message, ...Object.values(entry.fields)].some((text) => text.includes(search))
 }
 
-/** What is kept on the disk. Calls about one sandbox come one after the other. */
+/** Logs on disk. Callers serialize the calls for one sandbox. */
 export interface LogFiles {
-  /** The time of the newest entry; 0 where there is none. */
+  /** Time of the newest entry; 0 when there is none. */
   lastAt(sandboxId: string): Promise<number>
-  /** `entries` are later than what is there. The oldest go when there are too many. */
+  /** Appends entries newer than all stored ones. Drops the oldest entries when the log is full. */
   append(sandboxId: string, entries: readonly LogEntry[]): Promise<void>
   read(query: LogQuery): Promise<LogEntry[]>
   list(): Promise<KeptLog[]>
   remove(sandboxId: string): Promise<void>
-  /** It has ended: nothing about it has to be remembered but what is on the disk. */
+  /** Drops cached state of a sandbox that has ended. The files stay. */
   release(sandboxId: string): void
 }
 
@@ -50,7 +50,7 @@ export interface KeptLog {
   readonly writtenAtMs: number
 }
 
-/** Which logs have to go: those of 7 days ago, and the oldest of too many. */
+/** Returns the logs to delete: older than 7 days, or the oldest beyond the total size limit. */
 export function outdated(
   logs: readonly KeptLog[],
   nowMs: number,

@@ -1,4 +1,3 @@
-/** What the machine of a node is. */
 export interface MachineFacts {
   readonly cpuArchitecture: string
   readonly cpuFamily: string
@@ -6,10 +5,9 @@ export interface MachineFacts {
   readonly cpuModelName: string
 }
 
-/** What it has and uses. */
 export interface MachineUsage {
   readonly cpuCount: number
-  /** Of all cores together, since the reading before. */
+  /** Usage of all cores together since the previous reading. */
   readonly cpuPercent: number
   readonly memoryTotalBytes: number
   readonly memoryUsedBytes: number
@@ -30,7 +28,7 @@ export interface DiskUsage {
   readonly totalBytes: number
 }
 
-/** Reads lines of the form `name : value`, of the first block only: `/proc/cpuinfo` has one for each core. */
+/** Parses `name : value` lines of the first block only: `/proc/cpuinfo` has one block per core. */
 export function parseCpuInfo(text: string, cpuArchitecture: string): MachineFacts {
   const [first = ''] = text.split('\n\n')
   const values = parseFields(first)
@@ -63,7 +61,10 @@ function parseFields(text: string): Map<string, string> {
   return fields
 }
 
-/** The mount in `/proc/self/mountinfo` that holds this path: the deepest, and of one place the last. */
+/**
+ * Finds the mount in `/proc/self/mountinfo` that holds a path: the deepest one, and the last of several at the same
+ * place.
+ */
 export function findMount(
   mountInfo: string,
   path: string,
@@ -80,7 +81,7 @@ export function findMount(
   return found
 }
 
-/** The kernel writes spaces and the like as three octal digits. */
+/** The kernel escapes spaces and similar characters as three octal digits. */
 function unescape(text: string): string {
   return text.replaceAll(/\\([0-7]{3})/g, (_, digits: string) =>
     String.fromCharCode(Number.parseInt(digits, 8)),

@@ -3,54 +3,62 @@ import { Fault } from '@atoll/kit/fault'
 import { formatHostPort, parseHostPort } from '@atoll/kit/host-port'
 
 /**
- * What may leave a sandbox, beyond what is closed to all of them: what is allowed, then not what is denied, then all
- * else. IPv4 addresses and ranges.
+ * Egress rules of a sandbox, on top of the addresses closed to all sandboxes. Entries are IPv4 addresses and ranges.
+ * Order: allow `allowOut`, deny `denyOut`, allow everything else.
  */
 export interface NetworkRules {
   readonly allowOut: readonly string[]
   readonly denyOut: readonly string[]
-  /** Allowed as well: `example.com` itself, or `*.example.com` for all that is below it; as `normalizeName` writes them. */
+  /**
+   * Also allowed: `example.com` for the name itself, `*.example.com` for all names below. Stored as `normalizeName`
+   * writes them.
+   */
   readonly allowNames?: readonly string[]
-  /** Absent: connections go straight to where they lead. */
+  /** Absent: connections go directly to their destination. */
   readonly proxy?: EgressProxy
   readonly transforms?: Transforms
 }
 
-/** What is set on requests on their way out. */
+/** Headers that the egress proxy sets on outgoing requests. */
 export interface Transforms {
   readonly domains: readonly DomainHeaders[]
-  /** Certifies the egress process to this sandbox, which trusts it for that. Absent until they are put in force. */
+  /**
+   * Certificate authority of the egress proxy for this sandbox, which trusts it. Absent until the rules are applied.
+   */
   readonly authority?: Authority
 }
 
-/** Of requests to a name, or to all below it, as in `allowNames`. Values are secrets. */
+/** Headers for requests to one name or to all names below it, as in `allowNames`. Values are secrets. */
 export interface DomainHeaders {
   readonly pattern: string
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** In PEM. */
+/** PEM-encoded certificate and key. */
 export interface Authority {
   readonly certificate: string
-  /** Not to be said to anybody but the egress process. */
+  /** Secret: given only to the egress proxy. */
   readonly key: string
 }
 
-/** A SOCKS5 proxy outside. */
+/** An external SOCKS5 proxy. */
 export interface EgressProxy {
-  /** `host:port`, the host being a name or an IPv4 address. */
+  /** `host:port`, where the host is a name or an IPv4 address. */
   readonly address: string
   readonly username?: string
-  /** Not to be logged, nor to be said to anybody but the proxy. */
+  /** Secret: never logged, and sent only to the proxy. */
   readonly password?: string
 }
 
-/** Whether they need somebody who looks into what is sent, or sends it another way. */
+/** Returns whether the rules need the egress proxy: address rules alone cannot enforce them. */
 export function isForEgress({ allowNames = [], proxy, transforms }: NetworkRules): boolean {
   return allowNames.length > 0 || proxy !== undefined || transforms !== undefined
 }
 
-/** Rules as they are put in force in a sandbox that trusts `known` already, and whom it trusts then. */
+/**
+ * Adds the certificate authority to rules with header transforms. Reuses `known`, which the sandbox already trusts, or
+ * creates one. Also returns the authority that the sandbox trusts afterwards.
+ */
 export function certified<Rules extends NetworkRules | undefined>(
   network: Rules,
   known: Authority | undefined,
@@ -61,7 +69,7 @@ export function certified<Rules extends NetworkRules | undefined>(
   return { network: { ...network, transforms: { ...network.transforms, authority } }, authority }
 }
 
-/** A fault when one is for no name, or none that can be sent. */
+/** Validates and normalizes header rules. Throws a fault for an invalid host name or a header that cannot be sent. */
 export function toDomainHeaders(entries: readonly DomainHeaders[]): DomainHeaders[] {
   return entries.map(({ pattern, headers }) => {
     if (!isBroadPattern(pattern)) throw badRule(`${pattern} is no name of a host`)
@@ -75,14 +83,14 @@ export function toDomainHeaders(entries: readonly DomainHeaders[]): DomainHeader
   })
 }
 
-/** A fault when one is neither a name nor a pattern. */
+/** Normalizes host names and patterns. Throws a fault for an invalid entry. */
 export function toNames(entries: readonly string[]): string[] {
   const wrong = entries.find((entry) => !isDomainPattern(entry))
   if (wrong !== undefined) throw badRule(`${wrong} is no name of a host`)
   return entries.map(normalizeName)
 }
 
-/** A fault when it is no `host:port`; without the text, in which somebody may have put a password. */
+/** Normalizes `host:port`. The fault does not quote the text, which may contain a password. */
 export function toProxyAddress(text: string): string {
   const parsed = parseHostPort(text)
   if (!parsed) throw badRule('The address of the proxy is no host with a port')

@@ -6,20 +6,20 @@ import { Fault } from '@atoll/kit/fault'
  */
 export interface Quarantined {
   readonly kind: 'sandbox' | 'snapshot' | 'template' | 'layer'
-  /** The file or folder that is kept. */
+  /** File or folder that is kept. */
   readonly path: string
-  /** For operators. */
+  /** Shown to operators. */
   readonly reason: string
 }
 
 export interface QuarantinedCell extends Quarantined {
   readonly cellId: string
-  /** As far as the damaged record shows it. */
+  /** Parsed from the damaged record where possible. */
   readonly sandboxId?: string
   readonly slotNumber?: number
 }
 
-/** For API users: says nothing about paths or contents of the record. */
+/** Fault for API users: reveals no paths and no contents of the record. */
 export function quarantinedFault(what: string): Fault {
   return new Fault(
     'conflict',

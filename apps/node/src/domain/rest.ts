@@ -1,7 +1,7 @@
-/** How much a sandbox may be left alone. The deeper, the less it costs, and the later its timers are. */
+/** Idle level of a sandbox. Deeper levels cost less CPU, and timers fire later. */
 export type Rest = 'awake' | 'drowsy' | 'asleep'
 
-/** The looks in a row at which a sandbox did next to nothing, after another one at which it took `share` of a core. */
+/** Returns the number of consecutive idle checks, after a check that measured `share` of a core. */
 export function countCalmLooks(before: number, share: number): number {
   return share < calmBelow ? before + 1 : 0
 }
@@ -11,12 +11,16 @@ export function restAfter(calmLooks: number): Rest {
   return calmLooks < looksPerSecond * 10 ? 'drowsy' : 'asleep'
 }
 
-/** So soon a sandbox is awake that begins to work, at full speed. A look at one takes some ten microseconds. */
+/**
+ * Checks per second. Also sets how fast a busy sandbox is back at full speed. One check takes about ten microseconds.
+ */
 export const looksPerSecond = 2
 
 /**
- * An idle gVisor sandbox takes 2 to 3 % of a core awake, and a question for its log up to 20 ms, 4 % of the time between two
- * looks; the start of a program takes more. A lower limit once one rests would not do: on a full machine everything takes
- * longer, idle ones would look busy, be given exact timers again, and keep the machine full.
+ * An idle gVisor sandbox takes 2 to 3 % of a core when awake. Reading its log takes up to 20 ms, 4 % of the time
+ * between two checks; starting a program takes more.
+ *
+ * A lower limit for throttled sandboxes would not work: on a full machine everything takes longer, so idle sandboxes
+ * would look busy, get exact timers again, and keep the machine full.
  */
 const calmBelow = 0.05

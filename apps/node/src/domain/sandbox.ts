@@ -2,39 +2,37 @@ import type { CellRecord, Owner } from './cell.ts'
 import type { Rest } from './rest.ts'
 import type { Slot } from './slot.ts'
 
-/** A process id alone may name another process later; with the boot and the tick of its start it cannot. */
+/** Boot and start tick make a process identity unique: process IDs alone are reused. */
 export interface ProcessIdentity {
   readonly pid: number
   readonly started: string
 }
 
-/** A cell with an owner and processes. */
 export interface RunningSandbox {
   readonly record: CellRecord & { readonly owner: Owner }
   readonly slot: Slot
 }
 
-/** A cell with an owner, on disk alone. */
+/** A cell with an owner and no processes. */
 export type PausedSandbox = CellRecord & { readonly owner: Owner }
 
-/** Who a sandbox is. */
 export interface Identity {
   readonly sandboxId: string
-  /** Absent: its envd answers without one. */
+  /** Absent: envd accepts requests without a token. */
   readonly accessToken: string | undefined
 }
 
-/** How envd is told who it is. What is absent stays as envd knows it, but for the token. */
+/** Identity and settings for envd. Absent fields keep their value in envd, except the token. */
 export interface Introduction extends Identity {
   readonly templateId: string
-  /** Who runs what is started without saying by whom. */
+  /** User of commands that name no user. */
   readonly defaultUser: string
-  /** Undefined: the home of whoever runs it. */
+  /** Undefined: the home of the user that runs the command. */
   readonly defaultWorkdir: string | undefined
   readonly envVars?: Readonly<Record<string, string>>
-  /** Authorities that programs are to trust, in PEM. */
+  /** Certificate authorities that programs should trust, in PEM. */
   readonly caBundle?: string
-  /** What it was given: under runc its kernel shows what the machine has. */
+  /** Granted size: under runc, the kernel shows the size of the whole machine. */
   readonly cpuCount: number
   readonly memoryMb: number
 }
@@ -42,38 +40,40 @@ export interface Introduction extends Identity {
 export interface Runtime {
   readonly name: 'gvisor' | 'runc'
   /**
-   * Whether a thread inside finds out only when it next runs that the kernel of the host has ended its process. Until all of
-   * them have, nobody hears of the end, and the memory is not free.
+   * Whether a thread inside notices only when it next runs that the host kernel has killed its process. The exit is not
+   * reported and the memory is not freed until all threads have noticed.
    */
   readonly noticesLate: boolean
-  /** Added to every uid and gid that the sandbox stores on its disk. */
+  /** Offset added to every uid and gid that the sandbox stores on its disk. */
   readonly idShift: number
-  /** Which one this machine has. */
+  /** Installed release of the runtime. */
   release(): Promise<string>
-  /** Which of its versions can read what it keeps of memory; undefined when it keeps none. */
+  /** Version of the checkpoint format; undefined when the runtime cannot checkpoint memory. */
   memoryFormat(): Promise<string | undefined>
-  /** Starts the first process, detached from us, and gives its identity on the host. */
+  /** Starts the first process, detached from the node, and returns its identity on the host. */
   start(request: StartRequest): Promise<ProcessIdentity>
-  /** Like `start`, but goes on from what `saveMemory` wrote. */
+  /** Like `start`, but restores the memory that `saveMemory` wrote. */
   restore(request: StartRequest, memoryDir: string): Promise<ProcessIdentity>
-  /** Nothing inside goes on until `thaw`. */
+  /** Stops all processes until `thaw`. */
   freeze(cellId: string): Promise<void>
-  /** Succeeds when it is not frozen. */
+  /** Succeeds when the cell is not frozen. */
   thaw(cellId: string): Promise<void>
   /**
-   * Writes all of a frozen one but its disk into a folder; what stands in the way is in the fault's message.
-   * `endHalfOpen` is called where connections do that nobody has answered yet.
+   * Writes the memory and state of a frozen cell, without its disk, to a folder. The fault's message says what prevents
+   * it. Calls `endHalfOpen` when connections that nobody has answered yet prevent the checkpoint.
    */
   saveMemory(cellId: string, memoryDir: string, endHalfOpen?: () => Promise<void>): Promise<void>
-  /** Where the sandbox cannot do it itself. */
+  /** Sets the host name from the host, where the sandbox cannot set it itself. */
   setHostname(process: ProcessIdentity, name: string): Promise<void>
-  /** How late it may be with what it does by time. */
+  /** Sets how late timers of the sandbox may fire. */
   rest(process: ProcessIdentity, rest: Rest): void
-  /** What it waits for in vain, since who was to answer is dead; named, so that the same is known again later. */
+  /**
+   * Names of pending requests whose answering process is dead. Names are stable, so a later call can recognize them.
+   */
   lostAnswers(process: ProcessIdentity): readonly string[]
-  /** Ends everything of the cell. Succeeds when there is nothing. */
+  /** Kills and removes everything of the cell. Succeeds when there is nothing. */
   remove(cellId: string): Promise<void>
-  /** Ids that the runtime knows of, whatever their state. */
+  /** IDs of all cells that the runtime knows, in any state. */
   list(): Promise<string[]>
 }
 
@@ -83,6 +83,6 @@ export interface StartRequest {
   readonly rootfs: string
   readonly bundleDir: string
   readonly envdDir: string
-  /** Whether the template has a `sudo` to stand in for. */
+  /** Whether the template has a `sudo` to replace. */
   readonly hasSudo: boolean
 }

@@ -1,22 +1,22 @@
-/** What a template says of how its sandboxes begin. It stays with each of them, for whenever that starts anew. */
+/** Defaults of a template's sandboxes. Each sandbox keeps a copy for later starts. */
 export interface Setup {
-  /** Who runs what is started without saying by whom. */
+  /** User of commands that name no user. */
   readonly user: string
-  /** Where that is; absent: in the home of its user. */
+  /** Default working directory. Absent: the home of the user. */
   readonly workdir?: string
   readonly envVars: Readonly<Record<string, string>>
-  /** Runs from the beginning. */
+  /** Started when the sandbox is created. */
   readonly startCommand?: string
-  /** Succeeds once what was started is ready. */
+  /** Succeeds once the start command is ready. */
   readonly readyCommand?: string
 }
 
 export const usualSetup: Setup = { user: 'user', envVars: {} }
 
-/** What succeeds once a sandbox has begun; undefined: there is nothing to wait for. */
+/** Returns the command that succeeds once a sandbox is ready. Undefined: there is nothing to wait for. */
 export function readyCommandOf({ startCommand, readyCommand }: Setup): string | undefined {
   return readyCommand ?? (startCommand === undefined ? undefined : `sleep ${unsaidSeconds}`)
 }
 
-/** How long a program may need that nobody says how to ask, as published clients expect. */
+/** Wait for a start command without a ready command. Published clients expect 20 s. */
 const unsaidSeconds = 20

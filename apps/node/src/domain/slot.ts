@@ -1,11 +1,11 @@
 import { Fault } from '@atoll/kit/fault'
 
-/** A place on the network for one sandbox: four addresses of the instance's subnet, and names derived from its number. */
+/** A network place for one sandbox: four addresses of the installation's subnet, and names derived from its number. */
 export interface Slot {
   readonly number: number
   readonly hostAddress: string
   readonly sandboxAddress: string
-  /** The host's end of the cable. */
+  /** Host end of the veth pair. */
   readonly link: string
   readonly namespace: string
 }
@@ -18,7 +18,7 @@ export interface Subnet {
 
 const addressesPerSlot = 4
 const prefixLength = 30
-/** What fits into an interface name after the instance's prefix. */
+/** Limited by the length of an interface name, after the installation's prefix. */
 const mostSlots = 99_999
 
 export const slotPrefixLength = prefixLength

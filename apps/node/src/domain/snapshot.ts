@@ -2,30 +2,30 @@ import type { Makings } from './cell.ts'
 import type { Authority } from './network-rules.ts'
 import type { Quarantined } from './quarantine.ts'
 
-/** A copy of a sandbox at one moment, that new ones are made from. */
+/** A copy of a sandbox at one moment, from which new sandboxes are created. */
 export interface Snapshot extends Makings {
   readonly snapshotId: string
-  /** What its sandbox was given. */
+  /** Variables that the original sandbox was created with. */
   readonly envVars: Readonly<Record<string, string>>
-  /** Whom its sandbox trusted, and so what is in its memory does. */
+  /** Certificate authority that programs in the copied memory trust. */
   readonly authority?: Authority
-  /** Which release of its runtime wrote its memory; absent: files alone were kept. */
+  /** Release of the runtime that wrote the memory. Absent: only files were kept. */
   readonly memory?: string
 }
 
 export interface SnapshotStore {
-  /** `write` fills the folder; the snapshot is there once it is whole, or not at all. */
+  /** Adds a snapshot atomically. `write` fills its folder. */
   add(snapshot: Snapshot, write: (place: SnapshotPlace) => Promise<void>): Promise<void>
-  /** A fault when its record cannot be read. */
+  /** Throws a fault when the record cannot be read. */
   find(snapshotId: string): Promise<Snapshot | undefined>
   list(): Promise<Snapshot[]>
   listQuarantined(): Promise<Quarantined[]>
   place(snapshotId: string): SnapshotPlace
-  /** What it takes on the node's disk. */
+  /** Bytes on the node's disk. */
   sizeBytes(snapshotId: string): Promise<number>
-  /** Succeeds when there is none. */
+  /** Succeeds when there is no such snapshot. */
   remove(snapshotId: string): Promise<void>
-  /** Removes snapshots that a crash left half written or half removed. Keeps what cannot be read. */
+  /** Removes snapshots that a crash left half written or half removed. Keeps snapshots with unreadable records. */
   sweep(): Promise<void>
 }
 

@@ -8,19 +8,19 @@ import { checkOwner } from '../domain/build.ts'
 import type { Disks } from '../domain/disks.ts'
 import { listNames } from './record-file.ts'
 
-/** Archives that steps of builds take their files from. They can be thrown away: whoever builds sends them again. */
+/** Uploaded archives that build steps copy files from. They may be deleted at any time: clients upload them again. */
 export interface BuildFiles {
-  /** Where it is, if it is here. */
+  /** Returns the path of an archive and marks it as used. Undefined when it is not here. */
   find(ownerId: string, hash: string): Promise<string | undefined>
-  /** Takes the place of one that was here before. */
+  /** Stores an archive and replaces an older one. */
   put(ownerId: string, hash: string, pieces: AsyncIterable<Uint8Array>): Promise<void>
-  /** Removes those that no build has asked for lately. */
+  /** Removes archives that no build has used within the last day. */
   sweep(nowMs: number): Promise<void>
 }
 
 const keptMs = 24 * 60 * 60 * 1000
 const unfinished = '.'
-/** Of one owner. */
+/** Limit per owner. */
 const mostBytes = 10 * 1024 ** 3
 const checkEveryBytes = 64 * 1024 ** 2
 
@@ -28,12 +28,12 @@ export async function openBuildFiles(
   dir: string,
   disks: Pick<Disks, 'holdRoom'>,
 ): Promise<BuildFiles> {
-  // What a dead predecessor was taking in.
+  // Uploads that a crash interrupted.
   for (const name of await listNames(dir)) {
     if (name.startsWith(unfinished)) await rm(join(dir, name), { force: true })
   }
 
-  /** A fault when the owner keeps too much here, or the disk has no room. What is half here counts. */
+  /** Throws a fault when the owner stores too much or the disk is full. Counts uploads in progress. */
   async function checkRoom(ownerId: string): Promise<void> {
     using _room = disks.holdRoom(checkEveryBytes, 'keeping these files')
     const own = (await listNames(dir)).filter((name) =>
@@ -98,14 +98,14 @@ export async function openBuildFiles(
       for (const name of await listNames(dir)) {
         const path = join(dir, name)
         const { mtimeMs } = await stat(path)
-        // An upload takes an hour at most.
+        // Uploads in progress are safe: they take an hour at most.
         if (nowMs - mtimeMs > keptMs) await rm(path, { force: true })
       }
     },
   }
 }
 
-/** Nothing, once it has gone meanwhile. */
+/** Returns 0 when the file is gone. */
 async function sizeOf(path: string): Promise<number> {
   return (await stat(path).catch(() => undefined))?.size ?? 0
 }

@@ -8,21 +8,20 @@ import type { Setup } from '../domain/setup.ts'
 import { encodeRecord, listNames, readRecord } from './record-file.ts'
 import { storedSetup } from './records.ts'
 
-/** The templates that were built on this node. */
 export interface BuiltTemplates {
   find(templateId: string): BuiltTemplate | undefined
-  /** Like `find`, but a fault when its record cannot be read. */
+  /** Like `find`, but throws a fault when the record cannot be read. */
   findReadable(templateId: string): BuiltTemplate | undefined
   list(): BuiltTemplate[]
   listQuarantined(): readonly Quarantined[]
   add(template: BuiltTemplate): Promise<void>
-  /** Succeeds when there is none. */
+  /** Succeeds when there is no such template. */
   remove(templateId: string): Promise<void>
 }
 
 export interface BuiltTemplate {
   readonly templateId: string
-  /** The uppermost. */
+  /** Topmost layer. */
   readonly layer: string
   readonly setup: Setup
 }

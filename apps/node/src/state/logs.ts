@@ -5,8 +5,8 @@ import { isWanted } from '../domain/log.ts'
 import type { KeptLog, LogEntry, LogFiles, LogQuery } from '../domain/log.ts'
 
 /**
- * The logs of sandboxes: lines of JSON, oldest first, in two files each, of which the older one goes when the newer one
- * is full. They outlive the sandbox. Nothing is synced: what a crash of the machine loses are the last seconds.
+ * Stores sandbox logs as JSON lines, oldest first, in two files per sandbox. When the newer file is full, it replaces
+ * the older one. Logs outlive their sandbox. Nothing is synced: a crash of the machine loses the last seconds.
  */
 export function createLogFiles(dir: string, fileLimitBytes = 1024 * 1024): LogFiles {
   const known = new Map<string, Known>()
@@ -28,7 +28,7 @@ export function createLogFiles(dir: string, fileLimitBytes = 1024 * 1024): LogFi
       const state = await look(sandboxId)
       const lines = entries.map((entry) => `${toLine(entry)}\n`).join('')
       const text = state.isTorn ? `\n${lines}` : lines
-      known.delete(sandboxId) // until it is known how much of it was written
+      known.delete(sandboxId) // unknown until the write has succeeded
       await mkdir(dir, { recursive: true, mode: 0o700 })
       if (state.sizeBytes > fileLimitBytes) await rename(newer(sandboxId), older(sandboxId))
       await appendFile(newer(sandboxId), text, { mode: 0o600 })
@@ -81,9 +81,9 @@ export function createLogFiles(dir: string, fileLimitBytes = 1024 * 1024): LogFi
 
 interface Known {
   readonly lastAt: number
-  /** Of the newer file. */
+  /** Size of the newer file. */
   readonly sizeBytes: number
-  /** Whether its last line was cut off by a crash. */
+  /** Whether a crash cut off the last line. */
   readonly isTorn: boolean
 }
 
@@ -105,7 +105,7 @@ function content(path: string): Promise<Buffer> {
   })
 }
 
-/** The newest first, and no more of them read than are used. */
+/** Yields lines newest first, and reads only as many as are used. */
 function* linesOf(
   files: readonly Buffer[],
   { fromMs = 0, beforeMs = Infinity }: Pick<LogQuery, 'fromMs' | 'beforeMs'>,
@@ -121,7 +121,7 @@ function* linesOf(
   }
 }
 
-/** Then others have their turn. */
+/** Lines to scan before yielding to the event loop. */
 const linesAtOnce = 500
 
 const newline = 0x0a
@@ -132,7 +132,7 @@ function toLine({ at, level, message, fields }: LogEntry): string {
   return JSON.stringify({ at, level, message, fields })
 }
 
-/** Every line begins with it, so that most need not be parsed. NaN when the line is torn. */
+/** Reads the time at the start of a line without parsing the line. Returns NaN for a torn line. */
 function timeOf(file: Buffer, start: number): number {
   let at = start + lineStart.length
   let time = 0
@@ -147,7 +147,7 @@ function digitAt(file: Buffer, at: number): number {
   return (file[at] ?? 0) - 0x30
 }
 
-/** A text is in an entry only if it is in its line, written the same way. To find that out is a tenth of the work. */
+/** Prefilter: matching text must appear JSON-encoded in the raw line. Ten times cheaper than parsing the line. */
 function filterOf({ search }: LogQuery): (line: Buffer) => boolean {
   if (!search) return () => true
   const written = Buffer.from(JSON.stringify(search).slice(1, -1))
@@ -158,6 +158,6 @@ function fromLine(line: Buffer): LogEntry | undefined {
   try {
     return JSON.parse(line.toString('utf8'))
   } catch {
-    return undefined // a crash cut it off
+    return undefined // cut off by a crash
   }
 }

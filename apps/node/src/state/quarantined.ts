@@ -7,7 +7,7 @@ import { createRecordStore } from './records.ts'
 import { createSnapshotStore } from './snapshots.ts'
 import { scanStepLayers } from './step-layers.ts'
 
-/** Reads only, so it may be called while a server runs. Finds nothing where the folder does not exist. */
+/** Only reads, so it is safe while a server runs. Returns nothing when the folder does not exist. */
 export async function findQuarantined(dataDir: string): Promise<Quarantined[]> {
   const real = await realpath(dataDir).catch(() => dataDir)
   const instance = toInstance(real)

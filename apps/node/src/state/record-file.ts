@@ -18,7 +18,7 @@ export type JsonObject = Readonly<Record<string, unknown>>
 export type RecordReading<T> =
   | { readonly state: 'read'; readonly record: T }
   | { readonly state: 'absent' }
-  /** `text` is what the file holds, as far as it can be read. */
+  /** `text`: content of the file, as far as it can be read. */
   | { readonly state: 'unreadable'; readonly reason: string; readonly text: string }
 
 export async function readRecord<T>(
@@ -30,7 +30,7 @@ export async function readRecord<T>(
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? error.code : undefined
     if (code === 'ENOENT' || code === 'ENOTDIR') return { state: 'absent' }
-    // Other failures, such as too many open files, pass by themselves and say nothing about the record.
+    // Other failures, such as too many open files, are temporary and say nothing about the record.
     if (code !== 'EIO' && code !== 'EISDIR' && code !== 'EUCLEAN') throw error
     return { state: 'unreadable', reason: `the file cannot be read (${code})`, text: '' }
   }

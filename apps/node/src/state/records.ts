@@ -12,14 +12,14 @@ import { encodeRecord, listNames, readRecord } from './record-file.ts'
 
 /** One folder per cell. Its `cell.json` is written before any other file of the cell exists. */
 export interface RecordStore {
-  /** Makes the folder. */
+  /** Creates the folder and the record. */
   create(record: CellRecord): Promise<void>
   update(record: CellRecord): Promise<void>
   list(): Promise<CellEntry[]>
   remove(cellId: string): Promise<void>
 }
 
-/** A folder of a cell. Without record and quarantine it is a leftover of a cell that was being made or removed. */
+/** A cell's folder. Without record and quarantine, it is a leftover of a cell that was being made or removed. */
 export interface CellEntry {
   readonly cellId: string
   readonly record?: CellRecord
@@ -34,7 +34,7 @@ export const storedSetup = z.object({
   readyCommand: z.string().exactOptional(),
 })
 
-/** The parts that snapshots have as well. */
+/** Fields shared with snapshots. */
 export const storedMakings = {
   templateId: z.string(),
   cpuCount: z.number(),
@@ -98,12 +98,13 @@ const Stored = z.object({
 
 const format = { schema: Stored, upgrades: [] }
 
-/** Begins the names of folders that are being removed; no cell id has such a character. */
+/** Name prefix of folders that are being removed; cell IDs cannot contain it. */
 const removing = '.'
 
 export function createRecordStore(instance: Instance): RecordStore {
   const file = (cellId: string) => join(cellDir(instance, cellId), 'cell.json')
-  // Atomic always. Synced only while paused: running processes do not survive a crash of the machine either.
+  // Writes are always atomic. Only records of paused cells are synced: running processes do not survive a crash of the
+  // machine either.
   const write = async (record: CellRecord) => {
     const path = file(record.cellId)
     const text = encodeRecord(record, format)
@@ -162,14 +163,14 @@ export function createRecordStore(instance: Instance): RecordStore {
   }
 }
 
-/** Retries: memory may be being compressed in the folder, which adds a file meanwhile. */
+/** Retries, because a compression of memory in progress may add a file to the folder. */
 const removal = { recursive: true, force: true, maxRetries: 5, retryDelay: 100 } as const
 
 function isDraft(name: string): boolean {
   return name === 'cell.json.next' || /^cell\.json\.[0-9a-f]+\.tmp$/.test(name)
 }
 
-/** What can be told from a damaged record. The first match counts: variables of the user come after these fields. */
+/** Extracts fields from a damaged record. The first match counts: variables set by the user come after these fields. */
 function readHints(text: string): Pick<QuarantinedCell, 'sandboxId' | 'slotNumber'> {
   const sandboxId = /"sandboxId":"([a-z0-9]{1,63})"/.exec(text)?.[1]
   const slotNumber = /"slotNumber":(\d{1,5})\b/.exec(text)?.[1]

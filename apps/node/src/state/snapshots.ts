@@ -19,10 +19,10 @@ const Stored = z.object({
 
 const format = { schema: Stored, upgrades: [] }
 
-/** Begins the names of folders that are being written or removed; no snapshot id has such a character. */
+/** Name prefix of folders that are being written or removed; snapshot IDs cannot contain it. */
 const unfinished = '.'
 
-/** One folder per snapshot: the image of the disk, a folder of memory, and the record in `snapshot.json`. */
+/** One folder per snapshot: disk image, memory folder, and the record in `snapshot.json`. */
 export function createSnapshotStore(dir: string): SnapshotStore {
   async function read(name: string): Promise<RecordReading<Snapshot>> {
     const reading = await readRecord(join(dir, name, 'snapshot.json'), format)

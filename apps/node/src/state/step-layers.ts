@@ -7,25 +7,25 @@ import { quarantinedFault } from '../domain/quarantine.ts'
 import type { Quarantined } from '../domain/quarantine.ts'
 import { encodeRecord, listNames, readRecord } from './record-file.ts'
 
-/** What steps of builds left in the files, each a folder that lies over the one of the step before. */
+/** File changes of build steps. Each layer is a folder stacked on the layer of the previous step. */
 export interface StepLayers {
-  /** The folders of a layer and of all below it, the lowest first. A fault when the record of one cannot be read. */
+  /** Folders of a layer and all layers below, lowest first. Throws a fault when one of the records cannot be read. */
   chain(name: string): string[]
   listQuarantined(): readonly Quarantined[]
-  /** The layer of an earlier build that did just this. */
+  /** Returns the cached layer with this key and marks it as used. */
   find(key: string): Promise<string | undefined>
-  /** `write` fills the folder and gives what that takes; the layer is there once it is whole, or not at all. */
+  /** Adds a layer atomically. `write` fills its folder and returns the bytes it takes. Returns the layer's name. */
   add(layer: NewLayer, write: (dir: string) => Promise<number>): Promise<string>
-  /** How many lie over each other. */
+  /** Number of stacked layers. */
   depth(name: string): number
-  /** What those together take on the disk that steps made. */
+  /** Bytes on disk of the layer and those below, without the base layer. */
   sizeBytes(name: string): number
-  /** Removes those that are neither in `used` nor below one that is, and have not been of use to a build lately. */
+  /** Removes layers that no used layer needs and that no build has used within the last day. */
   sweep(used: ReadonlySet<string>, nowMs: number): Promise<void>
 }
 
 export interface NewLayer {
-  /** The layer below it; undefined: there is none. */
+  /** Layer below; undefined for the lowest. */
   readonly below: string | undefined
   readonly key: string
 }
@@ -34,7 +34,7 @@ const Stored = z.object({
   below: z.string().optional(),
   key: z.string(),
   sizeBytes: z.number(),
-  /** When a build was last glad of it. */
+  /** Last use by a build. */
   usedAtMs: z.number(),
 })
 
@@ -42,21 +42,21 @@ type Layer = z.infer<typeof Stored>
 
 const format = { schema: Stored, upgrades: [] }
 
-/** How long a layer waits for another build that begins with the same steps. */
+/** How long to keep an unused layer for another build that begins with the same steps. */
 const keptMs = 24 * 60 * 60 * 1000
-/** No name of a layer begins so. */
+/** Name prefix of layers that are being written or removed. */
 const unfinished = '.'
 
 export async function openStepLayers(parts: {
   readonly dir: string
-  /** Where a layer is that no step made. */
+  /** Returns the folder of a layer that is not a step layer. */
   readonly baseDir: (name: string) => string
   readonly nowMs: () => number
-  /** Removes a folder of a stranger's files, whatever is in it. */
+  /** Removes a folder with untrusted files. */
   readonly removeFolder: (dir: string) => Promise<void>
-  /** Brings what is in a folder to the disk. */
+  /** Syncs the files of a folder to disk. */
   readonly flush: (dir: string) => Promise<void>
-  /** Before a layer goes. */
+  /** Called before a layer is removed. */
   readonly onRemove: (dir: string) => Promise<void>
 }): Promise<StepLayers> {
   const { dir, nowMs } = parts
@@ -69,7 +69,7 @@ export async function openStepLayers(parts: {
   const scan = await scanStepLayers(dir)
   for (const [name, layer] of scan.layers) know(name, layer)
   const { quarantined } = scan
-  // A leftover that cannot be removed takes room, and does no other harm.
+  // A leftover that cannot be removed only wastes space.
   for (const path of scan.leftovers) await parts.removeFolder(path).catch(() => {})
 
   function know(name: string, layer: Layer): void {
@@ -138,7 +138,7 @@ export async function openStepLayers(parts: {
         know(name, known)
         return name
       } catch (error) {
-        // The first reason is the one to tell; what is left goes at the next start.
+        // Rethrow the original error; the next start removes leftovers.
         await parts.removeFolder(work).catch(() => {})
         throw error
       }
@@ -150,7 +150,7 @@ export async function openStepLayers(parts: {
         const kept = new Set([...used, ...recent.map(([top]) => top)].flatMap(namesBelow))
         return [...layers.keys()].find((name) => !kept.has(name))
       }
-      // Asked anew after each: one that goes takes its time, and builds go on meanwhile.
+      // Search again after each removal: removals are slow, and builds go on meanwhile.
       for (let name = findUnused(); name !== undefined; name = findUnused()) await forget(name)
     },
   }
