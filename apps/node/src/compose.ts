@@ -55,7 +55,7 @@ export interface SandboxParts {
   readonly slots: SlotPool
   readonly events: SandboxEvents
   readonly adopted: Reclaimed
-  /** Shapes that are worth keeping ready before anybody has asked for one. */
+  /** Shapes to keep pre-warmed before the first request for them. */
   readonly wanted: readonly Shape[]
   memoryBytes(cellId: string): Promise<number>
   cpuUsedNs(cellId: string): bigint | undefined
@@ -71,24 +71,24 @@ export interface RunningSandboxes {
   close(): Promise<void>
 }
 
-/** How often the first processes of sandboxes are looked at. A look at one costs microseconds. */
+/** Interval between liveness checks of sandboxes. Checking one sandbox costs microseconds. */
 const reapIntervalMs = 250
-/** How often those that stand still are looked at; when one is tried again depends on how often that failed. */
+/** Interval between checks of stuck frozen sandboxes; each sandbox backs off on its own. */
 const unfreezeIntervalMs = 250
-/** Who comes back within this time finds memory as it was written, which is quicker to read. */
+/** Memory stays uncompressed for this long, since an early resume reads it faster that way. */
 const packAfterMs = 120_000
 const packIntervalMs = 15_000
-/** Those that are ready take memory that others may need. */
+/** Pre-warmed sandboxes take memory that others may need. */
 const trimIntervalMs = 15_000
 const prototypeIntervalMs = 600_000
 const restIntervalMs = 1000 / looksPerSecond
 const hangIntervalMs = 1000
-/** After a restart all that ever lost a process are. */
+/** Limit, because after a restart every sandbox that ever had an OOM kill is roused at once. */
 const rousedAtOnce = 2
-/** The program of a template has to be started, not to do anything. */
+/** Only has to start the template's program, not to wait for it. */
 const startLimitMs = 10_000
 
-/** Puts together all that makes, keeps and ends sandboxes, and starts what goes on by itself. */
+/** Wires up everything that makes, keeps and ends sandboxes, and starts the background loops. */
 export async function openSandboxes(parts: SandboxParts): Promise<RunningSandboxes> {
   const { config, host, runtime, files, envdDir, envdDirs, slots, adopted, log } = parts
   const { instance, namespace, records, disks, snapshots, space } = host
@@ -130,7 +130,7 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
   })
   const standstills = createStandstills({
     records,
-    // A predecessor may have run another.
+    // An earlier run of the node may have used the other runtime.
     freeze: (record) => host.runtimes[record.runtime].freeze(record.cellId),
     thaw: (record) => host.runtimes[record.runtime].thaw(record.cellId),
     isStopped: (record) => isStopped(record.process),
@@ -197,7 +197,7 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
       findTemplate: files.findReadable,
       freeze: host.cgroups.freeze,
       async thaw(cellId) {
-        // Nobody else would notice: who stands still lives.
+        // Throw here: a frozen process counts as alive, so no other check would notice.
         if (!(await host.cgroups.thaw(cellId))) throw new Error(`${cellId} cannot be let go on`)
       },
       isAlive: lives,
@@ -231,14 +231,14 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
       async startProgram({ record, slot }, accessToken) {
         const door = { address: slot.sandboxAddress, accessToken }
         const limit = AbortSignal.timeout(startLimitMs)
-        // The owner may have taken away what it needs: no reason to keep the rest from them.
+        // The owner may have deleted the program. The rest of the sandbox still works, so only log the error.
         await startProgram(envdCommands, door, record.setup, limit).catch((err: unknown) => {
           log.info({ err, event: 'node.start-program', ...namesOf(record) })
         })
       },
     },
   })
-  /** Called once the first sandbox is created: all are known by then. */
+  /** Runs first when a sandbox is created; `sandboxes` is assigned by then. */
   function committedBytes(): number {
     const kept = [...sandboxes.running().map(({ record }) => record), ...sandboxes.paused()]
     return kept.reduce((sum, { diskSizeMb }) => sum + diskSizeMb * 1024 ** 2, 0)
@@ -326,7 +326,7 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
     onError: onHangError,
   })
   const answers = ({ slot }: Cell) => isUp(slot.sandboxAddress)
-  /** One that has just gone on after a copy has not had its time yet. */
+  /** Retries, because a sandbox that was just thawed after a copy may be slow. */
   const answersInTime = async (cell: Cell) =>
     (await answers(cell)) || (await answers(cell)) || (await answers(cell))
   const rousing = limitConcurrency(rousedAtOnce)
@@ -338,7 +338,7 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
       if (!ofCell.noticesLate) return
       await rousing(async () => {
         if (owner) return sandboxes.rouse(owner.sandboxId)
-        // One that builds is not adopted by a successor, nor copied.
+        // Cells that build are never adopted or copied, so freeze and thaw them directly.
         await ofCell.freeze(cellId).finally(() => ofCell.thaw(cellId))
       })
     },
@@ -372,7 +372,7 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
         stopResting(),
         stopHangs(),
       ])
-      // What is half packed is not missed.
+      // Not awaited: an interrupted compression loses nothing.
       void stopPacking()
       await supply.close()
       await sandboxes.settle()

@@ -15,12 +15,12 @@ import { createMountedDisks } from './linux/mounted-disks.ts'
 import { openNamespaceRoot } from './linux/mount-namespace.ts'
 import type { MountNamespace } from './linux/mount-namespace.ts'
 
-/** Whether a pass is due is asked this often. */
+/** Interval for asking whether a pass is due. */
 const tickMs = 100
-/** Space may come and go all the time: each level is logged this often at most. */
+/** Minimum interval between log entries for one level, since the level may change all the time. */
 const tellIntervalMs = 60_000
 
-/** Limits the disks that are mounted already, and keeps dividing the space between all disks. */
+/** Limits the disks that are already mounted, then keeps dividing the space among all disks. */
 export async function openDiskSpace(parts: {
   readonly config: NodeConfig
   readonly instance: Instance
@@ -35,7 +35,7 @@ export async function openDiskSpace(parts: {
     log.error({ err, event: 'node.disk-space' }, 'disk space could not be divided')
   const toldMs = new Map<SpaceLevel, number>()
   function tell(report: SpaceReport): void {
-    // The file is in memory: a full disk does not matter to it.
+    // The file is on a tmpfs, so a full disk does not affect it.
     writeFileSync(spaceLevelFile(instance), report.level)
     const nowMs = performance.now()
     if (nowMs - (toldMs.get(report.level) ?? -Infinity) < tellIntervalMs) return

@@ -32,7 +32,7 @@ import { createSnapshotStore } from './state/snapshots.ts'
 import { createGvisor } from './oci/gvisor.ts'
 import { createRunc, shiftedIds } from './oci/runc.ts'
 
-/** Everything of this machine that an instance works with; the agent and the tear-down share it. */
+/** Host resources of an installation, shared by the agent and the teardown. */
 export interface Host {
   readonly instance: Instance
   readonly namespace: MountNamespace
@@ -48,15 +48,18 @@ export interface Host {
   readonly space: Pick<DiskSpace, 'hold' | 'admitDisk' | 'checkSandbox'>
   readonly snapshots: SnapshotStore
   readonly prototypes: SnapshotStore
-  /** Ends processes and mounts of a cell, whatever of them there is; slot and folder stay. */
+  /** Kills the processes and unmounts the file systems of a cell. Keeps its slot and folder. */
   halt(cellId: string): Promise<void>
-  /** Removes all of a cell but its network slot. */
+  /** Removes everything of a cell except its network slot. */
   erase(cellId: string): Promise<void>
-  /** Removes what is in the folder of a cell but does not belong to this record. */
+  /** Removes files in the cell's folder that do not belong to this record. */
   tidy(record: CellRecord): Promise<void>
-  /** Ids under which anything is left outside the records. */
+  /** IDs of cells that left anything on the host outside the records. */
   traces(): Promise<string[]>
-  /** Ends processes of runtimes that serve none of `keep`: a command killed half way leaves them in no control group. */
+  /**
+   * Kills runtime processes of cells not in `keep`. A command killed half way leaves such processes outside every
+   * control group.
+   */
   killStrays(keep: ReadonlySet<string>): Promise<void>
 }
 
@@ -67,7 +70,7 @@ export function openHost(
     readonly namespace: MountNamespace
     readonly guest?: string
     readonly space?: Host['space']
-    /** As `EgressParts` has them. */
+    /** See `EgressParts`. */
     readonly certificates?: readonly string[]
     readonly onEgressError?: (error: unknown) => void
   },
@@ -157,7 +160,7 @@ export function openHost(
     },
 
     async killStrays(keep) {
-      // Of all a runtime's processes only the folder of their bundle tells whose they are.
+      // Only the bundle path in a runtime process's arguments shows which cell it belongs to.
       const strays = await findProcesses((args) => {
         if (!args.some((arg) => arg.startsWith(`--root=${stateDir}/`))) return false
         const owner = /\/cells\/([a-z0-9]+)\/bundle/.exec(args.join(' '))?.[1]
@@ -168,7 +171,7 @@ export function openHost(
   }
 }
 
-/** For who only removes. */
+/** Used by the teardown, which only removes. */
 const unlimitedSpace: Host['space'] = {
   hold: () => ({ [Symbol.dispose]() {} }),
   admitDisk() {},

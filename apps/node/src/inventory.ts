@@ -9,7 +9,7 @@ import { findQuarantined } from './state/quarantined.ts'
 import { createRecordStore } from './state/records.ts'
 import { createSnapshotStore } from './state/snapshots.ts'
 
-/** What a data directory holds besides running sandboxes, of all teams together. */
+/** Content of a data directory besides running sandboxes, for all teams together. */
 export interface Inventory {
   /** Pre-warmed sandboxes by template. */
   readonly ready: Readonly<Record<string, number>>
@@ -40,18 +40,18 @@ export async function takeInventory(dataDir: string): Promise<Inventory> {
   return { ready, paused: await measure(paused), snapshots: await measure(folders), quarantined }
 }
 
-/** The space of the data file system. */
+/** Space on the data file system. */
 export interface Space {
   readonly totalBytes: number
   readonly freeBytes: number
   /** Never given to sandboxes. */
   readonly reserveBytes: number
   readonly freeInodes: number
-  /** What the server last said; without one, what the numbers say. */
+  /** Level that the server last wrote; without a server, derived from the numbers. */
   readonly level: SpaceLevel
 }
 
-/** `environment` is that of the server. */
+/** Reads the space of the data directory. `environment`: environment variables of the server. */
 export async function readSpace(environment: Record<string, string | undefined>): Promise<Space> {
   const config = loadNodeConfig(environment)
   const host = await statfs(config.ATOLL_DATA_DIR)
@@ -77,12 +77,14 @@ async function readLevel(dataDir: string): Promise<SpaceLevel> {
 
 async function measure(folders: readonly string[]): Promise<Kept> {
   let diskBytes = 0
-  // One after the other: there may be more than files may be open.
+  // Sequential: there may be more folders than open files allowed.
   for (const folder of folders) diskBytes += await takenBy(folder)
   return { count: folders.length, diskBytes }
 }
 
-/** Images are sparse: what they take is less than their length. What goes meanwhile takes nothing. */
+/**
+ * Returns the allocated bytes: images are sparse and take less than their length. Files removed meanwhile count as 0.
+ */
 async function takenBy(folder: string): Promise<number> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => [])
   const files = entries.filter((entry) => entry.isFile())

@@ -8,12 +8,12 @@ import type { Sandboxes } from './app/sandboxes.ts'
 import { readEnvdLogs } from './envd/read-logs.ts'
 import { createLogFiles } from './state/logs.ts'
 
-/** How often envds are asked. What one may write until then, it holds. */
+/** Polling interval. envd buffers at least as many entries as a sandbox can write in this time. */
 const intervalMs = 1_000
 const fetchTimeoutMs = 2_000
 const sweepIntervalMs = 60_000
 
-/** Keeps the logs of sandboxes from now on. */
+/** Starts collecting the logs of sandboxes. */
 export function startLogs(parts: {
   readonly dataDir: string
   readonly sandboxes: Pick<Sandboxes, 'running' | 'get' | 'isPausing' | 'quarantined'>
@@ -28,7 +28,7 @@ export function startLogs(parts: {
   const logs = createSandboxLogs({
     files: createLogFiles(join(parts.dataDir, 'sandbox-logs')),
     running: () =>
-      // One that is about to stand still is left alone: a connection that just opens keeps its memory from being saved.
+      // Skip sandboxes that are being paused: a half-open connection prevents the checkpoint.
       awake().map(({ record, slot }) => ({
         sandboxId: record.owner.sandboxId,
         address: slot.sandboxAddress,
@@ -69,7 +69,7 @@ async function followEnds(
   }
 }
 
-/** The same sandboxes, but what they wrote last is fetched before they end or stand still for long. */
+/** Wraps `sandboxes` so that the last log entries are fetched before a sandbox is killed or paused. */
 export function withLastEntries(sandboxes: Sandboxes, logs: SandboxLogs): Sandboxes {
   return {
     ...sandboxes,

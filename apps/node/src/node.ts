@@ -45,15 +45,15 @@ import type { TemplateFiles } from './template-files.ts'
 
 export interface NodeParts {
   readonly log: Logger
-  /** Told of work that takes long at a first start. */
+  /** Reports slow work of a first start. */
   readonly progress?: (label: string, fraction: number) => void
-  /** Shapes that are worth keeping ready before anybody has asked for one. */
+  /** Shapes to keep pre-warmed before the first request for them. */
   readonly wanted?: readonly Shape[]
 }
 
 export interface RunningNode {
   readonly transport: Transport
-  /** Stops the agent; sandboxes go on and are adopted by the next one. */
+  /** Stops the agent. Sandboxes keep running, and the next agent adopts them. */
   close(): Promise<void>
 }
 
@@ -77,7 +77,7 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
   ])
   const envdDir = await mountReadOnly(entered, envd.dir, envdDirs.mounted)
   await using opened = new AsyncDisposableStack()
-  // By the files as they were built: a mount that it ran from could not be removed.
+  // Run the guest from the build folder: a mount with a running program in it cannot be removed.
   const guest = join(envd.dir, 'guest')
   const namespace = opened.use(stayInMountNamespace(instance.runDir, guest))
   const onEgressError = (err: unknown) =>
@@ -150,7 +150,7 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
       'a record cannot be read; its files are kept and not used',
     )
   }
-  // A record that cannot be read may need any envd.
+  // An unreadable record may need any envd.
   if (quarantined.length === 0) {
     await removeUnusedEnvds(host, envdDirs, [basename(envdDir), ...kept.map((one) => one.envd)])
   }
@@ -260,9 +260,12 @@ async function listQuarantined(host: Host, files: TemplateFiles): Promise<Quaran
   ]
 }
 
-/** Counts cells that are being made: their record exists before they need the layer. */
+/**
+ * Removes unused layers and archives. Cells that are being made count as users: their record exists before they need
+ * the layer.
+ */
 async function sweepFiles(host: Host, files: TemplateFiles): Promise<void> {
-  // A record that cannot be read may need any layer.
+  // An unreadable record may need any layer.
   if ((await listQuarantined(host, files)).length > 0) return
   const records = (await host.records.list()).flatMap(({ record }) => record ?? [])
   const kept = [...records, ...(await host.snapshots.list())]
@@ -270,13 +273,13 @@ async function sweepFiles(host: Host, files: TemplateFiles): Promise<void> {
 }
 
 const sweepIntervalMs = 600_000
-/** Millions of files may have to go. */
+/** Millions of files may have to be removed. */
 const removeLimitMs = 600_000
 
 function openSlots(config: NodeConfig, host: Host, used: readonly Slot[], log: Logger): SlotPool {
   return createSlotPool({
     ports: {
-      // The rules know the slot before it has a cable.
+      // Add the firewall rules before the veth pair exists.
       make: async (slot) => {
         await host.firewall.admit(slot)
         await host.slots.make(slot)

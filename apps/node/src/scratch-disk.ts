@@ -5,12 +5,15 @@ import { cellDir } from './domain/instance.ts'
 import type { Host } from './host.ts'
 import type { Scratch } from './images/skopeo.ts'
 
-/** As much as an image may take, fetched and unpacked. */
+/** Limit for an image, downloaded and unpacked. */
 const sizeMb = 10_240
-/** What is fetched takes some before its size is known. */
+/** Free space needed to start: the size of an image is only known during the download. */
 const leastRoomBytes = 1024 ** 3
 
-/** A disk that is nobody's. It stands among those of cells without being one, and so goes with what a dead agent left. */
+/**
+ * Opens a temporary disk without a cell. Its folder is among those of cells but has no record, so the next start
+ * removes it after a crash.
+ */
 export async function openScratchDisk({
   instance,
   disks,

@@ -7,8 +7,8 @@ import { isAlive } from './linux/process.ts'
 import { findMountNamespace, removeMountNamespace } from './linux/mount-namespace.ts'
 
 /**
- * Ends every running sandbox of this installation and leaves the host as it was before the first start. Data stays, and
- * with it paused sandboxes and whatever cannot be read.
+ * Ends every running sandbox of this installation and leaves the host as it was before the first start. Keeps the data
+ * directory, including paused sandboxes and quarantined files.
  */
 export async function tearDownNode(config: NodeConfig): Promise<{ endedSandboxes: number }> {
   const dataDir = await realpath(config.ATOLL_DATA_DIR).catch(() => undefined)

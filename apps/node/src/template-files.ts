@@ -10,25 +10,28 @@ import type { BuiltTemplates } from './state/built-templates.ts'
 import { openStepLayers } from './state/step-layers.ts'
 import type { StepLayers } from './state/step-layers.ts'
 
-/** The templates of this node and what they are made of: the built-in one, and those that were built here. */
+/** Templates of this node and their files: the built-in template and those built here. */
 export interface TemplateFiles {
   find(templateId: string): Files | undefined
-  /** Like `find`, but a fault when its record cannot be read. */
+  /** Like `find`, but throws a fault when the record cannot be read. */
   findReadable(templateId: string): Files | undefined
-  /** Folders of a layer and of all below it, the lowest first. */
+  /** Folders of a layer and all layers below, lowest first. */
   chain(layer: string): readonly string[]
   readonly templates: BuiltTemplates
   readonly layers: StepLayers
   readonly archives: BuildFiles
   readonly shifted: ShiftedLayers
-  /** Removes what neither a template nor one of these layers needs, nor the next build is likely to. */
+  /**
+   * Removes layers and archives that neither a template nor one of these layers needs and that no recent build has
+   * used.
+   */
   sweep(usedLayers: readonly string[]): Promise<void>
 }
 
 export async function openTemplateFiles(parts: {
   readonly instance: Instance
   readonly layersDir: string
-  /** The layer of the built-in template, by name. */
+  /** Name of the built-in template's layer. */
   readonly layer: string
   readonly shifted: ShiftedLayers
   readonly disks: Pick<Disks, 'holdRoom'>

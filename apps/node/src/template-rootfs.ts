@@ -7,11 +7,11 @@ import type { Runtime } from './domain/sandbox.ts'
 import type { RootfsStore } from './linux/rootfs.ts'
 import type { ShiftedLayers } from './linux/shifted-layers.ts'
 
-/** Mounts cells on the layers of their templates. */
+/** Returns a function that mounts a cell's root file system on the layers of its template. */
 export function createTemplateRootfs(parts: {
   readonly rootfs: RootfsStore
   readonly runtime: Runtime
-  /** Folders of a layer and of all below it, the lowest first. */
+  /** Folders of a layer and all layers below, lowest first. */
   readonly chain: (layer: string) => readonly string[]
   readonly shifted: ShiftedLayers
   readonly nameservers: readonly string[]
@@ -31,7 +31,7 @@ export function createTemplateRootfs(parts: {
   }
 }
 
-/** Threats: layers are strangers' files, so no link in them is followed. */
+/** Threats: layers hold untrusted files, so symbolic links in them are not followed. */
 async function hasSudo(layers: readonly string[]): Promise<boolean> {
   for (const layer of layers.toReversed()) {
     const found = await lookFor(layer, ['usr', 'bin', 'sudo'])
@@ -40,7 +40,7 @@ async function hasSudo(layers: readonly string[]): Promise<boolean> {
   return false
 }
 
-/** Undefined where a layer says nothing of it; one that says it is gone has a device there. */
+/** Returns undefined when the layer does not contain the path. A deleted file shows up as a whiteout device. */
 async function lookFor(layer: string, path: readonly string[]): Promise<Stats | undefined> {
   let at = layer
   let found: Stats | undefined

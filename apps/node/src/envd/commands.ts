@@ -10,8 +10,10 @@ import { createLines } from './lines.ts'
 import { envdPort } from './port.ts'
 
 /**
- * Starts programs in a sandbox by its envd. Threats: whoever took over the sandbox answers what they like: the client
- * bounds each message, lines are cut, and the caller's signal ends all.
+ * Runs programs in a sandbox through its envd.
+ *
+ * Threats: an attacker who took over the sandbox can send any answer. The client limits the size of each message, long
+ * lines are cut, and the caller's signal ends everything.
  */
 export const envdCommands: Commands = {
   async run(door, command, { onLine, signal }) {
@@ -34,7 +36,7 @@ export const envdCommands: Commands = {
   },
 
   async start(door, command, signal) {
-    // It goes on without anybody listening.
+    // The program keeps running without a listener.
     for await (const { event } of started(door, command, signal))
       if (event?.event.case === 'start') return
     throw new Error('the program was not started')
@@ -67,7 +69,10 @@ export const envdCommands: Commands = {
   },
 }
 
-/** What a sandbox says of a failure is for people alone: none of its codes may look like one of ours. */
+/**
+ * Starts a process. Converts errors of the sandbox to plain text, so that none of its codes can be mistaken for one of
+ * ours.
+ */
 async function* started(
   door: Door,
   { command, args, user, cwd, envVars }: Command,
@@ -83,7 +88,7 @@ async function* started(
 }
 
 function target({ address }: Door) {
-  // A connection of its own each time: none may be open when the sandbox is copied.
+  // Use a new connection each time: none may be open when the sandbox is copied.
   return { host: address, port: envdPort, agent: false as const }
 }
 

@@ -4,8 +4,10 @@ import type { Introduction } from '../domain/sandbox.ts'
 import { askStatus } from './status.ts'
 
 /**
- * Tells a new sandbox's envd who it is, as soon as it answers. Threats: the other end may be anything that took the
- * port first; of its answer only the status is read, and each try has a time limit.
+ * Sends a new sandbox's identity to its envd, and retries until envd answers.
+ *
+ * Threats: another program may have taken the port first. Only the status of the answer is read, and each attempt has a
+ * time limit.
  */
 export async function introduceEnvd(
   address: string,
@@ -17,7 +19,7 @@ export async function introduceEnvd(
   await tell({ address, initToken, path: '/init', body: JSON.stringify(body) }, options)
 }
 
-/** Waits until envd has loaded whatever it will need, for a sandbox that is nobody's yet. */
+/** Waits until envd of a sandbox without an owner has loaded everything it will need. */
 export async function prepareEnvd(
   address: string,
   initToken: string,
@@ -26,7 +28,7 @@ export async function prepareEnvd(
   await tell({ address, initToken, path: '/prepare', body: '' }, options)
 }
 
-/** Lets the programs of a sandbox that runs trust an authority. */
+/** Makes programs in a running sandbox trust a certificate authority. */
 export async function trustByEnvd(
   address: string,
   initToken: string,
@@ -76,7 +78,7 @@ function refused({ path }: Message, status: number): Fault {
 
 const attemptMs = 5_000
 
-/** Undefined when nobody answers yet. */
+/** Returns undefined when nothing answers yet. */
 function post({ address, initToken, path, body }: Message): Promise<number | undefined> {
   const headers = {
     'content-type': 'application/json',

@@ -1,7 +1,7 @@
-/** Cuts output into lines. One that does not end is cut where it gets too long. */
+/** Splits output into lines. Cuts lines that are too long. */
 export interface Lines {
   add(bytes: Uint8Array): string[]
-  /** What came after the last end of a line. */
+  /** Returns the text after the last line break. */
   rest(): string[]
 }
 

@@ -1,2 +1,2 @@
-/** Where every envd listens, in its own sandbox. */
+/** Port of envd inside every sandbox. */
 export const envdPort = 49_983

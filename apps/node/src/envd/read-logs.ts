@@ -7,9 +7,11 @@ import type { LogEntry } from '../domain/log.ts'
 import { envdPort } from './port.ts'
 
 /**
- * Asks a sandbox's envd what happened since a moment. Threats: whoever took over the sandbox answers what and as slowly
- * as they like. So the whole exchange has a time limit and the answer a size limit, it must be exactly what envd
- * would say, with times that only go forward and not far ahead, and every text is cut.
+ * Reads the log entries of a sandbox's envd that are newer than `afterMs`.
+ *
+ * Threats: an attacker who took over the sandbox can send any answer as slowly as they like. The whole exchange has a
+ * time limit and the answer a size limit. The answer must match envd's format, its times must increase and must not be
+ * far in the future, and every text is cut.
  */
 export async function readEnvdLogs(
   source: { readonly address: string; readonly initToken: string; readonly port?: number },
@@ -28,12 +30,12 @@ async function fetchText(
   path: string,
   signal: AbortSignal,
 ): Promise<string> {
-  // A connection of its own each time: none may be open when the sandbox is copied.
+  // Use a new connection each time: none may be open when the sandbox is copied.
   const headers = { 'x-init-token': initToken }
   const outgoing = request({ host: address, port, path, agent: false, signal, headers })
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
     outgoing.once('response', resolve).on('error', reject)
-    // Not every way out comes with an error: an offer to change the protocol has none.
+    // Some failures emit no error: a protocol upgrade offer only closes the connection.
     outgoing.once('close', () => reject(unusable('closed the connection'))).end()
   })
   try {
@@ -89,9 +91,9 @@ const Answer = z.object({
     .max(5000),
 })
 
-/** What envd answers at most, in the longest encoding of each character. */
+/** Size limit of an answer from envd, with the longest encoding of each character. */
 const answerLimitBytes = 1024 * 1024
-/** In a burst envd's times run ahead of the clock, and clocks are set. */
+/** envd's times run ahead of the clock in a burst, and clocks may be changed. */
 const aheadLimitMs = 60_000
 
 function unusable(what: string, cause?: unknown): Fault {

@@ -6,11 +6,11 @@ export interface Question {
   readonly path: string
   readonly headers?: Readonly<Record<string, string | number>>
   readonly body?: string
-  /** In all, not for each silence: headers may come one character after the other. */
+  /** Limit for the whole exchange, since headers may arrive one character at a time. */
   readonly timeoutMs: number
 }
 
-/** The status of what envd answers, of which nothing else is read; undefined when nobody does. */
+/** Returns the status of envd's answer and reads nothing else. Undefined when nothing answers. */
 export function askStatus(
   address: string,
   { body, timeoutMs, ...question }: Question,
@@ -28,13 +28,13 @@ export function askStatus(
       resolve(response.statusCode)
     })
     outgoing.on('error', () => resolve(undefined))
-    // Not every way out comes with an error: an offer to change the protocol has none.
+    // Some failures emit no error: a protocol upgrade offer only closes the connection.
     outgoing.once('close', () => resolve(undefined))
     outgoing.end(body)
   })
 }
 
-/** Whether anything answers in envd's place. */
+/** Returns whether anything answers on envd's port. */
 export async function isUp(address: string): Promise<boolean> {
   const status = await askStatus(address, { method: 'GET', path: '/health', timeoutMs: 5000 })
   return status !== undefined

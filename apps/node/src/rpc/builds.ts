@@ -39,7 +39,7 @@ export function buildMethods(builds: Builds, { templates, archives }: BuildStore
             value: { atMs: BigInt(Date.now()), level: levels[level], step, message: text },
           },
         })
-      // Whoever stops listening ends the build.
+      // A client that stops listening cancels the build.
       const left = new AbortController()
       const until = AbortSignal.any([signal, left.signal])
       const building = builds

@@ -4,7 +4,6 @@ import type { SandboxLogs } from '../app/collect-logs.ts'
 import { checkId } from '../domain/cell.ts'
 import type { LogLevel as Level } from '../domain/log.ts'
 
-/** The part of the node protocol that is about logs. */
 export function logMethods(
   logs: SandboxLogs,
 ): Pick<ServiceImpl<typeof NodeService>, 'readLogs' | 'listLogs' | 'deleteLogs'> {

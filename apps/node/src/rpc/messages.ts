@@ -1,4 +1,4 @@
-/** Sandboxes and what becomes of them, as the node protocol says it. */
+/** Converts sandboxes and their events to messages of the node protocol. */
 import { SandboxState } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
 import type {
   CreateSandboxRequest,
@@ -50,7 +50,7 @@ function runningState(isPausing: boolean): SandboxState {
   return isPausing ? SandboxState.PAUSING : SandboxState.RUNNING
 }
 
-/** Messages of the wire as the plain values that are kept. */
+/** Converts the policy in a request to the plain values stored in the record. */
 export function toPolicy({ network, ingress }: Policy): Pick<Owner, 'network' | 'ingress'> {
   return {
     ...(network && { network: toRules(network) }),
@@ -68,7 +68,7 @@ export function toPolicy({ network, ingress }: Policy): Pick<Owner, 'network' | 
 
 type Policy = Pick<CreateSandboxRequest, 'network' | 'ingress'>
 
-/** What is absent is so in the record, too: older ones know addresses alone. */
+/** Leaves absent fields out of the record, so that records with only addresses keep the older form. */
 export function toRules(message: RulesMessage): NetworkRules {
   const { allowOut, denyOut, allowNames, proxy, headerRules } = message
   return {

@@ -1,6 +1,6 @@
-/** What is put in comes out in order, to one reader, until the end. */
+/** Bounded first-in, first-out queue for one reader. */
 export interface Queue<T> {
-  /** Returns once there is room for the next. */
+  /** Resolves once there is room for the next item. */
   put(item: T): Promise<void>
   end(): void
   read(): AsyncIterable<T>
@@ -36,7 +36,7 @@ export function createQueue<T>(): Queue<T> {
           await new Promise<void>((resolve) => (wake = resolve))
         }
       } finally {
-        // Nobody reads any more, so nobody need wait.
+        // Release waiting writers: nobody reads any more.
         room.resolve()
       }
     },

@@ -7,7 +7,9 @@ import type { Interceptor } from '@connectrpc/connect'
 import { reasonHeader } from '@atoll/contracts/node-faults'
 import { ranOutOfSpace } from '../domain/disk-space.ts'
 
-/** The one place that turns faults into codes; what was not foreseen is logged here and stays on our side. */
+/**
+ * Maps faults to Connect codes; no other place does. Logs unexpected errors here and hides their cause from the client.
+ */
 export function reportFaults(log: Logger): Interceptor {
   return (next) => async (request) => {
     try {
@@ -57,7 +59,7 @@ function codeOfReason(reason: string): Code | undefined {
   return reason === 'name_gone' ? Code.Aborted : undefined
 }
 
-/** Reasons that no other argument would cure. */
+/** Faults that depend on the state of the sandbox, not on the arguments of the request. */
 const preconditions = new Set([
   'deleted_file_open',
   'connection_opens',

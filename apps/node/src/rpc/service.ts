@@ -26,7 +26,7 @@ import {
 } from './messages.ts'
 import { reportFaults } from './report-faults.ts'
 
-/** The node protocol, served in memory. */
+/** Serves the node protocol in memory. */
 export function serveInMemory(parts: ServiceParts, log: Logger): Transport {
   return createRouterTransport((router) => router.service(NodeService, nodeService(parts)), {
     router: { interceptors: [reportFaults(log)] },
@@ -180,7 +180,7 @@ function nodeService({
     ...buildMethods(builds, files),
 
     async *watchSandboxes(_request, { signal }) {
-      // Subscribed before the list is read: what happens in between is seen twice rather than never.
+      // Subscribe before reading the list: an event in between is seen twice rather than never.
       const changes = events.watch(signal)
       for (const sandbox of sandboxes.running()) {
         yield started(sandbox)
