@@ -1,4 +1,4 @@
-/** The real kernel, without sandboxes: what programs do to disks that share a small data file system. */
+/** Runs programs on the real kernel, without sandboxes, on disks that share a small data file system. */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
@@ -17,7 +17,7 @@ import { createMountedDisks } from './linux/mounted-disks.ts'
 const mib = 1024 ** 2
 const reserveBytes = 100 * mib
 
-/** Stores blocks that differ, each with its own fsync; tries again on ENOSPC. Writes what became of them to `argv[2]`. */
+/** Writes different blocks, each with its own fsync, and retries on ENOSPC. Records the results in `argv[2]`. */
 const honest = `
 const { fsyncSync, openSync, renameSync, writeFileSync, writeSync } = require('node:fs')
 const { createHash } = require('node:crypto')
@@ -37,9 +37,9 @@ for (;;) {
   renameSync(state + '.next', state)
 }
 `
-/** Fills its disk faster than any pass can follow, and begins anew. */
+/** Fills its disk faster than any pass can follow, then starts again. */
 const flood = 'while :; do dd if=/dev/zero of=flood bs=1M 2>/dev/null; : > flood; done'
-/** Hides what it preallocates behind what it has just deleted, and writes to it without another allocation. */
+/** Hides preallocated blocks behind blocks that were just deleted, and writes to them without another allocation. */
 const hide = `
 while :; do
   head -c 200M /dev/zero > old; sync old; fallocate -l 200M pad; rm -f old; fallocate -l 200M new; rm -f pad
@@ -133,7 +133,7 @@ async function setup(ids: readonly string[]) {
     await Promise.all(
       writers.splice(0).map(async (writer) => {
         const ended = once(writer, 'exit')
-        // A group each: what a shell has started ends with it.
+        // Kill the whole process group, including children of the shell.
         process.kill(-(writer.pid ?? assert.fail()), 'SIGKILL')
         await ended
       }),
@@ -149,7 +149,7 @@ async function setup(ids: readonly string[]) {
     start(command: string, args: readonly string[], cwd = dir) {
       writers.push(spawn(command, args, { cwd, detached: true, stdio: 'ignore' }))
     },
-    /** Makes later reads come from the image, not from memory. */
+    /** Forces later reads to come from the image, not from the page cache. */
     async remount(id: string) {
       await unmount(join(disksDir, id))
       await mount(join(dataDir, id), join(disksDir, id))

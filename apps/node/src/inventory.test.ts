@@ -62,7 +62,7 @@ test('sandboxes that are ready are counted, paused ones and snapshots measured',
     await records.create({ ...makings, cellId, phase, disk: 'disk.img' })
     await writeFile(join(cellDir(instance, cellId), 'disk.img'), Buffer.alloc(1_000_000, 1))
   }
-  // Sparse: a gigabyte long, and takes no more than what is written in it.
+  // Sparse: a gigabyte long, but takes only the bytes written.
   await truncate(join(cellDir(instance, 'c4'), 'disk.img'), 1_000_000_000)
   await mkdir(memoryDir(instance, 'c4'))
   await writeFile(join(memoryDir(instance, 'c4'), 'pages.img'), Buffer.alloc(500_000, 1))
@@ -77,7 +77,7 @@ test('sandboxes that are ready are counted, paused ones and snapshots measured',
   assertNear(snapshots.diskBytes, 200_000)
 })
 
-/** Records and the ends of blocks come on top. */
+/** Records and partial blocks add to the size. */
 function assertNear(bytes: number, expected: number): void {
   assert.ok(bytes >= expected && bytes < expected + 100_000, `${bytes}, not about ${expected}`)
 }

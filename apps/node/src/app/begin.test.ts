@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import type { Setup } from '../domain/setup.ts'
 import { createBegin } from './begin.ts'
 
-/** A cell whose programs answer as they are told to. */
+/** Creates a cell whose ready command returns the given exit codes. */
 function setup(given: Partial<Setup> | undefined, exitCodes: number[] = [0]) {
   const done: string[] = []
   const begin = createBegin({

@@ -9,23 +9,23 @@ import { readyCommandOf, usualSetup } from '../domain/setup.ts'
 import type { Setup } from '../domain/setup.ts'
 import type { Tell } from './claim.ts'
 
-/** Does what the template of a cell that was booted says its sandboxes begin with, and waits until that is ready. */
+/** Runs the start command of a booted cell's template and waits until its ready command succeeds. */
 export type Begin = (cell: Cell, options?: BeginOptions) => Promise<void>
 
 export interface BeginOptions {
-  /** Told of what the commands print. */
+  /** Receives the output of the commands. */
   readonly onLine?: OnLine
   readonly signal?: AbortSignal | undefined
 }
 
-/** What is ready soon should not be waited for long. */
+/** Retry delays: short at first, so a program that starts fast is not waited for long. */
 const retryMs = { first: 50, longest: 2_000 }
 const readyLimitMs = 600_000
 
 export function createBegin(ports: {
   readonly tell: Tell
   readonly commands: Commands
-  /** Takes away the start that a new cell has over others. */
+  /** Drops the boot-time CPU priority of a new cell. */
   level(cellId: string): Promise<void>
 }): Begin {
   const { tell, commands } = ports
@@ -35,7 +35,7 @@ export function createBegin(ports: {
     if (readyCommand === undefined) return
     const limit = AbortSignal.timeout(readyLimitMs)
     const signal = given ? AbortSignal.any([given, limit]) : limit
-    // Whoever gets it tells it another one.
+    // Temporary token: replaced when the sandbox is claimed.
     const accessToken = randomHex(20)
     await tell(cell, { sandboxId: neutralName, accessToken }, { signal })
     const door = { address: cell.slot.sandboxAddress, accessToken }
@@ -57,7 +57,7 @@ export function createBegin(ports: {
   }
 }
 
-/** Without waiting until it is ready. */
+/** Starts the start command without waiting until it is ready. */
 export async function startProgram(
   commands: Commands,
   door: Door,
@@ -69,7 +69,7 @@ export async function startProgram(
   await commands.start(door, command, signal)
 }
 
-/** envd knows the variables. */
+/** envd already has the variables. */
 function circumstances({ user, workdir }: Setup) {
   return { user, cwd: workdir, envVars: {} }
 }

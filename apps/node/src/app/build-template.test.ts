@@ -14,7 +14,7 @@ const known = 'a'.repeat(64)
 
 type Step = readonly [type: string, ...args: string[]]
 
-/** A node that notes what is asked of it; commands succeed unless they are called `fail`. */
+/** Creates a node that records its calls. Commands succeed unless they are called `fail`. */
 function setup(overrides: Partial<BuildPorts> = {}) {
   const cells = new Set<string>()
   const ran: string[] = []
@@ -257,7 +257,7 @@ test('an image is fetched once, and given the user that sandboxes expect', async
   assert.deepEqual(ran.slice(6), ['two as user'])
   assert.ok(logs.includes('base [base] FROM some/image:1'))
   assert.doesNotMatch(logs.join(), /secret/)
-  // What asked for a password is not for others.
+  // Layers pulled with credentials are not shared with other owners.
   await build([], { parent, shape: shapeOf('t3'), ownerId: 'other' })
   assert.deepEqual(ran.slice(7, 10), ['pull', 'unpack a', 'unpack b'])
 })

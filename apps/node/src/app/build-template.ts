@@ -15,32 +15,32 @@ import type { CellPlan, Cells, TemplateFiles } from './cells.ts'
 import type { Tell } from './claim.ts'
 import { createImageLayers } from './image-layers.ts'
 
-/** Makes a template of another one: each step is carried out in a cell of its own, whose disk becomes a layer. */
+/** Builds a template from another one. Each step runs in its own cell, whose disk becomes a layer. */
 export type BuildTemplate = (request: BuildRequest, progress: BuildProgress) => Promise<Built>
 
 export interface Built {
-  /** What its own layers take on the disk. */
+  /** Bytes on disk of the template's own layers. */
   readonly sizeBytes: number
 }
 
 export interface BuildProgress {
-  /** Returns once more may be said: whoever listens may be slower than a step that prints. */
+  /** Writes to the build log. Resolves when more may be written, since the reader may be slower than the step. */
   readonly note: (step: string, level: LogLevel, message: string) => Promise<void>
   readonly signal: AbortSignal
 }
 
 export interface BuildPorts {
   readonly cells: Pick<Cells, 'halt' | 'erase'>
-  /** Boots one, when there is room for it. */
+  /** Boots a cell when there is room for it. */
   make(plan: CellPlan): Promise<Cell>
-  /** Those in which commands of a build run. */
+  /** Cells in which build commands run. */
   readonly busy: { add(cell: Cell): void; delete(cell: Cell): void }
   readonly tell: Tell
   readonly begin: Begin
-  /** Waits for the envd of one that was told nothing. */
+  /** Waits for the envd of a cell without an identity. */
   prepare(cell: Cell): Promise<void>
   readonly commands: Commands
-  /** Takes away the start that a new cell has over others. */
+  /** Drops the boot-time CPU priority of a new cell. */
   level(cellId: string): Promise<void>
   findTemplate(templateId: string): TemplateFiles | undefined
   readonly templates: {
@@ -56,18 +56,23 @@ export interface BuildPorts {
       layer: { readonly below: string | undefined; readonly key: string },
       write: (dir: string) => Promise<number>,
     ): Promise<string>
-    /** How many lie over each other. */
+    /** Number of stacked layers. */
     depth(name: string): number
-    /** What those together take on the disk that steps made. */
+    /** Bytes on disk of the layer and those below, without the base layer. */
     sizeBytes(name: string): number
   }
-  /** Brings what was written in a cell to its disk. */
+  /** Writes the cell's dirty pages to its disk. */
   settle(cell: Cell): Promise<void>
-  /** Copies what was written in a cell that has been halted. Gives what it takes. A fault when there is no room for it. */
+  /**
+   * Copies the files written in a halted cell to a folder. Returns the bytes they take. Throws a fault when there is no
+   * room.
+   */
   extract(cell: Cell, dir: string): Promise<number>
   readonly images: Images
   findFiles(ownerId: string, hash: string): Promise<string | undefined>
-  /** Keeps one that has begun, for others to go on from; false where memory is not kept. */
+  /**
+   * Checkpoints a started cell as the prototype of the shape. Returns false when the runtime cannot checkpoint memory.
+   */
   prototype(shape: Shape, options: PrototypeOptions): Promise<boolean>
   discardPrototypes(templateId: string): Promise<void>
   nowMs(): number
@@ -77,9 +82,9 @@ export interface PrototypeOptions extends BeginOptions {
   readonly files: TemplateFiles
 }
 
-/** The kernel takes the names of all layers of a mount in one page. */
+/** The kernel limits the names of all layers of a mount to one page. */
 const mostLayers = 40
-/** Where each sandbox begins anew, whoever creates one waits for it. */
+/** Limit without prototypes: every new sandbox then runs the start command, and its client waits. */
 const readyLimitMs = 45_000
 
 export function createBuildTemplate(ports: BuildPorts): BuildTemplate {
@@ -133,7 +138,7 @@ export function createBuildTemplate(ports: BuildPorts): BuildTemplate {
         .add({ below, key }, (dir) => ports.extract(cell, dir))
         .catch(ifNoRoom(step))
     } finally {
-      // The first reason is the one to tell; what is left of it goes at the next start.
+      // Rethrow the original error; the next start removes leftovers.
       await ports.cells.erase(cell).catch(() => {})
     }
   }
@@ -163,7 +168,7 @@ export function createBuildTemplate(ports: BuildPorts): BuildTemplate {
     throw new BuildError(step, `${cut(title)} ${how}`)
   }
 
-  /** Shows that it begins as it should, and keeps that where memory is kept. */
+  /** Checks that a sandbox of the template starts, and keeps a prototype where memory can be checkpointed. */
   async function finish(
     shape: Shape,
     files: TemplateFiles & { readonly setup: Setup },
@@ -191,7 +196,7 @@ export function createBuildTemplate(ports: BuildPorts): BuildTemplate {
     }
   }
 
-  /** Memory that cannot be kept is no reason against the template: its sandboxes boot. */
+  /** Returns false when the memory cannot be checkpointed. The template is still usable: its sandboxes boot. */
   async function keepPrototype(
     shape: Shape,
     options: PrototypeOptions & { readonly signal: AbortSignal },
@@ -241,7 +246,7 @@ interface Task {
   readonly work: Work
 }
 
-/** Whatever goes wrong in a sandbox is its author's to know of. */
+/** Turns failures inside a sandbox into build errors for the template's author. */
 function asBuildError(step: string, signal: AbortSignal): (error: unknown) => never {
   return (error) => {
     signal.throwIfAborted()
@@ -252,7 +257,7 @@ function asBuildError(step: string, signal: AbortSignal): (error: unknown) => ne
   }
 }
 
-/** All else that goes wrong while we keep what it left is ours, and names places of this machine. */
+/** Turns only a lack of space into a build error: other errors name paths of this machine. */
 function ifNoRoom(step: string): (error: unknown) => never {
   return (error) => {
     if (!(error instanceof Fault) || error.kind !== 'exhausted') throw error

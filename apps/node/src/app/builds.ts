@@ -3,17 +3,20 @@ import { Fault } from '@atoll/kit/fault'
 import type { BuildRequest } from '../domain/build.ts'
 import type { BuildProgress, BuildTemplate, Built } from './build-template.ts'
 
-/** The builds of this node, in turn. */
+/** Runs builds and limits their concurrency. */
 export interface Builds {
-  /** Returns once sandboxes can be made of it. A `BuildError` is the fault of its steps. A failure leaves nothing. */
+  /**
+   * Returns once sandboxes can be created from the template. Throws a `BuildError` for mistakes in the steps. A failure
+   * leaves nothing behind.
+   */
   build(request: BuildRequest, progress: BuildProgress): Promise<Built>
   /** Succeeds when there is no such template. */
   remove(templateId: string): Promise<void>
-  /** Ends those under way. */
+  /** Cancels running builds. */
   close(): Promise<void>
 }
 
-/** Each keeps the processor busy, and those who wait for a sandbox come first. */
+/** Low, because builds keep the CPU busy and sandbox requests come first. */
 const buildsAtOnce = 2
 
 export function createBuilds(ports: {
@@ -22,12 +25,12 @@ export function createBuilds(ports: {
     find(templateId: string): object | undefined
     remove(templateId: string): Promise<void>
   }
-  /** Removes what was made of it ahead. */
+  /** Removes pre-warmed cells and prototypes of the template. */
   forget(templateId: string): Promise<void>
 }): Builds {
   const { templates } = ports
   const gate = limitConcurrency(buildsAtOnce)
-  /** One at a time for each owner, so that nobody takes all places. */
+  /** One build at a time per owner, so that no owner takes all places. */
   const gates = new Map<string, { readonly gate: typeof gate; waiting: number }>()
   const underway = new Map<string, Promise<unknown>>()
   const closing = new AbortController()

@@ -11,32 +11,32 @@ import type { Snapshot, SnapshotPlace } from '../domain/snapshot.ts'
 import type { Slot } from '../domain/slot.ts'
 import type { SlotPool } from './slot-pool.ts'
 
-/** Makes cells and gives back all they took. What a cell is for is not known here. */
+/** Makes and removes cells. Knows nothing about their use. */
 export interface Cells {
-  /** Boots a template, or goes on from a snapshot; envd may not answer yet. A failure leaves nothing. */
+  /** Boots a template or restores a snapshot; envd may not answer yet. A failure leaves nothing behind. */
   make(plan: CellPlan): Promise<Cell>
-  /** Starts a cell that has a folder and a disk but no processes. A failure leaves the folder. */
+  /** Starts a cell that has a folder and a disk but no processes. A failure keeps the folder. */
   launch(record: CellRecord, options: LaunchOptions): Promise<Cell>
-  /** Ends processes and mounts and gives the slot back; the folder stays. */
+  /** Ends processes and mounts and returns the slot. Keeps the folder. */
   halt(cell: Cell): Promise<void>
   erase(cell: Cell): Promise<void>
 }
 
 export interface CellPlan {
   readonly shape: Shape
-  /** To boot from, in place of the template of the shape. */
+  /** Files to boot from instead of the shape's template. */
   readonly files?: TemplateFiles | undefined
   readonly from?: (SnapshotPlace & { readonly snapshot: Snapshot }) | undefined
-  /** In force before anything of it runs: what comes out of a snapshot goes on at once. */
+  /** Applied before the cell runs: restored processes run at once. */
   readonly network?: NetworkRules | undefined
   readonly signal?: AbortSignal | undefined
 }
 
 export interface LaunchOptions {
   readonly slot: Slot
-  /** Go on from the memory in this folder; absent: boot. */
+  /** Folder of the memory to restore; absent: boot. */
   readonly memoryDir?: string | undefined
-  /** In force before anything of it runs. */
+  /** Applied before the cell runs. */
   readonly network?: NetworkRules | undefined
 }
 
@@ -49,28 +49,28 @@ export interface CellPorts {
   readonly disks: Disks
   setRules(slot: Slot, rules: NetworkRules): Promise<void>
   mountRootfs(cell: CellRecord, image: string): Promise<Rootfs>
-  /** Limits how far a disk may grow that was just mounted. */
+  /** Limits the growth of a disk that was just mounted. */
   admitDisk(sizeBytes: number): void
   bundleDir(cellId: string): string
   diskImage(cellId: string, name: string): string
   /** Makes the memory in a folder readable while `work` runs. */
   useMemory<T>(memoryDir: string, work: () => Promise<T>): Promise<T>
-  /** What new cells of a template are made of; undefined when this node has no such template. */
+  /** Returns undefined when this node has no such template. */
   findTemplate(templateId: string): TemplateFiles | undefined
-  /** The build of envd that new cells get, by its folder. */
+  /** Folder of the envd build for new cells. */
   readonly envdDir: string
-  /** Where a build is, whichever it is. */
+  /** Returns the folder of any envd build by name. */
   findEnvd(name: string): Promise<string>
-  /** Ends processes and mounts. Repeatable. */
+  /** Ends processes and mounts. Idempotent. */
   halt(cellId: string): Promise<void>
-  /** Like `halt`, and the folder too. */
+  /** Like `halt`, but also removes the folder. */
   erase(cellId: string): Promise<void>
 }
 
 export interface TemplateFiles {
-  /** The uppermost layer, by name. */
+  /** Name of the topmost layer. */
   readonly layer: string
-  /** Absent: as in the built-in template. */
+  /** Absent: the setup of the built-in template. */
   readonly setup?: Setup
 }
 
@@ -155,7 +155,7 @@ export function createCells({
         signal?.throwIfAborted()
         return { record: { ...record, ...started }, slot }
       } catch (error) {
-        // The first reason is the one to tell.
+        // Rethrow the original error; cleanup errors are secondary.
         await this.erase({ record, slot }).catch(() => {})
         throw error
       }

@@ -12,7 +12,7 @@ import type { Supply } from './supply.ts'
 
 export interface ClaimPorts extends TellPorts {
   readonly records: { update(record: CellRecord): Promise<void> }
-  /** Takes away the start that it had over others. */
+  /** Drops the boot-time CPU priority of a new cell. */
   level(cellId: string): Promise<void>
 }
 
@@ -21,11 +21,14 @@ export interface ClaimRequest {
   readonly signal?: AbortSignal
 }
 
-/** Makes a cell, whose rules are in force, the sandbox of its owner: it may go on, and envd knows who it is. */
+/**
+ * Turns a cell with applied network rules into the sandbox of its owner: thaws the cell and makes sure envd has its
+ * identity.
+ */
 export interface Claim {
-  /** envd is told now. */
+  /** Claims a cell and sends the identity to envd. */
   byTelling(cell: RunningSandbox, request: ClaimRequest): Promise<RunningSandbox>
-  /** envd was told ahead, just what it would be told now. */
+  /** Claims a cell whose envd already has the identity. */
   ofTold(cell: RunningSandbox, signal: AbortSignal | undefined): Promise<RunningSandbox>
 }
 
@@ -50,7 +53,7 @@ export function createClaim(ports: ClaimPorts, supply: Supply): Claim {
 
     async ofTold(cell, signal) {
       const sandbox = asRunning(cell)
-      // First, because whoever adopts one that is said to run lets it go on.
+      // Update the record first: after a crash, the next agent thaws every cell that is recorded as running.
       await ports.records.update(sandbox.record)
       await Promise.all([supply.wake(cell.record.cellId), ports.level(cell.record.cellId)])
       signal?.throwIfAborted()
@@ -70,7 +73,7 @@ export interface TellPorts {
   isAlive(process: ProcessIdentity): boolean
 }
 
-/** Tells a cell that goes on who it is. */
+/** Sends the identity to a running cell. */
 export type Tell = (
   cell: Cell,
   identity: Identity,

@@ -93,7 +93,7 @@ test('an envd that never comes to an end is not asked without end', async () => 
   assert.equal(asked.length, 5)
 })
 
-/** So many passes, one a second, and how often they asked. */
+/** Runs `count` passes, one per second. Returns the number of requests. */
 async function passing({ logs, asked, advance }: ReturnType<typeof setup>, count: number) {
   const before = asked.length
   for (let pass = 0; pass < count; pass += 1) {

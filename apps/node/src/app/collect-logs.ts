@@ -5,25 +5,25 @@ import { outdated } from '../domain/log.ts'
 import type { KeptLog, LogEntry, LogFiles, LogQuery } from '../domain/log.ts'
 
 /**
- * Fetches what happens in sandboxes from their envds and keeps it, also after their end. The time of the last entry on
- * the disk says where to go on: so nothing is kept twice or forgotten when the agent starts anew.
+ * Collects log entries from the envds of sandboxes and keeps them, also after the sandbox has ended. The time of the
+ * last stored entry is the cursor, so a restart of the agent neither duplicates nor loses entries.
  */
 export interface SandboxLogs {
-  /** One pass over all that runs. */
+  /** One pass over all running sandboxes. */
   collect(): Promise<void>
   /**
-   * Fetches what the sandbox has written up to now, if it can be had within a moment: to be called before it ends or
-   * stands still. Never fails.
+   * Fetches the entries written so far, with a short time limit. Called before a sandbox ends or is paused. Never
+   * fails.
    */
   catchUp(sandboxId: string): Promise<void>
-  /** Tells of the end in its log. */
+  /** Appends an entry about the end of the sandbox. */
   ended(sandboxId: string, reason: string): Promise<void>
-  /** Up to now, of those that run. */
+  /** Fetches new entries first when the sandbox runs. */
   read(query: LogQuery): Promise<LogEntry[]>
   list(): Promise<KeptLog[]>
-  /** Those of sandboxes that are still here stay. */
+  /** Keeps the logs of sandboxes that are still here. */
   remove(sandboxIds: readonly string[]): Promise<void>
-  /** One pass: deletes what is too old or too much. */
+  /** One pass: deletes logs that are too old or too large. */
   sweep(): Promise<void>
 }
 
@@ -31,36 +31,36 @@ export interface LogSource {
   readonly sandboxId: string
   readonly address: string
   readonly initToken: string
-  /** It has done nothing for a while. */
+  /** Whether the sandbox has been idle for a while. */
   readonly isAsleep: boolean
 }
 
 export interface LogPorts {
   readonly files: LogFiles
-  /** Those whose envd can be asked now. */
+  /** Sandboxes whose envd can be asked now. */
   running(): readonly LogSource[]
-  /** Undefined when it does not run. */
+  /** Undefined when the sandbox does not run. */
   addressOf(sandboxId: string): string | undefined
-  /** Whether it runs or is paused here. */
+  /** Whether the sandbox is running, paused or quarantined here. */
   isHere(sandboxId: string): boolean
   fetch(
     source: LogSource,
     afterMs: number,
   ): Promise<{ readonly entries: readonly LogEntry[]; readonly more: boolean }>
   nowMs(): number
-  /** Takes failures of this machine; a sandbox that does not answer is none. */
+  /** Receives failures of this machine. A sandbox that does not answer is not one. */
   onError(error: unknown): void
 }
 
-/** As many answers are in memory at a time. */
+/** Also limits how many answers are in memory at a time. */
 const fetchesAtOnce = 8
-/** Answers for one fetch: together they hold all that envd may hold. */
+/** Requests per fetch: together they can return everything that envd buffers. */
 const roundLimit = 4
-/** So long others wait at most for a sandbox that is slow to answer. */
+/** Maximum wait for a slow sandbox. */
 const momentMs = 500
-/** A sandbox that has nothing to tell is asked less and less often: under gVisor each question costs it 5 ms. */
+/** Back-off for sandboxes without new entries: under gVisor each request costs the sandbox 5 ms of CPU. */
 const quietPause = { firstMs: 500, longestMs: 3_500 }
-/** One that does nothing writes nothing, and should not be woken. */
+/** Extra pause for idle sandboxes: they write nothing and should not be woken. */
 const asleepPauseMs = 60_000
 const failurePause = { firstMs: 1_000, longestMs: 30_000 }
 
@@ -76,11 +76,11 @@ export function createSandboxLogs(ports: LogPorts): SandboxLogs {
   const underway = new Map<string, Promise<void>>()
   const resting = new Map<string, Rest>()
 
-  /** Says whether there was anything. */
+  /** Returns whether there were new entries. */
   async function fetchAll(source: LogSource): Promise<boolean> {
     const { sandboxId } = source
     for (let round = 0; round < roundLimit; round += 1) {
-      // It may have ended or moved while this waited; what it has now is asked for in the next pass.
+      // The sandbox may have ended or moved while this waited; the next pass asks again.
       if (!isThere(source)) return true
       const { entries, more } = await ports.fetch(source, await files.lastAt(sandboxId))
       await files.append(sandboxId, entries)
@@ -89,7 +89,10 @@ export function createSandboxLogs(ports: LogPorts): SandboxLogs {
     return true
   }
 
-  /** Its address is somebody else's once it has ended or was resumed, and envds that began as one know the same secret. */
+  /**
+   * Checks that the sandbox still has this address. After its end or a resume, the address may belong to another
+   * sandbox, and envds restored from the same memory share one secret.
+   */
   const isThere = ({ sandboxId, address }: LogSource) => ports.addressOf(sandboxId) === address
 
   async function attempt(source: LogSource): Promise<void> {
@@ -103,7 +106,7 @@ export function createSandboxLogs(ports: LogPorts): SandboxLogs {
     }
   }
 
-  /** One after the other for each sandbox. */
+  /** Serializes tasks per sandbox. */
   function inTurn(sandboxId: string, task: () => Promise<void>): Promise<void> {
     const before = underway.get(sandboxId)?.catch(() => {}) ?? Promise.resolve()
     const done = before.then(task).finally(() => {
@@ -129,7 +132,7 @@ export function createSandboxLogs(ports: LogPorts): SandboxLogs {
 
   async function catchUp(sandboxId: string): Promise<void> {
     const source = ports.running().find((one) => one.sandboxId === sandboxId)
-    // Whoever reads gets what a quiet one may have to tell by now, but does not wait again for one that did not answer.
+    // Ask quiet sandboxes, which may have new entries, but do not wait again for one that did not answer.
     if (!source || isResting(source, 'failed')) return
     const fetched = inTurn(sandboxId, () => attempt(source))
     await Promise.race([fetched, sleep(momentMs, undefined, { ref: false })])

@@ -6,13 +6,13 @@ import type { Slot } from '../domain/slot.ts'
 import type { Snapshot, SnapshotStore } from '../domain/snapshot.ts'
 import type { Standstills } from './standstills.ts'
 
-/** Keeps what a running cell is at one moment. */
+/** Copies the state of a running cell. */
 export interface Copies {
-  /** The cell stands still meanwhile and then goes on, also after a failure. */
+  /** Freezes the cell during the copy and thaws it afterwards, also after a failure. */
   snapshot(cell: Cell, snapshotId: string, store: SnapshotStore): Promise<Snapshot>
   /**
-   * Writes memory beside the disk, lets `seal` make that final, and leaves the cell standing still, for it to be halted;
-   * after a failure it goes on.
+   * Writes the memory next to the disk, then calls `seal` to make the pause final. Leaves the cell frozen, to be
+   * halted. Thaws the cell after a failure.
    */
   keepMemory(cell: Cell, seal: () => Promise<void>): Promise<void>
 }
@@ -22,12 +22,12 @@ export interface CopyPorts {
   readonly disks: Disks
   diskImage(cellId: string, name: string): string
   memoryDir(cellId: string): string
-  /** What its processes have in memory now. */
+  /** Memory in use by the cell's processes. */
   memoryBytes(cellId: string): Promise<number>
   syncDisk(cellId: string): Promise<void>
   flushFolder(dir: string): Promise<void>
   removeFolder(dir: string): Promise<void>
-  /** Ends what a sandbox has asked to be connected to without an answer. */
+  /** Closes outgoing connections of a sandbox that nobody has answered yet. */
   endHalfOpen(slot: Slot): Promise<void>
 }
 
@@ -76,17 +76,17 @@ export function createCopies(ports: CopyPorts, standstills: Standstills): Copies
       const memoryDir = ports.memoryDir(record.cellId)
       using _room = disks.holdRoom(await memoryRoom(record), 'pausing the sandbox')
       try {
-        // Runtimes do not write over what a resume may have left.
+        // Runtimes do not overwrite files that a resume may have left.
         await ports.removeFolder(memoryDir)
         await standstills.begin(cell)
         await saveMemory(cell, memoryDir)
         await ports.syncDisk(record.cellId)
-        // The record promises the disk and the memory, so both reach the host's disk before the record does.
+        // The record promises disk and memory, so both must be on stable storage before the record is written.
         await disks.flush(ports.diskImage(record.cellId, record.disk))
         await ports.flushFolder(memoryDir)
         await seal()
       } catch (error) {
-        // The first reason is the one to tell.
+        // Rethrow the original error; cleanup errors are secondary.
         await Promise.allSettled([standstills.end(cell), ports.removeFolder(memoryDir)])
         throw error
       }

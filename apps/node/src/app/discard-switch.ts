@@ -1,8 +1,8 @@
 import type { DiskState } from '../domain/disk-space.ts'
 
 /**
- * Decides which disks give deleted blocks back to the host at once. Without discarding, deleted blocks stay allocated in
- * the image while the sandbox may write as many others. With it, deletions are slow.
+ * Decides which disks return deleted blocks to the host at once. Without discarding, deleted blocks stay allocated in
+ * the image while the sandbox may write as many others. Discarding makes deletions slow.
  */
 export interface DiscardSwitch {
   /** Switches one more of these disks on, the one with the largest image first. */
@@ -11,13 +11,13 @@ export interface DiscardSwitch {
 }
 
 export interface DiscardPorts {
-  /** Gives blocks back that are free inside: now, and from now on with each deletion. */
+  /** Discards the free blocks of a disk now, and deleted blocks from now on. */
   startDiscarding(id: string): Promise<void>
   stopDiscarding(id: string): Promise<void>
   onError(error: unknown): void
 }
 
-/** `adopted`: disks mounted before this process began, which its predecessor may have switched on. */
+/** `adopted`: disks mounted before this process started, for which an earlier agent may have switched discarding on. */
 export function createDiscardSwitch(
   ports: DiscardPorts,
   adopted: readonly DiskState[],
@@ -25,7 +25,7 @@ export function createDiscardSwitch(
   const discarding = new Set(adopted.map(({ id }) => id))
   let switching: Promise<void> | undefined
 
-  /** Remounting writes all dirty pages of a disk: one at a time. */
+  /** Switches one disk at a time: a remount writes all dirty pages of the disk. */
   function switchOne(disks: readonly DiskState[], isOn: boolean): void {
     const present = new Set(disks.map(({ id }) => id))
     for (const id of discarding) if (!present.has(id)) discarding.delete(id)

@@ -8,7 +8,7 @@ import { createDiskSpace } from './disk-space.ts'
 const mib = 1024 ** 2
 const gib = 1024 ** 3
 
-/** A data file system with a reserve of 100 MiB, and disks whose sandboxes have used their guarantees. */
+/** Creates a data file system with a reserve of 100 MiB, and disks whose sandboxes have used their guarantees. */
 function setup(given: { readonly freeMb: number; readonly overcommit?: number }) {
   const state = {
     freeBytes: given.freeMb * mib,

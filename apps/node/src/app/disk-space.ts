@@ -11,17 +11,19 @@ import type { DiscardPorts } from './discard-switch.ts'
 import type { Ballast, DiskState, HostSpace, SpaceLevel } from '../domain/disk-space.ts'
 
 /**
- * Divides the space of the data file system between the disks of sandboxes and the operations that write beside them. All
- * of it is synchronous, so that nothing of this process comes between what is read and what follows from it.
+ * Divides the space of the data file system among the disks of sandboxes and the operations that write next to them.
+ * Everything is synchronous, so nothing in this process can run between a reading and the decision based on it.
  */
 export interface DiskSpace {
-  /** Sets space aside for an operation that writes up to so much. A fault when the host does not have it. */
+  /**
+   * Reserves space for an operation that writes up to `bytes`. Throws a fault when the host does not have the space.
+   */
   hold(bytes: number, purpose: string): Disposable
-  /** Limits a disk of this size that was just mounted. Call it before anything inside can write. */
+  /** Limits a disk of this size that was just mounted. Must be called before anything inside can write. */
   admitDisk(sizeBytes: number): void
-  /** A fault when another sandbox should not be created. */
+  /** Throws a fault when no other sandbox should be created. */
   checkSandbox(wanted: { readonly diskBytes: number; committedBytes(): number }): void
-  /** One pass, if one is due. To be called often. */
+  /** Runs a pass if one is due. Must be called often. */
   look(): void
   report(): SpaceReport
 }
@@ -41,22 +43,22 @@ export interface DiskSpacePorts extends DiscardPorts {
   limit(disks: readonly DiskState[], allowances: ReadonlyMap<string, number> | undefined): void
   readonly ballast: Ballast
   reserveBytes(totalBytes: number): number
-  /** Sum of the sizes of all disks, in sizes of the data file system, beyond which no sandbox is created. */
+  /** Limit for the total size of all disks, as a multiple of the data file system's size. */
   readonly overcommit: number | undefined
   readonly dataDir: string
   nowMs(): number
   onLevel(report: SpaceReport): void
 }
 
-/** Ballast goes when less is free. */
+/** Free space below which the ballast is released. */
 const ballastBelowBytes = 32 * 1024 ** 2
 const roomyMs = 2000
-/** A sandbox that writes slower than this never meets a limit that the host did not need. */
+/** Assumed write speed. A sandbox that writes slower never meets a limit that the host did not need. */
 const assumedBytesPerMs = 1024 ** 2
 const tightMs = { least: 100, most: 1000 }
-/** Only deletions change anything once nothing is left to share. */
+/** Interval when nothing is left to share: only deletions change anything then. */
 const fullMs = 250
-/** Passes take at most this part of the time. */
+/** Maximum share of time spent in passes. */
 const passShare = 1 / 30
 
 export function createDiskSpace(ports: DiskSpacePorts): DiskSpace {
@@ -67,7 +69,7 @@ export function createDiskSpace(ports: DiskSpacePorts): DiskSpace {
 
   function pass() {
     const beganMs = ports.nowMs()
-    // The host is read last: write-back in between is counted twice then, rather than not at all.
+    // Read the host last: write-back in between is then counted twice rather than not at all.
     const disks = ports.readDisks()
     const host = ports.readHost()
     const wantedReserve = ports.reserveBytes(host.totalBytes)
@@ -121,7 +123,7 @@ export function createDiskSpace(ports: DiskSpacePorts): DiskSpace {
     return { level, totalBytes, freeBytes, reserveBytes, spareBytes }
   }
 
-  /** Agrees by the last pass, but refuses only after a new one: something may have been deleted since. */
+  /** Accepts on the basis of the last pass, but refuses only after a new one: space may have been freed since. */
   function requireSpace(bytes: number, purpose: string): void {
     if (last.spareBytes < bytes) look()
     const { spareBytes, reserveBytes } = last
@@ -141,7 +143,7 @@ export function createDiskSpace(ports: DiskSpacePorts): DiskSpace {
     hold(bytes, purpose) {
       requireSpace(bytes, purpose)
       heldBytes += bytes
-      // Where disks share, they have to give way first.
+      // When disks share space, their limits must shrink first.
       if (last.slackBytes >= bytes) take(bytes)
       else look()
       let isHeld = true
@@ -180,7 +182,7 @@ export function createDiskSpace(ports: DiskSpacePorts): DiskSpace {
   }
 }
 
-/** Undefined for a disk that may fill up. */
+/** Returns undefined for a disk that may fill up. */
 function limitedTo(
   { id, freeBytes }: DiskState,
   allowances: ReadonlyMap<string, number> | undefined,
@@ -202,7 +204,7 @@ function levelOf(spareBytes: number, reserveBytes: number, isLimited: boolean): 
 /** Space is scarce when fewer reserves than this are left. */
 const scarceReserves = 4
 
-/** The smaller a share, the sooner it may be used up. */
+/** Returns a shorter interval for smaller shares, which are used up sooner. */
 function intervalFor(leastAllowance: number): number {
   if (leastAllowance === 0) return fullMs
   return Math.min(tightMs.most, Math.max(tightMs.least, leastAllowance / assumedBytesPerMs))

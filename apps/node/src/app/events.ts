@@ -8,12 +8,12 @@ export type SandboxEvent =
   | { readonly kind: 'ended'; readonly sandboxId: string; readonly reason: string }
 
 export interface SandboxEvents {
-  /** Also of one that was to be paused, and runs on. */
+  /** Also emitted when a pause has failed and the sandbox keeps running. */
   started(sandbox: RunningSandbox): void
   pausing(sandboxId: string): void
   paused(sandboxId: string): void
   ended(sandboxId: string, reason: string): void
-  /** Everything from the moment of the call on. */
+  /** Yields all events from the call on. */
   watch(signal: AbortSignal): AsyncIterable<SandboxEvent>
 }
 

@@ -3,20 +3,20 @@ import type { Runtime } from '../domain/sandbox.ts'
 
 export interface HangPorts {
   readonly running: () => readonly Cell[]
-  /** How often the kernel ended a process of this cell for lack of memory. */
+  /** Number of OOM kills in this cell. */
   oomKills(cellId: string): number
   readonly runtimes: Readonly<Record<Runtime['name'], Pick<Runtime, 'lostAnswers'>>>
-  /** The one way out for a sandbox that hangs: it is found dead then, and the reason is told. */
+  /** Kills a hung sandbox. The reaper then finds it dead and reports the reason. */
   end(cell: Cell): void
   onError(error: unknown): void
 }
 
-/** What was waited for in vain at the last look, each with the number of looks in a row at which it was. */
+/** Pending requests without an answering process, each with the number of consecutive checks that have seen it. */
 type Waits = ReadonlyMap<string, number>
 
 /**
- * Looks for sandboxes that hang since the kernel, short of memory, ended one of their processes while another waited for
- * its answer. Whoever uses such a process would wait for ever, and could not even kill it.
+ * Finds sandboxes that hang because an OOM kill ended a process while another one waited for its answer. Clients of
+ * such a process would wait forever and could not even kill it.
  */
 export function createHangs(ports: HangPorts) {
   let seen = new Map<string, Waits>()
@@ -29,7 +29,7 @@ export function createHangs(ports: HangPorts) {
     return new Map(lost.map((wait) => [wait, (before?.get(wait) ?? 0) + 1]))
   }
 
-  /** What goes wrong with one is no reason not to look at the others. */
+  /** An error in one cell must not stop the checks of the others. */
   function tryToLookAt(cell: Cell): Waits {
     try {
       return lookAt(cell)
@@ -40,7 +40,7 @@ export function createHangs(ports: HangPorts) {
   }
 
   return {
-    /** One pass over all that runs. */
+    /** One pass over all running cells. */
     look(): void {
       const next = new Map<string, Waits>()
       for (const cell of ports.running()) {
@@ -55,5 +55,8 @@ export function createHangs(ports: HangPorts) {
 
 const none: Waits = new Map()
 
-/** So many looks in a row: who is looked at goes on meanwhile, and is not seen as it is at any one moment. */
+/**
+ * Consecutive checks before a sandbox counts as hung. The sandbox runs during a check, so a single check does not see a
+ * consistent state.
+ */
 const patience = 5

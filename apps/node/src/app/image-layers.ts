@@ -5,7 +5,7 @@ import { usualSetup } from '../domain/setup.ts'
 import type { Setup } from '../domain/setup.ts'
 import type { BuildPorts, BuildProgress } from './build-template.ts'
 
-/** Makes layers here of those of an image; what is here already is not fetched again. */
+/** Imports the layers of an image. Pulls only when layers are missing. */
 export type ImageLayers = (
   source: ImageWish,
   progress: BuildProgress,
@@ -27,7 +27,8 @@ export function createImageLayers({
       const count = `${image.layers.length} layers, and ${mostLayers - 1} are the most`
       throw new BuildError('base', `The image has ${count}: make one with fewer`)
     }
-    // Whoever names the digests of what only others may have does not get it.
+    // Layers pulled with credentials are shared only within their owner: knowing their digests is not enough to get
+    // them.
     const owner = source.username === undefined ? undefined : ownerId
     const missing = [...image.layers]
     let below: string | undefined

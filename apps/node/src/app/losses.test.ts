@@ -25,7 +25,7 @@ function setup() {
     },
     onError: (error) => void heard.push(String(error)),
   })
-  /** What was done at so many looks. */
+  /** Runs `count` checks. Returns the actions they caused. */
   const looks = async (count: number) => {
     heard.length = 0
     for (let turn = 0; turn < count; turn += 1) {
@@ -80,7 +80,7 @@ test('who loses at each look but answers is not ended', async () => {
   const { sandboxes, looks } = setup()
   const seen: string[] = []
   for (let kills = 1; kills < 100; kills += 1) {
-    // Its answer comes after the next look.
+    // The answer arrives after the next check.
     const { promise, resolve } = Promise.withResolvers<boolean>()
     sandboxes.set('busy', { kills, answers: promise })
     seen.push(...(await looks(1)))

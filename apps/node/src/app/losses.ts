@@ -2,32 +2,32 @@ import type { Cell } from '../domain/cell.ts'
 
 export interface LossPorts {
   readonly running: () => readonly Cell[]
-  /** How often the kernel ended a process of this cell for lack of memory. */
+  /** Number of OOM kills in this cell. */
   oomKills(cellId: string): number
-  /** Makes what is left of the process end too. */
+  /** Makes the remaining threads of a killed process exit. */
   rouse(cell: Cell): Promise<void>
-  /** Whether its envd does, within seconds. */
+  /** Whether envd answers within seconds. */
   answers(cell: Cell): Promise<boolean>
-  /** The last resort: ends it, unless it answers after all. */
+  /** Last resort: ends the cell unless its envd answers after all. Returns whether envd answered. */
   endUnlessAnswers(cell: Cell): Promise<boolean>
   onError(error: unknown): void
 }
 
-/** What is known of a sandbox that lost a process. */
+/** State of a cell that had an OOM kill. */
 interface Loss {
   readonly kills: number
-  /** When it was roused: after how many of them, and how many looks ago. */
+  /** Last rouse: number of OOM kills at that time, and checks since then. */
   readonly roused: { readonly kills: number; readonly looksAgo: number }
   /**
-   * Looks since the last loss at which its envd had not answered yet. None when it has. It is not asked at the first: an envd
-   * that begins to do something while the memory is full still may be the next to be ended.
+   * Checks since the last OOM kill without an answer of envd; 0 once envd has answered. envd is not asked at the first
+   * check: an envd that becomes active while the memory is still full may be killed next.
    */
   readonly silentLooks: number
 }
 
 /**
- * Looks after sandboxes that lost a process for lack of memory. It may have been one of envd's, or the memory may be full
- * still, because what is left of the process holds it.
+ * Recovers cells after OOM kills. The killed process may have been one of envd's, or the memory may still be full
+ * because the remaining threads of the process hold it.
  */
 export function createLosses(ports: LossPorts) {
   let known = new Map<string, Loss>()
@@ -49,7 +49,7 @@ export function createLosses(ports: LossPorts) {
       const isWell = await (isLast ? ports.endUnlessAnswers(cell) : ports.answers(cell))
       const loss = known.get(cellId)
       if (!isWell || !loss) return
-      // What it said before another loss says nothing about that one, but it is not silent.
+      // The answer came before the next OOM kill and says nothing about it, but envd is not silent.
       known.set(cellId, { ...loss, silentLooks: loss.kills === kills ? 0 : 1 })
     } finally {
       asked.delete(cellId)
@@ -76,7 +76,7 @@ export function createLosses(ports: LossPorts) {
   }
 
   return {
-    /** One pass over all that runs. */
+    /** One pass over all running cells. */
     look(): void {
       const next = new Map<string, Loss>()
       for (const cell of ports.running()) {
@@ -84,7 +84,7 @@ export function createLosses(ports: LossPorts) {
           const loss = lookAt(cell)
           if (loss) next.set(cell.record.cellId, loss)
         } catch (error) {
-          // No reason not to look at the others.
+          // An error in one cell must not stop the checks of the others.
           ports.onError(error)
         }
       }
@@ -99,8 +99,10 @@ const nothing: Loss = {
   silentLooks: 0,
 }
 
-/** Who runs out of memory again and again is not to keep the node busy with that. */
+/**
+ * Minimum number of checks between rouses, so that a cell that keeps running out of memory does not keep the node busy.
+ */
 const looksBetween = 5
 
-/** Looks. Who has a thousand processes and one processor answers late. */
+/** Checks without an answer before a cell is ended. A cell with a thousand processes and one CPU answers late. */
 const patience = 30

@@ -11,7 +11,7 @@ const shapeOf = (templateId: string) => ({
   diskSizeMb: 64,
 })
 
-/** Prototypes that are there when they are told to be. */
+/** Creates prototypes that finish when the test says so. */
 function setup() {
   const made = new Map<string, PromiseWithResolvers<boolean>>()
   const ended: string[] = []

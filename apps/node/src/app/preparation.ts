@@ -4,15 +4,18 @@ import { shapeKey } from '../domain/cell.ts'
 import type { Shape } from '../domain/cell.ts'
 import type { Prototypes } from './prototypes.ts'
 
-/** Prototypes that are made before pools are filled from them. One that takes long goes on by itself meanwhile. */
+/** Makes prototypes before warm pools are filled from them. A slow prototype is finished in the background. */
 export interface Preparation {
-  /** Waits for one, or for that none is to be had. False: it takes long, and `onSlowEnd` says when that is over. */
+  /**
+   * Waits until the prototype is made or turns out to be impossible. Returns false when that is slow; `onSlowEnd` then
+   * reports the end.
+   */
   isDoneSoon(shape: Shape): Promise<boolean>
-  /** Whether it takes long at this moment. */
+  /** Whether the prototype is being made in the background. */
   isSlow(shape: Shape): boolean
-  /** Gives up those of a template that is no more. */
+  /** Cancels the prototypes of a removed template. */
   forget(templateId: string): void
-  /** Gives up all of them. */
+  /** Cancels all prototypes. */
   close(): Promise<void>
 }
 
@@ -25,7 +28,7 @@ interface Task {
 
 export function createPreparation(parts: {
   readonly prototypes: Pick<Prototypes, 'ensure'>
-  /** For so long others wait. */
+  /** Time after which a prototype counts as slow. */
   readonly patienceMs: number
   readonly onSlowEnd: (shape: Shape, failure?: { readonly error: unknown }) => void
 }): Preparation {
@@ -36,7 +39,7 @@ export function createPreparation(parts: {
   function begin(shape: Shape): Task {
     const leaving = new AbortController()
     const signal = AbortSignal.any([leaving.signal, closing.signal])
-    // One whose memory cannot be kept is booted.
+    // Cells whose memory cannot be checkpointed are booted instead.
     const done = prototypes.ensure(shape, { signal }).then(nothing, unlessUnkeepable)
     return { templateId: shape.templateId, leaving, done, isSlow: false }
   }

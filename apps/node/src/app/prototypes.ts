@@ -8,25 +8,25 @@ import type { Begin, BeginOptions } from './begin.ts'
 import type { CellPlan, Cells, TemplateFiles } from './cells.ts'
 
 /**
- * One snapshot for each shape, taken when envd was ready and what its template begins with was: a new sandbox goes on from there,
- * which is quicker than to boot. They can be thrown away at any time.
+ * One snapshot per shape, taken once envd and the template's start command are ready. New sandboxes restore it, which
+ * is faster than a boot. Prototypes may be deleted at any time.
  */
 export interface Prototypes {
-  /** Undefined when there is none, or none is of use. */
+  /** Returns undefined when there is no usable prototype. */
   find(shape: Shape): Promise<CellPlan['from']>
-  /** Makes one where memory is kept and there is none. False: it is not kept. */
+  /** Makes a prototype if there is none. Returns false when the memory cannot be checkpointed. */
   ensure(shape: Shape, options?: EnsureOptions): Promise<boolean>
-  /** One that fails to start is of no use. */
+  /** Removes a prototype that failed to start. */
   discard(shape: Shape): Promise<void>
-  /** Removes those that nobody has needed for a day; they are made again when somebody does. */
+  /** Removes prototypes that were not used for a day. They are made again on demand. */
   trim(): Promise<void>
-  /** Those of a template that is no more. */
+  /** Removes all prototypes of a removed template. */
   discardAll(templateId: string): Promise<void>
-  /** Those there are, once what is of no use any more has been removed. */
+  /** Loads the prototypes and removes unusable ones. Returns the shapes that have one. */
   open(): Promise<readonly Shape[]>
 }
 
-/** The same for the same, whatever the order it was written in. */
+/** Returns the part of the ID for files and setup. Independent of the order of the variables. */
 function nameOf(files: TemplateFiles | undefined): unknown {
   if (!files?.setup) return files?.layer
   const { user, workdir, envVars, startCommand, readyCommand } = files.setup
@@ -37,14 +37,14 @@ function nameOf(files: TemplateFiles | undefined): unknown {
 const keptMs = 24 * 60 * 60 * 1000
 
 export interface EnsureOptions extends BeginOptions {
-  /** In place of those of the template of the shape. */
+  /** Files to use instead of those of the shape's template. */
   readonly files?: TemplateFiles
 }
 
 export function createPrototypes(parts: {
   readonly cells: Cells
   readonly store: SnapshotStore
-  /** Undefined where the runtime keeps no memory. */
+  /** Undefined when the runtime cannot checkpoint memory. */
   readonly memoryFormat: string | undefined
   findTemplate(templateId: string): TemplateFiles | undefined
   readonly envdDir: string
@@ -57,7 +57,7 @@ export function createPrototypes(parts: {
   const making = new Map<string, { readonly templateId: string; readonly made: Promise<void> }>()
   const neededAtMs = new Map<string, number>()
   const openedAtMs = parts.nowMs()
-  /** Those whose memory cannot be kept. */
+  /** IDs of prototypes whose memory cannot be checkpointed. */
   const refused = new Set<string>()
   const idOf = (shape: Shape, files = parts.findTemplate(shape.templateId)) =>
     createHash('sha256')
@@ -128,7 +128,7 @@ export function createPrototypes(parts: {
 
     async open() {
       await store.sweep()
-      // A prototype holds nothing of a user, and another one takes its place.
+      // Unreadable prototypes are removed, not quarantined: they hold no user data and are made again.
       for (const { path } of await store.listQuarantined()) await store.remove(basename(path))
       for (const snapshot of await store.list()) {
         if (snapshot.snapshotId === idOf(snapshot)) known.set(snapshot.snapshotId, snapshot)
@@ -139,7 +139,7 @@ export function createPrototypes(parts: {
   }
 }
 
-/** Copies a cell whose envd has been made ready; it stands still meanwhile. */
+/** Snapshots a cell whose envd is ready. Freezes the cell meanwhile. */
 export type SaveSnapshot = (
   cell: Cell,
   snapshotId: string,

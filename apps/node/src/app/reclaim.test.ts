@@ -110,7 +110,7 @@ test('what lives is adopted, what is paused is kept, and all else is erased', as
   ])
   assert.deepEqual(done.halted.toSorted(), ['paused', 'resuming'])
   assert.deepEqual(done.thawed, ['copying'])
-  // Its predecessor may have been killed between the record and the wake.
+  // The earlier agent may have been killed between the record update and the wake.
   assert.deepEqual(done.woken, ['alive', 'copying', 'older'])
   assert.deepEqual(done.tidied.toSorted(), ['alive', 'copying', 'older', 'paused', 'resuming'])
   assert.deepEqual(done.removedSlots, ['atx-3', 'atx-5', 'atx-9'])
@@ -155,14 +155,14 @@ test('one that cannot be let go on is told of, and keeps nobody from starting', 
     reclaimed.running.map((one) => one.record.cellId),
     ['stuck'],
   )
-  // It is tried again, by this agent or the next.
+  // This agent or the next one retries.
   assert.deepEqual(reclaimed.stuck, ['stuck'])
   assert.deepEqual([updated, errors.map(String)], [[], ['Error: runc fails']])
 })
 
 for (const [shown, keptSlots] of [
   [{ slotNumber: 3 }, [3]],
-  // A record that does not show its slot may mean any that no other cell has.
+  // A record that does not show its slot may use any slot that no other cell has.
   [{}, [3, 5]],
 ] as const) {
   const hint = JSON.stringify(shown)

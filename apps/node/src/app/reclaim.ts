@@ -10,26 +10,26 @@ export interface ReclaimPorts {
     update(record: CellRecord): Promise<void>
   }
   isAlive(process: ProcessIdentity): boolean
-  /** Whether a cell that is nobody's is worth keeping. */
+  /** Whether a cell without an owner is worth keeping. */
   isCurrent(record: CellRecord): boolean
-  /** Ids under which anything at all is left: state of runtimes, control groups, mounts, processes. */
+  /** IDs of cells that left anything on the host: runtime state, control groups, mounts or processes. */
   traces(): Promise<string[]>
   killStrays(keep: ReadonlySet<string>): Promise<void>
-  /** Lets one that stands still to be copied go on. */
+  /** Thaws a cell that was frozen for a copy. */
   thaw(record: CellRecord): Promise<void>
-  /** Lets one go on that stood ready and was just taken, as all others do. Succeeds when it goes on already. */
+  /** Thaws a claimed cell of a warm pool and drops its boot-time CPU priority. Succeeds when the cell already runs. */
   wake(cellId: string): Promise<void>
   halt(cellId: string): Promise<void>
   erase(cellId: string): Promise<void>
-  /** Removes what is in the folder of a cell but does not belong to this record. */
+  /** Removes files in the cell's folder that do not belong to this record. */
   tidy(record: CellRecord): Promise<void>
-  /** Names of network slots that exist. */
+  /** Names of the existing network slots. */
   slotNames(): Promise<string[]>
   removeSlot(slot: Slot): Promise<void>
   onError(error: unknown): void
 }
 
-/** Without record and quarantine it is a leftover. */
+/** A cell's folder. Without record and quarantine, it is a leftover. */
 export interface ReclaimEntry {
   readonly cellId: string
   readonly record?: CellRecord
@@ -40,18 +40,20 @@ export interface Reclaimed {
   readonly running: readonly RunningSandbox[]
   readonly ready: readonly Cell[]
   readonly paused: readonly PausedSandbox[]
-  /** Ids of those cells among the running that stand still and could not be let go on. */
+  /** IDs of running cells that are frozen and could not be thawed. */
   readonly stuck: readonly string[]
-  /** Cells whose record cannot be read. All that they have stays: files, mounts, processes. */
+  /** Cells with unreadable records. Their files, mounts and processes are kept. */
   readonly quarantined: readonly QuarantinedCell[]
-  /** Slots that quarantined cells use, or may use. No other cell gets one of these. */
+  /** Slots that quarantined cells use or may use. No other cell gets one of these. */
   readonly quarantinedSlots: readonly Slot[]
 }
 
 /**
- * Takes over what the last agent left: adopts running sandboxes, keeps paused ones, leaves cells alone whose record cannot
- * be read, and removes everything else. Half-made cells are removed, because the caller who wanted them has lost the
- * connection. Half-resumed ones become paused again, from the state that their pause kept.
+ * Reconciles the host with the records of the last agent: adopts running sandboxes, keeps paused ones, leaves cells
+ * with unreadable records alone, and removes everything else.
+ *
+ * Half-made cells are removed, because the caller who wanted them has lost the connection. Half-resumed cells become
+ * paused again, with the state that their pause kept.
  */
 export async function reclaim(
   ports: ReclaimPorts,
@@ -79,7 +81,7 @@ export async function reclaim(
     if (kept.has(cellId)) continue
     await (pausedIds.has(cellId) ? ports.halt(cellId) : ports.erase(cellId))
   }
-  // Each write waits for the disk, and most of these are as they were left.
+  // Update only interrupted resumes: each write waits for the disk, and most records have not changed.
   const half = new Set(records.filter(({ phase }) => phase === 'resuming').map(cellIdOf))
   for (const record of paused) {
     if (half.has(record.cellId)) await ports.records.update(record)
@@ -102,7 +104,7 @@ export async function reclaim(
     const record = { ...sandbox.record, phase: 'running' as const }
     await ports.wake(record.cellId)
     if (sandbox.record.phase === 'copying') {
-      // One that stays as it is must not keep all others from being looked after.
+      // A cell that stays frozen must not block the adoption of the others.
       await ports
         .thaw(record)
         .then(() => ports.records.update(record))
@@ -116,7 +118,7 @@ export async function reclaim(
   }
 }
 
-/** Where one of these cells does not show its slot, it may be any. */
+/** A quarantined cell whose record does not show its slot may use any slot. */
 function mayBeUsedBy(live: readonly QuarantinedCell[]): (slot: Slot) => boolean {
   const numbers = new Set(live.map(({ slotNumber }) => slotNumber))
   return ({ number }) => numbers.has(undefined) || numbers.has(number)

@@ -21,7 +21,7 @@ function setup() {
     told,
     begin: (name: string) => used.set(name, 0n),
     end: (name: string) => used.delete(name),
-    /** Half a second in which each of these took so many thousandths of a core. */
+    /** Advances half a second in which each sandbox used this many thousandths of a core. */
     pass(shares: Record<string, number>) {
       nowNs += 500_000_000n
       for (const [name, share] of Object.entries(shares)) {

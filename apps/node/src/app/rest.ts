@@ -3,28 +3,28 @@ import type { Runtime, RunningSandbox } from '../domain/sandbox.ts'
 
 export interface RestPorts {
   readonly running: () => readonly RunningSandbox[]
-  /** Of all cores, since the cell began. Undefined when it has gone. */
+  /** CPU time on all cores since the cell started. Undefined when the cell is gone. */
   cpuUsedNs(cellId: string): bigint | undefined
   readonly runtimes: Readonly<Record<Runtime['name'], Pick<Runtime, 'rest'>>>
-  /** Monotonic. */
+  /** Monotonic clock. */
   nowNs(): bigint
 }
 
 export interface Rests {
-  /** One pass over all that runs. */
+  /** One pass over all running sandboxes. */
   look(): void
   isAsleep(cellId: string): boolean
 }
 
-/** What was seen of a sandbox at the last look. */
+/** State of a sandbox at the last check. */
 interface Seen {
   readonly cpuUsedNs: bigint
   readonly atNs: bigint
-  /** Undefined until the second look, at which it is told in any case: a predecessor of ours may have told it otherwise. */
+  /** Undefined until the second check, which always sets the idle level: an earlier agent may have set another one. */
   readonly calmLooks: number | undefined
 }
 
-/** Looks after sandboxes that do nothing, of which there may be hundreds: together they are to cost next to nothing. */
+/** Throttles idle sandboxes. There may be hundreds of them, and together they should cost almost nothing. */
 export function createRest(ports: RestPorts): Rests {
   let seen = new Map<string, Seen>()
   return {

@@ -10,7 +10,7 @@ import type { SlotPool } from './slot-pool.ts'
 
 export interface ResumeRequest extends ClaimRequest {
   readonly sandboxId: string
-  /** From the files alone. */
+  /** Boot from the files, without restoring memory. */
   readonly boot: boolean
   readonly network?: NetworkRules
   readonly ingress?: Ingress
@@ -22,14 +22,14 @@ export interface ResumePorts {
   readonly disks: Disks
   diskImage(cellId: string, name: string): string
   memoryDir(cellId: string): string
-  /** Removes what is in the folder of a cell but does not belong to this record. */
+  /** Removes files in the cell's folder that do not belong to this record. */
   tidy(record: CellRecord): Promise<void>
   createAuthority(): Authority
-  /** Starts what the template of one that was booted says, and does not wait for it. */
+  /** Starts the template's start command in a booted cell without waiting for it. */
   startProgram(cell: Cell, accessToken: string | undefined): Promise<void>
 }
 
-/** Brings a paused sandbox back. A failure leaves it paused, with all it had. */
+/** Resumes a paused sandbox. A failure leaves the sandbox paused, with all its state. */
 export type Resume = (paused: PausedSandbox, request: ResumeRequest) => Promise<RunningSandbox>
 
 export function createResume(parts: {
@@ -40,7 +40,10 @@ export function createResume(parts: {
 }): Resume {
   const { ports, cells, slots, claim } = parts
 
-  /** Until it runs, the disk that its memory belongs to is not touched. */
+  /**
+   * Returns the disk to resume with. When memory is kept, this is a copy: the original must stay as the memory knows it
+   * until the sandbox runs.
+   */
   async function diskForResume({ cellId, disk, memory }: PausedSandbox): Promise<string> {
     if (memory === undefined) return disk
     const image = ports.diskImage(cellId, disk)
@@ -82,11 +85,11 @@ export function createResume(parts: {
       sandbox = await claim.byTelling({ record: { ...cell.record, owner }, slot }, request)
       if (!goesOn) await ports.startProgram(sandbox, request.accessToken)
     } catch (error) {
-      // The first reason is the one to tell.
+      // Rethrow the original error; cleanup errors are secondary.
       await undo(paused, cell).catch(() => {})
       throw error
     }
-    // It runs, and what it was paused with may be gone in part: there is no way back.
+    // Cannot be undone: the sandbox runs, and parts of its paused state may already be removed.
     await ports.tidy(sandbox.record).catch(() => {})
     return sandbox
   }
@@ -100,11 +103,14 @@ export function createResume(parts: {
   }
 }
 
-/** Another runtime stores other owners on the disk, and what one release of it wrote of memory another cannot read. */
+/**
+ * Throws a fault when this node cannot use the stored state. Runtimes store different uids on the disk, and a release
+ * cannot read the memory that another one wrote.
+ */
 export async function checkReadable(
   present: Runtime,
   kept: Pick<CellRecord, 'runtime' | 'memory'>,
-  /** What helps against memory that cannot be read. */
+  /** Advice for memory that cannot be read. */
   hint = '',
 ): Promise<void> {
   if (kept.runtime !== present.name) {

@@ -1,6 +1,6 @@
 import type { RunningSandbox } from '../domain/sandbox.ts'
 
-/** One reading of what a sandbox uses. */
+/** One reading of a sandbox's resource usage. */
 export interface SandboxSample {
   readonly sandboxId: string
   readonly cpuCount: number
@@ -15,7 +15,7 @@ export interface SandboxSample {
 }
 
 export interface SamplePorts {
-  /** Undefined when the sandbox has gone. */
+  /** Undefined when the sandbox is gone. */
   readGroup(cellId: string): Promise<
     | {
         readonly cpuUsedNs: bigint
@@ -28,11 +28,11 @@ export interface SamplePorts {
     cellIds: readonly string[],
   ): Promise<ReadonlyMap<string, { readonly usedBytes: bigint; readonly totalBytes: bigint }>>
   ageNs(sandbox: RunningSandbox): bigint | undefined
-  /** Monotonic. */
+  /** Monotonic clock. */
   nowNs(): bigint
 }
 
-/** One pass over what runs: three small files each, and one command for all their disks. */
+/** One pass over the running sandboxes. Reads three small files each, and runs one command for all disks. */
 export async function sampleSandboxes(
   running: readonly RunningSandbox[],
   ports: SamplePorts,

@@ -20,49 +20,49 @@ import type { Standstills } from './standstills.ts'
 import type { Supply } from './supply.ts'
 import { createTurns } from './turns.ts'
 
-/** The sandboxes of this node, running and paused, and the ways from one to the other. */
+/** Running and paused sandboxes of this node, and the operations on them. */
 export interface Sandboxes {
   create(request: CreateRequest): Promise<RunningSandbox>
   /** Returns once nothing of the sandbox is left on the host. */
   kill(sandboxId: string, reason?: string): Promise<void>
-  /** Succeeds when it is paused already. Says what it takes on the disk; 0 when that cannot be told. */
+  /** Succeeds when the sandbox is already paused. Returns the bytes it takes on disk, or 0 when unknown. */
   pause(
     sandboxId: string,
     options: { readonly keepMemory: boolean },
   ): Promise<{ readonly sizeBytes: number }>
-  /** Succeeds when it runs already. */
+  /** Succeeds when the sandbox already runs. */
   resume(request: ResumeRequest): Promise<RunningSandbox>
-  /** What the copy takes, and whether it has the memory. */
+  /** Returns the size of the snapshot and whether it includes memory. */
   snapshot(
     sandboxId: string,
     snapshotId: string,
   ): Promise<{ readonly keepsMemory: boolean; readonly sizeBytes: number }>
   setNetwork(sandboxId: string, rules: NetworkRules): Promise<void>
   get(sandboxId: string): RunningSandbox | PausedSandbox | undefined
-  /** Also those that are being paused. With an id, only that one, if it runs. */
+  /** Running sandboxes, including those that are being paused. An ID limits the result to that sandbox. */
   running(sandboxId?: string): RunningSandbox[]
-  /** Whether it stands still, or soon will, to be paused. */
+  /** Whether the sandbox is being paused: it is frozen or soon will be. */
   isPausing(sandboxId: string): boolean
   paused(): PausedSandbox[]
-  /** Ids of sandboxes whose record cannot be read, as far as their ids are known. */
+  /** IDs of sandboxes with unreadable records, as far as known. */
   quarantined(): string[]
-  /** Whether this id belongs, or may belong, to a sandbox whose record cannot be read. */
+  /** Whether this ID belongs, or may belong, to a sandbox with an unreadable record. */
   isQuarantined(sandboxId: string): boolean
-  /** One pass: removes sandboxes whose first process is gone, and says why it went. */
+  /** One pass: removes sandboxes whose first process is dead, and reports the reason. */
   reap(): Promise<void>
-  /** One pass: lets go on those that a copy left standing still. */
+  /** One pass: retries to thaw sandboxes that a copy left frozen. */
   unfreeze(): Promise<void>
-  /**
-   * Lets it stand still for a moment, after which each of its threads runs again, be it only to wait on. For those whose
-   * process is gone, it is the end.
-   */
+  /** Freezes and thaws the sandbox, so that each of its threads runs once. Threads of a killed process then exit. */
   rouse(sandboxId: string): Promise<void>
-  /** While nothing else is done with it: ends it when it is not. */
+  /**
+   * Ends the sandbox unless `isWell` returns true. No other operation on the sandbox runs meanwhile. Returns whether
+   * the sandbox is well.
+   */
   endUnless(
     isWell: (sandbox: RunningSandbox) => Promise<boolean>,
     sandboxId: string,
   ): Promise<boolean>
-  /** Waits for whatever is under way. */
+  /** Waits for all operations in progress. */
   settle(): Promise<void>
 }
 
@@ -70,25 +70,25 @@ export interface CreateRequest extends ClaimRequest {
   readonly shape: Shape
   readonly owner: Owner
   readonly snapshotId?: string | undefined
-  /** Only one that was told ahead who it is. It brings no variables and no snapshot. */
+  /** Claims only a pre-named sandbox. Such a request cannot have variables, a snapshot or header rules. */
   readonly isNamed?: boolean
 }
 
 export interface SandboxPorts extends ClaimPorts, ResumePorts {
   readonly snapshots: SnapshotStore
   setRules(slot: Slot, rules: NetworkRules): Promise<void>
-  /** From now on its programs trust this authority, in PEM, in place of one before. */
+  /** Makes programs in the cell trust this certificate authority, in PEM, instead of an earlier one. */
   trust(cell: Cell, certificate: string): Promise<void>
-  /** How often the kernel ended a process of this cell for lack of memory. */
+  /** Number of OOM kills in this cell. */
   oomKills(cellId: string): number
   erase(cellId: string): Promise<void>
-  /** Ends processes and mounts; files stay. */
+  /** Ends processes and mounts. Keeps the files. */
   halt(cellId: string): Promise<void>
-  /** Ends the first process of a cell, and with it all others. */
+  /** Kills the first process of a cell, and with it all others. */
   endProcess(record: CellRecord): void
-  /** A fault when the host has no space for another sandbox with such a disk. */
+  /** Throws a fault when the host has no space for another sandbox with such a disk. */
   checkDisk(sizeMb: number): void
-  /** What a paused one takes on the disk. */
+  /** Bytes that a paused sandbox takes on disk. */
   keptBytes(record: PausedSandbox): Promise<number>
 }
 
@@ -126,7 +126,7 @@ export function createSandboxes(parts: {
   const isTaken = (sandboxId: string) =>
     running.has(sandboxId) || paused.has(sandboxId) || quarantined.has(sandboxId)
 
-  /** A sandbox that is not found may be one whose record does not even show its id. */
+  /** An unknown ID may belong to a sandbox whose record does not even show its ID. */
   const isQuarantined = (sandboxId: string) =>
     quarantined.has(sandboxId) ||
     (hasUnnamedQuarantine && !running.has(sandboxId) && !paused.has(sandboxId))
@@ -143,7 +143,7 @@ export function createSandboxes(parts: {
       ports.createAuthority,
     )
     const cell = await supply.take({ shape: request.shape, from, network, signal })
-    // A copy has the variables of its original in its memory, unless it is given others.
+    // A copy keeps the variables of the original, which are in its memory, unless the request has others.
     const isGiven = Object.keys(request.owner.envVars).length > 0
     const envVars = isGiven || !from ? request.owner.envVars : from.snapshot.envVars
     const owner = { ...request.owner, envVars, ...(network && { network }), ...trusted }
@@ -153,7 +153,7 @@ export function createSandboxes(parts: {
     })
   }
 
-  /** The one that knows all this already. */
+  /** Claims the pre-named sandbox that already has this identity. */
   async function buildNamed(request: CreateRequest): Promise<RunningSandbox> {
     const { shape, owner, accessToken, snapshotId, signal } = request
     const { sandboxId, network, envVars } = owner
@@ -174,13 +174,13 @@ export function createSandboxes(parts: {
     try {
       return admit(await claimed())
     } catch (error) {
-      // The first reason is the one to tell.
+      // Rethrow the original error; cleanup errors are secondary.
       await cells.erase(cell).catch(() => {})
       throw error
     }
   }
 
-  /** From here on others are led to it. */
+  /** Registers a running sandbox. From here on, requests are routed to it. */
   function admit(sandbox: RunningSandbox): RunningSandbox {
     const { sandboxId } = sandbox.record.owner
     paused.delete(sandboxId)
@@ -213,7 +213,7 @@ export function createSandboxes(parts: {
     const { process: _process, slotNumber: _slot, ...rest } = record
     const memory = keepMemory && format !== undefined ? { memory: writerOf(record, format) } : {}
     const kept: PausedSandbox = { ...rest, ...memory, phase: 'paused' }
-    // Once this is written it is paused, whatever happens to us.
+    // Once this record is written, the sandbox is paused, even if the agent crashes.
     const seal = () => records.update(kept)
     pausing.add(sandboxId)
     events.pausing(sandboxId)
@@ -236,7 +236,7 @@ export function createSandboxes(parts: {
 
   async function remove(sandbox: RunningSandbox, reason: string): Promise<void> {
     const { sandboxId } = sandbox.record.owner
-    // From here on nobody is led to it; the edge resets its connections.
+    // From here on, no request is routed to the sandbox; the edge resets its connections.
     events.ended(sandboxId, reason)
     running.delete(sandboxId)
     await cells.erase(sandbox)
@@ -268,7 +268,7 @@ export function createSandboxes(parts: {
 
     async kill(sandboxId, reason = 'was killed') {
       const alive = running.get(sandboxId)
-      // What is under way may wait for a sandbox that does not answer: it fails as soon as the process is gone.
+      // The operation in progress may wait for a sandbox that does not answer. It fails as soon as the process is dead.
       if (alive && turns.isTaken(sandboxId)) ports.endProcess(alive.record)
       return turns.take(sandboxId, async () => {
         const sandbox = running.get(sandboxId)
@@ -276,7 +276,7 @@ export function createSandboxes(parts: {
         const record = paused.get(sandboxId)
         const cell = quarantined.get(sandboxId)
         if (cell) {
-          // Its files stay: a release that can read the record removes them when the control plane asks again.
+          // Keep the files: a release that can read the record removes them when the control plane asks again.
           await ports.halt(cell.cellId)
           quarantined.delete(sandboxId)
           events.ended(sandboxId, reason)
@@ -318,8 +318,8 @@ export function createSandboxes(parts: {
         const { owner } = record
         const { network, ...trusted } = certified(wanted, owner.authority, ports.createAuthority)
         const changed = { ...record, owner: { ...owner, network, ...trusted } }
-        // First, so that nothing meets a certificate that it does not trust. Also one that it trusted before: it may have
-        // been booted since.
+        // Install the certificate before the rules, so that no program meets one that it does not trust. Do so even for
+        // a known authority: the sandbox may have been booted since.
         const authority = owner.network?.transforms ? undefined : network.transforms?.authority
         if (authority) await ports.trust({ record, slot }, authority.certificate)
         await ports.setRules(slot, network)

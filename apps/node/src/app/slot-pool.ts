@@ -3,12 +3,12 @@ import { toSlot } from '../domain/slot.ts'
 import type { Slot, Subnet } from '../domain/slot.ts'
 
 export interface SlotPorts {
-  /** Makes the slot and puts its rules in force, in the order in which nothing is ever open. */
+  /** Makes the slot and applies its rules, in an order that never leaves the network open. */
   make(slot: Slot): Promise<void>
   remove(slot: Slot): Promise<void>
 }
 
-/** Network slots made ahead of their use. A slot serves one sandbox and is then removed. */
+/** Pool of prepared network slots. A slot serves one sandbox and is then removed. */
 export interface SlotPool {
   take(): Promise<Slot>
   giveBack(slot: Slot): Promise<void>
@@ -32,7 +32,7 @@ export function createSlotPool(parts: {
   let filling: Promise<void> | undefined
   let closed = false
 
-  /** Numbers go round, so that an address rests before it serves somebody else. */
+  /** Slot numbers are used in rotation, so that an address stays unused for a while before another sandbox gets it. */
   function reserve(): Slot {
     if (used.size >= subnet.slots) {
       throw new Fault(
@@ -60,7 +60,7 @@ export function createSlotPool(parts: {
   }
 
   async function remove(slot: Slot): Promise<void> {
-    // Whoever runs our commands may have been killed in the middle of it: the second time there is another.
+    // Retry once: the process that runs our commands may have been killed half way, and is replaced.
     await ports.remove(slot).catch(() => ports.remove(slot))
     used.delete(slot.number)
   }
@@ -83,7 +83,7 @@ export function createSlotPool(parts: {
       return slot
     },
     async giveBack(slot) {
-      // Its number may be somebody else's by now.
+      // The number may already belong to another slot.
       if (returned.has(slot)) return
       returned.add(slot)
       await remove(slot)

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { waitFor } from '@atoll/kit/wait'
 import { simulateNode } from '../sim/host.ts'
 
-/** A running sandbox whose runtime cannot let it go on until it is told that it can. */
+/** Creates a running sandbox whose runtime cannot thaw it until the test allows it. */
 async function setup() {
   const thawing = { isBroken: true, attempts: 0 }
   const node = simulateNode({
@@ -24,7 +24,7 @@ async function setup() {
 
 test('a sandbox that cannot be let go on is tried again, each time later, until it goes on', async () => {
   const { sandboxes, thawing, clock, frozen, stuck, cellId, phase } = await setup()
-  // The copy is whole all the same.
+  // The snapshot is complete anyway.
   assert.deepEqual(await sandboxes.snapshot('i1', 's1'), { keepsMemory: true, sizeBytes: 7 })
   assert.deepEqual([[...frozen], phase()], [[cellId], 'copying'])
   await sandboxes.unfreeze()
@@ -114,7 +114,7 @@ test('a sandbox whose process is stopped is refused a pause at once, and pauses 
   const refusal = { kind: 'invalid', reason: 'sandbox_stopped' }
   await assert.rejects(sandboxes.pause('i1', { keepMemory: true }), refusal)
   await assert.rejects(sandboxes.snapshot('i1', 's1'), refusal)
-  // A command that lets it go on would wait for it as well.
+  // No thaw is tried: its command would wait for the stopped process too.
   assert.deepEqual([thawing.attempts, stuck, phase()], [0, [], 'running'])
   stopped.clear()
   await sandboxes.pause('i1', { keepMemory: true })
@@ -125,7 +125,7 @@ test('a kill does not wait for a pause that waits for the sandbox', async () => 
   const node = simulateNode({
     overrides: {
       runtime: {
-        // As runsc does: it waits for the process, and fails once the process is gone.
+        // Like runsc: waits for the process, and fails once the process is gone.
         freeze: () =>
           waitFor('the end of the process', () => node.alive.size === 0).then(() => {
             throw new Error('connection reset')

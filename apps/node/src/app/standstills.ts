@@ -2,32 +2,32 @@ import { Fault } from '@atoll/kit/fault'
 import type { Cell, CellRecord } from '../domain/cell.ts'
 
 /**
- * Cells that stand still while they are copied. One that cannot be let go on afterwards is remembered, to be tried again
- * after waits that grow, until it goes on or is gone.
+ * Freezes cells during a copy. A cell that cannot be thawed afterwards is retried with back-off, until it is thawed or
+ * gone.
  */
 export interface Standstills {
   begin(cell: Cell): Promise<void>
-  /** A failure is told, not thrown: what the cell stood still for may have been done all the same. */
+  /** Thaws the cell. Reports failures to `onStuck` instead of throwing: the copy itself may have succeeded. */
   end(cell: Cell): Promise<void>
-  /** Whether it could not be let go on. */
+  /** Whether the last thaw failed. */
   isStuck(cellId: string): boolean
-  /** One that a predecessor left so. */
+  /** Registers a cell that an earlier agent left frozen. */
   adopt(cellId: string): void
-  /** Which of these are to be tried again now. All others are taken to be gone, and forgotten. */
+  /** Returns the cells whose next thaw is due. Forgets cells that are not in `present`: they are gone. */
   due<C extends Cell>(present: readonly C[]): C[]
 }
 
 export interface StandstillPorts {
   readonly records: { update(record: CellRecord): Promise<void> }
   freeze(record: CellRecord): Promise<void>
-  /** Whether its process was stopped by a signal; such a sandbox answers no command until it is continued. */
+  /** Whether the process was stopped by a signal. Such a sandbox answers no command until it gets SIGCONT. */
   isStopped(record: CellRecord): boolean
-  /** Succeeds when it is not frozen. */
+  /** Succeeds when the cell is not frozen. */
   thaw(record: CellRecord): Promise<void>
   nowMs(): number
-  /** It could not be let go on, for the `attempt`th time, and is tried again after `waitMs`. */
+  /** Called when a thaw has failed for the `attempt`th time. The next attempt is after `waitMs`. */
   onStuck(cell: Cell, failure: StuckFailure): void
-  /** It goes on after all. */
+  /** Called when a stuck cell has been thawed. */
   onFreed(cell: Cell): void
 }
 
@@ -67,7 +67,7 @@ export function createStandstills(ports: StandstillPorts): Standstills {
     async begin(cell) {
       const { cellId } = cell.record
       if (ports.isStopped(cell.record)) throw stopped()
-      // One that stands still already would be taken for one that goes on again too early.
+      // Thaw a stuck cell first: freezing it again would make the node believe that it runs again too early.
       if (stuck.has(cellId)) await end(cell)
       if (stuck.has(cellId)) {
         throw new Fault(

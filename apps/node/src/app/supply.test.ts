@@ -63,7 +63,7 @@ test('the budget bounds what all pools hold together', async () => {
     budgetBytes: 350,
     overrides: { memoryBytes: async () => 100 },
   })
-  // Before the first is measured it is thought to take more than there is.
+  // Before the first cell is measured, its estimate exceeds the budget.
   assert.equal(ready(node), 0)
   const larger = simulateNode({
     readySandboxes: 5,
@@ -227,7 +227,7 @@ test('a name that could not be told is told to the next, unless nobody waits any
   await assert.rejects(left, { kind: 'unavailable' })
   const named = node.supply.name(identity, new AbortController().signal)
   await waitFor('the failure', () => node.errors.length > 0)
-  // After a failure a pool rests.
+  // A failure pauses the pool.
   node.clock.nowMs = 3_600_000
   await node.create({ sandboxId: 'i1' })
   assert.deepEqual(await named, shape)

@@ -14,24 +14,26 @@ import { createPreparation } from './preparation.ts'
 import type { Prototypes } from './prototypes.ts'
 
 /**
- * Where new sandboxes come from: a pool for each shape that is in demand, else a prototype, else a boot. Those in the
- * pools stand still and take memory alone, within a budget.
+ * Source of new cells: a warm pool per shape in demand, else a prototype, else a boot. Cells in the pools are frozen
+ * and cost only memory, within a budget.
  */
 export interface Supply {
-  /** The plan's rules are in force when it returns. It may know a name that was told to it ahead. */
+  /** Returns a cell with the plan's network rules applied. A pooled cell may have a preassigned identity. */
   take(plan: CellPlan): Promise<Cell>
-  /** The one that was told this ahead, if it stands ready. Its rules are in force when it returns. */
+  /**
+   * Returns the pre-warmed cell with this preassigned identity, if the pool has one, with its network rules applied.
+   */
   takeNamed(plan: CellPlan, identity: Identity): Promise<Cell | undefined>
-  /** Lets one from a pool go on. To be called for each that was taken. */
+  /** Thaws a cell from a pool. Must be called for every cell that was taken. */
   wake(cellId: string): Promise<void>
-  /** Tells the next that is made ready who it will be. Resolves once it stands ready. */
+  /** Preassigns an identity to the next pre-warmed cell. Resolves once that cell is ready. */
   name(identity: Identity, signal: AbortSignal): Promise<Shape>
   pools(): Pool[]
-  /** Removes those that stand ready and makes no more of a template that is no more. */
+  /** Removes the pre-warmed cells of a deleted template and makes no more. */
   forget(templateId: string): Promise<void>
-  /** Removes those that stand ready and are not wanted any more. */
+  /** Removes pre-warmed cells beyond the demand. */
   trim(): Promise<void>
-  /** Makes no more; those that are ready stay for the next agent. */
+  /** Stops filling the pools. Pre-warmed cells stay for the next agent. */
   close(): Promise<void>
 }
 
@@ -43,10 +45,10 @@ export interface Pool {
 
 export interface SupplyPorts {
   readonly records: { update(record: CellRecord): Promise<void> }
-  /** Waits for envd and lets it load all it will need. */
+  /** Waits for envd and makes it load everything it will need. */
   prepare(cell: Cell): Promise<void>
   tell(cell: Cell, identity: Identity): Promise<void>
-  /** Undefined: this node has no such template. */
+  /** Returns undefined when this node has no such template. */
   findTemplate(templateId: string): TemplateFiles | undefined
   readonly begin: Begin
   setRules(slot: Slot, rules: NetworkRules): Promise<void>
@@ -54,27 +56,27 @@ export interface SupplyPorts {
   thaw(cellId: string): Promise<void>
   isAlive(cell: Cell): boolean
   memoryBytes(cellId: string): Promise<number>
-  /** What the machine could give to new processes. */
+  /** Memory that the machine could give to new processes. */
   freeMemoryBytes(): Promise<number>
-  /** A fault when the host has no disk space for another sandbox. */
+  /** Throws a fault when the host has no disk space for another sandbox. */
   checkDisk(): void
   nowMs(): number
   onError(error: unknown): void
 }
 
-/** Wide enough to keep both disk and processor busy, narrow enough that each create stays quick. */
+/** High enough to keep disk and CPU busy, low enough that each create stays fast. */
 const makesAtOnce = 4
-/** Whoever has just got a sandbox runs something in it first. While more are ready, that may take its time. */
+/** Delay before a refill, which would slow down the first command in the sandbox that was just taken. */
 const refillDelayMs = { whenMoreAreReady: 300, whenNoneIs: 50 }
-/** More would wait longer than anybody does. */
+/** More requests would wait longer than any client does. */
 const mostWaiting = 256
-/** A machine without memory ends processes of its own choice: better to refuse. */
+/** Refuse below this limit: a machine without memory kills arbitrary processes. */
 const spareMemoryBytes = 256 * 1024 * 1024
-/** After a failure a pool rests: whatever it was, trying at once again would cost those who are waiting. */
+/** Pause of a pool after a failure. An immediate retry would slow down waiting requests. */
 const restMs = 5_000
-/** Ahead of their use one is made after the other: none may keep all others waiting for longer. */
+/** Limit for one cell. Pools are filled one cell at a time, so a slow cell delays all others. */
 const usualPatienceMs = 30_000
-/** What one is thought to take before any has been measured. */
+/** Estimated memory of a cell before the first one is measured. */
 const usualBytes = 100 * 1024 * 1024
 
 interface Shelf {
@@ -87,13 +89,13 @@ interface Shelf {
 interface Ready {
   readonly cell: Cell
   readonly bytes: number
-  /** Who it was told ahead to be. */
+  /** Preassigned identity. */
   readonly toldAs: Identity | undefined
 }
 
 interface Made {
   readonly cell: Cell
-  /** Rather than going on from memory. */
+  /** Booted, not restored from memory. */
   readonly isBooted: boolean
 }
 
@@ -108,7 +110,7 @@ export function createSupply(parts: {
   readonly cells: Cells
   readonly prototypes: Prototypes
   readonly budgetBytes: number
-  /** How many of a shape are kept ready without any demand: for those that are known to be wanted. */
+  /** Minimum number of pre-warmed cells per shape, independent of demand. */
   readonly floors: readonly { readonly shape: Shape; readonly count: number }[]
   readonly adopted: readonly Cell[]
   readonly patienceMs?: number | undefined
@@ -149,7 +151,7 @@ export function createSupply(parts: {
     return shelf
   }
 
-  /** `find` says where the one that is wanted stands. */
+  /** `find` returns the index of the wanted cell, or a negative number. */
   function takeReady(shape: Shape, find: (ready: readonly Ready[]) => number): Cell | undefined {
     const { cells: ready } = shelfOf(shape)
     for (;;) {
@@ -160,14 +162,14 @@ export function createSupply(parts: {
         void cells.erase(next.cell).catch(ports.onError)
         continue
       }
-      // Not at once: making one would take the processor from whoever has just got theirs.
+      // Delay the refill: making a cell would take CPU from the sandbox that was just taken.
       const delayMs = refillDelayMs[ready.length === 0 ? 'whenNoneIs' : 'whenMoreAreReady']
       setTimeout(nudge, delayMs).unref()
       return next.cell
     }
   }
 
-  /** Before it counts as wanted. */
+  /** Checks that the template exists, before the request counts as demand. */
   function checkTemplate({ templateId }: Shape): void {
     if (ports.findTemplate(templateId)) return
     throw new Fault('not_found', 'template_not_found', `No template ${templateId} here`)
@@ -185,7 +187,7 @@ export function createSupply(parts: {
       return cell
     } catch (error) {
       frozen.delete(cell.record.cellId)
-      // The first reason is the one to tell.
+      // Rethrow the original error; cleanup errors are secondary.
       await cells.erase(cell).catch(ports.onError)
       throw error
     }
@@ -200,7 +202,7 @@ export function createSupply(parts: {
     try {
       return { cell: await cells.make({ ...plan, from: prototype }), isBooted: false }
     } catch (error) {
-      // Neither says anything against the prototype.
+      // Neither an abort nor a full host says anything about the prototype.
       const isFull = error instanceof Fault && error.kind === 'exhausted'
       if (plan.signal?.aborted || isFull) throw error
       ports.onError(error)
@@ -210,13 +212,13 @@ export function createSupply(parts: {
   }
 
   async function begun({ cell, isBooted }: Made, signal?: AbortSignal): Promise<Cell> {
-    // What goes on from memory has begun already.
+    // Restored cells have already run their start command.
     if (!isBooted) return cell
     try {
       await ports.begin(cell, { signal })
       return cell
     } catch (error) {
-      // The first reason is the one to tell.
+      // Rethrow the original error; cleanup errors are secondary.
       await cells.erase(cell).catch(ports.onError)
       throw error
     }
@@ -228,12 +230,12 @@ export function createSupply(parts: {
       .catch(ports.onError)
       .finally(() => {
         filling = undefined
-        // Whoever nudged meanwhile was not heard.
+        // Calls to `nudge` during the fill had no effect.
         if (underway === 0) nudge()
       })
   }
 
-  /** One at a time, and never while somebody waits for one. */
+  /** Fills pools one cell at a time, and never while a request waits for a cell. */
   async function fill(): Promise<void> {
     while (!isClosed && underway === 0) {
       const shelf = neediest()
@@ -247,11 +249,11 @@ export function createSupply(parts: {
     }
   }
 
-  /** Not one that is not wanted any more: that it was given up is no failure. */
+  /** Pauses a pool after a failure. Ignores a removed pool: its cancellation is not a failure. */
   function letRest(key: string, error: unknown): void {
     const shelf = shelves.get(key)
     if (isClosed || !shelf) return
-    // That the disk is full is told once, not every time.
+    // A full disk is already logged elsewhere.
     if (!(error instanceof Fault && error.reason === diskFull)) ports.onError(error)
     shelf.restsUntilMs = ports.nowMs() + restMs
     setTimeout(nudge, restMs).unref()
@@ -317,7 +319,7 @@ export function createSupply(parts: {
         underway -= 1
         nudge()
       })
-      // Others need not wait for what its template has to do.
+      // Run the start command outside the gate, so that other requests need not wait for it.
       return begun(made, plan.signal)
     },
 
@@ -390,7 +392,7 @@ export function createSupply(parts: {
   }
 }
 
-/** First those that were told no name: the others may still be asked for by theirs. */
+/** Prefers cells without a preassigned identity: the others may still be claimed by theirs. */
 function anyOf(ready: readonly Ready[]): number {
   const nameless = ready.findIndex(({ toldAs }) => !toldAs)
   return nameless >= 0 || ready.length === 0 ? nameless : 0

@@ -1,9 +1,9 @@
-/** Lets tasks that share a key run one after the other, in order of arrival; others do not wait for them. */
+/** Runs tasks with the same key one after another, in order of arrival. Tasks with other keys do not wait. */
 export interface Turns {
   take<T>(key: string, task: () => Promise<T>): Promise<T>
   /** Whether a task with this key runs or waits. */
   isTaken(key: string): boolean
-  /** Until nothing that was asked for so far is under way. */
+  /** Waits for all tasks queued so far. */
   settle(): Promise<void>
 }
 

@@ -45,7 +45,7 @@ test('what a step says holds for those after it', () => {
 test('PATH may be added to before anything has set it', () => {
   const [planned, other] = plan(['ENV', 'PATH', "/it's here:$PATH"], ['ENV', 'A', 'b'])
   assert.match(planned?.setup.envVars['PATH'] ?? '', /^\/it's here:.*\/usr\/bin/)
-  // Login shells are told.
+  // Login shells get the PATH as well.
   assert.match(planned?.work?.args.at(-1) ?? '', /^'\/it'\\''s here:.*'$/)
   assert.equal(other?.work, undefined)
 })

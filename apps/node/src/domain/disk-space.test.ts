@@ -7,7 +7,7 @@ const mib = 1024 ** 2
 const gib = 1024 ** 3
 
 function disk(id: string, sizeBytes: number, usedBytes: number, imageBytes = usedBytes): DiskState {
-  // Beyond all guarantees.
+  // Uses more than the guarantee.
   const ownBytes = usedBytes + guaranteedBytes
   return { id, sizeBytes, usedBytes: ownBytes, freeBytes: sizeBytes - usedBytes, imageBytes }
 }
@@ -118,7 +118,7 @@ test('whatever sandboxes do between two passes, the host can store all that they
         one.usedBytes += written
         one.allowed -= written
       } else if (choice < 7) {
-        // Deleted before it was written back: nothing of it is in the image.
+        // Deleted before write-back: nothing of it is in the image.
         const deleted = Math.min(pickMb(500), Math.max(0, one.usedBytes - one.imageBytes))
         one.usedBytes -= deleted
         one.allowed += deleted

@@ -11,7 +11,7 @@ test('the processor is that of the first core', () => {
     cpuModel: '85',
     cpuModelName: 'First: One',
   })
-  // Other architectures name less.
+  // Other architectures list fewer fields.
   assert.equal(parseCpuInfo('processor\t: 0\nBogoMIPS\t: 50\n', 'aarch64').cpuModelName, '')
 })
 

@@ -16,7 +16,7 @@ const introduction = {
   memoryMb: 128,
 }
 
-/** Something that has taken envd's place, on an address of its own. */
+/** Starts a server that has taken envd's place, on its own address. */
 async function setup(answer: (socket: Socket) => void) {
   const address = `127.${1 + (process.pid % 250)}.77.${1 + Math.floor(Math.random() * 250)}`
   const sockets = new Set<Socket>()

@@ -67,7 +67,7 @@ test('files go that no build has asked for in a day', async () => {
   await files.put('team', hash, pieces('x'))
   const path = (await files.find('team', hash)) ?? ''
   await utimes(path, 1000, 1000)
-  // Asking for it is a use.
+  // A lookup counts as a use.
   await files.find('team', hash)
   const { mtimeMs } = await stat(path)
   await files.sweep(mtimeMs + 24 * 3600 * 1000)

@@ -13,7 +13,7 @@ async function setup(fileLimitBytes?: number) {
   return {
     dir,
     files,
-    /** As after a start of the agent. */
+    /** Opens the same folder again, as after a restart of the agent. */
     anew: () => createLogFiles(dir, fileLimitBytes),
     times: async (query: Partial<LogQuery> = {}) =>
       (await files.read({ sandboxId: 'i1', newestFirst: false, limit: 1000, ...query })).map(

@@ -11,7 +11,7 @@ const first = { schema: Current, upgrades: [] }
 const record = { name: 'a', sizeMb: 3 }
 const text = encodeRecord(record, first)
 
-/** The third version: sizes were bytes in the first, and had no unit in their name in the second. */
+/** Third version of the format: the first stored sizes in bytes, the second had no unit in the field name. */
 const third = {
   schema: Current,
   upgrades: [

@@ -89,7 +89,7 @@ const damage = {
   empty: () => '',
 } satisfies Record<string, (text: string) => string>
 
-/** As the first releases wrote records, without version and checksum. */
+/** Rewrites a record as the first releases wrote it: without version and checksum. */
 function unchecked(
   text: string,
   change: (record: Record<string, unknown>) => Record<string, unknown>,
