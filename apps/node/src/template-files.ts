@@ -13,7 +13,7 @@ import type { StepLayers } from './state/step-layers.ts'
 /** Templates of this node and their files: the built-in template and those built here. */
 export interface TemplateFiles {
   find(templateId: string): Files | undefined
-  /** Like `find`, but throws a fault when the record cannot be read. */
+  /** Does what `find` does, but throws a fault when the record cannot be read. */
   findReadable(templateId: string): Files | undefined
   /** Folders of a layer and all layers below, lowest first. */
   chain(layer: string): readonly string[]

@@ -63,7 +63,7 @@ export interface CellPorts {
   findEnvd(name: string): Promise<string>
   /** Ends processes and mounts. Idempotent. */
   halt(cellId: string): Promise<void>
-  /** Like `halt`, but also removes the folder. */
+  /** Does what `halt` does, and removes the folder. */
   erase(cellId: string): Promise<void>
 }
 

@@ -27,7 +27,7 @@ export interface CopyPorts {
   syncDisk(cellId: string): Promise<void>
   flushFolder(dir: string): Promise<void>
   removeFolder(dir: string): Promise<void>
-  /** Closes outgoing connections of a sandbox that nobody has answered yet. */
+  /** Closes outgoing connections of a sandbox that the peer has not answered yet. */
   endHalfOpen(slot: Slot): Promise<void>
 }
 

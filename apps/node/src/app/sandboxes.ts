@@ -39,7 +39,7 @@ export interface Sandboxes {
   ): Promise<{ readonly keepsMemory: boolean; readonly sizeBytes: number }>
   setNetwork(sandboxId: string, rules: NetworkRules): Promise<void>
   get(sandboxId: string): RunningSandbox | PausedSandbox | undefined
-  /** Running sandboxes, including those that are being paused. An ID limits the result to that sandbox. */
+  /** Running sandboxes, also during a pause. An ID limits the result to that sandbox. */
   running(sandboxId?: string): RunningSandbox[]
   /** Whether the sandbox is being paused: it is frozen or soon will be. */
   isPausing(sandboxId: string): boolean
@@ -180,7 +180,7 @@ export function createSandboxes(parts: {
     }
   }
 
-  /** Registers a running sandbox. From here on, requests are routed to it. */
+  /** Registers a running sandbox and starts the routing of requests to it. */
   function admit(sandbox: RunningSandbox): RunningSandbox {
     const { sandboxId } = sandbox.record.owner
     paused.delete(sandboxId)
@@ -236,7 +236,7 @@ export function createSandboxes(parts: {
 
   async function remove(sandbox: RunningSandbox, reason: string): Promise<void> {
     const { sandboxId } = sandbox.record.owner
-    // From here on, no request is routed to the sandbox; the edge resets its connections.
+    // Stops the routing of requests to the sandbox; the edge resets its connections.
     events.ended(sandboxId, reason)
     running.delete(sandboxId)
     await cells.erase(sandbox)

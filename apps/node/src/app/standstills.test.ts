@@ -125,7 +125,7 @@ test('a kill does not wait for a pause that waits for the sandbox', async () => 
   const node = simulateNode({
     overrides: {
       runtime: {
-        // Like runsc: waits for the process, and fails once the process is gone.
+        // Behaves like runsc: waits for the process, and fails once the process is gone.
         freeze: () =>
           waitFor('the end of the process', () => node.alive.size === 0).then(() => {
             throw new Error('connection reset')

@@ -67,7 +67,7 @@ export function createStandstills(ports: StandstillPorts): Standstills {
     async begin(cell) {
       const { cellId } = cell.record
       if (ports.isStopped(cell.record)) throw stopped()
-      // Thaw a stuck cell first: freezing it again would make the node believe that it runs again too early.
+      // Thaw a stuck cell first: after a second freeze, the node would believe too early that the cell runs again.
       if (stuck.has(cellId)) await end(cell)
       if (stuck.has(cellId)) {
         throw new Fault(

@@ -63,7 +63,7 @@ test('the budget bounds what all pools hold together', async () => {
     budgetBytes: 350,
     overrides: { memoryBytes: async () => 100 },
   })
-  // Before the first cell is measured, its estimate exceeds the budget.
+  // The estimate for an unmeasured cell exceeds the budget.
   assert.equal(ready(node), 0)
   const larger = simulateNode({
     readySandboxes: 5,

@@ -20,9 +20,7 @@ import type { Prototypes } from './prototypes.ts'
 export interface Supply {
   /** Returns a cell with the plan's network rules applied. A pooled cell may have a preassigned identity. */
   take(plan: CellPlan): Promise<Cell>
-  /**
-   * Returns the pre-warmed cell with this preassigned identity, if the pool has one, with its network rules applied.
-   */
+  /** Returns the pre-warmed cell with this preassigned identity, if there is one, with its network rules applied. */
   takeNamed(plan: CellPlan, identity: Identity): Promise<Cell | undefined>
   /** Thaws a cell from a pool. Must be called for every cell that was taken. */
   wake(cellId: string): Promise<void>

@@ -82,8 +82,8 @@ test('the reserve is 5 % of the file system, more of a small one, and never over
 })
 
 /**
- * The host, and disks inside which programs write, delete and overwrite as they like, with write-back at any moment.
- * `limit` is what the node last allowed; the kernel holds disks to it at every write.
+ * Simulates a host and disks in which programs write and delete at random, with write-back at any moment. The kernel
+ * enforces at every write what the node last allowed.
  */
 test('whatever sandboxes do between two passes, the host can store all that they wrote', () => {
   const seed = Number(process.env['ATOLL_TEST_SEED'] ?? Date.now() % 2 ** 31)

@@ -75,7 +75,7 @@ export function findRegistry(
   )
 }
 
-/** Returns the cache key of an image layer over the layers below. Layers without an owner are shared by everybody. */
+/** Returns the cache key of an image layer over the layers below. Layers without an owner are shared by all owners. */
 export function imageKey(
   layer: string,
   { below, owner }: { readonly below: string | undefined; readonly owner: string | undefined },

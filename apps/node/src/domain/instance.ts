@@ -8,7 +8,7 @@ import { join } from 'node:path'
 export interface Instance {
   readonly tag: string
   readonly dataDir: string
-  /** On a file system that a reboot empties: everything named in it ends with a reboot too. */
+  /** Folder on a file system that a reboot empties: everything named in it ends with a reboot too. */
   readonly runDir: string
   readonly cgroup: string
   readonly nftTable: string

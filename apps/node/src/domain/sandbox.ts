@@ -52,7 +52,7 @@ export interface Runtime {
   memoryFormat(): Promise<string | undefined>
   /** Starts the first process, detached from the node, and returns its identity on the host. */
   start(request: StartRequest): Promise<ProcessIdentity>
-  /** Like `start`, but restores the memory that `saveMemory` wrote. */
+  /** Does what `start` does, but restores the memory that `saveMemory` wrote. */
   restore(request: StartRequest, memoryDir: string): Promise<ProcessIdentity>
   /** Stops all processes until `thaw`. */
   freeze(cellId: string): Promise<void>
@@ -60,7 +60,7 @@ export interface Runtime {
   thaw(cellId: string): Promise<void>
   /**
    * Writes the memory and state of a frozen cell, without its disk, to a folder. The fault's message says what prevents
-   * it. Calls `endHalfOpen` when connections that nobody has answered yet prevent the checkpoint.
+   * it. Calls `endHalfOpen` when connections that the peer has not answered yet prevent the checkpoint.
    */
   saveMemory(cellId: string, memoryDir: string, endHalfOpen?: () => Promise<void>): Promise<void>
   /** Sets the host name from the host, where the sandbox cannot set it itself. */

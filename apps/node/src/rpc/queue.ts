@@ -36,7 +36,7 @@ export function createQueue<T>(): Queue<T> {
           await new Promise<void>((resolve) => (wake = resolve))
         }
       } finally {
-        // Release waiting writers: nobody reads any more.
+        // Release waiting writers: the reader is gone.
         room.resolve()
       }
     },

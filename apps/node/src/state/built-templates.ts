@@ -10,7 +10,7 @@ import { storedSetup } from './records.ts'
 
 export interface BuiltTemplates {
   find(templateId: string): BuiltTemplate | undefined
-  /** Like `find`, but throws a fault when the record cannot be read. */
+  /** Does what `find` does, but throws a fault when the record cannot be read. */
   findReadable(templateId: string): BuiltTemplate | undefined
   list(): BuiltTemplate[]
   listQuarantined(): readonly Quarantined[]

@@ -150,7 +150,7 @@ export async function openStepLayers(parts: {
         const kept = new Set([...used, ...recent.map(([top]) => top)].flatMap(namesBelow))
         return [...layers.keys()].find((name) => !kept.has(name))
       }
-      // Search again after each removal: removals are slow, and builds go on meanwhile.
+      // Search again after each removal: removals are slow, and builds continue meanwhile.
       for (let name = findUnused(); name !== undefined; name = findUnused()) await forget(name)
     },
   }
