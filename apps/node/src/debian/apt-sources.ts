@@ -1,17 +1,17 @@
 import { readFile, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 
-/** One archive as apt knows it: what both source formats can say about it. */
+/** apt archive, with the fields that both source formats support. */
 export interface AptSource {
   readonly uris: readonly string[]
   readonly suites: readonly string[]
   readonly components: readonly string[]
-  /** A key file, or a key itself: then it has several lines. */
+  /** Path of a key file, or an inline key of several lines. */
   readonly signedBy?: string
   readonly trusted?: boolean
 }
 
-/** Every enabled binary archive of the machine, in apt's order. */
+/** Reads all enabled binary archives of the machine, in apt's order. */
 export async function readAptSources(aptDir = '/etc/apt'): Promise<AptSource[]> {
   const parts = join(aptDir, 'sources.list.d')
   const names = await readdir(parts).catch(absentAsEmpty([]))
@@ -27,7 +27,7 @@ export async function readAptSources(aptDir = '/etc/apt'): Promise<AptSource[]> 
   return sources.flat()
 }
 
-/** The archive that carries a release itself: not its updates, security or backports. */
+/** Finds the archive of a release itself, not its updates, security or backports. */
 export function findRelease(
   sources: readonly AptSource[],
   codename: string,
@@ -35,7 +35,7 @@ export function findRelease(
   return sources.find(({ suites }) => suites.includes(codename))
 }
 
-/** Stanzas of `Field: value` lines; a line that starts with a space goes on with the value. */
+/** Parses stanzas of `Field: value` lines; a line that starts with a space continues the value. */
 export function parseDeb822(text: string): AptSource[] {
   const lines = text.split('\n').filter((line) => !line.startsWith('#'))
   const stanzas = lines.join('\n').split(/\n\s*\n/)
@@ -56,7 +56,7 @@ export function parseDeb822(text: string): AptSource[] {
   })
 }
 
-/** Lines such as `deb [signed-by=/path] URI suite component...`. */
+/** Parses lines such as `deb [signed-by=/path] URI suite component...`. */
 export function parseOneLine(text: string): AptSource[] {
   return text.split('\n').flatMap((line) => {
     const match = /^\s*deb\s+(?:\[([^\]]*)\]\s+)?(\S+:\/\S*)\s+(\S+)([^#]*)/.exec(line)
@@ -103,7 +103,7 @@ function fieldsOf(stanza: string): Map<string, string> {
   return fields
 }
 
-/** A value of several lines begins on the line after its name. */
+/** Formats a value; a multi-line value starts on the line after its name. */
 function startOfValue(value: string): string {
   return value.startsWith('\n') ? value : ` ${value}`
 }

@@ -2,10 +2,10 @@ import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { Fault } from '@atoll/kit/fault'
 
-/** How far apt is, from 0 to 1, as it tells on its status channel. */
+/** Receives apt's progress, 0 to 1, from its status channel. */
 export type AptProgress = (fraction: number) => void
 
-/** Runs apt-get unattended. Its output is shown only by the fault it ends with, if it does. */
+/** Runs apt-get unattended. Throws a fault with its output when it fails; otherwise the output is dropped. */
 export async function aptGet(args: readonly string[], progress: AptProgress): Promise<void> {
   const child = spawn(
     'env',
@@ -36,7 +36,7 @@ export async function aptGet(args: readonly string[], progress: AptProgress): Pr
   if (code !== 0) throw aptFault(args, code, Buffer.concat(output).toString('utf8'))
 }
 
-/** Downloads count as the first half, unpacking and configuring as the second. */
+/** Parses a status line. Downloads count as the first half, unpacking and configuring as the second. */
 export function parseAptStatus(line: string): number | undefined {
   const [kind, , percent] = line.split(':')
   const half = Number(percent) / 200

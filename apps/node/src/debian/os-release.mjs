@@ -1,9 +1,9 @@
-/** What `/etc/os-release` says. Plain JavaScript: set-up runs it before anything is installed. */
+/** Parser for `/etc/os-release`. Plain JavaScript: set-up runs it before anything is installed. */
 
 /**
  * @typedef {object} OsRelease
- * @property {string} name as people read it
- * @property {string} codename of the release, empty when it has none
+ * @property {string} name display name
+ * @property {string} codename empty when the release has none
  * @property {'debian' | 'derivative' | 'other'} family
  */
 

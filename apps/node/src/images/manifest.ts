@@ -3,16 +3,16 @@ import { arch } from 'node:process'
 import { z } from 'zod'
 import { BuildError } from '../domain/build.ts'
 
-/** What a registry says an image is, as it said it. */
+/** Image manifest or index, as the registry returned it. */
 export interface Manifest {
   readonly digest: string
-  /** Of images for several machines: the one for ours. */
+  /** Digest for this machine's platform, when the image is an index of several platforms. */
   readonly ours: string | undefined
 }
 
 /**
- * Threats: a registry that may be asked can send us on to any other place by the addresses that it gives for a layer, so an
- * image with such is refused.
+ * Parses a manifest. Threats: a permitted registry could redirect the download to any other host with the `urls` of a
+ * layer, so an image with `urls` is refused.
  */
 export function readManifest(text: string): Manifest {
   const digest = `sha256:${createHash('sha256').update(text).digest('hex')}`

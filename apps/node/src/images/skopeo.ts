@@ -11,22 +11,22 @@ export interface SkopeoParts {
   readonly runner: Runner
   readonly registries: readonly Registry[]
   openScratch(): Promise<Scratch>
-  /** A fault when the machine has no room for so much more. */
+  /** Throws a fault when the machine has no space for this many more bytes and files. */
   checkRoom(bytes: number, files: number): Promise<void>
 }
 
-/** It goes with what is in it. */
+/** Temporary space; disposing it deletes its content. */
 export interface Scratch extends AsyncDisposable {
-  /** On a disk of limited size, which only `runner` sees. */
+  /** Folder on a disk of limited size, visible only to `runner`. */
   readonly disk: string
-  /** For small files of our own. */
+  /** Folder for small files of the server. */
   readonly dir: string
 }
 
 /**
- * Fetches images by skopeo, which knows the ways of registries. Threats: what a registry sends is a stranger's. It is
- * unpacked on a disk of limited size, each layer in an empty folder, where tar lets no name lead out of it. Passwords are
- * in a file that only root can read, never among the arguments, which all can.
+ * Fetches images with skopeo. Threats: the content of an image is untrusted. It is unpacked on a disk of limited size,
+ * each layer in an empty folder, and tar lets no name escape it. Passwords are in a file that only root can read, never
+ * in arguments, which all users can see.
  */
 export function createSkopeo(parts: SkopeoParts): Images {
   const { runner, registries, openScratch } = parts
@@ -52,7 +52,7 @@ export function createSkopeo(parts: SkopeoParts): Images {
     }
   }
 
-  /** The digest of the one image that a name means on this machine, once it is known to be harmless. */
+  /** Returns the digest of the image for this machine, after its manifest was checked. */
   async function resolve(source: ImageSource, dir: string, signal: AbortSignal): Promise<string> {
     const read = async (reference: string) => {
       const from = `docker://${reference}`
@@ -80,7 +80,7 @@ export function createSkopeo(parts: SkopeoParts): Images {
       const copy = (options: readonly string[]) => [
         ...[`--tmpdir=${disk}`, 'copy', '--insecure-policy', '--quiet'],
         ...['--dest-decompress', '--retry-times=2'],
-        // To a folder nobody logs in.
+        // Login options apply only to the source; the destination is a folder.
         ...options.map((option) => option.replace(/^--(authfile|tls-verify)/, '--src-$1')),
         ...[`docker://${byDigest(source, digest)}`, `dir:${image}`],
       ]
@@ -117,7 +117,7 @@ const pullLimitMs = 1_800_000
 
 const tarOptions = [
   ...['--extract', '--numeric-owner', '--same-owner', '--preserve-permissions'],
-  // Those that overlayfs goes by are not a stranger's to set.
+  // Untrusted layers must not set the xattrs of overlayfs.
   ...['--xattrs', '--xattrs-include=security.capability', '--xattrs-include=user.*'],
 ]
 
@@ -126,7 +126,7 @@ const Config = z.object({
   rootfs: z.object({ diff_ids: z.array(z.string().regex(/^sha256:[0-9a-f]{64}$/)).min(1) }),
 })
 
-/** More, and programs could not be started with them. */
+/** Size limit in characters: with more, programs could not start. */
 const mostVariables = 64 * 1024
 
 function toImage(digest: string, text: string): Image {
@@ -153,7 +153,7 @@ function authOf({ username, password = '' }: ImageSource, registry: string) {
   return { auths: { [registry]: { auth } } }
 }
 
-/** What skopeo says last is what went wrong; it repeats no password. */
+/** Extracts the error message of skopeo, which contains no password. */
 function unreadable({ reference }: ImageSource, { stderr }: RunResult): BuildError {
   const [said = ''] = /(?<=msg=")(?:[^"\\]|\\.)*/.exec(stderr) ?? []
   const reason = said

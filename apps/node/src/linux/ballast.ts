@@ -4,9 +4,9 @@ import type { Runner } from '@atoll/kit/run'
 import type { Ballast } from '../domain/disk-space.ts'
 
 /**
- * A file on the data file system whose blocks serve only to be given up. Sandboxes never get the reserve, but other
- * programs of the machine may fill the disk to the last block; what the ballast gives back then suffices to delete
- * sandboxes and to start the server.
+ * Size of the ballast: a file whose blocks are freed in an emergency. Sandboxes never use the disk reserve, but other
+ * programs on the host may fill the disk. Truncating the ballast frees enough space to delete sandboxes and to start
+ * the server.
  */
 const sizeBytes = 64 * 1024 ** 2
 
@@ -21,7 +21,7 @@ export function createBallast(dataDir: string, runner: Runner): Ballast {
   }
 }
 
-/** Gives the ballast up when less than its size is free. Call it before a start. */
+/** Truncates the ballast when the disk has less free space than its size. Call it before the server starts. */
 export function releaseBallastIfFull(dataDir: string): void {
   const path = pathIn(dataDir)
   if (bytesOf(path) === 0) return

@@ -10,7 +10,7 @@ test('the probe never creates a file that a crash could leave behind', async (t)
   const folder = await temporaryFolder(t)
   const watching = new AbortController()
   t.after(() => watching.abort())
-  // 'rename' is what node:fs calls a name that appears in a folder or leaves it.
+  // node:fs reports a name that appears in a folder or leaves it as 'rename'.
   const first = firstRenamed(watch(folder, { signal: watching.signal }))
   await canShareBlocks(folder)
   await writeFile(join(folder, 'after-the-probe'), '')

@@ -1,11 +1,11 @@
 import { constants, copyFile, open } from 'node:fs/promises'
 
-/** linux/fcntl.h: `O_TMPFILE` is this bit and `O_DIRECTORY`, whose value depends on the architecture. */
+/** Flags from linux/fcntl.h: `O_TMPFILE` is this bit plus `O_DIRECTORY`, whose value depends on the architecture. */
 const temporaryFile = 0o20_000_000 | constants.O_DIRECTORY | constants.O_RDWR
 
 /**
- * Whether the file system of a folder copies files by sharing their blocks. The probe uses files without a name, which
- * the kernel removes with the process.
+ * Tests whether the file system of a folder supports reflinks. The probe uses unnamed files, which the kernel removes
+ * with the process.
  */
 export async function canShareBlocks(folder: string): Promise<boolean> {
   try {

@@ -2,25 +2,25 @@ import { readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 
-/** What the kernel says a control group uses, from whichever version of them counts it on this machine. */
+/** Usage of a control group, read from v1 or v2, whichever counts it on this machine. */
 export interface CgroupUsage {
-  /** CPU time of all cores together, since the group was made. */
+  /** CPU time on all cores since the group was created. */
   readonly cpuUsedNs: bigint
   readonly memoryUsedBytes: bigint
-  /** Files kept in memory, which the kernel gives up when memory is short. */
+  /** Page cache, which the kernel reclaims when memory is short. */
   readonly memoryCacheBytes: bigint
 }
 
 export interface CgroupUsageReader {
-  /** Undefined when there is no such group (any more). */
+  /** Returns undefined when the group does not exist. */
   read(sandboxId: string): Promise<CgroupUsage | undefined>
-  /** The first of them alone, within microseconds. */
+  /** Reads only the CPU time. Synchronous; takes microseconds. */
   cpuUsedNs(sandboxId: string): bigint | undefined
-  /** How often the kernel ended a process of the group for lack of memory, within microseconds. */
+  /** Number of processes in the group that the OOM killer ended. Synchronous; takes microseconds. */
   oomKills(sandboxId: string): number
 }
 
-/** Hierarchies do not move while a machine runs, so they are looked up once. */
+/** Looks up the hierarchies once: they do not change while the machine runs. */
 export async function openCgroupUsage(parent: string): Promise<CgroupUsageReader> {
   const { cpu, memory } = findCounters(await readFile('/proc/self/mountinfo', 'utf8'))
   return {
@@ -46,7 +46,7 @@ export async function openCgroupUsage(parent: string): Promise<CgroupUsageReader
     },
     oomKills(sandboxId) {
       const text = readNow(join(memory.root, parent, sandboxId, oomFiles[memory.version]))
-      // Kernels before 4.13 do not count them in version 1.
+      // Kernels before 4.13 do not count OOM kills in v1.
       return Number(/^oom_kill (\d+)$/m.exec(text ?? '')?.[1] ?? 0)
     },
   }
@@ -72,7 +72,7 @@ const cpuFiles = { v1: 'cpuacct.usage', v2: 'cpu.stat' } as const
 const memoryFiles = { v1: 'memory.usage_in_bytes', v2: 'memory.current' } as const
 const oomFiles = { v1: 'memory.oom_control', v2: 'memory.events' } as const
 
-/** A controller that is mounted in version 1 is not to be had in version 2. */
+/** Finds each controller. A controller mounted in v1 is not available in v2. */
 export function findCounters(mountinfo: string): { cpu: Counter; memory: Counter } {
   const mounts = mountinfo.split('\n').flatMap((line) => {
     const [, root, type, options = ''] =
@@ -95,14 +95,17 @@ export function parseCpu(version: Version, text: string): bigint {
   return version === 'v1' ? BigInt(text.trim()) : fieldOf(text, 'usage_usec') * 1000n
 }
 
-/** Memory that is shared counts as cache for the kernel, but it cannot be given up: the memory of gVisor is such. */
+/**
+ * Splits usage into used and cache. The kernel counts shared memory as cache, but cannot reclaim it; gVisor uses shared
+ * memory.
+ */
 export function parseMemory(version: Version, usage: string, stat: string) {
   const [files, shared] =
     version === 'v1'
       ? [fieldOf(stat, 'total_cache'), fieldOf(stat, 'total_shmem')]
       : [fieldOf(stat, 'file'), fieldOf(stat, 'shmem')]
   const total = BigInt(usage.trim())
-  // The kernel brings these numbers up to date one after the other.
+  // The kernel updates these numbers one after the other, so the cache may exceed the total.
   const cache = smaller(files > shared ? files - shared : 0n, total)
   return { memoryUsedBytes: total - cache, memoryCacheBytes: cache }
 }
@@ -117,7 +120,7 @@ function smaller(a: bigint, b: bigint): bigint {
   return a < b ? a : b
 }
 
-/** A group that is removed while one of its files is read fails the read in its own way. */
+/** Tests whether the group was removed. A read during the removal fails with ENODEV. */
 function isGone(error: unknown): boolean {
   if (!(error instanceof Error && 'code' in error)) return false
   return error.code === 'ENOENT' || error.code === 'ENODEV'

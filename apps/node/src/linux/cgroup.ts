@@ -4,19 +4,19 @@ import { join } from 'node:path'
 import { waitFor } from '@atoll/kit/wait'
 import { killProcess } from './process.ts'
 
-/** Control groups of one instance, in whatever hierarchies this machine has: v2, v1, or both side by side. */
+/** Control groups of one installation, in all hierarchies of this machine: v2, v1 or both. */
 export interface Cgroups {
-  /** Ids of the cells that have a group. */
+  /** Lists the IDs of cells that have a group. */
   list(): Promise<string[]>
-  /** Nothing in the group goes on, and it takes no processor time, until it is thawed: both take microseconds. */
+  /** Stops all processes of the group until `thaw`. Takes microseconds. */
   freeze(cellId: string): Promise<void>
-  /** Also when it is not frozen. False when there is no such group. */
+  /** Thaws the group, frozen or not. Returns false when the group does not exist. */
   thaw(cellId: string): Promise<boolean>
-  /** From here on it gets no more of the processors than others do. Never fails: it would only be too quick. */
+  /** Resets the CPU weight to the default. Never fails: at worst the group keeps its boot-time priority. */
   level(cellId: string): Promise<void>
-  /** Kills whatever is in the group and removes it. Succeeds when there is none. */
+  /** Kills all processes in the group and removes it. Succeeds when the group does not exist. */
   remove(cellId: string): Promise<void>
-  /** Removes the instance's own groups; they must be empty of sandboxes. */
+  /** Removes the groups of the installation; they must not contain sandboxes. */
   removeAll(): Promise<void>
 }
 
@@ -48,7 +48,7 @@ export function createCgroups(parent: string): Cgroups {
     },
 
     async remove(cellId) {
-      // In a frozen group of version 1 nothing dies.
+      // Processes in a frozen v1 group cannot die.
       await this.thaw(cellId)
       for (const folder of await folders(cellId)) await removeTree(folder)
     },
@@ -61,7 +61,7 @@ export function createCgroups(parent: string): Cgroups {
 
 let known: Promise<string[]> | undefined
 
-/** They do not move while a machine runs. */
+/** Caches the hierarchies: they do not change while the machine runs. */
 function hierarchies(): Promise<string[]> {
   return (known ??= findHierarchies())
 }
@@ -74,7 +74,7 @@ async function findHierarchies(): Promise<string[]> {
     .map((line) => line.split(' ')[4] ?? mountRoot)
 }
 
-/** A file of the kernel's and what to write to it, in version 1 and 2. */
+/** Kernel files and the values to write to them, for v1 and v2. */
 type Switches = readonly (readonly [file: string, value: string])[]
 
 const frozenBy: Switches = [
@@ -85,16 +85,16 @@ const thawedBy: Switches = [
   ['freezer.state', 'THAWED'],
   ['cgroup.freeze', '0'],
 ]
-/** What a group has that nobody gave another. */
+/** Kernel defaults. */
 const usualWeights: Switches = [
   ['cpu.shares', '1024'],
   ['cpu.weight', '100'],
 ]
 
-/** Where each is, of many hierarchies: to look into all of them takes longer than to write. */
+/** Index of the hierarchy that has each switch: searching all of them takes longer than the write. */
 const places = new Map<Switches, number>()
 
-/** Of several hierarchies one has the switch. False where none has it for this group. */
+/** Writes to the one hierarchy that has the switch. Returns false when none has it for this group. */
 function writeFirst(folders: readonly string[], switches: Switches): boolean {
   const isDone = (folder: string | undefined) =>
     folder !== undefined && switches.some(([file, value]) => tryWrite(join(folder, file), value))
@@ -104,7 +104,7 @@ function writeFirst(folders: readonly string[], switches: Switches): boolean {
   return index >= 0
 }
 
-/** Makes no file where there is none: the kernel's own only, which takes microseconds; the thread pool would take longer. */
+/** Writes to an existing kernel file, never creates one. Synchronous: takes microseconds, less than the thread pool. */
 function tryWrite(path: string, value: string): boolean {
   try {
     writeFileSync(path, value, { flag: 'r+' })
@@ -114,7 +114,7 @@ function tryWrite(path: string, value: string): boolean {
   }
 }
 
-/** Depth first: a group can be removed only when it has neither processes nor groups below it. */
+/** Removes depth first: the kernel removes a group only when it has no processes and no child groups. */
 async function removeTree(folder: string): Promise<void> {
   for (const entry of await subfolders(folder)) await removeTree(join(folder, entry))
   await waitFor(

@@ -1,14 +1,14 @@
 import { join } from 'node:path'
 import type { MountNamespace } from './mount-namespace.ts'
 
-/** Whether the deletions on a mounted disk punch holes into its image. */
+/** Switches whether deletions on a mounted disk punch holes into its image. */
 export interface Discards {
-  /** Also gives back what was deleted before. */
+  /** Starts to discard and trims the blocks that were deleted before. */
   startDiscarding(id: string): Promise<void>
   stopDiscarding(id: string): Promise<void>
 }
 
-/** Dirty pages are written first, which may be gigabytes. */
+/** Allows time to write dirty pages first, which may be gigabytes. */
 const limitMs = 240_000
 
 export function createDiscards(namespace: MountNamespace, disksDir: string): Discards {
@@ -23,7 +23,7 @@ export function createDiscards(namespace: MountNamespace, disksDir: string): Dis
   }
 }
 
-/** Only where a disk is mounted to be written to: it may be gone by now. Flags that are not said again would be lost. */
+/** Remounts only a disk that is still mounted writable. Repeats all flags: a remount drops flags that are not given. */
 function remount(option: string): string {
   return `grep -q " $1 rw," /proc/self/mountinfo || exit 0
 mount -n -o remount,${option},nodev,noatime "$1"`

@@ -6,21 +6,21 @@ export interface DiskUsage {
   readonly totalBytes: bigint
 }
 
-/** As many paths as one command line surely holds. */
+/** Number of paths that always fits on one command line. */
 const batchSize = 1000
 
 /**
- * What is taken on the disks of these sandboxes, as `df` inside shows it: one command asks the file systems of all, since they are
- * mounted where we are not. The size of the image would not do: it never shrinks.
+ * Measures the disks of sandboxes as `df` inside shows them. One `stat` command in the mount namespace covers all
+ * disks. The image size cannot be used: it never shrinks.
  *
- * Threats: only the mount points are named, which are ours; nothing of what is on the disks is opened.
+ * Threats: the command names only mount points, which Atoll owns. Nothing on the disks is opened.
  */
 export function createDiskUsage(namespace: MountNamespace, disksDir: string) {
   return async (sandboxIds: readonly string[]): Promise<ReadonlyMap<string, DiskUsage>> => {
     const usages = new Map<string, DiskUsage>()
     for (let start = 0; start < sandboxIds.length; start += batchSize) {
       const points = sandboxIds.slice(start, start + batchSize).map((id) => join(disksDir, id))
-      // One that is gone makes it fail in the end, but not before it has told of the others.
+      // Exit code 1: a disk is gone, but `stat` still reported all others.
       const { stdout, stderr, code } = await namespace.tryRun('stat', [
         '-f',
         '-c',
@@ -38,10 +38,10 @@ export function createDiskUsage(namespace: MountNamespace, disksDir: string) {
   }
 }
 
-/** Type, block size, blocks, free blocks, path. */
+/** Format of `stat -f`: type, block size, blocks, free blocks, path. */
 const format = '%T %S %b %f %n'
 
-/** Undefined for what is no disk of a sandbox: a mount point whose disk has just gone shows what is below it. */
+/** Returns undefined for a mount point whose disk is gone: `stat` then reports the file system below it. */
 export function parseLine(line: string): [string, DiskUsage] | undefined {
   const [, size, blocks, free, id] =
     /^ext2\/ext3 (\d+) (\d+) (\d+) .*\/([a-z0-9]+)$/.exec(line) ?? []

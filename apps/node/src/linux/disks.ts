@@ -40,23 +40,23 @@ async function copySparse({ run }: Runner, from: string, to: string): Promise<vo
   await run('cp', ['--reflink=auto', '--sparse=always', from, to], options)
 }
 
-/** Gigabytes may have to be written, by a disk that others use too. */
+/** Allows time to write gigabytes to a busy disk. */
 const copyLimitMs = 240_000
 
-/** A fault when the file system of a folder lacks inodes for so many more files. */
+/** Throws a fault when the file system of a folder has too few free inodes for `count` more files. */
 export async function checkInodes(dir: string, count: number, purpose: string): Promise<void> {
   const host = await statfs(dir)
   if (!hasInodeLimit(host) || count < host.ffree / 2) return
   throw tooFewInodes({ purpose, neededInodes: count, freeInodes: host.ffree, dataDir: dir })
 }
 
-/** What is in the folder survives whatever would lose the page cache. */
+/** Syncs all files in the folder and the folder itself to disk. */
 export async function flushFolder(dir: string): Promise<void> {
   for (const name of await readdir(dir)) await flushFile(join(dir, name))
   await syncFolder(dir)
 }
 
-/** What the files in it take on the disk; nothing when there is no such folder. */
+/** Returns the disk space used by the files in a folder; 0 when the folder does not exist. */
 export async function folderBytes(dir: string): Promise<number> {
   const names = await readdir(dir).catch(() => [])
   const sizes = names.map(async (name) => (await stat(join(dir, name))).blocks * 512)
@@ -68,7 +68,7 @@ async function flushFile(path: string): Promise<void> {
   await file.sync()
 }
 
-/** Formatted once per size; each disk begins as a sparse copy of it. No journal: what writes is frozen before a copy. */
+/** Formats one empty disk per size; each disk starts as a sparse copy. No journal: writers are frozen before a copy. */
 async function ensureEmptyDisk({ run }: Runner, dir: string, sizeMb: number): Promise<string> {
   const path = join(dir, `empty-${sizeMb}.img`)
   if (await stat(path).catch(() => undefined)) return path
@@ -79,7 +79,7 @@ async function ensureEmptyDisk({ run }: Runner, dir: string, sizeMb: number): Pr
     await truncate(temporary, sizeMb * 1024 * 1024)
     const features = ['-O', '^has_journal', '-E', 'lazy_itable_init=1,nodiscard,root_owner=0:0']
     await run('mkfs.ext4', ['-q', '-F', '-m', '0', ...features, temporary])
-    // The name promises the content, so the content reaches the disk before the name does.
+    // Sync the content before the rename: the final name must never have partial content.
     await flushFile(temporary)
     await rename(temporary, path)
     await syncFolder(dir)

@@ -1,7 +1,7 @@
 /**
- * Mounts a folder with all owners shifted: a layer is kept once, with ordinary ids, and serves sandboxes whose root
- * is an unprivileged user of the host. util-linux 2.38 has no option for it, so this asks the kernel itself. Runs as
- * a program of its own, inside the mount namespace: `node idmap.ts SOURCE TARGET /proc/PID/ns/user`.
+ * Mounts a folder with all owners shifted: a layer is stored once with ordinary IDs and serves sandboxes whose root is
+ * an unprivileged user of the host. util-linux 2.38 has no option for this, so the program makes the system calls
+ * itself. Runs as a separate program inside the mount namespace: `node idmap.ts SOURCE TARGET /proc/PID/ns/user`.
  */
 import { closeSync, openSync } from 'node:fs'
 import koffi from 'koffi'

@@ -7,7 +7,7 @@ test('what is read of this machine makes sense', async () => {
   assert.match((await readMachine()).cpuArchitecture, /^\w+$/)
   const measure = createMeasure(tmpdir())
   const end = performance.now() + 50
-  while (performance.now() < end); // somebody must be busy
+  while (performance.now() < end); // keeps a CPU busy
   const usage = await measure()
   assert.ok(usage.cpuPercent >= 0 && usage.cpuPercent <= 100, `${usage.cpuPercent} %`)
   assert.ok(usage.cpuCount >= 1)

@@ -7,13 +7,13 @@ export async function readMachine(): Promise<MachineFacts> {
   return parseCpuInfo(await readFile('/proc/cpuinfo', 'utf8'), machine())
 }
 
-/** What new processes could have without anything being swapped out. */
+/** Returns the memory that new processes can get without swapping. */
 export async function freeMemoryBytes(): Promise<number> {
   const meminfo = await readFile('/proc/meminfo', 'utf8')
   return Number(/^MemAvailable:\s+(\d+) kB$/m.exec(meminfo)?.[1] ?? 0) * 1024
 }
 
-/** Each call says how busy the machine was since the one before. `dir` is what Atoll keeps its things in. */
+/** Creates a function that measures CPU load since its previous call. `dir` is the data directory. */
 export function createMeasure(dir: string): () => Promise<MachineUsage> {
   let before = readCpuTimes()
   return async () => {

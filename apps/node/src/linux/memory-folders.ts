@@ -8,22 +8,22 @@ import { syncFolder } from '@atoll/kit/atomic-file'
 import { limitConcurrency } from '@atoll/kit/limit-concurrency'
 
 /**
- * Folders with the memory of paused sandboxes and snapshots. They are written and read as they are, which is quick, and
- * packed when nobody has needed them for a while. At any moment a file is there whole, packed or not. Packing gives way
- * to all who need a folder: to those of the folder that is being packed it is given up, for others it stands still.
+ * Folders with the memory of paused sandboxes and snapshots. Files are written and read uncompressed, which is fast,
+ * and compressed when idle. Each file is complete at any moment, compressed or not. Compression yields to all users: it
+ * aborts when its own folder is used, and pauses while any other folder is used.
  */
 export interface MemoryFolders {
-  /** Unpacks what is packed; it stays so until `work` is done. */
+  /** Decompresses the folder and keeps it so until `work` is done. */
   use<T>(dir: string, work: () => Promise<T>): Promise<T>
-  /** One pass over these: packs those that were not used for `idleMs`. */
+  /** Makes one pass over `dirs` and compresses folders that were not used for `idleMs`. */
   packIdle(dirs: readonly string[], idleMs: number): Promise<void>
 }
 
 const packedEnding = '.zst'
 const unfinishedEnding = '.next'
-/** Less is not worth a frame of its own. */
+/** Smaller files are not worth compressing. */
 const leastBytes = 64 * 1024
-/** Each takes a whole processor. */
+/** Limit on concurrent decompressions: each takes a whole core. */
 const unpacksAtOnce = 2
 
 export function createMemoryFolders(nowMs: () => number): MemoryFolders {
@@ -31,7 +31,7 @@ export function createMemoryFolders(nowMs: () => number): MemoryFolders {
   const lastUsedMs = new Map<string, number>()
   const unpacking = new Map<string, Promise<void>>()
   const gate = limitConcurrency(unpacksAtOnce)
-  /** One at a time. */
+  /** Current compression; at most one runs. */
   let packing: Packing | undefined
   let whenUnused = Promise.withResolvers<void>()
 
@@ -57,7 +57,7 @@ export function createMemoryFolders(nowMs: () => number): MemoryFolders {
     await underway
   }
 
-  /** One that is seen for the first time was written a moment ago, or before we started. */
+  /** Counts a folder as used now when it is seen for the first time: its last use is unknown. */
   function isIdle(dir: string, idleMs: number): boolean {
     const sinceMs = lastUsedMs.get(dir) ?? nowMs()
     lastUsedMs.set(dir, sinceMs)
@@ -72,7 +72,7 @@ export function createMemoryFolders(nowMs: () => number): MemoryFolders {
       while (isBusy()) await Promise.race([whenUnused.promise, stopped])
     }
     const packed = pack(dir, stop.signal, untilUnused)
-    // Whoever waits for its end wants the folder, whatever the end was.
+    // Users of the folder wait for the end of the compression, whether it failed or not.
     packing = { dir, stop, done: packed.catch(() => {}) }
     try {
       await packed
@@ -112,7 +112,7 @@ async function packedFiles(dir: string): Promise<string[]> {
   return names.filter((name) => name.endsWith(packedEnding))
 }
 
-/** Leaves the rest as it is when somebody wants the folder. `turn` is waited for again and again. */
+/** Compresses files until `wanted` aborts; the remaining files stay uncompressed. Awaits `turn` before each chunk. */
 async function pack(dir: string, wanted: AbortSignal, turn: () => Promise<void>): Promise<void> {
   for (const name of await readdir(dir).catch(() => [])) {
     if (name.endsWith(packedEnding) || name.endsWith(unfinishedEnding)) continue
@@ -139,11 +139,11 @@ async function unpack(dir: string): Promise<void> {
 interface Conversion {
   readonly how: NodeJS.ReadWriteStream
   readonly signal?: AbortSignal
-  /** Waited for before each piece. */
+  /** Awaited before each chunk. */
   readonly turn?: () => Promise<void>
 }
 
-/** The result is on the disk before the source goes. */
+/** Converts a file. Syncs the result to disk before it deletes the source. */
 async function convert(from: string, to: string, { how, signal, turn }: Conversion): Promise<void> {
   const unfinished = `${to}${unfinishedEnding}`
   const file = createReadStream(from, { highWaterMark: 1024 * 1024 })

@@ -9,10 +9,10 @@ import { createSpawnedRunner } from './spawned-runner.ts'
 import type { SpawnedRunner } from './spawned-runner.ts'
 
 /**
- * All mounts of sandboxes live in one mount namespace of their own, which is kept by a file and so outlives us.
- * It is made once: a private copy per command would pin the mounts of every other sandbox, and their disks would
- * not be freed. In it `/proc/sys/net` is empty, without which runsc mistakes every network namespace for the
- * root one on kernels that show the core settings everywhere.
+ * Mount namespace that holds the mounts of all sandboxes. A bind-mounted file keeps it alive across restarts of the
+ * server. It is created once: a private copy per command would pin the mounts of all other sandboxes, and their disks
+ * would not be freed. `/proc/sys/net` is empty inside: on kernels that show the core settings everywhere, runsc would
+ * otherwise take every network namespace for the root one.
  */
 export type MountNamespace = Runner
 
@@ -21,8 +21,8 @@ export async function openMountNamespace(runDir: string): Promise<MountNamespace
   await mkdir(runDir, { recursive: true, mode: 0o711 })
   const mounted = await mountPoints()
   if (!mounted.has(runDir)) {
-    // The kernel refuses to keep a mount namespace in a mount that is shared with others. Passable, not readable:
-    // root of a runc sandbox is an ordinary user on the way to its root file system.
+    // The kernel refuses to keep a mount namespace in a shared mount. Mode 0711, not 0700: root of a runc sandbox is an
+    // ordinary user of the host and must traverse this folder to its root file system.
     await run('mount', ['-t', 'tmpfs', '-o', 'mode=0711', 'tmpfs', runDir])
     await run('mount', ['--make-private', runDir])
   }
@@ -36,9 +36,9 @@ export async function openMountNamespace(runDir: string): Promise<MountNamespace
 }
 
 /**
- * The kernel lets a namespace be kept only in one that is older, and tells their age by numbers that each processor
- * draws from a batch of its own. Where we ourselves run in a young one, as under a service manager, a new one may look
- * older: the next try may be on another processor.
+ * Creates a namespace and retries when the kernel refuses. A namespace can be kept only in an older one, and the kernel
+ * compares age by sequence numbers that each CPU draws from its own batch. When the server itself runs in a young
+ * namespace, as under a service manager, a new one may look older; the next attempt may run on another CPU.
  */
 async function keepNewNamespace(file: string): Promise<void> {
   const attempt = () => run('unshare', [`--mount=${file}`, '--propagation', 'slave', 'true'])
@@ -54,7 +54,7 @@ async function keepNewNamespace(file: string): Promise<void> {
 
 const keepAttempts = 50
 
-/** Runs commands in the namespace that is open by a process that stays in it, so that none of them needs a fork of ours. */
+/** Runs commands through a spawner process that stays in the open namespace, so that no command forks the server. */
 export function stayInMountNamespace(runDir: string, guest: string): SpawnedRunner {
   return createSpawnedRunner({
     spawner: ['setpriv', ...entranceTo(join(runDir, 'mnt')), guest, 'spawner', '--tied'],
@@ -63,8 +63,8 @@ export function stayInMountNamespace(runDir: string, guest: string): SpawnedRunn
 }
 
 /**
- * Opens the root of the namespace, by which this process reaches its mounts without being in it. The descriptor pins the
- * root mount alone: disks below it can be unmounted.
+ * Opens the root of the namespace, so that this process can reach its mounts without entering it. The descriptor pins
+ * only the root mount: disks below it can be unmounted.
  */
 export async function openNamespaceRoot(
   runDir: string,
@@ -73,7 +73,7 @@ export async function openNamespaceRoot(
   const visitor = spawn('nsenter', [`--mount=${file}`, '--', 'cat'], {
     stdio: ['pipe', 'ignore', 'ignore'],
   })
-  // Without it nothing is in the namespace, which is seen below.
+  // A failed spawn makes the wait below fail.
   visitor.once('error', () => {})
   try {
     const inside = statSync(file).ino
@@ -86,13 +86,13 @@ export async function openNamespaceRoot(
   }
 }
 
-/** The namespace, if there is one. */
+/** Returns the namespace if it exists. */
 export async function findMountNamespace(runDir: string): Promise<MountNamespace | undefined> {
   const file = join(runDir, 'mnt')
   return (await mountPoints()).has(file) ? enter(file) : undefined
 }
 
-/** With the file goes the namespace, once no process is in it, and with it every mount. */
+/** Unmounts the file. The kernel drops the namespace and all its mounts once no process is in it. */
 export async function removeMountNamespace(runDir: string): Promise<void> {
   const mounted = await mountPoints()
   for (const path of [join(runDir, 'mnt'), runDir]) {
@@ -101,7 +101,7 @@ export async function removeMountNamespace(runDir: string): Promise<void> {
   await rmdir(runDir).catch(() => {})
 }
 
-/** Inside the namespace: a /proc with nothing masked, for the settings of a network namespace. */
+/** Returns the path of an unmasked /proc inside the namespace, used for the settings of network namespaces. */
 export function plainProcDir(runDir: string): string {
   return join(runDir, 'proc')
 }
@@ -115,7 +115,7 @@ masked "$1" || mount -t proc proc "$1"
 masked '/run/netns' && [ -e /run/netns/.atoll ] || { mount -t tmpfs tmpfs /run/netns; touch /run/netns/.atoll; }
 `
 
-/** Each command enters by itself. */
+/** Runs each command with its own `nsenter`. */
 function enter(file: string): MountNamespace {
   const entrance = entranceTo(file)
   return {
@@ -124,7 +124,7 @@ function enter(file: string): MountNamespace {
   }
 }
 
-/** For setpriv: a command must not outlive us; after a crash the successor decides what stays. */
+/** Arguments for setpriv. Commands die with the server: after a crash the next server decides what to keep. */
 function entranceTo(file: string): readonly string[] {
   return ['--pdeathsig', 'KILL', 'nsenter', `--mount=${file}`, '--wd=/', '--']
 }

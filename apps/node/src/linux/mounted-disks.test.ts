@@ -8,7 +8,7 @@ import { createMountedDisks } from './mounted-disks.ts'
 
 const mib = 1024 ** 2
 
-/** Two real disks as the node makes them, and a mount point that nothing is mounted on. */
+/** Creates two real disks like the node does, and a mount point without a mount. */
 async function setup() {
   const dir = await mkdtemp(join(tmpdir(), 'atoll-disks-'))
   const disksDir = join(dir, 'disks')

@@ -13,34 +13,34 @@ import type { DiskState, HostSpace } from '../domain/disk-space.ts'
 /**
  * Reads how full the mounted disks and the data file system are, and limits how much each disk may still grow.
  *
- * The limit is `reserved_clusters` of the disk's ext4: blocks that no process gets, root included. The kernel checks it at
- * every `write`, before a page becomes dirty, and `df` inside shows it. It stays in force when the agent dies.
+ * The limit is `reserved_clusters` of the disk's ext4: blocks that no process gets, root included. The kernel checks it
+ * at every `write`, before a page becomes dirty, and `df` inside shows it. It stays in force when the agent dies.
  *
- * All calls are synchronous and go to the kernel's memory alone: a pass over all disks is one moment for the agent, and
- * takes some 50 µs for each disk.
+ * All calls are synchronous and touch only kernel memory: a pass over all disks is atomic for the agent and takes about
+ * 50 µs per disk.
  *
- * Threats: nothing on a disk is opened; only mount points, which are ours, and files of the kernel.
+ * Threats: nothing on a disk is opened, only mount points, which Atoll owns, and kernel files.
  */
 export interface MountedDisks {
   readHost(): HostSpace
   readDisks(): DiskState[]
-  /** Growth allowed to each of these disks, which were just read. Undefined: as much as it has room for. */
+  /** Sets the allowed growth in bytes of disks that were just read. Without `allowances` each disk may fill up. */
   limit(disks: readonly DiskState[], allowances: ReadonlyMap<string, number> | undefined): void
 }
 
 interface Limit {
-  /** Path of the limit in sysfs. */
+  /** Path of `reserved_clusters` in sysfs. */
   readonly file: string
   readonly blockBytes: number
-  /** Reserved by the kernel itself. */
+  /** Blocks that the kernel reserves by default. */
   readonly usualBlocks: number
-  /** Reserved now. */
+  /** Blocks reserved now. */
   readonly blocks: number
 }
 
 export function createMountedDisks(parts: {
   readonly dataDir: string
-  /** Holds a mount point for each disk, as the agent reaches it: the mounts are in another namespace. */
+  /** Folder with one mount point per disk, as the agent reaches it: the mounts are in another namespace. */
   readonly disksDir: string
 }): MountedDisks {
   let limits = new Map<string, Limit>()
@@ -112,23 +112,23 @@ export function createMountedDisks(parts: {
   }
 }
 
-/** Some file systems make inodes as they are needed, and count none. */
+/** Tests for an inode limit. Some file systems create inodes on demand and report 0. */
 export function hasInodeLimit({ files }: Pick<StatsFs, 'files'>): boolean {
   return files > 0
 }
 
 const loopMajor = 7
 
-/** The loop device in sysfs; undefined for a mount point that nothing is mounted on. */
+/** Returns the sysfs path of the loop device, or undefined when nothing is mounted on the mount point. */
 function deviceOf(number: number): string | undefined {
-  // The C library packs 12 bits of the major number over 8 bits of the minor, the rest above.
+  // glibc packs 12 bits of the major number above the low 8 bits of the minor; the other bits follow above.
   const major = (number >> 8) & 0xfff
   const minor = (number & 0xff) | ((number >> 12) & ~0xff)
   if (major !== loopMajor) return undefined
   return `/sys/block/${basename(readlinkSync(`/sys/dev/block/${major}:${minor}`))}`
 }
 
-/** A disk may be unmounted at any moment. */
+/** Returns undefined when the disk is gone: it may be unmounted at any moment. */
 function unlessGone<T>(work: () => T): T | undefined {
   try {
     return work()

@@ -10,7 +10,7 @@ test('the age of a process is the time since its start', () => {
   const us = identify(process.pid) ?? assert.fail('we do not seem to run')
   const atLeast = process.uptime()
   const seconds = Number(ageNsOf(us)) / 1e9
-  // Node.js itself counts from a little after the start; ticks are a hundredth of a second.
+  // Node.js counts uptime from slightly after the process start; ticks are 10 ms.
   assert.ok(seconds > atLeast - 0.03 && seconds < atLeast + 30, `${seconds} s, not ${atLeast} s`)
 })
 

@@ -5,22 +5,22 @@ import type { ProcessIdentity } from '../domain/sandbox.ts'
 
 const bootId = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
 
-/** Undefined when no such process lives (a zombie does not). */
+/** Returns undefined when the process does not exist or is a zombie. */
 export function identify(pid: number): ProcessIdentity | undefined {
   const { state, ticks } = readStat(pid)
   if (state === 'Z' || state === 'X' || ticks === undefined) return undefined
   return { pid, started: `${bootId}:${ticks}` }
 }
 
-/** Whether a signal stopped the process, such as SIGSTOP. */
+/** Tests whether a signal such as SIGSTOP stopped the process. */
 export function isStopped(process: ProcessIdentity | undefined): boolean {
   return process !== undefined && isAlive(process) && readStat(process.pid).state === 'T'
 }
 
-/** The state and the start time of a process; undefined when there is none. */
+/** Reads state and start time of a process; both are undefined when it does not exist. */
 function readStat(pid: number): Record<'state' | 'ticks', string | undefined> {
   try {
-    // The name in parentheses may hold anything: count from the last one.
+    // The process name in parentheses may contain anything, so count fields from the last parenthesis.
     const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
     return { state: fields[0], ticks: fields[19] }
@@ -33,17 +33,17 @@ export function isAlive(process: ProcessIdentity): boolean {
   return identify(process.pid)?.started === process.started
 }
 
-/** How long a process has been running, to the hundredth of a second. */
+/** Returns the age of a process, accurate to 10 ms. */
 export function ageNsOf({ started }: ProcessIdentity): bigint {
   const uptimeNs = BigInt(Math.round(uptime() * 100)) * tickNs
   const ageNs = uptimeNs - BigInt(started.split(':')[1] ?? 0) * tickNs
   return ageNs > 0n ? ageNs : 0n
 }
 
-/** The unit of /proc, on every machine that we run on. */
+/** Clock tick of /proc: 100 Hz on all supported machines. */
 const tickNs = 10_000_000n
 
-/** Ids of all processes whose command line `matches`. */
+/** Returns the IDs of all processes whose command line `matches`. */
 export async function findProcesses(matches: (args: string[]) => boolean): Promise<number[]> {
   const found: number[] = []
   for (const name of await readdir('/proc')) {
@@ -58,7 +58,7 @@ export function killIfAlive(process: ProcessIdentity | undefined): void {
   if (process && isAlive(process)) killProcess(process.pid)
 }
 
-/** Sends SIGKILL; a process that is gone already is what was wanted. */
+/** Sends SIGKILL; succeeds when the process is gone. */
 export function killProcess(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL')

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { createReadOnlyMounts, unmountReadOnly } from './read-only.ts'
 
-/** A namespace that notes what it is told to run; `run` fails for what `fails` holds. */
+/** Creates a fake namespace that records its commands; `run` fails for commands in `fails`. */
 async function setup() {
   const dir = await mkdtemp(join(tmpdir(), 'atoll-read-only-'))
   const ran: string[] = []
@@ -49,7 +49,7 @@ test('one that could not be mounted is tried again', async () => {
 
 test('a mount that is still busy is left for the next time', async () => {
   await using world = await setup()
-  // As the files of a mount that stays would do, this keeps the folder from being removed.
+  // This file keeps the folder from being removed, as files of a busy mount would.
   await mkdir(join(world.dir, 'busy/file'), { recursive: true })
   await mkdir(join(world.dir, 'gone'))
   await mkdir(join(world.dir, 'used'))

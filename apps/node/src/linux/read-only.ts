@@ -3,8 +3,8 @@ import { basename, join } from 'node:path'
 import type { MountNamespace } from './mount-namespace.ts'
 
 /**
- * A folder that several sandboxes share, as a mount that the host's kernel holds read-only. Threats: root of a gVisor
- * sandbox may mount anew, writable, what its bundle calls read-only; this mount is out of its reach.
+ * Mounts a folder that several sandboxes share read-only in the host's kernel. Threats: root in a gVisor sandbox can
+ * remount writable what the bundle declares read-only; it cannot reach this mount.
  */
 export async function mountReadOnly(
   namespace: MountNamespace,
@@ -17,7 +17,7 @@ export async function mountReadOnly(
   return target
 }
 
-/** Gives the mount of a folder below `source` by its name. Each is made once: two at a time would lie over each other. */
+/** Mounts folders below `source` by name. Mounts each folder once: concurrent mounts would stack. */
 export function createReadOnlyMounts(
   namespace: MountNamespace,
   source: string,
@@ -32,13 +32,13 @@ export function createReadOnlyMounts(
   }
 }
 
-/** Repeated at each start: a predecessor may have died between the two steps. */
+/** Runs at every start: a previous server may have died between the two steps. */
 const mountScript = `
 grep -q " $2 " /proc/self/mountinfo || mount -n --bind "$1" "$2"
 mount -n -o remount,bind,ro,nosuid,nodev "$2"
 `
 
-/** Unmounts what was mounted below `dir`, except the names in `keep` and what is in use, for whatever reason. */
+/** Unmounts all mounts below `dir` except the names in `keep` and mounts that are busy. */
 export async function unmountReadOnly(
   namespace: MountNamespace,
   dir: string,

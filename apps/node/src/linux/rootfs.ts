@@ -8,38 +8,38 @@ import { checkInodes } from './disks.ts'
 import type { MountNamespace } from './mount-namespace.ts'
 
 /**
- * The root file system of a sandbox: the template's layers read-only below, a disk image of its own above. The
- * image is sparse and has the size that was promised, so a full disk is the sandbox's own ENOSPC.
+ * Root file system of a sandbox: read-only template layers below, a disk image above. The image is sparse and has the
+ * promised size, so a full disk causes ENOSPC only inside that sandbox.
  *
- * Threats: what is on the disk and in the merged tree is the sandbox's. We write there only once, before
- * a disk is first used, and never read or follow a path in it.
+ * Threats: the sandbox controls the content of the disk and of the merged tree. Atoll writes there only before the
+ * first use of a disk, and never reads or follows a path in it.
  */
 export interface RootfsStore {
   mount(request: RootfsRequest): Promise<string>
-  /** Brings what is written to the disk of a cell that stands still into its image. */
+  /** Writes the dirty pages of a frozen cell's disk to its image. */
   sync(cellId: string): Promise<void>
-  /** Mounts nothing but a disk, as it is, for us to write to; gives where. */
+  /** Mounts only the disk, writable, and returns the mount point. */
   mountDisk(cellId: string, image: string): Promise<string>
   /**
-   * Copies what was written to the disk of a cell that is not mounted, with the owners that the sandbox saw. Gives what the
-   * copy takes.
+   * Copies the files on the disk of an unmounted cell, with the owners that the sandbox saw. Returns the size of the
+   * copy in bytes.
    */
   extract(
     cellId: string,
     source: { readonly image: string; readonly idShift: number },
     target: string,
   ): Promise<number>
-  /** Unmounts and frees the loop device. Succeeds when nothing is mounted. */
+  /** Unmounts the cell and frees its loop device. Succeeds when nothing is mounted. */
   unmount(cellId: string): Promise<void>
-  /** Ids of cells that have something mounted. */
+  /** Lists the IDs of cells that have mounts. */
   list(): Promise<string[]>
-  /** What is taken on the disks of those that have one. */
+  /** Measures the disks of these cells; cells without a disk are left out. */
   usage(cellIds: readonly string[]): Promise<ReadonlyMap<string, DiskUsage>>
 }
 
 export interface RootfsRequest {
   readonly cellId: string
-  /** The image of its disk: an empty one, or one that was mounted here or for another cell before. */
+  /** Image of the cell's disk: empty, or used before by this or another cell. */
   readonly image: string
   readonly layers: readonly string[]
   readonly nameservers: readonly string[]
@@ -48,9 +48,9 @@ export interface RootfsRequest {
 
 export function createRootfsStore(parts: {
   readonly namespace: MountNamespace
-  /** Holds one mount point a sandbox for each of its two mounts; gone after a reboot, as the mounts are. */
+  /** Folder with two mount points per sandbox; lost at reboot like the mounts. */
   readonly mountsDir: string
-  /** Shows a folder that sandboxes with shifted ids wrote to with the ids that they saw. */
+  /** Mounts a folder written with shifted IDs so that it shows the IDs that the sandbox saw. */
   readonly mountUnshifted: (source: string, target: string) => Promise<void>
 }): RootfsStore {
   const { namespace, mountsDir } = parts
@@ -61,7 +61,7 @@ export function createRootfsStore(parts: {
   async function unmount(cellId: string): Promise<void> {
     const { disk, rootfs } = pointsOf(cellId)
     const attempt = () => namespace.run('sh', ['-euc', unmountScript, 'unmount', rootfs, disk])
-    // Who starts it may be killed with it, and whoever removes a failed start does so once.
+    // Retry: the spawner may be killed together with the command, and cleanup of a failed start runs only once.
     await attempt().catch(attempt)
     await Promise.all([rootfs, disk].map((point) => rmdir(point).catch(() => {})))
   }
@@ -71,7 +71,7 @@ export function createRootfsStore(parts: {
       await mkdir(disk, { recursive: true, mode: 0o711 })
       await mkdir(rootfs, { recursive: true, mode: 0o711 })
       const resolver = request.nameservers.map((address) => `nameserver ${address}\n`).join('')
-      // Layers are given top first, as overlayfs wants them.
+      // overlayfs takes the top layer first.
       const layers = request.layers.toReversed().join(':')
       const args = [
         request.image,
@@ -102,7 +102,7 @@ export function createRootfsStore(parts: {
       await mkdir(disk, { recursive: true, mode: 0o711 })
       await mkdir(rootfs, { recursive: true, mode: 0o711 })
       try {
-        // What was mounted there before may be busy for a moment.
+        // The previous mount of the disk may be busy for a moment.
         await waitFor(
           'a disk to be let go',
           async () => {
@@ -135,7 +135,7 @@ export function createRootfsStore(parts: {
   }
 }
 
-/** Files without content take no room on the disk of a sandbox, but each takes an inode of the machine's. */
+/** Counts inodes in use. Empty files take no space on the sandbox's disk, but each copy takes an inode of the host. */
 async function countFiles(namespace: MountNamespace, disk: string): Promise<number> {
   const [total = 0, free = 0] = (await namespace.run('stat', ['-f', '-c', '%c %d', disk]))
     .split(' ')
@@ -144,10 +144,10 @@ async function countFiles(namespace: MountNamespace, disk: string): Promise<numb
 }
 
 const releaseLimitMs = 30_000
-/** Gigabytes may have to be written, by a disk that others use too. */
+/** Allows time to write gigabytes to a busy disk. */
 const extractLimitMs = 600_000
 
-/** Values are arguments, never script text. A disk that was used before has all of this already. */
+/** Mounts the disk and the overlay; initializes a new disk. Values are passed as arguments, never as script text. */
 const mountScript = `
 image=$1 disk=$2 rootfs=$3 layers=$4 shift=$5 hostname=$6 resolver=$7
 mount -n -o loop,nodev,noatime "$image" "$disk"
@@ -164,14 +164,14 @@ fi
 mount -n -t overlay -o "nodev,lowerdir=$layers,upperdir=upper,workdir=work" overlay "$rootfs"
 `
 
-/** Lazily: a dying process may hold it for a moment, and nobody can reach it by name any more. */
+/** Unmounts lazily: a dying process may keep the mount busy for a moment, and no process can reach it by name. */
 const unmountScript = `
 for point; do
   if grep -q " $point " /proc/self/mountinfo; then umount -l "$point"; fi
 done
 `
 
-/** Loop devices whose file lies below `dir`; a mount that is gone frees its device by itself. */
+/** Lists loop devices whose file is below `dir`. Unmounting frees a device automatically. */
 export async function loopDevicesBelow(dir: string): Promise<string[]> {
   const devices: string[] = []
   for (const name of await readdir('/sys/block')) {

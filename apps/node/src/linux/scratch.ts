@@ -2,9 +2,9 @@ import { mkdir } from 'node:fs/promises'
 import { limitConcurrency } from '@atoll/kit/limit-concurrency'
 import type { MountNamespace } from './mount-namespace.ts'
 
-/** A file system that is full after a few megabytes, for writes that are to fail soon. */
+/** Small file system of a few megabytes, for writes that must fail early with ENOSPC. */
 export interface Scratch {
-  /** One user at a time; it is empty at the start of each. */
+  /** Runs one `work` at a time, each with an empty folder. */
   use(work: (dir: string) => Promise<void>): Promise<void>
 }
 

@@ -4,10 +4,10 @@ import { basename, join } from 'node:path'
 import { waitFor } from '@atoll/kit/wait'
 import type { MountNamespace } from './mount-namespace.ts'
 
-/** A layer as seen by sandboxes whose ids are shifted: one read-only mount per layer serves them all. */
+/** Layers for sandboxes with shifted IDs: one read-only mount per layer serves all of them. */
 export interface ShiftedLayers {
   ensure(layerDir: string): Promise<string>
-  /** To be called before a layer goes. Succeeds when it is not mounted. */
+  /** Unmounts a layer; call it before the layer is deleted. Succeeds when the layer is not mounted. */
   release(layerDir: string): Promise<void>
 }
 
@@ -48,7 +48,7 @@ export function createShiftedLayers(parts: {
   }
 }
 
-/** Shows a folder that sandboxes with shifted ids wrote to with the ids that they saw. */
+/** Creates a function that mounts a folder written with shifted IDs so that it shows the IDs that the sandboxes saw. */
 export function createUnshiftedMount(
   namespace: MountNamespace,
   { idShift, idCount }: { readonly idShift: number; readonly idCount: number },
@@ -70,7 +70,7 @@ async function mountMapped(
   await namespace.run(process.execPath, [program, source, target, `/proc/${owner.pid}/ns/user`])
 }
 
-/** A user namespace exists as long as a process is in it: this one waits until it is let go. */
+/** Keeps a user namespace alive with a process that waits inside until it is disposed. */
 async function holdUserNamespace(map: string): Promise<AsyncDisposable & { readonly pid: number }> {
   const holder = spawn('unshare', ['--user', '--', 'cat'], { stdio: ['pipe', 'ignore', 'ignore'] })
   const { pid } = holder

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { glob, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 
-/** Sixteen hex digits that change with the files that these patterns name, tests aside. Reading them takes about 10 ms. */
+/** Returns 16 hex digits that change with the files matching `sources`, except tests. Takes about 10 ms. */
 export async function keyOfSources(
   repository: string,
   sources: readonly string[],

@@ -17,7 +17,7 @@ describe('programs that a spawner runs', () => {
   let spawner: readonly string[]
   let runner: SpawnedRunner
   const shell = (script: string) => ['-euc', script] as const
-  /** A program that does not end by itself, and says who it is. */
+  /** Starts a program that does not exit by itself and writes its PID to a file. */
   const staying = () => {
     const file = join(dir, `pid-${randomHex(4)}`)
     const read = () => readFile(file, 'utf8').catch(() => '')

@@ -1,9 +1,9 @@
 /**
- * Runs programs through a spawner of the guest program. A fork of our own stops all that this process does for 10 ms
- * and more, since the kernel copies its tables of memory; the request to a spawner takes a write of a few hundred bytes.
+ * Runs programs through the spawner of the guest program. Forking this process would block it for 10 ms or more,
+ * because the kernel copies its page tables; a request to the spawner is a write of a few hundred bytes.
  *
- * Input and output are files in memory without a name: the spawner opens them by our own descriptors. So nothing waits
- * for a program that leaves others behind, and nothing is left when we are killed.
+ * Input and output are unnamed files in memory, which the spawner opens through this process's descriptors. So a
+ * program that leaves children behind blocks nothing, and nothing remains when this process is killed.
  */
 import { closeSync, constants, fstatSync, openSync, readSync, writeFileSync } from 'node:fs'
 import { constants as system } from 'node:os'
@@ -16,9 +16,9 @@ import type { StartedProcess } from '@atoll/kit/spawner/process'
 export interface SpawnedRunner extends Runner, AsyncDisposable {}
 
 export function createSpawnedRunner(parts: {
-  /** The command line that becomes a spawner, which is tied: programs end with it, and it with us. */
+  /** Command line of a tied spawner: programs end with the spawner, and the spawner ends with this process. */
   readonly spawner: readonly string[]
-  /** A folder in memory. */
+  /** Folder on a tmpfs. */
   readonly dir: string
 }): SpawnedRunner {
   const spawner = createSpawnerProcess(parts.spawner)
@@ -70,13 +70,13 @@ async function endOf(
 }
 
 interface NamelessFile extends Disposable {
-  /** As any process of ours can open it. */
+  /** Path that any process with the same privileges can open. */
   readonly name: string
-  /** Its beginning, if it is too long. */
+  /** Returns the content, truncated to `outputLimitBytes`. */
   read(): string
 }
 
-/** Without turns of the thread pool: in memory each of these takes microseconds. */
+/** Opens an unnamed file synchronously: in memory each call takes microseconds, less than the thread pool. */
 function openNameless(dir: string, content: string): NamelessFile {
   const fd = openSync(dir, constants.O_RDWR | nameless, 0o600)
   if (content) writeFileSync(fd, content)
@@ -90,7 +90,7 @@ function openNameless(dir: string, content: string): NamelessFile {
   }
 }
 
-/** O_TMPFILE, of which Node.js knows but the half that differs between machines. */
+/** Value of O_TMPFILE. Node.js exports only O_DIRECTORY, the part that differs between architectures. */
 const nameless = 0o20000000 | constants.O_DIRECTORY
 
 function definedOf(env: NodeJS.ProcessEnv): Record<string, string> {
@@ -105,7 +105,7 @@ function resultOf(exit: ExitStatus): Pick<RunResult, 'code' | 'signal'> {
     : { code: null, signal: signalName(exit.signal) }
 }
 
-/** Null for one of the many that have none. */
+/** Returns null for a signal without a name, such as most real-time signals. */
 function signalName(number: number): NodeJS.Signals | null {
   let name: NodeJS.Signals
   for (name in system.signals) if (system.signals[name] === number) return name

@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs'
 
-/** Ids of the threads of a process, none when it is gone. */
+/** Lists the thread IDs of a process; empty when the process is gone. */
 export function threadsOf(pid: number): string[] {
   try {
     return readdirSync(`/proc/${pid}/task`)

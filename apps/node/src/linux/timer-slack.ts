@@ -3,14 +3,14 @@ import type { ProcessIdentity } from '../domain/sandbox.ts'
 import { threadsOf } from './threads.ts'
 
 /**
- * Lets the kernel fire the timers of a process up to so much too late, and so several of them at once. What a thread
- * waits for besides time still wakes it at once. Where it cannot be had, timers are only too exact.
+ * Lets the kernel delay the timers of a process by up to `slackNs` and fire several at once. Other events still wake a
+ * thread immediately. Ignores errors: without slack, timers are only more exact than needed.
  *
- * These files are the kernel's, nothing of it waits for a disk: on a full machine a hundred turns of the thread pool
- * would take seconds instead of half a millisecond.
+ * Writes synchronously because kernel files never wait for a disk: on a full machine a hundred turns of the thread pool
+ * take seconds instead of half a millisecond.
  */
 export function setTimerSlack({ pid }: Pick<ProcessIdentity, 'pid'>, slackNs: number): void {
-  // A thread that begins meanwhile has the slack of the one that began it: after a second pass none is left out.
+  // A new thread inherits the slack of its parent, so the second pass catches threads that started during the first.
   for (const _ of passes) {
     for (const thread of threadsOf(pid)) {
       try {

@@ -1,9 +1,9 @@
 /**
- * Turns what an unpacked layer of an image says is gone into what overlayfs understands by it. Runs as a program of its
- * own, inside the mount namespace: `node whiteouts.ts FOLDER`.
+ * Converts the whiteout files of an unpacked image layer to overlayfs whiteouts. Runs as a separate program inside the
+ * mount namespace: `node whiteouts.ts FOLDER`.
  *
- * Threats: the tree is a stranger's. No link in it is followed: a folder is entered only where it was seen to be one, and
- * nobody else changes it meanwhile. Names are bytes.
+ * Threats: the tree is untrusted. No link is followed: the program enters only entries that lstat reports as
+ * directories, and nothing else changes the tree meanwhile. Names are handled as bytes, not text.
  */
 import { lstatSync, readdirSync, rmSync } from 'node:fs'
 import koffi from 'koffi'
@@ -37,7 +37,7 @@ function replace(folder: Buffer, name: Buffer, path: Buffer): void {
     return
   }
   const gone = name.subarray(prefix.length)
-  // Others of this kind mean nothing here.
+  // Other names with the prefix have no meaning in overlayfs.
   if (gone.length === 0 || gone.subarray(0, prefix.length).equals(prefix)) return
   const place = Buffer.concat([folder, slash, gone])
   if (lstatSync(place, { throwIfNoEntry: false })) return

@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 
-/** Those in a file in PEM; an error that says what is wrong with it. */
+/** Reads the PEM certificates in a file. Throws an error that names the file and the problem. */
 export async function readCertificates(path: string): Promise<string[]> {
   const text = await readFile(path, 'utf8').catch((cause: unknown) => {
     throw new Error(`ATOLL_EGRESS_CA_FILE: ${path} cannot be read`, { cause })

@@ -13,15 +13,15 @@ import { connectSlot, connectWorld } from '../testing/cables.ts'
 import { openNamespace } from '../testing/netns.ts'
 import type { Namespace } from '../testing/netns.ts'
 
-/** Public addresses of the world, and one that no rule opens. */
+/** Public addresses outside, and one in a closed range. */
 const [first, second, closed] = ['11.1.1.1', '11.2.2.2', '10.200.0.1']
 const [hostOutside, worldServer] = ['11.0.0.1', '11.0.0.2']
 const everything = ['0.0.0.0/0']
-/** With what ends a line to some. */
+/** Contains U+2028 and U+2029, which some parsers treat as line ends. */
 const password = 'pass:wörd\u2028\u2029'
 const subnet = '10.124.0.0/24'
 
-/** What the name server of the host knows, and what that of the proxy. */
+/** Records of the host's name server and of the proxy's name server. */
 const names = {
   [worldServer]: {
     'shop.example': first,
@@ -32,7 +32,7 @@ const names = {
   '127.0.0.1': { 'shop.example': second, 'far.example': second },
 }
 
-/** Real connections of a sandbox through a host to the world, each in a namespace of its own. */
+/** Uses real connections from a sandbox through a host to the world, each in its own network namespace. */
 describe('what leaves by name or by proxy', { concurrency: 1 }, () => {
   const made = new AsyncDisposableStack()
   let host: Namespace
@@ -223,7 +223,7 @@ function settingIn(dir: string) {
 }
 
 async function startServices(made: AsyncDisposableStack, namespace: string): Promise<void> {
-  // What the proxy asks: its own namespace has another file of this name.
+  // Name server of the proxy: `ip netns exec` gives its namespace a separate resolv.conf.
   const etc = `/etc/netns/${namespace}`
   await mkdir(etc, { recursive: true })
   made.defer(() => rm(etc, { recursive: true }))

@@ -1,7 +1,7 @@
 /**
- * The egress process of this installation, from the agent's side. It is started when the first sandbox needs it and goes
- * on without us; whoever comes next takes it over. When it ends, another takes its place at once and is told all rules:
- * connections through it break, and nothing leaves past it meanwhile.
+ * Agent's side of the egress process of this installation. The process starts when the first sandbox needs it and
+ * outlives the agent; the next agent takes it over. When the process dies, a new one replaces it and gets all rules:
+ * connections through it break, and no traffic bypasses it meanwhile.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -18,29 +18,32 @@ import type { DomainHeaders, NetworkRules } from '../domain/network-rules.ts'
 import { findProcesses, identify, killProcess } from '../linux/process.ts'
 import { keyOfSources } from '../linux/source-key.ts'
 
-/** Where on this host connections and questions for names are led to. */
+/** Local ports that TCP connections and DNS queries are redirected to. */
 export type EgressPorts = Pick<Answer, 'port' | 'namePort'>
 
 export interface Egress {
-  /** Tells all rules, by the addresses of sandboxes. Starts none when none needs it. */
+  /** Sends all rules, keyed by sandbox address. Starts no process when no sandbox needs it. */
   begin(rules: ReadonlyMap<string, NetworkRules>): Promise<void>
-  /** In force when it returns, for open connections too. Without rules, nothing of that sandbox leaves this way. */
+  /**
+   * Applies rules before it returns, also to open connections. Without rules, the process drops all traffic of the
+   * sandbox.
+   */
   set(address: string, rules: NetworkRules | undefined): Promise<void>
-  /** Lets go of it; it goes on. */
+  /** Disconnects; the egress process keeps running. */
   close(): void
-  /** Ends it. */
+  /** Kills the egress process. */
   end(): Promise<void>
 }
 
 export interface EgressParts {
   readonly runDir: string
   readonly dataDir: string
-  /** Of all sandboxes: none reaches another. */
+  /** Subnet of all sandboxes, closed so that no sandbox reaches another. */
   readonly subnet: string
   readonly nameservers: readonly string[]
-  /** In PEM: authorities that servers outside are trusted by, beside those that the machine knows. */
+  /** Trusted CA certificates in PEM, in addition to those of the host. */
   readonly certificates: readonly string[]
-  /** Awaited whenever there is another one than before. It knows all rules by then. */
+  /** Awaited for each new egress process, after it got all rules. */
   onOpen(ports: EgressPorts): Promise<void>
   onError(error: unknown): void
 }
@@ -50,7 +53,7 @@ export function createEgress(parts: EgressParts): Egress {
   const sandboxes = new Map<string, NetworkRules>()
   let line: Promise<Line> | undefined
   let live: Line | undefined
-  /** The next one has the same if it can: the kernel still leads there what was asked for before. */
+  /** Kept for the next process if possible: the kernel still redirects earlier DNS flows to this port. */
   let namePort = 0
   let isClosed = false
 
@@ -63,7 +66,7 @@ export function createEgress(parts: EgressParts): Egress {
     return await line
   }
 
-  /** One that ends meanwhile is replaced by one that knows, and may end as well. */
+  /** Sends a request. Retries when the process dies: its successor gets all rules on start, but may die as well. */
   async function tell(request: Request, attempts = 3): Promise<void> {
     try {
       const opened = await open()
@@ -88,7 +91,7 @@ export function createEgress(parts: EgressParts): Egress {
   async function connectOrStart(): Promise<Line> {
     const build = await keyOfSources(repository, sources, process.version)
     const known = await reach(path)
-    // One of another build may not even understand.
+    // A process of another build may not understand the request.
     const answer = await known?.ask(beginning()).catch(() => undefined)
     if (known && answer?.build === build) return await taken(known, answer)
     known?.hangUp()
@@ -156,7 +159,7 @@ export function createEgress(parts: EgressParts): Egress {
       try {
         await tell({ kind: 'set', sandbox: { address, rules: rules && toRules(rules) } })
       } catch (error) {
-        keep(address, before) // and not what its next successor would be told
+        keep(address, before) // rejected rules must not reach the next process
         throw error
       }
     },
@@ -174,8 +177,8 @@ export function createEgress(parts: EgressParts): Egress {
 }
 
 /**
- * Also those that nobody can reach any more: two agents that came soon after each other may each have started one.
- * Programs in sandboxes can be called anything, but they are in namespaces of their own.
+ * Kills all egress processes except `but`, also unreachable ones: two agents started in quick succession may each have
+ * started one. Programs in sandboxes may use the same arguments, but run in other PID namespaces.
  */
 async function endAll(path: string, but?: number): Promise<void> {
   const all = await findProcesses((args) => args.includes(path))
@@ -189,7 +192,7 @@ function isInOurNamespace(pid: number): boolean {
   try {
     return readlinkSync(`/proc/${pid}/ns/pid`) === readlinkSync('/proc/self/ns/pid')
   } catch {
-    return false // it is gone
+    return false // the process is gone
   }
 }
 
@@ -208,9 +211,9 @@ function toRules({ allowOut, denyOut, allowNames = [], proxy, transforms }: Netw
 const copy = ({ pattern, headers }: DomainHeaders) => ({ pattern, headers: { ...headers } })
 
 interface Line {
-  /** One at a time. */
+  /** Sends one request at a time. */
   ask(request: Request): Promise<Answer>
-  /** Called when the process is gone, or we hung up, or both are so already. */
+  /** Calls the listener once the connection is closed by either side, or immediately when it already is. */
   onClose(listener: () => void): void
   hangUp(): void
 }
@@ -221,7 +224,7 @@ async function isThere(path: string): Promise<boolean> {
   return known !== undefined
 }
 
-/** Undefined when nobody listens there. */
+/** Returns undefined when no process listens on the socket. */
 async function reach(path: string): Promise<Line | undefined> {
   const socket = connect(path)
   try {
@@ -233,15 +236,15 @@ async function reach(path: string): Promise<Line | undefined> {
 }
 
 function openLine(socket: Socket): Line {
-  socket.on('error', () => {}) // its close says the same
+  socket.on('error', () => {}) // 'close' follows every error
   const lines = createInterface({ input: socket })
-  socket.once('close', () => lines.close()) // who hangs up hears no end
+  socket.once('close', () => lines.close()) // destroy() emits no 'end'
   const answers = lines[Symbol.asyncIterator]()
   let last: Promise<unknown> = Promise.resolve()
 
   async function exchange(request: Request): Promise<Answer> {
     socket.write(toLine(request))
-    // One that does not answer is as good as none: its end brings the next.
+    // Disconnect a hung process: the close triggers its replacement.
     const giveUp = setTimeout(() => socket.destroy(), answerLimitMs)
     const { value, done } = await answers.next().finally(() => clearTimeout(giveUp))
     if (done) throw new Error('the egress process ended')
@@ -265,7 +268,7 @@ async function start(args: readonly string[], logPath: string): Promise<void> {
   const child = spawn(process.execPath, [program, ...args], {
     detached: true,
     cwd: '/',
-    env: {}, // ours has secrets
+    env: {}, // the server's environment has secrets
     stdio: ['ignore', 'pipe', log],
   })
   closeSync(log)
@@ -287,5 +290,5 @@ const startLimitMs = 20_000
 
 const repository = join(import.meta.dirname, '../../../..')
 
-/** What the process is made of: one of another make is replaced. */
+/** Source files of the egress process: a process of another build is replaced. */
 const sources = ['apps/egress/src/**/*.ts', 'packages/kit/src/**/*.ts', 'package-lock.json']

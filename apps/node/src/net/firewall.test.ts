@@ -9,14 +9,14 @@ import { connectSlot, connectWorld } from '../testing/cables.ts'
 import { openNamespace } from '../testing/netns.ts'
 import type { Namespace } from '../testing/netns.ts'
 
-/** Public addresses of the outside world, and one that no rule opens. */
+/** Public addresses outside, and one in a closed range. */
 const [first, second, third, closed] = ['11.1.1.1', '11.2.2.2', '11.3.3.3', '10.200.0.1']
 const port = 7000
 const subnet = '10.123.0.0/24'
 const everything = '0.0.0.0/0'
 const place = { subnet, linkPrefix: 'atfwt-' }
 
-/** Real packets from two sandboxes through a host to the world, each in a namespace of its own. */
+/** Uses real packets from two sandboxes through a host to the world, each in its own network namespace. */
 describe('what leaves a sandbox', { concurrency: 1 }, () => {
   const made = new AsyncDisposableStack()
   let host: Namespace
@@ -48,7 +48,7 @@ describe('what leaves a sandbox', { concurrency: 1 }, () => {
   })
   after(() => made.disposeAsync())
 
-  /** Which of the addresses answer by TCP, and how the others do not. */
+  /** Connects by TCP to each address and returns the outcomes. */
   const dials = async (from: Namespace, addresses: readonly string[]) =>
     Promise.all(
       addresses.map(async (address) => {
@@ -57,7 +57,9 @@ describe('what leaves a sandbox', { concurrency: 1 }, () => {
       }),
     )
 
-  /** The addresses at which a datagram arrives, each: one to `second`, always open here, comes last. */
+  /**
+   * Sends a datagram to each address and returns the addresses that got one. `second` is always open and comes last.
+   */
   async function arrivals(from: Namespace, addresses: readonly string[]): Promise<string[]> {
     const mark = `${performance.now()}`
     for (const address of addresses) await from.send(address, port, `${mark} ${address}`)
@@ -78,7 +80,7 @@ describe('what leaves a sandbox', { concurrency: 1 }, () => {
     return result.name
   }
 
-  /** A word each way. */
+  /** Sends one message in each direction. */
   async function echo(from: Namespace, name: string): Promise<void> {
     for (const [speaker, listener] of [
       [from, world],
@@ -229,7 +231,7 @@ describe('what leaves a sandbox', { concurrency: 1 }, () => {
   const ruleset = () => host.run('nft', ['list', 'table', 'inet', setting('').instance.nftTable])
 })
 
-/** The part of the table that every packet passes. */
+/** Returns the chains that every packet passes. */
 function sharedChains(table: string): string {
   return [...table.matchAll(/^\tchain (?!slot_)[^]*?^\t\}/gm)].map(([text]) => text).join('\n')
 }

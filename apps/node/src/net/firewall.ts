@@ -12,33 +12,31 @@ import { createForwarding } from './forwarding.ts'
 import { createMarkedRoute } from './marked-route.ts'
 
 /**
- * What may pass between a sandbox, the host and the world. A packet finds the rules of its sandbox by the name of the
- * cable, so that its way is as long with many sandboxes as with few. Threats: a sandbox may send any packet with any
- * address. What does not carry the address of its own slot is dropped before anything looks at it.
+ * Filters traffic between a sandbox, the host and the world. A packet finds the rules of its sandbox by interface name,
+ * so the cost per packet does not grow with the number of sandboxes. Threats: a sandbox may send any packet with any
+ * source address. Packets without the address of the sandbox's own slot are dropped first.
  *
- * TCP is refused at once, wherever it may not go. A program that waits for an answer which never comes is told
- * nothing, and keeps its sandbox from being paused under gVisor. A packet that belongs to nothing vanishes: a reset for
- * it could end a connection that is fine.
+ * Blocked TCP gets a reset: a pending connection would hang, and keep gVisor from pausing the sandbox. Packets that
+ * belong to no connection are dropped silently: a reset could end a healthy connection.
  *
- * The rules of a sandbox are asked for each packet of what it has begun, in both directions, and not for the first one
- * alone: new rules thereby hold for connections that are open.
+ * The rules are checked for every packet of a connection that the sandbox opened, in both directions. New rules
+ * therefore apply to open connections too.
  *
- * Where the rules of a sandbox speak of names, of a proxy or of headers, what it begins by TCP is led to the egress process,
- * and with names its questions for those too. While that is not there, the rules hold as far as they speak of addresses, and past a proxy
- * nothing leaves.
+ * When the rules contain names, a proxy or headers, TCP connections are redirected to the egress process; with names,
+ * DNS queries too. While the egress process is down, address rules still apply, and nothing bypasses a proxy.
  */
 export interface Firewall {
-  /** Puts the whole table in force at once, for exactly these slots; `rules` by the numbers of those that have some. */
+  /** Replaces the whole table atomically, with exactly these slots; `rules` by slot number. */
   install(slots: readonly Slot[], rules?: ReadonlyMap<number, NetworkRules>): Promise<void>
-  /** Lets a slot send, within these rules. To be called before there is a cable. */
+  /** Allows a slot to send within its rules. Call it before the veth pair exists. */
   admit(slot: Slot, rules?: NetworkRules): Promise<void>
   /**
-   * Replaces the rules of an admitted slot, in one step; undefined: none. In force when it returns. One call at a time
-   * for a slot.
+   * Replaces the rules of an admitted slot atomically, before it returns; undefined removes them. One call at a time
+   * per slot.
    */
   setRules(slot: Slot, rules: NetworkRules | undefined): Promise<void>
   expel(slot: Slot): Promise<void>
-  /** Leads to this egress process from now on. */
+  /** Redirects to this egress process from now on. */
   lead(ports: EgressPorts): Promise<void>
   uninstall(): Promise<void>
 }
@@ -62,11 +60,11 @@ export function createFirewall(
   })
   const element = (slot: Slot) =>
     `element ${table} slots { "${slot.link}" . ${slot.sandboxAddress} }`
-  /** The slots that have a chain of rules; all others do without, as most sandboxes have none. */
+  /** Rules of slots that have a chain. Most slots have none. */
   const ruled = new Map<number, NetworkRules | undefined>()
-  /** Those of which something is led to the egress process. */
+  /** Slots with traffic redirected to the egress process. */
   const led = new Set<number>()
-  /** What that has been told and is in force. */
+  /** Rules in force in the egress process. */
   const told = new Map<number, NetworkRules>()
 
   function ruleScript(slot: Slot, rules: NetworkRules | undefined): string[] {
@@ -75,7 +73,7 @@ export function createFirewall(
       (rules.allowOut.length + rules.denyOut.length > 0 || isForEgress(rules))
     if (!isNeeded && !ruled.has(slot.number)) return []
     const script = [...ruleLines(table, slot, rules), ...leadScript(slot, rules)]
-    ruled.set(slot.number, undefined) // what is in force is not known until it is
+    ruled.set(slot.number, undefined) // unknown until the script has run
     return script
   }
 
@@ -86,14 +84,14 @@ export function createFirewall(
     return isLed ? [...removal, ...leadLines(table, slot, rules)] : removal
   }
 
-  /** Tells the egress process before anything is led there, and after nothing is. */
+  /** Updates the egress process before redirection starts, and after it ends. */
   async function withEgress(
     slot: Slot,
     rules: NetworkRules | undefined,
     change: () => Promise<void>,
   ): Promise<void> {
     if (rules && isForEgress(rules)) {
-      // From here on it is not known what is in force, should one of these fail.
+      // If a step below fails, the rules in force are unknown.
       ruled.set(slot.number, undefined)
       await egress.set(slot.sandboxAddress, rules)
       try {
@@ -111,12 +109,12 @@ export function createFirewall(
     told.delete(slot.number)
   }
 
-  /** All of it or nothing, at once. */
+  /** Runs a script atomically. */
   async function nft(script: readonly string[]): Promise<void> {
     if (script.length > 0) await run('nft', ['-f', '-'], { input: script.join('\n') })
   }
 
-  /** Succeeds when there is nothing to remove. */
+  /** Runs a removal; succeeds when there is nothing to remove. */
   async function discard(script: readonly string[]): Promise<void> {
     const result = await tryRun('nft', ['-f', '-'], { input: script.join('\n') })
     if (result.code !== 0 && !/No such file/.test(result.stderr)) {
@@ -141,7 +139,7 @@ export function createFirewall(
       const leading = known ? doors(known) : []
       await nft([`table ${table}`, `delete table ${table}`, frame, ...leading, ...admitted])
       isInstalled = true
-      // It may have been replaced meanwhile.
+      // The egress process may have been replaced meanwhile.
       if (ports && ports !== known) await nft(doors(ports))
       await forwarding.enable()
     },
@@ -193,7 +191,7 @@ function ruleLines(table: string, slot: Slot, rules: NetworkRules | undefined): 
     { entries: rules?.allowOut ?? [], verdict: 'accept' },
     { entries: rules?.denyOut ?? [], verdict: 'goto refusal' },
   ]
-  // What the egress process is to take through a proxy does not go past it.
+  // TCP must not bypass the proxy.
   const toProxyAlone = rules?.proxy ? [`add rule ${chain} meta l4proto tcp goto refusal`] : []
   return [
     `add chain ${chain}`,
@@ -224,7 +222,7 @@ function leadLines(table: string, slot: Slot, { allowNames = [] }: NetworkRules)
   ]
 }
 
-/** Elements are there or not: adding what is there already changes nothing. */
+/** Adds each element before it deletes it: deleting a missing element fails, adding an existing one does nothing. */
 function leadRemoval(table: string, slot: Slot): string[] {
   const [led, named] = [`led { "${slot.link}"`, `named { "${slot.link}"`]
   return [
@@ -235,7 +233,7 @@ function leadRemoval(table: string, slot: Slot): string[] {
   ]
 }
 
-/** Not in anybody else's way: the rest of the machine seldom marks packets, and hardly with this. */
+/** Returns a packet mark that other software on the host is unlikely to use. */
 function egressMark({ tag }: Instance): number {
   return 0xa00_00000 + Number.parseInt(tag, 16)
 }
@@ -255,8 +253,8 @@ function doorLines(table: string, linkPrefix: string, mark: number, ports: Egres
     `add rule ${table} to_egress ip daddr @closed return`,
     `add rule ${table} to_egress fib daddr type local return`,
     `add rule ${table} to_egress ${syn} ${tooMany('calls')} drop`,
-    // Without the process these do nothing, and the packet goes on unmarked. The last one is for what the kernel has
-    // answered without keeping it in mind, as it does when many have begun and not gone on.
+    // The tproxy rules do nothing while the egress process is down, and the packet continues unmarked. The last rule
+    // covers connections that the kernel answered with SYN cookies: it has no socket for them.
     `add rule ${table} to_egress ${syn} ${toPort} ct mark set ${mark} accept`,
     `add rule ${table} to_egress socket transparent 1 meta mark set ${mark} accept`,
     `add rule ${table} to_egress meta l4proto tcp ct mark ${mark} ${toPort} accept`,
@@ -264,7 +262,7 @@ function doorLines(table: string, linkPrefix: string, mark: number, ports: Egres
   ]
 }
 
-/** One process serves all, so each may only ask so often. */
+/** Limits the rate per sandbox: one egress process serves all. */
 function tooMany(set: 'calls' | 'questions'): string {
   return `add @${set} { iifname limit rate over 500/second burst 500 packets }`
 }
@@ -280,7 +278,7 @@ function forEgress(
   return new Map(found)
 }
 
-/** Where the sandbox began the connection to, whichever way a packet of it goes. */
+/** Matches the address that the sandbox connected to, for packets in both directions. */
 function destination(entries: readonly string[]): string {
   const ranges = toRanges(entries)
   if (isEverything(ranges)) return ''

@@ -1,20 +1,23 @@
 import { readFile, rm, writeFile } from 'node:fs/promises'
 
 /**
- * One switch of the whole host that several installations need. The first one to turn it on keeps how it was, the
- * last one to go puts it back. There is no lock: who puts it back looks again afterwards whether somebody came.
+ * Host-wide setting that several installations share. The first installation to enable it saves the old value, the last
+ * one restores it. There is no lock: `release` checks again afterwards whether another installation needs the setting.
  */
 export interface Forwarding {
   enable(): Promise<void>
-  /** To be called when we do not count as in use any more. */
+  /**
+   * Restores the old value if no installation uses the setting. Call it once this installation no longer counts as a
+   * user.
+   */
   release(): Promise<void>
 }
 
 export function createForwarding(parts: {
   readonly setting: string
-  /** Shared by all installations; gone after a reboot, as the setting is. */
+  /** File shared by all installations; lost at reboot like the setting. */
   readonly saved: string
-  /** Whether any installation needs it. */
+  /** Tests whether any installation needs the setting. */
   readonly isInUse: () => Promise<boolean>
 }): Forwarding {
   const { setting, saved, isInUse } = parts

@@ -2,7 +2,7 @@ import { networkInterfaces } from 'node:os'
 import { Fault } from '@atoll/kit/fault'
 import ipaddr from 'ipaddr.js'
 
-/** Refuses a subnet that an interface of this machine, other than our own cables, has an address in. */
+/** Throws when an interface of this machine, other than the installation's own, has an address in the subnet. */
 export function checkSubnetIsFree(cidr: string, linkPrefix: string): void {
   const subnet = ipaddr.IPv4.parseCIDR(cidr)
   for (const [name, addresses] of Object.entries(networkInterfaces())) {

@@ -23,7 +23,7 @@ for (const line of others) {
   })
 }
 
-/** Adds up to all ones with its checksum in it, as RFC 1071 has it. */
+/** Returns the one's complement sum, all ones when the checksum is right (RFC 1071). */
 function sumOf(bytes: Buffer): number {
   let sum = 0
   for (let at = 0; at < bytes.length; at += 2) sum += bytes.readUInt16BE(at)

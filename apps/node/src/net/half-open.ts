@@ -1,8 +1,9 @@
 /**
- * Connections that a sandbox has asked for without an answer so far. gVisor cannot write down one of those, and ends it when
- * it hears that its host cannot be reached: which the host then says, in the words of a router (ICMP, RFC 792).
+ * Connections that a sandbox has opened without an answer so far. gVisor cannot checkpoint them. It ends them with
+ * EHOSTUNREACH when it gets an ICMP "host unreachable" (RFC 792), which the host sends here.
  *
- * Threats: how many there are is up to the sandbox. Past a limit nothing is said, and its memory cannot be kept.
+ * Threats: the sandbox controls the number of connections. Above a limit nothing is sent, and its memory cannot be
+ * saved.
  */
 import { createReadStream } from 'node:fs'
 import { createInterface } from 'node:readline'
@@ -16,7 +17,7 @@ export interface HalfOpen {
   readonly toPort: number
 }
 
-/** Ends those that the host's kernel knows of this address. Ends none where it does not tell, or may not be told. */
+/** Ends the half-open connections of an address that conntrack lists. Does nothing without conntrack or raw sockets. */
 export async function endHalfOpen(address: string): Promise<void> {
   const found = await listHalfOpen(address)
   if (found.length === 0 || found.length > most) return
@@ -35,7 +36,7 @@ export async function endHalfOpen(address: string): Promise<void> {
         ...Buffer.alloc(8),
       ])
       sendto(fd, message, message.length, 0, target, target.length)
-      if (at % 64 === 63) await turn() // others have work too
+      if (at % 64 === 63) await turn() // yield to other work
     }
   } finally {
     close(fd)
@@ -52,14 +53,14 @@ async function listHalfOpen(address: string): Promise<HalfOpen[]> {
       if (found.length > most) break
     }
   } catch {
-    // A kernel without it.
+    // The kernel has no conntrack table.
   } finally {
     table.destroy()
   }
   return found
 }
 
-/** One line of the table, of which the first direction is the one that was asked for. */
+/** Parses one line of the table. The first tuple is the direction of the request. */
 export function parseHalfOpen(line: string): HalfOpen | undefined {
   const pattern = /^ipv4 +2 +tcp .* SYN_SENT src=([\d.]+) dst=([\d.]+) sport=(\d+) dport=(\d+) /
   const [, from, to, fromPort, toPort] = pattern.exec(line) ?? []
@@ -69,7 +70,7 @@ export function parseHalfOpen(line: string): HalfOpen | undefined {
 
 const most = 4096
 
-/** "Host unreachable", with the head of the packet that it is about. */
+/** Builds an ICMP "host unreachable" message with the header of the packet that it refers to. */
 export function unreachable({ from, fromPort, to, toPort }: HalfOpen): Buffer {
   const about = Buffer.alloc(28)
   about.writeUInt8(0x45)
@@ -100,7 +101,7 @@ const [AF_INET, SOCK_RAW, IPPROTO_ICMP, IPPROTO_TCP] = [2, 3, 1, 6]
 
 let loaded: ReturnType<typeof loadLibc> | undefined
 
-/** Few ever need it. */
+/** Loads libc on first use: few servers need it. */
 function lazyLibc(): ReturnType<typeof loadLibc> {
   return (loaded ??= loadLibc())
 }

@@ -1,16 +1,16 @@
 import type { Runner } from '@atoll/kit/run'
 
-/** A rule of the host by which packets with a mark are its own, whatever address they are for. */
+/** Policy route that delivers packets with a mark locally, whatever their destination. */
 export interface MarkedRoute {
-  /** Changes nothing when it is there already. */
+  /** Does nothing when the route exists. */
   add(): Promise<void>
-  /** Likewise when it is not. */
+  /** Does nothing when the route does not exist. */
   remove(): Promise<void>
 }
 
-/** The table has the number of the mark: nobody else has either. */
+/** Uses the mark as the table number, so that both are unique to the installation. */
 export function createMarkedRoute(mark: number, { run, tryRun }: Runner): MarkedRoute {
-  // With a place of its own: without, the same rule could be there many times.
+  // A fixed priority: without one, the kernel accepts duplicates of the rule.
   const rule = ['priority', '12000', 'fwmark', String(mark), 'lookup', String(mark)]
   return {
     async add() {

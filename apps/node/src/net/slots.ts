@@ -3,19 +3,19 @@ import { slotPrefixLength } from '../domain/slot.ts'
 import type { Slot } from '../domain/slot.ts'
 import type { MountNamespace } from '../linux/mount-namespace.ts'
 
-/** Network namespaces with one cable each. Used once: a runtime may take the addresses away with it. */
+/** Network namespaces with one veth pair each. A slot is used once: a runtime may remove its addresses. */
 export interface SlotMaker {
   make(slot: Slot): Promise<void>
-  /** Removes namespace and cable. Succeeds when there is none. */
+  /** Removes namespace and veth pair. Succeeds when neither exists. */
   remove(slot: Slot): Promise<void>
-  /** Names of all namespaces and cables that carry our prefix. */
+  /** Lists all namespaces and interfaces with the prefix of this installation. */
   list(): Promise<string[]>
 }
 
 export function createSlotMaker(parts: {
   readonly namespace: MountNamespace
   readonly linkPrefix: string
-  /** A /proc with the network settings in it, as seen inside the mount namespace. */
+  /** Unmasked /proc with the network settings, as seen inside the mount namespace. */
   readonly procDir: string
 }): SlotMaker {
   const { namespace, linkPrefix, procDir } = parts
@@ -34,7 +34,7 @@ export function createSlotMaker(parts: {
     async make(slot) {
       await namespace.run('ip', ['netns', 'add', slot.namespace])
       await namespace.run('ip', ['-batch', '-'], { input: hostEnd(slot) })
-      // Sandboxes speak IPv4 only: what is not there needs no rule.
+      // Sandboxes have IPv4 only, so IPv6 needs no firewall rules.
       await writeFile(`/proc/sys/net/ipv6/conf/${slot.link}/disable_ipv6`, '1').catch(ignoreAbsent)
       await namespace.run('ip', ['-n', slot.namespace, '-batch', '-'], { input: sandboxEnd(slot) })
       await namespace.run('ip', [
@@ -63,7 +63,7 @@ export function createSlotMaker(parts: {
   }
 }
 
-/** Root of a runc sandbox does not own the namespace, so low ports and ping are opened to everyone inside. */
+/** Opens low ports and ping to all users: root of a runc sandbox does not own the network namespace. */
 const settings = `
 cd "$1/sys/net/ipv4"
 echo 0 > ip_unprivileged_port_start

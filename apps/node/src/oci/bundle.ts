@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { neutralName } from '../domain/cell.ts'
 import type { StartRequest } from '../domain/sandbox.ts'
 
-/** What both runtimes are told about a sandbox. Each adapter adds what is its own. */
+/** Runtime-specific parts of the OCI bundle; `writeBundle` adds what both runtimes share. */
 export interface BundleOptions {
   readonly cgroupParent: string
   readonly capabilities: readonly string[]
@@ -21,7 +21,7 @@ export interface Mount {
   readonly options?: readonly string[]
 }
 
-/** Where the node's folder with envd and its Node.js appears inside. */
+/** Path inside the sandbox of the node's folder with envd and its Node.js. */
 const insideDir = '/.atoll'
 
 const searchPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
@@ -51,7 +51,7 @@ function bundle({ cell, slot, rootfs, envdDir }: StartRequest, options: BundleOp
         `NODE_COMPILE_CACHE=${insideDir}/cache`,
         'NODE_COMPILE_CACHE_PORTABLE=1',
       ],
-      // No ambient ones: a command run as an ordinary user starts with none.
+      // No ambient capabilities: a command run as an ordinary user starts with none.
       capabilities: { bounding: capabilities, effective: capabilities, permitted: capabilities },
       noNewPrivileges: false, // sudo inside needs its setuid bit
     },
@@ -73,7 +73,7 @@ function bundle({ cell, slot, rootfs, envdDir }: StartRequest, options: BundleOp
         destination: '/dev/shm',
         type: 'tmpfs',
         source: 'shm',
-        // As Linux does for a whole machine: what is forgotten there must not starve the processes.
+        // Half of the memory, like the Linux default: files left in /dev/shm must not starve the processes.
         options: ['nosuid', 'nodev', 'mode=1777', `size=${Math.floor(cell.memoryMb / 2)}m`],
       },
       {
@@ -111,8 +111,8 @@ function bundle({ cell, slot, rootfs, envdDir }: StartRequest, options: BundleOp
 }
 
 /**
- * A hundred times the usual: what is being started comes before what runs, or a machine full of sandboxes would never
- * start another one. The node takes it away once envd knows whose it is.
+ * CPU weight during start, 100 times the default: otherwise a machine full of busy sandboxes would never start another
+ * one. The node resets it once envd knows its sandbox.
  */
 const startingShares = 102_400
 

@@ -7,37 +7,37 @@ import { identify } from '../linux/process.ts'
 import type { MountNamespace } from '../linux/mount-namespace.ts'
 
 /**
- * The command line that runsc and runc have in common. Ending a sandbox is not on it: `runsc delete` polls for a
- * second or more, while killing what is in the control group and forgetting the runtime's state takes milliseconds.
+ * Commands that runsc and runc share. `delete` is left out: `runsc delete` polls for a second or more, while killing
+ * the control group and removing the state files takes milliseconds.
  */
 export interface OciCommands {
   run(cellId: string, bundleDir: string): Promise<ProcessIdentity>
-  /** Goes on from what a checkpoint wrote into `memoryDir`. */
+  /** Restores from a checkpoint in `memoryDir`. */
   restore(cellId: string, bundleDir: string, memoryDir: string): Promise<ProcessIdentity>
-  /** Any other command, with what the program says when it fails. */
+  /** Runs any other command. Throws a fault with the program's error output. */
   tell(command: string, args: readonly string[], options?: CommandOptions): Promise<void>
-  /** Like `tell`, with what the program answers. */
+  /** Runs a command like `tell` and returns its output. */
   ask(command: string, args: readonly string[]): Promise<string>
-  /** Forgets what the runtime has noted of a sandbox whose processes are gone. */
+  /** Removes the runtime's state files of a sandbox whose processes are gone. */
   forget(cellId: string): Promise<void>
   list(): Promise<string[]>
 }
 
-/** For commands that may take longer than most. */
+/** Options for slow commands. */
 export type CommandOptions = Pick<RunOptions, 'timeoutMs'>
 
 export function createOciCommands(parts: {
   readonly namespace: MountNamespace
   readonly program: string
-  /** Words before the program where it starts a sandbox. */
+  /** Command prefix for starting a sandbox. */
   readonly starter?: readonly string[]
   readonly root: string
   readonly flags: readonly string[]
-  /** Which sandbox a file or folder of the runtime's state belongs to. */
+  /** Returns the cell that a file or folder in the runtime's state belongs to. */
   readonly ownerOf: (entry: string) => string
 }): OciCommands {
   const { namespace, program, starter = [], root, ownerOf } = parts
-  // Where it lies on the host is nothing for those who read of a failure.
+  // Error messages must not show the path on the host.
   const name = basename(program)
   const entries = () => readdir(root).catch(() => [])
 
@@ -53,7 +53,7 @@ export function createOciCommands(parts: {
     const flags = [`--root=${root}`, `--log=${log}`, '--log-format=json', ...parts.flags]
     const places = ['--detach', '--pid-file', pidFile, '--bundle', bundleDir]
     const args = [...flags, command, ...places, ...options, cellId]
-    // The sandbox inherits these three: it must not hold a pipe or a file of the host that it could fill.
+    // The sandbox inherits stdio: it must not hold a pipe or a host file that it could fill.
     const [first = program, ...words] = [...starter, program, ...args]
     const result = await namespace.tryRun(first, words, { stdio: 'ignore' })
     const pid = Number(await readFile(pidFile, 'utf8').catch(() => '0'))
@@ -78,7 +78,7 @@ export function createOciCommands(parts: {
       const message = `${program} ${command} did not finish in time, and was ended by ${result.signal}`
       throw new Fault('internal', 'runtime_failed', message)
     }
-    // A failed checkpoint tells the whole state of the object it stumbled over: its beginning says what it is.
+    // A failed checkpoint dumps the whole object; the beginning names the problem.
     const said = result.stderr.trim().slice(0, 600)
     throw new Fault('internal', 'runtime_failed', `${name} ${command} failed: ${said}`)
   }

@@ -1,20 +1,20 @@
 import { UnknownImage } from './gvisor-image.ts'
 import type { ImageReader } from './gvisor-image.ts'
 
-/** Hears of the epoll sets in an image. */
+/** Callbacks for the epoll sets in an image. */
 export interface EpollVisitor {
-  /** A descriptor that is or once was in an epoll set, and where in the file the bytes of its event mask are. */
+  /** Reports a current or former member of an epoll set, with the file offsets of its event mask. */
   interest(objectId: number, maskOffsets: readonly number[]): void
-  /** An interest that an epoll set still has. */
+  /** Reports an interest that an epoll set still contains. */
   member(objectId: number): void
 }
 
-/** Walks through all objects of an image, and yields after each. */
+/** Walks all objects of an image and yields after each. */
 export function* walkImage(image: ImageReader, visitor: EpollVisitor): Generator<void> {
   while (!image.isAtEnd()) yield* walkGraph(image, visitor)
 }
 
-/** Values are passed over without being kept: an image has a hundred thousand of them and more. */
+/** Skips values without storing them: an image has a hundred thousand or more. */
 function* walkGraph(image: ImageReader, visitor: EpollVisitor): Generator<void> {
   let types = 0
   let interestType = -1
@@ -35,7 +35,7 @@ function* walkGraph(image: ImageReader, visitor: EpollVisitor): Generator<void> 
     }
   }
 
-  /** Returns the type of a structure, the object that a reference leads to, and 0 for all else. */
+  /** Returns the type of a structure, the target of a reference, or 0 for other values. */
   function value(kind: number): number {
     switch (kind) {
       case kinds.bool:
@@ -100,7 +100,7 @@ function* walkGraph(image: ImageReader, visitor: EpollVisitor): Generator<void> 
     const root = image.uint()
     const steps = image.count()
     for (let left = steps; left > 0; left--) {
-      // An even number is an index, an odd one the length of a field's name.
+      // An even number is an index; an odd one encodes the length of a field name.
       const step = image.uint()
       if (step % 2 === 1) image.skip((step + 1) / 2)
     }
@@ -118,7 +118,7 @@ function* walkGraph(image: ImageReader, visitor: EpollVisitor): Generator<void> 
     }
   }
 
-  /** Only the first element says of which kind all of them are. */
+  /** Skips an array. Only the first element carries the kind, which applies to all. */
   function array(): void {
     const count = image.count()
     if (count === 0) return
@@ -172,7 +172,7 @@ function* walkGraph(image: ImageReader, visitor: EpollVisitor): Generator<void> 
   }
 }
 
-/** Whether values of this kind take no bytes: a count of them bounds nothing. */
+/** Tests whether values of this kind take no bytes; their count is then not bounded by the image size. */
 function isEmpty(kind: number): boolean {
   return kind === kinds.nil || kind === kinds.noFields
 }

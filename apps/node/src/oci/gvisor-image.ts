@@ -1,19 +1,19 @@
 /*
- * The format of checkpoint.img, as `runsc checkpoint --compression=none` writes it (gVisor 20240729: pkg/state/statefile,
- * pkg/compressio, pkg/state/wire). After a head of JSON and its hash comes a stream of bytes, in frames of a 4-byte
- * length and that many bytes, mostly one. The stream has no checksum. It holds two graphs, of the processor's features
- * and of the kernel: each is a count, type names, and objects with their numbers. Most integers are varints.
+ * Format of checkpoint.img, as `runsc checkpoint --compression=none` writes it (gVisor 20240729: pkg/state/statefile,
+ * pkg/compressio, pkg/state/wire). A JSON header and its hash come first, then a byte stream in frames: a 4-byte length
+ * and that many bytes, mostly one. The stream has no checksum. It holds two graphs, the CPU features and the kernel;
+ * each has a count, type names and numbered objects. Most integers are varints.
  */
 
-/** Reads the stream of a checkpoint image. Throws `UnknownImage` at whatever does not have this format. */
+/** Reads the stream of a checkpoint image. Throws `UnknownImage` for any other format. */
 export interface ImageReader {
   /** Reads a varint. Inexact from 2^53 on. */
   uint(): number
-  /** Reads a varint, and returns where in the file its bytes are. */
+  /** Reads a varint and returns the file offsets of its bytes. */
   uintOffsets(): number[]
-  /** Reads how many objects the next graph has. */
+  /** Reads the number of objects in the next graph. */
   graphSize(): number
-  /** Reads a varint that counts what follows, which is never more than the image has bytes. */
+  /** Reads a varint that counts following items; throws when it exceeds the image size. */
   count(): number
   text(): string
   skip(bytes: number): void
@@ -36,7 +36,7 @@ export function openImage(file: Buffer): ImageReader {
   }
 
   function byte(): number {
-    // Nearly all frames are one byte long, and there are hundreds of thousands.
+    // Fast path: nearly all frames are one byte long, and there are hundreds of thousands.
     if (left === 0 && file[at + 3] === 1 && !file[at + 2] && !file[at + 1] && !file[at]) {
       at += 5
       const single = file[at - 1]
@@ -82,7 +82,7 @@ export function openImage(file: Buffer): ImageReader {
     uint,
     count,
     skip,
-    // Bit 63 marks it. As a number with that bit it would be inexact.
+    // Bit 63 marks a graph size; reading it as a number would be inexact.
     graphSize() {
       let size = 0
       for (let i = 0; i < maxVarintBytes - 1; i++) size += (byte() & 0x7f) * 0x80 ** i

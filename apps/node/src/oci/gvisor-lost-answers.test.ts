@@ -22,7 +22,8 @@ test('a wait for another process without a limit is told from all others', () =>
   for (const line of ['running', '', '-1 0x7ffe 0x40']) assert.ok(!isEndlessWait(line))
 })
 
-// As seen of one whose child with 3eff3000 was killed, next to the one that all children come from.
+// Recorded from a sandbox whose child with the mapping 3eff3000 was killed, and from the process that all children fork
+// from.
 const memory = '00:01 69271                      /memfd:systrap-memory (deleted)'
 const files = '00:01 69002                      /memfd:flipcall_packet_windows (deleted)'
 const own = `00400000-020dd000 r-xp 00000000 fe:00 1234                       /usr/bin/runsc

@@ -2,13 +2,13 @@ import { readFileSync } from 'node:fs'
 import { threadsOf } from '../linux/threads.ts'
 
 /*
- * gVisor (20240729) has a process on the host for each one inside, and lets it map memory: it asks and waits on a futex
- * that both share, without end. When the kernel kills that process meanwhile, nobody wakes gVisor. That a child is dead
- * says little: of a process inside that sleeps it may stay for hours and do no harm, and of one that has several
- * threads another may have taken note of it already. But no child that lives has the memory of the futex any more.
+ * gVisor (20240729) has a host process for each process inside, and asks it to map memory: it waits without a timeout
+ * on a futex that both share. When the host kernel kills that process meanwhile, nothing wakes gVisor. A dead child
+ * alone proves little: the child of a sleeping process may stay dead for hours without harm, and in a process with
+ * several threads another thread may have noticed. The proof is that no live child maps the memory of the futex.
  */
 
-/** The waits of a process on memory that it shared with a child which is dead. */
+/** Lists the waits of a process on memory that it shared with a dead child. */
 export function lostAnswers(pid: number): string[] {
   const waits = endlessWaits(pid)
   if (waits.length === 0) return []
@@ -16,12 +16,12 @@ export function lostAnswers(pid: number): string[] {
   return findLost(waits, parseMappings(readIfThere(`/proc/${pid}/maps`)), children)
 }
 
-/** A part of a file that a process has in its memory. */
+/** File mapping in a process. */
 interface Mapping {
   readonly start: number
   readonly end: number
   readonly offset: number
-  /** Its device and number. */
+  /** Device and inode. */
   readonly file: string
 }
 
@@ -37,7 +37,7 @@ export function findLost(
     if (!mapping) return false
     const ofSameFile = shared.filter(({ file }) => file === mapping.file)
     const offset = mapping.offset + address - mapping.start
-    // What no child has anything of is shared with others, who serve it files.
+    // Memory of a file that no child maps is shared with the gofers, which serve files.
     return ofSameFile.length > 0 && !ofSameFile.some((one) => holds(one, offset))
   })
 }
@@ -46,7 +46,7 @@ function holds({ start, end, offset }: Mapping, wanted: number): boolean {
   return offset <= wanted && wanted < offset + end - start
 }
 
-/** Of /proc/PID/maps, those of files. */
+/** Parses /proc/PID/maps; keeps only file mappings. */
 export function parseMappings(text: string): Mapping[] {
   const lines = text.matchAll(/^(\w+)-(\w+) \S+ (\w+) (\S+ [1-9]\d*)\b/gm)
   return Array.from(lines, ([, start = '', end = '', offset = '', file = '']) => {
@@ -61,7 +61,7 @@ export function childrenOf(pid: number): string[] {
   )
 }
 
-/** The waits of a process for others: on memory that is shared with them, and without a limit in time. */
+/** Lists the futex waits of a process on shared memory without a timeout. */
 export function endlessWaits(pid: number): string[] {
   return threadsOf(pid).flatMap((thread) => {
     const call = readIfThere(`/proc/${pid}/task/${thread}/syscall`).trim()
@@ -69,7 +69,7 @@ export function endlessWaits(pid: number): string[] {
   })
 }
 
-/** Of a line of /proc/PID/syscall: its number, its arguments in hex, and two registers. */
+/** Parses a line of /proc/PID/syscall: call number, arguments in hex, and two registers. */
 export function isEndlessWait(line: string): boolean {
   const [call, _address, operation, _value, timeout] = line.split(' ')
   return call === futex && operation === futexWait && timeout === '0x0'
@@ -77,10 +77,10 @@ export function isEndlessWait(line: string): boolean {
 
 const futex = process.arch === 'arm64' ? '98' : '202'
 
-/** Without the flag for memory of one process alone, which all others of gVisor's waits have. */
+/** FUTEX_WAIT without FUTEX_PRIVATE_FLAG; all other waits of gVisor have the flag. */
 const futexWait = '0x0'
 
-/** Nothing when it has gone. Any other failure is none that a sandbox should die of. */
+/** Returns an empty string when the file is gone. Throws on other errors: they must not look like a lost answer. */
 function readIfThere(path: string): string {
   try {
     return readFileSync(path, 'latin1')

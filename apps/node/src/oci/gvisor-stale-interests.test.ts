@@ -11,7 +11,7 @@ const [int, uint, nil, reference, array, map, structure, fields] = [
   1, 2, 5, 6, 9, 10, 11, 13,
 ] as const
 
-// The real images of runsc are in the contract of runtimes; this one is as small as can be.
+// The runtime contract tests real runsc images; this one is minimal.
 
 test('a member that its epoll set has no more loses its event mask, and nothing else changes', async (t) => {
   const file = await setup(t, image())
@@ -57,7 +57,7 @@ async function setup(t: TestContext, content: Buffer): Promise<string> {
   return file
 }
 
-/** Two interests, of which the set has the first. The second was once its neighbour in a list. */
+/** Builds an image with two interests: the set contains the first; the second is a removed former neighbour. */
 function image({
   compression = 'none',
   staleMask = [0x99, 0x80, 0x80, 0x80, 0x08],

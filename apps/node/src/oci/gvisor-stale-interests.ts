@@ -4,7 +4,7 @@ import { openImage, UnknownImage } from './gvisor-image.ts'
 import { walkImage } from './gvisor-image-graph.ts'
 
 /*
- * After a restore gVisor 20240729 reports events for descriptors that were removed from an epoll set and closed long
+ * gVisor 20240729 reports events after a restore for descriptors that were removed from an epoll set and closed long
  * before. epoll_wait leaves the members that it found idle linked to each other (EpollInstance.ReadEvents, `notReady`),
  * and removing an idle member does not unlink it. So a removed member is saved along with its former neighbours, and a
  * load marks every member that was saved as ready (epollInterest.afterLoad), whether or not its set still has it. A
@@ -22,12 +22,12 @@ export async function disarmStaleInterests(path: string): Promise<void> {
     throw error
   })
   if (masks.length === 0) return
-  // The highest bit says that the number goes on: this is a 0 of the same length.
+  // The highest bit marks a continued varint: keeping it makes a 0 of the same length.
   for (const offset of masks) image[offset] = (image[offset] ?? 0) & 0x80
   await file.write(image, 0, image.length, 0)
 }
 
-/** Returns where in the image the bytes of the event masks of removed epoll members are. */
+/** Returns the file offsets of the event mask bytes of removed epoll members. */
 export async function staleMasks(image: Buffer): Promise<number[]> {
   const masks = new Map<number, readonly number[]>()
   const members = new Set<number>()
@@ -44,8 +44,8 @@ export async function staleMasks(image: Buffer): Promise<number[]> {
   return [...masks].flatMap(([id, offsets]) => (members.has(id) ? [] : offsets))
 }
 
-/** Others of this process go on in between. */
+/** Time slice before other work of this process gets a turn. */
 const sliceMs = 5
 
-/** Memory pages are in files of their own. A sandbox with a thousand processes stays far below this. */
+/** Size limit. Memory pages are in separate files; a sandbox with a thousand processes stays far below it. */
 const maxImageBytes = 64 * 1024 * 1024

@@ -4,9 +4,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { OciCommands } from './commands.ts'
 
 /**
- * runsc tells the sandbox's kernel to stand still or go on, and then notes it in a file. A command that is killed in
- * between leaves a note that is wrong: after it, `resume` refuses one that stands still, and ends the kernel of one
- * that goes on, because stops are counted. So the kernel is asked, and the note corrected.
+ * Thaws a sandbox whose state file may be wrong. runsc freezes or thaws the sandbox's kernel, then updates the file. A
+ * command killed in between leaves a stale file: `resume` then refuses a frozen sandbox, and crashes the kernel of a
+ * running one, because stops are counted. So this asks the kernel itself and corrects the file.
  */
 export async function goOnAnyway(commands: OciCommands, root: string, id: string): Promise<void> {
   const isStill = (await standsStill(commands, id)) || (await standsStillSoon(commands, id))
@@ -14,7 +14,7 @@ export async function goOnAnyway(commands: OciCommands, root: string, id: string
   if (isStill) await commands.tell('resume', [id])
 }
 
-/** What was told to stand still by a command that is gone does so within this time. */
+/** Time within which a freeze started by a killed command takes effect. */
 const settleMs = 200
 
 async function standsStillSoon(commands: OciCommands, id: string): Promise<boolean> {
@@ -22,7 +22,7 @@ async function standsStillSoon(commands: OciCommands, id: string): Promise<boole
   return standsStill(commands, id)
 }
 
-/** Each task inside is a goroutine of the kernel; while they are stopped from outside, all of them wait for that to end. */
+/** Tests whether the kernel is frozen: each task is a goroutine, and all of them then wait in `doStop`. */
 async function standsStill(commands: OciCommands, id: string): Promise<boolean> {
   const stacks = (await commands.ask('debug', ['--stacks', id])).split(/\n(?=goroutine )/)
   const tasks = stacks.filter((stack) => stack.includes('kernel.(*Task).run('))

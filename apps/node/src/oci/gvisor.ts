@@ -14,23 +14,23 @@ import { disarmStaleInterests } from './gvisor-stale-interests.ts'
 import { goOnAnyway } from './gvisor-standstill.ts'
 
 /**
- * Sandboxes by runsc: their kernel is a process of ours, in Go, and the host's kernel is reached only through it.
- * Capabilities mean something inside that kernel alone, so root inside is root of all it can see.
+ * Runs sandboxes with runsc: their kernel is a host process written in Go, and all access to the host's kernel goes
+ * through it. Capabilities have an effect only inside that kernel, so root inside is root of the sandbox alone.
  */
 export function createGvisor(parts: {
   readonly namespace: MountNamespace
   readonly stateDir: string
   readonly dataDir: string
-  /** runsc: a path, or a name to look for on the search path. */
+  /** runsc: a path, or a name on the search path. */
   readonly program: string
   readonly release: Runtime['release']
   readonly memoryFormat: Runtime['memoryFormat']
   readonly cgroupParent: string
-  /** The guest program; absent where no sandbox will be started. */
+  /** Guest program; undefined when no sandbox will be started. */
   readonly guest: string | undefined
 }): Runtime {
   const root = join(parts.stateDir, 'runsc')
-  /** Those that we know to stand still: any other may be so too, by a command that was killed, or of a predecessor. */
+  /** Cells known to be frozen. Other cells may be frozen too, by a killed command or a previous server. */
   const frozen = new Set<string>()
   const commands = createOciCommands({
     namespace: parts.namespace,
@@ -41,9 +41,9 @@ export function createGvisor(parts: {
       '--platform=systrap',
       '--network=sandbox',
       '--net-raw',
-      // A connection to the outside does not keep a sandbox from being paused; it ends then.
+      // Open outside connections must not block a pause; they are closed.
       '--net-disconnect-ok',
-      // The disk stays on the host, where it survives the sandbox's kernel and can be measured and copied.
+      // Keep files on the host's disk: they survive the sandbox's kernel and can be measured and copied.
       '--overlay2=none',
     ],
     ownerOf,
@@ -54,7 +54,10 @@ export function createGvisor(parts: {
     dir: join(parts.stateDir, 'scratch'),
     sizeMb: 24,
   })
-  /** Programs inside wait for gVisor's kernel more than it for them. Where that is not permitted all is only slower. */
+  /**
+   * Raises the priority of gVisor's kernel above the programs inside, which wait for it. Without permission all is just
+   * slower.
+   */
   const lead = async (process: ProcessIdentity) => {
     if (parts.guest !== undefined) {
       await parts.namespace.tryRun(parts.guest, ['gvisor-lead', `${process.pid}`])
@@ -103,12 +106,12 @@ export function createGvisor(parts: {
     async saveMemory(cellId, memoryDir, endHalfOpen) {
       const save = (dir: string, options?: CommandOptions) =>
         commands.tell('checkpoint', [...saving, '--image-path', dir, cellId], options)
-      // gVisor ends connections to the outside while it writes, and what it writes of their epoll sets then depends on
-      // the order: copies may spin for ever. After a first attempt there are none left. It is to fail as soon as all
-      // but the pages of memory is written.
+      // gVisor closes outside connections while it saves, and depending on the order the saved epoll sets are wrong:
+      // copies may spin forever. After a first attempt no such connections are left. The scratch disk makes the first
+      // attempt fail as soon as all but the memory pages is written.
       const saveTwice = async () => {
         await scratch.use((dir) => save(dir).catch(() => {}))
-        // It does not write over what an attempt has left.
+        // runsc does not overwrite the files of a failed attempt.
         await rm(memoryDir, { recursive: true, force: true })
         await mkdir(memoryDir, { recursive: true, mode: 0o700 })
         await save(memoryDir, { timeoutMs: saveLimitMs })
@@ -123,11 +126,11 @@ export function createGvisor(parts: {
           return saveOnceOpen(more)
         })
       await saveOnceOpen(openingWaitsMs)
-      // Else programs that go on from it hear of descriptors that they closed before.
+      // Restored programs would otherwise get events for descriptors that they closed before.
       await disarmStaleInterests(join(memoryDir, 'checkpoint.img'))
     },
 
-    // Its envd does it: the name is one of gVisor's own kernel.
+    // envd sets the hostname: it belongs to gVisor's own kernel.
     setHostname: async () => {},
 
     rest: (process, rest) => setTimerSlack(process, timerSlackNs[rest]),
@@ -141,7 +144,10 @@ export function createGvisor(parts: {
   }
 }
 
-/** gVisor fails to end a connection that is neither open nor closed yet: it sends a reset from a sender that is not there. */
+/**
+ * Tests for a gVisor bug: closing a half-open connection panics, because the reset needs a sender that does not exist
+ * yet.
+ */
 function isOpening(error: unknown): boolean {
   return error instanceof Fault && /tcp\.\(\*Endpoint\)\.reset/.test(error.message)
 }
@@ -152,10 +158,12 @@ function connectionOpens(cause: unknown): Fault {
   return new Fault('invalid', 'connection_opens', message, { cause })
 }
 
-/** Most open within milliseconds. The others are ended before the next attempts. */
+/**
+ * Waits between attempts. Most connections open within milliseconds; the others are ended before the later attempts.
+ */
 const openingWaitsMs: readonly number[] = [100, 10, 400, 1200]
 
-/** gVisor knows a file on the disk by its path when it comes back: one that has none any more cannot be found again. */
+/** Detects an open deleted file: a restore finds files by path, and a deleted file has none. */
 function deletedFile(error: unknown): Fault | undefined {
   if (!(error instanceof Fault)) return undefined
   const path = /gofer\.dentry\("(.{0,200}?)"\)\.beforeSave: deleted/.exec(error.message)?.[1]
@@ -165,20 +173,23 @@ function deletedFile(error: unknown): Fault | undefined {
 }
 
 /**
- * Its platform looks every 0.4 ms whether to spin for programs inside, and it does so all the time. Slack makes that
- * seldom. The kernel's own is 50 µs; up to 5 ms a command takes no longer than with that, with 50 ms some 10 ms longer.
+ * Timer slack per idle level. gVisor's platform checks every 0.4 ms whether to spin for programs inside; slack makes
+ * that rare. The kernel's default is 50 µs. Up to 5 ms commands take no longer than with the default; 50 ms adds about
+ * 10 ms.
  */
 const timerSlackNs = { awake: 50_000, drowsy: 5_000_000, asleep: 50_000_000 } as const
 
-/** Gigabytes may have to be written, by a disk that others use too. */
+/** Allows time to write gigabytes to a busy disk. */
 const saveLimitMs = 240_000
 
 const saving = ['--leave-running', '--compression=none', '--exclude-committed-zero-pages']
 
-/** Threads of the host that one sandbox's kernel may use; each process inside takes a few. */
+/** Limit on host threads of one sandbox's kernel; each process inside takes a few. */
 const hostThreads = 4096
 
-/** runsc names its files `<id>_sandbox:<id>.state` and `.lock`, and its socket `runsc-<id>.sock`. */
+/**
+ * Finds the cell of a state file. runsc uses `<id>_sandbox:<id>.state`, `<id>_sandbox:<id>.lock` and `runsc-<id>.sock`.
+ */
 function ownerOf(entry: string): string {
   return /^(?:runsc-)?([a-z0-9]+)[_.]/.exec(entry)?.[1] ?? entry
 }
@@ -191,7 +202,7 @@ function gvisorMounts({ hasSudo, envdDir }: StartRequest) {
     options: ['ro', 'nosuid', 'noexec', 'nodev'],
   }
   if (!hasSudo) return [system]
-  // Setuid bits mean nothing to gVisor: our own program, served by the first process, stands in for sudo.
+  // gVisor ignores setuid bits, so the guest program, served by PID 1, replaces sudo.
   const sudo = {
     destination: '/usr/bin/sudo',
     type: 'bind',

@@ -1,4 +1,4 @@
-/** Programs that the contract of runtimes has run in a sandbox, and what they have written. */
+/** Programs that the runtime contract runs in a sandbox, and readers of their output. */
 import { envdCommands } from '../envd/commands.ts'
 
 interface Endpoint {
@@ -11,7 +11,7 @@ export async function startPython({ address }: Endpoint, source: string): Promis
   await envdCommands.start(endpoint, command, AbortSignal.timeout(limitMs))
 }
 
-/** Reads the lines of a file in the sandbox; none when there is no file. */
+/** Reads the lines of a file in the sandbox; empty when the file does not exist. */
 export async function linesOf({ address }: Endpoint, path: string): Promise<string[]> {
   const lines: string[] = []
   const endpoint = { address, accessToken: undefined }
@@ -26,7 +26,7 @@ export async function linesOf({ address }: Endpoint, path: string): Promise<stri
 const asRoot = { user: 'root', cwd: '/', envVars: {} }
 const limitMs = 30_000
 
-/** Closes all but one of the connections that epoll has found idle together, and writes down what it reports from then on. */
+/** Closes all but one of several connections that epoll found idle together, and logs all later events. */
 export const epollSource = `
 import select, socket
 epoll = select.epoll()
@@ -49,7 +49,7 @@ with open('/tmp/waits', 'w') as waits:
         print(epoll.poll(0.1), file=waits, flush=True)
 `
 
-/** Waits in the library's recv, which Python's own would repeat, until there is a file /tmp/go. Writes down how it ended. */
+/** Waits in libc's recv until /tmp/go exists, and logs the result. Python's own recv would retry after EINTR. */
 export const receiverSource = `
 import ctypes, errno, os, socket, threading, time
 library = ctypes.CDLL(None, use_errno=True)

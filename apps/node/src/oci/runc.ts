@@ -7,12 +7,12 @@ import { writeBundle } from './bundle.ts'
 import { createOciCommands } from './commands.ts'
 import { seccompRules } from './syscalls.ts'
 
-/** Far from the ranges that useradd and systemd hand out, so that no account of the host is one of these. */
+/** ID range far from those of useradd and systemd, so that it overlaps no account of the host. */
 export const shiftedIds = { idShift: 2_000_000_000, idCount: 65_536 } as const
 
 /**
- * Sandboxes by runc, for trusted code or machines where gVisor cannot run: they share the host's kernel. Root inside
- * is nobody outside, system calls are on an allow list, and what of /proc tells of the host is masked.
+ * Runs sandboxes with runc, for trusted code or machines without gVisor: they share the host's kernel. Root inside is
+ * an unprivileged user outside, system calls are on an allowlist, and host details in /proc are masked.
  */
 export function createRunc(parts: {
   readonly namespace: MountNamespace
@@ -57,12 +57,12 @@ export function createRunc(parts: {
       })
     },
 
-    // Root inside may not: the name belongs to the namespace, which its user namespace owns, but the right is taken away.
+    // Root inside lacks the capability to set the hostname, so the host sets it.
     async setHostname({ pid }, name) {
       await parts.namespace.run('nsenter', [`--uts=/proc/${pid}/ns/uts`, 'hostname', name])
     },
 
-    // Nothing of it runs that its programs have not asked for.
+    // runc has no background timers to throttle.
     rest: () => {},
     lostAnswers: () => [],
 
@@ -77,7 +77,7 @@ function keepsNone(): Promise<never> {
   )
 }
 
-/** Processes and threads of one sandbox. */
+/** Limit on processes and threads of one sandbox. */
 const processes = 1024
 
 const idMapping = [{ containerID: 0, hostID: shiftedIds.idShift, size: shiftedIds.idCount }]
@@ -115,7 +115,7 @@ const mounts: Mount[] = [
     source: 'mqueue',
     options: ['nosuid', 'noexec', 'nodev'],
   },
-  // The host's own is not for sandboxes, and one of their own cannot be had without owning the network namespace.
+  // The host's /sys is not for sandboxes, and a separate sysfs needs ownership of the network namespace.
   {
     destination: '/sys',
     type: 'tmpfs',
@@ -124,7 +124,7 @@ const mounts: Mount[] = [
   },
 ]
 
-/** What package managers, sudo and servers inside need; nothing that reaches beyond the sandbox. */
+/** Capabilities that package managers, sudo and servers inside need; none reaches beyond the sandbox. */
 const capabilities = [
   'CAP_AUDIT_WRITE',
   'CAP_CHOWN',

@@ -27,7 +27,7 @@ import { correctNote } from './gvisor-standstill.ts'
 import { epollSource, linesOf, receiverSource, startPython } from './programs.contract.ts'
 import { shiftedIds } from './runc.ts'
 
-/** What the node relies on, for every runtime: run against the real programs, on real disks and slots. */
+/** Tests what the node relies on for each runtime, with real programs, disks and slots. */
 export function runtimeContract(name: Runtime['name'], subnet: string): void {
   suite(`${name} keeps the contract of a runtime`, () => {
     let world: World
@@ -107,7 +107,7 @@ export function runtimeContract(name: Runtime['name'], subnet: string): void {
       for (const isFrozen of [true, false]) {
         await runtime.freeze(sandbox.id)
         if (!isFrozen) await runtime.thaw(sandbox.id)
-        // As if the command had been killed before the last that it does.
+        // Simulates a command killed just before its last step, the update of the state file.
         if (name === 'gvisor') await correctNote(root, sandbox.id, isFrozen ? 'running' : 'paused')
         await runtime.thaw(sandbox.id)
         assert.equal(await status(sandbox.address, '/health'), 204)
@@ -143,13 +143,13 @@ export function runtimeContract(name: Runtime['name'], subnet: string): void {
         await runtime.thaw(sandbox.id)
         return (await result()).length > 0
       }
-      // Only gVisor ends the call by this, at the second time if the program was not in it at the first.
+      // Only gVisor interrupts the call; a second freeze is needed if the program was not yet in the call at the first.
       if (name === 'runc') {
         assert.equal(await hasEnded(), false)
         await startPython(sandbox, 'open("/tmp/go", "w")')
       }
       await waitFor('its end', hasEnded, patient)
-      // When gVisor goes on too, the limit in the README can go.
+      // When gVisor resumes the call too, remove the limit from the README.
       assert.deepEqual(await result(), [name === 'runc' ? 'received 1' : 'failed EINTR'])
     })
 
@@ -196,7 +196,7 @@ export function runtimeContract(name: Runtime['name'], subnet: string): void {
       const seen = (await waits(copy)).length
       await waitFor('two more waits', async () => (await waits(copy)).length > seen + 1, patient)
       assert.deepEqual([...new Set(await waits(copy))], ['[]'])
-      // gVisor 20240729 saves them nevertheless: when a release does not, gvisor-stale-interests.ts has had its day.
+      // gVisor 20240729 still saves stale masks. When a release no longer does, remove gvisor-stale-interests.ts.
       const image = await readFile(join(memoryDir, 'checkpoint.img'))
       const masks = await staleMasks(image)
       assert.ok(masks.length > 0)
@@ -342,13 +342,13 @@ async function firstNumber(files: readonly string[]): Promise<number> {
   return Number(texts.join(''))
 }
 
-/** A connection that has been used and is kept for more. */
+/** Opens a connection, uses it once and keeps it alive. */
 function keepOpen(address: string): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const socket = connect(49983, address)
     socket.once('data', () => resolve(socket)).once('error', reject)
     socket.write('GET /health HTTP/1.1\r\nHost: sandbox\r\n\r\n')
-    socket.on('error', () => {}) // it is cut in the end
+    socket.on('error', () => {}) // the test breaks the connection
   })
 }
 
@@ -361,7 +361,10 @@ function status(address: string, path: string): Promise<number | undefined> {
   })
 }
 
-/** What was on a processor leaves it before the switch is through, which the kernel says in one of these files. */
+/**
+ * Tests whether the freeze is complete: running tasks leave the CPU first, and the kernel reports it in one of these
+ * files.
+ */
 async function standsStill(group: string): Promise<boolean> {
   const files = [`freezer/${group}/freezer.state`, `${group}/cgroup.events`]
   const texts = files.map((file) => readFile(`/sys/fs/cgroup/${file}`, 'utf8').catch(() => ''))

@@ -12,7 +12,7 @@ interface Save {
   readonly timeoutMs: number | undefined
 }
 
-/** A runsc whose checkpoints into the folder that counts end as `answer` says. */
+/** Creates a fake runsc. Checkpoints into the final folder fail with the error that `answer` returns. */
 async function setup(t: TestContext, answer: (attempt: number) => string | undefined) {
   const dir = await mkdtemp(join(tmpdir(), 'atoll-save-'))
   t.after(() => rm(dir, { recursive: true }))
@@ -44,7 +44,7 @@ async function setup(t: TestContext, answer: (attempt: number) => string | undef
   return { saves, save }
 }
 
-/** As runsc 20240729 says it. */
+/** Error output of runsc 20240729. */
 const opening = `checkpoint failed: checkpointing container "c1": encoding error: runtime error: invalid memory address or nil pointer dereference:
 goroutine 121 [running]:
 gvisor.dev/gvisor/pkg/state.safely.func1()

@@ -1,7 +1,7 @@
 /**
- * What a runc sandbox may ask of the host's kernel. Left out on purpose: mounting and namespaces, modules, kexec, bpf, perf, io_uring, userfaultfd,
- * keyrings, clocks, swap, quotas, fanotify, raw handles: each has been a way into the kernel, none is needed to run
- * ordinary programs.
+ * System calls that a runc sandbox may make. Left out on purpose: mounts and namespaces, modules, kexec, bpf, perf,
+ * io_uring, userfaultfd, keyrings, clocks, swap, quotas, fanotify and raw handles. Each has been a way into the kernel,
+ * and ordinary programs need none of them.
  */
 const unconditional = `
 accept accept4 access alarm arch_prctl bind brk capget capset chdir chmod chown chroot
@@ -52,9 +52,9 @@ export const seccompRules = [
     action: 'SCMP_ACT_ALLOW',
     args: [{ index: 0, value: namespaceFlags, valueTwo: 0, op: 'SCMP_CMP_MASKED_EQ' }],
   },
-  // Its flags lie in memory, where a filter cannot look: libraries fall back to clone.
+  // The flags of clone3 are in memory, where a seccomp filter cannot look. Libraries fall back to clone.
   { names: ['clone3'], action: 'SCMP_ACT_ERRNO', errnoRet: noSuchCall },
-  // A virtual machine's socket to its host passes by every network rule.
+  // vsock connects a virtual machine to its host and bypasses all network rules.
   {
     names: ['socket'],
     action: 'SCMP_ACT_ALLOW',

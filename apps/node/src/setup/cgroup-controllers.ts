@@ -5,7 +5,7 @@ export interface Controllers {
   readonly controllers: ReadonlySet<string>
 }
 
-/** The controllers that this machine has mounted; a hybrid counts as v1, where its limits are. */
+/** Finds the mounted controllers. A hybrid setup counts as v1, where its limits are. */
 export async function findControllers(): Promise<Controllers> {
   const v2 = await readFile('/sys/fs/cgroup/cgroup.controllers', 'utf8').catch(() => undefined)
   if (v2 !== undefined) return { version: 'v2', controllers: new Set(v2.trim().split(' ')) }
@@ -13,7 +13,7 @@ export async function findControllers(): Promise<Controllers> {
   return { version: 'v1', controllers: parseControllers(mounts) }
 }
 
-/** After ` - cgroup ` a line of mountinfo has the source and the options, controllers among them. */
+/** Parses mountinfo: after ` - cgroup ` come the source and the options, which include the controllers. */
 export function parseControllers(mountinfo: string): Set<string> {
   const lines = mountinfo.split('\n')
   return new Set(lines.flatMap((line) => / - cgroup \S+ (\S+)/.exec(line)?.[1]?.split(',') ?? []))

@@ -6,7 +6,7 @@ import { minimumRunscVersion, parseRunscVersion } from './host-packages.mjs'
 export const runscFix =
   'Set ATOLL_RUNSC to an executable runsc that only root can change, or unset it to use the one on the search path'
 
-/** Says what is wrong with the runsc that ATOLL_RUNSC names, if anything. */
+/** Returns what is wrong with the runsc in ATOLL_RUNSC, or undefined. */
 export async function checkRunsc(file: string): Promise<string | undefined> {
   const wrong = await findProblem(file).catch(
     (error: NodeJS.ErrnoException) => `it cannot be executed (${error.code ?? error.message})`,
@@ -24,7 +24,7 @@ async function findProblem(file: string): Promise<string | undefined> {
   return findReleaseProblem(file)
 }
 
-/** Finds what others than root can change on the way from `path` to the root. A sticky folder protects its content. */
+/** Finds a path component that users other than root can change. A sticky folder protects its content. */
 async function findWritable(path: string): Promise<string | undefined> {
   const { uid, mode } = await stat(path)
   const isSticky = (mode & 0o1000) !== 0

@@ -4,7 +4,7 @@ import { createRecordStore } from '../state/records.ts'
 import { createSnapshotStore } from '../state/snapshots.ts'
 import type { Finding } from './finding.ts'
 
-/** Finds paused sandboxes and snapshots whose memory another release of runsc saved than the present one. */
+/** Finds paused sandboxes and snapshots whose memory was saved by another release of runsc. */
 export async function checkSavedMemory(dataDir: string, release: string): Promise<Finding> {
   const instance = toInstance(await realpath(dataDir).catch(() => dataDir))
   const cells = (await createRecordStore(instance).list()).flatMap(({ record }) => record ?? [])

@@ -5,7 +5,7 @@ import type { Runtime } from '../domain/sandbox.ts'
 import { checkRunsc, runscFix } from './check-runsc.ts'
 import { probeGvisor, probeRunc } from './probe-runtime.ts'
 
-/** gVisor unless runc was asked for by name: a weaker wall is never fallen back to. */
+/** Chooses gVisor unless the configuration names runc: never falls back to weaker isolation. */
 export async function chooseRuntime({
   ATOLL_RUNTIME: wanted,
   ATOLL_RUNSC: runsc,

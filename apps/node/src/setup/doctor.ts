@@ -1,4 +1,4 @@
-/** `atoll doctor`: what this machine has of what Atoll needs, and how to get the rest. */
+/** `atoll doctor`: checks what Atoll needs on this machine, and how to fix it. */
 import { readFile, statfs } from 'node:fs/promises'
 import { release, tmpdir } from 'node:os'
 import { dirname } from 'node:path'
@@ -29,10 +29,10 @@ export type { Finding } from './finding.ts'
 
 const setUp = 'node tools/prepare.mjs'
 const roomNeededBytes = 5 * 1024 ** 3
-/** The base template alone takes 20,000. */
+/** Headroom: the base template alone takes 20,000 inodes. */
 const inodesNeeded = 100_000
 
-/** Looks at everything, changes nothing. `environment` is that of the server. */
+/** Runs all checks without changing anything. `environment` is the server's environment. */
 export async function runDoctor(
   environment: Record<string, string | undefined>,
 ): Promise<Finding[]> {
@@ -69,7 +69,7 @@ async function checkSystem(): Promise<Finding> {
   return { name, state: 'warn', detail: `${os.name}; Atoll is made for Debian 12 and newer` }
 }
 
-/** Overlayfs takes idmapped layers from 5.19 on; runc sandboxes stand on them, gVisor's do not. */
+/** Checks the kernel: overlayfs supports idmapped layers since 5.19. runc sandboxes need them, gVisor does not. */
 export function checkKernel(version: string): Finding {
   const [major = 0, minor = 0] = version.split('.').map(Number)
   const name = 'kernel'
@@ -104,7 +104,7 @@ async function checkPackage(item: HostPackage, path: string): Promise<Finding> {
   return { name: item.binary, state: 'ok', detail }
 }
 
-/** The runsc that ATOLL_RUNSC names. */
+/** Checks the runsc that ATOLL_RUNSC names. */
 async function checkChosenRunsc(
   { binary: name, reason }: HostPackage,
   file: string,
@@ -115,7 +115,7 @@ async function checkChosenRunsc(
   return { name, state: 'ok', detail: `${version} at ${file}: ${reason}` }
 }
 
-/** The first word with a number in it that is not a program's name. */
+/** Returns the first number at the start of a word or after a hyphen, with or without a leading "v". */
 export function parseVersion(text: string): string | undefined {
   return /(?:^|[\s-])v?(\d[\w.~+-]*)/.exec(text)?.[1]
 }
@@ -174,7 +174,7 @@ async function checkForwarding(): Promise<Finding> {
   return { name: 'IP forwarding', state: 'ok', detail }
 }
 
-/** One finding for each record that cannot be read, or one that says that all can. */
+/** Returns one finding per unreadable record, or a single "ok" finding. */
 async function checkRecords(dataDir: string): Promise<Finding[]> {
   const quarantined = await findQuarantined(dataDir).catch((error: NodeJS.ErrnoException) => error)
   if (quarantined instanceof Error) {
@@ -190,7 +190,7 @@ async function checkRecords(dataDir: string): Promise<Finding[]> {
   }))
 }
 
-/** Nothing where it cannot be found out; another finding says why. */
+/** Returns no finding when the check cannot run; another finding gives the reason. */
 async function checkMemory(
   packages: readonly Finding[],
   dataDir: string,
@@ -218,7 +218,7 @@ async function checkRoom(dataDir: string): Promise<Finding> {
   return { name: 'disk room', state: 'warn', detail: `${detail}; 5 GB are soon used`, fix }
 }
 
-/** The folder itself may not be there yet. */
+/** Measures the nearest existing parent when the folder does not exist yet. */
 function statfsAbove(path: string): Promise<StatsFs> {
   return statfs(path).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'ENOENT' || path === '/') throw error

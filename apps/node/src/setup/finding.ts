@@ -1,15 +1,15 @@
 import { styleText } from 'node:util'
 
-/** One thing that was looked at. `missing`: Atoll cannot work; `warn`: it can, with a limit. */
+/** Result of one check. `missing`: Atoll cannot work; `warn`: it works with a limitation. */
 export interface Finding {
   readonly name: string
   readonly state: 'ok' | 'warn' | 'missing'
   readonly detail: string
-  /** The line that puts it right. */
+  /** Command or advice that fixes the problem. */
   readonly fix?: string
 }
 
-/** One line a thing, and below it how to put it right where that is needed. */
+/** Formats one line per finding, followed by its fix if there is one. */
 export function formatFindings(
   findings: readonly Finding[],
   options: { readonly color?: boolean } = {},

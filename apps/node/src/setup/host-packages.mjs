@@ -1,6 +1,6 @@
 /**
- * Which host packages are needed, and which of them are missing. Plain JavaScript without imports
- * from packages: set-up runs this with the machine's own Node before anything is installed.
+ * Finds needed and missing host packages. Plain JavaScript without package imports: set-up runs it with the machine's
+ * own Node.js before anything is installed.
  */
 import { spawnSync } from 'node:child_process'
 import { accessSync, constants, readFileSync } from 'node:fs'
@@ -12,9 +12,9 @@ export const minimumRunscVersion = 20240729
 /**
  * @typedef {object} HostPackage
  * @property {string} name the Debian package
- * @property {string} binary a program of it, whose presence proves the package
- * @property {string} reason what Atoll needs it for
- * @property {string} [versionFlag] where it is not `--version`
+ * @property {string} binary a program in the package; its presence proves that the package is installed
+ * @property {string} reason what Atoll uses the package for
+ * @property {string} [versionFlag] used instead of `--version`
  */
 
 /** @returns {HostPackage[]} */
@@ -23,7 +23,7 @@ export function readHostPackages() {
 }
 
 /**
- * The packages without which nothing runs: where ATOLL_RUNSC names a runsc, Debian's is not needed.
+ * Returns the required packages. Debian's runsc is not needed when ATOLL_RUNSC is set.
  * @param {Record<string, string | undefined>} environment
  * @returns {HostPackage[]}
  */
@@ -33,7 +33,7 @@ export function neededHostPackages(environment) {
 }
 
 /**
- * The search path with the folders of system programs, which a plain user's often lacks.
+ * Adds the folders of system programs to the search path, which a regular user's path often lacks.
  * @param {string | undefined} path
  * @returns {string}
  */
@@ -46,7 +46,7 @@ export function systemPath(path) {
 /**
  * @param {readonly HostPackage[]} packages
  * @param {string} path
- * @returns {HostPackage[]} the absent ones, and runsc when it is too old
+ * @returns {HostPackage[]} the missing packages, and runsc when it is too old
  */
 export function missingHostPackages(packages, path) {
   return packages.filter(({ binary }) => {
@@ -79,7 +79,7 @@ function runscVersion(file) {
 }
 
 /**
- * Debian writes `0.0~20240729.0`, gVisor's own releases write `release-20240729.0`.
+ * Parses Debian's `0.0~20240729.0` and gVisor's `release-20240729.0`.
  * @param {string} text
  * @returns {number | undefined}
  */

@@ -1,6 +1,6 @@
 /**
- * Installs the host packages that are missing, by apt. gVisor's runsc comes from the backports of
- * the release where the release's own is too old; their address is that of the machine's own mirror.
+ * Installs missing host packages with apt. When the release's runsc is too old, it comes from the backports of the
+ * release, at the machine's own mirror.
  */
 import { readFile, writeFile } from 'node:fs/promises'
 import { Fault } from '@atoll/kit/fault'
@@ -36,7 +36,7 @@ export async function installHostPackages(options: {
   refuseWhatIsStillMissing(missingHostPackages(missing, options.path))
 }
 
-/** One unreachable archive need not matter: the fault counts only if the installation fails too. */
+/** Updates the package lists. Returns the error: an unreachable archive matters only if the installation fails too. */
 async function updateLists(): Promise<unknown> {
   try {
     await aptGet(['update', '--error-on=any'], () => {})
@@ -46,7 +46,7 @@ async function updateLists(): Promise<unknown> {
   }
 }
 
-/** The name to give apt: with the suite where the release's own runsc is too old. */
+/** Returns the package name for apt, with the backports suite when the release's runsc is too old. */
 async function nameRunsc(codename: string): Promise<string> {
   if (await candidateSuffices()) return 'runsc'
   const sources = await readAptSources()
@@ -59,7 +59,7 @@ async function nameRunsc(codename: string): Promise<string> {
   return `runsc/${suite}`
 }
 
-/** The same archive with the suite of the backports. */
+/** Returns the release's archive with the backports suite. */
 export function backportsOf(sources: readonly AptSource[], codename: string): AptSource {
   const release = findRelease(sources, codename)
   if (!release) {

@@ -1,7 +1,7 @@
 import { installHostPackages } from './install.ts'
 import { neededHostPackages, systemPath } from './host-packages.mjs'
 
-/** Run by `tools/prepare.mjs` once Node 24 is there. */
+/** Started by `tools/prepare.mjs` once Node.js 24 is installed. */
 const started = performance.now()
 let shown = -1
 

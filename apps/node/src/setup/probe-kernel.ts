@@ -1,4 +1,4 @@
-/** What of the kernel Atoll uses, each found by using it in namespaces that end with the probe. */
+/** Probes kernel features that Atoll needs by using them in temporary namespaces. */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -10,7 +10,7 @@ interface KernelProbe {
   readonly use: string
   readonly fix: string
   readonly namespaces: readonly string[]
-  /** For sh; `$0` is an empty folder. */
+  /** Shell script; `$0` is an empty folder. */
   readonly script: string
 }
 

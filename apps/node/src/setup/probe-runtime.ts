@@ -1,13 +1,13 @@
 /**
- * Whether a runtime works here is found by running a program in it, in namespaces that end with the
- * probe and within a time limit: a hanging platform must not hang us.
+ * Tests a runtime by running a program in it, in temporary namespaces and with a time limit: a hung platform must not
+ * block the caller.
  */
 import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { tryRun } from '@atoll/kit/run'
 
-/** Undefined when the runtime works, else what went wrong, in a line. */
+/** Undefined when the runtime works, otherwise the problem in one line. */
 export type ProbeResult = Promise<string | undefined>
 
 const limitMs = 10_000
@@ -45,10 +45,10 @@ async function probe(workDir: string, program: string, flags: readonly string[])
   }
 }
 
-/** Some kernels show the root namespace's settings everywhere, and runsc then believes it is there. */
+/** Hides the network settings: some kernels show those of the root namespace everywhere, which misleads runsc. */
 const maskNetworkSettings = 'mount -t tmpfs tmpfs /proc/sys/net && exec "$0" "$@"'
 
-/** A root folder that borrows the programs of the host, and nothing else of it. */
+/** Writes a bundle whose root folder contains only the host's programs, read-only. */
 async function writeBundle(dir: string): Promise<void> {
   const root = join(dir, 'rootfs')
   for (const folder of ['usr', 'proc', 'dev']) await mkdir(join(root, folder), { recursive: true })

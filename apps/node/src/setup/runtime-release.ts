@@ -1,7 +1,7 @@
 import { run } from '@atoll/kit/run'
 import { minimumRunscVersion, parseRunscVersion } from './host-packages.mjs'
 
-/** What a runtime's program calls itself on this machine, asked once. */
+/** Returns the version line of a runtime program, cached after the first call. */
 export function releaseOf(program: string): () => Promise<string> {
   let release: Promise<string> | undefined
   const ask = async () => {
@@ -12,8 +12,8 @@ export function releaseOf(program: string): () => Promise<string> {
 }
 
 /**
- * By which name the memory that a release of runsc keeps goes: what one writes another does not read. Undefined for one
- * that is too old: it would end a sandbox that it cannot save.
+ * Returns the memory format of a runsc release: one release cannot read what another wrote. Undefined for a release too
+ * old to checkpoint: it would kill a sandbox that it cannot save.
  */
 export function runscMemoryFormat(release: string): string | undefined {
   return (parseRunscVersion(release) ?? 0) >= minimumRunscVersion ? release : undefined

@@ -26,7 +26,7 @@ type Overrides = Partial<
 > & {
   readonly runtime?: Partial<Runtime>
   readonly disks?: Partial<Disks>
-  /** May refuse to write a record. */
+  /** May throw to refuse the write of a record. */
   readonly beforeUpdate?: (record: CellRecord) => void
 }
 
@@ -39,7 +39,9 @@ type Changes = Partial<Shape> & {
   readonly isNamed?: boolean
 }
 
-/** A node on a host in memory: records, processes, slots, files are collections that a test can look at. */
+/**
+ * Simulates a node on an in-memory host: records, processes, slots and files are collections that tests can inspect.
+ */
 export function simulateNode(
   options: {
     readonly overrides?: Overrides
@@ -61,12 +63,12 @@ export function simulateNode(
   const files = new Map<string, string>()
   const snapshots = memorySnapshots()
   const introduced: { readonly address: string; readonly sandboxId: string }[] = []
-  /** Also tells when memory that was saved goes on. */
+  /** Log of rule changes, trusted authorities and restores. */
   const rules: string[] = []
   let authorities = 0
   const levelled: string[] = []
   const errors: unknown[] = []
-  /** What is told of cells that could not be let go on. */
+  /** Log of cells whose thaw failed or succeeded later. */
   const stuck: string[] = []
   const events = createSandboxEvents()
   const seen: SandboxEvent[] = []
@@ -205,7 +207,7 @@ export function simulateNode(
   const supply = createSupply({
     cells,
     prototypes,
-    // Without ready ones a test sees what it did alone.
+    // No warm pool by default, so that tests see only their own sandboxes.
     budgetBytes: options.budgetBytes ?? (options.readySandboxes === undefined ? 0 : 2 ** 40),
     floors: [{ shape, count: options.readySandboxes ?? 0 }],
     adopted: [],
@@ -257,7 +259,7 @@ export function simulateNode(
     alive,
     slots,
     frozen,
-    /** Cells whose process a signal stopped. */
+    /** Cells whose process was stopped by a signal. */
     stopped,
     files,
     seen,

@@ -3,7 +3,7 @@ import { parseSubnet, toSlot } from '../domain/slot.ts'
 
 const slot = toSlot(parseSubnet('10.0.0.0/24'), 'atx-', 0)
 
-/** One of gVisor whose every name is this one. */
+/** Creates a gVisor sandbox that uses `name` for all its IDs. */
 export function runningSandbox(name: string): RunningSandbox {
   const record = {
     cellId: name,

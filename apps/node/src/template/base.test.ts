@@ -7,7 +7,7 @@ import { run } from '@atoll/kit/run'
 import { ensureBaseTemplate } from './base.ts'
 import { baseRecipe, recipeHash } from './recipe.ts'
 
-/** The layer is content-addressed, so tests and the machine's own Atoll can share one build. */
+/** Layers are named after their content, so tests can share one build with this machine's installation. */
 const layersDir = '/var/lib/atoll/layers'
 
 const enterReadOnly = `set -eu

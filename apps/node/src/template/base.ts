@@ -1,6 +1,6 @@
 /**
- * The template `base`: a Debian 12 with the tools people expect, from Debian's packages and without
- * any image registry. Built once for each recipe and kept as a layer named after its content.
+ * Template `base`: Debian 12 with common tools, from Debian packages and without an image registry. Built once per
+ * recipe and stored as a layer named after its content.
  */
 import { mkdir, readFile, realpath } from 'node:fs/promises'
 import { arch, versions } from 'node:process'
@@ -22,14 +22,14 @@ export interface BaseTemplate {
 
 export interface BaseTemplateOptions {
   readonly layersDir: string
-  /** Told what is being done, and how much of the whole is behind us, from 0 to 1. */
+  /** Called with the current step and the completed fraction, 0 to 1. */
   readonly progress: (label: string, fraction: number) => void
   readonly signal?: AbortSignal
 }
 
 const buildPrefix = '.tmp-base-'
 
-/** Gives the layer of `base`, building it when this recipe was not built here before. */
+/** Returns the layer of `base`; builds it when the recipe has changed. */
 export async function ensureBaseTemplate(options: BaseTemplateOptions): Promise<BaseTemplate> {
   await mkdir(options.layersDir, { recursive: true })
   const layersDir = await realpath(options.layersDir)
@@ -57,7 +57,10 @@ async function findBuilt(layersDir: string, wanted: string): Promise<BaseTemplat
   return (await exists(layerDir)) ? { layerId: record.layer, layerDir } : undefined
 }
 
-/** A damaged record only costs another build: layers are never removed, and sandboxes name theirs themselves. */
+/**
+ * Parses the record. A damaged record only costs a rebuild: layers are never removed, and sandboxes record their own
+ * layer.
+ */
 function parseRecord(text: string): { readonly layer?: string; readonly recipeHash?: string } {
   try {
     return BuiltRecord.parse(JSON.parse(text))
@@ -100,7 +103,7 @@ async function build({ layersDir, progress, signal }: BaseTemplateOptions): Prom
   }
 }
 
-/** Waits for all before the first failure is thrown, so that nobody still writes during clean-up. */
+/** Waits for all tasks before it throws the first failure, so that no task writes during cleanup. */
 async function settleAll(tasks: ReadonlyArray<Promise<unknown>>): Promise<void> {
   const results = await Promise.allSettled(tasks)
   for (const result of results) if (result.status === 'rejected') throw result.reason

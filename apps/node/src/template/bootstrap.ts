@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { Fault } from '@atoll/kit/fault'
 
-/** Lines that mmdebstrap prints for the packages of the base template; only the bar depends on it. */
+/** Number of lines that mmdebstrap prints for the base template; used only for the progress bar. */
 const expectedSteps = 440
 
 export interface Bootstrap {
@@ -12,13 +12,13 @@ export interface Bootstrap {
   readonly suite: string
   readonly packages: readonly string[]
   readonly excludedPaths: readonly string[]
-  /** apt sources in the deb822 form. */
+  /** apt sources in deb822 format. */
   readonly sources: string
   readonly progress: (fraction: number) => void
   readonly signal?: AbortSignal | undefined
 }
 
-/** Puts a Debian into the folder `root`, from its packages. Scratch files lie beside it. */
+/** Installs Debian into the folder `root`. Puts scratch files next to it. */
 export async function bootstrapDebian(task: Bootstrap): Promise<void> {
   const work = await mkdtemp(join(dirname(task.root), 'bootstrap-'))
   try {
@@ -47,8 +47,8 @@ export async function bootstrapDebian(task: Bootstrap): Promise<void> {
 }
 
 /**
- * mmdebstrap runs in process and mount namespaces of its own that end with us: nothing of it goes on
- * in a folder that somebody else believes abandoned, and no mount is left behind.
+ * Runs mmdebstrap in PID and mount namespaces that end with this process: it cannot keep writing to a folder that looks
+ * abandoned, and leaves no mounts behind.
  */
 async function runToTheEnd(task: Bootstrap, command: readonly string[]): Promise<void> {
   const child = spawn(
@@ -74,7 +74,7 @@ async function runToTheEnd(task: Bootstrap, command: readonly string[]): Promise
   const failure = await new Promise<string | undefined>((resolve) => {
     let error: Error | undefined
     child.once('error', (cause) => (error = cause))
-    // The last process of the namespaces holds the pipes: after this nothing writes any more.
+    // All processes in the namespaces hold the pipes, so nothing writes after 'close'.
     child.once('close', (code) => {
       resolve(error?.message ?? (code === 0 ? undefined : `exit ${code}`))
     })
@@ -93,8 +93,8 @@ function isStep(line: string): boolean {
 }
 
 /**
- * dpkg is told of the excluded paths only after the first extraction: mmdebstrap would otherwise
- * filter each archive by a program of its own, which takes three times as long.
+ * Returns a hook that configures dpkg's excluded paths after the first extraction. Configured earlier, mmdebstrap would
+ * filter each archive with a separate program, which takes three times as long.
  */
 function excludeScript(excludedPaths: readonly string[]): string {
   return `#!/bin/sh

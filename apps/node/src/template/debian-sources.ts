@@ -4,7 +4,7 @@ import { formatDeb822, readAptSources } from '../debian/apt-sources.ts'
 import { parseOsRelease } from '../debian/os-release.mjs'
 import type { AptSource } from '../debian/apt-sources.ts'
 
-/** The apt sources for a Debian release, from the mirrors that this machine itself uses. */
+/** Returns apt sources for a Debian release, from the mirrors that this machine uses. */
 export async function debianSources(suite: string): Promise<string> {
   const { codename, family } = parseOsRelease(await readFile('/etc/os-release', 'utf8'))
   const own = await readAptSources()
@@ -20,7 +20,7 @@ export async function debianSources(suite: string): Promise<string> {
   return reachable.map(formatDeb822).join('\n')
 }
 
-/** The machine's sources of `suite`, or those of its own release with the suite put in its place. */
+/** Finds the machine's sources for `suite`, or adapts those of its own release to that suite. */
 export function sourcesFor(
   own: readonly AptSource[],
   suite: string,
@@ -45,7 +45,7 @@ function sourcesOf(own: readonly AptSource[], release: string): AptSource[] {
     .filter(({ suites }) => suites.length > 0)
 }
 
-/** Cloud images name their mirrors in a file of the host, which nobody inside could read. */
+/** Replaces mirror lists by their entries: cloud images keep the list in a host file that sandboxes cannot read. */
 async function withPlainMirrors(source: AptSource): Promise<AptSource> {
   const uris = await Promise.all(
     source.uris.map(async (uri) => {

@@ -12,7 +12,7 @@ export interface EnvdBuild {
   readonly nodeBinary: string
 }
 
-/** Fills the folder with all that a sandbox needs to run envd, whatever image it was made from. */
+/** Fills the folder with everything that a sandbox needs to run envd, independent of its image. */
 export async function buildEnvdRuntime({ dir, repository, nodeBinary }: EnvdBuild): Promise<void> {
   const envd = join(repository, 'apps/envd')
   const addons = [terminalAddon(envd), libcAddon(envd)]
@@ -25,11 +25,11 @@ export async function buildEnvdRuntime({ dir, repository, nodeBinary }: EnvdBuil
     copyLibraries(join(dir, 'lib'), [nodeBinary, ...addons]),
   ])
   await rehearseEnvd(dir, nodeBinary)
-  // Sandboxes run it as any user, whatever mask we were started with.
+  // Sandboxes run these files as any user, whatever the server's umask.
   await run('chmod', ['--recursive', 'u=rwX,go=rX', dir])
 }
 
-/** One file, a script, which starts faster than a module. Names stay, so that stack traces can be read. */
+/** Bundles envd into one CommonJS script, which starts faster than a module. Keeps names for readable stack traces. */
 async function bundleEnvd(dir: string, envd: string): Promise<void> {
   await build({
     entryPoints: [join(envd, 'src/main.ts')],
@@ -44,11 +44,11 @@ async function bundleEnvd(dir: string, envd: string): Promise<void> {
     logLevel: 'silent',
     plugins: [onePackage('@bufbuild/protobuf', envd)],
   })
-  // Without it Node.js would look for one in the root of the sandbox's own files.
+  // Node.js would otherwise look for a package.json in the root of the sandbox.
   await writeFile(join(dir, 'package.json'), '{ "type": "commonjs" }\n')
 }
 
-/** Whoever imports the package gets the copy that `folder` would: each further one costs time at every start. */
+/** Resolves all imports of a package to the copy that `folder` uses: each further copy costs time at every start. */
 function onePackage(name: string, folder: string): Plugin {
   return {
     name: 'one-package',
@@ -62,8 +62,8 @@ function onePackage(name: string, folder: string): Plugin {
 }
 
 /**
- * Starts envd once, here, so that Node.js keeps what it compiled; later starts read that. A cache that does not fit the
- * Node.js that finds it, or the script, is ignored by it.
+ * Starts envd once to fill the compile cache of Node.js, which later starts read. Node.js ignores a cache that does not
+ * match its version or the script.
  */
 async function rehearseEnvd(dir: string, nodeBinary: string): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'atoll-rehearsal-'))
@@ -82,7 +82,7 @@ async function rehearseEnvd(dir: string, nodeBinary: string): Promise<void> {
   }
 }
 
-/** The guest program is sudo when it is called by that name. */
+/** Compiles the guest program, which acts as sudo when called by that name. */
 export async function compileGuest(dir: string, sourceDir: string): Promise<void> {
   const sources = await Array.fromAsync(glob(join(sourceDir, '*.c')))
   const program = join(dir, 'guest')
@@ -90,7 +90,7 @@ export async function compileGuest(dir: string, sourceDir: string): Promise<void
   await link(program, join(dir, 'sudo'))
 }
 
-/** The native part of the terminal library lies in a package of its own for each platform. */
+/** Finds the native addon of the terminal library, which has a separate package per platform. */
 function terminalAddon(envd: string): string {
   const require = createRequire(join(envd, 'package.json'))
   const library = createRequire(require.resolve('@lydell/node-pty'))
@@ -104,7 +104,7 @@ function libcAddon(envd: string): string {
   return library.resolve(`@koromix/koffi-linux-${arch}/linux_${arch}/koffi.node`)
 }
 
-/** The loader is also there under a name that is the same on every architecture. */
+/** Copies the shared libraries. Links the loader to `ld.so`, a name that is the same on every architecture. */
 async function copyLibraries(dir: string, programs: readonly string[]): Promise<void> {
   const listings = await Promise.all(programs.map((program) => run('ldd', [program])))
   const libraries = new Set(listings.flatMap(parseLdd))
@@ -117,7 +117,7 @@ async function copyLibraries(dir: string, programs: readonly string[]): Promise<
   }
 }
 
-/** Lines such as `libm.so.6 => /lib/libm.so.6 (0x7f…)` and `/lib64/ld-linux-x86-64.so.2 (0x7f…)`. */
+/** Parses lines such as `libm.so.6 => /lib/libm.so.6 (0x7f…)` and `/lib64/ld-linux-x86-64.so.2 (0x7f…)`. */
 export function parseLdd(listing: string): string[] {
   return listing.split('\n').flatMap((line) => /(?:^|=>)\s*(\/\S+)\s+\(0x/.exec(line)?.[1] ?? [])
 }

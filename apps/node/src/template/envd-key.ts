@@ -1,6 +1,6 @@
 import { keyOfSources } from '../linux/source-key.ts'
 
-/** Everything of ours that ends up in the runtime, and the lockfile for what is not ours. */
+/** All sources that end up in the runtime, and the lockfile for dependencies. */
 const sources = [
   'apps/envd/src/**/*.ts',
   'apps/envd/guest/*.{c,h}',
@@ -10,7 +10,7 @@ const sources = [
   'package-lock.json',
 ]
 
-/** Changes when the runtime would. */
+/** Returns a key that changes when the runtime would. */
 export function sourceKey(repository: string, nodeVersion: string): Promise<string> {
   return keyOfSources(repository, sources, nodeVersion)
 }

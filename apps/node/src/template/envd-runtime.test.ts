@@ -13,7 +13,7 @@ async function folder() {
   return { dir, [Symbol.asyncDispose]: () => rm(dir, { recursive: true }) }
 }
 
-/** The runtime as `/.atoll` in a root folder that has nothing else, in namespaces of its own. */
+/** Runs the runtime as `/.atoll` in an otherwise empty root folder, in separate namespaces. */
 const inAnEmptyRoot = `set -eu
 ip link set lo up
 mount -t tmpfs tmpfs "$1"
@@ -48,7 +48,7 @@ test('envd, its terminals and the guest program run where nothing else is', asyn
     { timeoutMs: 30_000 },
   )
   assert.match(stdout, /^health 20\d$/m, stderr)
-  // 127 and 126 would mean that the program is not there or cannot run.
+  // Exit codes 127 and 126 mean that the program is missing or not executable.
   assert.doesNotMatch(stdout, /(guest|sudo): 12[67]/)
   const again = await ensureEnvdRuntime({ dir: join(place.dir, 'envd') })
   assert.equal(again.dir, dir)

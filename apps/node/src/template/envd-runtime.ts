@@ -1,6 +1,6 @@
 /**
- * The folder that every sandbox gets read-only as `/.atoll`: envd in one file, the Node.js that runs
- * it with loader and libraries of its own, and the static guest program. It works in any image.
+ * Read-only folder that each sandbox gets as `/.atoll`: envd in one file, Node.js with its own loader and libraries,
+ * and the static guest program. It works in any image.
  */
 import { mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -15,15 +15,15 @@ import { exists } from './layer.ts'
 
 export interface EnvdRuntime {
   readonly dir: string
-  /** What sandboxes report as their `envdVersion`. */
+  /** Reported by sandboxes as `envdVersion`. */
   readonly version: string
 }
 
 const buildPrefix = '.tmp-'
 
 /**
- * Gives the runtime of the sources as they are now, in a folder of its own below `dir`: running
- * sandboxes keep the one they were started with.
+ * Returns the runtime for the current sources, in its own folder below `dir`. Running sandboxes keep the runtime that
+ * they started with.
  */
 export async function ensureEnvdRuntime(options: { readonly dir: string }): Promise<EnvdRuntime> {
   const repository = fileURLToPath(new URL('../../../../', import.meta.url))
@@ -37,7 +37,7 @@ export async function ensureEnvdRuntime(options: { readonly dir: string }): Prom
   return { dir, version: envdVersion }
 }
 
-/** Removes the runtimes below `dir` that are not in `keep`; which sandboxes use them is for the caller to know. */
+/** Removes all runtimes below `dir` except `keep`. The caller knows which ones sandboxes use. */
 export async function removeEnvdRuntimes(dir: string, keep: ReadonlySet<string>): Promise<void> {
   await using _lock = await lockFolder(dir, { onWait: () => {} })
   for (const entry of await readdir(dir, { withFileTypes: true })) {
@@ -55,7 +55,7 @@ async function build(
   for (const name of abandoned) await rm(join(parent, name), { recursive: true })
   const work = await mkdtemp(join(parent, buildPrefix))
   await buildEnvdRuntime({ ...parts, dir: work })
-  // The name promises the content, so the content reaches the disk before the name does.
+  // Sync the content before the rename: the final name must never have partial content.
   await run('sync', ['--file-system', work], { timeoutMs: 300_000 })
   await rename(work, dir)
   await syncFolder(parent)

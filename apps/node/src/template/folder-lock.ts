@@ -3,8 +3,8 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 
 /**
- * Holds a folder for one builder at a time, across processes. The lock belongs to a small program
- * that lives as long as its input is open, so it goes away with us however we end.
+ * Locks a folder for one builder at a time, across processes. A small program holds the lock while its stdin is open,
+ * so the lock is released however this process ends.
  */
 export async function lockFolder(
   dir: string,

@@ -2,7 +2,7 @@ import { chmod, copyFile, cp, readdir, readFile, rm, writeFile } from 'node:fs/p
 import { join } from 'node:path'
 import { run } from '@atoll/kit/run'
 
-/** Fetches npm into a folder of its own; nothing of the host's npm configuration goes with it. */
+/** Installs npm into a folder, without the host's npm configuration. */
 export async function fetchNpm(prefix: string, version: string, signal?: AbortSignal) {
   await run(
     'npm',
@@ -16,12 +16,12 @@ export async function fetchNpm(prefix: string, version: string, signal?: AbortSi
 
 export interface Furniture {
   readonly nodeBinary: string
-  /** Made by `fetchNpm`. */
+  /** Folder filled by `fetchNpm`. */
   readonly npmPrefix: string
   readonly user: { readonly name: string; readonly id: number }
 }
 
-/** What makes a bare Debian the base template: Node.js, the user, and no trace of this machine. */
+/** Turns a bare Debian into the base template: adds Node.js and the user, removes all traces of this machine. */
 export async function furnish(root: string, { nodeBinary, npmPrefix, user }: Furniture) {
   await copyFile(nodeBinary, join(root, 'usr/local/bin/node'))
   await chmod(join(root, 'usr/local/bin/node'), 0o755)
@@ -44,15 +44,15 @@ async function addUser(root: string, { name, id }: Furniture['user']): Promise<v
 }
 
 /**
- * Debian's profile starts a program to learn who logs in, which bash knows by itself. Clients run each command in a login
- * shell, and under gVisor a program takes as long to start as all the rest of such a command.
+ * Replaces `id -u` in Debian's profile by a variable that bash sets. Clients run each command in a login shell, and
+ * under gVisor starting a program takes as long as all the rest of such a command.
  */
 async function quickenLogin(profile: string): Promise<void> {
   const text = await readFile(profile, 'utf8')
   await writeFile(profile, text.replaceAll('"$(id -u)"', '"${EUID:-$(id -u)}"'))
 }
 
-/** Empty files stay where a sandbox gets its own mounted. */
+/** Removes host-specific files. Leaves empty files as mount points for those of the sandbox. */
 async function forgetThisMachine(root: string): Promise<void> {
   for (const name of ['machine-id', 'hostname', 'resolv.conf']) {
     await rm(join(root, 'etc', name), { force: true })
@@ -78,7 +78,7 @@ async function emptyFolder(folder: string): Promise<void> {
   }
 }
 
-/** A template with a broken part must never be used, so the parts are run once. */
+/** Runs each part once: a template with a broken part must never be used. */
 async function tryOut(root: string, user: string): Promise<void> {
   const script =
     'sudo --non-interactive true && python --version && git --version && curl --version && ' +

@@ -7,7 +7,7 @@ import { pipeline } from 'node:stream/promises'
 import { Fault } from '@atoll/kit/fault'
 import { run } from '@atoll/kit/run'
 
-/** Layers are named after their content; a name that exists is complete. */
+/** Moves a built tree to its final name, which is its content hash. A layer that exists is complete. */
 export async function commitLayer(layersDir: string, built: string): Promise<string> {
   const layerId = `sha256-${await hashTree(built)}`
   const layerDir = join(layersDir, layerId)
@@ -15,13 +15,13 @@ export async function commitLayer(layersDir: string, built: string): Promise<str
     await rm(built, { recursive: true })
     return layerId
   }
-  // The name promises the content, so the content reaches the disk before the name does.
+  // Sync the content before the rename: the final name must never have partial content.
   await run('sync', ['--file-system', built], { timeoutMs: 300_000 })
   await rename(built, layerDir)
   return layerId
 }
 
-/** The hash of an archive with everything that makes a tree what it is, in a fixed order. */
+/** Hashes a tar archive of the tree: files, owners, modes and xattrs in a fixed order. */
 export async function hashTree(dir: string): Promise<string> {
   const tar = spawn(
     'tar',
@@ -40,14 +40,14 @@ export async function hashTree(dir: string): Promise<string> {
   return hash.digest('hex')
 }
 
-/** Removes what builders left that died; only whoever holds the lock of the folder may call it. */
+/** Removes the folders of builders that died. The caller must hold the lock of the folder. */
 export async function sweepBuilds(layersDir: string, prefix: string): Promise<void> {
   const names = (await readdir(layersDir)).filter((name) => name.startsWith(prefix))
   if (names.length === 0) return
   const mounts = await readFile('/proc/self/mountinfo', 'utf8')
   for (const name of names) {
     const dir = join(layersDir, name)
-    // Deleting through a mount would delete what is mounted.
+    // Deleting through a mount would delete the mounted files.
     if (mounts.includes(` ${dir}/`)) {
       throw new Fault('conflict', 'mounts_left', `Unmount what is below ${dir}, then try again`)
     }

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 
-/** What is in the template `base`. A change here makes the next start build it anew. */
+/** Content of the template `base`. A change makes the next start rebuild it. */
 export const baseRecipe = {
-  /** Counts changes of the steps in code, which the hash cannot see. */
+  /** Increment it when the build steps in the code change: the hash cannot see them. */
   revision: 2,
   suite: 'bookworm',
   packages: [
@@ -20,10 +20,10 @@ export const baseRecipe = {
     'sudo',
     'util-linux',
   ],
-  /** Debian's own npm brings hundreds of packages and a Node.js out of support. */
+  /** Installed from the npm registry: Debian's npm brings hundreds of packages and an unsupported Node.js. */
   npm: '11.21.1',
   user: { name: 'user', id: 1000 },
-  /** For dpkg: nobody reads manuals in a sandbox. Licences stay. */
+  /** dpkg options: manuals are not used in a sandbox; licences stay. */
   excludedPaths: [
     'path-exclude=/usr/share/man/*',
     'path-exclude=/usr/share/info/*',

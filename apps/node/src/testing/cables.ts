@@ -1,7 +1,7 @@
 import { parseSubnet, toSlot } from '../domain/slot.ts'
 import type { Namespace } from './netns.ts'
 
-/** Lays a cable between a host and the world, which has the second address of its network, and all of `addresses`. */
+/** Connects a host and the world by a veth pair. The world gets 11.0.0.2 and all `addresses`. */
 export async function connectWorld(
   host: Namespace,
   world: Namespace,
@@ -22,7 +22,7 @@ export async function connectWorld(
   )
 }
 
-/** Lays the cable of a slot, as the node does. */
+/** Creates the veth pair of a slot, like the node does. */
 export async function connectSlot(
   host: Namespace,
   sandbox: Namespace,

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { tryRun } from '@atoll/kit/run'
 import { aptGet } from '../debian/apt.ts'
 
-/** A real SOCKS5 server in a network namespace, which asks for this name and password. */
+/** Starts a real SOCKS5 server with authentication in a network namespace. */
 export async function startMicrosocks(
   namespace: string,
   { port, username, password }: { port: number; username: string; password: string },

@@ -16,7 +16,7 @@ export interface FirewallSetting {
 
 export type Namespace = Awaited<ReturnType<typeof openNamespace>>
 
-/** A network namespace of the test's own, with a program in it that does what the test says. */
+/** Creates a network namespace with an agent inside that the test controls. */
 export async function openNamespace(name: string, setting: FirewallSetting) {
   await using made = new AsyncDisposableStack()
   await run('ip', ['netns', 'add', name])
@@ -26,7 +26,7 @@ export async function openNamespace(name: string, setting: FirewallSetting) {
   const owned = made.move()
   return {
     name,
-    /** Lines for `ip -batch`. */
+    /** Runs lines with `ip -batch`. */
     async ip(...lines: readonly string[]): Promise<void> {
       await run('ip', ['-n', name, '-batch', '-'], { input: lines.join('\n') })
     },
@@ -39,7 +39,7 @@ export async function openNamespace(name: string, setting: FirewallSetting) {
     expel: (slot: number) => call('expel', slot),
     uninstall: () => call('uninstall'),
 
-    /** On TCP and UDP, on all addresses. */
+    /** Listens on TCP and UDP, on all addresses. */
     listen: (port: number) => call('listen', port),
     datagrams: async () => z.array(z.string()).parse(await call('datagrams')),
     dial: async (address: string, port: number) => Dialled.parse(await call('dial', address, port)),

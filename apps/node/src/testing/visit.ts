@@ -1,5 +1,5 @@
 /**
- * One visit from within a sandbox's network namespace, told as a line of JSON: what was said there, or why nothing was.
+ * Makes one request from a sandbox's network namespace and prints the response or the error as a line of JSON.
  *
  *   node visit.ts http|tls ADDRESS NAME
  *   node visit.ts name SERVER NAME

@@ -1,7 +1,7 @@
 /**
- * What the world offers in tests of what leaves a sandbox, run in its network namespace: HTTP and TLS servers that tell at
- * which address and by which name they were reached and by whom, over HTTP also with which authorization if any, and name
- * servers.
+ * Servers of the outside world for egress tests, run in its network namespace. HTTP and TLS servers return the address
+ * and name that they were reached by and the client's address; HTTP also returns the authorization header. Name servers
+ * answer from a table.
  *
  *   node world-services.ts '{"11.0.0.2": {"example.com": "11.1.1.1"}}'
  */
@@ -19,7 +19,7 @@ const http = createServer(({ socket, headers }, response) => {
 })
 http.listen(80, '0.0.0.0')
 
-/** With a key in place of certificates, which somebody would have to make. */
+/** Uses a pre-shared key, so that no certificates are needed. */
 const tls = createTlsServer(
   { ciphers: 'PSK', maxVersion: 'TLSv1.2', pskCallback: () => Buffer.from('secret') },
   (socket) => {
@@ -43,7 +43,7 @@ const names = Object.entries(tables).map(([address, table]) => {
 await Promise.all([http, tls, ...names].map((server) => once(server, 'listening')))
 process.stdout.write('ready\n')
 
-/** One address for a name that the table has, none for others. */
+/** Answers a query with one address for a name in the table, or NXDOMAIN. */
 function answer(query: Buffer, table: Readonly<Record<string, string>>): Buffer {
   const labels: string[] = []
   let at = 12

@@ -1,6 +1,6 @@
 /**
- * A program that tests start in a network namespace. It takes one call a line on its standard input, `{ id, method,
- * args }`, and answers each with a line, `{ id, result }` or `{ id, error }`.
+ * Agent that tests start in a network namespace. It reads one call per line from stdin, `{ id, method, args }`, and
+ * answers each with a line, `{ id, result }` or `{ id, error }`.
  */
 import { createInterface } from 'node:readline'
 import { run, tryRun } from '@atoll/kit/run'

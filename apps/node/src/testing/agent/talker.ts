@@ -5,7 +5,7 @@ import type { Socket } from 'node:net'
 
 const silenceMs = 2_000
 
-/** Speaks TCP and UDP. A connection has the port of whoever dialled as its name, on both sides. */
+/** Creates a TCP and UDP peer. Both sides name a connection by the port of the client. */
 export function createTalker() {
   const lines = new Map<string, Line>()
   const datagrams: string[] = []
@@ -52,7 +52,7 @@ export function createTalker() {
 
     say: (name: string, text: string) => void find(name).socket.write(text),
     heard: (name: string) => find(name).heard,
-    /** Why a connection is over; null while it is not. */
+    /** Returns why a connection ended, or null while it is open. */
     ended: (name: string) => find(name).ended ?? null,
 
     async send(address: string, port: number, text: string): Promise<void> {
