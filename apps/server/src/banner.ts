@@ -1,12 +1,12 @@
 import { isIP } from 'node:net'
 
-/** What `atoll up` tells the person in front of it. */
+/** Facts that `atoll up` prints after the start. */
 export interface BannerFacts {
   readonly apiUrl: string
   readonly sandboxUrl: string
   readonly dataDir: string
   readonly isDefaultDataDir: boolean
-  /** Where `{port}-{sandboxID}` names lead here; undefined: as browsers know it on this machine. */
+  /** Domain of `{port}-{sandboxID}` names. Default: localhost with the port. */
   readonly domain?: string | undefined
   readonly firstCredentials?: { readonly apiKey: string; readonly accessToken: string } | undefined
   readonly hasCredentials: boolean
@@ -60,7 +60,7 @@ function exportLines(facts: BannerFacts): string[] {
   ]
 }
 
-/** Browsers take every name under localhost for this machine. */
+/** Returns a domain under localhost: browsers resolve every name below it to this machine. */
 function localDomain(sandboxUrl: string): string {
   const { hostname, port } = new URL(sandboxUrl)
   const isAddress = isIP(hostname.replace(/^\[|\]$/g, '')) !== 0
@@ -75,7 +75,7 @@ function shellWord(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`
 }
 
-/** `leftRunning` is undefined when the node did not tell. */
+/** Renders the exit message; `leftRunning` is undefined when the node did not answer. */
 export function renderFarewell(leftRunning: number | undefined, facts: BannerFacts): string {
   if (leftRunning === 0) return 'Atoll has stopped. No sandboxes were running.\n'
   const number = leftRunning === undefined ? 'All' : String(leftRunning)

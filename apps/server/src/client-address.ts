@@ -1,8 +1,6 @@
 import { isIPv4 } from 'node:net'
 
-/**
- * What counts as one client: an IPv4 address, or a network of 64 bits in IPv6, of which a single machine has all addresses.
- */
+/** Identifies a client: an IPv4 address, or an IPv6 /64 network, since a single machine has all addresses of one. */
 export function clientOf(remoteAddress: string): string {
   const address = remoteAddress.replace(/^::ffff:(?=\d+\.)/i, '')
   return isIPv4(address) || address === '::1' ? address : networkOf(address)

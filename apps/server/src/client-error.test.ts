@@ -15,12 +15,12 @@ before(async () => {
 })
 after(() => server.close())
 
-/** Sends each text after the answer to the one before has begun; resolves with all that came back. */
+/** Sends each text once the response to the previous one has started; returns everything received. */
 async function talk(...texts: string[]): Promise<string> {
   const address = server.address()
   assert.ok(address !== null && typeof address === 'object')
   const socket = connect(address.port, '127.0.0.1')
-  socket.on('error', () => {}) // the close tells
+  socket.on('error', () => {}) // 'close' follows every error
   const closed = once(socket, 'close')
   let received = ''
   socket.setEncoding('utf8').on('data', (text: string) => {

@@ -1,7 +1,6 @@
 /**
- * What is wrong with bytes that never became a request: Node.js answers these with a bare status, which leaves people
- * guessing. Threats: the other end is hostile and may be in the middle of reading an answer; nothing may be written
- * into that, so such a connection is only ended.
+ * Answers malformed requests with a reason; Node.js sends only a bare status. Threats: a hostile client may be in the
+ * middle of reading a response. Nothing may be written into that, so such a connection is only closed.
  */
 import type { Server, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
@@ -11,11 +10,11 @@ export function explainClientErrors(server: Server): void {
   const ending = new WeakSet<Duplex>()
   server.on('request', (req, res) => {
     latest.set(req.socket, res)
-    // An idle connection need not keep its last answer in memory.
+    // An idle connection must not keep its last response in memory.
     res.once('close', () => void (latest.get(req.socket) === res && latest.delete(req.socket)))
   })
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-    if (ending.has(socket)) return // more of the same bytes
+    if (ending.has(socket)) return // the error repeats for further bytes
     ending.add(socket)
     const answer = latest.get(socket)
     const isAnswering = answer !== undefined && answer.headersSent && !answer.writableFinished
@@ -26,7 +25,10 @@ export function explainClientErrors(server: Server): void {
 
 const lingerMs = 2_000
 
-/** Closing while the client still sends would reset the connection and could take the answer with it. */
+/**
+ * Sends the response and closes later: closing while the client still sends would reset the connection and may lose the
+ * response.
+ */
 function finish(socket: Duplex, response: string): void {
   socket.end(response)
   const timer = setTimeout(() => socket.destroy(), lingerMs)

@@ -68,7 +68,7 @@ export interface ServerConfig {
   readonly edge: EdgeConfig
 }
 
-/** The configuration of the server and of all its parts. Reports the mistakes of all of them at once. */
+/** Loads the configuration of the server and all its parts. Reports all mistakes at once. */
 export function loadServerConfig(env: Record<string, string | undefined>): ServerConfig {
   const mistakes = new Set<string>()
   const attempt = <Config>(load: (from: typeof env) => Config): Config | undefined => {

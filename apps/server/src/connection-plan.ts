@@ -1,13 +1,13 @@
 /**
- * Shares the file descriptors of the process between clients, connections to sandboxes, and the server's own work: its
- * store, log, commands and checks of sandboxes. A request to a sandbox takes two, one on each side, so both sides get
- * the same number.
+ * Divides the file descriptors of the process between clients, connections to sandboxes, and the server itself: store,
+ * log, commands and sandbox checks. A request to a sandbox takes one descriptor on each side, so both sides get the
+ * same number.
  */
 import { Fault } from '@atoll/kit/fault'
 import type { ConnectionLimits } from './connections.ts'
 
 export interface ConnectionPlan extends ConnectionLimits {
-  /** Requests and WebSockets that are open to sandboxes, in all and to one. */
+  /** Limit on open requests and WebSockets to all sandboxes. */
   readonly mostRequests: number
   readonly mostRequestsPerSandbox: number
 }
@@ -18,7 +18,7 @@ export interface PlanSettings {
   readonly mostRequestsPerSandbox?: number | undefined
 }
 
-/** Heads of requests may take 16 KiB each: more connections than this should be an operator's decision. */
+/** Default limit. Request headers take up to 16 KiB per connection, so more connections need an operator's decision. */
 const usualMost = 16_384
 const usualLeast = 64
 const reservedShare = 1 / 8

@@ -20,14 +20,14 @@ interface Client {
   isOpen(): boolean
 }
 
-/** A server with these limits, on which the answer of `/wait` never ends and that of `/large` is more than the kernel takes. */
+/** Starts a server with these limits. `/wait` never ends its response; `/large` sends more than the kernel buffers. */
 async function setup(
   t: TestContext,
   limits: ConnectionLimits,
   options: ServerOptions & { readonly firstHeadMs?: number } = {},
 ) {
   const { firstHeadMs = 600_000 } = options
-  // Addresses of loopback stand for those of other machines.
+  // Loopback addresses act as other machines.
   const connections = createConnections(limits, { isExempt: () => false, firstHeadMs })
   const place = { setting: 'ATOLL_LISTEN', address: { host: '127.0.0.1', port: 0 } }
   const listener = await startListener(place, options, {

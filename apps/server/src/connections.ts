@@ -1,10 +1,10 @@
 /**
- * The connections of clients, in all and of each client, within fixed numbers.
+ * Limits client connections, in total and per client.
  *
- * Threats: a client without credentials opens connections until no file descriptor is left for the store, the log or other
- * clients. A full server therefore makes room for each new connection by ending another one on which it waits for
- * the client. The client with most of these pays, so that a flood from a few addresses only replaces its own connections.
- * A connection is refused only while all others have requests that the server works on, and those are never ended.
+ * Threats: a client without credentials opens connections until no file descriptor is left for the store, the log or
+ * other clients. A full server therefore closes another connection for each new one, one on which it waits for the
+ * client. The client with the most waiting connections loses one, so a flood from a few addresses only replaces its own
+ * connections. A connection is refused only while the server works on requests of all others; those are never closed.
  */
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
@@ -13,21 +13,21 @@ import { createRanking } from './ranking.ts'
 
 export interface ConnectionLimits {
   readonly mostConnections: number
-  /** Does not apply to loopback: a reverse proxy there carries many clients. */
+  /** Not applied to loopback: a reverse proxy there carries many clients. */
   readonly mostPerClient: number
 }
 
 export interface Connections {
-  /** Counts a new connection. Ends another one, or this one, when there are too many. */
+  /** Counts a new connection. Above a limit, closes another connection or refuses this one. */
   add(socket: Socket): void
-  /** The head of a request has arrived on this connection, and the server works until the answer is out. */
+  /** Marks the connection busy until the response is sent. Call it when the headers of a request have arrived. */
   begin(socket: Socket, answer: ServerResponse): void
-  /** The connection no longer speaks HTTP: it is kept until it ends. */
+  /** Marks a connection that no longer speaks HTTP; it stays busy until it ends. */
   upgrade(socket: Socket): void
   destroyAll(): void
 }
 
-/** `firstHeadMs` is the time in which the head of a request usually follows its connection. */
+/** `firstHeadMs` is the time within which request headers usually follow a new connection. */
 export function createConnections(
   limits: ConnectionLimits,
   { isExempt = isLoopback, firstHeadMs = 1_000 } = {},
@@ -46,7 +46,7 @@ export function createConnections(
         const victim = hasShare ? findVictim() : (findWaiting(client) ?? findStalled(client.busy))
         if (!victim) return refuse(socket)
         remove(victim)
-        // A reset frees the descriptor and all that the kernel keeps for the connection at once.
+        // A reset frees the descriptor and the kernel's buffers immediately.
         victim.socket.resetAndDestroy()
       }
       clients.set(address, client)
@@ -96,7 +96,7 @@ export function createConnections(
     byWaiting.set(client, waitingOf(client))
   }
 
-  /** The oldest without a request, unless it has just begun and another one is idle after an answer. */
+  /** Finds the oldest connection without a request; prefers an idle one while the oldest is still fresh. */
   function findWaiting(client: Client): Connection | undefined {
     const [oldest] = client.new
     const [idle] = client.idle
@@ -107,7 +107,7 @@ export function createConnections(
   function findVictim(): Connection | undefined {
     const greediest = byWaiting.top()
     if (greediest) return findWaiting(greediest)
-    // Many connections may be refused within that time, and each search looks at all that are busy.
+    // Limit the search rate: each search scans all busy connections, and a flood may cause many.
     if (performance.now() < nextSearchMs) return undefined
     const stalled = findStalled(connections.values())
     if (!stalled) nextSearchMs = performance.now() + searchIntervalMs
@@ -117,7 +117,7 @@ export function createConnections(
 
 const searchIntervalMs = 100
 
-/** `new` until the head of the first request is whole, `busy` while the server works on an answer. */
+/** `new`: no complete request headers yet. `busy`: the server works on a response. */
 type State = 'new' | 'idle' | 'busy'
 
 interface Connection {
@@ -125,11 +125,11 @@ interface Connection {
   readonly client: Client
   readonly sinceMs: number
   state: State
-  /** Those under way: several when the client sends requests ahead. */
+  /** Responses in progress; several when the client pipelines requests. */
   readonly answers: ServerResponse[]
 }
 
-/** Each set is in the order in which connections came to it. */
+/** Each set is in insertion order, oldest first. */
 interface Client extends Readonly<Record<State, Set<Connection>>> {
   readonly address: string
 }
@@ -142,12 +142,12 @@ function sizeOf(client: Client): number {
   return waitingOf(client) + client.busy.size
 }
 
-/** On how many connections the server waits for this client. */
+/** Counts the connections on which the server waits for this client. */
 function waitingOf(client: Client): number {
   return client.new.size + client.idle.size
 }
 
-/** One on which all is answered, while its client does not take it or does not leave. */
+/** Finds a connection with all responses written whose client does not read them or does not close it. */
 function findStalled(connections: Iterable<Connection>): Connection | undefined {
   return Iterator.from(connections).find(({ socket, answers }) =>
     answers.length > 0 ? answers.every((answer) => answer.writableEnded) : socket.writableEnded,

@@ -1,4 +1,4 @@
-/** The first key and token, kept where only root reads them: the store has no more than their hashes. */
+/** First API key and access token, in a file that only root can read: the store has only their hashes. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
@@ -23,7 +23,7 @@ export async function saveCredentials(dataDir: string, credentials: Credentials)
   await writeFileAtomic(credentialsPath(dataDir), text, 0o600)
 }
 
-/** Writes down where the server is now. False when there are no credentials, or none that can be read. */
+/** Updates the server's URLs in the file. Returns false when the file is missing or invalid. */
 export async function moveCredentials(
   dataDir: string,
   place: { readonly url: string; readonly sandboxUrl: string },
@@ -37,7 +37,7 @@ export async function moveCredentials(
   return true
 }
 
-/** A file that somebody has changed by hand is theirs: it is neither used nor written over. */
+/** Reads the file; undefined when it is missing or invalid. A file edited by hand is neither used nor overwritten. */
 async function readCredentials(dataDir: string): Promise<Credentials | undefined> {
   try {
     const text = await readFile(credentialsPath(dataDir), 'utf8')

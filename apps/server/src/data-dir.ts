@@ -1,6 +1,6 @@
 /**
- * One server to a data directory, from before its first touch to the end of the process. Nothing gives the lock back: a
- * server that has closed everything may still be writing, and only its end is the end of that.
+ * Claims a data directory for one server, from before the first access to the end of the process. The lock is never
+ * released earlier: a server that has closed everything may still be writing.
  */
 import { rmSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
@@ -29,7 +29,7 @@ export function unusable(dataDir: string, cause: unknown): Fault {
   return new Fault('forbidden', 'data_dir_unusable', message, { cause })
 }
 
-/** So that `atoll down` finds us. The lock, not this file, says whether we run. */
+/** Writes the PID for `atoll down`. The lock, not this file, shows whether the server runs. */
 async function writePidFile(dataDir: string): Promise<void> {
   const path = join(dataDir, 'server.pid')
   await writeFileAtomic(path, `${process.pid}\n`, 0o644)
@@ -37,7 +37,7 @@ async function writePidFile(dataDir: string): Promise<void> {
     try {
       rmSync(path, { force: true })
     } catch {
-      // A file that stays behind misleads nobody: the lock is free.
+      // A stale file is harmless: the lock is free.
     }
   })
 }

@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises'
 
-/** The most that Linux gives a process unless `fs.nr_open` is raised. */
+/** Linux default of `fs.nr_open`, the highest possible limit. */
 const unlimited = 1_048_576
 
-/** How many files and sockets this process may have open. Node.js raises the soft limit to the hard one when it starts. */
+/** Reads how many files and sockets this process may open. Node.js raises the soft limit to the hard one at start. */
 export async function readDescriptorLimit(): Promise<number> {
   return parseDescriptorLimit(await readFile('/proc/self/limits', 'utf8'))
 }

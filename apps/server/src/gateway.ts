@@ -8,13 +8,13 @@ import { startListener } from './listener.ts'
 import type { Listener } from './listener.ts'
 import type { ListenAddress } from './listen-address.ts'
 
-/** The doors of the server: one for both, told apart by header and host, or one each. */
+/** Listeners of the server: one for API and sandboxes, told apart by header and host, or one each. */
 export interface Gateway {
   readonly apiAddress: ListenAddress
   readonly sandboxAddress: ListenAddress
-  /** Until then every request is told to come back. */
+  /** Starts to serve; until then every request gets a 503 with Retry-After. */
   open(parts: GatewayParts): void
-  /** Takes no new connection; what is under way has `graceMs` to finish. */
+  /** Accepts no new connections; open requests have `graceMs` to finish. */
   stop(graceMs: number): void
   close(): Promise<void>
 }
@@ -25,8 +25,7 @@ export interface GatewayParts {
 }
 
 /**
- * Listens at once, before the parts are there: an address that is taken is better known before the long work
- * of a first start than after it.
+ * Listens before the parts are ready, so that an address in use is reported before the long work of a first start.
  */
 export async function startGateway(
   addresses: { readonly api: ListenAddress; readonly edge?: ListenAddress | undefined },
@@ -106,10 +105,10 @@ function comeBack(res: ServerResponse): void {
 }
 
 const uploadLimitMs = 300_000
-/** Clients give up after as long. */
+/** Matches the timeout of clients. */
 const archiveLimitMs = 3_600_000
 
-/** The sandbox host has no limit on how long a request takes to arrive; the platform API needs one. */
+/** Limits the time a request takes to arrive. The sandbox host has no such limit; the platform API needs one. */
 function limitUpload(req: IncomingMessage): void {
   const isArchive = req.url?.startsWith(`${buildFilesPath}/`) ?? false
   const timer = setTimeout(

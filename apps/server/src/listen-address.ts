@@ -1,12 +1,12 @@
 import { isIP, isIPv6 } from 'node:net'
 
-/** Where a server listens. `port` 0 lets the system choose. */
+/** Address of a listener. Port 0 lets the system choose. */
 export interface ListenAddress {
   readonly host: string
   readonly port: number
 }
 
-/** Reads `host:port`, `[v6]:port`, `:port` and `port`. Undefined when it is none of them. */
+/** Parses `host:port`, `[v6]:port`, `:port` and `port`. Returns undefined for other text. */
 export function parseListenAddress(text: string): ListenAddress | undefined {
   const match = /^(?:\[([^\]]+)\]:|([^:[\]]*):)?([0-9]{1,5})$/.exec(text.trim())
   if (!match) return undefined
@@ -14,7 +14,7 @@ export function parseListenAddress(text: string): ListenAddress | undefined {
   const host = bracketed ?? (name || '127.0.0.1')
   const port = Number(digits)
   if (port > 65_535 || (bracketed !== undefined && !isIPv6(bracketed))) return undefined
-  // Digits and dots that are no address would be looked up as a name and fail late.
+  // Digits and dots that are no valid address would be resolved as a name and fail late.
   if (/^[0-9.]+$/.test(host) && isIP(host) === 0) return undefined
   return { host, port }
 }
@@ -23,7 +23,7 @@ export function formatListenAddress({ host, port }: ListenAddress): string {
   return `${isIPv6(host) ? `[${host}]` : host}:${port}`
 }
 
-/** The URL by which this machine reaches itself there. */
+/** Returns the URL by which this machine reaches the address. */
 export function toUrl({ host, port }: ListenAddress): string {
   const reachable = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
   return `http://${formatListenAddress({ host: reachable, port })}`

@@ -8,19 +8,19 @@ import type { ListenAddress } from './listen-address.ts'
 
 export interface Listener {
   readonly server: Server
-  /** With the port that was really taken. */
+  /** Bound address, with the actual port. */
   readonly address: ListenAddress
-  /** Takes no new connection and lets idle ones go. */
+  /** Accepts no new connections and closes idle ones. */
   stop(): void
-  /** Settles after `stop`, once all connections have ended. */
+  /** Resolves after `stop`, once all connections have ended. */
   readonly closed: Promise<void>
 }
 
-/** Connections that the kernel holds until the server takes them. In a flood, others wait behind as many. */
+/** Connections that the kernel queues until the server accepts them. In a flood, new clients wait behind this many. */
 const backlog = 1_024
 
 export interface ListenerPlace {
-  /** The variable that a person changes when the address is taken. */
+  /** Environment variable that sets the address, named in error messages. */
   readonly setting: string
   readonly address: ListenAddress
 }

@@ -1,13 +1,13 @@
 /**
- * One server to a data directory. The lock is an abstract Unix socket named after the directory: the kernel
- * lets go of it when the process dies, however it dies, so there is never a stale one.
+ * Allows one server per data directory. The lock is an abstract Unix socket named after the directory: the kernel
+ * releases it when the process dies, so it is never stale.
  */
 import { createHash } from 'node:crypto'
 import { realpath } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { Fault } from '@atoll/kit/fault'
 
-/** Held until it is disposed of, or until the process ends. */
+/** Holds the lock until it is disposed or the process ends. Throws a fault when another server holds it. */
 export async function lockDataDir(dataDir: string): Promise<AsyncDisposable> {
   const path = await realpath(dataDir)
   const name = createHash('sha256').update(path).digest('hex').slice(0, 32)

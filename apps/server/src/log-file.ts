@@ -10,11 +10,12 @@ export interface LogFile extends LineWriter {
 }
 
 /**
- * A log that takes at most twice the limit: past the limit the file becomes `.1` and replaces the former `.1`. Writes are
- * synchronous, so that the last line before a crash is in the file. Throws when the file cannot be opened at first.
+ * Opens a log that takes at most twice the limit: a file over the limit is renamed to `.1` and replaces the previous
+ * one. Writes are synchronous, so that the last line before a crash is in the file. Throws when the file cannot be
+ * opened at first.
  *
- * Each line checks that the path still leads to the open file. A file that was deleted or moved away, by an operator or
- * by this rotation, is closed once and opened anew.
+ * Each line checks that the path still refers to the open file. A file that was deleted or moved, by an operator or by
+ * this rotation, is closed once and opened again.
  */
 export function openLogFile(path: string, limitBytes = defaultLimitBytes): LogFile {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
@@ -43,7 +44,7 @@ export function openLogFile(path: string, limitBytes = defaultLimitBytes): LogFi
     file = open(path)
   }
 
-  /** Forgets the descriptor before closing: its number may belong to another file or socket right afterwards. */
+  /** Clears the descriptor before closing: its number may be reused for another file or socket immediately. */
   function close(): void {
     const former = file
     file = undefined
@@ -69,7 +70,7 @@ function isAt(path: string, file: OpenFile): boolean {
   return found?.dev === file.device && found.ino === file.inode
 }
 
-/** The folder of the log alone: a data folder that is gone stays gone. */
+/** Creates only the log folder: a deleted data directory is not created again. */
 function makeFolder(path: string): void {
   try {
     mkdirSync(path, { mode: 0o700 })

@@ -1,7 +1,7 @@
 /**
- * Writes log lines to a place that may fail at any time: a full disk, a folder that is gone, a reader that has left. A
- * line that cannot be written is dropped and counted, so logging never throws. Once writing works again, a line of
- * the log says how many are missing and why.
+ * Writes log lines to an output that may fail at any time: a full disk, a deleted folder, a closed pipe. A line that
+ * cannot be written is dropped and counted, so logging never throws. Once writing works again, a log line states how
+ * many lines are missing and why.
  */
 export interface LineWriter {
   write(line: string): void
@@ -17,7 +17,7 @@ export interface LineOutput {
 export function createLineWriter(output: LineOutput): LineWriter {
   let dropped = 0
   let reason = ''
-  /** Whether the last line was cut short, so that the next one must not continue it. */
+  /** True after a partial write, so that the next line starts on a new line. */
   let isTorn = false
   return {
     write(line) {

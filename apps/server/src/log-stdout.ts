@@ -7,8 +7,8 @@ const retryMs = 10
 const mostRetries = 100
 
 /**
- * Log lines on standard output. Pino's own destination never returns from a write to a full disk. A reader that is too
- * slow holds the server for a second; after that, lines are dropped until it reads again.
+ * Writes log lines to standard output. Pino's own destination never returns from a write to a full disk. A slow reader
+ * blocks the server for one second at most; after that, lines are dropped until it reads again.
  */
 export function stdoutLines(): LineWriter {
   let isStuck = false
@@ -31,7 +31,7 @@ function writeWhenReady(descriptor: number, bytes: Buffer, retries: number): num
     } catch (error) {
       const isBusy = error instanceof Error && 'code' in error && error.code === 'EAGAIN'
       if (!isBusy || retry === retries) throw error
-      Atomics.wait(neverChanged, 0, 0, retryMs) // a sleep
+      Atomics.wait(neverChanged, 0, 0, retryMs) // sleep
     }
   }
 }

@@ -10,7 +10,7 @@ import { test } from 'node:test'
 import type { TestContext } from 'node:test'
 import { waitFor } from '@atoll/kit/wait'
 
-/** Twenty seconds and more go by on a busy machine until a server has started. */
+/** Time limit for a start, which takes 20 seconds or more on a busy machine. */
 const patient = { timeoutMs: 120_000 }
 
 async function setup(t: TestContext) {

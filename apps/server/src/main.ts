@@ -1,4 +1,4 @@
-/** `atoll up`: runs the server until it is told to stop. */
+/** `atoll up`: runs the server until a signal stops it. */
 import { constants } from 'node:os'
 import { join } from 'node:path'
 import { Fault } from '@atoll/kit/fault'
@@ -15,17 +15,17 @@ import { createProgressView } from './progress.ts'
 import { startServer } from './server.ts'
 import type { RunningServer, ServerParts } from './server.ts'
 
-/** How long something that was left open may keep the process alive after all is closed. */
+/** Time after which the process exits even if a handle is still open. */
 const exitAfterMs = 500
 
-/** Settles when the server has been stopped by a signal. Throws a fault when it cannot start. */
+/** Resolves when a signal has stopped the server. Throws a fault when the server cannot start. */
 export async function runServer(
   env: Record<string, string | undefined>,
   parts: Pick<ServerParts, 'startNode' | 'stepLimitMs'> = {},
 ): Promise<void> {
   const config = loadServerConfig(env)
   const { ATOLL_LOG, ATOLL_DATA_DIR } = config.server
-  // With logs on standard output, words for people go where they do not mix with them.
+  // When logs go to standard output, messages for people go to standard error.
   const people = ATOLL_LOG === 'stdout' ? process.stderr : process.stdout
   await claimDataDir(ATOLL_DATA_DIR)
   const log = openLog(config)
@@ -37,7 +37,7 @@ export async function runServer(
   const server = await startServer(config, shown)
     .finally(() => progress.clear())
     .catch((error: unknown) => {
-      // Whatever half a start has left open must not keep the process: the caller reports the error first.
+      // A failed start may leave handles open; exit after the caller has reported the error.
       setTimeout(() => process.exit(1), exitAfterMs).unref()
       throw error
     })
@@ -74,8 +74,8 @@ function logPath(dataDir: string): string {
 }
 
 /**
- * While the server starts, a signal ends it at once: each step of the start can be broken off, since it can be
- * killed. Once it runs, the first signal ends it gracefully and the second at once.
+ * Handles signals. During the start a signal ends the process at once: each step of the start is safe to kill.
+ * Afterwards the first signal stops the server gracefully, the second ends it at once.
  */
 function watchSignals(): { readonly first: Promise<void>; endGracefully(): void } {
   const first = Promise.withResolvers<void>()
@@ -95,7 +95,10 @@ function watchSignals(): { readonly first: Promise<void>; endGracefully(): void 
   }
 }
 
-/** What nobody foresaw leaves a state nobody knows: say so and end. Sandboxes go on, a supervisor restarts us. */
+/**
+ * Logs an unexpected error and exits, since the state is unknown. Sandboxes keep running; a supervisor restarts the
+ * server.
+ */
 function dieLoudly(log: Logger, path: string | undefined): void {
   const die = (error: unknown) => {
     log.fatal({ err: error, event: 'server.crash' }, 'unforeseen failure')

@@ -1,7 +1,7 @@
-/** Shows how far long work is: one line that is written over on a terminal, a line a step elsewhere. */
+/** Shows the progress of long work: one updating line on a terminal, one line per step elsewhere. */
 export interface ProgressView {
   report(label: string, fraction: number): void
-  /** Makes room for other output. */
+  /** Clears the progress line for other output. */
   clear(): void
 }
 
@@ -35,7 +35,7 @@ function updatingLine(screen: Screen): ProgressView {
   }
 }
 
-/** A log keeps every line, so one is written only for a new label or a good step further. */
+/** Prints a line only for a new label or another 10 percent, because a log keeps every line. */
 function plainLines(screen: Screen): ProgressView {
   let last = { label: '', step: -1 }
   return {

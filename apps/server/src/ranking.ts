@@ -1,14 +1,14 @@
-/** Keeps items by a count and names one with the highest. Cheap as long as counts change by small steps. */
+/** Ranks items by a count and returns one with the highest. Fast while counts change by small steps. */
 export interface Ranking<Item> {
-  /** An item with the count 0 is forgotten. */
+  /** Sets the count of an item; 0 removes it. */
   set(item: Item, count: number): void
-  /** Of several with the same count, the one that has had it for longest. */
+  /** Returns the item with the highest count; among equals, the one that has had it longest. */
   top(): Item | undefined
 }
 
 export function createRanking<Item>(): Ranking<Item> {
   const counts = new Map<Item, number>()
-  /** Items by their count; the last place is never empty. */
+  /** Items by count; the last set is never empty. */
   const places: Set<Item>[] = []
   return {
     set(item, count) {

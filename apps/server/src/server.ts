@@ -20,11 +20,11 @@ import { shutdownStep } from './shutdown-step.ts'
 
 export interface ServerParts {
   readonly log: Logger
-  /** Told of work that takes long at a first start. */
+  /** Called during long work at a first start. */
   readonly progress?: (label: string, fraction: number) => void
-  /** Another node than that of this machine. */
+  /** Starts a node other than the local one. */
   readonly startNode?: StartNode
-  /** For tests: how long one step of the shutdown may take. */
+  /** Time limit of one shutdown step; for tests. */
   readonly stepLimitMs?: number
 }
 
@@ -40,15 +40,15 @@ export type StartNode = (
 export interface RunningServer {
   readonly apiUrl: string
   readonly sandboxUrl: string
-  /** Only from the start that made them. */
+  /** Set only at the start that created them. */
   readonly firstCredentials?: FirstCredentials
-  /** False when the file of the first credentials was taken away. */
+  /** False when the credentials file is missing or invalid. */
   readonly hasCredentials: boolean
-  /** Ends no sandbox; says how many go on, if the node tells. Never throws. */
+  /** Stops the server, not the sandboxes. Returns how many still run, if the node answers. Never throws. */
   close(): Promise<{ readonly leftRunning?: number | undefined }>
 }
 
-/** Time for requests under way to finish when the server stops. */
+/** Time for open requests to finish when the server stops. */
 const graceMs = 1_500
 
 export async function startServer(
@@ -73,7 +73,7 @@ export async function startServer(
   const apiUrl = toUrl(gateway.apiAddress)
   const sandboxUrl = toUrl(gateway.sandboxAddress)
 
-  // The store opens before the node: a store that this release must not use is refused while nothing has been touched.
+  // Open the store before the node: an incompatible store is refused before anything changes.
   const store = await openStore(config.api)
   closing('store', () => store.close())
 
@@ -122,7 +122,7 @@ export async function startServer(
   }
 }
 
-/** The shape of most sandboxes: pre-warmed before the first create. */
+/** Returns the shape of most sandboxes, pre-warmed before the first create. */
 function baseShape({ api }: ServerConfig): Shape {
   return {
     templateId: 'base',
@@ -132,7 +132,7 @@ function baseShape({ api }: ServerConfig): Shape {
   }
 }
 
-/** Loaded when it is needed: the agent brings native parts that only a real node wants. */
+/** Loads the node on demand: it has native parts that only a real node needs. */
 const startLocalNode: StartNode = async (config, parts) => {
   const { startNode } = await import('@atoll/node')
   return startNode(config, parts)

@@ -1,9 +1,9 @@
 import type { Logger } from '@atoll/kit/log'
 
-/** One step of the shutdown has this long; the next begins even if it hangs. */
+/** Time limit of one shutdown step; the next step starts even if this one hangs. */
 const defaultLimitMs = 20_000
 
-/** Makes a step of the shutdown that always settles: a failure, or a step that hangs, is logged and the rest goes on. */
+/** Creates a shutdown step that always settles: failures and timeouts are logged, and the shutdown continues. */
 export function shutdownStep(
   {
     log,
