@@ -1,4 +1,4 @@
-/** What a server has acknowledged, and whether it is still true. */
+/** Record of what a server has acknowledged, and checks that it still holds. */
 import assert from 'node:assert/strict'
 import { waitFor } from '@atoll/kit/wait'
 import type { CloudByHand, HandSandbox } from './cloud-by-hand.ts'
@@ -9,29 +9,29 @@ import type { Names } from './host-state.ts'
 
 export interface AcknowledgedSandbox {
   readonly sandbox: HandSandbox
-  /** The least that its counter shows. */
+  /** Lower bound of its counter. */
   count: number
-  /** Whether its network rules have names, which makes them a matter of the egress process. */
+  /** True when its network rules contain names, which the egress process enforces. */
   hasNames: boolean
 }
 
 export interface Account {
-  /** All of them run, except in the middle of a round. */
+  /** All sandboxes run, except in the middle of a round. */
   readonly sandboxes: Map<string, AcknowledgedSandbox>
   readonly killed: Set<string>
-  /** Each with the least that the counter shows in a copy. */
+  /** Snapshot IDs with a lower bound of the counter in a copy. */
   readonly snapshots: Map<string, number>
   readonly templates: Map<string, Template>
-  /** Names of templates and ids of snapshots. */
+  /** Template and snapshot IDs. */
   readonly deleted: Set<string>
-  /** Each with its version. */
+  /** Secret names with their current version. */
   readonly secrets: Map<string, number>
   readonly deletedSecrets: Set<string>
 }
 
 export interface Template {
   readonly templateId: string
-  /** What `/mark` contains. */
+  /** Content of `/mark`. */
   readonly mark: string
 }
 
@@ -45,10 +45,10 @@ export const emptyAccount = (): Account => ({
   deletedSecrets: new Set(),
 })
 
-/** How long reconciling after a start may take on a busy machine. */
+/** Time limit for reconciling after a start on a busy machine. */
 const patienceMs = 60_000
 
-/** Fails when something that was acknowledged is lost, or something that was deleted is back. */
+/** Fails when acknowledged state is lost or deleted state is back. */
 export async function checkAccount(
   account: Account,
   cloud: CloudByHand,
@@ -88,7 +88,7 @@ export async function checkAccount(
   )
 }
 
-/** `running` or `paused`; undefined when there is no such sandbox. */
+/** Returns `running` or `paused`; undefined when the sandbox does not exist. */
 export async function stateOf(cloud: CloudByHand, id: string): Promise<string | undefined> {
   const { status, json, text } = await cloud.platform('GET', `/sandboxes/${id}`)
   if (status === 404) return undefined
@@ -103,14 +103,14 @@ async function idsOf(cloud: CloudByHand, path: string, key: string): Promise<str
   return all.map((one) => one[key] ?? '')
 }
 
-/** The same process goes on from where it was, or further. */
+/** Checks that the same process still counts, from at least the last known value. */
 export async function checkCounter(cloud: CloudByHand, one: AcknowledgedSandbox): Promise<void> {
   const count = await readCounter(cloud.installation.url, one.sandbox)
   assert.ok(count >= one.count, `${one.sandbox.sandboxID}: ${count} after ${one.count}`)
   one.count = count
 }
 
-/** Adds a sandbox that runs, with a counter in it. */
+/** Adds a running sandbox and starts a counter in it. */
 export async function addCounting(
   account: Account,
   cloud: CloudByHand,
@@ -123,7 +123,7 @@ export async function addCounting(
   return one
 }
 
-/** All that a script prints, run by root. */
+/** Runs a script as root and returns its output. */
 export async function print(
   { installation: { url } }: CloudByHand,
   sandbox: HandSandbox,

@@ -1,4 +1,4 @@
-/** Requests whose acknowledgement is a promise, each with how to see that the promise is kept. */
+/** Requests whose acknowledgement is a promise, with checks that the promise is kept. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { waitFor } from '@atoll/kit/wait'
@@ -11,16 +11,15 @@ import { send } from './wire.ts'
 import type { Reply } from './wire.ts'
 
 export interface Work {
-  /** The server may die as soon as this resolves. */
+  /** Sends the request. The server may die as soon as this resolves. */
   request(): Promise<Reply>
   readonly status: number
-  /** Enters the promise into the account, whatever happens next. */
+  /** Records the promise in the account right after the acknowledgement. */
   enter?(reply: Reply): void
-  /** After the restart. */
+  /** Checks the promise after the restart. */
   check(reply: Reply): Promise<void>
 }
 
-/** Prepares a request. */
 export type Prepare = () => Promise<Work>
 
 export function createWorks(
@@ -241,7 +240,7 @@ export function createWorks(
     await checkCounter(cloud, one)
   }
 
-  /** A copy has the memory of its original; the copy is not needed afterwards. */
+  /** Checks that a copy has the memory of its original, then kills it. */
   async function checkCopy(sandbox: HandSandbox, count: number): Promise<void> {
     await checkCounter(cloud, { sandbox, count, hasNames: false })
     await kill(sandbox)
@@ -319,7 +318,7 @@ export function createWorks(
   return works
 }
 
-/** Longer than any run of the tests, in seconds. */
+/** Sandbox timeout in seconds, longer than any test run. */
 const timeout = 3600
 
 function sandboxIn({ json }: Reply): HandSandbox {

@@ -1,9 +1,9 @@
 /**
- * What hostile code in a sandbox tries, as Python and shell programs to run there as root. Each prints what it
+ * Attacks of hostile code in a sandbox, as Python and shell programs that run there as root. Each prints what it
  * achieved; nothing is the right answer.
  */
 
-/** Command lines of all processes that /proc shows, each after its id. */
+/** Prints the PID and command line of each process in /proc. */
 export const commandLines = `
 import os
 lines = []
@@ -16,7 +16,7 @@ for pid in filter(str.isdigit, os.listdir('/proc')):
 print(json.dumps(lines))
 `
 
-/** Looks for folders of the host: by name, by ways out of the root, by links, and from every open file. */
+/** Looks for host folders: by name, by paths out of the root, by links, and from every open file. */
 export const hostPaths = `
 import os
 starts = ['', '/..' * 20, '/proc/self/root/../../..', '/proc/self/cwd' + '/..' * 20]
@@ -47,7 +47,7 @@ for target in args:
 print(json.dumps(found))
 `
 
-/** Nodes of disks (loop, virtio, SCSI), memory and ports. */
+/** Creates device nodes for disks (loop, virtio, SCSI), memory and ports. */
 export const deviceNodes = `
 import os, stat
 made = []
@@ -65,7 +65,7 @@ for kind, major, minor in nodes:
 print(json.dumps(made))
 `
 
-/** The folder with envd and its Node.js is one for all sandboxes. */
+/** Tries to change the folder with envd and its Node.js, which all sandboxes share. */
 export const writesToShared = `
 exec 2>/dev/null
 attempt() { "$@" && echo "done: $*"; }
@@ -91,13 +91,13 @@ mount -o remount,rw /usr/bin/sudo && attempt sh -c 'echo x >> /usr/bin/sudo'
 true
 `
 
-/** Up to three times the limit, all of it touched. */
+/** Allocates and touches up to three times the memory limit. */
 export const takeMemory = `exec python3 -c '
 taken = []
 for _ in range(192): taken.append(bytearray(b"x") * (8 << 20))
 '`
 
-/** The same by a program whose other threads wait for ever, as those of most libraries do. */
+/** Allocates the same memory in a program whose other threads wait forever, as those of most libraries do. */
 export const takeMemoryBesideThreads = `exec python3 -c '
 import threading
 never, taken = threading.Event(), []
@@ -105,7 +105,7 @@ for _ in range(4): threading.Thread(target=never.wait, daemon=True).start()
 for _ in range(192): taken.append(bytearray(b"x") * (8 << 20))
 '`
 
-/** The same in a thread that the first one waits for. */
+/** Allocates the same memory in a second thread while the main thread joins it. */
 export const takeMemoryInThread = `exec python3 -c '
 import threading
 taken = []
@@ -116,7 +116,7 @@ thread.start()
 thread.join()
 '`
 
-/** 250 MB of it, until it is killed. */
+/** Holds 250 MB until killed. */
 export const holdMemory = `exec python3 -c '
 import time
 held = bytearray(b"x") * (250 << 20)
@@ -124,7 +124,7 @@ print("held", flush=True)
 time.sleep(1000)
 '`
 
-/** The same, with one thread that maps memory all the time and another that works. */
+/** Holds 250 MB while one thread maps memory constantly and another uses CPU. */
 export const keepMapping = `exec python3 -c '
 import mmap, threading
 held = bytearray(b"x") * (250 << 20)
@@ -136,7 +136,7 @@ while True:
     with mmap.mmap(-1, 1 << 20) as memory: memory[0] = 1
 '`
 
-/** Bounded, should nothing else bound it: 5,000 children that end by themselves. Says what stopped it. */
+/** Forks until an error stops it and prints the error. Limits itself to 5,000 children, which exit by themselves. */
 export const forkBomb = `
 import errno, os, signal, time
 children, ended = [], 'nothing'
@@ -155,7 +155,10 @@ for child in children: os.waitpid(child, 0)
 print(json.dumps(ended))
 `
 
-/** Tried with senseless arguments: a filter refuses before it looks at them, with EPERM, or ENOSYS for clone3. */
+/**
+ * Makes system calls with invalid arguments: a seccomp filter refuses before it checks them, with EPERM, or ENOSYS for
+ * clone3.
+ */
 export const systemCalls = `
 import ctypes, errno, os, socket
 libc = ctypes.CDLL(None, use_errno=True)
@@ -183,7 +186,7 @@ except OSError as error:
 print(json.dumps(allowed))
 `
 
-/** Each argument is a protocol, an address and a port. Prints for each what came back; null for no connection at all. */
+/** Connects to each argument: protocol, address, port. Prints each response, or null without a connection. */
 export const reach = `
 import socket
 from concurrent.futures import ThreadPoolExecutor
@@ -204,7 +207,7 @@ def reach(target):
 with ThreadPoolExecutor(64) as pool: print(json.dumps(list(pool.map(reach, args))))
 `
 
-/** Sends a datagram with a foreign source address, then one with its own. Says what refused it, if anything. */
+/** Sends a datagram with a foreign source address, then one with its own. Prints the error that refused it, if any. */
 export const spoof = `
 import errno, socket, struct
 host, port, foreign = args

@@ -1,20 +1,20 @@
-/** A stream of creates and kills, and an account of what its callers were told. */
+/** Creates and kills sandboxes concurrently and records the responses. */
 import type { PlatformClient } from '@atoll/client/platform'
 import type { Random } from './mutations.ts'
 
 export interface Account {
-  /** Those that were answered with 201, and nobody has asked to kill since. */
+  /** Sandboxes whose create returned 201 and whose kill was not requested. */
   readonly running: Set<string>
-  /** Asked to be killed, without an answer. */
+  /** Sandboxes whose kill was requested without a response. */
   readonly doubtful: Set<string>
-  /** Those whose kill was answered with 204. */
+  /** Sandboxes whose kill returned 204. */
   readonly killed: Set<string>
 }
 
 export interface Churn {
-  /** From now on failures are expected. */
+  /** Stops; failures are expected from now on. */
   giveUp(): void
-  /** Resolves when no request is under way; with the failures that came before they were expected. */
+  /** Resolves when no request is open, with the failures from before `giveUp`. */
   readonly ended: Promise<readonly unknown[]>
 }
 
@@ -24,9 +24,9 @@ export interface ChurnOptions {
   readonly metadata: Record<string, string>
 }
 
-/** So many callers at once, each with one request after the other. */
+/** Concurrent callers, each with one request at a time. */
 const callers = 4
-/** From here on sandboxes are killed only. */
+/** Limit on running sandboxes: above it, callers only kill. */
 const mostRunning = 6
 
 export function startChurn(account: Account, options: ChurnOptions): Churn {
@@ -68,7 +68,7 @@ export function startChurn(account: Account, options: ChurnOptions): Churn {
   }
 }
 
-/** Undefined: it is time for another one. */
+/** Returns a sandbox to kill, or undefined to create another one. */
 function chooseVictim({ running }: Account, creating: number, random: Random): string | undefined {
   const candidates = [...running]
   const isFull = running.size + creating >= mostRunning

@@ -1,4 +1,4 @@
-/** A sandbox as somebody with nothing but the documents and an HTTP client sees it. */
+/** Client with nothing but HTTP, written from the documents alone. */
 import assert from 'node:assert/strict'
 import type { Socket } from 'node:net'
 import { install } from './installation.ts'
@@ -57,7 +57,7 @@ export async function startCloud(
   }
 }
 
-/** The headers that every request to a sandbox's envd carries. */
+/** Returns the headers that every request to envd needs. */
 export function envdHeaders(sandbox: HandSandbox, prefix = 'Svc'): Record<string, string> {
   return {
     'Connect-Protocol-Version': '1',
@@ -70,11 +70,11 @@ export function envdHeaders(sandbox: HandSandbox, prefix = 'Svc'): Record<string
 export interface ProcessStream {
   readonly pid: number
   readonly socket: Socket
-  /** The next message; undefined at the end of the stream. */
+  /** Returns the next message; undefined at the end of the stream. */
   next(): Promise<(Message & { readonly flags: number }) | undefined>
-  /** Reads on until the output so far, decoded, satisfies the pattern. */
+  /** Reads until the decoded output so far matches the pattern. */
   until(pattern: RegExp): Promise<string>
-  /** Reads all that is left. */
+  /** Reads all remaining messages. */
   rest(): Promise<(Message & { readonly flags: number })[]>
 }
 
@@ -125,7 +125,7 @@ export async function openProcess(
   }
 }
 
-/** All that was written, whatever it was written to. */
+/** Returns the decoded output of stdout, stderr and pty together. */
 export function outputOf(messages: readonly Message[]): string {
   return messages
     .map(({ event }) => event?.data?.stdout ?? event?.data?.stderr ?? event?.data?.pty ?? '')

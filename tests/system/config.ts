@@ -1,7 +1,7 @@
-/** What somebody who runs the system tests may ask for. */
+/** Options for system tests, from the environment. */
 import { randomInt } from 'node:crypto'
 
-/** How often what is left to chance is tried; each test has a small number of its own for everyday runs. */
+/** Returns the number of rounds for randomized tests; `usual` is the small default of each test. */
 export function roundsOr(usual: number): number {
   const rounds = Number(process.env['ATOLL_TEST_ROUNDS'] ?? usual)
   if (!Number.isInteger(rounds) || rounds < 1) {
@@ -10,5 +10,5 @@ export function roundsOr(usual: number): number {
   return rounds
 }
 
-/** What chance starts from. Tests that use it say it in their names, so that it can be given to the next run. */
+/** Random seed. Tests print it in their names, so that a run can be repeated. */
 export const seed = Number(process.env['ATOLL_TEST_SEED'] ?? randomInt(2 ** 31))

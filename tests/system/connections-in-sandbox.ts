@@ -1,6 +1,7 @@
 /**
- * Two servers to run inside a sandbox, on Node.js and on Python's asyncio, whose event loops rest on epoll. They dial the
- * echo at FAR when asked for `/dial`, never answer `/hold`, and answer all else with what became of their connections.
+ * Two servers to run inside a sandbox, on Node.js and on Python's asyncio, whose event loops use epoll. `/dial`
+ * connects to the echo server at FAR, `/hold` is never answered, and all other paths return the state of the
+ * connections.
  */
 export const nodeSource = `
 const { createServer } = require('node:http')

@@ -1,11 +1,17 @@
-/** A number in the memory of a process that writes each value to a file it keeps open: both come back, or neither fits. */
+/**
+ * Counter in the memory of a process that appends each value to an open file: a restore must bring back both, or they
+ * differ.
+ */
 import assert from 'node:assert/strict'
 import { waitFor } from '@atoll/kit/wait'
 import { envdHeaders, openProcess, shell } from './cloud-by-hand.ts'
 import type { HandSandbox } from './cloud-by-hand.ts'
 
 const path = '/tmp/counts'
-/** A name of its own tells one run of it from another; reading what nobody writes waits without another process. */
+/**
+ * Shell program. A random name identifies each run; reading from a FIFO without a writer sleeps without another
+ * process.
+ */
 const program = `
 mkfifo /tmp/tick
 exec 3>>${path} 4<>/tmp/tick
@@ -13,7 +19,7 @@ name=$RANDOM$RANDOM i=0
 while :; do i=$((i+1)); echo "$name $$ $i" >&3; read -t 0.1 -u 4; done
 `
 
-/** How long anything may take on a busy machine. */
+/** Time limit on a busy machine. */
 const patienceMs = 120_000
 
 export async function startCounter(url: string, sandbox: HandSandbox): Promise<void> {
@@ -24,7 +30,7 @@ export async function startCounter(url: string, sandbox: HandSandbox): Promise<v
   await waitFor('the first counts', isThere, { timeoutMs: patienceMs })
 }
 
-/** How far it is, once it is seen to go on. Each value it ever had is in the file once, by the same process. */
+/** Returns the current count after it has increased. Checks that the file has each value once, all from one process. */
 export async function readCounter(url: string, sandbox: HandSandbox): Promise<number> {
   const first = await countsOf(url, sandbox)
   const counts = await waitFor(
@@ -50,7 +56,7 @@ async function countsOf(url: string, sandbox: HandSandbox): Promise<readonly str
 
 async function readFileOf(url: string, sandbox: HandSandbox) {
   const headers = envdHeaders(sandbox)
-  // One that stands still takes the connection, and says nothing.
+  // A frozen sandbox accepts the connection but does not answer.
   const signal = AbortSignal.timeout(answerMs)
   const reply = await fetch(`${url}/files?path=${path}&username=root`, { headers, signal })
   return { status: reply.status, text: await reply.text() }

@@ -1,10 +1,10 @@
-/** An earlier release of Atoll, taken from this repository's history, to run beside this one. */
+/** Earlier release of Atoll from this repository's history, to run next to this one. */
 import { access, mkdtemp, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { run, tryRun } from '@atoll/kit/run'
 import { repository } from './installation.ts'
 
-/** The newest commit of the release before this one. */
+/** Newest commit of the previous release. */
 const earlier = { version: '0.1.0', commit: '1f9b70f87818e00797c24b92c307ac12fa30ae5a' }
 
 export interface EarlierRelease extends AsyncDisposable {
@@ -12,7 +12,7 @@ export interface EarlierRelease extends AsyncDisposable {
   readonly version: string
 }
 
-/** Undefined in a copy without that part of the history, such as a shallow clone. */
+/** Returns undefined when the history lacks the commit, as in a shallow clone. */
 export async function openEarlierRelease(): Promise<EarlierRelease | undefined> {
   const { code } = await tryRun('git', ['-C', repository, 'cat-file', '-e', earlier.commit])
   if (code !== 0) return undefined
@@ -22,7 +22,8 @@ export async function openEarlierRelease(): Promise<EarlierRelease | undefined> 
   await run('git', ['-C', repository, ...toArchive], { timeoutMs: 60_000 })
   await run('tar', ['--extract', '--file', archive, '--directory', dir], { timeoutMs: 60_000 })
   for (const folder of await packageFolders()) {
-    // Hard links: the packages take half a gigabyte. Links between workspaces are relative, so they lead to the copy.
+    // Hard links: the packages take half a gigabyte. Links between workspaces are relative, so they point into the
+    // copy.
     const args = ['--archive', '--link', join(repository, folder), join(dir, folder)]
     const linked = await tryRun('cp', args, { timeoutMs: 300_000 })
     if (linked.code === 0) continue
@@ -35,7 +36,7 @@ export async function openEarlierRelease(): Promise<EarlierRelease | undefined> 
   }
 }
 
-/** Where npm has put packages: at the top, and in workspaces that need other versions. */
+/** Lists the folders with npm packages: at the top, and in workspaces that need other versions. */
 async function packageFolders(): Promise<string[]> {
   const folders = ['node_modules']
   for (const group of ['apps', 'packages']) {

@@ -1,7 +1,7 @@
 /**
- * A server to run inside a sandbox, with connections to itself in an epoll set. Asked for `/close` it opens more of them,
- * and closes these once all were found idle together. Otherwise it sends through each that is open and waits for the
- * events. It answers with what epoll has reported so far.
+ * Server to run inside a sandbox, with connections to itself in an epoll set. `/close` opens more connections and
+ * closes them once all were found idle together. Other paths send through each open connection and wait for the events.
+ * Responses contain what epoll has reported so far.
  */
 export const epollSource = `
 import json, os, select, socket

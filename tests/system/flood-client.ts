@@ -1,20 +1,20 @@
 /**
- * A process that opens many connections to a server and does nothing with them. It has a loopback address of its own, since
- * one address has ports for some 28,000 connections only.
+ * Process that opens many idle connections to a server. It uses its own loopback address, because one address has ports
+ * for only about 28,000 connections.
  */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { connect } from 'node:net'
 
 export interface Flood extends Disposable {
-  /** Opens that many connections, one after the other has ended or not. Resolves once each was open. */
+  /** Opens this many connections, whether or not earlier ones have ended. Resolves once each was open. */
   open(many: number): Promise<void>
 }
 
 const heads = {
   silent: '',
   'half a head': 'POST /sandboxes HTTP/1.1\r\nHost: localhost\r\nX-Half: ',
-  /** Of the greatest length that is accepted. */
+  /** Longest header that is accepted. */
   'a long half of a head': `GET / HTTP/1.1\r\nHost: localhost\r\nX-Half: ${'x'.repeat(15_000)}`,
   'idle after an answer': 'GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n',
 } as const
@@ -52,7 +52,7 @@ async function flood(many: number): Promise<number> {
     while (begun < many) {
       begun += 1
       const socket = connect({ host, port: Number(port), localAddress })
-      socket.on('error', () => {}) // the server has made room for others
+      socket.on('error', () => {}) // the server closes connections to make room
       await once(socket, 'connect').catch(() => {}) // counted below
       if (socket.readyState !== 'open') continue
       opened += 1

@@ -6,9 +6,8 @@ import { cgroupFile, processesOf } from './host-state.ts'
 import type { Names } from './host-state.ts'
 
 /**
- * Brings about what happens when the kernel, short of memory, kills a process of gVisor that was just asked to map memory;
- * that moment is too short to be met by chance. `ask` is to make the one process inside that holds so much ask for it,
- * unless it does anyway.
+ * Simulates an OOM kill of a gVisor process that was just asked to map memory; that moment is too short to hit by
+ * chance. `ask` makes the one process inside that holds `holdsMb` map memory, unless it does so anyway.
  */
 export async function loseAnswer(
   names: Names,
@@ -26,7 +25,7 @@ export async function loseAnswer(
   await asked
 }
 
-/** Of the processes that share their memory the first, which is the one that maps it for all. */
+/** Finds the first of the processes that share their memory: it maps memory for all of them. */
 async function findHolder(pids: readonly number[], holdsMb: number) {
   for (const pid of pids.toSorted((a, b) => a - b)) {
     const status = await readFile(`/proc/${pid}/status`, 'utf8')
@@ -37,7 +36,7 @@ async function findHolder(pids: readonly number[], holdsMb: number) {
   throw new Error(`no process of the sandbox holds ${holdsMb} MB`)
 }
 
-/** Waits until a thread of gVisor's kernel does nothing but wait for its process: for programs it does so for moments. */
+/** Waits until a thread of gVisor's kernel waits steadily for its process; normal waits are short. */
 async function untilAsking(pid: number): Promise<void> {
   let looks = new Map<string, number>()
   await waitFor(
@@ -53,7 +52,7 @@ async function untilAsking(pid: number): Promise<void> {
 
 const steadyLooks = 25
 
-/** Threads that wait on memory which is shared with other processes, without a limit, and the place where each does. */
+/** Lists threads that wait without a timeout on a futex shared with other processes, with the address. */
 async function endlessWaits(pid: number): Promise<string[]> {
   const waits = []
   for (const thread of await readdir(`/proc/${pid}/task`)) {

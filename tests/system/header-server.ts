@@ -1,6 +1,6 @@
 /**
- * Servers outside that tell what was asked of them, run in a network namespace: HTTP on 8080, HTTPS on 8443, and HTTPS that
- * nobody should trust on 8444.
+ * External servers that return the request they got, run in a network namespace: HTTP on 8080, HTTPS on 8443, and HTTPS
+ * with an untrusted certificate on 8444.
  *
  *   node header-server.ts '{"trusted": {"certificate": PEM, "key": PEM}, "untrusted": {…}}'
  */

@@ -4,7 +4,7 @@ import { readdir, readFile, readlink, realpath } from 'node:fs/promises'
 import { join } from 'node:path'
 import { run, tryRun } from '@atoll/kit/run'
 
-/** Names of what an installation puts on the host, as docs/crash-recovery.md lists them. */
+/** Names of host resources of an installation, as listed in docs/crash-recovery.md. */
 export interface Names {
   readonly tag: string
   readonly dataDir: string
@@ -27,21 +27,21 @@ export async function namesOf(dataDir: string): Promise<Names> {
   }
 }
 
-/** All that belongs to one installation and should not outlive what it was made for; others on this machine do not show. */
+/** All host resources of one installation that must not outlive their use; other installations are left out. */
 export interface HostState {
   readonly links: readonly string[]
   readonly networkNamespaces: readonly string[]
   /** Mount points of the installation, on the host and in its own mount namespace. */
   readonly hostMounts: readonly string[]
   readonly ownMounts: readonly string[]
-  /** Processes in other mount namespaces that hold the disk or root of a sandbox. */
+  /** Processes in other mount namespaces that pin the disk or root of a sandbox. */
   readonly pinningProcesses: readonly string[]
   readonly loopDevices: readonly string[]
   readonly cgroups: readonly string[]
   readonly processes: readonly string[]
-  /** What starts the commands of a server that runs. */
+  /** Processes that start the commands of a running server. */
   readonly spawners: readonly string[]
-  /** What connections that have a name or a proxy pass, and how the host leads them there. */
+  /** Egress processes; `marks` are the policy routes that redirect to them. */
   readonly egresses: readonly string[]
   readonly marks: readonly string[]
   readonly rules: readonly string[]
@@ -91,25 +91,25 @@ function isEgress({ runDir }: Names, title: string): boolean {
   return title.includes(` ${runDir}/egress.sock `)
 }
 
-/** All there are: more than one would be one too many. */
+/** Lists all egress processes; more than one is an error. */
 export async function egressesOf(names: Names): Promise<number[]> {
   const processes = await hostProcesses()
   return processes.filter(({ title }) => isEgress(names, title)).map(({ pid }) => pid)
 }
 
-/** Of how many sandboxes something is led there. */
+/** Counts the sandboxes with traffic redirected to the egress process. */
 export async function ledSandboxes({ nftTable }: Names): Promise<number> {
   const rules = (await ruleset(nftTable)).join('\n')
   return [...rules.matchAll(/"at[0-9a-f]{5}-\d+" : goto to_egress/g)].length
 }
 
-/** The process that starts the commands of a server that runs. */
+/** Returns the process that starts the commands of a running server. */
 export async function spawnerOf(names: Names): Promise<number | undefined> {
   const found = (await hostProcesses()).find(({ title }) => isSpawner(names, title))
   return found?.pid
 }
 
-/** What the host has for itself, without anything of any installation. */
+/** Lists the host's own tables, routes, links and mounts, without those of any installation. */
 export async function bareHost(): Promise<string[]> {
   const [tables, routes, links, mounts] = await Promise.all([
     run('nft', ['list', 'tables']),
@@ -126,7 +126,7 @@ export async function bareHost(): Promise<string[]> {
   ].filter((line) => !named.test(line))
 }
 
-/** Whether the host forwards packets, and whether an installation other than ours wants it to. */
+/** Returns whether the host forwards packets, and whether another installation needs it. */
 export async function forwarding(names: Names) {
   const tables = await run('nft', ['list', 'tables'])
   const others = [...tables.matchAll(/\batoll_[0-9a-f]{5}\b/g)].filter(
@@ -136,7 +136,7 @@ export async function forwarding(names: Names) {
   return { isOn: setting.trim() === '1', isWantedByOthers: others.length > 0 }
 }
 
-/** Under which id the host knows a sandbox: groups, mounts and folders are named by it. */
+/** Returns the cell ID of a sandbox, which names its groups, mounts and folders. */
 export async function cellOf(
   { dataDir }: Pick<Names, 'dataDir'>,
   sandboxId: string,
@@ -146,20 +146,20 @@ export async function cellOf(
   throw new Error(`no cell belongs to sandbox ${sandboxId}`)
 }
 
-/** All cells of an installation, with the sandbox that each is, if any. */
+/** Lists all cells of an installation with their sandbox, if any. */
 export async function cellOwners(
   dataDir: string,
 ): Promise<{ readonly cellId: string; readonly owner: string | undefined }[]> {
   return (await cells(dataDir)).map(({ cellId, owner }) => ({ cellId, owner }))
 }
 
-/** What the node has written down of a cell; nothing but its id where that cannot be read. */
+/** Record of a cell; only the ID is set when the record cannot be read. */
 export interface CellOnDisk {
   readonly cellId: string
   readonly owner: string | undefined
   readonly phase: string | undefined
   readonly disk: string | undefined
-  /** Which runtime wrote its memory, if that is kept. */
+  /** Runtime release that saved its memory, if any. */
   readonly memory: string | undefined
 }
 
@@ -175,7 +175,7 @@ export async function cells(dataDir: string): Promise<CellOnDisk[]> {
   )
 }
 
-/** The ids of a sandbox's processes, from the outside. */
+/** Returns the host PIDs of a sandbox's processes. */
 export async function processesOf(names: Names, sandboxId: string): Promise<number[]> {
   return processesOfCell(names, await cellOf(names, sandboxId))
 }
@@ -190,7 +190,7 @@ export async function processesOfCell(names: Names, cellId: string): Promise<num
   return [...pids]
 }
 
-/** What is in the first of `files` that a control group of the sandbox has, in whatever hierarchy. */
+/** Reads the first of `files` that exists in a control group of the sandbox, in any hierarchy. */
 export async function cgroupValue(
   names: Names,
   sandboxId: string,

@@ -8,8 +8,8 @@ import { run } from '@atoll/kit/run'
 import { waitFor } from '@atoll/kit/wait'
 
 /**
- * A whole installation of its own, as a user would start it: its own data, port and addresses, so that it disturbs
- * no other on this machine. Layers are shared, because building one takes a minute.
+ * Separate installation, started like a user would: with its own data, port and addresses, so that it disturbs no other
+ * on this machine. Layers are shared, because building one takes a minute.
  */
 export interface Installation extends AsyncDisposable {
   readonly url: string
@@ -17,24 +17,24 @@ export interface Installation extends AsyncDisposable {
   readonly apiKey: string
   readonly accessToken: string
   readonly teamId: string
-  /** What an unmodified SDK needs to be told. */
+  /** Options for an unmodified SDK. */
   readonly connection: {
     readonly apiUrl: string
     readonly sandboxUrl: string
     readonly apiKey: string
   }
-  /** What the command lines need in their environment. */
+  /** Environment for command-line clients. */
   readonly env: NodeJS.ProcessEnv
   readonly pid: () => number
-  /** All that the server has printed so far. */
+  /** Returns all output of the server so far. */
   output(): string
-  /** Ctrl-C, or another signal; resolves with the exit code. */
+  /** Sends Ctrl-C or another signal; resolves with the exit code. */
   interrupt(signal?: 'SIGINT' | 'SIGTERM'): Promise<number | null>
-  /** SIGKILL: nothing is saved, nothing is said. One that is still starting fails its `start`. */
+  /** Sends SIGKILL. A server that is still starting fails its `start`. */
   crash(): Promise<void>
-  /** Starts it again, from now on with these settings besides; `from` is a checkout of another release. */
+  /** Starts the server again, with changed settings from now on; `from` is a checkout of another release. */
   start(changed?: Record<string, string>, from?: string): Promise<void>
-  /** `atoll down`. */
+  /** Runs `atoll down`. */
   down(): Promise<string>
 }
 
@@ -48,7 +48,7 @@ export async function install(
   settings: Record<string, string> = {},
   options: {
     readonly from?: string
-    /** How many files the server may have open; undefined: as many as this process. */
+    /** Limit on open files of the server; undefined: the limit of this process. */
     readonly descriptorLimit?: number | undefined
   } = {},
 ): Promise<Installation> {
@@ -61,7 +61,7 @@ export async function install(
     ATOLL_LAYERS_DIR: layersDir,
     ATOLL_LISTEN: `127.0.0.1:${port}`,
     ATOLL_SUBNET: subnet(),
-    // Most tests count what they made themselves.
+    // No warm pool: most tests count the sandboxes that they created.
     ATOLL_POOL_MEMORY_MB: '0',
     ...settings,
   }
@@ -126,7 +126,7 @@ function launch(
   env: NodeJS.ProcessEnv,
   { from = repository, descriptorLimit }: LaunchOptions,
 ): Server {
-  // Straight to Node.js: a signal or a kill must reach the server itself, not a shell before it.
+  // Start Node.js directly: signals must reach the server itself, not a shell.
   const limit = descriptorLimit ? ['prlimit', `--nofile=${descriptorLimit}`] : []
   const command = [process.execPath, join(from, 'apps/cli/src/main.ts'), 'up']
   const [program = '', ...args] = [...limit, ...command]
@@ -160,7 +160,7 @@ function hasEnded({ exitCode, signalCode }: ChildProcess): boolean {
   return exitCode !== null || signalCode !== null
 }
 
-/** Test installations take networks of 1,024 addresses from a range that the default does not touch. */
+/** Returns a network of 1,024 addresses from a range that the default does not use. */
 function subnet(): string {
   const number = (process.pid * 7 + installations++) % 16_384
   const base = number * 1024

@@ -1,4 +1,4 @@
-/** A stream of pauses, resumes, copies and kills, and an account of what its callers were told. */
+/** Pauses, resumes, copies and kills sandboxes concurrently and records the responses. */
 import type { CloudByHand, HandSandbox } from './cloud-by-hand.ts'
 import { readCounter } from './counter.ts'
 import type { Random } from './mutations.ts'
@@ -6,18 +6,18 @@ import type { Reply } from './wire.ts'
 
 export interface Known {
   readonly sandbox: HandSandbox
-  /** How far its counter was when it was last looked at, or when it was copied. */
+  /** Counter value when it was last read, or when the sandbox was copied. */
   count: number
-  /** What its caller was told last; `unclear` after a request without an answer. */
+  /** State by the last response; `unclear` after a request without a response. */
   state: 'running' | 'paused' | 'unclear'
-  /** Its kill was asked for, without an answer. */
+  /** True after a kill request without a response. */
   mayBeGone: boolean
 }
 
 export interface KnownSnapshot {
-  /** How far the counter was in it at least. */
+  /** Lower bound of the counter in the snapshot. */
   readonly count: number
-  /** It cannot be deleted as long as a sandbox that was made of it is there. */
+  /** True once a sandbox was created from the snapshot; it then cannot be deleted while that sandbox exists. */
   isUsed: boolean
 }
 
@@ -29,11 +29,11 @@ export interface LifecycleAccount {
 }
 
 export interface LifecycleChurn {
-  /** From now on no new requests are made. */
+  /** Stops new requests. */
   stop(): void
-  /** From now on it does not matter that requests are not answered. */
+  /** Stops new requests and ignores missing responses. */
   giveUp(): void
-  /** Resolves when no request is under way; with those that failed. */
+  /** Resolves when no request is open, with the failed ones. */
   readonly ended: Promise<readonly Failure[]>
 }
 
@@ -43,7 +43,7 @@ export interface Failure {
   readonly answer: string
 }
 
-/** So many callers at once, each with one request after the other on a sandbox of its own. */
+/** Concurrent callers, each with one request at a time on a separate sandbox. */
 export const callers = 3
 export const fewest = 3
 const most = 6
@@ -134,7 +134,7 @@ export function startLifecycleChurn(
     return snapshots.size < mostSnapshots && random(4) === 0 ? snapshot : pause
   }
 
-  /** False when there is nothing left to do. */
+  /** Returns false when there is nothing left to do. */
   async function act(): Promise<boolean> {
     const kept = [...snapshots]
     const [id, chosen] = kept[random(Math.max(kept.length, 1))] ?? []
@@ -154,7 +154,7 @@ export function startLifecycleChurn(
     const isDone = await attempt(work.name, sandboxID, () =>
       work === fork ? aside(begun()) : begun(),
     )
-    // One whose request failed is left as it is, to be looked at.
+    // Keep a sandbox whose request failed as it is, for inspection.
     if (isDone) busy.delete(sandboxID)
     return true
   }

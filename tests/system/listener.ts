@@ -1,6 +1,6 @@
 /**
- * A program that listens on TCP and UDP on every IPv4 address of its network namespace, on a port it prints first.
- * To whoever comes it says `NAME saw ADDRESS`, and it prints each datagram. On a second port it says back what it hears.
+ * Program that listens on TCP and UDP on all IPv4 addresses of its network namespace. It prints its ports first. It
+ * answers `NAME saw ADDRESS` and prints each datagram. A second port echoes.
  */
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
@@ -29,7 +29,7 @@ const addresses = Object.values(networkInterfaces())
 await Promise.all(addresses.map(({ address }) => takeDatagrams(address)))
 process.stdout.write(`port ${port} echo ${echoPort}\n`)
 
-/** One socket for each address, so that an answer comes from where the question went. */
+/** Opens one socket per address, so that a reply comes from the address that was asked. */
 async function takeDatagrams(address: string): Promise<void> {
   const socket = createSocket('udp4', (message, from) => {
     process.stdout.write(`datagram ${message.toString('latin1')}\n`)

@@ -1,11 +1,11 @@
-/** Requests to envd's routes, and ways to damage them that one number decides. */
+/** Requests to envd's routes, and seeded mutations of them. */
 import { gzipSync } from 'node:zlib'
 import type { Call } from './wire.ts'
 import { basic, frame } from './wire.ts'
 
 export type Random = (limit: number) => number
 
-/** The same numbers for the same seed, evenly spread: a Weyl sequence, mixed. */
+/** Creates a deterministic generator: a mixed Weyl sequence, evenly distributed. */
 export function randomFrom(seed: number): Random {
   let state = seed >>> 0
   return (limit) => {
@@ -23,7 +23,7 @@ interface Request extends Call {
 
 const folder = '/tmp/fuzz'
 
-/** Streams end by themselves after a second, whichever protocol they become. */
+/** Ends streams after one second, whichever protocol a mutation makes of them. */
 const brief = { 'Connect-Timeout-Ms': '1000', 'Grpc-Timeout': '1S' }
 
 function unary(method: string, message: object): Request {
@@ -68,7 +68,7 @@ const requests: readonly Request[] = [
   unary('filesystem.Filesystem/CreateWatcher', { path: folder, allowNetworkMounts: true }),
   unary('filesystem.Filesystem/GetWatcherEvents', { watcherId: 'w00000000000000000000' }),
   unary('filesystem.Filesystem/RemoveWatcher', { watcherId: 'w00000000000000000000' }),
-  // A string of protobuf in the first field, which is the path of Stat and ListDir.
+  // Protobuf string in field 1, the path of Stat and ListDir.
   plain('POST', '/filesystem.Filesystem/Stat', 'application/proto', `\n\x09${folder}`),
   plain('POST', '/filesystem.Filesystem/ListDir', 'application/proto', `\n\x09${folder}\x10\x02`),
   plain('GET', `/files?path=${folder}/a&username=user`),
@@ -87,7 +87,7 @@ const requests: readonly Request[] = [
   plain('POST', '/init', 'application/json', '{"envVars":{"A":"b"}}'),
 ]
 
-/** One of the requests with one to three damages. */
+/** Returns one of the requests with one to three mutations. */
 export function mutated(random: Random): Request {
   let request = pick(random, requests)
   for (let left = 1 + random(3); left > 0; left -= 1) {

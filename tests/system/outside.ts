@@ -7,35 +7,35 @@ import { run, tryRun } from '@atoll/kit/run'
 import { waitFor } from '@atoll/kit/wait'
 
 /**
- * A piece of the world beyond the host: a network namespace with addresses of every sort, to which the host has
- * routes, and a listener. Traffic of sandboxes passes the host on its way there, as it would to the internet.
+ * Network outside the host: a network namespace with addresses of every kind, which the host routes to, and a listener.
+ * Traffic of sandboxes passes through the host on its way there, like traffic to the internet.
  */
 export interface Outside extends AsyncDisposable {
-  /** Where everybody may go. */
+  /** Address open to all sandboxes. */
   readonly publicAddress: string
-  /** Another such place. */
+  /** Second open address. */
   readonly otherAddress: string
-  /** Where nobody answers. */
+  /** Address that never answers. */
   readonly silentAddress: string
-  /** The host as seen from there. */
+  /** Address of the host as seen from outside. */
   readonly hostAddress: string
-  /** Where the host gets and a sandbox must not: private, shared and link-local. */
+  /** Addresses that the host reaches and a sandbox must not: private, shared and link-local. */
   readonly closedAddresses: readonly string[]
   readonly port: number
-  /** Where a connection stays open, and what is said comes back. */
+  /** Port of an echo server that keeps connections open. */
   readonly echoPort: number
-  /** Datagrams that have arrived. */
+  /** Returns the datagrams that have arrived. */
   datagrams(): string[]
-  /** Runs a program in there. */
+  /** Runs a program in the namespace. */
   tryRun(command: string, args: readonly string[]): ReturnType<typeof tryRun>
   /**
-   * Starts a name server that knows these names, and servers for HTTP and TLS that say at which address they were reached,
-   * by which name and by whom. Until the end of it all.
+   * Starts a name server for these names, and HTTP and TLS servers that return the address and name they were reached
+   * by and the client's address. They run until disposal.
    */
   serveNames(names: Readonly<Record<string, string>>): Promise<void>
-  /** Starts a program of ours in there, until the end of it all, and waits for its first word. */
+  /** Starts a test program in the namespace until disposal, and waits for its first output. */
   start(program: string, given: object): Promise<void>
-  /** Its name, to start more in there. */
+  /** Name of the network namespace. */
   readonly namespace: string
 }
 

@@ -1,4 +1,4 @@
-/** The store of an installation whose server is not there, read from the outside. */
+/** Reads the store of an installation whose server is down. */
 import { copyFile, mkdtemp, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -10,11 +10,11 @@ export interface SandboxRecord {
 
 export interface RecordFile {
   readonly records: readonly SandboxRecord[]
-  /** What no record should look like at any moment, in words. */
+  /** Descriptions of records in a state that must never occur. */
   readonly damage: readonly string[]
 }
 
-/** A copy is read: opening the file itself would already repair it. */
+/** Reads a copy: opening the file itself would already repair it. */
 export async function readRecordFile(dataDir: string, metadataPairs: number): Promise<RecordFile> {
   const folder = await mkdtemp('/var/tmp/atoll-records-')
   try {
@@ -72,7 +72,7 @@ function otherMetadata(database: DatabaseSync, pairs: number): string[] {
   return rows.all().map((row) => `${String(row['id'])}: ${String(row['pairs'])} pairs of metadata`)
 }
 
-/** A start and its count are one step. */
+/** Finds templates with a wrong spawn count: a start and its count are one transaction. */
 function wrongCounts(database: DatabaseSync): string[] {
   const rows = database.prepare(`
     select id, spawn_count, (

@@ -1,4 +1,4 @@
-/** A real registry of images on loopback, and small images in it. */
+/** Real image registry on loopback, with small images. */
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
@@ -11,9 +11,9 @@ import { waitFor } from '@atoll/kit/wait'
 import { freePort } from './installation.ts'
 
 export interface TestRegistry extends AsyncDisposable {
-  /** `host:port`. */
+  /** Host and port, as `host:port`. */
   readonly host: string
-  /** Puts an image there, whose layers are folders, the lowest first; gives its reference. */
+  /** Pushes an image whose layers are folders, lowest first; returns its reference. */
   push(name: string, image: TestImage): Promise<string>
 }
 
@@ -57,11 +57,11 @@ export async function startRegistry(): Promise<TestRegistry> {
   }
 }
 
-/** Not installed: that would start a service on the machine. */
+/** Unpacks the registry program. Installing the package would start a service on the machine. */
 async function unpackProgram(dir: string): Promise<string> {
   const fetched = join(dir, 'package')
   await mkdir(fetched)
-  await run('chmod', ['777', fetched]) // apt fetches as a user of its own
+  await run('chmod', ['777', fetched]) // apt downloads as the user _apt
   const download = () =>
     run('apt-get', ['download', 'docker-registry'], { cwd: fetched, timeoutMs: 120_000 })
   await download().catch(async () => {
@@ -88,7 +88,7 @@ auth: { htpasswd: { realm: test, path: '${join(dir, 'users')}' } }
 `
 }
 
-/** An OCI layout of one image. */
+/** Writes an OCI layout with one image. */
 async function writeLayout(dir: string, { layers, env = [] }: TestImage): Promise<void> {
   const blobs = join(dir, 'blobs/sha256')
   await mkdir(blobs, { recursive: true })
@@ -136,7 +136,7 @@ function sha256(content: Buffer): string {
   return createHash('sha256').update(content).digest('hex')
 }
 
-/** Copies programs of this machine and the libraries they need into a folder: as small as a Debian can be. */
+/** Copies programs of this machine and their libraries into a folder: a minimal Debian. */
 export async function smallSystem(folder: string, programs: readonly string[]): Promise<void> {
   await mkdir(folder, { recursive: true })
   // arm64 has no lib64.

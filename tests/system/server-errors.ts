@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 
-/** The last few errors that the server of an installation has logged, each with what caused it. */
+/** Returns the last errors that the server has logged, with their causes. */
 export async function serverErrors(dataDir: string, most = 8): Promise<string> {
   const log = await readFile(join(dataDir, 'logs/server.log'), 'utf8')
   const lines = log.split('\n').filter((line) => line.includes('"level":50'))

@@ -1,4 +1,7 @@
-/** A small server to run inside a sandbox with `node -e`: answers with what it was asked, and echoes WebSocket messages. */
+/**
+ * Small server to run inside a sandbox with `node -e`: returns the request line and host, and echoes WebSocket
+ * messages.
+ */
 export const serverSource = `
 const { createHash } = require('node:crypto')
 const magic = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11' // RFC 6455, 1.3

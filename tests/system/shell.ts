@@ -10,12 +10,12 @@ export interface ShellResult {
 }
 
 export interface ShellOptions {
-  /** Root unless said otherwise: whoever attacks has taken root inside. */
+  /** Default: root, because an attacker is assumed to be root inside. */
   readonly user?: 'root' | 'user'
   readonly timeoutMs?: number
 }
 
-/** Runs a script in a sandbox to its end, whatever that is. */
+/** Runs a script in a sandbox; a nonzero exit code does not throw. */
 export async function shell(
   sandbox: Sandbox,
   script: string,
@@ -30,7 +30,7 @@ export async function shell(
   }
 }
 
-/** Runs a Python program in a sandbox and reads the JSON it prints. */
+/** Runs a Python program in a sandbox and parses the JSON that it prints. */
 export async function python(
   sandbox: Sandbox,
   program: string,

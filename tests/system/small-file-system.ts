@@ -2,9 +2,9 @@ import { mkdir, mkdtemp, open, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { run } from '@atoll/kit/run'
 
-/** A file system of its own size for the data of an installation. */
+/** Separate file system of a given size for the data of an installation. */
 export interface SmallFileSystem extends AsyncDisposable {
-  /** A folder on it. */
+  /** Data folder on the file system. */
   readonly dir: string
 }
 

@@ -1,11 +1,11 @@
-/** Kills commands and processes of the runtime in the middle of what they do. */
+/** Kills commands and processes of the runtime in the middle of their work. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
 import { cells } from './host-state.ts'
 import type { Names } from './host-state.ts'
 import type { Random } from './mutations.ts'
 
-/** Commands of runsc, and the processes that it starts for a sandbox. */
+/** Commands of runsc, and the processes that runsc starts for a sandbox. */
 const commands = ['checkpoint', 'restore', 'pause', 'resume'] as const
 const processes = ['boot', 'gofer'] as const
 export const targets = [...commands, ...processes]
@@ -14,14 +14,16 @@ export type Target = (typeof targets)[number]
 export interface Strike {
   readonly target: Target
   readonly cellId: string | undefined
-  /** Whose it was afterwards. */
+  /** Owner of the cell after the kill. */
   readonly sandboxId: string | undefined
 }
 
-/** How far into its work the victim is at most: the first two of these are done in no time. */
+/** Longest delay before the kill; pause and resume take only a moment. */
 const longestMs = { pause: 30, resume: 30, checkpoint: 200, restore: 200, boot: 300, gofer: 300 }
 
-/** Waits for a process of this kind and kills it at a random moment; undefined when none came before the signal. */
+/**
+ * Waits for a process of this kind and kills it at a random moment. Returns undefined when none came before the abort.
+ */
 export async function strike(
   target: Target,
   names: Names,
@@ -29,15 +31,15 @@ export async function strike(
 ): Promise<Strike | undefined> {
   while (!signal.aborted) {
     const victim = await findVictim(target, names)
-    // There is no state to wait for: the kill is to come at any moment.
+    // A plain delay: the kill must be able to come at any moment.
     await pause(victim ? random(longestMs[target]) : 1)
     if (!victim || !(await isHalfDone(target, names, victim.cellId))) continue
-    // Its id may be another's by now.
+    // The PID may have been reused.
     if (titleOf(victim.pid) !== victim.title) continue
     try {
       process.kill(victim.pid, 'SIGKILL')
     } catch {
-      continue // it was quicker
+      continue // the process has exited
     }
     const { cellId } = victim
     const sandboxId = (await cells(names.dataDir)).find((cell) => cell.cellId === cellId)?.owner
@@ -57,7 +59,7 @@ async function findVictim(target: Target, names: Names): Promise<Victim | undefi
     if (!/^\d+$/.test(name)) continue
     const title = titleOf(Number(name))
     const [program = '', ...args] = title.split('\0')
-    // Not those that are on their way to become it.
+    // Skip wrappers that will exec runsc.
     if (!program.includes('runsc') || !args.includes(target)) continue
     if (!args.includes(`--root=${names.runDir}/state/runsc`)) continue
     const cellId = /\/cells\/(\w+)\/bundle/.exec(title)?.[1] ?? args.findLast(Boolean)
@@ -66,7 +68,7 @@ async function findVictim(target: Target, names: Names): Promise<Victim | undefi
   return undefined
 }
 
-/** Commands are at it as long as they run; processes until the sandbox has been handed over. */
+/** Tests whether the target is at work: commands always are, processes until the sandbox is handed over. */
 async function isHalfDone(
   target: Target,
   { dataDir }: Names,
@@ -77,7 +79,7 @@ async function isHalfDone(
   return cell?.phase === 'resuming' || cell?.phase === 'making'
 }
 
-/** At once: what is looked for may be gone a moment later. */
+/** Reads synchronously: the process may be gone a moment later. */
 function titleOf(pid: number): string {
   try {
     return readFileSync(`/proc/${pid}/cmdline`, 'utf8')

@@ -1,11 +1,11 @@
 import { waitFor } from '@atoll/kit/wait'
 import type { CommandHandle, Sandbox } from 'e2b'
 
-/** A terminal in a sandbox, as an SDK user holds one. */
+/** Terminal in a sandbox, opened through the SDK. */
 export interface SdkTerminal {
   readonly handle: CommandHandle
   type(keys: string): Promise<void>
-  /** Waits until the output since the last call matches, and drops it up to there. */
+  /** Waits until the output since the last call matches, and drops it up to the end of the match. */
   shows(pattern: RegExp): Promise<string>
 }
 
@@ -16,7 +16,7 @@ export function openTerminal(
   return attach(sandbox, (onData) => sandbox.pty.create({ ...size, timeoutMs: 0, onData }))
 }
 
-/** One that is open already, from another connection. */
+/** Connects to an open terminal from another connection. */
 export function joinTerminal(sandbox: Sandbox, pid: number): Promise<SdkTerminal> {
   return attach(sandbox, (onData) => sandbox.pty.connect(pid, { timeoutMs: 0, onData }))
 }

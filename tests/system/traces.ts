@@ -1,13 +1,13 @@
-/** What sandboxes leave on the host, so that it can be counted, kind by kind. */
+/** Counts what sandboxes leave on the host, by kind. */
 import { readdir } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { cells, hostState, processesOfCell } from './host-state.ts'
 import type { CellOnDisk, Names } from './host-state.ts'
 
-/** Each kind by the names it goes by there: one for every sandbox that runs, none for any other. */
+/** Names on the host by kind: one for each running sandbox, none for any other. */
 export interface Traces {
   readonly folders: readonly string[]
-  /** Folders of paused sandboxes, which leave nothing else. */
+  /** Folders of paused sandboxes, which have no other traces. */
   readonly pausedFolders: readonly string[]
   readonly snapshots: readonly string[]
   readonly groups: readonly string[]
@@ -15,11 +15,11 @@ export interface Traces {
   readonly loopDevices: readonly string[]
   readonly disks: readonly string[]
   readonly roots: readonly string[]
-  /** Network slots, by their links. */
+  /** Links of network slots. */
   readonly links: readonly string[]
   readonly networkNamespaces: readonly string[]
   readonly firewallElements: readonly string[]
-  /** Files of the runtime, mounts and processes that belong to none of those folders. */
+  /** Runtime files, mounts and processes that belong to none of the folders. */
   readonly strays: readonly string[]
 }
 
@@ -62,13 +62,13 @@ export async function tracesOf(names: Names): Promise<Traces> {
   }
 }
 
-/** What is not running and still there. */
+/** Numbers of paused sandboxes and snapshots. */
 export interface Kept {
   readonly paused?: number
   readonly snapshots?: number
 }
 
-/** What they should be for so many sandboxes, given the names of their folders and links. */
+/** Returns the expected traces for this many sandboxes, given the names of their folders and links. */
 export function consistentTraces(traces: Traces, running: number, kept: Kept = {}): Traces {
   const asMany = (names: readonly string[], count: number) =>
     names.length === count ? names : [`${count} of them`]
@@ -90,7 +90,7 @@ export function consistentTraces(traces: Traces, running: number, kept: Kept = {
   }
 }
 
-/** Whether it lies in the folder of a cell whose record does not know it. */
+/** Tests whether a path is in a cell's folder but not in its record. */
 function isForeign(path: string, records: ReadonlyMap<string, CellOnDisk>): boolean {
   const [cellId = '', name, ...below] = path.split('/')
   if (name === undefined || below.length > 0) return false

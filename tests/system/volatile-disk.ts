@@ -1,6 +1,6 @@
 /**
- * A file system that can lose power: it keeps what was flushed, and loses the rest. Its journal is committed only when
- * somebody asks for it, so what nobody flushed is not on the image.
+ * File system that can simulate a power loss: it keeps flushed data and loses the rest. Its journal is committed only
+ * on request, so unflushed data is not in the image.
  */
 import { mkdtemp, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -8,9 +8,9 @@ import { run } from '@atoll/kit/run'
 
 export interface VolatileDisk extends AsyncDisposable {
   readonly path: string
-  /** Keeps the image as it is at this moment. */
+  /** Saves the image as it is now. */
   capture(): Promise<void>
-  /** Goes back to what was captured. Nothing may use the file system. */
+  /** Restores the captured image. The file system must not be in use. */
   restore(): Promise<void>
 }
 

@@ -1,11 +1,11 @@
-/** The interface by hand: plain HTTP and Connect's framing, so that no client library hides what is on the wire. */
+/** Plain HTTP and Connect framing, so that no client library hides what is on the wire. */
 import { once } from 'node:events'
 import { request } from 'node:http'
 import type { ClientRequest, IncomingHttpHeaders, IncomingMessage } from 'node:http'
 
 export interface Call {
   readonly method?: string
-  /** Sent as it is: nothing resolves its dots or escapes. */
+  /** Sent unchanged: dots and escapes are not resolved. */
   readonly path: string
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string | Uint8Array
@@ -16,11 +16,11 @@ export interface Reply {
   readonly headers: IncomingHttpHeaders
   readonly body: Buffer
   readonly text: string
-  /** The body, if it is JSON. */
+  /** Parsed body, if it is JSON. */
   readonly json: unknown
 }
 
-/** One request and its whole answer. */
+/** Sends a request and reads the whole response. */
 export async function send(url: string, call: Call): Promise<Reply> {
   const response = await open(url, call)
   const body = Buffer.concat(await Array.fromAsync(response))
@@ -29,7 +29,7 @@ export async function send(url: string, call: Call): Promise<Reply> {
   return { status, headers, body, text, json: parse(text) }
 }
 
-/** One request; the answer is there as soon as its head is. */
+/** Sends a request; resolves when the response headers arrive. */
 export async function open(url: string, call: Call): Promise<IncomingMessage> {
   const outgoing = begin(url, call)
   const answered = answerTo(outgoing)
@@ -37,17 +37,17 @@ export async function open(url: string, call: Call): Promise<IncomingMessage> {
   return answered
 }
 
-/** A request whose body is still to be written. */
+/** Starts a request; the caller writes the body. */
 export function begin(url: string, { method = 'GET', path, headers = {} }: Call): ClientRequest {
   const { hostname, port } = new URL(url)
-  // No connection is shared: a broken one must not be the next test's.
+  // No connection reuse: a broken connection must not affect the next test.
   return request({ hostname, port, method, path, headers, agent: false })
 }
 
 export async function answerTo(outgoing: ClientRequest): Promise<IncomingMessage> {
   const [response]: IncomingMessage[] = await once(outgoing, 'response')
   if (!response) throw new Error('an answer without a response')
-  outgoing.on('error', () => {}) // from here on whoever reads the answer is told
+  outgoing.on('error', () => {}) // later errors reach the reader of the response
   return response
 }
 
@@ -59,7 +59,7 @@ function parse(text: string): unknown {
   }
 }
 
-/** A flag, a length, a payload. */
+/** Connect frame: flags, length, payload. */
 export interface Frame {
   readonly flags: number
   readonly payload: Buffer
@@ -75,7 +75,7 @@ export function frame(payload: string | Uint8Array, flags = 0): Buffer {
   return Buffer.concat([head, bytes])
 }
 
-/** Frames as they arrive. */
+/** Yields frames as they arrive. */
 export async function* framesOf(
   response: AsyncIterable<Buffer> | Iterable<Buffer>,
 ): AsyncGenerator<Frame> {
@@ -91,7 +91,7 @@ export async function* framesOf(
   if (rest.length > 0) throw new Error(`the last frame is cut short: ${rest.toString('hex')}`)
 }
 
-/** What a frame of JSON may hold, an end frame included. */
+/** Content of a JSON frame, including the end frame. */
 export interface Message {
   readonly event?: {
     readonly start?: { readonly pid: number }

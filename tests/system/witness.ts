@@ -1,6 +1,6 @@
 /**
- * A program that has something to lose: a count and data in its memory, a file it writes to, a port it listens on. It
- * tells of them whoever asks on the port, and every question counts.
+ * Program with state to lose: a count and data in memory, an open file and a listening port. It returns its state to
+ * each request on the port, and each request increases the count.
  */
 import { randomInt } from 'node:crypto'
 import { waitFor } from '@atoll/kit/wait'
@@ -8,9 +8,9 @@ import type { CommandHandle, Sandbox } from 'e2b'
 
 export interface Witness {
   readonly handle: CommandHandle
-  /** Where it writes each count on a line. */
+  /** File with one count per line. */
   readonly file: string
-  /** By plain HTTP through the edge. A copy of its sandbox has a copy of it. */
+  /** Requests the state by plain HTTP through the edge. A copy of the sandbox has a copy of the witness. */
   ask(sandboxId?: string): Promise<Testimony>
 }
 
@@ -18,7 +18,7 @@ export interface Testimony {
   readonly pid: number
   readonly count: number
   readonly sha256: string
-  /** Drawn from the kernel when asked. */
+  /** Read from the kernel for each request. */
   readonly random: string
 }
 
