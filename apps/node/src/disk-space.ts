@@ -48,7 +48,6 @@ export async function openDiskSpace(parts: {
     ballast: createBallast(dataDir, namespace),
     reserveBytes: (totalBytes) => reserveFor(totalBytes, config.ATOLL_DISK_RESERVE_MB),
     overcommit: config.ATOLL_DISK_OVERCOMMIT,
-    dataDir,
     nowMs: () => performance.now(),
     onLevel: tell,
     onError,

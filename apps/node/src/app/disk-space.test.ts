@@ -35,7 +35,6 @@ function setup(given: { readonly freeMb: number; readonly overcommit?: number })
     },
     reserveBytes: () => 100 * mib,
     overcommit: given.overcommit,
-    dataDir: '/data',
     nowMs: () => state.nowMs,
     onLevel: ({ level }) => void seen.levels.push(level),
     onError: assert.fail,
@@ -96,7 +95,7 @@ test('an operation gets its space from the shares of the disks, and gives it bac
 test('what does not fit is refused with numbers, and nothing is held', () => {
   const { space } = setup({ freeMb: 150 })
   const refused = isDiskFull(
-    /^Not enough disk space on the node: copying needs 51 MB, 50 MB are free above the reserve of 100 MB\. Delete .* \/data\.$/,
+    /^Not enough disk space on the node: copying needs 51 MB, 50 MB are free above the reserve of 100 MB\. Delete .*disk space\.$/,
   )
   assert.throws(() => space.hold(51 * mib, 'copying'), refused)
   assert.throws(() => space.checkSandbox(sandbox), isDiskFull(/creating a sandbox needs 64 MB/))

@@ -45,7 +45,6 @@ export interface DiskSpacePorts extends DiscardPorts {
   reserveBytes(totalBytes: number): number
   /** Limit for the total size of all disks, as a multiple of the data file system's size. */
   readonly overcommit: number | undefined
-  readonly dataDir: string
   nowMs(): number
   onLevel(report: SpaceReport): void
 }
@@ -128,7 +127,7 @@ export function createDiskSpace(ports: DiskSpacePorts): DiskSpace {
     if (last.spareBytes < bytes) look()
     const { spareBytes, reserveBytes } = last
     if (spareBytes >= bytes) return
-    throw tooLittleSpace({ ...ports, purpose, neededBytes: bytes, spareBytes, reserveBytes })
+    throw tooLittleSpace({ purpose, neededBytes: bytes, spareBytes, reserveBytes })
   }
 
   function take(bytes: number): void {
@@ -166,7 +165,7 @@ export function createDiskSpace(ports: DiskSpacePorts): DiskSpace {
       if (lacksInodes(last.host)) look()
       const { freeInodes, totalBytes } = last.host
       if (lacksInodes(last.host)) {
-        throw tooFewInodes({ ...ports, purpose, neededInodes: minimumInodes, freeInodes })
+        throw tooFewInodes({ purpose, neededInodes: minimumInodes, freeInodes })
       }
       if (ports.overcommit === undefined) return
       const limitBytes = ports.overcommit * totalBytes

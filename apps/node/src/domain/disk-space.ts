@@ -123,15 +123,14 @@ export function tooLittleSpace(text: {
   readonly neededBytes: number
   readonly spareBytes: number
   readonly reserveBytes: number
-  readonly dataDir: string
 }): Fault {
-  const { purpose, neededBytes, spareBytes, reserveBytes, dataDir } = text
+  const { purpose, neededBytes, spareBytes, reserveBytes } = text
   return new Fault(
     'exhausted',
     diskFull,
     `Not enough disk space on the node: ${purpose} needs ${inMb(neededBytes)} MB, ` +
       `${inMb(Math.max(0, spareBytes))} MB are free above the reserve of ${inMb(reserveBytes)} MB. ` +
-      whatToFree(dataDir),
+      whatToFree,
   )
 }
 
@@ -139,14 +138,13 @@ export function tooFewInodes(text: {
   readonly purpose: string
   readonly neededInodes: number
   readonly freeInodes: number
-  readonly dataDir: string
 }): Fault {
-  const { purpose, neededInodes, freeInodes, dataDir } = text
+  const { purpose, neededInodes, freeInodes } = text
   return new Fault(
     'exhausted',
     diskFull,
     `Not enough inodes on the node: ${purpose} needs ${neededInodes}, ${freeInodes} are free. ` +
-      whatToFree(dataDir),
+      whatToFree,
   )
 }
 
@@ -171,9 +169,8 @@ export function ranOutOfSpace(cause: unknown): Fault {
 /** Free inodes of the data file system below which no sandbox is created. A sandbox takes about ten. */
 export const minimumInodes = 1000
 
-function whatToFree(dataDir: string): string {
-  return `Delete sandboxes or snapshots, or add space to ${dataDir}.`
-}
+/** Names no path: API users read this. */
+const whatToFree = 'Delete sandboxes or snapshots, or ask the operator to add disk space.'
 
 function inMb(bytes: number): number {
   return Math.ceil(bytes / mib)

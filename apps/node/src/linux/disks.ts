@@ -47,7 +47,7 @@ const copyLimitMs = 240_000
 export async function checkInodes(dir: string, count: number, purpose: string): Promise<void> {
   const host = await statfs(dir)
   if (!hasInodeLimit(host) || count < host.ffree / 2) return
-  throw tooFewInodes({ purpose, neededInodes: count, freeInodes: host.ffree, dataDir: dir })
+  throw tooFewInodes({ purpose, neededInodes: count, freeInodes: host.ffree })
 }
 
 /** Syncs all files in the folder and the folder itself to disk. */
