@@ -31,12 +31,12 @@ export interface FileOutcome {
   /** Names of tests, and of what went wrong with the file as a whole. */
   readonly failures: readonly string[]
   readonly seconds: number
-  /** What it printed, without the summary of Node's test runner. */
+  /** Output of the file, without the summary of Node's test runner. */
   readonly output: string
 }
 
 const maxOutputChars = 1_000_000
-/** What a test process gets to end its servers and to remove what it made. */
+/** Grace period for a test process to stop its servers and remove its files. */
 const graceMs = 15_000
 const reporter = join(import.meta.dirname, 'test-events.ts')
 

@@ -80,7 +80,7 @@ describe(
       await checkAccount(account, cloud, names)
     })
 
-    /** What dies together with the server. The spawner ends with it anyway, but not at the same moment. */
+    /** Processes killed at the same moment as the server. The spawner would follow it anyway, a little later. */
     async function chooseOthers(): Promise<{ readonly name: string; readonly pids: number[] }> {
       const egress = { name: 'the egress process', pids: await egressesOf(names) }
       const spawner = { name: 'the spawner', pids: [(await spawnerOf(names)) ?? assert.fail()] }

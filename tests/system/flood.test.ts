@@ -11,7 +11,7 @@ import { send } from './wire.ts'
 const connectionsEach = 7_500
 /** So few that the flood exceeds them on any machine, however slowly it comes. */
 const descriptorLimit = 2_048
-/** What the server allows then; the rest is for connections to sandboxes and its own work. */
+/** Client connections that this limit leaves; the other descriptors serve sandboxes and the server itself. */
 const mostConnections = 896
 
 describe(
@@ -51,7 +51,7 @@ describe(
         await sleep(100) // the flood needs the processor too
       }
       await flooded
-      // It is answered after all that came before it were accepted.
+      // The server answers this request only after it has accepted all earlier connections.
       assert.ok(await isHealthy())
 
       const during = await usageOf(installation.pid())

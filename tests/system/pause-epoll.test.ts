@@ -1,4 +1,4 @@
-/** What epoll reports to programs that go on after a pause. */
+/** Programs that use epoll over TCP see no stale events after a resume, a fork or a snapshot. */
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { waitFor } from '@atoll/kit/wait'

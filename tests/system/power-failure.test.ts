@@ -11,7 +11,7 @@ import { randomFrom } from './mutations.ts'
 import { createVolatileDisk } from './volatile-disk.ts'
 import type { VolatileDisk } from './volatile-disk.ts'
 
-/** What a node keeps when its machine loses power right after an acknowledgement. What runs then is lost. */
+/** Cuts the power right after an acknowledgement. Paused sandboxes, snapshots and templates survive; running sandboxes do not. */
 describe(
   `power fails right after an acknowledgement, ATOLL_TEST_SEED=${seed}`,
   { concurrency: 1, timeout: 600_000 },
@@ -52,7 +52,7 @@ describe(
 
         await cloud.installation.start()
         await work.check(reply)
-        // What was made ahead of any request is whole as well.
+        // Prepared files, such as envd and empty disks, are whole too.
         const sandbox = await cloud.createSandbox()
         assert.equal(await print(cloud, sandbox, 'echo works'), 'works\n')
         for (const { sandboxID } of [sandbox, ...running()]) {

@@ -11,7 +11,7 @@ import type { Installation } from './installation.ts'
 
 const lifeMs = 1_800_000
 
-/** What one release has made, and another has to find. */
+/** Sandboxes, a snapshot and a template that one release made and another has to use. */
 interface Works {
   readonly running: Sandbox
   readonly paused: Sandbox
