@@ -10,6 +10,7 @@ import type { Identity } from '../domain/sandbox.ts'
 import type { Slot } from '../domain/slot.ts'
 import type { Begin } from './begin.ts'
 import type { CellPlan, Cells, TemplateFiles } from './cells.ts'
+import { createIdentityOffers } from './identity-offers.ts'
 import { createPreparation } from './preparation.ts'
 import type { Prototypes } from './prototypes.ts'
 
@@ -97,12 +98,6 @@ interface Made {
   readonly isBooted: boolean
 }
 
-interface Naming {
-  readonly identity: Identity
-  readonly signal: AbortSignal
-  readonly resolve: (shape: Shape) => void
-}
-
 export function createSupply(parts: {
   readonly ports: SupplyPorts
   readonly cells: Cells
@@ -117,7 +112,7 @@ export function createSupply(parts: {
   const shelves = new Map<string, Shelf>()
   const frozen = new Set<string>()
   const gate = limitConcurrency(makesAtOnce)
-  const namings = new Set<Naming>()
+  const offers = createIdentityOffers()
   let underway = 0
   let filling: Promise<void> | undefined
   let isClosed = false
@@ -277,21 +272,20 @@ export function createSupply(parts: {
     const limit = AbortSignal.timeout(patienceMs)
     const made = await begun(await make({ shape: shelf.shape }), limit)
     const cell = { ...made, record: { ...made.record, phase: 'ready' as const } }
-    const [naming] = namings
-    if (naming) namings.delete(naming)
+    const offer = offers.take()
     try {
       await ports.prepare(cell)
-      if (naming) await ports.tell(cell, naming.identity)
+      if (offer) await ports.tell(cell, offer.identity)
       await ports.freeze(cell.record.cellId)
       frozen.add(cell.record.cellId)
       await ports.records.update(cell.record)
       const bytes = await ports.memoryBytes(cell.record.cellId)
       if (shelves.get(shapeKey(shelf.shape)) !== shelf) throw new Error('nobody wants it any more')
-      shelf.cells.push({ cell, bytes, toldAs: naming?.identity })
-      naming?.resolve(shelf.shape)
+      shelf.cells.push({ cell, bytes, toldAs: offer?.identity })
+      offer?.resolve(shelf.shape)
     } catch (error) {
       frozen.delete(cell.record.cellId)
-      if (naming && !naming.signal.aborted) namings.add(naming)
+      if (offer) offers.putBack(offer)
       await cells.erase(cell)
       throw error
     }
@@ -336,21 +330,7 @@ export function createSupply(parts: {
       if (frozen.delete(cellId)) await ports.thaw(cellId)
     },
 
-    async name(identity, signal) {
-      signal.throwIfAborted()
-      const { promise, resolve, reject } = Promise.withResolvers<Shape>()
-      const naming = { identity, signal, resolve }
-      namings.add(naming)
-      signal.addEventListener(
-        'abort',
-        () => {
-          namings.delete(naming)
-          reject(new Fault('unavailable', 'not_named', 'Nobody waits for it any more'))
-        },
-        { once: true },
-      )
-      return promise
-    },
+    name: offers.add,
 
     pools: () =>
       [...shelves.values()].map(({ shape, demand, cells: ready }) => ({
