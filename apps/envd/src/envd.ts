@@ -124,10 +124,11 @@ export async function startEnvd(options: EnvdOptions): Promise<Envd> {
         load: () => loadLazyParts(options, libc, fifos),
       }),
   })
+  // Before the first request: a file must not appear to have lost its metadata.
+  await files.metadata.resume().catch(report)
   const port = await listen(server, options)
   warmAfterFirstResponse(server, fifos)
   started.defer(() => closeServer(server, shutdown))
-  void files.metadata.resume().catch(report)
   if (options.exposePorts) {
     exposedPorts = exposeLoopbackPorts(server, report)
     started.adopt(exposedPorts, (exposed) => exposed.close())
