@@ -4,8 +4,9 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { after, before, test } from 'node:test'
 import { run, tryRun } from '@atoll/kit/run'
+import { freePort } from '@atoll/kit/testing/free-port'
 import { waitFor } from '@atoll/kit/wait'
-import { atoll, freePort, install } from './installation.ts'
+import { atoll, install } from './installation.ts'
 import type { Installation } from './installation.ts'
 
 const patient = { intervalMs: 50 }

@@ -8,9 +8,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { run, tryRun } from '@atoll/kit/run'
+import { freePort } from '@atoll/kit/testing/free-port'
 import { waitFor } from '@atoll/kit/wait'
 import { Sandbox } from 'e2b'
-import { atoll, freePort, install } from './installation.ts'
+import { atoll, install } from './installation.ts'
 import type { Installation } from './installation.ts'
 
 const patient = { intervalMs: 20 }

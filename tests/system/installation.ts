@@ -2,9 +2,9 @@ import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { run } from '@atoll/kit/run'
+import { freePort } from '@atoll/kit/testing/free-port'
 import { waitFor } from '@atoll/kit/wait'
 
 /**
@@ -165,14 +165,4 @@ function subnet(): string {
   const number = (process.pid * 7 + installations++) % 16_384
   const base = number * 1024
   return `10.${64 + (Math.floor(base / 65_536) % 128)}.${Math.floor(base / 256) % 256}.0/22`
-}
-
-export async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, '127.0.0.1')
-  await once(probe, 'listening')
-  const address = probe.address()
-  if (address === null || typeof address === 'string') throw new Error('no port was given')
-  probe.close()
-  await once(probe, 'close')
-  return address.port
 }

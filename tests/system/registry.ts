@@ -7,8 +7,8 @@ import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { run } from '@atoll/kit/run'
+import { freePort } from '@atoll/kit/testing/free-port'
 import { waitFor } from '@atoll/kit/wait'
-import { freePort } from './installation.ts'
 
 export interface TestRegistry extends AsyncDisposable {
   /** Host and port, as `host:port`. */

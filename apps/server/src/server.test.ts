@@ -9,6 +9,7 @@ import type { TestContext } from 'node:test'
 import type { Transport } from '@connectrpc/connect'
 import { simulatedNode } from '@atoll/edge/sim'
 import { createLogger, silentLogger } from '@atoll/kit/log'
+import { freePort } from '@atoll/kit/testing/free-port'
 import { waitFor } from '@atoll/kit/wait'
 import { loadServerConfig } from './config.ts'
 import { startServer } from './server.ts'
@@ -44,15 +45,6 @@ async function serveInSandbox(t: TestContext, program: Parameters<typeof createS
   })
   const address = server.address()
   assert.ok(address !== null && typeof address === 'object')
-  return address.port
-}
-
-async function freePort(): Promise<number> {
-  const other = createServer().listen(0, '127.0.0.1')
-  await waitFor('a free port', () => other.listening)
-  const address = other.address()
-  assert.ok(address !== null && typeof address === 'object')
-  await new Promise((resolve) => other.close(resolve))
   return address.port
 }
 
