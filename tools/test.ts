@@ -47,7 +47,7 @@ const phases: readonly TestPhase[] = [
   },
   {
     name: 'postgres',
-    patterns: ['apps/api/src/*.test.ts', 'apps/api/src/db/*.test.ts'],
+    patterns: ['apps/api/src/component-tests/**/*.test.ts', 'apps/api/src/db/**/*.test.ts'],
     filesAtOnce: 2,
     fileLimitMinutes: 10,
     prepare: preparePostgres,

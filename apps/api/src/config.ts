@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { operations } from '@atoll/contracts/operations'
 import { parseEnvironment, secretFile } from '@atoll/kit/config'
 import { z } from 'zod'
-import type { TeamLimits } from './domain/limits.ts'
+import type { TeamLimits } from './domain/teams/limits.ts'
 
 const int = (minimum: number) =>
   z.coerce

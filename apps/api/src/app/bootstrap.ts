@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import type { Clock } from '@atoll/kit/clock'
 import { newTemplateId, randomHex } from '@atoll/kit/id'
-import { accessTokenPrefix, apiKeyPrefix, newSecret } from '../domain/key.ts'
-import { toSlug } from '../domain/team.ts'
-import type { SettingStore, TeamStore } from '../domain/team.ts'
+import { accessTokenPrefix, apiKeyPrefix, newSecret } from '../domain/teams/key.ts'
+import { toSlug } from '../domain/teams/team.ts'
+import type { SettingStore, TeamStore } from '../domain/teams/team.ts'
 import type { Resources, TemplateStore } from '../domain/template.ts'
 
 /** First-start setup of an empty store. */

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { writeFileAtomic } from '@atoll/kit/atomic-file'
 import { Fault } from '@atoll/kit/fault'
 import { randomHex } from '@atoll/kit/id'
-import type { SettingStore } from '../domain/team.ts'
+import type { SettingStore } from '../domain/teams/team.ts'
 
 /**
  * Refuses a store that does not belong to the data directory. The API deletes sandboxes, snapshots and templates from

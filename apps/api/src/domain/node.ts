@@ -1,6 +1,6 @@
 import type { Reading } from './metrics.ts'
-import type { Ingress, NetworkRules } from './network.ts'
-import type { OnNode } from './sandbox-pause.ts'
+import type { Ingress, NetworkRules } from './network/network.ts'
+import type { OnNode } from './sandboxes/sandbox-pause.ts'
 import type { Resources } from './template.ts'
 
 /** Node operations that sandboxes need. */

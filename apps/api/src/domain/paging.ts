@@ -1,5 +1,5 @@
 import { Fault } from '@atoll/kit/fault'
-import type { Order, Position } from './sandbox-store.ts'
+import type { Order, Position } from './sandboxes/sandbox-store.ts'
 
 /** Encodes a list position as an opaque token. The token includes the sort order and is invalid for the other order. */
 export function toToken({ startedAt, id }: Position, order: Order): string {

@@ -1,5 +1,5 @@
 import { Fault } from '@atoll/kit/fault'
-import type { Order, Position } from './sandbox-store.ts'
+import type { Order, Position } from './sandboxes/sandbox-store.ts'
 
 export interface Template {
   readonly id: string

@@ -2,10 +2,10 @@ import { getSandboxLogs, getSandboxLogsV2 } from '@atoll/contracts/logs'
 import type { SandboxLogEntry } from '@atoll/contracts/logs'
 import type { FastifyInstance } from 'fastify'
 import type { z } from 'zod'
-import type { Authenticate } from '../app/auth.ts'
-import type { Logs } from '../app/logs.ts'
+import type { Authenticate } from '../app/teams/auth.ts'
+import type { Logs } from '../app/logs/logs.ts'
 import type { LogEntry } from '../domain/log.ts'
-import { addTeamRoute } from './route.ts'
+import { addTeamRoute } from './server/route.ts'
 
 export function addLogRoutes(
   server: FastifyInstance,

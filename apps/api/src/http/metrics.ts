@@ -7,10 +7,10 @@ import {
 import type { SandboxMetric } from '@atoll/contracts/metrics'
 import type { FastifyInstance } from 'fastify'
 import type { z } from 'zod'
-import type { Authenticate } from '../app/auth.ts'
-import type { Metrics } from '../app/metrics.ts'
+import type { Authenticate } from '../app/teams/auth.ts'
+import type { Metrics } from '../app/metrics/metrics.ts'
 import type { UsageAt } from '../domain/metrics.ts'
-import { addTeamRoute } from './route.ts'
+import { addTeamRoute } from './server/route.ts'
 
 export function addMetricRoutes(
   server: FastifyInstance,

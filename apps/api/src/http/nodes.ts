@@ -3,10 +3,10 @@ import type { NodeDetail } from '@atoll/contracts/nodes'
 import { Fault } from '@atoll/kit/fault'
 import type { FastifyInstance } from 'fastify'
 import type { z } from 'zod'
-import type { Authenticate } from '../app/auth.ts'
-import type { CreationCounts } from '../app/launch-sandbox.ts'
+import type { Authenticate } from '../app/teams/auth.ts'
+import type { CreationCounts } from '../app/sandboxes/launch-sandbox.ts'
 import type { Nodes, NodeView } from '../app/nodes.ts'
-import { addAdminRoute } from './route.ts'
+import { addAdminRoute } from './server/route.ts'
 
 interface NodeRoutes {
   readonly authenticate: Authenticate

@@ -6,10 +6,10 @@ import {
   updateSecret,
 } from '@atoll/contracts/secrets'
 import type { FastifyInstance } from 'fastify'
-import type { Authenticate } from '../app/auth.ts'
-import type { Secrets } from '../app/secrets.ts'
+import type { Authenticate } from '../app/teams/auth.ts'
+import type { Secrets } from '../app/secrets/secrets.ts'
 import type { Secret } from '../domain/secret.ts'
-import { addTeamRoute } from './route.ts'
+import { addTeamRoute } from './server/route.ts'
 
 const headers = { 'Cache-Control': 'no-store' }
 

@@ -3,8 +3,8 @@ import { operations } from '@atoll/contracts/operations'
 import { getDocs, getHealth, getOpenApi } from '@atoll/contracts/service'
 import { Fault } from '@atoll/kit/fault'
 import type { FastifyInstance } from 'fastify'
-import { renderReference } from './reference-page.ts'
-import { addOpenRoute } from './route.ts'
+import { renderReference } from './reference/reference-page.ts'
+import { addOpenRoute } from './server/route.ts'
 
 /** Version of the API, not of Atoll. */
 const interfaceVersion = '0.1.0'

@@ -1,12 +1,12 @@
 import { createSnapshot, forkSandbox, listSnapshots } from '@atoll/contracts/snapshots'
 import type { FastifyInstance } from 'fastify'
-import type { Authenticate } from '../app/auth.ts'
-import type { Forked, ForkSandbox } from '../app/fork-sandbox.ts'
-import type { Snapshots, SnapshotView } from '../app/snapshots.ts'
-import { toFailure } from './errors.ts'
-import { addTeamRoute } from './route.ts'
-import { toView } from './sandbox-view.ts'
-import type { TokensOf } from './sandbox-view.ts'
+import type { Authenticate } from '../app/teams/auth.ts'
+import type { Forked, ForkSandbox } from '../app/snapshots/fork-sandbox.ts'
+import type { Snapshots, SnapshotView } from '../app/snapshots/snapshots.ts'
+import { toFailure } from './server/errors.ts'
+import { addTeamRoute } from './server/route.ts'
+import { toView } from './sandboxes/sandbox-view.ts'
+import type { TokensOf } from './sandboxes/sandbox-view.ts'
 
 const defaultForkSeconds = 15
 

@@ -2,7 +2,7 @@ import { NodeService } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
 import type { BuildTemplateResponse } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
 import { createClient } from '@connectrpc/connect'
 import type { Transport } from '@connectrpc/connect'
-import type { BuildEvent, BuildFiles, BuildNode, BuildOrder } from '../domain/build-node.ts'
+import type { BuildEvent, BuildFiles, BuildNode, BuildOrder } from '../domain/builds/build-node.ts'
 import { levelNames } from './log-level.ts'
 import { toFilesFault } from './node-faults.ts'
 

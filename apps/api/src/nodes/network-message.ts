@@ -1,5 +1,5 @@
-import type { EgressProxy } from '../domain/egress-proxy.ts'
-import type { Ingress, NetworkRules } from '../domain/network.ts'
+import type { EgressProxy } from '../domain/network/egress-proxy.ts'
+import type { Ingress, NetworkRules } from '../domain/network/network.ts'
 
 /** Builds the ingress and egress part of create and resume requests. */
 export function toReach(given: {

@@ -7,7 +7,7 @@ import type {
 } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
 import type { Reading } from '../domain/metrics.ts'
 import type { NodeFacts, NodeUsage } from '../domain/node.ts'
-import type { OnNode } from '../domain/sandbox-pause.ts'
+import type { OnNode } from '../domain/sandboxes/sandbox-pause.ts'
 
 export function toFacts(message: GetNodeResponse): NodeFacts {
   const { nodeId, instanceId, version, keepsMemory, machine } = message

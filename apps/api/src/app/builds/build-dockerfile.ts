@@ -1,0 +1,49 @@
+import { parseDockerfile } from '../../domain/builds/dockerfile.ts'
+import type { Recipe } from '../../domain/builds/recipe.ts'
+import type { TemplateStore } from '../../domain/template.ts'
+import { findOwnTemplate } from '../templates/own-template.ts'
+import type { BuildRequest, RequestBuild } from './request-build.ts'
+import type { StartBuild } from './start-build.ts'
+
+export interface DockerfileRequest extends Omit<BuildRequest, 'tags' | 'diskSizeMb'> {
+  readonly dockerfile: string
+  readonly startCommand: string | undefined
+  readonly readyCommand: string | undefined
+}
+
+/** Requests and starts a build in one call: a Dockerfile is a complete recipe. */
+export type BuildDockerfile = (
+  request: DockerfileRequest,
+) => Promise<Awaited<ReturnType<RequestBuild>>>
+
+export function createBuildDockerfile(ports: {
+  readonly templates: Pick<TemplateStore, 'locate'>
+  readonly request: RequestBuild
+  readonly start: StartBuild
+  /** Throws a fault when the node accepts no new work. */
+  readonly checkNode: () => Promise<void>
+}): BuildDockerfile {
+  const { templates, request, start, checkNode } = ports
+  return async ({ dockerfile, startCommand, readyCommand, of: asked, ...wanted }) => {
+    const { teamId } = wanted
+    const of = asked && 'templateId' in asked ? await resolve(templates, asked, teamId) : asked
+    const recipe: Recipe = {
+      ...parseDockerfile(dockerfile),
+      ...(startCommand && { startCommand }),
+      ...(readyCommand && { readyCommand }),
+    }
+    // Check before the record exists: no client would start the build later.
+    await checkNode()
+    const build = await request({ ...wanted, of, tags: [], diskSizeMb: undefined })
+    await start({ teamId, templateId: build.templateId, buildId: build.id }, recipe)
+    return build
+  }
+}
+
+async function resolve(
+  templates: Pick<TemplateStore, 'locate'>,
+  { templateId }: { readonly templateId: string },
+  teamId: string,
+): Promise<{ readonly templateId: string }> {
+  return { templateId: (await findOwnTemplate(templates, templateId, teamId)).id }
+}

@@ -1,0 +1,198 @@
+import type { Clock } from '@atoll/kit/clock'
+import { Fault } from '@atoll/kit/fault'
+import { newTemplateId } from '@atoll/kit/id'
+import type { Logger } from '@atoll/kit/log'
+import { failures } from '../../domain/builds/build.ts'
+import type { Build, BuildFailure, BuildOutcome, BuildStore } from '../../domain/builds/build.ts'
+import type { BuildLogStore } from '../../domain/builds/build-log.ts'
+import type { BuildNode } from '../../domain/builds/build-node.ts'
+import type { Recipe } from '../../domain/builds/recipe.ts'
+import type { TemplateStore } from '../../domain/template.ts'
+import { createBuildLog } from './build-log.ts'
+import type { BuildLog } from './build-log.ts'
+import { findParent } from './find-parent.ts'
+
+/**
+ * Runs builds. The store records this process as the holder of each running build; a build that the store assigns to
+ * this process but that is not in its memory is orphaned.
+ */
+export interface Builder {
+  /** Returns once the build is running. Throws a fault when the build is not waiting. */
+  start(order: BuildWork): Promise<void>
+  /** Lists the builds that run here and are recorded as running. */
+  list(): readonly HeldBuild[]
+  isUnderway(buildId: string): boolean
+  /** Whether a running build is making this template on the node. */
+  isMaking(nodeTemplateId: string): boolean
+  /** Fails the build with this failure, unless an earlier one is set. */
+  abort(buildId: string, failure: BuildFailure): void
+  /** Aborts all builds and returns once the store has their outcome. */
+  close(): Promise<void>
+}
+
+export interface HeldBuild {
+  readonly id: string
+  /** Undefined while the build is queued on the node. */
+  readonly startedAt: Date | undefined
+}
+
+export interface BuildWork {
+  readonly build: Build
+  readonly teamId: string
+  readonly recipe: Recipe
+}
+
+interface BuilderPorts {
+  readonly builds: BuildStore
+  readonly logs: BuildLogStore
+  readonly templates: TemplateStore
+  readonly node: BuildNode
+  readonly clock: Clock
+  readonly processId: string
+  readonly log: Logger
+  /** Called when a build ends: the node may have leftovers to remove. */
+  readonly onEnded: () => void
+}
+
+interface Underway extends BuildWork {
+  readonly nodeTemplateId: string
+  /** Time of the first event from the node; before that, time of the request. */
+  startedAt: Date
+  hasTurn: boolean
+  readonly stop: AbortController
+  hasBegun: boolean
+  /** Current step, for failures that do not name one. */
+  step: string
+  /** Reason for the abort; the first one wins. */
+  failure: BuildFailure | undefined
+  ended: Promise<void>
+}
+
+export function createBuilder(ports: BuilderPorts): Builder {
+  const { builds, clock, processId: holder, onEnded } = ports
+  const underway = new Map<string, Underway>()
+  let isClosing = false
+
+  const abort = (id: string, failure: BuildFailure): void => {
+    const work = underway.get(id)
+    if (!work) return
+    work.failure ??= failure
+    work.stop.abort()
+  }
+  const forget = (id: string): void => {
+    underway.delete(id)
+    onEnded()
+  }
+
+  return {
+    async start(order) {
+      const { id } = order.build
+      if (isClosing) throw stopping()
+      if (underway.has(id)) throw notWaiting(id)
+      const work = toUnderway(order, clock.now())
+      underway.set(id, work)
+      try {
+        const by = { holder, nodeTemplateId: work.nodeTemplateId }
+        if (!(await builds.begin(id, by, clock.now()))) throw notWaiting(id)
+      } catch (error) {
+        forget(id)
+        throw error
+      }
+      work.hasBegun = true
+      work.ended = carryOut(ports, work).finally(() => forget(id))
+    },
+    list: () =>
+      [...underway.values()]
+        .filter(({ hasBegun }) => hasBegun)
+        .map(({ build, startedAt, hasTurn }) => ({
+          id: build.id,
+          startedAt: hasTurn ? startedAt : undefined,
+        })),
+    isUnderway: (id) => underway.has(id),
+    isMaking: (nodeTemplateId) =>
+      [...underway.values()].some((work) => work.nodeTemplateId === nodeTemplateId),
+    abort,
+    async close() {
+      isClosing = true
+      for (const id of underway.keys()) abort(id, failures.abandoned)
+      await Promise.all([...underway.values()].map(({ ended }) => ended))
+    },
+  }
+}
+
+function toUnderway(order: BuildWork, startedAt: Date): Underway {
+  return {
+    ...order,
+    nodeTemplateId: newTemplateId(),
+    startedAt,
+    hasTurn: false,
+    stop: new AbortController(),
+    hasBegun: false,
+    step: 'base',
+    failure: undefined,
+    ended: Promise.resolve(),
+  }
+}
+
+async function carryOut(ports: BuilderPorts, work: Underway): Promise<void> {
+  const { builds, logs, clock, processId, log } = ports
+  const { id } = work.build
+  const buildLog = createBuildLog(logs, id, (error) => {
+    log.warn({ err: error, buildId: id }, 'some of what a build said was not kept')
+  })
+  const outcome = await make(ports, work, buildLog).catch((error: unknown): BuildOutcome => {
+    return { failure: work.failure ?? explain(error, work, log) }
+  })
+  // Flush first: clients stop reading once a build has ended and they have its whole log.
+  await buildLog.flush()
+  await builds.finish(id, processId, outcome, clock.now()).catch((error: unknown) => {
+    log.warn({ err: error, buildId: id }, 'the end of a build could not be written')
+  })
+}
+
+async function make(
+  { templates, node, clock }: BuilderPorts,
+  work: Underway,
+  buildLog: BuildLog,
+): Promise<BuildOutcome> {
+  const { build, teamId, recipe, nodeTemplateId, stop } = work
+  const { parent, resources: least } = await findParent(templates, recipe, teamId)
+  const { cpuCount, memoryMb, diskSizeMb } = build.resources
+  const resources = {
+    cpuCount,
+    memoryMb,
+    diskSizeMb: Math.max(diskSizeMb, least.diskSizeMb),
+  }
+  const order = { nodeTemplateId, parent, teamId, resources, recipe }
+  let outcome: BuildOutcome | undefined
+  for await (const event of node.build(order, stop.signal)) {
+    if (!work.hasTurn) Object.assign(work, { hasTurn: true, startedAt: clock.now() })
+    if (event.type === 'done') outcome = { resources }
+    else if (event.type === 'failed') outcome = { failure: event.failure }
+    else {
+      work.step = event.entry.step
+      await buildLog.add(event.entry)
+    }
+  }
+  if (outcome) return outcome
+  throw new Error('the node ended a build without saying how it went')
+}
+
+/** Returns errors that the author of the recipe can fix; logs all others and hides them from the client. */
+function explain(error: unknown, { build, step }: Underway, log: Logger): BuildFailure {
+  if (error instanceof Fault && error.kind !== 'internal') return { message: error.message, step }
+  log.error({ err: error, buildId: build.id }, 'a build failed')
+  return { message: 'The build failed inside the server: its log says why; build it again', step }
+}
+
+export function notWaiting(id: string): Fault {
+  return new Fault(
+    'invalid',
+    'build_not_waiting',
+    `Build ${id} does not wait to be started: ask for another one`,
+  )
+}
+
+function stopping(): Fault {
+  return new Fault('unavailable', 'server_stopping', 'The server is stopping; try again')
+}

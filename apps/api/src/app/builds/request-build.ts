@@ -1,0 +1,64 @@
+import type { Clock } from '@atoll/kit/clock'
+import { Fault } from '@atoll/kit/fault'
+import { tooManyBuilds } from '../../domain/builds/build.ts'
+import type { BuildStore, RequestedBuild, WantedBuild } from '../../domain/builds/build.ts'
+import { checkResources } from '../../domain/teams/limits.ts'
+import type { TeamStore } from '../../domain/teams/team.ts'
+import { checkNewTag, defaultTag } from '../../domain/template.ts'
+import type { Resources } from '../../domain/template.ts'
+import type { LimitsOf } from '../teams/limits.ts'
+import { readOwnName } from '../templates/own-name.ts'
+
+export interface BuildRequest {
+  readonly teamId: string
+  readonly userId: string | undefined
+  /** Name `[namespace/]alias[:tag]` or template ID; undefined creates a new template without a name. */
+  readonly of: { readonly name: string } | { readonly templateId: string } | undefined
+  readonly tags: readonly string[]
+  readonly cpuCount: number | undefined
+  readonly memoryMb: number | undefined
+  /** Minimum disk size. */
+  readonly diskSizeMb: number | undefined
+}
+
+/** Records a new build, which then waits to be started. */
+export type RequestBuild = (
+  request: BuildRequest,
+) => Promise<RequestedBuild & { readonly tags: readonly string[]; readonly resources: Resources }>
+
+const usualCpuCount = 2
+const usualMemoryMb = 1024
+
+export function createRequestBuild(ports: {
+  readonly builds: BuildStore
+  readonly teams: Pick<TeamStore, 'find'>
+  readonly limitsOf: LimitsOf
+  readonly clock: Clock
+}): RequestBuild {
+  const { builds, teams, limitsOf, clock } = ports
+  return async ({ of: asked, tags: given, ...request }) => {
+    const { teamId, userId } = request
+    for (const tag of given) checkNewTag(tag)
+    const named = asked && 'name' in asked ? await readName(teams, asked.name, teamId) : undefined
+    const all = new Set([...(named?.tag === undefined ? [] : [named.tag]), ...given])
+    const tags = all.size === 0 ? [defaultTag] : [...all]
+    const resources = {
+      cpuCount: request.cpuCount ?? usualCpuCount,
+      memoryMb: request.memoryMb ?? usualMemoryMb,
+      diskSizeMb: request.diskSizeMb ?? 0,
+    }
+    const limits = await limitsOf(teamId)
+    checkResources(resources, limits, 'the build')
+    const of = asked && 'templateId' in asked ? asked : named?.name
+    const wanted: WantedBuild = { teamId, userId, of, tags, resources }
+    const check = (others: number) => {
+      if (others >= limits.concurrentBuilds) throw tooManyBuilds(limits)
+    }
+    return { ...(await builds.request(wanted, check, clock.now())), tags, resources }
+  }
+}
+
+async function readName(teams: Pick<TeamStore, 'find'>, text: string, teamId: string) {
+  if (text.trim() !== '') return readOwnName(teams, text, teamId)
+  throw new Fault('invalid', 'name_missing', 'Name is required: send `name` in the JSON body')
+}

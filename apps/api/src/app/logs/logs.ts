@@ -1,0 +1,77 @@
+import type { Clock } from '@atoll/kit/clock'
+import { Fault } from '@atoll/kit/fault'
+import { logWindowMs, windowOf } from '../../domain/log.ts'
+import type { LogEntry, LogLevel, LogNode } from '../../domain/log.ts'
+import type { SandboxStore } from '../../domain/sandboxes/sandbox-store.ts'
+
+/** Logs of a team's sandboxes, including ended ones. */
+export interface Logs {
+  /** Returns entries oldest first. Like `around`, returns nothing for a sandbox that is unknown or another team's. */
+  since(of: LogOwner, request: SinceRequest): Promise<LogEntry[]>
+  around(of: LogOwner, request: AroundRequest): Promise<LogEntry[]>
+}
+
+export interface LogOwner {
+  readonly teamId: string
+  readonly sandboxId: string
+}
+
+export interface SinceRequest {
+  readonly startMs: number | undefined
+  readonly limit: number
+}
+
+export interface AroundRequest {
+  readonly cursorMs: number | undefined
+  readonly direction: 'forward' | 'backward'
+  readonly limit: number
+  readonly level: LogLevel | undefined
+  readonly search: string | undefined
+}
+
+const timeoutMs = 10_000
+
+export function createLogs(deps: {
+  readonly store: Pick<SandboxStore, 'find'>
+  readonly node: LogNode
+  readonly clock: Clock
+}): Logs {
+  const { store, node, clock } = deps
+
+  async function read(
+    { teamId, sandboxId }: LogOwner,
+    query: Parameters<LogNode['read']>[1],
+  ): Promise<LogEntry[]> {
+    const sandbox = await store.find(sandboxId)
+    if (sandbox?.teamId !== teamId) return []
+    return node
+      .read(sandboxId, query, AbortSignal.timeout(timeoutMs))
+      .catch((cause: unknown) => absent(cause))
+  }
+
+  return {
+    since: (of, { startMs, limit }) =>
+      read(of, {
+        fromMs: startMs ?? clock.now().getTime() - logWindowMs,
+        newestFirst: false,
+        limit,
+      }),
+    around: (of, { cursorMs, direction, limit, level, search }) =>
+      read(of, {
+        ...windowOf(cursorMs, direction, clock.now().getTime()),
+        newestFirst: direction === 'backward',
+        limit,
+        minLevel: level,
+        search,
+      }),
+  }
+}
+
+function absent(cause: unknown): never {
+  throw new Fault(
+    'unavailable',
+    'node_unavailable',
+    'The node that keeps the log does not answer; try again later',
+    { cause },
+  )
+}

@@ -1,0 +1,41 @@
+import type { Clock } from '@atoll/kit/clock'
+import { beforeFirst, cpuPercent, windowOf } from '../../domain/metrics.ts'
+import type { CpuReading, Reading, UsageSample, UsageStore } from '../../domain/metrics.ts'
+import type { SandboxNode } from '../../domain/node.ts'
+import { waitAfter } from './sample-teams.ts'
+
+const sampleTimeoutMs = 10_000
+
+/** Creates the pass that samples the resource usage of sandboxes every 5 seconds. */
+export function createUsageSampling(deps: {
+  readonly usage: UsageStore
+  readonly node: SandboxNode
+  readonly clock: Clock
+}): (signal: AbortSignal) => Promise<number> {
+  const { usage, node, clock } = deps
+  let sampled: number | undefined
+  let before: ReadonlyMap<string, CpuReading> = new Map()
+  return async (signal) => {
+    const at = windowOf(clock.now())
+    if (at !== sampled) {
+      const limit = AbortSignal.any([signal, AbortSignal.timeout(sampleTimeoutMs)])
+      const readings = await node.sample(limit)
+      await usage.record(readings.flatMap((reading) => toSamples(before, reading, at)))
+      before = new Map(readings.map((reading) => [reading.sandboxId, reading]))
+      sampled = at
+    }
+    return waitAfter(clock.now())
+  }
+}
+
+/** Returns no sample for the first reading of an old sandbox: CPU usage is the difference of two readings. */
+function toSamples(
+  before: ReadonlyMap<string, CpuReading>,
+  reading: Reading,
+  at: number,
+): UsageSample[] {
+  const previous = before.get(reading.sandboxId) ?? beforeFirst(reading)
+  if (!previous) return []
+  const { cpuUsedNs: _, readAtNs: __, ageNs: ___, ...usage } = reading
+  return [{ ...usage, at, cpuUsedPercent: cpuPercent(previous, reading) }]
+}

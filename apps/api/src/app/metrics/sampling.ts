@@ -1,0 +1,32 @@
+import type { Clock } from '@atoll/kit/clock'
+import type { Logger } from '@atoll/kit/log'
+import type { TeamMetricStore, UsageStore } from '../../domain/metrics.ts'
+import type { SandboxNode } from '../../domain/node.ts'
+import { forgetMetrics } from './forget-metrics.ts'
+import { startLoop } from '../loop.ts'
+import { createTeamSampling } from './sample-teams.ts'
+import { createUsageSampling } from './sample-usage.ts'
+
+/**
+ * Takes samples and deletes old ones until closed. Separate loops, so that an unreachable node stops only usage
+ * sampling.
+ */
+export function startSampling(deps: {
+  readonly teams: TeamMetricStore
+  readonly usage: UsageStore
+  readonly node: SandboxNode
+  readonly clock: Clock
+  readonly log: Logger
+}): { close(): Promise<void> } {
+  const { log } = deps
+  const loops = [
+    startLoop('sample teams', createTeamSampling(deps), log),
+    startLoop('sample usage', createUsageSampling(deps), log),
+    startLoop('forget metrics', () => forgetMetrics(deps), log),
+  ]
+  return {
+    async close() {
+      await Promise.all(loops.map((loop) => loop.close()))
+    },
+  }
+}

@@ -1,0 +1,33 @@
+import { fillSecrets, plainHeaderRules, secretsIn } from '../../domain/network/header-rules.ts'
+import type { HeaderRules } from '../../domain/network/header-rules.ts'
+import { invalid, quote } from '../../domain/network/network-fault.ts'
+import type { NetworkRules } from '../../domain/network/network.ts'
+import type { SecretStore } from '../../domain/secret.ts'
+
+/** Inserts secret values into header rules just before the rules are sent to a node. */
+export interface RuleFilling {
+  /** Omits headers whose secret does not exist. */
+  fill(teamId: string, rules: NetworkRules): Promise<NetworkRules>
+  /** Throws a fault when a named secret does not exist. `field` is the name of the field in the request. */
+  check(teamId: string, rules: HeaderRules | undefined, field: string): Promise<void>
+}
+
+export function createRuleFilling(secrets: Pick<SecretStore, 'values'>): RuleFilling {
+  return {
+    async fill(teamId, rules) {
+      const names = secretsIn(rules.headerRules)
+      if (names.length === 0) return rules
+      const values = await secrets.values(teamId, names)
+      return { ...rules, headerRules: fillSecrets(rules.headerRules, values) }
+    },
+
+    async check(teamId, rules = {}, field) {
+      const named = secretsIn(plainHeaderRules(rules))
+      if (named.length === 0) return
+      const values = await secrets.values(teamId, named)
+      const missing = named.find((name) => !values.has(name))
+      if (missing === undefined) return
+      throw invalid(field, `there is no secret ${quote(missing)}: keep it by POST /secrets first`)
+    },
+  }
+}

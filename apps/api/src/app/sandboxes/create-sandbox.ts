@@ -1,0 +1,48 @@
+import type { Lifecycle } from '../../domain/sandboxes/lifecycle.ts'
+import { checkResources } from '../../domain/teams/limits.ts'
+import type { SandboxNetwork } from '../../domain/network/network.ts'
+import type { RunningSandbox } from '../../domain/sandboxes/sandbox.ts'
+import type { TemplateStore } from '../../domain/template.ts'
+import { findTemplate } from '../templates/find-template.ts'
+import type { RuleFilling } from '../network/fill-rules.ts'
+import type { Launching } from './launch-sandbox.ts'
+import type { LimitsOf } from '../teams/limits.ts'
+import { checkTimeout } from './sandboxes.ts'
+
+export interface CreateRequest {
+  readonly teamId: string
+  readonly templateReference: string
+  readonly timeoutSeconds: number
+  readonly secure: boolean
+  readonly allowInternetAccess: boolean | undefined
+  readonly network: SandboxNetwork | undefined
+  readonly lifecycle: Lifecycle
+  readonly metadata: Readonly<Record<string, string>> | undefined
+  readonly envVars: Readonly<Record<string, string>>
+}
+
+/** Creates a sandbox from a template. An aborted signal cancels the creation and leaves nothing behind. */
+export type CreateSandbox = (request: CreateRequest, signal: AbortSignal) => Promise<RunningSandbox>
+
+export function createSandboxCreation(ports: {
+  readonly templates: TemplateStore
+  readonly launching: Launching
+  readonly limitsOf: LimitsOf
+  readonly rules: Pick<RuleFilling, 'check'>
+  /** Throws a fault when the node accepts no new sandboxes. */
+  readonly checkNode: () => Promise<void>
+}): CreateSandbox {
+  const { templates, launching, limitsOf, rules, checkNode } = ports
+  return async (request, signal) => {
+    const { templateReference, timeoutSeconds, envVars, ...given } = request
+    const limits = await limitsOf(request.teamId)
+    checkTimeout(timeoutSeconds, limits.maxSandboxSeconds)
+    const template = await findTemplate(templates, templateReference, request.teamId)
+    const { id: templateId, buildId, alias, resources, ...content } = template
+    checkResources(resources, limits)
+    await rules.check(request.teamId, request.network?.rules, 'network.rules')
+    await checkNode()
+    const plan = { given: { ...given, templateId, buildId, alias, resources }, content }
+    return launching.launch({ ...plan, limits, timeoutSeconds, envVars }, signal)
+  }
+}

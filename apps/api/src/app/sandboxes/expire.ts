@@ -1,0 +1,131 @@
+import type { Clock } from '@atoll/kit/clock'
+import { Fault } from '@atoll/kit/fault'
+import type { Logger } from '@atoll/kit/log'
+import type { Sandbox } from '../../domain/sandboxes/sandbox.ts'
+import { postpone } from '../../domain/sandboxes/sandbox-pause.ts'
+import type { SandboxStore } from '../../domain/sandboxes/sandbox-store.ts'
+import type { Ending } from './ending.ts'
+import type { Pausing } from './pause-sandbox.ts'
+
+interface ExpiryPorts {
+  readonly store: SandboxStore
+  readonly ending: Ending
+  readonly pausing: Pausing
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+/** Upper bound on the wait: the system clock may jump, and a nudge may be missed. */
+const longestWaitMs = 1_000
+const batch = 100
+/** Extra run time before each retry of a failed pause. */
+const retrySeconds = [1, 2, 4, 8, 16, 32, 60] as const
+/**
+ * Failed attempts to pause with memory before only the files are kept. No sandbox may run forever, and most programs
+ * release whatever blocks a checkpoint within these seconds.
+ */
+const memoryTries = 4
+
+/** Creates the pass that kills or pauses expired sandboxes. A pass returns the milliseconds until the next one. */
+export function createExpiry(ports: ExpiryPorts): () => Promise<number> {
+  const { store, ending, clock } = ports
+  const failures = new Map<string, Failures>()
+  const underway = new Set<string>()
+  // The timeout may have been extended since the list was read.
+  const isDue = ({ endAt }: Sandbox) => endAt !== undefined && endAt <= clock.now()
+
+  return async () => {
+    for (const id of await store.listExpired(clock.now(), batch)) {
+      const isKilled = await ending.begin(
+        id,
+        'reached the end of its timeout',
+        (current) => isDue(current) && !current.lifecycle.autoPause,
+      )
+      if (isKilled) void ending.tryFinish(id)
+      else if (!underway.has(id)) await putAside(ports, { id, isDue, failures, underway })
+    }
+    const next = await store.nextEnd()
+    if (!next) return longestWaitMs
+    return Math.min(Math.max(next.getTime() - clock.now().getTime(), 0), longestWaitMs)
+  }
+}
+
+/** Consecutive failed pauses of one sandbox. */
+interface Failures {
+  readonly attempts: number
+  /** Attempts that the node rejected. An unreachable node does not count: the memory may be fine. */
+  readonly refusals: number
+  /** End time set by the last retry. If the record has another end time, a client changed it and the count restarts. */
+  readonly endAt: Date
+}
+
+const none = { attempts: 0, refusals: 0 }
+
+interface Due {
+  readonly id: string
+  readonly isDue: (sandbox: Sandbox) => boolean
+  readonly failures: Map<string, Failures>
+  /** IDs of sandboxes that are being paused or postponed. */
+  readonly underway: Set<string>
+}
+
+/** Returns once the pause is recorded; the pause itself continues in the background. */
+async function putAside(ports: ExpiryPorts, due: Due): Promise<void> {
+  const { store, pausing, log } = ports
+  const { id, isDue, failures, underway } = due
+  const sandbox = await store.find(id)
+  if (!sandbox?.lifecycle.autoPause || !isDue(sandbox)) return
+  const known = failures.get(id)
+  if (known?.endAt.getTime() !== sandbox.endAt?.getTime()) failures.delete(id)
+  const isGivenUp = (failures.get(id) ?? none).refusals >= memoryTries
+  const hasSameEnd = ({ endAt }: Sandbox) => endAt?.getTime() === sandbox.endAt?.getTime()
+  underway.add(id)
+  const begin = async () => {
+    const isWanted = sandbox.lifecycle.autoPauseMemory && !isGivenUp
+    const keepMemory = isWanted && (await pausing.keepsMemory())
+    return pausing.pauseIf(id, keepMemory, hasSameEnd)
+  }
+  const begun = begin()
+  const carryOut = async () => {
+    try {
+      const pause = await begun
+      await pause?.done
+      failures.delete(id)
+      const isLost = pause && sandbox.lifecycle.autoPauseMemory && !pause.keepsMemory
+      if (isLost) log.warn({ sandboxId: id }, 'a sandbox was paused without its memory')
+    } catch (error) {
+      await runOn(ports, due, error)
+    }
+  }
+  void carryOut().finally(() => underway.delete(id))
+  await begun.catch(() => {})
+}
+
+/** Postpones the end of a sandbox that could not be paused, so that it keeps running until the next attempt. */
+async function runOn({ store, clock, log }: ExpiryPorts, due: Due, error: unknown): Promise<void> {
+  const { id, failures } = due
+  const { kind, reason } = Fault.from(error)
+  if (kind === 'not_found') return void failures.delete(id)
+  const before = failures.get(id) ?? none
+  const attempts = before.attempts + 1
+  const refusals = before.refusals + (reason === 'node_unavailable' ? 0 : 1)
+  const seconds = retrySeconds[Math.min(attempts, retrySeconds.length) - 1] ?? 0
+  log[attempts < retrySeconds.length ? 'warn' : 'error'](
+    { err: error, sandboxId: id, attempt: attempts },
+    `a sandbox could not be paused at the end of its time; it runs on for ${seconds} s`,
+  )
+  let endAt: Date | undefined
+  await store
+    .update(id, (current) => {
+      const after = postpone(current, clock.now(), seconds)
+      endAt = after === current ? undefined : after.endAt
+      return after
+    })
+    .catch((failure: unknown) => {
+      endAt = undefined
+      log.warn({ err: failure, sandboxId: id }, 'the end of a sandbox could not be postponed')
+    })
+  // `endAt` is undefined if postponing failed or the sandbox was extended or stopped meanwhile.
+  if (endAt) failures.set(id, { attempts, refusals, endAt })
+  else failures.delete(id)
+}

@@ -1,0 +1,166 @@
+import type { Clock } from '@atoll/kit/clock'
+import { Fault } from '@atoll/kit/fault'
+import type { SandboxNode } from '../../domain/node.ts'
+import { absent, isRunning } from '../../domain/sandboxes/sandbox.ts'
+import type { RunningSandbox, Sandbox } from '../../domain/sandboxes/sandbox.ts'
+import { mayKeep, tooMuchKept } from '../../domain/teams/limits.ts'
+import { beginPause, finishPause } from '../../domain/sandboxes/sandbox-pause.ts'
+import type { SandboxStore } from '../../domain/sandboxes/sandbox-store.ts'
+import type { LimitsOf } from '../teams/limits.ts'
+import type { Settle } from './settle.ts'
+import { inTransition } from './transitions.ts'
+import type { Transitions } from './transitions.ts'
+import { bytesOf } from '../snapshots/weigh.ts'
+import type { Weigh } from '../snapshots/weigh.ts'
+
+export interface Pausing {
+  /** Returns once the sandbox is paused. Concurrent callers share one outcome. */
+  pause(teamId: string, id: string, keepMemory: boolean): Promise<void>
+  /**
+   * Returns once the record says `pausing`; undefined when the sandbox is not running or `wanted` is false. Over the
+   * kept-disk quota, keeps the files but not the memory.
+   */
+  pauseIf(
+    id: string,
+    keepMemory: boolean,
+    wanted: (current: RunningSandbox) => boolean,
+  ): Promise<BegunPause | undefined>
+  /** Whether the node can pause with memory. Throws an `unavailable` fault when the node does not answer. */
+  keepsMemory(): Promise<boolean>
+}
+
+export interface BegunPause {
+  readonly keepsMemory: boolean
+  readonly done: Promise<void>
+}
+
+interface PausePorts {
+  readonly store: SandboxStore
+  readonly node: SandboxNode
+  readonly clock: Clock
+  readonly transitions: Transitions
+  readonly settle: Settle
+  readonly limitsOf: LimitsOf
+  readonly weigh: Weigh
+  readonly processId: string
+}
+
+/** Writing gigabytes of memory to disk can take minutes. */
+const pauseLimitMs = 300_000
+const describeTimeoutMs = 5_000
+
+export function createPausing(ports: PausePorts): Pausing {
+  const { store, node, transitions, limitsOf, weigh, processId } = ports
+  const underway = new Map<string, Promise<void>>()
+
+  const carryOut = (id: string, keepMemory: boolean): Promise<void> => {
+    const begun = pauseOnNode(ports, id, keepMemory).finally(() => underway.delete(id))
+    underway.set(id, begun)
+    return begun
+  }
+  const keepsMemory = async (): Promise<boolean> => {
+    const facts = await node.describe(AbortSignal.timeout(describeTimeoutMs)).catch(unanswered)
+    return facts.keepsMemory
+  }
+
+  return {
+    keepsMemory,
+    async pause(teamId, id, keepMemory) {
+      const isPossible = !keepMemory || (await keepsMemory())
+      await transitions.during(id, async () => {
+        const [limits, weight] = await Promise.all([limitsOf(teamId), weigh(id)])
+        const bytes = bytesOf(weight, keepMemory)
+        let isOurs = false
+        const current = await store.updateWeighed(id, (found, kept) => {
+          checkPausable(found, teamId)
+          if (!isRunning(found)) return found
+          if (!isPossible) throw memoryNotKept()
+          if (!mayKeep(limits, kept, bytes)) throw tooMuchKept(limits, kept)
+          isOurs = true
+          return beginPause(found, processId, bytes)
+        })
+        if (!current) throw absent(id)
+        if (isOurs) return carryOut(id, keepMemory)
+        return underway.get(id) ?? outcomeElsewhere(ports, id)
+      })
+    },
+    async pauseIf(id, keepMemory, wanted) {
+      const claim = Promise.withResolvers<{ readonly keepsMemory: boolean } | undefined>()
+      const done = transitions.during(id, async () => {
+        const teamId = (await store.find(id))?.teamId ?? ''
+        const [limits, weight] = await Promise.all([limitsOf(teamId), weigh(id)])
+        let claimed: { readonly keepsMemory: boolean } | undefined
+        await store.updateWeighed(id, (found, kept) => {
+          if (!isRunning(found) || !wanted(found)) return found
+          claimed = { keepsMemory: keepMemory && mayKeep(limits, kept, bytesOf(weight, true)) }
+          return beginPause(found, processId, bytesOf(weight, claimed.keepsMemory))
+        })
+        claim.resolve(claimed)
+        if (claimed) await carryOut(id, claimed.keepsMemory)
+      })
+      done.catch(claim.reject)
+      const claimed = await claim.promise
+      return claimed && { ...claimed, done }
+    },
+  }
+}
+
+/** Accepts sandboxes that are running (to pause) or pausing (to wait for); throws a fault for all others. */
+function checkPausable(sandbox: Sandbox, teamId: string): void {
+  const { id, state } = sandbox
+  if (sandbox.teamId !== teamId) throw absent(id)
+  if (state === 'running' || state === 'pausing') return
+  if (state === 'paused') {
+    throw new Fault('conflict', 'sandbox_paused', `Sandbox ${id} is paused already`)
+  }
+  if (state === 'resuming' || state === 'snapshotting') throw inTransition(sandbox)
+  throw absent(id, sandbox)
+}
+
+async function pauseOnNode(ports: PausePorts, id: string, keepMemory: boolean): Promise<void> {
+  const { store, node, clock, settle } = ports
+  let sizeBytes: number
+  try {
+    ;({ sizeBytes } = await node.pause(id, keepMemory, AbortSignal.timeout(pauseLimitMs)))
+  } catch (error) {
+    const after = await settle(id).catch(() => {
+      throw error // the reconciler settles it later
+    })
+    if (isGone(after)) throw absent(id, after)
+    if (after?.state === 'paused') return
+    throw error
+  }
+  const after = await store.update(id, (current) => {
+    if (current.state !== 'pausing') return current
+    const paused = finishPause(current, clock.now(), keepMemory ? 'memory' : 'files')
+    return sizeBytes > 0 ? { ...paused, keptBytes: sizeBytes } : paused
+  })
+  if (isGone(after)) throw absent(id, after)
+}
+
+async function outcomeElsewhere({ transitions }: PausePorts, id: string): Promise<void> {
+  const limit = AbortSignal.timeout(pauseLimitMs)
+  const after = await transitions.changeFrom('pausing', id, limit)
+  if (isGone(after)) throw absent(id, after)
+  if (after && isRunning(after)) {
+    throw new Fault('internal', 'sandbox_pause_failed', 'The sandbox could not be paused')
+  }
+}
+
+function isGone(sandbox: Sandbox | undefined): boolean {
+  return sandbox === undefined || sandbox.state === 'killing' || sandbox.state === 'ended'
+}
+
+function memoryNotKept(): Fault {
+  return new Fault(
+    'invalid',
+    'memory_not_kept',
+    'The runtime of this node keeps files alone over a pause: send memory: false to pause without memory',
+  )
+}
+
+function unanswered(cause: unknown): never {
+  throw new Fault('unavailable', 'node_unavailable', 'The node does not answer; try again later', {
+    cause,
+  })
+}

@@ -1,0 +1,236 @@
+import type { Clock } from '@atoll/kit/clock'
+import { Fault } from '@atoll/kit/fault'
+import { tooManySandboxes } from '../../domain/teams/limits.ts'
+import type { ReachOf } from '../../domain/network/network.ts'
+import type { SandboxNode } from '../../domain/node.ts'
+import { absent, isRunning, start } from '../../domain/sandboxes/sandbox.ts'
+import type { RunningSandbox, Sandbox } from '../../domain/sandboxes/sandbox.ts'
+import { beginResume } from '../../domain/sandboxes/sandbox-pause.ts'
+import type { SandboxStore } from '../../domain/sandboxes/sandbox-store.ts'
+import type { Ending } from './ending.ts'
+import type { LimitsOf } from '../teams/limits.ts'
+import type { Settle } from './settle.ts'
+import { inTransition } from './transitions.ts'
+import type { Transitions } from './transitions.ts'
+
+/**
+ * The only way from paused to running. The wish decides what happens when the sandbox is already running or in
+ * transition. Concurrent callers join a start in progress.
+ */
+export type StartSandbox = (id: string, wish: StartWish) => Promise<Started>
+
+export interface StartWish {
+  readonly teamId: string
+  /** Run time in seconds. */
+  readonly seconds: number
+  /** Boots from the files even if memory was kept. */
+  readonly boot: boolean
+  /** Overrides the setting from the create request. */
+  readonly autoPause?: boolean | undefined
+  /** Called when the sandbox is already running: returns the new record or throws a fault. */
+  onRunning(current: RunningSandbox): RunningSandbox
+  /** Throws a fault when the paused sandbox must not be started. */
+  checkPaused?(current: Sandbox): void
+  /** Throws a fault when the caller does not want to wait for this transition. */
+  checkPassing?(current: Sandbox): void
+  /** Creates the fault for a sandbox that is being killed. */
+  killed(id: string): Fault
+}
+
+export interface Started {
+  readonly sandbox: RunningSandbox
+  /** Whether the sandbox was paused before. */
+  readonly isResumed: boolean
+}
+
+export interface StartPorts {
+  readonly store: SandboxStore
+  readonly node: SandboxNode
+  readonly clock: Clock
+  readonly ending: Ending
+  readonly transitions: Transitions
+  readonly settle: Settle
+  readonly limitsOf: LimitsOf
+  readonly tokenOf: (sandbox: Sandbox) => string | undefined
+  readonly reachOf: ReachOf
+  readonly processId: string
+  readonly onEndChanged: () => void
+}
+
+/** Limits on the state changes and the time that a caller waits through. */
+const changeLimit = 3
+const waitLimitMs = 60_000
+const startLimitMs = 60_000
+
+interface Underway {
+  readonly boots: boolean
+  readonly running: Promise<RunningSandbox>
+}
+
+export function createStartSandbox(ports: StartPorts): StartSandbox {
+  const { transitions } = ports
+  const starts = new Map<string, Underway>()
+
+  const carryOut = (claimed: Sandbox, wish: StartWish): Promise<RunningSandbox> => {
+    const { id } = claimed
+    const running = resume(ports, claimed, wish).finally(() => starts.delete(id))
+    starts.set(id, { boots: boots(claimed, wish), running })
+    return running
+  }
+  const join = async (current: Sandbox, { boot }: StartWish, limit: AbortSignal): Promise<void> => {
+    const known = starts.get(current.id)
+    if (boot && !(known?.boots ?? current.kept === 'files')) throw startInFlight(current.id)
+    if (known) await known.running
+    else await transitions.changeFrom('resuming', current.id, limit)
+  }
+
+  return (id, wish) =>
+    transitions.during(id, async () => {
+      const limit = AbortSignal.timeout(waitLimitMs)
+      let isResumed = false
+      for (let changes = 0; ; changes += 1) {
+        const { current, isOurs } = await look(ports, id, wish)
+        if (isOurs) return { sandbox: await carryOut(current, wish), isResumed: true }
+        if (isRunning(current)) {
+          ports.onEndChanged()
+          return { sandbox: current, isResumed }
+        }
+        if (changes === changeLimit) throw inTransition(current)
+        if (current.state === 'resuming') {
+          await join(current, wish, limit)
+          isResumed = true
+        } else {
+          await transitions.changeFrom(current.state, id, limit)
+        }
+      }
+    })
+}
+
+interface Look {
+  readonly current: Sandbox
+  /** Whether the sandbox was paused and this call now owns its start. */
+  readonly isOurs: boolean
+}
+
+/**
+ * Reads the record and claims a paused sandbox. Counts against the concurrency limit only when the sandbox is paused:
+ * `updateCounted` waits for other starts of the team.
+ */
+async function look(ports: StartPorts, id: string, wish: StartWish): Promise<Look> {
+  const { store, limitsOf, processId } = ports
+  const current = await store.update<Sandbox>(id, (found) => passOver(found, wish))
+  if (!current) throw absent(id)
+  if (current.state !== 'paused') return { current, isOurs: false }
+  const limits = await limitsOf(wish.teamId)
+  let isOurs = false
+  const claimed = await store.updateCounted<Sandbox>(wish.teamId, id, (found, places) => {
+    const passed = passOver(found, wish)
+    if (passed.state !== 'paused') return passed
+    if (places >= limits.concurrentSandboxes) throw tooManySandboxes(limits)
+    isOurs = true
+    return beginResume(passed, processId)
+  })
+  if (!claimed) throw absent(id)
+  return { current: claimed, isOurs }
+}
+
+/** Returns the new record of a sandbox that needs no start, and the unchanged record of a paused one. */
+function passOver(found: Sandbox, wish: StartWish): Sandbox {
+  const { id } = found
+  if (found.teamId !== wish.teamId) throw absent(id)
+  if (isRunning(found)) return wish.onRunning(found)
+  switch (found.state) {
+    case 'paused':
+      wish.checkPaused?.(found)
+      return found
+    case 'pausing':
+    case 'resuming':
+    case 'snapshotting':
+      wish.checkPassing?.(found)
+      return found
+    case 'killing':
+      throw wish.killed(id)
+    default:
+      throw absent(id, found)
+  }
+}
+
+function boots({ kept }: Sandbox, { boot }: StartWish): boolean {
+  return boot || kept === 'files'
+}
+
+async function resume(
+  ports: StartPorts,
+  claimed: Sandbox,
+  wish: StartWish,
+): Promise<RunningSandbox> {
+  const { store, clock, ending, onEndChanged } = ports
+  const { id } = claimed
+  const envdVersion = await resumeOnNode(ports, claimed, wish)
+  const running = await store.update(id, (current) =>
+    current.state === 'resuming'
+      ? withAutoPause(
+          start(current, { now: clock.now(), seconds: wish.seconds, envdVersion }),
+          wish.autoPause,
+        )
+      : current,
+  )
+  if (running && isRunning(running)) {
+    onEndChanged()
+    return running
+  }
+  // Kill again: the first kill may have finished before the node resumed the sandbox.
+  void ending.tryFinish(id)
+  throw running?.state === 'killing' ? wish.killed(id) : absent(id, running)
+}
+
+/** Returns the version of the running envd. After a failure, the record has been reset or is left to the reconciler. */
+async function resumeOnNode(ports: StartPorts, claimed: Sandbox, wish: StartWish): Promise<string> {
+  const { node, settle, tokenOf, reachOf } = ports
+  const { id, envdVersion = '' } = claimed
+  const deadline = AbortSignal.timeout(startLimitMs)
+  try {
+    const known = { accessToken: tokenOf(claimed), ...(await reachOf(claimed)) }
+    await node.resume({ id, boot: wish.boot, ...known }, deadline)
+    return boots(claimed, wish) ? await node.envdVersion(deadline) : envdVersion
+  } catch (error) {
+    const after = await settle(id, wish.seconds).catch(() => {
+      throw unconfirmed(error, boots(claimed, wish))
+    })
+    if (after && isRunning(after)) return envdVersion
+    if (after?.state === 'killing') throw wish.killed(id)
+    if (after?.state === 'ended') throw absent(id, after)
+    throw deadline.aborted ? tookTooLong(error) : error
+  }
+}
+
+function withAutoPause(sandbox: RunningSandbox, autoPause: boolean | undefined): RunningSandbox {
+  if (autoPause === undefined) return sandbox
+  return { ...sandbox, lifecycle: { ...sandbox.lifecycle, autoPause } }
+}
+
+function startInFlight(id: string): Fault {
+  return new Fault(
+    'conflict',
+    'sandbox_start_in_flight',
+    `Sandbox ${id} is being resumed with its memory already, so memory: false cannot be honoured`,
+  )
+}
+
+function unconfirmed(cause: unknown, isBoot: boolean): Fault {
+  return new Fault(
+    'unavailable',
+    isBoot ? 'sandbox_filesystem_boot_unconfirmed' : 'node_unavailable',
+    'The node does not answer, so it is not known whether the sandbox was started; try again later',
+    { cause },
+  )
+}
+
+function tookTooLong(cause: unknown): Fault {
+  return new Fault(
+    'timeout',
+    'sandbox_placement_timeout',
+    `The sandbox did not start within ${startLimitMs / 1000} seconds; try again later`,
+    { cause },
+  )
+}

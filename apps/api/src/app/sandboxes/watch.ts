@@ -1,0 +1,43 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Logger } from '@atoll/kit/log'
+import type { SandboxNode } from '../../domain/node.ts'
+import type { Ending } from './ending.ts'
+
+const firstDelayMs = 50
+const longestDelayMs = 5_000
+
+/** Receives events from the node when sandboxes end by themselves; reconnects when the connection is lost. */
+export function startWatch(deps: {
+  readonly node: SandboxNode
+  readonly ending: Ending
+  readonly log: Logger
+  /** Called after a lost connection: the reconciler has to find the missed ends. */
+  readonly onLost: () => void
+}): { close(): Promise<void> } {
+  const closing = new AbortController()
+  const done = follow(deps, closing.signal)
+  return {
+    async close() {
+      closing.abort()
+      await done
+    },
+  }
+}
+
+async function follow(deps: Parameters<typeof startWatch>[0], signal: AbortSignal): Promise<void> {
+  const { node, ending, log, onLost } = deps
+  let delayMs = firstDelayMs
+  while (!signal.aborted) {
+    try {
+      for await (const { id, reason } of node.watchEnds(signal)) {
+        delayMs = firstDelayMs
+        await ending.ended(id, reason)
+      }
+    } catch (error) {
+      if (!signal.aborted) log.warn({ err: error }, 'lost the watch of the node')
+    }
+    await sleep(delayMs, undefined, { signal }).catch(() => {})
+    delayMs = Math.min(delayMs * 2, longestDelayMs)
+    if (!signal.aborted) onLost()
+  }
+}

@@ -1,0 +1,179 @@
+import type { Clock } from '@atoll/kit/clock'
+import { Fault } from '@atoll/kit/fault'
+import { randomLabel } from '@atoll/kit/id'
+import type { Logger } from '@atoll/kit/log'
+import { mayKeep, tooMuchKept } from '../../domain/teams/limits.ts'
+import type { SandboxNode } from '../../domain/node.ts'
+import { absent, isRunning } from '../../domain/sandboxes/sandbox.ts'
+import type { RunningSandbox, Sandbox } from '../../domain/sandboxes/sandbox.ts'
+import { beginSnapshot, goOn } from '../../domain/sandboxes/sandbox-pause.ts'
+import type { SandboxStore } from '../../domain/sandboxes/sandbox-store.ts'
+import type { SnapshotStore } from '../../domain/snapshot.ts'
+import { isAtLeast } from '../../domain/version.ts'
+import type { LimitsOf } from '../teams/limits.ts'
+import type { Settle } from '../sandboxes/settle.ts'
+import { beingKilled, inTransition } from '../sandboxes/transitions.ts'
+import type { Transitions } from '../sandboxes/transitions.ts'
+import { bytesOf } from './weigh.ts'
+import type { Weigh } from './weigh.ts'
+
+/**
+ * Copies running sandboxes on their node. The record, with its owner process, exists before the node makes the copy. A
+ * copy that is neither published nor in use is orphaned and gets removed.
+ */
+export interface Copying {
+  /** Passes the copy to `use`. If `use` has not published the copy when it returns, the copy is removed. */
+  copy<T>(request: CopyRequest, use: (copy: Copy) => Promise<T>): Promise<T>
+  /** Whether this process is using the copy. */
+  isInUse(snapshotId: string): boolean
+  /** Removes an unpublished copy from the node, then its record. Logs a failure; the next sweep retries. */
+  discard(snapshotId: string): Promise<void>
+}
+
+export interface CopyRequest {
+  readonly teamId: string
+  readonly id: string
+  /** Creates the fault for a paused sandbox. */
+  readonly paused: (id: string) => Fault
+  /** Throws a fault when the sandbox must not be copied. */
+  readonly check?: (sandbox: RunningSandbox) => void
+}
+
+export interface Copy {
+  readonly snapshotId: string
+  readonly source: RunningSandbox
+  readonly keepsMemory: boolean
+}
+
+export interface CopyPorts {
+  readonly store: SandboxStore
+  readonly snapshots: SnapshotStore
+  readonly node: SandboxNode
+  readonly clock: Clock
+  readonly transitions: Transitions
+  readonly settle: Settle
+  readonly limitsOf: LimitsOf
+  readonly weigh: Weigh
+  readonly processId: string
+  readonly log: Logger
+  /** Called when the sandbox runs again: its timeout may have passed during the copy. */
+  readonly onEndChanged: () => void
+}
+
+/** Writing gigabytes of memory to disk can take minutes. */
+const copyLimitMs = 300_000
+const deleteLimitMs = 60_000
+const leastEnvdVersion = '0.5.0'
+
+export function createCopying(ports: CopyPorts): Copying {
+  const { snapshots, node, clock, limitsOf, weigh, processId, log } = ports
+  const inUse = new Set<string>()
+
+  const discard = async (snapshotId: string): Promise<void> => {
+    try {
+      await node.deleteSnapshot(snapshotId, AbortSignal.timeout(deleteLimitMs))
+      await snapshots.delete(snapshotId)
+    } catch (error) {
+      log.warn({ err: error, snapshotId }, 'a copy of a sandbox could not be removed yet')
+    }
+  }
+
+  return {
+    isInUse: (snapshotId) => inUse.has(snapshotId),
+    discard,
+    async copy(request, use) {
+      const snapshotId = randomLabel(20)
+      inUse.add(snapshotId)
+      let isWritten = false
+      const write = async (): Promise<void> => {
+        const { teamId, id: sandboxId } = request
+        const [limits, weight] = await Promise.all([limitsOf(teamId), weigh(sandboxId)])
+        const sizeBytes = bytesOf(weight, true)
+        const snapshot = { id: snapshotId, teamId, sandboxId, holder: processId, sizeBytes }
+        const record = { ...snapshot, buildId: undefined, createdAt: clock.now() }
+        await snapshots.insert(record, (kept) => {
+          if (!mayKeep(limits, kept, sizeBytes)) throw tooMuchKept(limits, kept)
+        })
+        isWritten = true
+      }
+      try {
+        return await use(await copyOnNode(ports, { ...request, snapshotId, write }))
+      } finally {
+        if (isWritten && (await isLoose(ports, snapshotId))) await discard(snapshotId)
+        inUse.delete(snapshotId)
+      }
+    },
+  }
+}
+
+/** Re-reads the store, even after an error in `use`: a published copy must not be removed. */
+async function isLoose({ snapshots, log }: CopyPorts, snapshotId: string): Promise<boolean> {
+  try {
+    return (await snapshots.listLoose()).some(({ id }) => id === snapshotId)
+  } catch (error) {
+    log.warn({ err: error, snapshotId }, 'a copy of a sandbox is left for later')
+    return false
+  }
+}
+
+interface CopyWork extends CopyRequest {
+  readonly snapshotId: string
+  readonly write: () => Promise<void>
+}
+
+/** Copies the sandbox, which is running again when this returns. */
+async function copyOnNode(ports: CopyPorts, work: CopyWork): Promise<Copy> {
+  const { store, snapshots, node, transitions, processId, settle } = ports
+  const { id, snapshotId } = work
+  return transitions.during(id, async () => {
+    let source: RunningSandbox | undefined
+    await store.update(id, (found) => {
+      source = checkCopyable(found, work)
+      return beginSnapshot(source, processId)
+    })
+    if (!source) throw absent(id)
+    try {
+      await work.write()
+      const limit = AbortSignal.timeout(copyLimitMs)
+      const { keepsMemory, sizeBytes } = await node.snapshot(id, snapshotId, limit)
+      await snapshots.resize(snapshotId, sizeBytes)
+      return { snapshotId, source, keepsMemory }
+    } catch (error) {
+      const after = await settle(id).catch(() => undefined) // the reconciler settles it later
+      if (after?.state === 'killing') throw beingKilled(id)
+      if (after?.state === 'ended') throw absent(id, after)
+      throw error
+    } finally {
+      await runOn(ports, id)
+    }
+  })
+}
+
+async function runOn({ store, log, onEndChanged }: CopyPorts, id: string): Promise<void> {
+  await store
+    .update(id, (current) => (current.state === 'snapshotting' ? goOn(current) : current))
+    .then(onEndChanged)
+    .catch((error: unknown) => {
+      log.warn({ err: error, sandboxId: id }, 'a copied sandbox is left to the reconciler')
+    })
+}
+
+function checkCopyable(sandbox: Sandbox, { teamId, paused, check }: CopyRequest): RunningSandbox {
+  const { id, state } = sandbox
+  if (sandbox.teamId !== teamId) throw absent(id)
+  if (state === 'paused') throw paused(id)
+  if (state === 'killing') throw beingKilled(id)
+  if (state === 'pausing' || state === 'resuming' || state === 'snapshotting') {
+    throw inTransition(sandbox)
+  }
+  if (!isRunning(sandbox)) throw absent(id, sandbox)
+  if (!isAtLeast(sandbox.envdVersion, leastEnvdVersion)) {
+    throw new Fault(
+      'invalid',
+      'envd_too_old',
+      `Sandbox ${id} has envd ${sandbox.envdVersion}; copies need ${leastEnvdVersion}: create it anew`,
+    )
+  }
+  check?.(sandbox)
+  return sandbox
+}

@@ -1,0 +1,90 @@
+import { Fault } from '@atoll/kit/fault'
+import type { Logger } from '@atoll/kit/log'
+import type { TeamLimits } from '../../domain/teams/limits.ts'
+import type { RunningSandbox } from '../../domain/sandboxes/sandbox.ts'
+import type { TemplateStore } from '../../domain/template.ts'
+import type { Copy, Copying } from './copy-sandbox.ts'
+import type { Launch, Launching } from '../sandboxes/launch-sandbox.ts'
+import type { LimitsOf } from '../teams/limits.ts'
+import { checkTimeout } from '../sandboxes/sandboxes.ts'
+
+/** Forks a running sandbox, which keeps its ID and its end time. Each fork succeeds or fails independently. */
+export type ForkSandbox = (request: ForkRequest, signal: AbortSignal) => Promise<Forked[]>
+
+export interface ForkRequest {
+  readonly teamId: string
+  readonly id: string
+  readonly count: number
+  readonly timeoutSeconds: number
+}
+
+export type Forked = { readonly sandbox: RunningSandbox } | { readonly error: unknown }
+
+interface ForkPorts {
+  readonly copying: Copying
+  readonly launching: Launching
+  readonly templates: TemplateStore
+  readonly limitsOf: LimitsOf
+  /** Throws a fault when the node accepts no new sandboxes. */
+  readonly checkNode: () => Promise<void>
+  readonly log: Logger
+}
+
+export function createForkSandbox(ports: ForkPorts): ForkSandbox {
+  const { copying, launching, limitsOf, checkNode, log } = ports
+  return async ({ teamId, id, count, timeoutSeconds }, signal) => {
+    const limits = await limitsOf(teamId)
+    checkTimeout(timeoutSeconds, limits.maxSandboxSeconds)
+    checkCount(count, limits)
+    await checkNode()
+    return copying.copy({ teamId, id, paused }, async (copy) => {
+      const plan = { ...(await toPlan(ports, copy)), limits, timeoutSeconds }
+      const results = await Promise.allSettled(
+        Array.from({ length: count }, () => launching.launch(plan, signal)),
+      )
+      return results.map((result) => {
+        if (result.status === 'fulfilled') return { sandbox: result.value }
+        const error: unknown = result.reason
+        log.warn({ err: error, sandboxId: id }, 'a copy of a sandbox could not be started')
+        return { error }
+      })
+    })
+  }
+}
+
+/** Rejects a count that can never succeed: the source sandbox also counts towards the concurrency limit. */
+function checkCount(count: number, { concurrentSandboxes }: TeamLimits): void {
+  if (count < concurrentSandboxes) return
+  throw new Fault(
+    'invalid',
+    'invalid_count',
+    `count must be less than ${concurrentSandboxes}, the number of sandboxes that the team may run`,
+  )
+}
+
+function paused(id: string): Fault {
+  return new Fault('conflict', 'sandbox_paused', `Sandbox ${id} is paused: connect to it first`)
+}
+
+/** Forks match their source except for ID, tokens and timeout. Environment variables are part of the copy. */
+async function toPlan(
+  { templates }: ForkPorts,
+  { source, snapshotId, keepsMemory }: Copy,
+): Promise<Omit<Launch, 'limits' | 'timeoutSeconds'>> {
+  const build = await templates.findBuildById(source.buildId)
+  if (!build) throw new Error(`the template of sandbox ${source.id} has vanished`)
+  const { teamId, templateId, buildId, alias, resources, metadata } = source
+  const { secure, allowInternetAccess, network, lifecycle } = source
+  return {
+    given: {
+      ...{ teamId, templateId, buildId, alias, resources, metadata },
+      ...{ secure, allowInternetAccess, network, lifecycle },
+    },
+    content: {
+      nodeTemplateId: build.nodeTemplateId,
+      snapshotId,
+      envdVersion: keepsMemory ? source.envdVersion : undefined,
+    },
+    envVars: {},
+  }
+}

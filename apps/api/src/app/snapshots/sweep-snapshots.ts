@@ -1,0 +1,41 @@
+import type { Clock } from '@atoll/kit/clock'
+import type { LeaseStore } from '../../domain/lease.ts'
+import type { SandboxNode } from '../../domain/node.ts'
+import type { SnapshotStore } from '../../domain/snapshot.ts'
+import type { Copying } from './copy-sandbox.ts'
+
+const intervalMs = 10_000
+const nodeTimeoutMs = 30_000
+
+/** One pass: removes unused and unreferenced sandbox copies from the node and the store. */
+export async function sweepSnapshots(
+  ports: {
+    readonly snapshots: SnapshotStore
+    readonly node: Pick<SandboxNode, 'listSnapshots'>
+    readonly copying: Copying
+    readonly leases: LeaseStore
+    readonly clock: Clock
+    readonly processId: string
+  },
+  signal: AbortSignal,
+): Promise<number> {
+  const { snapshots, node, copying, leases, clock, processId } = ports
+  // List the node first: the record of a copy exists before the copy and outlives it.
+  const onNode = await node.listSnapshots(
+    AbortSignal.any([signal, AbortSignal.timeout(nodeTimeoutMs)]),
+  )
+  const known = await snapshots.known(onNode)
+  for (const id of onNode) if (!known.has(id)) await copying.discard(id)
+
+  // Read records before leases: a process takes its lease before it makes a copy.
+  const loose = await snapshots.listLoose()
+  const live = new Set((await leases.listLive(clock.now())).map((holder) => holder.processId))
+  for (const { id, holder } of loose) {
+    const isHeld = holder === processId ? copying.isInUse(id) : holder && live.has(holder)
+    if (isHeld || copying.isInUse(id)) continue
+    // Check again: the owner may have published and released the copy since the records were read.
+    const isLoose = (await snapshots.listLoose()).some((one) => one.id === id)
+    if (isLoose) await copying.discard(id)
+  }
+  return intervalMs
+}

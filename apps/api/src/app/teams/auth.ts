@@ -1,0 +1,147 @@
+import { timingSafeEqual } from 'node:crypto'
+import type { Clock } from '@atoll/kit/clock'
+import { Fault } from '@atoll/kit/fault'
+import type { Logger } from '@atoll/kit/log'
+import { accessTokenPrefix, apiKeyPrefix, hashSecret, looksLike } from '../../domain/teams/key.ts'
+import type { KeyStore } from '../../domain/teams/key.ts'
+import { checkStanding } from '../../domain/teams/team-block.ts'
+import type { Asked } from '../../domain/teams/team-block.ts'
+import type { Caller, TeamStore, User, UserStore } from '../../domain/teams/team.ts'
+import type { RateLimiter, RateState } from './rate-limits.ts'
+
+export interface Credentials {
+  readonly apiKey: string | undefined
+  /** Authorization header without the `Bearer` prefix. */
+  readonly bearer: string | undefined
+  readonly adminToken: string | undefined
+  /** Team that a user or an operator selects (X-Team-ID). */
+  readonly teamId: string | undefined
+}
+
+/** Identifies the caller of a request. Every call queries the store, so a deleted key is rejected at once. */
+export interface Authenticate {
+  /** Also throws a fault when the team is blocked from this operation. */
+  team(
+    credentials: Credentials,
+    operation: Asked,
+  ): Promise<Caller & { readonly rate: RateState | undefined }>
+  user(credentials: Credentials): Promise<User>
+  admin(credentials: Credentials): void
+}
+
+interface AuthPorts {
+  readonly keys: KeyStore
+  readonly teams: TeamStore
+  readonly users: UserStore
+  readonly clock: Clock
+  readonly log: Logger
+  readonly rates: RateLimiter
+  /** Undefined disables operator access. */
+  readonly adminToken: string | undefined
+}
+
+export function createAuthenticate(ports: AuthPorts): Authenticate {
+  const { keys, teams, users, rates } = ports
+  const recordUse = createUseRecorder(ports)
+  const isAdminToken = createAdminCheck(ports.adminToken)
+
+  const admin = ({ adminToken }: Credentials): void => {
+    if (adminToken !== undefined && isAdminToken(adminToken)) return
+    throw new Fault(
+      'unauthenticated',
+      'admin_token_invalid',
+      'The token in X-Admin-Token is missing or not the one in ATOLL_ADMIN_TOKEN of the server',
+    )
+  }
+  const user = async ({ bearer }: Credentials): Promise<User> => {
+    if (bearer === undefined) throw missing('an access token as `Authorization: Bearer sk_e2b_…`')
+    const found =
+      looksLike(accessTokenPrefix, bearer) && (await users.findByTokenHash(hashSecret(bearer)))
+    if (found) return found
+    throw invalid('The access token in Authorization is not valid', accessTokenPrefix)
+  }
+
+  const byKey = async (apiKey: string): Promise<Caller> => {
+    const key = looksLike(apiKeyPrefix, apiKey) && (await keys.findByHash(hashSecret(apiKey)))
+    if (!key) throw invalid('The API key in X-API-Key is not valid', apiKeyPrefix)
+    recordUse(key.id)
+    return { teamId: key.teamId }
+  }
+  const byAdmin = async (credentials: Credentials): Promise<Caller> => {
+    admin(credentials)
+    const { teamId } = credentials
+    if (teamId === undefined) throw missing('the team as X-Team-ID beside X-Admin-Token')
+    if (await teams.find(teamId)) return { teamId, isOperator: true }
+    throw forbidden('There is no such team as X-Team-ID says: GET /admin/teams lists them')
+  }
+  const byUser = async (credentials: Credentials): Promise<Caller> => {
+    const { id, email, defaultTeamId } = await user(credentials)
+    const wanted = credentials.teamId ?? defaultTeamId
+    if (await teams.isMember(id, wanted)) return { teamId: wanted, user: { id, email } }
+    if (credentials.teamId !== undefined) {
+      throw forbidden('You are not a member of the team in X-Team-ID: GET /teams lists yours')
+    }
+    const [other] = await teams.listOfUser(id)
+    if (other) return { teamId: other.id, user: { id, email } }
+    throw forbidden('You are not a member of any team: ask an operator to add you to one')
+  }
+  const identify = (credentials: Credentials): Promise<Caller> => {
+    const { apiKey, adminToken, bearer } = credentials
+    if (apiKey !== undefined) return byKey(apiKey)
+    if (adminToken !== undefined) return byAdmin(credentials)
+    if (bearer !== undefined) return byUser(credentials)
+    throw missing(
+      'an API key as `X-API-Key: e2b_…` or an access token as `Authorization: Bearer sk_e2b_…`',
+    )
+  }
+
+  return {
+    admin,
+    user,
+    async team(credentials, operation) {
+      const caller = await identify(credentials)
+      const { teamId } = caller
+      if (!caller.isOperator) checkStanding(await teams.find(teamId), operation)
+      return { ...caller, rate: rates.take(teamId, operation.id) }
+    },
+  }
+}
+
+const useIntervalMs = 60_000
+
+/** Records key use in the background, at most once a minute per key. */
+function createUseRecorder({ keys, clock, log }: AuthPorts): (id: string) => void {
+  const lastRecorded = new Map<string, number>()
+  return (id) => {
+    const now = clock.now()
+    if (now.getTime() - (lastRecorded.get(id) ?? -Infinity) < useIntervalMs) return
+    lastRecorded.set(id, now.getTime())
+    keys.recordUse(id, now).catch((error: unknown) => {
+      log.warn({ err: error }, 'the use of a key could not be recorded')
+    })
+  }
+}
+
+/** Compares in constant time. */
+function createAdminCheck(adminToken: string | undefined): (given: string) => boolean {
+  if (adminToken === undefined) return () => false
+  const expected = Buffer.from(hashSecret(adminToken), 'hex')
+  return (given) => timingSafeEqual(Buffer.from(hashSecret(given), 'hex'), expected)
+}
+
+function missing(what: string): Fault {
+  const message = `Credentials are missing: send ${what}`
+  return new Fault('unauthenticated', 'credentials_missing', message)
+}
+
+function invalid(what: string, prefix: string): Fault {
+  return new Fault(
+    'unauthenticated',
+    'credentials_invalid',
+    `${what}: it must be one that exists, ${prefix} and 40 hexadecimal digits`,
+  )
+}
+
+function forbidden(message: string): Fault {
+  return new Fault('forbidden', 'team_forbidden', message)
+}

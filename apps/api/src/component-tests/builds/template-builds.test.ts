@@ -1,0 +1,484 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { waitFor } from '@atoll/kit/wait'
+import { Code } from '@connectrpc/connect'
+import { manualClock, startApiUnderTest } from '../../sim/api.ts'
+import type { ApiOptions } from '../../sim/api.ts'
+import { onPostgres } from '../../sim/store.ts'
+import {
+  askForBuild,
+  build,
+  buildStatus,
+  endOfBuild,
+  startBuild,
+} from '../../sim/template-build.ts'
+import type { AskedBuild } from '../../sim/template-build.ts'
+
+/** Template builds: request, start, run and use. */
+
+async function setup(options: ApiOptions = {}) {
+  const api = await startApiUnderTest(options)
+  const slug = await api.withStores(async ({ teams }) => {
+    return (await teams.find(api.ours.teamId))?.slug ?? assert.fail('no team')
+  })
+  return { api, slug }
+}
+
+test('a template is asked for, built and used, and looks as its owner expects', async () => {
+  const clock = manualClock()
+  const { api, slug } = await setup({ clock })
+  await using _ = api
+  const body = { name: 'Mine', cpuCount: 4, memoryMB: 512 }
+  const asked = await api.call('POST', '/v3/templates', { body })
+  const { templateID, buildID } = Object(asked.json)
+  assert.match(templateID, /^[a-z0-9]{20}$/)
+  assert.deepEqual(asked.json, {
+    templateID,
+    buildID,
+    public: false,
+    names: [`${slug}/mine`],
+    tags: ['default'],
+    aliases: ['mine'],
+  })
+  const one = { templateId: templateID, buildId: buildID }
+  const waiting = { status: 'waiting', templateID, buildID, logs: [], logEntries: [] }
+  assert.deepEqual((await buildStatus(api, one)).json, waiting)
+
+  const steps = [
+    { type: 'RUN', args: ['echo hi'], force: true, gzip: true },
+    { type: 'COPY', args: ['a', 'b', '', ''], filesHash: 'a'.repeat(64) },
+    { type: 'USER' },
+  ]
+  const recipe = { fromImage: 'e2bdev/base', force: true, steps, startCmd: 'serve', readyCmd: '' }
+  const started = await startBuild(api, one, recipe)
+  assert.deepEqual(
+    [started.status, started.text, started.headers.get('content-length')],
+    [202, '', '0'],
+  )
+  assert.equal((await endOfBuild(api, one)).status, 'ready')
+
+  const [order] = api.node.builds.orders
+  const { parentId, ownerId, cpuCount, memoryMb, diskSizeMb, force } = order ?? assert.fail()
+  assert.deepEqual(
+    [parentId, ownerId, cpuCount, memoryMb, diskSizeMb, force],
+    ['base', api.ours.teamId, 4, 512, 4096, true],
+  )
+  assert.deepEqual([order?.startCommand, order?.readyCommand], ['serve', undefined])
+  assert.deepEqual(
+    order?.steps.map(({ type, args, filesHash, force: anew }) => [type, args, filesHash, anew]),
+    [
+      ['RUN', ['echo hi'], undefined, true],
+      ['COPY', ['a', 'b', '', ''], 'a'.repeat(64), false],
+      ['USER', [], undefined, false],
+    ],
+  )
+
+  const id = await api.create({ templateID: 'mine' })
+  const sandbox = api.node.running.get(id)
+  assert.deepEqual([sandbox?.templateId, sandbox?.cpuCount], [order?.templateId, 4])
+  const detail = Object((await api.call('GET', `/templates/${templateID}`)).json)
+  const time = clock.now().toISOString()
+  assert.deepEqual(detail, {
+    templateID,
+    public: false,
+    aliases: ['mine'],
+    names: [`${slug}/mine`],
+    createdAt: time,
+    updatedAt: time,
+    lastSpawnedAt: time,
+    spawnCount: 1,
+    builds: [
+      {
+        buildID,
+        status: 'ready',
+        createdAt: time,
+        updatedAt: time,
+        finishedAt: time,
+        cpuCount: 4,
+        memoryMB: 512,
+        diskSizeMB: 4096,
+      },
+    ],
+  })
+  const [listed] = Object((await api.call('GET', '/v2/templates')).json).filter(
+    (template: { templateID: string }) => template.templateID === templateID,
+  )
+  assert.deepEqual(
+    [listed.buildID, listed.buildStatus, listed.memoryMB, listed.buildCount],
+    [buildID, 'ready', 512, 1],
+  )
+})
+
+test('another build of a name belongs to the same template, and its tags mean it once it is ready', async () => {
+  const { api } = await setup()
+  await using _ = api
+  const first = await build(api, { name: 'mine:v1', tags: ['v1', 'stable'] })
+  assert.equal(
+    (await api.call('POST', '/v2/sandboxes', { body: { templateID: 'mine' } })).status,
+    404,
+  )
+  const [one] = api.node.builds.templates
+  const templateOf = async (templateID: string) =>
+    api.node.running.get(await api.create({ templateID }))?.templateId
+  assert.deepEqual([await templateOf('mine:v1'), await templateOf('mine:stable')], [one, one])
+
+  const release = api.node.hold('build')
+  const second = await askForBuild(api, { name: 'mine:v1' })
+  assert.equal(second.templateId, first.templateId)
+  await startBuild(api, second)
+  assert.equal(await templateOf('mine:v1'), one)
+  release()
+  await endOfBuild(api, second)
+  const [, two] = api.node.builds.templates
+  assert.deepEqual([await templateOf('mine:v1'), await templateOf('mine:stable')], [two, one])
+  assert.equal(await templateOf(`mine:${first.buildId}`), one)
+  const tags = Object((await api.call('GET', '/templates/mine/tags')).json)
+  assert.deepEqual(
+    tags.map(({ tag, buildID }: { tag: string; buildID: string }) => [tag, buildID]),
+    [
+      ['stable', first.buildId],
+      ['v1', second.buildId],
+    ],
+  )
+})
+
+test('a template is built from another one of the team, and its disk is at least that of its parent', async () => {
+  const { api } = await setup({ env: { ATOLL_BASE_DISK_SIZE_MB: '1000' } })
+  await using _ = api
+  await build(api, { name: 'parent', minFreeDiskMb: 3000 })
+  const child = await build(api, { name: 'child', minFreeDiskMb: 2000 }, { fromTemplate: 'parent' })
+  assert.equal(child.end.status, 'ready')
+  const [parent, order] = api.node.builds.orders
+  assert.deepEqual(
+    [parent?.diskSizeMb, order?.parentId, order?.diskSizeMb],
+    [3000, parent?.templateId, 3000],
+  )
+})
+
+const baseImages = ['e2bdev/base', 'e2bdev/base:latest', 'docker.io/e2bdev/base:v1.2']
+
+for (const fromImage of baseImages) {
+  test(`the image ${fromImage} is the template base of the installation`, async () => {
+    const { api } = await setup()
+    await using _ = api
+    await build(api, { name: 'base' }, { fromImage })
+    // The name `base` now refers to the team's template; the image still refers to the installation's.
+    const { end } = await build(api, {}, { fromImage })
+    assert.deepEqual([end.status, api.node.builds.orders[1]?.parentId], ['ready', 'base'])
+  })
+}
+
+const logins: readonly (readonly [string, object | undefined, object])[] = [
+  ['that everybody may have', undefined, {}],
+  [
+    'that asks for a password',
+    { type: 'registry', username: 'me', password: 'secret' },
+    { username: 'me', password: 'secret' },
+  ],
+  [
+    'of a service account',
+    { type: 'gcp', serviceAccountJson: '{"key":1}' },
+    { username: '_json_key', password: '{"key":1}' },
+  ],
+]
+
+for (const [what, fromImageRegistry, login] of logins) {
+  test(`an image ${what} is the node's to fetch`, async () => {
+    const { api } = await setup()
+    await using _ = api
+    const fromImage = 'evil.io/e2bdev/base'
+    const { end } = await build(api, {}, { fromImage, fromImageRegistry })
+    assert.equal(end.status, 'ready')
+    const [order] = api.node.builds.orders
+    const { reference, username, password } = order?.image ?? assert.fail()
+    assert.equal(reference, fromImage)
+    assert.deepEqual({ username, password }, { username: undefined, password: undefined, ...login })
+    assert.equal(order?.diskSizeMb, 4096)
+  })
+}
+
+test('a login that cannot be used is refused before the build begins', async () => {
+  const { api } = await setup()
+  await using _ = api
+  const created = await api.call('POST', '/v3/templates', { body: { name: 'mine' } })
+  const { templateID: templateId, buildID: buildId } = Object(created.json)
+  const aws = { type: 'aws', awsAccessKeyId: 'a', awsSecretAccessKey: 'b', awsRegion: 'c' }
+  const recipe = { fromImage: 'x', fromImageRegistry: aws }
+  const refused = await startBuild(api, { templateId, buildId }, recipe)
+  assert.equal(refused.status, 400)
+  assert.match(refused.text, /aws ecr get-login-password/)
+  const { json } = await buildStatus(api, { templateId, buildId })
+  assert.equal(Object(json).status, 'waiting')
+})
+
+const badParents: readonly (readonly [string, object, RegExp])[] = [
+  ['an unknown template', { fromTemplate: 'nothing' }, /nothing was not found/],
+  ['a malformed name', { fromTemplate: 'No Such!' }, /malformed/],
+  ['an unknown tag', { fromTemplate: 'base:v9' }, /no tag or build v9/],
+]
+
+for (const [what, recipe, message] of badParents) {
+  test(`a build from ${what} is accepted and fails at its base`, async () => {
+    const { api } = await setup()
+    await using _ = api
+    const { end } = await build(api, {}, recipe)
+    assert.deepEqual([end.status, end.reason.step], ['error', 'base'])
+    assert.match(end.reason.message, message)
+    assert.equal(api.node.builds.orders.length, 0)
+    assert.equal(
+      (await api.call('POST', '/v2/sandboxes', { body: { templateID: 'mine' } })).status,
+      404,
+    )
+  })
+}
+
+test('a snapshot is no parent, and neither is a template of another team unless it is public', async () => {
+  const { api } = await setup()
+  await using _ = api
+  const path = `/sandboxes/${await api.create()}/snapshots`
+  await api.call('POST', path, { body: { name: 'copy' } })
+  const ofSnapshot = await build(api, {}, { fromTemplate: 'copy' })
+  assert.deepEqual([ofSnapshot.end.status, ofSnapshot.end.reason.step], ['error', 'base'])
+  assert.match(ofSnapshot.end.reason.message, /is a snapshot/)
+
+  const headers = { 'x-api-key': api.theirs.apiKey }
+  const theirs = await api.call('POST', '/v3/templates', { headers, body: { name: 'their' } })
+  const { templateID: templateId, buildID: buildId } = Object(theirs.json)
+  const recipe = { fromTemplate: 'base' }
+  await startBuild(api, { templateId, buildId }, recipe, api.theirs.apiKey)
+  await waitFor('their template', () => api.node.builds.templates.size === 1)
+  const secret = await build(api, {}, { fromTemplate: templateId })
+  assert.match(secret.end.reason.message, /was not found/)
+  const published = { headers, body: { public: true } }
+  assert.equal((await api.call('PATCH', `/v2/templates/${templateId}`, published)).status, 200)
+  assert.equal((await build(api, {}, { fromTemplate: templateId })).end.status, 'ready')
+})
+
+test('what a step fails with is told with its warnings, and nothing of the build is left', async () => {
+  const { api } = await setup()
+  await using _ = api
+  api.node.builds.say(
+    { step: '1', level: 'warn', message: 'of another step' },
+    { step: '2', message: 'fine' },
+    { step: '2', level: 'warn', message: 'hm' },
+    { step: '2', level: 'error', message: 'no such command' },
+  )
+  api.node.builds.failAt('2', 'exit status 127')
+  const { end, ...one } = await build(api)
+  assert.equal(end.status, 'error')
+  const { message, step, logEntries } = end.reason
+  assert.deepEqual([message, step], ['exit status 127', '2'])
+  assert.deepEqual(
+    logEntries.map((entry: { message: string }) => entry.message),
+    ['hm', 'no such command'],
+  )
+  assert.equal((await startBuild(api, one)).status, 400)
+  assert.equal(
+    (await api.call('POST', '/v2/sandboxes', { body: { templateID: 'mine' } })).status,
+    404,
+  )
+})
+
+test('a failure of the node is not told in its words', async () => {
+  const { api } = await setup()
+  await using _ = api
+  api.node.builds.say({ step: '3', message: 'so far' })
+  api.node.fail('build', Code.Internal)
+  const { end } = await build(api)
+  assert.deepEqual([end.status, end.reason.step], ['error', '3'])
+  assert.doesNotMatch(end.reason.message, /simulated/)
+})
+
+test('a newer build that is asked for takes the place of one that waits, under the same tag only', async () => {
+  const { api } = await setup()
+  await using _ = api
+  const first = await askForBuild(api, { tags: ['a', 'b'] })
+  const other = await askForBuild(api, { tags: ['c'] })
+  const second = await askForBuild(api, { tags: ['b', 'd'] })
+  const { status, reason } = Object((await buildStatus(api, first)).json)
+  assert.equal(status, 'error')
+  assert.match(reason.message, /newer build/)
+  assert.equal((await startBuild(api, first)).status, 400)
+  for (const one of [other, second]) {
+    assert.equal(Object((await buildStatus(api, one)).json).status, 'waiting')
+  }
+})
+
+test('a build that is started cancels those under way with its tag, on the node as well', async () => {
+  const { api } = await setup()
+  await using _ = api
+  const release = api.node.hold('build')
+  const first = await askForBuild(api)
+  const other = await askForBuild(api, { tags: ['other'] })
+  for (const one of [first, other]) await startBuild(api, one)
+  await waitFor('two builds', () => api.node.builds.underway === 2)
+  const second = await askForBuild(api)
+  assert.equal(Object((await buildStatus(api, first)).json).status, 'building')
+  await startBuild(api, second)
+  const { status, reason } = Object((await buildStatus(api, first)).json)
+  assert.equal(status, 'error')
+  assert.match(reason.message, /Cancelled/)
+  await waitFor('the end of the first', () => {
+    return api.node.builds.orders.length === 3 && api.node.builds.underway === 2
+  })
+  release()
+  for (const one of [second, other]) assert.equal((await endOfBuild(api, one)).status, 'ready')
+  assert.equal(api.node.builds.templates.size, 2)
+})
+
+test('a build that nobody starts within 40 minutes fails', async () => {
+  const clock = manualClock()
+  const { api } = await setup({ clock })
+  await using _ = api
+  const old = await askForBuild(api, { tags: ['old'] })
+  clock.advance(20 * 60)
+  const young = await askForBuild(api, { tags: ['young'] })
+  clock.advance(20 * 60 + 1)
+  assert.match((await endOfBuild(api, old)).reason.message, /40 minutes/)
+  assert.equal(Object((await buildStatus(api, young)).json).status, 'waiting')
+})
+
+test('a build that takes longer than an hour is stopped', async () => {
+  const clock = manualClock()
+  const { api } = await setup({ clock })
+  await using _ = api
+  api.node.hold('build')
+  // A build that is queued on the node sends no events.
+  const waiting = await askForBuild(api, { name: 'waiting' })
+  await startBuild(api, waiting)
+  await waitFor('the build', () => api.node.builds.underway === 1)
+  api.node.builds.say({ message: 'it is my turn' })
+  const one = await askForBuild(api, { name: 'working' })
+  await startBuild(api, one)
+  await waitFor('its beginning', async () => {
+    const { json } = await buildStatus(api, one)
+    return Object(json).logEntries.length > 0
+  })
+  clock.advance(60 * 60 + 1)
+  assert.match((await endOfBuild(api, one)).reason.message, /longer than an hour/)
+  await waitFor('its end on the node', () => api.node.builds.underway === 1)
+  assert.equal(Object((await buildStatus(api, waiting)).json).status, 'building')
+})
+
+test('builds under way fail when the server stops, and the node is told', async () => {
+  const { api } = await setup()
+  await using _ = api
+  api.node.hold('build')
+  const one = await askForBuild(api)
+  await startBuild(api, one)
+  await waitFor('the build', () => api.node.builds.underway === 1)
+  await api.restart()
+  assert.equal(api.node.builds.underway, 0)
+  const { status, reason } = Object((await buildStatus(api, one)).json)
+  assert.equal(status, 'error')
+  assert.match(reason.message, /build it again/)
+})
+
+test('builds that a dead process had under way fail, and what it left on the node goes', async () => {
+  const { api } = await setup()
+  await using _ = api
+  const one = await askForBuild(api)
+  await api.withStores(async ({ builds }) => {
+    const by = { holder: 'somebody who died', nodeTemplateId: 'leftover' }
+    await builds.begin(one.buildId, by, new Date())
+    api.node.builds.plant('leftover')
+  })
+  assert.match((await endOfBuild(api, one)).reason.message, /restarted/)
+  await waitFor('the sweep', () => api.node.builds.templates.size === 0)
+})
+
+test('a build that another live process has under way is left alone', async () => {
+  const { api } = await setup()
+  await using _ = api
+  const one = await askForBuild(api)
+  const later = await askForBuild(api, { tags: ['later'] })
+  await api.withStores(async ({ builds, leases }) => {
+    const by = { holder: 'somebody else', nodeTemplateId: 'in-the-making' }
+    await builds.begin(one.buildId, by, new Date())
+    await leases.renew({ processId: 'somebody else', node: '' }, new Date(Date.now() + 60_000))
+    // An orphaned build: its failure shows that a pass has run.
+    await builds.begin(later.buildId, { holder: 'nobody', nodeTemplateId: 'x' }, new Date())
+    api.node.builds.plant('in-the-making')
+    api.node.builds.plant('x')
+  })
+  await endOfBuild(api, later)
+  await waitFor('the sweep', () => !api.node.builds.templates.has('x'))
+  assert.equal(Object((await buildStatus(api, one)).json).status, 'building')
+  assert.ok(api.node.builds.templates.has('in-the-making'))
+})
+
+test('a template that is deleted takes its builds along, also one under way, but not while it is used', async () => {
+  const { api } = await setup()
+  await using _ = api
+  const { templateId } = await build(api)
+  const id = await api.create({ templateID: 'mine' })
+  assert.equal((await api.call('DELETE', `/templates/${templateId}`)).status, 400)
+  await api.call('DELETE', `/sandboxes/${id}`)
+  api.node.hold('build')
+  const next = await askForBuild(api)
+  await startBuild(api, next)
+  await waitFor('the build', () => api.node.builds.underway === 1)
+  assert.equal((await api.call('DELETE', '/templates/mine')).status, 204)
+  await waitFor('its end on the node', () => api.node.builds.underway === 0)
+  await waitFor('the sweep', () => api.node.builds.templates.size === 0)
+  assert.equal((await api.call('GET', `/templates/${templateId}`)).status, 404)
+  assert.equal((await buildStatus(api, next)).status, 400)
+})
+
+test('a template of the node stays while a snapshot is of it, and goes with that', async () => {
+  const { api } = await setup()
+  await using _ = api
+  await build(api)
+  const id = await api.create({ templateID: 'mine' })
+  await api.call('POST', `/sandboxes/${id}/snapshots`, { body: { name: 'copy' } })
+  await api.call('DELETE', `/sandboxes/${id}`)
+  assert.equal((await api.call('DELETE', '/templates/mine')).status, 204)
+  api.node.builds.plant('stray')
+  await api.restart()
+  await waitFor('a sweep', () => !api.node.builds.templates.has('stray'))
+  assert.equal(api.node.builds.templates.size, 1)
+  assert.equal((await api.call('DELETE', '/templates/copy')).status, 204)
+  await waitFor('the sweep', () => api.node.builds.templates.size === 0)
+})
+
+test('a build that one process carries out is cancelled by another', onPostgres, async () => {
+  const { api } = await setup()
+  await using _ = api
+  await using other = await startApiUnderTest({ beside: api })
+  const release = api.node.hold('build')
+  const first = await askForBuild(api)
+  await startBuild(api, first)
+  await waitFor('the build', () => api.node.builds.underway === 1)
+  const second = await askForBuild(other)
+  assert.equal((await startBuild(other, second)).status, 202)
+  assert.match((await endOfBuild(other, first)).reason.message, /Cancelled/)
+  await waitFor('the end of the first', () => {
+    return api.node.builds.orders.length === 2 && api.node.builds.underway === 1
+  })
+  release()
+  assert.equal((await endOfBuild(api, second)).status, 'ready')
+  assert.equal(api.node.builds.templates.size, 1)
+})
+
+test(
+  'builds of one tag that are started together on two processes do not block each other',
+  onPostgres,
+  async () => {
+    const { api } = await setup()
+    await using _ = api
+    await using other = await startApiUnderTest({ beside: api })
+    const asked: AskedBuild[] = []
+    // Builds wait under different tags, and then get a common one.
+    for (const tag of ['a', 'b', 'c', 'd']) asked.push(await askForBuild(api, { tags: [tag] }))
+    const [{ templateId } = assert.fail()] = asked
+    await api.withStores(async ({ templates }) => {
+      for (const { buildId } of asked) await templates.tag(templateId, buildId, ['x'], new Date())
+    })
+    const starts = asked.map((one, index) => startBuild(index % 2 === 0 ? api : other, one))
+    for (const { status, text } of await Promise.all(starts)) assert.equal(status, 202, text)
+    const ends = await Promise.all(asked.map((one) => endOfBuild(other, one)))
+    const ready = ends.filter(({ status }) => status === 'ready')
+    assert.ok(ready.length >= 1)
+    await waitFor('the sweep', () => api.node.builds.templates.size === ready.length)
+  },
+)

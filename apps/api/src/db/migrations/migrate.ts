@@ -1,0 +1,28 @@
+import type { Kysely } from 'kysely'
+import type { Schema } from '../schema.ts'
+
+/** Schema migration. Never change a released migration; add a new one. */
+export type Migration = (db: Kysely<Schema>) => Promise<void>
+
+/** Migrates the store to the newest version in one transaction. Refuses a store that a newer Atoll has written. */
+export async function migrate(db: Kysely<Schema>, steps: readonly Migration[]): Promise<void> {
+  await db.transaction().execute(async (transaction) => {
+    const versions = transaction.withTables<{ schema_version: { version: number } }>()
+    await versions.schema
+      .createTable('schema_version')
+      .ifNotExists()
+      .addColumn('version', 'integer', (column) => column.notNull())
+      .execute()
+    const row = await versions.selectFrom('schema_version').select('version').executeTakeFirst()
+    const version = row?.version ?? 0
+    if (version > steps.length) {
+      throw new Error(
+        `the store has version ${version}, this Atoll knows up to ${steps.length}: start the newer Atoll that wrote it, or restore a backup`,
+      )
+    }
+    for (const step of steps.slice(version)) await step(transaction)
+    await (row
+      ? versions.updateTable('schema_version').set({ version: steps.length }).execute()
+      : versions.insertInto('schema_version').values({ version: steps.length }).execute())
+  })
+}

@@ -1,0 +1,88 @@
+import type { Kept, Sandbox, SandboxState } from '../../domain/sandboxes/sandbox.ts'
+import { sandboxStates } from '../../domain/sandboxes/sandbox.ts'
+import { fromNetworkText, toNetworkText } from '../migrations/network-columns.ts'
+import type { SandboxRow } from '../schema.ts'
+
+export function toRow(sandbox: Sandbox): SandboxRow {
+  return {
+    id: sandbox.id,
+    team_id: sandbox.teamId,
+    template_id: sandbox.templateId,
+    build_id: sandbox.buildId,
+    alias: sandbox.alias ?? null,
+    state: sandbox.state,
+    cpu_count: sandbox.resources.cpuCount,
+    memory_mb: sandbox.resources.memoryMb,
+    disk_size_mb: sandbox.resources.diskSizeMb,
+    has_metadata: sandbox.metadata ? 1 : 0,
+    secure: sandbox.secure ? 1 : 0,
+    allow_internet_access:
+      sandbox.allowInternetAccess === undefined ? null : Number(sandbox.allowInternetAccess),
+    network: toNetworkText(sandbox.network),
+    created_at: sandbox.createdAt.getTime(),
+    holder: sandbox.holder ?? null,
+    network_holder: sandbox.networkHolder ?? null,
+    envd_version: sandbox.envdVersion ?? null,
+    started_at: sandbox.startedAt?.getTime() ?? null,
+    end_at: sandbox.endAt?.getTime() ?? null,
+    kept: sandbox.kept ?? null,
+    kept_bytes: sandbox.keptBytes ?? null,
+    end_reason: sandbox.endReason ?? null,
+    ended_at: sandbox.endedAt?.getTime() ?? null,
+    auto_pause: Number(sandbox.lifecycle.autoPause),
+    auto_pause_memory: Number(sandbox.lifecycle.autoPauseMemory),
+    auto_resume: Number(sandbox.lifecycle.autoResume),
+    timeout_seconds: sandbox.timeoutSeconds ?? null,
+  }
+}
+
+export function fromRow(row: SandboxRow, metadata: Record<string, string>): Sandbox {
+  return {
+    id: row.id,
+    teamId: row.team_id,
+    templateId: row.template_id,
+    buildId: row.build_id,
+    alias: row.alias ?? undefined,
+    state: toState(row.state),
+    resources: {
+      cpuCount: row.cpu_count,
+      memoryMb: row.memory_mb,
+      diskSizeMb: row.disk_size_mb,
+    },
+    metadata: row.has_metadata ? metadata : undefined,
+    secure: row.secure === 1,
+    allowInternetAccess:
+      row.allow_internet_access === null ? undefined : row.allow_internet_access === 1,
+    network: fromNetworkText(row.network),
+    createdAt: new Date(row.created_at),
+    holder: row.holder ?? undefined,
+    networkHolder: row.network_holder ?? undefined,
+    envdVersion: row.envd_version ?? undefined,
+    startedAt: toDate(row.started_at),
+    endAt: toDate(row.end_at),
+    kept: toKept(row.kept),
+    keptBytes: row.kept_bytes ?? undefined,
+    endReason: row.end_reason ?? undefined,
+    endedAt: toDate(row.ended_at),
+    lifecycle: {
+      autoPause: row.auto_pause === 1,
+      autoPauseMemory: row.auto_pause_memory === 1,
+      autoResume: row.auto_resume === 1,
+    },
+    timeoutSeconds: row.timeout_seconds ?? undefined,
+  }
+}
+
+export function toState(text: string): SandboxState {
+  const state = sandboxStates.find((known) => known === text)
+  if (state) return state
+  throw new Error(`the store holds a sandbox in the unknown state ${text}`)
+}
+
+function toKept(text: string | null): Kept | undefined {
+  return text === 'memory' || text === 'files' ? text : undefined
+}
+
+function toDate(time: number | null): Date | undefined {
+  return time === null ? undefined : new Date(time)
+}

@@ -1,0 +1,192 @@
+import type { Kysely, Transaction } from 'kysely'
+import type { RunningSandbox, Sandbox } from '../../domain/sandboxes/sandbox.ts'
+import { isRunning, isShown, placeStates, statesShownAs } from '../../domain/sandboxes/sandbox.ts'
+import type { SandboxStore } from '../../domain/sandboxes/sandbox-store.ts'
+import { batches } from '../batches.ts'
+import { sumKept, sumKeptLocked } from '../snapshots/kept-bytes.ts'
+import { fromNetworkText } from '../migrations/network-columns.ts'
+import { countRows, listRows } from './sandbox-list.ts'
+import { fromRow, toRow, toState } from './sandbox-row.ts'
+import type { SandboxRow, Schema } from '../schema.ts'
+
+type Db = Kysely<Schema>
+
+export function sqlSandboxStore(db: Db): SandboxStore {
+  return {
+    insert: (sandbox, limit) =>
+      db.transaction().execute((transaction) => insert(transaction, sandbox, limit)),
+    find: (id) => find(db, id),
+    update: (id, change) =>
+      db.transaction().execute((transaction) => update(transaction, id, change)),
+    updateCounted: (teamId, id, change) =>
+      db.transaction().execute(async (transaction) => {
+        const places = await countPlaces(transaction, teamId)
+        return update(transaction, id, (current) => change(current, places))
+      }),
+    updateWeighed: (id, change) =>
+      db.transaction().execute(async (transaction) => {
+        const found = await find(transaction, id)
+        if (!found) return undefined
+        const kept = await sumKeptLocked(transaction, found.teamId)
+        return update(transaction, id, (current) => change(current, kept))
+      }),
+    keptBytes: (teamId) => sumKept(db, teamId),
+    async list(filter, page) {
+      return (await withMetadata(db, await listRows(db, filter, page))).filter(isShown)
+    },
+    count: (filter) => countRows(db, filter),
+    async countRunningByTeam() {
+      const rows = await db
+        .selectFrom('sandboxes')
+        .select((select) => ['team_id', select.fn.countAll<number>().as('total')])
+        .where('state', 'in', statesShownAs('running'))
+        .groupBy('team_id')
+        .execute()
+      return new Map(rows.map(({ team_id, total }) => [team_id, total]))
+    },
+    async listByState(states) {
+      const query = db.selectFrom('sandboxes').select(['id', 'state']).where('state', 'in', states)
+      return (await query.execute()).map(({ id, state }) => ({ id, state: toState(state) }))
+    },
+    async listNetworkChanges() {
+      const rows = await db
+        .selectFrom('sandboxes')
+        .select(['id', 'network_holder'])
+        .where('state', 'in', statesShownAs('running', 'paused'))
+        .where('network_holder', 'is not', null)
+        .execute()
+      return rows.map(({ id, network_holder: holder }) => ({ id, holder: holder ?? '' }))
+    },
+    async listWithSecrets(teamId) {
+      const rows = await db
+        .selectFrom('sandboxes')
+        .select(['id', 'network'])
+        .where('team_id', '=', teamId)
+        .where('state', 'in', placeStates)
+        .where('network', 'like', '%${e2b.secrets.%')
+        .execute()
+      return rows.map(({ id, network }) => ({ id, network: fromNetworkText(network) ?? {} }))
+    },
+    async listExpired(now, limit) {
+      const rows = await db
+        .selectFrom('sandboxes')
+        .select('id')
+        .where('state', '=', 'running')
+        .where('end_at', '<=', now.getTime())
+        .orderBy('end_at')
+        .limit(limit)
+        .execute()
+      return rows.map(({ id }) => id)
+    },
+    async nextEnd() {
+      const row = await db
+        .selectFrom('sandboxes')
+        .select('end_at')
+        .where('state', '=', 'running')
+        .orderBy('end_at')
+        .limit(1)
+        .executeTakeFirst()
+      return typeof row?.end_at === 'number' ? new Date(row.end_at) : undefined
+    },
+    deleteEndedBefore: (time, limit) =>
+      db.transaction().execute((transaction) => deleteEndedBefore(transaction, time, limit)),
+  }
+}
+
+async function insert(
+  db: Transaction<Schema>,
+  sandbox: Sandbox,
+  limit: number | undefined,
+): Promise<boolean> {
+  if (limit !== undefined && (await countPlaces(db, sandbox.teamId)) >= limit) return false
+  await db.insertInto('sandboxes').values(toRow(sandbox)).execute()
+  const pairs = Object.entries(sandbox.metadata ?? {})
+  const rows = pairs.map(([key, value]) => ({ sandbox_id: sandbox.id, key, value }))
+  for (const batch of batches(rows)) await db.insertInto('sandbox_metadata').values(batch).execute()
+  return true
+}
+
+async function update<After extends Sandbox>(
+  db: Transaction<Schema>,
+  id: string,
+  change: (current: Sandbox) => After,
+): Promise<After | undefined> {
+  const current = await find(db, id, 'locked')
+  if (!current) return undefined
+  const changed = change(current)
+  const { id: _, ...columns } = toRow(changed)
+  await db.updateTable('sandboxes').set(columns).where('id', '=', id).execute()
+  if (isStart(current, changed)) await countSpawn(db, changed)
+  return changed
+}
+
+/** Locks the team row until the transaction commits, so that concurrent changes see each other in the count. */
+async function countPlaces(db: Transaction<Schema>, teamId: string): Promise<number> {
+  await db
+    .selectFrom('teams')
+    .select('id')
+    .where('id', '=', teamId)
+    .forNoKeyUpdate()
+    .executeTakeFirst()
+  const { total } = await db
+    .selectFrom('sandboxes')
+    .select((select) => select.fn.countAll<number>().as('total'))
+    .where('team_id', '=', teamId)
+    .where('state', 'in', placeStates)
+    .executeTakeFirstOrThrow()
+  return total
+}
+
+function isStart(before: Sandbox, after: Sandbox): after is RunningSandbox {
+  return before.state === 'creating' && isRunning(after)
+}
+
+/** Runs in the transaction of the start, so that the count stays correct. */
+async function countSpawn(db: Transaction<Schema>, sandbox: RunningSandbox): Promise<void> {
+  await db
+    .updateTable('templates')
+    .set((set) => ({
+      spawn_count: set('spawn_count', '+', 1),
+      last_spawned_at: sandbox.startedAt.getTime(),
+    }))
+    .where('id', '=', sandbox.templateId)
+    .execute()
+}
+
+async function find(db: Db, id: string, how?: 'locked'): Promise<Sandbox | undefined> {
+  const query = db.selectFrom('sandboxes').selectAll().where('id', '=', id)
+  const rows = await (how ? query.forUpdate() : query).execute()
+  return (await withMetadata(db, rows))[0]
+}
+
+async function deleteEndedBefore(db: Db, time: Date, limit: number): Promise<number> {
+  const rows = await db
+    .selectFrom('sandboxes')
+    .select('id')
+    .where('state', '=', 'ended')
+    .where('ended_at', '<', time.getTime())
+    .limit(limit)
+    .forUpdate()
+    .skipLocked() // locked by another process
+    .execute()
+  for (const ids of batches(rows.map(({ id }) => id))) {
+    await db.deleteFrom('sandboxes').where('id', 'in', ids).execute()
+  }
+  return rows.length
+}
+
+async function withMetadata(db: Db, rows: readonly SandboxRow[]): Promise<Sandbox[]> {
+  const found = new Map<string, [string, string][]>()
+  const ids = rows.filter((row) => row.has_metadata === 1).map((row) => row.id)
+  for (const batch of batches(ids)) {
+    const pairs = await db
+      .selectFrom('sandbox_metadata')
+      .selectAll()
+      .where('sandbox_id', 'in', batch)
+      .execute()
+    for (const { sandbox_id: id, key, value } of pairs) {
+      found.set(id, [...(found.get(id) ?? []), [key, value]])
+    }
+  }
+  return rows.map((row) => fromRow(row, Object.fromEntries(found.get(row.id) ?? [])))
+}

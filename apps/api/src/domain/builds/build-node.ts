@@ -1,0 +1,45 @@
+import type { BuildFailure } from './build.ts'
+import type { BuildLogEntry } from './build-log.ts'
+import type { ImageLogin, Recipe } from './recipe.ts'
+import type { Resources } from '../template.ts'
+
+/** Node operations that builds need. */
+export interface BuildNode {
+  /** Streams progress; the last event is `done` or `failed`. Aborting the signal cancels the build. */
+  build(order: BuildOrder, signal: AbortSignal): AsyncIterable<BuildEvent>
+  /** Succeeds also when the template does not exist. */
+  deleteTemplate(nodeTemplateId: string, signal: AbortSignal): Promise<void>
+  /** IDs of the templates that were built on the node. */
+  listTemplates(signal: AbortSignal): Promise<readonly string[]>
+  hasFiles(files: BuildFiles, signal: AbortSignal): Promise<boolean>
+  /** Returns once the files are stored. Faults: `disk_full`, `build_files_refused`, `build_files_failed`. */
+  putFiles(
+    files: BuildFiles,
+    archive: AsyncIterable<Uint8Array>,
+    signal: AbortSignal,
+  ): Promise<void>
+}
+
+export interface BuildOrder {
+  readonly nodeTemplateId: string
+  readonly parent: BuildParent
+  readonly teamId: string
+  readonly resources: Resources
+  readonly recipe: Omit<Recipe, 'fromImage' | 'imageLogin' | 'fromTemplate'>
+}
+
+/** Parent of a build: a template on the node or a registry image. */
+export type BuildParent =
+  | { readonly nodeTemplateId: string }
+  | { readonly image: string; readonly login: ImageLogin | undefined }
+
+export type BuildEvent =
+  | { readonly type: 'log'; readonly entry: BuildLogEntry }
+  | { readonly type: 'done' }
+  | { readonly type: 'failed'; readonly failure: BuildFailure }
+
+/** Uploaded archive; build steps of the team refer to the archive by its hash. */
+export interface BuildFiles {
+  readonly teamId: string
+  readonly hash: string
+}

@@ -1,0 +1,87 @@
+import type { SandboxNetwork } from '../network/network.ts'
+import type { Sandbox, SandboxState, StartedSandbox } from './sandbox.ts'
+
+export interface SandboxStore {
+  /**
+   * Returns false and inserts nothing when the team already has `limit` sandboxes in `placeStates`. Concurrent inserts
+   * of one team are serialized, so they cannot exceed the limit together.
+   */
+  insert(sandbox: Sandbox, limit?: number): Promise<boolean>
+  /** Includes ended sandboxes as long as their records are kept. */
+  find(id: string): Promise<Sandbox | undefined>
+  /**
+   * Applies `change` atomically. An exception from `change` leaves the record as is. Undefined if there is no record.
+   */
+  update<After extends Sandbox>(
+    id: string,
+    change: (current: Sandbox) => After,
+  ): Promise<After | undefined>
+  /**
+   * Updates like `update`; `change` also receives the number of sandboxes that count towards the limit of the team.
+   * Serialized with other counted updates and inserts of the team.
+   */
+  updateCounted<After extends Sandbox>(
+    teamId: string,
+    id: string,
+    change: (current: Sandbox, places: number) => After,
+  ): Promise<After | undefined>
+  /** Updates like `update`; `change` also receives the `keptBytes` of the team. Serialized like `updateCounted`. */
+  updateWeighed<After extends Sandbox>(
+    id: string,
+    change: (current: Sandbox, keptBytes: number) => After,
+  ): Promise<After | undefined>
+  /** Total disk usage of the paused sandboxes and snapshots of a team. */
+  keptBytes(teamId: string): Promise<number>
+  list(filter: SandboxFilter, page?: SandboxPage): Promise<StartedSandbox[]>
+  count(filter: SandboxFilter): Promise<number>
+  /** Keyed by team; teams without running sandboxes are missing. */
+  countRunningByTeam(): Promise<ReadonlyMap<string, number>>
+  /** Lists sandboxes of all teams, without metadata, for reconcilers. */
+  listByState(states: readonly SandboxState[]): Promise<SandboxSummary[]>
+  /** Lists unfinished network changes of all teams. */
+  listNetworkChanges(): Promise<NetworkChange[]>
+  /** Lists sandboxes of a team in `placeStates` whose header rules refer to secrets. */
+  listWithSecrets(
+    teamId: string,
+  ): Promise<{ readonly id: string; readonly network: SandboxNetwork }[]>
+  listExpired(now: Date, limit: number): Promise<string[]>
+  /** Earliest timeout of a running sandbox. */
+  nextEnd(): Promise<Date | undefined>
+  deleteEndedBefore(time: Date, limit: number): Promise<number>
+}
+
+export interface SandboxSummary {
+  readonly id: string
+  readonly state: SandboxState
+}
+
+export interface NetworkChange {
+  readonly id: string
+  /** Last process that worked on the change. */
+  readonly holder: string
+}
+
+export interface SandboxFilter {
+  readonly teamId: string
+  readonly states: readonly SandboxState[]
+  /** All pairs must match. */
+  readonly metadata?: Readonly<Record<string, string>> | undefined
+  /** Inclusive. */
+  readonly startedAfter?: Date | undefined
+  readonly templateId?: string | undefined
+}
+
+export interface SandboxPage {
+  readonly order: Order
+  readonly limit: number
+  /** Last sandbox of the previous page. */
+  readonly after?: Position | undefined
+}
+
+export type Order = 'asc' | 'desc'
+
+/** Sort key: start time, then ID (ascending under `desc`, descending under `asc`). */
+export interface Position {
+  readonly startedAt: Date
+  readonly id: string
+}

@@ -1,0 +1,64 @@
+import { clientId } from '@atoll/contracts/sandboxes/views'
+import type { ListedSandbox, Sandbox, SandboxDetail } from '@atoll/contracts/sandboxes/views'
+import type { z } from 'zod'
+import { shownState } from '../../domain/sandboxes/sandbox.ts'
+import type { StartedSandbox } from '../../domain/sandboxes/sandbox.ts'
+import { toNetworkView } from '../network.ts'
+
+/** Sandboxes as the platform API returns them; unset fields are omitted. */
+
+/** Returns the tokens that the team needs to reach a sandbox. */
+export type TokensOf = (sandbox: StartedSandbox) => {
+  readonly envdAccessToken: string | undefined
+  readonly trafficAccessToken: string | undefined
+}
+
+export function toView(sandbox: StartedSandbox, tokensOf: TokensOf): z.infer<typeof Sandbox> {
+  const { id, templateId, alias, envdVersion } = sandbox
+  const { envdAccessToken, trafficAccessToken } = tokensOf(sandbox)
+  return {
+    sandboxID: id,
+    templateID: templateId,
+    clientID: clientId,
+    envdVersion,
+    ...(alias !== undefined && { alias }),
+    ...(envdAccessToken !== undefined && { envdAccessToken }),
+    ...(trafficAccessToken !== undefined && { trafficAccessToken }),
+  }
+}
+
+export function toListed(sandbox: StartedSandbox): z.infer<typeof ListedSandbox> {
+  const { alias, resources, metadata } = sandbox
+  return {
+    sandboxID: sandbox.id,
+    templateID: sandbox.templateId,
+    clientID: clientId,
+    ...(alias !== undefined && { alias }),
+    startedAt: sandbox.startedAt.toISOString(),
+    endAt: sandbox.endAt.toISOString(),
+    cpuCount: resources.cpuCount,
+    memoryMB: resources.memoryMb,
+    diskSizeMB: resources.diskSizeMb,
+    ...(metadata && { metadata }),
+    state: shownState(sandbox) ?? 'running',
+    envdVersion: sandbox.envdVersion,
+  }
+}
+
+export function toDetail(
+  sandbox: StartedSandbox,
+  tokensOf: TokensOf,
+): z.infer<typeof SandboxDetail> {
+  const { allowInternetAccess, network, lifecycle } = sandbox
+  const { envdAccessToken } = tokensOf(sandbox)
+  return {
+    ...toListed(sandbox),
+    ...(envdAccessToken !== undefined && { envdAccessToken }),
+    ...(allowInternetAccess !== undefined && { allowInternetAccess }),
+    ...(network && { network: toNetworkView(network) }),
+    lifecycle: {
+      autoResume: lifecycle.autoResume,
+      onTimeout: lifecycle.autoPause ? 'pause' : 'kill',
+    },
+  }
+}
