@@ -1,6 +1,6 @@
 import { parseEnvironment } from '@atoll/kit/config'
 import { z } from 'zod'
-import { parseRegistries } from './domain/image.ts'
+import { parseRegistries } from './domain/builds/image.ts'
 
 export const NodeEnv = z.object({
   ATOLL_DATA_DIR: z

@@ -1,10 +1,15 @@
 import { readdir, readFile, realpath, stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import { loadNodeConfig } from './config.ts'
-import { guaranteedBytes, minimumInodes, reserveFor, spaceLevels } from './domain/disk-space.ts'
-import type { SpaceLevel } from './domain/disk-space.ts'
-import { cellDir, snapshotsDir, spaceLevelFile, toInstance } from './domain/instance.ts'
-import type { Quarantined } from './domain/quarantine.ts'
+import {
+  guaranteedBytes,
+  minimumInodes,
+  reserveFor,
+  spaceLevels,
+} from './domain/host/disk-space.ts'
+import type { SpaceLevel } from './domain/host/disk-space.ts'
+import { cellDir, snapshotsDir, spaceLevelFile, toInstance } from './domain/host/installation.ts'
+import type { Quarantined } from './domain/sandboxes/quarantine.ts'
 import { findQuarantined } from './state/quarantined.ts'
 import { createRecordStore } from './state/records.ts'
 import { createSnapshotStore } from './state/snapshots.ts'

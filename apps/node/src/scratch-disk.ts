@@ -1,7 +1,7 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { randomLabel } from '@atoll/kit/id'
-import { cellDir } from './domain/instance.ts'
+import { cellDir } from './domain/host/installation.ts'
 import type { Host } from './host.ts'
 import type { Scratch } from './images/skopeo.ts'
 

@@ -1,10 +1,10 @@
 import { realpath } from 'node:fs/promises'
-import { reclaim } from './app/reclaim.ts'
+import { reclaim } from './app/lifecycle/reclaim.ts'
 import type { NodeConfig } from './config.ts'
-import { toInstance } from './domain/instance.ts'
+import { toInstance } from './domain/host/installation.ts'
 import { openHost } from './host.ts'
-import { isAlive } from './linux/process.ts'
-import { findMountNamespace, removeMountNamespace } from './linux/mount-namespace.ts'
+import { isAlive } from './linux/processes/process.ts'
+import { findMountNamespace, removeMountNamespace } from './linux/mounts/mount-namespace.ts'
 
 /**
  * Ends every running sandbox of this installation and leaves the host as it was before the first start. Keeps the data

@@ -7,7 +7,7 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { writeFileAtomic } from '@atoll/kit/atomic-file'
 import { Fault } from '@atoll/kit/fault'
-import { releaseBallastIfFull } from '@atoll/node/linux/ballast'
+import { releaseBallastIfFull } from '@atoll/node/linux/disks/ballast'
 import { lockDataDir } from './lock.ts'
 
 export async function claimDataDir(dataDir: string): Promise<void> {

@@ -9,7 +9,7 @@ import { NodeService, SandboxState } from '@atoll/contracts/gen/atoll/node/v1/no
 import { createEdge } from '@atoll/edge'
 import type { Logger } from '@atoll/kit/log'
 import type { NodeConfig } from '@atoll/node/config'
-import type { Shape } from '@atoll/node/domain/cell'
+import type { Shape } from '@atoll/node/domain/sandboxes/cell'
 import type { ServerConfig } from './config.ts'
 import { planConnections } from './connection-plan.ts'
 import { moveCredentials, saveCredentials } from './credentials.ts'

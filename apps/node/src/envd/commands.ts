@@ -5,7 +5,7 @@ import { pipeline } from 'node:stream/promises'
 import { createSandboxClient } from '@atoll/client/sandbox'
 import type { ProcessClient } from '@atoll/client/sandbox'
 import { ConnectError } from '@connectrpc/connect'
-import type { Command, Commands, Door } from '../domain/commands.ts'
+import type { Command, Commands, Door } from '../domain/sandboxes/commands.ts'
 import { createLines } from './lines.ts'
 import { envdPort } from './port.ts'
 

@@ -2,8 +2,8 @@ import { request } from 'node:http'
 import type { IncomingMessage } from 'node:http'
 import { Fault } from '@atoll/kit/fault'
 import { z } from 'zod'
-import { logLevels } from '../domain/log.ts'
-import type { LogEntry } from '../domain/log.ts'
+import { logLevels } from '../domain/sandboxes/log.ts'
+import type { LogEntry } from '../domain/sandboxes/log.ts'
 import { envdPort } from './port.ts'
 
 /**

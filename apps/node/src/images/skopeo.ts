@@ -2,9 +2,9 @@ import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Runner, RunResult } from '@atoll/kit/run'
 import { z } from 'zod'
-import { BuildError } from '../domain/build.ts'
-import { byDigest, findRegistry } from '../domain/image.ts'
-import type { Image, Images, ImageSource, Registry } from '../domain/image.ts'
+import { BuildError } from '../domain/builds/build.ts'
+import { byDigest, findRegistry } from '../domain/builds/image.ts'
+import type { Image, Images, ImageSource, Registry } from '../domain/builds/image.ts'
 import { parseJson, readManifest } from './manifest.ts'
 
 export interface SkopeoParts {
@@ -98,7 +98,7 @@ export function createSkopeo(parts: SkopeoParts): Images {
           const folder = join(disk, 'layer')
           await runOn('mkdir', ['--mode=755', folder])
           await runOn('tar', [...tarOptions, '--file', join(image, layer), '--directory', folder])
-          const program = join(import.meta.dirname, '../linux/whiteouts.ts')
+          const program = join(import.meta.dirname, '../linux/files/whiteouts.ts')
           await runOn(process.execPath, [program, folder])
           const bytes = Number.parseInt(await runOn('du', ['-s', '--block-size=1', folder]), 10)
           const files = Number.parseInt(await runOn('du', ['-s', '--inodes', folder]), 10)

@@ -1,7 +1,7 @@
 import { readFile, statfs } from 'node:fs/promises'
 import { cpus, freemem, machine, totalmem } from 'node:os'
-import { findMount, parseCpuInfo, parseHugePages } from '../domain/machine.ts'
-import type { DiskUsage, MachineFacts, MachineUsage } from '../domain/machine.ts'
+import { findMount, parseCpuInfo, parseHugePages } from '../domain/host/machine.ts'
+import type { DiskUsage, MachineFacts, MachineUsage } from '../domain/host/machine.ts'
 
 export async function readMachine(): Promise<MachineFacts> {
   return parseCpuInfo(await readFile('/proc/cpuinfo', 'utf8'), machine())

@@ -14,9 +14,9 @@ import { closedRanges } from '@atoll/kit/address-ranges'
 import { waitFor } from '@atoll/kit/wait'
 import { Answer, toLine } from '@atoll/egress/control'
 import type { Request } from '@atoll/egress/control'
-import type { DomainHeaders, NetworkRules } from '../domain/network-rules.ts'
-import { findProcesses, identify, killProcess } from '../linux/process.ts'
-import { keyOfSources } from '../linux/source-key.ts'
+import type { DomainHeaders, NetworkRules } from '../domain/network/network-rules.ts'
+import { findProcesses, identify, killProcess } from '../linux/processes/process.ts'
+import { keyOfSources } from '../linux/files/source-key.ts'
 
 /** Local ports that TCP connections and DNS queries are redirected to. */
 export type EgressPorts = Pick<Answer, 'port' | 'namePort'>

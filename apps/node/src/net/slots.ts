@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises'
-import { slotPrefixLength } from '../domain/slot.ts'
-import type { Slot } from '../domain/slot.ts'
-import type { MountNamespace } from '../linux/mount-namespace.ts'
+import { slotPrefixLength } from '../domain/network/slot.ts'
+import type { Slot } from '../domain/network/slot.ts'
+import type { MountNamespace } from '../linux/mounts/mount-namespace.ts'
 
 /** Network namespaces with one veth pair each. A slot is used once: a runtime may remove its addresses. */
 export interface SlotMaker {

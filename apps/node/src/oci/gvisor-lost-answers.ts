@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { threadsOf } from '../linux/threads.ts'
+import { threadsOf } from '../linux/processes/threads.ts'
 
 /*
  * gVisor (20240729) has a host process for each process inside, and asks it to map memory: it waits without a timeout

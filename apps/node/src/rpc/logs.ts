@@ -1,8 +1,8 @@
 import { LogLevel, NodeService } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
 import type { ServiceImpl } from '@connectrpc/connect'
-import type { SandboxLogs } from '../app/collect-logs.ts'
-import { checkId } from '../domain/cell.ts'
-import type { LogLevel as Level } from '../domain/log.ts'
+import type { SandboxLogs } from '../app/logs/collect-logs.ts'
+import { checkId } from '../domain/sandboxes/cell.ts'
+import type { LogLevel as Level } from '../domain/sandboxes/log.ts'
 
 export function logMethods(
   logs: SandboxLogs,

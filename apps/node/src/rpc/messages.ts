@@ -5,11 +5,11 @@ import type {
   EgressProxy as ProxyMessage,
   NetworkRules as RulesMessage,
 } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
-import type { SandboxEvent } from '../app/events.ts'
-import type { Owner } from '../domain/cell.ts'
-import { toDomainHeaders, toNames, toProxyAddress } from '../domain/network-rules.ts'
-import type { EgressProxy, NetworkRules } from '../domain/network-rules.ts'
-import type { PausedSandbox, RunningSandbox } from '../domain/sandbox.ts'
+import type { SandboxEvent } from '../app/lifecycle/events.ts'
+import type { Owner } from '../domain/sandboxes/cell.ts'
+import { toDomainHeaders, toNames, toProxyAddress } from '../domain/network/network-rules.ts'
+import type { EgressProxy, NetworkRules } from '../domain/network/network-rules.ts'
+import type { PausedSandbox, RunningSandbox } from '../domain/sandboxes/sandbox.ts'
 
 export function toEvent(event: SandboxEvent) {
   if (event.kind === 'started') return started(event.sandbox)

@@ -5,7 +5,7 @@ import type { Logger } from '@atoll/kit/log'
 import { Code, ConnectError } from '@connectrpc/connect'
 import type { Interceptor } from '@connectrpc/connect'
 import { reasonHeader } from '@atoll/contracts/node-faults'
-import { ranOutOfSpace } from '../domain/disk-space.ts'
+import { ranOutOfSpace } from '../domain/host/disk-space.ts'
 
 /**
  * Maps faults to Connect codes; no other place does. Logs unexpected errors here and hides their cause from the client.

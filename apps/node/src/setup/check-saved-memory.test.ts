@@ -3,7 +3,7 @@ import { mkdtemp, realpath, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { toInstance } from '../domain/instance.ts'
+import { toInstance } from '../domain/host/installation.ts'
 import { createRecordStore } from '../state/records.ts'
 import { checkSavedMemory } from './check-saved-memory.ts'
 

@@ -1,5 +1,5 @@
 import { realpath } from 'node:fs/promises'
-import { snapshotsDir, toInstance } from '../domain/instance.ts'
+import { snapshotsDir, toInstance } from '../domain/host/installation.ts'
 import { createRecordStore } from '../state/records.ts'
 import { createSnapshotStore } from '../state/snapshots.ts'
 import type { Finding } from './finding.ts'

@@ -1,7 +1,7 @@
 import { tmpdir } from 'node:os'
 import { Fault } from '@atoll/kit/fault'
 import type { NodeConfig } from '../config.ts'
-import type { Runtime } from '../domain/sandbox.ts'
+import type { Runtime } from '../domain/sandboxes/sandbox.ts'
 import { checkRunsc, runscFix } from './check-runsc.ts'
 import { probeGvisor, probeRunc } from './probe-runtime.ts'
 

@@ -1,5 +1,5 @@
-import type { RunningSandbox } from '../domain/sandbox.ts'
-import { parseSubnet, toSlot } from '../domain/slot.ts'
+import type { RunningSandbox } from '../domain/sandboxes/sandbox.ts'
+import { parseSubnet, toSlot } from '../domain/network/slot.ts'
 
 const slot = toSlot(parseSubnet('10.0.0.0/24'), 'atx-', 0)
 

@@ -4,8 +4,8 @@ import { pipeline } from 'node:stream/promises'
 import { syncFolder } from '@atoll/kit/atomic-file'
 import { Fault } from '@atoll/kit/fault'
 import { randomHex } from '@atoll/kit/id'
-import { checkOwner } from '../domain/build.ts'
-import type { Disks } from '../domain/disks.ts'
+import { checkOwner } from '../domain/builds/build.ts'
+import type { Disks } from '../domain/host/disks.ts'
 import { listNames } from './record-file.ts'
 
 /** Uploaded archives that build steps copy files from. They may be deleted at any time: clients upload them again. */

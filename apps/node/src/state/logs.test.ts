@@ -3,7 +3,7 @@ import { appendFile, mkdtemp, readdir, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import type { LogEntry, LogQuery } from '../domain/log.ts'
+import type { LogEntry, LogQuery } from '../domain/sandboxes/log.ts'
 import { createLogFiles } from './logs.ts'
 
 async function setup(fileLimitBytes?: number) {

@@ -1,8 +1,8 @@
 import { appendFile, mkdir, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
-import { isWanted } from '../domain/log.ts'
-import type { KeptLog, LogEntry, LogFiles, LogQuery } from '../domain/log.ts'
+import { isWanted } from '../domain/sandboxes/log.ts'
+import type { KeptLog, LogEntry, LogFiles, LogQuery } from '../domain/sandboxes/log.ts'
 
 /**
  * Stores sandbox logs as JSON lines, oldest first, in two files per sandbox. When the newer file is full, it replaces

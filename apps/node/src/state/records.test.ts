@@ -3,7 +3,7 @@ import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { toInstance } from '../domain/instance.ts'
+import { toInstance } from '../domain/host/installation.ts'
 import { createRecordStore } from './records.ts'
 
 const record = {

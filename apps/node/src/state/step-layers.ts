@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { syncFolder, writeFileAtomic } from '@atoll/kit/atomic-file'
 import { randomHex, randomLabel } from '@atoll/kit/id'
 import { z } from 'zod'
-import { quarantinedFault } from '../domain/quarantine.ts'
-import type { Quarantined } from '../domain/quarantine.ts'
+import { quarantinedFault } from '../domain/sandboxes/quarantine.ts'
+import type { Quarantined } from '../domain/sandboxes/quarantine.ts'
 import { encodeRecord, listNames, readRecord } from './record-file.ts'
 
 /** File changes of build steps. Each layer is a folder stacked on the layer of the previous step. */

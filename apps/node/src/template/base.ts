@@ -11,7 +11,7 @@ import { z } from 'zod'
 import { bootstrapDebian } from './bootstrap.ts'
 import { debianSources } from './debian-sources.ts'
 import { lockFolder } from './folder-lock.ts'
-import { fetchNpm, furnish } from './furnish.ts'
+import { fetchNpm, furnish } from './complete-base.ts'
 import { commitLayer, exists, sweepBuilds } from './layer.ts'
 import { baseRecipe, recipeHash } from './recipe.ts'
 

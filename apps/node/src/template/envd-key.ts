@@ -1,4 +1,4 @@
-import { keyOfSources } from '../linux/source-key.ts'
+import { keyOfSources } from '../linux/files/source-key.ts'
 
 /** All sources that end up in the runtime, and the lockfile for dependencies. */
 const sources = [

@@ -5,8 +5,8 @@ import { createInterface } from 'node:readline'
 import { run, tryRun } from '@atoll/kit/run'
 import { toLine } from '@atoll/egress/control'
 import { z } from 'zod'
-import type { Instance } from '../domain/instance.ts'
-import type { NetworkRules } from '../domain/network-rules.ts'
+import type { Instance } from '../domain/host/installation.ts'
+import type { NetworkRules } from '../domain/network/network-rules.ts'
 
 export interface FirewallSetting {
   readonly instance: Instance

@@ -5,7 +5,7 @@
 import { createInterface } from 'node:readline'
 import { run, tryRun } from '@atoll/kit/run'
 import { z } from 'zod'
-import { parseSubnet, toSlot } from '../../domain/slot.ts'
+import { parseSubnet, toSlot } from '../../domain/network/slot.ts'
 import { createEgress } from '../../net/egress.ts'
 import { createFirewall } from '../../net/firewall.ts'
 import { createTalker } from './talker.ts'

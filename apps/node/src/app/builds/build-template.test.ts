@@ -1,0 +1,310 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { Fault } from '@atoll/kit/fault'
+import type { BuildRequest, BuildStep } from '../../domain/builds/build.ts'
+import type { Cell } from '../../domain/sandboxes/cell.ts'
+import type { Command } from '../../domain/sandboxes/commands.ts'
+import { toSlot, parseSubnet } from '../../domain/network/slot.ts'
+import { createBuilds } from './builds.ts'
+import { createBuildTemplate } from './build-template.ts'
+import type { BuildPorts } from './build-template.ts'
+import type { TemplateFiles } from '../lifecycle/cells.ts'
+
+const known = 'a'.repeat(64)
+
+type Step = readonly [type: string, ...args: string[]]
+
+/** Creates a node that records its calls. Commands succeed unless they are called `fail`. */
+function setup(overrides: Partial<BuildPorts> = {}) {
+  const cells = new Set<string>()
+  const ran: string[] = []
+  const logs: string[] = []
+  const templates = new Map<string, TemplateFiles>([['base', { layer: 'sha' }]])
+  const layers = new Map<string, { below: string | undefined; key: string }>()
+  const forgotten: string[] = []
+  const depth = (name: string): number =>
+    1 + (layers.has(name) ? depth(layers.get(name)?.below ?? '') : 0)
+  const ports: BuildPorts = {
+    cells: { halt: async () => {}, erase: async ({ record }) => void cells.delete(record.cellId) },
+    async make({ shape, files }): Promise<Cell> {
+      const cellId = `c${cells.size + ran.length}`
+      cells.add(cellId)
+      return {
+        record: {
+          ...shape,
+          cellId,
+          layer: files?.layer ?? '',
+          phase: 'making',
+          disk: 'disk.img',
+          runtime: 'runc',
+          envd: 'e1',
+          initToken: '',
+        },
+        slot: toSlot(parseSubnet('10.0.0.0/24'), 'at', 1),
+      }
+    },
+    busy: new Set(),
+    tell: async () => {},
+    begin: async () => {},
+    commands: {
+      async run(_door, { args, user }: Command, { onLine }) {
+        const text = args.at(-1) ?? ''
+        ran.push(`${text} as ${user}`)
+        await onLine('stdout', `did ${text}`)
+        return text === 'fail' ? { exitCode: 3 } : { exitCode: 0 }
+      },
+      start: async () => {},
+      put: async (_door, file, path) => void ran.push(`put ${file} at ${path}`),
+    },
+    level: async () => {},
+    findTemplate: (id) => templates.get(id),
+    templates: {
+      add: async ({ templateId, ...files }) => void templates.set(templateId, files),
+    },
+    layers: {
+      find: async (key) => [...layers].find(([, layer]) => layer.key === key)?.[0],
+      async add(layer, write) {
+        await write('/dir')
+        const name = `s${layers.size + 1}`
+        layers.set(name, layer)
+        return name
+      },
+      depth,
+      sizeBytes: (name) => depth(name) - 1,
+    },
+    extract: async () => 1,
+    settle: async () => {},
+    prepare: async () => {},
+    images: {
+      inspect: async () => ({ digest: 'd', layers: ['a', 'b'], envVars: { FROM: 'image' } }),
+      async pull() {
+        ran.push('pull')
+        return {
+          async unpack(layer) {
+            ran.push(`unpack ${layer}`)
+            return 1
+          },
+          [Symbol.asyncDispose]: async () => void ran.push('let go'),
+        }
+      },
+    },
+    findFiles: async (_owner, hash) => (hash === known ? '/files/known' : undefined),
+    prototype: async () => false,
+    discardPrototypes: async () => {},
+    nowMs: () => 0,
+    ...overrides,
+  }
+  const builds = createBuilds({
+    buildTemplate: createBuildTemplate(ports),
+    templates: {
+      find: (id) => templates.get(id),
+      remove: async (id) => void templates.delete(id),
+    },
+    forget: async (id) => void forgotten.push(id),
+  })
+  const leaving = new AbortController()
+  const build = (steps: readonly Step[], more: Partial<BuildRequest> = {}) =>
+    builds.build(
+      {
+        shape: { templateId: 't1', cpuCount: 1, memoryMb: 128, diskSizeMb: 64 },
+        parent: 'base',
+        ownerId: 'team',
+        force: false,
+        steps: steps.map(([type, ...args]): BuildStep => ({ type, args, force: false })),
+        ...more,
+      },
+      {
+        note: async (step, _level, message) => void logs.push(`${step} ${message}`),
+        signal: leaving.signal,
+      },
+    )
+  return { builds, build, cells, ran, logs, templates, layers, forgotten, leaving }
+}
+
+const shapeOf = (templateId: string) => ({ templateId, cpuCount: 1, memoryMb: 128, diskSizeMb: 64 })
+
+test('each step leaves a layer, and the template stands on the last', async () => {
+  const { build, templates, layers, cells, logs } = setup()
+  const built = await build([
+    ['RUN', 'one'],
+    ['ENV', 'A', 'b'],
+    ['RUN', 'two'],
+  ])
+  assert.deepEqual(built, { sizeBytes: 2 })
+  assert.deepEqual(templates.get('t1'), {
+    layer: 's2',
+    setup: { user: 'user', envVars: { A: 'b' } },
+  })
+  assert.deepEqual([layers.get('s1')?.below, layers.get('s2')?.below], ['sha', 's1'])
+  assert.equal(cells.size, 0)
+  assert.deepEqual(logs, [
+    'base [base] FROM base',
+    '1 [builder 1/3] RUN one',
+    '1 [builder 1/3] [stdout]: did one',
+    '2 [builder 2/3] ENV A b',
+    '3 [builder 3/3] RUN two',
+    '3 [builder 3/3] [stdout]: did two',
+    'finalize Build finished, took 0.0s',
+  ])
+})
+
+test('what an earlier build did is not done again, unless it is forced', async () => {
+  const { build, ran, logs } = setup()
+  await build([
+    ['RUN', 'one'],
+    ['RUN', 'two'],
+  ])
+  await build(
+    [
+      ['RUN', 'one'],
+      ['RUN', 'three'],
+    ],
+    { shape: shapeOf('t2') },
+  )
+  assert.deepEqual(ran, ['one as user', 'two as user', 'three as user'])
+  assert.ok(logs.includes('1 CACHED [builder 1/2] RUN one'))
+  await build([['RUN', 'one']], { shape: shapeOf('t3'), force: true })
+  assert.equal(ran.at(-1), 'one as user')
+  await build([['RUN', 'one']], { shape: shapeOf('t4'), ownerId: 'other' })
+  assert.equal(ran.length, 5)
+})
+
+test('a step that fails ends the build, says so, and leaves nothing but the layers before it', async () => {
+  const { build, templates, cells, layers } = setup()
+  await assert.rejects(
+    build([
+      ['RUN', 'one'],
+      ['RUN', 'fail'],
+      ['RUN', 'two'],
+    ]),
+    {
+      name: 'BuildError',
+      step: '2',
+      message: 'RUN fail failed with exit status 3',
+    },
+  )
+  assert.equal(templates.has('t1'), false)
+  assert.deepEqual([cells.size, layers.size], [0, 1])
+})
+
+test('files are put into the sandbox before the step that needs them', async () => {
+  const { build, ran } = setup()
+  const copy = (filesHash: string) => [{ type: 'COPY', args: ['a', 'b'], filesHash, force: false }]
+  await build([], { steps: copy(known) })
+  assert.match(ran[0] ?? '', /^put \/files\/known at \//)
+  const missing = build([], { steps: copy('b'.repeat(64)), shape: shapeOf('t2') })
+  await assert.rejects(missing, { step: '1', message: /not uploaded/ })
+})
+
+test('a parent that is gone is said to be', async () => {
+  const { build } = setup()
+  await assert.rejects(build([], { parent: 'gone' }), {
+    step: 'base',
+    message: /no template gone/,
+  })
+})
+
+test('a template that does not begin as it should is none', async () => {
+  const begin = () => Promise.reject(new Fault('timeout', 'not_ready', 'It was not ready'))
+  const { build, templates, cells } = setup({ begin })
+  await assert.rejects(build([], { startCommand: 'serve' }), {
+    step: 'finalize',
+    message: /It was not ready/,
+  })
+  assert.deepEqual([templates.has('t1'), cells.size], [false, 0])
+})
+
+test('an id is used once', async () => {
+  const { build } = setup()
+  const results = await Promise.allSettled([build([['RUN', 'one']]), build([['RUN', 'two']])])
+  assert.deepEqual(
+    results.map(({ status }) => status),
+    ['fulfilled', 'rejected'],
+  )
+  await assert.rejects(build([]), { reason: 'template_exists' })
+})
+
+test('who does not want it any more ends it, with all that was made for it', async () => {
+  const { build, cells, templates, leaving } = setup({
+    async extract() {
+      leaving.abort()
+      leaving.signal.throwIfAborted()
+      return 1
+    },
+  })
+  await assert.rejects(build([['RUN', 'one']]), { name: 'AbortError' })
+  assert.deepEqual([cells.size, templates.has('t1')], [0, false])
+})
+
+test('layers do not pile up without end', async () => {
+  const { build } = setup()
+  const steps = Array.from({ length: 60 }, (_, at): Step => ['RUN', `step ${at}`])
+  await assert.rejects(build(steps), { step: '40', message: /at most 40 layers/ })
+})
+
+test('an image is fetched once, and given the user that sandboxes expect', async () => {
+  const { build, ran, templates, layers, logs } = setup()
+  const parent = { reference: 'some/image:1', username: 'me', password: 'secret' }
+  await build([['RUN', 'one']], { parent })
+  assert.deepEqual(ran.slice(0, 4), ['pull', 'unpack a', 'unpack b', 'let go'])
+  assert.deepEqual(ran.slice(4), [' as root', 'one as user'])
+  assert.equal(templates.get('t1')?.setup?.envVars['FROM'], 'image')
+  assert.deepEqual(
+    [...layers.values()].map(({ below }) => below),
+    [undefined, 's1', 's2', 's3'],
+  )
+  await build([['RUN', 'two']], { parent, shape: shapeOf('t2') })
+  assert.deepEqual(ran.slice(6), ['two as user'])
+  assert.ok(logs.includes('base [base] FROM some/image:1'))
+  assert.doesNotMatch(logs.join(), /secret/)
+  // Layers pulled with credentials are not shared with other owners.
+  await build([], { parent, shape: shapeOf('t3'), ownerId: 'other' })
+  assert.deepEqual(ran.slice(7, 10), ['pull', 'unpack a', 'unpack b'])
+})
+
+test('a build that is given up while its memory is kept leaves no prototype', async () => {
+  const discarded: string[] = []
+  const { build, leaving, templates } = setup({
+    async prototype() {
+      leaving.abort()
+      return true
+    },
+    discardPrototypes: async (id) => void discarded.push(id),
+  })
+  await assert.rejects(build([]), { name: 'AbortError' })
+  assert.deepEqual([discarded, templates.has('t1')], [['t1'], false])
+})
+
+test('of one owner builds wait for each other, and those who leave do not', async () => {
+  const { build, leaving, ran } = setup()
+  const slow = Promise.withResolvers<void>()
+  const held = setup({ make: () => slow.promise.then(() => assert.fail('gone')) })
+  const first = held.build([['RUN', 'one']])
+  const second = held.build([['RUN', 'two']], { shape: shapeOf('t2') })
+  held.leaving.abort()
+  slow.resolve()
+  const results = await Promise.allSettled([first, second])
+  assert.deepEqual(
+    results.map(({ status }) => status),
+    ['rejected', 'rejected'],
+  )
+  leaving.abort()
+  await assert.rejects(build([['RUN', 'one']]), { name: 'AbortError' })
+  assert.deepEqual(ran, [])
+})
+
+test('memory that cannot be kept is no reason against a template', async () => {
+  const refusal = new Fault('invalid', 'deleted_file_open', 'A deleted file is open')
+  const { build, templates, logs } = setup({ prototype: () => Promise.reject(refusal) })
+  await build([['RUN', 'one']])
+  assert.ok(templates.has('t1'))
+  assert.ok(logs.includes('finalize [finalize] its memory cannot be kept: A deleted file is open'))
+})
+
+test('what was built is removed with all that was made of it ahead; base never is', async () => {
+  const { build, builds, templates, forgotten } = setup()
+  await build([['RUN', 'one']])
+  await builds.remove('t1')
+  await builds.remove('t1')
+  assert.deepEqual([templates.has('t1'), forgotten], [false, ['t1']])
+})

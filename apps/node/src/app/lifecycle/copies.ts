@@ -1,0 +1,95 @@
+import { makingsOf, writerOf } from '../../domain/sandboxes/cell.ts'
+import type { Cell, CellRecord } from '../../domain/sandboxes/cell.ts'
+import type { Disks } from '../../domain/host/disks.ts'
+import type { Runtime } from '../../domain/sandboxes/sandbox.ts'
+import type { Slot } from '../../domain/network/slot.ts'
+import type { Snapshot, SnapshotStore } from '../../domain/sandboxes/snapshot.ts'
+import type { Standstills } from './freezes.ts'
+
+/** Copies the state of a running cell. */
+export interface Copies {
+  /** Freezes the cell during the copy and thaws it afterwards, also after a failure. */
+  snapshot(cell: Cell, snapshotId: string, store: SnapshotStore): Promise<Snapshot>
+  /**
+   * Writes the memory next to the disk, then calls `seal` to make the pause final. Leaves the cell frozen, to be
+   * halted. Thaws the cell after a failure.
+   */
+  keepMemory(cell: Cell, seal: () => Promise<void>): Promise<void>
+}
+
+export interface CopyPorts {
+  readonly runtime: Runtime
+  readonly disks: Disks
+  diskImage(cellId: string, name: string): string
+  memoryDir(cellId: string): string
+  /** Memory in use by the cell's processes. */
+  memoryBytes(cellId: string): Promise<number>
+  syncDisk(cellId: string): Promise<void>
+  flushFolder(dir: string): Promise<void>
+  removeFolder(dir: string): Promise<void>
+  /** Closes outgoing connections of a sandbox that the peer has not answered yet. */
+  endHalfOpen(slot: Slot): Promise<void>
+}
+
+export function createCopies(ports: CopyPorts, standstills: Standstills): Copies {
+  const { runtime, disks } = ports
+
+  async function memoryRoom({ cellId }: CellRecord): Promise<number> {
+    return (await runtime.memoryFormat()) === undefined ? 0 : ports.memoryBytes(cellId)
+  }
+
+  function saveMemory({ record, slot }: Cell, memoryDir: string): Promise<void> {
+    return runtime.saveMemory(record.cellId, memoryDir, () => ports.endHalfOpen(slot))
+  }
+
+  return {
+    async snapshot(cell, snapshotId, store) {
+      const { record } = cell
+      const image = ports.diskImage(record.cellId, record.disk)
+      const diskRoom = (await disks.sharesBlocks()) ? 0 : await disks.usedBytes(image)
+      using _room = disks.holdRoom(diskRoom + (await memoryRoom(record)), 'copying the sandbox')
+      const memory = await runtime.memoryFormat()
+      const snapshot: Snapshot = {
+        ...makingsOf(record),
+        snapshotId,
+        envVars: record.owner?.envVars ?? {},
+        ...(record.owner?.authority && { authority: record.owner.authority }),
+        ...(memory !== undefined && { memory: writerOf(record, memory) }),
+      }
+      await store.add(snapshot, async (place) => {
+        try {
+          await standstills.begin(cell)
+          if (memory !== undefined) await saveMemory(cell, place.memoryDir)
+          await ports.syncDisk(record.cellId)
+          await disks.copy(image, place.disk)
+        } finally {
+          await standstills.end(cell)
+        }
+        await disks.flush(place.disk)
+        if (memory !== undefined) await ports.flushFolder(place.memoryDir)
+      })
+      return snapshot
+    },
+
+    async keepMemory(cell, seal) {
+      const { record } = cell
+      const memoryDir = ports.memoryDir(record.cellId)
+      using _room = disks.holdRoom(await memoryRoom(record), 'pausing the sandbox')
+      try {
+        // Runtimes do not overwrite files that a resume may have left.
+        await ports.removeFolder(memoryDir)
+        await standstills.begin(cell)
+        await saveMemory(cell, memoryDir)
+        await ports.syncDisk(record.cellId)
+        // The record promises disk and memory, so both must be on stable storage before the record is written.
+        await disks.flush(ports.diskImage(record.cellId, record.disk))
+        await ports.flushFolder(memoryDir)
+        await seal()
+      } catch (error) {
+        // Rethrow the original error; cleanup errors are secondary.
+        await Promise.allSettled([standstills.end(cell), ports.removeFolder(memoryDir)])
+        throw error
+      }
+    },
+  }
+}

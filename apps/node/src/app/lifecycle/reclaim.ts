@@ -1,0 +1,157 @@
+import { toSlot } from '../../domain/network/slot.ts'
+import type { Slot, Subnet } from '../../domain/network/slot.ts'
+import type { Cell, CellRecord, Owner } from '../../domain/sandboxes/cell.ts'
+import type { QuarantinedCell } from '../../domain/sandboxes/quarantine.ts'
+import type {
+  PausedSandbox,
+  ProcessIdentity,
+  RunningSandbox,
+} from '../../domain/sandboxes/sandbox.ts'
+
+export interface ReclaimPorts {
+  readonly records: {
+    list(): Promise<readonly ReclaimEntry[]>
+    update(record: CellRecord): Promise<void>
+  }
+  isAlive(process: ProcessIdentity): boolean
+  /** Whether a cell without an owner is worth keeping. */
+  isCurrent(record: CellRecord): boolean
+  /** IDs of cells that left anything on the host: runtime state, control groups, mounts or processes. */
+  traces(): Promise<string[]>
+  killStrays(keep: ReadonlySet<string>): Promise<void>
+  /** Thaws a cell that was frozen for a copy. */
+  thaw(record: CellRecord): Promise<void>
+  /** Thaws a claimed cell of a warm pool and drops its boot-time CPU priority. Succeeds when the cell already runs. */
+  wake(cellId: string): Promise<void>
+  halt(cellId: string): Promise<void>
+  erase(cellId: string): Promise<void>
+  /** Removes files in the cell's folder that do not belong to this record. */
+  tidy(record: CellRecord): Promise<void>
+  /** Names of the existing network slots. */
+  slotNames(): Promise<string[]>
+  removeSlot(slot: Slot): Promise<void>
+  onError(error: unknown): void
+}
+
+/** A cell's folder. Without record and quarantine, it is a leftover. */
+export interface ReclaimEntry {
+  readonly cellId: string
+  readonly record?: CellRecord
+  readonly quarantined?: QuarantinedCell
+}
+
+export interface Reclaimed {
+  readonly running: readonly RunningSandbox[]
+  readonly ready: readonly Cell[]
+  readonly paused: readonly PausedSandbox[]
+  /** IDs of running cells that are frozen and could not be thawed. */
+  readonly stuck: readonly string[]
+  /** Cells with unreadable records. Their files, mounts and processes are kept. */
+  readonly quarantined: readonly QuarantinedCell[]
+  /** Slots that quarantined cells use or may use. No other cell gets one of these. */
+  readonly quarantinedSlots: readonly Slot[]
+}
+
+/**
+ * Reconciles the host with the records of the last agent: adopts running sandboxes, keeps paused ones, leaves cells
+ * with unreadable records alone, and removes everything else.
+ *
+ * Half-made cells are removed, because the caller who wanted them has lost the connection. Half-resumed cells become
+ * paused again, with the state that their pause kept.
+ */
+export async function reclaim(
+  ports: ReclaimPorts,
+  subnet: Subnet,
+  linkPrefix: string,
+): Promise<Reclaimed> {
+  const entries = await ports.records.list()
+  const records = entries.flatMap(({ record }) => record ?? [])
+  const quarantined = entries.flatMap((entry) => entry.quarantined ?? [])
+  const live = records.flatMap((record) => {
+    const { process, slotNumber } = record
+    if (!process || slotNumber === undefined || !ports.isAlive(process)) return []
+    return [{ record, slot: toSlot(subnet, linkPrefix, slotNumber) }]
+  })
+  const running = live.filter(isOwned).filter(({ record }) => isRunning(record))
+  const ready = live.filter(({ record }) => record.phase === 'ready' && ports.isCurrent(record))
+  const paused = records.filter(isOwnedRecord).filter(isPaused).map(asPaused)
+
+  const kept = new Set([...running, ...ready].map(({ record }) => record.cellId))
+  for (const { cellId } of quarantined) kept.add(cellId)
+  await ports.killStrays(kept)
+  const pausedIds = new Set(paused.map(({ cellId }) => cellId))
+  const traces = await ports.traces()
+  for (const cellId of new Set([...entries.map((entry) => entry.cellId), ...traces])) {
+    if (kept.has(cellId)) continue
+    await (pausedIds.has(cellId) ? ports.halt(cellId) : ports.erase(cellId))
+  }
+  // Update only interrupted resumes: each write waits for the disk, and most records have not changed.
+  const half = new Set(records.filter(({ phase }) => phase === 'resuming').map(cellIdOf))
+  for (const record of paused) {
+    if (half.has(record.cellId)) await ports.records.update(record)
+    await ports.tidy(record)
+  }
+
+  const keptSlots = new Set([...running, ...ready].map(({ slot }) => slot.link))
+  const others = (await ports.slotNames())
+    .filter((name) => !keptSlots.has(name))
+    .map((name) => toSlot(subnet, linkPrefix, Number(name.slice(linkPrefix.length))))
+  const withTraces = new Set(traces)
+  const isQuarantined = mayBeUsedBy(quarantined.filter(({ cellId }) => withTraces.has(cellId)))
+  const quarantinedSlots = others.filter(isQuarantined)
+  for (const slot of others) if (!isQuarantined(slot)) await ports.removeSlot(slot)
+  const stuck: string[] = []
+  const adopted = await Promise.all(running.map(goOn))
+  return { running: adopted, ready, paused, stuck, quarantined, quarantinedSlots }
+
+  async function goOn(sandbox: RunningSandbox): Promise<RunningSandbox> {
+    const record = { ...sandbox.record, phase: 'running' as const }
+    await ports.wake(record.cellId)
+    if (sandbox.record.phase === 'copying') {
+      // A cell that stays frozen must not block the adoption of the others.
+      await ports
+        .thaw(record)
+        .then(() => ports.records.update(record))
+        .catch((error: unknown) => {
+          stuck.push(record.cellId)
+          ports.onError(error)
+        })
+    }
+    await ports.tidy(record)
+    return { ...sandbox, record }
+  }
+}
+
+/** A quarantined cell whose record does not show its slot may use any slot. */
+function mayBeUsedBy(live: readonly QuarantinedCell[]): (slot: Slot) => boolean {
+  const numbers = new Set(live.map(({ slotNumber }) => slotNumber))
+  return ({ number }) => numbers.has(undefined) || numbers.has(number)
+}
+
+function cellIdOf({ cellId }: CellRecord): string {
+  return cellId
+}
+
+function isRunning({ phase }: CellRecord): boolean {
+  return phase === 'running' || phase === 'copying'
+}
+
+function isPaused({ phase }: CellRecord): boolean {
+  return phase === 'paused' || phase === 'resuming'
+}
+
+function asPaused({
+  process: _process,
+  slotNumber: _slot,
+  ...record
+}: PausedSandbox): PausedSandbox {
+  return { ...record, phase: 'paused' }
+}
+
+function isOwnedRecord(record: CellRecord): record is CellRecord & { readonly owner: Owner } {
+  return record.owner !== undefined
+}
+
+function isOwned(cell: Cell): cell is RunningSandbox {
+  return isOwnedRecord(cell.record)
+}

@@ -1,0 +1,130 @@
+import { Fault } from '@atoll/kit/fault'
+import type { Cell, CellRecord, Ingress } from '../../domain/sandboxes/cell.ts'
+import type { Disks } from '../../domain/host/disks.ts'
+import { certified } from '../../domain/network/network-rules.ts'
+import type { Authority, NetworkRules } from '../../domain/network/network-rules.ts'
+import type { PausedSandbox, RunningSandbox, Runtime } from '../../domain/sandboxes/sandbox.ts'
+import type { Cells } from './cells.ts'
+import type { Claim, ClaimRequest } from './claim.ts'
+import type { SlotPool } from '../pools/slot-pool.ts'
+
+export interface ResumeRequest extends ClaimRequest {
+  readonly sandboxId: string
+  /** Boot from the files, without restoring memory. */
+  readonly boot: boolean
+  readonly network?: NetworkRules
+  readonly ingress?: Ingress
+}
+
+export interface ResumePorts {
+  readonly records: { update(record: CellRecord): Promise<void> }
+  readonly runtime: Runtime
+  readonly disks: Disks
+  diskImage(cellId: string, name: string): string
+  memoryDir(cellId: string): string
+  /** Removes files in the cell's folder that do not belong to this record. */
+  tidy(record: CellRecord): Promise<void>
+  createAuthority(): Authority
+  /** Starts the template's start command in a booted cell without waiting for it. */
+  startProgram(cell: Cell, accessToken: string | undefined): Promise<void>
+}
+
+/** Resumes a paused sandbox. A failure leaves the sandbox paused, with all its state. */
+export type Resume = (paused: PausedSandbox, request: ResumeRequest) => Promise<RunningSandbox>
+
+export function createResume(parts: {
+  readonly ports: ResumePorts
+  readonly cells: Cells
+  readonly slots: SlotPool
+  readonly claim: Claim
+}): Resume {
+  const { ports, cells, slots, claim } = parts
+
+  /**
+   * Returns the disk to resume with. When memory is kept, this is a copy: the original must stay as the memory knows it
+   * until the sandbox runs.
+   */
+  async function diskForResume({ cellId, disk, memory }: PausedSandbox): Promise<string> {
+    if (memory === undefined) return disk
+    const image = ports.diskImage(cellId, disk)
+    const used = await ports.disks.usedBytes(image)
+    const isShared = await ports.disks.sharesBlocks()
+    using _room = ports.disks.holdRoom(isShared ? 0 : used, 'resuming the sandbox')
+    const copy = disk === 'disk.img' ? 'disk-2.img' : 'disk.img'
+    await ports.disks.copy(image, ports.diskImage(cellId, copy))
+    return copy
+  }
+
+  return async (paused, request) => {
+    const { memory, ...rest } = paused
+    const goesOn = memory !== undefined && !request.boot
+    const needed = goesOn ? paused : { runtime: paused.runtime }
+    await checkReadable(
+      ports.runtime,
+      needed,
+      ': connect with memory: false to boot from its files',
+    )
+    const { ingress = paused.owner.ingress } = request
+    const { network, ...trusted } = certified(
+      request.network ?? paused.owner.network,
+      paused.owner.authority,
+      ports.createAuthority,
+    )
+    const policy = { ...(network && { network }), ...(ingress && { ingress }) }
+    const owner = { ...paused.owner, ...policy, ...trusted }
+    let cell: Cell | undefined
+    let sandbox: RunningSandbox
+    try {
+      const disk = await diskForResume(paused)
+      const slot = await slots.take()
+      const slotNumber = slot.number
+      cell = { record: { ...rest, owner, disk, slotNumber }, slot }
+      await ports.records.update({ ...paused, phase: 'resuming', slotNumber })
+      const memoryDir = goesOn ? ports.memoryDir(paused.cellId) : undefined
+      cell = await cells.launch(cell.record, { slot, memoryDir, network })
+      sandbox = await claim.byTelling({ record: { ...cell.record, owner }, slot }, request)
+      if (!goesOn) await ports.startProgram(sandbox, request.accessToken)
+    } catch (error) {
+      // Rethrow the original error; cleanup errors are secondary.
+      await undo(paused, cell).catch(() => {})
+      throw error
+    }
+    // Cannot be undone: the sandbox runs, and parts of its paused state may already be removed.
+    await ports.tidy(sandbox.record).catch(() => {})
+    return sandbox
+  }
+
+  async function undo(paused: PausedSandbox, cell: Cell | undefined): Promise<void> {
+    if (cell) {
+      await cells.halt(cell)
+      await ports.records.update(paused)
+    }
+    await ports.tidy(paused)
+  }
+}
+
+/**
+ * Throws a fault when this node cannot use the stored state. Runtimes store different uids on the disk, and a release
+ * cannot read the memory that another one wrote.
+ */
+export async function checkReadable(
+  present: Runtime,
+  kept: Pick<CellRecord, 'runtime' | 'memory'>,
+  /** Advice for memory that cannot be read. */
+  hint = '',
+): Promise<void> {
+  if (kept.runtime !== present.name) {
+    throw new Fault(
+      'invalid',
+      'other_runtime',
+      `It was made under ${kept.runtime}, and this node runs ${present.name}: start the node with ATOLL_RUNTIME=${kept.runtime}`,
+    )
+  }
+  const format = await present.memoryFormat()
+  if (kept.memory === undefined || kept.memory === format) return
+  throw new Fault(
+    'invalid',
+    'memory_unreadable',
+    `Its memory was written by ${kept.memory}, and this node has ${format ?? present.name}, which cannot read it${hint}`,
+  )
+}
