@@ -27,7 +27,10 @@ const { values: chosen, positionals: words } = parseArgs({
 interface TestPhase {
   readonly name: 'unit' | 'postgres' | 'system'
   readonly patterns: readonly string[]
+  readonly excluded?: readonly string[]
   readonly filesAtOnce: number
+  /** Files that need the machine for themselves: they fill its disk or its descriptors, or compare speeds. */
+  readonly alone?: readonly string[]
   readonly fileLimitMinutes: number
   readonly prepare?: () => Promise<{ readonly env: NodeJS.ProcessEnv } & AsyncDisposable>
 }
@@ -48,6 +51,13 @@ const phases: readonly TestPhase[] = [
   {
     name: 'postgres',
     patterns: ['apps/api/src/component-tests/**/*.test.ts', 'apps/api/src/db/**/*.test.ts'],
+    // Requests that are refused or answered before they reach the store.
+    excluded: [
+      'apps/api/src/component-tests/http/**',
+      'apps/api/src/component-tests/teams/auth.test.ts',
+      'apps/api/src/component-tests/network/egress-refusals.test.ts',
+      'apps/api/src/component-tests/builds/{build-files,dockerfile-builds,template-requests}.test.ts',
+    ],
     filesAtOnce: 2,
     fileLimitMinutes: 10,
     prepare: preparePostgres,
@@ -55,12 +65,17 @@ const phases: readonly TestPhase[] = [
   {
     name: 'system',
     patterns: ['tests/system/**/*.test.ts'],
-    filesAtOnce: 1,
+    filesAtOnce: 2,
+    alone: ['first-start', 'flood', 'full-disk', 'metrics', 'power-failure'].map(
+      (name) => `tests/system/${name}.test.ts`,
+    ),
     fileLimitMinutes: 20,
   },
 ]
 
 const limitFactor = readLimitFactor()
+/** Each file has a process of its own, and loading the modules is most of its work. */
+const compileCache = join(root, 'node_modules/.cache/compiled')
 const noticeAfterMs = 60_000
 const slowestShown = 10
 const color = process.stdout.isTTY ? { FORCE_COLOR: '1' } : {}
@@ -99,7 +114,7 @@ async function runChecks(): Promise<boolean> {
 
 /** Runs all files of the phase, whatever becomes of one. */
 async function runPhase(phase: TestPhase): Promise<boolean> {
-  const files = findFiles(phase.patterns)
+  const files = findFiles(phase)
   if (files.length === 0) {
     if (words.length > 0) return true
     print(`there are no ${phase.name} tests`)
@@ -108,20 +123,36 @@ async function runPhase(phase: TestPhase): Promise<boolean> {
   print(`\n== ${phase.name}`)
   const phaseStarted = performance.now()
   await using prepared = await phase.prepare?.()
-  const finished: FileOutcome[] = []
-  const worker = async () => {
-    for (let path = files.shift(); path; path = files.shift()) {
-      if (interruption.signal.aborted) return
-      finished.push(await runFile(phase, path, prepared?.env))
-    }
-  }
-  await Promise.all(Array.from({ length: phase.filesAtOnce }, worker))
+  const isAlone = (path: string) => phase.alone?.includes(path) ?? false
+  const shared = files.filter((path) => !isAlone(path))
+  const finished = [
+    ...(await runFiles(phase, shared, phase.filesAtOnce, prepared?.env)),
+    ...(await runFiles(phase, files.filter(isAlone), 1, prepared?.env)),
+  ]
   outcomes.push(...finished)
   const hasPassed =
     !interruption.signal.aborted && finished.every(({ failures }) => failures.length === 0)
   showSlowest(finished)
   heading(`${phase.name} ${hasPassed ? 'passed' : 'FAILED'}`, phaseStarted)
   return hasPassed
+}
+
+async function runFiles(
+  phase: TestPhase,
+  paths: readonly string[],
+  atOnce: number,
+  env: NodeJS.ProcessEnv | undefined,
+): Promise<FileOutcome[]> {
+  const queue = [...paths]
+  const finished: FileOutcome[] = []
+  const worker = async () => {
+    for (let path = queue.shift(); path; path = queue.shift()) {
+      if (interruption.signal.aborted) return
+      finished.push(await runFile(phase, path, env))
+    }
+  }
+  await Promise.all(Array.from({ length: atOnce }, worker))
+  return finished
 }
 
 async function runFile(
@@ -137,7 +168,7 @@ async function runFile(
     path,
     limitMs,
     testLimitMs: Math.round(limitMs * 0.75),
-    env: { ...color, ...env },
+    env: { NODE_COMPILE_CACHE: compileCache, ...color, ...env },
     signal: interruption.signal,
   }).finally(() => clearInterval(notice))
   const { passed, failures, output } = outcome
@@ -157,8 +188,8 @@ async function preparePostgres() {
   }
 }
 
-function findFiles(patterns: readonly string[]): string[] {
-  return globSync([...patterns], { cwd: root, exclude: ['**/node_modules/**'] })
+function findFiles({ patterns, excluded = [] }: TestPhase): string[] {
+  return globSync([...patterns], { cwd: root, exclude: ['**/node_modules/**', ...excluded] })
     .filter((path) => words.length === 0 || words.some((word) => path.includes(word)))
     .toSorted((a, b) => (a < b ? -1 : 1))
 }
