@@ -94,9 +94,10 @@ async function write(path: string, content: AsyncIterable<Uint8Array>, owner: Us
   await createFolders(dirname(path), owner)
   const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_NONBLOCK
   await using file = await open(path, flags, 0o666)
-  await requireRegular(file, path)
+  const { size } = await requireRegular(file, path)
   await file.chown(owner.uid, owner.gid)
-  await file.truncate(0)
+  // Watchers see a truncation as a write, so an empty file is left as it is.
+  if (size > 0) await file.truncate(0)
   await writeAll(file, content)
 }
 

@@ -83,6 +83,17 @@ for (const base of [tmpdir(), '/dev/shm']) {
   })
 }
 
+test('an upload of a new file is a create, a chmod and one write', async () => {
+  await using it = await setup()
+  await using watching = await it.watch()
+  const url = `${it.envd.url}/files?path=${encodeURIComponent(it.path('a'))}&username=root`
+  const headers = { 'x-access-token': accessToken, 'content-type': 'application/octet-stream' }
+  assert.equal((await fetch(url, { method: 'POST', headers, body: 'x' })).status, 200)
+  await mkdir(it.path('last'))
+  await watching.saw('CREATE last')
+  assert.deepEqual(watching.lines(), ['CREATE a', 'CHMOD a', 'WRITE a', 'CREATE last'])
+})
+
 test('without recursion only the folder itself is watched', async () => {
   await using it = await setup()
   await mkdir(it.path('sub'))
