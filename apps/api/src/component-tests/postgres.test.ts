@@ -11,25 +11,25 @@ import { startApi } from '../api.ts'
 import { loadApiConfig } from '../config.ts'
 import { openDatabase, openStores } from '../db/stores.ts'
 import { manualClock, startApiUnderTest } from '../sim/api.ts'
-import { throughCable } from '../sim/cable.ts'
+import { throughProxy } from '../sim/tcp-proxy.ts'
 import { simulateNode } from '../sim/node.ts'
 import { makeStore, onPostgres, shareStore } from '../sim/store.ts'
 
 /** Cases specific to PostgreSQL: broken connections, and several processes on one store. */
 test('a lost connection costs a 503, and the next request gets a new one', onPostgres, async () => {
   await using records = await makeStore()
-  const { cable, store } = await throughCable(records)
-  await using _ = cable
+  const { proxy, store } = await throughProxy(records)
+  await using _ = proxy
   await using api = await startApiUnderTest({ store })
   const id = await api.create()
-  cable.cut()
+  proxy.cut()
   for (const path of [`/sandboxes/${id}`, '/v2/sandboxes', '/health']) {
     const { status, headers, json } = await api.call('GET', path)
     assert.deepEqual([status, headers.get('retry-after'), Object(json).code], [503, '1', 503])
   }
   const create = await api.call('POST', '/v2/sandboxes', { body: { templateID: 'base' } })
   assert.equal(create.status, 503)
-  cable.mend()
+  proxy.restore()
   await waitFor('the store', async () => (await api.call('GET', '/health')).status === 200)
   assert.equal((await api.call('GET', `/sandboxes/${id}`)).status, 200)
   assert.deepEqual([...api.node.running.keys()], [id])
@@ -57,8 +57,8 @@ test(
 
 test('the password of the database is in no log, whatever fails', onPostgres, async () => {
   await using records = await makeStore()
-  const { cable, store } = await throughCable(records)
-  await using _ = cable
+  const { proxy, store } = await throughProxy(records)
+  await using _ = proxy
   const lines: string[] = []
   const write: Writable['_write'] = (chunk, _encoding, done) => {
     lines.push(String(chunk))
@@ -69,7 +69,7 @@ test('the password of the database is in no log, whatever fails', onPostgres, as
   url.password = 'verysecret'
   const config = loadApiConfig({ ...store.env, ATOLL_DATABASE_URL: url.href })
   const api = await startApi(config, { node: simulateNode().transport, log })
-  cable.cut()
+  proxy.cut()
   await waitFor('complaints', () => lines.some((line) => line.includes('pass failed')))
   await api.close()
   const failed = await startApi(config, { node: simulateNode().transport, log }).then(
@@ -148,7 +148,7 @@ test(
       state: 'creating',
       holder: dead.processId,
     })
-    api.node.plant(id)
+    api.node.addOrphan(id)
     clock.advance(9)
     await api.restart()
     assert.ok(api.node.running.has(id))

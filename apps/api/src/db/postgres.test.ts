@@ -2,22 +2,22 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Fault } from '@atoll/kit/fault'
 import { sql } from 'kysely'
-import { throughCable } from '../sim/cable.ts'
+import { throughProxy } from '../sim/tcp-proxy.ts'
 import { makeStore, onPostgres } from '../sim/store.ts'
 import { openPostgres } from './postgres.ts'
 
 async function setup() {
   const store = await makeStore('empty')
-  const { cable, store: reached } = await throughCable(store)
+  const { proxy, store: reached } = await throughProxy(store)
   const { db } = openPostgres(reached.location, { statementMs: 2000, silenceMs: 4000 })
   const one = async () => (await sql<{ one: number }>`select 1 as one`.execute(db)).rows[0]?.one
   return {
     db,
-    cable,
+    proxy,
     one,
     async [Symbol.asyncDispose]() {
       await db.destroy()
-      await cable[Symbol.asyncDispose]()
+      await proxy[Symbol.asyncDispose]()
       await store[Symbol.asyncDispose]()
     },
   }
@@ -45,9 +45,9 @@ test(
   async () => {
     await using server = await setup()
     assert.equal(await server.one(), 1)
-    server.cable.freeze()
+    server.proxy.freeze()
     await assert.rejects(server.one(), isUnavailable)
-    server.cable.mend()
+    server.proxy.restore()
     assert.equal(await server.one(), 1)
   },
 )
@@ -57,15 +57,15 @@ test(
   onPostgres,
   async () => {
     await using server = await setup()
-    const { db, cable } = server
+    const { db, proxy } = server
     await sql`create table t (n int)`.execute(db)
     const broken = db.transaction().execute(async (transaction) => {
       await sql`insert into t values (1)`.execute(transaction)
-      cable.cut()
+      proxy.cut()
       await sql`insert into t values (2)`.execute(transaction)
     })
     await assert.rejects(broken, isUnavailable)
-    cable.mend()
+    proxy.restore()
     assert.deepEqual((await sql`select n from t`.execute(db)).rows, [])
   },
 )

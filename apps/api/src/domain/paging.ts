@@ -1,5 +1,12 @@
 import { Fault } from '@atoll/kit/fault'
-import type { Order, Position } from './sandboxes/sandbox-store.ts'
+
+export type Order = 'asc' | 'desc'
+
+/** Sort key: start time, then ID (ascending under `desc`, descending under `asc`). */
+export interface Position {
+  readonly startedAt: Date
+  readonly id: string
+}
 
 /** Encodes a list position as an opaque token. The token includes the sort order and is invalid for the other order. */
 export function toToken({ startedAt, id }: Position, order: Order): string {

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { Fault } from '@atoll/kit/fault'
-import type { Position } from './sandboxes/sandbox-store.ts'
+import type { Position } from './paging.ts'
 
 /** Secret of a team for headers of outgoing sandbox requests, without its value. */
 export interface Secret {

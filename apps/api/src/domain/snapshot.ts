@@ -1,4 +1,4 @@
-import type { Position } from './sandboxes/sandbox-store.ts'
+import type { Position } from './paging.ts'
 import { defaultTag, nameOf } from './template.ts'
 import type { Resources, TemplateName } from './template.ts'
 

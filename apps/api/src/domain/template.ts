@@ -1,5 +1,5 @@
 import { Fault } from '@atoll/kit/fault'
-import type { Order, Position } from './sandboxes/sandbox-store.ts'
+import type { Order, Position } from './paging.ts'
 
 export interface Template {
   readonly id: string

@@ -34,9 +34,9 @@ export interface ApiUnderTest extends AsyncDisposable {
   untilHeld(count: number): Promise<void>
   stop(): Promise<void>
   /**
-   * Stops the API, lets `meddle` change the store, and starts the API again: can reproduce the state after any crash.
+   * Stops the API, lets `change` edit the store, and starts the API again: can reproduce the state after any crash.
    */
-  withStores<T>(meddle: (stores: Stores) => Promise<T>): Promise<T>
+  withStores<T>(change: (stores: Stores) => Promise<T>): Promise<T>
   restart(): Promise<void>
 }
 
@@ -65,72 +65,37 @@ export interface ApiOptions {
 
 export async function startApiUnderTest(options: ApiOptions = {}): Promise<ApiUnderTest> {
   const { beside } = options
-  const records = options.store ?? (await (beside ? shareStore(beside.store) : makeStore()))
-  const { folder, location } = records
-  const config = loadApiConfig({ ...options.env, ...records.env })
+  const store = options.store ?? (await (beside ? shareStore(beside.store) : makeStore()))
   const clock = options.clock ?? systemClock
   const node = beside?.node ?? simulateNode()
-  const useStores = async <T>(use: (stores: Stores) => Promise<T>): Promise<T> => {
-    const stores = await openStores(location)
-    return use(stores).finally(() => stores.close())
-  }
-
-  const teams: FirstCredentials[] = beside ? [beside.ours, beside.theirs] : []
-  if (!beside)
-    await useStores(async (stores) => {
-      const anyNumber = { ...stores.teams, isEmpty: async () => true }
-      const keep = async (credentials: FirstCredentials) => void teams.push(credentials)
-      await createFirstTeam({ teams: anyNumber, clock }, keep)
-      await createFirstTeam({ teams: anyNumber, clock }, keep)
-    })
-  const [ours, theirs] = teams
-  if (!ours || !theirs) throw new Error('the teams were not made')
-
-  let api: Api | undefined
-  const start = async () => {
-    api = await startApi(config, { node: node.transport, log: silentLogger, clock })
-  }
-  const stop = async () => {
-    await api?.close() // keep `api` set, like a server that still accepts requests while it stops
-  }
-  await start()
-  let openRequests = 0
-  // No keep-alive timeout: a client may reuse a connection after a slow test.
-  const server = createServer({ keepAliveTimeout: 0 }, (request, response) => {
-    openRequests += 1
-    response.once('close', () => (openRequests -= 1))
-    api?.handler(request, response)
-  })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const url = `http://127.0.0.1:${portOf(server.address())}`
+  const [ours, theirs] = beside
+    ? [beside.ours, beside.theirs]
+    : await createTwoTeams(store.location, clock)
+  const config = loadApiConfig({ ...options.env, ...store.env })
+  const server = await startServer(() =>
+    startApi(config, { node: node.transport, log: silentLogger, clock }),
+  )
+  const { url, start, stop } = server
 
   const call: ApiUnderTest['call'] = (method, path, { headers, ...rest } = {}) =>
     send(url, method, path, { headers: headers ?? { 'x-api-key': ours.apiKey }, ...rest })
   return {
-    node,
-    url,
-    folder,
-    store: records,
-    ours,
-    theirs,
-    call,
-    wake: (request, signal) =>
-      api?.wake(request, signal) ?? Promise.reject(new Error('the API does not run')),
+    ...{ node, url, folder: store.folder, store, ours, theirs, call, stop },
+    wake: (request, signal) => server.api().wake(request, signal),
     async create(fields = {}) {
       const reply = await call('POST', '/v2/sandboxes', { body: { templateID: 'base', ...fields } })
       if (reply.status !== 201) throw new Error(`create answered ${reply.status}: ${reply.text}`)
       return String(Object(reply.json).sandboxID)
     },
     async untilHeld(count) {
-      await waitFor(`${count} requests to arrive`, () => openRequests === count)
+      await waitFor(`${count} requests to arrive`, () => server.openRequests() === count)
       // Give the held requests time: each of these calls reads the store as much as a request does before it reaches
       // the node.
       for (let reads = 0; reads < 10; reads += 1) await call('GET', '/v2/sandboxes')
     },
-    stop,
-    async withStores(meddle) {
+    async withStores(change) {
       await stop()
-      const result = await useStores(meddle)
+      const result = await useStores(store.location, change)
       await start()
       return result
     },
@@ -139,12 +104,59 @@ export async function startApiUnderTest(options: ApiOptions = {}): Promise<ApiUn
       await start()
     },
     async [Symbol.asyncDispose]() {
+      await server.close()
+      if (!options.store) await store[Symbol.asyncDispose]()
+    },
+  }
+}
+
+/** Serves an API on a port. The port stays open when the API stops, so that clients can reach it after a restart. */
+async function startServer(startOne: () => Promise<Api>) {
+  let api = await startOne()
+  let openRequests = 0
+  // No keep-alive timeout: a client may reuse a connection after a slow test.
+  const server = createServer({ keepAliveTimeout: 0 }, (request, response) => {
+    openRequests += 1
+    response.once('close', () => (openRequests -= 1))
+    api.handler(request, response)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  // Keep `api` set, like a server that still accepts requests while it stops.
+  const stop = () => api.close()
+  return {
+    url: `http://127.0.0.1:${portOf(server.address())}`,
+    api: () => api,
+    openRequests: () => openRequests,
+    async start() {
+      api = await startOne()
+    },
+    stop,
+    async close() {
       server.closeAllConnections()
       server.close()
       await stop()
-      if (!options.store) await records[Symbol.asyncDispose]()
     },
   }
+}
+
+async function createTwoTeams(
+  location: string,
+  clock: Clock,
+): Promise<readonly [FirstCredentials, FirstCredentials]> {
+  return useStores(location, async (stores) => {
+    const teams = { ...stores.teams, isEmpty: async () => true }
+    const create = async () => {
+      const credentials = await createFirstTeam({ teams, clock }, async () => {})
+      if (!credentials) throw new Error('The store created no team for the test')
+      return credentials
+    }
+    return [await create(), await create()]
+  })
+}
+
+async function useStores<T>(location: string, use: (stores: Stores) => Promise<T>): Promise<T> {
+  const stores = await openStores(location)
+  return use(stores).finally(() => stores.close())
 }
 
 async function send(
@@ -166,7 +178,8 @@ async function send(
 }
 
 function portOf(address: string | AddressInfo | null): number {
-  if (address === null || typeof address === 'string') throw new Error('the server has no port')
+  if (address === null || typeof address === 'string')
+    throw new Error('The server of the test listens on no port')
   return address.port
 }
 

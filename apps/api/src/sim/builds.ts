@@ -2,12 +2,12 @@ import { LogLevel } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
 import type { BuildTemplateRequest, NodeService } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
 import { Code, ConnectError } from '@connectrpc/connect'
 import type { ServiceImpl } from '@connectrpc/connect'
-import type { Trouble } from './trouble.ts'
+import type { FailureInjector } from './failure-injector.ts'
 
 /** Simulated builds, with log entries and results that the test sets. */
 export interface SimulatedBuilds {
   /** Received build requests, in order. */
-  readonly orders: readonly BuildTemplateRequest[]
+  readonly requests: readonly BuildTemplateRequest[]
   /** IDs of built templates. */
   readonly templates: ReadonlySet<string>
   /** Received archives, keyed by `owner/hash`. */
@@ -15,13 +15,13 @@ export interface SimulatedBuilds {
   /** Number of messages of the last archive, and the size of the largest one. */
   readonly lastTransfer: { readonly pieces: number; readonly largestPiece: number }
   /** Sets the log entries of all later builds. */
-  say(...entries: readonly SimulatedBuildEntry[]): void
+  setLog(...entries: readonly SimulatedBuildEntry[]): void
   /** Makes all later builds fail at `step`; undefined makes them succeed again. */
   failAt(step: string | undefined, message?: string): void
   /** Number of running builds. */
-  readonly underway: number
+  readonly running: number
   /** Adds a template without a request, as an orphan. */
-  plant(templateId: string): void
+  addOrphan(templateId: string): void
 }
 
 export interface SimulatedBuildEntry {
@@ -36,49 +36,88 @@ type Methods = Pick<
   'buildTemplate' | 'deleteTemplate' | 'listTemplates' | 'findBuildFiles' | 'putBuildFiles'
 >
 
-export function simulateBuilds(trouble: Trouble): SimulatedBuilds & { readonly methods: Methods } {
-  const orders: BuildTemplateRequest[] = []
-  const templates = new Set<string>()
-  const files = new Map<string, Buffer>()
-  let lastTransfer = { pieces: 0, largestPiece: 0 }
-  let entries: readonly SimulatedBuildEntry[] = []
-  let failure: { readonly step: string; readonly message: string } | undefined
-  let underway = 0
+interface BuildState {
+  readonly requests: BuildTemplateRequest[]
+  readonly templates: Set<string>
+  readonly files: Map<string, Buffer>
+  readonly failures: FailureInjector
+  log: readonly SimulatedBuildEntry[]
+  failure: { readonly step: string; readonly message: string } | undefined
+  running: number
+  lastTransfer: SimulatedBuilds['lastTransfer']
+}
 
-  const methods: Methods = {
-    async *buildTemplate(order, { signal }) {
-      trouble.refuse()
-      if (templates.has(order.templateId)) throw new ConnectError('taken', Code.AlreadyExists)
-      orders.push(order)
-      underway += 1
+export function simulateBuilds(
+  failures: FailureInjector,
+): SimulatedBuilds & { readonly methods: Methods } {
+  const state: BuildState = {
+    ...{ requests: [], templates: new Set(), files: new Map(), failures },
+    ...{ log: [], failure: undefined, running: 0 },
+    lastTransfer: { pieces: 0, largestPiece: 0 },
+  }
+  return {
+    methods: { ...templateMethods(state), ...fileMethods(state) },
+    requests: state.requests,
+    templates: state.templates,
+    files: state.files,
+    get lastTransfer() {
+      return state.lastTransfer
+    },
+    get running() {
+      return state.running
+    },
+    setLog: (...entries) => void (state.log = entries),
+    failAt(step, message = 'simulated failure') {
+      state.failure = step === undefined ? undefined : { step, message }
+    },
+    addOrphan: (templateId) => void state.templates.add(templateId),
+  }
+}
+
+function templateMethods(
+  state: BuildState,
+): Pick<Methods, 'buildTemplate' | 'deleteTemplate' | 'listTemplates'> {
+  const { templates, failures } = state
+  return {
+    async *buildTemplate(request, { signal }) {
+      failures.throwIfDown()
+      if (templates.has(request.templateId)) throw new ConnectError('taken', Code.AlreadyExists)
+      state.requests.push(request)
+      state.running += 1
       try {
-        for (const entry of entries) yield { event: { case: 'log', value: toMessage(entry) } }
-        await Promise.race([trouble.meet('build'), aborted(signal)])
-        if (failure) {
-          yield { event: { case: 'failed', value: failure } }
+        for (const entry of state.log) yield { event: { case: 'log', value: toMessage(entry) } }
+        await Promise.race([failures.apply('build'), aborted(signal)])
+        if (state.failure) {
+          yield { event: { case: 'failed', value: state.failure } }
           return
         }
-        templates.add(order.templateId)
+        templates.add(request.templateId)
         yield { event: { case: 'done', value: { sizeBytes: 1n } } }
       } finally {
-        underway -= 1
+        state.running -= 1
       }
     },
     async deleteTemplate({ templateId }) {
-      await trouble.meet('deleteTemplate')
+      await failures.apply('deleteTemplate')
       templates.delete(templateId)
       return {}
     },
     listTemplates() {
-      trouble.refuse()
+      failures.throwIfDown()
       return { templateIds: [...templates] }
     },
+  }
+}
+
+function fileMethods(state: BuildState): Pick<Methods, 'findBuildFiles' | 'putBuildFiles'> {
+  const { files, failures } = state
+  return {
     findBuildFiles({ ownerId, hash }) {
-      trouble.refuse()
+      failures.throwIfDown()
       return { present: files.has(`${ownerId}/${hash}`) }
     },
     async putBuildFiles(messages) {
-      await trouble.meet('putFiles')
+      await failures.apply('putFiles')
       let key = ''
       const pieces: Uint8Array[] = []
       for await (const { part } of messages) {
@@ -87,27 +126,9 @@ export function simulateBuilds(trouble: Trouble): SimulatedBuilds & { readonly m
       }
       files.set(key, Buffer.concat(pieces))
       const largestPiece = Math.max(0, ...pieces.map(({ length }) => length))
-      lastTransfer = { pieces: pieces.length, largestPiece }
+      state.lastTransfer = { pieces: pieces.length, largestPiece }
       return {}
     },
-  }
-
-  return {
-    methods,
-    orders,
-    templates,
-    files,
-    get lastTransfer() {
-      return lastTransfer
-    },
-    get underway() {
-      return underway
-    },
-    say: (...said) => void (entries = said),
-    failAt(step, message = 'simulated failure') {
-      failure = step === undefined ? undefined : { step, message }
-    },
-    plant: (templateId) => void templates.add(templateId),
   }
 }
 

@@ -6,7 +6,7 @@ import { waitFor } from '@atoll/kit/wait'
 import { Code } from '@connectrpc/connect'
 import { manualClock, startApiUnderTest } from '../../sim/api.ts'
 import type { ApiUnderTest } from '../../sim/api.ts'
-import { askForBuild } from '../../sim/template-build.ts'
+import { requestBuild } from '../../sim/build-client.ts'
 
 /** Build file uploads: URL, authorization and size limits. */
 
@@ -30,7 +30,7 @@ async function put(url: URL, body: Buffer<ArrayBuffer>, headers: Record<string, 
 
 test('files are sent without a key to the URL that was given, in pieces, and are there then', async () => {
   await using api = await startApiUnderTest()
-  await askForBuild(api)
+  await requestBuild(api)
   const { present, url } = await link(api)
   assert.deepEqual([present, url.origin], [false, api.url])
   const archive = Buffer.from(randomBytes(20 * 1024 * 1024))
@@ -49,7 +49,7 @@ test('files are sent without a key to the URL that was given, in pieces, and are
 
 test('the files of one team are not there for another', async () => {
   await using api = await startApiUnderTest()
-  await askForBuild(api)
+  await requestBuild(api)
   await put((await link(api)).url, Buffer.from('ours'))
   const headers = { 'x-api-key': api.theirs.apiKey }
   await api.call('POST', '/v3/templates', { headers, body: { name: 'mine' } })
@@ -58,7 +58,7 @@ test('the files of one team are not there for another', async () => {
 
 test('the URL is that by which the caller reached the server', async () => {
   await using api = await startApiUnderTest()
-  await askForBuild(api)
+  await requestBuild(api)
   const origins: string[] = []
   for (const proto of ['https', 'http', 'https, http', 'javascript']) {
     origins.push((await link(api, { 'x-forwarded-proto': proto })).url.protocol)
@@ -78,7 +78,7 @@ const changes: Readonly<Record<string, (url: URL, api: ApiUnderTest) => void>> =
 for (const [what, change] of Object.entries(changes)) {
   test(`a URL with ${what} is refused`, async () => {
     await using api = await startApiUnderTest()
-    await askForBuild(api)
+    await requestBuild(api)
     const { url } = await link(api)
     change(url, api)
     const { status, message } = await put(url, Buffer.from('evil'))
@@ -90,7 +90,7 @@ for (const [what, change] of Object.entries(changes)) {
 
 test('a URL without what belongs to it is refused', async () => {
   await using api = await startApiUnderTest()
-  await askForBuild(api)
+  await requestBuild(api)
   for (const name of ['team', 'expires', 'signature']) {
     const { url } = await link(api)
     url.searchParams.delete(name)
@@ -105,7 +105,7 @@ test('a URL without what belongs to it is refused', async () => {
 test('a URL serves for 30 minutes', async () => {
   const clock = manualClock()
   await using api = await startApiUnderTest({ clock })
-  await askForBuild(api)
+  await requestBuild(api)
   const { url } = await link(api)
   clock.advance(30 * 60 - 1)
   assert.equal((await put(url, Buffer.from('x'))).status, 201)
@@ -117,7 +117,7 @@ test('a URL serves for 30 minutes', async () => {
 
 test('an archive that is too large is refused before it is read, one of the largest size is not', async () => {
   await using api = await startApiUnderTest({ env: { ATOLL_MAX_BUILD_FILES_MB: '1' } })
-  await askForBuild(api)
+  await requestBuild(api)
   const { url } = await link(api)
   const { status, message } = await put(url, Buffer.alloc(1024 * 1024 + 1))
   assert.equal(status, 413)
@@ -141,7 +141,7 @@ function open(url: URL, headers: Record<string, string>) {
 
 test('an archive of unknown length is refused', async () => {
   await using api = await startApiUnderTest()
-  await askForBuild(api)
+  await requestBuild(api)
   const { sender, status } = open((await link(api)).url, { 'transfer-encoding': 'chunked' })
   sender.end('x')
   assert.equal(await status, 411)
@@ -150,7 +150,7 @@ test('an archive of unknown length is refused', async () => {
 
 test('a sender that goes away half-way leaves nothing', async () => {
   await using api = await startApiUnderTest()
-  await askForBuild(api)
+  await requestBuild(api)
   const { sender, status } = open((await link(api)).url, { 'content-length': '1000' })
   sender.write('x')
   await waitFor('the transfer', () => api.node.begun('putFiles') === 1)
@@ -161,7 +161,7 @@ test('a sender that goes away half-way leaves nothing', async () => {
 
 test('what the node says against files reaches the sender', async () => {
   await using api = await startApiUnderTest()
-  await askForBuild(api)
+  await requestBuild(api)
   const { url } = await link(api)
   for (const [code, expected] of [
     [Code.ResourceExhausted, 507],
@@ -175,7 +175,7 @@ test('what the node says against files reaches the sender', async () => {
 
 test('a malformed hash and an unknown template are refused; without the node it is unavailable', async () => {
   await using api = await startApiUnderTest()
-  await askForBuild(api)
+  await requestBuild(api)
   const statusOf = async (path: string) => (await api.call('GET', path)).status
   assert.equal(await statusOf('/templates/mine/files/xyz'), 400)
   assert.equal(await statusOf(`/templates/mine/files/${hash.toUpperCase()}`), 400)

@@ -3,20 +3,24 @@ import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
 import { manualClock, startApiUnderTest } from '../../sim/api.ts'
 import type { ApiUnderTest } from '../../sim/api.ts'
-import { askForBuild, build, buildStatus, startBuild } from '../../sim/template-build.ts'
-import type { AskedBuild } from '../../sim/template-build.ts'
+import { requestBuild, build, buildStatus, startBuild } from '../../sim/build-client.ts'
+import type { RequestedBuild } from '../../sim/build-client.ts'
 import { waitFor } from '@atoll/kit/wait'
 
 /** Build logs as clients read them. */
 
-async function messages(api: ApiUnderTest, asked: AskedBuild, query: string): Promise<string[]> {
+async function messages(
+  api: ApiUnderTest,
+  asked: RequestedBuild,
+  query: string,
+): Promise<string[]> {
   const { status, json, text } = await buildStatus(api, asked, query)
   assert.equal(status, 200, text)
   return Object(json).logEntries.map(({ message }: { message: string }) => message)
 }
 
 /** Reads pages until one is empty, like the published clients. */
-async function drain(api: ApiUnderTest, asked: AskedBuild): Promise<string[]> {
+async function drain(api: ApiUnderTest, asked: RequestedBuild): Promise<string[]> {
   const seen: string[] = []
   for (;;) {
     const page = await messages(api, asked, `?logsOffset=${seen.length}`)
@@ -25,14 +29,14 @@ async function drain(api: ApiUnderTest, asked: AskedBuild): Promise<string[]> {
   }
 }
 
-function readLogs(api: ApiUnderTest, { templateId, buildId }: AskedBuild, query = '') {
+function readLogs(api: ApiUnderTest, { templateId, buildId }: RequestedBuild, query = '') {
   return api.call('GET', `/templates/${templateId}/builds/${buildId}/logs${query}`)
 }
 
 test('a client that counts what it has read gets all of it once, and then nothing more', async () => {
   await using api = await startApiUnderTest()
   const said = Array.from({ length: 250 }, (_, index) => `line ${index}`)
-  api.node.builds.say(...said.map((message) => ({ at: 1000, message })))
+  api.node.builds.setLog(...said.map((message) => ({ at: 1000, message })))
   const asked = await build(api)
   assert.equal(asked.end.logEntries.length, 100)
   assert.deepEqual(asked.end.logs, said.slice(0, 100))
@@ -52,8 +56,8 @@ test('a client that counts what it has read gets all of it once, and then nothin
 test('what a build says is there while it is under way', async () => {
   await using api = await startApiUnderTest()
   const release = api.node.hold('build')
-  api.node.builds.say({ message: 'so far' })
-  const asked = await askForBuild(api)
+  api.node.builds.setLog({ message: 'so far' })
+  const asked = await requestBuild(api)
   await startBuild(api, asked)
   await waitFor('the log', async () => (await messages(api, asked, '')).length === 1)
   assert.equal(Object((await buildStatus(api, asked)).json).status, 'building')
@@ -69,7 +73,7 @@ const mixed = [
 
 test('a level leaves out what is less severe, and the offset counts what is left', async () => {
   await using api = await startApiUnderTest()
-  api.node.builds.say(...mixed)
+  api.node.builds.setLog(...mixed)
   const asked = await build(api)
   assert.deepEqual(await messages(api, asked, '?level=debug'), ['d', 'i', 'w', 'e'])
   assert.deepEqual(await messages(api, asked, '?level=warn'), ['w', 'e'])
@@ -78,7 +82,7 @@ test('a level leaves out what is less severe, and the offset counts what is left
 
 test('the log is read forward or backward from a moment on', async () => {
   await using api = await startApiUnderTest()
-  api.node.builds.say(...mixed)
+  api.node.builds.setLog(...mixed)
   const asked = await build(api)
   const read = async (query: string) =>
     Object((await readLogs(api, asked, query)).json)
@@ -96,7 +100,7 @@ test('the log is read forward or backward from a moment on', async () => {
 test('a log that is too long or has strange lines is cut, and says so', async () => {
   await using api = await startApiUnderTest()
   const many = Array.from({ length: 10_050 }, () => ({ message: 'x' }))
-  api.node.builds.say({ message: 'y'.repeat(100_000) }, { message: 'a\0b' }, ...many)
+  api.node.builds.setLog({ message: 'y'.repeat(100_000) }, { message: 'a\0b' }, ...many)
   const asked = await build(api)
   const [long, strange] = await messages(api, asked, '?limit=2')
   assert.deepEqual([long?.length, strange], [4000, 'a\ufffdb'])
@@ -107,8 +111,8 @@ test('a log that is too long or has strange lines is cut, and says so', async ()
 
 test('an unknown build is refused as the clients expect', async () => {
   await using api = await startApiUnderTest()
-  const one = await askForBuild(api)
-  const other = await askForBuild(api, { name: 'other' })
+  const one = await requestBuild(api)
+  const other = await requestBuild(api, { name: 'other' })
   for (const wrong of [
     { ...one, buildId: 'nonsense' },
     { ...one, buildId: randomUUID() },
@@ -127,7 +131,7 @@ test('an unknown build is refused as the clients expect', async () => {
 test('what a build said is forgotten a week after its end, and the build is not', async () => {
   const clock = manualClock()
   await using api = await startApiUnderTest({ clock })
-  api.node.builds.say({ message: 'long ago' })
+  api.node.builds.setLog({ message: 'long ago' })
   const asked = await build(api)
   clock.advance(6 * 24 * 60 * 60)
   await api.restart()

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { Template } from '@atoll/contracts/templates/manage'
 import { startApiUnderTest } from '../../sim/api.ts'
 import type { ApiUnderTest } from '../../sim/api.ts'
-import { askForBuild, endOfBuild } from '../../sim/template-build.ts'
+import { requestBuild, waitForBuild } from '../../sim/build-client.ts'
 
 /** Templates built from a Dockerfile in a single API call. */
 
@@ -22,8 +22,8 @@ test('a Dockerfile is built at once, and the template can be used', async () => 
   const template = Template.parse(json)
   const { templateID: templateId, buildID: buildId, aliases, cpuCount, memoryMB } = template
   assert.deepEqual([aliases, cpuCount, memoryMB], [['mine'], 3, 513])
-  assert.equal((await endOfBuild(api, { templateId, buildId })).status, 'ready')
-  const [order] = api.node.builds.orders
+  assert.equal((await waitForBuild(api, { templateId, buildId })).status, 'ready')
+  const [order] = api.node.builds.requests
   assert.deepEqual(
     [order?.parentId, order?.cpuCount, order?.memoryMb, order?.startCommand],
     ['base', 3, 513, 'serve'],
@@ -37,13 +37,13 @@ test('without an alias it has its id alone, and is built anew by that', async ()
   const first = Template.parse((await post(api, { dockerfile, teamID: api.ours.teamId })).json)
   assert.deepEqual(first.names, [])
   const one = { templateId: first.templateID, buildId: first.buildID }
-  assert.equal((await endOfBuild(api, one)).status, 'ready')
+  assert.equal((await waitForBuild(api, one)).status, 'ready')
   const again = await post(api, { dockerfile }, `/templates/${first.templateID}`)
   const second = Template.parse(again.json)
   assert.deepEqual([again.status, second.templateID], [202, first.templateID])
   assert.notEqual(second.buildID, first.buildID)
   const two = { ...one, buildId: second.buildID }
-  assert.equal((await endOfBuild(api, two)).status, 'ready')
+  assert.equal((await waitForBuild(api, two)).status, 'ready')
   assert.equal((await post(api, { dockerfile }, '/templates/base')).status, 403)
 })
 
@@ -67,12 +67,12 @@ test('what cannot be built is refused and leaves nothing', async () => {
   await api.call('POST', '/nodes/sim', { headers, body: { status: 'draining' } })
   assert.equal((await post(api, { dockerfile, alias: 'mine' })).status, 503)
   assert.equal(Object((await api.call('GET', '/templates')).json).length, 1)
-  assert.equal(api.node.builds.orders.length, 0)
+  assert.equal(api.node.builds.requests.length, 0)
 })
 
 test('a template of another team cannot be built anew', async () => {
   await using api = await startApiUnderTest()
-  const { templateId } = await askForBuild(api)
+  const { templateId } = await requestBuild(api)
   const headers = { 'x-api-key': api.theirs.apiKey }
   const { status } = await api.call('POST', `/templates/${templateId}`, {
     headers,

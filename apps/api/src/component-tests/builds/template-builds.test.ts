@@ -6,13 +6,13 @@ import { manualClock, startApiUnderTest } from '../../sim/api.ts'
 import type { ApiOptions } from '../../sim/api.ts'
 import { onPostgres } from '../../sim/store.ts'
 import {
-  askForBuild,
+  requestBuild,
   build,
   buildStatus,
-  endOfBuild,
+  waitForBuild,
   startBuild,
-} from '../../sim/template-build.ts'
-import type { AskedBuild } from '../../sim/template-build.ts'
+} from '../../sim/build-client.ts'
+import type { RequestedBuild } from '../../sim/build-client.ts'
 
 /** Template builds: request, start, run and use. */
 
@@ -55,9 +55,9 @@ test('a template is asked for, built and used, and looks as its owner expects', 
     [started.status, started.text, started.headers.get('content-length')],
     [202, '', '0'],
   )
-  assert.equal((await endOfBuild(api, one)).status, 'ready')
+  assert.equal((await waitForBuild(api, one)).status, 'ready')
 
-  const [order] = api.node.builds.orders
+  const [order] = api.node.builds.requests
   const { parentId, ownerId, cpuCount, memoryMb, diskSizeMb, force } = order ?? assert.fail()
   assert.deepEqual(
     [parentId, ownerId, cpuCount, memoryMb, diskSizeMb, force],
@@ -123,12 +123,12 @@ test('another build of a name belongs to the same template, and its tags mean it
   assert.deepEqual([await templateOf('mine:v1'), await templateOf('mine:stable')], [one, one])
 
   const release = api.node.hold('build')
-  const second = await askForBuild(api, { name: 'mine:v1' })
+  const second = await requestBuild(api, { name: 'mine:v1' })
   assert.equal(second.templateId, first.templateId)
   await startBuild(api, second)
   assert.equal(await templateOf('mine:v1'), one)
   release()
-  await endOfBuild(api, second)
+  await waitForBuild(api, second)
   const [, two] = api.node.builds.templates
   assert.deepEqual([await templateOf('mine:v1'), await templateOf('mine:stable')], [two, one])
   assert.equal(await templateOf(`mine:${first.buildId}`), one)
@@ -148,7 +148,7 @@ test('a template is built from another one of the team, and its disk is at least
   await build(api, { name: 'parent', minFreeDiskMb: 3000 })
   const child = await build(api, { name: 'child', minFreeDiskMb: 2000 }, { fromTemplate: 'parent' })
   assert.equal(child.end.status, 'ready')
-  const [parent, order] = api.node.builds.orders
+  const [parent, order] = api.node.builds.requests
   assert.deepEqual(
     [parent?.diskSizeMb, order?.parentId, order?.diskSizeMb],
     [3000, parent?.templateId, 3000],
@@ -164,7 +164,7 @@ for (const fromImage of baseImages) {
     await build(api, { name: 'base' }, { fromImage })
     // The name `base` now refers to the team's template; the image still refers to the installation's.
     const { end } = await build(api, {}, { fromImage })
-    assert.deepEqual([end.status, api.node.builds.orders[1]?.parentId], ['ready', 'base'])
+    assert.deepEqual([end.status, api.node.builds.requests[1]?.parentId], ['ready', 'base'])
   })
 }
 
@@ -189,7 +189,7 @@ for (const [what, fromImageRegistry, login] of logins) {
     const fromImage = 'evil.io/e2bdev/base'
     const { end } = await build(api, {}, { fromImage, fromImageRegistry })
     assert.equal(end.status, 'ready')
-    const [order] = api.node.builds.orders
+    const [order] = api.node.builds.requests
     const { reference, username, password } = order?.image ?? assert.fail()
     assert.equal(reference, fromImage)
     assert.deepEqual({ username, password }, { username: undefined, password: undefined, ...login })
@@ -224,7 +224,7 @@ for (const [what, recipe, message] of badParents) {
     const { end } = await build(api, {}, recipe)
     assert.deepEqual([end.status, end.reason.step], ['error', 'base'])
     assert.match(end.reason.message, message)
-    assert.equal(api.node.builds.orders.length, 0)
+    assert.equal(api.node.builds.requests.length, 0)
     assert.equal(
       (await api.call('POST', '/v2/sandboxes', { body: { templateID: 'mine' } })).status,
       404,
@@ -257,7 +257,7 @@ test('a snapshot is no parent, and neither is a template of another team unless 
 test('what a step fails with is told with its warnings, and nothing of the build is left', async () => {
   const { api } = await setup()
   await using _ = api
-  api.node.builds.say(
+  api.node.builds.setLog(
     { step: '1', level: 'warn', message: 'of another step' },
     { step: '2', message: 'fine' },
     { step: '2', level: 'warn', message: 'hm' },
@@ -282,7 +282,7 @@ test('what a step fails with is told with its warnings, and nothing of the build
 test('a failure of the node is not told in its words', async () => {
   const { api } = await setup()
   await using _ = api
-  api.node.builds.say({ step: '3', message: 'so far' })
+  api.node.builds.setLog({ step: '3', message: 'so far' })
   api.node.fail('build', Code.Internal)
   const { end } = await build(api)
   assert.deepEqual([end.status, end.reason.step], ['error', '3'])
@@ -292,9 +292,9 @@ test('a failure of the node is not told in its words', async () => {
 test('a newer build that is asked for takes the place of one that waits, under the same tag only', async () => {
   const { api } = await setup()
   await using _ = api
-  const first = await askForBuild(api, { tags: ['a', 'b'] })
-  const other = await askForBuild(api, { tags: ['c'] })
-  const second = await askForBuild(api, { tags: ['b', 'd'] })
+  const first = await requestBuild(api, { tags: ['a', 'b'] })
+  const other = await requestBuild(api, { tags: ['c'] })
+  const second = await requestBuild(api, { tags: ['b', 'd'] })
   const { status, reason } = Object((await buildStatus(api, first)).json)
   assert.equal(status, 'error')
   assert.match(reason.message, /newer build/)
@@ -308,21 +308,21 @@ test('a build that is started cancels those under way with its tag, on the node 
   const { api } = await setup()
   await using _ = api
   const release = api.node.hold('build')
-  const first = await askForBuild(api)
-  const other = await askForBuild(api, { tags: ['other'] })
+  const first = await requestBuild(api)
+  const other = await requestBuild(api, { tags: ['other'] })
   for (const one of [first, other]) await startBuild(api, one)
-  await waitFor('two builds', () => api.node.builds.underway === 2)
-  const second = await askForBuild(api)
+  await waitFor('two builds', () => api.node.builds.running === 2)
+  const second = await requestBuild(api)
   assert.equal(Object((await buildStatus(api, first)).json).status, 'building')
   await startBuild(api, second)
   const { status, reason } = Object((await buildStatus(api, first)).json)
   assert.equal(status, 'error')
   assert.match(reason.message, /Cancelled/)
   await waitFor('the end of the first', () => {
-    return api.node.builds.orders.length === 3 && api.node.builds.underway === 2
+    return api.node.builds.requests.length === 3 && api.node.builds.running === 2
   })
   release()
-  for (const one of [second, other]) assert.equal((await endOfBuild(api, one)).status, 'ready')
+  for (const one of [second, other]) assert.equal((await waitForBuild(api, one)).status, 'ready')
   assert.equal(api.node.builds.templates.size, 2)
 })
 
@@ -330,11 +330,11 @@ test('a build that nobody starts within 40 minutes fails', async () => {
   const clock = manualClock()
   const { api } = await setup({ clock })
   await using _ = api
-  const old = await askForBuild(api, { tags: ['old'] })
+  const old = await requestBuild(api, { tags: ['old'] })
   clock.advance(20 * 60)
-  const young = await askForBuild(api, { tags: ['young'] })
+  const young = await requestBuild(api, { tags: ['young'] })
   clock.advance(20 * 60 + 1)
-  assert.match((await endOfBuild(api, old)).reason.message, /40 minutes/)
+  assert.match((await waitForBuild(api, old)).reason.message, /40 minutes/)
   assert.equal(Object((await buildStatus(api, young)).json).status, 'waiting')
 })
 
@@ -344,19 +344,19 @@ test('a build that takes longer than an hour is stopped', async () => {
   await using _ = api
   api.node.hold('build')
   // A build that is queued on the node sends no events.
-  const waiting = await askForBuild(api, { name: 'waiting' })
+  const waiting = await requestBuild(api, { name: 'waiting' })
   await startBuild(api, waiting)
-  await waitFor('the build', () => api.node.builds.underway === 1)
-  api.node.builds.say({ message: 'it is my turn' })
-  const one = await askForBuild(api, { name: 'working' })
+  await waitFor('the build', () => api.node.builds.running === 1)
+  api.node.builds.setLog({ message: 'it is my turn' })
+  const one = await requestBuild(api, { name: 'working' })
   await startBuild(api, one)
   await waitFor('its beginning', async () => {
     const { json } = await buildStatus(api, one)
     return Object(json).logEntries.length > 0
   })
   clock.advance(60 * 60 + 1)
-  assert.match((await endOfBuild(api, one)).reason.message, /longer than an hour/)
-  await waitFor('its end on the node', () => api.node.builds.underway === 1)
+  assert.match((await waitForBuild(api, one)).reason.message, /longer than an hour/)
+  await waitFor('its end on the node', () => api.node.builds.running === 1)
   assert.equal(Object((await buildStatus(api, waiting)).json).status, 'building')
 })
 
@@ -364,11 +364,11 @@ test('builds under way fail when the server stops, and the node is told', async 
   const { api } = await setup()
   await using _ = api
   api.node.hold('build')
-  const one = await askForBuild(api)
+  const one = await requestBuild(api)
   await startBuild(api, one)
-  await waitFor('the build', () => api.node.builds.underway === 1)
+  await waitFor('the build', () => api.node.builds.running === 1)
   await api.restart()
-  assert.equal(api.node.builds.underway, 0)
+  assert.equal(api.node.builds.running, 0)
   const { status, reason } = Object((await buildStatus(api, one)).json)
   assert.equal(status, 'error')
   assert.match(reason.message, /build it again/)
@@ -377,31 +377,31 @@ test('builds under way fail when the server stops, and the node is told', async 
 test('builds that a dead process had under way fail, and what it left on the node goes', async () => {
   const { api } = await setup()
   await using _ = api
-  const one = await askForBuild(api)
+  const one = await requestBuild(api)
   await api.withStores(async ({ builds }) => {
     const by = { holder: 'somebody who died', nodeTemplateId: 'leftover' }
     await builds.begin(one.buildId, by, new Date())
-    api.node.builds.plant('leftover')
+    api.node.builds.addOrphan('leftover')
   })
-  assert.match((await endOfBuild(api, one)).reason.message, /restarted/)
+  assert.match((await waitForBuild(api, one)).reason.message, /restarted/)
   await waitFor('the sweep', () => api.node.builds.templates.size === 0)
 })
 
 test('a build that another live process has under way is left alone', async () => {
   const { api } = await setup()
   await using _ = api
-  const one = await askForBuild(api)
-  const later = await askForBuild(api, { tags: ['later'] })
+  const one = await requestBuild(api)
+  const later = await requestBuild(api, { tags: ['later'] })
   await api.withStores(async ({ builds, leases }) => {
     const by = { holder: 'somebody else', nodeTemplateId: 'in-the-making' }
     await builds.begin(one.buildId, by, new Date())
     await leases.renew({ processId: 'somebody else', node: '' }, new Date(Date.now() + 60_000))
     // An orphaned build: its failure shows that a pass has run.
     await builds.begin(later.buildId, { holder: 'nobody', nodeTemplateId: 'x' }, new Date())
-    api.node.builds.plant('in-the-making')
-    api.node.builds.plant('x')
+    api.node.builds.addOrphan('in-the-making')
+    api.node.builds.addOrphan('x')
   })
-  await endOfBuild(api, later)
+  await waitForBuild(api, later)
   await waitFor('the sweep', () => !api.node.builds.templates.has('x'))
   assert.equal(Object((await buildStatus(api, one)).json).status, 'building')
   assert.ok(api.node.builds.templates.has('in-the-making'))
@@ -415,11 +415,11 @@ test('a template that is deleted takes its builds along, also one under way, but
   assert.equal((await api.call('DELETE', `/templates/${templateId}`)).status, 400)
   await api.call('DELETE', `/sandboxes/${id}`)
   api.node.hold('build')
-  const next = await askForBuild(api)
+  const next = await requestBuild(api)
   await startBuild(api, next)
-  await waitFor('the build', () => api.node.builds.underway === 1)
+  await waitFor('the build', () => api.node.builds.running === 1)
   assert.equal((await api.call('DELETE', '/templates/mine')).status, 204)
-  await waitFor('its end on the node', () => api.node.builds.underway === 0)
+  await waitFor('its end on the node', () => api.node.builds.running === 0)
   await waitFor('the sweep', () => api.node.builds.templates.size === 0)
   assert.equal((await api.call('GET', `/templates/${templateId}`)).status, 404)
   assert.equal((await buildStatus(api, next)).status, 400)
@@ -433,7 +433,7 @@ test('a template of the node stays while a snapshot is of it, and goes with that
   await api.call('POST', `/sandboxes/${id}/snapshots`, { body: { name: 'copy' } })
   await api.call('DELETE', `/sandboxes/${id}`)
   assert.equal((await api.call('DELETE', '/templates/mine')).status, 204)
-  api.node.builds.plant('stray')
+  api.node.builds.addOrphan('stray')
   await api.restart()
   await waitFor('a sweep', () => !api.node.builds.templates.has('stray'))
   assert.equal(api.node.builds.templates.size, 1)
@@ -446,17 +446,17 @@ test('a build that one process carries out is cancelled by another', onPostgres,
   await using _ = api
   await using other = await startApiUnderTest({ beside: api })
   const release = api.node.hold('build')
-  const first = await askForBuild(api)
+  const first = await requestBuild(api)
   await startBuild(api, first)
-  await waitFor('the build', () => api.node.builds.underway === 1)
-  const second = await askForBuild(other)
+  await waitFor('the build', () => api.node.builds.running === 1)
+  const second = await requestBuild(other)
   assert.equal((await startBuild(other, second)).status, 202)
-  assert.match((await endOfBuild(other, first)).reason.message, /Cancelled/)
+  assert.match((await waitForBuild(other, first)).reason.message, /Cancelled/)
   await waitFor('the end of the first', () => {
-    return api.node.builds.orders.length === 2 && api.node.builds.underway === 1
+    return api.node.builds.requests.length === 2 && api.node.builds.running === 1
   })
   release()
-  assert.equal((await endOfBuild(api, second)).status, 'ready')
+  assert.equal((await waitForBuild(api, second)).status, 'ready')
   assert.equal(api.node.builds.templates.size, 1)
 })
 
@@ -467,16 +467,16 @@ test(
     const { api } = await setup()
     await using _ = api
     await using other = await startApiUnderTest({ beside: api })
-    const asked: AskedBuild[] = []
+    const asked: RequestedBuild[] = []
     // Builds wait under different tags, and then get a common one.
-    for (const tag of ['a', 'b', 'c', 'd']) asked.push(await askForBuild(api, { tags: [tag] }))
+    for (const tag of ['a', 'b', 'c', 'd']) asked.push(await requestBuild(api, { tags: [tag] }))
     const [{ templateId } = assert.fail()] = asked
     await api.withStores(async ({ templates }) => {
       for (const { buildId } of asked) await templates.tag(templateId, buildId, ['x'], new Date())
     })
     const starts = asked.map((one, index) => startBuild(index % 2 === 0 ? api : other, one))
     for (const { status, text } of await Promise.all(starts)) assert.equal(status, 202, text)
-    const ends = await Promise.all(asked.map((one) => endOfBuild(other, one)))
+    const ends = await Promise.all(asked.map((one) => waitForBuild(other, one)))
     const ready = ends.filter(({ status }) => status === 'ready')
     assert.ok(ready.length >= 1)
     await waitFor('the sweep', () => api.node.builds.templates.size === ready.length)

@@ -5,7 +5,7 @@ import { waitFor } from '@atoll/kit/wait'
 import { Template } from '@atoll/contracts/templates/manage'
 import { manualClock, startApiUnderTest } from '../../sim/api.ts'
 import type { ApiUnderTest, Reply } from '../../sim/api.ts'
-import { askForBuild, build, buildStatus, startBuild } from '../../sim/template-build.ts'
+import { requestBuild, build, buildStatus, startBuild } from '../../sim/build-client.ts'
 
 /** Rejected build requests, and what other teams see of builds. */
 
@@ -49,7 +49,7 @@ test('bad requests for builds are refused with what to do, and change nothing', 
 
 test('a name that means something else is a conflict', async () => {
   await using api = await startApiUnderTest()
-  const { templateId } = await askForBuild(api)
+  const { templateId } = await requestBuild(api)
   const sandbox = await api.create()
   await api.call('POST', `/sandboxes/${sandbox}/snapshots`, { body: { name: 'copy' } })
   for (const [name, message] of [
@@ -66,9 +66,9 @@ test('a name that means something else is a conflict', async () => {
 test('a team has only so many builds waiting or under way, those of the same tag aside', async () => {
   await using api = await startApiUnderTest({ env: { ATOLL_TEAM_CONCURRENT_BUILDS: '2' } })
   const release = api.node.hold('build')
-  const first = await askForBuild(api, { tags: ['a'] })
+  const first = await requestBuild(api, { tags: ['a'] })
   await startBuild(api, first)
-  await askForBuild(api, { tags: ['b'] })
+  await requestBuild(api, { tags: ['b'] })
   const { status, json } = await ask(api, { name: 'mine', tags: ['c'] })
   assert.deepEqual([status, Object(json).code], [429, 429])
   assert.match(Object(json).message, /2 builds/)
@@ -89,7 +89,7 @@ test('the older form makes a template under its alias', async () => {
   const { templateID: templateId, buildID: buildId, aliases, names } = Object(json)
   assert.deepEqual([aliases, names], [['old'], undefined])
   assert.equal((await startBuild(api, { templateId, buildId })).status, 202)
-  await waitFor('the build', () => api.node.builds.orders[0]?.memoryMb === 256)
+  await waitFor('the build', () => api.node.builds.requests[0]?.memoryMb === 256)
 })
 
 test('a user asks for a build of another of their teams, and is named as who made it', async () => {
@@ -118,7 +118,7 @@ const badStarts: readonly (readonly [object, RegExp])[] = [
 
 test('a bad start is refused and the build still waits; a good one works once', async () => {
   await using api = await startApiUnderTest()
-  const one = await askForBuild(api)
+  const one = await requestBuild(api)
   for (const [body, message] of badStarts) {
     const { status, json } = await startBuild(api, one, body)
     assert.equal(status, 400)
@@ -135,7 +135,7 @@ test('a bad start is refused and the build still waits; a good one works once', 
 test('a node that takes nothing new starts no build', async () => {
   const token = { 'x-admin-token': 'operators-only-token' }
   await using api = await startApiUnderTest({ env: { ATOLL_ADMIN_TOKEN: token['x-admin-token'] } })
-  const one = await askForBuild(api)
+  const one = await requestBuild(api)
   await api.call('POST', '/nodes/sim', { headers: token, body: { status: 'draining' } })
   assert.equal((await startBuild(api, one)).status, 503)
   await api.call('POST', '/nodes/sim', { headers: token, body: { status: 'ready' } })
@@ -144,7 +144,7 @@ test('a node that takes nothing new starts no build', async () => {
 
 test('templates and builds of another team are forbidden, and stay as they were', async () => {
   await using api = await startApiUnderTest()
-  const one = await askForBuild(api)
+  const one = await requestBuild(api)
   const { templateId } = one
   const theirs = api.theirs.apiKey
   const headers = { 'x-api-key': theirs }
@@ -220,7 +220,7 @@ test('the builds of a template come in pages, newest first', async () => {
   for (const tag of ['a', 'b', 'c', 'd', 'e']) {
     // Some builds have the same time: ties must not be lost between pages.
     if (tag === 'd') clock.advance(1)
-    const asked = await askForBuild(api, { tags: [tag] })
+    const asked = await requestBuild(api, { tags: [tag] })
     ;({ templateId } = asked)
     ids.push(asked.buildId)
   }

@@ -28,10 +28,15 @@ test('samples tell of CPU, memory and disk, from the first reading on', async ()
   await using api = await startApiUnderTest({ clock })
   const id = await api.create({ timeout: 600 })
   const memory = { memoryUsedBytes: 5_000n, memoryCacheBytes: 600n, diskUsedBytes: 70_000n }
-  api.node.use(id, { ...memory, ageNs: 4n * second, readAtNs: 100n * second, cpuUsedNs: second })
+  api.node.setUsage(id, {
+    ...memory,
+    ageNs: 4n * second,
+    readAtNs: 100n * second,
+    cpuUsedNs: second,
+  })
   clock.advance(5)
   await waitForSamples(api, id, 1)
-  api.node.use(id, { ageNs: 9n * second, readAtNs: 105n * second, cpuUsedNs: 6n * second })
+  api.node.setUsage(id, { ageNs: 9n * second, readAtNs: 105n * second, cpuUsedNs: 6n * second })
   clock.advance(5)
   await waitForSamples(api, id, 2)
   const fixed = {
@@ -52,12 +57,12 @@ test('after a restart CPU use of a sandbox that ran before is told from its seco
   const clock = manualClock()
   await using api = await startApiUnderTest({ clock })
   const id = await api.create({ timeout: 600 })
-  api.node.use(id, { ageNs: 60n * second, readAtNs: 100n * second, cpuUsedNs: 30n * second })
+  api.node.setUsage(id, { ageNs: 60n * second, readAtNs: 100n * second, cpuUsedNs: 30n * second })
   clock.advance(5)
   const { samplings } = api.node
   await api.restart()
   await waitFor('the first reading', () => api.node.samplings > samplings)
-  api.node.use(id, { ageNs: 65n * second, readAtNs: 105n * second, cpuUsedNs: 31n * second })
+  api.node.setUsage(id, { ageNs: 65n * second, readAtNs: 105n * second, cpuUsedNs: 31n * second })
   clock.advance(5)
   await waitForSamples(api, id, 1)
   const [{ timestampUnix, cpuUsedPct }] = Object(await metricsOf(api, id))

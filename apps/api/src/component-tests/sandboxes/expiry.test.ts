@@ -136,7 +136,7 @@ test('what is to be paused at its end is paused, with or without its memory', as
 test('a node without memory pauses with the files alone', async () => {
   const clock = manualClock()
   await using api = await startApiUnderTest({ clock })
-  api.node.forgetMemory()
+  api.node.dropMemorySupport()
   const id = await api.create({ timeout: 10, autoPause: true })
   clock.advance(10)
   await waitFor('the pause', () => api.node.paused.get(id)?.keepsMemory === false)

@@ -20,7 +20,7 @@ async function setup(limitMb = 100) {
   const open = async (diskMb: bigint, memoryMb: bigint, fields: object = {}) => {
     const id = await api.create(fields)
     const diskUsedBytes = diskMb * mebibyte
-    api.node.use(id, { diskUsedBytes, memoryUsedBytes: memoryMb * mebibyte })
+    api.node.setUsage(id, { diskUsedBytes, memoryUsedBytes: memoryMb * mebibyte })
     return id
   }
   return { api, clock, open }
@@ -87,7 +87,7 @@ test('the node is asked for what is paused or copied, not for the others', async
   const [first, second] = [await open(30n, 20n), await open(30n, 20n)]
   assert.equal((await pause(api, first)).status, 204)
   assert.equal((await snapshot(api, second)).status, 201)
-  assert.deepEqual(api.node.weighed, [first, second])
+  assert.deepEqual(api.node.sampledAlone, [first, second])
 })
 
 test('of many pauses at a time no more succeed than the team may keep', async () => {

@@ -231,7 +231,7 @@ test('a pause that nobody knows the outcome of is found out by the reconciler', 
 test('without memory on the node a pause must say so, and then works', async () => {
   await using api = await startApiUnderTest()
   const id = await api.create()
-  api.node.forgetMemory()
+  api.node.dropMemorySupport()
   for (const body of [undefined, {}, { memory: true }]) {
     const { status, json } = await pause(api, id, body)
     assert.deepEqual([status, Object(json).code], [400, 400])

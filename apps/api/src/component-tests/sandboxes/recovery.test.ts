@@ -59,7 +59,7 @@ test('a crash in the middle of a create leaves nothing', async () => {
     const { envdVersion: _, startedAt: __, endAt: ___, ...rest } = kept
     const unknown = { envdVersion: undefined, startedAt: undefined, endAt: undefined }
     await sandboxes.insert({ ...rest, ...unknown, id, state: 'creating' })
-    api.node.plant(id)
+    api.node.addOrphan(id)
   })
   await waitFor('the leftover to go', () => !api.node.running.has(id))
   assert.deepEqual([...api.node.running.keys()], [model])
@@ -103,7 +103,7 @@ test('what the node lost is ended, what it has too much is killed', async () => 
   await api.stop()
   api.node.end(lost, 'vanished', 'silently')
   const stray = newSandboxId()
-  api.node.plant(stray)
+  api.node.addOrphan(stray)
   await api.restart()
   const { status, json } = await api.call('GET', `/sandboxes/${lost}`)
   assert.equal(status, 404)

@@ -4,7 +4,7 @@ import { waitFor } from '@atoll/kit/wait'
 import { Code } from '@connectrpc/connect'
 import { startApiUnderTest } from '../../sim/api.ts'
 import type { ApiUnderTest, Reply } from '../../sim/api.ts'
-import type { Work } from '../../sim/trouble.ts'
+import type { Operation } from '../../sim/failure-injector.ts'
 
 /**
  * Random concurrent operations on a few sandboxes, with node failures and server restarts: afterwards records and node
@@ -13,7 +13,14 @@ import type { Work } from '../../sim/trouble.ts'
 
 const limit = 6
 const rounds = 25
-const works: readonly Work[] = ['create', 'pause', 'resume', 'snapshot', 'deleteSnapshot', 'kill']
+const operations: readonly Operation[] = [
+  'create',
+  'pause',
+  'resume',
+  'snapshot',
+  'deleteSnapshot',
+  'kill',
+]
 const codes = [Code.Internal, Code.Unavailable, Code.ResourceExhausted]
 
 /** Deterministic random numbers; a failure message contains the seed. */
@@ -33,7 +40,7 @@ function createRandom(seed: number) {
 type Random = ReturnType<typeof createRandom>
 
 async function oneRound(api: ApiUnderTest, random: Random, ids: string[]): Promise<Reply[]> {
-  const failing = random.pick(works)
+  const failing = random.pick(operations)
   if (random.next() < 0.5) {
     api.node.fail(failing, random.pick(codes), random.next() < 0.5 ? 'after' : undefined)
   }

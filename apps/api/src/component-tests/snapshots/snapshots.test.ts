@@ -411,8 +411,8 @@ test('copies that nobody knows of, or whose maker has died, are removed; others 
   await using _ = api
   const reference = await take(api, id)
   await api.withStores(async ({ snapshots }) => {
-    api.node.plantSnapshot('stray', id)
-    api.node.plantSnapshot('left', id)
+    api.node.addOrphanSnapshot('stray', id)
+    api.node.addOrphanSnapshot('left', id)
     await snapshots.insert({
       id: 'left',
       teamId: api.ours.teamId,
@@ -433,7 +433,7 @@ test('copies that nobody knows of, or whose maker has died, are removed; others 
 test('without memory on the node copies are of files alone, and boot', async () => {
   const { api, id } = await setup()
   await using _ = api
-  api.node.forgetMemory()
+  api.node.dropMemorySupport()
   const copy = await api.create({ templateID: await take(api, id) })
   assert.equal(api.node.running.get(copy)?.boots, 2)
 })

@@ -1,5 +1,5 @@
 import type { Kysely } from 'kysely'
-import type { Position } from '../../domain/sandboxes/sandbox-store.ts'
+import type { Position } from '../../domain/paging.ts'
 import type { ListedSnapshot, SnapshotFilter } from '../../domain/snapshot.ts'
 import { batches } from '../batches.ts'
 import type { Schema } from '../schema.ts'

@@ -1,6 +1,6 @@
 import { Fault } from '@atoll/kit/fault'
 import type { TeamLimits } from '../teams/limits.ts'
-import type { Position } from '../sandboxes/sandbox-store.ts'
+import type { Position } from '../paging.ts'
 import type { BuildStatus, Resources, TemplateName } from '../template.ts'
 
 /**

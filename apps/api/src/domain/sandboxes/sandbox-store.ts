@@ -1,4 +1,5 @@
 import type { SandboxNetwork } from '../network/network.ts'
+import type { Order, Position } from '../paging.ts'
 import type { Sandbox, SandboxState, StartedSandbox } from './sandbox.ts'
 
 export interface SandboxStore {
@@ -76,12 +77,4 @@ export interface SandboxPage {
   readonly limit: number
   /** Last sandbox of the previous page. */
   readonly after?: Position | undefined
-}
-
-export type Order = 'asc' | 'desc'
-
-/** Sort key: start time, then ID (ascending under `desc`, descending under `asc`). */
-export interface Position {
-  readonly startedAt: Date
-  readonly id: string
 }

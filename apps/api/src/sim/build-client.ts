@@ -4,12 +4,15 @@ import type { ApiUnderTest, Reply } from './api.ts'
 
 /** API calls of a client that builds a template. */
 
-export interface AskedBuild {
+export interface RequestedBuild {
   readonly templateId: string
   readonly buildId: string
 }
 
-export async function askForBuild(api: ApiUnderTest, fields: object = {}): Promise<AskedBuild> {
+export async function requestBuild(
+  api: ApiUnderTest,
+  fields: object = {},
+): Promise<RequestedBuild> {
   const body = { name: 'mine', ...fields }
   const { status, json, text } = await api.call('POST', '/v3/templates', { body })
   assert.equal(status, 202, text)
@@ -19,7 +22,7 @@ export async function askForBuild(api: ApiUnderTest, fields: object = {}): Promi
 
 export function startBuild(
   api: ApiUnderTest,
-  { templateId, buildId }: AskedBuild,
+  { templateId, buildId }: RequestedBuild,
   body: object = { fromTemplate: 'base' },
   apiKey = api.ours.apiKey,
 ): Promise<Reply> {
@@ -29,7 +32,7 @@ export function startBuild(
 
 export function buildStatus(
   api: ApiUnderTest,
-  { templateId, buildId }: AskedBuild,
+  { templateId, buildId }: RequestedBuild,
   query = '',
   apiKey = api.ours.apiKey,
 ): Promise<Reply> {
@@ -38,7 +41,7 @@ export function buildStatus(
 }
 
 /** Waits for the end of the build and returns its status. */
-export async function endOfBuild(api: ApiUnderTest, asked: AskedBuild) {
+export async function waitForBuild(api: ApiUnderTest, asked: RequestedBuild) {
   let json: unknown
   await waitFor('the end of the build', async () => {
     ;({ json } = await buildStatus(api, asked))
@@ -49,8 +52,8 @@ export async function endOfBuild(api: ApiUnderTest, asked: AskedBuild) {
 
 /** Requests and starts a build, and waits for its end. */
 export async function build(api: ApiUnderTest, fields: object = {}, recipe?: object) {
-  const asked = await askForBuild(api, fields)
+  const asked = await requestBuild(api, fields)
   const { status, text } = await startBuild(api, asked, recipe)
   assert.equal(status, 202, text)
-  return { ...asked, end: await endOfBuild(api, asked) }
+  return { ...asked, end: await waitForBuild(api, asked) }
 }

@@ -4,39 +4,42 @@ import type { Socket } from 'node:net'
 import type { StoreUnderTest } from './store.ts'
 
 /** TCP proxy that a test can interrupt and restore. */
-export interface Cable extends AsyncDisposable {
+export interface TcpProxy extends AsyncDisposable {
   readonly port: number
   /** Closes all connections and refuses new ones. */
   cut(): void
   /** Silently drops all data, but keeps the connections open. */
   freeze(): void
-  mend(): void
+  restore(): void
 }
 
-/** Returns the same PostgreSQL store, reached through a cable. */
-export async function throughCable(store: StoreUnderTest) {
+/** Returns the same PostgreSQL store, reached through a proxy that the test controls. */
+export async function throughProxy(store: StoreUnderTest) {
   const url = new URL(store.location)
-  const cable = await layCable({ host: url.hostname, port: Number(url.port) })
-  url.port = String(cable.port)
+  const proxy = await startProxy({ host: url.hostname, port: Number(url.port) })
+  url.port = String(proxy.port)
   const env = { ...store.env, ATOLL_DATABASE_URL: url.href }
-  return { cable, store: { ...store, location: url.href, env } }
+  return { proxy, store: { ...store, location: url.href, env } }
 }
 
-async function layCable(target: { readonly host: string; readonly port: number }): Promise<Cable> {
+async function startProxy(target: {
+  readonly host: string
+  readonly port: number
+}): Promise<TcpProxy> {
   const open = new Set<Socket>()
-  let state: 'whole' | 'cut' | 'frozen' = 'whole'
+  let state: 'open' | 'cut' | 'frozen' = 'open'
   const cut = () => {
     state = 'cut'
     for (const socket of open) socket.destroy()
   }
-  const server = createServer((near) => {
-    const far = connect(target)
+  const server = createServer((client) => {
+    const upstream = connect(target)
     for (const [from, to] of [
-      [near, far],
-      [far, near],
+      [client, upstream],
+      [upstream, client],
     ] as const) {
       open.add(from)
-      from.on('data', (chunk) => state === 'whole' && to.write(chunk))
+      from.on('data', (chunk) => state === 'open' && to.write(chunk))
       from.on('error', () => {})
       from.once('close', () => {
         open.delete(from)
@@ -44,18 +47,19 @@ async function layCable(target: { readonly host: string; readonly port: number }
       })
     }
   })
-  server.on('connection', (near) => {
-    if (state === 'cut') near.destroy()
+  server.on('connection', (client) => {
+    if (state === 'cut') client.destroy()
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const address = server.address()
-  if (address === null || typeof address === 'string') throw new Error('there is no port')
+  if (address === null || typeof address === 'string')
+    throw new Error('The proxy of the test listens on no port')
   return {
     port: address.port,
     cut,
     freeze: () => void (state = 'frozen'),
-    mend: () => void (state = 'whole'),
+    restore: () => void (state = 'open'),
     async [Symbol.asyncDispose]() {
       cut()
       server.close()

@@ -1,0 +1,68 @@
+import { SandboxState } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
+import type { NodeService } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
+import { Code, ConnectError } from '@connectrpc/connect'
+import type { ServiceImpl } from '@connectrpc/connect'
+import { notFound, toRunning } from './sandbox.ts'
+import type { NodeState } from './sandbox.ts'
+
+type Methods = Pick<ServiceImpl<typeof NodeService>, 'pauseSandbox' | 'resumeSandbox'>
+
+interface PauseOptions {
+  readonly keepsMemory: () => boolean
+  readonly sizeOf: (id: string, withMemory: boolean) => bigint
+}
+
+/** Simulates pausing and resuming sandboxes. */
+export function simulatePauses(state: NodeState, { keepsMemory, sizeOf }: PauseOptions) {
+  const { running, paused, events, failures } = state
+  const checkReadable = (sandboxId: string) => {
+    if (paused.get(sandboxId)?.isQuarantined) {
+      throw new ConnectError(`Sandbox ${sandboxId} cannot be used`, Code.DataLoss)
+    }
+  }
+  const methods: Methods = {
+    async pauseSandbox({ sandboxId, keepMemory }) {
+      failures.throwIfDown()
+      checkReadable(sandboxId)
+      if (paused.has(sandboxId)) return {}
+      if (!running.has(sandboxId)) throw notFound()
+      if (keepMemory && !keepsMemory()) throw new ConnectError('runc', Code.FailedPrecondition)
+      await failures.apply('pause')
+      if (keepMemory) await failures.apply('keepMemory')
+      const sandbox = running.get(sandboxId)
+      if (!sandbox) throw notFound()
+      running.delete(sandboxId)
+      paused.set(sandboxId, { ...sandbox, keepsMemory: keepMemory })
+      events.publish({ case: 'paused', value: { sandboxId } })
+      await failures.apply('pause', 'after')
+      return { sizeBytes: sizeOf(sandboxId, keepMemory) }
+    },
+    async resumeSandbox({ sandboxId, boot, accessToken, network, ingress }) {
+      failures.throwIfDown()
+      checkReadable(sandboxId)
+      if (running.has(sandboxId)) return { sandbox: toRunning(sandboxId) }
+      if (!paused.has(sandboxId)) throw notFound()
+      await failures.apply('resume')
+      const found = paused.get(sandboxId)
+      if (!found) throw notFound()
+      const { keepsMemory: hasMemory, ...sandbox } = found
+      paused.delete(sandboxId)
+      const boots = sandbox.boots + (boot || !hasMemory ? 1 : 0)
+      running.set(sandboxId, { ...sandbox, accessToken, network, ingress, boots })
+      events.publish({ case: 'started', value: toRunning(sandboxId) })
+      await failures.apply('resume', 'after')
+      return { sandbox: toRunning(sandboxId) }
+    },
+  }
+  return { methods }
+}
+
+/** Returns paused and quarantined sandboxes as the node protocol reports them. */
+export function listPaused(paused: NodeState['paused']) {
+  return [...paused].map(([sandboxId, sandbox]) => ({
+    sandboxId,
+    address: '',
+    state: sandbox.isQuarantined ? SandboxState.QUARANTINED : SandboxState.PAUSED,
+    keepsMemory: sandbox.keepsMemory,
+  }))
+}

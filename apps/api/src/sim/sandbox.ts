@@ -1,0 +1,76 @@
+import { SandboxState } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
+import { Code, ConnectError } from '@connectrpc/connect'
+import type { createEvents } from './events.ts'
+import type { FailureInjector } from './failure-injector.ts'
+
+/** Sandboxes and snapshots of a simulated node, shared by the parts of the simulation. */
+export interface NodeState {
+  /** Ordered by creation. */
+  readonly running: Map<string, SimulatedSandbox>
+  readonly paused: Map<string, PausedSandbox>
+  readonly snapshots: Map<string, SimulatedSnapshot>
+  readonly events: ReturnType<typeof createEvents>
+  readonly failures: FailureInjector
+}
+
+export interface SimulatedSandbox {
+  readonly templateId: string
+  readonly cpuCount: number
+  readonly memoryMb: number
+  readonly diskSizeMb: number
+  readonly envVars: Readonly<Record<string, string>>
+  readonly accessToken: string | undefined
+  readonly network?: SimulatedRules | undefined
+  readonly ingress?: SimulatedIngress | undefined
+  /** Snapshot that the sandbox was restored from. */
+  readonly snapshotId?: string | undefined
+  /** Number of boots; a resume with memory does not count. */
+  readonly boots: number
+}
+
+export type SimulatedShape = Pick<
+  SimulatedSandbox,
+  'templateId' | 'cpuCount' | 'memoryMb' | 'diskSizeMb'
+>
+
+export interface PausedSandbox extends SimulatedSandbox {
+  readonly keepsMemory: boolean
+  /** The node cannot read the record of the sandbox. */
+  readonly isQuarantined?: boolean
+}
+
+export interface SimulatedSnapshot extends PausedSandbox {
+  readonly sandboxId: string
+}
+
+export interface SimulatedRules {
+  readonly allowOut: readonly string[]
+  readonly denyOut: readonly string[]
+  readonly allowNames: readonly string[]
+  readonly proxy?: SimulatedProxy | undefined
+  readonly headerRules: readonly {
+    readonly pattern: string
+    readonly headers: Readonly<Record<string, string>>
+  }[]
+}
+
+interface SimulatedProxy {
+  readonly address: string
+  readonly username?: string | undefined
+  readonly password?: string | undefined
+}
+
+export interface SimulatedIngress {
+  readonly trafficAccessToken?: string | undefined
+  readonly maskRequestHost?: string | undefined
+  readonly httpsPorts: readonly number[]
+}
+
+/** Returns a running sandbox as the node protocol reports it. */
+export function toRunning(sandboxId: string) {
+  return { sandboxId, address: '127.0.0.1', state: SandboxState.RUNNING }
+}
+
+export function notFound(): ConnectError {
+  return new ConnectError('absent', Code.NotFound)
+}
