@@ -85,6 +85,12 @@ const cases: ReadonlyArray<readonly [string, string, RegExp | undefined]> = [
     /may not import the composition root/,
   ],
   ['apps/api/src/api.ts', "import { x } from './db/teams.ts'", undefined],
+  ['apps/api/src/composition/teams.ts', "import { x } from '../db/teams.ts'", undefined],
+  [
+    'apps/api/src/http/teams.ts',
+    "import { x } from '../composition/teams.ts'",
+    /http may not import the composition root/,
+  ],
   ['apps/api/src/api.ts', "import { x } from '@atoll/node'", /api may not import node/],
   ['apps/api/src/api.ts', "import { x } from '../../node/src/node.ts'", /by a relative path/],
   ['apps/api/src/api.test.ts', "import { x } from '@atoll/node/sim'", undefined],

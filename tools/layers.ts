@@ -31,6 +31,9 @@ const packagesOf: Record<string, readonly string[]> = {
 /** Apps without layers. */
 const flatApps = ['cli', 'server']
 
+/** Folder for the modules of a composition root that is too large for one file. */
+const compositionFolder = 'composition'
+
 interface Layer {
   /** Other folders of the same app, besides the layer's own. */
   readonly folders: readonly string[]
@@ -174,14 +177,15 @@ interface Place {
   /** Short name of the app or package. */
   readonly owner: string
   readonly isApp: boolean
-  /** Folder below `src`; empty for the composition root. */
+  /** Folder below `src`; empty for the composition root and its folder. */
   readonly layer: string
   readonly isTest: boolean
 }
 
 function placeOf(path: string): Place {
   const [kind, owner = '', , ...rest] = path.split('/')
-  const layer = rest.length > 1 ? (rest[0] ?? '') : ''
+  const folder = rest.length > 1 ? (rest[0] ?? '') : ''
+  const layer = folder === compositionFolder ? '' : folder
   return {
     owner,
     isApp: kind === 'apps',

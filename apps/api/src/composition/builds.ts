@@ -1,0 +1,87 @@
+import type { FastifyInstance } from 'fastify'
+import type { Authenticate } from '../app/teams/auth.ts'
+import { createBuildDockerfile } from '../app/builds/build-dockerfile.ts'
+import { createBuilder } from '../app/builds/builder.ts'
+import { createBuildFileTransfer } from '../app/builds/build-files.ts'
+import { createBuildProgress } from '../app/builds/build-progress.ts'
+import { forgetBuildLogs } from '../app/builds/forget-build-logs.ts'
+import { startLoop } from '../app/loop.ts'
+import { createRequestBuild } from '../app/builds/request-build.ts'
+import type { SelectTeam } from '../app/teams/select-team.ts'
+import { settleBuilds } from '../app/builds/settle-builds.ts'
+import { createStartBuild } from '../app/builds/start-build.ts'
+import { sweepTemplates } from '../app/builds/sweep-templates.ts'
+import type { Templates } from '../app/templates/templates.ts'
+import { addUploadRoute } from '../http/builds/build-files.ts'
+import { addBuildProgressRoutes } from '../http/builds/build-progress.ts'
+import { addDockerfileRoutes } from '../http/builds/dockerfile-builds.ts'
+import { addBuildRoutes } from '../http/builds/template-builds.ts'
+import { connectBuilds } from '../nodes/connect-builds.ts'
+import { atMost } from './at-most.ts'
+import type { Core } from './core.ts'
+
+/** Template builds. */
+export interface Builds {
+  addRoutes(server: FastifyInstance, routes: BuildRouteParts): void
+  /** Call after deleting a template: its builds may be running, and the node may have its files. */
+  onTemplateDeleted(): void
+  /** Aborts running builds. */
+  close(): Promise<void>
+}
+
+interface BuildRouteParts {
+  readonly authenticate: Authenticate
+  readonly selectTeam: SelectTeam
+  readonly templates: Templates
+  /** Maximum size of one file archive. */
+  readonly limitBytes: number
+}
+
+const settleLimitMs = 5_000
+
+export function startBuilds(core: Core): Builds {
+  const { stores, clock, log, processId, tokenSeed, limitsOf } = core
+  const { builds, buildLogs: logs, templates, teams, leases } = stores
+  const checkNode = core.nodes.checkAccepts
+  const node = connectBuilds(core.transport)
+  const onEnded = () => sweeper.nudge()
+  const builder = createBuilder({
+    ...{ builds, logs, templates, node, clock, processId, log, onEnded },
+  })
+  const sweeper = startLoop(
+    'sweep templates',
+    (signal) => sweepTemplates({ builds, node, builder }, signal),
+    log,
+  )
+  const settler = startLoop(
+    'settle builds',
+    () => settleBuilds({ builds, builder, leases, clock, processId, onEnded }),
+    log,
+  )
+  const forgetting = startLoop('forget build logs', () => forgetBuildLogs({ logs, clock }), log)
+  const onStarted = () => settler.nudge()
+  const files = createBuildFileTransfer({ templates, node, tokenSeed, clock })
+  const request = createRequestBuild({ builds, teams, limitsOf, clock })
+  const start = createStartBuild({ builds, templates, builder, checkNode, onStarted })
+  const build = createBuildDockerfile({ templates, request, start, checkNode })
+  const progress = createBuildProgress({ builds, logs, templates })
+
+  return {
+    addRoutes(server, { authenticate, selectTeam, templates: listed, limitBytes }) {
+      const shared = { authenticate, selectTeam, templates: listed }
+      addBuildRoutes(server, { ...shared, request, start, files })
+      addDockerfileRoutes(server, { ...shared, build })
+      addBuildProgressRoutes(server, { authenticate, progress })
+      addUploadRoute(server, { files, limitBytes })
+    },
+    onTemplateDeleted() {
+      settler.nudge()
+      sweeper.nudge()
+    },
+    async close() {
+      await settler.close()
+      await atMost(settleLimitMs, builder.close())
+      await Promise.all([sweeper.close(), forgetting.close()])
+    },
+  }
+}

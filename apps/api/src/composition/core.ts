@@ -1,0 +1,95 @@
+import { systemClock } from '@atoll/kit/clock'
+import type { Clock } from '@atoll/kit/clock'
+import type { Logger } from '@atoll/kit/log'
+import type { Transport } from '@connectrpc/connect'
+import { createFirstTeam, ensureBaseTemplate, ensureTokenSeed } from '../app/bootstrap.ts'
+import type { FirstCredentials } from '../app/bootstrap.ts'
+import { startLease } from '../app/lease.ts'
+import { createNodes } from '../app/nodes.ts'
+import type { Nodes } from '../app/nodes.ts'
+import { createLimitsOf } from '../app/teams/limits.ts'
+import type { LimitsOf } from '../app/teams/limits.ts'
+import { configuredLimits } from '../config.ts'
+import type { ApiConfig } from '../config.ts'
+import { readProcessId } from '../db/process-id.ts'
+import type { Stores } from '../db/stores.ts'
+import type { SandboxNode } from '../domain/node.ts'
+import { connectNode } from '../nodes/connect-node.ts'
+import { openStore } from './store.ts'
+
+export interface ApiParts {
+  /** Store from `openStore`; the caller closes it. If absent, the API opens and closes its own. */
+  readonly store?: Stores
+  /** Transport for `NodeService`. The node must not list sandboxes before it has adopted those of its predecessor. */
+  readonly node: Transport
+  /** Identifies the node: only processes with the same node name may share a store. */
+  readonly nodeName?: string
+  readonly log: Logger
+  readonly clock?: Clock
+  /** Saves the first credentials where the operator can find them; called before they are in the store. */
+  readonly saveCredentials?: (credentials: FirstCredentials) => Promise<void>
+}
+
+/** Store, node and identity of this process, which all other parts of the API use. */
+export interface Core {
+  readonly config: ApiConfig
+  readonly stores: Stores
+  readonly transport: Transport
+  readonly node: SandboxNode
+  readonly nodes: Nodes
+  readonly clock: Clock
+  readonly log: Logger
+  readonly processId: string
+  /** Seed of all sandbox access tokens. */
+  readonly tokenSeed: string
+  readonly limitsOf: LimitsOf
+}
+
+interface StartedCore {
+  readonly core: Core
+  readonly firstCredentials: FirstCredentials | undefined
+  close(): Promise<void>
+}
+
+/** Opens the store, creates its first records, and takes the lease of this process. */
+export async function startCore(config: ApiConfig, parts: ApiParts): Promise<StartedCore> {
+  await using started = new AsyncDisposableStack()
+  const { log, clock = systemClock } = parts
+  const stores = parts.store ?? (await openStore(config))
+  if (!parts.store) started.defer(() => stores.close())
+  const { templates, teams } = stores
+
+  const firstCredentials = await stores.exclusively(() =>
+    createFirstTeam({ teams, clock }, async (credentials) => parts.saveCredentials?.(credentials)),
+  )
+  await ensureBaseTemplate({ templates, clock }, baseResources(config))
+  const tokenSeed = await ensureTokenSeed(stores.settings)
+
+  const processId = await readProcessId(config.ATOLL_DATA_DIR)
+  const holder = { processId, node: parts.nodeName ?? '' }
+  const lease = await stores.exclusively(() =>
+    startLease(holder, { leases: stores.leases, clock, log }),
+  )
+  started.defer(() => lease.close())
+
+  const node = connectNode(parts.node)
+  const nodes = createNodes({ node, statuses: stores.nodeStatuses, clock })
+  const limitsOf = createLimitsOf(teams, configuredLimits(config))
+  const owned = started.move()
+  return {
+    core: {
+      ...{ config, stores, transport: parts.node, node, nodes },
+      ...{ clock, log, processId, tokenSeed, limitsOf },
+    },
+    firstCredentials,
+    close: () => owned.disposeAsync(),
+  }
+}
+
+function baseResources(config: ApiConfig) {
+  return {
+    cpuCount: config.ATOLL_BASE_CPU_COUNT,
+    memoryMb: config.ATOLL_BASE_MEMORY_MB,
+    diskSizeMb: config.ATOLL_BASE_DISK_SIZE_MB,
+  }
+}

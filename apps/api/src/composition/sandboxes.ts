@@ -1,0 +1,154 @@
+import type { Logger } from '@atoll/kit/log'
+import { startLoop } from '../app/loop.ts'
+import type { Loop } from '../app/loop.ts'
+import { createSandboxCreation } from '../app/sandboxes/create-sandbox.ts'
+import type { CreateSandbox } from '../app/sandboxes/create-sandbox.ts'
+import { createEnding } from '../app/sandboxes/ending.ts'
+import type { Ending } from '../app/sandboxes/ending.ts'
+import { createExpiry } from '../app/sandboxes/expire.ts'
+import { createLaunching } from '../app/sandboxes/launch-sandbox.ts'
+import type { Launching } from '../app/sandboxes/launch-sandbox.ts'
+import { createPausing } from '../app/sandboxes/pause-sandbox.ts'
+import type { Pausing } from '../app/sandboxes/pause-sandbox.ts'
+import { startReadyNames } from '../app/sandboxes/ready-names.ts'
+import { reconcileSandboxes } from '../app/sandboxes/reconcile.ts'
+import { createSandboxes } from '../app/sandboxes/sandboxes.ts'
+import type { Sandboxes } from '../app/sandboxes/sandboxes.ts'
+import { createSettle } from '../app/sandboxes/settle.ts'
+import { createStartSandbox } from '../app/sandboxes/start-sandbox.ts'
+import type { StartSandbox } from '../app/sandboxes/start-sandbox.ts'
+import { createTransitions } from '../app/sandboxes/transitions.ts'
+import { startWatch } from '../app/sandboxes/watch.ts'
+import { createCopying } from '../app/snapshots/copy-sandbox.ts'
+import type { Copying } from '../app/snapshots/copy-sandbox.ts'
+import { createWeigh } from '../app/snapshots/weigh.ts'
+import { atMost } from './at-most.ts'
+import type { Core } from './core.ts'
+import type { Network } from './network.ts'
+import type { SandboxAccess } from './sandbox-access.ts'
+
+/** Use cases for sandboxes, and the loops that keep records and node in agreement. */
+export interface SandboxParts extends SandboxUseCases {
+  /** Resolves once records and node agree after a crash, even if the node does not answer. */
+  readonly reconciled: Promise<void>
+  /** Cancels creates in progress. */
+  cancelCreates(): void
+  /** Stops all loops. Waits a few seconds for kills, pauses, resumes and copies in progress. */
+  close(): Promise<void>
+}
+
+interface SandboxUseCases {
+  readonly sandboxes: Sandboxes
+  readonly create: CreateSandbox
+  readonly launching: Launching
+  readonly start: StartSandbox
+  readonly pausing: Pausing
+  readonly copying: Copying
+  readonly ending: Ending
+}
+
+interface Shared {
+  readonly core: Core
+  readonly network: Network
+  readonly access: SandboxAccess
+}
+
+const settleLimitMs = 5_000
+
+export function startSandboxes(shared: Shared): SandboxParts {
+  const { core } = shared
+  const { clock, log } = core
+  const closing = new AsyncDisposableStack()
+  const stopping = new AbortController()
+  const work = createSandboxWork(core)
+  closing.defer(() => atMost(settleLimitMs, work.ending.settle()))
+  closing.defer(() => atMost(settleLimitMs, work.transitions.settle()))
+  const pausing = createPausing(work)
+  const expiry = startLoop('expiry', createExpiry({ ...work, pausing, clock, log }), log)
+  closing.defer(() => expiry.close())
+  const useCases = createUseCases(shared, { work, pausing, expiry, stopping, closing })
+  const reconciler = startReconciler(core, work, useCases.launching)
+  closing.defer(() => reconciler.close())
+  const watch = startWatch({
+    ...{ node: core.node, ending: work.ending, log },
+    onLost: () => reconciler.nudge(),
+  })
+  closing.defer(() => watch.close())
+  return {
+    ...useCases,
+    reconciled: reconciler.first,
+    cancelCreates: () => stopping.abort(),
+    close: () => closing.disposeAsync(),
+  }
+}
+
+type Work = ReturnType<typeof createSandboxWork>
+
+/** Creates what several use cases share: kills, transitions and the agreement with the node. */
+function createSandboxWork({ stores, node, clock, log, limitsOf, processId }: Core) {
+  const store = stores.sandboxes
+  return {
+    ...{ store, node, clock, limitsOf, processId },
+    ending: createEnding({ store, node, clock, log }),
+    transitions: createTransitions({ store }),
+    settle: createSettle({ store, node, clock, limitsOf }),
+    weigh: createWeigh(node),
+  }
+}
+
+function createUseCases(
+  { core, network, access }: Shared,
+  parts: {
+    readonly work: Work
+    readonly pausing: Pausing
+    readonly expiry: Loop
+    readonly stopping: AbortController
+    readonly closing: AsyncDisposableStack
+  },
+): SandboxUseCases {
+  const { work, pausing } = parts
+  const { node, nodes, log, limitsOf, tokenSeed } = core
+  const { templates, snapshots } = core.stores
+  const { reachOf } = access
+  const onEndChanged = () => parts.expiry.nudge()
+  const start = createStartSandbox({
+    ...{ ...work, reachOf, onEndChanged, tokenOf: access.requiredTokenOf },
+  })
+  const readyNames = startReadyNames({ node, tokenOf: access.envdTokenOf, log })
+  parts.closing.defer(() => readyNames.close())
+  const launching = createLaunching({
+    ...{ ...work, readyNames, tokenSeed, reachOf, onEndChanged, stopping: parts.stopping.signal },
+  })
+  return {
+    sandboxes: createSandboxes({ ...work, templates, start, onEndChanged }),
+    create: createSandboxCreation({
+      ...{ templates, launching, limitsOf, rules: network.rules, checkNode: nodes.checkAccepts },
+    }),
+    ...{ launching, start, pausing, ending: work.ending },
+    copying: createCopying({ ...work, snapshots, log, onEndChanged }),
+  }
+}
+
+function startReconciler(core: Core, work: Work, launching: Launching): Loop {
+  const { log, stores } = core
+  const ports = {
+    ...work,
+    leases: stores.leases,
+    isUnderway: (id: string) => launching.isCreating(id) || work.transitions.isUnderway(id),
+    onUnknown: createUnknownReport(log),
+  }
+  return startLoop('reconcile', (signal) => reconcileSandboxes(ports, signal), log)
+}
+
+/** Logs each sandbox once, because the reconciler finds it again every few seconds. */
+function createUnknownReport(log: Logger): (sandboxId: string) => void {
+  const reported = new Set<string>()
+  return (sandboxId) => {
+    if (reported.has(sandboxId)) return
+    reported.add(sandboxId)
+    log.warn(
+      { event: 'sandbox.unknown', sandboxId },
+      'The node has a paused sandbox without a record in the store. Atoll leaves it alone; if the store was restored from an older backup, restore a newer one.',
+    )
+  }
+}

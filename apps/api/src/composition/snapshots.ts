@@ -1,0 +1,35 @@
+import { startLoop } from '../app/loop.ts'
+import { createForkSandbox } from '../app/snapshots/fork-sandbox.ts'
+import type { ForkSandbox } from '../app/snapshots/fork-sandbox.ts'
+import { createSnapshots } from '../app/snapshots/snapshots.ts'
+import type { Snapshots } from '../app/snapshots/snapshots.ts'
+import { sweepSnapshots } from '../app/snapshots/sweep-snapshots.ts'
+import type { Core } from './core.ts'
+import type { SandboxParts } from './sandboxes.ts'
+
+/** Snapshots and forks. */
+export interface SnapshotParts {
+  readonly snapshots: Snapshots
+  readonly fork: ForkSandbox
+  close(): Promise<void>
+}
+
+export function startSnapshots(
+  core: Core,
+  { copying, launching }: Pick<SandboxParts, 'copying' | 'launching'>,
+): SnapshotParts {
+  const { stores, node, nodes, clock, log, limitsOf, processId } = core
+  const { snapshots, templates, teams, leases } = stores
+  const sweeper = startLoop(
+    'sweep snapshots',
+    (signal) => sweepSnapshots({ snapshots, node, copying, leases, clock, processId }, signal),
+    log,
+  )
+  return {
+    snapshots: createSnapshots({ snapshots, templates, teams, copying, clock }),
+    fork: createForkSandbox({
+      ...{ copying, launching, templates, limitsOf, checkNode: nodes.checkAccepts, log },
+    }),
+    close: () => sweeper.close(),
+  }
+}
