@@ -5,34 +5,34 @@ import { createAuthority } from '@atoll/egress/authority'
 import { limitConcurrency } from '@atoll/kit/limit-concurrency'
 import type { Logger } from '@atoll/kit/log'
 import { repeat } from '@atoll/kit/repeat'
-import { createBegin, startProgram } from './app/lifecycle/start-command.ts'
+import { createRunStartCommand, launchStartCommand } from './app/lifecycle/start-command.ts'
 import { createBuildTemplate } from './app/builds/build-template.ts'
 import { createBuilds } from './app/builds/builds.ts'
 import type { Builds } from './app/builds/builds.ts'
 import { createCells } from './app/lifecycle/cells.ts'
-import { createTell } from './app/lifecycle/claim.ts'
+import { createAssignIdentity } from './app/lifecycle/claim.ts'
 import { createCopies } from './app/lifecycle/copies.ts'
 import type { SandboxEvents } from './app/lifecycle/events.ts'
-import { createHangs } from './app/health/hung-sandboxes.ts'
-import { createLosses } from './app/health/oom-recovery.ts'
+import { createHangDetector } from './app/health/hung-sandboxes.ts'
+import { createOomRecovery } from './app/health/oom-recovery.ts'
 import { createPrototypes } from './app/pools/prototypes.ts'
 import type { Reclaimed } from './app/lifecycle/reclaim.ts'
-import { createRest } from './app/health/idle-throttle.ts'
+import { createIdleThrottle } from './app/health/idle-throttle.ts'
 import { createSandboxes } from './app/lifecycle/sandboxes.ts'
 import type { Sandboxes } from './app/lifecycle/sandboxes.ts'
 import type { SlotPool } from './app/pools/slot-pool.ts'
-import { createStandstills } from './app/lifecycle/freezes.ts'
-import { createSupply } from './app/pools/warm-pools.ts'
-import type { Supply } from './app/pools/warm-pools.ts'
+import { createFreezes } from './app/lifecycle/freezes.ts'
+import { createWarmPools } from './app/pools/warm-pools.ts'
+import type { WarmPools } from './app/pools/warm-pools.ts'
 import type { NodeConfig } from './config.ts'
 import type { Cell, CellRecord, Shape } from './domain/sandboxes/cell.ts'
 import { cellDir, memoryDir } from './domain/host/installation.ts'
 import type { Images } from './domain/builds/image.ts'
-import { looksPerSecond } from './domain/sandboxes/idle-level.ts'
-import type { Introduction, Runtime } from './domain/sandboxes/sandbox.ts'
+import { checksPerSecond } from './domain/sandboxes/idle-level.ts'
+import type { EnvdInit, Runtime } from './domain/sandboxes/sandbox.ts'
 import type { Slot } from './domain/network/slot.ts'
 import { envdCommands } from './envd/commands.ts'
-import { introduceEnvd, prepareEnvd, trustByEnvd } from './envd/init.ts'
+import { initEnvd, prepareEnvd, trustCertificate } from './envd/init.ts'
 import { isUp } from './envd/status.ts'
 import type { Host } from './host.ts'
 import { flushFolder, folderBytes } from './linux/disks/disk-images.ts'
@@ -65,7 +65,7 @@ export interface SandboxParts {
 
 export interface RunningSandboxes {
   readonly sandboxes: Sandboxes
-  readonly supply: Supply
+  readonly pools: WarmPools
   readonly builds: Builds
   isAsleep(cellId: string): boolean
   close(): Promise<void>
@@ -81,7 +81,7 @@ const packIntervalMs = 15_000
 /** Pre-warmed sandboxes take memory that others may need. */
 const trimIntervalMs = 15_000
 const prototypeIntervalMs = 600_000
-const restIntervalMs = 1000 / looksPerSecond
+const restIntervalMs = 1000 / checksPerSecond
 const hangIntervalMs = 1000
 /** Limit, because after a restart every sandbox that ever had an OOM kill is roused at once. */
 const rousedAtOnce = 2
@@ -103,7 +103,7 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
     setRules: host.firewall.setRules,
     createAuthority,
     trust: ({ record, slot }: Cell, certificate: string) =>
-      trustByEnvd(slot.sandboxAddress, record.initToken, certificate),
+      trustCertificate(slot.sandboxAddress, record.initToken, certificate),
     admitDisk: space.admitDisk,
     checkDisk: (sizeMb = 0) =>
       space.checkSandbox({ diskBytes: sizeMb * 1024 ** 2, committedBytes }),
@@ -128,7 +128,7 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
       erase: host.erase,
     },
   })
-  const standstills = createStandstills({
+  const freezes = createFreezes({
     records,
     // An earlier run of the node may have used the other runtime.
     freeze: (record) => host.runtimes[record.runtime].freeze(record.cellId),
@@ -140,13 +140,13 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
         { err: error, event: 'node.unfreeze', ...namesOf(record), attempt, waitMs },
         'a sandbox that was being copied stands still; it is tried again',
       ),
-    onFreed: ({ record }) =>
+    onThawed: ({ record }) =>
       log.info(
         { event: 'node.unfreeze', ...namesOf(record) },
         'a sandbox that stood still goes on',
       ),
   })
-  adopted.stuck.forEach(standstills.adopt)
+  adopted.stuck.forEach(freezes.adopt)
   const copies = createCopies(
     {
       ...common,
@@ -155,27 +155,27 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
       removeFolder: (dir) => rm(dir, { recursive: true, force: true }),
       endHalfOpen: ({ sandboxAddress }) => endHalfOpen(sandboxAddress),
     },
-    standstills,
+    freezes,
   )
   const telling = {
     runtime,
-    introduce: (
-      slot: Slot,
-      initToken: string,
-      introduction: Introduction,
-      isStillWanted: () => boolean,
-    ) => introduceEnvd(slot.sandboxAddress, initToken, introduction, { isAlive: isStillWanted }),
+    initEnvd: (slot: Slot, initToken: string, init: EnvdInit, isStillWanted: () => boolean) =>
+      initEnvd(slot.sandboxAddress, initToken, init, { isAlive: isStillWanted }),
     isAlive,
   }
-  const tell = createTell(telling)
-  const begin = createBegin({ tell, commands: envdCommands, level: host.cgroups.level })
+  const assignIdentity = createAssignIdentity(telling)
+  const runStartCommand = createRunStartCommand({
+    assignIdentity,
+    commands: envdCommands,
+    dropBootPriority: host.cgroups.dropBootPriority,
+  })
   const prototypes = createPrototypes({
     cells,
     store: host.prototypes,
     memoryFormat: await runtime.memoryFormat(),
     findTemplate: files.find,
     envdDir,
-    begin,
+    runStartCommand,
     nowMs,
     async save(cell, snapshotId, store) {
       await prepare(cell)
@@ -183,7 +183,7 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
     },
   })
   await prototypes.open()
-  const supply = createSupply({
+  const pools = createWarmPools({
     cells,
     prototypes,
     budgetBytes: poolBytes(config),
@@ -192,8 +192,8 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
     ports: {
       ...common,
       prepare,
-      tell,
-      begin,
+      assignIdentity,
+      runStartCommand,
       findTemplate: files.findReadable,
       freeze: host.cgroups.freeze,
       async thaw(cellId) {
@@ -210,8 +210,8 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
   const sandboxes = createSandboxes({
     cells,
     copies,
-    standstills,
-    supply,
+    freezes,
+    pools,
     slots,
     events: parts.events,
     adopted,
@@ -219,7 +219,7 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
       ...common,
       ...telling,
       snapshots,
-      level: host.cgroups.level,
+      dropBootPriority: host.cgroups.dropBootPriority,
       oomKills: parts.oomKills,
       keptBytes: async ({ cellId, disk }) =>
         (await disks.usedBytes(common.diskImage(cellId, disk))) +
@@ -228,13 +228,15 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
       erase: host.erase,
       halt: host.halt,
       endProcess: (record) => killIfAlive(record.process),
-      async startProgram({ record, slot }, accessToken) {
-        const door = { address: slot.sandboxAddress, accessToken }
+      async launchStartCommand({ record, slot }, accessToken) {
+        const endpoint = { address: slot.sandboxAddress, accessToken }
         const limit = AbortSignal.timeout(startLimitMs)
         // The owner may have deleted the program. The rest of the sandbox still works, so only log the error.
-        await startProgram(envdCommands, door, record.setup, limit).catch((err: unknown) => {
-          log.info({ err, event: 'node.start-program', ...namesOf(record) })
-        })
+        await launchStartCommand(envdCommands, endpoint, record.setup, limit).catch(
+          (err: unknown) => {
+            log.info({ err, event: 'node.start-program', ...namesOf(record) })
+          },
+        )
       },
     },
   })
@@ -246,17 +248,17 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
   const building = new Set<Cell>()
   const buildTemplate = createBuildTemplate({
     cells,
-    make: supply.take,
-    busy: building,
-    tell,
-    begin,
+    takeCell: pools.take,
+    buildingCells: building,
+    assignIdentity,
+    runStartCommand,
     prepare,
     commands: envdCommands,
-    level: host.cgroups.level,
+    dropBootPriority: host.cgroups.dropBootPriority,
     findTemplate: files.findReadable,
     templates: files.templates,
     layers: files.layers,
-    settle: ({ record }) => host.rootfs.sync(record.cellId),
+    syncDisk: ({ record }) => host.rootfs.sync(record.cellId),
     async extract({ record }, dir) {
       const image = common.diskImage(record.cellId, record.disk)
       using _room = disks.holdRoom(await disks.usedBytes(image), 'keeping this layer')
@@ -264,7 +266,7 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
     },
     images: parts.images,
     findFiles: files.archives.find,
-    prototype: prototypes.ensure,
+    ensurePrototype: prototypes.ensure,
     discardPrototypes: prototypes.discardAll,
     nowMs,
   })
@@ -272,14 +274,14 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
     buildTemplate,
     templates: files.templates,
     async forget(templateId) {
-      await supply.forget(templateId)
+      await pools.removeTemplate(templateId)
       await prototypes.discardAll(templateId)
     },
   })
-  const stopReaping = repeat(reapIntervalMs, sandboxes.reap, (err) =>
+  const stopReaping = repeat(reapIntervalMs, sandboxes.removeDead, (err) =>
     log.error({ err, event: 'node.reap' }, 'a dead sandbox could not be removed'),
   )
-  const stopUnfreezing = repeat(unfreezeIntervalMs, sandboxes.unfreeze, (err) =>
+  const stopUnfreezing = repeat(unfreezeIntervalMs, sandboxes.retryThaws, (err) =>
     log.error({ err, event: 'node.unfreeze' }, 'sandboxes that stand still could not be tried'),
   )
   const packIdle = async () => {
@@ -293,10 +295,10 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
   const stopTrimmingPrototypes = repeat(prototypeIntervalMs, prototypes.trim, (err) =>
     log.error({ err, event: 'node.trim' }, 'a prototype that nobody needs could not be removed'),
   )
-  const stopTrimming = repeat(trimIntervalMs, supply.trim, (err) =>
+  const stopTrimming = repeat(trimIntervalMs, pools.trim, (err) =>
     log.error({ err, event: 'node.trim' }, 'a sandbox that nobody wants could not be removed'),
   )
-  const rest = createRest({
+  const idleThrottle = createIdleThrottle({
     running: sandboxes.running,
     cpuUsedNs: parts.cpuUsedNs,
     runtimes: host.runtimes,
@@ -304,7 +306,7 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
   })
   const stopResting = repeat(
     restIntervalMs,
-    async () => rest.look(),
+    async () => idleThrottle.check(),
     (err) =>
       log.error({ err, event: 'node.rest' }, 'sandboxes that do nothing could not be let rest'),
   )
@@ -318,7 +320,7 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
     )
     killIfAlive(record.process)
   }
-  const hangs = createHangs({
+  const hangDetector = createHangDetector({
     running: atWork,
     oomKills: parts.oomKills,
     runtimes: host.runtimes,
@@ -330,22 +332,22 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
   const answersInTime = async (cell: Cell) =>
     (await answers(cell)) || (await answers(cell)) || (await answers(cell))
   const rousing = limitConcurrency(rousedAtOnce)
-  const losses = createLosses({
+  const oomRecovery = createOomRecovery({
     running: atWork,
     oomKills: parts.oomKills,
-    async rouse({ record: { cellId, owner, ...record } }) {
+    async freezeAndThaw({ record: { cellId, owner, ...record } }) {
       const ofCell = host.runtimes[record.runtime]
-      if (!ofCell.noticesLate) return
+      if (!ofCell.noticesKillsLate) return
       await rousing(async () => {
-        if (owner) return sandboxes.rouse(owner.sandboxId)
+        if (owner) return sandboxes.freezeAndThaw(owner.sandboxId)
         // Cells that build are never adopted or copied, so freeze and thaw them directly.
         await ofCell.freeze(cellId).finally(() => ofCell.thaw(cellId))
       })
     },
     answers,
-    async endUnlessAnswers(cell) {
+    async killUnlessAnswers(cell) {
       const { owner } = cell.record
-      if (owner) return sandboxes.endUnless(answersInTime, owner.sandboxId)
+      if (owner) return sandboxes.killUnless(answersInTime, owner.sandboxId)
       const isWell = await answersInTime(cell)
       if (!isWell) endHanging(cell)
       return isWell
@@ -353,15 +355,15 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
     onError: onHangError,
   })
   const lookForTrouble = async () => {
-    losses.look()
-    hangs.look()
+    oomRecovery.check()
+    hangDetector.check()
   }
   const stopHangs = repeat(hangIntervalMs, lookForTrouble, onHangError)
   return {
     sandboxes,
-    supply,
+    pools,
     builds,
-    isAsleep: rest.isAsleep,
+    isAsleep: idleThrottle.isAsleep,
     async close() {
       await builds.close()
       await Promise.all([
@@ -374,7 +376,7 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
       ])
       // Not awaited: an interrupted compression loses nothing.
       void stopPacking()
-      await supply.close()
+      await pools.close()
       await sandboxes.settle()
     },
   }

@@ -109,7 +109,7 @@ export function openHost(
     subnet: subnet.cidr,
     nameservers: config.ATOLL_NAMESERVERS,
     certificates: parts.certificates ?? [],
-    onOpen: (ports) => firewall.lead(ports),
+    onOpen: (ports) => firewall.redirectTo(ports),
     onError: parts.onEgressError ?? (() => {}),
   })
   const firewall = createFirewall(instance, subnet.cidr, namespace, egress)

@@ -8,7 +8,7 @@ import { takeInventory } from './inventory.ts'
 import { createRecordStore } from './state/records.ts'
 import { createSnapshotStore } from './state/snapshots.ts'
 
-const makings = {
+const parts = {
   templateId: 'base',
   cpuCount: 1,
   memoryMb: 256,
@@ -59,14 +59,14 @@ test('sandboxes that are ready are counted, paused ones and snapshots measured',
   const records = createRecordStore(instance)
   const cells = { c1: 'ready', c2: 'ready', c3: 'running', c4: 'paused' } as const
   for (const [cellId, phase] of Object.entries(cells)) {
-    await records.create({ ...makings, cellId, phase, disk: 'disk.img' })
+    await records.create({ ...parts, cellId, phase, disk: 'disk.img' })
     await writeFile(join(cellDir(instance, cellId), 'disk.img'), Buffer.alloc(1_000_000, 1))
   }
   // Sparse: a gigabyte long, but takes only the bytes written.
   await truncate(join(cellDir(instance, 'c4'), 'disk.img'), 1_000_000_000)
   await mkdir(memoryDir(instance, 'c4'))
   await writeFile(join(memoryDir(instance, 'c4'), 'pages.img'), Buffer.alloc(500_000, 1))
-  const snapshot = { ...makings, snapshotId: 's1', envVars: {} }
+  const snapshot = { ...parts, snapshotId: 's1', envVars: {} }
   await createSnapshotStore(snapshotsDir(instance)).add(snapshot, (place) =>
     writeFile(place.disk, Buffer.alloc(200_000, 1)),
   )

@@ -13,7 +13,7 @@ import { createSlotPool } from './app/pools/slot-pool.ts'
 import type { SlotPool } from './app/pools/slot-pool.ts'
 import { openSandboxes } from './compose.ts'
 import type { NodeConfig } from './config.ts'
-import { isMadeOf } from './domain/sandboxes/cell.ts'
+import { hasSameParts } from './domain/sandboxes/cell.ts'
 import type { CellRecord, Shape } from './domain/sandboxes/cell.ts'
 import { toInstance } from './domain/host/installation.ts'
 import type { NetworkRules } from './domain/network/network-rules.ts'
@@ -114,16 +114,17 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
   }
   const isCurrent = (record: CellRecord) => {
     const made = files.find(record.templateId)
-    return made !== undefined && isMadeOf(record, { ...current, ...made })
+    return made !== undefined && hasSameParts(record, { ...current, ...made })
   }
-  const { thaw, level } = host.cgroups
+  const { thaw, dropBootPriority } = host.cgroups
   const adopted = await reclaim(
     {
       ...host,
       isAlive,
       isCurrent,
       thaw: (record) => host.runtimes[record.runtime].thaw(record.cellId),
-      wake: async (cellId) => void (await Promise.all([thaw(cellId), level(cellId)])),
+      thawClaimed: async (cellId) =>
+        void (await Promise.all([thaw(cellId), dropBootPriority(cellId)])),
       slotNames: host.slots.list,
       removeSlot: host.slots.remove,
       onError: (err) =>
@@ -195,7 +196,7 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
     oomKills,
     log,
   })
-  const { sandboxes, supply, builds } = open
+  const { sandboxes, pools, builds } = open
   log.info({
     event: 'node.start',
     runtime: runtime.name,
@@ -228,7 +229,7 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
   const service = {
     sandboxes: withLastEntries(sandboxes, logs),
     snapshots: host.snapshots,
-    supply,
+    pools,
     builds,
     files,
     logs,

@@ -23,7 +23,7 @@ export async function tearDownNode(config: NodeConfig): Promise<{ endedSandboxes
       isAlive,
       isCurrent: () => false,
       thaw: () => Promise.resolve(),
-      wake: async () => {},
+      thawClaimed: async () => {},
       slotNames: host.slots.list,
       removeSlot: host.slots.remove,
       onError: () => {},

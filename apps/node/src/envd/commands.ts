@@ -5,7 +5,7 @@ import { pipeline } from 'node:stream/promises'
 import { createSandboxClient } from '@atoll/client/sandbox'
 import type { ProcessClient } from '@atoll/client/sandbox'
 import { ConnectError } from '@connectrpc/connect'
-import type { Command, Commands, Door } from '../domain/sandboxes/commands.ts'
+import type { Command, Commands, EnvdEndpoint } from '../domain/sandboxes/commands.ts'
 import { createLines } from './lines.ts'
 import { envdPort } from './port.ts'
 
@@ -16,8 +16,8 @@ import { envdPort } from './port.ts'
  * lines are cut, and the caller's signal ends everything.
  */
 export const envdCommands: Commands = {
-  async run(door, command, { onLine, signal }) {
-    const events = started(door, command, signal)
+  async run(endpoint, command, { onLine, signal }) {
+    const events = started(endpoint, command, signal)
     const lines = { stdout: createLines(), stderr: createLines() }
     for await (const { event } of events) {
       if (event?.event.case === 'data') {
@@ -29,31 +29,31 @@ export const envdCommands: Commands = {
           for (const line of lines[kind].rest()) await onLine(kind, line)
         }
         const { exited, exitCode, status, error } = event.event.value
-        return exited ? { exitCode } : { exitCode: undefined, ending: error ?? status }
+        return exited ? { exitCode } : { exitCode: undefined, reason: error ?? status }
       }
     }
     throw new Error('the program was not followed to its end')
   },
 
-  async start(door, command, signal) {
+  async start(endpoint, command, signal) {
     // The program keeps running without a listener.
-    for await (const { event } of started(door, command, signal))
+    for await (const { event } of started(endpoint, command, signal))
       if (event?.event.case === 'start') return
     throw new Error('the program was not started')
   },
 
-  async put(door, file, path, signal) {
+  async put(endpoint, file, path, signal) {
     const { size } = await stat(file)
     const query = new URLSearchParams({ path, username: 'root' })
     const outgoing = request({
-      ...target(door),
+      ...target(endpoint),
       method: 'POST',
       path: `/files?${query.toString()}`,
       signal,
       headers: {
         'content-type': 'application/octet-stream',
         'content-length': size,
-        ...(door.accessToken !== undefined && { 'x-access-token': door.accessToken }),
+        ...(endpoint.accessToken !== undefined && { 'x-access-token': endpoint.accessToken }),
       },
     })
     const answered = new Promise<number | undefined>((resolve, reject) => {
@@ -74,25 +74,25 @@ export const envdCommands: Commands = {
  * ours.
  */
 async function* started(
-  door: Door,
+  endpoint: EnvdEndpoint,
   { command, args, user, cwd, envVars }: Command,
   signal: AbortSignal,
 ): ReturnType<ProcessClient['start']> {
   const process = { cmd: command, args: [...args], envs: { ...envVars }, ...(cwd && { cwd }) }
   try {
-    yield* clientOf(door, user).start({ process, stdin: false }, { signal })
+    yield* clientOf(endpoint, user).start({ process, stdin: false }, { signal })
   } catch (error) {
     signal.throwIfAborted()
     throw new Error(ConnectError.from(error).rawMessage, { cause: error })
   }
 }
 
-function target({ address }: Door) {
+function target({ address }: EnvdEndpoint) {
   // Use a new connection each time: none may be open when the sandbox is copied.
   return { host: address, port: envdPort, agent: false as const }
 }
 
-function clientOf({ address, accessToken }: Door, user: string) {
+function clientOf({ address, accessToken }: EnvdEndpoint, user: string) {
   const url = `http://${address}:${envdPort}`
   return createSandboxClient({ url, sandboxId: '', accessToken, user })
 }

@@ -4,9 +4,9 @@ import { createServer } from 'node:net'
 import type { Socket } from 'node:net'
 import { test } from 'node:test'
 import { Fault } from '@atoll/kit/fault'
-import { introduceEnvd, trustByEnvd } from './init.ts'
+import { initEnvd, trustCertificate } from './init.ts'
 
-const introduction = {
+const init = {
   sandboxId: 'i1',
   templateId: 'base',
   accessToken: undefined,
@@ -27,9 +27,9 @@ async function setup(answer: (socket: Socket) => void) {
   }).listen(49_983, address)
   await once(server, 'listening')
   return {
-    introduce: (timeoutMs = 100) =>
-      introduceEnvd(address, 'secret', introduction, { isAlive: () => true, timeoutMs }),
-    trust: () => trustByEnvd(address, 'secret', 'a certificate'),
+    initEnvd: (timeoutMs = 100) =>
+      initEnvd(address, 'secret', init, { isAlive: () => true, timeoutMs }),
+    trust: () => trustCertificate(address, 'secret', 'a certificate'),
     async [Symbol.asyncDispose]() {
       for (const socket of sockets) socket.destroy()
       server.close()
@@ -40,7 +40,7 @@ async function setup(answer: (socket: Socket) => void) {
 
 test('envd has heard who it is when it answers 204', async () => {
   await using envd = await setup((socket) => socket.end('HTTP/1.1 204 No Content\r\n\r\n'))
-  await envd.introduce(30_000)
+  await envd.initEnvd(30_000)
 })
 
 for (const [status, reason] of [
@@ -55,7 +55,7 @@ for (const [status, reason] of [
 
 test('another answer is a refusal', async () => {
   await using envd = await setup((socket) => socket.end('HTTP/1.1 401 No\r\n\r\n'))
-  await assert.rejects(envd.introduce(30_000), isFault('envd_refused'))
+  await assert.rejects(envd.initEnvd(30_000), isFault('envd_refused'))
 })
 
 for (const [name, answer] of [
@@ -77,7 +77,7 @@ for (const [name, answer] of [
 ] as const) {
   test(`an envd that ${name} holds nobody up for ever`, async () => {
     await using envd = await setup(answer)
-    await assert.rejects(envd.introduce(), isFault('wait_timeout'))
+    await assert.rejects(envd.initEnvd(), isFault('wait_timeout'))
   })
 }
 

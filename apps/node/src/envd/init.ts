@@ -1,6 +1,6 @@
 import { Fault } from '@atoll/kit/fault'
 import { waitFor } from '@atoll/kit/wait'
-import type { Introduction } from '../domain/sandboxes/sandbox.ts'
+import type { EnvdInit } from '../domain/sandboxes/sandbox.ts'
 import { askStatus } from './status.ts'
 
 /**
@@ -9,14 +9,17 @@ import { askStatus } from './status.ts'
  * Threats: another program may have taken the port first. Only the status of the answer is read, and each attempt has a
  * time limit.
  */
-export async function introduceEnvd(
+export async function initEnvd(
   address: string,
   initToken: string,
-  introduction: Introduction,
+  init: EnvdInit,
   options: WaitOptions,
 ): Promise<void> {
-  const body = { ...introduction, timestamp: new Date().toISOString() }
-  await tell({ address, initToken, path: '/init', body: JSON.stringify(body) }, options)
+  const body = { ...init, timestamp: new Date().toISOString() }
+  await postUntilAnswered(
+    { address, initToken, path: '/init', body: JSON.stringify(body) },
+    options,
+  )
 }
 
 /** Waits until envd of a sandbox without an owner has loaded everything it will need. */
@@ -25,11 +28,11 @@ export async function prepareEnvd(
   initToken: string,
   options: WaitOptions,
 ): Promise<void> {
-  await tell({ address, initToken, path: '/prepare', body: '' }, options)
+  await postUntilAnswered({ address, initToken, path: '/prepare', body: '' }, options)
 }
 
 /** Makes programs in a running sandbox trust a certificate authority. */
-export async function trustByEnvd(
+export async function trustCertificate(
   address: string,
   initToken: string,
   certificate: string,
@@ -60,7 +63,10 @@ interface Message {
   readonly body: string
 }
 
-async function tell(message: Message, { isAlive, timeoutMs = 30_000 }: WaitOptions): Promise<void> {
+async function postUntilAnswered(
+  message: Message,
+  { isAlive, timeoutMs = 30_000 }: WaitOptions,
+): Promise<void> {
   const attempt = async () => {
     if (!isAlive()) {
       throw new Fault('internal', 'sandbox_died', 'The sandbox ended before envd answered')

@@ -23,7 +23,7 @@ export type EgressPorts = Pick<Answer, 'port' | 'namePort'>
 
 export interface Egress {
   /** Sends all rules, keyed by sandbox address. Starts no process when no sandbox needs it. */
-  begin(rules: ReadonlyMap<string, NetworkRules>): Promise<void>
+  setAll(rules: ReadonlyMap<string, NetworkRules>): Promise<void>
   /**
    * Applies rules before it returns, also to open connections. Without rules, the process drops all traffic of the
    * sandbox.
@@ -32,7 +32,7 @@ export interface Egress {
   /** Disconnects; the egress process keeps running. */
   close(): void
   /** Kills the egress process. */
-  end(): Promise<void>
+  stop(): Promise<void>
 }
 
 export interface EgressParts {
@@ -144,7 +144,7 @@ export function createEgress(parts: EgressParts): Egress {
   }
 
   return {
-    async begin(rules) {
+    async setAll(rules) {
       sandboxes.clear()
       for (const [address, own] of rules) sandboxes.set(address, own)
       if (live) await tell(beginning())
@@ -169,7 +169,7 @@ export function createEgress(parts: EgressParts): Egress {
       void line?.then((opened) => opened.hangUp()).catch(() => {})
     },
 
-    async end() {
+    async stop() {
       isClosed = true
       await endAll(path)
     },

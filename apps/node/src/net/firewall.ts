@@ -4,7 +4,7 @@ import { closedRanges, formatRange, isEverything, toRanges } from '@atoll/kit/ad
 import type { Runner } from '@atoll/kit/run'
 import { tablePrefix } from '../domain/host/installation.ts'
 import type { Instance } from '../domain/host/installation.ts'
-import { isForEgress } from '../domain/network/network-rules.ts'
+import { needsEgressProxy } from '../domain/network/network-rules.ts'
 import type { NetworkRules } from '../domain/network/network-rules.ts'
 import type { Slot } from '../domain/network/slot.ts'
 import type { Egress, EgressPorts } from './egress.ts'
@@ -37,7 +37,7 @@ export interface Firewall {
   setRules(slot: Slot, rules: NetworkRules | undefined): Promise<void>
   expel(slot: Slot): Promise<void>
   /** Redirects to this egress process from now on. */
-  lead(ports: EgressPorts): Promise<void>
+  redirectTo(ports: EgressPorts): Promise<void>
   uninstall(): Promise<void>
 }
 
@@ -45,7 +45,7 @@ export function createFirewall(
   instance: Instance,
   subnet: string,
   { run, tryRun }: Runner,
-  egress: Pick<Egress, 'begin' | 'set' | 'end'>,
+  egress: Pick<Egress, 'setAll' | 'set' | 'stop'>,
 ): Firewall {
   const table = `inet ${instance.nftTable}`
   const mark = egressMark(instance)
@@ -70,7 +70,7 @@ export function createFirewall(
   function ruleScript(slot: Slot, rules: NetworkRules | undefined): string[] {
     const isNeeded =
       rules !== undefined &&
-      (rules.allowOut.length + rules.denyOut.length > 0 || isForEgress(rules))
+      (rules.allowOut.length + rules.denyOut.length > 0 || needsEgressProxy(rules))
     if (!isNeeded && !ruled.has(slot.number)) return []
     const script = [...ruleLines(table, slot, rules), ...leadScript(slot, rules)]
     ruled.set(slot.number, undefined) // unknown until the script has run
@@ -78,7 +78,7 @@ export function createFirewall(
   }
 
   function leadScript(slot: Slot, rules: NetworkRules | undefined): string[] {
-    const isLed = rules !== undefined && isForEgress(rules)
+    const isLed = rules !== undefined && needsEgressProxy(rules)
     const removal = led.has(slot.number) ? leadRemoval(table, slot) : []
     if (isLed) led.add(slot.number)
     return isLed ? [...removal, ...leadLines(table, slot, rules)] : removal
@@ -90,7 +90,7 @@ export function createFirewall(
     rules: NetworkRules | undefined,
     change: () => Promise<void>,
   ): Promise<void> {
-    if (rules && isForEgress(rules)) {
+    if (rules && needsEgressProxy(rules)) {
       // If a step below fails, the rules in force are unknown.
       ruled.set(slot.number, undefined)
       await egress.set(slot.sandboxAddress, rules)
@@ -129,10 +129,10 @@ export function createFirewall(
       led.clear()
       told.clear()
       isInstalled = false
-      await egress.begin(forEgress(slots, rules))
+      await egress.setAll(forEgress(slots, rules))
       const admitted = slots.flatMap((slot) => {
         const own = rules?.get(slot.number)
-        if (own && isForEgress(own)) told.set(slot.number, own)
+        if (own && needsEgressProxy(own)) told.set(slot.number, own)
         return [...ruleScript(slot, own), `add ${element(slot)}`]
       })
       const known = ports
@@ -166,7 +166,7 @@ export function createFirewall(
       ruled.delete(slot.number)
     },
 
-    async lead(next) {
+    async redirectTo(next) {
       ports = next
       await route.add()
       if (isInstalled) await nft(doors(next))
@@ -174,7 +174,7 @@ export function createFirewall(
 
     async uninstall() {
       await nft([`table ${table}`, `delete table ${table}`])
-      await egress.end()
+      await egress.stop()
       await route.remove()
       await forwarding.release()
     },
@@ -273,7 +273,7 @@ function forEgress(
 ): Map<string, NetworkRules> {
   const found = slots.flatMap(({ number, sandboxAddress }) => {
     const own = rules?.get(number)
-    return own && isForEgress(own) ? [[sandboxAddress, own] as const] : []
+    return own && needsEgressProxy(own) ? [[sandboxAddress, own] as const] : []
   })
   return new Map(found)
 }

@@ -1,6 +1,6 @@
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { neutralName } from '../domain/sandboxes/cell.ts'
+import { unclaimedHostname } from '../domain/sandboxes/cell.ts'
 import type { StartRequest } from '../domain/sandboxes/sandbox.ts'
 
 /** Runtime-specific parts of the OCI bundle; `writeBundle` adds what both runtimes share. */
@@ -36,7 +36,7 @@ function bundle({ cell, slot, rootfs, envdDir }: StartRequest, options: BundleOp
   const { capabilities } = options
   return {
     ociVersion: '1.0.2',
-    hostname: cell.owner?.sandboxId ?? neutralName,
+    hostname: cell.owner?.sandboxId ?? unclaimedHostname,
     root: { path: rootfs, readonly: false },
     process: {
       terminal: false,

@@ -15,11 +15,11 @@ export interface OciCommands {
   /** Restores from a checkpoint in `memoryDir`. */
   restore(cellId: string, bundleDir: string, memoryDir: string): Promise<ProcessIdentity>
   /** Runs any other command. Throws a fault with the program's error output. */
-  tell(command: string, args: readonly string[], options?: CommandOptions): Promise<void>
-  /** Runs a command like `tell` and returns its output. */
-  ask(command: string, args: readonly string[]): Promise<string>
+  execute(command: string, args: readonly string[], options?: CommandOptions): Promise<void>
+  /** Runs a command like `execute` and returns its output. */
+  query(command: string, args: readonly string[]): Promise<string>
   /** Removes the runtime's state files of a sandbox whose processes are gone. */
-  forget(cellId: string): Promise<void>
+  removeState(cellId: string): Promise<void>
   list(): Promise<string[]>
 }
 
@@ -84,16 +84,16 @@ export function createOciCommands(parts: {
   }
 
   return {
-    ask: (command, args) => ask(command, args),
+    query: (command, args) => ask(command, args),
 
     run: (cellId, bundleDir) => start('run', cellId, bundleDir, []),
 
     restore: (cellId, bundleDir, memoryDir) =>
       start('restore', cellId, bundleDir, ['--image-path', memoryDir]),
 
-    tell: async (command, args, options) => void (await ask(command, args, options)),
+    execute: async (command, args, options) => void (await ask(command, args, options)),
 
-    async forget(cellId) {
+    async removeState(cellId) {
       const own = (await entries()).filter((entry) => ownerOf(entry) === cellId)
       await Promise.all(own.map((entry) => rm(join(root, entry), { recursive: true, force: true })))
     },

@@ -8,30 +8,30 @@ import type { OciCommands } from './commands.ts'
  * command killed in between leaves a stale file: `resume` then refuses a frozen sandbox, and crashes the kernel of a
  * running one, because stops are counted. So this asks the kernel itself and corrects the file.
  */
-export async function goOnAnyway(commands: OciCommands, root: string, id: string): Promise<void> {
-  const isStill = (await standsStill(commands, id)) || (await standsStillSoon(commands, id))
-  await correctNote(root, id, isStill ? 'paused' : 'running')
-  if (isStill) await commands.tell('resume', [id])
+export async function thawReliably(commands: OciCommands, root: string, id: string): Promise<void> {
+  const isStill = (await isFrozen(commands, id)) || (await isFrozenSoon(commands, id))
+  await correctStateFile(root, id, isStill ? 'paused' : 'running')
+  if (isStill) await commands.execute('resume', [id])
 }
 
 /** Time within which a freeze started by a killed command takes effect. */
 const settleMs = 200
 
-async function standsStillSoon(commands: OciCommands, id: string): Promise<boolean> {
+async function isFrozenSoon(commands: OciCommands, id: string): Promise<boolean> {
   await sleep(settleMs)
-  return standsStill(commands, id)
+  return isFrozen(commands, id)
 }
 
 /** Tests whether the kernel is frozen: each task is a goroutine, and all of them then wait in `doStop`. */
-async function standsStill(commands: OciCommands, id: string): Promise<boolean> {
-  const stacks = (await commands.ask('debug', ['--stacks', id])).split(/\n(?=goroutine )/)
+async function isFrozen(commands: OciCommands, id: string): Promise<boolean> {
+  const stacks = (await commands.query('debug', ['--stacks', id])).split(/\n(?=goroutine )/)
   const tasks = stacks.filter((stack) => stack.includes('kernel.(*Task).run('))
   return tasks.length > 0 && tasks.every((stack) => stack.includes('kernel.(*Task).doStop('))
 }
 
 type Status = 'running' | 'paused'
 
-export async function correctNote(root: string, id: string, status: Status): Promise<void> {
+export async function correctStateFile(root: string, id: string, status: Status): Promise<void> {
   const path = join(root, `${id}_sandbox:${id}.state`)
   const note = await readFile(path, 'utf8')
   const corrected = note.replace(/"status":"(running|paused)"/, `"status":"${status}"`)

@@ -9,9 +9,9 @@ import { setTimerSlack } from '../linux/processes/timer-slack.ts'
 import { writeBundle } from './bundle.ts'
 import { createOciCommands } from './commands.ts'
 import type { CommandOptions } from './commands.ts'
-import { lostAnswers } from './gvisor-lost-answers.ts'
+import { findOrphanedRequests } from './gvisor-orphaned-requests.ts'
 import { disarmStaleInterests } from './gvisor-stale-interests.ts'
-import { goOnAnyway } from './gvisor-thaw.ts'
+import { thawReliably } from './gvisor-thaw.ts'
 
 /**
  * Runs sandboxes with runsc: their kernel is a host process written in Go, and all access to the host's kernel goes
@@ -77,7 +77,7 @@ export function createGvisor(parts: {
 
   return {
     name: 'gvisor',
-    noticesLate: true,
+    noticesKillsLate: true,
     idShift: 0,
 
     release: parts.release,
@@ -94,18 +94,20 @@ export function createGvisor(parts: {
     },
 
     async freeze(cellId) {
-      await commands.tell('pause', [cellId])
+      await commands.execute('pause', [cellId])
       frozen.add(cellId)
     },
 
     async thaw(cellId) {
-      const findOut = () => goOnAnyway(commands, root, cellId)
-      await (frozen.delete(cellId) ? commands.tell('resume', [cellId]).catch(findOut) : findOut())
+      const findOut = () => thawReliably(commands, root, cellId)
+      await (frozen.delete(cellId)
+        ? commands.execute('resume', [cellId]).catch(findOut)
+        : findOut())
     },
 
     async saveMemory(cellId, memoryDir, endHalfOpen) {
       const save = (dir: string, options?: CommandOptions) =>
-        commands.tell('checkpoint', [...saving, '--image-path', dir, cellId], options)
+        commands.execute('checkpoint', [...saving, '--image-path', dir, cellId], options)
       // gVisor closes outside connections while it saves, and depending on the order the saved epoll sets are wrong:
       // copies may spin forever. After a first attempt no such connections are left. The scratch disk makes the first
       // attempt fail as soon as all but the memory pages is written.
@@ -133,12 +135,12 @@ export function createGvisor(parts: {
     // envd sets the hostname: it belongs to gVisor's own kernel.
     setHostname: async () => {},
 
-    rest: (process, rest) => setTimerSlack(process, timerSlackNs[rest]),
-    lostAnswers: ({ pid }) => lostAnswers(pid),
+    setIdleLevel: (process, rest) => setTimerSlack(process, timerSlackNs[rest]),
+    orphanedRequests: ({ pid }) => findOrphanedRequests(pid),
 
     async remove(cellId) {
       frozen.delete(cellId)
-      await commands.forget(cellId)
+      await commands.removeState(cellId)
     },
     list: commands.list,
   }

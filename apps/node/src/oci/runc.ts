@@ -29,7 +29,7 @@ export function createRunc(parts: {
   })
   return {
     name: 'runc',
-    noticesLate: false,
+    noticesKillsLate: false,
     idShift: shiftedIds.idShift,
 
     async start(request) {
@@ -49,10 +49,10 @@ export function createRunc(parts: {
     memoryFormat: async () => undefined,
     restore: keepsNone,
     saveMemory: keepsNone,
-    freeze: (cellId) => commands.tell('pause', [cellId]),
+    freeze: (cellId) => commands.execute('pause', [cellId]),
 
     async thaw(cellId) {
-      await commands.tell('resume', [cellId]).catch((error: unknown) => {
+      await commands.execute('resume', [cellId]).catch((error: unknown) => {
         if (!(error instanceof Fault && /not paused/.test(error.message))) throw error
       })
     },
@@ -63,10 +63,10 @@ export function createRunc(parts: {
     },
 
     // runc has no background timers to throttle.
-    rest: () => {},
-    lostAnswers: () => [],
+    setIdleLevel: () => {},
+    orphanedRequests: () => [],
 
-    remove: commands.forget,
+    remove: commands.removeState,
     list: commands.list,
   }
 }

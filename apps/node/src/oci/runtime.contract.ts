@@ -11,7 +11,7 @@ import { loadNodeConfig } from '../config.ts'
 import { cellDir, toInstance } from '../domain/host/installation.ts'
 import type { ProcessIdentity, Runtime } from '../domain/sandboxes/sandbox.ts'
 import { toSlot } from '../domain/network/slot.ts'
-import { introduceEnvd } from '../envd/init.ts'
+import { initEnvd } from '../envd/init.ts'
 import { openHost } from '../host.ts'
 import type { Host } from '../host.ts'
 import { openCgroupUsage } from '../linux/cgroups/cgroup-usage.ts'
@@ -23,7 +23,7 @@ import { createShiftedLayers } from '../linux/mounts/shifted-layers.ts'
 import { ensureBaseTemplate } from '../template/base.ts'
 import { ensureEnvdRuntime } from '../template/envd-runtime.ts'
 import { staleMasks } from './gvisor-stale-interests.ts'
-import { correctNote } from './gvisor-thaw.ts'
+import { correctStateFile } from './gvisor-thaw.ts'
 import { epollSource, linesOf, receiverSource, startPython } from './programs.contract.ts'
 import { shiftedIds } from './runc.ts'
 
@@ -47,9 +47,9 @@ export function runtimeContract(name: Runtime['name'], subnet: string): void {
       await using sandbox = await world.start()
       const weight = () => cpuWeight(world.host, sandbox.id)
       assert.ok((await weight()) > 1024)
-      await world.host.cgroups.level(sandbox.id)
+      await world.host.cgroups.dropBootPriority(sandbox.id)
       assert.ok([100, 1024].includes(await weight()))
-      await world.host.cgroups.level('cnothing')
+      await world.host.cgroups.dropBootPriority('cnothing')
     })
 
     test('two sandboxes live side by side, and the end of one frees its disk while the other runs', async () => {
@@ -108,7 +108,8 @@ export function runtimeContract(name: Runtime['name'], subnet: string): void {
         await runtime.freeze(sandbox.id)
         if (!isFrozen) await runtime.thaw(sandbox.id)
         // Simulates a command killed just before its last step, the update of the state file.
-        if (name === 'gvisor') await correctNote(root, sandbox.id, isFrozen ? 'running' : 'paused')
+        if (name === 'gvisor')
+          await correctStateFile(root, sandbox.id, isFrozen ? 'running' : 'paused')
         await runtime.thaw(sandbox.id)
         assert.equal(await status(sandbox.address, '/health'), 204)
       }
@@ -283,7 +284,7 @@ async function openWorld(name: Runtime['name'], subnet: string) {
       })
       const memory = from && { memoryDir: from.memoryDir }
       const process = await startAt(id, rootfs, { slotNumber: slot.number, ...memory })
-      const introduction = {
+      const init = {
         sandboxId: 'i1',
         templateId: 'base',
         accessToken: undefined,
@@ -293,7 +294,7 @@ async function openWorld(name: Runtime['name'], subnet: string) {
         cpuCount: 1,
         memoryMb: 256,
       }
-      await introduceEnvd(slot.sandboxAddress, initToken, introduction, {
+      await initEnvd(slot.sandboxAddress, initToken, init, {
         isAlive: () => isAlive(process),
       })
       return {

@@ -8,7 +8,7 @@ import type { SandboxLogs } from '../app/logs/collect-logs.ts'
 import type { SandboxEvents } from '../app/lifecycle/events.ts'
 import type { SandboxSample } from '../app/health/usage-samples.ts'
 import type { Sandboxes } from '../app/lifecycle/sandboxes.ts'
-import type { Supply } from '../app/pools/warm-pools.ts'
+import type { WarmPools } from '../app/pools/warm-pools.ts'
 import { checkId, shapeOf } from '../domain/sandboxes/cell.ts'
 import type { MachineFacts, MachineUsage } from '../domain/host/machine.ts'
 import type { SnapshotStore } from '../domain/sandboxes/snapshot.ts'
@@ -36,7 +36,7 @@ export function serveInMemory(parts: ServiceParts, log: Logger): Transport {
 export interface ServiceParts {
   readonly sandboxes: Sandboxes
   readonly snapshots: SnapshotStore
-  readonly supply: Supply
+  readonly pools: WarmPools
   readonly builds: Builds
   readonly files: BuildStores
   readonly logs: SandboxLogs
@@ -58,7 +58,7 @@ export interface ServiceParts {
 function nodeService({
   sandboxes,
   snapshots,
-  supply,
+  pools,
   builds,
   files,
   logs,
@@ -77,7 +77,7 @@ function nodeService({
         ...usage,
         sandboxCount: running.length,
         pausedCount: sandboxes.paused().length,
-        pools: supply.pools().map(({ shape, ready, target }) => ({
+        pools: pools.list().map(({ shape, ready, target }) => ({
           templateId: shape.templateId,
           ready,
           target,
@@ -115,7 +115,7 @@ function nodeService({
 
     async nameReadySandbox({ sandboxId, accessToken }, { signal }) {
       checkId(sandboxId)
-      return supply.name({ sandboxId, accessToken }, signal)
+      return pools.preassign({ sandboxId, accessToken }, signal)
     },
 
     async pauseSandbox({ sandboxId, keepMemory }) {

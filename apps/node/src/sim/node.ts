@@ -7,7 +7,7 @@ import type { QuarantinedCell } from '../domain/sandboxes/quarantine.ts'
 import type { Snapshot, SnapshotStore } from '../domain/sandboxes/snapshot.ts'
 import { createCells } from '../app/lifecycle/cells.ts'
 import type { CellPorts } from '../app/lifecycle/cells.ts'
-import { createTell } from '../app/lifecycle/claim.ts'
+import { createAssignIdentity } from '../app/lifecycle/claim.ts'
 import { createCopies } from '../app/lifecycle/copies.ts'
 import type { CopyPorts } from '../app/lifecycle/copies.ts'
 import { createSandboxEvents } from '../app/lifecycle/events.ts'
@@ -15,14 +15,14 @@ import type { SandboxEvent } from '../app/lifecycle/events.ts'
 import { createPrototypes } from '../app/pools/prototypes.ts'
 import { createSandboxes } from '../app/lifecycle/sandboxes.ts'
 import type { SandboxPorts } from '../app/lifecycle/sandboxes.ts'
-import { createStandstills } from '../app/lifecycle/freezes.ts'
-import { createSupply } from '../app/pools/warm-pools.ts'
-import type { SupplyPorts } from '../app/pools/warm-pools.ts'
+import { createFreezes } from '../app/lifecycle/freezes.ts'
+import { createWarmPools } from '../app/pools/warm-pools.ts'
+import type { WarmPoolPorts } from '../app/pools/warm-pools.ts'
 
 export const shape: Shape = { templateId: 'base', cpuCount: 1, memoryMb: 256, diskSizeMb: 64 }
 
 type Overrides = Partial<
-  Omit<CellPorts & CopyPorts & SandboxPorts & SupplyPorts, 'runtime' | 'records' | 'disks'>
+  Omit<CellPorts & CopyPorts & SandboxPorts & WarmPoolPorts, 'runtime' | 'records' | 'disks'>
 > & {
   readonly runtime?: Partial<Runtime>
   readonly disks?: Partial<Disks>
@@ -91,7 +91,7 @@ export function simulateNode(
   }
   const runtime: Runtime = {
     name: 'gvisor',
-    noticesLate: true,
+    noticesKillsLate: true,
     idShift: 0,
     release: async () => memoryFormat || 'runsc 0',
     memoryFormat: async () => (options.memoryFormat === '' ? undefined : memoryFormat),
@@ -104,8 +104,8 @@ export function simulateNode(
     thaw: async (cellId) => void frozen.delete(cellId),
     saveMemory: async (_cellId, dir) => void files.set(dir, 'memory'),
     setHostname: async () => {},
-    rest: () => {},
-    lostAnswers: () => [],
+    setIdleLevel: () => {},
+    orphanedRequests: () => [],
     remove: async () => {},
     list: async () => [],
     ...overrides.runtime,
@@ -149,7 +149,7 @@ export function simulateNode(
     removeFolder: async (dir) => void files.delete(dir),
     endHalfOpen: async () => {},
     snapshots,
-    introduce: async (slot, _token, { sandboxId }) =>
+    initEnvd: async (slot, _token, { sandboxId }) =>
       void introduced.push({ address: slot.sandboxAddress, sandboxId }),
     setRules: async (slot, given) =>
       void rules.push(`${slot.number} ${given?.denyOut.join() ?? ''}`),
@@ -157,10 +157,10 @@ export function simulateNode(
     trust: async (cell, certificate) =>
       void rules.push(`${cell.slot.number} trusts ${certificate}`),
     isAlive: ({ pid }: ProcessIdentity) => alive.has(pid),
-    level: async (cellId) => void levelled.push(cellId),
+    dropBootPriority: async (cellId) => void levelled.push(cellId),
     oomKills: () => 0,
     endProcess: ({ process }) => void alive.delete(process?.pid ?? 0),
-    startProgram: async () => {},
+    launchStartCommand: async () => {},
     keptBytes: async ({ memory }) => (memory === undefined ? 3 : 5),
     async tidy({ cellId, disk, memory }) {
       for (const path of files.keys()) {
@@ -183,28 +183,28 @@ export function simulateNode(
     close: async () => {},
   }
   const cells = createCells({ ports, slots: slotPool })
-  const standstills = createStandstills({
+  const freezes = createFreezes({
     records: ports.records,
     freeze: ({ cellId }) => runtime.freeze(cellId),
     thaw: ({ cellId }) => runtime.thaw(cellId),
     isStopped: ({ cellId }) => stopped.has(cellId),
     nowMs: () => clock.nowMs,
     onStuck: ({ record }, { waitMs }) => void stuck.push(`${record.cellId} for ${waitMs}`),
-    onFreed: ({ record }) => void stuck.push(`${record.cellId} goes on`),
+    onThawed: ({ record }) => void stuck.push(`${record.cellId} goes on`),
   })
-  const copies = createCopies(ports, standstills)
+  const copies = createCopies(ports, freezes)
   const prototypeStore = memorySnapshots()
   const prototypes = createPrototypes({
     cells,
     store: prototypeStore,
     memoryFormat: options.memoryFormat === '' ? undefined : memoryFormat,
     findTemplate: ports.findTemplate,
-    begin: overrides.begin ?? (async () => {}),
+    runStartCommand: overrides.runStartCommand ?? (async () => {}),
     nowMs: () => clock.nowMs,
     envdDir: ports.envdDir,
     save: copies.snapshot,
   })
-  const supply = createSupply({
+  const pools = createWarmPools({
     cells,
     prototypes,
     // No warm pool by default, so that tests see only their own sandboxes.
@@ -216,9 +216,9 @@ export function simulateNode(
       records: ports.records,
       setRules: ports.setRules,
       prepare: overrides.prepare ?? (async () => {}),
-      tell: createTell(ports),
+      assignIdentity: createAssignIdentity(ports),
       findTemplate: ports.findTemplate,
-      begin: overrides.begin ?? (async () => {}),
+      runStartCommand: overrides.runStartCommand ?? (async () => {}),
       freeze: runtime.freeze,
       thaw: runtime.thaw,
       isAlive: ({ record }) => record.process !== undefined && alive.has(record.process.pid),
@@ -233,8 +233,8 @@ export function simulateNode(
     ports,
     cells,
     copies,
-    standstills,
-    supply,
+    freezes,
+    pools,
     slots: slotPool,
     events,
     adopted: { running: [], paused: [], quarantined: options.quarantined ?? [] },
@@ -253,7 +253,7 @@ export function simulateNode(
   }
   return {
     sandboxes,
-    supply,
+    pools,
     create,
     records,
     alive,

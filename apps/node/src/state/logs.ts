@@ -1,7 +1,7 @@
 import { appendFile, mkdir, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
-import { isWanted } from '../domain/sandboxes/log.ts'
+import { matchesQuery } from '../domain/sandboxes/log.ts'
 import type { KeptLog, LogEntry, LogFiles, LogQuery } from '../domain/sandboxes/log.ts'
 
 /**
@@ -48,7 +48,7 @@ export function createLogFiles(dir: string, fileLimitBytes = 1024 * 1024): LogFi
         if (entries.length >= limit) break
         if (++looked % linesAtOnce === 0) await setImmediate()
         const entry = mayMatch(line) ? fromLine(line) : undefined
-        if (entry && isWanted(entry, query)) entries.push(entry)
+        if (entry && matchesQuery(entry, query)) entries.push(entry)
       }
       return entries
     },

@@ -26,7 +26,7 @@ function setup(overrides: Partial<BuildPorts> = {}) {
     1 + (layers.has(name) ? depth(layers.get(name)?.below ?? '') : 0)
   const ports: BuildPorts = {
     cells: { halt: async () => {}, erase: async ({ record }) => void cells.delete(record.cellId) },
-    async make({ shape, files }): Promise<Cell> {
+    async takeCell({ shape, files }): Promise<Cell> {
       const cellId = `c${cells.size + ran.length}`
       cells.add(cellId)
       return {
@@ -43,9 +43,9 @@ function setup(overrides: Partial<BuildPorts> = {}) {
         slot: toSlot(parseSubnet('10.0.0.0/24'), 'at', 1),
       }
     },
-    busy: new Set(),
-    tell: async () => {},
-    begin: async () => {},
+    buildingCells: new Set(),
+    assignIdentity: async () => {},
+    runStartCommand: async () => {},
     commands: {
       async run(_door, { args, user }: Command, { onLine }) {
         const text = args.at(-1) ?? ''
@@ -56,7 +56,7 @@ function setup(overrides: Partial<BuildPorts> = {}) {
       start: async () => {},
       put: async (_door, file, path) => void ran.push(`put ${file} at ${path}`),
     },
-    level: async () => {},
+    dropBootPriority: async () => {},
     findTemplate: (id) => templates.get(id),
     templates: {
       add: async ({ templateId, ...files }) => void templates.set(templateId, files),
@@ -73,7 +73,7 @@ function setup(overrides: Partial<BuildPorts> = {}) {
       sizeBytes: (name) => depth(name) - 1,
     },
     extract: async () => 1,
-    settle: async () => {},
+    syncDisk: async () => {},
     prepare: async () => {},
     images: {
       inspect: async () => ({ digest: 'd', layers: ['a', 'b'], envVars: { FROM: 'image' } }),
@@ -89,7 +89,7 @@ function setup(overrides: Partial<BuildPorts> = {}) {
       },
     },
     findFiles: async (_owner, hash) => (hash === known ? '/files/known' : undefined),
-    prototype: async () => false,
+    ensurePrototype: async () => false,
     discardPrototypes: async () => {},
     nowMs: () => 0,
     ...overrides,
@@ -205,8 +205,9 @@ test('a parent that is gone is said to be', async () => {
 })
 
 test('a template that does not begin as it should is none', async () => {
-  const begin = () => Promise.reject(new Fault('timeout', 'not_ready', 'It was not ready'))
-  const { build, templates, cells } = setup({ begin })
+  const runStartCommand = () =>
+    Promise.reject(new Fault('timeout', 'not_ready', 'It was not ready'))
+  const { build, templates, cells } = setup({ runStartCommand })
   await assert.rejects(build([], { startCommand: 'serve' }), {
     step: 'finalize',
     message: /It was not ready/,
@@ -265,7 +266,7 @@ test('an image is fetched once, and given the user that sandboxes expect', async
 test('a build that is given up while its memory is kept leaves no prototype', async () => {
   const discarded: string[] = []
   const { build, leaving, templates } = setup({
-    async prototype() {
+    async ensurePrototype() {
       leaving.abort()
       return true
     },
@@ -278,7 +279,7 @@ test('a build that is given up while its memory is kept leaves no prototype', as
 test('of one owner builds wait for each other, and those who leave do not', async () => {
   const { build, leaving, ran } = setup()
   const slow = Promise.withResolvers<void>()
-  const held = setup({ make: () => slow.promise.then(() => assert.fail('gone')) })
+  const held = setup({ takeCell: () => slow.promise.then(() => assert.fail('gone')) })
   const first = held.build([['RUN', 'one']])
   const second = held.build([['RUN', 'two']], { shape: shapeOf('t2') })
   held.leaving.abort()
@@ -295,7 +296,7 @@ test('of one owner builds wait for each other, and those who leave do not', asyn
 
 test('memory that cannot be kept is no reason against a template', async () => {
   const refusal = new Fault('invalid', 'deleted_file_open', 'A deleted file is open')
-  const { build, templates, logs } = setup({ prototype: () => Promise.reject(refusal) })
+  const { build, templates, logs } = setup({ ensurePrototype: () => Promise.reject(refusal) })
   await build([['RUN', 'one']])
   assert.ok(templates.has('t1'))
   assert.ok(logs.includes('finalize [finalize] its memory cannot be kept: A deleted file is open'))

@@ -1,18 +1,18 @@
 import { randomHex } from '@atoll/kit/id'
 import { Fault } from '@atoll/kit/fault'
-import { BuildError, checkBuild, finalSetup, keyOf } from '../../domain/builds/build.ts'
-import type { BuildRequest, PlannedStep, Work } from '../../domain/builds/build.ts'
+import { BuildError, checkBuild, finalSetup, layerKey } from '../../domain/builds/build.ts'
+import type { BuildRequest, PlannedStep, StepCommand } from '../../domain/builds/build.ts'
 import { archivePath } from '../../domain/builds/build-scripts.ts'
-import { furnish, planSteps } from '../../domain/builds/build-steps.ts'
+import { planImageSetup, planSteps } from '../../domain/builds/build-steps.ts'
 import type { Cell, Shape } from '../../domain/sandboxes/cell.ts'
 import type { Commands, OnLine } from '../../domain/sandboxes/commands.ts'
 import type { Images } from '../../domain/builds/image.ts'
 import type { LogLevel } from '../../domain/sandboxes/log.ts'
-import { usualSetup } from '../../domain/sandboxes/setup.ts'
+import { defaultSetup } from '../../domain/sandboxes/setup.ts'
 import type { Setup } from '../../domain/sandboxes/setup.ts'
-import type { Begin, BeginOptions } from '../lifecycle/start-command.ts'
+import type { RunStartCommand, StartCommandOptions } from '../lifecycle/start-command.ts'
 import type { CellPlan, Cells, TemplateFiles } from '../lifecycle/cells.ts'
-import type { Tell } from '../lifecycle/claim.ts'
+import type { AssignIdentity } from '../lifecycle/claim.ts'
 import { createImageLayers } from './image-layers.ts'
 
 /** Builds a template from another one. Each step runs in its own cell, whose disk becomes a layer. */
@@ -32,16 +32,16 @@ export interface BuildProgress {
 export interface BuildPorts {
   readonly cells: Pick<Cells, 'halt' | 'erase'>
   /** Boots a cell when there is room for it. */
-  make(plan: CellPlan): Promise<Cell>
+  takeCell(plan: CellPlan): Promise<Cell>
   /** Cells in which build commands run. */
-  readonly busy: { add(cell: Cell): void; delete(cell: Cell): void }
-  readonly tell: Tell
-  readonly begin: Begin
+  readonly buildingCells: { add(cell: Cell): void; delete(cell: Cell): void }
+  readonly assignIdentity: AssignIdentity
+  readonly runStartCommand: RunStartCommand
   /** Waits for the envd of a cell without an identity. */
   prepare(cell: Cell): Promise<void>
   readonly commands: Commands
   /** Drops the boot-time CPU priority of a new cell. */
-  level(cellId: string): Promise<void>
+  dropBootPriority(cellId: string): Promise<void>
   findTemplate(templateId: string): TemplateFiles | undefined
   readonly templates: {
     add(template: {
@@ -62,7 +62,7 @@ export interface BuildPorts {
     sizeBytes(name: string): number
   }
   /** Writes the cell's dirty pages to its disk. */
-  settle(cell: Cell): Promise<void>
+  syncDisk(cell: Cell): Promise<void>
   /**
    * Copies the files written in a halted cell to a folder. Returns the bytes they take. Throws a fault when there is no
    * room.
@@ -73,12 +73,12 @@ export interface BuildPorts {
   /**
    * Checkpoints a started cell as the prototype of the shape. Returns false when the runtime cannot checkpoint memory.
    */
-  prototype(shape: Shape, options: PrototypeOptions): Promise<boolean>
+  ensurePrototype(shape: Shape, options: PrototypeOptions): Promise<boolean>
   discardPrototypes(templateId: string): Promise<void>
   nowMs(): number
 }
 
-export interface PrototypeOptions extends BeginOptions {
+export interface PrototypeOptions extends StartCommandOptions {
   readonly files: TemplateFiles
 }
 
@@ -98,7 +98,7 @@ export function createBuildTemplate(ports: BuildPorts): BuildTemplate {
       const source = { image: parent, ownerId: request.ownerId, mostLayers }
       const fails = asBuildError('base', progress.signal)
       const { layer, setup } = await imageLayers(source, progress).catch(fails)
-      const furnished = { step: 'base', title: 'adding the user', ...furnish(setup) }
+      const furnished = { step: 'base', title: 'adding the user', ...planImageSetup(setup) }
       const at = { below: layer, label: '[base]', ...progress }
       return { layer: await layerOf(request, furnished, at), setup }
     }
@@ -109,16 +109,16 @@ export function createBuildTemplate(ports: BuildPorts): BuildTemplate {
 
   async function layerOf(
     request: BuildRequest,
-    { step, title, work, isForced }: PlannedStep,
+    { step, title, command, isForced }: PlannedStep,
     at: BuildProgress & { readonly below: string; readonly label: string },
   ): Promise<string> {
     const { below, label, note, signal } = at
     const shown = `${label} ${cut(title)}`
-    if (!work) {
+    if (!command) {
       await note(step, 'info', shown)
       return below
     }
-    const key = keyOf(request.ownerId, below, work)
+    const key = layerKey(request.ownerId, below, command)
     const known = isForced ? undefined : await ports.layers.find(key)
     await note(step, 'info', known === undefined ? shown : `CACHED ${shown}`)
     if (known !== undefined) return known
@@ -126,13 +126,13 @@ export function createBuildTemplate(ports: BuildPorts): BuildTemplate {
       throw new BuildError(step, `A template has at most ${mostLayers} layers: join some steps`)
     }
     const onLine: OnLine = (stream, line) => note(step, 'info', `${label} [${stream}]: ${line}`)
-    const task = { ownerId: request.ownerId, step, title, work }
+    const task = { ownerId: request.ownerId, step, title, command }
     const plan = { shape: request.shape, files: { layer: below }, signal }
-    const cell = await ports.make(plan).catch(asBuildError(step, signal))
+    const cell = await ports.takeCell(plan).catch(asBuildError(step, signal))
     try {
-      ports.busy.add(cell)
-      await carryOut(cell, task, { onLine, signal }).finally(() => ports.busy.delete(cell))
-      await ports.settle(cell)
+      ports.buildingCells.add(cell)
+      await carryOut(cell, task, { onLine, signal }).finally(() => ports.buildingCells.delete(cell))
+      await ports.syncDisk(cell)
       await ports.cells.halt(cell)
       return await ports.layers
         .add({ below, key }, (dir) => ports.extract(cell, dir))
@@ -145,26 +145,28 @@ export function createBuildTemplate(ports: BuildPorts): BuildTemplate {
 
   async function carryOut(
     cell: Cell,
-    { ownerId, step, title, work }: Task,
+    { ownerId, step, title, command }: Task,
     options: { readonly onLine: OnLine; readonly signal: AbortSignal },
   ): Promise<void> {
     const { signal } = options
     const accessToken = randomHex(20)
     const fails = asBuildError(step, signal)
-    await ports.tell(cell, { sandboxId: cell.record.templateId, accessToken }, options).catch(fails)
-    await ports.level(cell.record.cellId)
-    const door = { address: cell.slot.sandboxAddress, accessToken }
-    if (work.filesHash !== undefined) {
-      const file = await ports.findFiles(ownerId, work.filesHash)
+    await ports
+      .assignIdentity(cell, { sandboxId: cell.record.templateId, accessToken }, options)
+      .catch(fails)
+    await ports.dropBootPriority(cell.record.cellId)
+    const endpoint = { address: cell.slot.sandboxAddress, accessToken }
+    if (command.filesHash !== undefined) {
+      const file = await ports.findFiles(ownerId, command.filesHash)
       if (file === undefined) {
         throw new BuildError(step, 'Its files were not uploaded: build it again')
       }
-      await ports.commands.put(door, file, archivePath, signal).catch(fails)
+      await ports.commands.put(endpoint, file, archivePath, signal).catch(fails)
     }
-    const { exitCode, ending } = await ports.commands.run(door, work, options).catch(fails)
+    const { exitCode, reason } = await ports.commands.run(endpoint, command, options).catch(fails)
     if (exitCode === 0) return
     const how =
-      exitCode === undefined ? `was ended: ${ending}` : `failed with exit status ${exitCode}`
+      exitCode === undefined ? `was ended: ${reason}` : `failed with exit status ${exitCode}`
     throw new BuildError(step, `${cut(title)} ${how}`)
   }
 
@@ -182,10 +184,13 @@ export function createBuildTemplate(ports: BuildPorts): BuildTemplate {
     if (await keepPrototype(shape, { files, onLine, signal }, note).catch(fails)) return
     const limit = AbortSignal.any([signal, AbortSignal.timeout(readyLimitMs)])
     const { layer, setup } = files
-    const cell = await ports.make({ shape, files: { layer }, signal }).catch(fails)
+    const cell = await ports.takeCell({ shape, files: { layer }, signal }).catch(fails)
     try {
       await ports.prepare(cell)
-      await ports.begin({ ...cell, record: { ...cell.record, setup } }, { onLine, signal: limit })
+      await ports.runStartCommand(
+        { ...cell, record: { ...cell.record, setup } },
+        { onLine, signal: limit },
+      )
     } catch (error) {
       if (limit.aborted) signal.throwIfAborted()
       if (!limit.aborted) fails(error)
@@ -203,7 +208,7 @@ export function createBuildTemplate(ports: BuildPorts): BuildTemplate {
     note: BuildProgress['note'],
   ): Promise<boolean> {
     try {
-      return await ports.prototype(shape, options)
+      return await ports.ensurePrototype(shape, options)
     } catch (error) {
       options.signal.throwIfAborted()
       if (!(error instanceof Fault) || error.kind !== 'invalid') throw error
@@ -216,7 +221,7 @@ export function createBuildTemplate(ports: BuildPorts): BuildTemplate {
     checkBuild(request)
     const beganMs = ports.nowMs()
     const parent = await beginWith(request, progress)
-    const parentSetup = parent.setup ?? usualSetup
+    const parentSetup = parent.setup ?? defaultSetup
     const steps = planSteps(request, parentSetup)
     let { layer } = parent
     for (const planned of steps) {
@@ -243,7 +248,7 @@ interface Task {
   readonly ownerId: string
   readonly step: string
   readonly title: string
-  readonly work: Work
+  readonly command: StepCommand
 }
 
 /** Turns failures inside a sandbox into build errors for the template's author. */

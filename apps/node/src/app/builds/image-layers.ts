@@ -1,7 +1,7 @@
 import { BuildError } from '../../domain/builds/build.ts'
 import { imageKey } from '../../domain/builds/image.ts'
 import type { ImageSource } from '../../domain/builds/image.ts'
-import { usualSetup } from '../../domain/sandboxes/setup.ts'
+import { defaultSetup } from '../../domain/sandboxes/setup.ts'
 import type { Setup } from '../../domain/sandboxes/setup.ts'
 import type { BuildPorts, BuildProgress } from './build-template.ts'
 
@@ -50,6 +50,6 @@ export function createImageLayers({
       await note('base', 'info', '[base] the image is here already')
     }
     if (below === undefined) throw new BuildError('base', 'The image has no layers')
-    return { layer: below, setup: { ...usualSetup, envVars: image.envVars } }
+    return { layer: below, setup: { ...defaultSetup, envVars: image.envVars } }
   }
 }

@@ -1,25 +1,25 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { runningSandbox } from '../../sim/running-sandbox.ts'
-import { createRest } from './idle-throttle.ts'
+import { createIdleThrottle } from './idle-throttle.ts'
 
 function setup() {
   const used = new Map<string, bigint>()
-  const told: string[] = []
+  const changes: string[] = []
   let nowNs = 0n
-  const rest = ({ started }: { started: string }, depth: string) => {
-    told.push(`${started} ${depth}`)
+  const setIdleLevel = ({ started }: { started: string }, depth: string) => {
+    changes.push(`${started} ${depth}`)
   }
   const ports = {
     running: () => [...used.keys()].map(runningSandbox),
     cpuUsedNs: (cellId: string) => used.get(cellId),
-    runtimes: { gvisor: { rest }, runc: { rest } },
+    runtimes: { gvisor: { setIdleLevel }, runc: { setIdleLevel } },
     nowNs: () => nowNs,
   }
   return {
     ports,
-    told,
-    begin: (name: string) => used.set(name, 0n),
+    changes,
+    start: (name: string) => used.set(name, 0n),
     end: (name: string) => used.delete(name),
     /** Advances half a second in which each sandbox used this many thousandths of a core. */
     pass(shares: Record<string, number>) {
@@ -32,53 +32,53 @@ function setup() {
 }
 
 test('a sandbox that does nothing is let rest, and deeper after a while', () => {
-  const { ports, told, begin, pass } = setup()
-  const { look, isAsleep } = createRest(ports)
-  const rest = (share: number, looks: number) => {
-    for (let turn = 0; turn < looks; turn += 1) {
+  const { ports, changes, start, pass } = setup()
+  const { check, isAsleep } = createIdleThrottle(ports)
+  const use = (share: number, checks: number) => {
+    for (let turn = 0; turn < checks; turn += 1) {
       pass({ idle: share })
-      look()
+      check()
     }
   }
-  begin('idle')
-  look()
-  rest(27, 3)
-  assert.deepEqual(told, ['idle awake'])
-  rest(27, 1)
-  assert.deepEqual(told, ['idle awake', 'idle drowsy'])
-  rest(7, 15)
+  start('idle')
+  check()
+  use(27, 3)
+  assert.deepEqual(changes, ['idle awake'])
+  use(27, 1)
+  assert.deepEqual(changes, ['idle awake', 'idle drowsy'])
+  use(7, 15)
   assert.ok(!isAsleep('idle'))
-  rest(7, 1)
-  assert.deepEqual(told, ['idle awake', 'idle drowsy', 'idle asleep'])
-  rest(2, 5)
+  use(7, 1)
+  assert.deepEqual(changes, ['idle awake', 'idle drowsy', 'idle asleep'])
+  use(2, 5)
   assert.ok(isAsleep('idle'))
-  rest(60, 1)
+  use(60, 1)
   assert.ok(!isAsleep('idle'))
-  assert.equal(told.at(-1), 'idle awake')
+  assert.equal(changes.at(-1), 'idle awake')
 })
 
 test('one that begins to work is woken at the next look', () => {
-  const { ports, told, begin, pass } = setup()
-  const { look } = createRest(ports)
-  begin('used')
-  look()
+  const { ports, changes, start, pass } = setup()
+  const { check } = createIdleThrottle(ports)
+  start('used')
+  check()
   for (const share of [27, 27, 27, 27, 49, 51, 300]) {
     pass({ used: share })
-    look()
+    check()
   }
-  assert.deepEqual(told, ['used awake', 'used drowsy', 'used awake'])
+  assert.deepEqual(changes, ['used awake', 'used drowsy', 'used awake'])
 })
 
-test('one that a predecessor let rest is told what is right, whatever that is', () => {
-  const { ports, told, begin, end, pass } = setup()
-  const { look } = createRest(ports)
-  begin('busy')
-  begin('ended')
-  look()
+test('one that a predecessor let rest is changes what is right, whatever that is', () => {
+  const { ports, changes, start, end, pass } = setup()
+  const { check } = createIdleThrottle(ports)
+  start('busy')
+  start('ended')
+  check()
   pass({ busy: 900 })
   end('ended')
-  look()
-  begin('ended')
-  look()
-  assert.deepEqual(told, ['busy awake'])
+  check()
+  start('ended')
+  check()
+  assert.deepEqual(changes, ['busy awake'])
 })

@@ -1,18 +1,18 @@
-import { countCalmLooks, restAfter } from '../../domain/sandboxes/idle-level.ts'
+import { countIdleChecks, idleLevelAfter } from '../../domain/sandboxes/idle-level.ts'
 import type { Runtime, RunningSandbox } from '../../domain/sandboxes/sandbox.ts'
 
-export interface RestPorts {
+export interface IdleThrottlePorts {
   readonly running: () => readonly RunningSandbox[]
   /** CPU time on all cores since the cell started. Undefined when the cell is gone. */
   cpuUsedNs(cellId: string): bigint | undefined
-  readonly runtimes: Readonly<Record<Runtime['name'], Pick<Runtime, 'rest'>>>
+  readonly runtimes: Readonly<Record<Runtime['name'], Pick<Runtime, 'setIdleLevel'>>>
   /** Monotonic clock. */
   nowNs(): bigint
 }
 
-export interface Rests {
+export interface IdleThrottle {
   /** One pass over all running sandboxes. */
-  look(): void
+  check(): void
   isAsleep(cellId: string): boolean
 }
 
@@ -21,36 +21,36 @@ interface Seen {
   readonly cpuUsedNs: bigint
   readonly atNs: bigint
   /** Undefined until the second check, which always sets the idle level: an earlier agent may have set another one. */
-  readonly calmLooks: number | undefined
+  readonly idleChecks: number | undefined
 }
 
 /** Throttles idle sandboxes. There may be hundreds of them, and together they should cost almost nothing. */
-export function createRest(ports: RestPorts): Rests {
+export function createIdleThrottle(ports: IdleThrottlePorts): IdleThrottle {
   let seen = new Map<string, Seen>()
   return {
-    look() {
+    check() {
       const next = new Map<string, Seen>()
       for (const sandbox of ports.running()) {
-        const found = lookAt(sandbox, seen.get(sandbox.record.cellId))
+        const found = checkSandbox(sandbox, seen.get(sandbox.record.cellId))
         if (found) next.set(sandbox.record.cellId, found)
       }
       seen = next
     },
-    isAsleep: (cellId) => restAfter(seen.get(cellId)?.calmLooks ?? 0) === 'asleep',
+    isAsleep: (cellId) => idleLevelAfter(seen.get(cellId)?.idleChecks ?? 0) === 'asleep',
   }
 
-  function lookAt({ record }: RunningSandbox, last?: Seen): Seen | undefined {
+  function checkSandbox({ record }: RunningSandbox, last?: Seen): Seen | undefined {
     const { cellId, runtime, process } = record
     const cpuUsedNs = ports.cpuUsedNs(cellId)
     if (cpuUsedNs === undefined || !process) return undefined
     const now = { cpuUsedNs, atNs: ports.nowNs() }
-    if (!last) return { ...now, calmLooks: undefined }
-    const calmLooks = countCalmLooks(last.calmLooks ?? 0, shareOf(last, now))
-    const rest = restAfter(calmLooks)
-    if (last.calmLooks === undefined || rest !== restAfter(last.calmLooks)) {
-      ports.runtimes[runtime].rest(process, rest)
+    if (!last) return { ...now, idleChecks: undefined }
+    const idleChecks = countIdleChecks(last.idleChecks ?? 0, shareOf(last, now))
+    const level = idleLevelAfter(idleChecks)
+    if (last.idleChecks === undefined || level !== idleLevelAfter(last.idleChecks)) {
+      ports.runtimes[runtime].setIdleLevel(process, level)
     }
-    return { ...now, calmLooks }
+    return { ...now, idleChecks }
   }
 }
 

@@ -2,88 +2,88 @@ import assert from 'node:assert/strict'
 import { setImmediate } from 'node:timers/promises'
 import { test } from 'node:test'
 import { runningSandbox } from '../../sim/running-sandbox.ts'
-import { createLosses } from './oom-recovery.ts'
+import { createOomRecovery } from './oom-recovery.ts'
 
 function setup() {
   const sandboxes = new Map<string, { kills: number; answers: boolean | Promise<boolean> }>()
   const heard: string[] = []
   const stateOf = (name: string) => sandboxes.get(name) ?? { kills: 0, answers: true }
-  const { look } = createLosses({
+  const { check } = createOomRecovery({
     running: () => [...sandboxes.keys()].map(runningSandbox),
     oomKills(cellId) {
       if (cellId === 'odd') throw new Error('odd')
       return stateOf(cellId).kills
     },
-    rouse: async ({ record }) => void heard.push(`rouse ${record.cellId}`),
+    freezeAndThaw: async ({ record }) => void heard.push(`cycle ${record.cellId}`),
     async answers({ record }) {
       heard.push(`ask ${record.cellId}`)
       return stateOf(record.cellId).answers
     },
-    async endUnlessAnswers({ record }) {
+    async killUnlessAnswers({ record }) {
       heard.push(`end ${record.cellId}`)
       return stateOf(record.cellId).answers
     },
     onError: (error) => void heard.push(String(error)),
   })
   /** Runs `count` checks. Returns the actions they caused. */
-  const looks = async (count: number) => {
+  const checks = async (count: number) => {
     heard.length = 0
     for (let turn = 0; turn < count; turn += 1) {
-      look()
+      check()
       await setImmediate()
     }
     return [...heard]
   }
-  return { sandboxes, looks }
+  return { sandboxes, checks }
 }
 
 test('who lost nothing is left alone', async () => {
-  const { sandboxes, looks } = setup()
+  const { sandboxes, checks } = setup()
   sandboxes.set('well', { kills: 0, answers: true })
-  assert.deepEqual(await looks(9), [])
+  assert.deepEqual(await checks(9), [])
 })
 
 test('who lost a process is roused, then asked until it answers, and then left alone', async () => {
-  const { sandboxes, looks } = setup()
+  const { sandboxes, checks } = setup()
   sandboxes.set('poor', { kills: 1, answers: false })
-  assert.deepEqual(await looks(3), ['rouse poor', 'ask poor', 'ask poor'])
+  assert.deepEqual(await checks(3), ['cycle poor', 'ask poor', 'ask poor'])
   sandboxes.set('poor', { kills: 1, answers: true })
-  assert.deepEqual(await looks(9), ['ask poor'])
+  assert.deepEqual(await checks(9), ['ask poor'])
 })
 
 test('each loss is looked after, but not at each look', async () => {
-  const { sandboxes, looks } = setup()
-  const roused = []
+  const { sandboxes, checks } = setup()
+  const cycled = []
   for (let kills = 1; kills <= 11; kills += 1) {
     sandboxes.set('poor', { kills, answers: true })
-    roused.push((await looks(1)).filter((what) => what.startsWith('rouse')).length)
+    cycled.push((await checks(1)).filter((what) => what.startsWith('cycle')).length)
   }
-  assert.deepEqual(roused, [1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1])
+  assert.deepEqual(cycled, [1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1])
   sandboxes.set('poor', { kills: 12, answers: true })
   assert.deepEqual(
-    (await looks(9)).filter((what) => what.startsWith('rouse')),
-    ['rouse poor'],
+    (await checks(9)).filter((what) => what.startsWith('cycle')),
+    ['cycle poor'],
   )
 })
 
 test('who does not answer for long is ended, also when it goes on losing', async () => {
-  const { sandboxes, looks } = setup()
+  const { sandboxes, checks } = setup()
   sandboxes.set('mute', { kills: 1, answers: false })
-  const first = await looks(10)
+  const first = await checks(10)
   sandboxes.set('mute', { kills: 2, answers: false })
-  const then = await looks(20)
+  const then = await checks(20)
   assert.ok(![...first, ...then].includes('end mute'))
-  assert.deepEqual(await looks(1), ['end mute'])
+  assert.deepEqual(await checks(1), ['end mute'])
 })
 
 test('who loses at each look but answers is not ended', async () => {
-  const { sandboxes, looks } = setup()
+  const { sandboxes, checks } = setup()
   const seen: string[] = []
   for (let kills = 1; kills < 100; kills += 1) {
     // The answer arrives after the next check.
     const { promise, resolve } = Promise.withResolvers<boolean>()
     sandboxes.set('busy', { kills, answers: promise })
-    seen.push(...(await looks(1)))
+    seen.push(...(await checks(1)))
     setImmediate().then(
       () => resolve(true),
       () => {},
@@ -94,28 +94,28 @@ test('who loses at each look but answers is not ended', async () => {
 })
 
 test('who answers at the last moment goes on', async () => {
-  const { sandboxes, looks } = setup()
+  const { sandboxes, checks } = setup()
   sandboxes.set('slow', { kills: 1, answers: false })
-  await looks(30)
+  await checks(30)
   sandboxes.set('slow', { kills: 1, answers: true })
-  assert.deepEqual(await looks(9), ['end slow'])
+  assert.deepEqual(await checks(9), ['end slow'])
 })
 
 test('an answer from before another loss does not count', async () => {
-  const { sandboxes, looks } = setup()
+  const { sandboxes, checks } = setup()
   const { promise, resolve } = Promise.withResolvers<boolean>()
   sandboxes.set('poor', { kills: 1, answers: promise })
-  assert.deepEqual(await looks(3), ['rouse poor', 'ask poor'])
+  assert.deepEqual(await checks(3), ['cycle poor', 'ask poor'])
   sandboxes.set('poor', { kills: 2, answers: true })
-  await looks(1)
+  await checks(1)
   resolve(true)
   await setImmediate()
-  assert.ok((await looks(1)).includes('ask poor'))
+  assert.ok((await checks(1)).includes('ask poor'))
 })
 
 test('one that cannot be looked at keeps nobody from the others', async () => {
-  const { sandboxes, looks } = setup()
+  const { sandboxes, checks } = setup()
   sandboxes.set('odd', { kills: 1, answers: true })
   sandboxes.set('poor', { kills: 1, answers: true })
-  assert.deepEqual(await looks(1), ['Error: odd', 'rouse poor'])
+  assert.deepEqual(await checks(1), ['Error: odd', 'cycle poor'])
 })

@@ -1,8 +1,8 @@
 import { basename } from 'node:path'
 import { Fault } from '@atoll/kit/fault'
 import { randomHex, randomLabel } from '@atoll/kit/id'
-import { makingsOf, shapeOf } from '../../domain/sandboxes/cell.ts'
-import type { Cell, CellRecord, Makings, Shape } from '../../domain/sandboxes/cell.ts'
+import { cellPartsOf, shapeOf } from '../../domain/sandboxes/cell.ts'
+import type { Cell, CellRecord, CellParts, Shape } from '../../domain/sandboxes/cell.ts'
 import type { Disks } from '../../domain/host/disks.ts'
 import type { NetworkRules } from '../../domain/network/network-rules.ts'
 import type { ProcessIdentity, Runtime } from '../../domain/sandboxes/sandbox.ts'
@@ -113,7 +113,7 @@ export function createCells({
     return { process, release }
   }
 
-  function freshMakings(shape: Shape, files = ports.findTemplate(shape.templateId)): Makings {
+  function freshMakings(shape: Shape, files = ports.findTemplate(shape.templateId)): CellParts {
     if (!files) {
       throw new Fault('not_found', 'template_not_found', `No template ${shape.templateId} here`)
     }
@@ -138,10 +138,10 @@ export function createCells({
   return {
     async make({ shape, files, from, network, signal }) {
       signal?.throwIfAborted()
-      const makings = from ? makingsOf(from.snapshot) : freshMakings(shape, files)
+      const parts = from ? cellPartsOf(from.snapshot) : freshMakings(shape, files)
       const slot = await slots.take()
       const record: CellRecord = {
-        ...makings,
+        ...parts,
         cellId: `c${randomLabel(20)}`,
         phase: 'making',
         disk: 'disk.img',

@@ -1,19 +1,19 @@
 import type { Cell, CellRecord } from '../../domain/sandboxes/cell.ts'
 import type {
   Identity,
-  Introduction,
+  EnvdInit,
   ProcessIdentity,
   RunningSandbox,
   Runtime,
 } from '../../domain/sandboxes/sandbox.ts'
-import { usualSetup } from '../../domain/sandboxes/setup.ts'
+import { defaultSetup } from '../../domain/sandboxes/setup.ts'
 import type { Slot } from '../../domain/network/slot.ts'
-import type { Supply } from '../pools/warm-pools.ts'
+import type { WarmPools } from '../pools/warm-pools.ts'
 
-export interface ClaimPorts extends TellPorts {
+export interface ClaimPorts extends AssignIdentityPorts {
   readonly records: { update(record: CellRecord): Promise<void> }
   /** Drops the boot-time CPU priority of a new cell. */
-  level(cellId: string): Promise<void>
+  dropBootPriority(cellId: string): Promise<void>
 }
 
 export interface ClaimRequest {
@@ -27,54 +27,52 @@ export interface ClaimRequest {
  */
 export interface Claim {
   /** Claims a cell and sends the identity to envd. */
-  byTelling(cell: RunningSandbox, request: ClaimRequest): Promise<RunningSandbox>
+  assignAndStart(cell: RunningSandbox, request: ClaimRequest): Promise<RunningSandbox>
   /** Claims a cell whose envd already has the identity. */
-  ofTold(cell: RunningSandbox, signal: AbortSignal | undefined): Promise<RunningSandbox>
+  startPreassigned(cell: RunningSandbox, signal: AbortSignal | undefined): Promise<RunningSandbox>
 }
 
-export function createClaim(ports: ClaimPorts, supply: Supply): Claim {
-  const tell = createTell(ports)
+export function createClaim(ports: ClaimPorts, pools: WarmPools): Claim {
+  const tell = createAssignIdentity(ports)
   const asRunning = ({ record, slot }: RunningSandbox): RunningSandbox => ({
     record: { ...record, phase: 'running' },
     slot,
   })
   return {
-    async byTelling(cell, { accessToken, signal }) {
+    async assignAndStart(cell, { accessToken, signal }) {
       const { sandboxId, envVars, network } = cell.record.owner
       const caBundle = network?.transforms?.authority?.certificate
-      await supply.wake(cell.record.cellId)
+      await pools.thaw(cell.record.cellId)
       await tell(cell, { sandboxId, accessToken }, { envVars, caBundle, signal })
-      await ports.level(cell.record.cellId)
+      await ports.dropBootPriority(cell.record.cellId)
       const sandbox = asRunning(cell)
       await ports.records.update(sandbox.record)
       signal?.throwIfAborted()
       return sandbox
     },
 
-    async ofTold(cell, signal) {
+    async startPreassigned(cell, signal) {
       const sandbox = asRunning(cell)
       // Update the record first: after a crash, the next agent thaws every cell that is recorded as running.
       await ports.records.update(sandbox.record)
-      await Promise.all([supply.wake(cell.record.cellId), ports.level(cell.record.cellId)])
+      await Promise.all([
+        pools.thaw(cell.record.cellId),
+        ports.dropBootPriority(cell.record.cellId),
+      ])
       signal?.throwIfAborted()
       return sandbox
     },
   }
 }
 
-export interface TellPorts {
+export interface AssignIdentityPorts {
   readonly runtime: Runtime
-  introduce(
-    slot: Slot,
-    initToken: string,
-    introduction: Introduction,
-    isAlive: () => boolean,
-  ): Promise<void>
+  initEnvd(slot: Slot, initToken: string, init: EnvdInit, isAlive: () => boolean): Promise<void>
   isAlive(process: ProcessIdentity): boolean
 }
 
 /** Sends the identity to a running cell. */
-export type Tell = (
+export type AssignIdentity = (
   cell: Cell,
   identity: Identity,
   options?: {
@@ -84,11 +82,11 @@ export type Tell = (
   },
 ) => Promise<void>
 
-export function createTell(ports: TellPorts): Tell {
+export function createAssignIdentity(ports: AssignIdentityPorts): AssignIdentity {
   return async ({ record, slot }, identity, { envVars = {}, caBundle, signal } = {}) => {
-    const { process, templateId, cpuCount, memoryMb, initToken, setup = usualSetup } = record
+    const { process, templateId, cpuCount, memoryMb, initToken, setup = defaultSetup } = record
     if (!process) throw new Error(`cell ${record.cellId} has no process`)
-    const introduction = {
+    const init = {
       ...identity,
       templateId,
       defaultUser: setup.user,
@@ -100,7 +98,7 @@ export function createTell(ports: TellPorts): Tell {
     }
     const isAlive = () => signal?.aborted !== true && ports.isAlive(process)
     await Promise.all([
-      ports.introduce(slot, initToken, introduction, isAlive),
+      ports.initEnvd(slot, initToken, init, isAlive),
       ports.runtime.setHostname(process, identity.sandboxId),
     ])
   }

@@ -1,10 +1,10 @@
-import { makingsOf, writerOf } from '../../domain/sandboxes/cell.ts'
+import { cellPartsOf, memoryWriter } from '../../domain/sandboxes/cell.ts'
 import type { Cell, CellRecord } from '../../domain/sandboxes/cell.ts'
 import type { Disks } from '../../domain/host/disks.ts'
 import type { Runtime } from '../../domain/sandboxes/sandbox.ts'
 import type { Slot } from '../../domain/network/slot.ts'
 import type { Snapshot, SnapshotStore } from '../../domain/sandboxes/snapshot.ts'
-import type { Standstills } from './freezes.ts'
+import type { Freezes } from './freezes.ts'
 
 /** Copies the state of a running cell. */
 export interface Copies {
@@ -31,7 +31,7 @@ export interface CopyPorts {
   endHalfOpen(slot: Slot): Promise<void>
 }
 
-export function createCopies(ports: CopyPorts, standstills: Standstills): Copies {
+export function createCopies(ports: CopyPorts, freezes: Freezes): Copies {
   const { runtime, disks } = ports
 
   async function memoryRoom({ cellId }: CellRecord): Promise<number> {
@@ -50,20 +50,20 @@ export function createCopies(ports: CopyPorts, standstills: Standstills): Copies
       using _room = disks.holdRoom(diskRoom + (await memoryRoom(record)), 'copying the sandbox')
       const memory = await runtime.memoryFormat()
       const snapshot: Snapshot = {
-        ...makingsOf(record),
+        ...cellPartsOf(record),
         snapshotId,
         envVars: record.owner?.envVars ?? {},
         ...(record.owner?.authority && { authority: record.owner.authority }),
-        ...(memory !== undefined && { memory: writerOf(record, memory) }),
+        ...(memory !== undefined && { memory: memoryWriter(record, memory) }),
       }
       await store.add(snapshot, async (place) => {
         try {
-          await standstills.begin(cell)
+          await freezes.freeze(cell)
           if (memory !== undefined) await saveMemory(cell, place.memoryDir)
           await ports.syncDisk(record.cellId)
           await disks.copy(image, place.disk)
         } finally {
-          await standstills.end(cell)
+          await freezes.thaw(cell)
         }
         await disks.flush(place.disk)
         if (memory !== undefined) await ports.flushFolder(place.memoryDir)
@@ -78,7 +78,7 @@ export function createCopies(ports: CopyPorts, standstills: Standstills): Copies
       try {
         // Runtimes do not overwrite files that a resume may have left.
         await ports.removeFolder(memoryDir)
-        await standstills.begin(cell)
+        await freezes.freeze(cell)
         await saveMemory(cell, memoryDir)
         await ports.syncDisk(record.cellId)
         // The record promises disk and memory, so both must be on stable storage before the record is written.
@@ -87,7 +87,7 @@ export function createCopies(ports: CopyPorts, standstills: Standstills): Copies
         await seal()
       } catch (error) {
         // Rethrow the original error; cleanup errors are secondary.
-        await Promise.allSettled([standstills.end(cell), ports.removeFolder(memoryDir)])
+        await Promise.allSettled([freezes.thaw(cell), ports.removeFolder(memoryDir)])
         throw error
       }
     },

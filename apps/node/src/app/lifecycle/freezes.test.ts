@@ -27,7 +27,7 @@ test('a sandbox that cannot be let go on is tried again, each time later, until 
   // The snapshot is complete anyway.
   assert.deepEqual(await sandboxes.snapshot('i1', 's1'), { keepsMemory: true, sizeBytes: 7 })
   assert.deepEqual([[...frozen], phase()], [[cellId], 'copying'])
-  await sandboxes.unfreeze()
+  await sandboxes.retryThaws()
   assert.equal(thawing.attempts, 1)
   for (const [waitMs, attempts] of [
     [250, 2],
@@ -35,19 +35,19 @@ test('a sandbox that cannot be let go on is tried again, each time later, until 
     [1, 3],
   ] as const) {
     clock.nowMs += waitMs
-    await sandboxes.unfreeze()
+    await sandboxes.retryThaws()
     assert.equal(thawing.attempts, attempts)
   }
   thawing.isBroken = false
   clock.nowMs += 1000
-  await sandboxes.unfreeze()
+  await sandboxes.retryThaws()
   assert.deepEqual([[...frozen], phase()], [[], 'running'])
   assert.deepEqual(
     stuck.map((line) => line.replace(`${cellId} `, '')),
     ['for 250', 'for 500', 'for 1000', 'goes on'],
   )
   clock.nowMs += 100_000
-  await sandboxes.unfreeze()
+  await sandboxes.retryThaws()
   assert.equal(thawing.attempts, 4)
 })
 
@@ -56,7 +56,7 @@ test('the waits between attempts end growing', async () => {
   await sandboxes.snapshot('i1', 's1')
   for (let attempt = 0; attempt < 20; attempt += 1) {
     clock.nowMs += 30_000
-    await sandboxes.unfreeze()
+    await sandboxes.retryThaws()
   }
   assert.match(stuck.at(-1) ?? '', / for 30000$/)
   assert.equal(stuck.length, 21)
@@ -66,9 +66,9 @@ test('a sandbox that is gone is not tried any more', async () => {
   const { sandboxes, thawing, clock, alive } = await setup()
   await sandboxes.snapshot('i1', 's1')
   alive.clear()
-  await sandboxes.reap()
+  await sandboxes.removeDead()
   clock.nowMs += 100_000
-  await sandboxes.unfreeze()
+  await sandboxes.retryThaws()
   assert.equal(thawing.attempts, 1)
 })
 
@@ -104,7 +104,7 @@ test('new network rules do not hide from the next agent that a sandbox stands st
   assert.equal(phase(), 'copying')
   thawing.isBroken = false
   clock.nowMs += 1000
-  await sandboxes.unfreeze()
+  await sandboxes.retryThaws()
   assert.deepEqual([phase(), records.get(cellId)?.owner?.network], ['running', network])
 })
 

@@ -5,19 +5,19 @@ import type { Cell, CellRecord } from '../../domain/sandboxes/cell.ts'
  * Freezes cells during a copy. A cell that cannot be thawed afterwards is retried with back-off, until it is thawed or
  * gone.
  */
-export interface Standstills {
-  begin(cell: Cell): Promise<void>
+export interface Freezes {
+  freeze(cell: Cell): Promise<void>
   /** Thaws the cell. Reports failures to `onStuck` instead of throwing: the copy itself may have succeeded. */
-  end(cell: Cell): Promise<void>
+  thaw(cell: Cell): Promise<void>
   /** Whether the last thaw failed. */
   isStuck(cellId: string): boolean
   /** Registers a cell that an earlier agent left frozen. */
   adopt(cellId: string): void
   /** Returns the cells whose next thaw is due. Forgets cells that are not in `present`: they are gone. */
-  due<C extends Cell>(present: readonly C[]): C[]
+  dueForThaw<C extends Cell>(present: readonly C[]): C[]
 }
 
-export interface StandstillPorts {
+export interface FreezePorts {
   readonly records: { update(record: CellRecord): Promise<void> }
   freeze(record: CellRecord): Promise<void>
   /** Whether the process was stopped by a signal. Such a sandbox answers no command until it gets SIGCONT. */
@@ -28,7 +28,7 @@ export interface StandstillPorts {
   /** Called when a thaw has failed for the `attempt`th time. The next attempt is after `waitMs`. */
   onStuck(cell: Cell, failure: StuckFailure): void
   /** Called when a stuck cell has been thawed. */
-  onFreed(cell: Cell): void
+  onThawed(cell: Cell): void
 }
 
 export interface StuckFailure {
@@ -40,13 +40,13 @@ export interface StuckFailure {
 const firstWaitMs = 250
 const longestWaitMs = 30_000
 
-export function createStandstills(ports: StandstillPorts): Standstills {
+export function createFreezes(ports: FreezePorts): Freezes {
   const { records } = ports
   const stuck = new Map<string, { readonly attempt: number; readonly dueMs: number }>()
   /** Cells that may be frozen. */
   const begun = new Set<string>()
 
-  async function end(cell: Cell): Promise<void> {
+  async function thaw(cell: Cell): Promise<void> {
     const { record } = cell
     const { cellId } = record
     if (!begun.delete(cellId) && !stuck.has(cellId)) return
@@ -60,15 +60,15 @@ export function createStandstills(ports: StandstillPorts): Standstills {
       ports.onStuck(cell, { error, attempt, waitMs })
       return
     }
-    if (stuck.delete(cellId)) ports.onFreed(cell)
+    if (stuck.delete(cellId)) ports.onThawed(cell)
   }
 
   return {
-    async begin(cell) {
+    async freeze(cell) {
       const { cellId } = cell.record
       if (ports.isStopped(cell.record)) throw stopped()
       // Thaw a stuck cell first: after a second freeze, the node would believe too early that the cell runs again.
-      if (stuck.has(cellId)) await end(cell)
+      if (stuck.has(cellId)) await thaw(cell)
       if (stuck.has(cellId)) {
         throw new Fault(
           'unavailable',
@@ -81,11 +81,11 @@ export function createStandstills(ports: StandstillPorts): Standstills {
       await ports.freeze(cell.record)
     },
 
-    end,
+    thaw,
     isStuck: (cellId) => stuck.has(cellId),
     adopt: (cellId) => void stuck.set(cellId, { attempt: 1, dueMs: ports.nowMs() }),
 
-    due(present) {
+    dueForThaw(present) {
       if (stuck.size === 0) return []
       const here = new Set(present.map(({ record }) => record.cellId))
       for (const cellId of stuck.keys()) if (!here.has(cellId)) stuck.delete(cellId)

@@ -1,16 +1,16 @@
 /** Runs tasks with the same key one after another, in order of arrival. Tasks with other keys do not wait. */
-export interface Turns {
-  take<T>(key: string, task: () => Promise<T>): Promise<T>
+export interface KeyedQueue {
+  run<T>(key: string, task: () => Promise<T>): Promise<T>
   /** Whether a task with this key runs or waits. */
-  isTaken(key: string): boolean
+  isBusy(key: string): boolean
   /** Waits for all tasks queued so far. */
   settle(): Promise<void>
 }
 
-export function createTurns(): Turns {
+export function createKeyedQueue(): KeyedQueue {
   const last = new Map<string, Promise<unknown>>()
   return {
-    take(key, task) {
+    run(key, task) {
       const done = (last.get(key) ?? Promise.resolve()).then(task)
       const quiet = done
         .catch(() => {})
@@ -21,7 +21,7 @@ export function createTurns(): Turns {
       return done
     },
 
-    isTaken: (key) => last.has(key),
+    isBusy: (key) => last.has(key),
 
     async settle() {
       await Promise.all(last.values())

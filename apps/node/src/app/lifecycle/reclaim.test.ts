@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { isMadeOf } from '../../domain/sandboxes/cell.ts'
+import { hasSameParts } from '../../domain/sandboxes/cell.ts'
 import type { CellRecord } from '../../domain/sandboxes/cell.ts'
 import { parseSubnet } from '../../domain/network/slot.ts'
 import { reclaim } from './reclaim.ts'
@@ -71,11 +71,11 @@ test('what lives is adopted, what is paused is kept, and all else is erased', as
         update: async (one) => void updated.push(one),
       },
       isAlive: ({ pid }) => pid !== 2,
-      isCurrent: (one) => isMadeOf(one, record('current', 0, {})),
+      isCurrent: (one) => hasSameParts(one, record('current', 0, {})),
       traces: async () => ['alive', 'half', 'stranger', 'resuming'],
       killStrays: async (keep) => void strayKeepers.push(keep),
       thaw: async ({ cellId }) => void done.thawed.push(cellId),
-      wake: async (cellId) => void done.woken.push(cellId),
+      thawClaimed: async (cellId) => void done.woken.push(cellId),
       onError: assert.ifError,
       halt: async (id) => void done.halted.push(id),
       erase: async (id) => void done.erased.push(id),
@@ -140,7 +140,7 @@ test('one that cannot be let go on is told of, and keeps nobody from starting', 
       traces: async () => ['stuck'],
       killStrays: nothing,
       thaw: ({ runtime }) => Promise.reject(new Error(`${runtime} fails`)),
-      wake: async () => {},
+      thawClaimed: async () => {},
       halt: nothing,
       erase: nothing,
       tidy: nothing,
@@ -193,7 +193,7 @@ for (const [shown, keptSlots] of [
         traces: async () => ['alive', 'live'],
         killStrays: async (keep) => void strayKeepers.push(keep),
         thaw: async () => {},
-        wake: async () => {},
+        thawClaimed: async () => {},
         halt: note,
         erase: note,
         tidy: async ({ cellId }) => assert.equal(cellId, 'alive'),

@@ -22,7 +22,7 @@ export interface ReclaimPorts {
   /** Thaws a cell that was frozen for a copy. */
   thaw(record: CellRecord): Promise<void>
   /** Thaws a claimed cell of a warm pool and drops its boot-time CPU priority. Succeeds when the cell already runs. */
-  wake(cellId: string): Promise<void>
+  thawClaimed(cellId: string): Promise<void>
   halt(cellId: string): Promise<void>
   erase(cellId: string): Promise<void>
   /** Removes files in the cell's folder that do not belong to this record. */
@@ -106,7 +106,7 @@ export async function reclaim(
 
   async function goOn(sandbox: RunningSandbox): Promise<RunningSandbox> {
     const record = { ...sandbox.record, phase: 'running' as const }
-    await ports.wake(record.cellId)
+    await ports.thawClaimed(record.cellId)
     if (sandbox.record.phase === 'copying') {
       // A cell that stays frozen must not block the adoption of the others.
       await ports

@@ -1,7 +1,7 @@
 import { Fault } from '@atoll/kit/fault'
 import type { Cell, CellRecord, Ingress } from '../../domain/sandboxes/cell.ts'
 import type { Disks } from '../../domain/host/disks.ts'
-import { certified } from '../../domain/network/network-rules.ts'
+import { withAuthority } from '../../domain/network/network-rules.ts'
 import type { Authority, NetworkRules } from '../../domain/network/network-rules.ts'
 import type { PausedSandbox, RunningSandbox, Runtime } from '../../domain/sandboxes/sandbox.ts'
 import type { Cells } from './cells.ts'
@@ -26,7 +26,7 @@ export interface ResumePorts {
   tidy(record: CellRecord): Promise<void>
   createAuthority(): Authority
   /** Starts the template's start command in a booted cell without waiting for it. */
-  startProgram(cell: Cell, accessToken: string | undefined): Promise<void>
+  launchStartCommand(cell: Cell, accessToken: string | undefined): Promise<void>
 }
 
 /** Resumes a paused sandbox. A failure leaves the sandbox paused, with all its state. */
@@ -65,7 +65,7 @@ export function createResume(parts: {
       ': connect with memory: false to boot from its files',
     )
     const { ingress = paused.owner.ingress } = request
-    const { network, ...trusted } = certified(
+    const { network, ...trusted } = withAuthority(
       request.network ?? paused.owner.network,
       paused.owner.authority,
       ports.createAuthority,
@@ -82,8 +82,8 @@ export function createResume(parts: {
       await ports.records.update({ ...paused, phase: 'resuming', slotNumber })
       const memoryDir = goesOn ? ports.memoryDir(paused.cellId) : undefined
       cell = await cells.launch(cell.record, { slot, memoryDir, network })
-      sandbox = await claim.byTelling({ record: { ...cell.record, owner }, slot }, request)
-      if (!goesOn) await ports.startProgram(sandbox, request.accessToken)
+      sandbox = await claim.assignAndStart({ record: { ...cell.record, owner }, slot }, request)
+      if (!goesOn) await ports.launchStartCommand(sandbox, request.accessToken)
     } catch (error) {
       // Rethrow the original error; cleanup errors are secondary.
       await undo(paused, cell).catch(() => {})

@@ -33,7 +33,7 @@ test('the same id twice is refused, also while the first is being created', asyn
 
 for (const [what, overrides] of Object.entries({
   'no such template': { findTemplate: () => undefined },
-  'an envd that never answers': { introduce: () => Promise.reject(new Error('silent')) },
+  'an envd that never answers': { initEnvd: () => Promise.reject(new Error('silent')) },
 })) {
   test(`${what} fails the create and leaves nothing`, async () => {
     const { create, records, slots, sandboxes, files } = simulateNode({ overrides })
@@ -47,7 +47,7 @@ for (const [what, overrides] of Object.entries({
 
 test('a caller who leaves half way leaves nothing', async () => {
   const leaving = new AbortController()
-  const overrides = { introduce: async () => leaving.abort() }
+  const overrides = { initEnvd: async () => leaving.abort() }
   const { create, records, slots, alive } = simulateNode({ overrides })
   await assert.rejects(create({}, leaving.signal))
   assert.deepEqual([records.size, slots.size, alive.size], [0, 0, 0])
@@ -67,7 +67,7 @@ test('a sandbox that dies is removed and its end is told with the reason', async
   })
   await create()
   alive.clear()
-  await sandboxes.reap()
+  await sandboxes.removeDead()
   assert.deepEqual([sandboxes.running(), slots.size], [[], 0])
   await waitFor('the end to be told', () => seen.at(-1)?.kind === 'ended')
   assert.deepEqual(seen.at(-1), {
@@ -134,7 +134,7 @@ test('a resume that fails leaves the sandbox paused as it was', async () => {
   let isSilent = false
   const { create, sandboxes, files, records, slots } = simulateNode({
     overrides: {
-      introduce: () => (isSilent ? Promise.reject(new Error('silent')) : Promise.resolve()),
+      initEnvd: () => (isSilent ? Promise.reject(new Error('silent')) : Promise.resolve()),
     },
   })
   const { record } = await create()
@@ -229,7 +229,7 @@ test('a failed resume tells its first reason, also when clearing up fails', asyn
   let isSilent = false
   const { create, sandboxes } = simulateNode({
     overrides: {
-      introduce: () => (isSilent ? Promise.reject(new Error('silent')) : Promise.resolve()),
+      initEnvd: () => (isSilent ? Promise.reject(new Error('silent')) : Promise.resolve()),
       tidy: () => (isSilent ? Promise.reject(new Error('busy')) : Promise.resolve()),
     },
   })
@@ -388,10 +388,10 @@ test('to be roused is to stand still for a moment', async () => {
     overrides: { runtime: { freeze: async (cellId) => void stood.push(cellId) } },
   })
   const { record } = await create()
-  await sandboxes.rouse('i1')
+  await sandboxes.freezeAndThaw('i1')
   assert.deepEqual([stood, frozen.size], [[record.cellId], 0])
   assert.equal(records.get(record.cellId)?.phase, 'running')
-  await sandboxes.rouse('i2')
+  await sandboxes.freezeAndThaw('i2')
 })
 
 test('one that could not stand still goes on all the same', async () => {
@@ -399,21 +399,21 @@ test('one that could not stand still goes on all the same', async () => {
     overrides: { runtime: { freeze: () => Promise.reject(new Error('no')) } },
   })
   const { record } = await create()
-  await assert.rejects(sandboxes.rouse('i1'), /no/)
+  await assert.rejects(sandboxes.freezeAndThaw('i1'), /no/)
   assert.equal(records.get(record.cellId)?.phase, 'running')
 })
 
 test('who is not well is ended with the reason, and who is goes on', async () => {
   const { create, sandboxes, seen } = simulateNode({ overrides: { oomKills: () => 1 } })
   await create()
-  assert.equal(await sandboxes.endUnless(async () => true, 'i1'), true)
+  assert.equal(await sandboxes.killUnless(async () => true, 'i1'), true)
   assert.equal(sandboxes.running().length, 1)
-  assert.equal(await sandboxes.endUnless(async () => false, 'i1'), false)
+  assert.equal(await sandboxes.killUnless(async () => false, 'i1'), false)
   assert.equal(sandboxes.running().length, 0)
   const reason = 'ran out of memory (limit 256 MB)'
   await waitFor('the end to be told', () => seen.at(-1)?.kind === 'ended')
   assert.deepEqual(seen.at(-1), { kind: 'ended', sandboxId: 'i1', reason })
-  assert.equal(await sandboxes.endUnless(async () => true, 'i1'), false)
+  assert.equal(await sandboxes.killUnless(async () => true, 'i1'), false)
 })
 
 const setting = {
@@ -464,7 +464,7 @@ test('an authority that cannot be trusted leaves the old rules in force', async 
 test('envd is told of an authority, another in each sandbox, and one told ahead cannot be', async () => {
   const bundles: (string | undefined)[] = []
   const { create, sandboxes, records } = simulateNode({
-    overrides: { introduce: async (_slot, _token, { caBundle }) => void bundles.push(caBundle) },
+    overrides: { initEnvd: async (_slot, _token, { caBundle }) => void bundles.push(caBundle) },
   })
   const { record } = await create({ network: setting })
   await create({ sandboxId: 'i2', network: setting })

@@ -1,7 +1,7 @@
 import { Fault } from '@atoll/kit/fault'
-import { checkId, checkShape, writerOf } from '../../domain/sandboxes/cell.ts'
+import { checkId, checkShape, memoryWriter } from '../../domain/sandboxes/cell.ts'
 import type { Cell, CellRecord, Owner, Shape } from '../../domain/sandboxes/cell.ts'
-import { certified } from '../../domain/network/network-rules.ts'
+import { withAuthority } from '../../domain/network/network-rules.ts'
 import type { NetworkRules } from '../../domain/network/network-rules.ts'
 import { quarantinedFault } from '../../domain/sandboxes/quarantine.ts'
 import type { QuarantinedCell } from '../../domain/sandboxes/quarantine.ts'
@@ -16,9 +16,9 @@ import type { SandboxEvents } from './events.ts'
 import { checkReadable, createResume } from './resume.ts'
 import type { ResumePorts, ResumeRequest } from './resume.ts'
 import type { SlotPool } from '../pools/slot-pool.ts'
-import type { Standstills } from './freezes.ts'
-import type { Supply } from '../pools/warm-pools.ts'
-import { createTurns } from './keyed-queue.ts'
+import type { Freezes } from './freezes.ts'
+import type { WarmPools } from '../pools/warm-pools.ts'
+import { createKeyedQueue } from './keyed-queue.ts'
 
 /** Running and paused sandboxes of this node, and the operations on them. */
 export interface Sandboxes {
@@ -49,16 +49,16 @@ export interface Sandboxes {
   /** Whether this ID belongs, or may belong, to a sandbox with an unreadable record. */
   isQuarantined(sandboxId: string): boolean
   /** One pass: removes sandboxes whose first process is dead, and reports the reason. */
-  reap(): Promise<void>
+  removeDead(): Promise<void>
   /** One pass: retries to thaw sandboxes that a copy left frozen. */
-  unfreeze(): Promise<void>
+  retryThaws(): Promise<void>
   /** Freezes and thaws the sandbox, so that each of its threads runs once. Threads of a killed process then exit. */
-  rouse(sandboxId: string): Promise<void>
+  freezeAndThaw(sandboxId: string): Promise<void>
   /**
    * Ends the sandbox unless `isWell` returns true. No other operation on the sandbox runs meanwhile. Returns whether
    * the sandbox is well.
    */
-  endUnless(
+  killUnless(
     isWell: (sandbox: RunningSandbox) => Promise<boolean>,
     sandboxId: string,
   ): Promise<boolean>
@@ -96,8 +96,8 @@ export function createSandboxes(parts: {
   readonly ports: SandboxPorts
   readonly cells: Cells
   readonly copies: Copies
-  readonly standstills: Standstills
-  readonly supply: Supply
+  readonly freezes: Freezes
+  readonly pools: WarmPools
   readonly slots: SlotPool
   readonly events: SandboxEvents
   readonly adopted: {
@@ -106,7 +106,7 @@ export function createSandboxes(parts: {
     readonly quarantined: readonly QuarantinedCell[]
   }
 }): Sandboxes {
-  const { ports, cells, copies, standstills, supply, events } = parts
+  const { ports, cells, copies, freezes, pools, events } = parts
   const { records, runtime, snapshots } = ports
   const running = new Map(parts.adopted.running.map((one) => [one.record.owner.sandboxId, one]))
   const paused = new Map(parts.adopted.paused.map((one) => [one.owner.sandboxId, one]))
@@ -119,8 +119,8 @@ export function createSandboxes(parts: {
   )
   const hasUnnamedQuarantine = parts.adopted.quarantined.some(({ sandboxId }) => !sandboxId)
   const pausing = new Set<string>()
-  const turns = createTurns()
-  const claim = createClaim(ports, supply)
+  const queue = createKeyedQueue()
+  const claim = createClaim(ports, pools)
   const resume = createResume({ ports, cells, slots: parts.slots, claim })
 
   const isTaken = (sandboxId: string) =>
@@ -137,19 +137,19 @@ export function createSandboxes(parts: {
     const from =
       request.snapshotId === undefined ? undefined : await findSnapshot(request.snapshotId)
     const { signal } = request
-    const { network, ...trusted } = certified(
+    const { network, ...trusted } = withAuthority(
       request.owner.network,
       from?.snapshot.authority,
       ports.createAuthority,
     )
-    const cell = await supply.take({ shape: request.shape, from, network, signal })
+    const cell = await pools.take({ shape: request.shape, from, network, signal })
     // A copy keeps the variables of the original, which are in its memory, unless the request has others.
     const isGiven = Object.keys(request.owner.envVars).length > 0
     const envVars = isGiven || !from ? request.owner.envVars : from.snapshot.envVars
     const owner = { ...request.owner, envVars, ...(network && { network }), ...trusted }
     return admitOrErase(cell, async () => {
       await records.update({ ...cell.record, phase: 'making', owner })
-      return claim.byTelling({ ...cell, record: { ...cell.record, owner } }, request)
+      return claim.assignAndStart({ ...cell, record: { ...cell.record, owner } }, request)
     })
   }
 
@@ -161,10 +161,10 @@ export function createSandboxes(parts: {
       throw new Fault('invalid', 'name_says_more', 'One that was named ahead brings nothing else')
     }
     if (isTaken(sandboxId)) throw taken('Sandbox', sandboxId)
-    const cell = await supply.takeNamed({ shape, network }, { sandboxId, accessToken })
+    const cell = await pools.takePreassigned({ shape, network }, { sandboxId, accessToken })
     if (!cell) throw new Fault('conflict', 'name_gone', `None stands ready as ${sandboxId}`)
     const owned = { ...cell, record: { ...cell.record, owner } }
-    return admitOrErase(cell, () => claim.ofTold(owned, signal))
+    return admitOrErase(cell, () => claim.startPreassigned(owned, signal))
   }
 
   async function admitOrErase(
@@ -211,7 +211,8 @@ export function createSandboxes(parts: {
       )
     }
     const { process: _process, slotNumber: _slot, ...rest } = record
-    const memory = keepMemory && format !== undefined ? { memory: writerOf(record, format) } : {}
+    const memory =
+      keepMemory && format !== undefined ? { memory: memoryWriter(record, format) } : {}
     const kept: PausedSandbox = { ...rest, ...memory, phase: 'paused' }
     // Once this record is written, the sandbox is paused, even if the agent crashes.
     const seal = () => records.update(kept)
@@ -263,14 +264,14 @@ export function createSandboxes(parts: {
       checkShape(request.shape)
       ports.checkDisk(request.shape.diskSizeMb)
       const make = request.isNamed ? buildNamed : build
-      return turns.take(request.owner.sandboxId, () => make(request))
+      return queue.run(request.owner.sandboxId, () => make(request))
     },
 
     async kill(sandboxId, reason = 'was killed') {
       const alive = running.get(sandboxId)
       // The operation in progress may wait for a sandbox that does not answer. It fails as soon as the process is dead.
-      if (alive && turns.isTaken(sandboxId)) ports.endProcess(alive.record)
-      return turns.take(sandboxId, async () => {
+      if (alive && queue.isBusy(sandboxId)) ports.endProcess(alive.record)
+      return queue.run(sandboxId, async () => {
         const sandbox = running.get(sandboxId)
         if (sandbox) return remove(sandbox, reason)
         const record = paused.get(sandboxId)
@@ -289,13 +290,13 @@ export function createSandboxes(parts: {
     },
 
     pause: (sandboxId, { keepMemory }) =>
-      turns.take(sandboxId, async () => {
+      queue.run(sandboxId, async () => {
         const kept = paused.get(sandboxId) ?? (await letGo(find(sandboxId), keepMemory))
         return { sizeBytes: await ports.keptBytes(kept).catch(() => 0) }
       }),
 
     resume: (request) =>
-      turns.take(request.sandboxId, async () => {
+      queue.run(request.sandboxId, async () => {
         const record = paused.get(request.sandboxId)
         if (!record) return find(request.sandboxId)
         return admit(await resume(record, request))
@@ -303,7 +304,7 @@ export function createSandboxes(parts: {
 
     async snapshot(sandboxId, snapshotId) {
       checkId(snapshotId)
-      return turns.take(sandboxId, async () => {
+      return queue.run(sandboxId, async () => {
         const sandbox = find(sandboxId)
         if (await snapshots.find(snapshotId)) throw taken('Snapshot', snapshotId)
         const { memory } = await copies.snapshot(sandbox, snapshotId, snapshots)
@@ -313,17 +314,21 @@ export function createSandboxes(parts: {
     },
 
     setNetwork: (sandboxId, wanted) =>
-      turns.take(sandboxId, async () => {
+      queue.run(sandboxId, async () => {
         const { record, slot } = find(sandboxId)
         const { owner } = record
-        const { network, ...trusted } = certified(wanted, owner.authority, ports.createAuthority)
+        const { network, ...trusted } = withAuthority(
+          wanted,
+          owner.authority,
+          ports.createAuthority,
+        )
         const changed = { ...record, owner: { ...owner, network, ...trusted } }
         // Install the certificate before the rules, so that no program meets one that it does not trust. Do so even for
         // a known authority: the sandbox may have been booted since.
         const authority = owner.network?.transforms ? undefined : network.transforms?.authority
         if (authority) await ports.trust({ record, slot }, authority.certificate)
         await ports.setRules(slot, network)
-        const isStuck = standstills.isStuck(record.cellId)
+        const isStuck = freezes.isStuck(record.cellId)
         await records.update(isStuck ? { ...changed, phase: 'copying' } : changed)
         running.set(sandboxId, { record: changed, slot })
       }),
@@ -339,46 +344,46 @@ export function createSandboxes(parts: {
     quarantined: () => [...quarantined.keys()],
     isQuarantined,
 
-    async reap() {
+    async removeDead() {
       const dead = [...running.values()].filter(isDead)
       const bury = ({ record }: RunningSandbox) =>
-        turns.take(record.owner.sandboxId, async () => {
+        queue.run(record.owner.sandboxId, async () => {
           const sandbox = running.get(record.owner.sandboxId)
           if (sandbox && isDead(sandbox)) await remove(sandbox, reasonOfDeath(sandbox.record))
         })
       await Promise.all(dead.map(bury))
     },
 
-    async unfreeze() {
+    async retryThaws() {
       const letGoOn = ({ record }: RunningSandbox) =>
-        turns.take(record.owner.sandboxId, async () => {
+        queue.run(record.owner.sandboxId, async () => {
           const sandbox = running.get(record.owner.sandboxId)
-          if (sandbox && standstills.isStuck(sandbox.record.cellId)) await standstills.end(sandbox)
+          if (sandbox && freezes.isStuck(sandbox.record.cellId)) await freezes.thaw(sandbox)
         })
-      await Promise.all(standstills.due([...running.values()]).map(letGoOn))
+      await Promise.all(freezes.dueForThaw([...running.values()]).map(letGoOn))
     },
 
-    rouse: (sandboxId) =>
-      turns.take(sandboxId, async () => {
+    freezeAndThaw: (sandboxId) =>
+      queue.run(sandboxId, async () => {
         const sandbox = running.get(sandboxId)
         if (!sandbox || isDead(sandbox)) return
         try {
-          await standstills.begin(sandbox)
+          await freezes.freeze(sandbox)
         } finally {
-          await standstills.end(sandbox)
+          await freezes.thaw(sandbox)
         }
       }),
 
-    endUnless: (isWell, sandboxId) =>
-      turns.take(sandboxId, async () => {
+    killUnless: (isWell, sandboxId) =>
+      queue.run(sandboxId, async () => {
         const sandbox = running.get(sandboxId)
-        if (!sandbox || standstills.isStuck(sandbox.record.cellId)) return false
+        if (!sandbox || freezes.isStuck(sandbox.record.cellId)) return false
         if (await isWell(sandbox)) return true
         await remove(sandbox, reasonOfDeath(sandbox.record))
         return false
       }),
 
-    settle: turns.settle,
+    settle: queue.settle,
   }
 }
 

@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Setup } from '../../domain/sandboxes/setup.ts'
-import { createBegin } from './start-command.ts'
+import { createRunStartCommand } from './start-command.ts'
 
 /** Creates a cell whose ready command returns the given exit codes. */
 function setup(given: Partial<Setup> | undefined, exitCodes: number[] = [0]) {
   const done: string[] = []
-  const begin = createBegin({
-    tell: async (_cell, { accessToken }) => void done.push(`tell ${accessToken !== undefined}`),
+  const run = createRunStartCommand({
+    assignIdentity: async (_cell, { accessToken }) =>
+      void done.push(`tell ${accessToken !== undefined}`),
     commands: {
       async run(_door, { args, user, cwd }, { onLine }) {
         done.push(`run ${args.at(-1)} as ${user} in ${cwd}`)
@@ -17,7 +18,7 @@ function setup(given: Partial<Setup> | undefined, exitCodes: number[] = [0]) {
       start: async (_door, { args }) => void done.push(`start ${args.at(-1)}`),
       put: async () => {},
     },
-    level: async () => void done.push('level'),
+    dropBootPriority: async () => void done.push('level'),
   })
   const record = {
     cellId: 'c1',
@@ -34,37 +35,37 @@ function setup(given: Partial<Setup> | undefined, exitCodes: number[] = [0]) {
     ...(given && { setup: { user: 'user', envVars: {}, ...given } }),
   }
   const slot = { number: 1, hostAddress: '', sandboxAddress: '', link: '', namespace: '' }
-  return { begin: (options = {}) => begin({ record, slot }, options), done }
+  return { run: (options = {}) => run({ record, slot }, options), done }
 }
 
 test('most templates begin with nothing', async () => {
-  const { begin, done } = setup(undefined)
-  await begin()
+  const { run, done } = setup(undefined)
+  await run()
   assert.deepEqual(done, [])
   const other = setup({ workdir: '/srv' })
-  await other.begin()
+  await other.run()
   assert.deepEqual(other.done, [])
 })
 
 test('the program is started, then asked for until it is ready', async () => {
-  const { begin, done } = setup(
+  const { run, done } = setup(
     { startCommand: 'serve', readyCommand: 'ask', workdir: '/srv' },
     [1, 0],
   )
   const lines: string[] = []
-  await begin({ onLine: async (_stream: string, line: string) => void lines.push(line) })
+  await run({ onLine: async (_stream: string, line: string) => void lines.push(line) })
   const ask = 'run ask as user in /srv'
   assert.deepEqual(done, ['tell true', 'level', 'start serve', ask, ask])
   assert.deepEqual(lines, ['looking', 'looking'])
 })
 
 test('a program that nobody says how to ask is given its time', async () => {
-  const { begin, done } = setup({ startCommand: 'serve' })
-  await begin()
+  const { run, done } = setup({ startCommand: 'serve' })
+  await run()
   assert.deepEqual(done.slice(2), ['start serve', 'run sleep 20 as user in undefined'])
 })
 
 test('who does not want it any more is not kept', async () => {
-  const { begin } = setup({ readyCommand: 'never' }, Array<number>(1000).fill(1))
-  await assert.rejects(begin({ signal: AbortSignal.abort() }), { name: 'AbortError' })
+  const { run } = setup({ readyCommand: 'never' }, Array<number>(1000).fill(1))
+  await assert.rejects(run({ signal: AbortSignal.abort() }), { name: 'AbortError' })
 })

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { waitFor } from '@atoll/kit/wait'
 import { Fault } from '@atoll/kit/fault'
-import { createPreparation } from './prototype-preparation.ts'
+import { createPrototypePreparation } from './prototype-preparation.ts'
 
 const shapeOf = (templateId: string) => ({
   templateId,
@@ -15,7 +15,7 @@ const shapeOf = (templateId: string) => ({
 function setup() {
   const made = new Map<string, PromiseWithResolvers<boolean>>()
   const ended: string[] = []
-  const preparation = createPreparation({
+  const preparation = createPrototypePreparation({
     patienceMs: 1,
     prototypes: {
       ensure({ templateId }, { signal } = {}) {
@@ -70,7 +70,7 @@ test('two take long at a time, and a third is given up', async () => {
 test('those of a template that is no more are given up, and at the end all', async () => {
   const { preparation, ended } = setup()
   for (const name of ['a', 'b']) await preparation.isDoneSoon(shapeOf(name))
-  preparation.forget('a')
+  preparation.removeTemplate('a')
   await waitFor('its end', () => ended.length === 1)
   await preparation.close()
   assert.deepEqual(ended, ['a: Error: given up', 'b: Error: given up'])

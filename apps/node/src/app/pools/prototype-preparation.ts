@@ -5,7 +5,7 @@ import type { Shape } from '../../domain/sandboxes/cell.ts'
 import type { Prototypes } from './prototypes.ts'
 
 /** Makes prototypes before warm pools are filled from them. A slow prototype is finished in the background. */
-export interface Preparation {
+export interface PrototypePreparation {
   /**
    * Waits until the prototype is made or turns out to be impossible. Returns false when that is slow; `onSlowEnd` then
    * reports the end.
@@ -14,7 +14,7 @@ export interface Preparation {
   /** Whether the prototype is being made in the background. */
   isSlow(shape: Shape): boolean
   /** Cancels the prototypes of a removed template. */
-  forget(templateId: string): void
+  removeTemplate(templateId: string): void
   /** Cancels all prototypes. */
   close(): Promise<void>
 }
@@ -26,12 +26,12 @@ interface Task {
   isSlow: boolean
 }
 
-export function createPreparation(parts: {
+export function createPrototypePreparation(parts: {
   readonly prototypes: Pick<Prototypes, 'ensure'>
   /** Time after which a prototype counts as slow. */
   readonly patienceMs: number
   readonly onSlowEnd: (shape: Shape, failure?: { readonly error: unknown }) => void
-}): Preparation {
+}): PrototypePreparation {
   const { prototypes, patienceMs, onSlowEnd } = parts
   const tasks = new Map<string, Task>()
   const closing = new AbortController()
@@ -76,7 +76,7 @@ export function createPreparation(parts: {
 
     isSlow: (shape) => tasks.get(shapeKey(shape))?.isSlow === true,
 
-    forget(templateId) {
+    removeTemplate(templateId) {
       for (const task of tasks.values()) if (task.templateId === templateId) task.leaving.abort()
     },
 

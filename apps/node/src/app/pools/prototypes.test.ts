@@ -32,8 +32,8 @@ function setup(save: () => Promise<void> = async () => {}) {
     createPrototypes({
       cells: {
         async make({ shape }: CellPlan) {
-          const makings = { runtime: 'gvisor', layer: '', envd: 'e1', initToken: '' } as const
-          return { record: { ...shape, ...makings, cellId: 'c1', phase: 'making', disk: '' }, slot }
+          const parts = { runtime: 'gvisor', layer: '', envd: 'e1', initToken: '' } as const
+          return { record: { ...shape, ...parts, cellId: 'c1', phase: 'making', disk: '' }, slot }
         },
         launch: () => assert.fail(),
         halt: async () => {},
@@ -43,7 +43,7 @@ function setup(save: () => Promise<void> = async () => {}) {
       memoryFormat: 'v1',
       findTemplate: (id) => templates.get(id),
       envdDir: '/envd/e1',
-      begin: async () => {},
+      runStartCommand: async () => {},
       async save({ record }, snapshotId) {
         await save()
         const snapshot = { ...record, snapshotId, envVars: {} }

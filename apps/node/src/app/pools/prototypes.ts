@@ -4,7 +4,7 @@ import { Fault } from '@atoll/kit/fault'
 import { shapeKey, shapeOf } from '../../domain/sandboxes/cell.ts'
 import type { Cell, Shape } from '../../domain/sandboxes/cell.ts'
 import type { Snapshot, SnapshotStore } from '../../domain/sandboxes/snapshot.ts'
-import type { Begin, BeginOptions } from '../lifecycle/start-command.ts'
+import type { RunStartCommand, StartCommandOptions } from '../lifecycle/start-command.ts'
 import type { CellPlan, Cells, TemplateFiles } from '../lifecycle/cells.ts'
 
 /**
@@ -36,7 +36,7 @@ function nameOf(files: TemplateFiles | undefined): unknown {
 
 const keptMs = 24 * 60 * 60 * 1000
 
-export interface EnsureOptions extends BeginOptions {
+export interface EnsureOptions extends StartCommandOptions {
   /** Files to use instead of those of the shape's template. */
   readonly files?: TemplateFiles
 }
@@ -48,7 +48,7 @@ export function createPrototypes(parts: {
   readonly memoryFormat: string | undefined
   findTemplate(templateId: string): TemplateFiles | undefined
   readonly envdDir: string
-  readonly begin: Begin
+  readonly runStartCommand: RunStartCommand
   readonly save: SaveSnapshot
   nowMs(): number
 }): Prototypes {
@@ -72,7 +72,7 @@ export function createPrototypes(parts: {
     const snapshotId = idOf(shape, files)
     const cell = await cells.make({ shape, files, signal })
     try {
-      await parts.begin(cell, options)
+      await parts.runStartCommand(cell, options)
       known.set(snapshotId, await parts.save(cell, snapshotId, store))
       neededAtMs.set(snapshotId, parts.nowMs())
     } finally {

@@ -6,7 +6,7 @@ import { shape, simulateNode } from '../../sim/node.ts'
 
 type Node = ReturnType<typeof simulateNode>
 
-const ready = ({ supply }: Node) => supply.pools().reduce((sum, pool) => sum + pool.ready, 0)
+const ready = ({ pools }: Node) => pools.list().reduce((sum, pool) => sum + pool.ready, 0)
 const isStocked = (node: Node, count: number) =>
   waitFor(`${count} ready sandboxes`, () => ready(node) === count)
 
@@ -47,13 +47,13 @@ test('one that died while it waited is passed over', async () => {
 test('a pool grows with demand and shrinks to its floor without', async () => {
   const node = simulateNode({ readySandboxes: 0 })
   await Promise.all([1, 2, 3].map((n) => node.create({ sandboxId: `i${n}` })))
-  assert.equal(node.supply.pools()[0]?.target, 3)
+  assert.equal(node.pools.list()[0]?.target, 3)
   await isStocked(node, 3)
-  await node.supply.trim()
+  await node.pools.trim()
   assert.equal(ready(node), 3)
   node.clock.nowMs = 3_600_000
-  assert.equal(node.supply.pools()[0]?.target, 0)
-  await node.supply.trim()
+  assert.equal(node.pools.list()[0]?.target, 0)
+  await node.pools.trim()
   assert.deepEqual([ready(node), node.frozen.size, node.slots.size, node.alive.size], [0, 0, 3, 3])
 })
 
@@ -71,7 +71,7 @@ test('the budget bounds what all pools hold together', async () => {
     overrides: { memoryBytes: async () => 100 * 2 ** 20 },
   })
   await isStocked(larger, 4)
-  await larger.supply.close()
+  await larger.pools.close()
   assert.equal(ready(larger), 4)
 })
 
@@ -114,7 +114,7 @@ test('what cannot be made ahead is told, leaves nothing, and creates go on', asy
   await waitFor('the failure to be told', () => node.errors.length > 0)
   assert.deepEqual([node.records.size, node.slots.size], [0, 0])
   await node.create()
-  assert.equal(node.supply.pools()[0]?.shape, shape)
+  assert.equal(node.pools.list()[0]?.shape, shape)
 })
 
 test('a machine without memory refuses, and says so', async () => {
@@ -166,7 +166,7 @@ const identity = { sandboxId: 'i7', accessToken: 'secret' }
 
 test('one that was told ahead who it will be is told nothing at its create', async () => {
   const node = simulateNode({ readySandboxes: 1 })
-  assert.deepEqual(await node.supply.name(identity, new AbortController().signal), shape)
+  assert.deepEqual(await node.pools.preassign(identity, new AbortController().signal), shape)
   const told = node.introduced.length
   const { record } = await node.create({ ...identity, isNamed: true })
   assert.deepEqual([node.introduced.length, node.introduced[0]?.sandboxId], [told, 'i7'])
@@ -178,7 +178,7 @@ test('one that was told ahead who it will be is told nothing at its create', asy
 
 test('whoever asks for a name gets that one or none, and all else stays as it is', async () => {
   const node = simulateNode({ readySandboxes: 1 })
-  await node.supply.name(identity, new AbortController().signal)
+  await node.pools.preassign(identity, new AbortController().signal)
   const gone = { kind: 'conflict', reason: 'name_gone' }
   const wrong = [
     { changes: { sandboxId: 'i8' }, fault: gone },
@@ -197,7 +197,7 @@ test('whoever asks for a name gets that one or none, and all else stays as it is
 
 test('others take the nameless first, then the named, which they tell anew', async () => {
   const node = simulateNode({ readySandboxes: 2 })
-  await node.supply.name(identity, new AbortController().signal)
+  await node.pools.preassign(identity, new AbortController().signal)
   await isStocked(node, 2)
   const named = node.introduced[0]?.address
   const first = await node.create({ sandboxId: 'n1' })
@@ -216,16 +216,16 @@ test('a name that could not be told is told to the next, unless nobody waits any
   const node = simulateNode({
     readySandboxes: 1,
     overrides: {
-      async introduce() {
+      async initEnvd() {
         if (failures++ < 1) throw new Error('silent')
       },
     },
   })
   const leaving = new AbortController()
-  const left = node.supply.name({ ...identity, sandboxId: 'gone' }, leaving.signal)
+  const left = node.pools.preassign({ ...identity, sandboxId: 'gone' }, leaving.signal)
   leaving.abort()
   await assert.rejects(left, { kind: 'unavailable' })
-  const named = node.supply.name(identity, new AbortController().signal)
+  const named = node.pools.preassign(identity, new AbortController().signal)
   await waitFor('the failure', () => node.errors.length > 0)
   // A failure pauses the pool.
   node.clock.nowMs = 3_600_000
@@ -239,7 +239,7 @@ test('a template that takes long to begin keeps nobody else waiting, and gets it
     readySandboxes: 1,
     patienceMs: 1,
     overrides: {
-      begin: async ({ record }) => (record.templateId === 'slow' ? begun : undefined),
+      runStartCommand: async ({ record }) => (record.templateId === 'slow' ? begun : undefined),
       findTemplate: () => ({ layer: 'l1' }),
     },
   })
@@ -247,10 +247,10 @@ test('a template that takes long to begin keeps nobody else waiting, and gets it
   const slow = { ...shape, templateId: 'slow', sandboxId: 'i1' }
   const creating = node.create(slow)
   await node.create({ sandboxId: 'i2' })
-  await waitFor('the others', () => node.supply.pools()[0]?.ready === 1)
+  await waitFor('the others', () => node.pools.list()[0]?.ready === 1)
   resolve()
   await creating
-  await waitFor('one of the slow', () => node.supply.pools()[1]?.ready === 1)
+  await waitFor('one of the slow', () => node.pools.list()[1]?.ready === 1)
   assert.deepEqual(
     new Set((await node.prototypeStore.list()).map(({ templateId }) => templateId)),
     new Set(['base', 'slow']),
@@ -262,13 +262,13 @@ test('what takes long to begin does not hold up the end', async () => {
     readySandboxes: 1,
     patienceMs: 1,
     overrides: {
-      begin: (_cell, { signal } = {}) =>
+      runStartCommand: (_cell, { signal } = {}) =>
         new Promise((_resolve, reject) => {
           signal?.addEventListener('abort', () => reject(new Error('stopped')))
         }),
     },
   })
   await waitFor('its beginning', () => node.alive.size === 1)
-  await node.supply.close()
+  await node.pools.close()
   assert.deepEqual([node.alive.size, node.records.size], [0, 0])
 })

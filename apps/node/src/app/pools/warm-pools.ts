@@ -8,48 +8,48 @@ import type { Demand } from '../../domain/sandboxes/demand.ts'
 import type { NetworkRules } from '../../domain/network/network-rules.ts'
 import type { Identity } from '../../domain/sandboxes/sandbox.ts'
 import type { Slot } from '../../domain/network/slot.ts'
-import type { Begin } from '../lifecycle/start-command.ts'
+import type { RunStartCommand } from '../lifecycle/start-command.ts'
 import type { CellPlan, Cells, TemplateFiles } from '../lifecycle/cells.ts'
 import { createIdentityOffers } from './identity-offers.ts'
-import { createPreparation } from './prototype-preparation.ts'
+import { createPrototypePreparation } from './prototype-preparation.ts'
 import type { Prototypes } from './prototypes.ts'
 
 /**
  * Source of new cells: a warm pool per shape in demand, else a prototype, else a boot. Cells in the pools are frozen
  * and cost only memory, within a budget.
  */
-export interface Supply {
+export interface WarmPools {
   /** Returns a cell with the plan's network rules applied. A pooled cell may have a preassigned identity. */
   take(plan: CellPlan): Promise<Cell>
   /** Returns the pre-warmed cell with this preassigned identity, if there is one, with its network rules applied. */
-  takeNamed(plan: CellPlan, identity: Identity): Promise<Cell | undefined>
+  takePreassigned(plan: CellPlan, identity: Identity): Promise<Cell | undefined>
   /** Thaws a cell from a pool. Must be called for every cell that was taken. */
-  wake(cellId: string): Promise<void>
+  thaw(cellId: string): Promise<void>
   /** Preassigns an identity to the next pre-warmed cell. Resolves once that cell is ready. */
-  name(identity: Identity, signal: AbortSignal): Promise<Shape>
-  pools(): Pool[]
+  preassign(identity: Identity, signal: AbortSignal): Promise<Shape>
+  list(): PoolStatus[]
   /** Removes the pre-warmed cells of a deleted template and makes no more. */
-  forget(templateId: string): Promise<void>
+  removeTemplate(templateId: string): Promise<void>
   /** Removes pre-warmed cells beyond the demand. */
   trim(): Promise<void>
   /** Stops filling the pools. Pre-warmed cells stay for the next agent. */
   close(): Promise<void>
 }
 
-export interface Pool {
+export interface PoolStatus {
   readonly shape: Shape
   readonly ready: number
   readonly target: number
 }
 
-export interface SupplyPorts {
+export interface WarmPoolPorts {
   readonly records: { update(record: CellRecord): Promise<void> }
   /** Waits for envd and makes it load everything it will need. */
   prepare(cell: Cell): Promise<void>
-  tell(cell: Cell, identity: Identity): Promise<void>
+  assignIdentity(cell: Cell, identity: Identity): Promise<void>
   /** Returns undefined when this node has no such template. */
   findTemplate(templateId: string): TemplateFiles | undefined
-  readonly begin: Begin
+  readonly runStartCommand: RunStartCommand
   setRules(slot: Slot, rules: NetworkRules): Promise<void>
   freeze(cellId: string): Promise<void>
   thaw(cellId: string): Promise<void>
@@ -89,7 +89,7 @@ interface Ready {
   readonly cell: Cell
   readonly bytes: number
   /** Preassigned identity. */
-  readonly toldAs: Identity | undefined
+  readonly preassignedAs: Identity | undefined
 }
 
 interface Made {
@@ -98,8 +98,8 @@ interface Made {
   readonly isBooted: boolean
 }
 
-export function createSupply(parts: {
-  readonly ports: SupplyPorts
+export function createWarmPools(parts: {
+  readonly ports: WarmPoolPorts
   readonly cells: Cells
   readonly prototypes: Prototypes
   readonly budgetBytes: number
@@ -107,7 +107,7 @@ export function createSupply(parts: {
   readonly floors: readonly { readonly shape: Shape; readonly count: number }[]
   readonly adopted: readonly Cell[]
   readonly patienceMs?: number | undefined
-}): Supply {
+}): WarmPools {
   const { ports, cells, prototypes, budgetBytes, patienceMs = usualPatienceMs } = parts
   const shelves = new Map<string, Shelf>()
   const frozen = new Set<string>()
@@ -116,7 +116,7 @@ export function createSupply(parts: {
   let underway = 0
   let filling: Promise<void> | undefined
   let isClosed = false
-  const preparation = createPreparation({
+  const preparation = createPrototypePreparation({
     prototypes,
     patienceMs,
     onSlowEnd(shape, failure) {
@@ -128,7 +128,7 @@ export function createSupply(parts: {
   for (const { shape, count } of parts.floors) shelfOf(shape, count)
   for (const cell of parts.adopted) {
     frozen.add(cell.record.cellId)
-    shelfOf(cell.record).cells.push({ cell, bytes: usualBytes, toldAs: undefined })
+    shelfOf(cell.record).cells.push({ cell, bytes: usualBytes, preassignedAs: undefined })
   }
   nudge()
 
@@ -208,7 +208,7 @@ export function createSupply(parts: {
     // Restored cells have already run their start command.
     if (!isBooted) return cell
     try {
-      await ports.begin(cell, { signal })
+      await ports.runStartCommand(cell, { signal })
       return cell
     } catch (error) {
       // Rethrow the original error; cleanup errors are secondary.
@@ -275,13 +275,13 @@ export function createSupply(parts: {
     const offer = offers.take()
     try {
       await ports.prepare(cell)
-      if (offer) await ports.tell(cell, offer.identity)
+      if (offer) await ports.assignIdentity(cell, offer.identity)
       await ports.freeze(cell.record.cellId)
       frozen.add(cell.record.cellId)
       await ports.records.update(cell.record)
       const bytes = await ports.memoryBytes(cell.record.cellId)
       if (shelves.get(shapeKey(shelf.shape)) !== shelf) throw new Error('nobody wants it any more')
-      shelf.cells.push({ cell, bytes, toldAs: offer?.identity })
+      shelf.cells.push({ cell, bytes, preassignedAs: offer?.identity })
       offer?.resolve(shelf.shape)
     } catch (error) {
       frozen.delete(cell.record.cellId)
@@ -315,10 +315,11 @@ export function createSupply(parts: {
       return begun(made, plan.signal)
     },
 
-    async takeNamed(plan, { sandboxId, accessToken }) {
+    async takePreassigned(plan, { sandboxId, accessToken }) {
       const named = takeReady(plan.shape, (ready) =>
         ready.findIndex(
-          ({ toldAs }) => toldAs?.sandboxId === sandboxId && toldAs.accessToken === accessToken,
+          ({ preassignedAs }) =>
+            preassignedAs?.sandboxId === sandboxId && preassignedAs.accessToken === accessToken,
         ),
       )
       if (!named) return undefined
@@ -326,21 +327,21 @@ export function createSupply(parts: {
       return ruled(named, plan.network)
     },
 
-    async wake(cellId) {
+    async thaw(cellId) {
       if (frozen.delete(cellId)) await ports.thaw(cellId)
     },
 
-    name: offers.add,
+    preassign: offers.add,
 
-    pools: () =>
+    list: () =>
       [...shelves.values()].map(({ shape, demand, cells: ready }) => ({
         shape,
         ready: ready.length,
         target: demand.level(ports.nowMs()),
       })),
 
-    async forget(templateId) {
-      preparation.forget(templateId)
+    async removeTemplate(templateId) {
+      preparation.removeTemplate(templateId)
       for (const [key, { shape, cells: ready }] of shelves) {
         if (shape.templateId !== templateId) continue
         shelves.delete(key)
@@ -372,7 +373,7 @@ export function createSupply(parts: {
 
 /** Prefers cells without a preassigned identity: the others may still be claimed by theirs. */
 function anyOf(ready: readonly Ready[]): number {
-  const nameless = ready.findIndex(({ toldAs }) => !toldAs)
+  const nameless = ready.findIndex(({ preassignedAs }) => !preassignedAs)
   return nameless >= 0 || ready.length === 0 ? nameless : 0
 }
 

@@ -70,7 +70,7 @@ printf 'PATH=%s\\nexport PATH\\n' "$1" > /etc/profile.d/atoll-path.sh
 /**
  * Adds the default user, since most images only have root. The user gets passwordless sudo where the image has sudo.
  */
-export const furnishScript = `
+export const imageSetupScript = `
 if [ ! -x /bin/bash ]; then
   echo 'the image has no /bin/bash, by which clients run commands: add it to the image' >&2
   exit 1

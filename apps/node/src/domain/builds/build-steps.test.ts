@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { BuildError, finalSetup, keyOf } from './build.ts'
+import { BuildError, finalSetup, layerKey } from './build.ts'
 import type { BuildRequest, BuildStep } from './build.ts'
 import { planSteps } from './build-steps.ts'
-import { usualSetup } from '../sandboxes/setup.ts'
+import { defaultSetup } from '../sandboxes/setup.ts'
 
 const hash = 'a'.repeat(64)
 
@@ -17,7 +17,8 @@ function request(steps: (readonly [type: string, ...args: string[]])[]): BuildRe
   }
 }
 
-const plan = (...steps: (readonly [string, ...string[]])[]) => planSteps(request(steps), usualSetup)
+const plan = (...steps: (readonly [string, ...string[]])[]) =>
+  planSteps(request(steps), defaultSetup)
 
 test('what a step says holds for those after it', () => {
   const planned = plan(
@@ -29,7 +30,7 @@ test('what a step says holds for those after it', () => {
   )
   const last = planned.at(-1)
   assert.equal(last?.title, 'RUN make')
-  assert.deepEqual(last?.work, {
+  assert.deepEqual(last?.command, {
     command: '/bin/bash',
     args: ['-l', '-c', 'make'],
     user: 'worker',
@@ -37,7 +38,7 @@ test('what a step says holds for those after it', () => {
     envVars: { A: 'one', B: 'one two one $A ' },
   })
   assert.deepEqual(
-    planned.map(({ work }) => work !== undefined),
+    planned.map(({ command }) => command !== undefined),
     [false, true, true, true, true],
   )
 })
@@ -46,14 +47,14 @@ test('PATH may be added to before anything has set it', () => {
   const [planned, other] = plan(['ENV', 'PATH', "/it's here:$PATH"], ['ENV', 'A', 'b'])
   assert.match(planned?.setup.envVars['PATH'] ?? '', /^\/it's here:.*\/usr\/bin/)
   // Login shells get the PATH as well.
-  assert.match(planned?.work?.args.at(-1) ?? '', /^'\/it'\\''s here:.*'$/)
-  assert.equal(other?.work, undefined)
+  assert.match(planned?.command?.args.at(-1) ?? '', /^'\/it'\\''s here:.*'$/)
+  assert.equal(other?.command, undefined)
 })
 
 test('a command may say by whom it is run, for itself alone', () => {
   const planned = plan(['RUN', 'a', 'root'], ['RUN', 'b'])
   assert.deepEqual(
-    planned.map(({ work }) => work?.user),
+    planned.map(({ command }) => command?.user),
     ['root', 'user'],
   )
 })
@@ -61,10 +62,10 @@ test('a command may say by whom it is run, for itself alone', () => {
 test('there is always a root, and a folder /', () => {
   const planned = plan(['USER', 'root'], ['WORKDIR', '/'], ['RUN', 'id'])
   assert.deepEqual(
-    planned.map(({ work }) => work?.user),
+    planned.map(({ command }) => command?.user),
     [undefined, undefined, 'root'],
   )
-  assert.equal(planned.at(-1)?.work?.cwd, '/')
+  assert.equal(planned.at(-1)?.command?.cwd, '/')
 })
 
 test('a copy goes where its user works', () => {
@@ -76,7 +77,7 @@ test('a copy goes where its user works', () => {
     ],
   })
   const placeOf = (target: string, workdir?: string) =>
-    planSteps(steps(target, workdir), usualSetup).at(-1)?.work?.args.slice(4, 6)
+    planSteps(steps(target, workdir), defaultSetup).at(-1)?.command?.args.slice(4, 6)
   assert.deepEqual(placeOf('.'), ['/home/user', 'yes'])
   assert.deepEqual(placeOf('a/b', '/srv'), ['/srv/a/b', ''])
   assert.deepEqual(placeOf('/etc/'), ['/etc', 'yes'])
@@ -112,7 +113,7 @@ test('who forces a step forces all after it', () => {
     ['RUN', 'c'],
   ])
   const forced = steps.map((step, at) => ({ ...step, force: at === 1 }))
-  const planned = planSteps({ ...rest, steps: forced }, usualSetup)
+  const planned = planSteps({ ...rest, steps: forced }, defaultSetup)
   assert.deepEqual(
     planned.map(({ isForced }) => isForced),
     [false, true, true],
@@ -120,11 +121,11 @@ test('who forces a step forces all after it', () => {
 })
 
 test('what a template begins with comes from its parent, unless it says so itself', () => {
-  const parent = { ...usualSetup, startCommand: 'serve', readyCommand: 'ask' }
+  const parent = { ...defaultSetup, startCommand: 'serve', readyCommand: 'ask' }
   const none = request([])
   assert.deepEqual(finalSetup(none, parent, undefined), parent)
   assert.deepEqual(finalSetup({ ...none, startCommand: 'other' }, parent, undefined), {
-    ...usualSetup,
+    ...defaultSetup,
     startCommand: 'other',
   })
   assert.deepEqual(finalSetup({ ...none, readyCommand: 'look' }, parent, undefined), {
@@ -137,13 +138,13 @@ test('what a template begins with comes from its parent, unless it says so itsel
 
 test('a layer serves the same work on the same files for the same owner', () => {
   const [a, b] = plan(['RUN', 'a'], ['RUN', 'b'])
-  assert.ok(a?.work && b?.work)
-  const key = keyOf('team', 'l1', a.work)
-  assert.equal(keyOf('team', 'l1', { ...a.work }), key)
+  assert.ok(a?.command && b?.command)
+  const key = layerKey('team', 'l1', a.command)
+  assert.equal(layerKey('team', 'l1', { ...a.command }), key)
   const others = [
-    keyOf('other', 'l1', a.work),
-    keyOf('team', 'l2', a.work),
-    keyOf('team', 'l1', b.work),
+    layerKey('other', 'l1', a.command),
+    layerKey('team', 'l2', a.command),
+    layerKey('team', 'l1', b.command),
   ]
   assert.equal(new Set([key, ...others]).size, 4)
 })

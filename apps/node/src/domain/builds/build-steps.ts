@@ -1,9 +1,9 @@
 import { posix } from 'node:path'
 import { BuildError } from './build.ts'
-import type { BuildRequest, BuildStep, PlannedStep, Work } from './build.ts'
+import type { BuildRequest, BuildStep, PlannedStep, StepCommand } from './build.ts'
 import {
   copyScript,
-  furnishScript,
+  imageSetupScript,
   pathScript,
   userScript,
   workdirScript,
@@ -38,11 +38,11 @@ export function planSteps(request: BuildRequest, parent: Setup): PlannedStep[] {
 }
 
 /** Plans the step that adds to an image what clients expect of a sandbox: bash, the default user and a login PATH. */
-export function furnish(setup: Setup): Pick<PlannedStep, 'work' | 'setup' | 'isForced'> {
+export function planImageSetup(setup: Setup): Pick<PlannedStep, 'command' | 'setup' | 'isForced'> {
   const path = setup.envVars['PATH']
   const profile = path === undefined ? '' : quoted(path)
-  const work = asRoot('/bin/sh', ['-euc', furnishScript, 'furnish', setup.user, profile])
-  return { work, setup, isForced: false }
+  const command = asRoot('/bin/sh', ['-euc', imageSetupScript, 'furnish', setup.user, profile])
+  return { command, setup, isForced: false }
 }
 
 type Planned = Omit<PlannedStep, 'isForced'>
@@ -63,18 +63,18 @@ function planStep(step: string, given: BuildStep, setup: Setup): Planned {
   return { step, title, ...plan({ ...given, type }, setup, step) }
 }
 
-type Plan = (given: BuildStep, setup: Setup, step: string) => Pick<Planned, 'work' | 'setup'>
+type Plan = (given: BuildStep, setup: Setup, step: string) => Pick<Planned, 'command' | 'setup'>
 
 const planRun: Plan = ({ args }, setup, step) => {
-  const [command = '', user = ''] = args
-  if (command.trim() === '') throw new BuildError(step, 'RUN needs a command')
-  const work = {
-    ...inShell(command),
+  const [script = '', user = ''] = args
+  if (script.trim() === '') throw new BuildError(step, 'RUN needs a command')
+  const command = {
+    ...inShell(script),
     user: user || setup.user,
     cwd: setup.workdir,
     envVars: setup.envVars,
   }
-  return { work, setup }
+  return { command, setup }
 }
 
 const planCopy: Plan = ({ type, args, filesHash }, setup, step) => {
@@ -87,7 +87,7 @@ const planCopy: Plan = ({ type, args, filesHash }, setup, step) => {
   const place = posix.resolve(setup.workdir ?? homeOf(setup.user), target)
   const isFolder = /(^|\/)\.?$/.test(target) ? 'yes' : ''
   const script = ['-euc', copyScript, 'copy', source, place, isFolder, owner || setup.user, mode]
-  return { work: { ...asRoot('/bin/bash', script), ...(filesHash && { filesHash }) }, setup }
+  return { command: { ...asRoot('/bin/bash', script), ...(filesHash && { filesHash }) }, setup }
 }
 
 const planUser: Plan = ({ args }, setup, step) => {
@@ -99,8 +99,8 @@ const planUser: Plan = ({ args }, setup, step) => {
     throw new BuildError(step, `USER needs the name of a user, which ${given || 'nothing'} is not`)
   }
   if (name === 'root') return { setup: { ...setup, user: name } }
-  const work = asRoot('/bin/sh', ['-euc', userScript, 'user', name, mayBecomeRoot])
-  return { work, setup: { ...setup, user: name } }
+  const command = asRoot('/bin/sh', ['-euc', userScript, 'user', name, mayBecomeRoot])
+  return { command, setup: { ...setup, user: name } }
 }
 
 const planWorkdir: Plan = ({ args }, setup, step) => {
@@ -108,8 +108,8 @@ const planWorkdir: Plan = ({ args }, setup, step) => {
   if (path === '' || path.includes('\n')) throw new BuildError(step, 'WORKDIR needs a path')
   const place = posix.resolve('/', setup.workdir ?? '/', path)
   if (place === '/') return { setup: { ...setup, workdir: place } }
-  const work = asRoot('/bin/sh', ['-euc', workdirScript, 'workdir', place, setup.user])
-  return { work, setup: { ...setup, workdir: place } }
+  const command = asRoot('/bin/sh', ['-euc', workdirScript, 'workdir', place, setup.user])
+  return { command, setup: { ...setup, workdir: place } }
 }
 
 const planEnv: Plan = ({ type, args }, setup, step) => {
@@ -127,8 +127,8 @@ const planEnv: Plan = ({ type, args }, setup, step) => {
   const size = Object.entries(envVars).reduce((sum, pair) => sum + pair.join('=').length, 0)
   if (size > mostVariables) throw tooManyVariables(step)
   const isNew = envVars['PATH'] !== setup.envVars['PATH']
-  const work = asRoot('/bin/sh', ['-euc', pathScript, 'path', quoted(envVars['PATH'] ?? '')])
-  return { ...(isNew && { work }), setup: { ...setup, envVars } }
+  const command = asRoot('/bin/sh', ['-euc', pathScript, 'path', quoted(envVars['PATH'] ?? '')])
+  return { ...(isNew && { command }), setup: { ...setup, envVars } }
 }
 
 const plans: Readonly<Record<string, Plan>> = {
@@ -150,7 +150,7 @@ function homeOf(user: string): string {
   return user === 'root' ? '/root' : `/home/${user}`
 }
 
-function asRoot(command: string, args: readonly string[]): Work {
+function asRoot(command: string, args: readonly string[]): StepCommand {
   return { command, args, user: 'root', cwd: '/', envVars: {} }
 }
 

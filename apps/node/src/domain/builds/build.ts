@@ -45,14 +45,14 @@ export interface PlannedStep {
   /** Shown in the build log. */
   readonly title: string
   /** Command to run in the sandbox. Absent when the step only changes the setup. */
-  readonly work?: Work
+  readonly command?: StepCommand
   /** Setup after this step. */
   readonly setup: Setup
   /** Whether this step and all later ones must run again instead of reusing a cached layer. */
   readonly isForced: boolean
 }
 
-export interface Work extends Command {
+export interface StepCommand extends Command {
   /** Hash of the archive that must be put at `archivePath` before the command runs. */
   readonly filesHash?: string
 }
@@ -75,9 +75,9 @@ export function finalSetup(
 }
 
 /** Returns the cache key of a layer. Equal keys mean the same work on the same files for the same owner. */
-export function keyOf(ownerId: string, below: string, work: Work): string {
+export function layerKey(ownerId: string, below: string, command: StepCommand): string {
   return createHash('sha256')
-    .update(JSON.stringify([ownerId, below, work]))
+    .update(JSON.stringify([ownerId, below, command]))
     .digest('hex')
 }
 

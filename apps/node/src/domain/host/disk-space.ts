@@ -98,8 +98,8 @@ export function divideSpace(
 }
 
 /** Max-min fair division: small demands are met in full, and the others get equal shares. */
-function fill(demands: readonly number[], supply: number): number[] {
-  const level = fillLevel(demands, supply)
+function fill(demands: readonly number[], pools: number): number[] {
+  const level = fillLevel(demands, pools)
   return demands.map((demand) => Math.min(demand, level))
 }
 
@@ -107,8 +107,8 @@ function sum(numbers: readonly number[]): number {
   return numbers.reduce((total, number) => total + number, 0)
 }
 
-function fillLevel(demands: readonly number[], supply: number): number {
-  let left = Math.max(0, supply)
+function fillLevel(demands: readonly number[], pools: number): number {
+  let left = Math.max(0, pools)
   const ascending = demands.toSorted((a, b) => a - b)
   for (const [index, demand] of ascending.entries()) {
     const even = Math.floor(left / (ascending.length - index))

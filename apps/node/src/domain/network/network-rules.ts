@@ -51,7 +51,7 @@ export interface EgressProxy {
 }
 
 /** Returns whether the rules need the egress proxy: address rules alone cannot enforce them. */
-export function isForEgress({ allowNames = [], proxy, transforms }: NetworkRules): boolean {
+export function needsEgressProxy({ allowNames = [], proxy, transforms }: NetworkRules): boolean {
   return allowNames.length > 0 || proxy !== undefined || transforms !== undefined
 }
 
@@ -59,7 +59,7 @@ export function isForEgress({ allowNames = [], proxy, transforms }: NetworkRules
  * Adds the certificate authority to rules with header transforms. Reuses `known`, which the sandbox already trusts, or
  * creates one. Also returns the authority that the sandbox trusts afterwards.
  */
-export function certified<Rules extends NetworkRules | undefined>(
+export function withAuthority<Rules extends NetworkRules | undefined>(
   network: Rules,
   known: Authority | undefined,
   create: () => Authority,

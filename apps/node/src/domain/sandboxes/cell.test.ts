@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { isMadeOf } from './cell.ts'
+import { hasSameParts } from './cell.ts'
 
 const current = { runtime: 'gvisor', release: 'runsc 1', layer: 'l1', envd: 'e1' } as const
 
@@ -14,7 +14,7 @@ const cell = {
 }
 
 test('a cell is as good as a new one when it is made of the same', () => {
-  assert.equal(isMadeOf(cell, current), true)
+  assert.equal(hasSameParts(cell, current), true)
 })
 
 for (const other of [
@@ -24,6 +24,6 @@ for (const other of [
   { envd: 'e0' },
 ] as const) {
   test(`one with ${JSON.stringify(other)} is not handed out as a new one`, () => {
-    assert.equal(isMadeOf({ ...cell, ...other }, current), false)
+    assert.equal(hasSameParts({ ...cell, ...other }, current), false)
   })
 }

@@ -13,7 +13,7 @@ export interface Shape {
 }
 
 /** Parts that a cell was made of. The cell needs the same parts again whenever it or a copy of it starts. */
-export interface Makings extends Shape {
+export interface CellParts extends Shape {
   readonly runtime: 'gvisor' | 'runc'
   /** Name of the layer below the disk of the cell. */
   readonly layer: string
@@ -30,7 +30,7 @@ export interface Makings extends Shape {
  * cell may be made before a sandbox needs it, and has an owner once it is claimed. The node stores this record in the
  * cell's folder; the record is enough to adopt the cell or to remove every trace of it.
  */
-export interface CellRecord extends Makings {
+export interface CellRecord extends CellParts {
   readonly cellId: string
   readonly phase: Phase
   /** File name of the disk image. */
@@ -74,7 +74,7 @@ export interface Ingress {
 }
 
 /** Host name of a cell without an owner. */
-export const neutralName = 'sandbox'
+export const unclaimedHostname = 'sandbox'
 
 /** A cell with running processes. */
 export interface Cell {
@@ -86,13 +86,13 @@ export function shapeOf({ templateId, cpuCount, memoryMb, diskSizeMb }: Shape): 
   return { templateId, cpuCount, memoryMb, diskSizeMb }
 }
 
-export function makingsOf(makings: Makings): Makings {
-  const { runtime, layer, envd, initToken, setup } = makings
-  return { ...shapeOf(makings), runtime, layer, envd, initToken, ...(setup && { setup }) }
+export function cellPartsOf(parts: CellParts): CellParts {
+  const { runtime, layer, envd, initToken, setup } = parts
+  return { ...shapeOf(parts), runtime, layer, envd, initToken, ...(setup && { setup }) }
 }
 
 /** Returns whether a new cell would be made of the same parts. Only then may a pre-warmed cell replace a new one. */
-export function isMadeOf(made: Parts, current: Parts): boolean {
+export function hasSameParts(made: Parts, current: Parts): boolean {
   return (['runtime', 'release', 'layer', 'envd'] as const).every(
     (part) => made[part] === current[part],
   )
@@ -104,7 +104,7 @@ type Parts = Pick<CellRecord, 'runtime' | 'release' | 'layer' | 'envd'>
  * Returns the runtime release that writes the cell's memory: the one that runs the cell, which may no longer be
  * installed.
  */
-export function writerOf({ release }: CellRecord, present: string): string {
+export function memoryWriter({ release }: CellRecord, present: string): string {
   return release ?? present
 }
 

@@ -1,15 +1,15 @@
 /** Runs programs in a running sandbox. */
 export interface Commands {
   /** Runs a command to its end. Skips blank lines of output. */
-  run(door: Door, command: Command, options: RunOptions): Promise<Ended>
+  run(endpoint: EnvdEndpoint, command: Command, options: RunOptions): Promise<CommandResult>
   /** Starts a command and returns once it runs. The command keeps running. */
-  start(door: Door, command: Command, signal: AbortSignal): Promise<void>
+  start(endpoint: EnvdEndpoint, command: Command, signal: AbortSignal): Promise<void>
   /** Copies a file of the node into the sandbox, owned by root. */
-  put(door: Door, file: string, path: string, signal: AbortSignal): Promise<void>
+  put(endpoint: EnvdEndpoint, file: string, path: string, signal: AbortSignal): Promise<void>
 }
 
 /** Address and token of a sandbox's envd. */
-export interface Door {
+export interface EnvdEndpoint {
   readonly address: string
   readonly accessToken: string | undefined
 }
@@ -30,11 +30,11 @@ export interface RunOptions {
 /** Resolves when the next line may be delivered. */
 export type OnLine = (stream: 'stdout' | 'stderr', line: string) => Promise<void>
 
-export interface Ended {
+export interface CommandResult {
   /** Undefined when the command was killed, for example by a signal. */
   readonly exitCode: number | undefined
   /** Reason when there is no exit code. */
-  readonly ending?: string
+  readonly reason?: string
 }
 
 /** Wraps text in a login shell, as the published clients do. */

@@ -1,20 +1,20 @@
 /** Idle level of a sandbox. Deeper levels cost less CPU, and timers fire later. */
-export type Rest = 'awake' | 'drowsy' | 'asleep'
+export type IdleLevel = 'awake' | 'drowsy' | 'asleep'
 
 /** Returns the number of consecutive idle checks, after a check that measured `share` of a core. */
-export function countCalmLooks(before: number, share: number): number {
-  return share < calmBelow ? before + 1 : 0
+export function countIdleChecks(before: number, share: number): number {
+  return share < idleBelow ? before + 1 : 0
 }
 
-export function restAfter(calmLooks: number): Rest {
-  if (calmLooks < looksPerSecond * 2) return 'awake'
-  return calmLooks < looksPerSecond * 10 ? 'drowsy' : 'asleep'
+export function idleLevelAfter(idleChecks: number): IdleLevel {
+  if (idleChecks < checksPerSecond * 2) return 'awake'
+  return idleChecks < checksPerSecond * 10 ? 'drowsy' : 'asleep'
 }
 
 /**
  * Checks per second. Also sets how fast a busy sandbox is back at full speed. One check takes about ten microseconds.
  */
-export const looksPerSecond = 2
+export const checksPerSecond = 2
 
 /**
  * An idle gVisor sandbox takes 2 to 3 % of a core when awake. Reading its log takes up to 20 ms, 4 % of the time
@@ -23,4 +23,4 @@ export const looksPerSecond = 2
  * A lower limit for throttled sandboxes would not work: on a full machine everything takes longer, so idle sandboxes
  * would look busy, get exact timers again, and keep the machine full.
  */
-const calmBelow = 0.05
+const idleBelow = 0.05

@@ -25,7 +25,7 @@ export interface LogQuery {
   readonly search?: string | undefined
 }
 
-export function isWanted(entry: LogEntry, { minLevel = 'debug', search }: LogQuery): boolean {
+export function matchesQuery(entry: LogEntry, { minLevel = 'debug', search }: LogQuery): boolean {
   if (logLevels.indexOf(entry.level) < logLevels.indexOf(minLevel)) return false
   if (!search) return true
   return [entry.message, ...Object.values(entry.fields)].some((text) => text.includes(search))

@@ -1,5 +1,5 @@
 import type { CellRecord, Owner } from './cell.ts'
-import type { Rest } from './idle-level.ts'
+import type { IdleLevel } from './idle-level.ts'
 import type { Slot } from '../network/slot.ts'
 
 /** Boot and start tick make a process identity unique: process IDs alone are reused. */
@@ -23,7 +23,7 @@ export interface Identity {
 }
 
 /** Identity and settings for envd. Absent fields keep their value in envd, except the token. */
-export interface Introduction extends Identity {
+export interface EnvdInit extends Identity {
   readonly templateId: string
   /** User of commands that name no user. */
   readonly defaultUser: string
@@ -43,7 +43,7 @@ export interface Runtime {
    * Whether a thread inside notices only when it next runs that the host kernel has killed its process. The exit is not
    * reported and the memory is not freed until all threads have noticed.
    */
-  readonly noticesLate: boolean
+  readonly noticesKillsLate: boolean
   /** Offset added to every uid and gid that the sandbox stores on its disk. */
   readonly idShift: number
   /** Installed release of the runtime. */
@@ -66,11 +66,11 @@ export interface Runtime {
   /** Sets the host name from the host, where the sandbox cannot set it itself. */
   setHostname(process: ProcessIdentity, name: string): Promise<void>
   /** Sets how late timers of the sandbox may fire. */
-  rest(process: ProcessIdentity, rest: Rest): void
+  setIdleLevel(process: ProcessIdentity, rest: IdleLevel): void
   /**
    * Names of pending requests whose answering process is dead. Names are stable, so a later call can recognize them.
    */
-  lostAnswers(process: ProcessIdentity): readonly string[]
+  orphanedRequests(process: ProcessIdentity): readonly string[]
   /** Kills and removes everything of the cell. Succeeds when there is nothing. */
   remove(cellId: string): Promise<void>
   /** IDs of all cells that the runtime knows, in any state. */

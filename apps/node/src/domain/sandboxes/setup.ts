@@ -11,12 +11,12 @@ export interface Setup {
   readonly readyCommand?: string
 }
 
-export const usualSetup: Setup = { user: 'user', envVars: {} }
+export const defaultSetup: Setup = { user: 'user', envVars: {} }
 
 /** Returns the command that succeeds once a sandbox is ready. Undefined: there is nothing to wait for. */
 export function readyCommandOf({ startCommand, readyCommand }: Setup): string | undefined {
-  return readyCommand ?? (startCommand === undefined ? undefined : `sleep ${unsaidSeconds}`)
+  return readyCommand ?? (startCommand === undefined ? undefined : `sleep ${defaultReadySeconds}`)
 }
 
 /** Wait for a start command without a ready command. Published clients expect 20 s. */
-const unsaidSeconds = 20
+const defaultReadySeconds = 20

@@ -1,9 +1,9 @@
-import type { Makings } from './cell.ts'
+import type { CellParts } from './cell.ts'
 import type { Authority } from '../network/network-rules.ts'
 import type { Quarantined } from './quarantine.ts'
 
 /** A copy of a sandbox at one moment, from which new sandboxes are created. */
-export interface Snapshot extends Makings {
+export interface Snapshot extends CellParts {
   readonly snapshotId: string
   /** Variables that the original sandbox was created with. */
   readonly envVars: Readonly<Record<string, string>>

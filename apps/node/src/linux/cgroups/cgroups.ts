@@ -13,7 +13,7 @@ export interface Cgroups {
   /** Thaws the group, frozen or not. Returns false when the group does not exist. */
   thaw(cellId: string): Promise<boolean>
   /** Resets the CPU weight to the default. Never fails: at worst the group keeps its boot-time priority. */
-  level(cellId: string): Promise<void>
+  dropBootPriority(cellId: string): Promise<void>
   /** Kills all processes in the group and removes it. Succeeds when the group does not exist. */
   remove(cellId: string): Promise<void>
   /** Removes the groups of the installation; they must not contain sandboxes. */
@@ -43,7 +43,7 @@ export function createCgroups(parent: string): Cgroups {
       return writeFirst(await folders(cellId), thawedBy)
     },
 
-    async level(cellId) {
+    async dropBootPriority(cellId) {
       writeFirst(await folders(cellId), usualWeights)
     },
 

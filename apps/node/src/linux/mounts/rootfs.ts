@@ -1,7 +1,7 @@
 import { mkdir, readdir, readFile, rmdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { waitFor } from '@atoll/kit/wait'
-import { neutralName } from '../../domain/sandboxes/cell.ts'
+import { unclaimedHostname } from '../../domain/sandboxes/cell.ts'
 import { createDiskUsage } from '../disks/disk-usage.ts'
 import type { DiskUsage } from '../disks/disk-usage.ts'
 import { checkInodes } from '../disks/disk-images.ts'
@@ -79,7 +79,7 @@ export function createRootfsStore(parts: {
         rootfs,
         layers,
         String(request.idShift),
-        neutralName,
+        unclaimedHostname,
         resolver,
       ]
       await namespace.run('sh', ['-euc', mountScript, 'mount', ...args])

@@ -45,7 +45,7 @@ const egress = createEgress({
   subnet: cidr,
   nameservers,
   certificates,
-  onOpen: (ports) => firewall.lead(ports),
+  onOpen: (ports) => firewall.redirectTo(ports),
   onError: (error) => void process.stderr.write(`${String(error)}\n`),
 })
 const firewall = createFirewall(instance, cidr, { run, tryRun }, egress)

@@ -9,7 +9,7 @@ import { threadsOf } from '../linux/processes/threads.ts'
  */
 
 /** Lists the waits of a process on memory that it shared with a dead child. */
-export function lostAnswers(pid: number): string[] {
+export function findOrphanedRequests(pid: number): string[] {
   const waits = endlessWaits(pid)
   if (waits.length === 0) return []
   const children = childrenOf(pid).map((child) => parseMappings(readIfThere(`/proc/${child}/maps`)))

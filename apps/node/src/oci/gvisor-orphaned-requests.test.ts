@@ -7,9 +7,9 @@ import {
   endlessWaits,
   findLost,
   isEndlessWait,
-  lostAnswers,
+  findOrphanedRequests,
   parseMappings,
-} from './gvisor-lost-answers.ts'
+} from './gvisor-orphaned-requests.ts'
 
 const futex = process.arch === 'arm64' ? '98' : '202'
 
@@ -60,10 +60,10 @@ test('a process that waits for nobody has lost nothing, dead child or not', asyn
   t.after(() => parent.kill())
   await waitFor('the child', () => childrenOf(parent.pid ?? 0).length === 1)
   assert.deepEqual(endlessWaits(parent.pid ?? 0), [])
-  assert.deepEqual(lostAnswers(parent.pid ?? 0), [])
+  assert.deepEqual(findOrphanedRequests(parent.pid ?? 0), [])
 })
 
 test('a process that is gone waits for nothing', () => {
   assert.deepEqual(childrenOf(2 ** 22 + 1), [])
-  assert.deepEqual(lostAnswers(2 ** 22 + 1), [])
+  assert.deepEqual(findOrphanedRequests(2 ** 22 + 1), [])
 })
