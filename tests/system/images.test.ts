@@ -101,7 +101,7 @@ for (const runtime of ['gvisor', 'runc'] as const) {
         ...options,
         onBuildLogs: ({ message }) => void again.push(message),
       })
-      assert.match(again.join('\n'), /\[base\] the image is here already/)
+      assert.match(again.join('\n'), /\[base\] the image is already on this node/)
       assert.doesNotMatch(installation.output() + lines.join('\n'), /pa"ss word/)
     })
 

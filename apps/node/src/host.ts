@@ -8,7 +8,6 @@ import type { CellRecord } from './domain/sandboxes/cell.ts'
 import type { Disks } from './domain/host/disks.ts'
 import { cellDir, snapshotsDir } from './domain/host/installation.ts'
 import type { Instance } from './domain/host/installation.ts'
-import type { Runtime } from './domain/sandboxes/sandbox.ts'
 import type { SnapshotStore } from './domain/sandboxes/snapshot.ts'
 import { parseSubnet } from './domain/network/slot.ts'
 import type { Subnet } from './domain/network/slot.ts'
@@ -31,6 +30,7 @@ import { releaseOf, runscMemoryFormat } from './setup/runtime-release.ts'
 import { createSnapshotStore } from './state/snapshots.ts'
 import { createGvisor } from './oci/gvisor.ts'
 import { createRunc, shiftedIds } from './oci/runc.ts'
+import type { Runtime } from './domain/sandboxes/runtime.ts'
 
 /** Host resources of an installation, shared by the agent and the teardown. */
 export interface Host {

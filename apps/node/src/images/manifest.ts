@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { arch } from 'node:process'
 import { z } from 'zod'
-import { BuildError } from '../domain/builds/build.ts'
+import { BuildError } from '../domain/builds/build-error.ts'
 
 /** Image manifest or index, as the registry returned it. */
 export interface Manifest {

@@ -2,10 +2,10 @@ import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Runner, RunResult } from '@atoll/kit/run'
 import { z } from 'zod'
-import { BuildError } from '../domain/builds/build.ts'
 import { byDigest, findRegistry } from '../domain/builds/image.ts'
 import type { Image, Images, ImageSource, Registry } from '../domain/builds/image.ts'
 import { parseJson, readManifest } from './manifest.ts'
+import { BuildError } from '../domain/builds/build-error.ts'
 
 export interface SkopeoParts {
   readonly runner: Runner

@@ -1,7 +1,7 @@
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { unclaimedHostname } from '../domain/sandboxes/cell.ts'
-import type { StartRequest } from '../domain/sandboxes/sandbox.ts'
+import type { StartRequest } from '../domain/sandboxes/runtime.ts'
 
 /** Runtime-specific parts of the OCI bundle; `writeBundle` adds what both runtimes share. */
 export interface BundleOptions {

@@ -2,9 +2,9 @@ import { mkdir, readdir, readFile, rm } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { Fault } from '@atoll/kit/fault'
 import type { RunOptions } from '@atoll/kit/run'
-import type { ProcessIdentity } from '../domain/sandboxes/sandbox.ts'
 import { identify } from '../linux/processes/process.ts'
 import type { MountNamespace } from '../linux/mounts/mount-namespace.ts'
+import type { ProcessIdentity } from '../domain/sandboxes/process-identity.ts'
 
 /**
  * Commands that runsc and runc share. `delete` is left out: `runsc delete` polls for a second or more, while killing

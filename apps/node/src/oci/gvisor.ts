@@ -2,7 +2,6 @@ import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Fault } from '@atoll/kit/fault'
-import type { ProcessIdentity, Runtime, StartRequest } from '../domain/sandboxes/sandbox.ts'
 import type { MountNamespace } from '../linux/mounts/mount-namespace.ts'
 import { createScratch } from '../linux/disks/scratch.ts'
 import { setTimerSlack } from '../linux/processes/timer-slack.ts'
@@ -12,6 +11,8 @@ import type { CommandOptions } from './commands.ts'
 import { findOrphanedRequests } from './gvisor-orphaned-requests.ts'
 import { disarmStaleInterests } from './gvisor-stale-interests.ts'
 import { thawReliably } from './gvisor-thaw.ts'
+import type { ProcessIdentity } from '../domain/sandboxes/process-identity.ts'
+import type { Runtime, StartRequest } from '../domain/sandboxes/runtime.ts'
 
 /**
  * Runs sandboxes with runsc: their kernel is a host process written in Go, and all access to the host's kernel goes

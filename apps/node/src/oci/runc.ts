@@ -1,11 +1,11 @@
 import { join } from 'node:path'
 import { Fault } from '@atoll/kit/fault'
-import type { Runtime } from '../domain/sandboxes/sandbox.ts'
 import type { MountNamespace } from '../linux/mounts/mount-namespace.ts'
 import type { Mount } from './bundle.ts'
 import { writeBundle } from './bundle.ts'
 import { createOciCommands } from './commands.ts'
 import { seccompRules } from './syscalls.ts'
+import type { Runtime } from '../domain/sandboxes/runtime.ts'
 
 /** ID range far from those of useradd and systemd, so that it overlaps no account of the host. */
 export const shiftedIds = { idShift: 2_000_000_000, idCount: 65_536 } as const

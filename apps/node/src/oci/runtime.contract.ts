@@ -9,7 +9,6 @@ import { randomLabel } from '@atoll/kit/id'
 import { waitFor } from '@atoll/kit/wait'
 import { loadNodeConfig } from '../config.ts'
 import { cellDir, toInstance } from '../domain/host/installation.ts'
-import type { ProcessIdentity, Runtime } from '../domain/sandboxes/sandbox.ts'
 import { toSlot } from '../domain/network/slot.ts'
 import { initEnvd } from '../envd/init.ts'
 import { openHost } from '../host.ts'
@@ -26,6 +25,8 @@ import { staleMasks } from './gvisor-stale-interests.ts'
 import { correctStateFile } from './gvisor-thaw.ts'
 import { epollSource, linesOf, receiverSource, startPython } from './programs.contract.ts'
 import { shiftedIds } from './runc.ts'
+import type { ProcessIdentity } from '../domain/sandboxes/process-identity.ts'
+import type { Runtime } from '../domain/sandboxes/runtime.ts'
 
 /** Tests what the node relies on for each runtime, with real programs, disks and slots. */
 export function runtimeContract(name: Runtime['name'], subnet: string): void {

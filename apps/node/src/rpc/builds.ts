@@ -9,10 +9,10 @@ import type { BuildTemplateResponseSchema } from '@atoll/contracts/gen/atoll/nod
 import { Fault } from '@atoll/kit/fault'
 import type { ServiceImpl } from '@connectrpc/connect'
 import type { Builds } from '../app/builds/builds.ts'
-import { BuildError } from '../domain/builds/build.ts'
 import type { BuildRequest } from '../domain/builds/build.ts'
 import { checkId, checkShape, shapeOf } from '../domain/sandboxes/cell.ts'
 import { createQueue } from './queue.ts'
+import { BuildError } from '../domain/builds/build-error.ts'
 
 type Methods = Pick<
   ServiceImpl<typeof NodeService>,

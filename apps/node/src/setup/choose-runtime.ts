@@ -1,9 +1,9 @@
 import { tmpdir } from 'node:os'
 import { Fault } from '@atoll/kit/fault'
 import type { NodeConfig } from '../config.ts'
-import type { Runtime } from '../domain/sandboxes/sandbox.ts'
 import { checkRunsc, runscFix } from './check-runsc.ts'
 import { probeGvisor, probeRunc } from './probe-runtime.ts'
+import type { Runtime } from '../domain/sandboxes/runtime.ts'
 
 /** Chooses gVisor unless the configuration names runc: never falls back to weaker isolation. */
 export async function chooseRuntime({

@@ -1,13 +1,11 @@
 import type { CellRecord, Shape } from '../domain/sandboxes/cell.ts'
 import type { Disks } from '../domain/host/disks.ts'
 import type { NetworkRules } from '../domain/network/network-rules.ts'
-import type { ProcessIdentity, Runtime, StartRequest } from '../domain/sandboxes/sandbox.ts'
 import { parseSubnet, toSlot } from '../domain/network/slot.ts'
 import type { QuarantinedCell } from '../domain/sandboxes/quarantine.ts'
 import type { Snapshot, SnapshotStore } from '../domain/sandboxes/snapshot.ts'
 import { createCells } from '../app/lifecycle/cells.ts'
 import type { CellPorts } from '../app/lifecycle/cells.ts'
-import { createAssignIdentity } from '../app/lifecycle/claim.ts'
 import { createCopies } from '../app/lifecycle/copies.ts'
 import type { CopyPorts } from '../app/lifecycle/copies.ts'
 import { createSandboxEvents } from '../app/lifecycle/events.ts'
@@ -18,6 +16,9 @@ import type { SandboxPorts } from '../app/lifecycle/sandboxes.ts'
 import { createFreezes } from '../app/lifecycle/freezes.ts'
 import { createWarmPools } from '../app/pools/warm-pools.ts'
 import type { WarmPoolPorts } from '../app/pools/warm-pools.ts'
+import type { ProcessIdentity } from '../domain/sandboxes/process-identity.ts'
+import type { Runtime, StartRequest } from '../domain/sandboxes/runtime.ts'
+import { createAssignIdentity } from '../app/lifecycle/assign-identity.ts'
 
 export const shape: Shape = { templateId: 'base', cpuCount: 1, memoryMb: 256, diskSizeMb: 64 }
 

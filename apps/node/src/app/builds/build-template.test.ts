@@ -200,7 +200,7 @@ test('a parent that is gone is said to be', async () => {
   const { build } = setup()
   await assert.rejects(build([], { parent: 'gone' }), {
     step: 'base',
-    message: /no template gone/,
+    message: /template gone no longer exists/,
   })
 })
 
@@ -299,7 +299,7 @@ test('memory that cannot be kept is no reason against a template', async () => {
   const { build, templates, logs } = setup({ ensurePrototype: () => Promise.reject(refusal) })
   await build([['RUN', 'one']])
   assert.ok(templates.has('t1'))
-  assert.ok(logs.includes('finalize [finalize] its memory cannot be kept: A deleted file is open'))
+  assert.ok(logs.includes('finalize [finalize] memory cannot be kept, so sandboxes of this template boot: A deleted file is open'))
 })
 
 test('what was built is removed with all that was made of it ahead; base never is', async () => {

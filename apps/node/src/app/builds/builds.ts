@@ -1,7 +1,8 @@
 import { limitConcurrency } from '@atoll/kit/limit-concurrency'
 import { Fault } from '@atoll/kit/fault'
 import type { BuildRequest } from '../../domain/builds/build.ts'
-import type { BuildProgress, BuildTemplate, Built } from './build-template.ts'
+import type { BuildProgress } from './build-progress.ts'
+import type { BuildTemplate, Built } from './build-template.ts'
 
 /** Runs builds and limits their concurrency. */
 export interface Builds {

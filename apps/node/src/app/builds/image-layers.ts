@@ -1,32 +1,28 @@
-import { BuildError } from '../../domain/builds/build.ts'
+import { BuildError } from '../../domain/builds/build-error.ts'
 import { imageKey } from '../../domain/builds/image.ts'
-import type { ImageSource } from '../../domain/builds/image.ts'
+import type { Image, Images, ImageSource } from '../../domain/builds/image.ts'
 import { defaultSetup } from '../../domain/sandboxes/setup.ts'
 import type { Setup } from '../../domain/sandboxes/setup.ts'
-import type { BuildPorts, BuildProgress } from './build-template.ts'
+import type { BuildLayers } from './build-layer.ts'
+import { mostLayers } from './build-progress.ts'
+import type { BuildProgress } from './build-progress.ts'
 
 /** Imports the layers of an image. Pulls only when layers are missing. */
 export type ImageLayers = (
-  source: ImageWish,
+  request: { readonly image: ImageSource; readonly ownerId: string },
   progress: BuildProgress,
 ) => Promise<{ readonly layer: string; readonly setup: Setup }>
-
-interface ImageWish {
-  readonly image: ImageSource
-  readonly ownerId: string
-  readonly mostLayers: number
-}
 
 export function createImageLayers({
   images,
   layers,
-}: Pick<BuildPorts, 'images' | 'layers'>): ImageLayers {
-  return async ({ image: source, ownerId, mostLayers }, { note, signal }) => {
+}: {
+  readonly images: Images
+  readonly layers: Pick<BuildLayers, 'find' | 'add'>
+}): ImageLayers {
+  return async ({ image: source, ownerId }, { note, signal }) => {
     const image = await images.inspect(source, signal)
-    if (image.layers.length >= mostLayers) {
-      const count = `${image.layers.length} layers, and ${mostLayers - 1} are the most`
-      throw new BuildError('base', `The image has ${count}: make one with fewer`)
-    }
+    checkLayerCount(image)
     // Layers pulled with credentials are shared only within their owner: knowing their digests is not enough to get
     // them.
     const owner = source.username === undefined ? undefined : ownerId
@@ -39,7 +35,7 @@ export function createImageLayers({
       below = known
     }
     if (missing.length > 0) {
-      await note('base', 'info', '[base] fetching the image')
+      await note('base', 'info', '[base] pulling the image')
       await using pulled = await images.pull(source, image, signal)
       for (const digest of missing) {
         signal.throwIfAborted()
@@ -47,9 +43,19 @@ export function createImageLayers({
         below = await layers.add({ below, key }, (dir) => pulled.unpack(digest, dir))
       }
     } else {
-      await note('base', 'info', '[base] the image is here already')
+      await note('base', 'info', '[base] the image is already on this node')
     }
-    if (below === undefined) throw new BuildError('base', 'The image has no layers')
+    if (below === undefined)
+      throw new BuildError('base', 'The image has no layers: use another one')
     return { layer: below, setup: { ...defaultSetup, envVars: image.envVars } }
   }
+}
+
+function checkLayerCount({ layers: { length } }: Image): void {
+  if (length < mostLayers) return
+  const limit = mostLayers - 1
+  throw new BuildError(
+    'base',
+    `The image has ${length} layers, and the limit is ${limit}: build it with fewer layers`,
+  )
 }

@@ -1,5 +1,5 @@
 import type { Cell } from '../../domain/sandboxes/cell.ts'
-import type { Runtime } from '../../domain/sandboxes/sandbox.ts'
+import type { Runtime } from '../../domain/sandboxes/runtime.ts'
 
 export interface HangPorts {
   readonly running: () => readonly Cell[]

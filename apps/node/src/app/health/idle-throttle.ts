@@ -1,5 +1,6 @@
 import { countIdleChecks, idleLevelAfter } from '../../domain/sandboxes/idle-level.ts'
-import type { Runtime, RunningSandbox } from '../../domain/sandboxes/sandbox.ts'
+import type { RunningSandbox } from '../../domain/sandboxes/sandbox.ts'
+import type { Runtime } from '../../domain/sandboxes/runtime.ts'
 
 export interface IdleThrottlePorts {
   readonly running: () => readonly RunningSandbox[]

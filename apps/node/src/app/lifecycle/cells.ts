@@ -5,11 +5,12 @@ import { cellPartsOf, shapeOf } from '../../domain/sandboxes/cell.ts'
 import type { Cell, CellRecord, CellParts, Shape } from '../../domain/sandboxes/cell.ts'
 import type { Disks } from '../../domain/host/disks.ts'
 import type { NetworkRules } from '../../domain/network/network-rules.ts'
-import type { ProcessIdentity, Runtime } from '../../domain/sandboxes/sandbox.ts'
 import type { Setup } from '../../domain/sandboxes/setup.ts'
 import type { Snapshot, SnapshotPlace } from '../../domain/sandboxes/snapshot.ts'
 import type { Slot } from '../../domain/network/slot.ts'
 import type { SlotPool } from '../pools/slot-pool.ts'
+import type { ProcessIdentity } from '../../domain/sandboxes/process-identity.ts'
+import type { Runtime } from '../../domain/sandboxes/runtime.ts'
 
 /** Makes and removes cells. Knows nothing about their use. */
 export interface Cells {

@@ -1,10 +1,10 @@
 import { cellPartsOf, memoryWriter } from '../../domain/sandboxes/cell.ts'
 import type { Cell, CellRecord } from '../../domain/sandboxes/cell.ts'
 import type { Disks } from '../../domain/host/disks.ts'
-import type { Runtime } from '../../domain/sandboxes/sandbox.ts'
 import type { Slot } from '../../domain/network/slot.ts'
 import type { Snapshot, SnapshotStore } from '../../domain/sandboxes/snapshot.ts'
 import type { Freezes } from './freezes.ts'
+import type { Runtime } from '../../domain/sandboxes/runtime.ts'
 
 /** Copies the state of a running cell. */
 export interface Copies {

@@ -2,11 +2,8 @@ import { toSlot } from '../../domain/network/slot.ts'
 import type { Slot, Subnet } from '../../domain/network/slot.ts'
 import type { Cell, CellRecord, Owner } from '../../domain/sandboxes/cell.ts'
 import type { QuarantinedCell } from '../../domain/sandboxes/quarantine.ts'
-import type {
-  PausedSandbox,
-  ProcessIdentity,
-  RunningSandbox,
-} from '../../domain/sandboxes/sandbox.ts'
+import type { PausedSandbox, RunningSandbox } from '../../domain/sandboxes/sandbox.ts'
+import type { ProcessIdentity } from '../../domain/sandboxes/process-identity.ts'
 
 export interface ReclaimPorts {
   readonly records: {

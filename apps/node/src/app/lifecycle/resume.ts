@@ -1,12 +1,13 @@
-import { Fault } from '@atoll/kit/fault'
-import type { Cell, CellRecord, Ingress } from '../../domain/sandboxes/cell.ts'
+import type { Cell, CellRecord, Ingress, Owner } from '../../domain/sandboxes/cell.ts'
 import type { Disks } from '../../domain/host/disks.ts'
 import { withAuthority } from '../../domain/network/network-rules.ts'
 import type { Authority, NetworkRules } from '../../domain/network/network-rules.ts'
-import type { PausedSandbox, RunningSandbox, Runtime } from '../../domain/sandboxes/sandbox.ts'
+import type { PausedSandbox, RunningSandbox } from '../../domain/sandboxes/sandbox.ts'
 import type { Cells } from './cells.ts'
 import type { Claim, ClaimRequest } from './claim.ts'
 import type { SlotPool } from '../pools/slot-pool.ts'
+import { checkReadable } from './check-readable.ts'
+import type { Runtime } from '../../domain/sandboxes/runtime.ts'
 
 export interface ResumeRequest extends ClaimRequest {
   readonly sandboxId: string
@@ -55,23 +56,29 @@ export function createResume(parts: {
     return copy
   }
 
+  /** Returns the owner of the resumed sandbox, with the settings of the request. */
+  function ownerFor({ owner }: PausedSandbox, request: ResumeRequest): Owner {
+    const { ingress = owner.ingress } = request
+    const { network, ...trusted } = withAuthority(
+      request.network ?? owner.network,
+      owner.authority,
+      ports.createAuthority,
+    )
+    const policy = { ...(network && { network }), ...(ingress && { ingress }) }
+    return { ...owner, ...policy, ...trusted }
+  }
+
   return async (paused, request) => {
     const { memory, ...rest } = paused
-    const goesOn = memory !== undefined && !request.boot
-    const needed = goesOn ? paused : { runtime: paused.runtime }
+    const restoresMemory = memory !== undefined && !request.boot
+    const needed = restoresMemory ? paused : { runtime: paused.runtime }
     await checkReadable(
       ports.runtime,
       needed,
       ': connect with memory: false to boot from its files',
     )
-    const { ingress = paused.owner.ingress } = request
-    const { network, ...trusted } = withAuthority(
-      request.network ?? paused.owner.network,
-      paused.owner.authority,
-      ports.createAuthority,
-    )
-    const policy = { ...(network && { network }), ...(ingress && { ingress }) }
-    const owner = { ...paused.owner, ...policy, ...trusted }
+    const owner = ownerFor(paused, request)
+    const { network } = owner
     let cell: Cell | undefined
     let sandbox: RunningSandbox
     try {
@@ -80,10 +87,10 @@ export function createResume(parts: {
       const slotNumber = slot.number
       cell = { record: { ...rest, owner, disk, slotNumber }, slot }
       await ports.records.update({ ...paused, phase: 'resuming', slotNumber })
-      const memoryDir = goesOn ? ports.memoryDir(paused.cellId) : undefined
+      const memoryDir = restoresMemory ? ports.memoryDir(paused.cellId) : undefined
       cell = await cells.launch(cell.record, { slot, memoryDir, network })
       sandbox = await claim.assignAndStart({ record: { ...cell.record, owner }, slot }, request)
-      if (!goesOn) await ports.launchStartCommand(sandbox, request.accessToken)
+      if (!restoresMemory) await ports.launchStartCommand(sandbox, request.accessToken)
     } catch (error) {
       // Rethrow the original error; cleanup errors are secondary.
       await undo(paused, cell).catch(() => {})
@@ -101,30 +108,4 @@ export function createResume(parts: {
     }
     await ports.tidy(paused)
   }
-}
-
-/**
- * Throws a fault when this node cannot use the stored state. Runtimes store different uids on the disk, and a release
- * cannot read the memory that another one wrote.
- */
-export async function checkReadable(
-  present: Runtime,
-  kept: Pick<CellRecord, 'runtime' | 'memory'>,
-  /** Advice for memory that cannot be read. */
-  hint = '',
-): Promise<void> {
-  if (kept.runtime !== present.name) {
-    throw new Fault(
-      'invalid',
-      'other_runtime',
-      `It was made under ${kept.runtime}, and this node runs ${present.name}: start the node with ATOLL_RUNTIME=${kept.runtime}`,
-    )
-  }
-  const format = await present.memoryFormat()
-  if (kept.memory === undefined || kept.memory === format) return
-  throw new Fault(
-    'invalid',
-    'memory_unreadable',
-    `Its memory was written by ${kept.memory}, and this node has ${format ?? present.name}, which cannot read it${hint}`,
-  )
 }

@@ -7,7 +7,7 @@ import { inShell } from '../../domain/sandboxes/commands.ts'
 import type { Commands, EnvdEndpoint, OnLine } from '../../domain/sandboxes/commands.ts'
 import { readyCommandOf, defaultSetup } from '../../domain/sandboxes/setup.ts'
 import type { Setup } from '../../domain/sandboxes/setup.ts'
-import type { AssignIdentity } from './claim.ts'
+import type { AssignIdentity } from './assign-identity.ts'
 
 /** Runs the start command of a booted cell's template and waits until its ready command succeeds. */
 export type RunStartCommand = (cell: Cell, options?: StartCommandOptions) => Promise<void>

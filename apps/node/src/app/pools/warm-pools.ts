@@ -1,17 +1,17 @@
-import { diskFull } from '@atoll/kit/disk-full'
 import { Fault } from '@atoll/kit/fault'
 import { limitConcurrency } from '@atoll/kit/limit-concurrency'
-import { shapeKey } from '../../domain/sandboxes/cell.ts'
-import type { Cell, CellRecord, Shape } from '../../domain/sandboxes/cell.ts'
-import { createDemand } from '../../domain/sandboxes/demand.ts'
-import type { Demand } from '../../domain/sandboxes/demand.ts'
+import type { Cell, Shape } from '../../domain/sandboxes/cell.ts'
 import type { NetworkRules } from '../../domain/network/network-rules.ts'
-import type { Identity } from '../../domain/sandboxes/sandbox.ts'
 import type { Slot } from '../../domain/network/slot.ts'
-import type { RunStartCommand } from '../lifecycle/start-command.ts'
+import type { Identity } from '../../domain/sandboxes/sandbox.ts'
 import type { CellPlan, Cells, TemplateFiles } from '../lifecycle/cells.ts'
+import { createCellMaker, noRoom } from './cell-maker.ts'
+import type { CellMakerPorts } from './cell-maker.ts'
 import { createIdentityOffers } from './identity-offers.ts'
-import { createPrototypePreparation } from './prototype-preparation.ts'
+import { createPoolFiller } from './pool-filler.ts'
+import type { PoolFillerPorts } from './pool-filler.ts'
+import { createPoolSet, estimatedCellBytes, indexOfAny } from './pool-set.ts'
+import type { PoolCell, PoolStatus } from './pool-set.ts'
 import type { Prototypes } from './prototypes.ts'
 
 /**
@@ -36,31 +36,12 @@ export interface WarmPools {
   close(): Promise<void>
 }
 
-export interface PoolStatus {
-  readonly shape: Shape
-  readonly ready: number
-  readonly target: number
-}
-
-export interface WarmPoolPorts {
-  readonly records: { update(record: CellRecord): Promise<void> }
-  /** Waits for envd and makes it load everything it will need. */
-  prepare(cell: Cell): Promise<void>
-  assignIdentity(cell: Cell, identity: Identity): Promise<void>
+export interface WarmPoolPorts extends CellMakerPorts, PoolFillerPorts {
   /** Returns undefined when this node has no such template. */
   findTemplate(templateId: string): TemplateFiles | undefined
-  readonly runStartCommand: RunStartCommand
   setRules(slot: Slot, rules: NetworkRules): Promise<void>
-  freeze(cellId: string): Promise<void>
   thaw(cellId: string): Promise<void>
   isAlive(cell: Cell): boolean
-  memoryBytes(cellId: string): Promise<number>
-  /** Memory that the machine could give to new processes. */
-  freeMemoryBytes(): Promise<number>
-  /** Throws a fault when the host has no disk space for another sandbox. */
-  checkDisk(): void
-  nowMs(): number
-  onError(error: unknown): void
 }
 
 /** High enough to keep disk and CPU busy, low enough that each create stays fast. */
@@ -69,34 +50,8 @@ const makesAtOnce = 4
 const refillDelayMs = { whenMoreAreReady: 300, whenNoneIs: 50 }
 /** More requests would wait longer than any client does. */
 const mostWaiting = 256
-/** Refuse below this limit: a machine without memory kills arbitrary processes. */
-const spareMemoryBytes = 256 * 1024 * 1024
-/** Pause of a pool after a failure. An immediate retry would slow down waiting requests. */
-const restMs = 5_000
-/** Limit for one cell. Pools are filled one cell at a time, so a slow cell delays all others. */
-const usualPatienceMs = 30_000
-/** Estimated memory of a cell before the first one is measured. */
-const usualBytes = 100 * 1024 * 1024
-
-interface Shelf {
-  readonly shape: Shape
-  readonly demand: Demand
-  readonly cells: Ready[]
-  restsUntilMs: number
-}
-
-interface Ready {
-  readonly cell: Cell
-  readonly bytes: number
-  /** Preassigned identity. */
-  readonly preassignedAs: Identity | undefined
-}
-
-interface Made {
-  readonly cell: Cell
-  /** Booted, not restored from memory. */
-  readonly isBooted: boolean
-}
+/** Limit for one cell of a pool. */
+const defaultPatienceMs = 30_000
 
 export function createWarmPools(parts: {
   readonly ports: WarmPoolPorts
@@ -108,45 +63,35 @@ export function createWarmPools(parts: {
   readonly adopted: readonly Cell[]
   readonly patienceMs?: number | undefined
 }): WarmPools {
-  const { ports, cells, prototypes, budgetBytes, patienceMs = usualPatienceMs } = parts
-  const shelves = new Map<string, Shelf>()
+  const { ports, cells, patienceMs = defaultPatienceMs } = parts
+  const pools = createPoolSet({ budgetBytes: parts.budgetBytes, nowMs: ports.nowMs })
   const frozen = new Set<string>()
   const gate = limitConcurrency(makesAtOnce)
   const offers = createIdentityOffers()
-  let underway = 0
-  let filling: Promise<void> | undefined
-  let isClosed = false
-  const preparation = createPrototypePreparation({
-    prototypes,
+  const maker = createCellMaker(parts)
+  let waiting = 0
+  const filler = createPoolFiller({
+    ...parts,
+    pools,
+    maker,
+    offers,
+    frozen,
     patienceMs,
-    onSlowEnd(shape, failure) {
-      if (failure) letRest(shapeKey(shape), failure.error)
-      nudge()
-    },
+    isBusy: () => waiting > 0,
+    erase: cells.erase,
   })
 
-  for (const { shape, count } of parts.floors) shelfOf(shape, count)
+  for (const { shape, count } of parts.floors) pools.ensure(shape, count)
   for (const cell of parts.adopted) {
     frozen.add(cell.record.cellId)
-    shelfOf(cell.record).cells.push({ cell, bytes: usualBytes, preassignedAs: undefined })
+    const adopted = { cell, bytes: estimatedCellBytes, preassignedAs: undefined }
+    pools.ensure(cell.record).cells.push(adopted)
   }
-  nudge()
-
-  function shelfOf(shape: Shape, floor = 0): Shelf {
-    const key = shapeKey(shape)
-    const shelf = shelves.get(key) ?? {
-      shape,
-      demand: createDemand(floor),
-      cells: [],
-      restsUntilMs: 0,
-    }
-    shelves.set(key, shelf)
-    return shelf
-  }
+  filler.nudge()
 
   /** `find` returns the index of the wanted cell, or a negative number. */
-  function takeReady(shape: Shape, find: (ready: readonly Ready[]) => number): Cell | undefined {
-    const { cells: ready } = shelfOf(shape)
+  function takeReady(shape: Shape, find: (ready: readonly PoolCell[]) => number): Cell | undefined {
+    const { cells: ready } = pools.ensure(shape)
     for (;;) {
       const index = find(ready)
       const [next] = index < 0 ? [] : ready.splice(index, 1)
@@ -156,8 +101,7 @@ export function createWarmPools(parts: {
         continue
       }
       // Delay the refill: making a cell would take CPU from the sandbox that was just taken.
-      const delayMs = refillDelayMs[ready.length === 0 ? 'whenNoneIs' : 'whenMoreAreReady']
-      setTimeout(nudge, delayMs).unref()
+      filler.nudgeAfter(refillDelayMs[ready.length === 0 ? 'whenNoneIs' : 'whenMoreAreReady'])
       return next.cell
     }
   }
@@ -165,166 +109,64 @@ export function createWarmPools(parts: {
   /** Checks that the template exists, before the request counts as demand. */
   function checkTemplate({ templateId }: Shape): void {
     if (ports.findTemplate(templateId)) return
-    throw new Fault('not_found', 'template_not_found', `No template ${templateId} here`)
+    const message = `Template ${templateId} does not exist on this node`
+    throw new Fault('not_found', 'template_not_found', message)
   }
 
-  async function checkHost(): Promise<void> {
-    ports.checkDisk()
-    const free = await ports.freeMemoryBytes()
-    if (free < spareMemoryBytes) throw noRoom('This machine has no memory left for another sandbox')
-  }
-
-  async function ruled(cell: Cell, network: NetworkRules | undefined): Promise<Cell> {
+  async function applyRules(cell: Cell, network: NetworkRules | undefined): Promise<Cell> {
     try {
       if (network) await ports.setRules(cell.slot, network)
       return cell
     } catch (error) {
-      frozen.delete(cell.record.cellId)
       // Rethrow the original error; cleanup errors are secondary.
-      await cells.erase(cell).catch(ports.onError)
+      await eraseFrozen(cell).catch(ports.onError)
       throw error
     }
   }
 
-  async function make(plan: CellPlan): Promise<Made> {
-    const prototype = plan.from || plan.files ? undefined : await prototypes.find(plan.shape)
-    if (!prototype) {
-      const isBooted = plan.from?.snapshot.memory === undefined
-      return { cell: await cells.make(plan), isBooted }
+  async function eraseFrozen(cell: Cell): Promise<void> {
+    frozen.delete(cell.record.cellId)
+    await cells.erase(cell)
+  }
+
+  async function makeInTurn(plan: CellPlan): Promise<Cell> {
+    if (waiting >= mostWaiting) {
+      throw noRoom(
+        `Too many sandboxes are being started (${waiting}, the limit is ${mostWaiting}); try again later`,
+      )
     }
-    try {
-      return { cell: await cells.make({ ...plan, from: prototype }), isBooted: false }
-    } catch (error) {
-      // Neither an abort nor a full host says anything about the prototype.
-      const isFull = error instanceof Fault && error.kind === 'exhausted'
-      if (plan.signal?.aborted || isFull) throw error
-      ports.onError(error)
-      await prototypes.discard(plan.shape)
-      return { cell: await cells.make(plan), isBooted: true }
-    }
-  }
-
-  async function begun({ cell, isBooted }: Made, signal?: AbortSignal): Promise<Cell> {
-    // Restored cells have already run their start command.
-    if (!isBooted) return cell
-    try {
-      await ports.runStartCommand(cell, { signal })
-      return cell
-    } catch (error) {
-      // Rethrow the original error; cleanup errors are secondary.
-      await cells.erase(cell).catch(ports.onError)
-      throw error
-    }
-  }
-
-  function nudge(): void {
-    if (filling || isClosed || !neediest()) return
-    filling = fill()
-      .catch(ports.onError)
-      .finally(() => {
-        filling = undefined
-        // Calls to `nudge` during the fill had no effect.
-        if (underway === 0) nudge()
-      })
-  }
-
-  /** Fills pools one cell at a time, and never while a request waits for a cell. */
-  async function fill(): Promise<void> {
-    while (!isClosed && underway === 0) {
-      const shelf = neediest()
-      if (!shelf) return
-      try {
-        await checkHost()
-        if (await preparation.isDoneSoon(shelf.shape)) await stock(shelf)
-      } catch (error) {
-        letRest(shapeKey(shelf.shape), error)
-      }
-    }
-  }
-
-  /** Pauses a pool after a failure. Ignores a removed pool: its cancellation is not a failure. */
-  function letRest(key: string, error: unknown): void {
-    const shelf = shelves.get(key)
-    if (isClosed || !shelf) return
-    // A full disk is already logged elsewhere.
-    if (!(error instanceof Fault && error.reason === diskFull)) ports.onError(error)
-    shelf.restsUntilMs = ports.nowMs() + restMs
-    setTimeout(nudge, restMs).unref()
-  }
-
-  function neediest(): Shelf | undefined {
-    const nowMs = ports.nowMs()
-    const all = [...shelves.values()]
-    const taken = all.flatMap((shelf) => shelf.cells.map(({ bytes }) => bytes))
-    const largest = taken.length === 0 ? usualBytes : Math.max(...taken)
-    if (taken.reduce((sum, bytes) => sum + bytes, largest) > budgetBytes) return undefined
-    return all
-      .filter((shelf) => shelf.restsUntilMs <= nowMs && missing(shelf, nowMs) > 0)
-      .filter(({ shape }) => !preparation.isSlow(shape))
-      .toSorted((a, b) => missing(b, nowMs) - missing(a, nowMs))[0]
-  }
-
-  function missing({ demand, cells: ready }: Shelf, nowMs: number): number {
-    return demand.level(nowMs) - ready.length
-  }
-
-  async function stock(shelf: Shelf): Promise<void> {
-    const limit = AbortSignal.timeout(patienceMs)
-    const made = await begun(await make({ shape: shelf.shape }), limit)
-    const cell = { ...made, record: { ...made.record, phase: 'ready' as const } }
-    const offer = offers.take()
-    try {
-      await ports.prepare(cell)
-      if (offer) await ports.assignIdentity(cell, offer.identity)
-      await ports.freeze(cell.record.cellId)
-      frozen.add(cell.record.cellId)
-      await ports.records.update(cell.record)
-      const bytes = await ports.memoryBytes(cell.record.cellId)
-      if (shelves.get(shapeKey(shelf.shape)) !== shelf) throw new Error('nobody wants it any more')
-      shelf.cells.push({ cell, bytes, preassignedAs: offer?.identity })
-      offer?.resolve(shelf.shape)
-    } catch (error) {
-      frozen.delete(cell.record.cellId)
-      if (offer) offers.putBack(offer)
-      await cells.erase(cell)
-      throw error
-    }
+    waiting += 1
+    const making = gate(async () => {
+      await maker.checkHost()
+      return maker.make(plan)
+    })
+    const made = await making.finally(() => {
+      waiting -= 1
+      filler.nudge()
+    })
+    // Run the start command outside the gate, so that other requests need not wait for it.
+    return maker.start(made, plan.signal)
   }
 
   return {
     async take(plan) {
-      if (!plan.from && !plan.files) {
-        checkTemplate(plan.shape)
-        shelfOf(plan.shape).demand.note(ports.nowMs())
-        const ready = takeReady(plan.shape, anyOf)
-        if (ready) return ruled(ready, plan.network)
-      }
-      if (underway >= mostWaiting) {
-        throw noRoom(`${underway} sandboxes are being started already; try again later`)
-      }
-      underway += 1
-      const making = gate(async () => {
-        await checkHost()
-        return make(plan)
-      })
-      const made = await making.finally(() => {
-        underway -= 1
-        nudge()
-      })
-      // Run the start command outside the gate, so that other requests need not wait for it.
-      return begun(made, plan.signal)
+      if (plan.from || plan.files) return makeInTurn(plan)
+      checkTemplate(plan.shape)
+      pools.ensure(plan.shape).demand.note(ports.nowMs())
+      const ready = takeReady(plan.shape, indexOfAny)
+      return ready ? applyRules(ready, plan.network) : makeInTurn(plan)
     },
 
     async takePreassigned(plan, { sandboxId, accessToken }) {
-      const named = takeReady(plan.shape, (ready) =>
+      const found = takeReady(plan.shape, (ready) =>
         ready.findIndex(
-          ({ preassignedAs }) =>
-            preassignedAs?.sandboxId === sandboxId && preassignedAs.accessToken === accessToken,
+          ({ preassignedAs: identity }) =>
+            identity?.sandboxId === sandboxId && identity.accessToken === accessToken,
         ),
       )
-      if (!named) return undefined
-      shelfOf(plan.shape).demand.note(ports.nowMs())
-      return ruled(named, plan.network)
+      if (!found) return undefined
+      pools.ensure(plan.shape).demand.note(ports.nowMs())
+      return applyRules(found, plan.network)
     },
 
     async thaw(cellId) {
@@ -332,51 +174,25 @@ export function createWarmPools(parts: {
     },
 
     preassign: offers.add,
-
-    list: () =>
-      [...shelves.values()].map(({ shape, demand, cells: ready }) => ({
-        shape,
-        ready: ready.length,
-        target: demand.level(ports.nowMs()),
-      })),
+    list: pools.list,
 
     async removeTemplate(templateId) {
-      preparation.removeTemplate(templateId)
-      for (const [key, { shape, cells: ready }] of shelves) {
-        if (shape.templateId !== templateId) continue
-        shelves.delete(key)
-        for (const { cell } of ready.splice(0)) {
-          frozen.delete(cell.record.cellId)
-          await cells.erase(cell)
-        }
+      filler.removeTemplate(templateId)
+      for (const { cells: ready } of pools.remove(templateId)) {
+        for (const { cell } of ready.splice(0)) await eraseFrozen(cell)
       }
     },
 
     async trim() {
-      for (const { demand, cells: ready } of shelves.values()) {
+      for (const { demand, cells: ready } of pools.values()) {
         while (ready.length > demand.level(ports.nowMs())) {
-          const [surplus] = ready.splice(anyOf(ready), 1)
+          const [surplus] = ready.splice(indexOfAny(ready), 1)
           if (!surplus) break
-          frozen.delete(surplus.cell.record.cellId)
-          await cells.erase(surplus.cell)
+          await eraseFrozen(surplus.cell)
         }
       }
     },
 
-    async close() {
-      isClosed = true
-      await preparation.close()
-      await filling
-    },
+    close: filler.close,
   }
-}
-
-/** Prefers cells without a preassigned identity: the others may still be claimed by theirs. */
-function anyOf(ready: readonly Ready[]): number {
-  const nameless = ready.findIndex(({ preassignedAs }) => !preassignedAs)
-  return nameless >= 0 || ready.length === 0 ? nameless : 0
-}
-
-function noRoom(message: string): Fault {
-  return new Fault('exhausted', 'no_room', message)
 }

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { BuildError, finalSetup, layerKey } from './build.ts'
+import { finalSetup, layerKey } from './build.ts'
 import type { BuildRequest, BuildStep } from './build.ts'
 import { planSteps } from './build-steps.ts'
 import { defaultSetup } from '../sandboxes/setup.ts'
+import { BuildError } from './build-error.ts'
 
 const hash = 'a'.repeat(64)
 

@@ -1,5 +1,4 @@
 import { posix } from 'node:path'
-import { BuildError } from './build.ts'
 import type { BuildRequest, BuildStep, PlannedStep, StepCommand } from './build.ts'
 import {
   copyScript,
@@ -10,6 +9,7 @@ import {
 } from './build-scripts.ts'
 import { inShell } from '../sandboxes/commands.ts'
 import type { Setup } from '../sandboxes/setup.ts'
+import { BuildError } from './build-error.ts'
 
 const mostSteps = 200
 const mostText = 1024 * 1024

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { isDomainPattern, normalizeName } from '@atoll/kit/domain-name'
-import { BuildError } from './build.ts'
+import { BuildError } from './build-error.ts'
 
 /** An image in a registry, with optional credentials. */
 export interface ImageSource {

@@ -1,8 +1,8 @@
 import { Fault } from '@atoll/kit/fault'
 import type { Authority, NetworkRules } from '../network/network-rules.ts'
-import type { ProcessIdentity } from './sandbox.ts'
 import type { Setup } from './setup.ts'
 import type { Slot } from '../network/slot.ts'
+import type { ProcessIdentity } from './process-identity.ts'
 
 /** Template and sizes of a sandbox. Unused cells of one shape are interchangeable. */
 export interface Shape {

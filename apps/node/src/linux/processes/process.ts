@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
 import { uptime } from 'node:os'
-import type { ProcessIdentity } from '../../domain/sandboxes/sandbox.ts'
+import type { ProcessIdentity } from '../../domain/sandboxes/process-identity.ts'
 
 const bootId = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
 

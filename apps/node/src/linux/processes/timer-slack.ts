@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs'
-import type { ProcessIdentity } from '../../domain/sandboxes/sandbox.ts'
 import { threadsOf } from './threads.ts'
+import type { ProcessIdentity } from '../../domain/sandboxes/process-identity.ts'
 
 /**
  * Lets the kernel delay the timers of a process by up to `slackNs` and fire several at once. Other events still wake a

@@ -1,0 +1,125 @@
+import { randomHex } from '@atoll/kit/id'
+import { layerKey } from '../../domain/builds/build.ts'
+import type { PlannedStep, StepCommand } from '../../domain/builds/build.ts'
+import { BuildError } from '../../domain/builds/build-error.ts'
+import { archivePath } from '../../domain/builds/build-scripts.ts'
+import type { Cell, Shape } from '../../domain/sandboxes/cell.ts'
+import type { Commands, OnLine } from '../../domain/sandboxes/commands.ts'
+import type { AssignIdentity } from '../lifecycle/assign-identity.ts'
+import type { CellPlan, Cells } from '../lifecycle/cells.ts'
+import { asBuildError, asBuildErrorIfFull, shorten } from './build-errors.ts'
+import { mostLayers } from './build-progress.ts'
+import type { BuildProgress } from './build-progress.ts'
+
+/** Layers on this node, by the key of the work that made them. */
+export interface BuildLayers {
+  find(key: string): Promise<string | undefined>
+  add(
+    layer: { readonly below: string | undefined; readonly key: string },
+    write: (dir: string) => Promise<number>,
+  ): Promise<string>
+  /** Number of stacked layers. */
+  depth(name: string): number
+  /** Bytes on disk of the layer and those below, without the base layer. */
+  sizeBytes(name: string): number
+}
+
+export interface BuildLayerPorts {
+  readonly cells: Pick<Cells, 'halt' | 'erase'>
+  /** Boots a cell when there is room for it. */
+  takeCell(plan: CellPlan): Promise<Cell>
+  /** Cells in which build commands run. */
+  readonly buildingCells: { add(cell: Cell): void; delete(cell: Cell): void }
+  readonly assignIdentity: AssignIdentity
+  readonly commands: Commands
+  /** Drops the boot-time CPU priority of a new cell. */
+  dropBootPriority(cellId: string): Promise<void>
+  readonly layers: BuildLayers
+  /** Writes the cell's dirty pages to its disk. */
+  syncDisk(cell: Cell): Promise<void>
+  /**
+   * Copies the files written in a halted cell to a folder. Returns the bytes they take. Throws a fault when there is no
+   * room.
+   */
+  extract(cell: Cell, dir: string): Promise<number>
+  findFiles(ownerId: string, hash: string): Promise<string | undefined>
+}
+
+export interface LayerRequest {
+  readonly shape: Shape
+  readonly ownerId: string
+  readonly planned: PlannedStep
+  readonly below: string
+  /** Prefix of the lines in the build log. */
+  readonly label: string
+}
+
+/** Runs one step in a cell of its own and keeps the disk as a layer. Reuses the layer of an equal step. */
+export type BuildLayer = (request: LayerRequest, progress: BuildProgress) => Promise<string>
+
+export function createBuildLayer(ports: BuildLayerPorts): BuildLayer {
+  return async ({ shape, ownerId, planned, below, label }, { note, signal }) => {
+    const { step, title, command, isForced } = planned
+    const shown = `${label} ${shorten(title)}`
+    if (!command) {
+      await note(step, 'info', shown)
+      return below
+    }
+    const key = layerKey(ownerId, below, command)
+    const known = isForced ? undefined : await ports.layers.find(key)
+    await note(step, 'info', known === undefined ? shown : `CACHED ${shown}`)
+    if (known !== undefined) return known
+    if (ports.layers.depth(below) >= mostLayers) {
+      throw new BuildError(step, `A template has at most ${mostLayers} layers: join some steps`)
+    }
+    const onLine: OnLine = (stream, line) => note(step, 'info', `${label} [${stream}]: ${line}`)
+    const plan = { shape, files: { layer: below }, signal }
+    const cell = await ports.takeCell(plan).catch(asBuildError(step, signal))
+    try {
+      ports.buildingCells.add(cell)
+      await runStep(ports, cell, { ownerId, step, title, command, onLine, signal }).finally(() =>
+        ports.buildingCells.delete(cell),
+      )
+      await ports.syncDisk(cell)
+      await ports.cells.halt(cell)
+      return await ports.layers
+        .add({ below, key }, (dir) => ports.extract(cell, dir))
+        .catch(asBuildErrorIfFull(step))
+    } finally {
+      // Rethrow the original error; the next start removes leftovers.
+      await ports.cells.erase(cell).catch(() => {})
+    }
+  }
+}
+
+interface StepRun {
+  readonly ownerId: string
+  readonly step: string
+  readonly title: string
+  readonly command: StepCommand
+  readonly onLine: OnLine
+  readonly signal: AbortSignal
+}
+
+async function runStep(ports: BuildLayerPorts, cell: Cell, run: StepRun): Promise<void> {
+  const { ownerId, step, title, command, onLine, signal } = run
+  const accessToken = randomHex(20)
+  const fail = asBuildError(step, signal)
+  const identity = { sandboxId: cell.record.templateId, accessToken }
+  await ports.assignIdentity(cell, identity, { signal }).catch(fail)
+  await ports.dropBootPriority(cell.record.cellId)
+  const endpoint = { address: cell.slot.sandboxAddress, accessToken }
+  if (command.filesHash !== undefined) {
+    const file = await ports.findFiles(ownerId, command.filesHash)
+    if (file === undefined) {
+      throw new BuildError(step, 'The files of this step were not uploaded: start the build again')
+    }
+    await ports.commands.put(endpoint, file, archivePath, signal).catch(fail)
+  }
+  const options = { onLine, signal }
+  const { exitCode, reason } = await ports.commands.run(endpoint, command, options).catch(fail)
+  if (exitCode === 0) return
+  const how =
+    exitCode === undefined ? `was killed: ${reason}` : `failed with exit status ${exitCode}`
+  throw new BuildError(step, `${shorten(title)} ${how}`)
+}

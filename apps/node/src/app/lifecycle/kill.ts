@@ -1,0 +1,69 @@
+import type { CellRecord } from '../../domain/sandboxes/cell.ts'
+import type { ProcessIdentity } from '../../domain/sandboxes/process-identity.ts'
+import type { RunningSandbox } from '../../domain/sandboxes/sandbox.ts'
+import type { Cells } from './cells.ts'
+import type { SandboxEvents } from './events.ts'
+import type { SandboxRegistry } from './sandbox-registry.ts'
+
+export interface KillPorts {
+  isAlive(process: ProcessIdentity): boolean
+  /** Number of OOM kills in this cell. */
+  oomKills(cellId: string): number
+  erase(cellId: string): Promise<void>
+  /** Ends processes and mounts. Keeps the files. */
+  halt(cellId: string): Promise<void>
+}
+
+/** Ends sandboxes and removes what they leave on the host. Callers serialize the calls for one sandbox. */
+export interface Kill {
+  /** Ends a sandbox in any state. Succeeds when there is none. */
+  any(sandboxId: string, reason: string): Promise<void>
+  /** Ends a sandbox whose first process is dead or hangs, and reports why. */
+  broken(sandbox: RunningSandbox): Promise<void>
+  isDead(sandbox: RunningSandbox): boolean
+}
+
+export function createKill(parts: {
+  readonly ports: KillPorts
+  readonly cells: Pick<Cells, 'erase'>
+  readonly registry: SandboxRegistry
+  readonly events: SandboxEvents
+}): Kill {
+  const { ports, cells, registry, events } = parts
+  const { running, paused, quarantined } = registry
+
+  async function killRunning(sandbox: RunningSandbox, reason: string): Promise<void> {
+    const { sandboxId } = sandbox.record.owner
+    // Stops the routing of requests to the sandbox; the edge resets its connections.
+    events.ended(sandboxId, reason)
+    running.delete(sandboxId)
+    await cells.erase(sandbox)
+  }
+
+  function reasonOfDeath({ cellId, memoryMb }: CellRecord): string {
+    return ports.oomKills(cellId) > 0
+      ? `ran out of memory (limit ${memoryMb} MB)`
+      : 'died: its first process ended'
+  }
+
+  return {
+    async any(sandboxId, reason) {
+      const sandbox = running.get(sandboxId)
+      if (sandbox) return killRunning(sandbox, reason)
+      const record = paused.get(sandboxId)
+      const cell = quarantined.get(sandboxId)
+      if (cell) {
+        // Keep the files: a release that can read the record removes them when the control plane asks again.
+        await ports.halt(cell.cellId)
+        quarantined.delete(sandboxId)
+        events.ended(sandboxId, reason)
+      }
+      if (!record) return
+      paused.delete(sandboxId)
+      events.ended(sandboxId, reason)
+      await ports.erase(record.cellId)
+    },
+    broken: (sandbox) => killRunning(sandbox, reasonOfDeath(sandbox.record)),
+    isDead: ({ record }) => !record.process || !ports.isAlive(record.process),
+  }
+}

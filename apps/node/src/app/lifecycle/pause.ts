@@ -1,0 +1,80 @@
+import { Fault } from '@atoll/kit/fault'
+import { memoryWriter } from '../../domain/sandboxes/cell.ts'
+import type { CellRecord } from '../../domain/sandboxes/cell.ts'
+import type { Disks } from '../../domain/host/disks.ts'
+import type { Runtime } from '../../domain/sandboxes/runtime.ts'
+import type { PausedSandbox, RunningSandbox } from '../../domain/sandboxes/sandbox.ts'
+import type { Cells } from './cells.ts'
+import type { Copies } from './copies.ts'
+import type { SandboxEvents } from './events.ts'
+import type { SandboxRegistry } from './sandbox-registry.ts'
+
+export interface PausePorts {
+  readonly records: { update(record: CellRecord): Promise<void> }
+  readonly runtime: Runtime
+  readonly disks: Disks
+  diskImage(cellId: string, name: string): string
+  /** Removes files in the cell's folder that do not belong to this record. */
+  tidy(record: CellRecord): Promise<void>
+}
+
+/** Pauses a running sandbox. A failure leaves the sandbox running. */
+export type Pause = (sandbox: RunningSandbox, keepMemory: boolean) => Promise<PausedSandbox>
+
+export function createPause(parts: {
+  readonly ports: PausePorts
+  readonly cells: Pick<Cells, 'halt'>
+  readonly copies: Pick<Copies, 'keepMemory'>
+  readonly registry: SandboxRegistry
+  readonly events: SandboxEvents
+}): Pause {
+  const { ports, cells, copies, registry, events } = parts
+  const { records, runtime } = ports
+
+  /** Once the record is written, the sandbox is paused, even if the agent crashes. */
+  async function writeState(
+    sandbox: RunningSandbox,
+    paused: PausedSandbox,
+    keepMemory: boolean,
+  ): Promise<void> {
+    const { sandboxId } = sandbox.record.owner
+    const seal = () => records.update(paused)
+    registry.pausing.add(sandboxId)
+    events.pausing(sandboxId)
+    try {
+      await (keepMemory ? copies.keepMemory(sandbox, seal) : seal())
+    } catch (error) {
+      events.started(sandbox)
+      throw error
+    } finally {
+      registry.pausing.delete(sandboxId)
+    }
+  }
+
+  return async (sandbox, keepMemory) => {
+    const { record } = sandbox
+    const { sandboxId } = record.owner
+    const format = await runtime.memoryFormat()
+    if (keepMemory && format === undefined) throw memoryNotKept(runtime)
+    const { process: _process, slotNumber: _slot, ...rest } = record
+    const memory =
+      keepMemory && format !== undefined ? { memory: memoryWriter(record, format) } : {}
+    const paused: PausedSandbox = { ...rest, ...memory, phase: 'paused' }
+    await writeState(sandbox, paused, keepMemory)
+    registry.running.delete(sandboxId)
+    registry.paused.set(sandboxId, paused)
+    events.paused(sandboxId)
+    await cells.halt(sandbox)
+    await ports.tidy(paused)
+    await ports.disks.flush(ports.diskImage(record.cellId, record.disk))
+    return paused
+  }
+}
+
+function memoryNotKept({ name }: Runtime): Fault {
+  return new Fault(
+    'invalid',
+    'memory_not_kept',
+    `The runtime ${name} cannot keep memory: pause without memory, or use a node with gVisor`,
+  )
+}

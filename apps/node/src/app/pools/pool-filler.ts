@@ -1,0 +1,133 @@
+import { diskFull } from '@atoll/kit/disk-full'
+import { Fault } from '@atoll/kit/fault'
+import type { Cell, CellRecord, Shape } from '../../domain/sandboxes/cell.ts'
+import type { Identity } from '../../domain/sandboxes/sandbox.ts'
+import type { CellMaker } from './cell-maker.ts'
+import type { IdentityOffers } from './identity-offers.ts'
+import type { Pool, PoolSet } from './pool-set.ts'
+import { createPrototypePreparation } from './prototype-preparation.ts'
+import type { Prototypes } from './prototypes.ts'
+
+export interface PoolFillerPorts {
+  readonly records: { update(record: CellRecord): Promise<void> }
+  /** Waits for envd and makes it load everything it will need. */
+  prepare(cell: Cell): Promise<void>
+  assignIdentity(cell: Cell, identity: Identity): Promise<void>
+  freeze(cellId: string): Promise<void>
+  memoryBytes(cellId: string): Promise<number>
+  nowMs(): number
+  onError(error: unknown): void
+}
+
+/** Fills the pools in the background, one cell at a time, and never while a request waits for a cell. */
+export interface PoolFiller {
+  /** Starts to fill unless the filler is already at work. */
+  nudge(): void
+  nudgeAfter(delayMs: number): void
+  /** Cancels the prototypes of a removed template. */
+  removeTemplate(templateId: string): void
+  close(): Promise<void>
+}
+
+/** Pause of a pool after a failure. An immediate retry would slow down waiting requests. */
+const failurePauseMs = 5_000
+
+export function createPoolFiller(parts: {
+  readonly ports: PoolFillerPorts
+  readonly pools: PoolSet
+  readonly maker: CellMaker
+  readonly prototypes: Prototypes
+  readonly offers: IdentityOffers
+  /** Cells of the pools that are frozen. */
+  readonly frozen: Set<string>
+  /** Limit for one cell, since a slow cell delays all others. */
+  readonly patienceMs: number
+  /** Whether requests wait for cells. */
+  readonly isBusy: () => boolean
+  readonly erase: (cell: Cell) => Promise<void>
+}): PoolFiller {
+  const { ports, pools, maker, offers, frozen, patienceMs } = parts
+  let filling: Promise<void> | undefined
+  let isClosed = false
+  const preparation = createPrototypePreparation({
+    prototypes: parts.prototypes,
+    patienceMs,
+    onSlowEnd(shape, failure) {
+      if (failure) pauseAfterFailure(shape, failure.error)
+      nudge()
+    },
+  })
+  const neediest = () => pools.neediest(preparation.isSlow)
+
+  function nudge(): void {
+    if (filling || isClosed || !neediest()) return
+    filling = fill()
+      .catch(ports.onError)
+      .finally(() => {
+        filling = undefined
+        // Calls to `nudge` during the fill had no effect.
+        if (!parts.isBusy()) nudge()
+      })
+  }
+
+  function nudgeAfter(delayMs: number): void {
+    setTimeout(nudge, delayMs).unref()
+  }
+
+  async function fill(): Promise<void> {
+    while (!isClosed && !parts.isBusy()) {
+      const pool = neediest()
+      if (!pool) return
+      try {
+        await maker.checkHost()
+        if (await preparation.isDoneSoon(pool.shape)) await addCell(pool)
+      } catch (error) {
+        pauseAfterFailure(pool.shape, error)
+      }
+    }
+  }
+
+  /** Ignores a removed pool: its cancellation is not a failure. */
+  function pauseAfterFailure(shape: Shape, error: unknown): void {
+    const pool = pools.find(shape)
+    if (isClosed || !pool) return
+    // A full disk is already logged elsewhere.
+    if (!(error instanceof Fault && error.reason === diskFull)) ports.onError(error)
+    pool.pausedUntilMs = ports.nowMs() + failurePauseMs
+    nudgeAfter(failurePauseMs)
+  }
+
+  async function addCell(pool: Pool): Promise<void> {
+    const limit = AbortSignal.timeout(patienceMs)
+    const made = await maker.start(await maker.make({ shape: pool.shape }), limit)
+    const cell = { ...made, record: { ...made.record, phase: 'ready' as const } }
+    const offer = offers.take()
+    try {
+      await ports.prepare(cell)
+      if (offer) await ports.assignIdentity(cell, offer.identity)
+      await ports.freeze(cell.record.cellId)
+      frozen.add(cell.record.cellId)
+      await ports.records.update(cell.record)
+      const bytes = await ports.memoryBytes(cell.record.cellId)
+      if (pools.find(pool.shape) !== pool) throw new Error('the template was removed meanwhile')
+      pool.cells.push({ cell, bytes, preassignedAs: offer?.identity })
+      offer?.resolve(pool.shape)
+    } catch (error) {
+      frozen.delete(cell.record.cellId)
+      if (offer) offers.putBack(offer)
+      await parts.erase(cell)
+      throw error
+    }
+  }
+
+  return {
+    nudge,
+    nudgeAfter,
+    removeTemplate: preparation.removeTemplate,
+    async close() {
+      isClosed = true
+      await preparation.close()
+      await filling
+    },
+  }
+}
