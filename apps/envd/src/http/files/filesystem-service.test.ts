@@ -17,7 +17,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { run } from '@atoll/kit/run'
 import { callFiles, filesOf } from '../../testing/filesystem-client.ts'
-import { accessToken, runEnvd } from '../../testing/running-envd.ts'
+import { runEnvd } from '../../testing/running-envd.ts'
 
 const home = await mkdtemp(join(tmpdir(), 'atoll-home-'))
 const passwd = join(home, 'passwd')
@@ -133,27 +133,6 @@ test('MakeDir creates missing parents for the acting user, and fails if the fold
   assert.deepEqual([(await stat(join(folder, 'x'))).uid, (await stat(folder)).uid], [1234, 0])
   const again = await call('MakeDir', { path })
   assert.deepEqual([again.status, again.body.code], [409, 'already_exists'])
-})
-
-test('a restarted envd has loaded the metadata of all files before it serves', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'atoll-files-'))
-  const first = await runEnvd({ withoutAttributes: true })
-  const upload = async (n: number) => {
-    const path = encodeURIComponent(join(folder, `${n}`))
-    const headers = {
-      'x-access-token': accessToken,
-      'content-type': 'application/octet-stream',
-      'x-metadata-number': `${n}`,
-    }
-    const url = `${first.url}/files?path=${path}&username=root`
-    const { status } = await fetch(url, { method: 'POST', headers, body: 'x' })
-    assert.equal(status, 200)
-  }
-  for (let n = 0; n < 100; n += 1) await upload(n)
-  await using second = await first.restart()
-  const { entry } = await filesOf(second).stat({ path: join(folder, '99') })
-  assert.deepEqual(entry?.metadata, { number: '99' })
-  await rm(folder, { recursive: true })
 })
 
 test('Move creates parent folders, replaces files, and keeps metadata and owner', async () => {

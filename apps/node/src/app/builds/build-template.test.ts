@@ -299,7 +299,11 @@ test('memory that cannot be kept is no reason against a template', async () => {
   const { build, templates, logs } = setup({ ensurePrototype: () => Promise.reject(refusal) })
   await build([['RUN', 'one']])
   assert.ok(templates.has('t1'))
-  assert.ok(logs.includes('finalize [finalize] memory cannot be kept, so sandboxes of this template boot: A deleted file is open'))
+  assert.ok(
+    logs.includes(
+      'finalize [finalize] memory cannot be kept, so sandboxes of this template boot: A deleted file is open',
+    ),
+  )
 })
 
 test('what was built is removed with all that was made of it ahead; base never is', async () => {
