@@ -30,25 +30,7 @@ export function sqlSecretStore(db: Db): SecretStore {
       const row = await named(db, teamId, idOrName).executeTakeFirst()
       return row && fromRow(row)
     },
-    async list(teamId, { limit, after }) {
-      let query = db
-        .selectFrom('secrets')
-        .selectAll()
-        .where('team_id', '=', teamId)
-        .orderBy('created_at', 'desc')
-        .orderBy('id')
-        .limit(limit)
-      if (after) {
-        const time = after.startedAt.getTime()
-        query = query.where((where) =>
-          where.or([
-            where('created_at', '<', time),
-            where.and([where('created_at', '=', time), where('id', '>', `sec_${after.id}`)]),
-          ]),
-        )
-      }
-      return (await query.execute()).map(fromRow)
-    },
+    list: (teamId, page) => list(db, teamId, page),
     async replace(teamId, idOrName, { value, metadata }, now) {
       const row = await db
         .updateTable('secrets')
@@ -71,20 +53,50 @@ export function sqlSecretStore(db: Db): SecretStore {
         .executeTakeFirst()
       return row && fromRow(row)
     },
-    async values(teamId, names) {
-      const found = new Map<string, string>()
-      for (const batch of batches(names)) {
-        const rows = await db
-          .selectFrom('secrets')
-          .select(['name', 'value'])
-          .where('team_id', '=', teamId)
-          .where('name', 'in', batch)
-          .execute()
-        for (const { name, value } of rows) found.set(name, value)
-      }
-      return found
-    },
+    values: (teamId, names) => findValues(db, teamId, names),
   }
+}
+
+async function list(
+  db: Db,
+  teamId: string,
+  { limit, after }: Parameters<SecretStore['list']>[1],
+): Promise<Secret[]> {
+  let query = db
+    .selectFrom('secrets')
+    .selectAll()
+    .where('team_id', '=', teamId)
+    .orderBy('created_at', 'desc')
+    .orderBy('id')
+    .limit(limit)
+  if (after) {
+    const time = after.startedAt.getTime()
+    query = query.where((where) =>
+      where.or([
+        where('created_at', '<', time),
+        where.and([where('created_at', '=', time), where('id', '>', `sec_${after.id}`)]),
+      ]),
+    )
+  }
+  return (await query.execute()).map(fromRow)
+}
+
+async function findValues(
+  db: Db,
+  teamId: string,
+  names: readonly string[],
+): Promise<Map<string, string>> {
+  const found = new Map<string, string>()
+  for (const batch of batches(names)) {
+    const rows = await db
+      .selectFrom('secrets')
+      .select(['name', 'value'])
+      .where('team_id', '=', teamId)
+      .where('name', 'in', batch)
+      .execute()
+    for (const { name, value } of rows) found.set(name, value)
+  }
+  return found
 }
 
 function named(db: Db, teamId: string, idOrName: string) {

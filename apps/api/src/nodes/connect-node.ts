@@ -1,6 +1,6 @@
 import { NodeService } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
 import { Code, ConnectError, createClient } from '@connectrpc/connect'
-import type { Transport } from '@connectrpc/connect'
+import type { Client, Transport } from '@connectrpc/connect'
 import type { SandboxEnd, SandboxNode } from '../domain/node.ts'
 import {
   toCreateFault,
@@ -14,9 +14,22 @@ import { toFacts, toOnNode, toReading, toUsage } from './node-message.ts'
 
 const killTimeoutMs = 60_000
 
-/** Client for sandboxes on the node. */
+type NodeClient = Client<typeof NodeService>
+
+/** Creates the client for sandboxes on the node. */
 export function connectNode(transport: Transport): SandboxNode {
   const client = createClient(NodeService, transport)
+  return {
+    ...nodeMethods(client),
+    ...sandboxMethods(client),
+    ...snapshotMethods(client),
+    ...queryMethods(client),
+  }
+}
+
+function nodeMethods(
+  client: NodeClient,
+): Pick<SandboxNode, 'describe' | 'measure' | 'envdVersion' | 'nameReady'> {
   return {
     async describe(signal) {
       return toFacts(await client.getNode({}, { signal }))
@@ -27,6 +40,23 @@ export function connectNode(transport: Transport): SandboxNode {
     async envdVersion(signal) {
       return (await client.getNode({}, { signal })).envdVersion
     },
+    async nameReady(id, accessToken, signal) {
+      const request = { sandboxId: id, accessToken }
+      const { templateId, cpuCount, memoryMb, diskSizeMb } = await client.nameReadySandbox(
+        request,
+        {
+          signal,
+        },
+      )
+      return { nodeTemplateId: templateId, cpuCount, memoryMb, diskSizeMb }
+    },
+  }
+}
+
+function sandboxMethods(
+  client: NodeClient,
+): Pick<SandboxNode, 'create' | 'pause' | 'resume' | 'updateNetwork' | 'kill'> {
+  return {
     async create(
       { id, nodeTemplateId, snapshotId, resources, envVars, isNamed, ...given },
       signal,
@@ -43,16 +73,6 @@ export function connectNode(transport: Transport): SandboxNode {
       await client.createSandbox(request, { signal }).catch((error: unknown) => {
         throw toCreateFault(error)
       })
-    },
-    async nameReady(id, accessToken, signal) {
-      const request = { sandboxId: id, accessToken }
-      const { templateId, cpuCount, memoryMb, diskSizeMb } = await client.nameReadySandbox(
-        request,
-        {
-          signal,
-        },
-      )
-      return { nodeTemplateId: templateId, cpuCount, memoryMb, diskSizeMb }
     },
     async pause(id, keepMemory, signal) {
       const { sizeBytes } = await client
@@ -76,6 +96,16 @@ export function connectNode(transport: Transport): SandboxNode {
           throw toNetworkFault(error, id)
         })
     },
+    async kill(id) {
+      await client.killSandbox({ sandboxId: id }, { timeoutMs: killTimeoutMs })
+    },
+  }
+}
+
+function snapshotMethods(
+  client: NodeClient,
+): Pick<SandboxNode, 'snapshot' | 'deleteSnapshot' | 'listSnapshots'> {
+  return {
     async snapshot(id, snapshotId, signal) {
       const { keepsMemory, sizeBytes } = await client
         .snapshotSandbox({ sandboxId: id, snapshotId }, { signal })
@@ -90,9 +120,13 @@ export function connectNode(transport: Transport): SandboxNode {
     async listSnapshots(signal) {
       return (await client.listSnapshots({}, { signal })).snapshotIds
     },
-    async kill(id) {
-      await client.killSandbox({ sandboxId: id }, { timeoutMs: killTimeoutMs })
-    },
+  }
+}
+
+function queryMethods(
+  client: NodeClient,
+): Pick<SandboxNode, 'find' | 'list' | 'sample' | 'watchEnds'> {
+  return {
     async find(id, signal) {
       try {
         const { sandbox } = await client.getSandbox({ sandboxId: id }, { signal })

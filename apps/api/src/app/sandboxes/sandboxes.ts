@@ -62,7 +62,7 @@ export interface SandboxList {
 
 const shortestRefreshSeconds = 15
 
-export function createSandboxes(deps: {
+interface SandboxPorts {
   readonly store: SandboxStore
   readonly templates: TemplateStore
   readonly ending: Ending
@@ -71,24 +71,10 @@ export function createSandboxes(deps: {
   readonly start: StartSandbox
   /** Called when the end time of a sandbox has changed. */
   readonly onEndChanged: () => void
-}): Sandboxes {
-  const { store, ending, clock, limitsOf, onEndChanged } = deps
+}
 
-  const change = async (
-    teamId: string,
-    id: string,
-    apply: (current: RunningSandbox) => RunningSandbox,
-  ): Promise<RunningSandbox> => {
-    const changed = await store.update(id, (current) => {
-      if (current.teamId !== teamId) throw absent(id)
-      checkChangeable(current)
-      return apply(current)
-    })
-    if (!changed) throw absent(id)
-    onEndChanged()
-    return changed
-  }
-
+export function createSandboxes(ports: SandboxPorts): Sandboxes {
+  const { store, ending } = ports
   return {
     async get(teamId, id) {
       const sandbox = await store.find(id)
@@ -97,13 +83,38 @@ export function createSandboxes(deps: {
       return sandbox
     },
     listAll: (filter) => store.list({ ...filter, states: statesShownAs('running') }),
-    list: (request) => list(deps, request),
+    list: (request) => list(ports, request),
     async kill(teamId, id) {
       const sandbox = await store.find(id)
       if (sandbox?.teamId !== teamId) throw absent(id)
       if (sandbox.state === 'creating' || sandbox.state === 'ended') throw absent(id, sandbox)
       await ending.kill(id, 'was killed')
     },
+    ...createTimeoutChanges(ports),
+    ...createStarts(ports),
+  }
+}
+
+function createTimeoutChanges({
+  store,
+  clock,
+  limitsOf,
+  onEndChanged,
+}: SandboxPorts): Pick<Sandboxes, 'setTimeout' | 'refresh'> {
+  const change = async (
+    teamId: string,
+    id: string,
+    apply: (current: RunningSandbox) => RunningSandbox,
+  ): Promise<void> => {
+    const changed = await store.update(id, (current) => {
+      if (current.teamId !== teamId) throw absent(id)
+      checkChangeable(current)
+      return apply(current)
+    })
+    if (!changed) throw absent(id)
+    onEndChanged()
+  }
+  return {
     async setTimeout(teamId, id, seconds) {
       const { maxSandboxSeconds: maxSeconds } = await limitsOf(teamId)
       await change(teamId, id, (current) =>
@@ -112,18 +123,24 @@ export function createSandboxes(deps: {
     },
     async refresh(teamId, id, seconds) {
       const { maxSandboxSeconds: maxSeconds } = await limitsOf(teamId)
+      const atLeast = Math.max(seconds, shortestRefreshSeconds)
       await change(teamId, id, (current) =>
-        extend(current, {
-          now: clock.now(),
-          seconds: Math.max(seconds, shortestRefreshSeconds),
-          maxSeconds,
-        }),
+        extend(current, { now: clock.now(), seconds: atLeast, maxSeconds }),
       )
     },
+  }
+}
+
+function createStarts({
+  clock,
+  limitsOf,
+  start,
+}: SandboxPorts): Pick<Sandboxes, 'connect' | 'resume'> {
+  return {
     async connect(teamId, id, { seconds, memory }) {
       const { maxSandboxSeconds: maxSeconds } = await limitsOf(teamId)
       checkSeconds(seconds, maxSeconds)
-      return deps.start(id, {
+      return start(id, {
         teamId,
         seconds,
         boot: !memory,
@@ -134,7 +151,7 @@ export function createSandboxes(deps: {
     async resume(teamId, id, { seconds, memory, autoPause }) {
       const { maxSandboxSeconds } = await limitsOf(teamId)
       checkTimeout(seconds, maxSandboxSeconds)
-      const { sandbox } = await deps.start(id, {
+      const { sandbox } = await start(id, {
         teamId,
         seconds,
         boot: !memory,

@@ -41,7 +41,22 @@ interface AuthPorts {
 }
 
 export function createAuthenticate(ports: AuthPorts): Authenticate {
-  const { keys, teams, users, rates } = ports
+  const { teams, rates } = ports
+  const identify = createIdentify(ports)
+  return {
+    admin: identify.admin,
+    user: identify.user,
+    async team(credentials, operation) {
+      const caller = await identify.caller(credentials)
+      const { teamId } = caller
+      if (!caller.isOperator) checkStanding(await teams.find(teamId), operation)
+      return { ...caller, rate: rates.take(teamId, operation.id) }
+    },
+  }
+}
+
+function createIdentify(ports: AuthPorts) {
+  const { keys, users } = ports
   const recordUse = createUseRecorder(ports)
   const isAdminToken = createAdminCheck(ports.adminToken)
 
@@ -60,51 +75,49 @@ export function createAuthenticate(ports: AuthPorts): Authenticate {
     if (found) return found
     throw invalid('The access token in Authorization is not valid', accessTokenPrefix)
   }
-
   const byKey = async (apiKey: string): Promise<Caller> => {
     const key = looksLike(apiKeyPrefix, apiKey) && (await keys.findByHash(hashSecret(apiKey)))
     if (!key) throw invalid('The API key in X-API-Key is not valid', apiKeyPrefix)
     recordUse(key.id)
     return { teamId: key.teamId }
   }
-  const byAdmin = async (credentials: Credentials): Promise<Caller> => {
-    admin(credentials)
-    const { teamId } = credentials
-    if (teamId === undefined) throw missing('the team as X-Team-ID beside X-Admin-Token')
-    if (await teams.find(teamId)) return { teamId, isOperator: true }
-    throw forbidden('There is no such team as X-Team-ID says: GET /admin/teams lists them')
-  }
-  const byUser = async (credentials: Credentials): Promise<Caller> => {
-    const { id, email, defaultTeamId } = await user(credentials)
-    const wanted = credentials.teamId ?? defaultTeamId
-    if (await teams.isMember(id, wanted)) return { teamId: wanted, user: { id, email } }
-    if (credentials.teamId !== undefined) {
-      throw forbidden('You are not a member of the team in X-Team-ID: GET /teams lists yours')
-    }
-    const [other] = await teams.listOfUser(id)
-    if (other) return { teamId: other.id, user: { id, email } }
-    throw forbidden('You are not a member of any team: ask an operator to add you to one')
-  }
-  const identify = (credentials: Credentials): Promise<Caller> => {
-    const { apiKey, adminToken, bearer } = credentials
+  const caller = async (credentials: Credentials): Promise<Caller> => {
+    const { apiKey, adminToken, bearer, teamId } = credentials
     if (apiKey !== undefined) return byKey(apiKey)
-    if (adminToken !== undefined) return byAdmin(credentials)
-    if (bearer !== undefined) return byUser(credentials)
+    if (adminToken !== undefined) {
+      admin(credentials)
+      return selectTeamAsOperator(ports, teamId)
+    }
+    if (bearer !== undefined) return selectTeamAsUser(ports, await user(credentials), teamId)
     throw missing(
       'an API key as `X-API-Key: e2b_…` or an access token as `Authorization: Bearer sk_e2b_…`',
     )
   }
+  return { admin, user, caller }
+}
 
-  return {
-    admin,
-    user,
-    async team(credentials, operation) {
-      const caller = await identify(credentials)
-      const { teamId } = caller
-      if (!caller.isOperator) checkStanding(await teams.find(teamId), operation)
-      return { ...caller, rate: rates.take(teamId, operation.id) }
-    },
+async function selectTeamAsOperator(
+  { teams }: AuthPorts,
+  teamId: string | undefined,
+): Promise<Caller> {
+  if (teamId === undefined) throw missing('the team as X-Team-ID beside X-Admin-Token')
+  if (await teams.find(teamId)) return { teamId, isOperator: true }
+  throw forbidden('The team in X-Team-ID does not exist: GET /admin/teams lists all teams')
+}
+
+async function selectTeamAsUser(
+  { teams }: AuthPorts,
+  { id, email, defaultTeamId }: User,
+  wantedTeamId: string | undefined,
+): Promise<Caller> {
+  const teamId = wantedTeamId ?? defaultTeamId
+  if (await teams.isMember(id, teamId)) return { teamId, user: { id, email } }
+  if (wantedTeamId !== undefined) {
+    throw forbidden('You are not a member of the team in X-Team-ID: GET /teams lists yours')
   }
+  const [other] = await teams.listOfUser(id)
+  if (other) return { teamId: other.id, user: { id, email } }
+  throw forbidden('You are not a member of any team: ask an operator to add you to one')
 }
 
 const useIntervalMs = 60_000

@@ -1,6 +1,6 @@
 import type { Kysely, Transaction } from 'kysely'
 import { failures } from '../../domain/builds/build.ts'
-import type { BuildOutcome, BuildStore } from '../../domain/builds/build.ts'
+import type { Build, BuildOutcome, BuildStore } from '../../domain/builds/build.ts'
 import { batches } from '../batches.ts'
 import { requestBuild } from './build-request.ts'
 import { buildsInProgress, failBuilds, toBuild, toFailed, toStatus } from './build-rows.ts'
@@ -16,26 +16,7 @@ export function sqlBuildStore(db: Db): BuildStore {
       const row = await builds(db).where('template_builds.id', '=', id).executeTakeFirst()
       return row && toBuild(row)
     },
-    async list(templateId, { limit, after }) {
-      let query = builds(db)
-        .where('template_id', '=', templateId)
-        .orderBy('template_builds.created_at', 'desc')
-        .orderBy('template_builds.id')
-        .limit(limit)
-      if (after) {
-        const time = after.startedAt.getTime()
-        query = query.where((where) =>
-          where.or([
-            where('template_builds.created_at', '<', time),
-            where.and([
-              where('template_builds.created_at', '=', time),
-              where('template_builds.id', '>', after.id),
-            ]),
-          ]),
-        )
-      }
-      return (await query.execute()).map(toBuild)
-    },
+    list: (templateId, page) => list(db, templateId, page),
     begin: (id, by, now) =>
       db.transaction().execute((transaction) => begin(transaction, id, by, now)),
     finish: (id, holder, outcome, now) =>
@@ -71,6 +52,31 @@ export function sqlBuildStore(db: Db): BuildStore {
       return found
     },
   }
+}
+
+async function list(
+  db: Db,
+  templateId: string,
+  { limit, after }: Parameters<BuildStore['list']>[1],
+): Promise<Build[]> {
+  let query = builds(db)
+    .where('template_id', '=', templateId)
+    .orderBy('template_builds.created_at', 'desc')
+    .orderBy('template_builds.id')
+    .limit(limit)
+  if (after) {
+    const time = after.startedAt.getTime()
+    query = query.where((where) =>
+      where.or([
+        where('template_builds.created_at', '<', time),
+        where.and([
+          where('template_builds.created_at', '=', time),
+          where('template_builds.id', '>', after.id),
+        ]),
+      ]),
+    )
+  }
+  return (await query.execute()).map(toBuild)
 }
 
 function builds(db: Db) {

@@ -1,5 +1,5 @@
 import type { Kysely } from 'kysely'
-import type { UsageAt, UsageSample, UsageStore } from '../../domain/metrics.ts'
+import type { Range, UsageAt, UsageSample, UsageStore } from '../../domain/metrics.ts'
 import { batches } from '../batches.ts'
 import { deleteOldest, inKeyOrder, stepStart } from './metric-rows.ts'
 import type { SandboxMetricRow, Schema } from '../schema.ts'
@@ -27,28 +27,7 @@ export function sqlUsageStore(db: Kysely<Schema>): UsageStore {
         ? { start: row.first, end: row.last }
         : undefined
     },
-    async series(sandboxId, range, stepSeconds) {
-      const step = stepStart(stepSeconds)
-      const rows = await db
-        .selectFrom('sandbox_metrics')
-        .select(({ fn }) => [
-          step.as('at'),
-          fn.max('cpu_count').as('cpu_count'),
-          fn.max('cpu_used_percent').as('cpu_used_percent'),
-          fn.max('memory_used_bytes').as('memory_used_bytes'),
-          fn.max('memory_cache_bytes').as('memory_cache_bytes'),
-          fn.max('memory_total_bytes').as('memory_total_bytes'),
-          fn.max('disk_used_bytes').as('disk_used_bytes'),
-          fn.max('disk_total_bytes').as('disk_total_bytes'),
-        ])
-        .where('sandbox_id', '=', sandboxId)
-        .where('at', '>=', range.start)
-        .where('at', '<=', range.end)
-        .groupBy(step)
-        .orderBy(step)
-        .execute()
-      return rows.map(fromRow)
-    },
+    series: (sandboxId, range, stepSeconds) => readSeries(db, sandboxId, range, stepSeconds),
     async latest(teamId, sandboxIds) {
       const rows = await db
         .with('newest', () => ofTeam(db, teamId, sandboxIds))
@@ -64,6 +43,35 @@ export function sqlUsageStore(db: Kysely<Schema>): UsageStore {
     },
     deleteBefore: (time) => deleteOldest(db, 'sandbox_metrics', time),
   }
+}
+
+/** Returns the largest value of each column per step. */
+async function readSeries(
+  db: Kysely<Schema>,
+  sandboxId: string,
+  range: Range,
+  stepSeconds: number,
+): Promise<UsageAt[]> {
+  const step = stepStart(stepSeconds)
+  const rows = await db
+    .selectFrom('sandbox_metrics')
+    .select(({ fn }) => [
+      step.as('at'),
+      fn.max('cpu_count').as('cpu_count'),
+      fn.max('cpu_used_percent').as('cpu_used_percent'),
+      fn.max('memory_used_bytes').as('memory_used_bytes'),
+      fn.max('memory_cache_bytes').as('memory_cache_bytes'),
+      fn.max('memory_total_bytes').as('memory_total_bytes'),
+      fn.max('disk_used_bytes').as('disk_used_bytes'),
+      fn.max('disk_total_bytes').as('disk_total_bytes'),
+    ])
+    .where('sandbox_id', '=', sandboxId)
+    .where('at', '>=', range.start)
+    .where('at', '<=', range.end)
+    .groupBy(step)
+    .orderBy(step)
+    .execute()
+  return rows.map(fromRow)
 }
 
 /**

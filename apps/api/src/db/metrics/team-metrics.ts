@@ -6,7 +6,14 @@ import { batches } from '../batches.ts'
 import { deleteOldest, inKeyOrder, stepStart } from './metric-rows.ts'
 import type { Schema } from '../schema.ts'
 
-export function sqlTeamMetricStore(db: Kysely<Schema>): TeamMetricStore {
+type Db = Kysely<Schema>
+
+export function sqlTeamMetricStore(db: Db): TeamMetricStore {
+  return { ...sandboxCounts(db), ...sampleWriter(db), ...sampleReader(db) }
+}
+
+/** Counts sandboxes in their records. */
+function sandboxCounts(db: Db): Pick<TeamMetricStore, 'countRunning' | 'countStarts'> {
   return {
     async countRunning() {
       const rows = await db
@@ -35,24 +42,12 @@ export function sqlTeamMetricStore(db: Kysely<Schema>): TeamMetricStore {
         started: row.total,
       }))
     },
-    async lastSampleAt() {
-      const row = await db
-        .selectFrom('team_metrics')
-        .select('at')
-        .orderBy('at', 'desc')
-        .limit(1)
-        .executeTakeFirst()
-      return row?.at
-    },
-    async listActive(at) {
-      const rows = await db
-        .selectFrom('team_metrics')
-        .select('team_id')
-        .where('at', '=', at)
-        .where('concurrent', '>', 0)
-        .execute()
-      return rows.map((row) => row.team_id)
-    },
+  }
+}
+
+/** Records and deletes samples. */
+function sampleWriter(db: Db): Pick<TeamMetricStore, 'record' | 'deleteBefore'> {
+  return {
     async record(samples) {
       if (samples.length === 0) return
       const rows = samples
@@ -72,6 +67,33 @@ export function sqlTeamMetricStore(db: Kysely<Schema>): TeamMetricStore {
             .execute()
         }
       })
+    },
+    deleteBefore: (time) => deleteOldest(db, 'team_metrics', time),
+  }
+}
+
+/** Reads samples. */
+function sampleReader(
+  db: Db,
+): Pick<TeamMetricStore, 'lastSampleAt' | 'listActive' | 'series' | 'peak'> {
+  return {
+    async lastSampleAt() {
+      const row = await db
+        .selectFrom('team_metrics')
+        .select('at')
+        .orderBy('at', 'desc')
+        .limit(1)
+        .executeTakeFirst()
+      return row?.at
+    },
+    async listActive(at) {
+      const rows = await db
+        .selectFrom('team_metrics')
+        .select('team_id')
+        .where('at', '=', at)
+        .where('concurrent', '>', 0)
+        .execute()
+      return rows.map((row) => row.team_id)
     },
     async series(teamId, range, stepSeconds) {
       const step = stepStart(stepSeconds)
@@ -101,7 +123,6 @@ export function sqlTeamMetricStore(db: Kysely<Schema>): TeamMetricStore {
         .limit(1)
         .executeTakeFirst()
     },
-    deleteBefore: (time) => deleteOldest(db, 'team_metrics', time),
   }
 }
 

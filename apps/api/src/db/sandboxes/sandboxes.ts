@@ -1,12 +1,12 @@
 import type { Kysely, Transaction } from 'kysely'
 import type { RunningSandbox, Sandbox } from '../../domain/sandboxes/sandbox.ts'
-import { isRunning, isShown, placeStates, statesShownAs } from '../../domain/sandboxes/sandbox.ts'
+import { isRunning, isShown, placeStates } from '../../domain/sandboxes/sandbox.ts'
 import type { SandboxStore } from '../../domain/sandboxes/sandbox-store.ts'
 import { batches } from '../batches.ts'
 import { sumKept, sumKeptLocked } from '../snapshots/kept-bytes.ts'
-import { fromNetworkText } from '../migrations/network-columns.ts'
 import { countRows, listRows } from './sandbox-list.ts'
-import { fromRow, toRow, toState } from './sandbox-row.ts'
+import { sandboxQueries } from './sandbox-queries.ts'
+import { fromRow, toRow } from './sandbox-row.ts'
 import type { SandboxRow, Schema } from '../schema.ts'
 
 type Db = Kysely<Schema>
@@ -35,59 +35,7 @@ export function sqlSandboxStore(db: Db): SandboxStore {
       return (await withMetadata(db, await listRows(db, filter, page))).filter(isShown)
     },
     count: (filter) => countRows(db, filter),
-    async countRunningByTeam() {
-      const rows = await db
-        .selectFrom('sandboxes')
-        .select((select) => ['team_id', select.fn.countAll<number>().as('total')])
-        .where('state', 'in', statesShownAs('running'))
-        .groupBy('team_id')
-        .execute()
-      return new Map(rows.map(({ team_id, total }) => [team_id, total]))
-    },
-    async listByState(states) {
-      const query = db.selectFrom('sandboxes').select(['id', 'state']).where('state', 'in', states)
-      return (await query.execute()).map(({ id, state }) => ({ id, state: toState(state) }))
-    },
-    async listNetworkChanges() {
-      const rows = await db
-        .selectFrom('sandboxes')
-        .select(['id', 'network_holder'])
-        .where('state', 'in', statesShownAs('running', 'paused'))
-        .where('network_holder', 'is not', null)
-        .execute()
-      return rows.map(({ id, network_holder: holder }) => ({ id, holder: holder ?? '' }))
-    },
-    async listWithSecrets(teamId) {
-      const rows = await db
-        .selectFrom('sandboxes')
-        .select(['id', 'network'])
-        .where('team_id', '=', teamId)
-        .where('state', 'in', placeStates)
-        .where('network', 'like', '%${e2b.secrets.%')
-        .execute()
-      return rows.map(({ id, network }) => ({ id, network: fromNetworkText(network) ?? {} }))
-    },
-    async listExpired(now, limit) {
-      const rows = await db
-        .selectFrom('sandboxes')
-        .select('id')
-        .where('state', '=', 'running')
-        .where('end_at', '<=', now.getTime())
-        .orderBy('end_at')
-        .limit(limit)
-        .execute()
-      return rows.map(({ id }) => id)
-    },
-    async nextEnd() {
-      const row = await db
-        .selectFrom('sandboxes')
-        .select('end_at')
-        .where('state', '=', 'running')
-        .orderBy('end_at')
-        .limit(1)
-        .executeTakeFirst()
-      return typeof row?.end_at === 'number' ? new Date(row.end_at) : undefined
-    },
+    ...sandboxQueries(db),
     deleteEndedBefore: (time, limit) =>
       db.transaction().execute((transaction) => deleteEndedBefore(transaction, time, limit)),
   }

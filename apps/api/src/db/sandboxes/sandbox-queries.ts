@@ -1,0 +1,75 @@
+import type { Kysely } from 'kysely'
+import { placeStates, statesShownAs } from '../../domain/sandboxes/sandbox.ts'
+import type { SandboxStore } from '../../domain/sandboxes/sandbox-store.ts'
+import { fromNetworkText } from '../migrations/network-columns.ts'
+import type { Schema } from '../schema.ts'
+import { toState } from './sandbox-row.ts'
+
+type Queries = Pick<
+  SandboxStore,
+  | 'countRunningByTeam'
+  | 'listByState'
+  | 'listNetworkChanges'
+  | 'listWithSecrets'
+  | 'listExpired'
+  | 'nextEnd'
+>
+
+/** Queries that return some columns of many sandboxes. */
+export function sandboxQueries(db: Kysely<Schema>): Queries {
+  return {
+    async countRunningByTeam() {
+      const rows = await db
+        .selectFrom('sandboxes')
+        .select((select) => ['team_id', select.fn.countAll<number>().as('total')])
+        .where('state', 'in', statesShownAs('running'))
+        .groupBy('team_id')
+        .execute()
+      return new Map(rows.map(({ team_id, total }) => [team_id, total]))
+    },
+    async listByState(states) {
+      const query = db.selectFrom('sandboxes').select(['id', 'state']).where('state', 'in', states)
+      return (await query.execute()).map(({ id, state }) => ({ id, state: toState(state) }))
+    },
+    async listNetworkChanges() {
+      const rows = await db
+        .selectFrom('sandboxes')
+        .select(['id', 'network_holder'])
+        .where('state', 'in', statesShownAs('running', 'paused'))
+        .where('network_holder', 'is not', null)
+        .execute()
+      return rows.map(({ id, network_holder: holder }) => ({ id, holder: holder ?? '' }))
+    },
+    async listWithSecrets(teamId) {
+      const rows = await db
+        .selectFrom('sandboxes')
+        .select(['id', 'network'])
+        .where('team_id', '=', teamId)
+        .where('state', 'in', placeStates)
+        .where('network', 'like', '%${e2b.secrets.%')
+        .execute()
+      return rows.map(({ id, network }) => ({ id, network: fromNetworkText(network) ?? {} }))
+    },
+    async listExpired(now, limit) {
+      const rows = await db
+        .selectFrom('sandboxes')
+        .select('id')
+        .where('state', '=', 'running')
+        .where('end_at', '<=', now.getTime())
+        .orderBy('end_at')
+        .limit(limit)
+        .execute()
+      return rows.map(({ id }) => id)
+    },
+    async nextEnd() {
+      const row = await db
+        .selectFrom('sandboxes')
+        .select('end_at')
+        .where('state', '=', 'running')
+        .orderBy('end_at')
+        .limit(1)
+        .executeTakeFirst()
+      return typeof row?.end_at === 'number' ? new Date(row.end_at) : undefined
+    },
+  }
+}
