@@ -3,50 +3,21 @@ import { test } from 'node:test'
 import { waitFor } from '@atoll/kit/wait'
 import { Code } from '@connectrpc/connect'
 import { manualClock, startApiUnderTest } from '../../sim/api.ts'
-import type { ApiOptions, ApiUnderTest, Reply } from '../../sim/api.ts'
+import {
+  codes,
+  listSnapshots,
+  snapshot,
+  startWithSandbox,
+  takeSnapshot,
+} from '../../sim/snapshot-client.ts'
 import { onPostgres } from '../../sim/store.ts'
 
-/** Snapshots: create, name, list, use and delete. */
-
-async function setup(options: ApiOptions = {}) {
-  const api = await startApiUnderTest(options)
-  const slug = await api.withStores(async ({ teams }) => {
-    return (await teams.find(api.ours.teamId))?.slug ?? assert.fail('no team')
-  })
-  return { api, slug, id: await api.create({ timeout: 300 }) }
-}
-
-function snapshot(api: ApiUnderTest, id: string, name?: string) {
-  return api.call('POST', `/sandboxes/${id}/snapshots`, {
-    body: name === undefined ? {} : { name },
-  })
-}
-
-async function take(api: ApiUnderTest, id: string, name?: string): Promise<string> {
-  const { status, json, text } = await snapshot(api, id, name)
-  assert.equal(status, 201, text)
-  return Object(json).snapshotID
-}
-
-function remove(api: ApiUnderTest, reference: string, apiKey = api.ours.apiKey) {
-  const headers = { 'x-api-key': apiKey }
-  return api.call('DELETE', `/templates/${encodeURIComponent(reference)}`, { headers })
-}
-
-async function list(api: ApiUnderTest, query = ''): Promise<string[]> {
-  const { status, json, text } = await api.call('GET', `/snapshots${query}`)
-  assert.equal(status, 200, text)
-  return Object(json).map(({ snapshotID }: { snapshotID: string }) => snapshotID)
-}
-
-function codes({ status, json }: Reply): unknown[] {
-  return [status, Object(json).code]
-}
+/** Snapshots: create, name, list and use. */
 
 test('a snapshot that the node cannot read is refused with what the node says, and nothing is left', async () => {
-  const { api, id } = await setup()
+  const { api, id } = await startWithSandbox()
   await using _ = api
-  const snapshotId = await take(api, id)
+  const snapshotId = await takeSnapshot(api, id)
   api.node.failCreates(Code.FailedPrecondition)
   const body = { templateID: snapshotId }
   const { status, json } = await api.call('POST', '/v2/sandboxes', { body })
@@ -57,7 +28,7 @@ test('a snapshot that the node cannot read is refused with what the node says, a
 
 test('a snapshot leaves its sandbox running with its time, and can be used by its id', async () => {
   const clock = manualClock()
-  const { api, id } = await setup({ clock })
+  const { api, id } = await startWithSandbox({ clock })
   await using _ = api
   const before = (await api.call('GET', `/sandboxes/${id}`)).json
   clock.advance(10)
@@ -78,13 +49,13 @@ test('a snapshot leaves its sandbox running with its time, and can be used by it
     assert.deepEqual([`${templateID}:default`, cpuCount, alias], [snapshotID, 2, undefined])
   }
   await api.restart()
-  assert.deepEqual(await list(api), [snapshotID])
+  assert.deepEqual(await listSnapshots(api), [snapshotID])
   assert.equal(api.node.snapshots.size, 1)
 })
 
 test('a name stands in the namespace of the team, and another use of it adds a build', async () => {
   const clock = manualClock()
-  const { api, slug, id } = await setup({ clock })
+  const { api, slug, id } = await startWithSandbox({ clock })
   await using _ = api
   const first = await snapshot(api, id, 'My-Env')
   assert.deepEqual(
@@ -103,12 +74,12 @@ test('a name stands in the namespace of the team, and another use of it adds a b
     assert.equal(await copyOf(reference), one, reference)
   }
   clock.advance(1)
-  assert.equal(await take(api, id, `${slug}/my-env`), `${slug}/my-env:default`)
+  assert.equal(await takeSnapshot(api, id, `${slug}/my-env`), `${slug}/my-env:default`)
   clock.advance(1)
-  assert.equal(await take(api, id, 'my-env:v2.0'), `${slug}/my-env:v2.0`)
+  assert.equal(await takeSnapshot(api, id, 'my-env:v2.0'), `${slug}/my-env:v2.0`)
   const [, two, three] = api.node.snapshots.keys()
   assert.deepEqual([await copyOf('my-env'), await copyOf('my-env:v2.0')], [two, three])
-  const listed = await list(api)
+  const listed = await listSnapshots(api)
   assert.deepEqual(listed.slice(0, 2), [`${slug}/my-env:v2.0`, `${slug}/my-env:default`])
   // A snapshot whose tag has moved is still listed by its build ID.
   assert.match(listed[2] ?? '', /\/my-env:[0-9a-f-]{36}$/)
@@ -118,13 +89,13 @@ test('a name stands in the namespace of the team, and another use of it adds a b
 })
 
 test('names are of one team: others do not find them, and may have the same', async () => {
-  const { api, slug, id } = await setup()
+  const { api, slug, id } = await startWithSandbox()
   await using _ = api
-  await take(api, id, 'shared')
+  await takeSnapshot(api, id, 'shared')
   const theirs = { 'x-api-key': api.theirs.apiKey }
   const create = (templateID: string) =>
     api.call('POST', '/v2/sandboxes', { headers: theirs, body: { templateID } })
-  const [byId] = await list(api)
+  const [byId] = await listSnapshots(api)
   for (const reference of ['shared', `${slug}/shared`, byId ?? '']) {
     assert.equal((await create(reference)).status, 404)
     assert.deepEqual((await api.call('GET', '/snapshots', { headers: theirs })).json, [])
@@ -140,11 +111,11 @@ test('names are of one team: others do not find them, and may have the same', as
 })
 
 test('a snapshot of a sandbox that was made of a snapshot is one as well', async () => {
-  const { api, id } = await setup()
+  const { api, id } = await startWithSandbox()
   await using _ = api
-  const first = await take(api, id)
+  const first = await takeSnapshot(api, id)
   const copy = await api.create({ templateID: first })
-  const second = await take(api, copy, 'second')
+  const second = await takeSnapshot(api, copy, 'second')
   const third = await api.create({ templateID: second })
   assert.equal(api.node.running.get(third)?.templateId, 'base')
   assert.equal(api.node.running.get(third)?.snapshotId, [...api.node.snapshots.keys()][1])
@@ -164,7 +135,7 @@ const badNames: readonly (readonly [unknown, RegExp])[] = [
 ]
 
 test('bad names are refused, and nothing is copied', async () => {
-  const { api, id } = await setup()
+  const { api, id } = await startWithSandbox()
   await using _ = api
   for (const [name, message] of badNames) {
     const reply = await api.call('POST', `/sandboxes/${id}/snapshots`, { body: { name } })
@@ -177,14 +148,14 @@ test('bad names are refused, and nothing is copied', async () => {
 })
 
 test('the id of a template cannot be the name of a snapshot: 409', async () => {
-  const { api, id } = await setup()
+  const { api, id } = await startWithSandbox()
   await using _ = api
-  const [templateId] = (await take(api, id)).split(':')
+  const [templateId] = (await takeSnapshot(api, id)).split(':')
   assert.deepEqual(codes(await snapshot(api, id, templateId)), [409, 409])
 })
 
 test('what is paused or unknown has no snapshot: 404; what is in between: 409', async () => {
-  const { api, id } = await setup()
+  const { api, id } = await startWithSandbox()
   await using _ = api
   assert.deepEqual(codes(await snapshot(api, 'iunknown')), [404, 404])
   const release = api.node.hold('pause')
@@ -198,7 +169,7 @@ test('what is paused or unknown has no snapshot: 404; what is in between: 409', 
 })
 
 test('while it is copied a sandbox is shown as running; a connect waits, all else is 409', async () => {
-  const { api, id } = await setup()
+  const { api, id } = await startWithSandbox()
   await using _ = api
   const release = api.node.hold('snapshot')
   const copying = snapshot(api, id)
@@ -231,21 +202,21 @@ for (const [code, status] of [
   [Code.Unavailable, 503],
 ] as const) {
   test(`a copy that the node fails with ${Code[code]} is ${status}, and leaves nothing`, async () => {
-    const { api, id } = await setup()
+    const { api, id } = await startWithSandbox()
     await using _ = api
     for (const when of [undefined, 'after'] as const) {
       api.node.fail('snapshot', code, when)
       assert.deepEqual(codes(await snapshot(api, id, 'name')), [status, status])
-      assert.deepEqual([api.node.snapshots.size, await list(api)], [0, []])
+      assert.deepEqual([api.node.snapshots.size, await listSnapshots(api)], [0, []])
       assert.equal(Object((await api.call('GET', `/sandboxes/${id}`)).json).state, 'running')
     }
     api.node.fail('snapshot', undefined)
-    await take(api, id, 'name')
+    await takeSnapshot(api, id, 'name')
   })
 }
 
 test('a sandbox killed while it is copied is gone, and so is the copy', async () => {
-  const { api, id } = await setup()
+  const { api, id } = await startWithSandbox()
   await using _ = api
   const release = api.node.hold('snapshot')
   const copying = snapshot(api, id)
@@ -253,7 +224,10 @@ test('a sandbox killed while it is copied is gone, and so is the copy', async ()
   assert.equal((await api.call('DELETE', `/sandboxes/${id}`)).status, 204)
   release()
   assert.equal((await copying).status, 404)
-  assert.deepEqual([api.node.running.size, api.node.snapshots.size, await list(api)], [0, 0, []])
+  assert.deepEqual(
+    [api.node.running.size, api.node.snapshots.size, await listSnapshots(api)],
+    [0, 0, []],
+  )
 })
 
 for (const autoPause of [true, false]) {
@@ -277,7 +251,7 @@ for (const autoPause of [true, false]) {
 
 test('pages list each snapshot once, newest first, by sandbox and by name', async () => {
   const clock = manualClock()
-  const { api, slug, id } = await setup({ clock })
+  const { api, slug, id } = await startWithSandbox({ clock })
   await using _ = api
   const other = await api.create()
   const taken: string[] = []
@@ -289,9 +263,9 @@ test('pages list each snapshot once, newest first, by sandbox and by name', asyn
     [id, undefined],
   ] as const) {
     clock.advance(taken.length % 2)
-    taken.push(await take(api, sandbox, name))
+    taken.push(await takeSnapshot(api, sandbox, name))
   }
-  const all = await list(api)
+  const all = await listSnapshots(api)
   assert.deepEqual(all.toSorted(), taken.toSorted())
   for (const limit of [1, 2, 3, 5]) {
     const seen: string[] = []
@@ -305,14 +279,14 @@ test('pages list each snapshot once, newest first, by sandbox and by name', asyn
     assert.deepEqual(seen, all)
   }
   const ofOther = [`${slug}/two:v2`, `${slug}/two:v1`]
-  assert.deepEqual((await list(api, `?sandboxID=${other}`)).toSorted(), ofOther.toSorted())
-  assert.deepEqual((await list(api, '?name=two')).toSorted(), ofOther.toSorted())
-  assert.deepEqual(await list(api, '?name=two:v1'), [`${slug}/two:v1`])
-  assert.deepEqual(await list(api, `?name=${encodeURIComponent(`${slug}/one`)}`), [
+  assert.deepEqual((await listSnapshots(api, `?sandboxID=${other}`)).toSorted(), ofOther.toSorted())
+  assert.deepEqual((await listSnapshots(api, '?name=two')).toSorted(), ofOther.toSorted())
+  assert.deepEqual(await listSnapshots(api, '?name=two:v1'), [`${slug}/two:v1`])
+  assert.deepEqual(await listSnapshots(api, `?name=${encodeURIComponent(`${slug}/one`)}`), [
     `${slug}/one:default`,
   ])
   for (const query of ['?name=unknown', '?name=two:v9', '?name=base', '?sandboxID=iunknown']) {
-    assert.deepEqual(await list(api, query), [], query)
+    assert.deepEqual(await listSnapshots(api, query), [], query)
   }
 })
 
@@ -330,116 +304,16 @@ for (const [query, message] of [
   })
 }
 
-test('a deleted snapshot is gone from the node, the list and for creates', async () => {
-  const { api, slug, id } = await setup()
-  await using _ = api
-  const [unnamed, named] = [await take(api, id), await take(api, id, 'name')]
-  for (const reference of [unnamed, named]) {
-    const { status, text } = await remove(api, reference)
-    assert.deepEqual([status, text], [204, ''])
-    assert.deepEqual(codes(await remove(api, reference)), [404, 404])
-    const create = { body: { templateID: reference } }
-    assert.equal((await api.call('POST', '/v2/sandboxes', create)).status, 404)
-  }
-  assert.deepEqual([api.node.snapshots.size, await list(api)], [0, []])
-  assert.equal(await take(api, id, 'name'), `${slug}/name:default`)
-})
-
-test('deleting one tag leaves the snapshots of others; the name alone takes all', async () => {
-  const clock = manualClock()
-  const { api, slug, id } = await setup({ clock })
-  await using _ = api
-  for (const name of ['x', 'x', 'x:v1', 'x:v2']) {
-    await take(api, id, name)
-    clock.advance(1)
-  }
-  assert.equal((await remove(api, 'x:v1')).status, 204)
-  const left = await list(api)
-  assert.deepEqual(left.slice(0, 2), [`${slug}/x:v2`, `${slug}/x:default`])
-  assert.deepEqual([left.length, api.node.snapshots.size], [3, 3])
-  assert.equal((await remove(api, left[2] ?? '')).status, 204)
-  assert.deepEqual(await list(api), left.slice(0, 2))
-  assert.deepEqual(codes(await remove(api, 'x:v9')), [404, 404])
-  assert.equal((await remove(api, 'x')).status, 204)
-  assert.deepEqual([api.node.snapshots.size, await list(api)], [0, []])
-})
-
-test('what sandboxes were made of cannot be deleted while they run or are paused: 400', async () => {
-  const { api, id } = await setup()
-  await using _ = api
-  const reference = await take(api, id, 'used')
-  const copy = await api.create({ templateID: reference })
-  for (const pause of [false, true]) {
-    if (pause) await api.call('POST', `/sandboxes/${copy}/pause`)
-    const reply = await remove(api, reference)
-    assert.deepEqual(codes(reply), [400, 400])
-    assert.match(Object(reply.json).message, /run or are paused/)
-  }
-  await api.call('DELETE', `/sandboxes/${copy}`)
-  assert.equal((await remove(api, reference)).status, 204)
-})
-
-test('what is not the own team’s is not deleted: base and foreign 403, unknown 404, malformed 400', async () => {
-  const { api, id } = await setup()
-  await using _ = api
-  const reference = await take(api, id, 'ours')
-  const base = await remove(api, 'base')
-  assert.deepEqual(codes(base), [403, 403])
-  assert.match(Object(base.json).message, /belongs to the installation/)
-  assert.deepEqual(codes(await remove(api, reference, api.theirs.apiKey)), [403, 403])
-  for (const bad of ['a b', 'a/b/c', 'x'.repeat(200)]) {
-    assert.deepEqual(codes(await remove(api, bad)), [400, 400], bad)
-  }
-  assert.deepEqual(codes(await remove(api, 'unknown')), [404, 404])
-  assert.deepEqual(await list(api), [reference])
-})
-
-test('a snapshot that the node cannot delete yet is deleted later', async () => {
-  const { api, id } = await setup()
-  await using _ = api
-  const reference = await take(api, id)
-  api.node.fail('deleteSnapshot', Code.Unavailable)
-  assert.equal((await remove(api, reference)).status, 204)
-  assert.deepEqual([api.node.snapshots.size, await list(api)], [1, []])
-  api.node.fail('deleteSnapshot', undefined)
-  await api.restart()
-  await waitFor('the node', () => api.node.snapshots.size === 0)
-})
-
-test('copies that nobody knows of, or whose maker has died, are removed; others are not', async () => {
-  const { api, id } = await setup()
-  await using _ = api
-  const reference = await take(api, id)
-  await api.withStores(async ({ snapshots }) => {
-    api.node.addOrphanSnapshot('stray', id)
-    api.node.addOrphanSnapshot('left', id)
-    await snapshots.insert({
-      id: 'left',
-      teamId: api.ours.teamId,
-      sandboxId: id,
-      holder: 'a dead process',
-      sizeBytes: undefined,
-      buildId: undefined,
-      createdAt: new Date(),
-    })
-  })
-  await waitFor('the sweep', () => api.node.snapshots.size === 1)
-  assert.deepEqual(await list(api), [reference])
-  await api.create({ templateID: reference })
-  const loose = await api.withStores(({ snapshots }) => snapshots.listLoose())
-  assert.deepEqual(loose, [])
-})
-
 test('without memory on the node copies are of files alone, and boot', async () => {
-  const { api, id } = await setup()
+  const { api, id } = await startWithSandbox()
   await using _ = api
   api.node.dropMemorySupport()
-  const copy = await api.create({ templateID: await take(api, id) })
+  const copy = await api.create({ templateID: await takeSnapshot(api, id) })
   assert.equal(api.node.running.get(copy)?.boots, 2)
 })
 
 test('what one process is copying is left alone by the others', onPostgres, async () => {
-  const { api, id } = await setup()
+  const { api, id } = await startWithSandbox()
   await using first = api
   await using second = await startApiUnderTest({ beside: first })
   const release = first.node.hold('snapshot')

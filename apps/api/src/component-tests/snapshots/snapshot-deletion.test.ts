@@ -1,0 +1,114 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { waitFor } from '@atoll/kit/wait'
+import { Code } from '@connectrpc/connect'
+import { manualClock } from '../../sim/api.ts'
+import {
+  codes,
+  deleteTemplate,
+  listSnapshots,
+  startWithSandbox,
+  takeSnapshot,
+} from '../../sim/snapshot-client.ts'
+
+/** Deleting snapshots by clients, and removing orphaned ones from the node. */
+
+test('a deleted snapshot is gone from the node, the list and for creates', async () => {
+  const { api, slug, id } = await startWithSandbox()
+  await using _ = api
+  const [unnamed, named] = [await takeSnapshot(api, id), await takeSnapshot(api, id, 'name')]
+  for (const reference of [unnamed, named]) {
+    const { status, text } = await deleteTemplate(api, reference)
+    assert.deepEqual([status, text], [204, ''])
+    assert.deepEqual(codes(await deleteTemplate(api, reference)), [404, 404])
+    const create = { body: { templateID: reference } }
+    assert.equal((await api.call('POST', '/v2/sandboxes', create)).status, 404)
+  }
+  assert.deepEqual([api.node.snapshots.size, await listSnapshots(api)], [0, []])
+  assert.equal(await takeSnapshot(api, id, 'name'), `${slug}/name:default`)
+})
+
+test('deleting one tag leaves the snapshots of others; the name alone takes all', async () => {
+  const clock = manualClock()
+  const { api, slug, id } = await startWithSandbox({ clock })
+  await using _ = api
+  for (const name of ['x', 'x', 'x:v1', 'x:v2']) {
+    await takeSnapshot(api, id, name)
+    clock.advance(1)
+  }
+  assert.equal((await deleteTemplate(api, 'x:v1')).status, 204)
+  const left = await listSnapshots(api)
+  assert.deepEqual(left.slice(0, 2), [`${slug}/x:v2`, `${slug}/x:default`])
+  assert.deepEqual([left.length, api.node.snapshots.size], [3, 3])
+  assert.equal((await deleteTemplate(api, left[2] ?? '')).status, 204)
+  assert.deepEqual(await listSnapshots(api), left.slice(0, 2))
+  assert.deepEqual(codes(await deleteTemplate(api, 'x:v9')), [404, 404])
+  assert.equal((await deleteTemplate(api, 'x')).status, 204)
+  assert.deepEqual([api.node.snapshots.size, await listSnapshots(api)], [0, []])
+})
+
+test('what sandboxes were made of cannot be deleted while they run or are paused: 400', async () => {
+  const { api, id } = await startWithSandbox()
+  await using _ = api
+  const reference = await takeSnapshot(api, id, 'used')
+  const copy = await api.create({ templateID: reference })
+  for (const pause of [false, true]) {
+    if (pause) await api.call('POST', `/sandboxes/${copy}/pause`)
+    const reply = await deleteTemplate(api, reference)
+    assert.deepEqual(codes(reply), [400, 400])
+    assert.match(Object(reply.json).message, /run or are paused/)
+  }
+  await api.call('DELETE', `/sandboxes/${copy}`)
+  assert.equal((await deleteTemplate(api, reference)).status, 204)
+})
+
+test('what is not the own team’s is not deleted: base and foreign 403, unknown 404, malformed 400', async () => {
+  const { api, id } = await startWithSandbox()
+  await using _ = api
+  const reference = await takeSnapshot(api, id, 'ours')
+  const base = await deleteTemplate(api, 'base')
+  assert.deepEqual(codes(base), [403, 403])
+  assert.match(Object(base.json).message, /belongs to the installation/)
+  assert.deepEqual(codes(await deleteTemplate(api, reference, api.theirs.apiKey)), [403, 403])
+  for (const bad of ['a b', 'a/b/c', 'x'.repeat(200)]) {
+    assert.deepEqual(codes(await deleteTemplate(api, bad)), [400, 400], bad)
+  }
+  assert.deepEqual(codes(await deleteTemplate(api, 'unknown')), [404, 404])
+  assert.deepEqual(await listSnapshots(api), [reference])
+})
+
+test('a snapshot that the node cannot delete yet is deleted later', async () => {
+  const { api, id } = await startWithSandbox()
+  await using _ = api
+  const reference = await takeSnapshot(api, id)
+  api.node.fail('deleteSnapshot', Code.Unavailable)
+  assert.equal((await deleteTemplate(api, reference)).status, 204)
+  assert.deepEqual([api.node.snapshots.size, await listSnapshots(api)], [1, []])
+  api.node.fail('deleteSnapshot', undefined)
+  await api.restart()
+  await waitFor('the node', () => api.node.snapshots.size === 0)
+})
+
+test('copies that nobody knows of, or whose maker has died, are removed; others are not', async () => {
+  const { api, id } = await startWithSandbox()
+  await using _ = api
+  const reference = await takeSnapshot(api, id)
+  await api.withStores(async ({ snapshots }) => {
+    api.node.addOrphanSnapshot('stray', id)
+    api.node.addOrphanSnapshot('left', id)
+    await snapshots.insert({
+      id: 'left',
+      teamId: api.ours.teamId,
+      sandboxId: id,
+      holder: 'a dead process',
+      sizeBytes: undefined,
+      buildId: undefined,
+      createdAt: new Date(),
+    })
+  })
+  await waitFor('the sweep', () => api.node.snapshots.size === 1)
+  assert.deepEqual(await listSnapshots(api), [reference])
+  await api.create({ templateID: reference })
+  const loose = await api.withStores(({ snapshots }) => snapshots.listLoose())
+  assert.deepEqual(loose, [])
+})
