@@ -174,6 +174,15 @@ for (const runtime of ['gvisor', 'runc'] as const) {
       await sandbox.kill()
     })
 
+    test('a step of an unknown user fails with the text that the published clients compare', async () => {
+      const steps = Template().fromBaseImage().runCmd('whoami', { user: 'root123' })
+      const text =
+        "failed to run command 'whoami': command failed: unauthenticated: invalid username: 'root123'"
+      await assert.rejects(build(steps, 'unknown-user'), (error: Error) =>
+        error.message.includes(text),
+      )
+    })
+
     test('a step that takes too much memory fails', async () => {
       const template = Template().fromBaseImage().runCmd(takeMemoryBesideThreads)
       await assert.rejects(build(template, 'greedy'), BuildError)

@@ -4,7 +4,8 @@ import { request } from 'node:http'
 import { pipeline } from 'node:stream/promises'
 import { createSandboxClient } from '@atoll/client/sandbox'
 import type { ProcessClient } from '@atoll/client/sandbox'
-import { ConnectError } from '@connectrpc/connect'
+import { Code, ConnectError } from '@connectrpc/connect'
+import { UnknownUserError } from '../domain/sandboxes/commands.ts'
 import type { Command, Commands, EnvdEndpoint } from '../domain/sandboxes/commands.ts'
 import { createLines } from './lines.ts'
 import { envdPort } from './port.ts'
@@ -83,7 +84,9 @@ async function* started(
     yield* clientOf(endpoint, user).start({ process, stdin: false }, { signal })
   } catch (error) {
     signal.throwIfAborted()
-    throw new Error(ConnectError.from(error).rawMessage, { cause: error })
+    const { code, rawMessage } = ConnectError.from(error)
+    if (code === Code.Unauthenticated) throw new UnknownUserError(rawMessage, { cause: error })
+    throw new Error(rawMessage, { cause: error })
   }
 }
 

@@ -1,5 +1,7 @@
 import { Fault } from '@atoll/kit/fault'
 import { BuildError } from '../../domain/builds/build-error.ts'
+import { UnknownUserError } from '../../domain/sandboxes/commands.ts'
+import type { Command } from '../../domain/sandboxes/commands.ts'
 
 /** Turns failures inside a sandbox into build errors for the template's author. */
 export function asBuildError(step: string, signal: AbortSignal): (error: unknown) => never {
@@ -9,6 +11,19 @@ export function asBuildError(step: string, signal: AbortSignal): (error: unknown
     if (error instanceof Fault && error.kind === 'internal') throw error
     const message = error instanceof Error ? error.message : String(error)
     throw new BuildError(step, `The step failed: ${shorten(message)}`, { cause: error })
+  }
+}
+
+/** Published clients compare this text. */
+export function asBuildErrorIfUnknownUser(
+  step: string,
+  { args, user }: Command,
+): (error: unknown) => never {
+  return (error) => {
+    if (!(error instanceof UnknownUserError)) throw error
+    const cause = `unauthenticated: invalid username: '${user}'`
+    const text = `failed to run command '${shorten(args.at(-1) ?? '')}': command failed: ${cause}`
+    throw new BuildError(step, text, { cause: error })
   }
 }
 

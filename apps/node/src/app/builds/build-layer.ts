@@ -7,7 +7,12 @@ import type { Cell, Shape } from '../../domain/sandboxes/cell.ts'
 import type { Commands, OnLine } from '../../domain/sandboxes/commands.ts'
 import type { AssignIdentity } from '../lifecycle/assign-identity.ts'
 import type { CellPlan, Cells } from '../lifecycle/cells.ts'
-import { asBuildError, asBuildErrorIfFull, shorten } from './build-errors.ts'
+import {
+  asBuildError,
+  asBuildErrorIfFull,
+  asBuildErrorIfUnknownUser,
+  shorten,
+} from './build-errors.ts'
 import { mostLayers } from './build-progress.ts'
 import type { BuildProgress } from './build-progress.ts'
 
@@ -117,7 +122,10 @@ async function runStep(ports: BuildLayerPorts, cell: Cell, run: StepRun): Promis
     await ports.commands.put(endpoint, file, archivePath, signal).catch(fail)
   }
   const options = { onLine, signal }
-  const { exitCode, reason } = await ports.commands.run(endpoint, command, options).catch(fail)
+  const { exitCode, reason } = await ports.commands
+    .run(endpoint, command, options)
+    .catch(asBuildErrorIfUnknownUser(step, command))
+    .catch(fail)
   if (exitCode === 0) return
   const how =
     exitCode === undefined ? `was killed: ${reason}` : `failed with exit status ${exitCode}`

@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import { Fault } from '@atoll/kit/fault'
 import type { BuildRequest, BuildStep } from '../../domain/builds/build.ts'
 import type { Cell } from '../../domain/sandboxes/cell.ts'
+import { UnknownUserError } from '../../domain/sandboxes/commands.ts'
 import type { Command } from '../../domain/sandboxes/commands.ts'
 import { toSlot, parseSubnet } from '../../domain/network/slot.ts'
 import { createBuilds } from './builds.ts'
@@ -49,6 +50,7 @@ function setup(overrides: Partial<BuildPorts> = {}) {
     commands: {
       async run(_door, { args, user }: Command, { onLine }) {
         const text = args.at(-1) ?? ''
+        if (user === 'nobody-here') throw new UnknownUserError('There is no such user')
         ran.push(`${text} as ${user}`)
         await onLine('stdout', `did ${text}`)
         return text === 'fail' ? { exitCode: 3 } : { exitCode: 0 }
@@ -185,6 +187,16 @@ test('a step that fails ends the build, says so, and leaves nothing but the laye
   )
   assert.equal(templates.has('t1'), false)
   assert.deepEqual([cells.size, layers.size], [0, 1])
+})
+
+test('a step of an unknown user fails with the text that published clients compare', async () => {
+  const { build } = setup()
+  await assert.rejects(build([['RUN', 'whoami', 'nobody-here']]), {
+    name: 'BuildError',
+    step: '1',
+    message:
+      "failed to run command 'whoami': command failed: unauthenticated: invalid username: 'nobody-here'",
+  })
 })
 
 test('files are put into the sandbox before the step that needs them', async () => {

@@ -37,6 +37,11 @@ export interface CommandResult {
   readonly reason?: string
 }
 
+/** The sandbox has no user of the name that a command should run as. */
+export class UnknownUserError extends Error {
+  override readonly name = 'UnknownUserError'
+}
+
 /** Wraps text in a login shell, as the published clients do. */
 export function inShell(text: string): Pick<Command, 'command' | 'args'> {
   return { command: '/bin/bash', args: ['-l', '-c', text] }
