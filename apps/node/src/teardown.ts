@@ -2,7 +2,7 @@ import { realpath } from 'node:fs/promises'
 import { reclaim } from './app/lifecycle/reclaim.ts'
 import type { NodeConfig } from './config.ts'
 import { toInstance } from './domain/host/installation.ts'
-import { openHost } from './host.ts'
+import { openHost } from './composition/host.ts'
 import { isAlive } from './linux/processes/process.ts'
 import { findMountNamespace, removeMountNamespace } from './linux/mounts/mount-namespace.ts'
 

@@ -102,7 +102,7 @@ function setup(overrides: Partial<BuildPorts> = {}) {
       find: (id) => templates.get(id),
       remove: async (id) => void templates.delete(id),
     },
-    forget: async (id) => void forgotten.push(id),
+    removeCells: async (id) => void forgotten.push(id),
   })
   const leaving = new AbortController()
   const build = (steps: readonly Step[], more: Partial<BuildRequest> = {}) =>

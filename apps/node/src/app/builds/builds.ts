@@ -27,7 +27,7 @@ export function createBuilds(ports: {
     remove(templateId: string): Promise<void>
   }
   /** Removes pre-warmed cells and prototypes of the template. */
-  forget(templateId: string): Promise<void>
+  removeCells(templateId: string): Promise<void>
 }): Builds {
   const { templates } = ports
   const gate = limitConcurrency(buildsAtOnce)
@@ -66,7 +66,7 @@ export function createBuilds(ports: {
     async remove(templateId) {
       if (!templates.find(templateId)) return
       await templates.remove(templateId)
-      await ports.forget(templateId)
+      await ports.removeCells(templateId)
     },
 
     async close() {

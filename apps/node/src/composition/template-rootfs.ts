@@ -1,11 +1,11 @@
 import { lstat } from 'node:fs/promises'
 import type { Stats } from 'node:fs'
 import { join } from 'node:path'
-import type { Rootfs } from './app/lifecycle/cells.ts'
-import type { CellRecord } from './domain/sandboxes/cell.ts'
-import type { RootfsStore } from './linux/mounts/rootfs.ts'
-import type { ShiftedLayers } from './linux/mounts/shifted-layers.ts'
-import type { Runtime } from './domain/sandboxes/runtime.ts'
+import type { Rootfs } from '../app/lifecycle/cells.ts'
+import type { CellRecord } from '../domain/sandboxes/cell.ts'
+import type { RootfsStore } from '../linux/mounts/rootfs.ts'
+import type { ShiftedLayers } from '../linux/mounts/shifted-layers.ts'
+import type { Runtime } from '../domain/sandboxes/runtime.ts'
 
 /** Returns a function that mounts a cell's root file system on the layers of its template. */
 export function createTemplateRootfs(parts: {

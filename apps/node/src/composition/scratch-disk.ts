@@ -1,9 +1,9 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { randomLabel } from '@atoll/kit/id'
-import { cellDir } from './domain/host/installation.ts'
+import { cellDir } from '../domain/host/installation.ts'
 import type { Host } from './host.ts'
-import type { Scratch } from './images/skopeo.ts'
+import type { Scratch } from '../images/skopeo.ts'
 
 /** Limit for an image, downloaded and unpacked. */
 const sizeMb = 10_240

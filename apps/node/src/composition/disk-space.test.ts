@@ -10,9 +10,9 @@ import { test } from 'node:test'
 import { repeat } from '@atoll/kit/repeat'
 import { run, tryRun } from '@atoll/kit/run'
 import { waitFor } from '@atoll/kit/wait'
-import { createDiskSpace } from './app/disk-space/disk-space.ts'
-import { createDiscards } from './linux/disks/discards.ts'
-import { createMountedDisks } from './linux/disks/mounted-disks.ts'
+import { createDiskSpace } from '../app/disk-space/disk-space.ts'
+import { createDiscards } from '../linux/disks/discards.ts'
+import { createMountedDisks } from '../linux/disks/mounted-disks.ts'
 
 const mib = 1024 ** 2
 const reserveBytes = 100 * mib

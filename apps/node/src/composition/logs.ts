@@ -1,12 +1,12 @@
 import { join } from 'node:path'
 import type { Logger } from '@atoll/kit/log'
 import { repeat } from '@atoll/kit/repeat'
-import { createSandboxLogs } from './app/logs/collect-logs.ts'
-import type { SandboxLogs } from './app/logs/collect-logs.ts'
-import type { SandboxEvents } from './app/lifecycle/events.ts'
-import type { Sandboxes } from './app/lifecycle/sandboxes.ts'
-import { readEnvdLogs } from './envd/read-logs.ts'
-import { createLogFiles } from './state/logs.ts'
+import { createSandboxLogs } from '../app/logs/collect-logs.ts'
+import type { SandboxLogs } from '../app/logs/collect-logs.ts'
+import type { SandboxEvents } from '../app/lifecycle/events.ts'
+import type { Sandboxes } from '../app/lifecycle/sandboxes.ts'
+import { readEnvdLogs } from '../envd/read-logs.ts'
+import { createLogFiles } from '../state/logs.ts'
 
 /** Polling interval. envd buffers at least as many entries as a sandbox can write in this time. */
 const intervalMs = 1_000

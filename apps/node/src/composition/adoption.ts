@@ -1,0 +1,91 @@
+import { basename } from 'node:path'
+import type { Logger } from '@atoll/kit/log'
+import { reclaim } from '../app/lifecycle/reclaim.ts'
+import type { Reclaimed } from '../app/lifecycle/reclaim.ts'
+import type { NetworkRules } from '../domain/network/network-rules.ts'
+import { hasSameParts } from '../domain/sandboxes/cell.ts'
+import type { CellRecord } from '../domain/sandboxes/cell.ts'
+import type { Runtime } from '../domain/sandboxes/runtime.ts'
+import type { RunningSandbox } from '../domain/sandboxes/sandbox.ts'
+import { isAlive } from '../linux/processes/process.ts'
+import { removeUnusedEnvds } from './envd-files.ts'
+import type { EnvdFiles } from './envd-files.ts'
+import type { Host } from './host.ts'
+import { listQuarantined, logQuarantined } from './stored-files.ts'
+import type { TemplateFiles } from './template-files.ts'
+
+export interface AdoptionParts {
+  readonly host: Host
+  readonly runtime: Runtime
+  readonly files: TemplateFiles
+  readonly envd: EnvdFiles
+  readonly log: Logger
+}
+
+/** Adopts the cells of the last agent, installs their network rules, and removes what no record needs. */
+export async function adoptCells(parts: AdoptionParts): Promise<Reclaimed> {
+  const { host } = parts
+  const adopted = await reclaimCells(parts)
+  const live = [...adopted.running, ...adopted.ready]
+  await host.firewall.install(
+    live.map(({ slot }) => slot),
+    rulesOf(adopted.running),
+  )
+  await host.snapshots.sweep()
+  const kept = [
+    ...live.map(({ record }) => record),
+    ...adopted.paused,
+    ...(await host.snapshots.list()),
+  ]
+  const quarantined = await listQuarantined(host, parts.files)
+  logQuarantined(quarantined, parts.log)
+  // An unreadable record may need any envd.
+  if (quarantined.length === 0) {
+    const used = kept.map(({ envd }) => envd)
+    await removeUnusedEnvds(host.namespace, parts.envd, used)
+  }
+  return adopted
+}
+
+async function reclaimCells({
+  host,
+  runtime,
+  files,
+  envd,
+  log,
+}: AdoptionParts): Promise<Reclaimed> {
+  const current = {
+    runtime: runtime.name,
+    release: await runtime.release(),
+    envd: basename(envd.currentDir),
+  }
+  const isCurrent = (record: CellRecord) => {
+    const made = files.find(record.templateId)
+    return made !== undefined && hasSameParts(record, { ...current, ...made })
+  }
+  const { thaw, dropBootPriority } = host.cgroups
+  const ports = {
+    ...host,
+    isAlive,
+    isCurrent,
+    thaw: (record: CellRecord) => host.runtimes[record.runtime].thaw(record.cellId),
+    thawClaimed: async (cellId: string) =>
+      void (await Promise.all([thaw(cellId), dropBootPriority(cellId)])),
+    slotNames: host.slots.list,
+    removeSlot: host.slots.remove,
+    onError: (err: unknown) =>
+      log.error(
+        { err, event: 'node.reclaim' },
+        'an adopted sandbox is still frozen from a copy; the thaw is retried',
+      ),
+  }
+  return reclaim(ports, host.subnet, host.instance.linkPrefix)
+}
+
+function rulesOf(running: readonly RunningSandbox[]): ReadonlyMap<number, NetworkRules> {
+  return new Map(
+    running.flatMap(({ record, slot }) =>
+      record.owner.network ? [[slot.number, record.owner.network] as const] : [],
+    ),
+  )
+}

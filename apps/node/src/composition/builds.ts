@@ -1,0 +1,59 @@
+import { createBuildTemplate } from '../app/builds/build-template.ts'
+import { createBuilds } from '../app/builds/builds.ts'
+import type { Builds } from '../app/builds/builds.ts'
+import type { Cells } from '../app/lifecycle/cells.ts'
+import type { Prototypes } from '../app/pools/prototypes.ts'
+import type { WarmPools } from '../app/pools/warm-pools.ts'
+import type { Images } from '../domain/builds/image.ts'
+import type { Cell } from '../domain/sandboxes/cell.ts'
+import { envdCommands } from '../envd/commands.ts'
+import type { CellAccess, EnvdAccess } from './cell-ports.ts'
+import type { Host } from './host.ts'
+import type { TemplateFiles } from './template-files.ts'
+
+/** Opens template builds. Also returns the cells in which build commands run. */
+export function openBuilds(parts: {
+  readonly host: Host
+  readonly files: TemplateFiles
+  readonly images: Images
+  readonly ports: CellAccess
+  readonly envdPorts: EnvdAccess
+  readonly cells: Cells
+  readonly pools: WarmPools
+  readonly prototypes: Prototypes
+}): { readonly builds: Builds; readonly buildingCells: ReadonlySet<Cell> } {
+  const { host, files, ports, pools, prototypes } = parts
+  const { disks, runtime } = ports
+  const buildingCells = new Set<Cell>()
+  const buildTemplate = createBuildTemplate({
+    ...parts.envdPorts,
+    cells: parts.cells,
+    takeCell: pools.take,
+    buildingCells,
+    commands: envdCommands,
+    dropBootPriority: ports.dropBootPriority,
+    findTemplate: files.findReadable,
+    templates: files.templates,
+    layers: files.layers,
+    syncDisk: ({ record }) => host.rootfs.sync(record.cellId),
+    async extract({ record }, dir) {
+      const image = ports.diskImage(record.cellId, record.disk)
+      using _room = disks.holdRoom(await disks.usedBytes(image), 'keeping this layer')
+      return host.rootfs.extract(record.cellId, { image, idShift: runtime.idShift }, dir)
+    },
+    images: parts.images,
+    findFiles: files.archives.find,
+    ensurePrototype: prototypes.ensure,
+    discardPrototypes: prototypes.discardAll,
+    nowMs: () => performance.now(),
+  })
+  const builds = createBuilds({
+    buildTemplate,
+    templates: files.templates,
+    async removeCells(templateId) {
+      await pools.removeTemplate(templateId)
+      await prototypes.discardAll(templateId)
+    },
+  })
+  return { builds, buildingCells }
+}

@@ -1,0 +1,104 @@
+import { dirname, join } from 'node:path'
+import type { Logger } from '@atoll/kit/log'
+import type { NodeConfig } from '../config.ts'
+import type { Instance } from '../domain/host/installation.ts'
+import type { Runtime } from '../domain/sandboxes/runtime.ts'
+import { openMountNamespace, stayInMountNamespace } from '../linux/mounts/mount-namespace.ts'
+import type { MountNamespace } from '../linux/mounts/mount-namespace.ts'
+import { createShiftedLayers } from '../linux/mounts/shifted-layers.ts'
+import { readCertificates } from '../net/certificates.ts'
+import { checkSubnetIsFree } from '../net/free-subnet.ts'
+import { shiftedIds } from '../oci/runc.ts'
+import { chooseRuntime } from '../setup/choose-runtime.ts'
+import { ensureBaseTemplate } from '../template/base.ts'
+import type { BaseTemplate } from '../template/base.ts'
+import { openDiskSpace } from './disk-space.ts'
+import { openEnvdFiles } from './envd-files.ts'
+import type { EnvdFiles } from './envd-files.ts'
+import { openHost } from './host.ts'
+import type { Host } from './host.ts'
+import { openTemplateFiles } from './template-files.ts'
+import type { TemplateFiles } from './template-files.ts'
+
+/** What a node needs before it can touch sandboxes. Disposing it ends helper processes and loops. */
+export interface NodeFiles extends AsyncDisposable {
+  readonly host: Host
+  readonly runtime: Runtime
+  readonly files: TemplateFiles
+  readonly envd: EnvdFiles
+  /** Keeps everything open beyond the scope. The caller disposes the result. */
+  release(): AsyncDisposableStack
+}
+
+/** Millions of files may have to be removed. */
+const removeLimitMs = 600_000
+
+/** Checks the configuration, prepares the base template and envd, and opens the host and the templates. */
+export async function openNodeFiles(
+  config: NodeConfig,
+  instance: Instance,
+  parts: {
+    readonly log: Logger
+    readonly progress?: (label: string, fraction: number) => void
+  },
+): Promise<NodeFiles> {
+  const { log, progress = () => {} } = parts
+  checkSubnetIsFree(config.ATOLL_SUBNET, instance.linkPrefix)
+  const caFile = config.ATOLL_EGRESS_CA_FILE
+  const certificates = caFile === undefined ? [] : await readCertificates(caFile)
+  const runtimeName = await chooseRuntime(config)
+  const entered = await openMountNamespace(instance.runDir)
+  const [base, envd] = await Promise.all([
+    ensureBaseTemplate({
+      layersDir: config.ATOLL_LAYERS_DIR ?? join(instance.dataDir, 'layers'),
+      progress: (label, fraction) => progress(`base template: ${label}`, fraction),
+    }),
+    openEnvdFiles(instance, entered),
+  ])
+  await using opened = new AsyncDisposableStack()
+  const { guest } = envd
+  const namespace = opened.use(stayInMountNamespace(instance.runDir, guest))
+  const onEgressError = (err: unknown) =>
+    log.error(
+      { err, event: 'node.egress' },
+      'the egress process cannot be started, so connections that need it fail; the start is retried',
+    )
+  const space = opened.use(await openDiskSpace({ config, instance, namespace, log }))
+  const host = openHost(config, instance, { namespace, guest, certificates, space, onEgressError })
+  const runtime = host.runtimes[runtimeName]
+  const files = await openFiles(host, namespace, base)
+  const stack = opened.move()
+  return {
+    host,
+    runtime,
+    files,
+    envd,
+    release: () => stack.move(),
+    [Symbol.asyncDispose]: () => stack.disposeAsync(),
+  }
+}
+
+function openFiles(
+  { instance, disks }: Host,
+  namespace: MountNamespace,
+  base: BaseTemplate,
+): Promise<TemplateFiles> {
+  return openTemplateFiles({
+    instance,
+    layersDir: dirname(base.layerDir),
+    layer: base.layerId,
+    disks,
+    async removeFolder(dir) {
+      const args = ['--recursive', '--force', '--one-file-system', dir]
+      await namespace.run('rm', args, { timeoutMs: removeLimitMs })
+    },
+    async flush(dir) {
+      await namespace.run('sync', ['--file-system', dir], { timeoutMs: removeLimitMs })
+    },
+    shifted: createShiftedLayers({
+      namespace,
+      dir: join(instance.runDir, 'layers'),
+      ...shiftedIds,
+    }),
+  })
+}

@@ -1,0 +1,95 @@
+import { totalmem } from 'node:os'
+import type { Logger } from '@atoll/kit/log'
+import type { Cells } from '../app/lifecycle/cells.ts'
+import type { Copies } from '../app/lifecycle/copies.ts'
+import { createPrototypes } from '../app/pools/prototypes.ts'
+import type { Prototypes } from '../app/pools/prototypes.ts'
+import { createWarmPools } from '../app/pools/warm-pools.ts'
+import type { WarmPools } from '../app/pools/warm-pools.ts'
+import type { NodeConfig } from '../config.ts'
+import type { Cell, Shape } from '../domain/sandboxes/cell.ts'
+import { freeMemoryBytes } from '../linux/machine.ts'
+import { isCellAlive } from './cell-ports.ts'
+import type { CellAccess, EnvdAccess } from './cell-ports.ts'
+import type { EnvdFiles } from './envd-files.ts'
+import type { Host } from './host.ts'
+import type { TemplateFiles } from './template-files.ts'
+
+interface PoolParts {
+  readonly config: NodeConfig
+  readonly host: Host
+  readonly files: TemplateFiles
+  readonly envd: EnvdFiles
+  /** Shapes to keep pre-warmed before the first request for them. */
+  readonly wanted: readonly Shape[]
+  readonly log: Logger
+}
+
+interface PoolDependencies {
+  readonly ports: CellAccess
+  readonly envdPorts: EnvdAccess
+  readonly cells: Cells
+}
+
+const nowMs = () => performance.now()
+
+export async function openPrototypes(
+  { host, files, envd }: PoolParts,
+  { ports, envdPorts, cells, copies }: PoolDependencies & { readonly copies: Copies },
+): Promise<Prototypes> {
+  const { prepare, runStartCommand } = envdPorts
+  const prototypes = createPrototypes({
+    cells,
+    store: host.prototypes,
+    memoryFormat: await ports.runtime.memoryFormat(),
+    findTemplate: files.find,
+    envdDir: envd.currentDir,
+    runStartCommand,
+    nowMs,
+    async save(cell, snapshotId, store) {
+      await prepare(cell)
+      return copies.snapshot(cell, snapshotId, store)
+    },
+  })
+  await prototypes.open()
+  return prototypes
+}
+
+export function openWarmPools(
+  { config, host, files, wanted, log }: PoolParts,
+  {
+    ports,
+    envdPorts,
+    ...rest
+  }: PoolDependencies & { readonly prototypes: Prototypes; readonly adopted: readonly Cell[] },
+): WarmPools {
+  return createWarmPools({
+    ...rest,
+    budgetBytes: poolBytes(config),
+    floors: wanted.map((shape) => ({ shape, count: config.ATOLL_READY_SANDBOXES })),
+    ports: {
+      ...ports,
+      ...envdPorts,
+      findTemplate: files.findReadable,
+      freeze: host.cgroups.freeze,
+      async thaw(cellId) {
+        // Throw here: a frozen process counts as alive, so no other check would notice.
+        if (!(await host.cgroups.thaw(cellId))) {
+          throw new Error(`cell ${cellId} cannot be thawed: its control group stays frozen`)
+        }
+      },
+      isAlive: isCellAlive,
+      freeMemoryBytes,
+      nowMs,
+      onError: (err) =>
+        log.error(
+          { err, event: 'node.supply' },
+          'a cell of a warm pool could not be made or removed; the pool is retried in a few seconds',
+        ),
+    },
+  })
+}
+
+function poolBytes({ ATOLL_POOL_MEMORY_MB: megabytes }: NodeConfig): number {
+  return megabytes === undefined ? totalmem() / 10 : megabytes * 1024 * 1024
+}
