@@ -22,7 +22,7 @@ async function setup() {
   return { ...node, thawing, cellId: record.cellId, phase }
 }
 
-test('a sandbox that cannot be let go on is tried again, each time later, until it goes on', async () => {
+test('a sandbox that cannot be let go on is tried again, each time later, until it thawed', async () => {
   const { sandboxes, thawing, clock, frozen, stuck, cellId, phase } = await setup()
   // The snapshot is complete anyway.
   assert.deepEqual(await sandboxes.snapshot('i1', 's1'), { keepsMemory: true, sizeBytes: 7 })
@@ -44,7 +44,7 @@ test('a sandbox that cannot be let go on is tried again, each time later, until 
   assert.deepEqual([[...frozen], phase()], [[], 'running'])
   assert.deepEqual(
     stuck.map((line) => line.replace(`${cellId} `, '')),
-    ['for 250', 'for 500', 'for 1000', 'goes on'],
+    ['for 250', 'for 500', 'for 1000', 'thawed'],
   )
   clock.nowMs += 100_000
   await sandboxes.retryThaws()

@@ -323,7 +323,7 @@ test('a runtime that keeps no memory refuses to, and keeps files', async () => {
   assert.deepEqual(await sandboxes.snapshot('i1', 's1'), { keepsMemory: false, sizeBytes: 7 })
 })
 
-test('copies of a snapshot run beside the original, which goes on', async () => {
+test('copies of a snapshot run beside the original, which is restored', async () => {
   const { create, sandboxes, frozen, files } = simulateNode()
   await create()
   assert.deepEqual(await sandboxes.snapshot('i1', 's1'), { keepsMemory: true, sizeBytes: 7 })
@@ -365,7 +365,7 @@ test('rules are in force before what was saved goes on, in a resume and in a cop
   await sandboxes.resume({ sandboxId: 'i1', accessToken: undefined, boot: false })
   for (const slot of [1, 2]) {
     const [first, second] = rules.filter((line) => line.startsWith(`${slot} `))
-    assert.deepEqual([first, second], [`${slot} 9.9.9.9`, `${slot} goes on`])
+    assert.deepEqual([first, second], [`${slot} 9.9.9.9`, `${slot} is restored`])
   }
 })
 
@@ -403,7 +403,7 @@ test('one that could not stand still goes on all the same', async () => {
   assert.equal(records.get(record.cellId)?.phase, 'running')
 })
 
-test('who is not well is ended with the reason, and who is goes on', async () => {
+test('who is not well is ended with the reason, and who is is restored', async () => {
   const { create, sandboxes, seen } = simulateNode({ overrides: { oomKills: () => 1 } })
   await create()
   assert.equal(await sandboxes.killUnless(async () => true, 'i1'), true)
