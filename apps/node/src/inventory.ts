@@ -1,12 +1,8 @@
 import { readdir, readFile, realpath, stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import { loadNodeConfig } from './config.ts'
-import {
-  guaranteedBytes,
-  minimumInodes,
-  reserveFor,
-  spaceLevels,
-} from './domain/host/disk-space.ts'
+import { minimumInodes, reserveFor, spaceLevels } from './domain/host/disk-space.ts'
+import { guaranteedBytes } from './domain/host/space-division.ts'
 import type { SpaceLevel } from './domain/host/disk-space.ts'
 import { cellDir, snapshotsDir, spaceLevelFile, toInstance } from './domain/host/installation.ts'
 import type { Quarantined } from './domain/sandboxes/quarantine.ts'

@@ -16,6 +16,8 @@ import { createMountedDisks } from '../linux/disks/mounted-disks.ts'
 
 const mib = 1024 ** 2
 const reserveBytes = 100 * mib
+const diskMb = 1000
+const diskOptions = ['-m', '0', '-O', '^has_journal', '-E', 'lazy_itable_init=1,nodiscard']
 
 /** Writes different blocks, each with its own fsync, and retries on ENOSPC. Records the results in `argv[2]`. */
 const honest = `
@@ -48,18 +50,21 @@ done 2>/dev/null
 `
 
 test('hostile writers cannot make the host lose what another one has stored', async () => {
-  await using world = await setup(['a', 'b', 'c'])
+  await using world = await setup({ adopted: ['a', 'b'], admitted: ['c'] })
   const state = join(world.dir, 'state')
   const read = async () => JSON.parse(await readFile(state, 'utf8').catch(() => '{}'))
   world.start(process.execPath, ['-e', honest, world.point('a', 'data'), state])
   world.start('sh', ['-c', flood], world.point('b'))
   world.start('sh', ['-c', hide], world.point('c'))
   const hasMet = async () => (await read()).full > 50 && world.seen.passes > 50
-  await waitFor('the disk to be full for a while', hasMet, { timeoutMs: 120_000, intervalMs: 100 })
+  await waitFor('the disk to be full for a while', hasMet, { timeoutMs: 300_000, intervalMs: 100 })
   await world.stopWriters()
 
   const { stored, failed } = await read()
   assert.equal(failed, '')
+  const { leastFreeBytes } = world.seen
+  // The other half is for the host's own metadata of the images.
+  assert.ok(leastFreeBytes > reserveBytes / 2, `${leastFreeBytes} bytes were free on the host`)
   await world.remount('a')
   await using file = await open(world.point('a', 'data'))
   const block = Buffer.alloc(mib)
@@ -70,68 +75,36 @@ test('hostile writers cannot make the host lose what another one has stored', as
   }
 })
 
-async function setup(ids: readonly string[]) {
+/** Mounts disks before the node starts to divide the space, and more disks afterwards. */
+async function setup(ids: {
+  readonly adopted: readonly string[]
+  readonly admitted: readonly string[]
+}) {
   await using opened = new AsyncDisposableStack()
   const dir = await mkdtemp('/var/tmp/atoll-test-space-')
   opened.defer(() => rm(dir, { recursive: true }))
   const dataDir = join(dir, 'data')
   const disksDir = join(dir, 'disks')
-  const mount = (image: string, point: string) =>
-    run('mount', ['-n', '-o', 'loop,nodev,noatime', image, point])
   await makeImage(join(dir, 'image'), 1200, [])
   await mkdir(dataDir)
   await mount(join(dir, 'image'), dataDir)
-  opened.defer(() => unmount(dataDir))
-  for (const id of ids) {
-    const options = ['-m', '0', '-O', '^has_journal', '-E', 'lazy_itable_init=1,nodiscard']
-    await makeImage(join(dataDir, id), 1000, options)
+  // Lazily: a mount namespace that another program created meanwhile may hold copies of the disks.
+  opened.defer(async () => void (await run('umount', ['-l', dataDir])))
+  const addDisk = async (id: string) => {
+    await makeImage(join(dataDir, id), diskMb, diskOptions)
     await mkdir(join(disksDir, id), { recursive: true })
     await mount(join(dataDir, id), join(disksDir, id))
     opened.defer(() => unmount(join(disksDir, id)))
   }
-  const seen = { passes: 0 }
-  const disks = createMountedDisks({ dataDir, disksDir })
-  const discards = createDiscards({ run, tryRun }, disksDir)
-  const underway = new Set<Promise<void>>()
-  const noted = (work: Promise<void>) => {
-    underway.add(work)
-    return work.finally(() => underway.delete(work))
+  for (const id of ids.adopted) await addDisk(id)
+  const { space, seen, stop } = openSpace(dataDir, disksDir)
+  opened.defer(stop)
+  for (const id of ids.admitted) {
+    await addDisk(id)
+    await space.admitDisk({ id, sizeBytes: diskMb * mib })
   }
-  const space = createDiskSpace({
-    ...disks,
-    limit(states, allowances) {
-      seen.passes += 1
-      disks.limit(states, allowances)
-    },
-    startDiscarding: (id) => noted(discards.startDiscarding(id)),
-    stopDiscarding: (id) => noted(discards.stopDiscarding(id)),
-    ballast: { bytes: () => 0, release: () => {}, restore: async () => {} },
-    reserveBytes: () => reserveBytes,
-    overcommit: undefined,
-    nowMs: () => performance.now(),
-    onLevel: () => {},
-    onError: assert.fail,
-  })
-  const stopLooking = repeat(
-    50,
-    async () => space.look(),
-    (error) => assert.fail(String(error)),
-  )
-  opened.defer(async () => {
-    await stopLooking()
-    await Promise.allSettled(underway)
-  })
   const writers: ChildProcess[] = []
-  async function stopWriters(): Promise<void> {
-    await Promise.all(
-      writers.splice(0).map(async (writer) => {
-        const ended = once(writer, 'exit')
-        // Kill the whole process group, including children of the shell.
-        process.kill(-(writer.pid ?? assert.fail()), 'SIGKILL')
-        await ended
-      }),
-    )
-  }
+  const stopWriters = async () => void (await Promise.all(writers.splice(0).map(killGroup)))
   opened.defer(stopWriters)
   const owned = opened.move()
   return {
@@ -149,6 +122,55 @@ async function setup(ids: readonly string[]) {
     },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   }
+}
+
+/** Divides the space in this process, like the node does. */
+function openSpace(dataDir: string, disksDir: string) {
+  const seen = { passes: 0, leastFreeBytes: Infinity }
+  const disks = createMountedDisks({ dataDir, disksDir })
+  const discards = createDiscards({ run, tryRun }, disksDir)
+  const underway = new Set<Promise<void>>()
+  const noted = (work: Promise<void>) => {
+    underway.add(work)
+    return work.finally(() => underway.delete(work))
+  }
+  const space = createDiskSpace({
+    ...disks,
+    limit(states, allowances) {
+      seen.passes += 1
+      disks.limit(states, allowances)
+    },
+    startDiscarding: (id) => noted(discards.startDiscarding(id)),
+    stopDiscarding: (id) => noted(discards.stopDiscarding(id)),
+    isDiscardingSlow: false,
+    ballast: { bytes: () => 0, release: () => {}, restore: async () => {} },
+    reserveBytes: () => reserveBytes,
+    overcommit: undefined,
+    nowMs: () => performance.now(),
+    onLevel: () => {},
+    onError: assert.fail,
+  })
+  const look = async () => {
+    seen.leastFreeBytes = Math.min(seen.leastFreeBytes, disks.readHost().freeBytes)
+    space.look()
+  }
+  const stopLooking = repeat(20, look, (error) => assert.fail(String(error)))
+  const stop = async () => {
+    await stopLooking()
+    await Promise.allSettled(underway)
+  }
+  return { space, seen, stop }
+}
+
+/** Kills the whole process group, including children of the shell. */
+async function killGroup(leader: ChildProcess): Promise<void> {
+  const ended = once(leader, 'exit')
+  process.kill(-(leader.pid ?? assert.fail()), 'SIGKILL')
+  await ended
+}
+
+async function mount(image: string, point: string): Promise<void> {
+  await run('mount', ['-n', '-o', 'loop,nodev,noatime', image, point])
 }
 
 /** Retries: a killed process holds the mount until its last write is done. */

@@ -10,7 +10,7 @@ import type { SpaceLevel } from '../domain/host/disk-space.ts'
 import { spaceLevelFile } from '../domain/host/installation.ts'
 import type { Instance } from '../domain/host/installation.ts'
 import { createBallast } from '../linux/disks/ballast.ts'
-import { createDiscards } from '../linux/disks/discards.ts'
+import { createDiscards, punchesHolesSlowly } from '../linux/disks/discards.ts'
 import { createMountedDisks } from '../linux/disks/mounted-disks.ts'
 import { openNamespaceRoot } from '../linux/mounts/mount-namespace.ts'
 import type { MountNamespace } from '../linux/mounts/mount-namespace.ts'
@@ -45,6 +45,7 @@ export async function openDiskSpace(parts: {
   const space = createDiskSpace({
     ...createMountedDisks({ dataDir, disksDir: join(root.path, disksDir) }),
     ...createDiscards(namespace, disksDir),
+    isDiscardingSlow: punchesHolesSlowly(dataDir),
     ballast: createBallast(dataDir, namespace),
     reserveBytes: (totalBytes) => reserveFor(totalBytes, config.ATOLL_DISK_RESERVE_MB),
     overcommit: config.ATOLL_DISK_OVERCOMMIT,

@@ -174,6 +174,6 @@ export function openHost(
 /** Used by the teardown, which only removes. */
 const unlimitedSpace: Host['space'] = {
   hold: () => ({ [Symbol.dispose]() {} }),
-  admitDisk() {},
+  async admitDisk() {},
   checkSandbox() {},
 }

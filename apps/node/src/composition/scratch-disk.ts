@@ -30,7 +30,7 @@ export async function openScratchDisk({
     await mkdir(dir, { recursive: true, mode: 0o700 })
     await disks.create(image, sizeMb)
     const disk = await rootfs.mountDisk(id, image)
-    space.admitDisk(sizeMb * 1024 ** 2)
+    await space.admitDisk({ id, sizeBytes: sizeMb * 1024 ** 2 })
     return { dir, disk, [Symbol.asyncDispose]: remove }
   } catch (error) {
     await remove()

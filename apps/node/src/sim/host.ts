@@ -98,7 +98,7 @@ function filePorts(state: HostState, { beforeUpdate }: Overrides) {
         records.set(record.cellId, record)
       },
     },
-    admitDisk: () => {},
+    admitDisk: async () => {},
     checkDisk: () => {},
     mountRootfs: async () => ({ path: '/rootfs', hasSudo: true }),
     bundleDir: (id) => `/cells/${id}/bundle`,

@@ -2,23 +2,35 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setImmediate } from 'node:timers/promises'
 import { Fault } from '@atoll/kit/fault'
-import type { DiskState } from '../../domain/host/disk-space.ts'
+import type { Allowances, DiskState } from '../../domain/host/space-division.ts'
 import { createDiskSpace } from './disk-space.ts'
 
 const mib = 1024 ** 2
 const gib = 1024 ** 3
 
 /** Creates a data file system with a reserve of 100 MiB, and disks whose sandboxes have used their guarantees. */
-function setup(given: { readonly freeMb: number; readonly overcommit?: number }) {
+function setup(given: {
+  readonly freeMb: number
+  /** Disks that an earlier agent has left. */
+  readonly disks?: readonly DiskState[]
+  readonly overcommit?: number
+  readonly isDiscardingSlow?: boolean
+  readonly startDiscarding?: (id: string) => Promise<void>
+}) {
   const state = {
     freeBytes: given.freeMb * mib,
     freeInodes: 100_000,
     ballastBytes: 0,
     nowMs: 0,
-    disks: [] as DiskState[],
-    allowed: undefined as ReadonlyMap<string, number> | undefined,
+    disks: given.disks ?? [],
+    allowed: undefined as Allowances | undefined,
   }
+  const errors: unknown[] = []
   const seen = { passes: 0, switched: [] as string[], levels: [] as string[], restored: 0 }
+  function note(id: string, isTrimmed: boolean): void {
+    seen.switched.push(`${id} ${isTrimmed ? 'on' : 'off'}`)
+    state.disks = state.disks.map((one) => (one.id === id ? { ...one, isTrimmed } : one))
+  }
   const space = createDiskSpace({
     readHost: () => ({ totalBytes: 10 * gib, hasInodeLimit: true, ...state }),
     readDisks: () => state.disks,
@@ -26,8 +38,12 @@ function setup(given: { readonly freeMb: number; readonly overcommit?: number })
       seen.passes += 1
       state.allowed = allowances
     },
-    startDiscarding: async (id) => void seen.switched.push(`${id} on`),
-    stopDiscarding: async (id) => void seen.switched.push(`${id} off`),
+    async startDiscarding(id) {
+      await given.startDiscarding?.(id)
+      note(id, true)
+    },
+    stopDiscarding: async (id) => note(id, false),
+    isDiscardingSlow: given.isDiscardingSlow ?? false,
     ballast: {
       bytes: () => state.ballastBytes,
       release: () => void (state.ballastBytes = 0),
@@ -37,53 +53,93 @@ function setup(given: { readonly freeMb: number; readonly overcommit?: number })
     overcommit: given.overcommit,
     nowMs: () => state.nowMs,
     onLevel: ({ level }) => void seen.levels.push(level),
-    onError: assert.fail,
+    onError: (error) => void errors.push(error),
   })
   const look = () => {
     state.nowMs += 10_000
     space.look()
   }
-  return { space, state, seen, look }
+  /** Passes until all switches that a pass starts are done. */
+  const settle = async () => {
+    for (let passes = 0; passes < 5; passes += 1) {
+      look()
+      await setImmediate()
+    }
+    return seen.switched.splice(0)
+  }
+  /** Mounts and admits another disk. */
+  const add = async (one: DiskState) => {
+    state.disks = [...state.disks, one]
+    await space.admitDisk(one)
+  }
+  return { space, state, seen, errors, look, settle, add }
 }
 
 function disk(id: string, sizeMb: number, imageMb = 100): DiskState {
   const bytes = { usedBytes: 100 * mib, freeBytes: (sizeMb - 100) * mib, imageBytes: imageMb * mib }
-  return { id, sizeBytes: sizeMb * mib, ...bytes }
+  return { id, sizeBytes: sizeMb * mib, ...bytes, isTrimmed: false }
 }
 
 const sandbox = { diskBytes: gib, committedBytes: () => 0 }
 const isDiskFull = (text: RegExp) => (error: unknown) =>
   error instanceof Fault && error.reason === 'disk_full' && text.test(error.message)
 
-test('while there is plenty of space, new disks and operations cost no look at the host', () => {
+test('while there is plenty of space, new disks and operations cost no look at the host', async () => {
   const { space, seen } = setup({ freeMb: 9000 })
   for (let count = 0; count < 4; count += 1) {
     space.checkSandbox(sandbox)
     using _room = space.hold(mib, 'copying')
-    space.admitDisk(2 * gib)
+    await space.admitDisk({ id: `${count}`, sizeBytes: 2 * gib })
   }
-  assert.equal(seen.passes, 1)
-  space.admitDisk(2 * gib)
-  assert.equal(seen.passes, 2)
+  assert.deepEqual([seen.passes, seen.switched], [1, []])
+  await space.admitDisk({ id: 'last', sizeBytes: 2 * gib })
+  assert.deepEqual([seen.passes, seen.switched], [2, ['last on']])
 })
 
-test('a new disk is limited before anything is written to it', () => {
-  const { space, state } = setup({ freeMb: 1100 })
-  state.disks = [disk('a', 2100), disk('b', 2100)]
-  space.admitDisk(2100 * mib)
-  assert.deepEqual(
-    [...(state.allowed ?? [])],
-    [
-      ['a', 500 * mib],
-      ['b', 500 * mib],
-    ],
-  )
+test('a new disk is limited before anything is written to it', async () => {
+  const { state, seen, add } = setup({ freeMb: 1100 })
+  await add(disk('a', 2100))
+  await add(disk('b', 2100))
+  assert.deepEqual(seen.switched, ['a on', 'b on'])
+  assert.deepEqual(Object.fromEntries(state.allowed ?? []), { a: 500 * mib, b: 500 * mib })
 })
 
-test('an operation gets its space from the shares of the disks, and gives it back', () => {
-  const { space, state, look } = setup({ freeMb: 1100 })
-  state.disks = [disk('a', 2100)]
+test('a disk that is mounted but not admitted yet is never locked', async () => {
+  const { state, look, add } = setup({ freeMb: 1100 })
+  await add(disk('a', 2100))
+  state.disks = [...state.disks, disk('b', 2100)]
   look()
+  assert.deepEqual(Object.fromEntries(state.allowed ?? []), { a: 500 * mib, b: 500 * mib })
+})
+
+test('disks of an earlier agent are locked until they are trimmed, if they could fill the host', async () => {
+  const { state, look } = setup({ freeMb: 1100, disks: [disk('a', 2100), disk('b', 2100)] })
+  assert.deepEqual(Object.fromEntries(state.allowed ?? []), { a: 'locked', b: 'locked' })
+  look()
+  await setImmediate()
+  look()
+  assert.deepEqual(Object.fromEntries(state.allowed ?? []), { a: 500 * mib, b: 500 * mib })
+})
+
+test('a disk that cannot be switched stays locked, and is tried again later', async () => {
+  const tried: string[] = []
+  const startDiscarding = async (id: string) => {
+    tried.push(id)
+    if (tried.length < 3) throw new Error('cannot remount')
+  }
+  const disks = [disk('a', 2100)]
+  const { state, errors, look, settle } = setup({ freeMb: 1100, disks, startDiscarding })
+  await settle()
+  assert.deepEqual([tried, state.allowed?.get('a')], [['a', 'a'], 'locked'])
+  await settle()
+  look()
+  assert.deepEqual([tried.length, state.allowed?.get('a')], [3, 1000 * mib])
+  assert.equal(errors.length, 2)
+})
+
+test('an operation gets its space from the shares of the disks, and gives it back', async () => {
+  const { space, state, look, add } = setup({ freeMb: 1100 })
+  await add(disk('a', 2100))
   {
     using _room = space.hold(600 * mib, 'copying')
     assert.equal(state.allowed?.get('a'), 400 * mib)
@@ -118,24 +174,35 @@ test('too few inodes and too much commitment refuse a sandbox', () => {
   assert.throws(() => space.checkSandbox(sandbox), isDiskFull(/inodes.*999 are free/))
 })
 
-test('while space is scarce, disks give back at once what is deleted inside', async () => {
-  const { state, seen, look } = setup({ freeMb: 1100 })
-  const settle = async () => {
-    for (let passes = 0; passes < 3; passes += 1) {
-      look()
-      await setImmediate()
-    }
-    return seen.switched.splice(0)
-  }
-  state.disks = [disk('a', 4000, 200), disk('b', 4000, 900)]
+test('disks return deleted blocks at once before they could fill the host, and until far from that', async () => {
+  const { state, seen, settle, add } = setup({ freeMb: 9000 })
+  await add(disk('a', 4000, 200))
+  await add(disk('b', 4000, 100))
   assert.deepEqual(await settle(), [])
-  state.freeBytes = 300 * mib
+  state.freeBytes = 8100 * mib
   assert.deepEqual(await settle(), ['b on', 'a on'])
-  state.freeBytes = 600 * mib
+  assert.deepEqual(seen.levels, [])
+  state.freeBytes = 7000 * mib
+  await settle()
+  state.freeBytes = 300 * mib
+  await settle()
+  state.freeBytes = 8700 * mib
   assert.deepEqual(await settle(), [])
-  state.freeBytes = 1100 * mib
+  state.freeBytes = 9500 * mib
   assert.deepEqual(await settle(), ['b off', 'a off'])
-  assert.deepEqual(seen.levels, ['shared', 'scarce', 'shared'])
+  assert.deepEqual(seen.levels, ['shared', 'scarce', 'roomy'])
+})
+
+test('where discarding is slow, disks share space without it until space is scarce', async () => {
+  const { state, settle, add } = setup({ freeMb: 3000, isDiscardingSlow: true })
+  await add(disk('a', 9000))
+  assert.deepEqual([await settle(), state.allowed?.get('a')], [[], 1000 * mib])
+  state.freeBytes = 1700 * mib
+  assert.deepEqual(await settle(), [])
+  state.freeBytes = 1500 * mib
+  assert.deepEqual([await settle(), state.allowed?.get('a')], [['a on'], 1400 * mib])
+  state.freeBytes = 3000 * mib
+  assert.deepEqual(await settle(), ['a off'])
 })
 
 test('the ballast goes when nearly nothing is free, and comes back when there is room', () => {

@@ -1,31 +1,42 @@
 import {
-  divideSpace,
-  guaranteedBytes,
   minimumInodes,
   tooFewInodes,
   tooLittleSpace,
   tooMuchCommitted,
 } from '../../domain/host/disk-space.ts'
+import type { Ballast, HostSpace, SpaceLevel } from '../../domain/host/disk-space.ts'
+import { guaranteedBytes } from '../../domain/host/space-division.ts'
 import { createDiscardSwitch } from './discard-switch.ts'
 import type { DiscardPorts } from './discard-switch.ts'
-import type { Ballast, DiskState, HostSpace, SpaceLevel } from '../../domain/host/disk-space.ts'
+import { passOver, scarceReserves, withLess } from './space-pass.ts'
+import type { Pass, PassPorts } from './space-pass.ts'
 
 /**
  * Divides the space of the data file system among the disks of sandboxes and the operations that write next to them.
- * Everything is synchronous, so nothing in this process can run between a reading and the decision based on it.
+ * Passes are synchronous, so nothing in this process can run between a reading and the decision based on it.
  */
 export interface DiskSpace {
   /**
    * Reserves space for an operation that writes up to `bytes`. Throws a fault when the host does not have the space.
    */
   hold(bytes: number, purpose: string): Disposable
-  /** Limits a disk of this size that was just mounted. Must be called before anything inside can write. */
-  admitDisk(sizeBytes: number): void
+  /** Limits a disk that was just mounted. Must end before a sandbox can write to the disk. */
+  admitDisk(disk: NewDisk): Promise<void>
   /** Throws a fault when no other sandbox should be created. */
-  checkSandbox(wanted: { readonly diskBytes: number; committedBytes(): number }): void
+  checkSandbox(wanted: WantedSandbox): void
   /** Runs a pass if one is due. Must be called often. */
   look(): void
   report(): SpaceReport
+}
+
+interface NewDisk {
+  readonly id: string
+  readonly sizeBytes: number
+}
+
+interface WantedSandbox {
+  readonly diskBytes: number
+  committedBytes(): number
 }
 
 export interface SpaceReport {
@@ -37,89 +48,40 @@ export interface SpaceReport {
   readonly spareBytes: number
 }
 
-export interface DiskSpacePorts extends DiscardPorts {
-  readHost(): HostSpace
-  readDisks(): readonly DiskState[]
-  limit(disks: readonly DiskState[], allowances: ReadonlyMap<string, number> | undefined): void
+export interface DiskSpacePorts extends DiscardPorts, PassPorts {
   readonly ballast: Ballast
-  reserveBytes(totalBytes: number): number
   /** Limit for the total size of all disks, as a multiple of the data file system's size. */
   readonly overcommit: number | undefined
   nowMs(): number
   onLevel(report: SpaceReport): void
 }
 
-/** Free space below which the ballast is released. */
-const ballastBelowBytes = 32 * 1024 ** 2
-const roomyMs = 2000
-/** Assumed write speed. A sandbox that writes slower never meets a limit that the host did not need. */
-const assumedBytesPerMs = 1024 ** 2
-const tightMs = { least: 100, most: 1000 }
-/** Interval when nothing is left to share: only deletions change anything then. */
-const fullMs = 250
-/** Maximum share of time spent in passes. */
-const passShare = 1 / 30
+/** Interval of passes while disks are switched. */
+const switchingMs = 100
 
 export function createDiskSpace(ports: DiskSpacePorts): DiskSpace {
+  // Disks that were mounted before this process started have been admitted by an earlier agent.
+  const admitted = new Set(ports.readDisks().map(({ id }) => id))
+  const ballast = createBallastKeeper(ports)
+  const discards = createDiscardSwitch(ports)
   let heldBytes = 0
-  let last = pass()
-  let isRestoring = false
-  const discards = createDiscardSwitch(ports, last.disks)
-
-  function pass() {
-    const beganMs = ports.nowMs()
-    // Read the host last: write-back in between is then counted twice rather than not at all.
-    const disks = ports.readDisks()
-    const host = ports.readHost()
-    const wantedReserve = ports.reserveBytes(host.totalBytes)
-    const reserveBytes = Math.max(0, wantedReserve - ports.ballast.bytes())
-    const division = divideSpace(disks, { ...host, reserveBytes, heldBytes })
-    const { spareBytes, slackBytes, allowances } = division
-    ports.limit(disks, allowances)
-    const takesMs = ports.nowMs() - beganMs
-    const least = Math.min(...disks.flatMap((disk) => limitedTo(disk, allowances) ?? []))
-    return {
-      host,
-      disks,
-      reserveBytes: wantedReserve,
-      spareBytes,
-      slackBytes,
-      level: levelOf(spareBytes, wantedReserve, allowances !== undefined),
-      dueMs: beganMs + Math.max(allowances ? intervalFor(least) : roomyMs, takesMs / passShare),
-    }
-  }
+  let last = passOver(ports, { heldBytes, admitted })
 
   function look(): void {
     const before = last.level
-    last = pass()
-    if (last.level !== before) ports.onLevel(report())
-    adjustBallast()
-    switchDiscards()
+    last = passOver(ports, { heldBytes, admitted })
+    const present = new Set(last.disks.map(({ id }) => id))
+    for (const id of admitted) if (!present.has(id)) admitted.delete(id)
+    if (last.level !== before) ports.onLevel(toReport(last))
+    ballast.adjust(last)
+    if (switchDiscards())
+      last = { ...last, dueMs: Math.min(last.dueMs, ports.nowMs() + switchingMs) }
   }
 
-  function adjustBallast(): void {
-    const { freeBytes } = last.host
-    if (freeBytes < ballastBelowBytes && ports.ballast.bytes() > 0) ports.ballast.release()
-    const isPlenty = last.spareBytes > last.reserveBytes / 4
-    if (!isPlenty || isRestoring || ports.ballast.bytes() > 0) return
-    isRestoring = true
-    void ports.ballast
-      .restore()
-      .catch(ports.onError)
-      .finally(() => (isRestoring = false))
-  }
-
-  function switchDiscards(): void {
-    const isScarce = last.level === 'scarce' || last.level === 'full'
-    const isPlenty = last.spareBytes > 2 * scarceReserves * last.reserveBytes
-    if (isScarce) discards.turnOn(last.disks)
-    else if (isPlenty || last.level === 'roomy') discards.turnOff(last.disks)
-  }
-
-  function report(): SpaceReport {
-    const { level, host, reserveBytes, spareBytes } = last
-    const { totalBytes, freeBytes } = host
-    return { level, totalBytes, freeBytes, reserveBytes, spareBytes }
+  function switchDiscards(): boolean {
+    const disks = last.disks.filter(({ id }) => admitted.has(id))
+    if (needsDiscards(last)) return discards.turnOn(disks)
+    return needsNoDiscards(last) && discards.turnOff(disks)
   }
 
   /** Accepts on the basis of the last pass, but refuses only after a new one: space may have been freed since. */
@@ -130,81 +92,100 @@ export function createDiskSpace(ports: DiskSpacePorts): DiskSpace {
     throw tooLittleSpace({ purpose, neededBytes: bytes, spareBytes, reserveBytes })
   }
 
-  function take(bytes: number): void {
-    last = {
-      ...last,
-      slackBytes: last.slackBytes - bytes,
-      spareBytes: last.spareBytes - bytes,
-    }
-  }
-
   return {
     hold(bytes, purpose) {
       requireSpace(bytes, purpose)
       heldBytes += bytes
       // When disks share space, their limits must shrink first.
-      if (last.slackBytes >= bytes) take(bytes)
+      if (last.slackBytes >= bytes) last = withLess(last, bytes)
       else look()
-      let isHeld = true
-      return {
-        [Symbol.dispose]() {
-          if (isHeld) heldBytes -= bytes
-          isHeld = false
-        },
-      }
+      return onceDisposed(() => (heldBytes -= bytes))
     },
 
-    admitDisk(sizeBytes) {
-      if (last.slackBytes >= sizeBytes) take(sizeBytes)
+    async admitDisk({ id, sizeBytes }) {
+      if (needsDiscards(last, sizeBytes)) await discards.turnOnNow(id)
+      admitted.add(id)
+      if (last.slackBytes >= sizeBytes) last = withLess(last, sizeBytes)
       else look()
     },
 
-    checkSandbox({ diskBytes, committedBytes }) {
-      const purpose = 'creating a sandbox'
-      requireSpace(guaranteedBytes, purpose)
+    checkSandbox(wanted) {
+      requireSpace(guaranteedBytes, creating)
       if (lacksInodes(last.host)) look()
-      const { freeInodes, totalBytes } = last.host
-      if (lacksInodes(last.host)) {
-        throw tooFewInodes({ purpose, neededInodes: minimumInodes, freeInodes })
-      }
-      if (ports.overcommit === undefined) return
-      const limitBytes = ports.overcommit * totalBytes
-      const sumBytes = committedBytes() + diskBytes
-      if (sumBytes > limitBytes) throw tooMuchCommitted(sumBytes, limitBytes)
+      checkInodesAndCommitment(last.host, wanted, ports.overcommit)
     },
 
     look() {
       if (ports.nowMs() >= last.dueMs) look()
     },
 
-    report,
+    report: () => toReport(last),
   }
 }
 
-/** Returns undefined for a disk that may fill up. */
-function limitedTo(
-  { id, freeBytes }: DiskState,
-  allowances: ReadonlyMap<string, number> | undefined,
-): number | undefined {
-  const allowed = allowances?.get(id) ?? freeBytes
-  return allowed < freeBytes ? allowed : undefined
+const creating = 'creating a sandbox'
+
+/** Tests whether disks must be trimmed, ahead of need: a switch takes time. `anotherBytes`: size of a new disk. */
+function needsDiscards(pass: Pass, anotherBytes = 0): boolean {
+  const { untrimmedSlackBytes, untrimmedGrowthBytes, reserveBytes } = pass
+  const left = untrimmedSlackBytes - Math.min(anotherBytes, untrimmedGrowthBytes)
+  return left < scarceReserves * reserveBytes
+}
+
+/** Asks for much more than `needsDiscards`, so that single disks that come and go switch nothing. */
+function needsNoDiscards({ untrimmedSlackBytes, reserveBytes, host }: Pass): boolean {
+  return untrimmedSlackBytes > Math.max(2 * scarceReserves * reserveBytes, host.totalBytes / 8)
+}
+
+/** Free space below which the ballast is released. */
+const ballastBelowBytes = 32 * 1024 ** 2
+
+function createBallastKeeper({ ballast, onError }: DiskSpacePorts): { adjust(pass: Pass): void } {
+  let isRestoring = false
+  return {
+    adjust({ host, spareBytes, reserveBytes }) {
+      if (host.freeBytes < ballastBelowBytes && ballast.bytes() > 0) ballast.release()
+      const isPlenty = spareBytes > reserveBytes / 4
+      if (!isPlenty || isRestoring || ballast.bytes() > 0) return
+      isRestoring = true
+      void ballast
+        .restore()
+        .catch(onError)
+        .finally(() => (isRestoring = false))
+    },
+  }
+}
+
+function checkInodesAndCommitment(
+  host: HostSpace,
+  { diskBytes, committedBytes }: WantedSandbox,
+  overcommit: number | undefined,
+): void {
+  const { freeInodes, totalBytes } = host
+  if (lacksInodes(host)) {
+    throw tooFewInodes({ purpose: creating, neededInodes: minimumInodes, freeInodes })
+  }
+  if (overcommit === undefined) return
+  const limitBytes = overcommit * totalBytes
+  const sumBytes = committedBytes() + diskBytes
+  if (sumBytes > limitBytes) throw tooMuchCommitted(sumBytes, limitBytes)
 }
 
 function lacksInodes({ hasInodeLimit, freeInodes }: HostSpace): boolean {
   return hasInodeLimit && freeInodes < minimumInodes
 }
 
-function levelOf(spareBytes: number, reserveBytes: number, isLimited: boolean): SpaceLevel {
-  if (spareBytes <= 0) return 'full'
-  if (spareBytes < scarceReserves * reserveBytes && isLimited) return 'scarce'
-  return isLimited ? 'shared' : 'roomy'
+function toReport({ level, host, reserveBytes, spareBytes }: Pass): SpaceReport {
+  const { totalBytes, freeBytes } = host
+  return { level, totalBytes, freeBytes, reserveBytes, spareBytes }
 }
 
-/** Space is scarce when fewer reserves than this are left. */
-const scarceReserves = 4
-
-/** Returns a shorter interval for smaller shares, which are used up sooner. */
-function intervalFor(leastAllowance: number): number {
-  if (leastAllowance === 0) return fullMs
-  return Math.min(tightMs.most, Math.max(tightMs.least, leastAllowance / assumedBytesPerMs))
+function onceDisposed(work: () => void): Disposable {
+  let isDone = false
+  return {
+    [Symbol.dispose]() {
+      if (!isDone) work()
+      isDone = true
+    },
+  }
 }

@@ -51,7 +51,7 @@ export interface CellPorts {
   setRules(slot: Slot, rules: NetworkRules): Promise<void>
   mountRootfs(cell: CellRecord, image: string): Promise<Rootfs>
   /** Limits the growth of a disk that was just mounted. */
-  admitDisk(sizeBytes: number): void
+  admitDisk(disk: { readonly id: string; readonly sizeBytes: number }): Promise<void>
   bundleDir(cellId: string): string
   diskImage(cellId: string, name: string): string
   /** Makes the memory in a folder readable while `work` runs. */
@@ -95,7 +95,7 @@ export function createCells({
   async function start(record: CellRecord, options: LaunchOptions): Promise<Started> {
     const { cellId, envd, disk } = record
     const rootfs = await ports.mountRootfs(record, ports.diskImage(cellId, disk))
-    ports.admitDisk(record.diskSizeMb * 1024 ** 2)
+    await ports.admitDisk({ id: cellId, sizeBytes: record.diskSizeMb * 1024 ** 2 })
     const request = {
       cell: record,
       slot: options.slot,

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
-import { mkdir, mkdtemp, open, rm, statfs, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, open, rm, stat, statfs, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { run } from '@atoll/kit/run'
+import { run, tryRun } from '@atoll/kit/run'
+import { createDiscards, punchesHolesSlowly } from './discards.ts'
 import { createMountedDisks } from './mounted-disks.ts'
 
 const mib = 1024 ** 2
@@ -23,6 +24,9 @@ async function setup() {
   }
   return {
     disks: createMountedDisks({ dataDir: dir, disksDir }),
+    discards: createDiscards({ run, tryRun }, disksDir),
+    remove: (id: string, sizeMb: number) => rm(join(disksDir, id, `file-${sizeMb}`)),
+    imageBytes: async (id: string) => (await stat(join(dir, `${id}.img`))).blocks * 512,
     point: (id: string) => join(disksDir, id),
     write: (id: string, sizeMb: number) =>
       writeFile(join(disksDir, id, `file-${sizeMb}`), Buffer.alloc(sizeMb * mib, 1)),
@@ -77,4 +81,47 @@ test('a disk that was unmounted is left out', async () => {
   )
   await run('mount', ['-n', '-t', 'tmpfs', 'tmpfs', world.point('c2')])
   assert.equal(world.disks.readDisks().length, 1)
+})
+
+test('a locked disk gets no block, not even after a deletion', async () => {
+  await using world = await setup()
+  await world.write('c1', 30)
+  const states = world.disks.readDisks()
+  world.disks.limit(states, new Map([['c1', 'locked']]))
+  await assert.rejects(world.write('c1', 1), { code: 'ENOSPC' })
+  await world.remove('c1', 30)
+  await assert.rejects(world.write('c1', 1), { code: 'ENOSPC' })
+  world.disks.limit(world.disks.readDisks(), undefined)
+  await world.write('c1', 1)
+})
+
+test('a trimmed disk gives blocks to the host as soon as they are deleted, until it is switched back', async () => {
+  await using world = await setup()
+  const isTrimmed = () => world.disks.readDisks().map((disk) => disk.isTrimmed)
+  const emptyBytes = await world.imageBytes('c1')
+  const writeAndRemove = async (sizeMb: number) => {
+    await world.write('c1', sizeMb)
+    await run('sync', ['-f', world.point('c1')])
+    await world.remove('c1', sizeMb)
+    return Math.max(0, Math.round(((await world.imageBytes('c1')) - emptyBytes) / mib))
+  }
+  assert.deepEqual([await writeAndRemove(20), isTrimmed()], [20, [false, false]])
+
+  await world.discards.startDiscarding('c1')
+  assert.ok((await world.imageBytes('c1')) - emptyBytes < mib)
+  assert.deepEqual(isTrimmed(), [true, false])
+  assert.equal(await writeAndRemove(30), 0)
+
+  await world.discards.stopDiscarding('c1')
+  assert.deepEqual(isTrimmed(), [false, false])
+  assert.equal(await writeAndRemove(40), 40)
+})
+
+test('punching holes is slow only where the data file system discards without a journal', async () => {
+  await using world = await setup()
+  const loop = world.point('c1')
+  assert.equal(punchesHolesSlowly(loop), false)
+  await run('mount', ['-n', '-o', 'remount,discard', loop])
+  assert.equal(punchesHolesSlowly(loop), true)
+  assert.equal(punchesHolesSlowly('/proc'), false)
 })

@@ -1,14 +1,10 @@
-import {
-  readdirSync,
-  readFileSync,
-  readlinkSync,
-  statfsSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs'
+import { readdirSync, readFileSync, statfsSync, statSync, writeFileSync } from 'node:fs'
 import type { StatsFs } from 'node:fs'
-import { basename, join } from 'node:path'
-import type { DiskState, HostSpace } from '../../domain/host/disk-space.ts'
+import { join } from 'node:path'
+import type { HostSpace } from '../../domain/host/disk-space.ts'
+import type { Allowance, Allowances, DiskState } from '../../domain/host/space-division.ts'
+import { blockDeviceName } from './block-device.ts'
+import { trimmedMark } from './discards.ts'
 
 /**
  * Reads how full the mounted disks and the data file system are, and limits how much each disk may still grow.
@@ -24,14 +20,15 @@ import type { DiskState, HostSpace } from '../../domain/host/disk-space.ts'
 export interface MountedDisks {
   readHost(): HostSpace
   readDisks(): DiskState[]
-  /** Sets the allowed growth in bytes of disks that were just read. Without `allowances` each disk may fill up. */
-  limit(disks: readonly DiskState[], allowances: ReadonlyMap<string, number> | undefined): void
+  /** Limits the growth of disks that were just read. Without `allowances` each disk may fill up. */
+  limit(disks: readonly DiskState[], allowances: Allowances | undefined): void
 }
 
 interface Limit {
   /** Path of `reserved_clusters` in sysfs. */
   readonly file: string
   readonly blockBytes: number
+  readonly totalBlocks: number
   /** Blocks that the kernel reserves by default. */
   readonly usualBlocks: number
   /** Blocks reserved now. */
@@ -47,17 +44,19 @@ export function createMountedDisks(parts: {
 
   function read(id: string): { readonly state: DiskState; readonly limit: Limit } | undefined {
     const point = join(parts.disksDir, id)
-    const device = deviceOf(statSync(point).dev)
-    if (device === undefined) return undefined
+    const device = blockDeviceName(statSync(point).dev)
+    // Nothing is mounted on the mount point.
+    if (!device?.startsWith('loop')) return undefined
     const { blocks, bfree, bsize } = statfsSync(point)
-    const image = statSync(readFileSync(`${device}/loop/backing_file`, 'utf8').trimEnd())
-    const file = `/sys/fs/ext4/${basename(device)}/reserved_clusters`
-    const known = limits.get(id)
+    const image = statSync(readFileSync(`/sys/block/${device}/loop/backing_file`, 'utf8').trimEnd())
+    const settings = `/sys/fs/ext4/${device}`
+    const file = join(settings, 'reserved_clusters')
     const limit = {
       file,
       blockBytes: bsize,
+      totalBlocks: blocks,
       usualBlocks: Math.min(Math.floor(image.size / bsize / 50), 4096),
-      blocks: known?.file === file ? known.blocks : Number(readFileSync(file, 'utf8')),
+      blocks: numberIn(file),
     }
     const state = {
       id,
@@ -65,6 +64,7 @@ export function createMountedDisks(parts: {
       usedBytes: (blocks - bfree) * bsize,
       freeBytes: bfree * bsize,
       imageBytes: image.blocks * 512,
+      isTrimmed: numberIn(join(settings, trimmedMark.file)) === trimmedMark.value,
     }
     return { state, limit }
   }
@@ -90,11 +90,7 @@ export function createMountedDisks(parts: {
       const wanted = disks.flatMap(({ id, freeBytes }) => {
         const limit = limits.get(id)
         if (!limit) return []
-        const allowed = allowances?.get(id) ?? freeBytes
-        const blocks = Math.max(
-          limit.usualBlocks,
-          Math.ceil((freeBytes - allowed) / limit.blockBytes),
-        )
+        const blocks = reservedBlocks(limit, freeBytes, allowances?.get(id) ?? freeBytes)
         return blocks === limit.blocks ? [] : [{ id, limit, blocks }]
       })
       // Tighter limits first: the sum of all allowances never exceeds the space.
@@ -117,15 +113,14 @@ export function hasInodeLimit({ files }: Pick<StatsFs, 'files'>): boolean {
   return files > 0
 }
 
-const loopMajor = 7
+/** Blocks of a locked disk are all reserved, so that deletions inside make none available. */
+function reservedBlocks(limit: Limit, freeBytes: number, allowed: Allowance): number {
+  if (allowed === 'locked') return limit.totalBlocks
+  return Math.max(limit.usualBlocks, Math.ceil((freeBytes - allowed) / limit.blockBytes))
+}
 
-/** Returns the sysfs path of the loop device, or undefined when nothing is mounted on the mount point. */
-function deviceOf(number: number): string | undefined {
-  // glibc packs 12 bits of the major number above the low 8 bits of the minor; the other bits follow above.
-  const major = (number >> 8) & 0xfff
-  const minor = (number & 0xff) | ((number >> 12) & ~0xff)
-  if (major !== loopMajor) return undefined
-  return `/sys/block/${basename(readlinkSync(`/sys/dev/block/${major}:${minor}`))}`
+function numberIn(file: string): number {
+  return Number(readFileSync(file, 'utf8'))
 }
 
 /** Returns undefined when the disk is gone: it may be unmounted at any moment. */
