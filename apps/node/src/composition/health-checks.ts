@@ -28,7 +28,7 @@ const hangIntervalMs = 1000
 /** Limit, because after a restart every sandbox that ever had an OOM kill is frozen and thawed at once. */
 const cyclesAtOnce = 2
 
-/** Starts to throttle idle sandboxes, and to recover or end those that lack memory or hang. */
+/** Starts to throttle idle sandboxes, to recover sandboxes that lack memory, and to end sandboxes that hang. */
 export function startHealthChecks(
   parts: HealthParts,
 ): Pick<IdleThrottle, 'isAsleep'> & { close(): Promise<void> } {
@@ -61,7 +61,7 @@ export function startHealthChecks(
   }
 }
 
-/** Returns one pass over all cells at work: recovers those with OOM kills, ends those that hang. */
+/** Returns one pass over all cells at work: recovers cells with OOM kills, ends cells that hang. */
 function createCellChecks(parts: HealthParts, onError: (error: unknown) => void): () => void {
   const { host, sandboxes, oomKills, log } = parts
   const running = () => [...sandboxes.running(), ...parts.buildingCells]

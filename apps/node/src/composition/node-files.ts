@@ -20,7 +20,7 @@ import type { Host } from './host.ts'
 import { openTemplateFiles } from './template-files.ts'
 import type { TemplateFiles } from './template-files.ts'
 
-/** What a node needs before it can touch sandboxes. Disposing it ends helper processes and loops. */
+/** Host, layers and templates: everything a node needs before it can touch sandboxes. Disposal ends helper processes and loops. */
 export interface NodeFiles extends AsyncDisposable {
   readonly host: Host
   readonly runtime: Runtime

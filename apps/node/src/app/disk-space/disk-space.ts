@@ -70,8 +70,7 @@ export function createDiskSpace(ports: DiskSpacePorts): DiskSpace {
   function look(): void {
     const before = last.level
     last = passOver(ports, { heldBytes, admitted })
-    const present = new Set(last.disks.map(({ id }) => id))
-    for (const id of admitted) if (!present.has(id)) admitted.delete(id)
+    forgetUnmounted(admitted, last)
     if (last.level !== before) ports.onLevel(toReport(last))
     ballast.adjust(last)
     if (switchDiscards())
@@ -87,9 +86,7 @@ export function createDiskSpace(ports: DiskSpacePorts): DiskSpace {
   /** Accepts on the basis of the last pass, but refuses only after a new one: space may have been freed since. */
   function requireSpace(bytes: number, purpose: string): void {
     if (last.spareBytes < bytes) look()
-    const { spareBytes, reserveBytes } = last
-    if (spareBytes >= bytes) return
-    throw tooLittleSpace({ purpose, neededBytes: bytes, spareBytes, reserveBytes })
+    requireSpare(last, bytes, purpose)
   }
 
   return {
@@ -124,6 +121,16 @@ export function createDiskSpace(ports: DiskSpacePorts): DiskSpace {
 }
 
 const creating = 'creating a sandbox'
+
+function forgetUnmounted(admitted: Set<string>, { disks }: Pass): void {
+  const present = new Set(disks.map(({ id }) => id))
+  for (const id of admitted) if (!present.has(id)) admitted.delete(id)
+}
+
+function requireSpare({ spareBytes, reserveBytes }: Pass, neededBytes: number, purpose: string) {
+  if (spareBytes >= neededBytes) return
+  throw tooLittleSpace({ purpose, neededBytes, spareBytes, reserveBytes })
+}
 
 /** Tests whether disks must be trimmed, ahead of need: a switch takes time. `anotherBytes`: size of a new disk. */
 function needsDiscards(pass: Pass, anotherBytes = 0): boolean {
