@@ -66,9 +66,11 @@ const phases: readonly TestPhase[] = [
     name: 'system',
     patterns: ['tests/system/**/*.test.ts'],
     filesAtOnce: 2,
-    alone: ['first-start', 'flood', 'full-disk', 'metrics', 'power-failure'].map(
-      (name) => `tests/system/${name}.test.ts`,
-    ),
+    alone: [
+      ...['first-start', 'flood', 'full-disk', 'metrics', 'power-failure'],
+      // All of these route the same addresses to a network outside the host.
+      ...['egress', 'egress-names', 'header-rules', 'network', 'pause-connections'],
+    ].map((name) => `tests/system/${name}.test.ts`),
     fileLimitMinutes: 20,
   },
 ]
