@@ -6,6 +6,11 @@ import { fileURLToPath } from 'node:url'
 
 export const mainFile = fileURLToPath(new URL('../main.ts', import.meta.url))
 
+/** Loading the modules is most of the work of a short command. */
+const compileCache = Object.fromEntries(
+  Object.entries(process.env).filter(([name]) => name === 'NODE_COMPILE_CACHE'),
+)
+
 export interface Outcome {
   readonly code: number | null
   readonly stdout: string
@@ -27,7 +32,7 @@ export function startProgram(
   args: readonly string[],
   env: Record<string, string>,
 ): ChildProcessWithoutNullStreams {
-  return spawn(process.execPath, [mainFile, ...args], { env })
+  return spawn(process.execPath, [mainFile, ...args], { env: { ...compileCache, ...env } })
 }
 
 export async function outcomeOf(child: ChildProcessWithoutNullStreams): Promise<Outcome> {
