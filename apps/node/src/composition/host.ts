@@ -85,14 +85,13 @@ export function openHost(
     mountUnshifted: createUnshiftedMount(namespace, shiftedIds),
   })
   const stateDir = join(instance.runDir, 'state')
-  const { dataDir, cgroup: cgroupParent } = instance
+  const { cgroup: cgroupParent } = instance
   const runsc = config.ATOLL_RUNSC ?? 'runsc'
   const runscRelease = releaseOf(runsc)
   const runtimes = {
     gvisor: createGvisor({
       namespace,
       stateDir,
-      dataDir,
       cgroupParent,
       guest,
       program: runsc,

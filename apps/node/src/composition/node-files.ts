@@ -16,6 +16,7 @@ import { openDiskSpace } from './disk-space.ts'
 import { openEnvdFiles } from './envd-files.ts'
 import type { EnvdFiles } from './envd-files.ts'
 import { openHost } from './host.ts'
+import { removeOldScratch } from './old-scratch.ts'
 import type { Host } from './host.ts'
 import { openTemplateFiles } from './template-files.ts'
 import type { TemplateFiles } from './template-files.ts'
@@ -65,6 +66,7 @@ export async function openNodeFiles(
     )
   const space = opened.use(await openDiskSpace({ config, instance, namespace, log }))
   const host = openHost(config, instance, { namespace, guest, certificates, space, onEgressError })
+  await removeOldScratch(host)
   const runtime = host.runtimes[runtimeName]
   const files = await openFiles(host, namespace, base)
   const stack = opened.move()

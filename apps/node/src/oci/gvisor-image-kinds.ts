@@ -43,12 +43,16 @@ export function skipReference(image: ImageReader): number {
   return target
 }
 
-export function skipTypeSpec(image: ImageReader): void {
+/** Skips the description of a type and returns the number of the last type that it names; 0 for none. */
+export function skipTypeSpec(image: ImageReader): number {
+  let named = 0
   for (let left = 1; left > 0; left--) {
     const kind = image.uint()
     if (kind > typeSpecs.nil) throw new UnknownImage(`a type is of kind ${kind}`)
-    if (kind === typeSpecs.id || kind === typeSpecs.array) image.uint()
+    if (kind === typeSpecs.id) named = image.uint()
+    if (kind === typeSpecs.array) image.uint()
     if (kind === typeSpecs.map) left += 2
     else if (kind !== typeSpecs.id && kind !== typeSpecs.nil) left++
   }
+  return named
 }

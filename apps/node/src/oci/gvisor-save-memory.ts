@@ -2,46 +2,58 @@ import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Fault } from '@atoll/kit/fault'
-import type { Runtime } from '../domain/sandboxes/runtime.ts'
-import type { Scratch } from '../linux/disks/scratch.ts'
-import type { CommandOptions, OciCommands } from './commands.ts'
-import { disarmStaleInterests } from './gvisor-stale-interests.ts'
+import type { Runtime, SaveOptions } from '../domain/sandboxes/runtime.ts'
+import type { GvisorControl } from './gvisor-control.ts'
+import { repairImage } from './gvisor-image-repair.ts'
 
 /**
  * gVisor closes outside connections while it saves, and depending on the order the saved epoll sets are wrong: copies
- * may spin forever. After a first attempt no such connections are left. The scratch disk makes the first attempt fail
- * as soon as all but the memory pages is written.
+ * may spin forever. An image in which no connection was aborted is right. Otherwise the sandbox is saved again, since it
+ * has no connections left. With much memory, connections are closed first by a save that writes no file.
  */
 export function createSaveMemory(
-  commands: Pick<OciCommands, 'execute'>,
-  scratch: Scratch,
+  control: () => Promise<Pick<GvisorControl, 'save' | 'closeConnections'>>,
 ): Runtime['saveMemory'] {
-  const checkpoint = (cellId: string, dir: string, options?: CommandOptions) =>
-    commands.execute('checkpoint', [...flags, '--image-path', dir, cellId], options)
-
-  async function saveTwice(cellId: string, memoryDir: string): Promise<void> {
-    await scratch.use((dir) => checkpoint(cellId, dir).catch(() => {}))
-    // runsc does not overwrite the files of a failed attempt.
-    await rm(memoryDir, { recursive: true, force: true })
-    await mkdir(memoryDir, { recursive: true, mode: 0o700 })
-    await checkpoint(cellId, memoryDir, { timeoutMs: saveLimitMs })
+  async function saveConsistently(
+    cellId: string,
+    memoryDir: string,
+    { memoryBytes = 0 }: SaveOptions,
+  ): Promise<void> {
+    const { save, closeConnections } = await control()
+    const closesFirst = memoryBytes > saveTwiceLimitBytes
+    await makeEmpty(memoryDir)
+    if (closesFirst) await closeConnections(cellId, memoryDir)
+    const image = join(memoryDir, 'checkpoint.img')
+    await save(cellId, memoryDir)
+    const findings = await repairImage(image)
+    if (closesFirst || findings?.hasAbortedConnections === false) return
+    await makeEmpty(memoryDir)
+    await save(cellId, memoryDir)
+    await repairImage(image)
   }
 
-  return async (cellId, memoryDir, endHalfOpen) => {
+  return async (cellId, memoryDir, options = {}) => {
     const saveOnceOpen = (waitsMs: readonly number[]): Promise<void> =>
-      saveTwice(cellId, memoryDir).catch(async (error: unknown) => {
+      saveConsistently(cellId, memoryDir, options).catch(async (error: unknown) => {
         if (!isOpening(error)) throw deletedFile(error) ?? error
         const [waitMs, ...more] = waitsMs
         if (waitMs === undefined) throw connectionOpens(error)
         await sleep(waitMs)
-        if (waitsMs !== openingWaitsMs) await endHalfOpen?.()
+        if (waitsMs !== openingWaitsMs) await options.endHalfOpen?.()
         return saveOnceOpen(more)
       })
     await saveOnceOpen(openingWaitsMs)
-    // Restored programs would otherwise get events for descriptors that they closed before.
-    await disarmStaleInterests(join(memoryDir, 'checkpoint.img'))
   }
 }
+
+/** gVisor does not overwrite the files of an earlier save. */
+async function makeEmpty(dir: string): Promise<void> {
+  await rm(dir, { recursive: true, force: true })
+  await mkdir(dir, { recursive: true, mode: 0o700 })
+}
+
+/** Memory size up to which writing it a second time takes less than a save that writes no file. */
+const saveTwiceLimitBytes = 128 * 1024 * 1024
 
 /**
  * Tests for a gVisor bug: closing a half-open connection panics, because the reset needs a sender that does not exist
@@ -70,8 +82,3 @@ function deletedFile(error: unknown): Fault | undefined {
   const message = `Memory cannot be kept while a program holds a deleted file open: "/${path}"`
   return new Fault('invalid', 'deleted_file_open', message, { cause: error })
 }
-
-/** Allows time to write gigabytes to a busy disk. */
-const saveLimitMs = 240_000
-
-const flags = ['--leave-running', '--compression=none', '--exclude-committed-zero-pages']

@@ -1,10 +1,10 @@
 import { join } from 'node:path'
 import type { MountNamespace } from '../linux/mounts/mount-namespace.ts'
-import { createScratch } from '../linux/disks/scratch.ts'
 import { setTimerSlack } from '../linux/processes/timer-slack.ts'
 import { createOciCommands } from './commands.ts'
 import { findOrphanedRequests } from './gvisor-orphaned-requests.ts'
 import { writeGvisorBundle } from './gvisor-bundle.ts'
+import { createCommandControl, createSocketControl } from './gvisor-control.ts'
 import { createSaveMemory } from './gvisor-save-memory.ts'
 import { thawReliably } from './gvisor-thaw.ts'
 import type { ProcessIdentity } from '../domain/sandboxes/process-identity.ts'
@@ -17,7 +17,6 @@ import type { Runtime, StartRequest } from '../domain/sandboxes/runtime.ts'
 export function createGvisor(parts: {
   readonly namespace: MountNamespace
   readonly stateDir: string
-  readonly dataDir: string
   /** runsc: a path, or a name on the search path. */
   readonly program: string
   readonly release: Runtime['release']
@@ -27,7 +26,7 @@ export function createGvisor(parts: {
   readonly guest: string | undefined
 }): Runtime {
   const root = join(parts.stateDir, 'runsc')
-  /** Cells known to be frozen. Other cells may be frozen too, by a killed command or a previous server. */
+  /** Cells known to be frozen. Other cells may be frozen too, by a call without an answer or a previous server. */
   const frozen = new Set<string>()
   const commands = createOciCommands({
     namespace: parts.namespace,
@@ -45,12 +44,10 @@ export function createGvisor(parts: {
     ],
     ownerOf,
   })
-  const scratch = createScratch({
-    namespace: parts.namespace,
-    image: join(parts.dataDir, 'scratch.img'),
-    dir: join(parts.stateDir, 'scratch'),
-    sizeMb: 24,
-  })
+  const bySocket = createSocketControl(root)
+  const byCommand = createCommandControl(commands, root)
+  const control = async () =>
+    (await parts.release()).includes(releaseOfSocketProtocol) ? bySocket : byCommand
   /**
    * Raises the priority of gVisor's kernel above the programs inside, which wait for it. Without permission all is just
    * slower.
@@ -82,18 +79,17 @@ export function createGvisor(parts: {
     },
 
     async freeze(cellId) {
-      await commands.execute('pause', [cellId])
+      await (await control()).freeze(cellId)
       frozen.add(cellId)
     },
 
     async thaw(cellId) {
-      const findOut = () => thawReliably(commands, root, cellId)
-      await (frozen.delete(cellId)
-        ? commands.execute('resume', [cellId]).catch(findOut)
-        : findOut())
+      const { thaw } = await control()
+      const findOut = () => thawReliably(commands, { thaw }, cellId)
+      await (frozen.delete(cellId) ? thaw(cellId).catch(findOut) : findOut())
     },
 
-    saveMemory: createSaveMemory(commands, scratch),
+    saveMemory: createSaveMemory(control),
 
     // envd sets the hostname: it belongs to gVisor's own kernel.
     setHostname: async () => {},
@@ -108,6 +104,9 @@ export function createGvisor(parts: {
     list: commands.list,
   }
 }
+
+/** Release whose control socket is known. */
+const releaseOfSocketProtocol = '20240729'
 
 /**
  * Timer slack per idle level. gVisor's platform checks every 0.4 ms whether to spin for programs inside; slack makes

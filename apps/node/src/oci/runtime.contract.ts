@@ -21,8 +21,8 @@ import { loopDevicesBelow } from '../linux/mounts/rootfs.ts'
 import { createShiftedLayers } from '../linux/mounts/shifted-layers.ts'
 import { ensureBaseTemplate } from '../template/base.ts'
 import { ensureEnvdRuntime } from '../template/envd-runtime.ts'
-import { staleMasks } from './gvisor-stale-interests.ts'
-import { correctStateFile } from './gvisor-thaw.ts'
+import { inspectImage } from './gvisor-image-repair.ts'
+import { correctStateFile } from './gvisor-state-file.ts'
 import { epollSource, linesOf, receiverSource, startPython } from './programs.contract.ts'
 import { shiftedIds } from './runc.ts'
 import type { ProcessIdentity } from '../domain/sandboxes/process-identity.ts'
@@ -165,9 +165,20 @@ export function runtimeContract(name: Runtime['name'], subnet: string): void {
         })
         return
       }
+      const abortsConnections = async () => {
+        await runtime.freeze(sandbox.id)
+        await runtime.saveMemory(sandbox.id, memoryDir)
+        const image = await readFile(join(memoryDir, 'checkpoint.img'))
+        return (await inspectImage(image)).hasAbortedConnections
+      }
+      // The connections that tested the start may still be open.
+      await waitFor('a save without connections', async () => {
+        const isQuiet = !(await abortsConnections())
+        await runtime.thaw(sandbox.id)
+        return isQuiet
+      })
       const sockets = await Promise.all([1, 2, 3].map(() => keepOpen(sandbox.address)))
-      await runtime.freeze(sandbox.id)
-      await runtime.saveMemory(sandbox.id, memoryDir)
+      assert.equal(await abortsConnections(), true)
       await world.host.rootfs.sync(sandbox.id)
       const copies = [
         await world.start({ image: sandbox.image, memoryDir }),
@@ -198,9 +209,9 @@ export function runtimeContract(name: Runtime['name'], subnet: string): void {
       const seen = (await waits(copy)).length
       await waitFor('two more waits', async () => (await waits(copy)).length > seen + 1, patient)
       assert.deepEqual([...new Set(await waits(copy))], ['[]'])
-      // gVisor 20240729 still saves stale masks. When a release no longer does, remove gvisor-stale-interests.ts.
+      // gVisor 20240729 still saves stale masks. When a release no longer does, remove gvisor-image-repair.ts.
       const image = await readFile(join(memoryDir, 'checkpoint.img'))
-      const masks = await staleMasks(image)
+      const { staleMasks: masks } = await inspectImage(image)
       assert.ok(masks.length > 0)
       assert.deepEqual(
         masks.filter((offset) => (image[offset] ?? 0) & 0x7f),

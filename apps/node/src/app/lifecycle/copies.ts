@@ -38,8 +38,13 @@ export function createCopies(ports: CopyPorts, freezes: Freezes): Copies {
     return (await runtime.memoryFormat()) === undefined ? 0 : ports.memoryBytes(cellId)
   }
 
-  function saveMemory({ record, slot }: Cell, memoryDir: string): Promise<void> {
-    return runtime.saveMemory(record.cellId, memoryDir, () => ports.endHalfOpen(slot))
+  function saveMemory(
+    { record, slot }: Cell,
+    memoryDir: string,
+    memoryBytes: number,
+  ): Promise<void> {
+    const endHalfOpen = () => ports.endHalfOpen(slot)
+    return runtime.saveMemory(record.cellId, memoryDir, { memoryBytes, endHalfOpen })
   }
 
   return {
@@ -47,7 +52,8 @@ export function createCopies(ports: CopyPorts, freezes: Freezes): Copies {
       const { record } = cell
       const image = ports.diskImage(record.cellId, record.disk)
       const diskRoom = (await disks.sharesBlocks()) ? 0 : await disks.usedBytes(image)
-      using _room = disks.holdRoom(diskRoom + (await memoryRoom(record)), 'copying the sandbox')
+      const memoryBytes = await memoryRoom(record)
+      using _room = disks.holdRoom(diskRoom + memoryBytes, 'copying the sandbox')
       const memory = await runtime.memoryFormat()
       const snapshot: Snapshot = {
         ...cellPartsOf(record),
@@ -59,7 +65,7 @@ export function createCopies(ports: CopyPorts, freezes: Freezes): Copies {
       await store.add(snapshot, async (place) => {
         try {
           await freezes.freeze(cell)
-          if (memory !== undefined) await saveMemory(cell, place.memoryDir)
+          if (memory !== undefined) await saveMemory(cell, place.memoryDir, memoryBytes)
           await ports.syncDisk(record.cellId)
           await disks.copy(image, place.disk)
         } finally {
@@ -74,12 +80,13 @@ export function createCopies(ports: CopyPorts, freezes: Freezes): Copies {
     async keepMemory(cell, seal) {
       const { record } = cell
       const memoryDir = ports.memoryDir(record.cellId)
-      using _room = disks.holdRoom(await memoryRoom(record), 'pausing the sandbox')
+      const memoryBytes = await memoryRoom(record)
+      using _room = disks.holdRoom(memoryBytes, 'pausing the sandbox')
       try {
         // Runtimes do not overwrite files that a resume may have left.
         await ports.removeFolder(memoryDir)
         await freezes.freeze(cell)
-        await saveMemory(cell, memoryDir)
+        await saveMemory(cell, memoryDir, memoryBytes)
         await ports.syncDisk(record.cellId)
         // The record promises disk and memory, so both must be on stable storage before the record is written.
         await disks.flush(ports.diskImage(record.cellId, record.disk))

@@ -27,9 +27,9 @@ export interface Runtime {
   thaw(cellId: string): Promise<void>
   /**
    * Writes the memory and state of a frozen cell, without its disk, to a folder. The fault's message says what prevents
-   * it. Calls `endHalfOpen` when connections that the peer has not answered yet prevent the checkpoint.
+   * it.
    */
-  saveMemory(cellId: string, memoryDir: string, endHalfOpen?: () => Promise<void>): Promise<void>
+  saveMemory(cellId: string, memoryDir: string, options?: SaveOptions): Promise<void>
   /** Sets the host name from the host, where the sandbox cannot set it itself. */
   setHostname(process: ProcessIdentity, name: string): Promise<void>
   /** Sets how late timers of the sandbox may fire. */
@@ -42,6 +42,13 @@ export interface Runtime {
   remove(cellId: string): Promise<void>
   /** IDs of all cells that the runtime knows, in any state. */
   list(): Promise<string[]>
+}
+
+export interface SaveOptions {
+  /** Memory in use by the cell's processes, as far as known. */
+  readonly memoryBytes?: number
+  /** Called when connections that the peer has not answered yet prevent the checkpoint. */
+  endHalfOpen?(): Promise<void>
 }
 
 export interface StartRequest {

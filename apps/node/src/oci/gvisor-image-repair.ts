@@ -12,28 +12,48 @@ import { walkImage } from './gvisor-image-graph.ts'
  * in their events crash, others spin. A load does not mark a member whose event mask is 0.
  */
 
-/** Clears the event masks of removed epoll members in a saved image. Leaves an image of unknown format as it is. */
-export async function disarmStaleInterests(path: string): Promise<void> {
-  await using file = await open(path, 'r+')
-  if ((await file.stat()).size > maxImageBytes) return
-  const image = await file.readFile()
-  const masks = await staleMasks(image).catch((error: unknown) => {
-    if (error instanceof UnknownImage) return []
-    throw error
-  })
-  if (masks.length === 0) return
-  // The highest bit marks a continued varint: keeping it makes a 0 of the same length.
-  for (const offset of masks) image[offset] = (image[offset] ?? 0) & 0x80
-  await file.write(image, 0, image.length, 0)
+/** What the node needs to know of a saved image. */
+export interface ImageFindings {
+  /** File offsets of the event mask bytes of removed epoll members. */
+  readonly staleMasks: readonly number[]
+  /** Whether a connection that something waits for was aborted, by this save or before it. */
+  readonly hasAbortedConnections: boolean
 }
 
-/** Returns the file offsets of the event mask bytes of removed epoll members. */
-export async function staleMasks(image: Buffer): Promise<number[]> {
+/**
+ * Clears the event masks of removed epoll members in a saved image. Returns undefined for an image of unknown format,
+ * which is left as it is.
+ */
+export async function repairImage(path: string): Promise<ImageFindings | undefined> {
+  await using file = await open(path, 'r+')
+  if ((await file.stat()).size > maxImageBytes) return undefined
+  const image = await file.readFile()
+  const findings = await inspectImage(image).catch((error: unknown) => {
+    if (error instanceof UnknownImage) return undefined
+    throw error
+  })
+  if (!findings || findings.staleMasks.length === 0) return findings
+  // The highest bit marks a continued varint: keeping it makes a 0 of the same length.
+  for (const offset of findings.staleMasks) image[offset] = (image[offset] ?? 0) & 0x80
+  await file.write(image, 0, image.length, 0)
+  return findings
+}
+
+export async function inspectImage(image: Buffer): Promise<ImageFindings> {
   const masks = new Map<number, readonly number[]>()
   const members = new Set<number>()
+  const queuesOf = new Map<number, number[]>()
+  const withWaiters = new Set<number>()
+  let abortedType = -1
   const objects = walkImage(openImage(image), {
     interest: (id, offsets) => masks.set(id, offsets),
     member: (id) => members.add(id),
+    connection: (queueId, errorType) =>
+      queuesOf.set(errorType, [...(queuesOf.get(errorType) ?? []), queueId]),
+    waiters: (queueId) => withWaiters.add(queueId),
+    type(typeId, name) {
+      if (name === 'pkg/tcpip.ErrConnectionAborted') abortedType = typeId
+    },
   })
   let began = performance.now()
   for (const _object of objects) {
@@ -41,7 +61,9 @@ export async function staleMasks(image: Buffer): Promise<number[]> {
     await turn()
     began = performance.now()
   }
-  return [...masks].flatMap(([id, offsets]) => (members.has(id) ? [] : offsets))
+  const staleMasks = [...masks].flatMap(([id, offsets]) => (members.has(id) ? [] : offsets))
+  const aborted = queuesOf.get(abortedType) ?? []
+  return { staleMasks, hasAbortedConnections: aborted.some((queue) => withWaiters.has(queue)) }
 }
 
 /** Time slice before other work of this process gets a turn. */

@@ -5,22 +5,34 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import type { TestContext } from 'node:test'
 import { UnknownImage } from './gvisor-image.ts'
-import { disarmStaleInterests, staleMasks } from './gvisor-stale-interests.ts'
+import { inspectImage, repairImage } from './gvisor-image-repair.ts'
 
-const [int, uint, nil, reference, array, map, structure, fields] = [
-  1, 2, 5, 6, 9, 10, 11, 13,
+const [int, uint, nil, reference, array, map, structure, fields, face] = [
+  1, 2, 5, 6, 9, 10, 11, 13, 14,
 ] as const
 
 // The runtime contract tests real runsc images; this one is minimal.
 
 test('a member that its epoll set has no more loses its event mask, and nothing else changes', async (t) => {
   const file = await setup(t, image())
-  await disarmStaleInterests(file)
+  assert.equal((await repairImage(file))?.hasAbortedConnections, false)
   assert.deepEqual(await readFile(file), image({ staleMask: [0x80, 0x80, 0x80, 0x80, 0x00] }))
 })
 
 test('an image in which each member belongs to its set stays as it is', async () => {
-  assert.deepEqual(await staleMasks(image({ set: [2, 3] })), [])
+  assert.deepEqual(await inspectImage(image({ set: [2, 3] })), {
+    staleMasks: [],
+    hasAbortedConnections: false,
+  })
+})
+
+test('an aborted connection counts when something waits for it', async () => {
+  const find = async (connection: Connection) =>
+    (await inspectImage(image({ connection }))).hasAbortedConnections
+  assert.equal(await find({ error: 'ErrConnectionAborted', hasWaiters: true }), true)
+  assert.equal(await find({ error: 'ErrConnectionAborted', hasWaiters: false }), false)
+  assert.equal(await find({ error: 'ErrConnectionReset', hasWaiters: true }), false)
+  assert.equal(await find({ hasWaiters: true }), false)
 })
 
 for (const [name, broken] of [
@@ -34,9 +46,9 @@ for (const [name, broken] of [
 ] as const) {
   test(`an image ${name} stays as it is`, async (t) => {
     const file = await setup(t, broken)
-    await disarmStaleInterests(file)
+    assert.equal(await repairImage(file), undefined)
     assert.deepEqual(await readFile(file), broken)
-    await assert.rejects(staleMasks(broken), UnknownImage)
+    await assert.rejects(inspectImage(broken), UnknownImage)
   })
 }
 
@@ -45,7 +57,7 @@ test('a flipped bit anywhere is survived', async () => {
   for (let bit = 0; bit < whole.length * 8; bit++) {
     const flipped = Buffer.from(whole)
     flipped[bit >> 3] = (flipped[bit >> 3] ?? 0) ^ (1 << (bit & 7))
-    await staleMasks(flipped).catch((error: unknown) => assert.ok(error instanceof UnknownImage))
+    await inspectImage(flipped).catch((error: unknown) => assert.ok(error instanceof UnknownImage))
   }
 })
 
@@ -57,17 +69,24 @@ async function setup(t: TestContext, content: Buffer): Promise<string> {
   return file
 }
 
+interface Connection {
+  readonly error?: string
+  readonly hasWaiters: boolean
+}
+
 /** Builds an image with two interests: the set contains the first; the second is a removed former neighbour. */
 function image({
   compression = 'none',
   staleMask = [0x99, 0x80, 0x80, 0x80, 0x08],
   set = [2],
   value = [uint, 7],
+  connection = { hasWaiters: false },
 }: {
   readonly compression?: string
   readonly staleMask?: readonly number[]
   readonly set?: readonly number[]
   readonly value?: readonly number[]
+  readonly connection?: Connection
 } = {}): Buffer {
   const head = JSON.stringify({ compression })
   const length = Buffer.alloc(8)
@@ -75,9 +94,13 @@ function image({
   const key = [structure, 2, fields, 2, nil, int, 14]
   const stream = [
     ...graph(1, [...object(1, value)]),
-    ...graph(4, [
+    ...graph(6, [
       ...type('pkg/sentry/vfs.epollInterest', ['key', 'mask', 'next']),
       ...type('pkg/sentry/vfs.epollInterestKey', ['file', 'num']),
+      ...type('pkg/tcpip/transport/tcp.Endpoint', ['state', 'waiterQueue', 'hardError']),
+      ...type('pkg/waiter.Queue', ['list']),
+      ...type('pkg/waiter.waiterList', ['head', 'tail']),
+      ...type(`pkg/tcpip.${connection.error ?? 'ErrUnused'}`, []),
       ...object(1, [reference, 4, 0]),
       ...object(2, [structure, 1, fields, 3, ...key, uint, 0x19, reference, 3, 0]),
       ...object(3, [structure, 1, fields, 3, ...key, uint, ...staleMask, nil]),
@@ -87,6 +110,16 @@ function image({
         ...set.flatMap((id, i) =>
           i === 0 ? [...key, reference, id, 0] : [...key.slice(1), id, 0],
         ),
+      ]),
+      ...object(5, [
+        ...[structure, 3, fields, 3, nil, reference, 6, 0],
+        ...(connection.error ? [face, 1, 0, 6, reference, 7, 0] : [face, 5, nil]),
+      ]),
+      ...object(6, [
+        ...[structure, 4],
+        ...(connection.hasWaiters
+          ? [structure, 5, fields, 2, reference, 2, 0, reference, 2, 0]
+          : [nil]),
       ]),
     ]),
   ]

@@ -1,0 +1,15 @@
+import { existsSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Host } from './host.ts'
+
+/** Removes the small disk that release 0.2.0 and older wrote discarded checkpoints to. */
+export async function removeOldScratch({
+  instance,
+  namespace,
+}: Pick<Host, 'instance' | 'namespace'>): Promise<void> {
+  const image = join(instance.dataDir, 'scratch.img')
+  if (!existsSync(image)) return
+  await namespace.tryRun('umount', [join(instance.runDir, 'state', 'scratch')])
+  await rm(image, { force: true })
+}
