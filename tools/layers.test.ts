@@ -72,6 +72,26 @@ const cases: ReadonlyArray<readonly [string, string, RegExp | undefined]> = [
     "import '@atoll/contracts/teams/api-keys'",
     /domain may not import contracts/,
   ],
+  [
+    'apps/api/src/domain/team.ts',
+    "import type { NetworkRules } from '@atoll/contracts/network/rules'",
+    undefined,
+  ],
+  [
+    'apps/api/src/domain/team.ts',
+    "import { NetworkRules } from '@atoll/contracts/network/rules'",
+    /domain may not import contracts/,
+  ],
+  [
+    'apps/node/src/state/records.ts',
+    "import { NetworkRules } from '@atoll/contracts/network/rules'",
+    undefined,
+  ],
+  [
+    'apps/node/src/state/records.ts',
+    "import { x } from '@atoll/contracts/teams/api-keys'",
+    /state may not import contracts/,
+  ],
   ['apps/api/src/app/teams.ts', "import { x } from '../domain/team.ts'", undefined],
   ['apps/api/src/app/teams.ts', "import { x } from '../db/teams.ts'", /app may not import db/],
   ['apps/api/src/app/teams.test.ts', "import { x } from '../db/teams.ts'", undefined],

@@ -34,6 +34,12 @@ const flatApps = ['cli', 'server']
 /** Folder for the modules of a composition root that is too large for one file. */
 const compositionFolder = 'composition'
 
+/**
+ * Declarations that cross processes. Every layer may import their types, and adapters also their schemas, so that no
+ * layer declares them again.
+ */
+const declarations = ['contracts/network/config', 'contracts/network/rules']
+
 interface Layer {
   /** Other folders of the same app, besides the layer's own. */
   readonly folders: readonly string[]
@@ -92,10 +98,11 @@ export function findViolations(files: readonly SourceFile[]): Violation[] {
   ])
 }
 
-function findObjection(path: string, { specifier }: Import): string | undefined {
+function findObjection(path: string, imported: Import): string | undefined {
+  const { specifier } = imported
   const from = placeOf(path)
   if (specifier.startsWith('.')) return relativeObjection(path, specifier)
-  if (specifier.startsWith('@atoll/')) return packageObjection(from, specifier)
+  if (specifier.startsWith('@atoll/')) return packageObjection(from, imported)
   const allowed = from.isTest ? undefined : layerOf(from)?.external
   return allowed && !allowed.includes(specifier)
     ? `${from.layer} must stay free of I/O and frameworks: it may not import ${specifier}`
@@ -118,7 +125,7 @@ function relativeObjection(path: string, specifier: string): string | undefined 
   return `${from.layer} may not import ${target.layer || 'the composition root'}`
 }
 
-function packageObjection(from: Place, specifier: string): string | undefined {
+function packageObjection(from: Place, { specifier, isTypeOnly }: Import): string | undefined {
   const [, owner = '', ...rest] = specifier.split('/')
   if (owner === from.owner) return 'a package must import its own files by relative paths'
   if (from.isTest && rest[0] === 'sim') return undefined
@@ -128,6 +135,9 @@ function packageObjection(from: Place, specifier: string): string | undefined {
   }
   const layer = layerOf(from)
   if (from.isTest || !layer || layer.packages.includes(owner)) return undefined
+  const isAdapter = layer.external === undefined
+  const isDeclaration = declarations.includes([owner, ...rest].join('/'))
+  if (isDeclaration && (isTypeOnly || isAdapter)) return undefined
   return `${from.layer} may not import ${owner}`
 }
 

@@ -11,6 +11,8 @@ export interface SourceFile {
 
 export interface Import {
   readonly specifier: string
+  /** `import type` or `export type`, which Node.js erases. */
+  readonly isTypeOnly: boolean
   readonly line: number
 }
 
@@ -33,6 +35,7 @@ export function parseSource(path: string, text: string): SourceFile {
     path,
     imports: [...code.matchAll(importPattern)].map((match) => ({
       specifier: match[1] ?? match[2] ?? '',
+      isTypeOnly: /^\s*(import|export)\s+type\s/.test(match[0]),
       line: lineAt(code, match.index),
     })),
     environmentReads: [...code.matchAll(environmentPattern)].map((m) => lineAt(code, m.index)),

@@ -1,5 +1,5 @@
 import type { Reading } from './metrics.ts'
-import type { Ingress, NetworkRules } from './network/network.ts'
+import type { Ingress, NetworkRules } from '@atoll/contracts/network/rules'
 import type { OnNode } from './sandboxes/sandbox-pause.ts'
 import type { Resources } from './template.ts'
 

@@ -5,7 +5,7 @@ import type { FastifyInstance } from 'fastify'
 import type { Authenticate } from '../app/teams/auth.ts'
 import type { RuleFilling } from '../app/network/fill-rules.ts'
 import type { NetworkChanges } from '../app/network/network.ts'
-import type { EgressProxy } from '../domain/network/egress-proxy.ts'
+import type { RequestedProxy } from '../domain/network/egress-proxy.ts'
 import { withoutValues } from '../domain/network/header-rules.ts'
 import { checkEgress, checkIngress } from '../domain/network/network.ts'
 import type { SandboxNetwork } from '../domain/network/network.ts'
@@ -61,6 +61,6 @@ export function toNetworkView(network: SandboxNetwork): NetworkConfig {
   }
 }
 
-function toProxyView({ address, username }: EgressProxy) {
+function toProxyView({ address, username }: RequestedProxy) {
   return { address, ...(username !== undefined && { username }) }
 }

@@ -1,4 +1,5 @@
 import { SandboxState } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
+import type { Ingress, NetworkRules } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
 import { Code, ConnectError } from '@connectrpc/connect'
 import type { createEvents } from './events.ts'
 import type { FailureInjector } from './failure-injector.ts'
@@ -20,8 +21,8 @@ export interface SimulatedSandbox {
   readonly diskSizeMb: number
   readonly envVars: Readonly<Record<string, string>>
   readonly accessToken: string | undefined
-  readonly network?: SimulatedRules | undefined
-  readonly ingress?: SimulatedIngress | undefined
+  readonly network?: NetworkRules | undefined
+  readonly ingress?: Ingress | undefined
   /** Snapshot that the sandbox was restored from. */
   readonly snapshotId?: string | undefined
   /** Number of boots; a resume with memory does not count. */
@@ -41,29 +42,6 @@ export interface PausedSandbox extends SimulatedSandbox {
 
 export interface SimulatedSnapshot extends PausedSandbox {
   readonly sandboxId: string
-}
-
-export interface SimulatedRules {
-  readonly allowOut: readonly string[]
-  readonly denyOut: readonly string[]
-  readonly allowNames: readonly string[]
-  readonly proxy?: SimulatedProxy | undefined
-  readonly headerRules: readonly {
-    readonly pattern: string
-    readonly headers: Readonly<Record<string, string>>
-  }[]
-}
-
-interface SimulatedProxy {
-  readonly address: string
-  readonly username?: string | undefined
-  readonly password?: string | undefined
-}
-
-export interface SimulatedIngress {
-  readonly trafficAccessToken?: string | undefined
-  readonly maskRequestHost?: string | undefined
-  readonly httpsPorts: readonly number[]
 }
 
 /** Returns a running sandbox as the node protocol reports it. */

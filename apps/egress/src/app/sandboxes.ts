@@ -1,7 +1,7 @@
 /** Registry of the sandboxes that use the egress proxy, their rules and their open connections. */
 import { isDeepStrictEqual } from 'node:util'
+import type { EgressRules } from '@atoll/contracts/network/rules'
 import { compileRules, decide, needsName } from '../domain/egress-rules.ts'
-import type { EgressRules } from '../domain/egress-rules.ts'
 import { matchesName } from '../domain/name-pattern.ts'
 import type { ServerName } from '../domain/sniffing/sniff.ts'
 import { createTokenBucket } from '../domain/token-bucket.ts'

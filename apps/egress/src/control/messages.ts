@@ -2,32 +2,11 @@
  * Messages between the node agent and the egress proxy: one line of JSON each, over a Unix socket that only root can
  * open. The agent owns all rules; the proxy holds them in memory only.
  */
+import { EgressRules } from '@atoll/contracts/network/rules'
 import { z } from 'zod'
 
-const Rules = z.object({
-  allowOut: z.array(z.string()),
-  denyOut: z.array(z.string()),
-  allowNames: z.array(z.string()),
-  proxy: z
-    .object({
-      address: z.string(),
-      username: z.string().exactOptional(),
-      password: z.string().exactOptional(),
-    })
-    .exactOptional(),
-  transforms: z
-    .object({
-      domains: z.array(
-        z.object({ pattern: z.string(), headers: z.record(z.string(), z.string()) }),
-      ),
-      /** Certificate and key are PEM; the key is PKCS #8. */
-      authority: z.object({ certificate: z.string(), key: z.string() }),
-    })
-    .exactOptional(),
-})
-
 /** A sandbox is identified by its source address, which no other sandbox can use. */
-const Sandbox = z.object({ address: z.string(), rules: Rules.optional() })
+const Sandbox = z.object({ address: z.string(), rules: EgressRules.optional() })
 
 export const Request = z.discriminatedUnion('kind', [
   /** Complete state. Connections of sandboxes that are not listed are closed. */

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { compileRules, decide, needsName, type EgressRules } from './egress-rules.ts'
+import type { EgressRules } from '@atoll/contracts/network/rules'
+import { compileRules, decide, needsName } from './egress-rules.ts'
 
 const closed = ['10.0.0.0/8', '169.254.0.0/16']
 const everything = ['0.0.0.0/0']

@@ -1,30 +1,14 @@
-import { contains, toNumber, toRanges } from '@atoll/kit/address-ranges'
-import type { AddressRange } from '@atoll/kit/address-ranges'
-import { matchesName } from './name-pattern.ts'
-import type { Transforms } from './transform.ts'
-
 /**
- * Rules about where a sandbox may connect to.
+ * Decisions about where a sandbox may connect to.
  *
  * Threats: the sandbox chooses both the address and the name, and nothing ties one to the other. A name therefore never
  * allows the dialed address: with `byName` the egress proxy resolves the name itself, and refuses closed addresses in
  * the result too, since the owner of a name can point it at our own network.
  */
-export interface EgressRules {
-  /** IPv4 addresses and CIDR ranges, as in `denyOut`. */
-  readonly allowOut: readonly string[]
-  readonly denyOut: readonly string[]
-  /** Patterns as name-pattern.ts defines them. */
-  readonly allowNames: readonly string[]
-  readonly proxy?: ProxyRule
-  readonly transforms?: Transforms
-}
-
-export interface ProxyRule {
-  readonly address: string
-  readonly username?: string
-  readonly password?: string
-}
+import type { EgressRules } from '@atoll/contracts/network/rules'
+import { contains, toNumber, toRanges } from '@atoll/kit/address-ranges'
+import type { AddressRange } from '@atoll/kit/address-ranges'
+import { matchesName } from './name-pattern.ts'
 
 export type Verdict =
   | { readonly kind: 'refuse' }

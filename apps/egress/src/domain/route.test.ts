@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { isDeepStrictEqual } from 'node:util'
 import { test } from 'node:test'
-import { compileRules, type EgressRules } from './egress-rules.ts'
+import type { EgressRules } from '@atoll/contracts/network/rules'
+import { compileRules } from './egress-rules.ts'
 import { findRoute } from './route.ts'
 
 const authority = { certificate: 'c', key: 'k' }

@@ -1,11 +1,10 @@
 import type { Socket } from 'node:net'
-import type { Authority } from './certificates/authority.ts'
+import type { Authority, DomainHeaders, EgressRules } from '@atoll/contracts/network/rules'
 import { decide } from './egress-rules.ts'
-import type { CompiledRules, EgressRules, Verdict } from './egress-rules.ts'
+import type { CompiledRules, Verdict } from './egress-rules.ts'
 import { matchesName } from './name-pattern.ts'
 import type { ServerName } from './sniffing/sniff.ts'
 import { headersFor } from './transform.ts'
-import type { DomainHeaders } from './transform.ts'
 
 /** Original destination of a connection, before it was redirected to the proxy. */
 export interface Destination {

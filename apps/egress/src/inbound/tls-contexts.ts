@@ -9,7 +9,7 @@ import { constants } from 'node:crypto'
 import { createSecureContext } from 'node:tls'
 import type { SecureContext } from 'node:tls'
 import { issueCertificate } from '../domain/certificates/authority.ts'
-import type { Authority } from '../domain/certificates/authority.ts'
+import type { Authority } from '@atoll/contracts/network/rules'
 
 export type TlsContexts = (authority: Authority, name: string) => SecureContext
 

@@ -105,4 +105,9 @@ const startLimitMs = 20_000
 const repository = join(import.meta.dirname, '../../../..')
 
 /** Source files of the egress process: a process of another build is replaced. */
-const sources = ['apps/egress/src/**/*.ts', 'packages/kit/src/**/*.ts', 'package-lock.json']
+const sources = [
+  'apps/egress/src/**/*.ts',
+  'packages/contracts/src/network/*.ts',
+  'packages/kit/src/**/*.ts',
+  'package-lock.json',
+]

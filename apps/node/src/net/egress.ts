@@ -6,7 +6,7 @@
 import { join } from 'node:path'
 import { closedRanges } from '@atoll/kit/address-ranges'
 import type { Answer, Request } from '@atoll/egress/control'
-import type { DomainHeaders, NetworkRules } from '../domain/network/network-rules.ts'
+import type { EgressRules, NetworkRules } from '@atoll/contracts/network/rules'
 import { isListening } from './egress-connection.ts'
 import type { EgressConnection } from './egress-connection.ts'
 import { killEgressProcesses, openEgressProcess } from './egress-process.ts'
@@ -189,16 +189,7 @@ function allRules(
   }
 }
 
-function toRules({ allowOut, denyOut, allowNames = [], proxy, transforms }: NetworkRules) {
-  return {
-    allowOut: [...allowOut],
-    denyOut: [...denyOut],
-    allowNames: [...allowNames],
-    ...(proxy && { proxy }),
-    ...(transforms?.authority && {
-      transforms: { authority: transforms.authority, domains: transforms.domains.map(copy) },
-    }),
-  }
+function toRules({ transforms, allowNames = [], ...rules }: NetworkRules): EgressRules {
+  const { authority, domains = [] } = transforms ?? {}
+  return { ...rules, allowNames, ...(authority && { transforms: { authority, domains } }) }
 }
-
-const copy = ({ pattern, headers }: DomainHeaders) => ({ pattern, headers: { ...headers } })

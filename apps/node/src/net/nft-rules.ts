@@ -1,6 +1,6 @@
 import { closedRanges, formatRange, isEverything, toRanges } from '@atoll/kit/address-ranges'
 import type { Instance } from '../domain/host/installation.ts'
-import type { NetworkRules } from '../domain/network/network-rules.ts'
+import type { NetworkRules } from '@atoll/contracts/network/rules'
 import type { Slot } from '../domain/network/slot.ts'
 import type { EgressPorts } from './egress.ts'
 

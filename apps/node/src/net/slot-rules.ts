@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import { needsEgressProxy } from '../domain/network/network-rules.ts'
-import type { NetworkRules } from '../domain/network/network-rules.ts'
+import type { NetworkRules } from '@atoll/contracts/network/rules'
 import type { Slot } from '../domain/network/slot.ts'
 import type { Egress } from './egress.ts'
 import { redirectLines, redirectRemoval, ruleLines, ruleRemoval } from './nft-rules.ts'

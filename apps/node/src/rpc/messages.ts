@@ -8,7 +8,7 @@ import type {
 import type { SandboxEvent } from '../app/lifecycle/events.ts'
 import type { Owner } from '../domain/sandboxes/cell.ts'
 import { toDomainHeaders, toNames, toProxyAddress } from '../domain/network/network-rules.ts'
-import type { EgressProxy, NetworkRules } from '../domain/network/network-rules.ts'
+import type { EgressProxy, NetworkRules } from '@atoll/contracts/network/rules'
 import type { PausedSandbox, RunningSandbox } from '../domain/sandboxes/sandbox.ts'
 
 export function toEvent(event: SandboxEvent) {

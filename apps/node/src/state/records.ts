@@ -1,5 +1,6 @@
 import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { Authority, Ingress, NetworkRules } from '@atoll/contracts/network/rules'
 import { syncFolder, writeFileAtomic } from '@atoll/kit/atomic-file'
 import { randomHex } from '@atoll/kit/id'
 import { z } from 'zod'
@@ -48,29 +49,6 @@ export const storedMakings = {
   memory: z.string().exactOptional(),
 }
 
-export const storedAuthority = z.object({ certificate: z.string(), key: z.string() })
-
-const StoredRules = z.object({
-  allowOut: z.array(z.string()),
-  denyOut: z.array(z.string()),
-  allowNames: z.array(z.string()).exactOptional(),
-  proxy: z
-    .object({
-      address: z.string(),
-      username: z.string().exactOptional(),
-      password: z.string().exactOptional(),
-    })
-    .exactOptional(),
-  transforms: z
-    .object({
-      domains: z.array(
-        z.object({ pattern: z.string(), headers: z.record(z.string(), z.string()) }),
-      ),
-      authority: storedAuthority.exactOptional(),
-    })
-    .exactOptional(),
-})
-
 const Stored = z.object({
   ...storedMakings,
   cellId: z.string(),
@@ -83,15 +61,9 @@ const Stored = z.object({
     .object({
       sandboxId: z.string(),
       envVars: z.record(z.string(), z.string()),
-      network: StoredRules.exactOptional(),
-      authority: storedAuthority.exactOptional(),
-      ingress: z
-        .object({
-          trafficAccessToken: z.string().exactOptional(),
-          maskRequestHost: z.string().exactOptional(),
-          httpsPorts: z.array(z.number()),
-        })
-        .exactOptional(),
+      network: NetworkRules.exactOptional(),
+      authority: Authority.exactOptional(),
+      ingress: Ingress.exactOptional(),
     })
     .exactOptional(),
 })

@@ -1,5 +1,6 @@
 import { mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { Authority } from '@atoll/contracts/network/rules'
 import { syncFolder } from '@atoll/kit/atomic-file'
 import { randomHex } from '@atoll/kit/id'
 import { z } from 'zod'
@@ -8,13 +9,13 @@ import type { Quarantined } from '../domain/sandboxes/quarantine.ts'
 import type { Snapshot, SnapshotPlace, SnapshotStore } from '../domain/sandboxes/snapshot.ts'
 import { encodeRecord, listNames, readRecord } from './record-file.ts'
 import type { RecordReading } from './record-file.ts'
-import { storedAuthority, storedMakings } from './records.ts'
+import { storedMakings } from './records.ts'
 
 const Stored = z.object({
   ...storedMakings,
   snapshotId: z.string(),
   envVars: z.record(z.string(), z.string()),
-  authority: storedAuthority.exactOptional(),
+  authority: Authority.exactOptional(),
 })
 
 const format = { schema: Stored, upgrades: [] }

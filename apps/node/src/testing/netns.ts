@@ -6,7 +6,7 @@ import { run, tryRun } from '@atoll/kit/run'
 import { toLine } from '@atoll/egress/control'
 import { z } from 'zod'
 import type { Instance } from '../domain/host/installation.ts'
-import type { NetworkRules } from '../domain/network/network-rules.ts'
+import type { NetworkRules } from '@atoll/contracts/network/rules'
 
 export interface FirewallSetting {
   readonly instance: Instance

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { DeepReadonly } from '@atoll/kit/deep-readonly'
 import { byteLength, Text } from '../schemas/text.ts'
 
 /**
@@ -68,6 +69,11 @@ export const NetworkConfig = z
   .meta({ id: 'SandboxNetworkConfig' })
 
 export type NetworkConfig = z.infer<typeof NetworkConfig>
+
+/** Settings that a client sent, for code that only reads them. A `null` for the proxy has become undefined. */
+export type NetworkSettings = DeepReadonly<WithoutNull<NetworkConfig>>
+
+type WithoutNull<T> = { [Key in keyof T]: Exclude<T[Key], null> }
 
 export const NetworkUpdate = z
   .object({

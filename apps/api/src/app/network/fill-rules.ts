@@ -1,7 +1,7 @@
-import { fillSecrets, plainHeaderRules, secretsIn } from '../../domain/network/header-rules.ts'
+import type { NetworkRules } from '@atoll/contracts/network/rules'
+import { fillSecrets, toDomainHeaders, secretsIn } from '../../domain/network/header-rules.ts'
 import type { HeaderRules } from '../../domain/network/header-rules.ts'
 import { invalid, quote } from '../../domain/network/network-fault.ts'
-import type { NetworkRules } from '../../domain/network/network.ts'
 import type { SecretStore } from '../../domain/secret.ts'
 
 /** Inserts secret values into header rules just before the rules are sent to a node. */
@@ -15,14 +15,15 @@ export interface RuleFilling {
 export function createRuleFilling(secrets: Pick<SecretStore, 'values'>): RuleFilling {
   return {
     async fill(teamId, rules) {
-      const names = secretsIn(rules.headerRules)
+      const { domains = [] } = rules.transforms ?? {}
+      const names = secretsIn(domains)
       if (names.length === 0) return rules
       const values = await secrets.values(teamId, names)
-      return { ...rules, headerRules: fillSecrets(rules.headerRules, values) }
+      return { ...rules, transforms: { domains: fillSecrets(domains, values) } }
     },
 
     async check(teamId, rules = {}, field) {
-      const named = secretsIn(plainHeaderRules(rules))
+      const named = secretsIn(toDomainHeaders(rules))
       if (named.length === 0) return
       const values = await secrets.values(teamId, named)
       const missing = named.find((name) => !values.has(name))

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Clock } from '@atoll/kit/clock'
 import { Fault } from '@atoll/kit/fault'
 import { newSandboxId } from '@atoll/kit/id'
-import { plainHeaderRules } from '../../domain/network/header-rules.ts'
+import { toDomainHeaders } from '../../domain/network/header-rules.ts'
 import { envdAccessToken } from '../../domain/teams/key.ts'
 import { mayKeep, tooManySandboxes, tooMuchKept } from '../../domain/teams/limits.ts'
 import type { TeamLimits } from '../../domain/teams/limits.ts'
@@ -131,7 +131,7 @@ function takeName(plan: Launch, readyNames: LaunchPorts['readyNames']): string |
     given.secure &&
     content.snapshotId === undefined &&
     Object.keys(envVars).length === 0 &&
-    plainHeaderRules(given.network?.rules ?? {}).length === 0
+    toDomainHeaders(given.network?.rules ?? {}).length === 0
   return isUsual ? readyNames.take(shapeOf(plan)) : undefined
 }
 

@@ -1,5 +1,5 @@
 import type { Logger } from '@atoll/kit/log'
-import { plainHeaderRules, secretsIn } from '../../domain/network/header-rules.ts'
+import { toDomainHeaders, secretsIn } from '../../domain/network/header-rules.ts'
 import type { SandboxStore } from '../../domain/sandboxes/sandbox-store.ts'
 import type { NetworkChanges } from '../network/network.ts'
 
@@ -14,7 +14,7 @@ export function createRefreshSecrets(ports: {
   const { store, changes, log } = ports
   return async (teamId, name) => {
     for (const { id, network } of await store.listWithSecrets(teamId)) {
-      if (!secretsIn(plainHeaderRules(network.rules ?? {})).includes(name)) continue
+      if (!secretsIn(toDomainHeaders(network.rules ?? {})).includes(name)) continue
       // Continue with the other sandboxes; the reconciler retries this one until it succeeds.
       await changes.repeat(id).catch((err: unknown) => {
         log.warn({ err, sandboxId: id }, 'a sandbox has not heard of a changed secret yet')

@@ -1,18 +1,14 @@
+import type { NetworkSettings } from '@atoll/contracts/network/config'
+import type { EgressProxy } from '@atoll/contracts/network/rules'
 import { closedRanges, contains, toNumber, toRanges } from '@atoll/kit/address-ranges'
 import { formatHostPort, parseHostPort } from '@atoll/kit/host-port'
 import { invalid } from './network-fault.ts'
 
-/** External SOCKS5 proxy for the outgoing TCP connections of a sandbox. */
-export interface EgressProxy {
-  /** `host:port`. */
-  readonly address: string
-  readonly username?: string | undefined
-  /** Secret: only the node may receive the password. Never log it. */
-  readonly password?: string | undefined
-}
+/** External SOCKS5 proxy as the creator of the sandbox sent it. */
+export type RequestedProxy = NonNullable<NetworkSettings['egressProxy']>
 
 /** Error messages never repeat the input, because addresses may contain passwords. */
-export function checkProxy({ address, username, password }: EgressProxy, field: string): void {
+export function checkProxy({ address, username, password }: RequestedProxy, field: string): void {
   const parsed = parseHostPort(address)
   if (!parsed) {
     throw invalid(
@@ -30,9 +26,13 @@ export function checkProxy({ address, username, password }: EgressProxy, field: 
 }
 
 /** Normalizes the address. */
-export function plainProxy(proxy: EgressProxy): EgressProxy {
-  const parsed = parseHostPort(proxy.address)
-  return parsed ? { ...proxy, address: formatHostPort(parsed) } : proxy
+export function plainProxy({ address, username, password }: RequestedProxy): EgressProxy {
+  const parsed = parseHostPort(address)
+  return {
+    address: parsed ? formatHostPort(parsed) : address,
+    ...(username !== undefined && { username }),
+    ...(password !== undefined && { password }),
+  }
 }
 
 /**

@@ -1,21 +1,14 @@
+import type { NetworkSettings } from '@atoll/contracts/network/config'
+import type { DomainHeaders } from '@atoll/contracts/network/rules'
 import { isBroadPattern, normalizeName } from '@atoll/kit/domain-name'
 import { hopByHop } from '@atoll/kit/http/hop-by-hop'
 import { invalid, quote } from './network-fault.ts'
 
 /** Headers to set on outgoing requests, keyed by domain, as the creator of the sandbox sent them. */
-export type HeaderRules = Readonly<Record<string, readonly HeaderRule[]>>
+export type HeaderRules = NonNullable<NetworkSettings['rules']>
 
-export interface HeaderRule {
-  readonly transform?: { readonly headers?: Headers | undefined } | undefined
-}
-
-type Headers = Readonly<Record<string, string>>
-
-/** Rule as sent to the node. `pattern` is a domain or `*.` plus a domain, normalized by `normalizeName`. */
-export interface PlainHeaderRule {
-  readonly pattern: string
-  readonly headers: Headers
-}
+type HeaderRule = HeaderRules[string][number]
+type Headers = DomainHeaders['headers']
 
 const limits = {
   domains: 10,
@@ -46,7 +39,7 @@ export function checkHeaderRules(rules: HeaderRules, field: string): void {
 }
 
 /** Rules that set at least one header. */
-export function plainHeaderRules(rules: HeaderRules): PlainHeaderRule[] {
+export function toDomainHeaders(rules: HeaderRules): DomainHeaders[] {
   return Object.entries(rules).flatMap(([domain, [rule]]) => {
     const headers = rule?.transform?.headers ?? {}
     return Object.keys(headers).length > 0 ? [{ pattern: normalizeName(domain), headers }] : []
@@ -54,16 +47,16 @@ export function plainHeaderRules(rules: HeaderRules): PlainHeaderRule[] {
 }
 
 /** Names of the secrets that headers refer to, unique and in lower case. */
-export function secretsIn(rules: readonly Pick<PlainHeaderRule, 'headers'>[]): string[] {
+export function secretsIn(rules: readonly Pick<DomainHeaders, 'headers'>[]): string[] {
   const values = rules.flatMap(({ headers }) => Object.values(headers))
   return [...new Set(values.flatMap((value) => namesIn(value)))]
 }
 
 /** Replaces references by secret values. Drops headers that refer to a missing secret. */
 export function fillSecrets(
-  rules: readonly PlainHeaderRule[],
+  rules: readonly DomainHeaders[],
   secrets: ReadonlyMap<string, string>,
-): PlainHeaderRule[] {
+): DomainHeaders[] {
   return rules.flatMap(({ pattern, headers }) => {
     const filled = Object.entries(headers).flatMap(([name, value]) => {
       if (!namesIn(value).every((secret) => secrets.has(secret))) return []

@@ -1,50 +1,20 @@
 import { isIP, isIPv4 } from 'node:net'
+import type { NetworkSettings } from '@atoll/contracts/network/config'
+import type { Ingress, NetworkRules } from '@atoll/contracts/network/rules'
 import { isDomainPattern, normalizeName } from '@atoll/kit/domain-name'
 import { checkProxy, plainProxy } from './egress-proxy.ts'
-import type { EgressProxy } from './egress-proxy.ts'
-import { checkHeaderRules, plainHeaderRules } from './header-rules.ts'
-import type { HeaderRules, PlainHeaderRule } from './header-rules.ts'
+import { checkHeaderRules, toDomainHeaders } from './header-rules.ts'
 import { invalid, quote } from './network-fault.ts'
 
 /** Outgoing and incoming network settings of a sandbox, as its creator sent them. */
-export interface SandboxNetwork extends Egress {
-  /** False: requests to the ports of the sandbox need a token. */
-  readonly allowPublicTraffic?: boolean | undefined
-  readonly maskRequestHost?: string | undefined
-  readonly httpsPorts?: readonly number[] | undefined
-}
-
-interface Egress {
-  /** Addresses, CIDR ranges and domain names. */
-  readonly allowOut?: readonly string[] | undefined
-  readonly denyOut?: readonly string[] | undefined
-  readonly egressProxy?: EgressProxy | undefined
-  readonly rules?: HeaderRules | undefined
-}
+export type SandboxNetwork = NetworkSettings
 
 /** New egress settings of a running sandbox. Replaces all previous ones: an undefined field clears its setting. */
-export interface EgressWish extends Egress {
+export interface EgressWish extends Pick<
+  SandboxNetwork,
+  'allowOut' | 'denyOut' | 'egressProxy' | 'rules'
+> {
   readonly allowInternetAccess: boolean | undefined
-}
-
-/**
- * Egress rules that the node enforces. Only IPv4 addresses and ranges, because only IPv4 leaves a sandbox, and domain
- * names.
- */
-export interface NetworkRules {
-  readonly allowOut: readonly string[]
-  readonly denyOut: readonly string[]
-  /** Normalized by `normalizeName`. */
-  readonly allowNames: readonly string[]
-  readonly proxy: EgressProxy | undefined
-  readonly headerRules: readonly PlainHeaderRule[]
-}
-
-/** Edge settings for incoming requests. */
-export interface Ingress {
-  readonly trafficAccessToken: string | undefined
-  readonly maskRequestHost: string | undefined
-  readonly httpsPorts: readonly number[]
 }
 
 /** Resolves the network rules and ingress settings of a sandbox for the node. */
@@ -114,19 +84,20 @@ export function replaceEgress<
   return { ...sandbox, allowInternetAccess, network }
 }
 
-/** Network rules of a running sandbox. */
+/** Network rules of a running sandbox. Only IPv4 addresses and ranges, because only IPv4 leaves a sandbox. */
 export function rulesOf(sandbox: {
   readonly allowInternetAccess: boolean | undefined
   readonly network: SandboxNetwork | undefined
 }): NetworkRules {
   const { allowOut = [], denyOut = [], egressProxy, rules = {} } = sandbox.network ?? {}
+  const domains = toDomainHeaders(rules)
   const names = allowOut.filter((entry) => !isRange(entry)).map(normalizeName)
   return {
     allowOut: allowOut.filter(isIPv4Range),
     denyOut: sandbox.allowInternetAccess === false ? [everything] : denyOut.filter(isIPv4Range),
     allowNames: [...new Set(names)],
-    proxy: egressProxy && plainProxy(egressProxy),
-    headerRules: plainHeaderRules(rules),
+    ...(egressProxy && { proxy: plainProxy(egressProxy) }),
+    ...(domains.length > 0 && { transforms: { domains } }),
   }
 }
 
@@ -137,8 +108,8 @@ export function ingressOf(
 ): Ingress {
   const { maskRequestHost, httpsPorts = [] } = sandbox.network ?? {}
   return {
-    trafficAccessToken: isPrivate(sandbox) ? trafficToken : undefined,
-    maskRequestHost,
+    ...(isPrivate(sandbox) && { trafficAccessToken: trafficToken }),
+    ...(maskRequestHost !== undefined && { maskRequestHost }),
     httpsPorts,
   }
 }

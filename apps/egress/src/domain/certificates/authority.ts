@@ -13,6 +13,7 @@ import {
   sign,
 } from 'node:crypto'
 import type { KeyObject } from 'node:crypto'
+import type { Authority } from '@atoll/contracts/network/rules'
 import {
   bitString,
   boolean,
@@ -26,12 +27,6 @@ import {
   time,
   utf8String,
 } from './der.ts'
-
-export interface Authority {
-  readonly certificate: string
-  /** PEM, PKCS #8. */
-  readonly key: string
-}
 
 export function createAuthority(now = new Date()): Authority {
   const { publicKey, privateKey } = createKeys()

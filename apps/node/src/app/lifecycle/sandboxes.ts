@@ -1,6 +1,6 @@
 import { checkId, checkShape } from '../../domain/sandboxes/cell.ts'
 import type { CellRecord } from '../../domain/sandboxes/cell.ts'
-import type { NetworkRules } from '../../domain/network/network-rules.ts'
+import type { NetworkRules } from '@atoll/contracts/network/rules'
 import type { PausedSandbox, RunningSandbox } from '../../domain/sandboxes/sandbox.ts'
 import type { SlotPool } from '../pools/slot-pool.ts'
 import type { WarmPools } from '../pools/warm-pools.ts'

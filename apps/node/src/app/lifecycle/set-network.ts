@@ -1,6 +1,6 @@
 import type { Cell, CellRecord } from '../../domain/sandboxes/cell.ts'
 import { withAuthority } from '../../domain/network/network-rules.ts'
-import type { Authority, NetworkRules } from '../../domain/network/network-rules.ts'
+import type { Authority, NetworkRules } from '@atoll/contracts/network/rules'
 import type { Slot } from '../../domain/network/slot.ts'
 import type { RunningSandbox } from '../../domain/sandboxes/sandbox.ts'
 import type { Freezes } from './freezes.ts'

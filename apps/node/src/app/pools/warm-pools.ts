@@ -1,7 +1,7 @@
 import { Fault } from '@atoll/kit/fault'
 import { limitConcurrency } from '@atoll/kit/limit-concurrency'
 import type { Cell, Shape } from '../../domain/sandboxes/cell.ts'
-import type { NetworkRules } from '../../domain/network/network-rules.ts'
+import type { NetworkRules } from '@atoll/contracts/network/rules'
 import type { Slot } from '../../domain/network/slot.ts'
 import type { Identity } from '../../domain/sandboxes/sandbox.ts'
 import type { CellPlan, Cells, TemplateFiles } from '../lifecycle/cells.ts'

@@ -1,54 +1,7 @@
+import type { Authority, DomainHeaders, NetworkRules } from '@atoll/contracts/network/rules'
 import { isBroadPattern, isDomainPattern, normalizeName } from '@atoll/kit/domain-name'
 import { Fault } from '@atoll/kit/fault'
 import { formatHostPort, parseHostPort } from '@atoll/kit/host-port'
-
-/**
- * Egress rules of a sandbox, on top of the addresses closed to all sandboxes. Entries are IPv4 addresses and ranges.
- * Order: allow `allowOut`, deny `denyOut`, allow everything else.
- */
-export interface NetworkRules {
-  readonly allowOut: readonly string[]
-  readonly denyOut: readonly string[]
-  /**
-   * Also allowed: `example.com` for the name itself, `*.example.com` for all names below. Stored as `normalizeName`
-   * writes them.
-   */
-  readonly allowNames?: readonly string[]
-  /** Absent: connections go directly to their destination. */
-  readonly proxy?: EgressProxy
-  readonly transforms?: Transforms
-}
-
-/** Headers that the egress proxy sets on outgoing requests. */
-export interface Transforms {
-  readonly domains: readonly DomainHeaders[]
-  /**
-   * Certificate authority of the egress proxy for this sandbox, which trusts it. Absent until the rules are applied.
-   */
-  readonly authority?: Authority
-}
-
-/** Headers for requests to one name or to all names below it, as in `allowNames`. Values are secrets. */
-export interface DomainHeaders {
-  readonly pattern: string
-  readonly headers: Readonly<Record<string, string>>
-}
-
-/** PEM-encoded certificate and key. */
-export interface Authority {
-  readonly certificate: string
-  /** Secret: given only to the egress proxy. */
-  readonly key: string
-}
-
-/** An external SOCKS5 proxy. */
-export interface EgressProxy {
-  /** `host:port`, where the host is a name or an IPv4 address. */
-  readonly address: string
-  readonly username?: string
-  /** Secret: never logged, and sent only to the proxy. */
-  readonly password?: string
-}
 
 /** Returns whether the rules need the egress proxy: address rules alone cannot enforce them. */
 export function needsEgressProxy({ allowNames = [], proxy, transforms }: NetworkRules): boolean {

@@ -1,5 +1,5 @@
+import type { Authority, Ingress, NetworkRules } from '@atoll/contracts/network/rules'
 import { Fault } from '@atoll/kit/fault'
-import type { Authority, NetworkRules } from '../network/network-rules.ts'
 import type { Setup } from './setup.ts'
 import type { Slot } from '../network/slot.ts'
 import type { ProcessIdentity } from './process-identity.ts'
@@ -63,14 +63,8 @@ export interface Owner {
    * sandbox: running programs do not load a new one.
    */
   readonly authority?: Authority
+  /** Stored for the edge. */
   readonly ingress?: Ingress
-}
-
-/** Settings for incoming requests, stored for the edge. */
-export interface Ingress {
-  readonly trafficAccessToken?: string
-  readonly maskRequestHost?: string
-  readonly httpsPorts: readonly number[]
 }
 
 /** Host name of a cell without an owner. */

@@ -1,5 +1,5 @@
 import type { CellParts } from './cell.ts'
-import type { Authority } from '../network/network-rules.ts'
+import type { Authority } from '@atoll/contracts/network/rules'
 import type { Quarantined } from './quarantine.ts'
 
 /** A copy of a sandbox at one moment, from which new sandboxes are created. */

@@ -3,6 +3,7 @@
  * answers each with a line, `{ id, result }` or `{ id, error }`.
  */
 import { createInterface } from 'node:readline'
+import { NetworkRules } from '@atoll/contracts/network/rules'
 import { run, tryRun } from '@atoll/kit/run'
 import { z } from 'zod'
 import { parseSubnet, toSlot } from '../../domain/network/slot.ts'
@@ -24,14 +25,6 @@ const Setting = z.object({
   }),
 })
 const Call = z.object({ id: z.number(), method: z.string(), args: z.array(z.unknown()) })
-const Rules = z.object({
-  allowOut: z.array(z.string()),
-  denyOut: z.array(z.string()),
-  allowNames: z.array(z.string()).exactOptional(),
-  proxy: z
-    .object({ address: z.string(), username: z.string(), password: z.string() })
-    .exactOptional(),
-})
 
 const {
   instance,
@@ -56,13 +49,13 @@ type Method = (args: unknown) => Promise<unknown>
 
 const methods: Readonly<Record<string, Method>> = {
   install: method(
-    z.tuple([z.array(z.number()), z.array(z.tuple([z.number(), Rules]))]),
+    z.tuple([z.array(z.number()), z.array(z.tuple([z.number(), NetworkRules]))]),
     ([slots, rules]) => firewall.install(slots.map(slot), new Map(rules)),
   ),
-  admit: method(z.tuple([z.number(), Rules.nullable()]), ([number, rules]) =>
+  admit: method(z.tuple([z.number(), NetworkRules.nullable()]), ([number, rules]) =>
     firewall.admit(slot(number), rules ?? undefined),
   ),
-  setRules: method(z.tuple([z.number(), Rules.nullable()]), ([number, rules]) =>
+  setRules: method(z.tuple([z.number(), NetworkRules.nullable()]), ([number, rules]) =>
     firewall.setRules(slot(number), rules ?? undefined),
   ),
   uninstall: () => firewall.uninstall(),
