@@ -6,7 +6,7 @@
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { globSync } from 'node:fs'
+import { existsSync, globSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { startPostgres } from './postgres.ts'
@@ -67,9 +67,17 @@ const phases: readonly TestPhase[] = [
     patterns: ['tests/system/**/*.test.ts'],
     filesAtOnce: 2,
     alone: [
-      ...['first-start', 'flood', 'full-disk', 'metrics', 'power-failure'],
+      'administration/first-start',
+      'administration/metrics',
+      'files/full-disk',
+      'recovery/power-failure',
+      'security/flood',
       // All of these route the same addresses to a network outside the host.
-      ...['egress', 'egress-names', 'header-rules', 'network', 'pause-connections'],
+      'lifecycle/pause-connections',
+      'network/egress',
+      'network/egress-names',
+      'network/header-rules',
+      'network/network',
     ].map((name) => `tests/system/${name}.test.ts`),
     fileLimitMinutes: 20,
   },
@@ -124,6 +132,8 @@ async function runPhase(phase: TestPhase): Promise<boolean> {
   }
   print(`\n== ${phase.name}`)
   const phaseStarted = performance.now()
+  const absent = phase.alone?.find((path) => !existsSync(join(root, path)))
+  if (absent) throw new Error(`${absent} does not exist; correct the list "alone" in tools/test.ts`)
   await using prepared = await phase.prepare?.()
   const isAlone = (path: string) => phase.alone?.includes(path) ?? false
   const shared = files.filter((path) => !isAlone(path))

@@ -1,0 +1,53 @@
+/** Earlier release of Atoll from this repository's history, to run next to this one. */
+import { access, mkdtemp, readdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { run, tryRun } from '@atoll/kit/run'
+import { repository } from '../installation.ts'
+
+/** Newest commit of the previous release. */
+const earlier = { version: '0.1.0', commit: '1f9b70f87818e00797c24b92c307ac12fa30ae5a' }
+
+export interface EarlierRelease extends AsyncDisposable {
+  readonly dir: string
+  readonly version: string
+}
+
+/** Returns undefined when the history lacks the commit, as in a shallow clone. */
+export async function openEarlierRelease(): Promise<EarlierRelease | undefined> {
+  const { code } = await tryRun('git', ['-C', repository, 'cat-file', '-e', earlier.commit])
+  if (code !== 0) return undefined
+  const dir = await mkdtemp('/var/tmp/atoll-earlier-')
+  const archive = join(dir, 'source.tar')
+  const toArchive = ['archive', '--output', archive, earlier.commit]
+  await run('git', ['-C', repository, ...toArchive], { timeoutMs: 60_000 })
+  await run('tar', ['--extract', '--file', archive, '--directory', dir], { timeoutMs: 60_000 })
+  for (const folder of await packageFolders()) {
+    // Hard links: the packages take half a gigabyte. Links between workspaces are relative, so they point into the
+    // copy.
+    const args = ['--archive', '--link', join(repository, folder), join(dir, folder)]
+    const linked = await tryRun('cp', args, { timeoutMs: 300_000 })
+    if (linked.code === 0) continue
+    await run('cp', ['--archive', ...args.slice(2)], { timeoutMs: 300_000 })
+  }
+  return {
+    dir,
+    version: earlier.version,
+    [Symbol.asyncDispose]: () => rm(dir, { recursive: true, force: true }),
+  }
+}
+
+/** Lists the folders with npm packages: at the top, and in workspaces that need other versions. */
+async function packageFolders(): Promise<string[]> {
+  const folders = ['node_modules']
+  for (const group of ['apps', 'packages']) {
+    for (const name of await readdir(join(repository, group))) {
+      const folder = join(group, name, 'node_modules')
+      const isThere = await access(join(repository, folder)).then(
+        () => true,
+        () => false,
+      )
+      if (isThere) folders.push(folder)
+    }
+  }
+  return folders
+}

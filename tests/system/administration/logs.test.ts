@@ -1,0 +1,273 @@
+/** What happened in sandboxes, from their processes to whoever asks: SDK, published command line, plain HTTP. */
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, suite, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { stripVTControlCharacters } from 'node:util'
+import { tryRun } from '@atoll/kit/run'
+import { waitFor } from '@atoll/kit/wait'
+import { Sandbox } from 'e2b'
+import { install } from '../installation.ts'
+import type { Installation } from '../installation.ts'
+
+const program = fileURLToPath(import.meta.resolve('@e2b/cli/dist/index.js'))
+const patience = { intervalMs: 200 }
+
+interface Entry {
+  readonly timestamp: string
+  readonly level: string
+  readonly message: string
+  readonly fields: Readonly<Record<string, string>>
+}
+
+for (const runtime of ['gvisor', 'runc']) {
+  suite(`logs under ${runtime}`, () => {
+    const forgetsMemory = runtime === 'runc' && 'memory is not kept'
+    let installation: Installation
+    let home: string
+
+    before(async () => {
+      installation = await install({ ATOLL_RUNTIME: runtime })
+      home = await mkdtemp(join(tmpdir(), 'e2b-home-'))
+    })
+    after(async () => {
+      await installation[Symbol.asyncDispose]()
+      await rm(home, { recursive: true })
+    })
+
+    const create = () => Sandbox.create({ ...installation.connection, timeoutMs: 300_000 })
+
+    async function logs(id: string, query = 'direction=forward'): Promise<Entry[]> {
+      const headers = { 'x-api-key': installation.apiKey }
+      const reply = await fetch(`${installation.url}/v2/sandboxes/${id}/logs?${query}`, { headers })
+      assert.equal(reply.status, 200)
+      const body: { logs: Entry[] } = JSON.parse(await reply.text())
+      return body.logs
+    }
+
+    const messages = async (id: string, query?: string) =>
+      (await logs(id, query)).map(({ message }) => message)
+
+    const ticksOf = async (id: string) =>
+      (await messages(id, 'search=tick%20&direction=forward')).filter((message) =>
+        message.startsWith('tick'),
+      )
+    const numbered = (ticks: readonly string[]) => ticks.map((_, i) => `tick ${i + 1}`)
+
+    const e2b = (...args: readonly string[]) =>
+      tryRun(process.execPath, [program, ...args], { env: { ...installation.env, HOME: home } })
+
+    function follow(id: string) {
+      const child = spawn(process.execPath, [program, 'sandbox', 'logs', id, '--follow'], {
+        env: { ...installation.env, HOME: home },
+        stdio: ['ignore', 'pipe', 'inherit'],
+      })
+      let output = ''
+      child.stdout.setEncoding('utf8').on('data', (text: string) => (output += text))
+      return {
+        ended: once(child, 'exit'),
+        shown: () => stripVTControlCharacters(output),
+        [Symbol.dispose]: () => void child.kill('SIGKILL'),
+      }
+    }
+
+    test('a command is told with what it printed, to SDK users by the published command line', async () => {
+      const sandbox = await create()
+      await sandbox.files.write('a.txt', 'content of the file')
+      const command = 'echo to stdout; echo to stderr >&2; exit 3'
+      await assert.rejects(sandbox.commands.run(command, { envs: { SECRET: 'hidden-value' } }))
+      const shown = await e2b('sandbox', 'logs', sandbox.sandboxId, '--format', 'json')
+      assert.equal(shown.code, 0, shown.stderr)
+      const lines = shown.stdout
+        .split('\n')
+        .filter(Boolean)
+        .map((line): Record<string, string> => JSON.parse(line))
+      const of = (message: string) =>
+        lines.find((line) => line['message'] === message) ?? assert.fail(shown.stdout)
+      assert.equal(of('Sandbox ready')['logger'], 'envd')
+      assert.match(of('Process started')['command'] ?? '', /echo to stdout/)
+      assert.equal(of('Process started')['user'], 'user')
+      assert.equal(of('to stdout')['stream'], 'stdout')
+      assert.equal(of('to stderr')['stream'], 'stderr')
+      assert.equal(of('Process ended')['exitCode'], '3')
+      assert.equal(of('to stdout')['pid'], of('Process ended')['pid'])
+      assert.ok(!shown.stdout.includes('a.txt'))
+      const all = await e2b('sandbox', 'logs', sandbox.sandboxId, '--level', 'debug')
+      assert.match(all.stdout, /POST \/files \/home\/user\/a\.txt/)
+      assert.doesNotMatch(all.stdout, /hidden-value|content of the file/)
+    })
+
+    test('whoever follows sees lines as they come, until the sandbox ends', async () => {
+      const sandbox = await create()
+      using following = follow(sandbox.sandboxId)
+      await waitFor('the first entry', () => following.shown().includes('Sandbox ready'), patience)
+      for (const word of ['first', 'second']) {
+        await sandbox.commands.run(`echo the ${word} line`)
+        const line = `message: 'the ${word} line'`
+        await waitFor(line, () => following.shown().includes(line), patience)
+      }
+      await sandbox.kill()
+      assert.deepEqual(await following.ended, [0, null])
+      assert.match(following.shown(), /sandbox is closed/)
+      assert.equal(following.shown().split("message: 'the first line'").length, 2)
+    })
+
+    test('level, search, direction, limit and cursor choose', async () => {
+      const sandbox = await create()
+      await sandbox.commands.run('for i in 1 2 3 4 5 6 7; do echo "number $i"; done')
+      const { sandboxId: id } = sandbox
+      const numbers = (...list: number[]) => list.map((number) => `number ${number}`)
+      assert.deepEqual(
+        await messages(id, 'search=number%20&direction=forward&level=info'),
+        // The command itself has the words in a field.
+        ['Process started', ...numbers(1, 2, 3, 4, 5, 6, 7)],
+      )
+      assert.deepEqual(await messages(id, 'search=number%20&limit=2'), numbers(7, 6))
+      assert.deepEqual(await messages(id, 'level=error'), [])
+      const whole = await messages(id)
+      for (const direction of ['forward', 'backward']) {
+        const seen: string[] = []
+        for (let cursor = ''; ;) {
+          const page = await logs(id, `direction=${direction}&limit=2${cursor}`)
+          const last = page.at(-1)
+          if (!last) break
+          seen.push(...page.map(({ message }) => message))
+          const at = Date.parse(last.timestamp)
+          cursor = `&cursor=${direction === 'forward' ? at + 1 : at}`
+        }
+        assert.deepEqual(direction === 'forward' ? seen : seen.toReversed(), whole)
+      }
+    })
+
+    test('a process that prints without end is not slowed down, and told in part', async () => {
+      const sandbox = await create()
+      const began = performance.now()
+      let size = 0
+      const onStdout = (text: string) => void (size += text.length)
+      const command = 'yes some words | head -c 10000000'
+      await sandbox.commands.run(command, { onStdout, timeoutMs: 120_000 })
+      assert.equal(size, 10_000_000)
+      const told = await waitFor(
+        'the end',
+        async () => {
+          const all = await messages(sandbox.sandboxId, 'direction=forward')
+          return all.includes('Process ended') && all
+        },
+        patience,
+      )
+      // 500 lines at once, and 100 more each second.
+      assert.ok(told.length < 600 + (performance.now() - began) / 10)
+      assert.ok(told.some((message) => /and \d{6,} bytes of output$/.test(message)))
+    })
+
+    test('the last words before a kill are kept, and why it ended', async () => {
+      const sandbox = await create()
+      await sandbox.commands.run('echo last words')
+      await sandbox.kill()
+      const { sandboxId: id } = sandbox
+      await waitFor(
+        'the end',
+        async () => (await messages(id)).includes('Sandbox ended: it was killed'),
+        patience,
+      )
+      const told = await messages(id)
+      assert.deepEqual(told.slice(-3), [
+        'last words',
+        'Process ended',
+        'Sandbox ended: it was killed',
+      ])
+    })
+
+    test('the end of envd is told by the next one, and nothing before it is lost', async () => {
+      const sandbox = await create()
+      const { sandboxId: id } = sandbox
+      await sandbox.commands.run('echo words from before')
+      await waitFor(
+        'words',
+        async () => (await messages(id)).includes('words from before'),
+        patience,
+      )
+      const kill =
+        'for p in $(ls /proc | grep -x "[0-9]*"); do ' +
+        '[ $p != 1 ] && grep -qa "envd[.]js" /proc/$p/cmdline && kill -9 $p; done'
+      await sandbox.commands.run(kill, { user: 'root' }).catch(() => {})
+      const isBack = async () => (await messages(id)).includes('envd restarted')
+      await waitFor('the next envd', isBack, patience)
+      const result = await sandbox.commands.run('echo words from afterwards')
+      assert.equal(result.stdout, 'words from afterwards\n')
+      const told = await messages(id)
+      const words = told.filter((message) => message.startsWith('words'))
+      assert.deepEqual(words, ['words from before', 'words from afterwards'])
+    })
+
+    test('what happens while the server is away is told afterwards, once', async () => {
+      const sandbox = await create()
+      const { sandboxId: id } = sandbox
+      const script = 'i=0; while true; do i=$((i+1)); echo "tick $i"; sleep 0.2; done'
+      await sandbox.commands.run(script, { background: true, timeoutMs: 0 })
+      await waitFor('a tick', async () => (await messages(id)).includes('tick 3'), patience)
+      await installation.crash()
+      await installation.start()
+      const known = (await messages(id)).length
+      await waitFor('more ticks', async () => (await messages(id)).length > known + 5, patience)
+      const ticks = await ticksOf(id)
+      assert.deepEqual(ticks, numbered(ticks))
+      await sandbox.kill()
+    })
+
+    test('envd tells nobody but the node, neither from outside nor from inside', async () => {
+      const sandbox = await create()
+      const inside = await sandbox.commands.run(
+        'curl -s -o /dev/null -w "%{http_code}" "http://127.0.0.1:49983/logs?after=0"',
+      )
+      assert.equal(inside.stdout, '401')
+      const headers = { 'e2b-sandbox-id': sandbox.sandboxId, 'e2b-sandbox-port': '49983' }
+      const outside = await fetch(`${installation.url}/logs?after=0`, { headers })
+      assert.equal(outside.status, 404)
+    })
+
+    test('a pause loses nothing and doubles nothing', { skip: forgetsMemory }, async () => {
+      const sandbox = await create()
+      const { sandboxId: id } = sandbox
+      const script = 'i=0; while true; do i=$((i+1)); echo "tick $i"; sleep 0.2; done'
+      await sandbox.commands.run(script, { background: true, timeoutMs: 0 })
+      await waitFor('a tick', async () => (await ticksOf(id)).length > 2, patience)
+      await sandbox.pause()
+      const known = (await ticksOf(id)).length
+      await Sandbox.connect(id, installation.connection)
+      await waitFor('more', async () => (await ticksOf(id)).length > known + 5, patience)
+      const ticks = await ticksOf(id)
+      assert.deepEqual(ticks, numbered(ticks))
+      await Sandbox.kill(id, installation.connection)
+    })
+
+    test(
+      'a fork has a log of its own, from its beginning on',
+      { skip: forgetsMemory },
+      async () => {
+        const sandbox = await create()
+        const script = 'i=0; while true; do i=$((i+1)); echo "tick $i"; sleep 0.2; done'
+        await sandbox.commands.run(script, { background: true, timeoutMs: 0 })
+        const parent = sandbox.sandboxId
+        await waitFor('a tick', async () => (await ticksOf(parent)).length > 2, patience)
+        const [fork] = await sandbox.fork()
+        if (!(fork instanceof Sandbox)) assert.fail(String(fork))
+        const child = fork.sandboxId
+        const known = (await ticksOf(parent)).length
+        await waitFor('ticks of the fork', async () => (await ticksOf(child)).length > 2, patience)
+        await waitFor('more', async () => (await ticksOf(parent)).length > known, patience)
+        const [first, ...rest] = await messages(child)
+        assert.equal(first, 'Sandbox ready')
+        assert.ok(rest.every((message) => message.startsWith('tick')))
+        assert.ok(!rest.includes('tick 1'))
+        const ticks = await ticksOf(parent)
+        assert.deepEqual(ticks, numbered(ticks))
+        await Promise.all([sandbox.kill(), fork.kill()])
+      },
+    )
+  })
+}

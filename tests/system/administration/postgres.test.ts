@@ -1,0 +1,95 @@
+import assert from 'node:assert/strict'
+import { access, mkdtemp, readFile, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import { createPlatformClient } from '@atoll/client/platform'
+import { tryRun } from '@atoll/kit/run'
+import { freePort } from '@atoll/kit/testing/free-port'
+import { waitFor } from '@atoll/kit/wait'
+import { Sandbox } from 'e2b'
+import { startPostgres } from '../../../tools/postgres.ts'
+import type { PostgresServer } from '../../../tools/postgres.ts'
+import { cellOwners } from '../host-state.ts'
+import { atoll, install } from '../installation.ts'
+import type { Installation } from '../installation.ts'
+import { shell } from '../shell.ts'
+
+/** A whole installation whose records are in PostgreSQL. */
+
+const password = 'verysecretpassword'
+let server: PostgresServer
+let databaseUrl: string
+let installation: Installation
+
+before(async () => {
+  server = await startPostgres()
+  const url = new URL(`${server.url}/postgres`)
+  url.password = password // the server trusts everybody on loopback, and so takes any
+  databaseUrl = url.href
+  installation = await install({
+    ATOLL_RUNTIME: 'runc',
+    ATOLL_BASE_MEMORY_MB: '256',
+    ATOLL_DATABASE_URL: databaseUrl,
+  })
+})
+after(async () => {
+  await installation?.[Symbol.asyncDispose]()
+  await server?.close()
+})
+
+const open = () => Sandbox.create('base', { ...installation.connection, timeoutMs: 600_000 })
+
+async function listed(): Promise<string[]> {
+  const client = createPlatformClient({ url: installation.url, apiKey: installation.apiKey })
+  const all = await Array.fromAsync(client.listSandboxes())
+  return all.map(({ sandboxID }) => sandboxID).toSorted()
+}
+
+async function onNode(): Promise<string[]> {
+  const cells = await cellOwners(installation.dataDir)
+  return cells.map(({ owner, cellId }) => owner ?? cellId).toSorted()
+}
+
+test('the SDK works as ever, and no embedded store is made', async () => {
+  const sandbox = await open()
+  assert.equal((await shell(sandbox, 'echo hello')).stdout, 'hello\n')
+  assert.deepEqual(await listed(), [sandbox.sandboxId])
+  await assert.rejects(access(join(installation.dataDir, 'atoll.db')), /ENOENT/)
+  await sandbox.kill()
+  assert.deepEqual(await listed(), [])
+})
+
+test('after a crash in the middle of creates, records and node agree within seconds', async () => {
+  const kept = await open()
+  const creating = Array.from({ length: 4 }, () => open().catch(() => undefined))
+  await waitFor('creates under way', async () => (await onNode()).length > 1)
+  await installation.crash()
+  await Promise.all(creating)
+  await installation.start()
+  await waitFor('agreement', async () => (await listed()).join() === (await onNode()).join())
+  assert.equal((await shell(kept, 'hostname')).stdout.trim(), kept.sandboxId)
+})
+
+test('a second server with a node of its own is turned away from the same database', async () => {
+  const running = await listed()
+  const dataDir = await mkdtemp('/var/tmp/atoll-test-')
+  const { code, stdout, stderr } = await tryRun(atoll, ['up'], {
+    env: {
+      ...installation.env,
+      ATOLL_DATA_DIR: dataDir,
+      ATOLL_LISTEN: `127.0.0.1:${await freePort()}`,
+      ATOLL_SUBNET: '10.212.252.0/22',
+    },
+  })
+  assert.notEqual(code, 0)
+  assert.match(stdout + stderr, /give each a database of its own/)
+  await tryRun(atoll, ['down'], { env: { ...installation.env, ATOLL_DATA_DIR: dataDir } })
+  await rm(dataDir, { recursive: true, force: true })
+  assert.deepEqual(await listed(), running)
+})
+
+test('the password of the database is in no log and in no output', async () => {
+  const log = await readFile(join(installation.dataDir, 'logs/server.log'), 'utf8')
+  assert.ok(log.length > 0 && !log.includes(password))
+  assert.ok(!installation.output().includes(password))
+})

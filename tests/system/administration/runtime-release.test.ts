@@ -1,0 +1,96 @@
+/** A machine that gets another release of runsc, while sandboxes run, are paused, and stand ready. */
+import assert from 'node:assert/strict'
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, suite, test } from 'node:test'
+import { run } from '@atoll/kit/run'
+import { waitFor } from '@atoll/kit/wait'
+import { Sandbox } from 'e2b'
+import { install } from '../installation.ts'
+import type { Installation } from '../installation.ts'
+
+const patient = { intervalMs: 100 }
+const other = 'runsc version release-20990101.0'
+
+suite('another release of runsc', () => {
+  let installation: Installation
+  let connection: Installation['connection']
+  let programs: string
+
+  before(async () => {
+    installation = await install({
+      ATOLL_RUNTIME: 'gvisor',
+      ATOLL_BASE_MEMORY_MB: '256',
+      ATOLL_POOL_MEMORY_MB: '1000',
+      ATOLL_READY_SANDBOXES: '1',
+    })
+    connection = installation.connection
+    programs = await mkdtemp(join(tmpdir(), 'atoll-programs-'))
+  })
+  after(async () => {
+    await installation[Symbol.asyncDispose]()
+    await rm(programs, { recursive: true })
+  })
+
+  test('dismisses what stands ready, and keeps what runs and what is paused', async () => {
+    const running = await Sandbox.create(connection)
+    const paused = await Sandbox.create(connection)
+    await paused.files.write('/home/user/note', 'kept')
+    await paused.pause()
+    const { snapshotId } = await running.createSnapshot()
+    const [ready] = await waitFor('a ready cell', readyCells, patient)
+    const prototypes = await readdir(join(installation.dataDir, 'prototypes'))
+    assert.equal(prototypes.length, 1)
+
+    await installation.interrupt()
+    await installation.start({ PATH: await pathWithOther() })
+    const [next] = await waitFor('another ready cell', readyCells, patient)
+    assert.notEqual(next, ready)
+    assert.equal(await releaseOf(next ?? ''), other)
+    assert.ok(!(await readdir(join(installation.dataDir, 'cells'))).includes(ready ?? ''))
+    assert.notDeepEqual(await readdir(join(installation.dataDir, 'prototypes')), prototypes)
+
+    assert.equal((await running.commands.run('echo here')).stdout, 'here\n')
+    await assert.rejects(paused.connect(), /stays paused: .*20240729.*20990101.*memory: false/)
+    await assert.rejects(Sandbox.create(snapshotId, connection), /400: .*20240729.*20990101/)
+    const { state } = await Sandbox.getInfo(paused.sandboxId, connection)
+    assert.equal(state, 'paused')
+    const boot = await fetch(`${installation.url}/v2/sandboxes/${paused.sandboxId}/connect`, {
+      method: 'POST',
+      headers: { 'X-API-Key': installation.apiKey, 'Content-Type': 'application/json' },
+      body: JSON.stringify({ memory: false }),
+    })
+    assert.equal(boot.status, 201, await boot.text())
+    assert.equal(await paused.files.read('/home/user/note'), 'kept')
+    const fresh = await Sandbox.create(connection)
+    assert.equal((await fresh.commands.run('hostname')).stdout.trim(), fresh.sandboxId)
+  })
+
+  /** A program that is runsc in all but its name. */
+  async function pathWithOther(): Promise<string> {
+    const real = (await run('which', ['runsc'])).trim()
+    const file = join(programs, 'runsc')
+    await mkdir(programs, { recursive: true })
+    const answer = `[ "$*" = --version ] && { echo '${other}'; exit; }`
+    await writeFile(file, `#!/bin/sh\n${answer}\nexec ${real} "$@"\n`)
+    await chmod(file, 0o755)
+    return `${programs}:${process.env['PATH']}`
+  }
+
+  async function readyCells(): Promise<string[] | undefined> {
+    const names = await readdir(join(installation.dataDir, 'cells'))
+    const records = await Promise.all(names.map(recordOf))
+    const ready = records.filter(({ phase }) => phase === 'ready').map(({ cellId }) => cellId)
+    return ready.length > 0 ? ready : undefined
+  }
+
+  async function releaseOf(cellId: string): Promise<string> {
+    return (await recordOf(cellId)).release
+  }
+
+  async function recordOf(cellId: string): Promise<Record<'cellId' | 'phase' | 'release', string>> {
+    const file = join(installation.dataDir, 'cells', cellId, 'cell.json')
+    return JSON.parse(await readFile(file, 'utf8').catch(() => '{}'))
+  }
+})

@@ -1,0 +1,137 @@
+/** Teams, templates and operators on a real installation: by the published clients where they can, else by plain HTTP. */
+import assert from 'node:assert/strict'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { hostname, tmpdir, totalmem } from 'node:os'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { tryRun } from '@atoll/kit/run'
+import { RateLimitError, Sandbox } from 'e2b'
+import { install } from '../installation.ts'
+import type { Installation } from '../installation.ts'
+
+const adminToken = 'operators-of-this-test'
+const program = fileURLToPath(import.meta.resolve('@e2b/cli/dist/index.js'))
+let installation: Installation
+
+before(async () => {
+  installation = await install({
+    ATOLL_RUNTIME: 'runc',
+    ATOLL_ADMIN_TOKEN: adminToken,
+    ATOLL_TEAM_CONCURRENT_SANDBOXES: '2',
+  })
+})
+after(() => installation[Symbol.asyncDispose]())
+
+async function ask(
+  method: string,
+  path: string,
+  headers: Record<string, string> = { 'x-admin-token': adminToken },
+  body?: object,
+) {
+  const reply = await fetch(`${installation.url}${path}`, {
+    method,
+    headers: { ...(body && { 'content-type': 'application/json' }), ...headers },
+    ...(body && { body: JSON.stringify(body) }),
+  })
+  const text = await reply.text()
+  const json: unknown = text === '' ? undefined : JSON.parse(text)
+  return { status: reply.status, json: Object(json) }
+}
+
+test('base is counted, and the published command line lists it', async () => {
+  const key = { 'x-api-key': installation.apiKey }
+  const [earlier] = (await ask('GET', '/v2/templates', key)).json
+  const sandbox = await Sandbox.create(installation.connection)
+  const [later] = (await ask('GET', '/v2/templates', key)).json
+  await sandbox.kill()
+  assert.equal(later.spawnCount, earlier.spawnCount + 1)
+  assert.ok(Date.now() - Date.parse(later.lastSpawnedAt) < 60_000)
+  const home = await mkdtemp(join(tmpdir(), 'e2b-home-'))
+  const env = { ...installation.env, HOME: home }
+  const { stdout, code } = await tryRun(
+    process.execPath,
+    [program, 'template', 'list', '--format', 'json'],
+    { env },
+  )
+  await rm(home, { recursive: true })
+  assert.equal(code, 0)
+  const [listed] = JSON.parse(stdout)
+  assert.deepEqual([listed.templateID, listed.names], [later.templateID, ['base']])
+})
+
+test('the SDK hears of the limit of the team, and works again below it', async () => {
+  const made = await Promise.allSettled(
+    [1, 2, 3].map(() => Sandbox.create(installation.connection)),
+  )
+  const refused = made.filter((one) => one.status === 'rejected')
+  assert.equal(refused.length, 1)
+  assert.ok(refused[0]?.reason instanceof RateLimitError, String(refused[0]?.reason))
+  const killed = await ask('POST', `/admin/teams/${installation.teamId}/sandboxes/kill`)
+  assert.deepEqual(killed.json, { killedCount: 2, failedCount: 0 })
+  await (await Sandbox.create(installation.connection)).kill()
+})
+
+test('the SDK hears when the team keeps too much on the disk, and what it has can still be used', async () => {
+  const key = { 'x-api-key': installation.apiKey }
+  const setLimit = (keptDiskMB: number | null) =>
+    ask('PATCH', `/admin/teams/${installation.teamId}`, undefined, { limits: { keptDiskMB } })
+  const sandbox = await Sandbox.create(installation.connection)
+  const pause = () => ask('POST', `/sandboxes/${sandbox.sandboxId}/pause`, key, { memory: false })
+  await sandbox.commands.run('head -c 60000000 /dev/urandom > /home/user/data && sync')
+  await setLimit(40)
+  await assert.rejects(sandbox.createSnapshot(), RateLimitError)
+  assert.equal((await pause()).status, 429)
+  assert.equal(await sandbox.isRunning(), true)
+  await setLimit(null)
+  assert.equal((await pause()).status, 204)
+  await setLimit(40)
+  const other = await Sandbox.create(installation.connection)
+  await assert.rejects(other.createSnapshot(), /take [5-9][0-9] MiB, and may take 40 MiB/)
+  const lifecycle = { onTimeout: 'pause' } as const
+  await assert.rejects(Sandbox.create({ ...installation.connection, lifecycle }), RateLimitError)
+  await sandbox.connect()
+  const { stdout } = await sandbox.commands.run('stat -c %s /home/user/data')
+  assert.equal(stdout, '60000000\n')
+  await other.createSnapshot()
+  await setLimit(null)
+  await Promise.all([sandbox.kill(), other.kill()])
+})
+
+test('a team that an operator made works with its key and for its members', async () => {
+  const team = await ask('POST', '/admin/teams', undefined, { name: 'second' })
+  const path = `/admin/teams/${team.json.teamID}`
+  const { json: key } = await ask('POST', `${path}/api-keys`, undefined, { name: 'a key' })
+  const sandbox = await Sandbox.create({ ...installation.connection, apiKey: key.key })
+  const counts = await ask('GET', '/admin/sandboxes/running-counts')
+  assert.deepEqual(counts.json, { [team.json.teamID]: 1 })
+  const email = 'somebody@example.com'
+  const { json: member } = await ask('POST', `${path}/members`, undefined, { email })
+  const [own] = (await ask('GET', '/teams', { authorization: `Bearer ${member.accessToken}` })).json
+  assert.deepEqual([own.teamID, own.name, own.isDefault], [team.json.teamID, 'second', true])
+  const connection = { ...installation.connection, apiKey: own.apiKey }
+  assert.equal(await Sandbox.kill(sandbox.sandboxId, connection), true)
+})
+
+test('the node tells the truth about this machine, and is drained', async () => {
+  const sandbox = await Sandbox.create(installation.connection)
+  const [node] = (await ask('GET', '/nodes')).json
+  assert.deepEqual([node.id, node.status, node.sandboxCount], [hostname(), 'ready', 1])
+  assert.equal(node.metrics.memoryTotalBytes, totalmem())
+  assert.ok(node.metrics.allocatedMemoryBytes >= 128 * 1024 * 1024)
+  assert.ok(node.metrics.disks[0].totalBytes > node.metrics.disks[0].usedBytes)
+  const path = `/nodes/${encodeURIComponent(node.id)}`
+  const tell = (status: string) => ask('POST', path, undefined, { status })
+  assert.equal((await tell('draining')).status, 204)
+  await assert.rejects(Sandbox.create(installation.connection), /draining/)
+  assert.equal(await sandbox.isRunning(), true)
+  assert.equal((await tell('ready')).status, 204)
+  await sandbox.kill()
+})
+
+test('the reference is there to read', async () => {
+  const page = await fetch(`${installation.url}/docs`)
+  assert.equal(page.status, 200)
+  assert.match(page.headers.get('content-security-policy') ?? '', /default-src 'none'/)
+  assert.match(await page.text(), /id="sandbox\.createV2"/)
+})

@@ -1,0 +1,193 @@
+import assert from 'node:assert/strict'
+import { readFile, statfs, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { run } from '@atoll/kit/run'
+import { waitFor } from '@atoll/kit/wait'
+import { Sandbox } from 'e2b'
+import { atoll, install } from '../installation.ts'
+import type { Installation } from '../installation.ts'
+import { runtimes, shell } from '../shell.ts'
+import { makeFileSystem } from './small-file-system.ts'
+import type { SmallFileSystem } from './small-file-system.ts'
+
+/**
+ * Appends blocks that differ, each with its own `fsync`, and goes on for ever. How many were acknowledged is kept in
+ * memory, which a full disk does not touch. On ENOSPC it tries the same block again.
+ */
+const writer = `
+import errno, hashlib, os, time
+def block(i): return hashlib.sha256(b'%d' % i).digest() * 32768
+fd = os.open('/root/data', os.O_CREAT | os.O_RDWR)
+acked = full = failed = 0
+while True:
+    try:
+        n = os.pwrite(fd, block(acked), acked << 20)
+        assert n == 1 << 20, n
+        os.fsync(fd)
+        acked += 1
+    except (OSError, AssertionError) as e:
+        if isinstance(e, AssertionError) or e.errno == errno.ENOSPC: full += 1
+        else: failed = e.errno
+        time.sleep(0.05)
+    with open('/dev/shm/state.next', 'w') as f: f.write('%d %d %d' % (acked, full, failed))
+    os.rename('/dev/shm/state.next', '/dev/shm/state')
+`
+/** Writes as fast as it can without ever asking whether it is stored. */
+const flooder = `
+while :; do dd if=/dev/urandom of=/root/flood bs=1M oflag=append conv=notrunc; sleep 0.05; done
+`
+/** Grows and shrinks. */
+const churner = `
+while :; do
+  fallocate -l 100M /root/reserved; head -c 150M /dev/zero > /root/big
+  rm -f /root/reserved; head -c 100M /dev/zero > /root/other; rm -f /root/big /root/other
+done
+`
+const checker = `
+import hashlib, sys
+def block(i): return hashlib.sha256(b'%d' % i).digest() * 32768
+acked = int(open('/dev/shm/state').read().split()[0])
+with open('/root/data', 'rb') as f:
+    lost = [i for i in range(acked) if f.read(1 << 20) != block(i)]
+print(acked, len(lost))
+`
+
+for (const runtime of runtimes) {
+  describe(`a full disk, under ${runtime}`, { concurrency: 1, timeout: 900_000 }, () => {
+    let small: SmallFileSystem
+    let installation: Installation
+    let writers: Sandbox[]
+    let bystander: Sandbox
+
+    const open = () => Sandbox.create('base', { ...installation.connection, timeoutMs: 3_600_000 })
+    const start = (sandbox: Sandbox, command: string) =>
+      sandbox.commands.run(command, { background: true, timeoutMs: 0, user: 'root' })
+    const stateOf = async (sandbox: Sandbox) => {
+      const { stdout } = await shell(sandbox, 'cat /dev/shm/state || echo 0 0 0')
+      const [acked = 0, full = 0, failed = 0] = stdout.trim().split(' ').map(Number)
+      return { acked, full, failed }
+    }
+    const freeBytes = async () => {
+      const { bavail, bsize } = await statfs(small.dir)
+      return bavail * bsize
+    }
+    /** Reads from the disk, not from what the kernel remembers. */
+    const lostBlocks = async (sandbox: Sandbox) => {
+      await run('sync', ['-f', small.dir])
+      await writeFile('/proc/sys/vm/drop_caches', '3')
+      const { stdout, stderr } = await shell(sandbox, `python3 -c "${checker}"`, {
+        timeoutMs: 300_000,
+      })
+      const [acked = 0, lost] = stdout.trim().split(' ').map(Number)
+      assert.ok(acked > 0, stderr)
+      return lost
+    }
+
+    before(async () => {
+      small = await makeFileSystem(3 * 1024)
+      installation = await install({
+        ATOLL_DATA_DIR: small.dir,
+        ATOLL_RUNTIME: runtime,
+        ATOLL_BASE_MEMORY_MB: '256',
+      })
+      bystander = await open()
+      writers = await Promise.all([open(), open(), open()])
+    })
+    after(async () => {
+      await installation?.[Symbol.asyncDispose]()
+      await small?.[Symbol.asyncDispose]()
+    })
+
+    test('gives sandboxes ENOSPC and loses nothing that was acknowledged', async () => {
+      const [first, second, third] = writers
+      assert.ok(first && second && third)
+      await start(first, `python3 -c "${writer}"`)
+      await start(second, flooder)
+      await start(third, churner)
+      await waitFor('the disk to be full', async () => (await stateOf(first)).full > 20, {
+        timeoutMs: 300_000,
+        intervalMs: 500,
+      })
+      assert.ok((await freeBytes()) > 100 * 1024 ** 2, `${await freeBytes()} bytes are free`)
+      assert.equal((await stateOf(first)).failed, 0)
+      assert.equal(await lostBlocks(first), 0)
+    })
+
+    test('leaves the server up and other sandboxes at work', async () => {
+      assert.equal((await fetch(`${installation.url}/health`)).status, 200)
+      const script =
+        'head -c 20M /dev/urandom > /root/own && sync /root/own && sha256sum < /root/own'
+      assert.equal((await shell(bystander, script)).code, 0)
+    })
+
+    test('refuses new sandboxes and says why', async () => {
+      const said = await waitFor(
+        'a refusal',
+        // Space that another sandbox has just freed may be enough for one more.
+        () =>
+          open().then(
+            async (another) => (await another.kill()) && undefined,
+            (error: unknown) => String(error),
+          ),
+        { timeoutMs: 60_000, intervalMs: 200 },
+      )
+      assert.match(said, /507.*Not enough disk space on the node: creating a sandbox needs/s)
+      const status = await run(atoll, ['status'], { env: installation.env })
+      assert.match(status, /problem +(disk space is scarce|the disk is full)/)
+    })
+
+    test('survives kill -9 of the server', async () => {
+      await installation.crash()
+      await installation.start()
+      const [first] = writers
+      assert.ok(first)
+      const { acked, failed } = await stateOf(first)
+      assert.deepEqual([acked > 0, failed], [true, 0])
+      assert.equal((await shell(bystander, 'echo here')).stdout, 'here\n')
+    })
+
+    test('lets sandboxes be deleted, and the others go on', async () => {
+      const [first, second, third] = writers
+      assert.ok(first && second && third)
+      const earlier = await stateOf(first)
+      await second.kill()
+      await waitFor(
+        'the writer to go on',
+        async () => (await stateOf(first)).acked > earlier.acked + 20,
+        {
+          timeoutMs: 120_000,
+          intervalMs: 250,
+        },
+      )
+      await third.kill()
+      const another = await open()
+      assert.equal((await shell(another, 'echo new')).stdout, 'new\n')
+      await another.kill()
+      await shell(first, 'pkill -f /root/data')
+      assert.equal(await lostBlocks(first), 0)
+      assert.equal((await stateOf(first)).failed, 0)
+    })
+
+    test('gives space back that is freed inside', async () => {
+      const [first] = writers
+      assert.ok(first)
+      await shell(first, 'head -c 3G /dev/zero > /root/data')
+      assert.notEqual((await shell(bystander, 'head -c 200M /dev/zero > /root/more')).code, 0)
+      await shell(first, 'rm /root/data')
+      await waitFor(
+        'unused blocks to be given back',
+        async () => (await shell(bystander, 'head -c 1G /dev/zero > /root/more')).code === 0,
+        { timeoutMs: 180_000, intervalMs: 500 },
+      )
+    })
+
+    test('lets the server start when others filled the disk to the last block', async () => {
+      await installation.crash()
+      await run('sh', ['-c', 'dd if=/dev/zero of="$0" bs=1M || :', join(small.dir, 'filler')])
+      await installation.start()
+      assert.match(await readFile(join(small.dir, 'logs/server.log'), 'utf8'), /disk full/)
+      assert.equal(await bystander.kill(), true)
+    })
+  })
+}

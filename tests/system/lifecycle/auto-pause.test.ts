@@ -1,0 +1,141 @@
+/** Sandboxes that are paused when their time is over, and woken by whoever comes to them, as their creators wanted it. */
+import assert from 'node:assert/strict'
+import { after, before, suite, test } from 'node:test'
+import { waitFor } from '@atoll/kit/wait'
+import { Sandbox } from 'e2b'
+import { install } from '../installation.ts'
+import type { Installation } from '../installation.ts'
+import { startWitness } from '../witness.ts'
+
+const patient = { intervalMs: 100 }
+
+for (const runtime of ['gvisor', 'runc'] as const) {
+  suite(`auto-pause on ${runtime}`, () => {
+    let installation: Installation
+    let connection: Installation['connection']
+
+    before(async () => {
+      installation = await install({ ATOLL_RUNTIME: runtime, ATOLL_BASE_MEMORY_MB: '256' })
+      connection = installation.connection
+    })
+    after(() => installation[Symbol.asyncDispose]())
+
+    const pausedAtItsEnd = async (sandbox: Sandbox) => {
+      await sandbox.setTimeout(1000)
+      const isPaused = async () => (await sandbox.getInfo()).state === 'paused'
+      await waitFor('it to be paused', isPaused, patient)
+      // It is said to be paused from when that begins; whoever pauses it then waits for the end of it.
+      await sandbox.pause()
+    }
+
+    if (runtime === 'gvisor') {
+      test('a sandbox is paused when its time is over, and goes on when it is connected to', async () => {
+        const lifecycle = { onTimeout: 'pause' } as const
+        const sandbox = await Sandbox.create({ ...connection, lifecycle })
+        const info = await sandbox.getInfo()
+        assert.deepEqual(info.lifecycle, { onTimeout: 'pause', autoResume: false })
+        const witness = await startWitness(installation, sandbox)
+        assert.equal((await witness.ask()).count, 1)
+        await pausedAtItsEnd(sandbox)
+        await assert.rejects(witness.ask(), /answered 502/)
+        assert.equal(await sandbox.isRunning(), false)
+        assert.equal((await sandbox.getInfo()).state, 'paused')
+        await sandbox.connect({ timeoutMs: 60_000 })
+        assert.equal((await witness.ask()).count, 2)
+        await pausedAtItsEnd(sandbox)
+        await sandbox.kill()
+      })
+
+      test('a paused sandbox is woken by what comes to its ports, which is held and served', async () => {
+        const lifecycle = { onTimeout: 'pause', autoResume: true } as const
+        const sandbox = await Sandbox.create({ ...connection, lifecycle, timeoutMs: 60_000 })
+        const info = await sandbox.getInfo()
+        assert.deepEqual(info.lifecycle, { onTimeout: 'pause', autoResume: true })
+        const witness = await startWitness(installation, sandbox)
+        assert.equal((await witness.ask()).count, 1)
+        await pausedAtItsEnd(sandbox)
+
+        const told = await Promise.all([witness.ask(), witness.ask(), witness.ask()])
+        assert.deepEqual(new Set(told.map(({ count }) => count)), new Set([2, 3, 4]))
+        const { state, endAt } = await sandbox.getInfo()
+        assert.equal(state, 'running')
+        // Whoever wakes one by traffic cannot say for how long: it gets five minutes at least.
+        const leftMs = endAt.getTime() - Date.now()
+        assert.ok(leftMs > 200_000 && leftMs <= 300_000, `${leftMs} ms are left`)
+
+        assert.equal(await sandbox.pause(), true)
+        const { stdout } = await sandbox.commands.run(`cat ${witness.file}`)
+        assert.equal(stdout, '1\n2\n3\n4\n')
+        await sandbox.kill()
+      })
+
+      test('a sandbox whose memory cannot be kept does not run for ever: its files are', async () => {
+        const lifecycle = { onTimeout: 'pause', autoResume: true } as const
+        const sandbox = await Sandbox.create({ ...connection, lifecycle })
+        await sandbox.files.write('/home/user/note', 'kept')
+        const holding = 'exec 9>/tmp/gone; rm /tmp/gone; echo held; sleep 600'
+        const holder = await sandbox.commands.run(holding, { background: true, timeoutMs: 0 })
+        await waitFor('the file to be held', () => holder.stdout === 'held\n', patient)
+        holder.wait().catch(() => {})
+        await assert.rejects(sandbox.pause(), /400: .*gone/)
+        await sandbox.setTimeout(1000)
+        // With its memory it is refused as long as it runs, and shown as paused while that is tried.
+        const isAside = () =>
+          sandbox.pause().then(
+            () => true,
+            () => false,
+          )
+        await waitFor('it to be paused', isAside, { timeoutMs: 120_000, intervalMs: 1000 })
+        assert.equal(await sandbox.isRunning(), false)
+        assert.equal((await sandbox.getInfo()).state, 'paused')
+        await sandbox.connect()
+        assert.equal(await sandbox.files.read('/home/user/note'), 'kept')
+        assert.deepEqual(await sandbox.commands.list(), [])
+        await sandbox.kill()
+      })
+
+      test('a paused sandbox is not woken for its envd without its token', async () => {
+        const lifecycle = { onTimeout: 'pause', autoResume: true } as const
+        const sandbox = await Sandbox.create({ ...connection, lifecycle })
+        await sandbox.pause()
+        const headers = { 'E2b-Sandbox-Id': sandbox.sandboxId, 'E2b-Sandbox-Port': '49983' }
+        for (const token of [{}, { 'X-Access-Token': '0'.repeat(64) }]) {
+          const reply = await fetch(`${installation.url}/health`, {
+            headers: { ...headers, ...token },
+          })
+          assert.equal(reply.status, 403)
+        }
+        assert.equal((await sandbox.getInfo()).state, 'paused')
+        await sandbox.kill()
+      })
+    }
+
+    test('a sandbox whose creator wants its files alone is paused so, and traffic does not wake it', async () => {
+      const onTimeout = { action: 'pause', keepMemory: false } as const
+      const sandbox = await Sandbox.create({ ...connection, lifecycle: { onTimeout } })
+      const witness = await startWitness(installation, sandbox)
+      assert.equal((await witness.ask()).count, 1)
+      await pausedAtItsEnd(sandbox)
+      await assert.rejects(witness.ask(), /answered 502/)
+      assert.equal((await sandbox.getInfo()).state, 'paused')
+      await sandbox.connect()
+      assert.equal(await sandbox.files.read(witness.file), '1\n')
+      assert.deepEqual(await sandbox.commands.list(), [])
+      await sandbox.kill()
+    })
+
+    if (runtime === 'runc') {
+      test('a sandbox that would be paused with its memory keeps its files at least', async () => {
+        const lifecycle = { onTimeout: 'pause', autoResume: true } as const
+        const sandbox = await Sandbox.create({ ...connection, lifecycle })
+        await sandbox.files.write('/home/user/note', 'kept')
+        await pausedAtItsEnd(sandbox)
+        assert.equal(await sandbox.isRunning(), false)
+        assert.equal((await sandbox.getInfo()).state, 'paused')
+        await sandbox.connect()
+        assert.equal(await sandbox.files.read('/home/user/note'), 'kept')
+        await sandbox.kill()
+      })
+    }
+  })
+}

@@ -1,0 +1,186 @@
+/** What becomes of connections when a sandbox is paused, and of the programs that held them. */
+import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
+import { after, before, suite, test } from 'node:test'
+import { waitFor } from '@atoll/kit/wait'
+import { Sandbox } from 'e2b'
+import { asyncioSource, nodeSource } from './connections-in-sandbox.ts'
+import { cells, namesOf } from '../host-state.ts'
+import type { Names } from '../host-state.ts'
+import { install } from '../installation.ts'
+import type { Installation } from '../installation.ts'
+import { openOutside } from '../network/outside.ts'
+import type { Outside } from '../network/outside.ts'
+import { startWitness } from '../witness.ts'
+
+const patient = { intervalMs: 100 }
+const rounds = 3
+
+const servers = {
+  'a Node.js server': { command: 'exec node -e "$SERVER"', source: nodeSource },
+  'a server on asyncio': { command: 'exec python3 -c "$SERVER"', source: asyncioSource },
+}
+
+suite('connections over a pause on gvisor', () => {
+  const made = new AsyncDisposableStack()
+  let installation: Installation
+  let outside: Outside
+
+  before(async () => {
+    // A network of its own for each process: several may do this at a time.
+    outside = made.use(await openOutside(`12.34.${process.pid % 256}`, []))
+    installation = made.use(await install({ ATOLL_RUNTIME: 'gvisor' }))
+  })
+  after(() => made.disposeAsync())
+
+  test('a program that waits for a server that does not answer hears that it cannot be reached', async () => {
+    const sandbox = await Sandbox.create({ ...installation.connection, timeoutMs: 600_000 })
+    const call = async (port: number) => {
+      const program = `rm -f /tmp/said; python3 -c '${callerSource}' ${outside.silentAddress} ${port}`
+      const caller = await sandbox.commands.run(program, { background: true, timeoutMs: 0 })
+      caller.wait().catch(() => {})
+      await waitFor('the call to leave', async () => {
+        const connections = await readFile('/proc/net/nf_conntrack', 'utf8')
+        const asked = `SYN_SENT src=\\S+ dst=${outside.silentAddress} sport=\\d+ dport=${port} `
+        return new RegExp(asked).test(connections)
+      })
+    }
+    const saidIn = (one: Sandbox) =>
+      waitFor('its end', async () => (await one.files.read('/tmp/said').catch(() => '')) || false)
+    await call(8080)
+    const { snapshotId } = await sandbox.createSnapshot()
+    assert.equal(await saidIn(sandbox), 'EHOSTUNREACH')
+    await call(8081)
+    await sandbox.pause()
+    await sandbox.connect()
+    assert.equal(await saidIn(sandbox), 'EHOSTUNREACH')
+    const copy = await Sandbox.create(snapshotId, installation.connection)
+    assert.equal(await saidIn(copy), 'EHOSTUNREACH')
+    await Promise.all([sandbox.kill(), copy.kill()])
+  })
+
+  for (const [name, { command, source }] of Object.entries(servers)) {
+    test(`${name} hears of the end of its connections and goes on, pause after pause`, async () => {
+      const sandbox = await Sandbox.create({ ...installation.connection, timeoutMs: 600_000 })
+      const envs = {
+        SERVER: source,
+        PORT: '8000',
+        FAR: `${outside.publicAddress}:${outside.echoPort}`,
+      }
+      const server = await sandbox.commands.run(command, { background: true, envs, timeoutMs: 0 })
+      server.wait().catch(() => {})
+      await waitFor('the server to listen', () => server.stdout === 'listening\n', patient)
+      const headers = { 'E2b-Sandbox-Id': sandbox.sandboxId, 'E2b-Sandbox-Port': '8000' }
+      const ask = async (path: string): Promise<Told> => {
+        // One that waits for an answer of a connection that is gone waits for ever.
+        const signal = AbortSignal.timeout(60_000)
+        const reply = await fetch(`${installation.url}${path}`, { headers, signal })
+        const body = await reply.text()
+        if (reply.status !== 200) throw new Error(`answered ${reply.status}: ${body}`)
+        return JSON.parse(body)
+      }
+
+      let count = 0
+      for (let round = 1; round <= rounds; round += 1) {
+        const dialled = await ask('/dial')
+        assert.deepEqual([dialled.count, dialled.open], [(count += 1), 1])
+        const held = assert.rejects(ask('/hold'))
+        await waitFor('the request to arrive', async () => {
+          count = (await ask('/')).count
+          return count >= dialled.count + 2
+        })
+        assert.equal(await sandbox.pause(), true)
+        await held
+        await sandbox.connect()
+        const { ends, cpuMs } = await waitFor('the end of the connection', async () => {
+          const told = await ask('/')
+          assert.equal(told.count, (count += 1))
+          return told.open === 0 && told
+        })
+        assert.equal(ends.length, round, ends.join())
+        const askedAt = Date.now()
+        await waitFor('time to pass', () => Date.now() - askedAt > 1000)
+        const later = await ask('/')
+        assert.equal(later.count, (count += 1))
+        // One that spins on an end it is told of again and again takes all there is.
+        assert.ok(later.cpuMs - cpuMs < 500, `it took ${later.cpuMs - cpuMs} ms of a second`)
+      }
+      await sandbox.kill()
+    })
+  }
+})
+
+suite('requests that come during a pause on gvisor', () => {
+  let installation: Installation
+  let names: Names
+
+  before(async () => {
+    installation = await install({ ATOLL_RUNTIME: 'gvisor' })
+    names = await namesOf(installation.dataDir)
+  })
+  after(() => installation[Symbol.asyncDispose]())
+
+  test('are held, and served after the resume, where traffic wakes the sandbox', async () => {
+    const { sandbox, witness } = await open({ onTimeout: 'pause', autoResume: true })
+    for (let round = 1; round <= rounds; round += 1) {
+      const known = await witness.ask()
+      const pause = sandbox.pause()
+      await standsStill(sandbox)
+      const [first, second] = await Promise.all([witness.ask(), witness.ask()])
+      assert.equal(await pause, true)
+      const counts = [first.count, second.count].toSorted((a, b) => a - b)
+      assert.deepEqual(counts, [known.count + 1, known.count + 2])
+      assert.deepEqual([first.pid, first.sha256], [known.pid, known.sha256])
+    }
+    await sandbox.kill()
+  })
+
+  test('are told that there is no such sandbox where it stays paused', async () => {
+    const { sandbox, witness } = await open({ onTimeout: 'pause' })
+    const pause = sandbox.pause()
+    await standsStill(sandbox)
+    await assert.rejects(witness.ask(), /answered 502: .*The sandbox was not found/)
+    assert.equal(await pause, true)
+    await sandbox.connect()
+    assert.equal((await witness.ask()).count, 1)
+    await sandbox.kill()
+  })
+
+  async function open(lifecycle: { readonly onTimeout: 'pause'; readonly autoResume?: boolean }) {
+    const sandbox = await Sandbox.create({ ...installation.connection, lifecycle })
+    // So much that to write it takes a while.
+    return { sandbox, witness: await startWitness(installation, sandbox, { dataMb: 200 }) }
+  }
+
+  /** Until its pause has begun, or is over already. */
+  async function standsStill({ sandboxId }: Sandbox): Promise<void> {
+    await waitFor(
+      'the pause to begin',
+      async () => {
+        const all = await cells(names.dataDir)
+        const phase = all.find(({ owner }) => owner === sandboxId)?.phase
+        return phase === 'copying' || phase === 'paused'
+      },
+      { intervalMs: 5 },
+    )
+  }
+})
+
+interface Told {
+  /** How many requests came so far, this one with them. */
+  readonly count: number
+  /** Connections to the far server that it thinks are open. */
+  readonly open: number
+  /** How each of the others ended. */
+  readonly ends: readonly string[]
+  readonly cpuMs: number
+}
+
+const callerSource = `
+import errno, socket, sys
+s = socket.socket()
+try:
+    s.connect((sys.argv[1], int(sys.argv[2])))
+except OSError as error:
+    open("/tmp/said", "w").write(errno.errorcode[error.errno])
+`

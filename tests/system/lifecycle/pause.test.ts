@@ -1,0 +1,207 @@
+/** Sandboxes that are paused by the SDK and brought back: what is there again, and what is not there meanwhile. */
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { after, before, suite, test } from 'node:test'
+import { isDeepStrictEqual } from 'node:util'
+import { waitFor } from '@atoll/kit/wait'
+import { Sandbox, SandboxError, SandboxNotFoundError } from 'e2b'
+import { cellOf, namesOf, processesOfCell } from '../host-state.ts'
+import { install } from '../installation.ts'
+import type { Installation } from '../installation.ts'
+import { joinTerminal, openTerminal } from '../terminal-by-sdk.ts'
+import { tracesOf } from '../traces.ts'
+import type { Traces } from '../traces.ts'
+import { startWitness } from '../witness.ts'
+
+const patient = { intervalMs: 100 }
+
+for (const runtime of ['gvisor', 'runc'] as const) {
+  suite(`pause and resume on ${runtime}`, () => {
+    let installation: Installation
+    let connection: Installation['connection']
+
+    before(async () => {
+      installation = await install({ ATOLL_RUNTIME: runtime, ATOLL_BASE_MEMORY_MB: '512' })
+      connection = installation.connection
+    })
+    after(() => installation[Symbol.asyncDispose]())
+
+    test('files come back with their metadata, and a new start of everything else', async () => {
+      const sandbox = await Sandbox.create({ ...connection, envs: { GIVEN: 'at create' } })
+      const witness = await startWitness(installation, sandbox)
+      assert.equal((await witness.ask()).count, 1)
+      const metadata = { author: 'somebody' }
+      await sandbox.files.write('/home/user/with-words', 'kept', { metadata })
+      await sandbox.commands.run('echo cached > /tmp/unflushed')
+      const ended = assert.rejects(witness.handle.wait(), SandboxError)
+
+      assert.equal(await sandbox.pause({ keepMemory: false }), true)
+      await ended
+      assert.equal(await sandbox.pause({ keepMemory: false }), false)
+      assert.equal((await sandbox.getInfo()).state, 'paused')
+      await sandbox.connect()
+
+      const print = 'echo "$(hostname) $E2B_SANDBOX_ID $GIVEN"; cat counts /tmp/unflushed'
+      const id = sandbox.sandboxId
+      const { stdout } = await sandbox.commands.run(print)
+      assert.equal(stdout, `${id} ${id} at create\n1\ncached\n`)
+      const info = await sandbox.files.getInfo('/home/user/with-words')
+      assert.deepEqual([info.size, info.metadata], [4, metadata])
+      assert.deepEqual(await sandbox.commands.list(), [])
+      await assert.rejects(witness.ask(), /502/)
+      await sandbox.kill()
+    })
+
+    if (runtime === 'gvisor') {
+      test('processes come back with 200 MB of data, open files, ports and terminals', async () => {
+        const sandbox = await Sandbox.create({ ...connection, timeoutMs: 600_000 })
+        const witness = await startWitness(installation, sandbox, { dataMb: 200 })
+        assert.equal((await witness.ask()).count, 1)
+        const { pid, sha256 } = await witness.ask()
+        const metadata = { author: 'somebody' }
+        await sandbox.files.write('/home/user/with-words', 'kept', { metadata })
+        const terminal = await openTerminal(sandbox)
+        await terminal.type('cd /tmp; MINE=kept; echo $$ do""ne\n')
+        const [shellPid] = (await terminal.shows(/\d+ done/)).split(' ')
+        const streams = [witness.handle.wait(), terminal.handle.wait()]
+        const ends = streams.map((stream) => assert.rejects(stream, SandboxError))
+
+        assert.equal(await sandbox.pause(), true)
+        await Promise.all(ends)
+        const same = await Sandbox.connect(sandbox.sandboxId, connection)
+        assert.equal(same.sandboxId, sandbox.sandboxId)
+
+        const { random: _random, ...told } = await witness.ask()
+        assert.deepEqual(told, { pid, sha256, count: 3 })
+        assert.equal(await same.files.read(witness.file), '1\n2\n3\n')
+        const info = await same.files.getInfo('/home/user/with-words')
+        assert.deepEqual([info.size, info.metadata], [4, metadata])
+        const again = await joinTerminal(same, terminal.handle.pid)
+        await again.type('echo "$$ $MINE $PWD"\n')
+        await again.shows(new RegExp(`\\r${shellPid} kept /tmp\\r`))
+        // What the first client holds, its token above all, is good as before.
+        await terminal.type('exit 5\n')
+        await assert.rejects(again.handle.wait(), /exit status 5/)
+        const listed = (await sandbox.commands.list()).map((process) => process.pid)
+        assert.deepEqual(listed, [witness.handle.pid])
+        const joined = await same.commands.connect(witness.handle.pid)
+        assert.equal(await joined.kill(), true)
+        await sandbox.kill()
+      })
+
+      test('a deleted file that is open keeps memory from being kept, and is named', async () => {
+        const sandbox = await Sandbox.create(connection)
+        const holder = await sandbox.commands.run('exec 3>/tmp/short-lived; rm /tmp/*; cat', {
+          background: true,
+          stdin: true,
+        })
+        await holder.sendStdin('still here')
+        await waitFor('the file to be gone', () => holder.stdout !== '', patient)
+        const refusal = /400: .*holds a deleted file open: "\/tmp\/short-lived"/
+        await assert.rejects(sandbox.pause(), refusal)
+        await assert.rejects(sandbox.createSnapshot(), refusal)
+        await assert.rejects(sandbox.fork(connection), refusal)
+        assert.equal((await sandbox.getInfo()).state, 'running')
+        const again = await sandbox.commands.connect(holder.pid)
+        await again.closeStdin()
+        await again.wait()
+        assert.equal(await sandbox.pause(), true)
+        await sandbox.connect()
+        assert.equal((await sandbox.commands.run('echo on')).stdout, 'on\n')
+        await sandbox.kill()
+      })
+
+      test('what was paused with its memory is started from its files alone when asked to', async () => {
+        const sandbox = await Sandbox.create(connection)
+        const witness = await startWitness(installation, sandbox)
+        assert.equal((await witness.ask()).count, 1)
+        assert.equal(await sandbox.pause(), true)
+        await sandbox.connect({ onResume: 'reboot' })
+        assert.deepEqual(await sandbox.commands.list(), [])
+        assert.equal(await sandbox.files.read(witness.file), '1\n')
+        await sandbox.kill()
+      })
+
+      test('name, variables and clock are right after a resume', async () => {
+        const options = { ...connection, envs: { GIVEN: 'at create' } }
+        const sandbox = await Sandbox.create(options)
+        const print = 'echo "$(hostname) $E2B_SANDBOX_ID $GIVEN"'
+        const { stdout: told } = await sandbox.commands.run(print)
+        assert.equal(told, `${sandbox.sandboxId} ${sandbox.sandboxId} at create\n`)
+        await sandbox.betaPause()
+        const pausedAt = Date.now()
+        // A clock that stood still is told from one that is a little off only after some time.
+        await waitFor('time to pass', () => Date.now() - pausedAt > 2000)
+        await sandbox.connect()
+        assert.equal((await sandbox.commands.run(print)).stdout, told)
+        const earliest = Date.now()
+        const { stdout: now } = await sandbox.commands.run('date +%s%3N')
+        const clock = Number(now)
+        assert.ok(
+          clock > earliest - 500 && clock < Date.now() + 500,
+          `${earliest} outside, ${clock} inside`,
+        )
+        await sandbox.kill()
+      })
+
+      test('while it is paused it is listed as such, and the host holds nothing but its files', async () => {
+        const names = await namesOf(installation.dataDir)
+        const bare = await tracesOf(names)
+        const run = randomUUID()
+        const sandbox = await Sandbox.create({ ...connection, metadata: { run } })
+        const { sandboxId } = sandbox
+        assert.equal(await Sandbox.pause(sandboxId, connection), true)
+        assert.equal(await Sandbox.pause(sandboxId, connection), false)
+
+        assert.equal(await sandbox.isRunning(), false)
+        await assert.rejects(sandbox.commands.run('true'), SandboxNotFoundError)
+        const { state, metadata } = await sandbox.getInfo()
+        assert.deepEqual([state, metadata], ['paused', { run }])
+        const list = (states: ('running' | 'paused')[]) =>
+          Sandbox.list({ ...connection, query: { metadata: { run }, state: states } }).nextItems()
+        assert.deepEqual(await list(['running']), [])
+        assert.deepEqual(
+          (await list(['paused'])).map((item) => [item.sandboxId, item.state]),
+          [[sandboxId, 'paused']],
+        )
+
+        const cell = await cellOf(names, sandboxId)
+        const expected = countsOf({ ...bare, pausedFolders: [...bare.pausedFolders, cell] })
+        await waitFor(
+          'the host to hold no more than that',
+          async () => isDeepStrictEqual(countsOf(await tracesOf(names)), expected),
+          patient,
+        ).catch(() => {})
+        assert.deepEqual(countsOf(await tracesOf(names)), expected)
+        assert.deepEqual(await processesOfCell(names, cell), [])
+        const files = await readdir(join(names.dataDir, 'cells', cell))
+        assert.deepEqual(files.toSorted(), ['bundle', 'cell.json', 'disk.img', 'memory'])
+        assert.equal(await sandbox.kill(), true)
+        assert.deepEqual((await tracesOf(names)).pausedFolders, bare.pausedFolders)
+        assert.equal(await sandbox.kill(), false)
+        await assert.rejects(Sandbox.connect(sandboxId, connection), SandboxNotFoundError)
+        await assert.rejects(Sandbox.pause(sandboxId, connection), SandboxNotFoundError)
+      })
+    }
+
+    if (runtime === 'runc') {
+      test('memory is refused with the way out, and nothing happens to the sandbox', async () => {
+        const sandbox = await Sandbox.create(connection)
+        const running = await sandbox.commands.run('cat', { background: true, stdin: true })
+        await assert.rejects(sandbox.pause(), /400: .*memory: false/)
+        assert.equal((await sandbox.getInfo()).state, 'running')
+        await running.sendStdin('still here')
+        await running.closeStdin()
+        assert.equal((await running.wait()).stdout, 'still here')
+        await sandbox.kill()
+      })
+    }
+  })
+}
+
+/** Network slots are made ahead of sandboxes: which ones there are changes, how many does not. */
+function countsOf(traces: Traces): Record<string, number> {
+  return Object.fromEntries(Object.entries(traces).map(([kind, { length }]) => [kind, length]))
+}

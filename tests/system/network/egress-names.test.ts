@@ -1,0 +1,143 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import { startMicrosocks } from '@atoll/node/testing/microsocks'
+import { waitFor } from '@atoll/kit/wait'
+import { Sandbox } from 'e2b'
+import type { SandboxOpts } from 'e2b'
+import { egressesOf, namesOf } from '../host-state.ts'
+import { install } from '../installation.ts'
+import type { Installation } from '../installation.ts'
+import { openOutside } from './outside.ts'
+import type { Outside } from './outside.ts'
+import { runtimes, shell } from '../shell.ts'
+
+/** What leaves a sandbox by name or through a proxy, as its creator says: seen from a piece of the world outside. */
+for (const runtime of runtimes) {
+  describe(`names and proxies under ${runtime}`, { concurrency: 1 }, () => {
+    const isShort = runtime === 'runc'
+    const made = new AsyncDisposableStack()
+    let installation: Installation
+    let outside: Outside
+    let sandbox: Sandbox
+    let proxy: { address: string; username: string; password: string }
+
+    before(async () => {
+      outside = made.use(await openOutside('11.22.35', []))
+      const { publicAddress, otherAddress } = outside
+      await outside.serveNames({ 'shop.example': publicAddress, 'else.example': otherAddress })
+      const login = { username: 'somebody', password: 'hush' }
+      proxy = { address: `${otherAddress}:1080`, ...login }
+      made.use(await startMicrosocks(outside.namespace, { port: 1080, ...login }))
+      const names = { ATOLL_NAMESERVERS: publicAddress }
+      installation = made.use(await install({ ATOLL_RUNTIME: runtime, ...names }))
+      sandbox = await open({ network: onlyShop })
+    })
+    after(() => made.disposeAsync())
+
+    const onlyShop = { allowOut: ['shop.example'], denyOut: ['0.0.0.0/0'] }
+    const open = (options: SandboxOpts = {}) =>
+      Sandbox.create('base', { ...installation.connection, timeoutMs: 600_000, ...options })
+
+    /** What is said at a URL: the address it was said at, the name asked for, and who seemed to ask. */
+    async function visit(from: Sandbox, url: string): Promise<string> {
+      const { stdout } = await shell(from, `python3 -c '${visitProgram}' ${url}`)
+      return stdout.trim()
+    }
+
+    const atShop = () => `${outside.publicAddress} shop.example ${outside.hostAddress}`
+
+    test('only the names that are allowed are found and reached', async () => {
+      assert.equal(await visit(sandbox, 'http://shop.example/'), atShop())
+      assert.equal(await visit(sandbox, 'http://else.example/'), 'failed')
+      assert.equal(await visit(sandbox, `http://${outside.otherAddress}/`), 'failed')
+      const { network } = await sandbox.getInfo()
+      assert.deepEqual(network?.allowOut, ['shop.example'])
+    })
+
+    test('another sandbox is not held to them', async () => {
+      const free = await open()
+      const seen = `${outside.otherAddress} else.example ${outside.hostAddress}`
+      assert.equal(await visit(free, 'http://else.example/'), seen)
+      await free.kill()
+    })
+
+    test('a proxy is gone through without a word of it inside, and is told to nobody', async () => {
+      await sandbox.updateNetwork({ egressProxy: proxy })
+      const seen = `${outside.publicAddress} ${outside.publicAddress} ${outside.publicAddress}`
+      assert.equal(await visit(sandbox, `http://${outside.publicAddress}/`), seen)
+      const { network } = await sandbox.getInfo()
+      assert.deepEqual(network?.egressProxy, { address: proxy.address, username: proxy.username })
+      await sandbox.updateNetwork({ egressProxy: { ...proxy, password: 'wrong' } })
+      assert.equal(await visit(sandbox, `http://${outside.publicAddress}/`), 'failed')
+      await sandbox.updateNetwork({})
+      assert.equal(await visit(sandbox, 'http://shop.example/'), atShop())
+    })
+
+    test('a connection outlives a crash of the server, and the rules do', async () => {
+      await sandbox.updateNetwork(onlyShop)
+      const talk = await sandbox.commands.run(
+        `python3 -uc '${talkProgram}' ${outside.publicAddress} ${outside.echoPort}`,
+        { background: true, stdin: true, timeoutMs: 120_000 },
+      )
+      await waitFor('the echo', () => talk.stdout.includes('heard GET'))
+      await installation.crash()
+      await installation.start()
+      const again = await Sandbox.connect(sandbox.sandboxId, installation.connection)
+      const heard = again.commands.connect(talk.pid, { timeoutMs: 120_000 })
+      await again.commands.sendStdin(talk.pid, 'after the crash\n')
+      const talking = await heard
+      await waitFor('the echo', async () => {
+        const { stdout } = await shell(again, 'cat /tmp/heard')
+        return stdout.includes('after the crash')
+      })
+      await talking.kill()
+      assert.equal(await visit(again, 'http://else.example/'), 'failed')
+      sandbox = again
+    })
+
+    test('they hold when the egress process is killed', async () => {
+      const names = await namesOf(installation.dataDir)
+      const [killed = 0] = await egressesOf(names)
+      process.kill(killed, 'SIGKILL')
+      await waitFor('another', async () => {
+        return (await visit(sandbox, 'http://shop.example/')) === atShop()
+      })
+      assert.equal(await visit(sandbox, `http://${outside.otherAddress}/`), 'failed')
+      assert.equal((await egressesOf(names)).length, 1)
+    })
+
+    test('they hold for copies and after a pause', { skip: isShort }, async () => {
+      await sandbox.pause()
+      sandbox = await Sandbox.connect(sandbox.sandboxId, installation.connection)
+      const [fork] = await sandbox.fork()
+      assert.ok(fork instanceof Sandbox)
+      for (const each of [sandbox, fork]) {
+        assert.equal(await visit(each, 'http://shop.example/'), atShop())
+        assert.equal(await visit(each, 'http://else.example/'), 'failed')
+      }
+    })
+  })
+}
+
+const visitProgram = `
+import sys, urllib.request
+try:
+    print(urllib.request.urlopen(sys.argv[1], timeout=20).read().decode())
+except OSError:
+    print("failed")
+`
+
+/** Says a name, then each line of its input, and keeps what comes back. */
+const talkProgram = `
+import socket, sys
+s = socket.create_connection((sys.argv[1], int(sys.argv[2])), 30)
+def say(text):
+    s.send(text.encode())
+    with open("/tmp/heard", "a") as file:
+        heard = s.recv(1000).decode().strip()
+        file.write(heard + "\\n")
+        print("heard", heard, flush=True)
+say("GET / HTTP/1.1\\r\\nHost: shop.example\\r\\n\\r\\n")
+for line in sys.stdin:
+    say(line)
+`

@@ -1,0 +1,196 @@
+import assert from 'node:assert/strict'
+import { mkdtempDisposable, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { issueCertificate, createAuthority } from '@atoll/egress/authority'
+import { waitFor } from '@atoll/kit/wait'
+import { Sandbox, Secret } from 'e2b'
+import type { SandboxOpts } from 'e2b'
+import { egressesOf, namesOf } from '../host-state.ts'
+import { install } from '../installation.ts'
+import type { Installation } from '../installation.ts'
+import { openOutside } from './outside.ts'
+import type { Outside } from './outside.ts'
+import { runtimes, shell } from '../shell.ts'
+
+/** Headers that are set on requests on their way out, seen by servers outside and by programs inside. */
+for (const runtime of runtimes) {
+  describe(`header rules under ${runtime}`, { concurrency: 1 }, () => {
+    const made = new AsyncDisposableStack()
+    const secret = 'Bearer the-secret-of-the-owner'
+    const network = {
+      rules: { 'api.example': [{ transform: { headers: { Authorization: secret } } }] },
+    }
+    let installation: Installation
+    let outside: Outside
+    let sandbox: Sandbox
+
+    before(async () => {
+      const folder = made.use(await mkdtempDisposable(join(tmpdir(), 'atoll-authority-')))
+      const authority = createAuthority()
+      const caFile = join(folder.path, 'ca.pem')
+      await writeFile(caFile, authority.certificate)
+      outside = made.use(await openOutside('11.22.36', []))
+      const { publicAddress, otherAddress } = outside
+      await outside.serveNames({ 'api.example': publicAddress, 'else.example': publicAddress })
+      await outside.start(join(import.meta.dirname, 'header-server.ts'), {
+        trusted: issueCertificate(authority, 'api.example'),
+        untrusted: issueCertificate(createAuthority(), 'api.example'),
+      })
+      installation = made.use(
+        await install({
+          ATOLL_RUNTIME: runtime,
+          ATOLL_NAMESERVERS: publicAddress,
+          ATOLL_EGRESS_CA_FILE: caFile,
+        }),
+      )
+      assert.notEqual(publicAddress, otherAddress)
+      sandbox = await open({ network })
+    })
+    after(() => made.disposeAsync())
+
+    const open = (options: SandboxOpts = {}) =>
+      Sandbox.create('base', { ...installation.connection, timeoutMs: 600_000, ...options })
+
+    /** What a server was asked, or how curl failed. */
+    async function ask(from: Sandbox, args: string) {
+      const { code, stdout } = await shell(from, `curl -sS --max-time 60 ${args}`)
+      return code === 0 ? JSON.parse(stdout) : `failed with ${code}`
+    }
+    const https = 'https://api.example:8443/path?a=b'
+
+    test('a request has them, whatever program makes it and whatever it says itself', async () => {
+      const { at, method, url, headers, bytes } = await ask(
+        sandbox,
+        `-H 'authorization: mine' -H 'AUTHORIZATION: too' -H 'x-own: kept' --data-binary 12345 '${https}'`,
+      )
+      assert.deepEqual([at, method, url, bytes], [outside.publicAddress, 'POST', '/path?a=b', 5])
+      assert.equal(headers.authorization, secret)
+      assert.equal(headers['x-own'], 'kept')
+      assert.equal(headers.host, 'api.example:8443')
+      for (const program of programs(https)) {
+        const { stdout, stderr } = await shell(sandbox, program)
+        assert.equal(JSON.parse(stdout || '{}').headers?.authorization, secret, stderr)
+      }
+    })
+
+    test('so has one without TLS, but only where that is usual', async () => {
+      const { stdout } = await shell(sandbox, 'curl -sS http://api.example/')
+      assert.ok(stdout.endsWith(` ${secret}`), stdout)
+      const { headers } = await ask(sandbox, 'http://api.example:8080/')
+      assert.equal(headers.authorization, undefined)
+    })
+
+    test('nothing inside knows them, and nobody is shown them', async () => {
+      const places = 'env; grep -raF the-secret /etc /home /root /run /tmp /usr/local /var'
+      const { stdout } = await shell(sandbox, `cat /proc/*/environ; ${places}`)
+      assert.ok(!stdout.includes('the-secret'))
+      const { network: shown } = await sandbox.getInfo()
+      const headers = { Authorization: '***' }
+      assert.deepEqual(shown?.rules, { 'api.example': [{ transform: { headers } }] })
+    })
+
+    test('other names are passed on as they are', async () => {
+      const { headers } = await ask(sandbox, '-k https://else.example:8443/')
+      assert.equal(headers.authorization, undefined)
+      assert.equal(await ask(sandbox, 'https://else.example:8443/'), 'failed with 60')
+    })
+
+    test('who says the name of another place is led to where the name leads', async () => {
+      const connect = `--connect-to ::${outside.otherAddress}:8443`
+      const { at, headers } = await ask(sandbox, `${connect} ${https}`)
+      assert.deepEqual([at, headers.authorization], [outside.publicAddress, secret])
+    })
+
+    test('a server that cannot show who it is gets nothing', async () => {
+      const { stdout } = await shell(
+        sandbox,
+        `curl -s -o /tmp/said -w '%{http_code}' https://api.example:8444/; cat /tmp/said`,
+      )
+      assert.match(stdout, /^502/)
+      assert.ok(!stdout.includes('the-secret'))
+    })
+
+    test('they allow nothing by themselves', async () => {
+      await sandbox.updateNetwork({ ...network, denyOut: ['0.0.0.0/0'] })
+      assert.match(await ask(sandbox, https), /^failed/)
+      await sandbox.updateNetwork({ ...network, denyOut: [`${outside.publicAddress}/32`] })
+      const connect = `--connect-to ::${outside.otherAddress}:8443`
+      assert.match(String(await ask(sandbox, `-f ${connect} ${https}`)), /^failed/)
+      await sandbox.updateNetwork({
+        ...network,
+        denyOut: ['0.0.0.0/0'],
+        allowOut: ['api.example'],
+      })
+      assert.equal((await ask(sandbox, https)).headers.authorization, secret)
+      await sandbox.updateNetwork(network)
+    })
+
+    test('an update brings them to a running sandbox, and takes them away', async () => {
+      const late = await open()
+      assert.equal((await ask(late, `-k ${https}`)).headers.authorization, undefined)
+      await late.updateNetwork(network)
+      assert.equal((await ask(late, https)).headers.authorization, secret)
+      await late.updateNetwork({})
+      assert.equal((await ask(late, `-k ${https}`)).headers.authorization, undefined)
+      await late.kill()
+    })
+
+    test('a secret is named in their place, and another value of it is in force at once', async () => {
+      const connection = installation.connection
+      await Secret.create('Api-Key', 'the-secret-at-first', connection)
+      const Authorization = `Bearer ${Secret.fill('api-key')}`
+      const headers = { Authorization }
+      await sandbox.updateNetwork({ rules: { 'api.example': [{ transform: { headers } }] } })
+      // Without a header to set nothing is opened, and the server's own certificate is not trusted inside.
+      const sent = async () => (await ask(sandbox, `-k ${https}`)).headers.authorization
+      assert.equal(await sent(), 'Bearer the-secret-at-first')
+      const { version } = await Secret.update('api-key', 'the-secret-now', connection)
+      assert.deepEqual([version, await sent()], [2, 'Bearer the-secret-now'])
+      const listed = await Secret.list(connection).nextItems()
+      assert.deepEqual(
+        listed.map(({ name }) => name),
+        ['api-key'],
+      )
+      assert.equal(await Secret.destroy('api-key', connection), true)
+      assert.equal(await Secret.exists('api-key', connection), false)
+      assert.equal(await sent(), undefined)
+      await sandbox.updateNetwork(network)
+    })
+
+    test('they outlive the server, and the egress process', async () => {
+      await installation.crash()
+      await installation.start()
+      sandbox = await Sandbox.connect(sandbox.sandboxId, installation.connection)
+      assert.equal((await ask(sandbox, https)).headers.authorization, secret)
+      const [killed = 0] = await egressesOf(await namesOf(installation.dataDir))
+      process.kill(killed, 'SIGKILL')
+      await waitFor('another', async () => {
+        return (await ask(sandbox, https)).headers?.authorization === secret
+      })
+    })
+
+    test('they come back after a pause, and copies have them by the same authority', async () => {
+      await sandbox.pause({ keepMemory: runtime === 'gvisor' })
+      sandbox = await Sandbox.connect(sandbox.sandboxId, installation.connection)
+      const [fork] = await sandbox.fork()
+      assert.ok(fork instanceof Sandbox)
+      const authorities = []
+      for (const each of [sandbox, fork]) {
+        assert.equal((await ask(each, https)).headers.authorization, secret)
+        authorities.push(await each.files.read(certificatePath))
+      }
+      assert.equal(authorities[0], authorities[1])
+    })
+  })
+}
+
+const certificatePath = '/usr/local/share/ca-certificates/atoll-egress.crt'
+
+/** Each trusts what it trusts in its own way. */
+const programs = (url: string) => [
+  `curl -sS '${url}'`,
+  `python3 -c 'import urllib.request; print(urllib.request.urlopen("${url}").read().decode())'`,
+  `wget -qO- '${url}' || curl -sS '${url}'`,
+]

@@ -1,0 +1,237 @@
+/** Output of processes under load, on the wire: who gets it, how fast, in which pieces, and when it ends. */
+import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
+import { after, before, suite, test } from 'node:test'
+import { waitFor } from '@atoll/kit/wait'
+import { Sandbox } from 'e2b'
+import { envdHeaders, openProcess, outputOf, shell, startCloud } from '../cloud-by-hand.ts'
+import type { CloudByHand, HandSandbox, StreamCall } from '../cloud-by-hand.ts'
+import { runtimes } from '../shell.ts'
+import { endFlag, send } from '../wire.ts'
+import type { Message } from '../wire.ts'
+
+const patient = { intervalMs: 200 }
+const everySecond = { 'Keepalive-Ping-Interval': '1' }
+const mebibyte = 1024 * 1024
+
+for (const runtime of runtimes) {
+  suite(`streams on ${runtime}`, () => {
+    let cloud: CloudByHand
+    let url: string
+    let sandbox: HandSandbox
+    before(async () => {
+      cloud = await startCloud({ ATOLL_RUNTIME: runtime })
+      url = cloud.installation.url
+      sandbox = await cloud.createSandbox()
+    })
+    after(() => cloud[Symbol.asyncDispose]())
+
+    const start = (body: object, call?: StreamCall) =>
+      openProcess(url, envdHeaders(sandbox), body, call)
+    const connect = (process: { pid: number } | { tag: string }, call: StreamCall = {}) =>
+      openProcess(url, envdHeaders(sandbox), { process }, { ...call, method: 'Connect' })
+    const run = async (script: string) => outputOf(await (await start(shell(script))).rest())
+
+    async function unary(method: string, body: unknown) {
+      const reply = await send(url, {
+        method: 'POST',
+        path: `/process.Process/${method}`,
+        headers: { 'Content-Type': 'application/json', ...envdHeaders(sandbox) },
+        body: JSON.stringify(body),
+      })
+      return reply.status
+    }
+    const type = async (pid: number, text: string) => {
+      const input = { stdin: Buffer.from(text).toString('base64') }
+      assert.equal(await unary('SendInput', { process: { pid }, input }), 200)
+    }
+
+    test('five subscribers get every byte of both outputs', async () => {
+      const first = await start(withInput('read -r _; seq 200000 & seq 200001 400000 >&2; wait'))
+      const others = await Promise.all(Array.from({ length: 4 }, () => connect({ pid: first.pid })))
+      await type(first.pid, '\n')
+      const all = await Promise.all([first, ...others].map((stream) => stream.rest()))
+      const sums = [checksum(numbers(1, 200_000)), checksum(numbers(200_001, 400_000))]
+      for (const messages of all) {
+        assert.deepEqual([sumOf(messages, 'stdout'), sumOf(messages, 'stderr')], sums)
+        assert.equal(endOf(messages)?.status, 'exit status 0')
+      }
+    })
+
+    test('a slow reader slows the process and loses nothing, in pieces of at most 32 KiB', async () => {
+      const slow = await start(shell(`${counter} ${total / mebibyte}`))
+      const written = async () => Number(await run('cat /tmp/written'))
+      const stalledAt = await waitFor('the process to stand still', still(written), patient)
+      assert.ok(stalledAt < total, `all of ${stalledAt} bytes went somewhere`)
+      const other = await connect({ pid: slow.pid })
+      const [messages, otherMessages] = await Promise.all([slow.rest(), other.rest()])
+      const expected = createHash('sha256')
+      for (let at = 0; at < total / mebibyte; at++) expected.update(Buffer.alloc(mebibyte, at))
+      assert.deepEqual([bytesOf(messages).length, sumOf(messages)], [total, expected.digest('hex')])
+      assert.equal(await written(), total)
+      assert.equal(endOf(otherMessages)?.status, 'exit status 0')
+      const lengths = messages.map((message) => bytesOf([message]).length)
+      assert.ok(Math.max(...lengths) <= 32 * 1024)
+    })
+
+    test('pieces of a terminal have at most 16 KiB', async () => {
+      const size = { cols: 80, rows: 24 }
+      const stream = await start({ ...shell('seq 100000'), pty: { size } })
+      const messages = await stream.rest()
+      const lengths = messages.map((message) => bytesOf([message], 'pty').length)
+      assert.ok(Math.max(...lengths) <= 16 * 1024)
+      const expected = numbers(1, 100_000).replaceAll('\n', '\r\n')
+      assert.equal(sumOf(messages, 'pty'), checksum(expected))
+    })
+
+    test('what is written for nobody is thrown away, and the process goes on', async () => {
+      const left = await start({ ...shell('yes | head -c 20000000; exit 5'), tag: 'alone' })
+      left.socket.destroy()
+      const exit = await waitFor(
+        'the end',
+        async () => {
+          const again = await connect({ tag: 'alone' }, { headers: everySecond })
+          const message = await again.next()
+          if (message?.event?.end) return message.event.end
+          again.socket.destroy()
+          return undefined
+        },
+        patient,
+      )
+      assert.equal(exit.exitCode, 5)
+    })
+
+    test('silence is filled with signs of life', async () => {
+      const stream = await start(withInput('read -r _; echo done'), { headers: everySecond })
+      for (const _ of [1, 2]) {
+        assert.deepEqual(await stream.next(), { flags: 0, event: { keepalive: {} } })
+      }
+      await type(stream.pid, '\n')
+      assert.equal(await stream.until(/done/), 'done\n')
+    })
+
+    test('a deadline of Connect ends the stream alone, one of Start the process, also unwatched', async () => {
+      const soon = { headers: { 'Connect-Timeout-Ms': '500' } }
+      const long = await start(withInput('read -r _; exit 4'))
+      const watched = await (await connect({ pid: long.pid }, soon)).rest()
+      assert.equal(watched.at(-1)?.error?.code, 'deadline_exceeded')
+      await type(long.pid, '\n')
+      assert.equal(endOf(await long.rest())?.exitCode, 4)
+
+      const later = { headers: { 'Connect-Timeout-Ms': '10000' } }
+      const doomed = await start(shell('exec sleep 1000'), later)
+      const other = await connect({ pid: doomed.pid })
+      doomed.socket.destroy()
+      const end = endOf(await other.rest())
+      assert.deepEqual([end?.exitCode, end?.status], [-1, 'signal: killed'])
+    })
+
+    test('an exit is told to those who come later, by pid and by tag', async () => {
+      const stream = await start({ ...shell('echo gone; exit 6'), tag: 'over' })
+      await stream.rest()
+      const end = { exitCode: 6, exited: true, status: 'exit status 6', error: 'exit status 6' }
+      for (const selector of [{ pid: stream.pid }, { tag: 'over' }]) {
+        const late = await connect(selector)
+        assert.equal(late.pid, stream.pid)
+        assert.deepEqual(await late.rest(), [{ flags: 0, event: { end } }, { flags: endFlag }])
+      }
+      const signal = { process: { pid: stream.pid }, signal: 'SIGNAL_SIGKILL' }
+      assert.equal(await unary('SendSignal', signal), 404)
+    })
+
+    test('a process that closes its outputs lives on, and its stream with it', async () => {
+      const stream = await start(withInput('exec >&- 2>&-; read -r _; exit 7'), {
+        headers: everySecond,
+      })
+      assert.deepEqual(await stream.next(), { flags: 0, event: { keepalive: {} } })
+      await type(stream.pid, '\n')
+      assert.equal(endOf(await stream.rest())?.exitCode, 7)
+    })
+
+    test('a grandchild that holds the output delays the end, unless the process was killed', async () => {
+      const body = shell('mkfifo /tmp/gate; (cat /tmp/gate; echo late) & echo early; exit 3')
+      const stream = await start(body, { headers: everySecond })
+      await stream.until(/early/)
+      await waitFor('the exit', async () => /gone/.test(await run(isGone(stream.pid))), patient)
+      assert.deepEqual(await stream.next(), { flags: 0, event: { keepalive: {} } })
+      await run('echo now > /tmp/gate')
+      const messages = await stream.rest()
+      assert.equal(outputOf(messages), 'now\nlate\n')
+      assert.equal(endOf(messages)?.exitCode, 3)
+
+      const killed = await start(shell('sleep 1000 & echo $!; wait'))
+      const grandchild = Number(await killed.until(/\n/))
+      const signal = { process: { pid: killed.pid }, signal: 'SIGNAL_SIGKILL' }
+      assert.equal(await unary('SendSignal', signal), 200)
+      assert.equal(endOf(await killed.rest())?.status, 'signal: killed')
+      assert.equal(await run(isGone(grandchild)), 'there\n')
+    })
+
+    test('fifty commands at once all give their own output', async () => {
+      const { commands } = await Sandbox.connect(sandbox.sandboxID, cloud.installation.connection)
+      const results = await Promise.all(
+        Array.from({ length: 50 }, (_, at) =>
+          commands.run(`echo ${at}; seq ${at} ${at + 999} >&2`, { timeoutMs: 120_000 }),
+        ),
+      )
+      for (const [at, { stdout, stderr }] of results.entries()) {
+        assert.deepEqual([stdout, stderr], [`${at}\n`, numbers(at, at + 999)])
+      }
+    })
+  })
+}
+
+const total = 64 * mebibyte
+
+/** Writes as many mebibytes as told, each of one byte repeated, and how many bytes it got rid of so far. */
+const counter = `python3 -c '
+import os, sys
+for at in range(int(sys.argv[1])):
+    block = bytes([at]) * ${mebibyte}
+    while block: block = block[os.write(1, block):]
+    with open("/tmp/new", "w") as file: file.write(str((at + 1) * ${mebibyte}))
+    os.rename("/tmp/new", "/tmp/written")
+'`
+
+/** Whether a number has stayed the same over five looks. */
+function still(look: () => Promise<number>): () => Promise<number | undefined> {
+  let last = Number.NaN
+  let same = 0
+  return async () => {
+    const now = await look()
+    same = now === last ? same + 1 : 0
+    last = now
+    return same >= 5 && now > 0 ? now : undefined
+  }
+}
+
+function withInput(script: string): object {
+  return { ...shell(script), stdin: true }
+}
+
+function isGone(pid: number): string {
+  return `test -d /proc/${pid} && echo there || echo gone`
+}
+
+function bytesOf(messages: readonly Message[], kind: 'stdout' | 'stderr' | 'pty' = 'stdout') {
+  return Buffer.concat(
+    messages.map(({ event }) => Buffer.from(event?.data?.[kind] ?? '', 'base64')),
+  )
+}
+
+function sumOf(messages: readonly Message[], kind?: 'stdout' | 'stderr' | 'pty'): string {
+  return checksum(bytesOf(messages, kind))
+}
+
+function checksum(bytes: string | Uint8Array): string {
+  return createHash('sha256').update(bytes).digest('hex')
+}
+
+function endOf(messages: readonly Message[]) {
+  return messages.find(({ event }) => event?.end)?.event?.end
+}
+
+/** As seq prints them. */
+function numbers(from: number, to: number): string {
+  return Array.from({ length: to - from + 1 }, (_, at) => `${from + at}\n`).join('')
+}

@@ -1,0 +1,408 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { after, before, test } from 'node:test'
+import { Signal } from '@atoll/contracts/gen/process/process_pb'
+import {
+  SendSignalRequestSchema,
+  StartRequestSchema,
+  StartResponseSchema,
+} from '@atoll/contracts/gen/process/process_pb'
+import { waitFor } from '@atoll/kit/wait'
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
+import {
+  envdHeaders,
+  envdPort,
+  openProcess,
+  outputOf,
+  shell,
+  startCloud,
+} from '../cloud-by-hand.ts'
+import type { CloudByHand, HandSandbox } from '../cloud-by-hand.ts'
+import { answerTo, begin, endFlag, frame, framesOf, open, send } from '../wire.ts'
+
+/** The interface with plain HTTP, as its documents write it. */
+
+let cloud: CloudByHand
+let url: string
+let sandbox: HandSandbox
+before(async () => {
+  cloud = await startCloud({ ATOLL_RUNTIME: 'gvisor' })
+  url = cloud.installation.url
+  sandbox = await cloud.createSandbox()
+})
+after(() => cloud[Symbol.asyncDispose]())
+
+const start = (...[body, call]: [object, Parameters<typeof openProcess>[3]?]) =>
+  openProcess(url, envdHeaders(sandbox), body, call)
+
+function unary(method: string, body: unknown, headers = envdHeaders(sandbox)) {
+  return send(url, {
+    method: 'POST',
+    path: `/process.Process/${method}`,
+    headers: { 'Content-Type': 'application/json', ...headers },
+    body: JSON.stringify(body),
+  })
+}
+
+test('Start streams output as base64 and ends with the exit code and an end frame', async () => {
+  const stream = await start(shell('echo out; echo err >&2; exit 3'), { user: 'user' })
+  assert.ok(stream.pid > 0)
+  const messages = await stream.rest()
+  const written = messages.map(({ event }) => event?.data ?? {})
+  assert.deepEqual(
+    [
+      written.map(({ stdout }) => stdout ?? '').join(''),
+      written.map(({ stderr }) => stderr ?? '').join(''),
+    ],
+    [Buffer.from('out\n').toString('base64'), Buffer.from('err\n').toString('base64')],
+  )
+  assert.deepEqual(messages.slice(-2), [
+    {
+      flags: 0,
+      event: {
+        end: { exitCode: 3, exited: true, status: 'exit status 3', error: 'exit status 3' },
+      },
+    },
+    { flags: endFlag },
+  ])
+})
+
+test('an exit code of zero is left out', async () => {
+  const [end] = await (await start(shell('true'))).rest()
+  assert.deepEqual(end, { flags: 0, event: { end: { exited: true, status: 'exit status 0' } } })
+})
+
+test('the process has the environment and the folder that the request names', async () => {
+  const process = {
+    cmd: '/bin/bash',
+    args: ['-c', 'echo "$GREETING from $PWD"'],
+    envs: { GREETING: 'grüße' },
+    cwd: '/usr/lib',
+  }
+  assert.equal(outputOf(await (await start({ process })).rest()), 'grüße from /usr/lib\n')
+})
+
+test('Basic authorization names the user, and without it the default user applies', async () => {
+  const whoami = shell('echo "$(id -un) $HOME"')
+  const outputs = [
+    await start(whoami),
+    await start(whoami, { user: 'user' }),
+    await start(whoami, { user: 'root' }),
+  ].map(async (stream) => outputOf(await stream.rest()))
+  assert.deepEqual(await Promise.all(outputs), [
+    'user /home/user\n',
+    'user /home/user\n',
+    'root /root\n',
+  ])
+})
+
+test('a terminal answers as event.data.pty, and Update resizes it', async () => {
+  const stream = await start(
+    {
+      process: { cmd: '/bin/bash', args: ['-c', 'stty size; read -r _; stty size'] },
+      pty: { size: { cols: 80, rows: 24 } },
+    },
+    { user: 'user' },
+  )
+  const first = await stream.next()
+  assert.equal(typeof first?.event?.data?.pty, 'string')
+  assert.match(outputOf(first ? [first] : []), /^24 80/)
+
+  const process = { pid: stream.pid }
+  const updated = await unary('Update', { process, pty: { size: { cols: 101, rows: 31 } } })
+  assert.deepEqual([updated.status, updated.text], [200, '{}'])
+  assert.match(updated.headers['content-type'] ?? '', /^application\/json/)
+
+  const enter = Buffer.from('\n').toString('base64')
+  const sent = await unary('SendInput', { process, input: { pty: enter } })
+  assert.deepEqual([sent.status, sent.text], [200, '{}'])
+  await stream.until(/31 101/)
+  const rest = await stream.rest()
+  assert.equal(rest.at(-2)?.event?.end?.status, 'exit status 0')
+})
+
+test('the headers work under their E2b names', async () => {
+  const stream = await openProcess(url, envdHeaders(sandbox, 'E2b'), shell('echo alias'))
+  assert.equal(outputOf(await stream.rest()), 'alias\n')
+})
+
+test('a host name {port}-{sandboxID}.{domain} leads to the sandbox', async () => {
+  const { 'Svc-Sandbox-Id': id, 'Svc-Sandbox-Port': port, ...headers } = envdHeaders(sandbox)
+  const Host = `${port}-${id}.sandboxes.example`
+  const stream = await openProcess(url, { ...headers, Host }, shell('echo by name'))
+  assert.equal(outputOf(await stream.rest()), 'by name\n')
+})
+
+test('Connect-Timeout-Ms ends the stream with deadline_exceeded and kills the process', async () => {
+  const stream = await start(shell('exec sleep 1000'), { headers: { 'Connect-Timeout-Ms': '700' } })
+  const messages = await stream.rest()
+  assert.deepEqual(
+    messages.at(-1)?.flags === endFlag && messages.at(-1)?.error?.code,
+    'deadline_exceeded',
+  )
+  await waitFor('the process to be gone', async () => {
+    const listed = await unary('List', {})
+    return !Object(listed.json).processes?.some(({ pid }: { pid: number }) => pid === stream.pid)
+  })
+  const alive = await start(shell(`kill -0 ${stream.pid} 2>&1 || echo gone`), { user: 'root' })
+  assert.match(outputOf(await alive.rest()), /gone/)
+})
+
+test('Start and SendSignal in binary', async () => {
+  const headers = envdHeaders(sandbox)
+  const request = create(StartRequestSchema, {
+    process: { cmd: '/bin/bash', args: ['-c', 'printf "\\377\\0"; exec sleep 1000'] },
+    stdin: false,
+  })
+  const response = await open(url, {
+    method: 'POST',
+    path: '/process.Process/Start',
+    headers: { 'Content-Type': 'application/connect+proto', ...headers },
+    body: frame(toBinary(StartRequestSchema, request)),
+  })
+  assert.equal(response.headers['content-type'], 'application/connect+proto')
+  const frames = framesOf(response)
+  const nextEvent = async () => {
+    const { value } = await frames.next()
+    assert.equal(value?.flags, 0)
+    return fromBinary(StartResponseSchema, value.payload).event?.event
+  }
+  const started = await nextEvent()
+  assert.ok(started?.case === 'start')
+  const data = await nextEvent()
+  assert.ok(data?.case === 'data' && data.value.output.case === 'stdout')
+  assert.deepEqual([...data.value.output.value], [0xff, 0])
+
+  const selector = { case: 'pid', value: started.value.pid } as const
+  const signal = create(SendSignalRequestSchema, { process: { selector }, signal: Signal.SIGKILL })
+  const sent = await send(url, {
+    method: 'POST',
+    path: '/process.Process/SendSignal',
+    headers: { 'Content-Type': 'application/proto', ...headers },
+    body: toBinary(SendSignalRequestSchema, signal),
+  })
+  assert.deepEqual(
+    [sent.status, sent.headers['content-type'], sent.body.length],
+    [200, 'application/proto', 0],
+  )
+  const end = await nextEvent()
+  assert.ok(end?.case === 'end')
+  assert.deepEqual([end.value.exitCode, end.value.status], [-1, 'signal: killed'])
+  const last = (await frames.next()).value
+  assert.deepEqual([last?.flags, last?.payload.toString()], [endFlag, '{}'])
+})
+
+test('two subscribers see the same output and the same end', async () => {
+  const first = await start({ process: { cmd: '/bin/cat' }, stdin: true, tag: 'shared' })
+  const second = await openProcess(
+    url,
+    envdHeaders(sandbox),
+    { process: { tag: 'shared' } },
+    { method: 'Connect' },
+  )
+  assert.equal(second.pid, first.pid)
+  const process = { pid: first.pid }
+  const stdin = Buffer.from('to both\n').toString('base64')
+  assert.equal((await unary('SendInput', { process, input: { stdin } })).status, 200)
+  await Promise.all([first.until(/to both\n/), second.until(/to both\n/)])
+  assert.equal((await unary('CloseStdin', { process })).status, 200)
+  const ends = await Promise.all([first.rest(), second.rest()])
+  const expected = [
+    { flags: 0, event: { end: { exited: true, status: 'exit status 0' } } },
+    { flags: endFlag },
+  ]
+  assert.deepEqual(ends, [expected, expected])
+})
+
+test("envd's health is open to everybody, and /init to nobody", async () => {
+  const route = {
+    'Svc-Sandbox-Id': sandbox.sandboxID,
+    'Svc-Sandbox-Port': String(envdPort),
+  }
+  const health = await send(url, { path: '/health', headers: route })
+  assert.deepEqual([health.status, health.text], [204, ''])
+  const init = await send(url, { method: 'POST', path: '/init', headers: route, body: '{}' })
+  assert.deepEqual(
+    [init.status, Object(init.json).code, Object(init.json).path],
+    [404, 404, '/init'],
+  )
+})
+
+test('a closed port and an unknown sandbox are 502 with their JSON', async () => {
+  const { sandboxID } = sandbox
+  const closed = await send(url, {
+    path: '/',
+    headers: { 'Svc-Sandbox-Id': sandboxID, 'Svc-Sandbox-Port': '9' },
+  })
+  const { message, ...rest } = Object(closed.json)
+  assert.deepEqual([closed.status, rest], [502, { sandboxId: sandboxID, port: 9, code: 502 }])
+  assert.match(message, /nothing answers on its port 9/)
+
+  const unknown = await send(url, {
+    path: '/health',
+    headers: { 'Svc-Sandbox-Id': 'i00000000000000000000', 'Svc-Sandbox-Port': String(envdPort) },
+  })
+  assert.equal(unknown.status, 502)
+  assert.match(unknown.headers['content-type'] ?? '', /^application\/json/)
+  assert.deepEqual(unknown.json, {
+    sandboxId: 'i00000000000000000000',
+    message: 'The sandbox was not found',
+    code: 502,
+  })
+})
+
+const echoServer = `
+const server = require('http').createServer((request, response) => {
+  response.writeHead(200, { 'X-Path': request.url })
+  response.flushHeaders()
+  request.pipe(response)
+})
+server.listen(8000, () => console.log('listening'))
+`
+
+test("a user's server streams both ways", async () => {
+  const stream = await start({ process: { cmd: 'node', args: ['-e', echoServer] }, stdin: false })
+  await stream.until(/listening/)
+  const outgoing = begin(url, {
+    method: 'POST',
+    path: '/echo?x=%2F',
+    headers: { Host: `8000-${sandbox.sandboxID}.localhost`, 'Transfer-Encoding': 'chunked' },
+  })
+  const answered = answerTo(outgoing)
+  outgoing.write('one')
+  const response = await answered
+  assert.deepEqual([response.statusCode, response.headers['x-path']], [200, '/echo?x=%2F'])
+  // Each piece is back before the next is sent, so nothing between the two collects them.
+  const pieces = response.setEncoding('utf8')[Symbol.asyncIterator]()
+  assert.equal((await pieces.next()).value, 'one')
+  outgoing.write('two')
+  assert.equal((await pieces.next()).value, 'two')
+  outgoing.end()
+  assert.equal((await pieces.next()).done, true)
+  const kill = { process: { pid: stream.pid }, signal: 'SIGNAL_SIGKILL' }
+  assert.deepEqual((await unary('SendSignal', kill)).json, {})
+})
+
+test('every answer about a sandbox has the fields that are promised, and no others', async () => {
+  const made = await cloud.platform('POST', '/sandboxes', {
+    templateID: 'base',
+    timeout: 120,
+    secure: true,
+    metadata: { purpose: 'fields' },
+    unknownField: 'of a newer client',
+  })
+  assert.equal(made.status, 201, made.text)
+  const { sandboxID, templateID, envdVersion, envdAccessToken, ...others } = Object(made.json)
+  assert.match(sandboxID, /^i[a-z0-9]{20}$/)
+  assert.match(templateID, /^[a-z0-9]{20}$/)
+  assert.match(envdVersion, /^\d+\.\d+\.\d+$/)
+  assert.match(envdAccessToken, /^[0-9a-f]{64}$/)
+  assert.deepEqual(others, { clientID: '6532622b', alias: 'base' })
+
+  const got = await cloud.platform('GET', `/sandboxes/${sandboxID}`)
+  const { startedAt, endAt, ...detail } = Object(got.json)
+  const timestamp = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/
+  assert.match(startedAt, timestamp)
+  assert.match(endAt, timestamp)
+  assert.equal(Date.parse(endAt) - Date.parse(startedAt), 120_000)
+  const listed = {
+    templateID,
+    sandboxID,
+    clientID: '6532622b',
+    alias: 'base',
+    cpuCount: 2,
+    memoryMB: 1024,
+    diskSizeMB: 4096,
+    metadata: { purpose: 'fields' },
+    state: 'running',
+    envdVersion,
+  }
+  const lifecycle = { autoResume: false, onTimeout: 'kill' }
+  assert.deepEqual(detail, { ...listed, envdAccessToken, lifecycle })
+
+  const path = '/v2/sandboxes?metadata=purpose%3Dfields'
+  const list = await cloud.platform('GET', path)
+  assert.deepEqual(list.json, [{ ...listed, startedAt, endAt }])
+  assert.equal(list.headers['x-total-running'], '1')
+  assert.equal(list.headers['x-next-token'], undefined)
+
+  const connected = await cloud.platform('POST', `/sandboxes/${sandboxID}/connect`, { timeout: 1 })
+  assert.deepEqual([connected.status, connected.json], [200, made.json])
+  const timeout = await cloud.platform('POST', `/sandboxes/${sandboxID}/timeout`, { timeout: 60 })
+  assert.deepEqual([timeout.status, timeout.text], [204, ''])
+  const killed = await cloud.platform('DELETE', `/sandboxes/${sandboxID}`)
+  assert.deepEqual([killed.status, killed.text], [204, ''])
+  const gone = await cloud.platform('GET', `/sandboxes/${sandboxID}`)
+  assert.deepEqual([gone.status, Object(gone.json).code], [404, 404])
+})
+
+test('a sandbox that is not secured has no token, and killing it resets its streams', async () => {
+  const made = await cloud.platform('POST', '/sandboxes', { templateID: 'base', timeout: 120 })
+  const bare: HandSandbox = JSON.parse(made.text)
+  assert.equal(bare.envdAccessToken, undefined)
+  const stream = await openProcess(url, envdHeaders(bare), shell('echo here; exec sleep 1000'))
+  await stream.until(/here/)
+  const failed = once(stream.socket, 'error')
+  const read = stream.rest().then(
+    (messages) => `a clean end after ${JSON.stringify(messages)}`,
+    () => 'cut off',
+  )
+  assert.equal((await cloud.platform('DELETE', `/sandboxes/${bare.sandboxID}`)).status, 204)
+  assert.equal(await read, 'cut off')
+  const [{ code, syscall }] = await failed
+  assert.deepEqual([code, syscall], ['ECONNRESET', 'read'])
+})
+
+const published = [
+  'GET /health',
+  'GET /openapi.json',
+  'POST /sandboxes',
+  'POST /v2/sandboxes',
+  'GET /sandboxes',
+  'GET /v2/sandboxes',
+  'GET /sandboxes/{sandboxID}',
+  'DELETE /sandboxes/{sandboxID}',
+  'POST /sandboxes/{sandboxID}/timeout',
+  'POST /sandboxes/{sandboxID}/connect',
+  'POST /v2/sandboxes/{sandboxID}/connect',
+  'GET /api-keys',
+  'POST /api-keys',
+  'PATCH /api-keys/{apiKeyID}',
+  'DELETE /api-keys/{apiKeyID}',
+]
+
+test('openapi.json describes every operation in OpenAPI 3.1', async () => {
+  const { status, headers, json } = await send(url, { path: '/openapi.json' })
+  assert.equal(status, 200)
+  assert.match(headers['content-type'] ?? '', /^application\/json/)
+  const document = Object(json)
+  assert.match(document.openapi, /^3\.1\.\d+$/)
+  assert.equal(document.info.version, '0.1.0')
+  assert.ok(document.info.title)
+  const described = Object.entries<object>(document.paths).flatMap(([path, item]) =>
+    Object.entries(item).map(([method, operation]) => ({
+      name: `${method.toUpperCase()} ${path}`,
+      path,
+      operation,
+    })),
+  )
+  const names = new Set(described.map(({ name }) => name))
+  assert.deepEqual(
+    published.filter((name) => !names.has(name)),
+    [],
+  )
+  const ids = described.map(({ operation }) => operation.operationId)
+  assert.equal(new Set(ids).size, described.length)
+  for (const { name, path, operation } of described) {
+    assert.ok(Object.keys(operation.responses).length > 0, name)
+    const declared = (operation.parameters ?? [])
+      .filter((parameter: { in: string }) => parameter.in === 'path')
+      .map((parameter: { name: string }) => `{${parameter.name}}`)
+    assert.deepEqual(declared, path.match(/\{\w+\}/g) ?? [], name)
+  }
+  const references = JSON.stringify(document).matchAll(/"\$ref":"#\/([^"]+)"/g)
+  for (const [, pointer = ''] of references) {
+    const found = pointer.split('/').reduce<unknown>((value, key) => Object(value)[key], document)
+    assert.ok(found, `#/${pointer} leads nowhere`)
+  }
+})

@@ -1,0 +1,134 @@
+/** Record of what a server has acknowledged, and checks that it still holds. */
+import assert from 'node:assert/strict'
+import { waitFor } from '@atoll/kit/wait'
+import type { CloudByHand, HandSandbox } from '../cloud-by-hand.ts'
+import { envdHeaders, openProcess, outputOf, shell } from '../cloud-by-hand.ts'
+import { readCounter, startCounter } from '../counter.ts'
+import { cells, ledSandboxes } from '../host-state.ts'
+import type { Names } from '../host-state.ts'
+
+export interface AcknowledgedSandbox {
+  readonly sandbox: HandSandbox
+  /** Lower bound of its counter. */
+  count: number
+  /** True when its network rules contain names, which the egress process enforces. */
+  hasNames: boolean
+}
+
+export interface Account {
+  /** All sandboxes run, except in the middle of a round. */
+  readonly sandboxes: Map<string, AcknowledgedSandbox>
+  readonly killed: Set<string>
+  /** Snapshot IDs with a lower bound of the counter in a copy. */
+  readonly snapshots: Map<string, number>
+  readonly templates: Map<string, Template>
+  /** Template and snapshot IDs. */
+  readonly deleted: Set<string>
+  /** Secret names with their current version. */
+  readonly secrets: Map<string, number>
+  readonly deletedSecrets: Set<string>
+}
+
+export interface Template {
+  readonly templateId: string
+  /** Content of `/mark`. */
+  readonly mark: string
+}
+
+export const emptyAccount = (): Account => ({
+  sandboxes: new Map(),
+  killed: new Set(),
+  snapshots: new Map(),
+  templates: new Map(),
+  deleted: new Set(),
+  secrets: new Map(),
+  deletedSecrets: new Set(),
+})
+
+/** Time limit for reconciling after a start on a busy machine. */
+const patienceMs = 60_000
+
+/** Fails when acknowledged state is lost or deleted state is back. */
+export async function checkAccount(
+  account: Account,
+  cloud: CloudByHand,
+  names: Names,
+): Promise<void> {
+  for (const id of account.sandboxes.keys()) assert.equal(await stateOf(cloud, id), 'running')
+  for (const one of account.sandboxes.values()) await checkCounter(cloud, one)
+  for (const id of account.killed) assert.equal(await stateOf(cloud, id), undefined)
+  const listed = new Set((await idsOf(cloud, '/snapshots?limit=100', 'snapshotID')).flat())
+  assert.deepEqual(new Set(account.snapshots.keys()).difference(listed), new Set(), 'lost')
+  assert.deepEqual(account.deleted.intersection(listed), new Set(), 'back')
+  const templates = new Set((await idsOf(cloud, '/templates', 'templateID')).flat())
+  for (const [name, { templateId }] of account.templates) {
+    assert.ok(templates.has(templateId), `template ${name} is lost`)
+  }
+  for (const [name, version] of account.secrets) {
+    const { status, json } = await cloud.platform('GET', `/secrets/${name}`)
+    assert.deepEqual([name, status, Object(json).currentVersion], [name, 200, version])
+  }
+  for (const name of account.deletedSecrets) {
+    assert.equal((await cloud.platform('GET', `/secrets/${name}`)).status, 404, name)
+  }
+  const { length: named } = [...account.sandboxes.values()].filter(({ hasNames }) => hasNames)
+  await waitFor(
+    `${named} sandboxes to be redirected to the egress process`,
+    async () => (await ledSandboxes(names)) === named,
+    { timeoutMs: patienceMs },
+  )
+  const expected = new Set(account.sandboxes.keys())
+  await waitFor(
+    'the node to hold the sandboxes that run, and no others',
+    async () => {
+      const owners = (await cells(names.dataDir)).flatMap(({ owner }) => owner ?? [])
+      return new Set(owners).symmetricDifference(expected).size === 0
+    },
+    { timeoutMs: patienceMs },
+  )
+}
+
+/** Returns `running` or `paused`; undefined when the sandbox does not exist. */
+export async function stateOf(cloud: CloudByHand, id: string): Promise<string | undefined> {
+  const { status, json, text } = await cloud.platform('GET', `/sandboxes/${id}`)
+  if (status === 404) return undefined
+  assert.equal(status, 200, text)
+  return Object(json).state
+}
+
+async function idsOf(cloud: CloudByHand, path: string, key: string): Promise<string[]> {
+  const { status, json, text } = await cloud.platform('GET', path)
+  assert.equal(status, 200, text)
+  const all: Record<string, string>[] = Object(json)
+  return all.map((one) => one[key] ?? '')
+}
+
+/** Checks that the same process still counts, from at least the last known value. */
+export async function checkCounter(cloud: CloudByHand, one: AcknowledgedSandbox): Promise<void> {
+  const count = await readCounter(cloud.installation.url, one.sandbox)
+  assert.ok(count >= one.count, `${one.sandbox.sandboxID}: ${count} after ${one.count}`)
+  one.count = count
+}
+
+/** Adds a running sandbox and starts a counter in it. */
+export async function addCounting(
+  account: Account,
+  cloud: CloudByHand,
+  sandbox: HandSandbox,
+): Promise<AcknowledgedSandbox> {
+  await startCounter(cloud.installation.url, sandbox)
+  const one = { sandbox, count: 0, hasNames: false }
+  account.sandboxes.set(sandbox.sandboxID, one)
+  await checkCounter(cloud, one)
+  return one
+}
+
+/** Runs a script as root and returns its output. */
+export async function print(
+  { installation: { url } }: CloudByHand,
+  sandbox: HandSandbox,
+  script: string,
+): Promise<string> {
+  const stream = await openProcess(url, envdHeaders(sandbox), shell(script), { user: 'root' })
+  return outputOf(await stream.rest())
+}

@@ -1,0 +1,69 @@
+import assert from 'node:assert/strict'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { addCounting, emptyAccount, print } from './acknowledged-account.ts'
+import { createWorks } from './acknowledged-work.ts'
+import type { Work } from './acknowledged-work.ts'
+import { startCloud } from '../cloud-by-hand.ts'
+import type { CloudByHand } from '../cloud-by-hand.ts'
+import { seed } from '../config.ts'
+import { randomFrom } from '../mutations.ts'
+import { createVolatileDisk } from './volatile-disk.ts'
+import type { VolatileDisk } from './volatile-disk.ts'
+
+/** Cuts the power right after an acknowledgement. Paused sandboxes, snapshots and templates survive; running sandboxes do not. */
+describe(
+  `power fails right after an acknowledgement, ATOLL_TEST_SEED=${seed}`,
+  { concurrency: 1, timeout: 600_000 },
+  () => {
+    const account = emptyAccount()
+    let disk: VolatileDisk
+    let cloud: CloudByHand
+    let works: ReturnType<typeof createWorks>
+
+    before(async () => {
+      disk = await createVolatileDisk(4096)
+      cloud = await startCloud({
+        ATOLL_DATA_DIR: join(disk.path, 'data'),
+        ATOLL_RUNTIME: 'gvisor',
+        ATOLL_READY_SANDBOXES: '0',
+        ATOLL_BASE_DISK_SIZE_MB: '64',
+        ATOLL_BASE_MEMORY_MB: '256',
+      })
+      works = createWorks(account, { cloud, random: randomFrom(seed) })
+    })
+    after(async () => {
+      await cloud?.[Symbol.asyncDispose]()
+      await disk?.[Symbol.asyncDispose]()
+    })
+
+    for (const kind of ['pause', 'snapshot', 'build', 'secret']) {
+      test(`${kind}: the promise is kept`, async () => {
+        await addCounting(account, cloud, await cloud.createSandbox())
+        const work: Work = await (works[kind] ?? assert.fail())()
+        const reply = await work.request()
+        const crashed = cloud.installation.crash()
+        await disk.capture()
+        await crashed
+        assert.equal(reply.status, work.status, reply.text)
+        work.enter?.(reply)
+        await cloud.installation.down()
+        await disk.restore()
+
+        await cloud.installation.start()
+        await work.check(reply)
+        // Prepared files, such as envd and empty disks, are whole too.
+        const sandbox = await cloud.createSandbox()
+        assert.equal(await print(cloud, sandbox, 'echo works'), 'works\n')
+        for (const { sandboxID } of [sandbox, ...running()]) {
+          await cloud.platform('DELETE', `/sandboxes/${sandboxID}`)
+          account.sandboxes.delete(sandboxID)
+        }
+      })
+    }
+
+    function running() {
+      return [...account.sandboxes.values()].map(({ sandbox }) => sandbox)
+    }
+  },
+)

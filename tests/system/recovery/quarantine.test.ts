@@ -1,0 +1,217 @@
+/** Records on the node that are damaged, or that a newer release wrote: nothing of them is lost, and all else works. */
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { readdir, readFile, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { after, before, suite, test } from 'node:test'
+import { run, tryRun } from '@atoll/kit/run'
+import { waitFor } from '@atoll/kit/wait'
+import { Sandbox, Template } from 'e2b'
+import { atoll, install } from '../installation.ts'
+import type { Installation } from '../installation.ts'
+
+type JsonRecord = Record<string, unknown>
+
+/** As the first releases wrote it: the checksum must not be what is found wrong. */
+function rewrite(text: string, change: (record: JsonRecord) => JsonRecord): string {
+  const { version: _version, checksum: _checksum, ...record }: JsonRecord = JSON.parse(text)
+  return JSON.stringify(change(record))
+}
+
+/** A field that records of every kind have. */
+const fields = ['disk', 'snapshotId', 'setup', 'key']
+
+const damages: Readonly<Record<string, (text: string) => string>> = {
+  'an unknown version': (text) => text.replace('"version":1', '"version":2'),
+  'a missing field': (text) =>
+    rewrite(text, (record) =>
+      Object.fromEntries(Object.entries(record).filter(([name]) => !fields.includes(name))),
+    ),
+  'a wrong type': (text) =>
+    rewrite(text, (record) => ({
+      ...record,
+      ...Object.fromEntries(fields.filter((name) => name in record).map((name) => [name, 7])),
+    })),
+  truncation: (text) => text.slice(0, 40),
+  'a flipped bit': (text) => {
+    const bytes = Buffer.from(text)
+    const middle = bytes.length >> 1
+    bytes[middle] = (bytes[middle] ?? 0) ^ 1
+    return bytes.toString('latin1')
+  },
+}
+
+suite('records that cannot be read on gvisor', { timeout: 600_000 }, () => {
+  let installation: Installation
+  let connection: Installation['connection']
+
+  before(async () => {
+    installation = await install({ ATOLL_RUNTIME: 'gvisor', ATOLL_BASE_MEMORY_MB: '256' })
+    connection = installation.connection
+  })
+  after(() => installation[Symbol.asyncDispose]())
+
+  test('damaged records are quarantined and listed, and nothing is lost', async (t) => {
+    const paused = await open()
+    const running = await open()
+    const witness = await open()
+    const template = Template().fromBaseImage().runCmd('echo built > /home/user/built')
+    await Template.build(template, 'damaged', { ...connection, memoryMB: 256 })
+    const { snapshotId } = await witness.sandbox.createSnapshot()
+    await paused.sandbox.pause()
+    const { dataDir } = installation
+    const files = [
+      await cellFile(dataDir, paused.sandbox.sandboxId),
+      await cellFile(dataDir, running.sandbox.sandboxId),
+      ...(await filesIn(join(dataDir, 'snapshots'), (name) => join(name, 'snapshot.json'))),
+      ...(await filesIn(join(dataDir, 'templates'), (name) => name)),
+      ...(await filesIn(join(dataDir, 'steps'), (name) => `${name}.json`)),
+    ]
+    assert.equal(files.length, 5, files.join(' '))
+
+    for (const [what, damage] of Object.entries(damages)) {
+      await t.test(what, async () => {
+        await installation.crash()
+        const intact = await Promise.all(files.map((path) => readFile(path)))
+        for (const path of files) await writeFile(path, damage(await readFile(path, 'utf8')))
+        const damaged = await Promise.all(files.map((path) => readFile(path)))
+        await installation.start()
+
+        const listed = JSON.parse(await run(atoll, ['status', '--json'], installation))
+        assert.deepEqual(
+          listed.quarantined.map(({ kind }: { kind: string }) => kind).toSorted(),
+          ['layer', 'sandbox', 'sandbox', 'snapshot', 'template'],
+          JSON.stringify(listed),
+        )
+        assert.ok(listed.quarantined.every(({ reason }: { reason: string }) => reason.length > 5))
+        assert.deepEqual(await states([paused, running, witness]), ['paused', 'running', 'running'])
+        await assert.rejects(paused.sandbox.connect(), /409.*kept/s)
+        await assert.rejects(Sandbox.create(snapshotId, connection), /kept/)
+        await assert.rejects(Sandbox.create('damaged', connection), /kept/)
+        assert.equal(await recall(witness.sandbox), witness.secret)
+        const fresh = await Sandbox.create(connection)
+        assert.equal((await fresh.commands.run('echo well')).stdout, 'well\n')
+        await fresh.kill()
+        assert.deepEqual(await Promise.all(files.map((path) => readFile(path))), damaged)
+
+        await installation.crash()
+        for (const [index, path] of files.entries()) {
+          await writeFile(path, intact[index] ?? assert.fail())
+        }
+        await installation.start()
+        assert.equal(await recall(running.sandbox), running.secret)
+        await paused.sandbox.connect({ timeoutMs: 600_000 })
+        assert.equal(await recall(paused.sandbox), paused.secret)
+        await paused.sandbox.pause()
+        const copy = await Sandbox.create(snapshotId, connection)
+        assert.equal(await recall(copy), witness.secret)
+        const built = await Sandbox.create('damaged', connection)
+        assert.equal(await built.files.read('/home/user/built'), 'built\n')
+        await Promise.all([copy.kill(), built.kill()])
+      })
+    }
+  })
+
+  test('the doctor lists it; a deleted sandbox goes once its record can be read', async () => {
+    const { sandbox } = await open()
+    await sandbox.pause()
+    const path = await cellFile(installation.dataDir, sandbox.sandboxId)
+    await installation.crash()
+    const intact = await readFile(path, 'utf8')
+    await writeFile(path, intact.replace('"version":1', '"version":7'))
+    await installation.start()
+    const { stdout } = await tryRun(atoll, ['doctor'], installation)
+    assert.match(stdout, /records +sandbox .* cannot be read: it has format 7/)
+    await sandbox.kill()
+    assert.ok(await stat(path))
+    await installation.crash()
+    await writeFile(path, intact)
+    await installation.start()
+    const isGone = () =>
+      stat(path).then(
+        () => false,
+        (error: NodeJS.ErrnoException) => error.code === 'ENOENT',
+      )
+    await waitFor('the deletion', isGone, { timeoutMs: 300_000, intervalMs: 100 })
+  })
+
+  test('a lost store is refused before the node removes anything', async () => {
+    const kept = await open()
+    await kept.sandbox.pause()
+    assert.equal(await installation.interrupt(), 0)
+    const lost = join(installation.dataDir, 'lost')
+    const store = join(installation.dataDir, 'atoll.db')
+    await run('mv', [store, lost])
+    await assert.rejects(installation.start(), /does not belong to/)
+    await run('mv', [lost, store])
+    await installation.start()
+    await kept.sandbox.connect()
+    assert.equal(await recall(kept.sandbox), kept.secret)
+    await kept.sandbox.kill()
+  })
+
+  test('a store of a newer release is refused before the node removes anything', async () => {
+    const kept = await open()
+    await kept.sandbox.pause()
+    const path = await cellFile(installation.dataDir, kept.sandbox.sandboxId)
+    assert.equal(await installation.interrupt(), 0)
+    const sql = (statement: string) =>
+      run(process.execPath, [
+        '--disable-warning=ExperimentalWarning',
+        '-e',
+        `new (require('node:sqlite').DatabaseSync)(process.argv[1]).exec(process.argv[2])`,
+        join(installation.dataDir, 'atoll.db'),
+        statement,
+      ])
+    await sql('update schema_version set version = version + 1000')
+    await assert.rejects(installation.start(), /start the newer Atoll/)
+    assert.ok(await stat(path))
+    await sql('update schema_version set version = version - 1000')
+    await installation.start()
+    await kept.sandbox.connect()
+    assert.equal(await recall(kept.sandbox), kept.secret)
+    await kept.sandbox.kill()
+  })
+
+  interface Knowing {
+    readonly sandbox: Sandbox
+    readonly secret: string
+  }
+
+  /** A sandbox with a secret in its memory alone. */
+  async function open(): Promise<Knowing> {
+    const sandbox = await Sandbox.create({ ...connection, timeoutMs: 1_200_000 })
+    const secret = randomUUID()
+    await sandbox.files.write('/dev/shm/secret', secret)
+    return { sandbox, secret }
+  }
+
+  async function recall(sandbox: Sandbox): Promise<string> {
+    return sandbox.files.read('/dev/shm/secret')
+  }
+
+  async function states(all: readonly Knowing[]): Promise<string[]> {
+    return Promise.all(
+      all.map(async ({ sandbox }) => (await Sandbox.getInfo(sandbox.sandboxId, connection)).state),
+    )
+  }
+})
+
+async function cellFile(dataDir: string, sandboxId: string): Promise<string> {
+  const cells = join(dataDir, 'cells')
+  for (const name of await readdir(cells)) {
+    const path = join(cells, name, 'cell.json')
+    if ((await readFile(path, 'utf8')).includes(`"sandboxId":"${sandboxId}"`)) return path
+  }
+  return assert.fail(`no cell has sandbox ${sandboxId}`)
+}
+
+/** The record of each entry of a folder; folders of records that lie beside them are skipped. */
+async function filesIn(dir: string, record: (name: string) => string): Promise<string[]> {
+  const names = (await readdir(dir)).filter((name) => !name.startsWith('.'))
+  const paths = [...new Set(names.map((name) => join(dir, record(name))))]
+  const found = await Promise.all(
+    paths.map(async (path) => ((await stat(path).catch(() => undefined))?.isFile() ? [path] : [])),
+  )
+  return found.flat()
+}

@@ -1,0 +1,88 @@
+/** Clients without credentials that open as many connections as they can, while others work. */
+import assert from 'node:assert/strict'
+import { readFile, readdir } from 'node:fs/promises'
+import { after, before, describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { envdHeaders, openProcess, outputOf, shell, startCloud } from '../cloud-by-hand.ts'
+import type { CloudByHand, HandSandbox } from '../cloud-by-hand.ts'
+import { floodKinds, startFlood } from './flood-client.ts'
+import { send } from '../wire.ts'
+
+const connectionsEach = 7_500
+/** So few that the flood exceeds them on any machine, however slowly it comes. */
+const descriptorLimit = 2_048
+/** Client connections that this limit leaves; the other descriptors serve sandboxes and the server itself. */
+const mostConnections = 896
+
+describe(
+  `a flood of ${floodKinds.length * connectionsEach} connections`,
+  { timeout: 600_000 },
+  () => {
+    let cloud: CloudByHand
+    let url: string
+    let sandbox: HandSandbox
+    before(async () => {
+      cloud = await startCloud({ ATOLL_RUNTIME: 'gvisor' }, descriptorLimit)
+      url = cloud.installation.url
+      sandbox = await cloud.createSandbox()
+    })
+    after(() => cloud[Symbol.asyncDispose]())
+
+    const start = (script: string) => openProcess(url, envdHeaders(sandbox), shell(script))
+    const run = async (script: string) => outputOf(await (await start(script)).rest())
+    const isHealthy = async () => (await send(url, { path: '/health' })).status === 200
+
+    test('stops no other client, and SIGTERM under it ends the server', async () => {
+      const { installation } = cloud
+      const stream = await start('mkfifo /tmp/fifo; echo ready; cat /tmp/fifo')
+      await stream.until(/ready/)
+      const quiet = await usageOf(installation.pid())
+      using floods = new DisposableStack()
+      const clients = floodKinds.map((kind, at) =>
+        floods.use(startFlood(kind, url, `127.0.0.${at + 2}`)),
+      )
+
+      let isOver = false
+      const flood = Promise.all(clients.map((client) => client.open(connectionsEach)))
+      const flooded = flood.finally(() => (isOver = true))
+      let answers = 0
+      for (; !isOver; answers += 1) {
+        assert.ok(await isHealthy(), `after ${answers} answers`)
+        await sleep(100) // the flood needs the processor too
+      }
+      await flooded
+      // The server answers this request only after it has accepted all earlier connections.
+      assert.ok(await isHealthy())
+
+      const during = await usageOf(installation.pid())
+      const connections = during.descriptors - quiet.descriptors
+      assert.ok(connections < mostConnections + 50, `${connections} connections are open`)
+      assert.ok(connections > mostConnections / 2, `only ${connections} connections are open`)
+      const growthMb = (during.memoryKib - quiet.memoryKib) / 1024
+      assert.ok(growthMb < 300, `the server has grown by ${growthMb} MB`)
+
+      const others = await Promise.all([cloud.createSandbox(), cloud.createSandbox()])
+      for (const { sandboxID } of others) {
+        assert.equal((await cloud.platform('DELETE', `/sandboxes/${sandboxID}`)).status, 204)
+      }
+      assert.equal(await run('echo one > /tmp/fifo; echo two'), 'two\n')
+      await stream.until(/one/)
+
+      assert.equal(await installation.interrupt('SIGTERM'), 0)
+      await installation.start()
+      assert.equal(await run('echo still there'), 'still there\n')
+    })
+  },
+)
+
+interface Usage {
+  readonly descriptors: number
+  readonly memoryKib: number
+}
+
+async function usageOf(pid: number): Promise<Usage> {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8')
+  const [, memoryKib] = /^VmRSS:\s+(\d+) kB/m.exec(status) ?? []
+  const descriptors = await readdir(`/proc/${pid}/fd`)
+  return { descriptors: descriptors.length, memoryKib: Number(memoryKib) }
+}
