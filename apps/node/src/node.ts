@@ -6,6 +6,7 @@ import type { Transport } from '@connectrpc/connect'
 import manifest from '../package.json' with { type: 'json' }
 import { sampleSandboxes } from './app/health/usage-samples.ts'
 import { createSandboxEvents } from './app/lifecycle/events.ts'
+import type { SandboxEvents } from './app/lifecycle/events.ts'
 import type { Reclaimed } from './app/lifecycle/reclaim.ts'
 import type { Sandboxes } from './app/lifecycle/sandboxes.ts'
 import { adoptCells } from './composition/adoption.ts'
@@ -52,9 +53,7 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
   const stopSweeping = startSweeping(host, files, log)
   const live = [...adopted.running, ...adopted.ready].map(({ slot }) => slot)
   const slots = openSlots(config, host, [...live, ...adopted.quarantinedSlots], log)
-  const events = createSandboxEvents((sandboxId, reason) =>
-    log.info({ event: 'sandbox.end', sandboxId, reason }),
-  )
+  const events = createLoggedEvents(log)
   const usage = await openCgroupUsage(instance.cgroup)
   const open = await openSandboxes({
     config,
@@ -103,6 +102,12 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
       await owned.disposeAsync()
     },
   }
+}
+
+function createLoggedEvents(log: Logger): SandboxEvents {
+  return createSandboxEvents((sandboxId, reason) =>
+    log.info({ event: 'sandbox.end', sandboxId, reason }),
+  )
 }
 
 async function logStart(runtime: Runtime, adopted: Reclaimed, log: Logger): Promise<void> {

@@ -42,54 +42,57 @@ export async function startGateway(
   const isApart = addresses.edge !== undefined
   const isForEdge = (req: IncomingMessage) => parts?.edge.claims(req) ?? false
 
-  const door = await startListener(
+  const apiListener = await startListener(
     { setting: 'ATOLL_LISTEN', address: addresses.api },
     upgradeIf((req) => !isApart && isForEdge(req)),
     {
       connections,
       handle(req, res) {
-        if (!parts) return comeBack(res)
+        if (!parts) return refuseDuringStart(res)
         if (!isApart && isForEdge(req)) return parts.edge.handle(req, res)
         limitUpload(req)
         return parts.api(req, res)
       },
     },
   )
-  started.defer(() => close(door))
-  const edgeDoor = addresses.edge
+  started.defer(() => close(apiListener))
+  const edgeListener = addresses.edge
     ? await startListener(
         { setting: 'ATOLL_EDGE_LISTEN', address: addresses.edge },
         upgradeIf(() => parts !== undefined),
         {
           connections,
-          handle: (req, res) => (parts ? parts.edge.handle(req, res) : comeBack(res)),
+          handle: (req, res) => (parts ? parts.edge.handle(req, res) : refuseDuringStart(res)),
         },
       )
-    : door
-  started.defer(() => close(edgeDoor))
-  const doors = new Set<Listener>([door, edgeDoor])
-  for (const { server } of doors) {
-    server.on('upgrade', (req, socket, head) => {
-      if (parts) parts.edge.upgrade(req, socket, head)
-      else socket.destroy()
-    })
-  }
+    : apiListener
+  started.defer(() => close(edgeListener))
+  const listeners = new Set<Listener>([apiListener, edgeListener])
+  for (const listener of listeners) passUpgrades(listener, () => parts?.edge)
 
   const owned = started.move()
   return {
-    apiAddress: door.address,
-    sandboxAddress: edgeDoor.address,
+    apiAddress: apiListener.address,
+    sandboxAddress: edgeListener.address,
     open(given) {
       parts = given
     },
     stop(graceMs) {
-      for (const { server, stop } of doors) {
+      for (const { server, stop } of listeners) {
         stop()
         setTimeout(() => server.closeAllConnections(), graceMs).unref()
       }
     },
     close: () => owned.disposeAsync(),
   }
+}
+
+function passUpgrades({ server }: Listener, edge: () => Edge | undefined): void {
+  server.on('upgrade', (req, socket, head) => {
+    const target = edge()
+    if (target) target.upgrade(req, socket, head)
+    else socket.destroy()
+  })
 }
 
 function upgradeIf(isWanted: (req: IncomingMessage) => boolean): ServerOptions {
@@ -99,7 +102,7 @@ function upgradeIf(isWanted: (req: IncomingMessage) => boolean): ServerOptions {
   }
 }
 
-function comeBack(res: ServerResponse): void {
+function refuseDuringStart(res: ServerResponse): void {
   res.writeHead(503, { 'Content-Type': 'application/json; charset=utf-8', 'Retry-After': '1' })
   res.end(JSON.stringify({ code: 503, message: 'The server is starting; try again in a moment' }))
 }

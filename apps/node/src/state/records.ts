@@ -121,18 +121,20 @@ export function createRecordStore(instance: Instance): RecordStore {
       return entries
     },
 
-    async remove(cellId) {
-      // Renamed first: a folder without `cell.json` that was not being removed is damaged, and is kept.
-      const doomed = join(cellsDir(instance), `${removing}${cellId}-${randomHex(4)}`)
-      const isLeftover = cellId.startsWith(removing)
-      const from = cellDir(instance, cellId)
-      if (isLeftover) return rm(from, removal)
-      await rename(from, doomed).catch((error: NodeJS.ErrnoException) => {
-        if (error.code !== 'ENOENT') throw error
-      })
-      await rm(doomed, removal)
-    },
+    remove: (cellId) => removeFolder(instance, cellId),
   }
+}
+
+async function removeFolder(instance: Instance, cellId: string): Promise<void> {
+  const folder = cellDir(instance, cellId)
+  const isLeftover = cellId.startsWith(removing)
+  if (isLeftover) return rm(folder, removal)
+  // Renamed first: a folder without `cell.json` that was not being removed is damaged, and is kept.
+  const doomed = join(cellsDir(instance), `${removing}${cellId}-${randomHex(4)}`)
+  await rename(folder, doomed).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ENOENT') throw error
+  })
+  await rm(doomed, removal)
 }
 
 /** Retries, because a compression of memory in progress may add a file to the folder. */

@@ -32,12 +32,12 @@ interface OomState {
 export function createOomRecovery(ports: OomRecoveryPorts) {
   let known = new Map<string, OomState>()
   const asked = new Set<string>()
-  const cycled = new Set<string>()
+  const cycling = new Set<string>()
 
   async function cycle(cell: Cell): Promise<void> {
     const { cellId } = cell.record
-    cycled.add(cellId)
-    await ports.freezeAndThaw(cell).finally(() => cycled.delete(cellId))
+    cycling.add(cellId)
+    await ports.freezeAndThaw(cell).finally(() => cycling.delete(cellId))
   }
 
   async function askEnvd(cell: Cell, { kills, silentChecks }: OomState): Promise<void> {
@@ -60,17 +60,8 @@ export function createOomRecovery(ports: OomRecoveryPorts) {
     const { cellId } = cell.record
     const kills = ports.oomKills(cellId)
     if (kills === 0) return undefined
-    const last = known.get(cellId) ?? nothing
-    const isSilent = kills > last.kills || last.silentChecks > 0
-    const checksAgo = last.cycled.checksAgo + 1
-    const isCycleDue =
-      kills > last.cycled.kills && checksAgo >= checksBetween && !cycled.has(cellId)
-    const state = {
-      kills,
-      silentChecks: isSilent ? last.silentChecks + 1 : 0,
-      cycled: isCycleDue ? { kills, checksAgo: 0 } : { ...last.cycled, checksAgo },
-    }
-    if (isCycleDue) void cycle(cell).catch(ports.onError)
+    const state = nextState(known.get(cellId) ?? noKills, kills, !cycling.has(cellId))
+    if (state.cycled.checksAgo === 0) void cycle(cell).catch(ports.onError)
     if (state.silentChecks > 1) void askEnvd(cell, state).catch(ports.onError)
     return state
   }
@@ -93,7 +84,19 @@ export function createOomRecovery(ports: OomRecoveryPorts) {
   }
 }
 
-const nothing: OomState = {
+/** `canCycle` is false while a freeze and thaw is under way. */
+function nextState(last: OomState, kills: number, canCycle: boolean): OomState {
+  const isSilent = kills > last.kills || last.silentChecks > 0
+  const checksAgo = last.cycled.checksAgo + 1
+  const isCycleDue = canCycle && kills > last.cycled.kills && checksAgo >= checksBetween
+  return {
+    kills,
+    silentChecks: isSilent ? last.silentChecks + 1 : 0,
+    cycled: isCycleDue ? { kills, checksAgo: 0 } : { ...last.cycled, checksAgo },
+  }
+}
+
+const noKills: OomState = {
   kills: 0,
   cycled: { kills: 0, checksAgo: Number.POSITIVE_INFINITY },
   silentChecks: 0,

@@ -55,13 +55,7 @@ export function createCopies(ports: CopyPorts, freezes: Freezes): Copies {
       const memoryBytes = await memoryRoom(record)
       using _room = disks.holdRoom(diskRoom + memoryBytes, 'copying the sandbox')
       const memory = await runtime.memoryFormat()
-      const snapshot: Snapshot = {
-        ...cellPartsOf(record),
-        snapshotId,
-        envVars: record.owner?.envVars ?? {},
-        ...(record.owner?.authority && { authority: record.owner.authority }),
-        ...(memory !== undefined && { memory: memoryWriter(record, memory) }),
-      }
+      const snapshot = describeSnapshot(snapshotId, record, memory)
       await store.add(snapshot, async (place) => {
         try {
           await freezes.freeze(cell)
@@ -98,5 +92,20 @@ export function createCopies(ports: CopyPorts, freezes: Freezes): Copies {
         throw error
       }
     },
+  }
+}
+
+/** `memory` is the format of the runtime; undefined: the snapshot has files only. */
+function describeSnapshot(
+  snapshotId: string,
+  record: CellRecord,
+  memory: string | undefined,
+): Snapshot {
+  return {
+    ...cellPartsOf(record),
+    snapshotId,
+    envVars: record.owner?.envVars ?? {},
+    ...(record.owner?.authority && { authority: record.owner.authority }),
+    ...(memory !== undefined && { memory: memoryWriter(record, memory) }),
   }
 }

@@ -83,39 +83,53 @@ export async function reclaim(
     await (pausedIds.has(cellId) ? ports.halt(cellId) : ports.erase(cellId))
   }
   // Update only interrupted resumes: each write waits for the disk, and most records have not changed.
-  const half = new Set(records.filter(({ phase }) => phase === 'resuming').map(cellIdOf))
+  const halfResumed = new Set(records.filter(({ phase }) => phase === 'resuming').map(cellIdOf))
   for (const record of paused) {
-    if (half.has(record.cellId)) await ports.records.update(record)
+    if (halfResumed.has(record.cellId)) await ports.records.update(record)
     await ports.tidy(record)
   }
 
   const keptSlots = new Set([...running, ...ready].map(({ slot }) => slot.link))
-  const others = (await ports.slotNames())
+  const unusedSlots = (await ports.slotNames())
     .filter((name) => !keptSlots.has(name))
     .map((name) => toSlot(subnet, linkPrefix, Number(name.slice(linkPrefix.length))))
   const withTraces = new Set(traces)
   const isQuarantined = mayBeUsedBy(quarantined.filter(({ cellId }) => withTraces.has(cellId)))
-  const quarantinedSlots = others.filter(isQuarantined)
-  for (const slot of others) if (!isQuarantined(slot)) await ports.removeSlot(slot)
-  const stuck: string[] = []
-  const adopted = await Promise.all(running.map(goOn))
-  return { running: adopted, ready, paused, stuck, quarantined, quarantinedSlots }
+  const quarantinedSlots = unusedSlots.filter(isQuarantined)
+  for (const slot of unusedSlots) if (!isQuarantined(slot)) await ports.removeSlot(slot)
+  const adopted = await Promise.all(running.map((sandbox) => adopt(ports, sandbox)))
+  const stuck = adopted.filter(({ isStuck }) => isStuck).map(({ sandbox }) => sandbox.record.cellId)
+  return {
+    running: adopted.map(({ sandbox }) => sandbox),
+    ready,
+    paused,
+    stuck,
+    quarantined,
+    quarantinedSlots,
+  }
+}
 
-  async function goOn(sandbox: RunningSandbox): Promise<RunningSandbox> {
-    const record = { ...sandbox.record, phase: 'running' as const }
-    await ports.thawClaimed(record.cellId)
-    if (sandbox.record.phase === 'copying') {
-      // A cell that stays frozen must not block the adoption of the others.
-      await ports
-        .thaw(record)
-        .then(() => ports.records.update(record))
-        .catch((error: unknown) => {
-          stuck.push(record.cellId)
-          ports.onError(error)
-        })
+/** Lets a sandbox run on that may have been frozen. `isStuck`: it is still frozen. */
+async function adopt(
+  ports: ReclaimPorts,
+  { record: { phase, ...rest }, ...cell }: RunningSandbox,
+): Promise<{ readonly sandbox: RunningSandbox; readonly isStuck: boolean }> {
+  const record = { ...rest, phase: 'running' as const }
+  await ports.thawClaimed(record.cellId)
+  const isStuck = phase === 'copying' && !(await thaw())
+  await ports.tidy(record)
+  return { sandbox: { ...cell, record }, isStuck }
+
+  /** Returns false after a failure: a cell that stays frozen must not block the adoption of the others. */
+  async function thaw(): Promise<boolean> {
+    try {
+      await ports.thaw(record)
+      await ports.records.update(record)
+      return true
+    } catch (error) {
+      ports.onError(error)
+      return false
     }
-    await ports.tidy(record)
-    return { ...sandbox, record }
   }
 }
 

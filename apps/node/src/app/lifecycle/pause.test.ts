@@ -1,0 +1,233 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { waitFor } from '@atoll/kit/wait'
+import { simulateNode } from '../../sim/node.ts'
+
+test('a paused sandbox has neither processes nor a slot, and resumes under its ID', async () => {
+  const { create, sandboxes, alive, slots, records, introduced, seen } = simulateNode()
+  const { record } = await create()
+  await sandboxes.pause('i1', { keepMemory: true })
+  assert.deepEqual([alive.size, slots.size], [0, 0])
+  assert.deepEqual(
+    [records.get(record.cellId)?.phase, records.get(record.cellId)?.memory],
+    ['paused', 'runsc 1'],
+  )
+  assert.equal(sandboxes.paused().length, 1)
+  await sandboxes.pause('i1', { keepMemory: true })
+  const back = await sandboxes.resume({ sandboxId: 'i1', accessToken: undefined, boot: false })
+  assert.deepEqual([back.record.phase, back.record.memory], ['running', undefined])
+  assert.deepEqual([alive.size, slots.size, sandboxes.paused().length], [1, 1, 0])
+  assert.deepEqual(
+    introduced.map(({ sandboxId }) => sandboxId),
+    ['i1', 'i1'],
+  )
+  await waitFor('four events', () => seen.length === 4)
+  assert.deepEqual(
+    seen.map(({ kind }) => kind),
+    ['started', 'pausing', 'paused', 'started'],
+  )
+  assert.equal(
+    await sandboxes.resume({ sandboxId: 'i1', accessToken: undefined, boot: false }),
+    back,
+  )
+})
+
+test('a resume copies the disk that the memory belongs to and keeps only the copy', async () => {
+  const { create, sandboxes, files } = simulateNode()
+  const { record } = await create()
+  await sandboxes.pause('i1', { keepMemory: true })
+  const folder = `/cells/${record.cellId}`
+  assert.deepEqual([...files.keys()].toSorted(), [`${folder}/disk.img`, `${folder}/memory`])
+  await sandboxes.resume({ sandboxId: 'i1', accessToken: undefined, boot: false })
+  assert.deepEqual([...files.keys()], [`${folder}/disk-2.img`])
+})
+
+test('a resume that fails leaves the sandbox paused and unchanged', async () => {
+  let isSilent = false
+  const { create, sandboxes, files, records, slots } = simulateNode({
+    overrides: {
+      initEnvd: () => (isSilent ? Promise.reject(new Error('silent')) : Promise.resolve()),
+    },
+  })
+  const { record } = await create()
+  await sandboxes.pause('i1', { keepMemory: true })
+  const [filesBefore, recordBefore] = [[...files.keys()], records.get(record.cellId)]
+  isSilent = true
+  const request = { sandboxId: 'i1', accessToken: undefined, boot: false }
+  await assert.rejects(sandboxes.resume(request))
+  assert.deepEqual(
+    [[...files.keys()], records.get(record.cellId), slots.size],
+    [filesBefore, recordBefore, 0],
+  )
+  isSilent = false
+  await sandboxes.resume(request)
+})
+
+test('a pause that cannot write the memory leaves the sandbox running', async () => {
+  const seenPausing: boolean[] = []
+  const { create, sandboxes, frozen, records, files, seen } = simulateNode({
+    overrides: {
+      runtime: {
+        async saveMemory() {
+          seenPausing.push(sandboxes.isPausing('i1'))
+          throw new Error('no room')
+        },
+      },
+    },
+  })
+  const { record } = await create()
+  await assert.rejects(sandboxes.pause('i1', { keepMemory: true }), { message: 'no room' })
+  assert.deepEqual([seenPausing, sandboxes.isPausing('i1')], [[true], false])
+  await waitFor('three events', () => seen.length === 3)
+  assert.deepEqual(
+    seen.map(({ kind }) => kind),
+    ['started', 'pausing', 'started'],
+  )
+  assert.deepEqual([frozen.size, records.get(record.cellId)?.phase], [0, 'running'])
+  assert.deepEqual([...files.keys()], [`/cells/${record.cellId}/disk.img`])
+  assert.deepEqual(await sandboxes.pause('i1', { keepMemory: false }), { sizeBytes: 3 })
+  assert.equal(records.get(record.cellId)?.memory, undefined)
+})
+
+test('a pause that cannot write its record leaves the sandbox running and thawed', async () => {
+  let isFull = true
+  const { create, sandboxes, frozen, files, records } = simulateNode({
+    overrides: {
+      beforeUpdate({ phase }) {
+        if (isFull && phase === 'paused') throw new Error('no room')
+      },
+    },
+  })
+  const { record } = await create()
+  await assert.rejects(sandboxes.pause('i1', { keepMemory: true }), { message: 'no room' })
+  assert.deepEqual([frozen.size, records.get(record.cellId)?.phase], [0, 'running'])
+  assert.deepEqual([...files.keys()], [`/cells/${record.cellId}/disk.img`])
+  isFull = false
+  await sandboxes.pause('i1', { keepMemory: true })
+  assert.equal(sandboxes.paused().length, 1)
+})
+
+test('a failed cleanup after a resume does not undo the resume', async () => {
+  const { create, sandboxes, alive } = simulateNode({
+    overrides: {
+      tidy: ({ phase }) =>
+        phase === 'running' ? Promise.reject(new Error('busy')) : Promise.resolve(),
+    },
+  })
+  await create()
+  await sandboxes.pause('i1', { keepMemory: true })
+  await sandboxes.resume({ sandboxId: 'i1', accessToken: undefined, boot: false })
+  assert.deepEqual([sandboxes.running().length, alive.size], [1, 1])
+})
+
+test('a resume that fails removes its partial copy of the disk', async () => {
+  const { create, sandboxes, files, records, slots } = simulateNode({
+    overrides: {
+      disks: {
+        async copy(_from, to) {
+          files.set(to, 'half')
+          throw new Error('no room')
+        },
+      },
+    },
+  })
+  const { record } = await create()
+  await sandboxes.pause('i1', { keepMemory: true })
+  const before = [...files.keys()]
+  const request = { sandboxId: 'i1', accessToken: undefined, boot: false }
+  await assert.rejects(sandboxes.resume(request), { message: 'no room' })
+  assert.deepEqual([[...files.keys()], slots.size], [before, 0])
+  assert.equal(records.get(record.cellId)?.phase, 'paused')
+})
+
+test('a failed resume reports its first error, also when the cleanup fails', async () => {
+  let isSilent = false
+  const { create, sandboxes } = simulateNode({
+    overrides: {
+      initEnvd: () => (isSilent ? Promise.reject(new Error('silent')) : Promise.resolve()),
+      tidy: () => (isSilent ? Promise.reject(new Error('busy')) : Promise.resolve()),
+    },
+  })
+  await create()
+  await sandboxes.pause('i1', { keepMemory: true })
+  isSilent = true
+  const request = { sandboxId: 'i1', accessToken: undefined, boot: false }
+  await assert.rejects(sandboxes.resume(request), { message: 'silent' })
+})
+
+test('memory of another runtime release is refused, and a boot from the files works', async () => {
+  let format = 'runsc 1'
+  const { create, sandboxes } = simulateNode({
+    overrides: { runtime: { memoryFormat: async () => format } },
+  })
+  await create()
+  await sandboxes.pause('i1', { keepMemory: true })
+  format = 'runsc 2'
+  const request = { sandboxId: 'i1', accessToken: undefined }
+  await assert.rejects(sandboxes.resume({ ...request, boot: false }), {
+    reason: 'memory_unreadable',
+  })
+  await sandboxes.resume({ ...request, boot: true })
+})
+
+test('memory is labelled with the release that runs the sandbox, not with the installed one', async () => {
+  let release = 'runsc 1'
+  const { create, sandboxes, snapshots } = simulateNode({
+    overrides: { runtime: { release: async () => release, memoryFormat: async () => release } },
+  })
+  await create()
+  release = 'runsc 2'
+  await sandboxes.snapshot('i1', 's1')
+  assert.equal((await snapshots.find('s1'))?.memory, 'runsc 1')
+  await assert.rejects(create({ sandboxId: 'i2', snapshotId: 's1' }), {
+    reason: 'memory_unreadable',
+  })
+  await sandboxes.pause('i1', { keepMemory: true })
+  const before = sandboxes.paused()
+  const request = { sandboxId: 'i1', accessToken: undefined }
+  await assert.rejects(sandboxes.resume({ ...request, boot: false }), {
+    message: /written by runsc 1, and this node has runsc 2/,
+  })
+  assert.deepEqual(sandboxes.paused(), before)
+  await sandboxes.resume({ ...request, boot: true })
+  await sandboxes.pause('i1', { keepMemory: true })
+  await sandboxes.resume({ ...request, boot: false })
+})
+
+test('a pause returns the size, also when repeated, and never fails because of the size', async () => {
+  const { create, sandboxes } = simulateNode()
+  await create()
+  assert.deepEqual(await sandboxes.pause('i1', { keepMemory: true }), { sizeBytes: 5 })
+  assert.deepEqual(await sandboxes.pause('i1', { keepMemory: true }), { sizeBytes: 5 })
+  const blind = simulateNode({
+    overrides: { keptBytes: () => Promise.reject(new Error('no such file')) },
+  })
+  await blind.create()
+  assert.deepEqual(await blind.sandboxes.pause('i1', { keepMemory: true }), { sizeBytes: 0 })
+})
+
+test('a runtime that cannot save memory refuses to, and keeps the files', async () => {
+  const { create, sandboxes } = simulateNode({ memoryFormat: '' })
+  await create()
+  await assert.rejects(sandboxes.pause('i1', { keepMemory: true }), { reason: 'memory_not_kept' })
+  await sandboxes.pause('i1', { keepMemory: false })
+  await sandboxes.resume({ sandboxId: 'i1', accessToken: undefined, boot: false })
+  assert.deepEqual(await sandboxes.snapshot('i1', 's1'), { keepsMemory: false, sizeBytes: 7 })
+})
+
+test('concurrent kill, pause and resume of one sandbox run one after another', async () => {
+  const { create, sandboxes, records, slots, alive } = simulateNode()
+  await create()
+  const request = { sandboxId: 'i1', accessToken: undefined, boot: false }
+  await Promise.allSettled([
+    sandboxes.pause('i1', { keepMemory: true }),
+    sandboxes.resume(request),
+    sandboxes.pause('i1', { keepMemory: true }),
+    sandboxes.kill('i1'),
+    sandboxes.resume(request),
+  ])
+  assert.deepEqual(
+    [records.size, slots.size, alive.size, sandboxes.get('i1')],
+    [0, 0, 0, undefined],
+  )
+})

@@ -1,0 +1,84 @@
+import type { NetworkRules } from '@atoll/contracts/network/rules'
+import type { Cell, Shape } from '../../domain/sandboxes/cell.ts'
+import type { Slot } from '../../domain/network/slot.ts'
+import { indexOfAny } from './pool-set.ts'
+import type { Pool, PoolCell, PoolSet } from './pool-set.ts'
+
+export interface ReadyCellPorts {
+  setRules(slot: Slot, rules: NetworkRules): Promise<void>
+  isAlive(cell: Cell): boolean
+  nowMs(): number
+  onError(error: unknown): void
+}
+
+/** Takes pre-warmed cells out of the pools, for a request or to remove them. */
+export interface ReadyCells {
+  /**
+   * Takes a cell with these network rules applied. `find` returns the index of the wanted cell, or a negative number.
+   */
+  take(
+    request: { readonly shape: Shape; readonly network?: NetworkRules | undefined },
+    find: (ready: readonly PoolCell[]) => number,
+  ): Promise<Cell | undefined>
+  /** Removes all cells of a pool. */
+  empty(pool: Pool): Promise<void>
+  /** Removes the cells of a pool that exceed its demand. */
+  trim(pool: Pool): Promise<void>
+}
+
+export function createReadyCells(parts: {
+  readonly ports: ReadyCellPorts
+  readonly pools: PoolSet
+  /** Cells of the pools that are frozen. */
+  readonly frozen: Set<string>
+  readonly erase: (cell: Cell) => Promise<void>
+  /** Called with the number of cells that are left in the pool. */
+  readonly onTaken: (left: number) => void
+}): ReadyCells {
+  const { ports, pools, frozen, erase } = parts
+
+  function takeLiving(pool: Pool, find: (ready: readonly PoolCell[]) => number): Cell | undefined {
+    const { cells: ready } = pool
+    for (;;) {
+      const index = find(ready)
+      const [next] = index < 0 ? [] : ready.splice(index, 1)
+      if (!next) return undefined
+      if (ports.isAlive(next.cell)) return next.cell
+      void erase(next.cell).catch(ports.onError)
+    }
+  }
+
+  async function eraseFrozen(cell: Cell): Promise<void> {
+    frozen.delete(cell.record.cellId)
+    await erase(cell)
+  }
+
+  return {
+    async take({ shape, network }, find) {
+      const pool = pools.ensure(shape)
+      const cell = takeLiving(pool, find)
+      if (!cell) return undefined
+      parts.onTaken(pool.cells.length)
+      try {
+        if (network) await ports.setRules(cell.slot, network)
+        return cell
+      } catch (error) {
+        // Rethrow the original error; cleanup errors are secondary.
+        await eraseFrozen(cell).catch(ports.onError)
+        throw error
+      }
+    },
+
+    async empty({ cells }) {
+      for (const { cell } of cells.splice(0)) await eraseFrozen(cell)
+    },
+
+    async trim({ demand, cells }) {
+      while (cells.length > demand.level(ports.nowMs())) {
+        const [surplus] = cells.splice(indexOfAny(cells), 1)
+        if (!surplus) break
+        await eraseFrozen(surplus.cell)
+      }
+    },
+  }
+}
