@@ -55,16 +55,7 @@ export async function install(
   const dataDir = settings['ATOLL_DATA_DIR'] ?? (await mkdtemp('/var/tmp/atoll-test-'))
   const port = await freePort()
   const url = `http://127.0.0.1:${port}`
-  const env = {
-    ...process.env,
-    ATOLL_DATA_DIR: dataDir,
-    ATOLL_LAYERS_DIR: layersDir,
-    ATOLL_LISTEN: `127.0.0.1:${port}`,
-    ATOLL_SUBNET: subnet(),
-    // No warm pool: most tests count the sandboxes that they created.
-    ATOLL_POOL_MEMORY_MB: '0',
-    ...settings,
-  }
+  const env = createEnvironment(dataDir, port, settings)
   const remove = async () => {
     await run(atoll, ['down'], { env })
     await rm(dataDir, { recursive: true, force: true })
@@ -75,8 +66,7 @@ export async function install(
     await remove()
     throw error
   })
-  const { apiKey, accessToken, teamId }: Record<'apiKey' | 'accessToken' | 'teamId', string> =
-    JSON.parse(await readFile(join(dataDir, 'credentials.json'), 'utf8'))
+  const { apiKey, accessToken, teamId } = await readCredentials(dataDir)
 
   async function end(signal: NodeJS.Signals): Promise<number | null> {
     const { child } = server
@@ -110,6 +100,29 @@ export async function install(
       await remove()
     },
   }
+}
+
+function createEnvironment(
+  dataDir: string,
+  port: number,
+  settings: Record<string, string>,
+): NodeJS.ProcessEnv {
+  return {
+    ...process.env,
+    ATOLL_DATA_DIR: dataDir,
+    ATOLL_LAYERS_DIR: layersDir,
+    ATOLL_LISTEN: `127.0.0.1:${port}`,
+    ATOLL_SUBNET: createSubnet(),
+    // No warm pool: most tests count the sandboxes that they created.
+    ATOLL_POOL_MEMORY_MB: '0',
+    ...settings,
+  }
+}
+
+async function readCredentials(
+  dataDir: string,
+): Promise<Pick<Installation, 'apiKey' | 'accessToken' | 'teamId'>> {
+  return JSON.parse(await readFile(join(dataDir, 'credentials.json'), 'utf8'))
 }
 
 interface Server {
@@ -161,7 +174,7 @@ function hasEnded({ exitCode, signalCode }: ChildProcess): boolean {
 }
 
 /** Returns a network of 1,024 addresses from a range that the default does not use. */
-function subnet(): string {
+function createSubnet(): string {
   const number = (process.pid * 7 + installations++) % 16_384
   const base = number * 1024
   return `10.${64 + (Math.floor(base / 65_536) % 128)}.${Math.floor(base / 256) % 256}.0/22`

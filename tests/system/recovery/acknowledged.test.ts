@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { addCounting, checkAccount, emptyAccount } from './acknowledged-account.ts'
-import { createWorks } from './acknowledged-work.ts'
+import { addCounting, checkAccount, emptyAccount } from './acknowledged/account.ts'
+import { prepareWork, workKinds } from './acknowledged/works.ts'
 import { startCloud } from '../cloud-by-hand.ts'
 import type { CloudByHand } from '../cloud-by-hand.ts'
 import { roundsOr, seed } from '../config.ts'
@@ -30,7 +30,6 @@ describe(
     const account = emptyAccount()
     let cloud: CloudByHand
     let names: Names
-    let works: ReturnType<typeof createWorks>
     let deck: string[] = []
 
     before(async () => {
@@ -41,16 +40,15 @@ describe(
         ATOLL_BASE_MEMORY_MB: '256',
       })
       names = await namesOf(cloud.installation.dataDir)
-      works = createWorks(account, { cloud, random })
       await populate()
     })
     after(() => cloud?.[Symbol.asyncDispose]())
 
     for (let round = 1; round <= rounds; round += 1) {
       test(`round ${round} of ${rounds}`, async (t) => {
-        if (deck.length === 0) deck = shuffled(Object.keys(works), random)
+        if (deck.length === 0) deck = shuffled(workKinds, random)
         const kind = deck.pop() ?? assert.fail()
-        const work = await (works[kind] ?? assert.fail())()
+        const work = await prepareWork(kind, { account, cloud, random })
         const others = await chooseOthers()
         const setting = random(3) === 0 ? 'on' : 'off'
         t.diagnostic(`${kind}; killed with ${others.name}; pools ${setting}`)

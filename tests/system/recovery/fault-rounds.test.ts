@@ -10,7 +10,8 @@ import { readCounter, startCounter } from '../counter.ts'
 import { cells, egressesOf, ledSandboxes, namesOf, spawnerOf } from '../host-state.ts'
 import type { Names } from '../host-state.ts'
 import { callers, fewest, startLifecycleChurn } from './lifecycle-churn.ts'
-import type { Failure, LifecycleAccount } from './lifecycle-churn.ts'
+import type { Failure } from './lifecycle-churn.ts'
+import type { LifecycleAccount } from './lifecycle-requests.ts'
 import { randomFrom } from '../mutations.ts'
 import { serverErrors } from '../server-errors.ts'
 import { strike, targets } from './strike.ts'
@@ -99,7 +100,7 @@ describe(
     }
 
     async function crashServer(): Promise<Hit> {
-      const churn = startLifecycleChurn(account, { cloud, random })
+      const churn = startLifecycleChurn({ account, cloud, random })
       // There is no state to wait for: the kill is to come at any moment.
       await pause(random(longestMs))
       churn.giveUp()
@@ -118,7 +119,7 @@ describe(
 
     /** With it go all commands that are under way. */
     async function killSpawner(): Promise<Hit> {
-      const churn = startLifecycleChurn(account, { cloud, random })
+      const churn = startLifecycleChurn({ account, cloud, random })
       await pause(random(longestMs))
       process.kill((await spawnerOf(names)) ?? assert.fail('no spawner'), 'SIGKILL')
       churn.stop()
@@ -129,7 +130,7 @@ describe(
 
     /** Who asks for rules meanwhile waits for the next one. */
     async function killEgress(): Promise<Hit> {
-      const churn = startLifecycleChurn(account, { cloud, random })
+      const churn = startLifecycleChurn({ account, cloud, random })
       await pause(random(longestMs))
       for (const pid of await egressesOf(names)) process.kill(pid, 'SIGKILL')
       churn.stop()
@@ -139,7 +140,7 @@ describe(
 
     async function strikeRuntime(): Promise<Hit> {
       const target = targets[random(targets.length)] ?? assert.fail()
-      const churn = startLifecycleChurn(account, { cloud, random })
+      const churn = startLifecycleChurn({ account, cloud, random })
       await pause(random(longestMs))
       const signal = AbortSignal.timeout(strikeLimitMs)
       const struck = await strike(target, names, { random, signal })

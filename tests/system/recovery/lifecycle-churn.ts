@@ -1,32 +1,17 @@
 /** Pauses, resumes, copies and kills sandboxes concurrently and records the responses. */
-import type { CloudByHand, HandSandbox } from '../cloud-by-hand.ts'
-import { readCounter } from '../counter.ts'
 import type { Random } from '../mutations.ts'
 import type { Reply } from '../wire.ts'
-
-export interface Known {
-  readonly sandbox: HandSandbox
-  /** Counter value when it was last read, or when the sandbox was copied. */
-  count: number
-  /** State by the last response; `unclear` after a request without a response. */
-  state: 'running' | 'paused' | 'unclear'
-  /** True after a kill request without a response. */
-  mayBeGone: boolean
-}
-
-export interface KnownSnapshot {
-  /** Lower bound of the counter in the snapshot. */
-  readonly count: number
-  /** True once a sandbox was created from the snapshot; it then cannot be deleted while that sandbox exists. */
-  isUsed: boolean
-}
-
-export interface LifecycleAccount {
-  readonly sandboxes: Map<string, Known>
-  readonly killed: Set<string>
-  readonly snapshots: Map<string, KnownSnapshot>
-  readonly deletedSnapshots: Set<string>
-}
+import {
+  createFrom,
+  deleteSnapshot,
+  fork,
+  kill,
+  mostCopies,
+  pause,
+  resume,
+  snapshot,
+} from './lifecycle-requests.ts'
+import type { Known, LifecycleAccount, SandboxRequest, Scene } from './lifecycle-requests.ts'
 
 export interface LifecycleChurn {
   /** Stops new requests. */
@@ -49,131 +34,49 @@ export const fewest = 3
 const most = 6
 const mostSnapshots = 3
 
-export function startLifecycleChurn(
-  account: LifecycleAccount,
-  { cloud, random }: { readonly cloud: CloudByHand; readonly random: Random },
-): LifecycleChurn {
-  const { sandboxes, snapshots } = account
-  const { url } = cloud.installation
+export function startLifecycleChurn(scene: Scene): LifecycleChurn {
+  const { account, random } = scene
+  const attempts = createAttempts()
   const busy = new Set<string>()
-  const failures: Failure[] = []
-  let making = 0
+  const room = createRoom(account)
   let isStopped = false
-  let isGivenUp = false
 
-  const post = (path: string, body: object) => cloud.platform('POST', path, body)
-  const isRoom = () => sandboxes.size + making < most
-
-  async function pause(one: Known, path: string): Promise<Reply> {
-    one.count = await readCounter(url, one.sandbox)
-    one.state = 'unclear'
-    const reply = await post(`${path}/pause`, {})
-    one.state = reply.status === 204 ? 'paused' : 'running'
-    return reply
-  }
-
-  async function wake(one: Known, path: string): Promise<Reply> {
-    one.state = 'unclear'
-    const reply = await (random(2) === 0
-      ? post(`${path}/connect`, { timeout: 3600 })
-      : post(`${path}/resume`, { timeout: 3600 }))
-    one.state = reply.status === 201 ? 'running' : 'paused'
-    return reply
-  }
-
-  async function kill(one: Known, path: string): Promise<Reply> {
-    one.mayBeGone = true
-    const reply = await cloud.platform('DELETE', path)
-    if (reply.status !== 204) return reply
-    account.killed.add(one.sandbox.sandboxID)
-    sandboxes.delete(one.sandbox.sandboxID)
-    return reply
-  }
-
-  async function snapshot(one: Known, path: string): Promise<Reply> {
-    one.count = await readCounter(url, one.sandbox)
-    const reply = await post(`${path}/snapshots`, {})
-    if (reply.status === 201) {
-      snapshots.set(Object(reply.json).snapshotID, { count: one.count, isUsed: false })
-    }
-    return reply
-  }
-
-  async function fork(one: Known, path: string): Promise<Reply> {
-    one.count = await readCounter(url, one.sandbox)
-    const reply = await post(`${path}/fork`, { timeout: 3600, count: 1 + random(2) })
-    if (reply.status !== 201) return reply
-    const made: { sandbox?: HandSandbox; error?: object }[] = Object(reply.json)
-    for (const { sandbox } of made) if (sandbox) add(sandbox, one.count)
-    return made.every(({ sandbox }) => sandbox) ? reply : { ...reply, status: 500 }
-  }
-
-  async function create(snapshotId: string, source: KnownSnapshot): Promise<Reply> {
-    source.isUsed = true
-    const reply = await post('/v2/sandboxes', { templateID: snapshotId, timeout: 3600 })
-    if (reply.status === 201) add(Object(reply.json), source.count)
-    return reply
-  }
-
-  async function deleteSnapshot(id: string): Promise<Reply> {
-    snapshots.delete(id)
-    const reply = await cloud.platform('DELETE', `/templates/${encodeURIComponent(id)}`)
-    if (reply.status === 204) account.deletedSnapshots.add(id)
-    return reply
-  }
-
-  function add(sandbox: HandSandbox, count: number): void {
-    sandboxes.set(sandbox.sandboxID, { sandbox, count, state: 'running', mayBeGone: false })
-  }
-
-  const workOn = (one: Known) => {
-    const { length: idle } = [...sandboxes.keys()].filter((id) => !busy.has(id))
-    if (idle > fewest && random(6) === 0) return kill
-    if (one.state === 'paused') return wake
-    if (isRoom() && random(4) === 0) return fork
-    return snapshots.size < mostSnapshots && random(4) === 0 ? snapshot : pause
-  }
+  const idleSandboxes = () =>
+    [...account.sandboxes.values()].filter(({ sandbox }) => !busy.has(sandbox.sandboxID))
 
   /** Returns false when there is nothing left to do. */
   async function act(): Promise<boolean> {
-    const kept = [...snapshots]
-    const [id, chosen] = kept[random(Math.max(kept.length, 1))] ?? []
-    if (id !== undefined && chosen && random(6) === 0) {
-      const isDeleted = !chosen.isUsed && random(3) === 0
-      if (isDeleted) await attempt('deleteSnapshot', id, () => deleteSnapshot(id))
-      else if (isRoom()) await attempt('create', id, () => aside(create(id, chosen)))
-      return true
-    }
-    const idle = [...sandboxes.values()].filter(({ sandbox }) => !busy.has(sandbox.sandboxID))
-    const one = idle[random(Math.max(idle.length, 1))]
-    if (!one) return false
-    const { sandboxID } = one.sandbox
-    const work = workOn(one)
+    if (random(6) === 0 && (await useSnapshot())) return true
+    const known = pick(idleSandboxes(), random)
+    if (!known) return false
+    const { sandboxID } = known.sandbox
+    const request = chooseRequest(known)
     busy.add(sandboxID)
-    const begun = () => work(one, `/sandboxes/${sandboxID}`)
-    const isDone = await attempt(work.name, sandboxID, () =>
-      work === fork ? aside(begun()) : begun(),
+    const isDone = await attempts.run(request.name, sandboxID, () =>
+      request === fork ? room.reserve(() => fork(scene, known)) : request(scene, known),
     )
     // Keep a sandbox whose request failed as it is, for inspection.
     if (isDone) busy.delete(sandboxID)
     return true
   }
 
-  async function aside(work: Promise<Reply>): Promise<Reply> {
-    making += 2
-    return work.finally(() => (making -= 2))
+  /** Creates a sandbox from a snapshot, or deletes the snapshot. Returns false if there is no snapshot. */
+  async function useSnapshot(): Promise<boolean> {
+    const [id, source] = pick([...account.snapshots], random) ?? []
+    if (id === undefined || !source) return false
+    if (!source.isUsed && random(3) === 0) {
+      await attempts.run('deleteSnapshot', id, () => deleteSnapshot(scene, id))
+    } else if (room.isLeft()) {
+      await attempts.run('create', id, () => room.reserve(() => createFrom(scene, id, source)))
+    }
+    return true
   }
 
-  async function attempt(what: string, id: string, work: () => Promise<Reply>): Promise<boolean> {
-    const fail = (answer: string) => failures.push({ what, sandboxId: id, answer })
-    try {
-      const { status, text } = await work()
-      if (status < 300) return true
-      fail(`${status} ${text}`)
-    } catch (error) {
-      if (!isGivenUp) fail(String(error))
-    }
-    return false
+  function chooseRequest({ state }: Known): SandboxRequest {
+    if (idleSandboxes().length > fewest && random(6) === 0) return kill
+    if (state === 'paused') return resume
+    if (room.isLeft() && random(4) === 0) return fork
+    return account.snapshots.size < mostSnapshots && random(4) === 0 ? snapshot : pause
   }
 
   const call = async () => {
@@ -181,7 +84,49 @@ export function startLifecycleChurn(
   }
   return {
     stop: () => void (isStopped = true),
-    giveUp: () => void (isStopped = isGivenUp = true),
-    ended: Promise.all(Array.from({ length: callers }, call)).then(() => failures),
+    giveUp() {
+      isStopped = true
+      attempts.ignoreMissing()
+    },
+    ended: Promise.all(Array.from({ length: callers }, call)).then(() => attempts.failures),
+  }
+}
+
+/** Keeps the number of sandboxes below the limit, also while requests create some. */
+function createRoom({ sandboxes }: LifecycleAccount) {
+  /** Upper bound of the sandboxes that requests under way create. */
+  let creating = 0
+  return {
+    isLeft: () => sandboxes.size + creating < most,
+    async reserve(request: () => Promise<Reply>): Promise<Reply> {
+      creating += mostCopies
+      return request().finally(() => (creating -= mostCopies))
+    },
+  }
+}
+
+function pick<T>(items: readonly T[], random: Random): T | undefined {
+  return items[random(Math.max(items.length, 1))]
+}
+
+/** Sends requests and collects those that fail. */
+function createAttempts() {
+  const failures: Failure[] = []
+  let ignoresMissing = false
+  return {
+    failures,
+    /** From now on a request without a response is no failure. */
+    ignoreMissing: () => void (ignoresMissing = true),
+    /** Returns whether the request succeeded. */
+    async run(what: string, sandboxId: string, send: () => Promise<Reply>): Promise<boolean> {
+      try {
+        const { status, text } = await send()
+        if (status < 300) return true
+        failures.push({ what, sandboxId, answer: `${status} ${text}` })
+      } catch (error) {
+        if (!ignoresMissing) failures.push({ what, sandboxId, answer: String(error) })
+      }
+      return false
+    },
   }
 }

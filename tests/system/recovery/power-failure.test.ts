@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { addCounting, emptyAccount, print } from './acknowledged-account.ts'
-import { createWorks } from './acknowledged-work.ts'
-import type { Work } from './acknowledged-work.ts'
+import { addCounting, emptyAccount, print } from './acknowledged/account.ts'
+import { prepareWork } from './acknowledged/works.ts'
 import { startCloud } from '../cloud-by-hand.ts'
 import type { CloudByHand } from '../cloud-by-hand.ts'
 import { seed } from '../config.ts'
@@ -17,9 +16,9 @@ describe(
   { concurrency: 1, timeout: 600_000 },
   () => {
     const account = emptyAccount()
+    const random = randomFrom(seed)
     let disk: VolatileDisk
     let cloud: CloudByHand
-    let works: ReturnType<typeof createWorks>
 
     before(async () => {
       disk = await createVolatileDisk(4096)
@@ -30,7 +29,6 @@ describe(
         ATOLL_BASE_DISK_SIZE_MB: '64',
         ATOLL_BASE_MEMORY_MB: '256',
       })
-      works = createWorks(account, { cloud, random: randomFrom(seed) })
     })
     after(async () => {
       await cloud?.[Symbol.asyncDispose]()
@@ -40,7 +38,7 @@ describe(
     for (const kind of ['pause', 'snapshot', 'build', 'secret']) {
       test(`${kind}: the promise is kept`, async () => {
         await addCounting(account, cloud, await cloud.createSandbox())
-        const work: Work = await (works[kind] ?? assert.fail())()
+        const work = await prepareWork(kind, { account, cloud, random })
         const reply = await work.request()
         const crashed = cloud.installation.crash()
         await disk.capture()

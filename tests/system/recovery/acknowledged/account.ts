@@ -1,11 +1,11 @@
 /** Record of what a server has acknowledged, and checks that it still holds. */
 import assert from 'node:assert/strict'
 import { waitFor } from '@atoll/kit/wait'
-import type { CloudByHand, HandSandbox } from '../cloud-by-hand.ts'
-import { envdHeaders, openProcess, outputOf, shell } from '../cloud-by-hand.ts'
-import { readCounter, startCounter } from '../counter.ts'
-import { cells, ledSandboxes } from '../host-state.ts'
-import type { Names } from '../host-state.ts'
+import type { CloudByHand, HandSandbox } from '../../cloud-by-hand.ts'
+import { envdHeaders, openProcess, outputOf, shell } from '../../cloud-by-hand.ts'
+import { readCounter, startCounter } from '../../counter.ts'
+import { cells, ledSandboxes } from '../../host-state.ts'
+import type { Names } from '../../host-state.ts'
 
 export interface AcknowledgedSandbox {
   readonly sandbox: HandSandbox

@@ -1,0 +1,230 @@
+import assert from 'node:assert/strict'
+import { createHash, randomBytes, randomUUID } from 'node:crypto'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { after, afterEach, before, suite, test } from 'node:test'
+import type { CloudByHand, HandSandbox } from '../cloud-by-hand.ts'
+import { basic, send } from '../wire.ts'
+import { checkHealth, checkRefusal, checkUnchanged, startTarget } from './bad-input-target.ts'
+import type { Target } from './bad-input-target.ts'
+
+/**
+ * Bad requests to the platform API. Each gets its exact status and a message that says what to do, and changes nothing.
+ */
+
+let target: Target
+let cloud: CloudByHand
+let url: string
+let sandbox: HandSandbox
+const strangersKey = `e2b_${randomBytes(20).toString('hex')}`
+
+before(async () => {
+  target = await startTarget((started) => addTeam(started, strangersKey))
+  ;({ cloud, url, sandbox } = target)
+})
+after(() => cloud?.[Symbol.asyncDispose]())
+afterEach(() => checkUnchanged(target))
+
+suite('credentials', () => {
+  const malformed: [string, Record<string, string>, RegExp][] = [
+    ['no key', {}, /send an API key as `X-API-Key: e2b_…`/],
+    ['an unknown key', { 'X-API-Key': `e2b_${'0'.repeat(40)}` }, /one that exists/],
+    ['a short key', { 'X-API-Key': 'e2b_00' }, /40 hexadecimal digits/],
+    ['a key in capitals', { 'X-API-Key': `E2B_${'A'.repeat(40)}` }, /40 hexadecimal digits/],
+    ['a key that is SQL', { 'X-API-Key': "' or 1=1 --" }, /40 hexadecimal digits/],
+    ['an empty key', { 'X-API-Key': '' }, /40 hexadecimal digits/],
+    ['an unknown token', { Authorization: `Bearer sk_e2b_${'0'.repeat(40)}` }, /one that exists/],
+    ['a token of another kind', { Authorization: 'Bearer eyJhbGciOi' }, /sk_e2b_/],
+    ['another scheme', { Authorization: basic('user') }, /send an API key/],
+  ]
+  const operations: [string, string][] = [
+    ['POST', '/sandboxes'],
+    ['POST', '/v2/sandboxes'],
+    ['GET', '/v2/sandboxes'],
+    ['GET', '/sandboxes/{id}'],
+    ['DELETE', '/sandboxes/{id}'],
+    ['POST', '/sandboxes/{id}/timeout'],
+    ['POST', '/v2/sandboxes/{id}/connect'],
+    ['GET', '/api-keys'],
+    ['POST', '/api-keys'],
+  ]
+  for (const [name, credentials, message] of malformed) {
+    test(`${name} is 401 everywhere`, async () => {
+      for (const [method, path] of operations) {
+        const headers = { 'Content-Type': 'application/json', ...credentials }
+        const call = { method, path: path.replace('{id}', sandbox.sandboxID), headers }
+        const body = JSON.stringify({ templateID: 'base', timeout: 0, name: 'x' })
+        const reply = await send(url, method === 'POST' ? { ...call, body } : call)
+        checkRefusal(reply, 401, message)
+      }
+    })
+  }
+
+  test('a sandbox of another team is 404 to every operation, and not listed', async () => {
+    const asStranger = (method: string, path: string, body?: object) =>
+      cloud.platform(method, path, body, { 'X-API-Key': strangersKey })
+    const { sandboxID: id } = sandbox
+    for (const reply of [
+      await asStranger('GET', `/sandboxes/${id}`),
+      await asStranger('DELETE', `/sandboxes/${id}`),
+      await asStranger('POST', `/sandboxes/${id}/timeout`, { timeout: 0 }),
+      await asStranger('POST', `/sandboxes/${id}/connect`, { timeout: 0 }),
+      await asStranger('POST', `/v2/sandboxes/${id}/connect`, {}),
+    ]) {
+      checkRefusal(reply, 404, new RegExp(`Sandbox ${id} was not found`))
+    }
+    const listed = await asStranger('GET', '/v2/sandboxes')
+    assert.deepEqual([listed.status, listed.json], [200, []])
+  })
+})
+
+suite('requests to create a sandbox', () => {
+  const base = { templateID: 'base' }
+  const refused: [unknown, number, RegExp][] = [
+    ['', 400, /body: is required/],
+    ['{"templateID":', 400, /JSON/],
+    ['{"templateID":"base"}}', 400, /JSON/],
+    ['null', 400, /body: expected object/],
+    [[base], 400, /body: expected object/],
+    [{}, 400, /body\.templateID: is required/],
+    [{ templateID: 7 }, 400, /body\.templateID: expected string/],
+    [{ templateID: '../../etc' }, 400, /templateID is malformed/],
+    [{ templateID: 'nobody-made-this' }, 404, /Template nobody-made-this was not found/],
+    [{ templateID: 'base:never' }, 404, /base has no tag or build never/],
+    [{ ...base, timeout: '60' }, 400, /body\.timeout: expected number/],
+    [{ ...base, timeout: 1.5 }, 400, /body\.timeout/],
+    [{ ...base, timeout: -1 }, 400, /body\.timeout/],
+    [{ ...base, timeout: 0 }, 400, /timeout must be at least 1/],
+    [{ ...base, timeout: 3601 }, 400, /timeout must be at most 3600/],
+    [{ ...base, timeout: 2 ** 40 }, 400, /body\.timeout/],
+    [{ ...base, metadata: 'a=b' }, 400, /body\.metadata/],
+    [{ ...base, metadata: { a: 1 } }, 400, /body\.metadata\.a: expected string/],
+    [{ ...base, metadata: { a: 'x'.repeat(70_000) } }, 400, /body\.metadata: must be at most/],
+    [{ ...base, envVars: ['A=b'] }, 400, /body\.envVars/],
+    [{ ...base, envVars: { A: null } }, 400, /body\.envVars\.A: expected string/],
+    [{ ...base, envVars: { 'A=B': 'x' } }, 400, /body\.envVars.*names must not/],
+    [{ ...base, envVars: { A: '\0' } }, 400, /body\.envVars\.A: must be well-formed/],
+    [{ ...base, autoPause: 'yes' }, 400, /body\.autoPause: expected boolean/],
+    [{ ...base, autoPauseMemory: 1 }, 400, /body\.autoPauseMemory: expected boolean/],
+    [{ ...base, autoResume: true }, 400, /body\.autoResume: expected object/],
+    [{ ...base, allow_internet_access: 'no' }, 400, /body\.allow_internet_access: expected bool/],
+    [{ ...base, network: [] }, 400, /body\.network: expected object/],
+    [{ ...base, network: { denyOut: '0.0.0.0/0' } }, 400, /body\.network\.denyOut: expected array/],
+    [{ ...base, mcp: 'x' }, 400, /body\.mcp/],
+    [{ ...base, iam: 'x' }, 400, /body\.iam: expected object/],
+    [{ ...base, volumeMounts: {} }, 400, /body\.volumeMounts: expected array/],
+  ]
+  for (const path of ['/sandboxes', '/v2/sandboxes']) {
+    for (const [body, status, message] of refused) {
+      const shown = (typeof body === 'string' ? body : JSON.stringify(body)).slice(0, 70)
+      test(`POST ${path} answers ${status} to ${shown || 'nothing'}`, async () => {
+        checkRefusal(await cloud.platform('POST', path, body), status, message)
+      })
+    }
+  }
+
+  test('secure must be a boolean', async () => {
+    const reply = await cloud.platform('POST', '/sandboxes', { ...base, secure: 'yes' })
+    checkRefusal(reply, 400, /body\.secure: expected boolean/)
+  })
+
+  for (const framing of [{}, { 'Transfer-Encoding': 'chunked' }]) {
+    test(`17 MiB are too many ${JSON.stringify(framing)}`, async () => {
+      const body = JSON.stringify({ ...base, padding: 'x'.repeat(17 * 1024 * 1024) })
+      const reply = await cloud.platform('POST', '/v2/sandboxes', body, framing)
+      checkRefusal(reply, 413, /at most 16 MiB/)
+    })
+  }
+
+  test('a body that is not called JSON is 415', async () => {
+    for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'nonsense']) {
+      const headers = { 'Content-Type': type }
+      const reply = await cloud.platform('POST', '/v2/sandboxes', base, headers)
+      checkRefusal(reply, 415, /Content-Type: application\/json/)
+    }
+  })
+})
+
+suite('paths and methods of the platform', () => {
+  const ids: [string, number, RegExp][] = [
+    ['..', 400, /Invalid sandbox ID/],
+    ['%2e%2e', 400, /Invalid sandbox ID/],
+    ['..%2f..%2fetc%2fpasswd', 400, /Invalid sandbox ID/],
+    ['I0ABCDEF', 400, /Invalid sandbox ID/],
+    ['a-b-c', 400, /Invalid sandbox ID/],
+    ['a%20b', 400, /Invalid sandbox ID/],
+    ['a%00', 400, /Invalid sandbox ID/],
+    ["a'or'1", 400, /Invalid sandbox ID/],
+    ['%zz', 400, /not a valid url component/],
+    ['i00000000000000000000', 404, /was not found/],
+    ['a'.repeat(1000), 404, /was not found/],
+    ['a'.repeat(2000), 414, /check the id/],
+  ]
+  for (const [id, status, message] of ids) {
+    test(`the sandbox id ${id.slice(0, 40)} (${id.length}) is ${status}`, async () => {
+      const { platform } = cloud
+      checkRefusal(await platform('GET', `/sandboxes/${id}`), status, message)
+      checkRefusal(await platform('DELETE', `/sandboxes/${id}`), status, message)
+      for (const action of ['timeout', 'connect']) {
+        const reply = await platform('POST', `/sandboxes/${id}/${action}`, { timeout: 9 })
+        checkRefusal(reply, status, message)
+      }
+    })
+  }
+
+  for (const body of ['{', '{}', '{"timeout":"1"}', '{"timeout":-1}', `{"timeout":${2 ** 40}}`]) {
+    test(`the timeout ${body} is refused and changes nothing`, async () => {
+      const path = `/sandboxes/${sandbox.sandboxID}`
+      const { endAt } = Object((await cloud.platform('GET', path)).json)
+      for (const action of ['timeout', 'connect']) {
+        checkRefusal(await cloud.platform('POST', `${path}/${action}`, body), 400, /body|JSON/i)
+      }
+      assert.equal(Object((await cloud.platform('GET', path)).json).endAt, endAt)
+    })
+  }
+
+  for (const query of ['limit=0', 'limit=101', 'limit=x', 'state=dead', 'order=up', 'metadata=a']) {
+    test(`the list refuses ${query}`, async () => {
+      const field = query.replace(/=.*/, '')
+      const reply = await cloud.platform('GET', `/v2/sandboxes?${query}`)
+      checkRefusal(reply, 400, new RegExp(`query\\.${field}`))
+    })
+  }
+
+  test('the list refuses a cursor it did not give', async () => {
+    const reply = await cloud.platform('GET', '/v2/sandboxes?nextToken=AAAA')
+    checkRefusal(reply, 400, /next ?token/i)
+  })
+
+  test('a method that a path does not have is 405, an unknown path 404', async () => {
+    checkRefusal(await cloud.platform('PUT', '/v2/sandboxes'), 405, /use POST, GET/)
+    checkRefusal(await cloud.platform('GET', '/v9/sandboxes'), 404, /openapi\.json/)
+    checkRefusal(await cloud.platform('GET', '/../etc/passwd'), 404, /openapi\.json/)
+  })
+})
+
+suite('the server', () => {
+  test('refuses request headers of 40 KB', async () => {
+    const junk = { 'X-Junk': 'x'.repeat(40_000) }
+    checkRefusal(await cloud.platform('GET', '/v2/sandboxes', undefined, junk), 431, /16 KiB/)
+  })
+
+  test('is healthy afterwards, and has logged no error', () => checkHealth(target))
+})
+
+/** Writes to the store, since no operation adds a team. Stops the server meanwhile: it owns the store. */
+async function addTeam({ installation }: CloudByHand, key: string): Promise<void> {
+  await installation.interrupt()
+  const store = new DatabaseSync(join(installation.dataDir, 'atoll.db'))
+  const team = randomUUID()
+  const hash = createHash('sha256').update(key).digest('hex')
+  const now = Date.now()
+  store.prepare('insert into teams (id, name, created_at) values (?, ?, ?)').run(team, 'x', now)
+  store
+    .prepare(
+      'insert into api_keys (id, team_id, name, hash, mask, created_at) values (?, ?, ?, ?, ?, ?)',
+    )
+    .run(randomUUID(), team, 'x', hash, '{}', now)
+  store.close()
+  await installation.start()
+}
