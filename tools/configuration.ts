@@ -10,8 +10,8 @@ const page = join(import.meta.dirname, '../docs/configuration.md')
 
 const head = `# Configuration
 
-Set by environment variables; made from the schemas that read them (\`npm run generate\`). A value that does not fit is
-refused at start, with all mistakes named at once.
+Environment variables configure Atoll. \`npm run generate\` makes this page from their schemas. The server refuses to start
+with an invalid value, and lists all invalid values at once.
 
 | variable | default | meaning |
 | --- | --- | --- |

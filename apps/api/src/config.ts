@@ -44,56 +44,75 @@ export const ApiEnv = z.object({
     .string()
     .min(1)
     .default('/var/lib/atoll')
-    .describe('Where state is kept; the store is the file atoll.db in it'),
+    .describe('Directory for all data; the SQLite store is the file atoll.db in it'),
   ATOLL_DATABASE_URL: databaseUrl
     .optional()
     .describe(
-      'A PostgreSQL to keep records in: postgres://user:password@host:port/database. Default: SQLite, the file atoll.db in the data directory.',
+      'PostgreSQL database for all records: postgres://user:password@host:port/database. Default: SQLite, the file atoll.db in the data directory.',
     ),
   ATOLL_DATABASE_URL_FILE: secretFile
     .pipe(databaseUrl)
     .optional()
-    .describe('A file with that URL, since it holds a password'),
-  ATOLL_BASE_CPU_COUNT: int(1).default(2).describe('CPU cores of a sandbox of the template base'),
-  ATOLL_BASE_MEMORY_MB: int(128).default(1024).describe('Memory of it, in MiB'),
-  ATOLL_BASE_DISK_SIZE_MB: int(0).default(4096).describe('Disk of it, in MiB'),
+    .describe('File that contains the value of ATOLL_DATABASE_URL, which has a password'),
+  ATOLL_BASE_CPU_COUNT: int(1)
+    .default(2)
+    .describe('CPU cores of a sandbox created from the template base'),
+  ATOLL_BASE_MEMORY_MB: int(128)
+    .default(1024)
+    .describe('Memory of a sandbox created from base, in MiB'),
+  ATOLL_BASE_DISK_SIZE_MB: int(0)
+    .default(4096)
+    .describe('Disk size of a sandbox created from base, in MiB'),
   ATOLL_MAX_SANDBOX_SECONDS: int(1)
     .default(86_400)
-    .describe('The longest that a sandbox may run, in seconds'),
+    .describe('Maximum running time of a sandbox, in seconds'),
   ATOLL_TEAM_CONCURRENT_SANDBOXES: int(1)
     .default(100)
-    .describe('How many sandboxes a team may run at a time, unless it has a limit of its own'),
+    .describe(
+      'Maximum number of concurrent sandboxes of a team, unless the team has its own limit',
+    ),
   ATOLL_TEAM_MAX_CPU_COUNT: int(1)
     .optional()
-    .describe('The most CPU cores of one sandbox. Default: 8, or what base has if that is more.'),
+    .describe(
+      'Maximum number of CPU cores of a sandbox. Default: 8, or the number of base if that is higher.',
+    ),
   ATOLL_TEAM_MAX_MEMORY_MB: int(128)
     .optional()
-    .describe('The most memory of one sandbox, in MiB. Default: 8192, or what base has.'),
+    .describe(
+      'Maximum memory of a sandbox, in MiB. Default: 8192, or the memory of base if that is larger.',
+    ),
   ATOLL_TEAM_MAX_DISK_SIZE_MB: int(0)
     .optional()
-    .describe('The largest disk of one sandbox, in MiB. Default: 25600, or what base has.'),
+    .describe(
+      'Maximum disk size of a sandbox, in MiB. Default: 25600, or the size of base if that is larger.',
+    ),
   ATOLL_TEAM_CONCURRENT_BUILDS: int(1)
     .default(20)
-    .describe('How many templates a team may build at a time, unless it has a limit of its own'),
+    .describe(
+      'Maximum number of concurrent template builds of a team, unless the team has its own limit',
+    ),
   ATOLL_TEAM_KEPT_DISK_MB: int(1)
     .default(102_400)
     .describe(
-      'What the paused sandboxes and snapshots of a team may take on the disk together, in MiB, unless it has a limit of its own',
+      'Maximum disk space of all paused sandboxes and snapshots of a team, in MiB, unless the team has its own limit',
     ),
   ATOLL_MAX_BUILD_FILES_MB: int(1)
     .default(2048)
-    .describe('The largest archive of files for a build of a template, in MiB'),
+    .describe('Maximum size of an archive of files for a template build, in MiB'),
   ATOLL_RATE_LIMITS: rateLimits
     .optional()
     .describe(
-      'How often a team may call an operation, as operation=requests/seconds with commas between, for example sandbox.create=5/1,*=20000/30; * stands for each operation not named. Counted by each api process. Default: no limits.',
+      'Rate limits per team, as operation=requests/seconds, comma separated, for example sandbox.create=5/1,*=20000/30; * is each operation that is not named. Each API process counts by itself. Default: no limits.',
     ),
   ATOLL_ADMIN_TOKEN: adminToken
     .optional()
     .describe(
-      'What operators send as X-Admin-Token, at least 16 characters. Default: no operators.',
+      'Token of operators, sent in the header X-Admin-Token; at least 16 characters. Default: the admin operations are off.',
     ),
-  ATOLL_ADMIN_TOKEN_FILE: secretFile.pipe(adminToken).optional().describe('A file with that token'),
+  ATOLL_ADMIN_TOKEN_FILE: secretFile
+    .pipe(adminToken)
+    .optional()
+    .describe('File that contains the value of ATOLL_ADMIN_TOKEN'),
   ATOLL_LOG_LEVEL: z
     .enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'])
     .default('info')

@@ -7,24 +7,26 @@ export const NodeEnv = z.object({
     .string()
     .startsWith('/', 'must be an absolute path')
     .default('/var/lib/atoll')
-    .describe('Where records, templates and the disks of sandboxes are kept.'),
+    .describe('Directory for records, templates and the disks of sandboxes.'),
   ATOLL_LAYERS_DIR: z
     .string()
     .startsWith('/', 'must be an absolute path')
     .optional()
     .describe(
-      'Where template layers are kept; several installations may share it. Default: DATA_DIR/layers.',
+      'Directory for template layers; several installations can share it. Default: DATA_DIR/layers.',
     ),
   ATOLL_RUNTIME: z
     .enum(['auto', 'gvisor', 'runc'])
     .default('auto')
-    .describe('What isolates sandboxes. auto takes gVisor and stops when it cannot run here.'),
+    .describe(
+      'Runtime that isolates sandboxes. auto uses gVisor and refuses to start if it does not run on this machine.',
+    ),
   ATOLL_RUNSC: z
     .string()
     .startsWith('/', 'must be an absolute path')
     .optional()
     .describe(
-      'The runsc to run gVisor with, such as a newer release: an executable that only root can change. Default: the runsc on the search path, which set-up installs.',
+      'Path of the runsc to use for gVisor, for example of a newer release. Only root may have write access to it. Default: the runsc on the search path, which the set-up installs.',
     ),
   ATOLL_SUBNET: z
     .cidrv4('must be an IPv4 network such as 10.213.0.0/16')
@@ -35,13 +37,13 @@ export const NodeEnv = z.object({
     .default('8.8.8.8,1.1.1.1')
     .transform((list) => list.split(','))
     .pipe(z.array(z.ipv4()).min(1).max(3))
-    .describe('Name servers that sandboxes ask, comma separated.'),
+    .describe('Name servers of sandboxes, comma separated.'),
   ATOLL_EGRESS_CA_FILE: z
     .string()
     .startsWith('/', 'must be an absolute path')
     .optional()
     .describe(
-      'Authorities of servers to which header rules apply, beside those that this machine trusts, as a file in PEM.',
+      'PEM file with certificate authorities of servers that header rules apply to, in addition to those that this machine trusts.',
     ),
   ATOLL_REGISTRIES: z
     .string()
@@ -55,7 +57,7 @@ export const NodeEnv = z.object({
       return z.NEVER
     })
     .describe(
-      'Registries that the images of templates may come from, comma separated. With http:// one is asked without TLS.',
+      'Allowed image registries for templates, comma separated. Prefix http:// for a registry without TLS.',
     ),
   ATOLL_READY_SLOTS: z.coerce
     .number()
@@ -63,14 +65,16 @@ export const NodeEnv = z.object({
     .min(0)
     .max(256)
     .default(4)
-    .describe('How many network slots are kept ready for new sandboxes.'),
+    .describe('Number of network slots that are prepared for new sandboxes.'),
   ATOLL_READY_SANDBOXES: z.coerce
     .number()
     .int()
     .min(0)
     .max(256)
     .default(2)
-    .describe('How many sandboxes of the template base are kept ready even when nobody wants one.'),
+    .describe(
+      'Minimum number of pre-warmed sandboxes of the template base, independent of demand.',
+    ),
   ATOLL_DISK_RESERVE_MB: z.coerce
     .number()
     .int()
@@ -84,7 +88,7 @@ export const NodeEnv = z.object({
     .positive()
     .optional()
     .describe(
-      'How many times the size of the data file system the disks of all sandboxes, running and paused, may add up to; beyond that none is created. Default: no limit, since disks take only what is written to them.',
+      'Maximum total size of the disks of all sandboxes, running and paused, as a multiple of the size of the data file system. Default: no limit, since disks take only the space that is written to.',
     ),
   ATOLL_POOL_MEMORY_MB: z.coerce
     .number()
@@ -92,7 +96,7 @@ export const NodeEnv = z.object({
     .min(0)
     .optional()
     .describe(
-      'Memory that sandboxes which are ready but nobody’s may take together; 0 keeps none ready. Default: a tenth of the machine’s.',
+      'Maximum memory of all pre-warmed sandboxes, in MiB; 0 turns warm pools off. Default: a tenth of the memory of the machine.',
     ),
 })
 

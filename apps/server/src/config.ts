@@ -19,21 +19,23 @@ const listenAddress = z.string().transform((text, context) => {
 export const ServerEnv = z.object({
   ATOLL_LISTEN: listenAddress
     .prefault('127.0.0.1:3000')
-    .describe('Where the platform API listens, and the sandbox host too unless it has its own.'),
+    .describe(
+      'Address of the platform API, and of sandbox traffic unless ATOLL_EDGE_LISTEN is set.',
+    ),
   ATOLL_EDGE_LISTEN: listenAddress
     .optional()
-    .describe('Where the sandbox host listens. Default: together with the API.'),
+    .describe('Address for sandbox traffic. Default: the address of the API.'),
   ATOLL_DATA_DIR: z
     .string()
     .startsWith('/', 'must be an absolute path')
     .default('/var/lib/atoll')
-    .describe('Where everything is kept. One server at a time uses it.'),
+    .describe('Directory for all data. Only one server at a time can use it.'),
   ATOLL_DOMAIN: z
     .string()
     .regex(/^[a-z0-9.-]+(:[0-9]+)?$/i, 'must be a host name, with a port if need be')
     .optional()
     .describe(
-      'The domain under which {port}-{sandboxID} names lead here. Default: localhost with the port.',
+      'Domain of the host names {port}-{sandboxID} of sandboxes. Default: localhost with the port of the server.',
     ),
   ATOLL_MAX_CONNECTIONS: z.coerce
     .number()
@@ -41,7 +43,7 @@ export const ServerEnv = z.object({
     .min(1)
     .optional()
     .describe(
-      'Connections of clients that may be open at a time. Default: seven sixteenths of the files that the process may open (ulimit -n), at most 16384.',
+      'Maximum number of open client connections. Default: seven sixteenths of the open-file limit of the process (ulimit -n), at most 16384.',
     ),
   ATOLL_MAX_CONNECTIONS_PER_CLIENT: z.coerce
     .number()
@@ -49,16 +51,16 @@ export const ServerEnv = z.object({
     .min(1)
     .optional()
     .describe(
-      'Connections that one client, an IPv4 address or an IPv6 /64 network, may have open at a time. Loopback is exempt. Default: an eighth of ATOLL_MAX_CONNECTIONS.',
+      'Maximum number of open connections per client: an IPv4 address or an IPv6 /64 network. Loopback is exempt. Default: an eighth of ATOLL_MAX_CONNECTIONS.',
     ),
   ATOLL_LOG: z
     .enum(['file', 'stdout'])
     .default('file')
-    .describe('Where logs go: DATA_DIR/logs/server.log, or standard output as JSON lines.'),
+    .describe('Destination of logs: DATA_DIR/logs/server.log, or standard output as JSON lines.'),
   ATOLL_LOG_LEVEL: z
     .enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'])
     .default('info')
-    .describe('From which level on events are logged.'),
+    .describe('Lowest level of events that are logged.'),
 })
 
 export interface ServerConfig {

@@ -159,11 +159,11 @@ test('a signal while it starts ends it at once', async (t) => {
   assert.equal(await server.exited, 130)
 })
 
-test('an unforeseen failure is logged and ends the process', async (t) => {
+test('an unexpected error is logged and ends the process', async (t) => {
   const { dataDir, start } = await setup(t)
   const server = start({ SIMULATE: 'crash' })
   assert.equal(await server.exited, 1)
-  assert.match(server.said.stderr, /unforeseen failure: Error: boom\nSee /)
+  assert.match(server.said.stderr, /unexpected error: Error: boom\nSee /)
   assert.match(await readFile(join(dataDir, 'logs/server.log'), 'utf8'), /"event":"server.crash"/)
 })
 

@@ -101,9 +101,9 @@ function watchSignals(): { readonly first: Promise<void>; endGracefully(): void 
  */
 function dieLoudly(log: Logger, path: string | undefined): void {
   const die = (error: unknown) => {
-    log.fatal({ err: error, event: 'server.crash' }, 'unforeseen failure')
+    log.fatal({ err: error, event: 'server.crash' }, 'unexpected error')
     process.stderr.write(
-      `atoll: ended by an unforeseen failure: ${String(error)}\n${path ? `See ${path}\n` : ''}`,
+      `atoll: ended by an unexpected error: ${String(error)}\n${path ? `See ${path}\n` : ''}`,
     )
     process.exit(1)
   }

@@ -21,7 +21,10 @@ export function shutdownStep(
     try {
       await Promise.race([run(), late.promise])
     } catch (error) {
-      log.error({ err: error, event: 'server.stop.step', step }, 'a step of the shutdown failed')
+      log.error(
+        { err: error, event: 'server.stop.step', step },
+        'a step of the shutdown failed; the others continue',
+      )
     } finally {
       clearTimeout(timer)
     }

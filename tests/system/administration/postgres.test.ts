@@ -82,7 +82,7 @@ test('a second server with a node of its own is turned away from the same databa
     },
   })
   assert.notEqual(code, 0)
-  assert.match(stdout + stderr, /give each a database of its own/)
+  assert.match(stdout + stderr, /give each server its own database/)
   await tryRun(atoll, ['down'], { env: { ...installation.env, ATOLL_DATA_DIR: dataDir } })
   await rm(dataDir, { recursive: true, force: true })
   assert.deepEqual(await listed(), running)

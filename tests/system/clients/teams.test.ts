@@ -87,7 +87,7 @@ test('the SDK hears when the team keeps too much on the disk, and what it has ca
   assert.equal((await pause()).status, 204)
   await setLimit(40)
   const other = await Sandbox.create(installation.connection)
-  await assert.rejects(other.createSnapshot(), /take [5-9][0-9] MiB, and may take 40 MiB/)
+  await assert.rejects(other.createSnapshot(), /take [5-9][0-9] MiB, and its limit is 40 MiB/)
   const lifecycle = { onTimeout: 'pause' } as const
   await assert.rejects(Sandbox.create({ ...installation.connection, lifecycle }), RateLimitError)
   await sandbox.connect()

@@ -119,8 +119,8 @@ const badInput: readonly (readonly [string, string, unknown, number, RegExp])[] 
   ['POST', '/nodes/sim', { status: 'asleep' }, 400, /body\.status/],
   ['POST', '/nodes/sim', { status: 1 }, 400, /body\.status/],
   ['POST', '/nodes/sim', { status: 'ready', clusterID: 'x' }, 400, /body\.clusterID/],
-  ['POST', '/nodes/sim', { status: 'unhealthy' }, 409, /cannot be told to be unhealthy/],
-  ['POST', '/nodes/sim', { status: 'connecting' }, 409, /cannot be told to be connecting/],
+  ['POST', '/nodes/sim', { status: 'unhealthy' }, 409, /cannot be set to unhealthy/],
+  ['POST', '/nodes/sim', { status: 'connecting' }, 409, /cannot be set to connecting/],
 ]
 
 test('bad input is refused with its status and the name of the field', async () => {

@@ -5,7 +5,7 @@ import { unstorableText } from './unstorable-text.ts'
 /** Converts PostgreSQL errors to faults. A caller may retry after every `unavailable` fault. */
 
 export function connectionFault(cause: unknown): Fault {
-  return new Fault('unavailable', 'store_unavailable', 'The store does not answer; try again', {
+  return new Fault('unavailable', 'store_unavailable', 'The database does not answer; try again', {
     cause,
   })
 }

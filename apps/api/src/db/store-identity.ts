@@ -26,7 +26,7 @@ function mismatch(dataDir: string, path: string): Fault {
   return new Fault(
     'conflict',
     'store_mismatch',
-    `The store does not belong to ${dataDir}: it is new, or that of another installation. ` +
+    `The store does not belong to ${dataDir}: it is new, or belongs to another installation. ` +
       'Nothing was changed. Starting would remove every sandbox, snapshot and template there that this store does not ' +
       'know. Bring back the store that belongs to it: the file atoll.db there, or the PostgreSQL of ATOLL_DATABASE_URL. ' +
       `To give up what is there, delete ${path} and start again.`,

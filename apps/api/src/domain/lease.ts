@@ -23,6 +23,6 @@ export function checkSameNode(own: LeaseHolder, live: readonly LeaseHolder[]): v
   throw new Fault(
     'conflict',
     'store_in_use',
-    `The store is in use for the node ${other.node}, and this server has the node ${own.node}: give each a database of its own`,
+    `The database is in use by a server with the node ${other.node}, and this server has the node ${own.node}: give each server its own database`,
   )
 }

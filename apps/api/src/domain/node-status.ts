@@ -18,6 +18,6 @@ export function toWanted(status: NodeStatus): WantedStatus {
   throw new Fault(
     'conflict',
     'node_status',
-    `A node cannot be told to be ${status}: use ready, draining or standby`,
+    `The status of a node cannot be set to ${status}: use ready, draining or standby`,
   )
 }

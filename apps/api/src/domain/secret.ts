@@ -52,6 +52,6 @@ export function absentSecret(): Fault {
   return new Fault(
     'not_found',
     'secret_not_found',
-    'There is no such secret: GET /secrets lists those of your team',
+    'There is no such secret: GET /secrets lists the secrets of your team',
   )
 }

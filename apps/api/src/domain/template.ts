@@ -168,7 +168,7 @@ export function checkTag(tag: string): void {
   throw new Fault(
     'invalid',
     'invalid_tag',
-    `The tag ${tag} looks like the id of a build: take another`,
+    `The tag ${tag} looks like a build ID: choose another tag`,
   )
 }
 

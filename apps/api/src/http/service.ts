@@ -21,7 +21,9 @@ export function addServiceRoutes(
   addOpenRoute(server, getDocs, async () => ({ status: 200, ...page() }))
   addOpenRoute(server, getHealth, async () => {
     await probe().catch((error: unknown) => {
-      throw new Fault('unavailable', 'unhealthy', 'The store does not answer', { cause: error })
+      throw new Fault('unavailable', 'unhealthy', 'The database does not answer; try again', {
+        cause: error,
+      })
     })
     return { status: 200, body: 'Health check successful' }
   })

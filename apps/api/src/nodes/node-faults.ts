@@ -13,13 +13,13 @@ export function toCreateFault(error: unknown): Fault {
   }
   if (codeOf(error) === Code.DataLoss) return unreadable(error)
   if (codeOf(error) === Code.FailedPrecondition) {
-    const message = `No sandbox can be made of this snapshot on this node: ${saidBy(error)}`
+    const message = `This node cannot create a sandbox from the snapshot: ${saidBy(error)}`
     return new Fault('invalid', 'snapshot_unreadable', message, { cause: error })
   }
   return new Fault(
     'internal',
     'sandbox_create_failed',
-    'The sandbox could not be started; the log of the server says why',
+    'The node failed to start the sandbox; the server log has the reason',
     { cause: error },
   )
 }
@@ -41,7 +41,7 @@ export function toPauseFault(error: unknown, id: string): Fault {
       return new Fault(
         'internal',
         'sandbox_pause_failed',
-        'The sandbox could not be paused; the log of the server says why',
+        'The node failed to pause the sandbox; the server log has the reason',
         options,
       )
   }
@@ -69,7 +69,7 @@ export function toResumeFault(error: unknown, id: string): Fault {
       return new Fault(
         'internal',
         'sandbox_resume_failed',
-        'The sandbox could not be resumed; the log of the server says why',
+        'The node failed to resume the sandbox; the server log has the reason',
         options,
       )
   }
@@ -92,7 +92,7 @@ export function toSnapshotFault(error: unknown, id: string): Fault {
       return new Fault(
         'internal',
         'sandbox_snapshot_failed',
-        'The sandbox could not be copied; the log of the server says why',
+        'The node failed to copy the sandbox; the server log has the reason',
         options,
       )
   }
@@ -107,7 +107,7 @@ export function toNetworkFault(error: unknown, id: string): Fault {
   return new Fault(
     'internal',
     'network_update_failed',
-    'The network of the sandbox could not be changed; the log of the server says why',
+    'The node failed to change the network rules of the sandbox; the server log has the reason',
     { cause: error },
   )
 }
@@ -119,14 +119,14 @@ export function toFilesFault(error: unknown): Fault {
       return new Fault(
         'unavailable',
         diskFull,
-        `The files were not kept: ${saidBy(error)}`,
+        `The files were not stored: ${saidBy(error)}`,
         options,
       )
     case Code.InvalidArgument:
       return new Fault(
         'invalid',
         'build_files_refused',
-        `The files were not kept: ${saidBy(error)}`,
+        `The files were not stored: ${saidBy(error)}`,
         options,
       )
     case Code.Unavailable:
@@ -135,7 +135,7 @@ export function toFilesFault(error: unknown): Fault {
       return new Fault(
         'internal',
         'build_files_failed',
-        'The files could not be kept; the log of the server says why',
+        'The node failed to store the files; the server log has the reason',
         options,
       )
   }
@@ -155,13 +155,13 @@ function noRoom(cause: unknown): Fault {
   return new Fault(
     'unavailable',
     'sandbox_capacity_unavailable',
-    'There is no room for another sandbox: end one that is not needed, or try again later',
+    'The node has no capacity for another sandbox: kill or pause one that is not needed, or try again later',
     { cause },
   )
 }
 
 function busy(cause: unknown): Fault {
-  return new Fault('unavailable', 'node_busy', 'The node cannot do this now; try again later', {
+  return new Fault('unavailable', 'node_busy', 'The node is busy; try again later', {
     cause,
   })
 }

@@ -32,7 +32,10 @@ export async function openDiskSpace(parts: {
   const root = await openNamespaceRoot(runDir)
   const disksDir = join(runDir, 'mounts', 'disk')
   const onError = (err: unknown) =>
-    log.error({ err, event: 'node.disk-space' }, 'disk space could not be divided')
+    log.error(
+      { err, event: 'node.disk-space' },
+      'the division of disk space among sandboxes failed; the next pass tries again',
+    )
   const toldMs = new Map<SpaceLevel, number>()
   function tell(report: SpaceReport): void {
     // The file is on a tmpfs, so a full disk does not affect it.

@@ -22,7 +22,11 @@ export function startLogs(parts: {
   readonly log: Logger
 }): { readonly logs: SandboxLogs; close(): Promise<void> } {
   const { sandboxes, log } = parts
-  const onError = (err: unknown) => log.warn({ err, event: 'node.logs' }, 'a log could not be kept')
+  const onError = (err: unknown) =>
+    log.warn(
+      { err, event: 'node.logs' },
+      'a sandbox log could not be fetched or stored; the next pass tries again',
+    )
   const awake = () =>
     sandboxes.running().filter(({ record }) => !sandboxes.isPausing(record.owner.sandboxId))
   const logs = createSandboxLogs({

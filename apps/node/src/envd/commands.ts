@@ -33,14 +33,14 @@ export const envdCommands: Commands = {
         return exited ? { exitCode } : { exitCode: undefined, reason: error ?? status }
       }
     }
-    throw new Error('the program was not followed to its end')
+    throw new Error('the connection to envd closed before the program ended')
   },
 
   async start(endpoint, command, signal) {
     // The program keeps running without a listener.
     for await (const { event } of started(endpoint, command, signal))
       if (event?.event.case === 'start') return
-    throw new Error('the program was not started')
+    throw new Error('envd did not report the start of the program')
   },
 
   async put(endpoint, file, path, signal) {
@@ -66,7 +66,8 @@ export const envdCommands: Commands = {
     })
     await Promise.all([answered, pipeline(createReadStream(file), outgoing)])
     const status = await answered
-    if (status !== 200) throw new Error(`envd did not take a file: ${status ?? 'no answer'}`)
+    if (status !== 200)
+      throw new Error(`envd refused a file: status ${status ?? 'unknown, no answer'}`)
   },
 }
 

@@ -45,7 +45,7 @@ export async function trustCertificate(
     throw new Fault(
       'invalid',
       'envd_too_old',
-      'The envd in this sandbox does not know of header rules yet: make a new sandbox',
+      'The envd in this sandbox is too old for header rules: create a new sandbox',
     )
   }
   if (status !== 204) throw refused(message, status)

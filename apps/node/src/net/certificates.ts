@@ -8,7 +8,7 @@ export async function readCertificates(path: string): Promise<string[]> {
   })
   const found = text.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? []
   if (found.length === 0 || !found.every(isCertificate)) {
-    throw new Error(`ATOLL_EGRESS_CA_FILE: ${path} has to hold certificates in PEM`)
+    throw new Error(`ATOLL_EGRESS_CA_FILE: ${path} must contain certificates in PEM format`)
   }
   return found
 }

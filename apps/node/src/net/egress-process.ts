@@ -37,7 +37,7 @@ export async function openEgressProcess(parts: {
   await start([path, build, String(parts.namePort)], parts.logPath)
   const connection = await connectToEgress(path)
   if (!connection) {
-    throw new Error(`the egress process does not listen on ${path}, see ${parts.logPath}`)
+    throw new Error(`the egress process does not listen on ${path}; its log is ${parts.logPath}`)
   }
   try {
     const first = await connection.ask(parts.firstRequest())
@@ -92,7 +92,7 @@ async function start(args: readonly string[], logPath: string): Promise<void> {
   const { stdout } = child
   const said = stdout && once(stdout, 'data')
   const failed = once(child, 'exit').then(() => {
-    throw new Error(`the egress process did not start, see ${logPath}`)
+    throw new Error(`the egress process did not start; its log is ${logPath}`)
   })
   const giveUp = setTimeout(() => child.kill('SIGKILL'), startLimitMs)
   await Promise.race([said, failed]).finally(() => clearTimeout(giveUp))

@@ -73,7 +73,11 @@ export function createRunc(parts: {
 
 function keepsNone(): Promise<never> {
   return Promise.reject(
-    new Fault('invalid', 'memory_not_kept', 'The runtime runc keeps files alone, not memory'),
+    new Fault(
+      'invalid',
+      'memory_not_kept',
+      'The runtime runc can keep only files, not memory: pause without memory, or use a node with gVisor',
+    ),
   )
 }
 

@@ -64,7 +64,7 @@ for (const name of ['', '*', 'localhost', '1.2.3.4', 'a..b', '*.*.a.b', 'a.b"; d
 for (const address of ['', 'proxy.example', 'proxy.example:0', 'me:secret@proxy.example:1080']) {
   test(`the proxy ${JSON.stringify(address)} is refused, and not repeated`, () => {
     const proxy = { address, username: 'me', password: 'secret' }
-    const message = 'The address of the proxy is no host with a port'
+    const message = 'The address of the proxy must be host:port'
     const refusal = { kind: 'invalid', reason: 'bad_network_rule', message }
     assert.throws(() => toRules(create(NetworkRulesSchema, { proxy })), refusal)
   })

@@ -90,7 +90,11 @@ export function sandboxViewMethods(
         return { sandbox: toQuarantinedMessage(sandboxId) }
       }
       if (!sandbox)
-        throw new Fault('not_found', 'sandbox_not_found', `No sandbox ${sandboxId} here`)
+        throw new Fault(
+          'not_found',
+          'sandbox_not_found',
+          `Sandbox ${sandboxId} does not exist on this node`,
+        )
       return { sandbox: toMessage(sandbox, sandboxes.isPausing(sandboxId)) }
     },
 

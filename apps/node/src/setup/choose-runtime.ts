@@ -22,6 +22,6 @@ export async function chooseRuntime({
   throw new Fault(
     'unavailable',
     'runtime_unusable',
-    `${name} does not run here (${failure}): \`atoll doctor\` tells how to mend it${way}`,
+    `${name} does not run on this machine (${failure}): run \`atoll doctor\` for advice${way}`,
   )
 }

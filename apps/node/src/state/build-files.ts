@@ -63,7 +63,11 @@ export async function openBuildFiles(
   const pathOf = (ownerId: string, hash: string) => {
     checkOwner(ownerId)
     if (!/^[0-9a-f]{64}$/.test(hash)) {
-      throw new Fault('invalid', 'bad_hash', 'A hash has 64 hexadecimal digits')
+      throw new Fault(
+        'invalid',
+        'bad_hash',
+        'The hash of build files must have 64 hexadecimal digits',
+      )
     }
     return join(dir, `${ownerId}-${hash}`)
   }

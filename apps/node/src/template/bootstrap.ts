@@ -84,7 +84,7 @@ async function runToTheEnd(task: Bootstrap, command: readonly string[]): Promise
   throw new Fault(
     'unavailable',
     'base_template',
-    `mmdebstrap could not build the base template (${failure}). Its last words:\n${said.join('\n')}`,
+    `mmdebstrap could not build the base template (${failure}). Its last output:\n${said.join('\n')}`,
   )
 }
 

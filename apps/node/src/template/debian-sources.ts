@@ -13,7 +13,7 @@ export async function debianSources(suite: string): Promise<string> {
     throw new Fault(
       'unavailable',
       'apt_sources',
-      `No Debian mirror is known here: the base template needs an apt source for ${suite}.`,
+      `The apt sources of this machine name no Debian mirror: the base template needs one for ${suite}.`,
     )
   }
   const reachable = await Promise.all(sources.map(withPlainMirrors))

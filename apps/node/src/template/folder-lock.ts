@@ -24,7 +24,7 @@ export async function lockFolder(
       once(holder.stdout, 'data'),
       ended.then(() => {
         options.signal?.throwIfAborted()
-        throw new Error(`cannot lock ${dir}`)
+        throw new Error(`cannot lock ${dir}: another process holds the lock`)
       }),
     ])
   } finally {

@@ -49,7 +49,11 @@ export async function sweepBuilds(layersDir: string, prefix: string): Promise<vo
     const dir = join(layersDir, name)
     // Deleting through a mount would delete the mounted files.
     if (mounts.includes(` ${dir}/`)) {
-      throw new Fault('conflict', 'mounts_left', `Unmount what is below ${dir}, then try again`)
+      throw new Fault(
+        'conflict',
+        'mounts_left',
+        `Cannot delete ${dir}, because something is mounted below it: unmount it, then try again`,
+      )
     }
     await run('rm', ['--recursive', '--force', '--one-file-system', dir], { timeoutMs: 120_000 })
   }

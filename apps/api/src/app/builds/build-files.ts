@@ -73,7 +73,7 @@ function absent(cause: unknown): never {
   throw new Fault(
     'unavailable',
     'node_unavailable',
-    'The node that keeps the files does not answer; try again later',
+    'The node that stores the files does not answer; try again later',
     { cause },
   )
 }

@@ -49,7 +49,11 @@ export function createBuildProgress(ports: {
     const reference = parseReference(templateId)
     const build = await builds.find(buildId)
     if (build && build.teamId !== teamId) {
-      throw new Fault('forbidden', 'build_forbidden', `Build ${buildId} is not one of the team`)
+      throw new Fault(
+        'forbidden',
+        'build_forbidden',
+        `Build ${buildId} does not belong to your team`,
+      )
     }
     const template = await ports.templates.locate(reference, teamId)
     if (build && template?.id === build.templateId) return build

@@ -175,7 +175,7 @@ async function make(
     }
   }
   if (outcome) return outcome
-  throw new Error('the node ended a build without saying how it went')
+  throw new Error('the node ended a build without a result')
 }
 
 /** Returns errors that the author of the recipe can fix; logs all others and hides them from the client. */
@@ -189,10 +189,14 @@ export function notWaiting(id: string): Fault {
   return new Fault(
     'invalid',
     'build_not_waiting',
-    `Build ${id} does not wait to be started: ask for another one`,
+    `Build ${id} has already been started: request a new build`,
   )
 }
 
 function stopping(): Fault {
-  return new Fault('unavailable', 'server_stopping', 'The server is stopping; try again')
+  return new Fault(
+    'unavailable',
+    'server_stopping',
+    'The server is shutting down; try again in a moment',
+  )
 }

@@ -27,7 +27,7 @@ export async function findParent(
   throw new Fault(
     'invalid',
     'parent_is_snapshot',
-    `${fromTemplate} is a snapshot of a sandbox, which templates cannot be built from: build from the template that its sandbox was made of`,
+    `${fromTemplate} is a snapshot of a sandbox, and templates cannot be built from snapshots: build from the template of that sandbox`,
   )
 }
 
@@ -44,5 +44,5 @@ async function findBase(templates: Templates): Promise<Template> {
   const base = await templates.locate({ namespace: '', name: 'base' }, '')
   const build = base && (await templates.findBuild(base.id))
   if (build) return build
-  throw new Error('the installation has no template base')
+  throw new Error('the installation has no template `base`: restart the server, which builds it')
 }

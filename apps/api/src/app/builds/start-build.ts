@@ -46,6 +46,6 @@ function checkOrigin({ fromImage, fromTemplate }: Recipe): void {
   throw new Fault(
     'invalid',
     'invalid_origin',
-    'Send exactly one of fromTemplate and fromImage: what the template is built from',
+    'Send exactly one of `fromTemplate` and `fromImage`, the source of the template',
   )
 }

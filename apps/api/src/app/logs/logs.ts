@@ -71,7 +71,7 @@ function absent(cause: unknown): never {
   throw new Fault(
     'unavailable',
     'node_unavailable',
-    'The node that keeps the log does not answer; try again later',
+    'The node that stores the log does not answer; try again later',
     { cause },
   )
 }

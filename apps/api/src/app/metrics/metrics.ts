@@ -83,6 +83,6 @@ function notYours(): Fault {
   return new Fault(
     'forbidden',
     'not_your_team',
-    'The credentials are not for this team: ask for the metrics of the team that they belong to',
+    'The credentials belong to another team: request the metrics of your own team',
   )
 }

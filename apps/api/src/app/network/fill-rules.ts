@@ -28,7 +28,10 @@ export function createRuleFilling(secrets: Pick<SecretStore, 'values'>): RuleFil
       const values = await secrets.values(teamId, named)
       const missing = named.find((name) => !values.has(name))
       if (missing === undefined) return
-      throw invalid(field, `there is no secret ${quote(missing)}: keep it by POST /secrets first`)
+      throw invalid(
+        field,
+        `there is no secret ${quote(missing)}: create it with POST /secrets first`,
+      )
     },
   }
 }

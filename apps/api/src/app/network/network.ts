@@ -187,7 +187,7 @@ function takenBack(id: string): Fault {
   return new Fault(
     'unavailable',
     'network_change_taken_back',
-    `The network of sandbox ${id} was not changed; try again`,
+    `The network of sandbox ${id} was not changed, because the node did not apply the rules; try again`,
   )
 }
 
@@ -195,6 +195,6 @@ function beingChanged(id: string): Fault {
   return new Fault(
     'conflict',
     'network_being_changed',
-    `The network of sandbox ${id} is being changed at this moment; try again when that is done`,
+    `The network of sandbox ${id} is being changed by another request; try again when that is finished`,
   )
 }

@@ -33,7 +33,11 @@ export function createFindSigner(ports: {
     const matches = signatureMatcher(file)
     if (!matches) return undefined
     if (waiting >= waitingLimit) {
-      throw new Fault('exhausted', 'too_many_signatures', 'Too many unknown signatures at a time')
+      throw new Fault(
+        'exhausted',
+        'too_many_signatures',
+        'Too many requests with unknown signatures at once; try again later',
+      )
     }
     waiting += 1
     const answer = Promise.withResolvers<string | undefined>()

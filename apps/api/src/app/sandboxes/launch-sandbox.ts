@@ -226,7 +226,7 @@ async function boot(
     if (current.state !== 'creating') throw endedEarly(current)
     return start(current, { now: clock.now(), seconds, envdVersion })
   })
-  if (!running) throw new Error(`the record of sandbox ${id} has vanished`)
+  if (!running) throw new Error(`the record of sandbox ${id} is missing from the store`)
   onEndChanged()
   return running
 }
@@ -235,7 +235,7 @@ function endedEarly({ endReason }: Sandbox): Fault {
   return new Fault(
     'internal',
     'sandbox_create_failed',
-    `The sandbox ended while it was being started: ${endReason ?? 'no reason is known'}`,
+    `The sandbox ended during its start: ${endReason ?? 'the reason is unknown'}`,
   )
 }
 
@@ -249,7 +249,7 @@ function givenUp(cause: unknown): Fault {
   return new Fault(
     'unavailable',
     'sandbox_create_given_up',
-    'No sandbox was created: the caller went away, or the server is stopping',
+    'No sandbox was created: the client disconnected, or the server is shutting down',
     { cause },
   )
 }

@@ -111,7 +111,7 @@ function checkPausable(sandbox: Sandbox, teamId: string): void {
   if (sandbox.teamId !== teamId) throw absent(id)
   if (state === 'running' || state === 'pausing') return
   if (state === 'paused') {
-    throw new Fault('conflict', 'sandbox_paused', `Sandbox ${id} is paused already`)
+    throw new Fault('conflict', 'sandbox_paused', `Sandbox ${id} is already paused`)
   }
   if (state === 'resuming' || state === 'snapshotting') throw inTransition(sandbox)
   throw absent(id, sandbox)
@@ -143,7 +143,11 @@ async function outcomeElsewhere({ transitions }: PausePorts, id: string): Promis
   const after = await transitions.changeFrom('pausing', id, limit)
   if (isGone(after)) throw absent(id, after)
   if (after && isRunning(after)) {
-    throw new Fault('internal', 'sandbox_pause_failed', 'The sandbox could not be paused')
+    throw new Fault(
+      'internal',
+      'sandbox_pause_failed',
+      'The node failed to pause the sandbox; the server log has the reason',
+    )
   }
 }
 
@@ -155,7 +159,7 @@ function memoryNotKept(): Fault {
   return new Fault(
     'invalid',
     'memory_not_kept',
-    'The runtime of this node keeps files alone over a pause: send memory: false to pause without memory',
+    'The runtime of this node can keep only files during a pause: send `memory: false` to pause without memory',
   )
 }
 

@@ -157,7 +157,7 @@ function createStarts({
         boot: !memory,
         autoPause,
         onRunning: () => {
-          throw new Fault('conflict', 'sandbox_running', `Sandbox ${id} is running already`)
+          throw new Fault('conflict', 'sandbox_running', `Sandbox ${id} is already running`)
         },
         checkPassing: (current) => {
           if (current.state === 'snapshotting') throw inTransition(current)
@@ -175,7 +175,11 @@ export function checkChangeable(sandbox: Sandbox): asserts sandbox is RunningSan
   if (state === 'killing') throw beingKilled(id)
   if (isPassing(sandbox)) throw inTransition(sandbox)
   if (state === 'paused') {
-    throw new Fault('not_found', 'sandbox_paused', `Sandbox ${id} is paused: connect to it first`)
+    throw new Fault(
+      'not_found',
+      'sandbox_paused',
+      `Sandbox ${id} is paused: resume it with POST /sandboxes/${id}/connect first`,
+    )
   }
   if (!isRunning(sandbox)) throw absent(id, sandbox)
 }

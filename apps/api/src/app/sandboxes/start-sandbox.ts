@@ -213,7 +213,7 @@ function startInFlight(id: string): Fault {
   return new Fault(
     'conflict',
     'sandbox_start_in_flight',
-    `Sandbox ${id} is being resumed with its memory already, so memory: false cannot be honoured`,
+    `Sandbox ${id} is already being resumed with its memory, so memory: false cannot be applied: try again when it is paused`,
   )
 }
 
@@ -221,7 +221,7 @@ function unconfirmed(cause: unknown, isBoot: boolean): Fault {
   return new Fault(
     'unavailable',
     isBoot ? 'sandbox_filesystem_boot_unconfirmed' : 'node_unavailable',
-    'The node does not answer, so it is not known whether the sandbox was started; try again later',
+    'The node does not answer, so the sandbox may or may not have started; try again later',
     { cause },
   )
 }

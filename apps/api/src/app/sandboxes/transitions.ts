@@ -56,10 +56,14 @@ export function inTransition({ id, state }: Sandbox): Fault {
   return new Fault(
     'conflict',
     'sandbox_in_transition',
-    `Sandbox ${id} is ${state} at this moment; try again when that is done`,
+    `Sandbox ${id} is ${state}; try again when that is finished`,
   )
 }
 
 export function beingKilled(id: string): Fault {
-  return new Fault('conflict', 'sandbox_killing', `Sandbox ${id} is being killed`)
+  return new Fault(
+    'conflict',
+    'sandbox_killing',
+    `Sandbox ${id} is being killed and cannot be used any more`,
+  )
 }

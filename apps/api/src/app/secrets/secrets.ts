@@ -36,13 +36,17 @@ export function createSecrets(ports: {
       const secret = { id, teamId, name, version: 1, metadata, createdAt: now, updatedAt: now }
       const outcome = await store.insert(secret, value, mostSecrets)
       if (outcome === 'taken') {
-        throw new Fault('conflict', 'secret_taken', 'The team has a secret of that name already')
+        throw new Fault(
+          'conflict',
+          'secret_taken',
+          'The team already has a secret with this name: choose another name, or update it with POST /secrets/{name}',
+        )
       }
       if (outcome === 'full') {
         throw new Fault(
           'exhausted',
           'too_many_secrets',
-          `The team has ${mostSecrets} secrets, as many as it may: delete some that are not needed`,
+          `Secret limit of the team reached (${mostSecrets}): delete secrets that are not needed`,
         )
       }
       // Rules of running sandboxes may name a deleted secret of the same name.

@@ -171,7 +171,7 @@ function checkCopyable(sandbox: Sandbox, { teamId, paused, check }: CopyRequest)
     throw new Fault(
       'invalid',
       'envd_too_old',
-      `Sandbox ${id} has envd ${sandbox.envdVersion}; copies need ${leastEnvdVersion}: create it anew`,
+      `Sandbox ${id} has envd ${sandbox.envdVersion}; snapshots and forks need ${leastEnvdVersion} or newer: create a new sandbox`,
     )
   }
   check?.(sandbox)

@@ -58,12 +58,16 @@ function checkCount(count: number, { concurrentSandboxes }: TeamLimits): void {
   throw new Fault(
     'invalid',
     'invalid_count',
-    `count must be less than ${concurrentSandboxes}, the number of sandboxes that the team may run`,
+    `count must be less than ${concurrentSandboxes}, the concurrent sandbox limit of the team`,
   )
 }
 
 function paused(id: string): Fault {
-  return new Fault('conflict', 'sandbox_paused', `Sandbox ${id} is paused: connect to it first`)
+  return new Fault(
+    'conflict',
+    'sandbox_paused',
+    `Sandbox ${id} is paused: resume it with POST /sandboxes/${id}/connect first`,
+  )
 }
 
 /** Forks match their source except for ID, tokens and timeout. Environment variables are part of the copy. */
@@ -72,7 +76,7 @@ async function toPlan(
   { source, snapshotId, keepsMemory }: Copy,
 ): Promise<Omit<Launch, 'limits' | 'timeoutSeconds'>> {
   const build = await templates.findBuildById(source.buildId)
-  if (!build) throw new Error(`the template of sandbox ${source.id} has vanished`)
+  if (!build) throw new Error(`the template of sandbox ${source.id} is missing from the store`)
   const { teamId, templateId, buildId, alias, resources, metadata } = source
   const { secure, allowInternetAccess, network, lifecycle } = source
   return {

@@ -51,7 +51,8 @@ export function createSnapshots(ports: SnapshotPorts): Snapshots {
       return copying.copy({ teamId, id: sandboxId, paused }, async (copy) => {
         const { source, snapshotId, keepsMemory } = copy
         const build = await templates.findBuildById(source.buildId)
-        if (!build) throw new Error(`the template of sandbox ${sandboxId} has vanished`)
+        if (!build)
+          throw new Error(`the template of sandbox ${sandboxId} is missing from the store`)
         const publication = {
           name: wanted?.name,
           tag,
@@ -72,7 +73,11 @@ export function createSnapshots(ports: SnapshotPorts): Snapshots {
 }
 
 function paused(id: string): Fault {
-  return new Fault('not_found', 'sandbox_paused', `Sandbox ${id} is paused: connect to it first`)
+  return new Fault(
+    'not_found',
+    'sandbox_paused',
+    `Sandbox ${id} is paused: resume it with POST /sandboxes/${id}/connect first`,
+  )
 }
 
 async function list(ports: SnapshotPorts, request: SnapshotListRequest): Promise<SnapshotList> {

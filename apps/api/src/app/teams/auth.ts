@@ -65,7 +65,7 @@ function createIdentify(ports: AuthPorts) {
     throw new Fault(
       'unauthenticated',
       'admin_token_invalid',
-      'The token in X-Admin-Token is missing or not the one in ATOLL_ADMIN_TOKEN of the server',
+      'The header X-Admin-Token is missing or wrong: send the value of the server setting ATOLL_ADMIN_TOKEN',
     )
   }
   const user = async ({ bearer }: Credentials): Promise<User> => {
@@ -151,7 +151,7 @@ function invalid(what: string, prefix: string): Fault {
   return new Fault(
     'unauthenticated',
     'credentials_invalid',
-    `${what}: it must be one that exists, ${prefix} and 40 hexadecimal digits`,
+    `${what}: send one that exists, ${prefix} and 40 hexadecimal digits`,
   )
 }
 

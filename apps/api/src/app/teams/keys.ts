@@ -43,6 +43,6 @@ function absentKey(id: string): Fault {
   return new Fault(
     'not_found',
     'api_key_not_found',
-    `API key ${id} was not found: GET /api-keys lists those of your team`,
+    `API key ${id} was not found: GET /api-keys lists the keys of your team`,
   )
 }

@@ -17,7 +17,7 @@ export function createSelectTeam(teams: Pick<TeamStore, 'isMember' | 'find'>): S
       throw new Fault(
         'invalid',
         'team_mismatch',
-        'teamID is not the team of the API key: leave it out, or use a key of that team',
+        'teamID is not the team of the API key: omit it, or use a key of that team',
       )
     }
     if (await teams.isMember(user.id, wanted)) {

@@ -32,7 +32,7 @@ export function createDeleteTemplate(ports: {
       throw new Fault(
         'invalid',
         'template_in_use',
-        `Template ${text} cannot be deleted: sandboxes that run or are paused were made of it`,
+        `Template ${text} cannot be deleted, because running or paused sandboxes use it: kill them first`,
       )
     }
     onDeleted()

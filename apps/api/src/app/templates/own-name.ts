@@ -16,7 +16,7 @@ export async function readOwnName(
     throw new Fault(
       'invalid',
       'foreign_namespace',
-      `name must be in the namespace of the team, "${own}", or without one`,
+      `name must have the namespace of the team, "${own}", or no namespace`,
     )
   }
   return { name: { namespace: own, alias }, tag }

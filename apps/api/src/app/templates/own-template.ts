@@ -25,5 +25,9 @@ export async function findOwnTemplate(
     throw new Fault('not_found', 'template_not_found', `Template ${text} was not found${hint}`)
   }
   if (template.teamId === teamId) return template
-  throw new Fault('forbidden', 'template_forbidden', `Template ${text} is not one of the team`)
+  throw new Fault(
+    'forbidden',
+    'template_forbidden',
+    `Template ${text} does not belong to your team`,
+  )
 }

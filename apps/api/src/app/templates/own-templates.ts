@@ -62,5 +62,9 @@ export function createOwnTemplates(ports: {
 }
 
 function gone(text: string): never {
-  throw new Fault('not_found', 'template_not_found', `Template ${text} was deleted meanwhile`)
+  throw new Fault(
+    'not_found',
+    'template_not_found',
+    `Template ${text} was deleted by another request`,
+  )
 }

@@ -74,7 +74,11 @@ function notFound(message: string): Fault {
 }
 
 function forbidden(text: string): Fault {
-  return new Fault('forbidden', 'template_forbidden', `Template ${text} is not one of the team`)
+  return new Fault(
+    'forbidden',
+    'template_forbidden',
+    `Template ${text} does not belong to your team`,
+  )
 }
 
 function invalid(message: string): Fault {

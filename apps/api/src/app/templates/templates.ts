@@ -38,7 +38,7 @@ export function createTemplates({
       throw new Fault(
         'unavailable',
         'node_unavailable',
-        'The node does not answer, so the version of envd is not known; try again later',
+        'The node does not answer, so the version of envd is unknown; try again later',
         { cause: error },
       )
     }
@@ -53,7 +53,11 @@ export function createTemplates({
     async get(teamId, id) {
       const [template] = await read(teamId, { order: 'asc', id })
       if (template) return template
-      throw new Fault('not_found', 'template_not_found', `Template ${id} was deleted meanwhile`)
+      throw new Fault(
+        'not_found',
+        'template_not_found',
+        `Template ${id} was deleted by another request`,
+      )
     },
     listAll: (teamId) => read(teamId, { order: 'asc' }),
     async list(teamId, { limit, nextToken }) {

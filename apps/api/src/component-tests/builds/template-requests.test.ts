@@ -23,9 +23,9 @@ const badRequests: readonly (readonly [object, RegExp])[] = [
   [{ name: 'no spaces' }, /name is malformed/],
   [{ name: 'somebody-else/mine' }, /namespace of the team/],
   [{ name: 'x'.repeat(129) }, /body\.name: must be at most 128 characters/],
-  [{ name: `mine:${randomUUID()}` }, /looks like the id of a build/],
+  [{ name: `mine:${randomUUID()}` }, /looks like a build ID/],
   [{ name: 'mine', tags: ['Not!'] }, /tags: "Not!" is malformed/],
-  [{ name: 'mine', tags: [randomUUID()] }, /looks like the id of a build/],
+  [{ name: 'mine', tags: [randomUUID()] }, /looks like a build ID/],
   [{ name: 'mine', cpuCount: 3 }, /body\.cpuCount: must be 1 or an even number/],
   [{ name: 'mine', cpuCount: 34 }, /body\.cpuCount/],
   [{ name: 'mine', cpuCount: 0 }, /body\.cpuCount/],
@@ -71,7 +71,7 @@ test('a team has only so many builds waiting or under way, those of the same tag
   await requestBuild(api, { tags: ['b'] })
   const { status, json } = await ask(api, { name: 'mine', tags: ['c'] })
   assert.deepEqual([status, Object(json).code], [429, 429])
-  assert.match(Object(json).message, /2 builds/)
+  assert.match(Object(json).message, /build limit of the team reached \(2\)/)
   assert.equal((await ask(api, { name: 'other' })).status, 429)
   assert.equal(await countTemplates(api), 2)
   // Requests for the same tag replace existing builds.

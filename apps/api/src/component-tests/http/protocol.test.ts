@@ -172,5 +172,5 @@ test('an unforeseen failure is 500 without its text', async () => {
 test('a stopping server turns requests away with 503', async () => {
   await using stopped = await startApiUnderTest()
   await stopped.stop()
-  checkError(await stopped.call('GET', '/health'), 503, /stopping/)
+  checkError(await stopped.call('GET', '/health'), 503, /shutting down/)
 })

@@ -41,7 +41,7 @@ test('a pause past what the team may keep is refused before it begins, and says 
   const second = await open(30n, 11n)
   const { status, json } = await pause(api, second)
   assert.deepEqual([status, Object(json).code], [429, 429])
-  assert.match(Object(json).message, /take 60 MiB, and may take 100 MiB: delete some/)
+  assert.match(Object(json).message, /take 60 MiB, and its limit is 100 MiB: delete some/)
   assert.deepEqual([await stateOf(api, second), api.node.begun('pause')], ['running', 1])
   // The files alone fit into the quota.
   assert.equal((await pause(api, second, { memory: false })).status, 204)
@@ -68,7 +68,7 @@ test('snapshots and forks count with what is paused, until they are deleted', as
     await api.call('POST', `/sandboxes/${id}/fork`, { body: {} }),
   ]) {
     assert.deepEqual([reply.status, Object(reply.json).code], [429, 429])
-    assert.match(Object(reply.json).message, /take 100 MiB, and may take 100 MiB/)
+    assert.match(Object(reply.json).message, /take 100 MiB, and its limit is 100 MiB/)
   }
   assert.deepEqual([await stateOf(api, id), api.node.snapshots.size], ['running', 2])
   const reference = encodeURIComponent(Object(taken.json).snapshotID)

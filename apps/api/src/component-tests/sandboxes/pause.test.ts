@@ -134,7 +134,7 @@ test('what is paused has no time to set: 404', async () => {
   ] as const) {
     const { status, json } = await api.call('POST', `/sandboxes/${id}/${path}`, { body })
     assert.deepEqual([status, Object(json).code], [404, 404])
-    assert.match(Object(json).message, /is paused: connect to it first/)
+    assert.match(Object(json).message, /is paused: resume it with POST .*\/connect first/)
   }
 })
 
@@ -144,7 +144,7 @@ test('a paused sandbox is paused already: 409; a killed or unknown one is absent
   await pause(api, id)
   const again = await pause(api, id)
   assert.deepEqual([again.status, Object(again.json).code], [409, 409])
-  assert.match(Object(again.json).message, /is paused already/)
+  assert.match(Object(again.json).message, /is already paused/)
   assert.equal((await api.call('DELETE', `/sandboxes/${id}`)).status, 204)
   assert.deepEqual(
     [(await pause(api, id)).status, (await pause(api, 'iunknown')).status],
@@ -235,7 +235,7 @@ test('without memory on the node a pause must say so, and then works', async () 
   for (const body of [undefined, {}, { memory: true }]) {
     const { status, json } = await pause(api, id, body)
     assert.deepEqual([status, Object(json).code], [400, 400])
-    assert.match(Object(json).message, /keeps files alone.*memory: false/)
+    assert.match(Object(json).message, /keep only files.*memory: false/)
   }
   assert.equal((await pause(api, 'iunknown')).status, 404)
   assert.equal((await pause(api, id, { memory: false })).status, 204)

@@ -134,7 +134,7 @@ test('a wake takes a place of the team', async () => {
   const other = await api.create()
   const { kind, message } = await wake(api, id)
   assert.equal(kind, 'limit')
-  assert.match(message ?? '', /runs 1 sandboxes already/)
+  assert.match(message ?? '', /sandbox limit of the team reached \(1\)/)
   await api.call('DELETE', `/sandboxes/${other}`)
   assert.equal((await wake(api, id)).kind, 'running')
 })

@@ -126,7 +126,7 @@ test('each copy that has no place is told so, the others run', async () => {
     ({ error }: { error?: { code: number } }) => error ?? [],
   )
   assert.deepEqual([errors.length, errors[0].code], [1, 429])
-  assert.match(errors[0].message, /4 sandboxes already/)
+  assert.match(errors[0].message, /sandbox limit of the team reached \(4\)/)
   assert.deepEqual([api.node.running.size, api.node.snapshots.size], [4, 0])
 })
 

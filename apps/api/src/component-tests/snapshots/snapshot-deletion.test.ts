@@ -56,7 +56,7 @@ test('what sandboxes were made of cannot be deleted while they run or are paused
     if (pause) await api.call('POST', `/sandboxes/${copy}/pause`)
     const reply = await deleteTemplate(api, reference)
     assert.deepEqual(codes(reply), [400, 400])
-    assert.match(Object(reply.json).message, /run or are paused/)
+    assert.match(Object(reply.json).message, /running or paused sandboxes use it/)
   }
   await api.call('DELETE', `/sandboxes/${copy}`)
   assert.equal((await deleteTemplate(api, reference)).status, 204)

@@ -22,7 +22,7 @@ test('a snapshot that the node cannot read is refused with what the node says, a
   const body = { templateID: snapshotId }
   const { status, json } = await api.call('POST', '/v2/sandboxes', { body })
   assert.equal(status, 400)
-  assert.match(Object(json).message, /this snapshot on this node: simulated failure/)
+  assert.match(Object(json).message, /cannot create a sandbox from the snapshot: simulated failure/)
   assert.deepEqual([...api.node.running.keys()], [id])
 })
 
@@ -128,7 +128,7 @@ const badNames: readonly (readonly [unknown, RegExp])[] = [
   ['a:', /name is malformed/],
   ['x'.repeat(129), /name is malformed/],
   ['other/x', /namespace/],
-  [`x:${crypto.randomUUID()}`, /looks like the id of a build/],
+  [`x:${crypto.randomUUID()}`, /looks like a build ID/],
   [5, /body\.name/],
   [null, /body\.name/],
   ['\0', /body\.name/],

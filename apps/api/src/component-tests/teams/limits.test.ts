@@ -25,7 +25,7 @@ test('of many creates at a time exactly as many succeed as the team may have', a
   assert.equal(api.node.running.size, 3)
   const refused = replies.find(({ status }) => status === 429)
   assert.equal(Object(refused?.json).code, 429)
-  assert.match(Object(refused?.json).message, /3 sandboxes already/)
+  assert.match(Object(refused?.json).message, /sandbox limit of the team reached \(3\)/)
   assert.equal(refused?.headers.get('retry-after'), null)
   assert.deepEqual(api.node.killed, [])
   // The limit does not affect other teams, and a kill frees a place.

@@ -114,7 +114,7 @@ const badTags: readonly (readonly [string, object, number, RegExp])[] = [
   ['POST', { target: 'bad', tags: ['a b'] }, 400, /tags: "a b" is malformed/],
   ['POST', { target: 'bad', tags: [''] }, 400, /tags: "" is malformed/],
   ['POST', { target: 'bad', tags: ['A'] }, 400, /tags: "A" is malformed/],
-  ['POST', { target: 'bad', tags: [crypto.randomUUID()] }, 400, /looks like the id of a build/],
+  ['POST', { target: 'bad', tags: [crypto.randomUUID()] }, 400, /looks like a build ID/],
   ['POST', { target: 'a b', tags: ['x'] }, 400, /target is malformed/],
   ['POST', { tags: ['x'] }, 400, /body\.target/],
   ['POST', { target: 'bad', tags: 'x' }, 400, /body\.tags/],

@@ -24,7 +24,7 @@ export async function findNamedTemplate(db: Kysely<Schema>, name: TemplateName) 
 }
 
 export function nameTaken(what: string): Fault {
-  return new Fault('conflict', 'name_taken', `${what}: take another`)
+  return new Fault('conflict', 'name_taken', `${what}: choose another name`)
 }
 
 export interface NewTemplate {

@@ -107,6 +107,6 @@ export function tooManyBuilds({ concurrentBuilds }: TeamLimits): Fault {
   return new Fault(
     'exhausted',
     'concurrent_builds_exceeded',
-    `The team has ${concurrentBuilds} builds waiting or under way already, as many as it may at a time: wait until one is over`,
+    `Concurrent build limit of the team reached (${concurrentBuilds}): wait until a build ends, or ask an operator to raise the limit`,
   )
 }

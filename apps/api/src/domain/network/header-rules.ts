@@ -26,7 +26,7 @@ export function checkHeaderRules(rules: HeaderRules, field: string): void {
     throw invalid(field, `at most ${limits.domains} domains can have rules`)
   }
   const twice = doubleOf(domains.map(normalizeName))
-  if (twice !== undefined) throw invalid(field, `${quote(twice)} is there twice`)
+  if (twice !== undefined) throw invalid(field, `${quote(twice)} appears twice`)
   for (const domain of domains) {
     if (domain.length > limits.domainLength || !isBroadPattern(domain)) {
       throw invalid(
@@ -90,17 +90,17 @@ export function withoutValues(rules: HeaderRules): Record<string, { transform?: 
 const hidden = '***'
 
 function checkRules(list: readonly HeaderRule[], field: string): void {
-  if (list.length > 1) throw invalid(field, 'a domain has one rule')
+  if (list.length > 1) throw invalid(field, 'a domain can have only one rule')
   const headers = list[0]?.transform?.headers ?? {}
   const names = Object.keys(headers)
   if (names.length > limits.headers) {
     throw invalid(field, `at most ${limits.headers} headers can be set`)
   }
   const twice = doubleOf(names.map((name) => name.toLowerCase()))
-  if (twice !== undefined) throw invalid(field, `the header ${quote(twice)} is there twice`)
+  if (twice !== undefined) throw invalid(field, `the header ${quote(twice)} appears twice`)
   for (const name of names) checkHeader(name, headers[name] ?? '', field)
   if (secretsIn([{ headers }]).length > limits.secrets) {
-    throw invalid(field, `at most ${limits.secrets} secrets can be named`)
+    throw invalid(field, `at most ${limits.secrets} secrets can be referenced`)
   }
 }
 
@@ -112,7 +112,7 @@ function checkHeader(name: string, value: string, field: string): void {
     )
   }
   if (framing.has(name.toLowerCase())) {
-    throw invalid(field, `the header ${quote(name)} belongs to the connection and cannot be set`)
+    throw invalid(field, `the header ${quote(name)} controls the connection and cannot be set`)
   }
   const place = `${field}.${name}`
   if (value.length > limits.valueLength || !headerValue.test(value)) {
@@ -122,14 +122,17 @@ function checkHeader(name: string, value: string, field: string): void {
     )
   }
   if (value === hidden) {
-    throw invalid(place, `"${hidden}" is what is shown in place of a value; send the value itself`)
+    throw invalid(
+      place,
+      `"${hidden}" is the placeholder that responses show; send the value itself`,
+    )
   }
   const rest = value.replaceAll(reference, '')
   if (rest.includes('${e2b.identity.')) {
-    throw invalid(place, 'names a token of an identity, which Atoll does not issue yet')
+    throw invalid(place, 'refers to an identity token, which Atoll does not support')
   }
   if (rest.includes('${e2b.')) {
-    throw invalid(place, 'has a reference that is none; one to a secret is "${e2b.secrets.NAME}"')
+    throw invalid(place, 'has an invalid reference; refer to a secret as "${e2b.secrets.NAME}"')
   }
 }
 

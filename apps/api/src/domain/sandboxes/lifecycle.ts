@@ -19,7 +19,7 @@ export function toLifecycle(wanted: {
   }
   if (!autoPauseMemory && autoResume) {
     throw invalid(
-      'autoPauseMemory: false cannot be combined with autoResume.enabled: true: a sandbox without its memory is not woken by traffic',
+      'autoPauseMemory: false cannot be combined with autoResume.enabled: true: traffic does not resume a sandbox without memory',
     )
   }
   return { autoPause, autoPauseMemory, autoResume }

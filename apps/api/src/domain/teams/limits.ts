@@ -46,7 +46,7 @@ export function checkResources(
   throw new Fault(
     'invalid',
     'team_limit_exceeded',
-    `The template is too large for the limits of the team: ${asker} asks for ${over.join(', ')}`,
+    `The template exceeds the limits of the team: ${asker} asks for ${over.join(', ')}`,
   )
 }
 
@@ -61,7 +61,7 @@ export function tooMuchKept({ keptDiskMb }: TeamLimits, keptBytes: number): Faul
   return new Fault(
     'exhausted',
     'kept_disk_exceeded',
-    `The paused sandboxes and snapshots of the team take ${Math.ceil(keptBytes / mebibyte)} MiB, and may take ${keptDiskMb} MiB: delete some that are not needed`,
+    `The paused sandboxes and snapshots of the team take ${Math.ceil(keptBytes / mebibyte)} MiB, and its limit is ${keptDiskMb} MiB: delete some that are not needed`,
   )
 }
 
@@ -69,6 +69,6 @@ export function tooManySandboxes({ concurrentSandboxes }: TeamLimits): Fault {
   return new Fault(
     'exhausted',
     'concurrent_sandboxes_exceeded',
-    `The team runs ${concurrentSandboxes} sandboxes already, as many as it may at a time: end one that is not needed`,
+    `Concurrent sandbox limit of the team reached (${concurrentSandboxes}): kill or pause a sandbox, or ask an operator to raise the limit`,
   )
 }

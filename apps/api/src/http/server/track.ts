@@ -35,7 +35,7 @@ export function trackRequests(handle: RequestHandler): {
 function refuse(response: ServerResponse): void {
   response.setHeader('Connection', 'close')
   response.setHeader('Retry-After', '1')
-  sendJson(response, { code: 503, message: 'The server is stopping; try again' })
+  sendJson(response, { code: 503, message: 'The server is shutting down; try again in a moment' })
 }
 
 /** Sends an error response without the framework. */

@@ -52,7 +52,11 @@ export function createBuilds(ports: {
     async build(request, { note, signal: given }) {
       const { templateId } = request.shape
       if (underway.has(templateId) || templates.find(templateId) || templateId === 'base') {
-        throw new Fault('conflict', 'template_exists', `There is a template ${templateId} already`)
+        throw new Fault(
+          'conflict',
+          'template_exists',
+          `Template ${templateId} already exists on this node`,
+        )
       }
       const signal = AbortSignal.any([given, closing.signal])
       const building = inTurn(request.ownerId, async () => {

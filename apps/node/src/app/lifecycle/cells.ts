@@ -116,7 +116,11 @@ export function createCells({
 
   function freshMakings(shape: Shape, files = ports.findTemplate(shape.templateId)): CellParts {
     if (!files) {
-      throw new Fault('not_found', 'template_not_found', `No template ${shape.templateId} here`)
+      throw new Fault(
+        'not_found',
+        'template_not_found',
+        `Template ${shape.templateId} does not exist on this node`,
+      )
     }
     return {
       ...shapeOf(shape),

@@ -16,7 +16,7 @@ export async function checkReadable(
     throw new Fault(
       'invalid',
       'other_runtime',
-      `It was made under the runtime ${kept.runtime}, but this node runs ${present.name}: start the node with ATOLL_RUNTIME=${kept.runtime}`,
+      `It was created with the runtime ${kept.runtime}, but this node runs ${present.name}: start the node with ATOLL_RUNTIME=${kept.runtime}`,
     )
   }
   const format = await present.memoryFormat()

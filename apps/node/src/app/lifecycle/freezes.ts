@@ -73,7 +73,7 @@ export function createFreezes(ports: FreezePorts): Freezes {
         throw new Fault(
           'unavailable',
           'sandbox_stands_still',
-          'The sandbox stands still since it was last copied, and cannot be let go on yet; try again later',
+          'The sandbox is still frozen from its last copy, because the runtime failed to thaw it; try again later',
         )
       }
       begun.add(cellId)

@@ -38,7 +38,7 @@ export function createSlotPool(parts: {
       throw new Fault(
         'exhausted',
         'no_address',
-        `All ${subnet.slots} addresses of ${subnet.cidr} are in use`,
+        `All ${subnet.slots} sandbox addresses of ${subnet.cidr} are in use: kill or pause a sandbox, or set ATOLL_SUBNET to a larger network`,
       )
     }
     while (used.has(next % subnet.slots)) next += 1

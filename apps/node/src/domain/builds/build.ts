@@ -78,5 +78,9 @@ export function checkBuild({ shape, ownerId }: BuildRequest): void {
 /** Rejects owners that are not safe in file names. */
 export function checkOwner(ownerId: string): void {
   if (/^[a-z0-9-]{1,64}$/.test(ownerId)) return
-  throw new Fault('invalid', 'bad_owner', 'An owner has letters, digits and dashes')
+  throw new Fault(
+    'invalid',
+    'bad_owner',
+    'The owner of build files must consist of letters, digits and dashes',
+  )
 }

@@ -25,13 +25,14 @@ export function withAuthority<Rules extends NetworkRules | undefined>(
 /** Validates and normalizes header rules. Throws a fault for an invalid host name or a header that cannot be sent. */
 export function toDomainHeaders(entries: readonly DomainHeaders[]): DomainHeaders[] {
   return entries.map(({ pattern, headers }) => {
-    if (!isBroadPattern(pattern)) throw badRule(`${pattern} is no name of a host`)
+    if (!isBroadPattern(pattern))
+      throw badRule(`${pattern} is not a host name or pattern such as example.com or *.example.com`)
     const name = normalizeName(pattern)
     const isSound = Object.entries(headers).every(
       ([key, value]) =>
         /^[\w!#$%&'*+\-.^`|~]+$/.test(key) && /^[\t\x20-\x7e\x80-\xff]*$/.test(value),
     )
-    if (!isSound) throw badRule(`A header for ${name} cannot be sent`)
+    if (!isSound) throw badRule(`A header for ${name} has an invalid name or value`)
     return { pattern: name, headers }
   })
 }
@@ -39,14 +40,15 @@ export function toDomainHeaders(entries: readonly DomainHeaders[]): DomainHeader
 /** Normalizes host names and patterns. Throws a fault for an invalid entry. */
 export function toNames(entries: readonly string[]): string[] {
   const wrong = entries.find((entry) => !isDomainPattern(entry))
-  if (wrong !== undefined) throw badRule(`${wrong} is no name of a host`)
+  if (wrong !== undefined)
+    throw badRule(`${wrong} is not a host name or pattern such as example.com or *.example.com`)
   return entries.map(normalizeName)
 }
 
 /** Normalizes `host:port`. The fault does not quote the text, which may contain a password. */
 export function toProxyAddress(text: string): string {
   const parsed = parseHostPort(text)
-  if (!parsed) throw badRule('The address of the proxy is no host with a port')
+  if (!parsed) throw badRule('The address of the proxy must be host:port')
   return formatHostPort(parsed)
 }
 

@@ -28,7 +28,11 @@ export function parseSubnet(cidr: string): Subnet {
   const size = 2 ** (32 - Number(bits))
   const first = toNumber(address)
   if (size < addressesPerSlot || first % size !== 0) {
-    throw new Fault('invalid', 'bad_subnet', `${cidr} is not a network of four addresses or more`)
+    throw new Fault(
+      'invalid',
+      'bad_subnet',
+      `${cidr} must be an IPv4 network of at least four addresses, such as 10.0.0.0/16`,
+    )
   }
   return { cidr, first, slots: Math.min(size / addressesPerSlot, mostSlots) }
 }

@@ -112,7 +112,7 @@ const idPattern = /^[a-z0-9]{1,63}$/
 /** Rejects IDs with characters other than letters and digits: IDs become folder and host names. */
 export function checkId(id: string): void {
   if (idPattern.test(id)) return
-  throw new Fault('invalid', 'bad_id', 'Ids must be lower-case letters and digits')
+  throw new Fault('invalid', 'bad_id', 'An ID must have 1 to 63 lower-case letters and digits')
 }
 
 export function checkShape(shape: Shape): void {
