@@ -133,7 +133,7 @@ const cases: ReadonlyArray<readonly [string, string, RegExp | undefined]> = [
   ['apps/envd/src/envd.ts', "import {\n  x,\n} from '@atoll/kit/config'", /envd may not reach zod/],
   ['apps/envd/src/envd.ts', "const x = await import('pino')", /envd may not reach pino/],
   ['apps/envd/src/envd.ts', "export * from 'fastify'", /envd may not reach fastify/],
-  ['apps/edge/src/edge.ts', 'const home = process.env.HOME', /only config\.ts and main\.ts/],
+  ['apps/edge/src/edge.ts', 'const home = process.env.HOME', /only config\.ts, main\.ts/],
   ['apps/edge/src/config.ts', 'const home = process.env.HOME', undefined],
   ['apps/edge/src/edge.ts', "// import { z } from 'zod' reads process.env", undefined],
 ]

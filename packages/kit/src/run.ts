@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process'
+import { commandEnvironment } from './command-environment.ts'
 
 /** Runs a program to completion. Arguments are an array, never a shell string. Output and time are limited. */
 export async function run(
@@ -9,7 +10,7 @@ export async function run(
   return outputOf(command, args, await tryRun(command, args, options))
 }
 
-/** Like `run`, but returns a non-zero exit instead of throwing. */
+/** Same as `run`, but returns a non-zero exit instead of throwing. */
 export function tryRun(
   command: string,
   args: readonly string[],
@@ -21,7 +22,7 @@ export function tryRun(
       timeout: options.timeoutMs ?? defaultTimeoutMs,
       killSignal: 'SIGKILL',
       ...(options.signal && { signal: options.signal }),
-      ...(options.env && { env: options.env }),
+      env: commandEnvironment(options.env),
       ...(options.cwd && { cwd: options.cwd }),
     })
     const stdout = collectOutput(child.stdout)
@@ -56,6 +57,7 @@ export interface RunOptions {
   readonly stdio?: 'ignore'
   readonly timeoutMs?: number
   readonly signal?: AbortSignal
+  /** Default: the environment of this process. `LC_ALL` is always `C.UTF-8`. */
   readonly env?: NodeJS.ProcessEnv
   readonly cwd?: string
 }

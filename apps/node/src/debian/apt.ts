@@ -11,6 +11,7 @@ export async function aptGet(args: readonly string[], progress: AptProgress): Pr
     'env',
     [
       'DEBIAN_FRONTEND=noninteractive',
+      'LC_ALL=C.UTF-8',
       'apt-get',
       '--quiet=2',
       '--option=DPkg::Lock::Timeout=300',

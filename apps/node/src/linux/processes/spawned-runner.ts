@@ -7,6 +7,7 @@
  */
 import { closeSync, constants, fstatSync, openSync, readSync, writeFileSync } from 'node:fs'
 import { constants as system } from 'node:os'
+import { commandEnvironment } from '@atoll/kit/command-environment'
 import type { ExitStatus } from '@atoll/kit/exit-status'
 import { defaultTimeoutMs, outputLimitBytes, outputOf } from '@atoll/kit/run'
 import type { RunOptions, Runner, RunResult } from '@atoll/kit/run'
@@ -21,14 +22,14 @@ export function createSpawnedRunner(parts: {
   /** Folder on a tmpfs. */
   readonly dir: string
 }): SpawnedRunner {
-  const spawner = createSpawnerProcess(parts.spawner)
+  const spawner = createSpawnerProcess(parts.spawner, { env: commandEnvironment() })
 
   async function tryRun(
     command: string,
     args: readonly string[],
     options: RunOptions = {},
   ): Promise<RunResult> {
-    const { input, stdio, env = {}, cwd = '/', signal } = options
+    const { input, stdio, env, cwd = '/', signal } = options
     signal?.throwIfAborted()
     using opened = new DisposableStack()
     const open = (content = '') => opened.use(openNameless(parts.dir, content))
@@ -37,7 +38,7 @@ export function createSpawnedRunner(parts: {
     const started = await spawner.start({
       stdio: [stdin?.name, outputs?.stdout.name, outputs?.stderr.name],
       args: ['exec', '--uid', '0', '--gid', '0', '--cwd', cwd, '--', command, ...args],
-      env: definedOf(env),
+      env: env ? definedOf(commandEnvironment(env)) : {}, // empty: the environment of the spawner
     })
     const exit = await endOf(started, options)
     signal?.throwIfAborted()
