@@ -18,7 +18,7 @@ export interface TestFile {
   /** Relative to the root. */
   readonly path: string
   readonly limitMs: number
-  /** For each test, so that a hung test fails alone where its file can go on. */
+  /** Limit for one test: a hung test fails, and the rest of its file continues. */
   readonly testLimitMs: number
   readonly env?: NodeJS.ProcessEnv
   /** Ends the file early: its process group gets SIGTERM. */
@@ -50,7 +50,7 @@ export async function runTestFile(file: TestFile): Promise<FileOutcome> {
     const output = collectOutput(child)
     const exited = exitOf(child)
     const exit = await within(exited, file)
-    // Read first: a process that is told to end calls its tests cancelled.
+    // Read first: a process that gets SIGTERM reports its tests as cancelled.
     const tally = tallySteps(await readFile(eventsPath, 'utf8').catch(() => ''))
     const isHung = exit === undefined
     const installations = findMarked(mark).map(({ dataDir }) => dataDir)

@@ -103,7 +103,7 @@ for (const phase of phases) {
 }
 summarize()
 
-/** Without flags every phase runs; words alone mean tests, so the checks are left out. */
+/** Returns whether to run a phase. All phases run without flags; with words alone, all phases but the checks. */
 function isChosen(...names: ReadonlyArray<keyof typeof chosen>): boolean {
   if (Object.keys(chosen).length > 0) return names.some((name) => chosen[name])
   return words.length === 0 || !names.includes('check')

@@ -124,7 +124,7 @@ export async function startEnvd(options: EnvdOptions): Promise<Envd> {
         load: () => loadLazyParts(options, libc, fifos),
       }),
   })
-  // Before the first request: a file must not appear to have lost its metadata.
+  // Resumed before the first request: a file must not appear to have lost its metadata.
   await files.metadata.resume().catch(report)
   const port = await listen(server, options)
   warmAfterFirstResponse(server, fifos)

@@ -1,4 +1,4 @@
-/** What a person sees who starts Atoll for the first time, starts it again, and ends it. */
+/** Output of Atoll at its first start, at a second start, and at its end. */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -55,7 +55,7 @@ test('only the credentials file holds the key and the token, and only root reads
   assert.equal((await stat(file)).mode & 0o777, 0o600)
   const secrets = [apiKey, accessToken, apiKey.slice(4), accessToken.slice(7)]
   assert.deepEqual(await filesWith(dataDir, secrets), [file])
-  // What is searched is what holds the records: this finds the id of the team there.
+  // Proves that the search covers the records: it finds the team ID there.
   const records = await filesWith(dataDir, [installation.teamId])
   assert.ok(
     records.some((path) => path.startsWith(join(dataDir, 'atoll.db'))),
@@ -159,7 +159,7 @@ function exportsOf(banner: string): Partial<Record<string, string>> {
   return Object.fromEntries(Array.from(lines, ([, name, value]) => [name, value]))
 }
 
-/** By grep, which reads files of any size, the disks of sandboxes too. */
+/** Searches with grep, which reads files of any size, such as the disks of sandboxes. */
 async function filesWith(folder: string, secrets: readonly string[]): Promise<string[]> {
   const patterns = secrets.flatMap((secret) => ['-e', secret])
   const args = ['--recursive', '--files-with-matches', '--fixed-strings', ...patterns, folder]

@@ -1,4 +1,4 @@
-/** What happened in sandboxes, from their processes to whoever asks: SDK, published command line, plain HTTP. */
+/** Sandbox logs, from the processes to the clients: SDK, published command line and plain HTTP. */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'

@@ -13,7 +13,7 @@ import type { Installation } from '../installation.ts'
 
 const patient = { intervalMs: 200 }
 const mebibyte = 1024 * 1024
-/** Of a core: an idle sandbox takes 3 %, and a busy one gets more than this even where many others want the core. */
+/** Percent of a core. An idle sandbox takes 3 %; a busy one gets more than this even on a busy machine. */
 const busyPct = 8
 
 suite('metrics of a real installation', () => {

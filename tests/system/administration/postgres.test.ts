@@ -24,7 +24,7 @@ let installation: Installation
 before(async () => {
   server = await startPostgres()
   const url = new URL(`${server.url}/postgres`)
-  url.password = password // the server trusts everybody on loopback, and so takes any
+  url.password = password // PostgreSQL trusts connections over loopback, so any password works
   databaseUrl = url.href
   installation = await install({
     ATOLL_RUNTIME: 'runc',

@@ -17,7 +17,7 @@ interface Works {
   readonly paused: Sandbox
   readonly snapshotId: string
   readonly template: string
-  /** In the memory of the sandboxes and of the snapshot. */
+  /** Value in the memory of the sandboxes and of the snapshot. */
   readonly secret: string
 }
 

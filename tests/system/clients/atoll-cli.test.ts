@@ -1,4 +1,4 @@
-/** Our own command line, run as a person at the machine of the server runs it: root, without any settings. */
+/** Atoll's command line, run as root on the machine of the server, without settings. */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -60,7 +60,7 @@ test('create prints an id that list shows and kill ends', async () => {
 
 test('a sandbox is paused, resumed, forked and kept, and its processes go on', async () => {
   const id = (await cli('sandbox', 'create', '--timeout', '10m')).stdout.trim()
-  // The number is in the memory of the shell alone; the file only tells of it.
+  // The counter lives in the memory of the shell; the file is a copy to read.
   const counter = 'i=0; while :; do i=$((i+1)); echo $i >/tmp/count; sleep 0.1; done'
   await cli('sandbox', 'exec', id, `setsid bash -c '${counter}' </dev/null >/dev/null 2>&1 &`)
   const count = async (of: string) =>
@@ -169,7 +169,7 @@ test('shell is a terminal that follows the window, and leaves the own one as it 
   await shows(/user@\S+.*\$ /)
   child.stdin.write('stty size; echo $TERM\r')
   await shows(/30 90\r\nxterm-256color\r\n/)
-  // As a window does that is being dragged: the last size counts.
+  // Resizes often, like a window that is dragged: the last size counts.
   for (let rows = 41; rows <= 50; rows += 1) {
     await run('stty', ['-F', device, 'rows', String(rows), 'cols', String(rows + 70)])
   }

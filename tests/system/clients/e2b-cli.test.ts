@@ -1,4 +1,4 @@
-/** The published command line, unmodified, told by its variables where the server is. */
+/** The published command line, unmodified. Environment variables name the server. */
 import assert from 'node:assert/strict'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -14,7 +14,7 @@ import type { Installation } from '../installation.ts'
 const program = fileURLToPath(import.meta.resolve('@e2b/cli/dist/index.js'))
 
 let installation: Installation
-/** It keeps a login there, which must not be the one of whoever runs the tests. */
+/** Home folder of the command line, which stores its login there: not that of the person who runs the tests. */
 let home: string
 
 before(async () => {

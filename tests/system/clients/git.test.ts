@@ -149,7 +149,7 @@ for (const runtime of runtimes) {
   })
 }
 
-/** Nobody listens yet; anything else is for the test to see. */
+/** Returns false while the server does not listen yet. Rethrows every other error. */
 function isRefused(error: unknown): false {
   if (error instanceof CommandExitError && /refused/.test(error.stderr)) return false
   throw error

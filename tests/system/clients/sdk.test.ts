@@ -281,7 +281,7 @@ while True: time.sleep(60)`
   })
 }
 
-/** By node:http, because fetch and WebSocket have a mind of their own about the Host header. */
+/** Uses node:http, because fetch and WebSocket do not let the caller set the Host header. */
 async function fetchAs(host: string, url: string): Promise<string> {
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
     get(url, { headers: { Host: host } }, resolve).once('error', reject)

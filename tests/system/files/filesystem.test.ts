@@ -139,7 +139,7 @@ for (const runtime of ['gvisor', 'runc'] as const) {
       assert.equal(path, '/root/moved')
       assert.equal((await files.getInfo('../user/made')).path, '/home/user/made')
       assert.equal((await files.getInfo('~')).path, '/home/user')
-      // Files are the daemon's to read and write for whoever has the token, whatever their mode.
+      // envd reads and writes files for every client with the token, whatever their mode.
       await shell('sudo sh -c "echo secret > /root/secret && chmod 600 /root/secret"')
       assert.equal(await files.read('/root/secret'), 'secret\n')
       await assert.rejects(files.list('x', { user: 'nobody-here' }), AuthenticationError)

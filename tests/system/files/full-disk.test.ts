@@ -12,8 +12,8 @@ import { makeFileSystem } from './small-file-system.ts'
 import type { SmallFileSystem } from './small-file-system.ts'
 
 /**
- * Appends blocks that differ, each with its own `fsync`, and goes on for ever. How many were acknowledged is kept in
- * memory, which a full disk does not touch. On ENOSPC it tries the same block again.
+ * Appends blocks that differ, each with its own `fsync`, without end. Counts acknowledged blocks in memory, which a full
+ * disk does not affect. On ENOSPC it retries the same block.
  */
 const writer = `
 import errno, hashlib, os, time

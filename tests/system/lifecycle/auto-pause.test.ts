@@ -1,4 +1,4 @@
-/** Sandboxes that are paused when their time is over, and woken by whoever comes to them, as their creators wanted it. */
+/** Sandboxes that pause at their timeout and resume on traffic, as their creators asked. */
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { waitFor } from '@atoll/kit/wait'
@@ -24,7 +24,7 @@ for (const runtime of ['gvisor', 'runc'] as const) {
       await sandbox.setTimeout(1000)
       const isPaused = async () => (await sandbox.getInfo()).state === 'paused'
       await waitFor('it to be paused', isPaused, patient)
-      // It is said to be paused from when that begins; whoever pauses it then waits for the end of it.
+      // The state is `paused` as soon as the pause begins. A second pause waits for the end of the first.
       await sandbox.pause()
     }
 
@@ -59,7 +59,7 @@ for (const runtime of ['gvisor', 'runc'] as const) {
         assert.deepEqual(new Set(told.map(({ count }) => count)), new Set([2, 3, 4]))
         const { state, endAt } = await sandbox.getInfo()
         assert.equal(state, 'running')
-        // Whoever wakes one by traffic cannot say for how long: it gets five minutes at least.
+        // Traffic cannot name a timeout, so a sandbox that traffic resumes gets at least five minutes.
         const leftMs = endAt.getTime() - Date.now()
         assert.ok(leftMs > 200_000 && leftMs <= 300_000, `${leftMs} ms are left`)
 
@@ -79,7 +79,7 @@ for (const runtime of ['gvisor', 'runc'] as const) {
         holder.wait().catch(() => {})
         await assert.rejects(sandbox.pause(), /400: .*gone/)
         await sandbox.setTimeout(1000)
-        // With its memory it is refused as long as it runs, and shown as paused while that is tried.
+        // The pause with memory is refused while the program runs, and the state is `paused` during each attempt.
         const isAside = () =>
           sandbox.pause().then(
             () => true,

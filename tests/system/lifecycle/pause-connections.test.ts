@@ -1,4 +1,4 @@
-/** What becomes of connections when a sandbox is paused, and of the programs that held them. */
+/** Effects of a pause on connections, and on the programs that hold them. */
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { after, before, suite, test } from 'node:test'
@@ -72,7 +72,7 @@ suite('connections over a pause on gvisor', () => {
       await waitFor('the server to listen', () => server.stdout === 'listening\n', patient)
       const headers = { 'E2b-Sandbox-Id': sandbox.sandboxId, 'E2b-Sandbox-Port': '8000' }
       const ask = async (path: string): Promise<Told> => {
-        // One that waits for an answer of a connection that is gone waits for ever.
+        // A server that waits for a lost connection would never answer.
         const signal = AbortSignal.timeout(60_000)
         const reply = await fetch(`${installation.url}${path}`, { headers, signal })
         const body = await reply.text()
@@ -102,7 +102,7 @@ suite('connections over a pause on gvisor', () => {
         await waitFor('time to pass', () => Date.now() - askedAt > 1000)
         const later = await ask('/')
         assert.equal(later.count, (count += 1))
-        // One that spins on an end it is told of again and again takes all there is.
+        // A server that spins, because epoll reports a closed connection again and again, takes a whole core.
         assert.ok(later.cpuMs - cpuMs < 500, `it took ${later.cpuMs - cpuMs} ms of a second`)
       }
       await sandbox.kill()
@@ -125,7 +125,7 @@ suite('requests that come during a pause on gvisor', () => {
     for (let round = 1; round <= rounds; round += 1) {
       const known = await witness.ask()
       const pause = sandbox.pause()
-      await standsStill(sandbox)
+      await waitForPause(sandbox)
       const [first, second] = await Promise.all([witness.ask(), witness.ask()])
       assert.equal(await pause, true)
       const counts = [first.count, second.count].toSorted((a, b) => a - b)
@@ -138,7 +138,7 @@ suite('requests that come during a pause on gvisor', () => {
   test('are told that there is no such sandbox where it stays paused', async () => {
     const { sandbox, witness } = await open({ onTimeout: 'pause' })
     const pause = sandbox.pause()
-    await standsStill(sandbox)
+    await waitForPause(sandbox)
     await assert.rejects(witness.ask(), /answered 502: .*The sandbox was not found/)
     assert.equal(await pause, true)
     await sandbox.connect()
@@ -152,8 +152,8 @@ suite('requests that come during a pause on gvisor', () => {
     return { sandbox, witness: await startWitness(installation, sandbox, { dataMb: 200 }) }
   }
 
-  /** Until its pause has begun, or is over already. */
-  async function standsStill({ sandboxId }: Sandbox): Promise<void> {
+  /** Waits until the pause has begun or ended. */
+  async function waitForPause({ sandboxId }: Sandbox): Promise<void> {
     await waitFor(
       'the pause to begin',
       async () => {

@@ -10,7 +10,7 @@ import type { Installation } from '../installation.ts'
 const patient = { intervalMs: 100 }
 const each = 10
 
-/** A sandbox with a shell that knows something nobody else does. */
+/** A sandbox with a secret in the memory of a shell. */
 interface Knowing {
   readonly sandbox: Sandbox
   readonly pid: number

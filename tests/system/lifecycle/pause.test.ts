@@ -81,7 +81,7 @@ for (const runtime of ['gvisor', 'runc'] as const) {
         const again = await joinTerminal(same, terminal.handle.pid)
         await again.type('echo "$$ $MINE $PWD"\n')
         await again.shows(new RegExp(`\\r${shellPid} kept /tmp\\r`))
-        // What the first client holds, its token above all, is good as before.
+        // The handles and the token of the first client still work.
         await terminal.type('exit 5\n')
         await assert.rejects(again.handle.wait(), /exit status 5/)
         const listed = (await sandbox.commands.list()).map((process) => process.pid)
@@ -132,7 +132,7 @@ for (const runtime of ['gvisor', 'runc'] as const) {
         assert.equal(told, `${sandbox.sandboxId} ${sandbox.sandboxId} at create\n`)
         await sandbox.betaPause()
         const pausedAt = Date.now()
-        // A clock that stood still is told from one that is a little off only after some time.
+        // Only after some time does a stopped clock differ clearly from an inexact one.
         await waitFor('time to pass', () => Date.now() - pausedAt > 2000)
         await sandbox.connect()
         assert.equal((await sandbox.commands.run(print)).stdout, told)

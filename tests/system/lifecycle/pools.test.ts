@@ -55,7 +55,7 @@ for (const runtime of runtimes) {
     })
 
     test('one that brings nothing of its own was told who it is before anybody wanted it', async () => {
-      // Those of the first filling may have been made before anybody offered a name.
+      // Cells of the first filling may have been made before the API offered identities.
       const nameless = (await filled()).map(() => Sandbox.create(connection))
       for (const one of await Promise.all(nameless)) await one.kill()
       await filled()

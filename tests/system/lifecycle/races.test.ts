@@ -120,7 +120,7 @@ describe('two requests on one sandbox at a time', { concurrency: 1 }, () => {
     const copies = await Promise.all(ids.map(copyAtTheEnd))
     const [, paused = ''] = ids
     const snapshots = copies.filter(({ status }) => status === 201)
-    // On a slow machine the time may be up before the copy is begun.
+    // A slow machine may reach the timeout before the copy begins.
     for (const { status, text } of copies) assert.ok([201, 404, 409].includes(status), text)
     await assertLeft({ [paused]: 'paused' }, snapshots.length)
     assert.equal((await connect(paused)).status, 201)

@@ -1,4 +1,4 @@
-/** Copies of sandboxes by the SDK: those that are kept, and those that run at once. */
+/** Snapshots and forks of sandboxes with the SDK. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, before, suite, test } from 'node:test'
@@ -75,7 +75,7 @@ for (const runtime of ['gvisor', 'runc'] as const) {
         assert.match(snapshotId, /^[a-z0-9]{20}:default$/)
         assert.deepEqual(names, [])
 
-        // The original goes on, with its connections new and its end unmoved.
+        // The original keeps running, with new connections and an unchanged end time.
         assert.deepEqual((await original.getInfo()).endAt, endAt)
         assert.equal((await witness.ask()).count, 2)
         assert.equal(await original.kill(), true)
@@ -141,7 +141,7 @@ for (const runtime of ['gvisor', 'runc'] as const) {
           assert.deepEqual([info.metadata, info.name, lifeMs], [metadata, 'base', 120_000])
         }
 
-        // From here on they have nothing in common.
+        // Original and forks are independent now.
         await original.files.write(witness.file, 'mine alone')
         const [first] = forks
         assert.equal(await first?.files.read(witness.file), '1\n2\n')
@@ -184,7 +184,7 @@ async function randomOf(sandbox: Sandbox): Promise<string> {
   return (await sandbox.commands.run('head -c 16 /dev/urandom | base64')).stdout
 }
 
-/** What the envd of one says to whoever has the token of another. */
+/** Returns the status with which envd of the sandbox `to` answers a request with the token of another sandbox. */
 async function statusBy(
   { url }: Installation,
   { token, to }: { readonly token: Sandbox; readonly to: Sandbox | undefined },

@@ -11,7 +11,7 @@ import { openOutside } from './outside.ts'
 import type { Outside } from './outside.ts'
 import { runtimes, shell } from '../shell.ts'
 
-/** What leaves a sandbox by name or through a proxy, as its creator says: seen from a piece of the world outside. */
+/** Egress rules with names and proxies, checked with servers on a network outside the host. */
 for (const runtime of runtimes) {
   describe(`names and proxies under ${runtime}`, { concurrency: 1 }, () => {
     const isShort = runtime === 'runc'
@@ -38,7 +38,7 @@ for (const runtime of runtimes) {
     const open = (options: SandboxOpts = {}) =>
       Sandbox.create('base', { ...installation.connection, timeoutMs: 600_000, ...options })
 
-    /** What is said at a URL: the address it was said at, the name asked for, and who seemed to ask. */
+    /** Returns the answer of a URL: the address of the server, the requested name and the address of the client. */
     async function visit(from: Sandbox, url: string): Promise<string> {
       const { stdout } = await shell(from, `python3 -c '${visitProgram}' ${url}`)
       return stdout.trim()

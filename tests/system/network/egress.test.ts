@@ -10,7 +10,7 @@ import { openOutside } from './outside.ts'
 import type { Outside } from './outside.ts'
 import { python, runtimes, shell } from '../shell.ts'
 
-/** What may leave a sandbox, as its creator says: seen by connections to a piece of the world outside. */
+/** Egress rules with addresses, checked with connections to a network outside the host. */
 for (const runtime of runtimes) {
   describe(`rules of a sandbox under ${runtime}`, { concurrency: 1 }, () => {
     // The way of a packet is the same; only one of them keeps memory.
@@ -32,7 +32,7 @@ for (const runtime of runtimes) {
     const open = (options: SandboxOpts = {}) =>
       Sandbox.create('base', { ...installation.connection, timeoutMs: 600_000, ...options })
 
-    /** Which of the two addresses answer, by TCP and by UDP. */
+    /** Returns which of the two addresses answer over TCP and UDP. */
     async function reached(from: Sandbox): Promise<string[]> {
       const ways = [outside.publicAddress, outside.otherAddress].flatMap((address) => [
         ['tcp', address, outside.port],
@@ -120,7 +120,7 @@ for (const runtime of runtimes) {
       async () => {
         const network = { allowOut: [outside.otherAddress], denyOut: allTraffic }
         await sandbox.updateNetwork(network)
-        // It sends without a break, so that a moment without rules would be seen outside.
+        // Sends without a break, so that packets would arrive outside in a moment without rules.
         const target = `${outside.publicAddress} ${outside.port}`
         await shell(sandbox, `nohup python3 -c '${senderProgram}' ${target} >/dev/null 2>&1 &`)
         await sandbox.pause()

@@ -53,7 +53,7 @@ for (const runtime of runtimes) {
     const open = (options: SandboxOpts = {}) =>
       Sandbox.create('base', { ...installation.connection, timeoutMs: 600_000, ...options })
 
-    /** What a server was asked, or how curl failed. */
+    /** Returns the request that the server got, or the exit code of curl. */
     async function ask(from: Sandbox, args: string) {
       const { code, stdout } = await shell(from, `curl -sS --max-time 60 ${args}`)
       return code === 0 ? JSON.parse(stdout) : `failed with ${code}`
@@ -143,7 +143,7 @@ for (const runtime of runtimes) {
       const Authorization = `Bearer ${Secret.fill('api-key')}`
       const headers = { Authorization }
       await sandbox.updateNetwork({ rules: { 'api.example': [{ transform: { headers } }] } })
-      // Without a header to set nothing is opened, and the server's own certificate is not trusted inside.
+      // `-k`: a connection without a header to set is not terminated, and curl does not trust the server's own certificate.
       const sent = async () => (await ask(sandbox, `-k ${https}`)).headers.authorization
       assert.equal(await sent(), 'Bearer the-secret-at-first')
       const { version } = await Secret.update('api-key', 'the-secret-now', connection)

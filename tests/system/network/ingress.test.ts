@@ -20,7 +20,7 @@ describe('the ways into a sandbox', { concurrency: 1 }, () => {
   })
   after(() => made.disposeAsync())
 
-  /** A sandbox with a server that tells which Host it was asked for. */
+  /** Creates a sandbox with a server that returns the Host header of its requests. */
   async function open(options: SandboxOpts, program = serverProgram): Promise<Sandbox> {
     const connection = { ...installation.connection, timeoutMs: 600_000 }
     const sandbox = await Sandbox.create('base', { ...connection, ...options })

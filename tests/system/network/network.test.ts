@@ -140,7 +140,7 @@ async function addressOf(sandbox: Sandbox): Promise<string> {
   return /inet ([\d.]+)\//.exec(stdout)?.[1] ?? assert.fail(stdout)
 }
 
-/** Everything tried must have failed; an answer of whatever kind shows. */
+/** Checks that each of the `count` attempts failed; an answer of any kind is an error. */
 function assertNothing(answers: unknown, count: number): void {
   assert.ok(Array.isArray(answers))
   assert.deepEqual(
@@ -150,7 +150,7 @@ function assertNothing(answers: unknown, count: number): void {
   assert.equal(answers.length, count)
 }
 
-/** Without those of other installations, which come and go. */
+/** Returns the addresses of the host, without those of other installations, which change meanwhile. */
 function hostAddresses(linkPrefix: string): string[] {
   return Object.entries(networkInterfaces()).flatMap(([link, addresses]) =>
     (/^at[0-9a-f]{5}-/.test(link) && !link.startsWith(linkPrefix) ? [] : (addresses ?? []))

@@ -183,7 +183,7 @@ for (const runtime of runtimes) {
 
 const total = 64 * mebibyte
 
-/** Writes as many mebibytes as told, each of one byte repeated, and how many bytes it got rid of so far. */
+/** Writes the given number of mebibytes, each of one repeated byte, and prints how many bytes were written so far. */
 const counter = `python3 -c '
 import os, sys
 for at in range(int(sys.argv[1])):
@@ -231,7 +231,7 @@ function endOf(messages: readonly Message[]) {
   return messages.find(({ event }) => event?.end)?.event?.end
 }
 
-/** As seq prints them. */
+/** Returns the numbers in the format of seq. */
 function numbers(from: number, to: number): string {
   return Array.from({ length: to - from + 1 }, (_, at) => `${from + at}\n`).join('')
 }

@@ -24,7 +24,7 @@ const rounds = roundsOr(3)
 const longestMs = 3_000
 /** Records and host agree within five seconds of the server's first answer, on a machine that does nothing else. */
 const promisedMs = 60_000
-/** Of metadata, on each sandbox. */
+/** Metadata pairs of each sandbox. */
 const pairs = 2
 
 for (const runtime of runtimes) {
@@ -46,7 +46,7 @@ for (const runtime of runtimes) {
       let client: PlatformClient
 
       before(async () => {
-        // What is made ahead could not be told from what was left behind.
+        // No slots or cells in advance: they would look like leftovers.
         installation = await install({
           ATOLL_RUNTIME: runtime,
           ATOLL_READY_SLOTS: '0',
@@ -140,7 +140,7 @@ for (const runtime of runtimes) {
         assert.deepEqual(await Promise.all(replies), Array(running.size).fill(204))
       }
 
-      /** What nobody was told before the crash is known now. */
+      /** Resolves the outcome of requests that the crash left unanswered. */
       function settle(running: ReadonlySet<string>): void {
         assert.deepEqual(account.running.difference(running), new Set(), 'lost by the restart')
         assert.deepEqual(account.killed.intersection(running), new Set(), 'came back')

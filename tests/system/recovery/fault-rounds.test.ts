@@ -18,14 +18,15 @@ import { strike, targets } from './strike.ts'
 import type { Strike } from './strike.ts'
 import { consistentTraces, tracesOf } from '../traces.ts'
 
-/** Something is killed while sandboxes are paused, resumed and copied; `ATOLL_TEST_ROUNDS=100` tries it more often. */
+/** Each round kills a process while sandboxes are paused, resumed and copied. `ATOLL_TEST_ROUNDS=100` runs more rounds. */
 const rounds = roundsOr(3)
-/** The longest that a round goes on before something is killed, and how long is waited for what is to be killed. */
+/** Longest time before the kill. */
 const longestMs = 2_000
+/** Longest wait for the process to kill. */
 const strikeLimitMs = 5_000
 /** Records and node agree within five seconds of the server's first answer, on a machine that does nothing else. */
 const promisedMs = 60_000
-/** Copies that nobody refers to go when the next sweep comes; what is made ahead may be under way. */
+/** Unreferenced copies are removed by the next sweep, and warm pools may still be filling. */
 const tidyMs = 120_000
 
 /** So that there is an egress process to be killed. */
@@ -94,7 +95,7 @@ describe(
     interface Hit {
       readonly what: string
       readonly failures: readonly Failure[]
-      /** How many requests at the most; those that a server that was killed has not answered do not count. */
+      /** Maximum number of failed requests. Requests that a killed server left unanswered do not count. */
       readonly mayFail: number
       readonly strike?: Strike | undefined
     }
@@ -117,7 +118,7 @@ describe(
       return { what: `server killed, pools ${setting}`, failures, mayFail: 0 }
     }
 
-    /** With it go all commands that are under way. */
+    /** Kills the spawner, and with it all commands under way. */
     async function killSpawner(): Promise<Hit> {
       const churn = startLifecycleChurn({ account, cloud, random })
       await pause(random(longestMs))
@@ -128,7 +129,7 @@ describe(
       return { what, failures, mayFail: callers }
     }
 
-    /** Who asks for rules meanwhile waits for the next one. */
+    /** Kills the egress process. Rule changes wait for its successor. */
     async function killEgress(): Promise<Hit> {
       const churn = startLifecycleChurn({ account, cloud, random })
       await pause(random(longestMs))
@@ -181,7 +182,7 @@ describe(
       return states
     }
 
-    /** How many of those that run may go to some names only. */
+    /** Returns how many running sandboxes have name rules. */
     async function named(states: ReadonlyMap<string, string>): Promise<number> {
       const running = [...states].filter(([, state]) => state === 'running')
       const shown = await Promise.all(
@@ -228,7 +229,7 @@ describe(
       return all.map(({ snapshotID }) => snapshotID)
     }
 
-    /** What callers were told holds; what they were not told is known now. */
+    /** Checks that acknowledged states hold, and resolves the outcome of unanswered requests. */
     function checkStates(states: ReadonlyMap<string, string>, hit: Hit): void {
       for (const [id, one] of sandboxes) {
         const state = states.get(id)
@@ -247,7 +248,7 @@ describe(
       assert.deepEqual(revived, [], 'came back')
     }
 
-    /** Every one goes on from where it was. Some stay paused for another round. */
+    /** Checks that every sandbox continues from its counter. Some stay paused for another round. */
     async function checkCounters(states: ReadonlyMap<string, string>, isLast: boolean) {
       const awake = [...states].filter(
         ([, state]) => state === 'running' || isLast || random(3) > 0,
@@ -264,7 +265,7 @@ describe(
       assert.equal(status, isPaused ? 201 : 200, `${id}: ${text}`)
       const sandbox: HandSandbox = Object(json)
       const count = await readCounter(url, sandbox)
-      // Of a copy that was never told to its caller nothing is known.
+      // The counter of a copy is unknown if its caller got no response.
       const { count: least = 0 } = sandboxes.get(id) ?? {}
       assert.ok(count >= least, `${id} went back from ${least} to ${count}`)
       sandboxes.set(id, { sandbox, count, state: 'running', mayBeGone: false })

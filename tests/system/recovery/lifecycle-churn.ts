@@ -109,13 +109,13 @@ function pick<T>(items: readonly T[], random: Random): T | undefined {
   return items[random(Math.max(items.length, 1))]
 }
 
-/** Sends requests and collects those that fail. */
+/** Sends requests and collects the failed ones. */
 function createAttempts() {
   const failures: Failure[] = []
   let ignoresMissing = false
   return {
     failures,
-    /** From now on a request without a response is no failure. */
+    /** Stops counting a request without a response as failed. */
     ignoreMissing: () => void (ignoresMissing = true),
     /** Returns whether the request succeeded. */
     async run(what: string, sandboxId: string, send: () => Promise<Reply>): Promise<boolean> {

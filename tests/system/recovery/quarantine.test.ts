@@ -12,7 +12,7 @@ import type { Installation } from '../installation.ts'
 
 type JsonRecord = Record<string, unknown>
 
-/** As the first releases wrote it: the checksum must not be what is found wrong. */
+/** Changes a record and drops its checksum, as the first releases wrote it: the checksum must not cause the refusal. */
 function rewrite(text: string, change: (record: JsonRecord) => JsonRecord): string {
   const { version: _version, checksum: _checksum, ...record }: JsonRecord = JSON.parse(text)
   return JSON.stringify(change(record))

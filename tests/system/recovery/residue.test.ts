@@ -31,7 +31,7 @@ for (const runtime of runtimes) {
       const open = (timeoutMs = 600_000, options: SandboxOpts = {}) =>
         Sandbox.create('base', { ...installation.connection, timeoutMs, ...options })
       const look = () => hostState(names, temporaryDir)
-      /** Some of the removal goes on after the reply. */
+      /** Waits, because part of the removal happens after the reply. */
       const assertIdle = async () => {
         await waitFor('the host to be as it was', async () => same(await look(), idle)).catch(
           () => {},
@@ -44,7 +44,7 @@ for (const runtime of runtimes) {
         temporaryDir = await mkdtemp('/var/tmp/atoll-tmp-')
         bare = await bareHost()
         forwardingBefore = await forwarding(await namesOf(temporaryDir))
-        // Slots are made when they are needed, so that those made ahead need not be told from those left behind.
+        // No slots in advance: they would look like leftovers.
         installation = await install({
           ATOLL_RUNTIME: runtime,
           ATOLL_READY_SLOTS: '0',
@@ -54,7 +54,7 @@ for (const runtime of runtimes) {
         names = await namesOf(installation.dataDir)
         client = createPlatformClient({ url: installation.url, apiKey: installation.apiKey })
         const started = performance.now()
-        // One whose rules need the egress process, which then stays.
+        // The rules of this sandbox need the egress process, which then keeps running.
         const network = { allowOut: ['shop.example'], denyOut: ['0.0.0.0/0'] }
         const first = await open(600_000, { network })
         createMs = performance.now() - started
@@ -112,7 +112,7 @@ for (const runtime of runtimes) {
           await installation.crash()
           await creating
           await installation.start()
-          // One that was made, whoever heard of it, runs on until it is killed.
+          // A sandbox that was created without a response to the client keeps running until it is killed.
           const made = await listed()
           assert.ok(made.length <= 1)
           for (const { sandboxID } of made) await client.killSandbox(sandboxID)
@@ -156,7 +156,7 @@ const sandboxKinds = [
   'runFiles',
 ] as const
 
-/** What an installation has only for sandboxes. */
+/** Host resources that exist only while sandboxes run. */
 const transient = [
   'links',
   'networkNamespaces',

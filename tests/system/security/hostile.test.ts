@@ -36,8 +36,8 @@ afterEach(async () => {
   const headers = envdHeaders(sandbox)
   assert.equal((await send(url, { path: '/health', headers })).status, 204)
   assert.equal((await run(findDaemon)).trim(), daemon, 'it is another daemon')
-  // A third of that is Node.js itself, a message may have 64 MiB, and what has been let go is not given back at once.
-  // Ten large messages that were kept would take twice as much.
+  // A third is Node.js itself, a message can have 64 MiB, and freed memory is not returned to the system at once.
+  // Ten large messages in memory would take twice as much.
   const kibibytes = Number((await run(`grep VmRSS /proc/${daemon}/status`)).split(/\s+/)[1])
   assert.ok(kibibytes > 0 && kibibytes < 450 * 1024, `it holds ${kibibytes} KiB`)
 })
@@ -158,7 +158,7 @@ test('a loop of links is an entry, and no way', async () => {
   assert.match(await ask('CreateWatcher', { path }), /^500 .*ELOOP/)
   assert.equal((await files(path)).status, 500)
   assert.equal((await upload(path, 'x')).status, 500)
-  // Through a link to itself there is no end of ways, but inner links are not followed.
+  // A link to its own folder would make the tree infinite, but inner links are not followed.
   const { entries } = JSON.parse(await ask('ListDir', { path: '/tmp/odd', depth: 1000 }))
   assert.equal(entries.length, 7)
 })

@@ -39,7 +39,7 @@ for (const runtime of runtimes) {
       names = await namesOf(installation.dataDir)
       ;[sandbox, neighbour] = await Promise.all([open(), open()])
     })
-    /** What is said about it, once it is gone. */
+    /** Returns the error message about a sandbox that has ended. */
     const refusalOf = async ({ sandboxId }: Sandbox) => {
       const client = createPlatformClient({ url: installation.url, apiKey: installation.apiKey })
       return client.getSandbox(sandboxId).then(
@@ -191,7 +191,7 @@ for (const runtime of runtimes) {
       })
     }
 
-    // Under runc there is no kernel of its own that could take too much.
+    // A runc sandbox has no kernel of its own that could take too much memory.
     const isKernelShared = runtime === 'runc'
     test(
       'whose kernel takes too much memory ends, and says why',
@@ -207,7 +207,7 @@ for (const runtime of runtimes) {
 
     const hanging = [
       ['', attempts.holdMemory, (holder: CommandHandle) => holder.kill()],
-      // Whose loss gVisor takes note of, by another thread than the one that waits.
+      // gVisor notices the failure in another thread than the waiting one.
       [' in one of several threads', attempts.keepMapping, async () => {}],
     ] as const
     for (const [where, program, ask] of hanging) {
@@ -275,7 +275,7 @@ async function assertWell(sandbox: Sandbox): Promise<void> {
   assert.equal(stdout, 'well\n')
 }
 
-/** Of all names and contents below a folder. */
+/** Returns a digest of all names and contents below a folder. */
 async function digestOf(dir: string): Promise<string> {
   const entries = await readdir(dir, { recursive: true, withFileTypes: true })
   const lines = entries.map(async (entry) => {

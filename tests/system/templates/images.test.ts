@@ -26,7 +26,7 @@ before(async () => {
   }
   await run('chown', ['7:8', join(lower, 'data/keep')])
   await run('chmod', ['4755', join(lower, 'data/keep')])
-  // Whoever followed these while a layer is unpacked would write to the machine itself.
+  // An unpacker that followed these links would write to the host.
   await symlink('/var/tmp', join(lower, 'outside'))
   await mkdir(join(upper, 'data/dir'), { recursive: true })
   await writeFile(join(upper, 'data/.wh.gone'), '')

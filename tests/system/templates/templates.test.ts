@@ -96,7 +96,7 @@ for (const runtime of ['gvisor', 'runc'] as const) {
       const { templateId: made } = await sandbox.getInfo()
       assert.equal(made, templateId)
 
-      // What it wrote is its own.
+      // Writes of one sandbox stay in that sandbox.
       await sandbox.files.write('/srv/site/index.html', 'changed')
       const other = await Sandbox.create('site', { ...connection, envs: { GREETING: 'other' } })
       assert.equal(await other.files.read('/srv/site/index.html'), 'from the template')

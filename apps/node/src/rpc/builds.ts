@@ -80,11 +80,7 @@ export function buildMethods(builds: Builds, { templates, archives }: BuildStore
       const first = await reader.next()
       const head = first.done ? undefined : first.value.part
       if (head?.case !== 'files') {
-        throw new Fault(
-          'invalid',
-          'bad_upload',
-          'The first message of an upload must name the owner of the files',
-        )
+        throw new Fault('invalid', 'bad_upload', 'The first message must name owner and hash')
       }
       await archives.put(head.value.ownerId, head.value.hash, pieces(reader))
       return {}

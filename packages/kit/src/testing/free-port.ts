@@ -2,7 +2,7 @@ import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 
-/** Below the range that Linux takes the local ports of outgoing connections from. */
+/** Ports below the range that Linux uses for the local end of outgoing connections. */
 const first = 20_000
 const last = 32_000
 

@@ -35,20 +35,8 @@ export function createSecrets(ports: {
       const id = newSecretId()
       const secret = { id, teamId, name, version: 1, metadata, createdAt: now, updatedAt: now }
       const outcome = await store.insert(secret, value, mostSecrets)
-      if (outcome === 'taken') {
-        throw new Fault(
-          'conflict',
-          'secret_taken',
-          'The team already has a secret with this name: choose another name, or update it with POST /secrets/{name}',
-        )
-      }
-      if (outcome === 'full') {
-        throw new Fault(
-          'exhausted',
-          'too_many_secrets',
-          `Secret limit of the team reached (${mostSecrets}): delete secrets that are not needed`,
-        )
-      }
+      if (outcome === 'taken') throw nameTaken(name)
+      if (outcome === 'full') throw tooManySecrets()
       // Rules of running sandboxes may name a deleted secret of the same name.
       await onChanged(teamId, name)
       return secret
@@ -83,6 +71,22 @@ export function createSecrets(ports: {
       await onChanged(teamId, gone.name)
     },
   }
+}
+
+function nameTaken(name: string): Fault {
+  return new Fault(
+    'conflict',
+    'secret_taken',
+    `The team already has a secret with the name ${name}: choose another, or update it with POST /secrets/${name}`,
+  )
+}
+
+function tooManySecrets(): Fault {
+  return new Fault(
+    'exhausted',
+    'too_many_secrets',
+    `Secret limit of the team reached (${mostSecrets}): delete secrets that are not needed`,
+  )
 }
 
 /** Page tokens may contain only letters and digits. */

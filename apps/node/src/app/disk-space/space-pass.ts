@@ -79,7 +79,7 @@ export function withLess(pass: Pass, bytes: number): Pass {
   }
 }
 
-/** Before a disk is admitted, only Atoll writes to it, so it has neither stale blocks nor hidden debts that matter. */
+/** Counts a disk that is not admitted yet as trimmed: only Atoll has written to it, so it has no stale blocks to speak of. */
 function trustUnlessAdmitted(disk: DiskState, admitted: ReadonlySet<string>): DiskState {
   return admitted.has(disk.id) ? disk : { ...disk, isTrimmed: true }
 }

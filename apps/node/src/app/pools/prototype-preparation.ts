@@ -47,8 +47,7 @@ export function createPrototypePreparation(parts: {
   function letGoOn(shape: Shape, task: Task): void {
     const others = [...tasks.values()].filter(({ isSlow }) => isSlow)
     task.isSlow = true
-    if (others.length >= slowAtOnce)
-      task.leaving.abort(new Error('other prototypes take long as well'))
+    if (others.length >= slowAtOnce) task.leaving.abort(new Error('too many slow prototypes'))
     const end = (failure?: { readonly error: unknown }) => {
       tasks.delete(shapeKey(shape))
       onSlowEnd(shape, failure)

@@ -89,7 +89,7 @@ export function createWarmPools(parts: {
   return {
     async take(plan) {
       if (plan.from || plan.files) return queue.make(plan)
-      // Before the request counts as demand.
+      // A request for an absent template must not count as demand.
       if (!ports.findTemplate(plan.shape.templateId)) throw noTemplate(plan.shape)
       pools.ensure(plan.shape).demand.note(ports.nowMs())
       return (await ready.take(plan, indexOfAny)) ?? queue.make(plan)

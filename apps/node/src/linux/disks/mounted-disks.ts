@@ -45,8 +45,8 @@ export function createMountedDisks(parts: {
   function read(id: string): { readonly state: DiskState; readonly limit: Limit } | undefined {
     const point = join(parts.disksDir, id)
     const device = blockDeviceName(statSync(point).dev)
-    // Nothing is mounted on the mount point.
-    if (!device?.startsWith('loop')) return undefined
+    const isMounted = device?.startsWith('loop')
+    if (!isMounted) return undefined
     const { blocks, bfree, bsize } = statfsSync(point)
     const image = statSync(readFileSync(`/sys/block/${device}/loop/backing_file`, 'utf8').trimEnd())
     const settings = `/sys/fs/ext4/${device}`
