@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, rm, truncate, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { test } from 'node:test'
-import { cellDir, memoryDir, snapshotsDir, toInstance } from './domain/host/installation.ts'
+import { cellDir, memoryDir, snapshotsDir, toInstallation } from './domain/host/installation.ts'
 import { takeInventory } from './inventory.ts'
 import { createRecordStore } from './state/records.ts'
 import { createSnapshotStore } from './state/snapshots.ts'
@@ -55,19 +55,19 @@ test('records of every kind that cannot be read are listed with their reason', a
 
 test('sandboxes that are ready are counted, paused ones and snapshots measured', async () => {
   await using dir = await temporaryFolder()
-  const instance = toInstance(dir.path)
-  const records = createRecordStore(instance)
+  const installation = toInstallation(dir.path)
+  const records = createRecordStore(installation)
   const cells = { c1: 'ready', c2: 'ready', c3: 'running', c4: 'paused' } as const
   for (const [cellId, phase] of Object.entries(cells)) {
     await records.create({ ...parts, cellId, phase, disk: 'disk.img' })
-    await writeFile(join(cellDir(instance, cellId), 'disk.img'), Buffer.alloc(1_000_000, 1))
+    await writeFile(join(cellDir(installation, cellId), 'disk.img'), Buffer.alloc(1_000_000, 1))
   }
   // Sparse: a gigabyte long, but takes only the bytes written.
-  await truncate(join(cellDir(instance, 'c4'), 'disk.img'), 1_000_000_000)
-  await mkdir(memoryDir(instance, 'c4'))
-  await writeFile(join(memoryDir(instance, 'c4'), 'pages.img'), Buffer.alloc(500_000, 1))
+  await truncate(join(cellDir(installation, 'c4'), 'disk.img'), 1_000_000_000)
+  await mkdir(memoryDir(installation, 'c4'))
+  await writeFile(join(memoryDir(installation, 'c4'), 'pages.img'), Buffer.alloc(500_000, 1))
   const snapshot = { ...parts, snapshotId: 's1', envVars: {} }
-  await createSnapshotStore(snapshotsDir(instance)).add(snapshot, (place) =>
+  await createSnapshotStore(snapshotsDir(installation)).add(snapshot, (place) =>
     writeFile(place.disk, Buffer.alloc(200_000, 1)),
   )
 

@@ -4,7 +4,12 @@ import { loadNodeConfig } from './config.ts'
 import { minimumInodes, reserveFor, spaceLevels } from './domain/host/disk-space.ts'
 import { guaranteedBytes } from './domain/host/space-division.ts'
 import type { SpaceLevel } from './domain/host/disk-space.ts'
-import { cellDir, snapshotsDir, spaceLevelFile, toInstance } from './domain/host/installation.ts'
+import {
+  cellDir,
+  snapshotsDir,
+  spaceLevelFile,
+  toInstallation,
+} from './domain/host/installation.ts'
 import type { Quarantined } from './domain/sandboxes/quarantine.ts'
 import { findQuarantined } from './state/quarantined.ts'
 import { createRecordStore } from './state/records.ts'
@@ -26,15 +31,15 @@ export interface Kept {
 }
 
 export async function takeInventory(dataDir: string): Promise<Inventory> {
-  const instance = toInstance(await realpath(dataDir))
+  const installation = toInstallation(await realpath(dataDir))
   const ready: Record<string, number> = {}
   const paused: string[] = []
-  for (const { cellId, record } of await createRecordStore(instance).list()) {
-    if (record?.phase === 'paused') paused.push(cellDir(instance, cellId))
+  for (const { cellId, record } of await createRecordStore(installation).list()) {
+    if (record?.phase === 'paused') paused.push(cellDir(installation, cellId))
     if (record?.phase !== 'ready') continue
     ready[record.templateId] = (ready[record.templateId] ?? 0) + 1
   }
-  const dir = snapshotsDir(instance)
+  const dir = snapshotsDir(installation)
   const snapshots = await createSnapshotStore(dir).list()
   const folders = snapshots.map(({ snapshotId }) => join(dir, snapshotId))
   const quarantined = await findQuarantined(dataDir)
@@ -71,7 +76,7 @@ export async function readSpace(environment: Record<string, string | undefined>)
 }
 
 async function readLevel(dataDir: string): Promise<SpaceLevel> {
-  const file = spaceLevelFile(toInstance(await realpath(dataDir)))
+  const file = spaceLevelFile(toInstallation(await realpath(dataDir)))
   const text = await readFile(file, 'utf8').catch(() => '')
   return spaceLevels.find((level) => level === text) ?? 'roomy'
 }

@@ -19,7 +19,7 @@ import { openSandboxes } from './composition/sandboxes.ts'
 import { openSlots } from './composition/slots.ts'
 import { startSweeping } from './composition/stored-files.ts'
 import type { NodeConfig } from './config.ts'
-import { toInstance } from './domain/host/installation.ts'
+import { toInstallation } from './domain/host/installation.ts'
 import type { Runtime } from './domain/sandboxes/runtime.ts'
 import type { Shape } from './domain/sandboxes/cell.ts'
 import { openCgroupUsage } from './linux/cgroups/cgroup-usage.ts'
@@ -46,15 +46,15 @@ export interface RunningNode {
 export async function startNode(config: NodeConfig, parts: NodeParts): Promise<RunningNode> {
   const { log } = parts
   await mkdir(config.ATOLL_DATA_DIR, { recursive: true, mode: 0o700 })
-  const instance = toInstance(await realpath(config.ATOLL_DATA_DIR))
-  await using opened = await openNodeFiles(config, instance, parts)
+  const installation = toInstallation(await realpath(config.ATOLL_DATA_DIR))
+  await using opened = await openNodeFiles(config, installation, parts)
   const { host, runtime, files, envd } = opened
   const adopted = await adoptCells({ host, runtime, files, envd, log })
   const stopSweeping = startSweeping(host, files, log)
   const live = [...adopted.running, ...adopted.ready].map(({ slot }) => slot)
   const slots = openSlots(config, host, [...live, ...adopted.quarantinedSlots], log)
   const events = createLoggedEvents(log)
-  const usage = await openCgroupUsage(instance.cgroup)
+  const usage = await openCgroupUsage(installation.cgroup)
   const open = await openSandboxes({
     config,
     host,
@@ -73,7 +73,7 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
   })
   await logStart(runtime, adopted, log)
   const { sandboxes, pools, builds } = open
-  const logging = startLogs({ dataDir: instance.dataDir, ...open, events, log })
+  const logging = startLogs({ dataDir: installation.dataDir, ...open, events, log })
   const { logs } = logging
   const transport = serveInMemory(
     {
@@ -86,7 +86,7 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
       events,
       sample: (sandboxId) => sample(host, sandboxes.running(sandboxId), usage),
       facts: await describeNode(runtime, envd),
-      measure: createMeasure(instance.dataDir),
+      measure: createMeasure(installation.dataDir),
     },
     log,
   )

@@ -1,7 +1,7 @@
 import { realpath } from 'node:fs/promises'
 import { reclaim } from './app/lifecycle/reclaim.ts'
 import type { NodeConfig } from './config.ts'
-import { toInstance } from './domain/host/installation.ts'
+import { toInstallation } from './domain/host/installation.ts'
 import { openHost } from './composition/host.ts'
 import { isAlive } from './linux/processes/process.ts'
 import { findMountNamespace, removeMountNamespace } from './linux/mounts/mount-namespace.ts'
@@ -13,10 +13,10 @@ import { findMountNamespace, removeMountNamespace } from './linux/mounts/mount-n
 export async function tearDownNode(config: NodeConfig): Promise<{ endedSandboxes: number }> {
   const dataDir = await realpath(config.ATOLL_DATA_DIR).catch(() => undefined)
   if (dataDir === undefined) return { endedSandboxes: 0 }
-  const instance = toInstance(dataDir)
-  const namespace = await findMountNamespace(instance.runDir)
+  const installation = toInstallation(dataDir)
+  const namespace = await findMountNamespace(installation.runDir)
   if (!namespace) return { endedSandboxes: 0 }
-  const host = openHost(config, instance, { namespace })
+  const host = openHost(config, installation, { namespace })
   const adopted = await reclaim(
     {
       ...host,
@@ -29,7 +29,7 @@ export async function tearDownNode(config: NodeConfig): Promise<{ endedSandboxes
       onError: () => {},
     },
     host.subnet,
-    instance.linkPrefix,
+    installation.linkPrefix,
   )
   for (const { record, slot } of adopted.running) {
     await host.erase(record.cellId)
@@ -39,6 +39,6 @@ export async function tearDownNode(config: NodeConfig): Promise<{ endedSandboxes
   for (const slot of adopted.quarantinedSlots) await host.slots.remove(slot)
   await host.cgroups.removeAll()
   await host.firewall.uninstall()
-  await removeMountNamespace(instance.runDir)
+  await removeMountNamespace(installation.runDir)
   return { endedSandboxes: adopted.running.length }
 }

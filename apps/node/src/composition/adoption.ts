@@ -79,7 +79,7 @@ async function reclaimCells({
         'an adopted sandbox is still frozen from a copy; the thaw is retried',
       ),
   }
-  return reclaim(ports, host.subnet, host.instance.linkPrefix)
+  return reclaim(ports, host.subnet, host.installation.linkPrefix)
 }
 
 function rulesOf(running: readonly RunningSandbox[]): ReadonlyMap<number, NetworkRules> {

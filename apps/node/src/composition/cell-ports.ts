@@ -23,15 +23,15 @@ export function createCellPorts(parts: {
   committedBytes(): number
 }) {
   const { host, runtime, committedBytes } = parts
-  const { instance, records, disks, space } = host
+  const { installation, records, disks, space } = host
   return {
     records,
     runtime,
     disks,
     memoryBytes: parts.memoryBytes,
-    bundleDir: (cellId: string) => join(cellDir(instance, cellId), 'bundle'),
-    diskImage: (cellId: string, name: string) => join(cellDir(instance, cellId), name),
-    memoryDir: (cellId: string) => memoryDir(instance, cellId),
+    bundleDir: (cellId: string) => join(cellDir(installation, cellId), 'bundle'),
+    diskImage: (cellId: string, name: string) => join(cellDir(installation, cellId), name),
+    memoryDir: (cellId: string) => memoryDir(installation, cellId),
     setRules: host.firewall.setRules,
     createAuthority,
     trust: ({ record, slot }: Cell, certificate: string) =>

@@ -8,7 +8,7 @@ import type { NodeConfig } from '../config.ts'
 import { reserveFor } from '../domain/host/disk-space.ts'
 import type { SpaceLevel } from '../domain/host/disk-space.ts'
 import { spaceLevelFile } from '../domain/host/installation.ts'
-import type { Instance } from '../domain/host/installation.ts'
+import type { Installation } from '../domain/host/installation.ts'
 import { createBallast } from '../linux/disks/ballast.ts'
 import { createDiscards, punchesHolesSlowly } from '../linux/disks/discards.ts'
 import { createMountedDisks } from '../linux/disks/mounted-disks.ts'
@@ -23,12 +23,12 @@ const tellIntervalMs = 60_000
 /** Limits the disks that are already mounted, then keeps dividing the space among all disks. */
 export async function openDiskSpace(parts: {
   readonly config: NodeConfig
-  readonly instance: Instance
+  readonly installation: Installation
   readonly namespace: MountNamespace
   readonly log: Logger
 }): Promise<DiskSpace & AsyncDisposable> {
-  const { config, instance, namespace, log } = parts
-  const { dataDir, runDir } = instance
+  const { config, installation, namespace, log } = parts
+  const { dataDir, runDir } = installation
   const root = await openNamespaceRoot(runDir)
   const disksDir = join(runDir, 'mounts', 'disk')
   const onError = (err: unknown) =>
@@ -39,7 +39,7 @@ export async function openDiskSpace(parts: {
   const toldMs = new Map<SpaceLevel, number>()
   function tell(report: SpaceReport): void {
     // The file is on a tmpfs, so a full disk does not affect it.
-    writeFileSync(spaceLevelFile(instance), report.level)
+    writeFileSync(spaceLevelFile(installation), report.level)
     const nowMs = performance.now()
     if (nowMs - (toldMs.get(report.level) ?? -Infinity) < tellIntervalMs) return
     toldMs.set(report.level, nowMs)

@@ -1,5 +1,5 @@
 import { basename } from 'node:path'
-import type { Instance } from '../domain/host/installation.ts'
+import type { Installation } from '../domain/host/installation.ts'
 import { join } from 'node:path'
 import type { MountNamespace } from '../linux/mounts/mount-namespace.ts'
 import { mountReadOnly, unmountReadOnly } from '../linux/mounts/read-only-mounts.ts'
@@ -17,7 +17,7 @@ export interface EnvdFiles {
 }
 
 /** Builds envd when its sources changed. */
-export async function openEnvdFiles({ dataDir, runDir }: Instance, namespace: MountNamespace) {
+export async function openEnvdFiles({ dataDir, runDir }: Installation, namespace: MountNamespace) {
   const builtDir = join(dataDir, 'envd')
   const mountedDir = join(runDir, 'envd')
   const { dir, version } = await ensureEnvdRuntime({ dir: builtDir })

@@ -7,7 +7,7 @@ import type { NodeConfig } from '../config.ts'
 import type { CellRecord } from '../domain/sandboxes/cell.ts'
 import type { Disks } from '../domain/host/disks.ts'
 import { cellDir, snapshotsDir } from '../domain/host/installation.ts'
-import type { Instance } from '../domain/host/installation.ts'
+import type { Installation } from '../domain/host/installation.ts'
 import type { SnapshotStore } from '../domain/sandboxes/snapshot.ts'
 import { parseSubnet } from '../domain/network/slot.ts'
 import type { Subnet } from '../domain/network/slot.ts'
@@ -34,7 +34,7 @@ import type { Runtime } from '../domain/sandboxes/runtime.ts'
 
 /** Host resources of an installation, shared by the agent and the teardown. */
 export interface Host {
-  readonly instance: Instance
+  readonly installation: Installation
   readonly namespace: MountNamespace
   readonly subnet: Subnet
   readonly records: RecordStore
@@ -65,7 +65,7 @@ export interface Host {
 
 export function openHost(
   config: NodeConfig,
-  instance: Instance,
+  installation: Installation,
   parts: {
     readonly namespace: MountNamespace
     readonly guest?: string
@@ -77,15 +77,15 @@ export function openHost(
 ): Host {
   const { namespace, guest, space = unlimitedSpace } = parts
   const subnet = parseSubnet(config.ATOLL_SUBNET)
-  const records = createRecordStore(instance)
-  const cgroups = createCgroups(instance.cgroup)
+  const records = createRecordStore(installation)
+  const cgroups = createCgroups(installation.cgroup)
   const rootfs = createRootfsStore({
     namespace,
-    mountsDir: join(instance.runDir, 'mounts'),
+    mountsDir: join(installation.runDir, 'mounts'),
     mountUnshifted: createUnshiftedMount(namespace, shiftedIds),
   })
-  const stateDir = join(instance.runDir, 'state')
-  const { cgroup: cgroupParent } = instance
+  const stateDir = join(installation.runDir, 'state')
+  const { cgroup: cgroupParent } = installation
   const runsc = config.ATOLL_RUNSC ?? 'runsc'
   const runscRelease = releaseOf(runsc)
   const runtimes = {
@@ -100,18 +100,22 @@ export function openHost(
     }),
     runc: createRunc({ namespace, stateDir, cgroupParent, release: releaseOf('runc') }),
   }
-  const { linkPrefix } = instance
-  const slots = createSlotMaker({ namespace, linkPrefix, procDir: plainProcDir(instance.runDir) })
+  const { linkPrefix } = installation
+  const slots = createSlotMaker({
+    namespace,
+    linkPrefix,
+    procDir: plainProcDir(installation.runDir),
+  })
 
   const egress = createEgress({
-    ...instance,
+    ...installation,
     subnet: subnet.cidr,
     nameservers: config.ATOLL_NAMESERVERS,
     certificates: parts.certificates ?? [],
     onOpen: (ports) => firewall.redirectTo(ports),
     onError: parts.onEgressError ?? (() => {}),
   })
-  const firewall = createFirewall(instance, subnet.cidr, namespace, egress)
+  const firewall = createFirewall(installation, subnet.cidr, namespace, egress)
 
   async function halt(cellId: string): Promise<void> {
     await cgroups.remove(cellId)
@@ -120,7 +124,7 @@ export function openHost(
   }
 
   return {
-    instance,
+    installation,
     namespace,
     subnet,
     records,
@@ -132,9 +136,9 @@ export function openHost(
     runtimes,
 
     space,
-    disks: createDisks(instance.dataDir, namespace, space.hold),
-    snapshots: createSnapshotStore(snapshotsDir(instance)),
-    prototypes: createSnapshotStore(join(instance.dataDir, 'prototypes')),
+    disks: createDisks(installation.dataDir, namespace, space.hold),
+    snapshots: createSnapshotStore(snapshotsDir(installation)),
+    prototypes: createSnapshotStore(join(installation.dataDir, 'prototypes')),
     halt,
 
     async erase(cellId) {
@@ -143,7 +147,7 @@ export function openHost(
     },
 
     async tidy({ cellId, disk, memory }) {
-      const folder = cellDir(instance, cellId)
+      const folder = cellDir(installation, cellId)
       const keep = new Set(['cell.json', 'bundle', disk, memory === undefined ? '' : 'memory'])
       const others = (await readdir(folder)).filter((name) => !keep.has(name))
       await Promise.all(others.map((name) => rm(join(folder, name), { recursive: true })))

@@ -12,7 +12,7 @@ export function openImages(config: NodeConfig, host: Host): Images {
     openScratch: () => openScratchDisk(host),
     async checkRoom(bytes, count) {
       using _room = host.disks.holdRoom(bytes, 'keeping this layer')
-      await checkInodes(host.instance.dataDir, count, 'keeping this layer')
+      await checkInodes(host.installation.dataDir, count, 'keeping this layer')
     },
   })
 }

@@ -69,8 +69,8 @@ export function startMaintenance(parts: MaintenanceParts): { close(): Promise<vo
 }
 
 async function packIdleMemory({ host, sandboxes, memory }: MaintenanceParts): Promise<void> {
-  const { instance, snapshots } = host
-  const paused = sandboxes.paused().map(({ cellId }) => memoryDir(instance, cellId))
+  const { installation, snapshots } = host
+  const paused = sandboxes.paused().map(({ cellId }) => memoryDir(installation, cellId))
   const kept = (await snapshots.list()).map((one) => snapshots.place(one.snapshotId).memoryDir)
   await memory.packIdle([...paused, ...kept], packAfterMs)
 }

@@ -1,7 +1,7 @@
 import { dirname, join } from 'node:path'
 import type { Logger } from '@atoll/kit/log'
 import type { NodeConfig } from '../config.ts'
-import type { Instance } from '../domain/host/installation.ts'
+import type { Installation } from '../domain/host/installation.ts'
 import type { Runtime } from '../domain/sandboxes/runtime.ts'
 import { openMountNamespace, stayInMountNamespace } from '../linux/mounts/mount-namespace.ts'
 import type { MountNamespace } from '../linux/mounts/mount-namespace.ts'
@@ -37,35 +37,41 @@ const removeLimitMs = 600_000
 /** Checks the configuration, prepares the base template and envd, and opens the host and the templates. */
 export async function openNodeFiles(
   config: NodeConfig,
-  instance: Instance,
+  installation: Installation,
   parts: {
     readonly log: Logger
     readonly progress?: (label: string, fraction: number) => void
   },
 ): Promise<NodeFiles> {
   const { log, progress = () => {} } = parts
-  checkSubnetIsFree(config.ATOLL_SUBNET, instance.linkPrefix)
+  checkSubnetIsFree(config.ATOLL_SUBNET, installation.linkPrefix)
   const caFile = config.ATOLL_EGRESS_CA_FILE
   const certificates = caFile === undefined ? [] : await readCertificates(caFile)
   const runtimeName = await chooseRuntime(config)
-  const entered = await openMountNamespace(instance.runDir)
+  const entered = await openMountNamespace(installation.runDir)
   const [base, envd] = await Promise.all([
     ensureBaseTemplate({
-      layersDir: config.ATOLL_LAYERS_DIR ?? join(instance.dataDir, 'layers'),
+      layersDir: config.ATOLL_LAYERS_DIR ?? join(installation.dataDir, 'layers'),
       progress: (label, fraction) => progress(`base template: ${label}`, fraction),
     }),
-    openEnvdFiles(instance, entered),
+    openEnvdFiles(installation, entered),
   ])
   await using opened = new AsyncDisposableStack()
   const { guest } = envd
-  const namespace = opened.use(stayInMountNamespace(instance.runDir, guest))
+  const namespace = opened.use(stayInMountNamespace(installation.runDir, guest))
   const onEgressError = (err: unknown) =>
     log.error(
       { err, event: 'node.egress' },
       'the egress process cannot be started, so connections that need it fail; the start is retried',
     )
-  const space = opened.use(await openDiskSpace({ config, instance, namespace, log }))
-  const host = openHost(config, instance, { namespace, guest, certificates, space, onEgressError })
+  const space = opened.use(await openDiskSpace({ config, installation, namespace, log }))
+  const host = openHost(config, installation, {
+    namespace,
+    guest,
+    certificates,
+    space,
+    onEgressError,
+  })
   await removeOldScratch(host)
   const runtime = host.runtimes[runtimeName]
   const files = await openFiles(host, namespace, base)
@@ -81,12 +87,12 @@ export async function openNodeFiles(
 }
 
 function openFiles(
-  { instance, disks }: Host,
+  { installation, disks }: Host,
   namespace: MountNamespace,
   base: BaseTemplate,
 ): Promise<TemplateFiles> {
   return openTemplateFiles({
-    instance,
+    installation,
     layersDir: dirname(base.layerDir),
     layer: base.layerId,
     disks,
@@ -99,7 +105,7 @@ function openFiles(
     },
     shifted: createShiftedLayers({
       namespace,
-      dir: join(instance.runDir, 'layers'),
+      dir: join(installation.runDir, 'layers'),
       ...shiftedIds,
     }),
   })

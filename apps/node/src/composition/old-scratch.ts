@@ -5,11 +5,11 @@ import type { Host } from './host.ts'
 
 /** Removes the small disk that release 0.2.0 and older wrote discarded checkpoints to. */
 export async function removeOldScratch({
-  instance,
+  installation,
   namespace,
-}: Pick<Host, 'instance' | 'namespace'>): Promise<void> {
-  const image = join(instance.dataDir, 'scratch.img')
+}: Pick<Host, 'installation' | 'namespace'>): Promise<void> {
+  const image = join(installation.dataDir, 'scratch.img')
   if (!existsSync(image)) return
-  await namespace.tryRun('umount', [join(instance.runDir, 'state', 'scratch')])
+  await namespace.tryRun('umount', [join(installation.runDir, 'state', 'scratch')])
   await rm(image, { force: true })
 }

@@ -15,14 +15,14 @@ const leastRoomBytes = 1024 ** 3
  * removes it after a crash.
  */
 export async function openScratchDisk({
-  instance,
+  installation,
   disks,
   space,
   rootfs,
   erase,
 }: Host): Promise<Scratch> {
   const id = `c${randomLabel(20)}`
-  const dir = cellDir(instance, id)
+  const dir = cellDir(installation, id)
   const image = join(dir, 'disk.img')
   const remove = () => erase(id)
   try {

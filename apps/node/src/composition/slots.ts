@@ -25,7 +25,7 @@ export function openSlots(
       },
     },
     subnet: host.subnet,
-    linkPrefix: host.instance.linkPrefix,
+    linkPrefix: host.installation.linkPrefix,
     ready: config.ATOLL_READY_SLOTS,
     inUse: used.map(({ number }) => number),
     onError: (err) =>

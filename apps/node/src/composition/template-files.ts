@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import type { TemplateFiles as Files } from '../app/lifecycle/cells.ts'
 import type { Disks } from '../domain/host/disks.ts'
-import type { Instance } from '../domain/host/installation.ts'
+import type { Installation } from '../domain/host/installation.ts'
 import type { ShiftedLayers } from '../linux/mounts/shifted-layers.ts'
 import { openBuildFiles } from '../state/build-files.ts'
 import type { BuildFiles } from '../state/build-files.ts'
@@ -29,7 +29,7 @@ export interface TemplateFiles {
 }
 
 export async function openTemplateFiles(parts: {
-  readonly instance: Instance
+  readonly installation: Installation
   readonly layersDir: string
   /** Name of the built-in template's layer. */
   readonly layer: string
@@ -38,7 +38,7 @@ export async function openTemplateFiles(parts: {
   removeFolder(dir: string): Promise<void>
   flush(dir: string): Promise<void>
 }): Promise<TemplateFiles> {
-  const { dataDir } = parts.instance
+  const { dataDir } = parts.installation
   const base: Files = { layer: parts.layer }
   const templates = await openBuiltTemplates(join(dataDir, 'templates'))
   const layers = await openStepLayers({

@@ -44,8 +44,8 @@ describe('what leaves by name or by proxy', { concurrency: 1 }, () => {
     const dir = await mkdtemp(join(tmpdir(), 'atoll-egress-'))
     made.defer(() => rm(dir, { recursive: true }))
     const setting = settingIn(dir)
-    await mkdir(setting.instance.runDir, { recursive: true })
-    controlSocket = join(setting.instance.runDir, 'egress.sock')
+    await mkdir(setting.installation.runDir, { recursive: true })
+    controlSocket = join(setting.installation.runDir, 'egress.sock')
     const open = async (role: string) =>
       made.use(await openNamespace(`eg${role}${process.pid}`, setting))
     world = await open('world')
@@ -218,8 +218,8 @@ describe('what leaves by name or by proxy', { concurrency: 1 }, () => {
 function settingIn(dir: string) {
   const runDir = join(dir, 'run/x')
   const shown = { nftTable: 'atoll_egtest', linkPrefix: 'ategt-', cgroup: 'unused' }
-  const instance = { tag: 'e6e57', dataDir: dir, runDir, ...shown }
-  return { subnet, nameservers: [worldServer], instance }
+  const installation = { tag: 'e6e57', dataDir: dir, runDir, ...shown }
+  return { subnet, nameservers: [worldServer], installation }
 }
 
 async function startServices(made: AsyncDisposableStack, namespace: string): Promise<void> {

@@ -228,7 +228,8 @@ describe('what leaves a sandbox', { concurrency: 1 }, () => {
     await host.install([1, 2], [])
   })
 
-  const ruleset = () => host.run('nft', ['list', 'table', 'inet', setting('').instance.nftTable])
+  const ruleset = () =>
+    host.run('nft', ['list', 'table', 'inet', setting('').installation.nftTable])
 })
 
 /** Returns the chains that every packet passes. */
@@ -239,5 +240,5 @@ function sharedChains(table: string): string {
 function setting(dir: string) {
   const runDir = join(dir, 'run/x')
   const names = { nftTable: 'atoll_fwtest', linkPrefix: 'atfwt-', cgroup: 'unused' }
-  return { subnet, instance: { tag: 'f1e57', dataDir: dir, runDir, ...names } }
+  return { subnet, installation: { tag: 'f1e57', dataDir: dir, runDir, ...names } }
 }

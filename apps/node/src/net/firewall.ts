@@ -1,7 +1,7 @@
 import { dirname, join } from 'node:path'
 import type { Runner } from '@atoll/kit/run'
 import { tablePrefix } from '../domain/host/installation.ts'
-import type { Instance } from '../domain/host/installation.ts'
+import type { Installation } from '../domain/host/installation.ts'
 import type { NetworkRules } from '@atoll/contracts/network/rules'
 import type { Slot } from '../domain/network/slot.ts'
 import type { Egress, EgressPorts } from './egress.ts'
@@ -42,22 +42,22 @@ export interface Firewall {
 }
 
 export function createFirewall(
-  instance: Instance,
+  installation: Installation,
   subnet: string,
   runner: Runner,
   egress: Pick<Egress, 'setAll' | 'set' | 'stop'>,
 ): Firewall {
-  const table = `inet ${instance.nftTable}`
-  const mark = egressMark(instance)
+  const table = `inet ${installation.nftTable}`
+  const mark = egressMark(installation)
   const route = createMarkedRoute(mark, runner)
   const nft = createNft(runner)
   const slotRules = createSlotRules(table, egress)
-  const redirection = (to: EgressPorts) => egressLines(table, instance.linkPrefix, mark, to)
+  const redirection = (to: EgressPorts) => egressLines(table, installation.linkPrefix, mark, to)
   let ports: EgressPorts | undefined
   let isInstalled = false
   const forwarding = createForwarding({
     setting: '/proc/sys/net/ipv4/ip_forward',
-    saved: join(dirname(instance.runDir), 'ip_forward'),
+    saved: join(dirname(installation.runDir), 'ip_forward'),
     isInUse: async () => (await nft.listTables()).includes(`inet ${tablePrefix}`),
   })
   const element = (slot: Slot) =>
@@ -65,7 +65,7 @@ export function createFirewall(
 
   return {
     async install(slots, rules) {
-      const frame = tableText(table, instance.linkPrefix, subnet)
+      const frame = tableText(table, installation.linkPrefix, subnet)
       isInstalled = false
       await slotRules.reset(slots, rules)
       const admitted = slots.flatMap((slot) => [

@@ -1,5 +1,5 @@
 import { closedRanges, formatRange, isEverything, toRanges } from '@atoll/kit/address-ranges'
-import type { Instance } from '../domain/host/installation.ts'
+import type { Installation } from '../domain/host/installation.ts'
 import type { NetworkRules } from '@atoll/contracts/network/rules'
 import type { Slot } from '../domain/network/slot.ts'
 import type { EgressPorts } from './egress.ts'
@@ -61,7 +61,7 @@ export function redirectRemoval(table: string, slot: Slot): string[] {
 }
 
 /** Returns a packet mark that other software on the host is unlikely to use. */
-export function egressMark({ tag }: Instance): number {
+export function egressMark({ tag }: Installation): number {
   return 0xa00_00000 + Number.parseInt(tag, 16)
 }
 

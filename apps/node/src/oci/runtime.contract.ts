@@ -8,7 +8,7 @@ import { after, before, suite, test } from 'node:test'
 import { randomLabel } from '@atoll/kit/id'
 import { waitFor } from '@atoll/kit/wait'
 import { loadNodeConfig } from '../config.ts'
-import { cellDir, toInstance } from '../domain/host/installation.ts'
+import { cellDir, toInstallation } from '../domain/host/installation.ts'
 import { toSlot } from '../domain/network/slot.ts'
 import { initEnvd } from '../envd/init.ts'
 import { openHost } from '../composition/host.ts'
@@ -56,10 +56,10 @@ export function runtimeContract(name: Runtime['name'], subnet: string): void {
     test('two sandboxes live side by side, and the end of one frees its disk while the other runs', async () => {
       await using first = await world.start()
       const second = await world.start()
-      assert.equal((await loopDevicesBelow(world.host.instance.dataDir)).length, 2)
+      assert.equal((await loopDevicesBelow(world.host.installation.dataDir)).length, 2)
       await second[Symbol.asyncDispose]()
       await waitFor('one loop device', async () => {
-        return (await loopDevicesBelow(world.host.instance.dataDir)).length === 1
+        return (await loopDevicesBelow(world.host.installation.dataDir)).length === 1
       })
       assert.equal(isAlive(second.process), false)
       assert.equal(await status(first.address, '/health'), 204)
@@ -67,7 +67,7 @@ export function runtimeContract(name: Runtime['name'], subnet: string): void {
 
     test('what a sandbox uses is read while it runs, and nothing once it is gone', async () => {
       const sandbox = await world.start()
-      const { read } = await openCgroupUsage(world.host.instance.cgroup)
+      const { read } = await openCgroupUsage(world.host.installation.cgroup)
       const group = (await read(sandbox.id)) ?? assert.fail('no usage of the group was read')
       assert.ok(group.cpuUsedNs > 1_000_000n && group.cpuUsedNs < 600_000_000_000n)
       assert.ok(group.memoryUsedBytes > 1_000_000n)
@@ -104,7 +104,7 @@ export function runtimeContract(name: Runtime['name'], subnet: string): void {
     test('one whose freeze or thaw was broken off goes on, and can be frozen again', async () => {
       await using sandbox = await world.start()
       const runtime = world.host.runtimes[name]
-      const root = join(world.host.instance.runDir, 'state', 'runsc')
+      const root = join(world.host.installation.runDir, 'state', 'runsc')
       for (const isFrozen of [true, false]) {
         await runtime.freeze(sandbox.id)
         if (!isFrozen) await runtime.thaw(sandbox.id)
@@ -121,11 +121,11 @@ export function runtimeContract(name: Runtime['name'], subnet: string): void {
 
     test('a frozen control group takes no processor time, and can be removed', async () => {
       const sandbox = await world.start()
-      const { read } = await openCgroupUsage(world.host.instance.cgroup)
+      const { read } = await openCgroupUsage(world.host.installation.cgroup)
       const used = async () => (await read(sandbox.id))?.cpuUsedNs
       await world.host.cgroups.freeze(sandbox.id)
       await waitFor('it to stand still', () =>
-        standsStill(`${world.host.instance.cgroup}/${sandbox.id}`),
+        standsStill(`${world.host.installation.cgroup}/${sandbox.id}`),
       )
       const still = await used()
       assert.equal(await used(), still)
@@ -158,7 +158,7 @@ export function runtimeContract(name: Runtime['name'], subnet: string): void {
     test('memory is kept with its connections cut, or refused in words', async () => {
       await using sandbox = await world.start()
       const runtime = world.host.runtimes[name]
-      const memoryDir = join(world.host.instance.dataDir, `memory-${sandbox.id}`)
+      const memoryDir = join(world.host.installation.dataDir, `memory-${sandbox.id}`)
       if ((await runtime.memoryFormat()) === undefined) {
         await assert.rejects(runtime.saveMemory(sandbox.id, memoryDir), {
           reason: 'memory_not_kept',
@@ -200,7 +200,7 @@ export function runtimeContract(name: Runtime['name'], subnet: string): void {
       await startPython(sandbox, epollSource)
       const waits = (of: { readonly address: string }) => linesOf(of, '/tmp/waits')
       await waitFor('the program to wait', async () => (await waits(sandbox)).length > 0, patient)
-      const memoryDir = join(world.host.instance.dataDir, `memory-${sandbox.id}`)
+      const memoryDir = join(world.host.installation.dataDir, `memory-${sandbox.id}`)
       await runtime.freeze(sandbox.id)
       await runtime.saveMemory(sandbox.id, memoryDir)
       await world.host.rootfs.sync(sandbox.id)
@@ -245,20 +245,20 @@ type World = Awaited<ReturnType<typeof openWorld>>
 
 async function openWorld(name: Runtime['name'], subnet: string) {
   const dataDir = await realpath(await mkdtemp('/var/tmp/atoll-contract-'))
-  const instance = toInstance(dataDir)
+  const installation = toInstallation(dataDir)
   const config = loadNodeConfig({ ATOLL_DATA_DIR: dataDir, ATOLL_SUBNET: subnet })
-  const namespace = await openMountNamespace(instance.runDir)
+  const namespace = await openMountNamespace(installation.runDir)
   const { layerDir } = await ensureBaseTemplate({
     layersDir: '/var/lib/atoll/layers',
     progress: () => {},
   })
   const envd = await ensureEnvdRuntime({ dir: join(dataDir, 'envd') })
-  const host = openHost(config, instance, { namespace, guest: join(envd.dir, 'guest') })
+  const host = openHost(config, installation, { namespace, guest: join(envd.dir, 'guest') })
   const runtime = host.runtimes[name]
-  const envdDir = await mountReadOnly(namespace, envd.dir, join(instance.runDir, 'envd'))
+  const envdDir = await mountReadOnly(namespace, envd.dir, join(installation.runDir, 'envd'))
   const layers = createShiftedLayers({
     namespace,
-    dir: join(instance.runDir, 'layers'),
+    dir: join(installation.runDir, 'layers'),
     ...shiftedIds,
   })
   await host.firewall.install([])
@@ -269,8 +269,8 @@ async function openWorld(name: Runtime['name'], subnet: string) {
     rootfs: string,
     { slotNumber = 0, memoryDir }: { slotNumber?: number; memoryDir?: string } = {},
   ): Promise<ProcessIdentity> {
-    const bundleDir = join(cellDir(instance, id), 'bundle')
-    const slot = toSlot(host.subnet, instance.linkPrefix, slotNumber)
+    const bundleDir = join(cellDir(installation, id), 'bundle')
+    const slot = toSlot(host.subnet, installation.linkPrefix, slotNumber)
     const request = { cell: cell(id), slot, rootfs, bundleDir, envdDir, hasSudo: true }
     return memoryDir === undefined ? runtime.start(request) : runtime.restore(request, memoryDir)
   }
@@ -280,9 +280,9 @@ async function openWorld(name: Runtime['name'], subnet: string) {
     startAt,
     async start(from?: { readonly image: string; readonly memoryDir: string }) {
       const id = `c${randomLabel(20)}`
-      const slot = toSlot(host.subnet, instance.linkPrefix, slots++)
+      const slot = toSlot(host.subnet, installation.linkPrefix, slots++)
       await host.records.create(cell(id))
-      const image = join(cellDir(instance, id), 'disk.img')
+      const image = join(cellDir(installation, id), 'disk.img')
       await (from ? host.disks.copy(from.image, image) : host.disks.create(image, 64))
       await host.firewall.admit(slot)
       await host.slots.make(slot)
@@ -324,7 +324,7 @@ async function openWorld(name: Runtime['name'], subnet: string) {
     async close() {
       await host.cgroups.removeAll()
       await host.firewall.uninstall()
-      await removeMountNamespace(instance.runDir)
+      await removeMountNamespace(installation.runDir)
       await rm(dataDir, { recursive: true, force: true })
     },
   }
@@ -335,7 +335,7 @@ const initToken = 'the-token-of-the-test'
 const patient = { timeoutMs: 60_000, intervalMs: 100 }
 
 function cpuWeight(host: Host, id: string): Promise<number> {
-  const group = `${host.instance.cgroup}/${id}`
+  const group = `${host.installation.cgroup}/${id}`
   return firstNumber([
     `/sys/fs/cgroup/cpu/${group}/cpu.shares`,
     `/sys/fs/cgroup/${group}/cpu.weight`,
@@ -343,7 +343,7 @@ function cpuWeight(host: Host, id: string): Promise<number> {
 }
 
 function memoryLimit(host: Host, id: string): Promise<number> {
-  const group = `${host.instance.cgroup}/${id}`
+  const group = `${host.installation.cgroup}/${id}`
   return firstNumber([
     `/sys/fs/cgroup/memory/${group}/memory.limit_in_bytes`,
     `/sys/fs/cgroup/${group}/memory.max`,

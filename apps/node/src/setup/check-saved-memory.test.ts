@@ -3,7 +3,7 @@ import { mkdtemp, realpath, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { toInstance } from '../domain/host/installation.ts'
+import { toInstallation } from '../domain/host/installation.ts'
 import { createRecordStore } from '../state/records.ts'
 import { checkSavedMemory } from './check-saved-memory.ts'
 
@@ -14,7 +14,7 @@ test('memory that another release saved is counted, with what helps', async (t) 
   const dataDir = await realpath(await mkdtemp(join(tmpdir(), 'atoll-saved-')))
   t.after(() => rm(dataDir, { recursive: true }))
   assert.equal((await checkSavedMemory(join(dataDir, 'none'), current)).state, 'ok')
-  const records = createRecordStore(toInstance(dataDir))
+  const records = createRecordStore(toInstallation(dataDir))
   await records.create({ ...paused('c1'), memory: current })
   await records.create(paused('c2'))
   assert.equal((await checkSavedMemory(dataDir, current)).state, 'ok')

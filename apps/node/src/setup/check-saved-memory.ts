@@ -1,14 +1,14 @@
 import { realpath } from 'node:fs/promises'
-import { snapshotsDir, toInstance } from '../domain/host/installation.ts'
+import { snapshotsDir, toInstallation } from '../domain/host/installation.ts'
 import { createRecordStore } from '../state/records.ts'
 import { createSnapshotStore } from '../state/snapshots.ts'
 import type { Finding } from './finding.ts'
 
 /** Finds paused sandboxes and snapshots whose memory was saved by another release of runsc. */
 export async function checkSavedMemory(dataDir: string, release: string): Promise<Finding> {
-  const instance = toInstance(await realpath(dataDir).catch(() => dataDir))
-  const cells = (await createRecordStore(instance).list()).flatMap(({ record }) => record ?? [])
-  const snapshots = await createSnapshotStore(snapshotsDir(instance)).list()
+  const installation = toInstallation(await realpath(dataDir).catch(() => dataDir))
+  const cells = (await createRecordStore(installation).list()).flatMap(({ record }) => record ?? [])
+  const snapshots = await createSnapshotStore(snapshotsDir(installation)).list()
   const writers = [...cells, ...snapshots].flatMap(({ memory }) => memory ?? [])
   const others = writers.filter((writer) => writer !== release)
   const name = 'saved memory'

@@ -1,6 +1,6 @@
 import { realpath } from 'node:fs/promises'
 import { join } from 'node:path'
-import { snapshotsDir, toInstance } from '../domain/host/installation.ts'
+import { snapshotsDir, toInstallation } from '../domain/host/installation.ts'
 import type { Quarantined } from '../domain/sandboxes/quarantine.ts'
 import { scanBuiltTemplates } from './built-templates.ts'
 import { createRecordStore } from './records.ts'
@@ -10,13 +10,13 @@ import { scanStepLayers } from './step-layers.ts'
 /** Only reads, so it is safe while a server runs. Returns nothing when the folder does not exist. */
 export async function findQuarantined(dataDir: string): Promise<Quarantined[]> {
   const real = await realpath(dataDir).catch(() => dataDir)
-  const instance = toInstance(real)
-  const cells = await createRecordStore(instance).list()
+  const installation = toInstallation(real)
+  const cells = await createRecordStore(installation).list()
   const { quarantined: templates } = await scanBuiltTemplates(join(real, 'templates'))
   const { quarantined: layers } = await scanStepLayers(join(real, 'steps'))
   return [
     ...cells.flatMap((entry) => entry.quarantined ?? []),
-    ...(await createSnapshotStore(snapshotsDir(instance)).listQuarantined()),
+    ...(await createSnapshotStore(snapshotsDir(installation)).listQuarantined()),
     ...templates,
     ...layers,
   ]

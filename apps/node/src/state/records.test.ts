@@ -3,7 +3,7 @@ import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { toInstance } from '../domain/host/installation.ts'
+import { toInstallation } from '../domain/host/installation.ts'
 import { createRecordStore } from './records.ts'
 
 const record = {
@@ -25,7 +25,7 @@ async function setup() {
   const dir = await mkdtemp(join(tmpdir(), 'atoll-records-'))
   return {
     dir,
-    store: createRecordStore(toInstance(dir)),
+    store: createRecordStore(toInstallation(dir)),
     [Symbol.asyncDispose]: () => rm(dir, { recursive: true }),
   }
 }

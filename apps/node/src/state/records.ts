@@ -5,7 +5,7 @@ import { syncFolder, writeFileAtomic } from '@atoll/kit/atomic-file'
 import { randomHex } from '@atoll/kit/id'
 import { z } from 'zod'
 import { cellDir, cellsDir } from '../domain/host/installation.ts'
-import type { Instance } from '../domain/host/installation.ts'
+import type { Installation } from '../domain/host/installation.ts'
 import { phases } from '../domain/sandboxes/cell.ts'
 import type { CellRecord } from '../domain/sandboxes/cell.ts'
 import type { QuarantinedCell } from '../domain/sandboxes/quarantine.ts'
@@ -73,8 +73,8 @@ const format = { schema: Stored, upgrades: [] }
 /** Name prefix of folders that are being removed; cell IDs cannot contain it. */
 const removing = '.'
 
-export function createRecordStore(instance: Instance): RecordStore {
-  const file = (cellId: string) => join(cellDir(instance, cellId), 'cell.json')
+export function createRecordStore(installation: Installation): RecordStore {
+  const file = (cellId: string) => join(cellDir(installation, cellId), 'cell.json')
   // Writes are always atomic. Only records of paused cells are synced: running processes do not survive a crash of the
   // machine either.
   const write = async (record: CellRecord) => {
@@ -82,7 +82,7 @@ export function createRecordStore(instance: Instance): RecordStore {
     const text = encodeRecord(record, format)
     if (record.phase === 'paused') {
       await writeFileAtomic(path, text)
-      return syncFolder(cellsDir(instance))
+      return syncFolder(cellsDir(installation))
     }
     await writeFile(`${path}.next`, text, { mode: 0o600 })
     await rename(`${path}.next`, path)
@@ -97,18 +97,18 @@ export function createRecordStore(instance: Instance): RecordStore {
       return quarantine(cellId, 'its record belongs to another cell', '')
     }
     if (reading.state === 'unreadable') return quarantine(cellId, reading.reason, reading.text)
-    const names = (await listNames(cellDir(instance, cellId))).filter((name) => !isDraft(name))
+    const names = (await listNames(cellDir(installation, cellId))).filter((name) => !isDraft(name))
     return names.length === 0 ? { cellId } : quarantine(cellId, 'cell.json is missing', '')
   }
 
   function quarantine(cellId: string, reason: string, text: string): CellEntry {
-    const path = cellDir(instance, cellId)
+    const path = cellDir(installation, cellId)
     return { cellId, quarantined: { kind: 'sandbox', cellId, path, reason, ...readHints(text) } }
   }
 
   return {
     async create(record) {
-      await mkdir(cellDir(instance, record.cellId), { recursive: true, mode: 0o700 })
+      await mkdir(cellDir(installation, record.cellId), { recursive: true, mode: 0o700 })
       await write(record)
     },
 
@@ -117,20 +117,20 @@ export function createRecordStore(instance: Instance): RecordStore {
     async list() {
       const entries = []
       // Sequential: there may be more cells than open files allowed.
-      for (const cellId of await listNames(cellsDir(instance))) entries.push(await read(cellId))
+      for (const cellId of await listNames(cellsDir(installation))) entries.push(await read(cellId))
       return entries
     },
 
-    remove: (cellId) => removeFolder(instance, cellId),
+    remove: (cellId) => removeFolder(installation, cellId),
   }
 }
 
-async function removeFolder(instance: Instance, cellId: string): Promise<void> {
-  const folder = cellDir(instance, cellId)
+async function removeFolder(installation: Installation, cellId: string): Promise<void> {
+  const folder = cellDir(installation, cellId)
   const isLeftover = cellId.startsWith(removing)
   if (isLeftover) return rm(folder, removal)
   // Renamed first: a folder without `cell.json` that was not being removed is damaged, and is kept.
-  const doomed = join(cellsDir(instance), `${removing}${cellId}-${randomHex(4)}`)
+  const doomed = join(cellsDir(installation), `${removing}${cellId}-${randomHex(4)}`)
   await rename(folder, doomed).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'ENOENT') throw error
   })

@@ -5,11 +5,11 @@ import { createInterface } from 'node:readline'
 import { run, tryRun } from '@atoll/kit/run'
 import { toLine } from '@atoll/egress/control'
 import { z } from 'zod'
-import type { Instance } from '../domain/host/installation.ts'
+import type { Installation } from '../domain/host/installation.ts'
 import type { NetworkRules } from '@atoll/contracts/network/rules'
 
 export interface FirewallSetting {
-  readonly instance: Instance
+  readonly installation: Installation
   readonly subnet: string
   readonly nameservers?: readonly string[]
 }

@@ -5,7 +5,7 @@ import { join } from 'node:path'
  * One installation of Atoll on this machine. Everything it leaves on the host carries its tag, so several installations
  * can share a host and each removes only its own leftovers.
  */
-export interface Instance {
+export interface Installation {
   readonly tag: string
   readonly dataDir: string
   /** Folder on a file system that a reboot empties: everything named in it ends with a reboot too. */
@@ -19,7 +19,7 @@ export interface Instance {
 export const tablePrefix = 'atoll_'
 
 /** `dataDir` must be a real path: a folder with two paths would count as two installations. */
-export function toInstance(dataDir: string): Instance {
+export function toInstallation(dataDir: string): Installation {
   const tag = createHash('sha256').update(dataDir).digest('hex').slice(0, 5)
   return {
     tag,
@@ -31,24 +31,24 @@ export function toInstance(dataDir: string): Instance {
   }
 }
 
-export function cellsDir(instance: Instance): string {
-  return join(instance.dataDir, 'cells')
+export function cellsDir(installation: Installation): string {
+  return join(installation.dataDir, 'cells')
 }
 
-export function cellDir(instance: Instance, cellId: string): string {
-  return join(cellsDir(instance), cellId)
+export function cellDir(installation: Installation, cellId: string): string {
+  return join(cellsDir(installation), cellId)
 }
 
 /** Folder for the memory of a paused cell. */
-export function memoryDir(instance: Instance, cellId: string): string {
-  return join(cellDir(instance, cellId), 'memory')
+export function memoryDir(installation: Installation, cellId: string): string {
+  return join(cellDir(installation, cellId), 'memory')
 }
 
-export function snapshotsDir(instance: Instance): string {
-  return join(instance.dataDir, 'snapshots')
+export function snapshotsDir(installation: Installation): string {
+  return join(installation.dataDir, 'snapshots')
 }
 
 /** File with the current space level, read when the node's status is asked for. */
-export function spaceLevelFile(instance: Instance): string {
-  return join(instance.runDir, 'space-level')
+export function spaceLevelFile(installation: Installation): string {
+  return join(installation.runDir, 'space-level')
 }

@@ -15,7 +15,7 @@ const Setting = z.object({
   subnet: z.string(),
   nameservers: z.array(z.string()).default([]),
   certificates: z.array(z.string()).default([]),
-  instance: z.object({
+  installation: z.object({
     tag: z.string(),
     dataDir: z.string(),
     runDir: z.string(),
@@ -27,22 +27,22 @@ const Setting = z.object({
 const Call = z.object({ id: z.number(), method: z.string(), args: z.array(z.unknown()) })
 
 const {
-  instance,
+  installation,
   subnet: cidr,
   nameservers,
   certificates,
 } = Setting.parse(JSON.parse(process.argv[2] ?? ''))
 const subnet = parseSubnet(cidr)
 const egress = createEgress({
-  ...instance,
+  ...installation,
   subnet: cidr,
   nameservers,
   certificates,
   onOpen: (ports) => firewall.redirectTo(ports),
   onError: (error) => void process.stderr.write(`${String(error)}\n`),
 })
-const firewall = createFirewall(instance, cidr, { run, tryRun }, egress)
-const slot = (number: number) => toSlot(subnet, instance.linkPrefix, number)
+const firewall = createFirewall(installation, cidr, { run, tryRun }, egress)
+const slot = (number: number) => toSlot(subnet, installation.linkPrefix, number)
 const talker = createTalker()
 
 type Method = (args: unknown) => Promise<unknown>
