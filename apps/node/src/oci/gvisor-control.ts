@@ -4,7 +4,7 @@ import type { CommandOptions, OciCommands } from './commands.ts'
 import { callSandbox } from './gvisor-socket.ts'
 import { correctStateFile } from './gvisor-state-file.ts'
 
-/** What the node asks of the kernel of a gVisor sandbox. */
+/** Calls to the kernel of a gVisor sandbox. */
 export interface GvisorControl {
   /** Stops are counted: a second freeze needs a second thaw. */
   freeze(cellId: string): Promise<void>

@@ -1,5 +1,6 @@
-import { createKnownTypes, createValueWalker } from './gvisor-image-values.ts'
-import type { ImageVisitor } from './gvisor-image-values.ts'
+import { createKnownTypes } from './gvisor-image-structures.ts'
+import type { ImageVisitor } from './gvisor-image-structures.ts'
+import { createValueWalker } from './gvisor-image-values.ts'
 import { kinds } from './gvisor-image-kinds.ts'
 import { UnknownImage } from './gvisor-image.ts'
 import type { ImageReader } from './gvisor-image.ts'

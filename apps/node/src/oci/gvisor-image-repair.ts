@@ -12,7 +12,7 @@ import { walkImage } from './gvisor-image-graph.ts'
  * in their events crash, others spin. A load does not mark a member whose event mask is 0.
  */
 
-/** What the node needs to know of a saved image. */
+/** Parts of a saved image that make copies fail. */
 export interface ImageFindings {
   /** File offsets of the event mask bytes of removed epoll members. */
   readonly staleMasks: readonly number[]
