@@ -37,7 +37,7 @@ export async function startLease(
     async close() {
       await loop.close()
       await leases.end(own.processId).catch((error: unknown) => {
-        log.warn({ err: error }, 'the lease could not be ended; it runs out by itself')
+        log.warn({ err: error }, 'the lease could not be ended; it expires by itself')
       })
     },
   }

@@ -24,7 +24,8 @@ export function startLoop(
 
   const onePass = async (): Promise<void> => {
     const delayMs = await pass(closing.signal).catch((error: unknown) => {
-      if (!closing.signal.aborted) log.warn({ err: error }, `${name}: pass failed`)
+      if (!closing.signal.aborted)
+        log.warn({ err: error }, `${name}: a pass failed; the next one tries again`)
       return retryMs
     })
     underway = undefined

@@ -202,11 +202,11 @@ test('of a team whose logs take too much the oldest go, and those of others stay
   const theirs = String(Object(json).sandboxID)
   const ours = [await api.create(), await api.create(), await api.create()]
   const [first = '', second = '', third = ''] = ours
-  api.node.logs.weigh(theirs, 200 * mebibyte, 1)
-  api.node.logs.weigh('ifromanotherstore', 300 * mebibyte, 1)
-  api.node.logs.weigh(second, 100 * mebibyte, 2)
-  api.node.logs.weigh(first, 100 * mebibyte, 3)
-  api.node.logs.weigh(third, 100 * mebibyte, 4)
+  api.node.logs.setSize(theirs, 200 * mebibyte, 1)
+  api.node.logs.setSize('ifromanotherstore', 300 * mebibyte, 1)
+  api.node.logs.setSize(second, 100 * mebibyte, 2)
+  api.node.logs.setSize(first, 100 * mebibyte, 3)
+  api.node.logs.setSize(third, 100 * mebibyte, 4)
   await api.restart()
   await waitFor('the oldest to go', () => !api.node.logs.kept.has(second))
   const left = new Set([theirs, 'ifromanotherstore', first, third])

@@ -21,7 +21,7 @@ import { createTransitions } from '../app/sandboxes/transitions.ts'
 import { startWatch } from '../app/sandboxes/watch.ts'
 import { createCopying } from '../app/snapshots/copy-sandbox.ts'
 import type { Copying } from '../app/snapshots/copy-sandbox.ts'
-import { createWeigh } from '../app/snapshots/weigh.ts'
+import { createEstimateSize } from '../app/snapshots/estimate-size.ts'
 import { atMost } from './at-most.ts'
 import type { Core } from './core.ts'
 import type { Network } from './network.ts'
@@ -92,7 +92,7 @@ function createSandboxWork({ stores, node, clock, log, limitsOf, processId }: Co
     ending: createEnding({ store, node, clock, log }),
     transitions: createTransitions({ store }),
     settle: createSettle({ store, node, clock, limitsOf }),
-    weigh: createWeigh(node),
+    estimateSize: createEstimateSize(node),
   }
 }
 

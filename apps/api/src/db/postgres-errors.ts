@@ -22,7 +22,7 @@ export function openFault(url: string, error: unknown): unknown {
 }
 
 /** Transient errors, which the statement did not cause: https://www.postgresql.org/docs/15/errcodes-appendix.html */
-const passing = [
+const transientCodes = [
   '08', // connection exceptions
   '40', // serialization failure, or deadlock victim
   '53', // out of connections, memory or disk
@@ -49,6 +49,6 @@ export function toStoreError(error: unknown): StoreError {
   }
   const { code = '' } = error
   if (code === badCharacter) return { fault: unstorableText(error), keepsConnection: true }
-  const isPassing = passing.some((prefix) => code.startsWith(prefix))
-  return { fault: isPassing ? connectionFault(error) : error, keepsConnection: true }
+  const isTransient = transientCodes.some((prefix) => code.startsWith(prefix))
+  return { fault: isTransient ? connectionFault(error) : error, keepsConnection: true }
 }

@@ -22,10 +22,10 @@ export function addNetworkRoutes(server: FastifyInstance, routes: NetworkRoutes)
   addTeamRoute(server, updateSandboxNetwork, authenticate, async ({ params, body }, { teamId }) => {
     const { allowOut, denyOut, rules, allow_internet_access: allowInternetAccess } = body
     const egressProxy = body.egressProxy ?? undefined
-    const wish = { allowOut, denyOut, egressProxy, rules, allowInternetAccess }
-    checkEgress(wish)
+    const settings = { allowOut, denyOut, egressProxy, rules, allowInternetAccess }
+    checkEgress(settings)
     await filling.check(teamId, rules, 'rules')
-    await changes.update(teamId, params.sandboxID, wish)
+    await changes.update(teamId, params.sandboxID, settings)
     return { status: 204 }
   })
 }
@@ -48,8 +48,8 @@ type NewNetwork = Pick<NewSandboxV2, 'network' | 'allow_internet_access'>
 
 /** Returns the settings as requested, without the proxy password and header values: the API never returns secrets. */
 export function toNetworkView(network: SandboxNetwork): NetworkConfig {
-  const { allowOut, denyOut, egressProxy, rules, ...ways } = network
-  const { allowPublicTraffic, maskRequestHost, httpsPorts } = ways
+  const { allowOut, denyOut, egressProxy, rules, ...ingress } = network
+  const { allowPublicTraffic, maskRequestHost, httpsPorts } = ingress
   return {
     ...(allowOut && { allowOut: [...allowOut] }),
     ...(denyOut && { denyOut: [...denyOut] }),

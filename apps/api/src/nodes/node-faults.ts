@@ -9,11 +9,11 @@ export function toCreateFault(error: unknown): Fault {
   if (isDiskFull(error)) return diskFullFault(error)
   if (codeOf(error) === Code.ResourceExhausted) return noRoom(error)
   if (codeOf(error) === Code.Aborted) {
-    return new Fault('unavailable', 'ready_name_gone', saidBy(error), { cause: error })
+    return new Fault('unavailable', 'ready_name_gone', messageOf(error), { cause: error })
   }
   if (codeOf(error) === Code.DataLoss) return unreadable(error)
   if (codeOf(error) === Code.FailedPrecondition) {
-    const message = `This node cannot create a sandbox from the snapshot: ${saidBy(error)}`
+    const message = `This node cannot create a sandbox from the snapshot: ${messageOf(error)}`
     return new Fault('invalid', 'snapshot_unreadable', message, { cause: error })
   }
   return new Fault(
@@ -58,7 +58,7 @@ export function toResumeFault(error: unknown, id: string): Fault {
       return new Fault(
         'conflict',
         'sandbox_memory_lost',
-        `Sandbox ${id} stays paused: ${saidBy(error)}`,
+        `Sandbox ${id} stays paused: ${messageOf(error)}`,
         options,
       )
     case Code.ResourceExhausted:
@@ -102,7 +102,7 @@ export function toNetworkFault(error: unknown, id: string): Fault {
   if (codeOf(error) === Code.NotFound) return notFound(error, id)
   if (codeOf(error) === Code.DataLoss) return unreadable(error)
   if (codeOf(error) === Code.InvalidArgument) {
-    return new Fault('invalid', 'network_refused', saidBy(error), { cause: error })
+    return new Fault('invalid', 'network_refused', messageOf(error), { cause: error })
   }
   return new Fault(
     'internal',
@@ -119,14 +119,14 @@ export function toFilesFault(error: unknown): Fault {
       return new Fault(
         'unavailable',
         diskFull,
-        `The files were not stored: ${saidBy(error)}`,
+        `The files were not stored: ${messageOf(error)}`,
         options,
       )
     case Code.InvalidArgument:
       return new Fault(
         'invalid',
         'build_files_refused',
-        `The files were not stored: ${saidBy(error)}`,
+        `The files were not stored: ${messageOf(error)}`,
         options,
       )
     case Code.Unavailable:
@@ -147,7 +147,7 @@ function isDiskFull(error: unknown): boolean {
 
 /** Passes on the node's message: it says how much space is missing and what to do. */
 function diskFullFault(error: unknown, outcome?: string): Fault {
-  const message = outcome === undefined ? saidBy(error) : `${saidBy(error)} ${outcome}`
+  const message = outcome === undefined ? messageOf(error) : `${messageOf(error)} ${outcome}`
   return new Fault('unavailable', diskFull, message, { cause: error })
 }
 
@@ -168,16 +168,16 @@ function busy(cause: unknown): Fault {
 
 /** Passes on the node's message: it says what prevents the checkpoint. */
 function memoryNotKept(error: unknown, hint: string): Fault {
-  return new Fault('invalid', 'memory_not_kept', `${saidBy(error)}; ${hint}`, { cause: error })
+  return new Fault('invalid', 'memory_not_kept', `${messageOf(error)}; ${hint}`, { cause: error })
 }
 
-function saidBy(error: unknown): string {
+function messageOf(error: unknown): string {
   return ConnectError.from(error).rawMessage
 }
 
 /** Passes on the node's message, which is written for API users. */
 function unreadable(error: unknown): Fault {
-  return new Fault('conflict', 'record_unreadable', saidBy(error), { cause: error })
+  return new Fault('conflict', 'record_unreadable', messageOf(error), { cause: error })
 }
 
 function notFound(cause: unknown, id: string): Fault {

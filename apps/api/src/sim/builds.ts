@@ -138,7 +138,7 @@ function toMessage({ at = 0, level = 'info', step = 'base', message }: Simulated
 
 function aborted(signal: AbortSignal): Promise<never> {
   const { promise, reject } = Promise.withResolvers<never>()
-  const stop = () => reject(new ConnectError('nobody waits', Code.Canceled))
+  const stop = () => reject(new ConnectError('canceled by the client', Code.Canceled))
   if (signal.aborted) stop()
   else signal.addEventListener('abort', stop)
   return promise

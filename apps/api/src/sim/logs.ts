@@ -6,7 +6,7 @@ export interface SimulatedLogs {
   /** Appends log entries of a sandbox. */
   write(id: string, ...entries: readonly SimulatedEntry[]): void
   /** Sets the size and last write time of the log of a sandbox. */
-  weigh(id: string, sizeBytes: number, writtenAtMs: number): void
+  setSize(id: string, sizeBytes: number, writtenAtMs: number): void
   readonly kept: ReadonlySet<string>
 }
 
@@ -21,13 +21,13 @@ type Methods = Pick<ServiceImpl<typeof NodeService>, 'readLogs' | 'listLogs' | '
 
 export function simulateLogs(refuse: () => void): SimulatedLogs & { readonly methods: Methods } {
   const written = new Map<string, SimulatedEntry[]>()
-  const weights = new Map<string, { sizeBytes: bigint; writtenAtMs: bigint }>()
+  const sizes = new Map<string, { sizeBytes: bigint; writtenAtMs: bigint }>()
   return {
     write: (id, ...entries) => void written.set(id, [...(written.get(id) ?? []), ...entries]),
-    weigh: (id, sizeBytes, writtenAtMs) =>
-      void weights.set(id, { sizeBytes: BigInt(sizeBytes), writtenAtMs: BigInt(writtenAtMs) }),
+    setSize: (id, sizeBytes, writtenAtMs) =>
+      void sizes.set(id, { sizeBytes: BigInt(sizeBytes), writtenAtMs: BigInt(writtenAtMs) }),
     get kept() {
-      return new Set(weights.keys())
+      return new Set(sizes.keys())
     },
     methods: {
       readLogs({ sandboxId, fromMs = 0n, beforeMs, newestFirst, limit, minLevel, search }) {
@@ -51,11 +51,11 @@ export function simulateLogs(refuse: () => void): SimulatedLogs & { readonly met
       },
       listLogs() {
         refuse()
-        return { logs: [...weights].map(([sandboxId, weight]) => ({ sandboxId, ...weight })) }
+        return { logs: [...sizes].map(([sandboxId, size]) => ({ sandboxId, ...size })) }
       },
       deleteLogs({ sandboxIds }) {
         refuse()
-        for (const id of sandboxIds) weights.delete(id)
+        for (const id of sandboxIds) sizes.delete(id)
         return {}
       },
     },

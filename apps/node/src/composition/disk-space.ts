@@ -18,7 +18,7 @@ import type { MountNamespace } from '../linux/mounts/mount-namespace.ts'
 /** Interval for asking whether a pass is due. */
 const tickMs = 100
 /** Minimum interval between log entries for one level, since the level may change all the time. */
-const tellIntervalMs = 60_000
+const logIntervalMs = 60_000
 
 /** Limits the disks that are already mounted, then keeps dividing the space among all disks. */
 export async function openDiskSpace(parts: {
@@ -36,13 +36,13 @@ export async function openDiskSpace(parts: {
       { err, event: 'node.disk-space' },
       'the division of disk space among sandboxes failed; the next pass tries again',
     )
-  const toldMs = new Map<SpaceLevel, number>()
-  function tell(report: SpaceReport): void {
+  const loggedAtMs = new Map<SpaceLevel, number>()
+  function logReport(report: SpaceReport): void {
     // The file is on a tmpfs, so a full disk does not affect it.
     writeFileSync(spaceLevelFile(installation), report.level)
     const nowMs = performance.now()
-    if (nowMs - (toldMs.get(report.level) ?? -Infinity) < tellIntervalMs) return
-    toldMs.set(report.level, nowMs)
+    if (nowMs - (loggedAtMs.get(report.level) ?? -Infinity) < logIntervalMs) return
+    loggedAtMs.set(report.level, nowMs)
     logLevel(log, dataDir, report)
   }
   const space = createDiskSpace({
@@ -53,10 +53,10 @@ export async function openDiskSpace(parts: {
     reserveBytes: (totalBytes) => reserveFor(totalBytes, config.ATOLL_DISK_RESERVE_MB),
     overcommit: config.ATOLL_DISK_OVERCOMMIT,
     nowMs: () => performance.now(),
-    onLevel: tell,
+    onLevel: logReport,
     onError,
   })
-  tell(space.report())
+  logReport(space.report())
   const stop = repeat(tickMs, async () => space.look(), onError)
   return {
     ...space,

@@ -47,11 +47,11 @@ export function parseAptStatus(line: string): number | undefined {
 }
 
 export function aptFault(args: readonly string[], code: number | null, output: string): Fault {
-  const said = output.trim().split('\n').slice(-25).join('\n')
+  const lastLines = output.trim().split('\n').slice(-25).join('\n')
   const unreachable =
     /Could not (resolve|connect)|Temporary failure|Network is unreachable|Connection (failed|timed out)/
   const hint = unreachable.test(output)
     ? 'The Debian mirror cannot be reached. Check the network and the apt sources, then run this again.'
     : `apt-get ${args.join(' ')} failed (exit ${code}).`
-  return new Fault('unavailable', 'host_packages', `${said}\n${hint}`)
+  return new Fault('unavailable', 'host_packages', `${lastLines}\n${hint}`)
 }

@@ -155,8 +155,8 @@ function authOf({ username, password = '' }: ImageSource, registry: string) {
 
 /** Extracts the error message of skopeo, which contains no password. */
 function unreadable({ reference }: ImageSource, { stderr }: RunResult): BuildError {
-  const [said = ''] = /(?<=msg=")(?:[^"\\]|\\.)*/.exec(stderr) ?? []
-  const reason = said
+  const [logged = ''] = /(?<=msg=")(?:[^"\\]|\\.)*/.exec(stderr) ?? []
+  const reason = logged
     .replaceAll('\\"', '"')
     .replace(/^Error parsing image name "[^"]*": /, '')
     .slice(0, 500)

@@ -22,14 +22,17 @@ test('all certificates of a file are found, whatever is between them', async () 
 for (const [what, text] of [
   ['nothing', ''],
   ['a key', createAuthority().key],
-  ['what only looks like one', '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----'],
+  ['an invalid certificate', '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----'],
 ] as const) {
   test(`a file with ${what} is refused`, async () => {
-    await assert.rejects(read(text), /ATOLL_EGRESS_CA_FILE: .* has to hold certificates in PEM/)
+    await assert.rejects(
+      read(text),
+      /ATOLL_EGRESS_CA_FILE: .* must contain certificates in PEM format/,
+    )
   })
 }
 
-test('a file that is not there is named', async () => {
+test('the error names a missing file', async () => {
   await assert.rejects(
     readCertificates('/no/such'),
     /ATOLL_EGRESS_CA_FILE: \/no\/such cannot be read/,

@@ -28,11 +28,12 @@ export async function openEgressProcess(parts: {
 }): Promise<OpenedEgress> {
   const { path } = parts
   const build = await keyOfSources(repository, sources, process.version)
-  const known = await connectToEgress(path)
+  const existing = await connectToEgress(path)
   // A process of another build may not understand the request.
-  const answer = await known?.ask(parts.firstRequest()).catch(() => undefined)
-  if (known && answer?.build === build) return await keepOnly({ connection: known, answer }, path)
-  known?.close()
+  const answer = await existing?.ask(parts.firstRequest()).catch(() => undefined)
+  if (existing && answer?.build === build)
+    return await keepOnly({ connection: existing, answer }, path)
+  existing?.close()
   await killEgressProcesses(path)
   await start([path, build, String(parts.namePort)], parts.logPath)
   const connection = await connectToEgress(path)
@@ -59,12 +60,12 @@ async function keepOnly(opened: OpenedEgress, path: string): Promise<OpenedEgres
 }
 
 /**
- * Kills all egress processes except `but`, also unreachable ones: two agents started in quick succession may each have
+ * Kills all egress processes except `exceptPid`, also unreachable ones: two agents started in quick succession may each have
  * started one. Programs in sandboxes may use the same arguments, but run in other PID namespaces.
  */
-export async function killEgressProcesses(path: string, but?: number): Promise<void> {
+export async function killEgressProcesses(path: string, exceptPid?: number): Promise<void> {
   const all = await findProcesses((args) => args.includes(path))
-  const others = all.filter((pid) => pid !== but && isInOurNamespace(pid))
+  const others = all.filter((pid) => pid !== exceptPid && isInOurNamespace(pid))
   others.forEach(killProcess)
   const left = () => others.some((pid) => identify(pid) !== undefined)
   await waitFor('the end of the egress process', () => !left(), { timeoutMs: 30_000 })
@@ -90,12 +91,12 @@ async function start(args: readonly string[], logPath: string): Promise<void> {
   closeSync(log)
   child.unref()
   const { stdout } = child
-  const said = stdout && once(stdout, 'data')
+  const ready = stdout && once(stdout, 'data')
   const failed = once(child, 'exit').then(() => {
     throw new Error(`the egress process did not start; its log is ${logPath}`)
   })
-  const giveUp = setTimeout(() => child.kill('SIGKILL'), startLimitMs)
-  await Promise.race([said, failed]).finally(() => clearTimeout(giveUp))
+  const startTimeout = setTimeout(() => child.kill('SIGKILL'), startLimitMs)
+  await Promise.race([ready, failed]).finally(() => clearTimeout(startTimeout))
   failed.catch(() => {})
   stdout?.destroy()
 }

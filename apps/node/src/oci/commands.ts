@@ -59,8 +59,8 @@ export function createOciCommands(parts: {
     const pid = Number(await readFile(pidFile, 'utf8').catch(() => '0'))
     const process = result.code === 0 && pid > 0 ? identify(pid) : undefined
     if (process) return process
-    const said = await readFile(log, 'utf8').catch(() => '')
-    const cause = new Error(`${name} ${command}: exit ${result.code}: ${said.slice(-2000)}`)
+    const output = await readFile(log, 'utf8').catch(() => '')
+    const cause = new Error(`${name} ${command}: exit ${result.code}: ${output.slice(-2000)}`)
     throw new Fault('internal', 'runtime_failed', `${name} could not start the sandbox`, {
       cause,
     })
@@ -79,8 +79,8 @@ export function createOciCommands(parts: {
       throw new Fault('internal', 'runtime_failed', message)
     }
     // A failed checkpoint dumps the whole object; the beginning names the problem.
-    const said = result.stderr.trim().slice(0, 600)
-    throw new Fault('internal', 'runtime_failed', `${name} ${command} failed: ${said}`)
+    const output = result.stderr.trim().slice(0, 600)
+    throw new Fault('internal', 'runtime_failed', `${name} ${command} failed: ${output}`)
   }
 
   return {

@@ -34,12 +34,12 @@ async function findWritable(path: string): Promise<string | undefined> {
 
 async function findReleaseProblem(file: string): Promise<string | undefined> {
   const { code, stdout } = await tryRun(file, ['--version'], { timeoutMs: versionLimitMs })
-  const [said = ''] = stdout.split('\n')
-  if (code !== 0 || !said.startsWith('runsc version ')) {
+  const [firstLine = ''] = stdout.split('\n')
+  if (code !== 0 || !firstLine.startsWith('runsc version ')) {
     return 'it does not answer --version as runsc does'
   }
-  const release = parseRunscVersion(said)
-  if (release === undefined) return `its version has no release date ("${said.slice(0, 100)}")`
+  const release = parseRunscVersion(firstLine)
+  if (release === undefined) return `its version has no release date ("${firstLine.slice(0, 100)}")`
   if (release >= minimumRunscVersion) return undefined
   return `release ${release} is too old; ${minimumRunscVersion} or newer is needed`
 }

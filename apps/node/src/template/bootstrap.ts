@@ -60,12 +60,12 @@ async function runToTheEnd(task: Bootstrap, command: readonly string[]): Promise
       ...(task.signal && { signal: task.signal }),
     },
   )
-  const said: string[] = []
+  const lastLines: string[] = []
   let steps = 0
   for (const input of [child.stdout, child.stderr]) {
     createInterface({ input }).on('line', (line) => {
-      said.push(line)
-      if (said.length > 40) said.shift()
+      lastLines.push(line)
+      if (lastLines.length > 40) lastLines.shift()
       if (!isStep(line)) return
       steps += 1
       task.progress(Math.min(steps / expectedSteps, 1))
@@ -84,7 +84,7 @@ async function runToTheEnd(task: Bootstrap, command: readonly string[]): Promise
   throw new Fault(
     'unavailable',
     'base_template',
-    `mmdebstrap could not build the base template (${failure}). Its last output:\n${said.join('\n')}`,
+    `mmdebstrap could not build the base template (${failure}). Its last output:\n${lastLines.join('\n')}`,
   )
 }
 

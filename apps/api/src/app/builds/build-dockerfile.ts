@@ -24,9 +24,9 @@ export function createBuildDockerfile(ports: {
   readonly checkNode: () => Promise<void>
 }): BuildDockerfile {
   const { templates, request, start, checkNode } = ports
-  return async ({ dockerfile, startCommand, readyCommand, of: asked, ...wanted }) => {
+  return async ({ dockerfile, startCommand, readyCommand, of: target, ...wanted }) => {
     const { teamId } = wanted
-    const of = asked && 'templateId' in asked ? await resolve(templates, asked, teamId) : asked
+    const of = target && 'templateId' in target ? await resolve(templates, target, teamId) : target
     const recipe: Recipe = {
       ...parseDockerfile(dockerfile),
       ...(startCommand && { startCommand }),

@@ -42,17 +42,17 @@ export function createBuildFileTransfer(ports: {
       const files = { teamId, hash }
       const present = await node
         .hasFiles(files, AbortSignal.timeout(findTimeoutMs))
-        .catch((cause: unknown) => absent(cause))
+        .catch((cause: unknown) => nodeUnavailable(cause))
       const expiresAt = new Date(clock.now().getTime() + permitMs)
       return { present, permit: { ...files, expiresAt, signature: sign(files, expiresAt) } }
     },
     check({ expiresAt, signature, ...files }) {
       if (!isSame(signature, sign(files, expiresAt))) {
-        throw refused('The signature of the URL is wrong: use the URL as it was given')
+        throw refused('The signature of the URL is wrong: use the URL unchanged')
       }
       if (clock.now() < expiresAt) return
       throw refused(
-        'The URL is older than 30 minutes: ask GET /templates/{templateID}/files/{hash} for another',
+        'The URL is older than 30 minutes: get another from GET /templates/{templateID}/files/{hash}',
       )
     },
     put: (files, archive, signal) =>
@@ -69,7 +69,7 @@ function refused(message: string): Fault {
   return new Fault('forbidden', 'permit_invalid', message)
 }
 
-function absent(cause: unknown): never {
+function nodeUnavailable(cause: unknown): never {
   throw new Fault(
     'unavailable',
     'node_unavailable',

@@ -9,16 +9,16 @@ export interface BuildLog {
   flush(): Promise<void>
 }
 
-const gatherMs = 100
-const mostGathered = 500
+const batchDelayMs = 100
+const batchSize = 500
 
 /** Entries that the store fails to write are dropped; the build continues. */
 export function createBuildLog(
   store: BuildLogStore,
   buildId: string,
-  onLost: (error: unknown) => void,
+  onDropped: (error: unknown) => void,
 ): BuildLog {
-  let gathered: BuildLogEntry[] = []
+  let pending: BuildLogEntry[] = []
   let position = 0
   let timer: NodeJS.Timeout | undefined
   let written = Promise.resolve()
@@ -26,11 +26,11 @@ export function createBuildLog(
   const write = (): Promise<void> => {
     clearTimeout(timer)
     timer = undefined
-    const batch = gathered
-    gathered = []
+    const batch = pending
+    pending = []
     if (batch.length === 0) return written
     const first = position - batch.length
-    written = written.then(() => store.append(buildId, first, batch)).catch(onLost)
+    written = written.then(() => store.append(buildId, first, batch)).catch(onDropped)
     return written
   }
 
@@ -38,10 +38,10 @@ export function createBuildLog(
     async add(entry) {
       const kept = keptEntry(entry, position)
       if (!kept) return
-      gathered.push(kept)
+      pending.push(kept)
       position += 1
-      if (gathered.length >= mostGathered) await write()
-      else timer ??= setTimeout(() => void write(), gatherMs)
+      if (pending.length >= batchSize) await write()
+      else timer ??= setTimeout(() => void write(), batchDelayMs)
     },
     flush: write,
   }

@@ -58,9 +58,9 @@ interface Underway extends BuildWork {
   readonly nodeTemplateId: string
   /** Time of the first event from the node; before that, time of the request. */
   startedAt: Date
-  hasTurn: boolean
+  hasNodeStarted: boolean
   readonly stop: AbortController
-  hasBegun: boolean
+  isRecorded: boolean
   /** Current step, for failures that do not name one. */
   step: string
   /** Reason for the abort; the first one wins. */
@@ -98,15 +98,15 @@ export function createBuilder(ports: BuilderPorts): Builder {
         forget(id)
         throw error
       }
-      work.hasBegun = true
-      work.ended = carryOut(ports, work).finally(() => forget(id))
+      work.isRecorded = true
+      work.ended = runBuild(ports, work).finally(() => forget(id))
     },
     list: () =>
       [...underway.values()]
-        .filter(({ hasBegun }) => hasBegun)
-        .map(({ build, startedAt, hasTurn }) => ({
+        .filter(({ isRecorded }) => isRecorded)
+        .map(({ build, startedAt, hasNodeStarted }) => ({
           id: build.id,
-          startedAt: hasTurn ? startedAt : undefined,
+          startedAt: hasNodeStarted ? startedAt : undefined,
         })),
     isUnderway: (id) => underway.has(id),
     isMaking: (nodeTemplateId) =>
@@ -125,20 +125,20 @@ function toUnderway(order: BuildWork, startedAt: Date): Underway {
     ...order,
     nodeTemplateId: newTemplateId(),
     startedAt,
-    hasTurn: false,
+    hasNodeStarted: false,
     stop: new AbortController(),
-    hasBegun: false,
+    isRecorded: false,
     step: 'base',
     failure: undefined,
     ended: Promise.resolve(),
   }
 }
 
-async function carryOut(ports: BuilderPorts, work: Underway): Promise<void> {
+async function runBuild(ports: BuilderPorts, work: Underway): Promise<void> {
   const { builds, logs, clock, processId, log } = ports
   const { id } = work.build
   const buildLog = createBuildLog(logs, id, (error) => {
-    log.warn({ err: error, buildId: id }, 'some of what a build said was not kept')
+    log.warn({ err: error, buildId: id }, 'part of a build log could not be stored')
   })
   const outcome = await make(ports, work, buildLog).catch((error: unknown): BuildOutcome => {
     return { failure: work.failure ?? explain(error, work, log) }
@@ -146,7 +146,10 @@ async function carryOut(ports: BuilderPorts, work: Underway): Promise<void> {
   // Flush first: clients stop reading once a build has ended and they have its whole log.
   await buildLog.flush()
   await builds.finish(id, processId, outcome, clock.now()).catch((error: unknown) => {
-    log.warn({ err: error, buildId: id }, 'the end of a build could not be written')
+    log.warn(
+      { err: error, buildId: id },
+      'the result of a build could not be stored; the reconciler closes the build',
+    )
   })
 }
 
@@ -166,7 +169,7 @@ async function make(
   const order = { nodeTemplateId, parent, teamId, resources, recipe }
   let outcome: BuildOutcome | undefined
   for await (const event of node.build(order, stop.signal)) {
-    if (!work.hasTurn) Object.assign(work, { hasTurn: true, startedAt: clock.now() })
+    if (!work.hasNodeStarted) Object.assign(work, { hasNodeStarted: true, startedAt: clock.now() })
     if (event.type === 'done') outcome = { resources }
     else if (event.type === 'failed') outcome = { failure: event.failure }
     else {
@@ -181,8 +184,11 @@ async function make(
 /** Returns errors that the author of the recipe can fix; logs all others and hides them from the client. */
 function explain(error: unknown, { build, step }: Underway, log: Logger): BuildFailure {
   if (error instanceof Fault && error.kind !== 'internal') return { message: error.message, step }
-  log.error({ err: error, buildId: build.id }, 'a build failed')
-  return { message: 'The build failed inside the server: its log says why; build it again', step }
+  log.error({ err: error, buildId: build.id }, 'a build failed with an unexpected error')
+  return {
+    message: 'The build failed with an internal error; the server log has the reason. Try again',
+    step,
+  }
 }
 
 export function notWaiting(id: string): Fault {

@@ -26,8 +26,8 @@ export type RequestBuild = (
   request: BuildRequest,
 ) => Promise<RequestedBuild & { readonly tags: readonly string[]; readonly resources: Resources }>
 
-const usualCpuCount = 2
-const usualMemoryMb = 1024
+const defaultCpuCount = 2
+const defaultMemoryMb = 1024
 
 export function createRequestBuild(ports: {
   readonly builds: BuildStore
@@ -36,20 +36,21 @@ export function createRequestBuild(ports: {
   readonly clock: Clock
 }): RequestBuild {
   const { builds, teams, limitsOf, clock } = ports
-  return async ({ of: asked, tags: given, ...request }) => {
+  return async ({ of: target, tags: requestedTags, ...request }) => {
     const { teamId, userId } = request
-    for (const tag of given) checkNewTag(tag)
-    const named = asked && 'name' in asked ? await readName(teams, asked.name, teamId) : undefined
-    const all = new Set([...(named?.tag === undefined ? [] : [named.tag]), ...given])
+    for (const tag of requestedTags) checkNewTag(tag)
+    const named =
+      target && 'name' in target ? await readName(teams, target.name, teamId) : undefined
+    const all = new Set([...(named?.tag === undefined ? [] : [named.tag]), ...requestedTags])
     const tags = all.size === 0 ? [defaultTag] : [...all]
     const resources = {
-      cpuCount: request.cpuCount ?? usualCpuCount,
-      memoryMb: request.memoryMb ?? usualMemoryMb,
+      cpuCount: request.cpuCount ?? defaultCpuCount,
+      memoryMb: request.memoryMb ?? defaultMemoryMb,
       diskSizeMb: request.diskSizeMb ?? 0,
     }
     const limits = await limitsOf(teamId)
     checkResources(resources, limits, 'the build')
-    const of = asked && 'templateId' in asked ? asked : named?.name
+    const of = target && 'templateId' in target ? target : named?.name
     const wanted: WantedBuild = { teamId, userId, of, tags, resources }
     const check = (others: number) => {
       if (others >= limits.concurrentBuilds) throw tooManyBuilds(limits)

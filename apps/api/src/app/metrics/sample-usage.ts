@@ -13,16 +13,16 @@ export function createUsageSampling(deps: {
   readonly clock: Clock
 }): (signal: AbortSignal) => Promise<number> {
   const { usage, node, clock } = deps
-  let sampled: number | undefined
-  let before: ReadonlyMap<string, CpuReading> = new Map()
+  let lastWindow: number | undefined
+  let previousReadings: ReadonlyMap<string, CpuReading> = new Map()
   return async (signal) => {
     const at = windowOf(clock.now())
-    if (at !== sampled) {
+    if (at !== lastWindow) {
       const limit = AbortSignal.any([signal, AbortSignal.timeout(sampleTimeoutMs)])
       const readings = await node.sample(limit)
-      await usage.record(readings.flatMap((reading) => toSamples(before, reading, at)))
-      before = new Map(readings.map((reading) => [reading.sandboxId, reading]))
-      sampled = at
+      await usage.record(readings.flatMap((reading) => toSamples(previousReadings, reading, at)))
+      previousReadings = new Map(readings.map((reading) => [reading.sandboxId, reading]))
+      lastWindow = at
     }
     return waitAfter(clock.now())
   }
@@ -30,11 +30,11 @@ export function createUsageSampling(deps: {
 
 /** Returns no sample for the first reading of an old sandbox: CPU usage is the difference of two readings. */
 function toSamples(
-  before: ReadonlyMap<string, CpuReading>,
+  previousReadings: ReadonlyMap<string, CpuReading>,
   reading: Reading,
   at: number,
 ): UsageSample[] {
-  const previous = before.get(reading.sandboxId) ?? beforeFirst(reading)
+  const previous = previousReadings.get(reading.sandboxId) ?? beforeFirst(reading)
   if (!previous) return []
   const { cpuUsedNs: _, readAtNs: __, ageNs: ___, ...usage } = reading
   return [{ ...usage, at, cpuUsedPercent: cpuPercent(previous, reading) }]

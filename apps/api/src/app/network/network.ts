@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Fault } from '@atoll/kit/fault'
 import type { Logger } from '@atoll/kit/log'
 import { replaceEgress, rulesOf } from '../../domain/network/network.ts'
-import type { EgressWish } from '../../domain/network/network.ts'
+import type { EgressUpdate } from '../../domain/network/network.ts'
 import type { SandboxNode } from '../../domain/node.ts'
 import { absent, shownState } from '../../domain/sandboxes/sandbox.ts'
 import type { RunningSandbox, Sandbox } from '../../domain/sandboxes/sandbox.ts'
@@ -19,7 +19,7 @@ export interface NetworkChanges {
    * Returns once the rules are in force; a later resume keeps them. After a failure, the old rules are or soon will be
    * in force.
    */
-  update(teamId: string, id: string, wish: EgressWish): Promise<void>
+  update(teamId: string, id: string, settings: EgressUpdate): Promise<void>
   /** Sends the stored rules to the node again after a secret has changed. The reconciler retries failures. */
   repeat(id: string): Promise<void>
   /** Rolls back a change whose owner process matches `isLeft`. Throws when the node fails; the caller must retry. */
@@ -58,13 +58,16 @@ export function createNetworkChanges(ports: NetworkPorts): NetworkChanges {
   }
 
   const leave = (id: string) => (err: unknown) =>
-    log.warn({ err, sandboxId: id }, 'a change of a network is taken back later')
+    log.warn(
+      { err, sandboxId: id },
+      'a change of network rules failed and could not be undone; the reconciler does it',
+    )
   const settle: NetworkChanges['settle'] = (id, isLeft) =>
-    inTurn(id, () => takeBack(ports, id, isLeft))
+    inTurn(id, () => undoChange(ports, id, isLeft))
 
   return {
-    async update(teamId, id, wish) {
-      const change = { teamId, id, wish, isBegun: false }
+    async update(teamId, id, settings) {
+      const change = { teamId, id, settings, isBegun: false }
       try {
         await inTurn(id, () => update(ports, change))
       } catch (error) {
@@ -76,7 +79,7 @@ export function createNetworkChanges(ports: NetworkPorts): NetworkChanges {
     repeat: (id) =>
       inTurn(id, async () => {
         await claim(ports, id, (found) => found)
-        await takeBack(ports, id, (holder) => holder === processId)
+        await undoChange(ports, id, (holder) => holder === processId)
       }),
     settle,
     isUnderway: (id) => latest.has(id),
@@ -86,17 +89,17 @@ export function createNetworkChanges(ports: NetworkPorts): NetworkChanges {
 interface Change {
   readonly teamId: string
   readonly id: string
-  readonly wish: EgressWish
+  readonly settings: EgressUpdate
   /** Whether the record names this process as the owner. */
   isBegun: boolean
 }
 
 async function update(ports: NetworkPorts, change: Change): Promise<void> {
   const { store, node, processId } = ports
-  const { id, wish } = change
+  const { id, settings } = change
   const before = await begin(ports, change)
   change.isBegun = true
-  const rules = await ports.rules.fill(before.teamId, rulesOf(replaceEgress(before, wish)))
+  const rules = await ports.rules.fill(before.teamId, rulesOf(replaceEgress(before, settings)))
   await node
     .updateNetwork(id, rules, AbortSignal.timeout(updateLimitMs))
     .catch(async (error: unknown) => {
@@ -108,13 +111,13 @@ async function update(ports: NetworkPorts, change: Change): Promise<void> {
   let isDone = true
   await store.update(id, (current) => {
     // Another process saw the lease expire and restored the stored rules on the node.
-    if (current.networkHolder !== processId) throw takenBack(id)
-    const changed = replaceEgress(current, wish)
+    if (current.networkHolder !== processId) throw changeUndone(id)
+    const changed = replaceEgress(current, settings)
     // A resume since then applied, or is about to apply, the old rules.
     isDone = isSameStart(before, current) && current.state !== 'resuming'
     return isDone ? { ...changed, networkHolder: undefined } : changed
   })
-  if (!isDone) await takeBack(ports, id, (holder) => holder === processId)
+  if (!isDone) await undoChange(ports, id, (holder) => holder === processId)
 }
 
 /** Claims the record and returns it. */
@@ -152,7 +155,7 @@ async function claim<Checked extends Sandbox>(
 }
 
 /** Sends the stored rules to the node and releases the record. */
-async function takeBack(
+async function undoChange(
   { store, node, rules, processId }: NetworkPorts,
   id: string,
   isLeft: (holder: string) => boolean,
@@ -183,7 +186,7 @@ function isSameStart(before: Sandbox, now: Sandbox): boolean {
   return before.startedAt?.getTime() === now.startedAt?.getTime()
 }
 
-function takenBack(id: string): Fault {
+function changeUndone(id: string): Fault {
   return new Fault(
     'unavailable',
     'network_change_taken_back',

@@ -25,7 +25,10 @@ export async function settleNetworks(ports: {
   await Promise.all(
     left.map(({ id }) =>
       changes.settle(id, isLeft).catch((err: unknown) => {
-        log.warn({ err, sandboxId: id }, 'a change of the network could not be taken back yet')
+        log.warn(
+          { err, sandboxId: id },
+          'an interrupted change of network rules could not be undone; the next pass tries again',
+        )
       }),
     ),
   )

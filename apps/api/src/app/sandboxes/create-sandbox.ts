@@ -34,15 +34,15 @@ export function createSandboxCreation(ports: {
 }): CreateSandbox {
   const { templates, launching, limitsOf, rules, checkNode } = ports
   return async (request, signal) => {
-    const { templateReference, timeoutSeconds, envVars, ...given } = request
+    const { templateReference, timeoutSeconds, envVars, ...spec } = request
     const limits = await limitsOf(request.teamId)
     checkTimeout(timeoutSeconds, limits.maxSandboxSeconds)
     const template = await findTemplate(templates, templateReference, request.teamId)
-    const { id: templateId, buildId, alias, resources, ...content } = template
+    const { id: templateId, buildId, alias, resources, ...source } = template
     checkResources(resources, limits)
     await rules.check(request.teamId, request.network?.rules, 'network.rules')
     await checkNode()
-    const plan = { given: { ...given, templateId, buildId, alias, resources }, content }
+    const plan = { spec: { ...spec, templateId, buildId, alias, resources }, source }
     return launching.launch({ ...plan, limits, timeoutSeconds, envVars }, signal)
   }
 }

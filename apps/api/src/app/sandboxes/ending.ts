@@ -77,7 +77,10 @@ export function createEnding(deps: {
     },
     async tryFinish(id) {
       await finish(id).catch((error: unknown) => {
-        log.warn({ err: error, sandboxId: id }, 'the node could not end a sandbox')
+        log.warn(
+          { err: error, sandboxId: id },
+          'the node failed to kill a sandbox; the reconciler tries again',
+        )
       })
     },
     ended: close,

@@ -42,7 +42,7 @@ export function createExpiry(ports: ExpiryPorts): () => Promise<number> {
         (current) => isDue(current) && !current.lifecycle.autoPause,
       )
       if (isKilled) void ending.tryFinish(id)
-      else if (!underway.has(id)) await putAside(ports, { id, isDue, failures, underway })
+      else if (!underway.has(id)) await pauseExpired(ports, { id, isDue, failures, underway })
     }
     const next = await store.nextEnd()
     if (!next) return longestWaitMs
@@ -59,9 +59,9 @@ interface Failures {
   readonly endAt: Date
 }
 
-const none = { attempts: 0, refusals: 0 }
+const noFailures = { attempts: 0, refusals: 0 }
 
-interface Due {
+interface ExpiredSandbox {
   readonly id: string
   readonly isDue: (sandbox: Sandbox) => boolean
   readonly failures: Map<string, Failures>
@@ -70,14 +70,14 @@ interface Due {
 }
 
 /** Returns once the pause is recorded; the pause itself continues in the background. */
-async function putAside(ports: ExpiryPorts, due: Due): Promise<void> {
+async function pauseExpired(ports: ExpiryPorts, expired: ExpiredSandbox): Promise<void> {
   const { store, pausing, log } = ports
-  const { id, isDue, failures, underway } = due
+  const { id, isDue, failures, underway } = expired
   const sandbox = await store.find(id)
   if (!sandbox?.lifecycle.autoPause || !isDue(sandbox)) return
   const known = failures.get(id)
   if (known?.endAt.getTime() !== sandbox.endAt?.getTime()) failures.delete(id)
-  const isGivenUp = (failures.get(id) ?? none).refusals >= memoryTries
+  const isGivenUp = (failures.get(id) ?? noFailures).refusals >= memoryTries
   const hasSameEnd = ({ endAt }: Sandbox) => endAt?.getTime() === sandbox.endAt?.getTime()
   underway.add(id)
   const begin = async () => {
@@ -86,33 +86,41 @@ async function putAside(ports: ExpiryPorts, due: Due): Promise<void> {
     return pausing.pauseIf(id, keepMemory, hasSameEnd)
   }
   const begun = begin()
-  const carryOut = async () => {
+  const finish = async () => {
     try {
       const pause = await begun
       await pause?.done
       failures.delete(id)
-      const isLost = pause && sandbox.lifecycle.autoPauseMemory && !pause.keepsMemory
-      if (isLost) log.warn({ sandboxId: id }, 'a sandbox was paused without its memory')
+      const isMemoryLost = pause && sandbox.lifecycle.autoPauseMemory && !pause.keepsMemory
+      if (isMemoryLost)
+        log.warn(
+          { sandboxId: id },
+          'a sandbox reached its timeout and was paused without its memory, which could not be saved',
+        )
     } catch (error) {
-      await runOn(ports, due, error)
+      await postponeEnd(ports, expired, error)
     }
   }
-  void carryOut().finally(() => underway.delete(id))
+  void finish().finally(() => underway.delete(id))
   await begun.catch(() => {})
 }
 
 /** Postpones the end of a sandbox that could not be paused, so that it keeps running until the next attempt. */
-async function runOn({ store, clock, log }: ExpiryPorts, due: Due, error: unknown): Promise<void> {
-  const { id, failures } = due
+async function postponeEnd(
+  { store, clock, log }: ExpiryPorts,
+  expired: ExpiredSandbox,
+  error: unknown,
+): Promise<void> {
+  const { id, failures } = expired
   const { kind, reason } = Fault.from(error)
   if (kind === 'not_found') return void failures.delete(id)
-  const before = failures.get(id) ?? none
+  const before = failures.get(id) ?? noFailures
   const attempts = before.attempts + 1
   const refusals = before.refusals + (reason === 'node_unavailable' ? 0 : 1)
   const seconds = retrySeconds[Math.min(attempts, retrySeconds.length) - 1] ?? 0
   log[attempts < retrySeconds.length ? 'warn' : 'error'](
     { err: error, sandboxId: id, attempt: attempts },
-    `a sandbox could not be paused at the end of its time; it runs on for ${seconds} s`,
+    `a sandbox could not be paused at its timeout; it keeps running for ${seconds} s`,
   )
   let endAt: Date | undefined
   await store
@@ -123,7 +131,10 @@ async function runOn({ store, clock, log }: ExpiryPorts, due: Due, error: unknow
     })
     .catch((failure: unknown) => {
       endAt = undefined
-      log.warn({ err: failure, sandboxId: id }, 'the end of a sandbox could not be postponed')
+      log.warn(
+        { err: failure, sandboxId: id },
+        'the end time of a sandbox could not be postponed; the next pass tries again',
+      )
     })
   // `endAt` is undefined if postponing failed or the sandbox was extended or stopped meanwhile.
   if (endAt) failures.set(id, { attempts, refusals, endAt })

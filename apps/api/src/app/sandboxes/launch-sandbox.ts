@@ -27,15 +27,15 @@ export interface Launching {
 }
 
 export interface Launch {
-  readonly given: Given
+  readonly spec: SandboxSpec
   readonly limits: TeamLimits
   readonly timeoutSeconds: number
-  readonly content: Content
+  readonly source: SandboxSource
   readonly envVars: Readonly<Record<string, string>>
 }
 
 /** Fields that are in the record from the start. */
-export type Given = Pick<
+export type SandboxSpec = Pick<
   Sandbox,
   | 'teamId'
   | 'templateId'
@@ -50,7 +50,7 @@ export type Given = Pick<
 >
 
 /** Source of the sandbox on the node. */
-export interface Content {
+export interface SandboxSource {
   readonly nodeTemplateId: string
   readonly snapshotId: string | undefined
   /** Undefined means the envd version of the node. */
@@ -100,13 +100,13 @@ export function createLaunching(ports: LaunchPorts): Launching {
     const sandbox = toSandbox(plan, name.id, ports)
     underway.add(sandbox.id)
     try {
-      const isIn = await ports.store.insert(sandbox, limits.concurrentSandboxes)
-      if (!isIn) {
+      const isInserted = await ports.store.insert(sandbox, limits.concurrentSandboxes)
+      if (!isInserted) {
         if (name.isNamed) ports.readyNames.giveBack(name.id, shapeOf(plan))
         throw tooManySandboxes(limits)
       }
-      const birth = { sandbox, signal, isNamed: name.isNamed }
-      const running = await bootOrCleanUp(ports, plan, birth).catch((error: unknown) => {
+      const attempt = { sandbox, signal, isNamed: name.isNamed }
+      const running = await bootOrCleanUp(ports, plan, attempt).catch((error: unknown) => {
         if (!isNameGone(error)) counts.failed += 1
         throw error
       })
@@ -126,17 +126,17 @@ interface Name {
 
 /** Returns the ID of a pre-warmed sandbox that already matches this request, if there is one. */
 function takeName(plan: Launch, readyNames: LaunchPorts['readyNames']): string | undefined {
-  const { given, content, envVars } = plan
+  const { spec, source, envVars } = plan
   const isUsual =
-    given.secure &&
-    content.snapshotId === undefined &&
+    spec.secure &&
+    source.snapshotId === undefined &&
     Object.keys(envVars).length === 0 &&
-    toDomainHeaders(given.network?.rules ?? {}).length === 0
+    toDomainHeaders(spec.network?.rules ?? {}).length === 0
   return isUsual ? readyNames.take(shapeOf(plan)) : undefined
 }
 
-function shapeOf({ given, content }: Launch): NodeShape {
-  return { nodeTemplateId: content.nodeTemplateId, ...given.resources }
+function shapeOf({ spec, source }: Launch): NodeShape {
+  return { nodeTemplateId: source.nodeTemplateId, ...spec.resources }
 }
 
 /**
@@ -155,13 +155,13 @@ function isNameGone(error: unknown): boolean {
  * Rejects auto-pausing sandboxes once the team's kept-disk quota is used up. Auto-pause keeps files even over the
  * quota, so this check bounds the excess by the concurrency limit.
  */
-async function checkKept(store: SandboxStore, { given, limits }: Launch): Promise<void> {
-  if (!given.lifecycle.autoPause) return
-  const kept = await store.keptBytes(given.teamId)
+async function checkKept(store: SandboxStore, { spec, limits }: Launch): Promise<void> {
+  if (!spec.lifecycle.autoPause) return
+  const kept = await store.keptBytes(spec.teamId)
   if (!mayKeep(limits, kept, 1)) throw tooMuchKept(limits, kept)
 }
 
-interface Birth {
+interface LaunchAttempt {
   readonly sandbox: Sandbox
   readonly signal: AbortSignal
   readonly isNamed: boolean
@@ -170,26 +170,26 @@ interface Birth {
 async function bootOrCleanUp(
   ports: LaunchPorts,
   plan: Launch,
-  birth: Birth,
+  attempt: LaunchAttempt,
 ): Promise<RunningSandbox> {
   const deadline = AbortSignal.timeout(createTimeoutMs)
   try {
-    const signal = AbortSignal.any([birth.signal, deadline])
-    return await boot(ports, plan, { ...birth, signal })
+    const signal = AbortSignal.any([attempt.signal, deadline])
+    return await boot(ports, plan, { ...attempt, signal })
   } catch (error) {
-    await cleanUp(ports.ending, birth.sandbox.id)
-    if (birth.signal.aborted) throw givenUp(error)
+    await cleanUp(ports.ending, attempt.sandbox.id)
+    if (attempt.signal.aborted) throw givenUp(error)
     throw deadline.aborted ? tookTooLong(error) : error
   }
 }
 
 function toSandbox(
-  { given, timeoutSeconds }: Launch,
+  { spec, timeoutSeconds }: Launch,
   id: string,
   { clock, processId }: LaunchPorts,
 ): Sandbox {
   return {
-    ...given,
+    ...spec,
     id,
     state: 'creating',
     timeoutSeconds,
@@ -208,17 +208,17 @@ function toSandbox(
 
 async function boot(
   ports: LaunchPorts,
-  { content, envVars, timeoutSeconds: seconds }: Launch,
-  { sandbox, signal, isNamed }: Birth,
+  { source, envVars, timeoutSeconds: seconds }: Launch,
+  { sandbox, signal, isNamed }: LaunchAttempt,
 ): Promise<RunningSandbox> {
   const { store, node, clock, tokenSeed, onEndChanged } = ports
   const { id, resources, secure } = sandbox
   const accessToken = secure ? envdAccessToken(tokenSeed, id) : undefined
-  const { nodeTemplateId, snapshotId } = content
+  const { nodeTemplateId, snapshotId } = source
   const wanted = { id, nodeTemplateId, snapshotId, resources, envVars, accessToken, isNamed }
   const reach = await ports.reachOf(sandbox)
   const [envdVersion] = await Promise.all([
-    content.envdVersion ?? node.envdVersion(signal),
+    source.envdVersion ?? node.envdVersion(signal),
     node.create({ ...wanted, ...reach }, signal),
   ])
   signal.throwIfAborted()

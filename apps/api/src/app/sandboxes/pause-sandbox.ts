@@ -10,8 +10,8 @@ import type { LimitsOf } from '../teams/limits.ts'
 import type { Settle } from './settle.ts'
 import { inTransition } from './transitions.ts'
 import type { Transitions } from './transitions.ts'
-import { bytesOf } from '../snapshots/weigh.ts'
-import type { Weigh } from '../snapshots/weigh.ts'
+import { bytesOf } from '../snapshots/estimate-size.ts'
+import type { EstimateSize } from '../snapshots/estimate-size.ts'
 
 export interface Pausing {
   /** Returns once the sandbox is paused. Concurrent callers share one outcome. */
@@ -41,7 +41,7 @@ interface PausePorts {
   readonly transitions: Transitions
   readonly settle: Settle
   readonly limitsOf: LimitsOf
-  readonly weigh: Weigh
+  readonly estimateSize: EstimateSize
   readonly processId: string
 }
 
@@ -50,10 +50,10 @@ const pauseLimitMs = 300_000
 const describeTimeoutMs = 5_000
 
 export function createPausing(ports: PausePorts): Pausing {
-  const { store, node, transitions, limitsOf, weigh, processId } = ports
+  const { store, node, transitions, limitsOf, estimateSize, processId } = ports
   const underway = new Map<string, Promise<void>>()
 
-  const carryOut = (id: string, keepMemory: boolean): Promise<void> => {
+  const pauseClaimed = (id: string, keepMemory: boolean): Promise<void> => {
     const begun = pauseOnNode(ports, id, keepMemory).finally(() => underway.delete(id))
     underway.set(id, begun)
     return begun
@@ -68,8 +68,8 @@ export function createPausing(ports: PausePorts): Pausing {
     async pause(teamId, id, keepMemory) {
       const isPossible = !keepMemory || (await keepsMemory())
       await transitions.during(id, async () => {
-        const [limits, weight] = await Promise.all([limitsOf(teamId), weigh(id)])
-        const bytes = bytesOf(weight, keepMemory)
+        const [limits, estimate] = await Promise.all([limitsOf(teamId), estimateSize(id)])
+        const bytes = bytesOf(estimate, keepMemory)
         let isOurs = false
         const current = await store.updateWeighed(id, (found, kept) => {
           checkPausable(found, teamId)
@@ -80,7 +80,7 @@ export function createPausing(ports: PausePorts): Pausing {
           return beginPause(found, processId, bytes)
         })
         if (!current) throw absent(id)
-        if (isOurs) return carryOut(id, keepMemory)
+        if (isOurs) return pauseClaimed(id, keepMemory)
         return underway.get(id) ?? outcomeElsewhere(ports, id)
       })
     },
@@ -88,15 +88,15 @@ export function createPausing(ports: PausePorts): Pausing {
       const claim = Promise.withResolvers<{ readonly keepsMemory: boolean } | undefined>()
       const done = transitions.during(id, async () => {
         const teamId = (await store.find(id))?.teamId ?? ''
-        const [limits, weight] = await Promise.all([limitsOf(teamId), weigh(id)])
+        const [limits, estimate] = await Promise.all([limitsOf(teamId), estimateSize(id)])
         let claimed: { readonly keepsMemory: boolean } | undefined
         await store.updateWeighed(id, (found, kept) => {
           if (!isRunning(found) || !wanted(found)) return found
-          claimed = { keepsMemory: keepMemory && mayKeep(limits, kept, bytesOf(weight, true)) }
-          return beginPause(found, processId, bytesOf(weight, claimed.keepsMemory))
+          claimed = { keepsMemory: keepMemory && mayKeep(limits, kept, bytesOf(estimate, true)) }
+          return beginPause(found, processId, bytesOf(estimate, claimed.keepsMemory))
         })
         claim.resolve(claimed)
-        if (claimed) await carryOut(id, claimed.keepsMemory)
+        if (claimed) await pauseClaimed(id, claimed.keepsMemory)
       })
       done.catch(claim.reject)
       const claimed = await claim.promise

@@ -49,7 +49,10 @@ export function startReadyNames(parts: {
         delayMs = firstDelayMs
       } catch (error) {
         if (signal.aborted) return
-        log.warn({ err: error }, 'no name could be given to a sandbox ahead')
+        log.warn(
+          { err: error },
+          'no identity could be preassigned to a pre-warmed sandbox; creates take longer meanwhile',
+        )
         await sleep(delayMs, undefined, { signal }).catch(() => {})
         delayMs = Math.min(delayMs * 2, longestDelayMs)
       }

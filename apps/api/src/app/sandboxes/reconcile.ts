@@ -2,8 +2,8 @@ import type { Clock } from '@atoll/kit/clock'
 import type { LeaseStore } from '../../domain/lease.ts'
 import type { SandboxNode } from '../../domain/node.ts'
 import type { Sandbox } from '../../domain/sandboxes/sandbox.ts'
-import { passingStates } from '../../domain/sandboxes/sandbox.ts'
-import { agrees, isPassing } from '../../domain/sandboxes/sandbox-pause.ts'
+import { transitionStates } from '../../domain/sandboxes/sandbox.ts'
+import { agrees, isInTransition } from '../../domain/sandboxes/sandbox-pause.ts'
 import type { SandboxStore, SandboxSummary } from '../../domain/sandboxes/sandbox-store.ts'
 import type { Ending } from './ending.ts'
 import type { Settle } from './settle.ts'
@@ -13,7 +13,7 @@ const listTimeoutMs = 10_000
 const retentionMs = 7 * 24 * 60 * 60 * 1000
 const batch = 1_000
 
-const liveStates = ['running', 'paused', ...passingStates] as const
+const liveStates = ['running', 'paused', ...transitionStates] as const
 
 export interface ReconcilePorts {
   readonly store: SandboxStore
@@ -43,7 +43,8 @@ export async function reconcileSandboxes(
   for (const { id, state } of records) {
     if (state === 'creating') await sweepUnfinished(ending, id, isAbandoned)
     else if (state === 'killing') void ending.tryFinish(id)
-    else if (!agrees({ state }, onNode.get(id))) await settleLeft(ports, { id, state }, isAbandoned)
+    else if (!agrees({ state }, onNode.get(id)))
+      await settleAbandoned(ports, { id, state }, isAbandoned)
   }
   const known = new Set(records.map(({ id }) => id))
   for (const [id, { state }] of onNode) {
@@ -86,7 +87,7 @@ async function sweepUnfinished(
 }
 
 /** Leaves sandboxes with a live owner alone; sets all others to the state that the node reports. */
-async function settleLeft(
+async function settleAbandoned(
   { store, settle, isUnderway }: ReconcilePorts,
   { id, state }: SandboxSummary,
   isAbandoned: (sandbox: Sandbox) => boolean,
@@ -94,6 +95,6 @@ async function settleLeft(
   const current = await store.find(id)
   // The record changed: its new owner may have a lease newer than the list of leases.
   if (current?.state !== state || isUnderway(id)) return
-  if (isPassing(current) && !isAbandoned(current)) return
+  if (isInTransition(current) && !isAbandoned(current)) return
   await settle(id)
 }

@@ -8,7 +8,7 @@ import type {
   ShownState,
   StartedSandbox,
 } from '../../domain/sandboxes/sandbox.ts'
-import { isPassing } from '../../domain/sandboxes/sandbox-pause.ts'
+import { isInTransition } from '../../domain/sandboxes/sandbox-pause.ts'
 import { extend, setTimeoutOf } from '../../domain/sandboxes/sandbox-time.ts'
 import type { Order } from '../../domain/paging.ts'
 import type { SandboxFilter, SandboxStore } from '../../domain/sandboxes/sandbox-store.ts'
@@ -30,18 +30,18 @@ export interface Sandboxes {
   /** Extends the timeout to at least 15 seconds from now; never shortens it. */
   refresh(teamId: string, id: string, seconds: number): Promise<void>
   /** Resumes a paused sandbox, or extends the timeout of a running one; never shortens it. */
-  connect(teamId: string, id: string, wish: ConnectWish): Promise<Started>
+  connect(teamId: string, id: string, request: ConnectRequest): Promise<Started>
   /** Resumes a paused sandbox; throws a `conflict` fault when it is already running. */
-  resume(teamId: string, id: string, wish: ResumeWish): Promise<RunningSandbox>
+  resume(teamId: string, id: string, request: ResumeRequest): Promise<RunningSandbox>
 }
 
-export interface ConnectWish {
+export interface ConnectRequest {
   readonly seconds: number
   /** False boots from the files even if memory was kept. */
   readonly memory: boolean
 }
 
-export interface ResumeWish extends ConnectWish {
+export interface ResumeRequest extends ConnectRequest {
   readonly autoPause: boolean | undefined
 }
 
@@ -159,7 +159,7 @@ function createStarts({
         onRunning: () => {
           throw new Fault('conflict', 'sandbox_running', `Sandbox ${id} is already running`)
         },
-        checkPassing: (current) => {
+        checkTransition: (current) => {
           if (current.state === 'snapshotting') throw inTransition(current)
         },
         killed: absent,
@@ -173,7 +173,7 @@ function createStarts({
 export function checkChangeable(sandbox: Sandbox): asserts sandbox is RunningSandbox {
   const { id, state } = sandbox
   if (state === 'killing') throw beingKilled(id)
-  if (isPassing(sandbox)) throw inTransition(sandbox)
+  if (isInTransition(sandbox)) throw inTransition(sandbox)
   if (state === 'paused') {
     throw new Fault(
       'not_found',

@@ -14,12 +14,12 @@ import { inTransition } from './transitions.ts'
 import type { Transitions } from './transitions.ts'
 
 /**
- * The only way from paused to running. The wish decides what happens when the sandbox is already running or in
+ * The only way from paused to running. The request decides what happens when the sandbox is already running or in
  * transition. Concurrent callers join a start in progress.
  */
-export type StartSandbox = (id: string, wish: StartWish) => Promise<Started>
+export type StartSandbox = (id: string, request: StartRequest) => Promise<Started>
 
-export interface StartWish {
+export interface StartRequest {
   readonly teamId: string
   /** Run time in seconds. */
   readonly seconds: number
@@ -32,7 +32,7 @@ export interface StartWish {
   /** Throws a fault when the paused sandbox must not be started. */
   checkPaused?(current: Sandbox): void
   /** Throws a fault when the caller does not want to wait for this transition. */
-  checkPassing?(current: Sandbox): void
+  checkTransition?(current: Sandbox): void
   /** Creates the fault for a sandbox that is being killed. */
   killed(id: string): Fault
 }
@@ -71,33 +71,37 @@ export function createStartSandbox(ports: StartPorts): StartSandbox {
   const { transitions } = ports
   const starts = new Map<string, Underway>()
 
-  const carryOut = (claimed: Sandbox, wish: StartWish): Promise<RunningSandbox> => {
+  const resumeClaimed = (claimed: Sandbox, request: StartRequest): Promise<RunningSandbox> => {
     const { id } = claimed
-    const running = resume(ports, claimed, wish).finally(() => starts.delete(id))
-    starts.set(id, { boots: boots(claimed, wish), running })
+    const running = resume(ports, claimed, request).finally(() => starts.delete(id))
+    starts.set(id, { boots: boots(claimed, request), running })
     return running
   }
-  const join = async (current: Sandbox, { boot }: StartWish, limit: AbortSignal): Promise<void> => {
+  const join = async (
+    current: Sandbox,
+    { boot }: StartRequest,
+    limit: AbortSignal,
+  ): Promise<void> => {
     const known = starts.get(current.id)
     if (boot && !(known?.boots ?? current.kept === 'files')) throw startInFlight(current.id)
     if (known) await known.running
     else await transitions.changeFrom('resuming', current.id, limit)
   }
 
-  return (id, wish) =>
+  return (id, request) =>
     transitions.during(id, async () => {
       const limit = AbortSignal.timeout(waitLimitMs)
       let isResumed = false
       for (let changes = 0; ; changes += 1) {
-        const { current, isOurs } = await look(ports, id, wish)
-        if (isOurs) return { sandbox: await carryOut(current, wish), isResumed: true }
+        const { current, isOurs } = await look(ports, id, request)
+        if (isOurs) return { sandbox: await resumeClaimed(current, request), isResumed: true }
         if (isRunning(current)) {
           ports.onEndChanged()
           return { sandbox: current, isResumed }
         }
         if (changes === changeLimit) throw inTransition(current)
         if (current.state === 'resuming') {
-          await join(current, wish, limit)
+          await join(current, request, limit)
           isResumed = true
         } else {
           await transitions.changeFrom(current.state, id, limit)
@@ -116,15 +120,15 @@ interface Look {
  * Reads the record and claims a paused sandbox. Counts against the concurrency limit only when the sandbox is paused:
  * `updateCounted` waits for other starts of the team.
  */
-async function look(ports: StartPorts, id: string, wish: StartWish): Promise<Look> {
+async function look(ports: StartPorts, id: string, request: StartRequest): Promise<Look> {
   const { store, limitsOf, processId } = ports
-  const current = await store.update<Sandbox>(id, (found) => passOver(found, wish))
+  const current = await store.update<Sandbox>(id, (found) => checkClaimable(found, request))
   if (!current) throw absent(id)
   if (current.state !== 'paused') return { current, isOurs: false }
-  const limits = await limitsOf(wish.teamId)
+  const limits = await limitsOf(request.teamId)
   let isOurs = false
-  const claimed = await store.updateCounted<Sandbox>(wish.teamId, id, (found, places) => {
-    const passed = passOver(found, wish)
+  const claimed = await store.updateCounted<Sandbox>(request.teamId, id, (found, places) => {
+    const passed = checkClaimable(found, request)
     if (passed.state !== 'paused') return passed
     if (places >= limits.concurrentSandboxes) throw tooManySandboxes(limits)
     isOurs = true
@@ -135,43 +139,43 @@ async function look(ports: StartPorts, id: string, wish: StartWish): Promise<Loo
 }
 
 /** Returns the new record of a sandbox that needs no start, and the unchanged record of a paused one. */
-function passOver(found: Sandbox, wish: StartWish): Sandbox {
+function checkClaimable(found: Sandbox, request: StartRequest): Sandbox {
   const { id } = found
-  if (found.teamId !== wish.teamId) throw absent(id)
-  if (isRunning(found)) return wish.onRunning(found)
+  if (found.teamId !== request.teamId) throw absent(id)
+  if (isRunning(found)) return request.onRunning(found)
   switch (found.state) {
     case 'paused':
-      wish.checkPaused?.(found)
+      request.checkPaused?.(found)
       return found
     case 'pausing':
     case 'resuming':
     case 'snapshotting':
-      wish.checkPassing?.(found)
+      request.checkTransition?.(found)
       return found
     case 'killing':
-      throw wish.killed(id)
+      throw request.killed(id)
     default:
       throw absent(id, found)
   }
 }
 
-function boots({ kept }: Sandbox, { boot }: StartWish): boolean {
+function boots({ kept }: Sandbox, { boot }: StartRequest): boolean {
   return boot || kept === 'files'
 }
 
 async function resume(
   ports: StartPorts,
   claimed: Sandbox,
-  wish: StartWish,
+  request: StartRequest,
 ): Promise<RunningSandbox> {
   const { store, clock, ending, onEndChanged } = ports
   const { id } = claimed
-  const envdVersion = await resumeOnNode(ports, claimed, wish)
+  const envdVersion = await resumeOnNode(ports, claimed, request)
   const running = await store.update(id, (current) =>
     current.state === 'resuming'
       ? withAutoPause(
-          start(current, { now: clock.now(), seconds: wish.seconds, envdVersion }),
-          wish.autoPause,
+          start(current, { now: clock.now(), seconds: request.seconds, envdVersion }),
+          request.autoPause,
         )
       : current,
   )
@@ -181,24 +185,28 @@ async function resume(
   }
   // Kill again: the first kill may have finished before the node resumed the sandbox.
   void ending.tryFinish(id)
-  throw running?.state === 'killing' ? wish.killed(id) : absent(id, running)
+  throw running?.state === 'killing' ? request.killed(id) : absent(id, running)
 }
 
 /** Returns the version of the running envd. After a failure, the record has been reset or is left to the reconciler. */
-async function resumeOnNode(ports: StartPorts, claimed: Sandbox, wish: StartWish): Promise<string> {
+async function resumeOnNode(
+  ports: StartPorts,
+  claimed: Sandbox,
+  request: StartRequest,
+): Promise<string> {
   const { node, settle, tokenOf, reachOf } = ports
   const { id, envdVersion = '' } = claimed
   const deadline = AbortSignal.timeout(startLimitMs)
   try {
     const known = { accessToken: tokenOf(claimed), ...(await reachOf(claimed)) }
-    await node.resume({ id, boot: wish.boot, ...known }, deadline)
-    return boots(claimed, wish) ? await node.envdVersion(deadline) : envdVersion
+    await node.resume({ id, boot: request.boot, ...known }, deadline)
+    return boots(claimed, request) ? await node.envdVersion(deadline) : envdVersion
   } catch (error) {
-    const after = await settle(id, wish.seconds).catch(() => {
-      throw unconfirmed(error, boots(claimed, wish))
+    const after = await settle(id, request.seconds).catch(() => {
+      throw unconfirmed(error, boots(claimed, request))
     })
     if (after && isRunning(after)) return envdVersion
-    if (after?.state === 'killing') throw wish.killed(id)
+    if (after?.state === 'killing') throw request.killed(id)
     if (after?.state === 'ended') throw absent(id, after)
     throw deadline.aborted ? tookTooLong(error) : error
   }

@@ -125,6 +125,6 @@ function toResult(error: unknown, id: string, log: Logger): WakeResult {
   if (kind === 'forbidden') return { kind: 'forbidden', message }
   if (kind === 'exhausted') return { kind: 'limit', message }
   if (kind === 'conflict' && reason !== 'sandbox_memory_lost') return { kind: 'conflict', message }
-  log.warn({ err: error, sandboxId: id }, 'a sandbox could not be woken')
+  log.warn({ err: error, sandboxId: id }, 'traffic could not resume a sandbox')
   return { kind: 'not_found' }
 }

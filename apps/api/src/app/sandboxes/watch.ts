@@ -34,7 +34,11 @@ async function follow(deps: Parameters<typeof startWatch>[0], signal: AbortSigna
         await ending.ended(id, reason)
       }
     } catch (error) {
-      if (!signal.aborted) log.warn({ err: error }, 'lost the watch of the node')
+      if (!signal.aborted)
+        log.warn(
+          { err: error },
+          'the connection that reports events of the node broke; it is opened again',
+        )
     }
     await sleep(delayMs, undefined, { signal }).catch(() => {})
     delayMs = Math.min(delayMs * 2, longestDelayMs)

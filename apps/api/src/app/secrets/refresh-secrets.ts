@@ -17,7 +17,10 @@ export function createRefreshSecrets(ports: {
       if (!secretsIn(toDomainHeaders(network.rules ?? {})).includes(name)) continue
       // Continue with the other sandboxes; the reconciler retries this one until it succeeds.
       await changes.repeat(id).catch((err: unknown) => {
-        log.warn({ err, sandboxId: id }, 'a sandbox has not heard of a changed secret yet')
+        log.warn(
+          { err, sandboxId: id },
+          'a changed secret could not be sent to a sandbox; the next pass tries again',
+        )
       })
     }
   }

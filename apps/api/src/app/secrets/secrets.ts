@@ -5,19 +5,19 @@ import { absentSecret, mostSecrets, newSecretId } from '../../domain/secret.ts'
 import type { Secret, SecretStore } from '../../domain/secret.ts'
 
 export interface Secrets {
-  create(teamId: string, wanted: SecretWish & { readonly name: string }): Promise<Secret>
+  create(teamId: string, wanted: SecretUpdate & { readonly name: string }): Promise<Secret>
   get(teamId: string, idOrName: string): Promise<Secret>
   list(
     teamId: string,
     page: { readonly limit: number; readonly nextToken: string | undefined },
   ): Promise<{ readonly secrets: readonly Secret[]; readonly nextToken?: string }>
   /** Returns once the new value is in force in the team's running sandboxes; node failures are logged and retried. */
-  update(teamId: string, idOrName: string, wish: SecretWish): Promise<Secret>
+  update(teamId: string, idOrName: string, changes: SecretUpdate): Promise<Secret>
   /** Returns once the secret is gone from the team's running sandboxes; node failures are logged and retried. */
   delete(teamId: string, idOrName: string): Promise<void>
 }
 
-interface SecretWish {
+interface SecretUpdate {
   readonly value: string
   readonly metadata: Secret['metadata'] | undefined
 }
@@ -58,8 +58,8 @@ export function createSecrets(ports: {
       return { secrets, nextToken: toToken(position, 'desc') }
     },
 
-    async update(teamId, idOrName, wish) {
-      const changed = await store.replace(teamId, idOrName.toLowerCase(), wish, clock.now())
+    async update(teamId, idOrName, changes) {
+      const changed = await store.replace(teamId, idOrName.toLowerCase(), changes, clock.now())
       if (!changed) throw absentSecret()
       await onChanged(teamId, changed.name)
       return changed

@@ -6,7 +6,7 @@ import { mayKeep, tooMuchKept } from '../../domain/teams/limits.ts'
 import type { SandboxNode } from '../../domain/node.ts'
 import { absent, isRunning } from '../../domain/sandboxes/sandbox.ts'
 import type { RunningSandbox, Sandbox } from '../../domain/sandboxes/sandbox.ts'
-import { beginSnapshot, goOn } from '../../domain/sandboxes/sandbox-pause.ts'
+import { beginSnapshot, backToRunning } from '../../domain/sandboxes/sandbox-pause.ts'
 import type { SandboxStore } from '../../domain/sandboxes/sandbox-store.ts'
 import type { SnapshotStore } from '../../domain/snapshot.ts'
 import { isAtLeast } from '../../domain/version.ts'
@@ -14,8 +14,8 @@ import type { LimitsOf } from '../teams/limits.ts'
 import type { Settle } from '../sandboxes/settle.ts'
 import { beingKilled, inTransition } from '../sandboxes/transitions.ts'
 import type { Transitions } from '../sandboxes/transitions.ts'
-import { bytesOf } from './weigh.ts'
-import type { Weigh } from './weigh.ts'
+import { bytesOf } from './estimate-size.ts'
+import type { EstimateSize } from './estimate-size.ts'
 
 /**
  * Copies running sandboxes on their node. The record, with its owner process, exists before the node makes the copy. A
@@ -53,7 +53,7 @@ export interface CopyPorts {
   readonly transitions: Transitions
   readonly settle: Settle
   readonly limitsOf: LimitsOf
-  readonly weigh: Weigh
+  readonly estimateSize: EstimateSize
   readonly processId: string
   readonly log: Logger
   /** Called when the sandbox runs again: its timeout may have passed during the copy. */
@@ -66,7 +66,7 @@ const deleteLimitMs = 60_000
 const leastEnvdVersion = '0.5.0'
 
 export function createCopying(ports: CopyPorts): Copying {
-  const { snapshots, node, clock, limitsOf, weigh, processId, log } = ports
+  const { snapshots, node, clock, limitsOf, estimateSize, processId, log } = ports
   const inUse = new Set<string>()
 
   const discard = async (snapshotId: string): Promise<void> => {
@@ -74,7 +74,10 @@ export function createCopying(ports: CopyPorts): Copying {
       await node.deleteSnapshot(snapshotId, AbortSignal.timeout(deleteLimitMs))
       await snapshots.delete(snapshotId)
     } catch (error) {
-      log.warn({ err: error, snapshotId }, 'a copy of a sandbox could not be removed yet')
+      log.warn(
+        { err: error, snapshotId },
+        'a snapshot could not be removed from the node; the next pass tries again',
+      )
     }
   }
 
@@ -87,8 +90,8 @@ export function createCopying(ports: CopyPorts): Copying {
       let isWritten = false
       const write = async (): Promise<void> => {
         const { teamId, id: sandboxId } = request
-        const [limits, weight] = await Promise.all([limitsOf(teamId), weigh(sandboxId)])
-        const sizeBytes = bytesOf(weight, true)
+        const [limits, estimate] = await Promise.all([limitsOf(teamId), estimateSize(sandboxId)])
+        const sizeBytes = bytesOf(estimate, true)
         const snapshot = { id: snapshotId, teamId, sandboxId, holder: processId, sizeBytes }
         const record = { ...snapshot, buildId: undefined, createdAt: clock.now() }
         await snapshots.insert(record, (kept) => {
@@ -111,7 +114,10 @@ async function isLoose({ snapshots, log }: CopyPorts, snapshotId: string): Promi
   try {
     return (await snapshots.listLoose()).some(({ id }) => id === snapshotId)
   } catch (error) {
-    log.warn({ err: error, snapshotId }, 'a copy of a sandbox is left for later')
+    log.warn(
+      { err: error, snapshotId },
+      'an unfinished snapshot could not be removed; the next pass tries again',
+    )
     return false
   }
 }
@@ -144,17 +150,20 @@ async function copyOnNode(ports: CopyPorts, work: CopyWork): Promise<Copy> {
       if (after?.state === 'ended') throw absent(id, after)
       throw error
     } finally {
-      await runOn(ports, id)
+      await returnToRunning(ports, id)
     }
   })
 }
 
-async function runOn({ store, log, onEndChanged }: CopyPorts, id: string): Promise<void> {
+async function returnToRunning({ store, log, onEndChanged }: CopyPorts, id: string): Promise<void> {
   await store
-    .update(id, (current) => (current.state === 'snapshotting' ? goOn(current) : current))
+    .update(id, (current) => (current.state === 'snapshotting' ? backToRunning(current) : current))
     .then(onEndChanged)
     .catch((error: unknown) => {
-      log.warn({ err: error, sandboxId: id }, 'a copied sandbox is left to the reconciler')
+      log.warn(
+        { err: error, sandboxId: id },
+        'the state of a sandbox could not be restored after a copy; the reconciler does it',
+      )
     })
 }
 

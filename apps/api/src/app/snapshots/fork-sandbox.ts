@@ -45,7 +45,7 @@ export function createForkSandbox(ports: ForkPorts): ForkSandbox {
       return results.map((result) => {
         if (result.status === 'fulfilled') return { sandbox: result.value }
         const error: unknown = result.reason
-        log.warn({ err: error, sandboxId: id }, 'a copy of a sandbox could not be started')
+        log.warn({ err: error, sandboxId: id }, 'a fork of a sandbox could not be started')
         return { error }
       })
     })
@@ -80,11 +80,11 @@ async function toPlan(
   const { teamId, templateId, buildId, alias, resources, metadata } = source
   const { secure, allowInternetAccess, network, lifecycle } = source
   return {
-    given: {
+    spec: {
       ...{ teamId, templateId, buildId, alias, resources, metadata },
       ...{ secure, allowInternetAccess, network, lifecycle },
     },
-    content: {
+    source: {
       nodeTemplateId: build.nodeTemplateId,
       snapshotId,
       envdVersion: keepsMemory ? source.envdVersion : undefined,

@@ -130,7 +130,7 @@ function createUseRecorder({ keys, clock, log }: AuthPorts): (id: string) => voi
     if (now.getTime() - (lastRecorded.get(id) ?? -Infinity) < useIntervalMs) return
     lastRecorded.set(id, now.getTime())
     keys.recordUse(id, now).catch((error: unknown) => {
-      log.warn({ err: error }, 'the use of a key could not be recorded')
+      log.warn({ err: error }, 'the time of the last use of a key could not be stored')
     })
   }
 }

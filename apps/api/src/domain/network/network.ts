@@ -10,7 +10,7 @@ import { invalid, quote } from './network-fault.ts'
 export type SandboxNetwork = NetworkSettings
 
 /** New egress settings of a running sandbox. Replaces all previous ones: an undefined field clears its setting. */
-export interface EgressWish extends Pick<
+export interface EgressUpdate extends Pick<
   SandboxNetwork,
   'allowOut' | 'denyOut' | 'egressProxy' | 'rules'
 > {
@@ -29,8 +29,8 @@ const everything = '0.0.0.0/0'
 const envdPort = 49_983
 
 /** `prefix` goes before the field names in error messages. */
-export function checkEgress(wish: EgressWish, prefix = ''): void {
-  const { allowOut = [], denyOut = [], egressProxy, rules, allowInternetAccess } = wish
+export function checkEgress(settings: EgressUpdate, prefix = ''): void {
+  const { allowOut = [], denyOut = [], egressProxy, rules, allowInternetAccess } = settings
   for (const entry of denyOut) {
     if (!isRange(entry)) {
       throw invalid(`${prefix}denyOut`, `${quote(entry)} is not an IP address or a CIDR range`)
@@ -78,7 +78,7 @@ export function replaceEgress<
   },
 >(
   sandbox: Networked,
-  { allowInternetAccess, allowOut, denyOut, egressProxy, rules }: EgressWish,
+  { allowInternetAccess, allowOut, denyOut, egressProxy, rules }: EgressUpdate,
 ): Networked {
   const network = { ...sandbox.network, allowOut, denyOut, egressProxy, rules }
   return { ...sandbox, allowInternetAccess, network }

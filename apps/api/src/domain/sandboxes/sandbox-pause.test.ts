@@ -8,8 +8,8 @@ import {
   beginResume,
   beginSnapshot,
   finishPause,
-  goOn,
-  isPassing,
+  backToRunning,
+  isInTransition,
   postpone,
 } from './sandbox-pause.ts'
 import type { OnNode } from './sandbox-pause.ts'
@@ -55,7 +55,7 @@ function essence({ state, holder, startedAt, endAt, kept }: Sandbox) {
 
 const paused = finishPause(beginPause(running(), 'p1', 7), at(10), 'memory')
 
-test('a pause names who is at it, and ends with the time of the pause as its end', () => {
+test('a pause records its process, and its end time is the time of the pause', () => {
   assert.deepEqual(essence(beginPause(running(), 'p1', 7)), {
     ...essence(running()),
     state: 'pausing',
@@ -70,9 +70,9 @@ test('a pause names who is at it, and ends with the time of the pause as its end
   })
 })
 
-test('what could not be paused or was copied goes on as it was', () => {
-  assert.deepEqual(goOn(beginPause(running(), 'p1', 7)), running())
-  assert.deepEqual(goOn(beginSnapshot(running(), 'p1')), running())
+test('a sandbox that was copied, or could not be paused, returns to running', () => {
+  assert.deepEqual(backToRunning(beginPause(running(), 'p1', 7)), running())
+  assert.deepEqual(backToRunning(beginSnapshot(running(), 'p1')), running())
 })
 
 test('after a resume its time begins anew', () => {
@@ -90,7 +90,7 @@ test('after a resume its time begins anew', () => {
   })
 })
 
-test('only what has reached its end is postponed', () => {
+test('only an expired sandbox is postponed', () => {
   assert.deepEqual(postpone(running(), at(300), 8).endAt, at(308))
   assert.deepEqual(postpone(running(), at(299), 8), running())
   assert.deepEqual(postpone(paused, at(300), 8), paused)
@@ -133,8 +133,8 @@ for (const [state, onNode, expected] of whatBecomes) {
   })
 }
 
-test('states that pass are told from those that stay', () => {
-  const passing = Object.values(left).filter(isPassing)
+test('transitional states are recognized', () => {
+  const passing = Object.values(left).filter(isInTransition)
   const states: SandboxState[] = passing.map(({ state }) => state)
   assert.deepEqual(states, ['pausing', 'resuming', 'snapshotting'])
 })

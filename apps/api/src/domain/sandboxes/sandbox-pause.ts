@@ -1,4 +1,4 @@
-import { after, end, isRunning, move, passingStates, start } from './sandbox.ts'
+import { after, end, isRunning, move, transitionStates, start } from './sandbox.ts'
 import type { Kept, RunningSandbox, Sandbox } from './sandbox.ts'
 
 /** State changes for pause, resume and snapshot. Each operation has a begin, which sets the holder, and an end. */
@@ -21,7 +21,7 @@ export function beginSnapshot(sandbox: RunningSandbox, holder: string): Sandbox 
 }
 
 /** Returns to `running` after a snapshot or a pause that did not happen. */
-export function goOn(sandbox: Sandbox): Sandbox {
+export function backToRunning(sandbox: Sandbox): Sandbox {
   return { ...move(sandbox, 'running'), holder: undefined, keptBytes: undefined }
 }
 
@@ -32,8 +32,8 @@ export function postpone(sandbox: Sandbox, now: Date, seconds: number): Sandbox 
     : sandbox
 }
 
-export function isPassing({ state }: Sandbox): boolean {
-  return passingStates.some((passing) => passing === state)
+export function isInTransition({ state }: Sandbox): boolean {
+  return transitionStates.some((transition) => transition === state)
 }
 
 /**
@@ -70,12 +70,12 @@ export function agreeWithNode(
   // The sandbox resumed from `paused` or `resuming`, so it needs a new timeout.
   const { envdVersion } = sandbox
   const wasRunning = sandbox.state === 'pausing' || sandbox.state === 'snapshotting'
-  if (wasRunning || envdVersion === undefined) return goOn(sandbox)
+  if (wasRunning || envdVersion === undefined) return backToRunning(sandbox)
   return start(sandbox, { now, seconds, envdVersion })
 }
 
 /** Returns to the state before a pause, resume or snapshot that did not happen. */
 function undo(sandbox: Sandbox, now: Date): Sandbox {
-  if (sandbox.state !== 'resuming') return goOn(sandbox)
+  if (sandbox.state !== 'resuming') return backToRunning(sandbox)
   return finishPause(sandbox, sandbox.endAt ?? now, sandbox.kept ?? 'files')
 }

@@ -80,10 +80,10 @@ const transitions = {
 } as const satisfies Record<SandboxState, readonly SandboxState[]>
 
 /** Transient states, which last only while a process works on the sandbox. */
-export const passingStates = ['pausing', 'resuming', 'snapshotting'] as const
+export const transitionStates = ['pausing', 'resuming', 'snapshotting'] as const
 
 /** States that count towards the concurrency limit of a team. */
-export const placeStates = ['creating', 'running', ...passingStates] as const
+export const placeStates = ['creating', 'running', ...transitionStates] as const
 
 /** States in which the sandbox is stored on the disk of its node. */
 export const keptStates = ['pausing', 'paused', 'resuming'] as const

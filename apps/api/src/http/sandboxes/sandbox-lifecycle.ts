@@ -7,7 +7,7 @@ import {
 import type { FastifyInstance } from 'fastify'
 import type { Authenticate } from '../../app/teams/auth.ts'
 import type { Pausing } from '../../app/sandboxes/pause-sandbox.ts'
-import type { ConnectWish, Sandboxes } from '../../app/sandboxes/sandboxes.ts'
+import type { ConnectRequest, Sandboxes } from '../../app/sandboxes/sandboxes.ts'
 import { addTeamRoute } from '../server/route.ts'
 import { toView } from './sandbox-view.ts'
 import type { TokensOf } from './sandbox-view.ts'
@@ -29,13 +29,13 @@ export function addLifecycleRoutes(server: FastifyInstance, routes: LifecycleRou
   })
   addTeamRoute(server, resumeSandbox, authenticate, async ({ params, body }, { teamId }) => {
     const { timeout = defaultSeconds.resume, memory = true, autoPause } = body ?? {}
-    const wish = { seconds: timeout, memory, autoPause }
-    const sandbox = await sandboxes.resume(teamId, params.sandboxID, wish)
+    const request = { seconds: timeout, memory, autoPause }
+    const sandbox = await sandboxes.resume(teamId, params.sandboxID, request)
     return { status: 201, body: toView(sandbox, tokensOf) }
   })
 
-  const connect = async (teamId: string, id: string, wish: ConnectWish) => {
-    const { sandbox, isResumed } = await sandboxes.connect(teamId, id, wish)
+  const connect = async (teamId: string, id: string, request: ConnectRequest) => {
+    const { sandbox, isResumed } = await sandboxes.connect(teamId, id, request)
     return { status: isResumed ? 201 : 200, body: toView(sandbox, tokensOf) }
   }
   addTeamRoute(server, connectSandbox, authenticate, async ({ params, body }, { teamId }) =>

@@ -1,8 +1,8 @@
 import { Fault } from '@atoll/kit/fault'
 
 /** Rejects unsupported fields: ignoring a requested restriction would make the sandbox unsafe. */
-export function refuseFields(asked: Readonly<Record<string, boolean>>): void {
-  const fields = Object.keys(asked).filter((field) => asked[field])
+export function refuseFields(usage: Readonly<Record<string, boolean>>): void {
+  const fields = Object.keys(usage).filter((field) => usage[field])
   if (fields.length === 0) return
   throw new Fault(
     'invalid',

@@ -31,7 +31,7 @@ interface OomState {
  */
 export function createOomRecovery(ports: OomRecoveryPorts) {
   let known = new Map<string, OomState>()
-  const asked = new Set<string>()
+  const asking = new Set<string>()
   const cycling = new Set<string>()
 
   async function cycle(cell: Cell): Promise<void> {
@@ -42,8 +42,8 @@ export function createOomRecovery(ports: OomRecoveryPorts) {
 
   async function askEnvd(cell: Cell, { kills, silentChecks }: OomState): Promise<void> {
     const { cellId } = cell.record
-    if (asked.has(cellId)) return
-    asked.add(cellId)
+    if (asking.has(cellId)) return
+    asking.add(cellId)
     try {
       const isLast = silentChecks > patience
       const isWell = await (isLast ? ports.killUnlessAnswers(cell) : ports.answers(cell))
@@ -52,7 +52,7 @@ export function createOomRecovery(ports: OomRecoveryPorts) {
       // The answer came before the next OOM kill and says nothing about it, but envd is not silent.
       known.set(cellId, { ...state, silentChecks: state.kills === kills ? 0 : 1 })
     } finally {
-      asked.delete(cellId)
+      asking.delete(cellId)
     }
   }
 

@@ -21,7 +21,7 @@ export interface PrototypePreparation {
 
 interface Task {
   readonly templateId: string
-  readonly leaving: AbortController
+  readonly cancellation: AbortController
   readonly done: Promise<void>
   isSlow: boolean
 }
@@ -37,17 +37,17 @@ export function createPrototypePreparation(parts: {
   const closing = new AbortController()
 
   function begin(shape: Shape): Task {
-    const leaving = new AbortController()
-    const signal = AbortSignal.any([leaving.signal, closing.signal])
+    const cancellation = new AbortController()
+    const signal = AbortSignal.any([cancellation.signal, closing.signal])
     // Cells whose memory cannot be checkpointed are booted instead.
     const done = prototypes.ensure(shape, { signal }).then(nothing, unlessUnkeepable)
-    return { templateId: shape.templateId, leaving, done, isSlow: false }
+    return { templateId: shape.templateId, cancellation, done, isSlow: false }
   }
 
-  function letGoOn(shape: Shape, task: Task): void {
+  function continueInBackground(shape: Shape, task: Task): void {
     const others = [...tasks.values()].filter(({ isSlow }) => isSlow)
     task.isSlow = true
-    if (others.length >= slowAtOnce) task.leaving.abort(new Error('too many slow prototypes'))
+    if (others.length >= slowAtOnce) task.cancellation.abort(new Error('too many slow prototypes'))
     const end = (failure?: { readonly error: unknown }) => {
       tasks.delete(shapeKey(shape))
       onSlowEnd(shape, failure)
@@ -66,7 +66,7 @@ export function createPrototypePreparation(parts: {
       const later = sleep(patienceMs, true, { signal: waited.signal })
       try {
         const isLate = await Promise.race([task.done, later])
-        if (isLate) letGoOn(shape, task)
+        if (isLate) continueInBackground(shape, task)
       } finally {
         waited.abort()
         if (!task.isSlow) tasks.delete(shapeKey(shape))
@@ -77,7 +77,8 @@ export function createPrototypePreparation(parts: {
     isSlow: (shape) => tasks.get(shapeKey(shape))?.isSlow === true,
 
     removeTemplate(templateId) {
-      for (const task of tasks.values()) if (task.templateId === templateId) task.leaving.abort()
+      for (const task of tasks.values())
+        if (task.templateId === templateId) task.cancellation.abort()
     },
 
     async close() {

@@ -3,16 +3,16 @@ import type { SandboxNode } from '../../domain/node.ts'
 /**
  * Estimates the disk space that a running sandbox would take if kept now. Returns zeros when the node does not answer.
  */
-export type Weigh = (id: string) => Promise<Weight>
+export type EstimateSize = (id: string) => Promise<SizeEstimate>
 
-export interface Weight {
+export interface SizeEstimate {
   readonly diskBytes: number
   readonly memoryBytes: number
 }
 
 const sampleTimeoutMs = 5_000
 
-export function createWeigh(node: Pick<SandboxNode, 'sample'>): Weigh {
+export function createEstimateSize(node: Pick<SandboxNode, 'sample'>): EstimateSize {
   return async (id) => {
     // An unreachable node will not keep anything either.
     const [reading] = await node.sample(AbortSignal.timeout(sampleTimeoutMs), id).catch(() => [])
@@ -23,6 +23,6 @@ export function createWeigh(node: Pick<SandboxNode, 'sample'>): Weigh {
   }
 }
 
-export function bytesOf({ diskBytes, memoryBytes }: Weight, withMemory: boolean): number {
+export function bytesOf({ diskBytes, memoryBytes }: SizeEstimate, withMemory: boolean): number {
   return diskBytes + (withMemory ? memoryBytes : 0)
 }
