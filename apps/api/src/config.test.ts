@@ -49,7 +49,7 @@ for (const url of [
   'me:secret@host/db',
   'postgres://me:secret@ho st/db',
 ]) {
-  test(`a URL such as ${url} is refused without a word about what is in it`, () => {
+  test(`a URL such as ${url} is refused without quoting it`, () => {
     assert.throws(
       () => loadApiConfig({ ATOLL_DATABASE_URL: url }),
       ({ message }: Error) =>

@@ -19,7 +19,7 @@ const parts = {
   initToken: 't',
 } as const
 
-test('where nothing was ever kept there is nothing', async () => {
+test('an absent data directory has an empty inventory', async () => {
   await using dir = await temporaryFolder()
   const nothing = { count: 0, diskBytes: 0 }
   assert.deepEqual(await takeInventory(dir.path), {

@@ -8,7 +8,7 @@ function setup(isTTY: boolean) {
   return { view: createProgressView(screen), written: () => written }
 }
 
-test('on a terminal one line is written over, and never wraps', () => {
+test('a terminal shows one line that is overwritten and never wraps', () => {
   const { view, written } = setup(true)
   view.report('installing Debian packages, many of them', 0.5)
   view.report('x', 7)
@@ -20,7 +20,7 @@ test('on a terminal one line is written over, and never wraps', () => {
   )
 })
 
-test('elsewhere a line is written for each label and each tenth', () => {
+test('other outputs get one line per label and per tenth', () => {
   const { view, written } = setup(false)
   for (const fraction of [0, 0.01, 0.02, 0.11, 0.12]) view.report('a', fraction)
   view.report('b', 0.12)

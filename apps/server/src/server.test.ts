@@ -82,7 +82,7 @@ for (const [name, env] of [
   })
 }
 
-test('the API door does not lead to sandboxes when they have one of their own', async (t) => {
+test('the API listener does not route to sandboxes that have their own listener', async (t) => {
   const { start, node } = await setup(t)
   const server = await start({ ATOLL_EDGE_LISTEN: '127.0.0.1:0' })
   const port = await serveInSandbox(t, (_, res) => void res.end('inside'))

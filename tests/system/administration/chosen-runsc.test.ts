@@ -25,7 +25,7 @@ suite('a runsc that an operator names', { timeout: 240_000 }, () => {
     await rm(dir, { recursive: true })
   })
 
-  test('runs sandboxes, resumes what the same release saved elsewhere, and is refused when it is none', async () => {
+  test('runs sandboxes, resumes memory of the same release at another path, and is refused if it is not runsc', async () => {
     const { connection } = installation
     const running = await Sandbox.create(connection)
     const paused = await Sandbox.create(connection)

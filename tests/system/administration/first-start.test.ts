@@ -24,7 +24,7 @@ before(async () => {
 })
 after(() => installation[Symbol.asyncDispose]())
 
-test('the first start prints both URLs, the key, the token and what the SDK needs', async () => {
+test('the first start prints both URLs, the key, the token and the settings for the SDK', async () => {
   const { url, apiKey, accessToken } = installation
   await waitFor('the banner', () => installation.output().includes(readyLine), patient)
   const said = installation.output()
@@ -84,7 +84,7 @@ test('a port that is taken is named, with the setting that chooses another', asy
   assert.match(stderr, new RegExp(`error: ${place} is in use by another program.*ATOLL_LISTEN=`))
 })
 
-test('Ctrl-C leaves sandboxes running and says so; the next start has them again', async () => {
+test('Ctrl-C leaves sandboxes running and says so, and the next start adopts them', async () => {
   const sandbox = await Sandbox.create({ ...installation.connection, timeoutMs: 600_000 })
   const count = 'for ((n = 0; ; n++)); do echo $n > count; sleep 0.1; done'
   await sandbox.commands.run(count, { background: true, timeoutMs: 0 })

@@ -75,7 +75,7 @@ for (const runtime of ['gvisor', 'runc']) {
       }
     }
 
-    test('a command is told with what it printed, to SDK users by the published command line', async () => {
+    test('the published command line shows a command and its output', async () => {
       const sandbox = await create()
       await sandbox.files.write('a.txt', 'content of the file')
       const command = 'echo to stdout; echo to stderr >&2; exit 3'
@@ -101,7 +101,7 @@ for (const runtime of ['gvisor', 'runc']) {
       assert.doesNotMatch(all.stdout, /hidden-value|content of the file/)
     })
 
-    test('whoever follows sees lines as they come, until the sandbox ends', async () => {
+    test('a follower gets lines as they arrive, until the sandbox ends', async () => {
       const sandbox = await create()
       using following = follow(sandbox.sandboxId)
       await waitFor('the first entry', () => following.shown().includes('Sandbox ready'), patience)
@@ -143,7 +143,7 @@ for (const runtime of ['gvisor', 'runc']) {
       }
     })
 
-    test('a process that prints without end is not slowed down, and told in part', async () => {
+    test('a process that prints without end is not slowed down, and part of its output is logged', async () => {
       const sandbox = await create()
       const began = performance.now()
       let size = 0
@@ -164,7 +164,7 @@ for (const runtime of ['gvisor', 'runc']) {
       assert.ok(told.some((message) => /and \d{6,} bytes of output$/.test(message)))
     })
 
-    test('the last words before a kill are kept, and why it ended', async () => {
+    test('the last output before a kill is logged, and the reason of the end', async () => {
       const sandbox = await create()
       await sandbox.commands.run('echo last words')
       await sandbox.kill()
@@ -182,7 +182,7 @@ for (const runtime of ['gvisor', 'runc']) {
       ])
     })
 
-    test('the end of envd is told by the next one, and nothing before it is lost', async () => {
+    test('a new envd logs the end of the last one, and no earlier entry is lost', async () => {
       const sandbox = await create()
       const { sandboxId: id } = sandbox
       await sandbox.commands.run('echo words from before')
@@ -204,7 +204,7 @@ for (const runtime of ['gvisor', 'runc']) {
       assert.deepEqual(words, ['words from before', 'words from afterwards'])
     })
 
-    test('what happens while the server is away is told afterwards, once', async () => {
+    test('entries from the time without a server are logged once afterwards', async () => {
       const sandbox = await create()
       const { sandboxId: id } = sandbox
       const script = 'i=0; while true; do i=$((i+1)); echo "tick $i"; sleep 0.2; done'
@@ -219,7 +219,7 @@ for (const runtime of ['gvisor', 'runc']) {
       await sandbox.kill()
     })
 
-    test('envd tells nobody but the node, neither from outside nor from inside', async () => {
+    test('envd gives its log only to the node, not to clients or programs inside', async () => {
       const sandbox = await create()
       const inside = await sandbox.commands.run(
         'curl -s -o /dev/null -w "%{http_code}" "http://127.0.0.1:49983/logs?after=0"',

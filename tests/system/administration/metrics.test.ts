@@ -135,7 +135,7 @@ suite('metrics of a real installation', () => {
     )
   })
 
-  test('the command line shows them', async () => {
+  test('the command line shows the metrics', async () => {
     const home = await mkdtemp(join(tmpdir(), 'e2b-home-'))
     const env = { ...installation.env, HOME: home }
     const program = fileURLToPath(import.meta.resolve('@e2b/cli/dist/index.js'))

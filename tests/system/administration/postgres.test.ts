@@ -70,7 +70,7 @@ test('after a crash in the middle of creates, records and node agree within seco
   assert.equal((await shell(kept, 'hostname')).stdout.trim(), kept.sandboxId)
 })
 
-test('a second server with a node of its own is turned away from the same database', async () => {
+test('a second server with its own node is refused by the same database', async () => {
   const running = await listed()
   const dataDir = await mkdtemp('/var/tmp/atoll-test-')
   const { code, stdout, stderr } = await tryRun(atoll, ['up'], {

@@ -33,7 +33,7 @@ suite('another release of runsc', () => {
     await rm(programs, { recursive: true })
   })
 
-  test('dismisses what stands ready, and keeps what runs and what is paused', async () => {
+  test('discards pre-warmed cells, and keeps running and paused sandboxes', async () => {
     const running = await Sandbox.create(connection)
     const paused = await Sandbox.create(connection)
     await paused.files.write('/home/user/note', 'kept')

@@ -58,7 +58,7 @@ test('create prints an id that list shows and kill ends', async () => {
   assert.match(again.stderr, new RegExp(`error: Sandbox ${id} was not found: it was killed`))
 })
 
-test('a sandbox is paused, resumed, forked and kept, and its processes go on', async () => {
+test('a sandbox is paused, resumed, forked and snapshotted, and its processes continue', async () => {
   const id = (await cli('sandbox', 'create', '--timeout', '10m')).stdout.trim()
   // The counter lives in the memory of the shell; the file is a copy to read.
   const counter = 'i=0; while :; do i=$((i+1)); echo $i >/tmp/count; sleep 0.1; done'
@@ -117,14 +117,14 @@ test('exec passes on output, options and exit codes', async () => {
   )
 })
 
-test('exec passes on stdin to its end, whatever bytes it holds', async () => {
+test('exec forwards stdin to its end, whatever bytes it has', async () => {
   const input = 'line\n'.repeat(200_000)
   const options = { env: localEnv(), input }
   const counted = await run(atoll, ['sandbox', 'exec', sandboxId, 'wc -c; wc -c'], options)
   assert.equal(counted, `${input.length}\n0\n`)
 })
 
-test('exec asks its command to end when it is interrupted', async () => {
+test('exec sends SIGTERM to its command when it is interrupted', async () => {
   const script = 'trap "echo bye; exit 3" TERM; echo started; while :; do sleep 0.1; done'
   const child = spawn(atoll, ['sandbox', 'exec', sandboxId, script], {
     env: localEnv(),
@@ -139,7 +139,7 @@ test('exec asks its command to end when it is interrupted', async () => {
   assert.deepEqual([child.exitCode, said], [3, 'started\nbye\n'])
 })
 
-test('shell is a terminal that follows the window, and leaves the own one as it was', async () => {
+test('shell resizes with the window, and restores the terminal at the end', async () => {
   const session = [
     'stty rows 30 cols 90',
     'echo "at $(tty) modes $(stty -g)"',
@@ -233,7 +233,7 @@ test('status and doctor find everything well', async () => {
   assert.match(doctor.stdout, /Atoll can run here\.\n$/)
 })
 
-test('mistakes are told apart, each with what to do', async () => {
+test('each mistake has its own message with advice', async () => {
   const wrongKey = await cliWith({ ATOLL_API_KEY: 'e2b_wrong' }, 'sandbox', 'list')
   assert.equal(wrongKey.code, 1)
   assert.match(wrongKey.stderr, /^error: The API key .*\nhint: check ATOLL_API_KEY/)

@@ -32,7 +32,7 @@ function e2b(args: readonly string[], given: { env?: object; input?: string } = 
   return tryRun(process.execPath, [program, ...args], options)
 }
 
-test('list and info tell of a sandbox', async () => {
+test('list and info show a sandbox', async () => {
   const metadata = { made: 'for the list' }
   const { sandboxId } = await Sandbox.create({ ...installation.connection, metadata })
   const list = await e2b(['sandbox', 'list'])
@@ -68,7 +68,7 @@ test('create --detach makes a sandbox that kill ends', async () => {
   assert.match(everything(again), /wasn't found/)
 })
 
-test('a wrong key and a sandbox that is not there are failures that say so', async () => {
+test('a wrong key and an absent sandbox fail with their reason', async () => {
   const env = { E2B_API_KEY: `e2b_${'0'.repeat(40)}` }
   const denied = await e2b(['sandbox', 'list'], { env })
   assert.equal(denied.code, 1)

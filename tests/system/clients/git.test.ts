@@ -66,7 +66,7 @@ for (const runtime of runtimes) {
       assert.equal(pushed, await shell('git -C first rev-parse HEAD'))
     })
 
-    test('a clone pulls what another pushed, and says who is ahead', async () => {
+    test('a clone pulls the commits of another clone, and reports how far it is ahead', async () => {
       const { git, files } = sandbox
       await git.clone(server, { path: 'second' })
       assert.equal(await files.read('second/src/main.py'), 'print(1)\n')

@@ -68,7 +68,7 @@ for (const runtime of ['gvisor', 'runc'] as const) {
       })
     })
 
-    test('a command runs as user in its home, or as whom and where it is told', async () => {
+    test('a command runs as user in its home, or as another user in another folder', async () => {
       const print = 'echo $(id -un) $(id -gn) $HOME $PWD $USER'
       const { stdout: plain } = await sandbox.commands.run(print)
       assert.equal(plain, 'user user /home/user /home/user user\n')
@@ -240,7 +240,7 @@ while True: time.sleep(60)`
       assert.equal(await Sandbox.kill('iaaaaaaaaaaaaaaaaaaaa', connection), false)
     })
 
-    test('a sandbox ends when its time is over', async () => {
+    test('a sandbox ends at its timeout', async () => {
       const brief = await Sandbox.create(connection)
       const running = await brief.commands.run('sleep 1000', { background: true })
       const ended = assert.rejects(running.wait(), /sandbox was killed or reached its end of life/)
@@ -250,7 +250,7 @@ while True: time.sleep(60)`
       await assert.rejects(brief.getInfo(), SandboxNotFoundError)
     })
 
-    test('a server in the sandbox is reached by its host name, also by WebSocket', async () => {
+    test('a server in the sandbox is reachable by its host name, also over WebSocket', async () => {
       const { port } = new URL(installation.url)
       const options = { ...connection, domain: `localhost:${port}` }
       const named = await Sandbox.connect(sandbox.sandboxId, options)

@@ -60,7 +60,7 @@ test('base is counted, and the published command line lists it', async () => {
   assert.deepEqual([listed.templateID, listed.names], [later.templateID, ['base']])
 })
 
-test('the SDK hears of the limit of the team, and works again below it', async () => {
+test('the SDK reports the sandbox limit of the team, and works again below it', async () => {
   const made = await Promise.allSettled(
     [1, 2, 3].map(() => Sandbox.create(installation.connection)),
   )
@@ -72,7 +72,7 @@ test('the SDK hears of the limit of the team, and works again below it', async (
   await (await Sandbox.create(installation.connection)).kill()
 })
 
-test('the SDK hears when the team keeps too much on the disk, and what it has can still be used', async () => {
+test('the SDK reports the disk limit of the team, and existing sandboxes still work', async () => {
   const key = { 'x-api-key': installation.apiKey }
   const setLimit = (keptDiskMB: number | null) =>
     ask('PATCH', `/admin/teams/${installation.teamId}`, undefined, { limits: { keptDiskMB } })
@@ -98,7 +98,7 @@ test('the SDK hears when the team keeps too much on the disk, and what it has ca
   await Promise.all([sandbox.kill(), other.kill()])
 })
 
-test('a team that an operator made works with its key and for its members', async () => {
+test('a team that an operator created works with its key and for its members', async () => {
   const team = await ask('POST', '/admin/teams', undefined, { name: 'second' })
   const path = `/admin/teams/${team.json.teamID}`
   const { json: key } = await ask('POST', `${path}/api-keys`, undefined, { name: 'a key' })
@@ -113,7 +113,7 @@ test('a team that an operator made works with its key and for its members', asyn
   assert.equal(await Sandbox.kill(sandbox.sandboxId, connection), true)
 })
 
-test('the node tells the truth about this machine, and is drained', async () => {
+test('the node reports the real values of this machine, and can be drained', async () => {
   const sandbox = await Sandbox.create(installation.connection)
   const [node] = (await ask('GET', '/nodes')).json
   assert.deepEqual([node.id, node.status, node.sandboxCount], [hostname(), 'ready', 1])

@@ -47,7 +47,7 @@ for (const runtime of ['gvisor', 'runc'] as const) {
       assert.equal(await sandbox.files.read('~/a/folder/grün & more.txt'), 'hello ü')
     })
 
-    test('what is written over keeps its mode, and becomes shorter', async () => {
+    test('an overwritten file keeps its mode and is truncated', async () => {
       await sandbox.commands.run('echo a long line > script && chmod 751 script')
       await sandbox.files.write('script', 'new')
       assert.equal((await sandbox.commands.run('stat -c "%a %s" script')).stdout, '751 3\n')
@@ -90,7 +90,7 @@ for (const runtime of ['gvisor', 'runc'] as const) {
       assert.deepEqual(left ?? {}, {})
     })
 
-    test('many files go in one request, and empty ones are files too', async () => {
+    test('one request writes many files, also empty ones', async () => {
       const files = Array.from({ length: 60 }, (_, i) => ({
         path: `many/${i % 7}/file ${i}`,
         data: i % 5 === 0 ? '' : `content ${i}`,
@@ -106,7 +106,7 @@ for (const runtime of ['gvisor', 'runc'] as const) {
       assert.equal(await sandbox.files.read('many/1/file 1'), 'content 1')
     })
 
-    test('what is missing, a folder or too large is told by its own error', async () => {
+    test('a missing file, a folder and a file that is too large have their own errors', async () => {
       await assert.rejects(sandbox.files.read('missing'), FileNotFoundError)
       await assert.rejects(sandbox.files.read('/home/user'), InvalidArgumentError)
       await assert.rejects(sandbox.files.write('/home/user', 'x'), InvalidArgumentError)
@@ -121,7 +121,7 @@ for (const runtime of ['gvisor', 'runc'] as const) {
       assert.equal(await sandbox.isRunning(), true)
     })
 
-    test('a download URL needs nothing else, and only for what was signed', async () => {
+    test('a download URL needs no other credentials, and works only for the signed path', async () => {
       await sandbox.files.write('signed ü+.txt', 'signed')
       const url = await sandbox.downloadUrl('signed ü+.txt', { useSignatureExpiration: 60 })
       assert.ok(!url.includes(sandbox.sandboxId))
@@ -173,7 +173,7 @@ for (const runtime of ['gvisor', 'runc'] as const) {
       assert.equal((await fetch(url)).status, 401)
     })
 
-    test('signed URLs of two sandboxes lead each to its own', async () => {
+    test('signed URLs of two sandboxes each reach their own sandbox', async () => {
       const other = await Sandbox.create(installation.connection)
       const own = async (each: Sandbox) => {
         await each.files.write('/tmp/who', each.sandboxId)
@@ -186,7 +186,7 @@ for (const runtime of ['gvisor', 'runc'] as const) {
       assert.ok([401, 502].includes((await fetch(urls[1] ?? '')).status))
     })
 
-    test('pieces are put together, and metrics and variables are told to those with the token', async () => {
+    test('pieces are joined, and clients with the token get metrics and variables', async () => {
       await sandbox.files.write('piece 1', 'one ')
       await sandbox.files.write('piece 2', 'two')
       const headers = {
@@ -230,7 +230,7 @@ for (const runtime of ['gvisor', 'runc'] as const) {
       )
     })
 
-    test('a server on loopback is reached like any other, as long as it listens', async () => {
+    test('a server on loopback is reachable like any other, as long as it listens', async () => {
       await Promise.all(
         Object.entries({
           4101: '127.0.0.1',

@@ -59,7 +59,7 @@ for (const runtime of ['gvisor', 'runc'] as const) {
       await assert.rejects(files.list('three/c.txt'), InvalidArgumentError)
     })
 
-    test('an entry tells its kind, size, mode, owner, time and where it leads', async () => {
+    test('an entry has kind, size, mode, owner, time and symlink target', async () => {
       const { files } = sandbox
       await shell(`mkdir -p info/folder && cd info && printf 12345 > file && sudo chown root:user file &&
         sudo chmod 4751 file && sudo touch -d 2024-02-03T04:05:06.789Z file && chmod 1777 folder &&
@@ -114,7 +114,7 @@ for (const runtime of ['gvisor', 'runc'] as const) {
       await assert.rejects(files.list('levels', { depth: 0 }), InvalidArgumentError)
     })
 
-    test('a user names its own home, and owns what it makes', async () => {
+    test('a user has its own home, and owns the files that it creates', async () => {
       const { files } = sandbox
       await files.makeDir('made/by', { user: 'root' })
       await files.makeDir('~/made/by')
@@ -145,7 +145,7 @@ for (const runtime of ['gvisor', 'runc'] as const) {
       await assert.rejects(files.list('x', { user: 'nobody-here' }), AuthenticationError)
     })
 
-    test('what cannot be done is told by its own error', async () => {
+    test('each failure has its own error', async () => {
       const { files } = sandbox
       await files.write('plain', 'x')
       await files.write('full/inner', 'x')
@@ -170,7 +170,7 @@ for (const runtime of ['gvisor', 'runc'] as const) {
       assert.deepEqual(await files.list('full'), [])
     })
 
-    test('each kind of change is told, of the folder itself alone, until the watch is stopped', async () => {
+    test('a watch reports each kind of change in its folder only, until it is stopped', async () => {
       const { files } = sandbox
       await shell('mkdir -p kinds/inner && touch kinds/old')
       const seen: string[] = []
@@ -200,13 +200,13 @@ for (const runtime of ['gvisor', 'runc'] as const) {
       assert.equal(seen.length, count)
     })
 
-    test('a watch lasts as long as it was asked for, and says that it ended', async () => {
+    test('a watch lasts for the requested time, and reports its end', async () => {
       const ended = Promise.withResolvers<Error | undefined>()
       await sandbox.files.watchDir('/tmp', () => {}, { timeoutMs: 500, onExit: ended.resolve })
       assert.ok((await ended.promise) instanceof TimeoutError)
     })
 
-    test('metadata belongs to the file, whoever moves, writes or replaces it', async () => {
+    test('metadata stays with the file, whoever moves, writes or replaces it', async () => {
       const { files } = sandbox
       await files.write('m', 'x', { metadata: { author: 'ann', year: '2026' } })
       const given = { author: 'ann', year: '2026' }

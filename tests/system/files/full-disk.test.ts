@@ -33,11 +33,11 @@ while True:
     with open('/dev/shm/state.next', 'w') as f: f.write('%d %d %d' % (acked, full, failed))
     os.rename('/dev/shm/state.next', '/dev/shm/state')
 `
-/** Writes as fast as it can without ever asking whether it is stored. */
+/** Writes as fast as possible, without fsync. */
 const flooder = `
 while :; do dd if=/dev/urandom of=/root/flood bs=1M oflag=append conv=notrunc; sleep 0.05; done
 `
-/** Grows and shrinks. */
+/** Creates and deletes large files. */
 const churner = `
 while :; do
   fallocate -l 100M /root/reserved; head -c 150M /dev/zero > /root/big
@@ -72,7 +72,7 @@ for (const runtime of runtimes) {
       const { bavail, bsize } = await statfs(small.dir)
       return bavail * bsize
     }
-    /** Reads from the disk, not from what the kernel remembers. */
+    /** Returns how many acknowledged blocks are lost. Reads from the disk, not from the page cache. */
     const lostBlocks = async (sandbox: Sandbox) => {
       await run('sync', ['-f', small.dir])
       await writeFile('/proc/sys/vm/drop_caches', '3')
@@ -99,7 +99,7 @@ for (const runtime of runtimes) {
       await small?.[Symbol.asyncDispose]()
     })
 
-    test('gives sandboxes ENOSPC and loses nothing that was acknowledged', async () => {
+    test('gives sandboxes ENOSPC and loses no acknowledged write', async () => {
       const [first, second, third] = writers
       assert.ok(first && second && third)
       await start(first, `python3 -c "${writer}"`)
@@ -114,15 +114,15 @@ for (const runtime of runtimes) {
       assert.equal(await lostBlocks(first), 0)
     })
 
-    test('leaves the server up and other sandboxes at work', async () => {
+    test('leaves the server and other sandboxes working', async () => {
       assert.equal((await fetch(`${installation.url}/health`)).status, 200)
       const script =
         'head -c 20M /dev/urandom > /root/own && sync /root/own && sha256sum < /root/own'
       assert.equal((await shell(bystander, script)).code, 0)
     })
 
-    test('refuses new sandboxes and says why', async () => {
-      const said = await waitFor(
+    test('refuses new sandboxes with the reason', async () => {
+      const refusal = await waitFor(
         'a refusal',
         // Space that another sandbox has just freed may be enough for one more.
         () =>
@@ -132,7 +132,7 @@ for (const runtime of runtimes) {
           ),
         { timeoutMs: 60_000, intervalMs: 200 },
       )
-      assert.match(said, /507.*Not enough disk space on the node: creating a sandbox needs/s)
+      assert.match(refusal, /507.*Not enough disk space on the node: creating a sandbox needs/s)
       const status = await run(atoll, ['status'], { env: installation.env })
       assert.match(status, /problem +(disk space is scarce|the disk is full)/)
     })
@@ -147,13 +147,13 @@ for (const runtime of runtimes) {
       assert.equal((await shell(bystander, 'echo here')).stdout, 'here\n')
     })
 
-    test('lets sandboxes be deleted, and the others go on', async () => {
+    test('lets sandboxes be deleted, and the others continue to write', async () => {
       const [first, second, third] = writers
       assert.ok(first && second && third)
       const earlier = await stateOf(first)
       await second.kill()
       await waitFor(
-        'the writer to go on',
+        'the writer to continue',
         async () => (await stateOf(first)).acked > earlier.acked + 20,
         {
           timeoutMs: 120_000,
@@ -169,7 +169,7 @@ for (const runtime of runtimes) {
       assert.equal((await stateOf(first)).failed, 0)
     })
 
-    test('gives space back that is freed inside', async () => {
+    test('returns the space that a sandbox frees', async () => {
       const [first] = writers
       assert.ok(first)
       await shell(first, 'head -c 3G /dev/zero > /root/data')
@@ -182,7 +182,7 @@ for (const runtime of runtimes) {
       )
     })
 
-    test('lets the server start when others filled the disk to the last block', async () => {
+    test('lets the server start although other programs filled the disk to the last block', async () => {
       await installation.crash()
       await run('sh', ['-c', 'dd if=/dev/zero of="$0" bs=1M || :', join(small.dir, 'filler')])
       await installation.start()

@@ -29,7 +29,7 @@ for (const runtime of ['gvisor', 'runc'] as const) {
     }
 
     if (runtime === 'gvisor') {
-      test('a sandbox is paused when its time is over, and goes on when it is connected to', async () => {
+      test('a sandbox pauses at its timeout, and continues after a connect', async () => {
         const lifecycle = { onTimeout: 'pause' } as const
         const sandbox = await Sandbox.create({ ...connection, lifecycle })
         const info = await sandbox.getInfo()
@@ -46,7 +46,7 @@ for (const runtime of ['gvisor', 'runc'] as const) {
         await sandbox.kill()
       })
 
-      test('a paused sandbox is woken by what comes to its ports, which is held and served', async () => {
+      test('a request to a port of a paused sandbox resumes it, waits and is served', async () => {
         const lifecycle = { onTimeout: 'pause', autoResume: true } as const
         const sandbox = await Sandbox.create({ ...connection, lifecycle, timeoutMs: 60_000 })
         const info = await sandbox.getInfo()
@@ -69,7 +69,7 @@ for (const runtime of ['gvisor', 'runc'] as const) {
         await sandbox.kill()
       })
 
-      test('a sandbox whose memory cannot be kept does not run for ever: its files are', async () => {
+      test('a sandbox whose memory cannot be saved is finally paused with its files only', async () => {
         const lifecycle = { onTimeout: 'pause', autoResume: true } as const
         const sandbox = await Sandbox.create({ ...connection, lifecycle })
         await sandbox.files.write('/home/user/note', 'kept')
@@ -94,7 +94,7 @@ for (const runtime of ['gvisor', 'runc'] as const) {
         await sandbox.kill()
       })
 
-      test('a paused sandbox is not woken for its envd without its token', async () => {
+      test('a request to envd without the token does not resume a paused sandbox', async () => {
         const lifecycle = { onTimeout: 'pause', autoResume: true } as const
         const sandbox = await Sandbox.create({ ...connection, lifecycle })
         await sandbox.pause()
@@ -110,7 +110,7 @@ for (const runtime of ['gvisor', 'runc'] as const) {
       })
     }
 
-    test('a sandbox whose creator wants its files alone is paused so, and traffic does not wake it', async () => {
+    test('a sandbox with auto-pause without memory keeps its files, and traffic does not resume it', async () => {
       const onTimeout = { action: 'pause', keepMemory: false } as const
       const sandbox = await Sandbox.create({ ...connection, lifecycle: { onTimeout } })
       const witness = await startWitness(installation, sandbox)
@@ -125,7 +125,7 @@ for (const runtime of ['gvisor', 'runc'] as const) {
     })
 
     if (runtime === 'runc') {
-      test('a sandbox that would be paused with its memory keeps its files at least', async () => {
+      test('a sandbox with auto-pause keeps at least its files', async () => {
         const lifecycle = { onTimeout: 'pause', autoResume: true } as const
         const sandbox = await Sandbox.create({ ...connection, lifecycle })
         await sandbox.files.write('/home/user/note', 'kept')

@@ -33,7 +33,7 @@ suite('connections over a pause on gvisor', () => {
   })
   after(() => made.disposeAsync())
 
-  test('a program that waits for a server that does not answer hears that it cannot be reached', async () => {
+  test('a pending outbound connection fails with EHOSTUNREACH', async () => {
     const sandbox = await Sandbox.create({ ...installation.connection, timeoutMs: 600_000 })
     const call = async (port: number) => {
       const program = `rm -f /tmp/said; python3 -c '${callerSource}' ${outside.silentAddress} ${port}`
@@ -60,7 +60,7 @@ suite('connections over a pause on gvisor', () => {
   })
 
   for (const [name, { command, source }] of Object.entries(servers)) {
-    test(`${name} hears of the end of its connections and goes on, pause after pause`, async () => {
+    test(`${name} notices the end of its connections and continues, pause after pause`, async () => {
       const sandbox = await Sandbox.create({ ...installation.connection, timeoutMs: 600_000 })
       const envs = {
         SERVER: source,
@@ -135,7 +135,7 @@ suite('requests that come during a pause on gvisor', () => {
     await sandbox.kill()
   })
 
-  test('are told that there is no such sandbox where it stays paused', async () => {
+  test('fail with "not found" while the sandbox stays paused', async () => {
     const { sandbox, witness } = await open({ onTimeout: 'pause' })
     const pause = sandbox.pause()
     await waitForPause(sandbox)

@@ -15,7 +15,7 @@ suite('epoll over a pause on gvisor', () => {
   before(async () => (installation = await install({ ATOLL_RUNTIME: 'gvisor' })))
   after(() => installation[Symbol.asyncDispose]())
 
-  test('it reports no descriptor that was closed before, in the sandbox and in copies of it', async () => {
+  test('epoll reports no descriptor that was closed before, in the sandbox and in its copies', async () => {
     const { connection } = installation
     const sandbox = await Sandbox.create({ ...connection, timeoutMs: 600_000 })
     const server = await sandbox.commands.run('exec python3 -c "$SERVER"', {

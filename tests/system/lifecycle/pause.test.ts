@@ -113,7 +113,7 @@ for (const runtime of ['gvisor', 'runc'] as const) {
         await sandbox.kill()
       })
 
-      test('what was paused with its memory is started from its files alone when asked to', async () => {
+      test('a sandbox that was paused with memory can be booted from its files', async () => {
         const sandbox = await Sandbox.create(connection)
         const witness = await startWitness(installation, sandbox)
         assert.equal((await witness.ask()).count, 1)
@@ -146,7 +146,7 @@ for (const runtime of ['gvisor', 'runc'] as const) {
         await sandbox.kill()
       })
 
-      test('while it is paused it is listed as such, and the host holds nothing but its files', async () => {
+      test('a paused sandbox is listed as paused, and the host has only its files', async () => {
         const names = await namesOf(installation.dataDir)
         const bare = await tracesOf(names)
         const run = randomUUID()
@@ -187,7 +187,7 @@ for (const runtime of ['gvisor', 'runc'] as const) {
     }
 
     if (runtime === 'runc') {
-      test('memory is refused with the way out, and nothing happens to the sandbox', async () => {
+      test('a pause with memory is refused with advice, and the sandbox is not affected', async () => {
         const sandbox = await Sandbox.create(connection)
         const running = await sandbox.commands.run('cat', { background: true, stdin: true })
         await assert.rejects(sandbox.pause(), /400: .*memory: false/)

@@ -33,7 +33,7 @@ for (const runtime of runtimes) {
     })
     after(() => installation[Symbol.asyncDispose]())
 
-    test('a sandbox is one that was ready, with a name, variables and a token of its own', async () => {
+    test('a create takes a pre-warmed cell, which gets its own name, variables and token', async () => {
       const cells = await filled()
       const sandbox = await Sandbox.create({ ...connection, envs: { GIVEN: 'to one' } })
       assert.ok(cells.includes(await cellOf(names, sandbox.sandboxId)))
@@ -54,7 +54,7 @@ for (const runtime of runtimes) {
       await sandbox.kill()
     })
 
-    test('one that brings nothing of its own was told who it is before anybody wanted it', async () => {
+    test('a create without variables takes a cell with a preassigned identity', async () => {
       // Cells of the first filling may have been made before the API offered identities.
       const nameless = (await filled()).map(() => Sandbox.create(connection))
       for (const one of await Promise.all(nameless)) await one.kill()
@@ -73,7 +73,7 @@ for (const runtime of runtimes) {
       await sandbox.kill()
     })
 
-    test('what is ready shows in the status and to operators, and a new start takes it over', async () => {
+    test('status and operators show the pre-warmed cells, and a restarted server adopts them', async () => {
       const cells = await filled()
       const { stdout } = await tryRun(atoll, ['status'], { env: installation.env })
       assert.match(stdout, new RegExp(`^ready +${cells.length} of base$`, 'm'))

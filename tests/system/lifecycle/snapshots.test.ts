@@ -66,7 +66,7 @@ for (const runtime of ['gvisor', 'runc'] as const) {
     })
 
     if (runtime === 'gvisor') {
-      test('sandboxes made of a snapshot go on from it, also when the original is gone', async () => {
+      test('sandboxes created from a snapshot continue from it, also when the original is gone', async () => {
         const original = await Sandbox.create({ ...connection, envs: { GIVEN: 'to the first' } })
         const witness = await startWitness(installation, original)
         const { pid, sha256 } = await witness.ask()
@@ -100,7 +100,7 @@ for (const runtime of ['gvisor', 'runc'] as const) {
         assert.equal(await Sandbox.deleteSnapshot(snapshotId, connection), true)
       })
 
-      test('forks run beside their original, each with its own name, token, address and chance', async () => {
+      test('forks run next to their original, each with its own name, token, address and random state', async () => {
         const metadata = { run: randomUUID() }
         const envs = { GIVEN: 'to all' }
         const original = await Sandbox.create({ ...connection, metadata, envs })

@@ -54,14 +54,14 @@ for (const runtime of runtimes) {
       assert.deepEqual(network?.allowOut, ['shop.example'])
     })
 
-    test('another sandbox is not held to them', async () => {
+    test('the rules do not apply to another sandbox', async () => {
       const free = await open()
       const seen = `${outside.otherAddress} else.example ${outside.hostAddress}`
       assert.equal(await visit(free, 'http://else.example/'), seen)
       await free.kill()
     })
 
-    test('a proxy is gone through without a word of it inside, and is told to nobody', async () => {
+    test('connections use the proxy transparently, and its password is never shown', async () => {
       await sandbox.updateNetwork({ egressProxy: proxy })
       const seen = `${outside.publicAddress} ${outside.publicAddress} ${outside.publicAddress}`
       assert.equal(await visit(sandbox, `http://${outside.publicAddress}/`), seen)
@@ -95,7 +95,7 @@ for (const runtime of runtimes) {
       sandbox = again
     })
 
-    test('they hold when the egress process is killed', async () => {
+    test('the rules hold when the egress process is killed', async () => {
       const names = await namesOf(installation.dataDir)
       const [killed = 0] = await egressesOf(names)
       process.kill(killed, 'SIGKILL')
@@ -106,7 +106,7 @@ for (const runtime of runtimes) {
       assert.equal((await egressesOf(names)).length, 1)
     })
 
-    test('they hold for copies and after a pause', { skip: isShort }, async () => {
+    test('the rules hold for copies and after a pause', { skip: isShort }, async () => {
       await sandbox.pause()
       sandbox = await Sandbox.connect(sandbox.sandboxId, installation.connection)
       const [fork] = await sandbox.fork()

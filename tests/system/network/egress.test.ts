@@ -60,7 +60,7 @@ for (const runtime of runtimes) {
       await few.kill()
     })
 
-    test('deny the internet, but not what is allowed, and never envd', async () => {
+    test('deny the internet except allowed addresses, and never envd', async () => {
       const none = await open({ allowInternetAccess: false })
       assert.deepEqual(await reached(none), [])
       assert.equal((await none.getInfo()).allowInternetAccess, false)
@@ -69,7 +69,7 @@ for (const runtime of runtimes) {
       await none.kill()
     })
 
-    test('do not open what is closed to all', { skip: isShort }, async () => {
+    test('cannot allow a closed range', { skip: isShort }, async () => {
       await sandbox.updateNetwork({ allowOut: allTraffic })
       const { stdout } = await shell(sandbox, 'ip route show default')
       const gateway = /via ([\d.]+)/.exec(stdout)?.[1] ?? assert.fail(stdout)
@@ -77,7 +77,7 @@ for (const runtime of runtimes) {
       assert.deepEqual(await python(sandbox, attempts.reach, [['tcp', gateway, port]]), [null])
     })
 
-    test('are replaced as a whole while it runs', async () => {
+    test('are replaced as a whole while the sandbox runs', async () => {
       await sandbox.updateNetwork({ denyOut: [outside.publicAddress] })
       assert.deepEqual(await reached(sandbox), both(outside.otherAddress))
       await sandbox.updateNetwork({ denyOut: [outside.otherAddress] })

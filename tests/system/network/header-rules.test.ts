@@ -60,7 +60,7 @@ for (const runtime of runtimes) {
     }
     const https = 'https://api.example:8443/path?a=b'
 
-    test('a request has them, whatever program makes it and whatever it says itself', async () => {
+    test('a request gets the headers, whatever program sends it and whatever headers it has', async () => {
       const { at, method, url, headers, bytes } = await ask(
         sandbox,
         `-H 'authorization: mine' -H 'AUTHORIZATION: too' -H 'x-own: kept' --data-binary 12345 '${https}'`,
@@ -75,14 +75,14 @@ for (const runtime of runtimes) {
       }
     })
 
-    test('so has one without TLS, but only where that is usual', async () => {
+    test('a request without TLS gets the headers too, but only on port 80', async () => {
       const { stdout } = await shell(sandbox, 'curl -sS http://api.example/')
       assert.ok(stdout.endsWith(` ${secret}`), stdout)
       const { headers } = await ask(sandbox, 'http://api.example:8080/')
       assert.equal(headers.authorization, undefined)
     })
 
-    test('nothing inside knows them, and nobody is shown them', async () => {
+    test('the values are invisible inside the sandbox and in responses', async () => {
       const places = 'env; grep -raF the-secret /etc /home /root /run /tmp /usr/local /var'
       const { stdout } = await shell(sandbox, `cat /proc/*/environ; ${places}`)
       assert.ok(!stdout.includes('the-secret'))
@@ -91,19 +91,19 @@ for (const runtime of runtimes) {
       assert.deepEqual(shown?.rules, { 'api.example': [{ transform: { headers } }] })
     })
 
-    test('other names are passed on as they are', async () => {
+    test('requests to other names are not changed', async () => {
       const { headers } = await ask(sandbox, '-k https://else.example:8443/')
       assert.equal(headers.authorization, undefined)
       assert.equal(await ask(sandbox, 'https://else.example:8443/'), 'failed with 60')
     })
 
-    test('who says the name of another place is led to where the name leads', async () => {
+    test('a request with a false address goes to the address of its name', async () => {
       const connect = `--connect-to ::${outside.otherAddress}:8443`
       const { at, headers } = await ask(sandbox, `${connect} ${https}`)
       assert.deepEqual([at, headers.authorization], [outside.publicAddress, secret])
     })
 
-    test('a server that cannot show who it is gets nothing', async () => {
+    test('a server without a valid certificate gets no headers', async () => {
       const { stdout } = await shell(
         sandbox,
         `curl -s -o /tmp/said -w '%{http_code}' https://api.example:8444/; cat /tmp/said`,
@@ -112,7 +112,7 @@ for (const runtime of runtimes) {
       assert.ok(!stdout.includes('the-secret'))
     })
 
-    test('they allow nothing by themselves', async () => {
+    test('header rules allow no connection by themselves', async () => {
       await sandbox.updateNetwork({ ...network, denyOut: ['0.0.0.0/0'] })
       assert.match(await ask(sandbox, https), /^failed/)
       await sandbox.updateNetwork({ ...network, denyOut: [`${outside.publicAddress}/32`] })
@@ -127,7 +127,7 @@ for (const runtime of runtimes) {
       await sandbox.updateNetwork(network)
     })
 
-    test('an update brings them to a running sandbox, and takes them away', async () => {
+    test('an update adds header rules to a running sandbox, and removes them', async () => {
       const late = await open()
       assert.equal((await ask(late, `-k ${https}`)).headers.authorization, undefined)
       await late.updateNetwork(network)
@@ -137,7 +137,7 @@ for (const runtime of runtimes) {
       await late.kill()
     })
 
-    test('a secret is named in their place, and another value of it is in force at once', async () => {
+    test('a rule can refer to a secret, and a new value applies at once', async () => {
       const connection = installation.connection
       await Secret.create('Api-Key', 'the-secret-at-first', connection)
       const Authorization = `Bearer ${Secret.fill('api-key')}`
@@ -159,7 +159,7 @@ for (const runtime of runtimes) {
       await sandbox.updateNetwork(network)
     })
 
-    test('they outlive the server, and the egress process', async () => {
+    test('header rules survive the server and the egress process', async () => {
       await installation.crash()
       await installation.start()
       sandbox = await Sandbox.connect(sandbox.sandboxId, installation.connection)
@@ -171,7 +171,7 @@ for (const runtime of runtimes) {
       })
     })
 
-    test('they come back after a pause, and copies have them by the same authority', async () => {
+    test('header rules apply after a pause and in copies, with the same authority', async () => {
       await sandbox.pause({ keepMemory: runtime === 'gvisor' })
       sandbox = await Sandbox.connect(sandbox.sandboxId, installation.connection)
       const [fork] = await sandbox.fork()

@@ -42,7 +42,7 @@ describe('the ways into a sandbox', { concurrency: 1 }, () => {
       },
     })
 
-  test('ask for the traffic token of a private one, awake or asleep, and not for that of envd', async () => {
+  test('require the traffic token of a private sandbox, running or paused, and not the token of envd', async () => {
     const sandbox = await open({
       network: { allowPublicTraffic: false },
       lifecycle: { onTimeout: 'pause', autoResume: true },
@@ -85,7 +85,7 @@ describe('the ways into a sandbox', { concurrency: 1 }, () => {
     await sandbox.kill()
   })
 
-  test('lead by TLS to a program that speaks it, whoever signed its certificate', async () => {
+  test('use TLS to a program that speaks it, whoever signed its certificate', async () => {
     const pem = await run('openssl', [
       ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'],
       ...['-keyout', '-', '-subj', '/CN=whoever', '-days', '1'],

@@ -105,7 +105,7 @@ for (const runtime of runtimes) {
         assert.notEqual((await dial(address, envdPort)).code, 0)
       })
 
-      test('lets out no packet with an address that is not its own', async () => {
+      test('sends no packet with a forged source address', async () => {
         const target = [outside.publicAddress, outside.port]
         const sent = await python(sandbox, attempts.spoof, [...target, '11.22.33.99'])
         if (runtime === 'runc') return assert.equal(sent, 'EPERM')

@@ -84,7 +84,7 @@ for (const runtime of runtimes) {
       assert.equal(sumOf(messages, 'pty'), checksum(expected))
     })
 
-    test('what is written for nobody is thrown away, and the process goes on', async () => {
+    test('output without a subscriber is discarded, and the process continues', async () => {
       const left = await start({ ...shell('yes | head -c 20000000; exit 5'), tag: 'alone' })
       left.socket.destroy()
       const exit = await waitFor(
@@ -110,7 +110,7 @@ for (const runtime of runtimes) {
       assert.equal(await stream.until(/done/), 'done\n')
     })
 
-    test('a deadline of Connect ends the stream alone, one of Start the process, also unwatched', async () => {
+    test('a deadline of Connect ends only the stream; a deadline of Start ends the process, also without subscribers', async () => {
       const soon = { headers: { 'Connect-Timeout-Ms': '500' } }
       const long = await start(withInput('read -r _; exit 4'))
       const watched = await (await connect({ pid: long.pid }, soon)).rest()
@@ -126,7 +126,7 @@ for (const runtime of runtimes) {
       assert.deepEqual([end?.exitCode, end?.status], [-1, 'signal: killed'])
     })
 
-    test('an exit is told to those who come later, by pid and by tag', async () => {
+    test('later subscribers get the exit, by pid and by tag', async () => {
       const stream = await start({ ...shell('echo gone; exit 6'), tag: 'over' })
       await stream.rest()
       const end = { exitCode: 6, exited: true, status: 'exit status 6', error: 'exit status 6' }
@@ -139,7 +139,7 @@ for (const runtime of runtimes) {
       assert.equal(await unary('SendSignal', signal), 404)
     })
 
-    test('a process that closes its outputs lives on, and its stream with it', async () => {
+    test('a process that closes its outputs keeps running, and so does its stream', async () => {
       const stream = await start(withInput('exec >&- 2>&-; read -r _; exit 7'), {
         headers: everySecond,
       })

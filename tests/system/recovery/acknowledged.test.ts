@@ -72,7 +72,7 @@ describe(
       })
     }
 
-    test('everything is there after one more kill -9', async () => {
+    test('everything is still there after one more kill -9', async () => {
       await cloud.installation.crash()
       await cloud.installation.start(pools.off)
       await checkAccount(account, cloud, names)

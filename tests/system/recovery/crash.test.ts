@@ -44,7 +44,7 @@ for (const runtime of runtimes) {
     })
     after(() => installation?.[Symbol.asyncDispose]())
 
-    test('all sandboxes outlive the server, and what they do goes on', async () => {
+    test('all sandboxes survive the server, and their programs continue', async () => {
       await installation.crash()
       const down = Date.now()
       // Some counts belong to the time without a server.
@@ -95,7 +95,7 @@ for (const runtime of runtimes) {
       assert.deepEqual(await listed(), new Set(others.map(({ sandboxId }) => sandboxId)))
     })
 
-    test('a sandbox whose daemon is killed gets a new one, with the same token and variables', async () => {
+    test('a killed envd is replaced, with the same token and variables', async () => {
       const earlier = await daemonOf(counting)
       // The command dies of it, or the connection does.
       await shell(counting, `kill -9 ${earlier}`).catch(() => {})

@@ -112,7 +112,7 @@ suite('records that cannot be read on gvisor', { timeout: 600_000 }, () => {
     }
   })
 
-  test('the doctor lists it; a deleted sandbox goes once its record can be read', async () => {
+  test('the doctor lists quarantined records; a deleted sandbox is removed once its record is readable', async () => {
     const { sandbox } = await open()
     await sandbox.pause()
     const path = await cellFile(installation.dataDir, sandbox.sandboxId)

@@ -103,7 +103,7 @@ function liar(honest: Buffer, length: number): Buffer {
   return bytes
 }
 
-test('paths lead where the system says, or nowhere', async () => {
+test('paths resolve as in the kernel, or fail', async () => {
   const long = `/tmp/${'x'.repeat(5000)}`
   const deep = `/tmp${'/y'.repeat(2500)}`
   const hostname = await run('cat /etc/hostname')
@@ -148,7 +148,7 @@ test('paths lead where the system says, or nowhere', async () => {
   }
 })
 
-test('a loop of links is an entry, and no way', async () => {
+test('a symlink loop is an entry, and cannot be followed', async () => {
   const path = '/tmp/odd/one'
   assert.match(await ask('Stat', { path }), /"symlinkTarget":"\/tmp\/odd\/one"/)
   for (const method of ['ListDir', 'MakeDir']) {
@@ -163,7 +163,7 @@ test('a loop of links is an entry, and no way', async () => {
   assert.equal(entries.length, 7)
 })
 
-test('what is no file is not read or written, and makes nobody wait', async () => {
+test('special files are not read or written, and block no request', async () => {
   for (const path of ['/tmp/odd/fifo', '/tmp/odd/socket', '/dev/zero', '/dev/tty', '/dev/pts']) {
     for (const reply of [await files(path), await upload(path, 'x')]) {
       assert.ok(reply.status === 400 || reply.status === 500, `${path}: ${reply.status}`)
@@ -174,7 +174,7 @@ test('what is no file is not read or written, and makes nobody wait', async () =
   assert.match((await files('/proc/version')).text, /^Linux version/)
 })
 
-test('names that are not UTF-8 are shown as far as they go, and removed', async () => {
+test('names that are not UTF-8 are shown with replacement characters, and can be removed', async () => {
   await python(`
 import os
 os.mkdir("/tmp/bytes"); os.chdir("/tmp/bytes")
@@ -190,7 +190,7 @@ os.mkdir(b"in\\xff"); open(b"in\\xff/side\\xfe", "w").close(); os.symlink(b"bad\
   assert.equal(await run('test -e /tmp/bytes || echo gone'), 'gone\n')
 })
 
-test('folders nested deeper than a path can tell are listed in part, and removed', async () => {
+test('folders nested deeper than the longest path are listed in part, and can be removed', async () => {
   await python(`
 import os
 os.chdir("/tmp")
@@ -203,7 +203,7 @@ open("end", "w").close()`)
 })
 
 // A million files would take this machine a minute to make, and no other way than these.
-test('a folder of 100,000 files is told to be too large, is watched, and removed', async () => {
+test('a folder of 100,000 files is too large to list, and can be watched and removed', async () => {
   const made = await python(`
 import os
 os.mkdir("/tmp/many"); os.chdir("/tmp/many")
@@ -220,7 +220,7 @@ for name in range(100000): os.close(os.open(str(name), os.O_CREAT | os.O_WRONLY)
   assert.match(await ask('GetWatcherEvents', { watcherId }), /^500 .*changes|"events"/)
 })
 
-test('a file that grows while it is read has the length it began with', async () => {
+test('a file that grows during a download has its first length', async () => {
   const more = 'until [ -e /tmp/enough ]; do head -c 100000 /dev/zero; done >> /tmp/grows'
   const grower = await openProcess(
     url,
@@ -245,7 +245,7 @@ test('a file that grows while it is read has the length it began with', async ()
   await grower.rest()
 })
 
-test('a folder that vanishes is told to its watchers, who go on', async () => {
+test('watchers of a deleted folder get an event and continue', async () => {
   await run('mkdir -p /tmp/watched/inner')
   const response = await open(url, {
     method: 'POST',

@@ -141,7 +141,7 @@ for (const runtime of runtimes) {
       assert.notDeepEqual(await processesOf(names, sandbox.sandboxId), [])
     })
 
-    test('is told that its disk is full, and goes on', async () => {
+    test('gets ENOSPC for a full disk, and continues', async () => {
       const fill = await shell(sandbox, 'dd if=/dev/zero of=/home/user/fill bs=1M count=1000')
       assert.notEqual(fill.code, 0)
       assert.match(fill.stderr, /No space left on device/)
@@ -152,7 +152,7 @@ for (const runtime of runtimes) {
       assert.equal((await shell(sandbox, 'cat /home/user/again')).stdout, 'room\n')
     })
 
-    test('is told that its shared memory is full, and goes on', async () => {
+    test('gets ENOSPC for full shared memory, and continues', async () => {
       const fill = await shell(sandbox, `head -c ${memoryMb}M /dev/zero > /dev/shm/fill`)
       assert.match(fill.stderr, /No space left on device/)
       await shell(sandbox, 'rm /dev/shm/fill')
@@ -222,7 +222,7 @@ for (const runtime of runtimes) {
       })
     }
 
-    test('that starts more and more processes is stopped, and disturbs nobody else', async () => {
+    test('that starts more and more processes is limited, and does not disturb others', async () => {
       const victim = await open()
       const bombing = python(victim, attempts.forkBomb).catch(() => 'the sandbox ended')
       await assertWell(neighbour)
@@ -254,7 +254,7 @@ for (const runtime of runtimes) {
     })
 
     if (runtime !== 'runc') return
-    test('is refused the system calls that lead into the kernel', async () => {
+    test('cannot make the system calls that expose the kernel', async () => {
       const allowed = await python(sandbox, attempts.systemCalls)
       assert.deepEqual(allowed, [])
     })

@@ -68,7 +68,7 @@ for (const runtime of ['gvisor', 'runc'] as const) {
 
     const size = { cpuCount: 1, memoryMB: 256 }
 
-    test('an image is what sandboxes are made of, with what its layers say is gone', async () => {
+    test('sandboxes are created from an image, without the files that its layers delete', async () => {
       const lines: string[] = []
       const template = Template().fromImage(reference, credentials).runCmd('cat /data/keep > mine')
       const options = { ...connection, ...size }
@@ -110,7 +110,7 @@ for (const runtime of ['gvisor', 'runc'] as const) {
       ['that is not there', 'no/such:1', credentials, /cannot be used: .*manifest unknown/],
       ['that is not given to all', 'some/system:1', undefined, /cannot be used: .*auth/],
     ] as const) {
-      test(`an image ${what} is said to be no base`, async () => {
+      test(`an image ${what} is refused as a base`, async () => {
         const full = image.startsWith('docker.io') ? image : `${registry.host}/${image}`
         const template = Template().fromImage(full, given)
         const failed = Template.build(template, 'none', { ...connection, ...size })

@@ -104,7 +104,7 @@ for (const runtime of ['gvisor', 'runc'] as const) {
       await Promise.all([sandbox.kill(), other.kill()])
     })
 
-    test('a build goes on from what an earlier one did', async () => {
+    test('a build continues from the cached steps of an earlier one', async () => {
       const steps = Template().fromBaseImage().runCmd('date +%s%N > when')
       await build(steps, 'first')
       const { lines } = await build(steps.runCmd('echo more > more'), 'second')
@@ -124,7 +124,7 @@ for (const runtime of ['gvisor', 'runc'] as const) {
       assert.equal(await read('second'), when)
     })
 
-    test('a template is made of one that was made here', async () => {
+    test('a template can be built from a template of this installation', async () => {
       const parent = Template()
         .fromBaseImage()
         .setEnvs({ FROM_PARENT: 'yes' })
@@ -151,7 +151,7 @@ for (const runtime of ['gvisor', 'runc'] as const) {
       await Promise.all([sandbox.kill(), copy.kill()])
     })
 
-    test('a step that fails says which, and the template stays as it was', async () => {
+    test('a failed step is named, and the template is not changed', async () => {
       await build(Template().fromBaseImage().runCmd('echo 1 > version'), 'careful')
       const failing = Template()
         .fromBaseImage()
@@ -190,7 +190,7 @@ for (const runtime of ['gvisor', 'runc'] as const) {
       assert.match(lines.join('\n'), /\[stdout\]: well/)
     })
 
-    test('a server that dies while it builds leaves nothing of it, and builds it again', async () => {
+    test('a server that dies during a build leaves nothing of it, and can repeat it', async () => {
       const slow = Template().fromBaseImage().runCmd('echo begun; sleep 600')
       const info = await Template.buildInBackground(slow, 'slow', { ...connection, ...size })
       const status = () => Template.getBuildStatus(info, connection)

@@ -64,7 +64,7 @@ test('another value is another version, and metadata stays unless it is given', 
   assert.deepEqual([third.json.currentVersion, third.json.metadata], [3, {}])
 })
 
-test('what is deleted, never was or is of another team is not there', async () => {
+test('a deleted, unknown or foreign secret is not found', async () => {
   const { secretID } = (await keep('a')).json
   const other = api.theirs
   for (const path of ['/secrets/a', `/secrets/${secretID}`]) {
@@ -108,7 +108,7 @@ for (const [what, body] of Object.entries({
   },
   'metadata of another kind': { name: 'a', value, metadata: { a: 5 } },
 })) {
-  test(`${what} is refused, and nothing kept`, async () => {
+  test(`${what} is refused, and nothing is stored`, async () => {
     assert.equal((await call('POST', '/secrets', body)).status, 400)
     assert.deepEqual((await call('GET', '/secrets')).json, [])
   })
@@ -122,7 +122,7 @@ test('a header that names a secret has its value on the node, and nowhere else',
   await call('GET', '/v2/sandboxes')
 })
 
-test('one that is not there is refused at a create and an update', async () => {
+test('a missing secret is refused at a create and an update', async () => {
   const body = { templateID: 'base', network: { rules } }
   const created = await call('POST', '/v2/sandboxes', body)
   assert.equal(created.status, 400)
@@ -159,7 +159,7 @@ test('a paused sandbox comes back with the newest value', async () => {
   assert.equal(told(id)['a.b']?.Authorization, 'Bearer newer')
 })
 
-test('a node that cannot be told at once is told later', async () => {
+test('a node that does not answer gets the secret later', async () => {
   await keep('key')
   const id = await api.create({ network: { rules } })
   api.node.fail('network', Code.Unavailable)

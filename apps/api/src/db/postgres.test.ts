@@ -90,7 +90,7 @@ test('text with a zero character is a mistake of the caller', onPostgres, async 
   await assert.rejects(asked, (error) => error instanceof Fault && error.kind === 'invalid')
 })
 
-test('a mistake in a statement is nobody’s fault but ours', onPostgres, async () => {
+test('an invalid statement is an internal error', onPostgres, async () => {
   await using server = await setup()
   const wrong = sql`select nonsense`.execute(server.db)
   await assert.rejects(

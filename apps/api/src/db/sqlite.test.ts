@@ -5,7 +5,7 @@ import { sql } from 'kysely'
 import { makeStore } from '../sim/store.ts'
 import { openSqlite } from './sqlite.ts'
 
-test('a full disk is told as such, not as a rollback that failed', async () => {
+test('a full disk is reported as such, not as a failed rollback', async () => {
   await using store = await makeStore('empty')
   const { db } = openSqlite(`${store.folder}/own.db`)
   try {

@@ -31,7 +31,7 @@ for (const text of [
   })
 }
 
-test('a team may use what is public or its own', () => {
+test('a team may use public templates and its own', () => {
   const template = { id: 't', teamId: 'ours', public: false, isSnapshot: false }
   const asked = (changed: object, teamId: string) => mayUse({ ...template, ...changed }, teamId)
   assert.deepEqual(

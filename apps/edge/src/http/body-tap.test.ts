@@ -25,7 +25,7 @@ async function setup(t: TestContext) {
   return { ...testEdge, speak }
 }
 
-function asked(headers: Record<string, string>): string {
+function requestText(headers: Record<string, string>): string {
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
   return `GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n${lines.join('')}\r\n`
 }
@@ -45,7 +45,7 @@ for (const framing of ['chunks', 'a known length'] as const) {
         },
         `127.0.1.${at + 1}`,
       )
-      return (await readSlowly(edgePort, asked(headers), at)).equals(body)
+      return (await readSlowly(edgePort, requestText(headers), at)).equals(body)
     })
     assert.deepEqual(await Promise.all(read), [true, true, true, true])
   })
@@ -57,7 +57,7 @@ test('a response that ends with the connection is forwarded completely', async (
   const headers = await speak('abc', (socket) => {
     socket.once('data', () => socket.write('HTTP/1.0 200 OK\r\n\r\n') && socket.end(body))
   })
-  assert.ok((await readSlowly(edgePort, asked(headers), 1)).equals(body))
+  assert.ok((await readSlowly(edgePort, requestText(headers), 1)).equals(body))
 })
 
 test('a response that arrives byte by byte after early hints is forwarded', async (t) => {
@@ -89,7 +89,7 @@ test('bytes after the announced length are dropped', async (t) => {
       socket.end(`HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok${next}${'x'.repeat(100_000)}`),
     )
   })
-  const client = rawClient(edgePort, asked(headers))
+  const client = rawClient(edgePort, requestText(headers))
   await waitFor('the end', () => client.state() !== 'open')
   assert.match(client.received(), /^HTTP\/1.1 200 OK[^]*\r\n\r\nok$/)
 })
@@ -109,7 +109,7 @@ for (const [name, rest] of broken) {
       socket.once('data', () => socket.end(`HTTP/1.1 200 OK\r\n${rest}`, 'latin1'))
     })
     for (let time = 0; time < 2; time += 1) {
-      const client = rawClient(edgePort, asked(headers))
+      const client = rawClient(edgePort, requestText(headers))
       await waitFor('the reset', () => client.state() === 'reset')
     }
   })

@@ -35,12 +35,12 @@ test('parseEvents handles any name bytes and padding, and ignores a partial even
 
 async function setup() {
   const folder = await mkdtemp(join(tmpdir(), 'atoll-inotify-'))
-  let rings = 0
-  const inotify = openInotify(lazyLibc()(), () => (rings += 1))
+  let notifications = 0
+  const inotify = openInotify(lazyLibc()(), () => (notifications += 1))
   return {
     folder,
     inotify,
-    rings: () => rings,
+    notifications: () => notifications,
     async [Symbol.asyncDispose]() {
       inotify.close()
       inotify.close()
@@ -59,7 +59,7 @@ test('a flood of inotify events does not lose process exits', async () => {
   const until = performance.now() + 300
   while (performance.now() < until); // keeps the event loop busy while events arrive
   assert.deepEqual(new Set((await Promise.all(ends)).flat()), new Set([0, null]))
-  await waitFor('the bell', () => it.rings() > 0)
+  await waitFor('a notification', () => it.notifications() > 0)
 })
 
 test('a missing path cannot be watched, and a closed instance returns no events', async () => {

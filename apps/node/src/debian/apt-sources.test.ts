@@ -31,7 +31,7 @@ Suites: bookworm
 Components: main
 `
 
-test('stanzas give their binary archives that are enabled', () => {
+test('stanzas yield only enabled binary archives', () => {
   assert.deepEqual(parseDeb822(stanzas), [
     {
       uris: ['http://mirror.example/debian'],
@@ -78,7 +78,7 @@ const lines: ReadonlyArray<readonly [string, ReturnType<typeof parseOneLine>]> =
   ['deb cdrom:[Debian 12]/ bookworm', []],
 ]
 for (const [line, expected] of lines) {
-  test(`the line "${line}" gives ${expected.length} archives`, () => {
+  test(`the line "${line}" yields ${expected.length} archives`, () => {
     assert.deepEqual(parseOneLine(line), expected)
   })
 }

@@ -6,7 +6,7 @@ import { readManifest } from './manifest.ts'
 const digest = (letter: string) => `sha256:${letter.repeat(64)}`
 const blob = { digest: digest('a'), mediaType: 'x', size: 1 }
 
-test('a manifest is known by what was sent', () => {
+test('a manifest has the digest of the bytes that were sent', () => {
   const text = JSON.stringify({ schemaVersion: 2, config: blob, layers: [blob] })
   const expected = createHash('sha256').update(text).digest('hex')
   assert.deepEqual(readManifest(text), { digest: `sha256:${expected}`, ours: undefined })

@@ -33,7 +33,7 @@ const names = {
 }
 
 /** Uses real connections from a sandbox through a host to the world, each in its own network namespace. */
-describe('what leaves by name or by proxy', { concurrency: 1 }, () => {
+describe('outgoing connections with name and proxy rules', { concurrency: 1 }, () => {
   const made = new AsyncDisposableStack()
   let host: Namespace
   let world: Namespace
@@ -73,7 +73,7 @@ describe('what leaves by name or by proxy', { concurrency: 1 }, () => {
   const onlyShop = { allowOut: [], denyOut: everything, allowNames: ['shop.example'] }
   const proxy = { address: `${worldServer}:1080`, username: 'user', password }
 
-  test('goes where its name is, and not where the sandbox says that it is', async () => {
+  test('go to the address of their name, not to the address that the sandbox dialed', async () => {
     await host.setRules(1, onlyShop)
     assert.equal(
       await visit('http', second, 'shop.example'),
@@ -86,7 +86,7 @@ describe('what leaves by name or by proxy', { concurrency: 1 }, () => {
     )
   })
 
-  test('of other names, or of none, is refused', async () => {
+  test('with other names, or without a name, are refused', async () => {
     await host.setRules(1, onlyShop)
     for (const [kind, name] of [
       ['http', 'api.shop.example'],
@@ -99,7 +99,7 @@ describe('what leaves by name or by proxy', { concurrency: 1 }, () => {
     }
   })
 
-  test('goes to all below a name with a star, and not to the name itself', async () => {
+  test('match all names below a wildcard, but not the name itself', async () => {
     await host.setRules(1, { ...onlyShop, allowNames: ['*.shop.example'] })
     assert.equal(
       await visit('tls', first, 'api.shop.example'),
@@ -108,7 +108,7 @@ describe('what leaves by name or by proxy', { concurrency: 1 }, () => {
     assert.equal(await visit('tls', first, 'shop.example'), 'ECONNRESET')
   })
 
-  test('of a name that leads to what is closed is refused', async () => {
+  test('to a name that resolves to a closed address are refused', async () => {
     await host.listen(80)
     await host.setRules(1, { ...onlyShop, allowNames: ['inside.example', 'host.example'] })
     assert.equal(await visit('http', first, 'inside.example'), 'ECONNRESET')
@@ -116,13 +116,13 @@ describe('what leaves by name or by proxy', { concurrency: 1 }, () => {
     assert.equal(await visit('http', closed, 'inside.example'), 'ECONNREFUSED')
   })
 
-  test('goes to an address that is allowed, whatever name it bears', async () => {
+  test('to an allowed address pass, whatever their name', async () => {
     await host.setRules(1, { ...onlyShop, allowOut: [second] })
     assert.equal(await visit('http', second, 'any.example'), `${second} any.example ${hostOutside}`)
     assert.equal(await visit('http', second, ''), `${second}  ${hostOutside}`)
   })
 
-  test('asks for the names that are allowed, and for no others', async () => {
+  test('resolve allowed names, and no others', async () => {
     await host.setRules(1, onlyShop)
     assert.equal(await visit('name', '8.8.8.8', 'shop.example'), first)
     assert.equal(await visit('name', '8.8.8.8', 'api.shop.example'), 'EREFUSED')
@@ -130,7 +130,7 @@ describe('what leaves by name or by proxy', { concurrency: 1 }, () => {
     assert.equal(await visit('name', worldServer, 'api.shop.example'), second)
   })
 
-  test('goes through the proxy, which looks up names by itself', async () => {
+  test('go through the proxy, which resolves names itself', async () => {
     await host.setRules(1, { allowOut: [], denyOut: [], proxy })
     assert.equal(await visit('http', first, 'any.example'), `${first} any.example ${first}`)
     await host.setRules(1, { ...onlyShop, proxy })
@@ -138,7 +138,7 @@ describe('what leaves by name or by proxy', { concurrency: 1 }, () => {
     assert.equal(await visit('tls', first, 'api.shop.example'), 'ECONNRESET')
   })
 
-  test('does not go past a proxy that fails', async () => {
+  test('do not bypass a failing proxy', async () => {
     const wrong = [
       { ...proxy, password: 'wrong' },
       { ...proxy, address: `${worldServer}:1081` },
@@ -150,7 +150,7 @@ describe('what leaves by name or by proxy', { concurrency: 1 }, () => {
     }
   })
 
-  test('ends when other rules no longer allow it, and goes on when they do', async () => {
+  test('end when new rules no longer allow them, and continue otherwise', async () => {
     await host.setRules(1, { ...onlyShop, allowOut: [first] })
     await world.listen(7000)
     const dialled = await sandbox.dial(first, 7000)
@@ -163,7 +163,7 @@ describe('what leaves by name or by proxy', { concurrency: 1 }, () => {
     assert.equal(why, 'ECONNRESET')
   })
 
-  test('outlives a new installation, and ends with its slot', async () => {
+  test('survive a restart of the agent, and end with their slot', async () => {
     await host.setRules(1, { ...onlyShop, allowOut: [first] })
     const dialled = await sandbox.dial(first, 7000)
     assert.ok('name' in dialled)
@@ -182,7 +182,7 @@ describe('what leaves by name or by proxy', { concurrency: 1 }, () => {
     )
   })
 
-  test('finds another egress process when the first was killed, and the rules hold', async () => {
+  test('use a new egress process after the first was killed, with the same rules', async () => {
     await host.setRules(1, { ...onlyShop, proxy })
     const killed = await egresses()
     assert.equal(killed.length, 1)
@@ -198,7 +198,7 @@ describe('what leaves by name or by proxy', { concurrency: 1 }, () => {
     assert.notDeepEqual(now, killed)
   })
 
-  test('runs with no rights of the host', async () => {
+  test('are served by a process without privileges', async () => {
     await host.setRules(1, onlyShop)
     const [pid] = await egresses()
     const status = await run('cat', [`/proc/${pid}/status`])
@@ -206,7 +206,7 @@ describe('what leaves by name or by proxy', { concurrency: 1 }, () => {
     assert.match(status, /^CapEff:\s+0+$/m)
   })
 
-  test('leaves nothing on the host after the last of it', async () => {
+  test('leave nothing on the host after the last one', async () => {
     await host.setRules(1, onlyShop)
     await host.uninstall()
     assert.deepEqual(await egresses(), [])

@@ -17,7 +17,7 @@ const everything = '0.0.0.0/0'
 const place = { subnet, linkPrefix: 'atfwt-' }
 
 /** Uses real packets from two sandboxes through a host to the world, each in its own network namespace. */
-describe('what leaves a sandbox', { concurrency: 1 }, () => {
+describe('packets from a sandbox', { concurrency: 1 }, () => {
   const made = new AsyncDisposableStack()
   let host: Namespace
   let world: Namespace
@@ -97,7 +97,7 @@ describe('what leaves a sandbox', { concurrency: 1 }, () => {
     }
   }
 
-  test('is everything but what is closed to all, without rules', async () => {
+  test('reach everything but the closed ranges, without rules', async () => {
     assert.deepEqual(await dials(sandbox, [first, second, closed]), [
       'open',
       'open',
@@ -106,7 +106,7 @@ describe('what leaves a sandbox', { concurrency: 1 }, () => {
     assert.deepEqual(await arrivals(sandbox, [first, closed]), [first])
   })
 
-  test('is not what is denied: TCP is refused at once, the rest vanishes', async () => {
+  test('do not reach denied addresses: TCP is reset, the rest is dropped', async () => {
     await host.setRules(1, { allowOut: [], denyOut: [first, '11.3.0.0/16'] })
     assert.deepEqual(await dials(sandbox, [first, second, third]), [
       'ECONNREFUSED',
@@ -116,7 +116,7 @@ describe('what leaves a sandbox', { concurrency: 1 }, () => {
     assert.deepEqual(await arrivals(sandbox, [first, second, third]), [second])
   })
 
-  test('is what is allowed, also where it is denied', async () => {
+  test('reach allowed addresses, also inside a denied range', async () => {
     await host.setRules(1, { allowOut: [second, '11.3.3.0/24'], denyOut: [everything, third] })
     assert.deepEqual(await dials(sandbox, [first, second, third]), ['ECONNREFUSED', 'open', 'open'])
     assert.deepEqual(await arrivals(sandbox, [first, second, third]), [second, third])
@@ -127,13 +127,13 @@ describe('what leaves a sandbox', { concurrency: 1 }, () => {
     assert.deepEqual(await dials(sandbox, [first, second]), ['open', 'open'])
   })
 
-  test('is never what is closed to all, whatever is allowed', async () => {
+  test('never reach a closed range, whatever is allowed', async () => {
     await host.setRules(1, { allowOut: [closed, everything], denyOut: [] })
     assert.deepEqual(await dials(sandbox, [closed, first]), ['ECONNREFUSED', 'open'])
     assert.deepEqual(await arrivals(sandbox, [closed]), [])
   })
 
-  test('is neither the host nor a neighbour: both listen, but it is refused at once', async () => {
+  test('reach neither the host nor another sandbox, which both listen: TCP is reset', async () => {
     const addresses = [1, 2].map((number) => toSlot(parseSubnet(subnet), 'atfwt-', number))
     const [own, next] = addresses
     assert.deepEqual(
@@ -186,7 +186,7 @@ describe('what leaves a sandbox', { concurrency: 1 }, () => {
     assert.deepEqual(await dials(sandbox, [first, second]), ['ECONNREFUSED', 'open'])
   })
 
-  test('is nothing once the slot is expelled, and the next holder has no rules of it', async () => {
+  test('reach nothing once the slot is expelled, and the next user of the slot starts without rules', async () => {
     await host.setRules(1, { allowOut: [], denyOut: [second] })
     const name = await connection(sandbox, first)
     await host.expel(1)
@@ -204,7 +204,7 @@ describe('what leaves a sandbox', { concurrency: 1 }, () => {
     assert.deepEqual(await dials(sandbox, [first, second]), ['ECONNREFUSED', 'open'])
   })
 
-  test('keeps to its rules, and open connections go on, over a new installation', async () => {
+  test('obey the same rules, and open connections continue, after the table is installed again', async () => {
     const name = await connection(sandbox, second)
     await host.install([1, 2], [[1, { allowOut: [second], denyOut: [everything] }]])
     await echo(sandbox, name)

@@ -19,7 +19,7 @@ test('the last installation to go puts the switch back', async (t) => {
   assert.deepEqual([await value(), await readdir(dir)], ['0', ['setting']])
 })
 
-test('a host that forwards anyway goes on doing so', async (t) => {
+test('a host that forwarded packets before keeps forwarding them', async (t) => {
   const { forwarding, value, set } = await setup(t)
   await set('1')
   await forwarding.enable()
@@ -27,7 +27,7 @@ test('a host that forwards anyway goes on doing so', async (t) => {
   assert.equal(await value(), '1')
 })
 
-test('an installation that comes while the last one goes keeps the switch on', async (t) => {
+test('forwarding stays on when one installation starts while the last other one ends', async (t) => {
   const answers = [false, true, false]
   const { forwarding, value } = await setup(t, async () => answers.shift() ?? false)
   await forwarding.enable()

@@ -30,7 +30,7 @@ function sumOf(bytes: Buffer): number {
   return (sum & 0xffff) + (sum >>> 16)
 }
 
-test('what is said of it is a whole message about its first packet', () => {
+test('the ICMP message contains the whole head of the first packet', () => {
   const message = unreachable(connection)
   assert.deepEqual([...message.subarray(0, 2)], [3, 1])
   assert.equal(sumOf(message), 0xffff)

@@ -13,7 +13,7 @@ import {
 
 const futex = process.arch === 'arm64' ? '98' : '202'
 
-test('a wait for another process without a limit is told from all others', () => {
+test('a wait for another process without a limit is recognized', () => {
   const call = (line: string) => isEndlessWait(`${line} 0x0 0x0 0xc000865990 0x40714e`)
   assert.ok(call(`${futex} 0x7fad2adf3000 0x0 0x199 0x0`))
   assert.ok(!call(`${futex} 0x20e5c60 0x80 0x0 0x0`), 'for a thread of its own')
@@ -55,7 +55,7 @@ for (const [who, address, children, isLost] of waits) {
   })
 }
 
-test('a process that waits for nobody has lost nothing, dead child or not', async (t) => {
+test('a process that waits for no other process has lost nothing, with a dead child or without', async (t) => {
   const parent = spawn('sh', ['-c', 'sleep 0 & exec sleep 1000'])
   t.after(() => parent.kill())
   await waitFor('the child', () => childrenOf(parent.pid ?? 0).length === 1)

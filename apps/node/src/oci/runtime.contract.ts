@@ -44,7 +44,7 @@ export function runtimeContract(name: Runtime['name'], subnet: string): void {
       assert.equal(await memoryLimit(world.host, sandbox.id), 256 * 1024 * 1024)
     })
 
-    test('a start comes before what runs, until it is levelled', async () => {
+    test('a starting sandbox has CPU priority until it is dropped', async () => {
       await using sandbox = await world.start()
       const weight = () => cpuWeight(world.host, sandbox.id)
       assert.ok((await weight()) > 1024)
@@ -65,7 +65,7 @@ export function runtimeContract(name: Runtime['name'], subnet: string): void {
       assert.equal(await status(first.address, '/health'), 204)
     })
 
-    test('what a sandbox uses is read while it runs, and nothing once it is gone', async () => {
+    test('usage is read while a sandbox runs, and is absent afterwards', async () => {
       const sandbox = await world.start()
       const { read } = await openCgroupUsage(world.host.installation.cgroup)
       const group = (await read(sandbox.id)) ?? assert.fail('no usage of the group was read')
@@ -91,7 +91,7 @@ export function runtimeContract(name: Runtime['name'], subnet: string): void {
       )
     })
 
-    test('one that was frozen goes on, and a second thaw changes nothing', async () => {
+    test('a frozen sandbox continues after a thaw, and a second thaw changes nothing', async () => {
       await using sandbox = await world.start()
       const runtime = world.host.runtimes[name]
       await runtime.freeze(sandbox.id)
@@ -101,7 +101,7 @@ export function runtimeContract(name: Runtime['name'], subnet: string): void {
       assert.equal(await answer, 204)
     })
 
-    test('one whose freeze or thaw was broken off goes on, and can be frozen again', async () => {
+    test('a sandbox whose freeze or thaw was interrupted continues, and can be frozen again', async () => {
       await using sandbox = await world.start()
       const runtime = world.host.runtimes[name]
       const root = join(world.host.installation.runDir, 'state', 'runsc')
@@ -133,7 +133,7 @@ export function runtimeContract(name: Runtime['name'], subnet: string): void {
       assert.equal(isAlive(sandbox.process), false)
     })
 
-    test('a call that waits goes on after a freeze; gVisor ends some of them with EINTR', async () => {
+    test('a blocked system call continues after a freeze; gVisor ends some with EINTR', async () => {
       await using sandbox = await world.start()
       const runtime = world.host.runtimes[name]
       await startPython(sandbox, receiverSource)
@@ -155,7 +155,7 @@ export function runtimeContract(name: Runtime['name'], subnet: string): void {
       assert.deepEqual(await result(), [name === 'runc' ? 'received 1' : 'failed EINTR'])
     })
 
-    test('memory is kept with its connections cut, or refused in words', async () => {
+    test('memory is saved with its connections cut, or refused with a reason', async () => {
       await using sandbox = await world.start()
       const runtime = world.host.runtimes[name]
       const memoryDir = join(world.host.installation.dataDir, `memory-${sandbox.id}`)
@@ -219,7 +219,7 @@ export function runtimeContract(name: Runtime['name'], subnet: string): void {
       )
     })
 
-    test('removing what does not exist is fine', async () => {
+    test('removing an absent sandbox succeeds', async () => {
       await world.host.erase('inothing')
     })
   })

@@ -54,14 +54,14 @@ test('a connection that is just being opened is waited for', async (t) => {
   assert.equal(calls.length, 3)
 })
 
-test('one that nobody answers is ended', async (t) => {
+test('a connection without an answer is closed', async (t) => {
   let isEnded = false
   const { calls, save } = await setup(t, () => (isEnded ? undefined : opening))
   await save({ endHalfOpen: async () => void (isEnded = true) })
   assert.equal(calls.length, 4)
 })
 
-test('one that stays so is told by what it is, and so is a deleted file', async (t) => {
+test('the fault names a connection that stays half-open, or a deleted file', async (t) => {
   const { save } = await setup(t, () => opening)
   t.mock.timers.enable({ apis: ['setTimeout'] })
   const refused = assert.rejects(save(), { reason: 'connection_opens', kind: 'invalid' })

@@ -9,7 +9,7 @@ import { toPolicy, toRules } from './messages.ts'
 
 const everything = '0.0.0.0/0'
 
-test('names and a proxy are kept with what they belong to', () => {
+test('names and a proxy are stored with the other rules', () => {
   const network = {
     allowOut: ['1.1.1.1'],
     denyOut: [everything],
@@ -19,7 +19,7 @@ test('names and a proxy are kept with what they belong to', () => {
   assert.deepEqual(toPolicy(create(CreateSandboxRequestSchema, { network })), { network })
 })
 
-test('names have one way to be written', () => {
+test('names are normalized', () => {
   const message = create(NetworkRulesSchema, {
     allowNames: ['Example.COM', '*.Example.org.'],
     proxy: { address: 'Proxy.Example.:1080' },
@@ -29,7 +29,7 @@ test('names have one way to be written', () => {
   assert.deepEqual(proxy, { address: 'proxy.example:1080' })
 })
 
-test('headers have one way to write their domains', () => {
+test('domains of header rules are normalized', () => {
   const headerRules = [{ pattern: '*.Example.com.', headers: { Authorization: 'a b' } }]
   const { transforms } = toRules(create(NetworkRulesSchema, { headerRules }))
   const domains = [{ pattern: '*.example.com', headers: { Authorization: 'a b' } }]
@@ -48,7 +48,7 @@ for (const [pattern, headers] of [
   })
 }
 
-test('rules of addresses alone are what they were before there were names', () => {
+test('rules with addresses only have the form of the first releases', () => {
   const network = { allowOut: [], denyOut: [everything] }
   assert.deepEqual(toRules(create(NetworkRulesSchema, network)), network)
   assert.deepEqual(toPolicy(create(CreateSandboxRequestSchema)), {})

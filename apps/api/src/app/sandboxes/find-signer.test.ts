@@ -39,7 +39,7 @@ test('the sandbox whose token signed is found, and remembered', async () => {
   assert.equal(asked(), 1)
 })
 
-test('user, operation and expiration are part of what was signed', async () => {
+test('the signature covers user, operation and expiration', async () => {
   const { findSigner } = setup(10)
   const signature = sign(file.path, 'write', 'anna', 'token of i3', '1700000000')
   const whole = { ...file, operation: 'write', username: 'anna', signature } as const
@@ -62,7 +62,7 @@ test('a sandbox that has ended signs nothing more, a new one does', async () => 
   assert.equal(await findSigner({ ...file, signature: fresh }), 'inew')
 })
 
-test('what can be no signature is not searched for', async () => {
+test('a malformed signature is refused without a search', async () => {
   const { findSigner, asked } = setup()
   for (const signature of ['', 'v1_', 'v1_x', `v2_${'a'.repeat(43)}`, `v1_${'a'.repeat(5000)}`]) {
     assert.equal(await findSigner({ ...file, signature }), undefined)
@@ -70,7 +70,7 @@ test('what can be no signature is not searched for', async () => {
   assert.equal(asked(), 0)
 })
 
-test('a flood of foreign signatures is refused, and those who wait are served', async () => {
+test('a flood of unknown signatures is refused, and waiting requests are served', async () => {
   const { findSigner } = setup(10)
   const floods = Array.from({ length: 200 }, (_, i) =>
     findSigner({ ...file, signature: sign('flood', String(i)) }).then(

@@ -55,10 +55,10 @@ async function sweepWhile(finish: (loose: Snapshot[]) => void) {
   return discarded
 }
 
-test('a copy that is published while a pass looks at it stays', async () => {
+test('a copy that is published during a pass is kept', async () => {
   assert.deepEqual(await sweepWhile((loose) => void loose.pop()), [])
 })
 
-test('a copy that is let go of and not published goes', async () => {
+test('a copy that its process released without publishing is deleted', async () => {
   assert.deepEqual(await sweepWhile(() => {}), ['s1'])
 })

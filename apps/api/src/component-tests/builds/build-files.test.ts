@@ -47,7 +47,7 @@ test('files are sent without a key to the URL that was given, in pieces, and are
   assert.equal((await put(again.url, Buffer.from('{'), json)).status, 201)
 })
 
-test('the files of one team are not there for another', async () => {
+test('files of one team are invisible to others', async () => {
   await using api = await startApiUnderTest()
   await requestBuild(api)
   await put((await link(api)).url, Buffer.from('ours'))
@@ -88,7 +88,7 @@ for (const [what, change] of Object.entries(changes)) {
   })
 }
 
-test('a URL without what belongs to it is refused', async () => {
+test('a URL without its parameters is refused', async () => {
   await using api = await startApiUnderTest()
   await requestBuild(api)
   for (const name of ['team', 'expires', 'signature']) {
@@ -148,7 +148,7 @@ test('an archive of unknown length is refused', async () => {
   assert.equal(api.node.builds.files.size, 0)
 })
 
-test('a sender that goes away half-way leaves nothing', async () => {
+test('a client that disconnects during the upload leaves nothing', async () => {
   await using api = await startApiUnderTest()
   await requestBuild(api)
   const { sender, status } = open((await link(api)).url, { 'content-length': '1000' })
@@ -159,7 +159,7 @@ test('a sender that goes away half-way leaves nothing', async () => {
   assert.equal((await link(api)).present, false)
 })
 
-test('what the node says against files reaches the sender', async () => {
+test('the client gets the reason why the node refused the files', async () => {
   await using api = await startApiUnderTest()
   await requestBuild(api)
   const { url } = await link(api)

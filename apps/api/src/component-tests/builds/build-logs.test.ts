@@ -33,7 +33,7 @@ function readLogs(api: ApiUnderTest, { templateId, buildId }: RequestedBuild, qu
   return api.call('GET', `/templates/${templateId}/builds/${buildId}/logs${query}`)
 }
 
-test('a client that counts what it has read gets all of it once, and then nothing more', async () => {
+test('a client that pages by offset gets each entry once, and then nothing more', async () => {
   await using api = await startApiUnderTest()
   const said = Array.from({ length: 250 }, (_, index) => `line ${index}`)
   api.node.builds.setLog(...said.map((message) => ({ at: 1000, message })))
@@ -53,7 +53,7 @@ test('a client that counts what it has read gets all of it once, and then nothin
   })
 })
 
-test('what a build says is there while it is under way', async () => {
+test('the log of a build can be read while it runs', async () => {
   await using api = await startApiUnderTest()
   const release = api.node.hold('build')
   api.node.builds.setLog({ message: 'so far' })
@@ -71,7 +71,7 @@ const mixed = [
   { at: 3000, level: 'error', message: 'e' },
 ] as const
 
-test('a level leaves out what is less severe, and the offset counts what is left', async () => {
+test('a level filters less severe entries, and the offset counts the others', async () => {
   await using api = await startApiUnderTest()
   api.node.builds.setLog(...mixed)
   const asked = await build(api)
@@ -128,7 +128,7 @@ test('an unknown build is refused as the clients expect', async () => {
   }
 })
 
-test('what a build said is forgotten a week after its end, and the build is not', async () => {
+test('the log of a build is deleted a week after its end, and the build is not', async () => {
   const clock = manualClock()
   await using api = await startApiUnderTest({ clock })
   api.node.builds.setLog({ message: 'long ago' })

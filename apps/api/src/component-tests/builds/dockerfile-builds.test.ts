@@ -47,7 +47,7 @@ test('without an alias it has its id alone, and is built anew by that', async ()
   assert.equal((await post(api, { dockerfile }, '/templates/base')).status, 403)
 })
 
-test('what cannot be built is refused and leaves nothing', async () => {
+test('an invalid Dockerfile is refused and leaves nothing', async () => {
   const adminToken = 'operators-only-token'
   await using api = await startApiUnderTest({ env: { ATOLL_ADMIN_TOKEN: adminToken } })
   const refused = [

@@ -14,7 +14,7 @@ import { onPostgres } from '../../sim/store.ts'
 
 /** Builds that do not run to their end: replaced, cancelled, timed out, orphaned or deleted. */
 
-test('a newer build that is asked for takes the place of one that waits, under the same tag only', async () => {
+test('a newer build request replaces a waiting one with the same tag', async () => {
   await using api = await startApiUnderTest()
   const first = await requestBuild(api, { tags: ['a', 'b'] })
   const other = await requestBuild(api, { tags: ['c'] })
@@ -28,7 +28,7 @@ test('a newer build that is asked for takes the place of one that waits, under t
   }
 })
 
-test('a build that is started cancels those under way with its tag, on the node as well', async () => {
+test('a started build cancels running builds with its tag, on the node as well', async () => {
   await using api = await startApiUnderTest()
   const release = api.node.hold('build')
   const first = await requestBuild(api)
@@ -49,7 +49,7 @@ test('a build that is started cancels those under way with its tag, on the node 
   assert.equal(api.node.builds.templates.size, 2)
 })
 
-test('a build that nobody starts within 40 minutes fails', async () => {
+test('a build that is not started within 40 minutes fails', async () => {
   const clock = manualClock()
   await using api = await startApiUnderTest({ clock })
   const old = await requestBuild(api, { tags: ['old'] })
@@ -81,7 +81,7 @@ test('a build that takes longer than an hour is stopped', async () => {
   assert.equal(Object((await buildStatus(api, waiting)).json).status, 'building')
 })
 
-test('builds under way fail when the server stops, and the node is told', async () => {
+test('running builds fail when the server stops, and are canceled on the node', async () => {
   await using api = await startApiUnderTest()
   api.node.hold('build')
   const one = await requestBuild(api)
@@ -94,7 +94,7 @@ test('builds under way fail when the server stops, and the node is told', async 
   assert.match(reason.message, /build it again/)
 })
 
-test('builds that a dead process had under way fail, and what it left on the node goes', async () => {
+test('builds of a dead process fail, and their leftovers are removed from the node', async () => {
   await using api = await startApiUnderTest()
   const one = await requestBuild(api)
   await api.withStores(async ({ builds }) => {
@@ -106,7 +106,7 @@ test('builds that a dead process had under way fail, and what it left on the nod
   await waitFor('the sweep', () => api.node.builds.templates.size === 0)
 })
 
-test('a build that another live process has under way is left alone', async () => {
+test('a running build of another live process is not touched', async () => {
   await using api = await startApiUnderTest()
   const one = await requestBuild(api)
   const later = await requestBuild(api, { tags: ['later'] })
@@ -125,7 +125,7 @@ test('a build that another live process has under way is left alone', async () =
   assert.ok(api.node.builds.templates.has('in-the-making'))
 })
 
-test('a template that is deleted takes its builds along, also one under way, but not while it is used', async () => {
+test('deleting a template deletes its builds, also a running one, but is refused while it is in use', async () => {
   await using api = await startApiUnderTest()
   const { templateId } = await build(api)
   const id = await api.create({ templateID: 'mine' })
@@ -157,7 +157,7 @@ test('a template of the node stays while a snapshot is of it, and goes with that
   await waitFor('the sweep', () => api.node.builds.templates.size === 0)
 })
 
-test('a build that one process carries out is cancelled by another', onPostgres, async () => {
+test('one process can cancel a build that another one runs', onPostgres, async () => {
   await using api = await startApiUnderTest()
   await using other = await startApiUnderTest({ beside: api })
   const release = api.node.hold('build')

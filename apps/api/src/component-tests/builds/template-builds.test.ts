@@ -252,7 +252,7 @@ test('a snapshot is no parent, and neither is a template of another team unless 
   assert.equal((await build(api, {}, { fromTemplate: templateId })).end.status, 'ready')
 })
 
-test('what a step fails with is told with its warnings, and nothing of the build is left', async () => {
+test('a failed step is reported with its warnings, and nothing of the build is left', async () => {
   const { api } = await setup()
   await using _ = api
   api.node.builds.setLog(
@@ -277,7 +277,7 @@ test('what a step fails with is told with its warnings, and nothing of the build
   )
 })
 
-test('a failure of the node is not told in its words', async () => {
+test('an internal failure of the node is not quoted', async () => {
   const { api } = await setup()
   await using _ = api
   api.node.builds.setLog({ step: '3', message: 'so far' })

@@ -37,7 +37,7 @@ const badRequests: readonly (readonly [object, RegExp])[] = [
   [{ name: 'mine', teamID: randomUUID() }, /teamID is not the team/],
 ]
 
-test('bad requests for builds are refused with what to do, and change nothing', async () => {
+test('bad build requests are refused with advice, and change nothing', async () => {
   await using api = await startApiUnderTest()
   for (const [body, message] of badRequests) {
     const { status, json } = await ask(api, body)
@@ -63,7 +63,7 @@ test('a name that means something else is a conflict', async () => {
   assert.equal(await countTemplates(api), 2)
 })
 
-test('a team has only so many builds waiting or under way, those of the same tag aside', async () => {
+test('waiting and running builds of a team are limited, except those of the same tag', async () => {
   await using api = await startApiUnderTest({ env: { ATOLL_TEAM_CONCURRENT_BUILDS: '2' } })
   const release = api.node.hold('build')
   const first = await requestBuild(api, { tags: ['a'] })
@@ -92,7 +92,7 @@ test('the older form makes a template under its alias', async () => {
   await waitFor('the build', () => api.node.builds.requests[0]?.memoryMb === 256)
 })
 
-test('a user asks for a build of another of their teams, and is named as who made it', async () => {
+test('a user can build for another of their teams, and is shown as its creator', async () => {
   await using api = await startApiUnderTest()
   const headers = { authorization: `Bearer ${api.ours.accessToken}` }
   const ours = { name: 'mine', teamID: api.ours.teamId }
@@ -176,7 +176,7 @@ test('the templates of the installation cannot be built or changed', async () =>
   assert.equal((await api.call('PATCH', '/v2/templates/base', { body })).status, 403)
 })
 
-test('a template is published and taken back, and others may use it meanwhile', async () => {
+test('other teams can use a template while it is public', async () => {
   await using api = await startApiUnderTest()
   const { templateId } = await build(api)
   const headers = { 'x-api-key': api.theirs.apiKey }

@@ -156,7 +156,7 @@ test('a page of any origin may ask, may send our headers, and may read our own',
   }
 })
 
-test('an unforeseen failure is 500 without its text', async () => {
+test('an unexpected error is 500 without its text', async () => {
   let armed = false
   const now = () => (armed ? assert.fail('a secret of ours') : new Date('2026-01-01T00:00:00Z'))
   await using broken = await startApiUnderTest({ clock: { now } })

@@ -127,7 +127,7 @@ suite('samples of a sandbox that has ended', () => {
     samples.map(({ timestampUnix, diskUsed }) => [timestampUnix - begin - 2 * day, diskUsed])
   const at = (offset: number) => begin + 2 * day + offset
 
-  test('what is older than 7 days is deleted', async () => {
+  test('samples older than 7 days are deleted', async () => {
     assert.deepEqual(times(await metricsOf(api, id, `start=${begin}`)), [
       [0, 30],
       [3600, 40],
@@ -200,7 +200,7 @@ suite('samples of a sandbox that has ended', () => {
     })
   })
 
-  test('the batch has the newest sample of each, and leaves out what has none', async () => {
+  test('the batch has the newest sample of each sandbox, and omits sandboxes without samples', async () => {
     const path = `/sandboxes/metrics?sandbox_ids=${id},${other},${silent},iunknown`
     const { status, json } = await api.call('GET', path)
     const { sandboxes } = Object(json)

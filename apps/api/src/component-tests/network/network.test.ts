@@ -37,7 +37,7 @@ test('a sandbox that asks for nothing may go everywhere and shows no network', a
   assert.deepEqual(await shown(id), { allowInternetAccess: undefined, network: undefined })
 })
 
-test('what may leave it is enforced and shown as it was given', async () => {
+test('egress settings are enforced, and shown as they were sent', async () => {
   const network = {
     allowOut: ['1.1.1.1', '8.8.8.0/24', 'fd00::/8', everything],
     denyOut: [everything, '1.1.1.1', '2001:db8::1'],

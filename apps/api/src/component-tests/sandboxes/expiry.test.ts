@@ -71,7 +71,7 @@ test('a sandbox whose time was extended lives on', async () => {
   assert.equal((await api.call('GET', `/sandboxes/${extended}`)).status, 200)
 })
 
-test('a slow end of one sandbox does not hold up the others', async () => {
+test('a slow kill of one sandbox does not delay the others', async () => {
   const clock = manualClock()
   await using api = await startApiUnderTest({ clock })
   const slow = await api.create({ timeout: 10 })
@@ -91,7 +91,7 @@ test('a slow end of one sandbox does not hold up the others', async () => {
   await waitFor('both ends', () => api.node.running.size === 0)
 })
 
-test('the end of a sandbox outlives a restart, also one that fell into the pause', async () => {
+test('the end time survives a restart, also if it passed meanwhile', async () => {
   const clock = manualClock()
   await using api = await startApiUnderTest({ clock })
   const during = await api.create({ timeout: 10 })
@@ -106,7 +106,7 @@ test('the end of a sandbox outlives a restart, also one that fell into the pause
   await waitFor('the second end', () => !api.node.running.has(later))
 })
 
-test('what is to be paused at its end is paused, with or without its memory', async () => {
+test('a sandbox with auto-pause is paused at its timeout, with or without its memory', async () => {
   const clock = manualClock()
   await using api = await startApiUnderTest({ clock })
   const whole = await api.create({ timeout: 10, autoPause: true })
@@ -248,7 +248,7 @@ test('a kill during an automatic pause wins, and is not tried again', async () =
   assert.deepEqual([api.node.running.size, api.node.paused.size], [0, 0])
 })
 
-test('two processes pause what is due once', onPostgres, async () => {
+test('two processes pause an expired sandbox only once', onPostgres, async () => {
   const clock = manualClock()
   await using first = await startApiUnderTest({ clock })
   await using second = await startApiUnderTest({ clock, beside: first })

@@ -33,7 +33,7 @@ const snapshot = (api: ApiUnderTest, id: string) =>
 const stateOf = async (api: ApiUnderTest, id: string) =>
   Object((await api.call('GET', `/sandboxes/${id}`)).json).state
 
-test('a pause past what the team may keep is refused before it begins, and says what is kept', async () => {
+test('a pause beyond the disk limit of the team is refused before it begins, with the numbers', async () => {
   const { api, open } = await setup()
   await using _ = api
   const first = await open(40n, 20n)
@@ -55,7 +55,7 @@ test('a pause past what the team may keep is refused before it begins, and says 
   assert.equal((await pause(api, first)).status, 204)
 })
 
-test('snapshots and forks count with what is paused, until they are deleted', async () => {
+test('snapshots and forks count towards the disk limit until they are deleted', async () => {
   const { api, open } = await setup()
   await using _ = api
   const id = await open(30n, 20n)
@@ -80,7 +80,7 @@ test('snapshots and forks count with what is paused, until they are deleted', as
   assert.equal((await pause(api, id)).status, 204)
 })
 
-test('the node is asked for what is paused or copied, not for the others', async () => {
+test('only sandboxes that are paused or copied are measured', async () => {
   const { api, open } = await setup()
   await using _ = api
   await open(50n, 60n)

@@ -46,7 +46,7 @@ test('pages show each sandbox once, in order, whatever their size', async () => 
   }
 })
 
-test('what comes and goes between pages moves nothing else', async () => {
+test('sandboxes that start or end between pages do not move the others', async () => {
   const { api, clock, newestFirst } = await setup()
   await using _ = api
   const first = await api.call('GET', '/v2/sandboxes?limit=4')
@@ -62,7 +62,7 @@ test('what comes and goes between pages moves nothing else', async () => {
   assert.equal(idsOf(await api.call('GET', '/v2/sandboxes'))[0], late)
 })
 
-test('the total counts what matches on all pages', async () => {
+test('the total counts the matches of all pages', async () => {
   const { api } = await setup()
   await using _ = api
   for (const [query, total] of [
@@ -94,7 +94,7 @@ test('filters: start time inclusive, template by id, and none that is foreign', 
   assert.deepEqual([filtered.flat().length, new Set(filtered.flat()).size], [8, 8])
 })
 
-test('the metadata filter reads what clients encode three times', async () => {
+test('the metadata filter accepts triple encoding, as clients send it', async () => {
   await using api = await startApiUnderTest()
   const metadata = { k: 'a b', 'key=&%': 'ü+/?', plain: 'x' }
   const id = await api.create({ metadata })

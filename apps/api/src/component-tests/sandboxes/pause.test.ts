@@ -109,7 +109,7 @@ test('pages over running and paused sandboxes show each once, in order of their 
   }
 })
 
-test('team metrics count what runs, not what is paused', async () => {
+test('team metrics count running sandboxes, not paused ones', async () => {
   const clock = manualClock()
   await using api = await startApiUnderTest({ clock })
   const ids = [await api.create(), await api.create(), await api.create()]
@@ -124,7 +124,7 @@ test('team metrics count what runs, not what is paused', async () => {
   assert.equal(counted.get(api.ours.teamId), 1)
 })
 
-test('what is paused has no time to set: 404', async () => {
+test('the timeout of a paused sandbox cannot be set: 404', async () => {
   await using api = await startApiUnderTest()
   const id = await api.create()
   await pause(api, id)
@@ -138,7 +138,7 @@ test('what is paused has no time to set: 404', async () => {
   }
 })
 
-test('a paused sandbox is paused already: 409; a killed or unknown one is absent: 404', async () => {
+test('pausing a paused sandbox is 409; a killed or unknown one is 404', async () => {
   await using api = await startApiUnderTest()
   const id = await api.create()
   await pause(api, id)
@@ -203,7 +203,7 @@ for (const [code, status] of [
   })
 }
 
-test('a pause whose answer was lost is one all the same', async () => {
+test('a pause without a response of the node is still recorded', async () => {
   await using api = await startApiUnderTest()
   const id = await api.create()
   api.node.fail('pause', Code.Unavailable, 'after')
@@ -211,7 +211,7 @@ test('a pause whose answer was lost is one all the same', async () => {
   assert.equal(await stateOf(api, id), 'paused')
 })
 
-test('a pause that nobody knows the outcome of is found out by the reconciler', async () => {
+test('the reconciler finds out the result of an unconfirmed pause', async () => {
   await using api = await startApiUnderTest()
   const [done, undone] = [await api.create(), await api.create()]
   const release = api.node.hold('pause')

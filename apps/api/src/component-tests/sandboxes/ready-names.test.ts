@@ -19,7 +19,7 @@ async function create(api: ApiUnderTest, fields: object = {}, path = '/v2/sandbo
   return { status, ...Object(json) }
 }
 
-test('a create takes the name of the one that got ready last, and each name once', async () => {
+test('a create takes the newest preassigned ID, and each ID only once', async () => {
   await using api = await startApiUnderTest({ env })
   const first = await api.node.stock(shape)
   const second = await api.node.stock(shape)
@@ -33,7 +33,7 @@ test('a create takes the name of the one that got ready last, and each name once
   assert.deepEqual([third.status, [first.id, second.id].includes(third.sandboxID)], [201, false])
 })
 
-test('what would have to be told anyway takes no name', async () => {
+test('a create with variables or header rules takes no preassigned ID', async () => {
   await using api = await startApiUnderTest({ env })
   const { id } = await api.node.stock(shape)
   await api.node.stock({ ...shape, memoryMb: 1024 })
@@ -59,7 +59,7 @@ test('a create that is refused leaves the name to the next', async () => {
   assert.equal((await create(api)).sandboxID, id)
 })
 
-test('a name whose sandbox is gone is not used for another one', async () => {
+test('a preassigned ID whose cell is gone is not used again', async () => {
   await using api = await startApiUnderTest({ env })
   const { id } = await api.node.stock(shape)
   api.node.unstock(id)
@@ -73,7 +73,7 @@ test('a name whose sandbox is gone is not used for another one', async () => {
   )
 })
 
-test('a node that does not answer is offered names again, and creates go on', async () => {
+test('IDs are offered again to a node that did not answer, and creates work meanwhile', async () => {
   await using api = await startApiUnderTest({ env })
   api.node.fail('name', Code.Unavailable)
   await assert.doesNotReject(api.restart())

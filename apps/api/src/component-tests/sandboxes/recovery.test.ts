@@ -32,7 +32,7 @@ test('a restart changes nothing about running sandboxes', async () => {
   assert.deepEqual(api.node.killed, [])
 })
 
-test('what was answered survives the death of the process, and its lock on the store does not', async () => {
+test('acknowledged changes survive the death of the process, and its lock on the store does not', async () => {
   const script = `
     import { startApiUnderTest } from ${JSON.stringify(import.meta.resolve('../../sim/api.ts'))}
     const api = await startApiUnderTest()
@@ -84,7 +84,7 @@ test('a crash in the middle of a kill is finished', async () => {
   })
 })
 
-test('a create under way when the server stops is given up and cleaned up', async () => {
+test('a create during the shutdown is canceled and cleaned up', async () => {
   await using api = await startApiUnderTest()
   const release = api.node.holdCreates()
   const created = api.call('POST', '/v2/sandboxes', { body: { templateID: 'base' } })
@@ -96,7 +96,7 @@ test('a create under way when the server stops is given up and cleaned up', asyn
   release()
 })
 
-test('what the node lost is ended, what it has too much is killed', async () => {
+test('sandboxes that the node lost are ended, and unknown ones on the node are killed', async () => {
   await using api = await startApiUnderTest()
   const lost = await api.create()
   const kept = await api.create()
@@ -112,7 +112,7 @@ test('what the node lost is ended, what it has too much is killed', async () => 
   assert.equal((await api.call('GET', `/sandboxes/${kept}`)).status, 200)
 })
 
-test('a paused sandbox that the store has never heard of is left alone', async () => {
+test('a paused sandbox without a record is not touched', async () => {
   await using api = await startApiUnderTest()
   const known = await api.create()
   await api.call('POST', `/sandboxes/${known}/pause`)
@@ -222,7 +222,7 @@ async function freshStart(
   })
 }
 
-test('the first start makes credentials, saves them before it keeps them, and no later one does', async () => {
+test('only the first start creates credentials, and writes their file before the store', async () => {
   await using store = await makeStore('empty')
   await assert.rejects(
     freshStart(store.env, async () => {
@@ -242,7 +242,7 @@ test('the first start makes credentials, saves them before it keeps them, and no
   await second.close()
 })
 
-test('the embedded store is for its owner and one process, and holds no secret as it is', async () => {
+test('only its owner can read the embedded store, one process can open it, and it holds no plain secrets', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'atoll-api-'))
   const api = await freshStart({ ATOLL_DATA_DIR: folder })
   const { apiKey, accessToken } = api.firstCredentials ?? assert.fail('none were made')

@@ -8,7 +8,7 @@ async function secondsLeft(api: ApiUnderTest, id: string, now: Date): Promise<nu
   return (Date.parse(Object(json).endAt) - now.getTime()) / 1000
 }
 
-test('a refresh gives at least 15 seconds, what was asked for, and never takes any away', async () => {
+test('a refresh sets the requested time, at least 15 seconds, and never shortens it', async () => {
   const clock = manualClock()
   await using api = await startApiUnderTest({ clock })
   const cases = [

@@ -45,7 +45,7 @@ test('while it is being resumed it is shown as paused, and nothing else can be d
   assert.equal((await connecting).status, 201)
 })
 
-test('a boot can be joined by who wants a boot', async () => {
+test('a request for a boot can join a running boot', async () => {
   const { api, id } = await startWithPaused()
   await using _ = api
   const release = api.node.hold('resume')
@@ -91,7 +91,7 @@ for (const [name, meanwhile] of [
   })
 }
 
-test('a node that brings a sandbox back after its kill is told again to kill it', async () => {
+test('a sandbox that reappears on the node after its kill is killed again', async () => {
   const { api, id } = await startWithPaused()
   await using _ = api
   const release = api.node.hold('resume')
@@ -110,7 +110,7 @@ for (const [name, killing] of [
   ['connectV2', 409],
   ['resume', 404],
 ] as const) {
-  test(`${name} on what is being killed is ${killing}`, async () => {
+  test(`${name} of a sandbox that is being killed is ${killing}`, async () => {
     const { api, id } = await startWithPaused()
     await using _ = api
     const release = api.node.hold('kill')
@@ -150,7 +150,7 @@ test('a connect that waits for a pause which fails finds it running', async () =
   assert.deepEqual([(await pausing).status, (await connecting).status], [500, 200])
 })
 
-test('a resume whose answer was lost is one all the same', async () => {
+test('a resume without a response of the node is still recorded', async () => {
   const clock = manualClock()
   const { api, id, created } = await startWithPaused({ clock })
   await using _ = api
@@ -181,7 +181,7 @@ for (const [memory, reason] of [
   })
 }
 
-test('a crash in the middle of anything ends with what the node says', async () => {
+test('after a crash the record follows the state on the node', async () => {
   const clock = manualClock()
   const { api, id: paused } = await startWithPaused({ clock })
   await using _ = api
@@ -210,7 +210,7 @@ test('a crash in the middle of anything ends with what the node says', async () 
   assert.equal(Date.parse(endAt) - clock.now().getTime(), 1_000_000)
 })
 
-test('what runs on the node though its record says paused, and the reverse, is put right', async () => {
+test('records that contradict the node are corrected', async () => {
   const clock = manualClock()
   const { api, id: paused } = await startWithPaused({ clock })
   await using _ = api

@@ -7,7 +7,7 @@ import { codes, detail, resumeCalls, startWithPaused } from '../../sim/resume-cl
 
 /** Resuming paused sandboxes: both versions of connect, and the old resume. */
 
-test('what the node cannot read is told in its words', async () => {
+test('the client gets the reason why the node cannot read the memory', async () => {
   const { api, id } = await startWithPaused()
   await using _ = api
   api.node.fail('resume', Code.FailedPrecondition)
@@ -43,7 +43,7 @@ for (const [name, seconds] of [
     assert.equal(api.node.running.get(id)?.boots, 2)
   })
 
-  test(`${name} boots what was kept without its memory`, async () => {
+  test(`${name} boots a sandbox that was paused without memory`, async () => {
     const { api, id } = await startWithPaused({ memory: false })
     await using _ = api
     assert.equal((await resumeCalls[name](api, id, { memory: true })).status, 201)
@@ -90,7 +90,7 @@ for (const [name, seconds] of [
     assert.equal((await resumeCalls[name](api, id, { timeout: 3600 })).status, 201)
   })
 
-  test(`${name} on what was killed or never was is 404`, async () => {
+  test(`${name} of a killed or unknown sandbox is 404`, async () => {
     const { api, id } = await startWithPaused()
     await using _ = api
     await api.call('DELETE', `/sandboxes/${id}`)
@@ -99,7 +99,7 @@ for (const [name, seconds] of [
     }
   })
 
-  test(`${name} of what the node has lost is 404, and says so`, async () => {
+  test(`${name} of a sandbox that the node lost is 404 with the reason`, async () => {
     const { api, id } = await startWithPaused()
     await using _ = api
     api.node.end(id, 'lost', 'silently')
@@ -130,7 +130,7 @@ test('resume of a running sandbox is 409, with timeout 0 it is 400; connect with
   assert.equal((await resumeCalls.connect(api, id, { timeout: 0 })).status, 200)
 })
 
-test('resume may change what happens at the end of the time', async () => {
+test('resume can change what happens at the timeout', async () => {
   const { api, id } = await startWithPaused()
   await using _ = api
   assert.equal((await detail(api, id)).lifecycle.onTimeout, 'kill')

@@ -69,7 +69,7 @@ for (const [what, fields, memory] of [
   })
 }
 
-test('what was killed or never was is not found', async () => {
+test('a killed or unknown sandbox is not found', async () => {
   const { api, id } = await setup()
   await using _ = api
   await api.call('DELETE', `/sandboxes/${id}`)
@@ -77,7 +77,7 @@ test('what was killed or never was is not found', async () => {
   assert.deepEqual(await wake(api, 'iunknown'), { kind: 'not_found' })
 })
 
-test('envd of a secured sandbox is woken with its token alone', async () => {
+test('only requests with the token resume a secured sandbox through envd', async () => {
   const { api, id, tokens } = await setup()
   await using _ = api
   for (const accessToken of [undefined, '', 'x', `${tokens.envdAccessToken}0`]) {
@@ -93,7 +93,7 @@ test('envd of a secured sandbox is woken with its token alone', async () => {
   assert.equal((await wake(api, id, { port: 49_983, accessToken })).kind, 'running')
 })
 
-test('envd of an open sandbox is woken by anybody', async () => {
+test('any request resumes an unsecured sandbox through envd', async () => {
   await using api = await startApiUnderTest()
   const body = { templateID: 'base', timeout: 100, ...waking }
   const { json } = await api.call('POST', '/sandboxes', { body })
@@ -102,7 +102,7 @@ test('envd of an open sandbox is woken by anybody', async () => {
   assert.equal((await wake(api, id, { port: 49_983 })).kind, 'running')
 })
 
-test('ports of a private sandbox are woken with the traffic token alone, envd with its own', async () => {
+test('requests to ports of a private sandbox need the traffic token to resume it, requests to envd its own token', async () => {
   const { api, id, tokens } = await setup({ network: { allowPublicTraffic: false } })
   await using _ = api
   const { trafficAccessToken: trafficToken, envdAccessToken: accessToken } = tokens
@@ -116,7 +116,7 @@ test('ports of a private sandbox are woken with the traffic token alone, envd wi
   assert.equal((await wake(api, id, { trafficToken })).kind, 'running')
 })
 
-test('a blocked team wakes nothing', async () => {
+test('traffic does not resume sandboxes of a blocked team', async () => {
   const token = 'operators-only-token'
   const { api, id } = await setup({}, { env: { ATOLL_ADMIN_TOKEN: token } })
   await using _ = api
@@ -128,7 +128,7 @@ test('a blocked team wakes nothing', async () => {
   assert.equal((await wake(api, id)).kind, 'forbidden')
 })
 
-test('a wake takes a place of the team', async () => {
+test('a resume by traffic counts towards the limit of the team', async () => {
   const { api, id } = await setup({}, { env: { ATOLL_TEAM_CONCURRENT_SANDBOXES: '1' } })
   await using _ = api
   const other = await api.create()
@@ -139,7 +139,7 @@ test('a wake takes a place of the team', async () => {
   assert.equal((await wake(api, id)).kind, 'running')
 })
 
-test('many who come at once share one start', async () => {
+test('concurrent requests share one resume', async () => {
   const { api, id } = await setup()
   await using _ = api
   const release = api.node.hold('resume')
@@ -152,7 +152,7 @@ test('many who come at once share one start', async () => {
   assert.equal(api.node.begun('resume'), 1)
 })
 
-test('who comes during a pause is woken for after it', async () => {
+test('a request during a pause resumes the sandbox after it', async () => {
   await using api = await startApiUnderTest()
   const id = await api.create(waking)
   const release = api.node.hold('pause')
@@ -164,7 +164,7 @@ test('who comes during a pause is woken for after it', async () => {
   assert.ok(api.node.running.has(id))
 })
 
-test('a sandbox that is killed while it wakes is not found', async () => {
+test('a sandbox that is killed during its resume is not found', async () => {
   const { api, id } = await setup()
   await using _ = api
   const release = api.node.hold('resume')
@@ -177,7 +177,7 @@ test('a sandbox that is killed while it wakes is not found', async () => {
 })
 
 for (const code of [Code.Internal, Code.ResourceExhausted, Code.FailedPrecondition]) {
-  test(`callers hear nothing of a node that fails with ${Code[code]}`, async () => {
+  test(`the error ${Code[code]} of a node is not shown to callers`, async () => {
     const { api, id } = await setup()
     await using _ = api
     api.node.fail('resume', code)
@@ -186,7 +186,7 @@ for (const code of [Code.Internal, Code.ResourceExhausted, Code.FailedPreconditi
   })
 }
 
-test('a caller that leaves is let go, and the start goes on', async () => {
+test('a caller that disconnects is released, and the resume continues', async () => {
   const { api, id } = await setup()
   await using _ = api
   const release = api.node.hold('resume')

@@ -21,7 +21,7 @@ function sandboxesOf({ json }: Reply): { sandboxID: string; envdAccessToken: str
   return Object(json).map(({ sandbox }: { sandbox: object }) => sandbox)
 }
 
-test('copies have ids and tokens of their own, and all else of their source, which goes on', async () => {
+test('forks have their own IDs and tokens and everything else of their source, which keeps running', async () => {
   const clock = manualClock()
   await using api = await startApiUnderTest({ clock })
   const fields = {
@@ -116,7 +116,7 @@ test('bad input is refused, and nothing is copied', async () => {
   assert.deepEqual([api.node.begun('snapshot'), api.node.running.size], [0, 1])
 })
 
-test('each copy that has no place is told so, the others run', async () => {
+test('each fork beyond the limit fails with the reason, and the others run', async () => {
   await using api = await startApiUnderTest({ env: { ATOLL_TEAM_CONCURRENT_SANDBOXES: '4' } })
   const id = await api.create()
   await api.create()
@@ -175,7 +175,7 @@ test('a pause during a fork is 409 while it is copied, and does not harm the cop
   assert.equal(api.node.snapshots.size, 0)
 })
 
-test('what is paused or in between is 409, what is unknown or killed 404', async () => {
+test('a fork of a paused or transitional sandbox is 409, of an unknown or killed one 404', async () => {
   await using api = await startApiUnderTest()
   const id = await api.create()
   await api.call('POST', `/sandboxes/${id}/pause`)

@@ -47,7 +47,7 @@ test('deleting one tag leaves the snapshots of others; the name alone takes all'
   assert.deepEqual([api.node.snapshots.size, await listSnapshots(api)], [0, []])
 })
 
-test('what sandboxes were made of cannot be deleted while they run or are paused: 400', async () => {
+test('a snapshot cannot be deleted while sandboxes created from it run or are paused: 400', async () => {
   const { api, id } = await startWithSandbox()
   await using _ = api
   const reference = await takeSnapshot(api, id, 'used')
@@ -89,7 +89,7 @@ test('a snapshot that the node cannot delete yet is deleted later', async () => 
   await waitFor('the node', () => api.node.snapshots.size === 0)
 })
 
-test('copies that nobody knows of, or whose maker has died, are removed; others are not', async () => {
+test('snapshots without a record, or of a dead process, are removed, and others are not', async () => {
   const { api, id } = await startWithSandbox()
   await using _ = api
   const reference = await takeSnapshot(api, id)

@@ -14,7 +14,7 @@ import { onPostgres } from '../../sim/store.ts'
 
 /** Snapshots: create, name, list and use. */
 
-test('a snapshot that the node cannot read is refused with what the node says, and nothing is left', async () => {
+test('a snapshot that the node cannot read is refused with its reason, and nothing is left', async () => {
   const { api, id } = await startWithSandbox()
   await using _ = api
   const snapshotId = await takeSnapshot(api, id)

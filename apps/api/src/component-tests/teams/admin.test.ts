@@ -64,7 +64,7 @@ test('each team has a namespace of its own, which a new name does not change', a
   assert.deepEqual(slugs, ['equipe-no-1', 'equipe-no-1-ID', 'team'])
 })
 
-test('an update changes what it names; null brings the configured limit back', async () => {
+test('an update changes only the named limits; null restores the configured one', async () => {
   const id = await createTeam('before')
   const first = await ask('PATCH', `/admin/teams/${id}`, {
     limits: { concurrentSandboxes: 3, maxDiskSizeMB: 7 },
@@ -92,7 +92,7 @@ test('a key of a team works until an operator deletes it', async () => {
   assert.equal((await ask('DELETE', `/admin/teams/${id}/api-keys/${json.id}`)).status, 404)
 })
 
-test('a person gets one token and as many teams as operators give them', async () => {
+test('a user gets one token and any number of teams', async () => {
   const [red, blue] = [await createTeam('red'), await createTeam('blue')]
   const first = await ask('POST', `/admin/teams/${red}/members`, { email: 'Ada@example.com' })
   assert.equal(first.status, 201)
@@ -127,7 +127,7 @@ test('a person gets one token and as many teams as operators give them', async (
   assert.equal((await ask('DELETE', `/admin/teams/${blue}/members/${userID}`)).status, 404)
 })
 
-test('two operators who add the same new person make one', async () => {
+test('two operators who add the same new user create only one', async () => {
   const id = await createTeam('crowd')
   const added = await Promise.all(
     Array.from({ length: 5 }, () =>
@@ -139,7 +139,7 @@ test('two operators who add the same new person make one', async () => {
   assert.equal(added.filter(({ json }) => json.accessToken !== undefined).length, 1)
 })
 
-test('all sandboxes of a team are ended and counted, those of others are not', async () => {
+test('all sandboxes of a team are killed and counted, and those of other teams are not', async () => {
   const theirs = { headers: { 'x-api-key': api.theirs.apiKey } }
   const body = { templateID: 'base', timeout: 300 }
   await Promise.all([1, 2, 3].map(() => api.create()))

@@ -36,7 +36,7 @@ test('of many creates at a time exactly as many succeed as the team may have', a
   assert.equal((await create(api)).status, 429)
 })
 
-test('one that is still being created counts, one that failed does not', async () => {
+test('a sandbox that is being created counts, and a failed one does not', async () => {
   await using api = await startApiUnderTest({ env: { ATOLL_TEAM_CONCURRENT_SANDBOXES: '2' } })
   api.node.failCreates(Code.Internal)
   assert.deepEqual([(await create(api)).status, (await create(api)).status], [500, 500])
@@ -99,7 +99,7 @@ test('rate limits are off unless they are configured', async () => {
   assert.equal(headers.get('ratelimit-limit'), null)
 })
 
-test('a rate limit is by team and operation, is told in headers, and begins anew', async () => {
+test('a rate limit applies per team and operation, is sent in headers, and starts over', async () => {
   const clock = manualClock()
   await using api = await startApiUnderTest({
     clock,
@@ -124,7 +124,7 @@ test('a rate limit is by team and operation, is told in headers, and begins anew
   assert.deepEqual(await list(), [200, '2', '1', '10', null])
 })
 
-test('strangers are refused as strangers, and do not use up what a team may do', async () => {
+test('requests without a valid key are refused and do not count towards a rate limit', async () => {
   await using api = await startApiUnderTest({ env: { ATOLL_RATE_LIMITS: '*=1/1000' } })
   for (const _ of [1, 2, 3]) {
     assert.equal((await api.call('GET', '/sandboxes', { headers: {} })).status, 401)

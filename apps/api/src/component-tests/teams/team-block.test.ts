@@ -37,7 +37,7 @@ function call({ method, path }: Operation, headers: Record<string, string>) {
   return api.call(method, named, { headers, ...(method !== 'GET' && { body: '{}' }) })
 }
 
-test('operators see who is blocked, why and since when, until they are not', async () => {
+test('operators see blocked teams with reason and time until they are unblocked', async () => {
   const blocked = await block('blocked')
   const expected = { level: 'blocked', reason, since: '2026-01-01T00:00:00.000Z' }
   assert.deepEqual([blocked.status, blocked.json.block], [200, expected])

@@ -24,7 +24,7 @@ async function setup() {
   }
 }
 
-test('of several samples for one moment the larger numbers stay, also when written at once', async () => {
+test('of several samples for one moment the largest values are kept, also when written concurrently', async () => {
   await using world = await setup()
   const { teamMetrics } = world.stores
   const sample = (at: number, concurrent: number, started: number) => ({

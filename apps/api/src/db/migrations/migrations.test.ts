@@ -28,7 +28,7 @@ const firstRows = [
   ),
 ]
 
-test('a store of the first version keeps its users, its template and what was made of it', async () => {
+test('a store of the first version keeps its users, its template and its sandboxes', async () => {
   await using place = await makeStore('empty')
   const old = openDatabase(place.location)
   await old.exclusively((db) => migrate(db, migrations.slice(0, 1)))

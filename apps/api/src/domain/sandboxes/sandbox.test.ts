@@ -168,7 +168,7 @@ for (const [reason, text] of [
   })
 }
 
-test('what is unknown, or not ended, is absent without a reason', () => {
+test('an unknown or running sandbox is absent without a reason', () => {
   assert.equal(absent('i1').message, 'Sandbox i1 was not found')
   assert.equal(absent('i1', sandboxIn('killing')).message, 'Sandbox i1 was not found')
 })

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { html, prose } from './html.ts'
 
-test('what was not made by html is escaped, what was is not escaped again', () => {
+test('plain values are escaped, and results of html are not escaped again', () => {
   const bad = `<script>"&'</script>`
   const escaped = '&#60;script&#62;&#34;&#38;&#39;&#60;/script&#62;'
   assert.equal(html`<p title="${bad}">${bad}</p>`.html, `<p title="${escaped}">${escaped}</p>`)

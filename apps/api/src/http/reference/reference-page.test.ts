@@ -7,7 +7,7 @@ import { operations } from '@atoll/contracts/operations'
 import { z } from 'zod'
 import { renderReference } from './reference-page.ts'
 
-test('every operation has its place, and every link on the page leads somewhere on it', () => {
+test('the page has a section for every operation, and every link has a target on it', () => {
   const { body } = renderReference(toOpenApi(operations, '0.1.0'))
   const text = body.replaceAll(/<\/?code>/g, '')
   for (const { id, path, summary } of operations) {

@@ -29,7 +29,7 @@ test('the filter as it is in the URL of a client', () => {
   assert.deepEqual(parseMetadataQuery(value ?? ''), { k: 'a b' })
 })
 
-test('no filter, or an empty one, lets everything through', () => {
+test('no filter, or an empty one, matches everything', () => {
   assert.equal(parseMetadataQuery(undefined), undefined)
   assert.equal(parseMetadataQuery(''), undefined)
 })

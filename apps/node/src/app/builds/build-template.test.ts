@@ -150,7 +150,7 @@ test('each step leaves a layer, and the template stands on the last', async () =
   ])
 })
 
-test('what an earlier build did is not done again, unless it is forced', async () => {
+test('steps of an earlier build are not repeated, unless forced', async () => {
   const { build, ran, logs } = setup()
   await build([
     ['RUN', 'one'],
@@ -171,7 +171,7 @@ test('what an earlier build did is not done again, unless it is forced', async (
   assert.equal(ran.length, 5)
 })
 
-test('a step that fails ends the build, says so, and leaves nothing but the layers before it', async () => {
+test('a failed step ends the build with its message, and only the layers before it stay', async () => {
   const { build, templates, cells, layers } = setup()
   await assert.rejects(
     build([
@@ -208,7 +208,7 @@ test('files are put into the sandbox before the step that needs them', async () 
   await assert.rejects(missing, { step: '1', message: /not uploaded/ })
 })
 
-test('a parent that is gone is said to be', async () => {
+test('a build from a deleted parent fails with the reason', async () => {
   const { build } = setup()
   await assert.rejects(build([], { parent: 'gone' }), {
     step: 'base',
@@ -216,7 +216,7 @@ test('a parent that is gone is said to be', async () => {
   })
 })
 
-test('a template that does not begin as it should is none', async () => {
+test('a template whose start command fails is not created', async () => {
   const runStartCommand = () =>
     Promise.reject(new Fault('timeout', 'not_ready', 'It was not ready'))
   const { build, templates, cells } = setup({ runStartCommand })
@@ -237,7 +237,7 @@ test('an id is used once', async () => {
   await assert.rejects(build([]), { reason: 'template_exists' })
 })
 
-test('who does not want it any more ends it, with all that was made for it', async () => {
+test('a client that disconnects ends the build and removes everything that it made', async () => {
   const { build, cells, templates, leaving } = setup({
     async extract() {
       leaving.abort()
@@ -275,7 +275,7 @@ test('an image is fetched once, and given the user that sandboxes expect', async
   assert.deepEqual(ran.slice(7, 10), ['pull', 'unpack a', 'unpack b'])
 })
 
-test('a build that is given up while its memory is kept leaves no prototype', async () => {
+test('a build that is canceled while its memory is saved leaves no prototype', async () => {
   const discarded: string[] = []
   const { build, leaving, templates } = setup({
     async ensurePrototype() {
@@ -288,7 +288,7 @@ test('a build that is given up while its memory is kept leaves no prototype', as
   assert.deepEqual([discarded, templates.has('t1')], [['t1'], false])
 })
 
-test('of one owner builds wait for each other, and those who leave do not', async () => {
+test('builds of one owner wait for each other, and a canceled build does not block the next', async () => {
   const { build, leaving, ran } = setup()
   const slow = Promise.withResolvers<void>()
   const held = setup({ takeCell: () => slow.promise.then(() => assert.fail('gone')) })
@@ -306,7 +306,7 @@ test('of one owner builds wait for each other, and those who leave do not', asyn
   assert.deepEqual(ran, [])
 })
 
-test('memory that cannot be kept is no reason against a template', async () => {
+test('a template is created even if its memory cannot be saved', async () => {
   const refusal = new Fault('invalid', 'deleted_file_open', 'A deleted file is open')
   const { build, templates, logs } = setup({ ensurePrototype: () => Promise.reject(refusal) })
   await build([['RUN', 'one']])
@@ -318,7 +318,7 @@ test('memory that cannot be kept is no reason against a template', async () => {
   )
 })
 
-test('what was built is removed with all that was made of it ahead; base never is', async () => {
+test('a template is removed with its pre-warmed cells; base is never removed', async () => {
   const { build, builds, templates, forgotten } = setup()
   await build([['RUN', 'one']])
   await builds.remove('t1')

@@ -148,7 +148,7 @@ test('an operation gets its space from the shares of the disks, and gives it bac
   assert.equal(state.allowed?.get('a'), 1000 * mib)
 })
 
-test('what does not fit is refused with numbers, and nothing is held', () => {
+test('an operation that does not fit is refused with the numbers, and reserves nothing', () => {
   const { space } = setup({ freeMb: 150 })
   const refused = isDiskFull(
     /^Not enough disk space on the node: copying needs 51 MB, 50 MB are free above the reserve of 100 MB\. Delete .*disk space\.$/,
@@ -158,7 +158,7 @@ test('what does not fit is refused with numbers, and nothing is held', () => {
   space.hold(50 * mib, 'copying')[Symbol.dispose]()
 })
 
-test('what was freed since the last pass counts', () => {
+test('space that was freed since the last pass counts', () => {
   const { space, state } = setup({ freeMb: 0 })
   state.freeBytes = gib
   space.checkSandbox(sandbox)

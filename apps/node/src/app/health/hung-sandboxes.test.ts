@@ -37,7 +37,7 @@ test('a sandbox that waits in vain after a lack of memory is ended, and no other
   assert.deepEqual(ended, ['hung'])
 })
 
-test('one that cannot be looked at keeps nobody from the others', () => {
+test('a failed check of one cell does not stop the checks of the others', () => {
   const { sandboxes, ended, failures, checks } = setup()
   sandboxes.set('odd', { oomKills: 1, lost: [] })
   sandboxes.set('hung', { oomKills: 1, lost: ['a'] })
@@ -46,7 +46,7 @@ test('one that cannot be looked at keeps nobody from the others', () => {
   assert.deepEqual(new Set(failures), new Set(['Error: odd']))
 })
 
-test('one that waits for this and that is not taken to hang', () => {
+test('a sandbox that waits for different things is not considered hung', () => {
   const { sandboxes, ended, checks } = setup()
   for (const lost of [['a', 'b'], ['b'], ['c'], ['a'], [], ['a'], ['b', 'a']]) {
     sandboxes.set('busy', { oomKills: 1, lost })
@@ -55,7 +55,7 @@ test('one that waits for this and that is not taken to hang', () => {
   assert.deepEqual(ended, [])
 })
 
-test('who never lacked memory is not looked at', () => {
+test('a sandbox without OOM kills is not checked', () => {
   const { sandboxes, asked, checks } = setup()
   sandboxes.set('well', { oomKills: 0, lost: ['a'] })
   checks(9)

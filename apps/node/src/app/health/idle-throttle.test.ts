@@ -57,7 +57,7 @@ test('a sandbox that does nothing is let rest, and deeper after a while', () => 
   assert.equal(changes.at(-1), 'idle awake')
 })
 
-test('one that begins to work is woken at the next look', () => {
+test('a sandbox that becomes busy is unthrottled at the next check', () => {
   const { ports, changes, start, pass } = setup()
   const { check } = createIdleThrottle(ports)
   start('used')

@@ -37,13 +37,13 @@ function setup() {
   return { sandboxes, checks }
 }
 
-test('who lost nothing is left alone', async () => {
+test('a cell without OOM kills is not touched', async () => {
   const { sandboxes, checks } = setup()
   sandboxes.set('well', { kills: 0, answers: true })
   assert.deepEqual(await checks(9), [])
 })
 
-test('who lost a process is roused, then asked until it answers, and then left alone', async () => {
+test('a cell with an OOM kill is frozen and thawed, then asked until envd answers', async () => {
   const { sandboxes, checks } = setup()
   sandboxes.set('poor', { kills: 1, answers: false })
   assert.deepEqual(await checks(3), ['cycle poor', 'ask poor', 'ask poor'])
@@ -66,7 +66,7 @@ test('each loss is looked after, but not at each look', async () => {
   )
 })
 
-test('who does not answer for long is ended, also when it goes on losing', async () => {
+test('a cell that stays silent is ended, also if it has more OOM kills meanwhile', async () => {
   const { sandboxes, checks } = setup()
   sandboxes.set('mute', { kills: 1, answers: false })
   const first = await checks(10)
@@ -76,7 +76,7 @@ test('who does not answer for long is ended, also when it goes on losing', async
   assert.deepEqual(await checks(1), ['end mute'])
 })
 
-test('who loses at each look but answers is not ended', async () => {
+test('a cell with an OOM kill at each check is kept as long as envd answers', async () => {
   const { sandboxes, checks } = setup()
   const seen: string[] = []
   for (let kills = 1; kills < 100; kills += 1) {
@@ -93,7 +93,7 @@ test('who loses at each look but answers is not ended', async () => {
   assert.ok(!seen.includes('end busy'))
 })
 
-test('who answers at the last moment goes on', async () => {
+test('a cell whose envd answers at the last check keeps running', async () => {
   const { sandboxes, checks } = setup()
   sandboxes.set('slow', { kills: 1, answers: false })
   await checks(30)
@@ -113,7 +113,7 @@ test('an answer from before another loss does not count', async () => {
   assert.ok((await checks(1)).includes('ask poor'))
 })
 
-test('one that cannot be looked at keeps nobody from the others', async () => {
+test('a failed check of one cell does not stop the checks of the others', async () => {
   const { sandboxes, checks } = setup()
   sandboxes.set('odd', { kills: 1, answers: true })
   sandboxes.set('poor', { kills: 1, answers: true })

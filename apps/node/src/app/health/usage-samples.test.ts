@@ -4,7 +4,7 @@ import { simulateNode } from '../../sim/node.ts'
 import { runningSandbox } from '../../sim/running-sandbox.ts'
 import { sampleSandboxes } from './usage-samples.ts'
 
-test('a sample puts together what is read of a sandbox, and leaves out those that have gone', async () => {
+test('a sample combines all readings of a sandbox, and omits sandboxes that have ended', async () => {
   const asked: (readonly string[])[] = []
   const group = { cpuUsedNs: 7n, memoryUsedBytes: 8n, memoryCacheBytes: 9n }
   const disk = { usedBytes: 10n, totalBytes: 11n }
@@ -35,7 +35,7 @@ test('a sample puts together what is read of a sandbox, and leaves out those tha
   assert.equal(asked.length, 1)
 })
 
-test('of one alone nothing else is read; of one that does not run, nothing', async () => {
+test('a sample of one sandbox reads no other; a sandbox that does not run has none', async () => {
   const { create, sandboxes } = simulateNode()
   await create({ sandboxId: 'i1' })
   const { record } = await create({ sandboxId: 'i2' })

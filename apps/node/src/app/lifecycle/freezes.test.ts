@@ -22,7 +22,7 @@ async function setup() {
   return { ...node, thawing, cellId: record.cellId, phase }
 }
 
-test('a sandbox that cannot be let go on is tried again, each time later, until it thawed', async () => {
+test('the thaw of a sandbox is retried with growing delays until it succeeds', async () => {
   const { sandboxes, thawing, clock, frozen, stuck, cellId, phase } = await setup()
   // The snapshot is complete anyway.
   assert.deepEqual(await sandboxes.snapshot('i1', 's1'), { keepsMemory: true, sizeBytes: 7 })
@@ -72,7 +72,7 @@ test('a sandbox that is gone is not tried any more', async () => {
   assert.equal(thawing.attempts, 1)
 })
 
-test('one that stands still is refused a copy, and can be paused without memory or killed', async () => {
+test('a stuck sandbox cannot be copied, but can be paused without memory or killed', async () => {
   const { sandboxes, thawing, create, frozen } = await setup()
   await sandboxes.snapshot('i1', 's1')
   await assert.rejects(sandboxes.pause('i1', { keepMemory: true }), {
@@ -88,7 +88,7 @@ test('one that stands still is refused a copy, and can be paused without memory 
   assert.equal(frozen.size, 0)
 })
 
-test('a copy of one that stood still frees it first', async () => {
+test('a copy of a stuck sandbox thaws it first', async () => {
   const { sandboxes, thawing, frozen, phase } = await setup()
   await sandboxes.snapshot('i1', 's1')
   thawing.isBroken = false
@@ -96,7 +96,7 @@ test('a copy of one that stood still frees it first', async () => {
   assert.deepEqual([frozen.size, phase()], [0, 'running'])
 })
 
-test('new network rules do not hide from the next agent that a sandbox stands still', async () => {
+test('new network rules do not hide a stuck sandbox from the next agent', async () => {
   const { sandboxes, thawing, clock, records, cellId, phase } = await setup()
   await sandboxes.snapshot('i1', 's1')
   const network = { allowOut: [], denyOut: ['9.9.9.9'] }
@@ -108,7 +108,7 @@ test('new network rules do not hide from the next agent that a sandbox stands st
   assert.deepEqual([phase(), records.get(cellId)?.owner?.network], ['running', network])
 })
 
-test('a sandbox whose process is stopped is refused a pause at once, and pauses after it is continued', async () => {
+test('a pause of a stopped process is refused at once, and works after SIGCONT', async () => {
   const { sandboxes, thawing, stopped, stuck, cellId, phase } = await setup()
   stopped.add(cellId)
   const refusal = { kind: 'invalid', reason: 'sandbox_stopped' }

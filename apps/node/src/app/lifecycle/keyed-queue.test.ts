@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createKeyedQueue } from './keyed-queue.ts'
 
-test('tasks of one key run one after the other, those of another beside them', async () => {
+test('tasks of one key run one after another, tasks of different keys concurrently', async () => {
   const queue = createKeyedQueue()
   const said: string[] = []
   const task = (name: string) => async () => {
@@ -20,7 +20,7 @@ test('tasks of one key run one after the other, those of another beside them', a
   assert.ok(said.indexOf('other begins') < said.indexOf('second begins'))
 })
 
-test('a task that fails tells its caller and lets the next one have its turn', async () => {
+test('a failed task rejects its own promise, and the next task runs', async () => {
   const queue = createKeyedQueue()
   const failed = queue.run('a', () => Promise.reject(new Error('no')))
   const next = queue.run('a', async () => 7)

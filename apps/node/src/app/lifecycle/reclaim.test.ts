@@ -47,7 +47,7 @@ const found = [
   record('older', 11, { release: 'runsc 0' }),
 ]
 
-test('what lives is adopted, what is paused is kept, and all else is erased', async () => {
+test('running cells are adopted, paused ones are kept, and everything else is erased', async () => {
   const done: Record<
     'erased' | 'halted' | 'thawed' | 'woken' | 'tidied' | 'removedSlots',
     string[]
@@ -124,7 +124,7 @@ test('what lives is adopted, what is paused is kept, and all else is erased', as
   )
 })
 
-test('one that cannot be let go on is told of, and keeps nobody from starting', async () => {
+test('a cell that cannot be thawed is reported, and does not block the start', async () => {
   const updated: CellRecord[] = []
   const errors: unknown[] = []
   const stuck = record('stuck', 1, { phase: 'copying', runtime: 'runc' })

@@ -38,7 +38,7 @@ function setup(given: Partial<Setup> | undefined, exitCodes: number[] = [0]) {
   return { run: (options = {}) => run({ record, slot }, options), done }
 }
 
-test('most templates begin with nothing', async () => {
+test('a template without a start command starts nothing', async () => {
   const { run, done } = setup(undefined)
   await run()
   assert.deepEqual(done, [])
@@ -47,7 +47,7 @@ test('most templates begin with nothing', async () => {
   assert.deepEqual(other.done, [])
 })
 
-test('the program is started, then asked for until it is ready', async () => {
+test('the start command runs, then the ready command is repeated until it succeeds', async () => {
   const { run, done } = setup(
     { startCommand: 'serve', readyCommand: 'ask', workdir: '/srv' },
     [1, 0],
@@ -59,13 +59,13 @@ test('the program is started, then asked for until it is ready', async () => {
   assert.deepEqual(lines, ['looking', 'looking'])
 })
 
-test('a program that nobody says how to ask is given its time', async () => {
+test('without a ready command, the program gets a fixed time to start', async () => {
   const { run, done } = setup({ startCommand: 'serve' })
   await run()
   assert.deepEqual(done.slice(2), ['start serve', 'run sleep 20 as user in undefined'])
 })
 
-test('who does not want it any more is not kept', async () => {
+test('a canceled start ends at once', async () => {
   const { run } = setup({ readyCommand: 'never' }, Array<number>(1000).fill(1))
   await assert.rejects(run({ signal: AbortSignal.abort() }), { name: 'AbortError' })
 })

@@ -71,7 +71,7 @@ function setup(ids: readonly string[] = ['i1']) {
 
 const query = { sandboxId: 'i1', newestFirst: false, limit: 10 }
 
-test('a pass fetches what is new of every sandbox, in as many answers as it takes', async () => {
+test('a pass fetches all new entries of every sandbox, in several answers if necessary', async () => {
   const { logs, write, times } = setup(['i1', 'i2'])
   write('i1', 1, 2, 3, 4, 5)
   write('i2', 7)
@@ -103,7 +103,7 @@ async function passing({ logs, asked, advance }: ReturnType<typeof setup>, count
   return asked.length - before
 }
 
-test('a sandbox that is asleep is left alone for a minute, and asked as soon as it wakes', async () => {
+test('a frozen sandbox is skipped for a minute, and asked as soon as it is thawed', async () => {
   const collecting = setup()
   const { logs, asleep, asked } = collecting
   asleep.add('i1')
@@ -115,7 +115,7 @@ test('a sandbox that is asleep is left alone for a minute, and asked as soon as 
   assert.equal(asked.length, 5)
 })
 
-test('a sandbox with nothing to tell is asked less often, until it tells something', async () => {
+test('a sandbox without new entries is asked less often, until it has some', async () => {
   const collecting = setup()
   const { logs, write } = collecting
   const passes = (count: number) => passing(collecting, count)
@@ -126,13 +126,13 @@ test('a sandbox with nothing to tell is asked less often, until it tells somethi
   assert.equal(await passes(3), 3)
 })
 
-test('what is read is fetched first', async () => {
+test('reading a log fetches its new entries first', async () => {
   const { logs, write } = setup()
   write('i1', 1)
   assert.deepEqual(await logs.read(query), [entry(1)])
 })
 
-test('whoever reads waits no longer than a moment for a sandbox that does not answer', async () => {
+test('a read waits only briefly for a sandbox that does not answer', async () => {
   const { logs, behaviour, kept } = setup()
   kept.set('i1', [entry(1)])
   const answer = Promise.withResolvers<Awaited<ReturnType<Fetch>>>()
@@ -168,7 +168,7 @@ test('an envd that fails is asked less and less often, and no failure of ours', 
   assert.deepEqual([times(), asked.length], [[1], 6])
 })
 
-test('a disk that fails is told, and what was fetched is fetched again', async () => {
+test('a failed write is reported, and the entries are fetched again', async () => {
   const { logs, behaviour, errors, write, times, advance } = setup()
   const { append } = behaviour
   behaviour.append = () => Promise.reject(new Error('no space'))
@@ -181,7 +181,7 @@ test('a disk that fails is told, and what was fetched is fetched again', async (
   assert.deepEqual(times(), [1])
 })
 
-test('one sandbox is asked by one at a time, and a later caller gets what came since', async () => {
+test('a sandbox gets one request at a time, and a later reader gets the newer entries', async () => {
   const { logs, behaviour, write, asked, times } = setup()
   const good = behaviour.fetch
   const held = Promise.withResolvers<void>()
@@ -216,7 +216,7 @@ test('at most 8 are asked at once', async () => {
   assert.equal(asked.length, 20)
 })
 
-test('the end is the last entry, whatever the clock says, and nobody is asked afterwards', async () => {
+test('the end is the last entry, whatever its time, and the sandbox is not asked again', async () => {
   const { logs, here, write, kept, asked } = setup()
   write('i1', 90_000)
   await logs.catchUp('i1')
@@ -233,7 +233,7 @@ test('the end is the last entry, whatever the clock says, and nobody is asked af
   assert.equal(asked.length, 1)
 })
 
-test('whoever has the address of a sandbox that was resumed elsewhere is not asked', async () => {
+test('the next user of the address of a resumed sandbox is not asked for its log', async () => {
   const { logs, addresses, behaviour, asked } = setup()
   behaviour.fetch = async () => {
     addresses.set('i1', '10.0.0.6')

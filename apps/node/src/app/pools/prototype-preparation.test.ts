@@ -33,7 +33,7 @@ function setup() {
   return { preparation, made, ended }
 }
 
-test('one that takes long goes on, and its end is told', async () => {
+test('a slow prototype continues in the background, and its end is reported', async () => {
   const { preparation, made, ended } = setup()
   assert.equal(await preparation.isDoneSoon(shapeOf('a')), false)
   assert.deepEqual(
@@ -45,7 +45,7 @@ test('one that takes long goes on, and its end is told', async () => {
   assert.deepEqual([ended, preparation.isSlow(shapeOf('a'))], [['a'], false])
 })
 
-test('one whose memory cannot be kept is done, and any other failure is told at once', async () => {
+test('a prototype whose memory cannot be saved counts as done; other failures are reported at once', async () => {
   const { preparation, made } = setup()
   for (const [kind, isFine] of [
     ['invalid', true],
@@ -67,7 +67,7 @@ test('two take long at a time, and a third is given up', async () => {
   assert.ok(preparation.isSlow(shapeOf('a')) && preparation.isSlow(shapeOf('b')))
 })
 
-test('those of a template that is no more are given up, and at the end all', async () => {
+test('prototypes of a deleted template are canceled, and all of them at the end', async () => {
   const { preparation, ended } = setup()
   for (const name of ['a', 'b']) await preparation.isDoneSoon(shapeOf(name))
   preparation.removeTemplate('a')

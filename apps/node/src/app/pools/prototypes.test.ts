@@ -57,7 +57,7 @@ function setup(save: () => Promise<void> = async () => {}) {
 
 const shapeOf = (templateId: string) => ({ templateId, cpuCount: 1, memoryMb: 128, diskSizeMb: 64 })
 
-test('one that nobody has needed for a day goes, but never that of base', async () => {
+test('a prototype that was not used for a day is removed, except that of base', async () => {
   const { prototypes, clock } = setup()
   await prototypes.ensure(shapeOf('base'))
   await prototypes.ensure(shapeOf('mine'))
@@ -73,7 +73,7 @@ test('one that nobody has needed for a day goes, but never that of base', async 
   assert.ok(await prototypes.find(shapeOf('base')))
 })
 
-test('one is known again after a restart, in whatever order its variables are', async () => {
+test('a prototype is found again after a restart, whatever the order of its variables', async () => {
   const { prototypes, create, templates, stored } = setup()
   await prototypes.ensure(shapeOf('mine'))
   templates.set('mine', { layer: 's1', setup: { envVars: { C: 'd', A: 'b' }, user: 'user' } })
@@ -85,7 +85,7 @@ test('one is known again after a restart, in whatever order its variables are', 
   assert.equal(stored.size, 0)
 })
 
-test('memory that cannot be kept is not tried to be kept again', async () => {
+test('a failed save of memory is not repeated', async () => {
   let tries = 0
   const { prototypes } = setup(async () => {
     tries += 1

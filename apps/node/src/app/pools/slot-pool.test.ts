@@ -35,7 +35,7 @@ function setup(
   return { pool, existing, errors }
 }
 
-test('slots are made ahead, and made again when one is taken', async () => {
+test('slots are prepared in advance, and the pool is refilled when one is taken', async () => {
   const { pool, existing } = setup({ ready: 3 })
   await waitFor('three slots', () => existing.size === 3)
   assert.equal((await pool.take()).number, 0)
@@ -51,14 +51,14 @@ test('numbers of adopted sandboxes are not given out', async () => {
   await assert.rejects(pool.take(), { kind: 'exhausted' })
 })
 
-test('one whose removal is cut short is removed all the same', async () => {
+test('a slot whose removal was interrupted is removed by the next attempt', async () => {
   let failures = 1
   const { pool, existing } = setup({ failsToRemove: () => failures-- > 0 })
   await pool.giveBack(await pool.take())
   assert.deepEqual([...existing], [])
 })
 
-test('a number rests before it is used again', async () => {
+test('a slot number is not reused at once', async () => {
   const { pool } = setup({ subnet: '10.0.0.0/28' })
   const first = await pool.take()
   await pool.giveBack(first)

@@ -10,7 +10,7 @@ const ready = ({ pools }: Node) => pools.list().reduce((sum, pool) => sum + pool
 const isStocked = (node: Node, count: number) =>
   waitFor(`${count} ready sandboxes`, () => ready(node) === count)
 
-test('wanted sandboxes are made ahead from one prototype, and stand still', async () => {
+test('pre-warmed cells are restored from one prototype and frozen', async () => {
   const node = simulateNode({ readySandboxes: 2 })
   await isStocked(node, 2)
   assert.deepEqual([node.frozen.size, node.alive.size], [2, 2])
@@ -24,7 +24,7 @@ test('wanted sandboxes are made ahead from one prototype, and stand still', asyn
   assert.equal((await node.prototypeStore.list()).length, 1)
 })
 
-test('a create takes a ready one, which then goes on, and another is made in its place', async () => {
+test('a create takes a pre-warmed cell, thaws it, and the pool is refilled', async () => {
   const node = simulateNode({ readySandboxes: 1 })
   await isStocked(node, 1)
   const [waiting] = node.records.keys()
@@ -34,7 +34,7 @@ test('a create takes a ready one, which then goes on, and another is made in its
   await isStocked(node, 1)
 })
 
-test('one that died while it waited is passed over', async () => {
+test('a pre-warmed cell that died is skipped', async () => {
   const node = simulateNode({ readySandboxes: 1 })
   await isStocked(node, 1)
   const [dead] = node.records.keys()
@@ -57,7 +57,7 @@ test('a pool grows with demand and shrinks to its floor without', async () => {
   assert.deepEqual([ready(node), node.frozen.size, node.slots.size, node.alive.size], [0, 0, 3, 3])
 })
 
-test('the budget bounds what all pools hold together', async () => {
+test('the budget limits the memory of all pools together', async () => {
   const node = simulateNode({
     readySandboxes: 5,
     budgetBytes: 350,
@@ -86,7 +86,7 @@ test('a prototype that does not start is thrown away, and the create boots', asy
   await node.create()
 })
 
-test('a lack of room says nothing against the prototype', async () => {
+test('a full host does not discard the prototype', async () => {
   let isFull = false
   const node = simulateNode({
     readySandboxes: 1,
@@ -105,7 +105,7 @@ test('a lack of room says nothing against the prototype', async () => {
   assert.equal((await node.prototypeStore.list()).length, 1)
 })
 
-test('what cannot be made ahead is told, leaves nothing, and creates go on', async () => {
+test('a failed pre-warm is reported and leaves nothing, and creates still work', async () => {
   const node = simulateNode({
     readySandboxes: 1,
     overrides: { prepare: () => Promise.reject(new Error('silent')) },
@@ -117,13 +117,13 @@ test('what cannot be made ahead is told, leaves nothing, and creates go on', asy
   assert.equal(node.pools.list()[0]?.shape, shape)
 })
 
-test('a machine without memory refuses, and says so', async () => {
+test('a host without free memory refuses a create with the reason', async () => {
   const node = simulateNode({ overrides: { freeMemoryBytes: async () => 1000 } })
   await assert.rejects(node.create(), { kind: 'exhausted', reason: 'no_room' })
   assert.deepEqual([node.records.size, node.slots.size], [0, 0])
 })
 
-test('those who wait are served in order of arrival, and no more of them than will be served', async () => {
+test('waiting requests are served in order, and requests beyond the limit are refused', async () => {
   const node = simulateNode()
   const results = await Promise.allSettled(
     Array.from({ length: 300 }, (_, index) => node.create({ sandboxId: `i${index}` })),
@@ -136,7 +136,7 @@ test('those who wait are served in order of arrival, and no more of them than wi
   )
 })
 
-test('rules are in force before a ready one goes on, set once, and a failure leaves nothing', async () => {
+test('rules are applied once before a pre-warmed cell is thawed, and a failure leaves nothing', async () => {
   let isBroken = false
   const said: string[] = []
   const node = simulateNode({
@@ -164,7 +164,7 @@ test('rules are in force before a ready one goes on, set once, and a failure lea
 
 const identity = { sandboxId: 'i7', accessToken: 'secret' }
 
-test('one that was told ahead who it will be is told nothing at its create', async () => {
+test('a preassigned cell gets no identity at its create', async () => {
   const node = simulateNode({ readySandboxes: 1 })
   assert.deepEqual(await node.pools.preassign(identity, new AbortController().signal), shape)
   const told = node.introduced.length
@@ -176,7 +176,7 @@ test('one that was told ahead who it will be is told nothing at its create', asy
   await isStocked(node, 1)
 })
 
-test('whoever asks for a name gets that one or none, and all else stays as it is', async () => {
+test('a named create gets the cell of that name or none, and the pool is unchanged otherwise', async () => {
   const node = simulateNode({ readySandboxes: 1 })
   await node.pools.preassign(identity, new AbortController().signal)
   const gone = { kind: 'conflict', reason: 'name_gone' }
@@ -195,7 +195,7 @@ test('whoever asks for a name gets that one or none, and all else stays as it is
   await assert.rejects(node.create({ ...identity, isNamed: true }), gone)
 })
 
-test('others take the nameless first, then the named, which they tell anew', async () => {
+test('other creates take cells without identity first, then preassigned ones, which get a new identity', async () => {
   const node = simulateNode({ readySandboxes: 2 })
   await node.pools.preassign(identity, new AbortController().signal)
   await isStocked(node, 2)
@@ -211,7 +211,7 @@ test('others take the nameless first, then the named, which they tell anew', asy
   await assert.rejects(node.create({ ...identity, isNamed: true }), { reason: 'name_gone' })
 })
 
-test('a name that could not be told is told to the next, unless nobody waits any more', async () => {
+test('an identity that could not be assigned goes to the next cell, unless its offer was withdrawn', async () => {
   let failures = 0
   const node = simulateNode({
     readySandboxes: 1,
@@ -233,7 +233,7 @@ test('a name that could not be told is told to the next, unless nobody waits any
   assert.deepEqual(await named, shape)
 })
 
-test('a template that takes long to begin keeps nobody else waiting, and gets its prototype', async () => {
+test('a slow template does not block the others, and gets its prototype', async () => {
   const { promise: begun, resolve } = Promise.withResolvers<void>()
   const node = simulateNode({
     readySandboxes: 1,
@@ -257,7 +257,7 @@ test('a template that takes long to begin keeps nobody else waiting, and gets it
   )
 })
 
-test('what takes long to begin does not hold up the end', async () => {
+test('a slow prototype does not delay the shutdown', async () => {
   const node = simulateNode({
     readySandboxes: 1,
     patienceMs: 1,

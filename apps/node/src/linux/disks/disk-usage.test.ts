@@ -37,7 +37,7 @@ function setup(code: number | null) {
   return { usage, commands }
 }
 
-test('one command measures all disks; those that have gone are left out', async () => {
+test('one command measures all disks and omits removed ones', async () => {
   const { usage, commands } = setup(1)
   const found = await usage(['i1', 'i2', 'i12'])
   assert.deepEqual([...found.keys()], ['i2', 'i12'])

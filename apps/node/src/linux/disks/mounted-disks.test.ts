@@ -37,7 +37,7 @@ async function setup() {
   }
 }
 
-test('a disk at its limit says so at the write, to root too, and df inside shows it', async () => {
+test('a write beyond the limit of a disk fails with ENOSPC, also for root, and df shows it', async () => {
   await using world = await setup()
   const states = world.disks.readDisks()
   assert.deepEqual(
@@ -58,7 +58,7 @@ test('a disk at its limit says so at the write, to root too, and df inside shows
   await world.write('c1', 41)
 })
 
-test('what is dirty counts as used before the host has stored it', async () => {
+test('dirty pages count as used before they are written to the disk', async () => {
   await using world = await setup()
   const [before] = world.disks.readDisks()
   await world.write('c1', 50)
@@ -95,7 +95,7 @@ test('a locked disk gets no block, not even after a deletion', async () => {
   await world.write('c1', 1)
 })
 
-test('a trimmed disk gives blocks to the host as soon as they are deleted, until it is switched back', async () => {
+test('a trimmed disk returns deleted blocks to the host at once, until it is switched back', async () => {
   await using world = await setup()
   const isTrimmed = () => world.disks.readDisks().map((disk) => disk.isTrimmed)
   const emptyBytes = await world.imageBytes('c1')

@@ -39,7 +39,7 @@ describe('programs that a spawner runs', () => {
     await rm(dir, { recursive: true })
   })
 
-  test('get their input, and both outputs are told with the exit code', async () => {
+  test('get their input, and return both outputs and the exit code', async () => {
     const script = shell('cat; echo wrong >&2; exit 7')
     assert.deepEqual(await runner.tryRun('sh', script, { input: 'grüezi\n' }), {
       code: 7,
@@ -49,11 +49,11 @@ describe('programs that a spawner runs', () => {
     })
   })
 
-  test('find nothing on their input when there is none', async () => {
+  test('have an empty input by default', async () => {
     assert.equal(await runner.run('cat', []), '')
   })
 
-  test('have nothing of ours when they are to have nothing', async () => {
+  test('inherit no file with `stdio: ignore`', async () => {
     const links = '$(readlink /proc/$$/fd/0 /proc/$$/fd/1 /proc/$$/fd/2)'
     const script = shell(`links=${links}; echo "$links" > "$1"; echo lost`)
     const file = join(dir, 'descriptors')
@@ -62,52 +62,52 @@ describe('programs that a spawner runs', () => {
     assert.equal(await readFile(file, 'utf8'), '/dev/null\n'.repeat(3))
   })
 
-  test('that fail are told by what they said', async () => {
+  test('that fail are reported with their output', async () => {
     await assert.rejects(runner.run('sh', shell('echo broken >&2; exit 3')), {
       name: 'CommandFailed',
       message: /^sh -euc .*: exit 3: broken$/,
     })
   })
 
-  test('that are not there fail', async () => {
+  test('that do not exist fail', async () => {
     const { code, stderr } = await runner.tryRun('no-such-program', [])
     assert.deepEqual([code, stderr], [127, 'no-such-program: command not found\n'])
     await assert.rejects(runner.run('/no/such/program', []), /exit 127/)
   })
 
-  test('are told by the signal that ended them', async () => {
+  test('are reported with the signal that ended them', async () => {
     const { code, signal } = await runner.tryRun('sh', shell('kill -USR1 $$'))
     assert.deepEqual([code, signal], [null, 'SIGUSR1'])
   })
 
-  test('have our variables and start at the root, unless others are named', async () => {
+  test('have our environment and start in the root folder by default', async () => {
     const show = ['sh', shell('echo "$PWD $PATH ${SHAPE-}"')] as const
     assert.equal(await runner.run(...show), `/ ${process.env['PATH']} \n`)
     const env = { PATH: '/usr/bin:/bin', SHAPE: 'round', GONE: undefined }
     assert.equal(await runner.run(...show, { cwd: '/usr', env }), '/usr /usr/bin:/bin round\n')
   })
 
-  test('may print more than is kept, on both outputs', async () => {
+  test('may print more than the output limit, on both outputs', async () => {
     const bytes = outputLimitBytes + 100_000
     const script = shell(`head -c ${bytes} /dev/zero; head -c ${bytes} /dev/zero >&2`)
     const { code, stdout, stderr } = await runner.tryRun('sh', script)
     assert.deepEqual([code, stdout.length, stderr.length], [0, outputLimitBytes, outputLimitBytes])
   })
 
-  test('are not waited for when they leave others behind', async () => {
+  test('are not waited for when they leave background processes', async () => {
     const pid = Number(await runner.run('sh', shell('sleep 60 & echo $!')))
     assert.notEqual(identify(pid), undefined)
     killProcess(pid)
   })
 
-  test('are killed when their time is up', async () => {
+  test('are killed at their timeout', async () => {
     const { args, pid } = staying()
     const { code, signal } = await runner.tryRun('sh', args, { timeoutMs: 5_000 })
     assert.deepEqual([code, signal], [null, 'SIGKILL'])
     assert.equal(identify(await pid()), undefined)
   })
 
-  test('are killed when nobody wants them any more, or not started', async () => {
+  test('are killed or not started when the caller cancels', async () => {
     const controller = new AbortController()
     const { signal } = controller
     const [first, second] = [staying(), staying()]
@@ -139,7 +139,7 @@ describe('programs that a spawner runs', () => {
     assert.equal(await own.run('echo', ['again']), 'again\n')
   })
 
-  test('end with us', async () => {
+  test('end with this process', async () => {
     const program = staying()
     const module = join(import.meta.dirname, 'spawned-runner.ts')
     const script = `
