@@ -34,25 +34,18 @@ export interface CopyPorts {
 export function createCopies(ports: CopyPorts, freezes: Freezes): Copies {
   const { runtime, disks } = ports
 
-  async function memoryRoom({ cellId }: CellRecord): Promise<number> {
-    return (await runtime.memoryFormat()) === undefined ? 0 : ports.memoryBytes(cellId)
-  }
-
-  function saveMemory(
-    { record, slot }: Cell,
-    memoryDir: string,
-    memoryBytes: number,
-  ): Promise<void> {
-    const endHalfOpen = () => ports.endHalfOpen(slot)
-    return runtime.saveMemory(record.cellId, memoryDir, { memoryBytes, endHalfOpen })
-  }
+  const saveMemory = ({ record, slot }: Cell, memoryDir: string, memoryBytes: number) =>
+    runtime.saveMemory(record.cellId, memoryDir, {
+      memoryBytes,
+      endHalfOpen: () => ports.endHalfOpen(slot),
+    })
 
   return {
     async snapshot(cell, snapshotId, store) {
       const { record } = cell
       const image = ports.diskImage(record.cellId, record.disk)
       const diskRoom = (await disks.sharesBlocks()) ? 0 : await disks.usedBytes(image)
-      const memoryBytes = await memoryRoom(record)
+      const memoryBytes = await findMemoryBytes(ports, record)
       using _room = disks.holdRoom(diskRoom + memoryBytes, 'copying the sandbox')
       const memory = await runtime.memoryFormat()
       const snapshot = describeSnapshot(snapshotId, record, memory)
@@ -74,7 +67,7 @@ export function createCopies(ports: CopyPorts, freezes: Freezes): Copies {
     async keepMemory(cell, seal) {
       const { record } = cell
       const memoryDir = ports.memoryDir(record.cellId)
-      const memoryBytes = await memoryRoom(record)
+      const memoryBytes = await findMemoryBytes(ports, record)
       using _room = disks.holdRoom(memoryBytes, 'pausing the sandbox')
       try {
         // Runtimes do not overwrite files that a resume may have left.
@@ -93,6 +86,14 @@ export function createCopies(ports: CopyPorts, freezes: Freezes): Copies {
       }
     },
   }
+}
+
+/** Returns the space that the memory of a cell takes; 0 if the runtime cannot save memory. */
+async function findMemoryBytes(
+  { runtime, memoryBytes }: CopyPorts,
+  { cellId }: CellRecord,
+): Promise<number> {
+  return (await runtime.memoryFormat()) === undefined ? 0 : memoryBytes(cellId)
 }
 
 /** `memory` is the format of the runtime; undefined: the snapshot has files only. */

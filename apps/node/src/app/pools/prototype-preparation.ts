@@ -21,7 +21,7 @@ export interface PrototypePreparation {
 
 interface Task {
   readonly templateId: string
-  readonly cancellation: AbortController
+  readonly aborter: AbortController
   readonly done: Promise<void>
   isSlow: boolean
 }
@@ -37,17 +37,17 @@ export function createPrototypePreparation(parts: {
   const closing = new AbortController()
 
   function begin(shape: Shape): Task {
-    const cancellation = new AbortController()
-    const signal = AbortSignal.any([cancellation.signal, closing.signal])
+    const aborter = new AbortController()
+    const signal = AbortSignal.any([aborter.signal, closing.signal])
     // Cells whose memory cannot be checkpointed are booted instead.
     const done = prototypes.ensure(shape, { signal }).then(nothing, unlessUnkeepable)
-    return { templateId: shape.templateId, cancellation, done, isSlow: false }
+    return { templateId: shape.templateId, aborter, done, isSlow: false }
   }
 
   function continueInBackground(shape: Shape, task: Task): void {
     const others = [...tasks.values()].filter(({ isSlow }) => isSlow)
     task.isSlow = true
-    if (others.length >= slowAtOnce) task.cancellation.abort(new Error('too many slow prototypes'))
+    if (others.length >= slowAtOnce) task.aborter.abort(new Error('too many slow prototypes'))
     const end = (failure?: { readonly error: unknown }) => {
       tasks.delete(shapeKey(shape))
       onSlowEnd(shape, failure)
@@ -77,8 +77,7 @@ export function createPrototypePreparation(parts: {
     isSlow: (shape) => tasks.get(shapeKey(shape))?.isSlow === true,
 
     removeTemplate(templateId) {
-      for (const task of tasks.values())
-        if (task.templateId === templateId) task.cancellation.abort()
+      for (const task of tasks.values()) if (task.templateId === templateId) task.aborter.abort()
     },
 
     async close() {
