@@ -201,8 +201,11 @@ test(
     const start = ({ env }: typeof store, nodeName: string) =>
       startApi(loadApiConfig(env), { node: simulateNode().transport, log: silentLogger, nodeName })
     const first = await start(store, 'a:/data')
-    await assert.rejects(start(other, 'b:/data'), /in use for the node a:\/data/)
-    await first.close()
+    try {
+      await assert.rejects(start(other, 'b:/data'), /in use by a server with the node a:\/data/)
+    } finally {
+      await first.close()
+    }
     await (await start(other, 'b:/data')).close()
   },
 )
