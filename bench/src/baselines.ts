@@ -7,7 +7,7 @@
 import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { layersDir } from '@atoll/system-tests/installation'
 
@@ -168,10 +168,11 @@ function bundle(
 }
 
 async function baseLayer(): Promise<string> {
-  const { layer }: { layer: string } = JSON.parse(
-    await readFile(join(layersDir, 'base.json'), 'utf8'),
-  )
-  return join(layersDir, layer)
+  const records = (await readdir(layersDir)).filter((name) => /^base-[0-9a-f]+\.json$/.test(name))
+  const contents = await Promise.all(records.map((name) => readFile(join(layersDir, name), 'utf8')))
+  const built: { layer: string; createdAt: string }[] = contents.map((text) => JSON.parse(text))
+  const newest = built.toSorted((a, b) => (a.createdAt < b.createdAt ? 1 : -1))[0]
+  return join(layersDir, newest?.layer ?? fail(`There is no base template in ${layersDir}`))
 }
 
 async function waitForOutput(child: ChildProcess, ended: Promise<void>): Promise<void> {

@@ -11,7 +11,7 @@ import { checkSubnetIsFree } from '../net/free-subnet.ts'
 import { shiftedIds } from '../oci/runc.ts'
 import { chooseRuntime } from '../setup/choose-runtime.ts'
 import { ensureBaseTemplate } from '../template/base.ts'
-import type { BaseTemplate } from '../template/base.ts'
+import type { DebianLayer } from '../template/debian-layer.ts'
 import { openDiskSpace } from './disk-space.ts'
 import { openEnvdFiles } from './envd-files.ts'
 import type { EnvdFiles } from './envd-files.ts'
@@ -89,7 +89,7 @@ export async function openNodeFiles(
 function openFiles(
   { installation, disks }: Host,
   namespace: MountNamespace,
-  base: BaseTemplate,
+  base: DebianLayer,
 ): Promise<TemplateFiles> {
   return openTemplateFiles({
     installation,

@@ -25,9 +25,12 @@ test('the base template has what it promises', async (t) => {
 
   await t.test('every tool runs', async () => {
     const tools = ['bash', 'ps', 'ip', 'curl', 'git', 'sudo', 'python3', 'python', 'tput', 'setsid']
-    for (const tool of tools) {
+    const builders = ['pip', 'gcc', 'g++', 'make', 'wget', 'jq', 'rg', 'xz']
+    for (const tool of [...tools, ...builders]) {
       await inside(tool, ['ip', 'tput'].includes(tool) ? '-V' : '--version')
     }
+    await inside('unzip', '-v')
+    await inside('python3', '-m', 'venv', '--help')
     assert.equal((await inside('node', '--version')).trim(), process.version)
     assert.equal((await inside('npm', '--version')).trim(), baseRecipe.npm)
     assert.equal((await inside('npx', '--version')).trim(), baseRecipe.npm)
@@ -43,6 +46,18 @@ test('the base template has what it promises', async (t) => {
     assert.deepEqual([(await stat(rule)).mode & 0o777, home.uid, home.gid], [0o440, 1000, 1000])
     const files = await readdir(join(layerDir, 'home/user'))
     assert.deepEqual(files.toSorted(), ['.bash_logout', '.bashrc', '.profile'])
+  })
+
+  await t.test('pip may install outside a virtual environment', async () => {
+    const libraries = (await readdir(join(layerDir, 'usr/lib'))).filter((name) =>
+      name.startsWith('python3'),
+    )
+    assert.notEqual(libraries.length, 0)
+    for (const library of libraries) {
+      const files = await readdir(join(layerDir, 'usr/lib', library))
+      assert.equal(files.includes('EXTERNALLY-MANAGED'), false)
+    }
+    assert.match(await inside('sh', '-c', 'ls /usr/include/python3*/Python.h'), /Python\.h/)
   })
 
   await t.test('nothing of this machine is in it', async () => {

@@ -4,11 +4,12 @@ import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { Fault } from '@atoll/kit/fault'
 
-/** Number of lines that mmdebstrap prints for the base template; used only for the progress bar. */
-const expectedSteps = 440
-
 export interface Bootstrap {
   readonly root: string
+  /** Name of the template, for error messages. */
+  readonly name: string
+  /** Number of lines that mmdebstrap prints; used only for the progress bar. */
+  readonly expectedSteps: number
   readonly suite: string
   readonly packages: readonly string[]
   readonly excludedPaths: readonly string[]
@@ -68,7 +69,7 @@ async function runToTheEnd(task: Bootstrap, command: readonly string[]): Promise
       if (lastLines.length > 40) lastLines.shift()
       if (!isStep(line)) return
       steps += 1
-      task.progress(Math.min(steps / expectedSteps, 1))
+      task.progress(Math.min(steps / task.expectedSteps, 1))
     })
   }
   const failure = await new Promise<string | undefined>((resolve) => {
@@ -84,7 +85,7 @@ async function runToTheEnd(task: Bootstrap, command: readonly string[]): Promise
   throw new Fault(
     'unavailable',
     'base_template',
-    `mmdebstrap could not build the base template (${failure}). Its last output:\n${lastLines.join('\n')}`,
+    `mmdebstrap could not build the template ${task.name} (${failure}). Its last output:\n${lastLines.join('\n')}`,
   )
 }
 

@@ -8,14 +8,14 @@ import { join } from 'node:path'
  */
 export async function lockFolder(
   dir: string,
-  options: { readonly onWait: () => void; readonly signal?: AbortSignal | undefined },
+  options: {
+    /** Builders with different lock files do not exclude each other. */
+    readonly file?: string
+    readonly onWait: () => void
+    readonly signal?: AbortSignal | undefined
+  },
 ): Promise<AsyncDisposable> {
-  const holder = spawn(
-    'flock',
-    [join(dir, '.lock'), 'sh', '-c', 'echo held; exec cat >/dev/null'],
-    { stdio: ['pipe', 'pipe', 'inherit'] },
-  )
-  const ended = once(holder, 'close')
+  const { holder, ended } = startHolder([join(dir, options.file ?? '.lock')])
   const stopWaiting = () => holder.kill()
   options.signal?.addEventListener('abort', stopWaiting)
   const patience = setTimeout(options.onWait, 500)
@@ -31,6 +31,20 @@ export async function lockFolder(
     clearTimeout(patience)
     options.signal?.removeEventListener('abort', stopWaiting)
   }
+  return releasing(holder, ended)
+}
+
+function startHolder(lock: readonly string[]) {
+  const holder = spawn('flock', [...lock, 'sh', '-c', 'echo held; exec cat >/dev/null'], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  })
+  return { holder, ended: once(holder, 'close') }
+}
+
+function releasing(
+  holder: ReturnType<typeof startHolder>['holder'],
+  ended: Promise<unknown>,
+): AsyncDisposable {
   return {
     async [Symbol.asyncDispose]() {
       holder.stdin.end()

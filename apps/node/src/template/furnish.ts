@@ -19,16 +19,18 @@ export interface Furniture {
   /** Folder filled by `fetchNpm`. */
   readonly npmPrefix: string
   readonly user: { readonly name: string; readonly id: number }
+  /** Shell command that the user must be able to run. */
+  readonly check: string
 }
 
-/** Turns a bare Debian into the base template: adds Node.js and the user, removes all traces of this machine. */
-export async function furnish(root: string, { nodeBinary, npmPrefix, user }: Furniture) {
+/** Turns a bare Debian into a template: adds Node.js and the user, removes all traces of this machine. */
+export async function furnish(root: string, { nodeBinary, npmPrefix, user, check }: Furniture) {
   await copyFile(nodeBinary, join(root, 'usr/local/bin/node'))
   await chmod(join(root, 'usr/local/bin/node'), 0o755)
   await cp(npmPrefix, join(root, 'usr/local'), { recursive: true, verbatimSymlinks: true })
   await addUser(root, user)
   await quickenLogin(join(root, 'etc/profile'))
-  await tryOut(root, user.name)
+  await tryOut(root, user.name, check)
   await forgetThisMachine(root)
 }
 
@@ -78,15 +80,14 @@ async function emptyFolder(folder: string): Promise<void> {
   }
 }
 
-/** Runs each part once: a template with a broken part must never be used. */
-async function tryOut(root: string, user: string): Promise<void> {
-  const script =
-    'sudo --non-interactive true && python --version && git --version && curl --version && ' +
-    'node --version && npm --version && npx --version'
-  await run('chroot', [
+const checkLimitMs = 120_000
+
+async function tryOut(root: string, user: string, check: string): Promise<void> {
+  const command = [
     ...[root, 'env', '--ignore-environment', 'PATH=/usr/local/bin:/usr/bin:/bin', 'HOME=/tmp'],
     ...['setpriv', `--reuid=${user}`, `--regid=${user}`, '--init-groups'],
-    ...['sh', '-c', script],
-  ])
+    ...['sh', '-c', check],
+  ]
+  await run('chroot', command, { timeoutMs: checkLimitMs })
   await rm(join(root, 'home', user, '.sudo_as_admin_successful'), { force: true })
 }
