@@ -1,5 +1,6 @@
 """Formats beyond those of IPython: the columns of data frames and the content of charts."""
 
+import sys
 from typing import Any, Callable
 
 from IPython.core.formatters import BaseFormatter, DisplayFormatter
@@ -21,12 +22,18 @@ class ChartFormatter(BaseFormatter):
     print_method = ObjectName("_repr_atoll_chart_")
     _return_type = dict
 
+    def lookup(self, obj: Any) -> Any:
+        # Not registered by type: IPython removes figures from all formatters when it sets up the inline backend.
+        library = sys.modules.get("matplotlib.figure")
+        if library is not None and isinstance(obj, library.Figure):
+            return optional(describe_figure)
+        return super().lookup(obj)
+
 
 def add_formats(display: DisplayFormatter) -> None:
     data, chart = DataFormatter(parent=display), ChartFormatter(parent=display)
-    # By name: neither library is loaded before user code needs it.
+    # By name: the library is not loaded before user code needs it.
     data.for_type_by_name("pandas.core.frame", "DataFrame", optional(describe_data_frame))
-    chart.for_type_by_name("matplotlib.figure", "Figure", optional(describe_figure))
     watch_box_plots()
     for formatter in (data, chart):
         display.formatters[formatter.format_type] = formatter
