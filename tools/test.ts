@@ -64,7 +64,7 @@ const phases: readonly TestPhase[] = [
   },
   {
     name: 'system',
-    patterns: ['tests/system/**/*.test.ts'],
+    patterns: ['tests/system/**/*.test.ts', 'tests/ecosystem/**/*.test.ts'],
     filesAtOnce: 2,
     alone: [
       'administration/first-start',

@@ -6,6 +6,7 @@ import type { FindSigner } from './app/sandboxes/find-signer.ts'
 import { createWake } from './app/sandboxes/wake.ts'
 import type { Wake } from './app/sandboxes/wake.ts'
 import { startBuilds } from './composition/builds.ts'
+import { startCatalogue } from './composition/catalogue.ts'
 import { startCore } from './composition/core.ts'
 import type { ApiParts } from './composition/core.ts'
 import { createLogParts } from './composition/logs.ts'
@@ -45,12 +46,15 @@ export async function startApi(config: ApiConfig, parts: ApiParts): Promise<Api>
   const { stores, node, clock, log, limitsOf } = core
   const network = own(startNetwork(core))
   const access = createSandboxAccess(core.tokenSeed, network.rules)
-  const sandboxes = own(startSandboxes({ core, network, access }))
+  const { catalogue, findOrInstall } = own(startCatalogue(core))
+  const sandboxes = own(startSandboxes({ core, network, access, findOrInstall }))
   const snapshots = own(startSnapshots(core, sandboxes))
-  const builds = own(startBuilds(core))
+  const builds = own(startBuilds(core, findOrInstall))
   const { logs, startDeletion } = createLogParts(core)
 
-  const server = createRoutes({ core, network, access, sandboxes, snapshots, builds, logs })
+  const server = createRoutes({
+    ...{ core, network, access, sandboxes, snapshots, builds, catalogue, logs },
+  })
   started.defer(() => server.close())
   await server.ready()
   const requests = trackRequests((request, response) => server.routing(request, response))

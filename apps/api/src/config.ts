@@ -3,6 +3,7 @@ import { operations } from '@atoll/contracts/operations'
 import { parseEnvironment, secretFile } from '@atoll/kit/config'
 import { z } from 'zod'
 import type { TeamLimits } from './domain/teams/limits.ts'
+import type { Resources } from './domain/template.ts'
 
 const int = (minimum: number) =>
   z.coerce
@@ -96,6 +97,12 @@ export const ApiEnv = z.object({
     .describe(
       'Maximum disk space of all paused sandboxes and snapshots of a team, in MiB, unless the team has its own limit',
     ),
+  ATOLL_INSTALL_TEMPLATES: z
+    .enum(['on-demand', 'by-operator'])
+    .default('on-demand')
+    .describe(
+      'Who installs templates of the catalogue, such as code-interpreter-v1. on-demand: the first create of a template installs it and waits, which takes minutes. by-operator: such a create gets 409, and an operator runs atoll template install.',
+    ),
   ATOLL_MAX_BUILD_FILES_MB: int(1)
     .default(2048)
     .describe('Maximum size of an archive of files for a template build, in MiB'),
@@ -157,6 +164,15 @@ export function configuredLimits(config: ApiConfig): TeamLimits {
     maxDiskSizeMb: ATOLL_TEAM_MAX_DISK_SIZE_MB ?? Math.max(25_600, config.ATOLL_BASE_DISK_SIZE_MB),
     concurrentBuilds: config.ATOLL_TEAM_CONCURRENT_BUILDS,
     keptDiskMb: config.ATOLL_TEAM_KEPT_DISK_MB,
+  }
+}
+
+/** Resources of the template `base`. */
+export function baseResources(config: ApiConfig): Resources {
+  return {
+    cpuCount: config.ATOLL_BASE_CPU_COUNT,
+    memoryMb: config.ATOLL_BASE_MEMORY_MB,
+    diskSizeMb: config.ATOLL_BASE_DISK_SIZE_MB,
   }
 }
 

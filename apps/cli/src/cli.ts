@@ -7,6 +7,7 @@ import { keyCommand } from './commands/key.ts'
 import { sandboxCommand } from './commands/sandbox.ts'
 import { snapshotCommand } from './commands/snapshot.ts'
 import { statusCommand } from './commands/status.ts'
+import { templateCommand } from './commands/template.ts'
 import { upCommand } from './commands/up.ts'
 import { loadConfig } from './config.ts'
 import { printLine } from './context.ts'
@@ -50,6 +51,7 @@ function buildProgram(context: CliContext): Command {
     doctorCommand(context),
     sandboxCommand(context),
     snapshotCommand(context),
+    templateCommand(context),
     keyCommand(context),
   ]
   for (const command of commands) program.addCommand(command)

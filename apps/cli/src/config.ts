@@ -11,6 +11,7 @@ const CliEnv = z.object({
   E2B_SANDBOX_URL: url.describe('Name of the same setting in the E2B SDK.'),
   ATOLL_API_KEY: key.describe('API key. Default: the key in ATOLL_DATA_DIR/credentials.json.'),
   E2B_API_KEY: key.describe('Name of the same setting in the E2B SDK.'),
+  ATOLL_ADMIN_TOKEN: key.describe('Token of operators, for installs of templates.'),
   ATOLL_DATA_DIR: z
     .string()
     .default('/var/lib/atoll')
@@ -26,6 +27,7 @@ export interface CliConfig {
   readonly apiUrl: string | undefined
   readonly sandboxUrl: string | undefined
   readonly apiKey: string | undefined
+  readonly adminToken: string | undefined
   readonly dataDir: string
   /** Variables that describe the local terminal to a shell in a sandbox. */
   readonly terminalEnv: Record<string, string>
@@ -41,6 +43,7 @@ export function loadConfig(env: Record<string, string | undefined>): CliConfig {
     apiUrl: parsed.ATOLL_API_URL ?? parsed.E2B_API_URL,
     sandboxUrl: parsed.ATOLL_SANDBOX_URL ?? parsed.E2B_SANDBOX_URL,
     apiKey: parsed.ATOLL_API_KEY ?? parsed.E2B_API_KEY,
+    adminToken: parsed.ATOLL_ADMIN_TOKEN,
     dataDir: parsed.ATOLL_DATA_DIR,
     terminalEnv: {
       TERM: parsed.TERM,

@@ -27,7 +27,10 @@ export interface Connection {
 
 export async function openPlatform(context: CliContext): Promise<Connection> {
   const access = await findAccess(context.config)
-  const platform = createPlatformClient({ url: access.apiUrl, apiKey: access.apiKey })
+  const { adminToken } = context.config
+  const platform = createPlatformClient({
+    ...{ url: access.apiUrl, apiKey: access.apiKey, adminToken },
+  })
   return { access, platform }
 }
 

@@ -72,18 +72,14 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
     log,
   })
   await logStart(runtime, adopted, log)
-  const { sandboxes, pools, builds } = open
+  const { sandboxes, pools, builds, installs } = open
   const logging = startLogs({ dataDir: installation.dataDir, ...open, events, log })
   const { logs } = logging
   const transport = serveInMemory(
     {
       sandboxes: withLastEntries(sandboxes, logs),
       snapshots: host.snapshots,
-      pools,
-      builds,
-      files,
-      logs,
-      events,
+      ...{ pools, builds, installs, files, logs, events },
       sample: (sandboxId) => sample(host, sandboxes.running(sandboxId), usage),
       facts: await describeNode(runtime, envd),
       measure: createMeasure(installation.dataDir),

@@ -1,3 +1,5 @@
+import { catalogueCalls } from './platform/catalogue.ts'
+import type { CatalogueCalls } from './platform/catalogue.ts'
 import { keyCalls } from './platform/keys.ts'
 import type { KeyCalls } from './platform/keys.ts'
 import { sandboxCalls } from './platform/sandboxes.ts'
@@ -10,7 +12,7 @@ import type { CallOptions, PlatformOptions } from './platform/request.ts'
 /**
  * Client of the platform API for our own programs. Every failure is a `Fault` whose kind derives from the HTTP status.
  */
-export interface PlatformClient extends SandboxCalls, SnapshotCalls, KeyCalls {
+export interface PlatformClient extends SandboxCalls, SnapshotCalls, CatalogueCalls, KeyCalls {
   /** Resolves if the server reports that it is healthy. */
   health(call?: CallOptions): Promise<void>
 }
@@ -22,6 +24,7 @@ export function createPlatformClient(options: PlatformOptions): PlatformClient {
     },
     ...sandboxCalls(options),
     ...snapshotCalls(options),
+    ...catalogueCalls(options),
     ...keyCalls(options),
   }
 }

@@ -43,6 +43,7 @@ import { updateSandboxNetwork } from './network/update.ts'
 import { getDocs, getHealth, getOpenApi } from './service.ts'
 import { createSecret, deleteSecret, getSecret, listSecrets, updateSecret } from './secrets.ts'
 import { createSnapshot, forkSandbox, listSnapshots } from './snapshots.ts'
+import { installTemplate, installTemplateAsOperator, listCatalogue } from './templates/catalogue.ts'
 import { assignTags, findAlias, listTags, removeTags } from './templates/tags.ts'
 import { findBuildFiles, requestBuild, requestBuildV2, startBuild } from './builds/request.ts'
 import {
@@ -87,6 +88,8 @@ export const operations: readonly Operation[] = [
   updateTemplate,
   updateTemplateV1,
   deleteTemplate,
+  listCatalogue,
+  installTemplate,
   requestBuild,
   requestBuildV2,
   findBuildFiles,
@@ -122,6 +125,7 @@ export const operations: readonly Operation[] = [
   deleteTeamKey,
   killTeamSandboxes,
   countRunningSandboxes,
+  installTemplateAsOperator,
   listNodes,
   getNode,
   setNodeStatus,

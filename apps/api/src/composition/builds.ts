@@ -17,6 +17,7 @@ import { addBuildProgressRoutes } from '../http/builds/build-progress.ts'
 import { addDockerfileRoutes } from '../http/builds/dockerfile-builds.ts'
 import { addBuildRoutes } from '../http/builds/template-builds.ts'
 import { connectBuilds } from '../nodes/connect-builds.ts'
+import type { FindOrInstall } from '../app/catalogue/find-or-install.ts'
 import { atMost } from './at-most.ts'
 import type { Core } from './core.ts'
 
@@ -39,14 +40,14 @@ interface BuildRouteParts {
 
 const settleLimitMs = 5_000
 
-export function startBuilds(core: Core): Builds {
+export function startBuilds(core: Core, findOrInstall: FindOrInstall): Builds {
   const { stores, clock, log, processId, tokenSeed, limitsOf } = core
   const { builds, buildLogs: logs, templates, teams, leases } = stores
   const checkNode = core.nodes.checkAccepts
   const node = connectBuilds(core.transport)
   const onEnded = () => sweeper.nudge()
   const builder = createBuilder({
-    ...{ builds, logs, templates, node, clock, processId, log, onEnded },
+    ...{ builds, logs, templates, findOrInstall, node, clock, processId, log, onEnded },
   })
   const sweeper = startLoop(
     'sweep templates',

@@ -9,7 +9,7 @@ import { createNodes } from '../app/nodes.ts'
 import type { Nodes } from '../app/nodes.ts'
 import { createLimitsOf } from '../app/teams/limits.ts'
 import type { LimitsOf } from '../app/teams/limits.ts'
-import { configuredLimits } from '../config.ts'
+import { baseResources, configuredLimits } from '../config.ts'
 import type { ApiConfig } from '../config.ts'
 import { readProcessId } from '../db/process-id.ts'
 import type { Stores } from '../db/stores.ts'
@@ -83,13 +83,5 @@ export async function startCore(config: ApiConfig, parts: ApiParts): Promise<Sta
     },
     firstCredentials,
     close: () => owned.disposeAsync(),
-  }
-}
-
-function baseResources(config: ApiConfig) {
-  return {
-    cpuCount: config.ATOLL_BASE_CPU_COUNT,
-    memoryMb: config.ATOLL_BASE_MEMORY_MB,
-    diskSizeMb: config.ATOLL_BASE_DISK_SIZE_MB,
   }
 }

@@ -9,6 +9,7 @@ import type { Authenticate } from '../app/teams/auth.ts'
 import { createKeys } from '../app/teams/keys.ts'
 import { createRateLimiter } from '../app/teams/rate-limits.ts'
 import { createSelectTeam } from '../app/teams/select-team.ts'
+import type { Catalogue } from '../app/catalogue/catalogue.ts'
 import { createDeleteTemplate } from '../app/templates/delete-template.ts'
 import { createOwnTemplates } from '../app/templates/own-templates.ts'
 import { createTemplateTags } from '../app/templates/template-tags.ts'
@@ -27,6 +28,7 @@ import { addSnapshotRoutes } from '../http/snapshots.ts'
 import { addAccountRoutes } from '../http/teams/account.ts'
 import { addAdminRoutes } from '../http/teams/admin.ts'
 import { addKeyRoutes } from '../http/teams/keys.ts'
+import { addCatalogueRoutes } from '../http/templates/catalogue.ts'
 import { addTagRoutes } from '../http/templates/template-tags.ts'
 import { addTemplateRoutes } from '../http/templates/templates.ts'
 import type { Builds } from './builds.ts'
@@ -43,6 +45,7 @@ interface RouteParts {
   readonly sandboxes: SandboxParts
   readonly snapshots: SnapshotParts
   readonly builds: Builds
+  readonly catalogue: Catalogue
   readonly logs: Logs
 }
 
@@ -91,7 +94,7 @@ function addAllSandboxRoutes(
 
 function addAllTemplateRoutes(
   server: FastifyInstance,
-  { core, sandboxes, builds }: RouteParts,
+  { core, sandboxes, builds, catalogue }: RouteParts,
   authenticate: Authenticate,
 ): void {
   const { node, clock, config, stores } = core
@@ -107,6 +110,7 @@ function addAllTemplateRoutes(
       onDeleted: () => builds.onTemplateDeleted(),
     }),
   })
+  addCatalogueRoutes(server, { authenticate, catalogue })
   const limitBytes = config.ATOLL_MAX_BUILD_FILES_MB * 1024 * 1024
   builds.addRoutes(server, { authenticate, selectTeam, templates, limitBytes })
 }

@@ -22,6 +22,7 @@ import { startWatch } from '../app/sandboxes/watch.ts'
 import { createCopying } from '../app/snapshots/copy-sandbox.ts'
 import type { Copying } from '../app/snapshots/copy-sandbox.ts'
 import { createEstimateSize } from '../app/snapshots/estimate-size.ts'
+import type { FindOrInstall } from '../app/catalogue/find-or-install.ts'
 import { atMost } from './at-most.ts'
 import type { Core } from './core.ts'
 import type { Network } from './network.ts'
@@ -51,6 +52,7 @@ interface Shared {
   readonly core: Core
   readonly network: Network
   readonly access: SandboxAccess
+  readonly findOrInstall: FindOrInstall
 }
 
 const settleLimitMs = 5_000
@@ -97,7 +99,7 @@ function createSandboxWork({ stores, node, clock, log, limitsOf, processId }: Co
 }
 
 function createUseCases(
-  { core, network, access }: Shared,
+  { core, network, access, findOrInstall }: Shared,
   parts: {
     readonly work: Work
     readonly pausing: Pausing
@@ -122,7 +124,13 @@ function createUseCases(
   return {
     sandboxes: createSandboxes({ ...work, templates, start, onEndChanged }),
     create: createSandboxCreation({
-      ...{ templates, launching, limitsOf, rules: network.rules, checkNode: nodes.checkAccepts },
+      ...{
+        findOrInstall,
+        launching,
+        limitsOf,
+        rules: network.rules,
+        checkNode: nodes.checkAccepts,
+      },
     }),
     ...{ launching, start, pausing, ending: work.ending },
     copying: createCopying({ ...work, snapshots, log, onEndChanged }),

@@ -24,6 +24,17 @@ export function toCreateFault(error: unknown): Fault {
   )
 }
 
+/** Hides the node's message, which has paths and mirrors of the machine; the cause is logged. */
+export function toInstallFault(error: unknown): Fault {
+  if (codeOf(error) === Code.ResourceExhausted) return diskFullFault(error)
+  return new Fault(
+    'unavailable',
+    'install_failed',
+    'The template could not be installed; the log of the server says why. Try again once it is fixed',
+    { cause: error },
+  )
+}
+
 export function toPauseFault(error: unknown, id: string): Fault {
   const options = { cause: error }
   switch (codeOf(error)) {

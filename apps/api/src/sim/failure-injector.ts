@@ -14,6 +14,7 @@ export type Operation =
   | 'deleteSnapshot'
   | 'build'
   | 'deleteTemplate'
+  | 'install'
   | 'putFiles'
 
 export interface FailureInjector {

@@ -3,6 +3,8 @@ import { createRouterTransport } from '@connectrpc/connect'
 import type { Code, Transport } from '@connectrpc/connect'
 import { simulateBuilds } from './builds.ts'
 import type { SimulatedBuilds } from './builds.ts'
+import { simulateCatalogue } from './catalogue.ts'
+import type { SimulatedCatalogue } from './catalogue.ts'
 import { createEvents } from './events.ts'
 import { createFailureInjector } from './failure-injector.ts'
 import type { FailureInjector } from './failure-injector.ts'
@@ -52,6 +54,7 @@ export interface SimulatedNode extends SandboxControls, FailureControls {
   setUsage(id: string, usage: Partial<SimulatedUsage>): void
   readonly logs: SimulatedLogs
   readonly builds: SimulatedBuilds
+  readonly catalogue: SimulatedCatalogue
   /** Number of samplings of all sandboxes. */
   readonly samplings: number
   /** IDs of sandboxes that were sampled individually. */
@@ -102,6 +105,7 @@ export function simulateNode(): SimulatedNode {
   const sandboxes = simulateSandboxes(state, { snapshots, warmPool })
   const logs = simulateLogs(failures.throwIfDown)
   const builds = simulateBuilds(failures)
+  const catalogue = simulateCatalogue(failures)
   const getNode = () => {
     failures.throwIfDown()
     return { ...simulatedFacts, keepsMemory }
@@ -109,6 +113,7 @@ export function simulateNode(): SimulatedNode {
   const methods = {
     ...{ getNode, ...sandboxes.methods, ...pauses.methods, ...snapshots.methods },
     ...{ ...warmPool.methods, ...usage.methods, ...logs.methods, ...builds.methods },
+    ...catalogue.methods,
   }
   return {
     transport: createRouterTransport((router) => router.service(NodeService, methods)),
@@ -118,6 +123,7 @@ export function simulateNode(): SimulatedNode {
     killed: sandboxes.killed,
     logs,
     builds,
+    catalogue,
     stock: warmPool.stock,
     unstock: (id) => void warmPool.take(id),
     dropMemorySupport: () => void (keepsMemory = false),

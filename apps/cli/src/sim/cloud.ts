@@ -3,6 +3,8 @@ import type { IncomingMessage } from 'node:http'
 import { Process } from '@atoll/contracts/gen/process/process_pb'
 import { connectNodeAdapter } from '@connectrpc/connect-node'
 import { randomUUID } from 'node:crypto'
+import { answerCatalogue } from './catalogue.ts'
+import type { SimulatedInstall } from './catalogue.ts'
 import { answerKeys } from './keys.ts'
 import type { SimulatedKeys } from './keys.ts'
 import { simulatedProcesses } from './processes.ts'
@@ -21,6 +23,7 @@ export interface SimulatedCloud extends SimulatedState {
   readonly processes: SimulatedProcesses
   /** Requests to the platform API, such as `POST /v2/sandboxes {"templateID":"base"}`. */
   readonly requests: string[]
+  readonly catalogue: SimulatedInstall
   /** Adds a running sandbox and returns its ID. */
   addSandbox(): string
   /** Closes all connections, as happens when a sandbox ends. */
@@ -37,6 +40,7 @@ export async function startSimulatedCloud(): Promise<SimulatedCloud> {
     behavior: { supportsMemory: true, forkCapacity: Infinity },
     keys: new Map<string, string>(),
     requests: [] as string[],
+    catalogue: [{ state: 'absent' }] as SimulatedInstall,
   }
   const sandboxSide = connectNodeAdapter({
     routes: (router) => router.service(Process, cloud.processes.service),
@@ -70,6 +74,7 @@ interface Cloud extends SimulatedState {
   readonly apiKey: string
   readonly keys: SimulatedKeys
   readonly requests: string[]
+  readonly catalogue: SimulatedInstall
 }
 
 async function answer(cloud: Cloud, request: IncomingMessage): Promise<Reply> {
@@ -88,6 +93,8 @@ async function answer(cloud: Cloud, request: IncomingMessage): Promise<Reply> {
       return answerSnapshots(cloud.snapshots, simulated)
     case 'templates':
       return answerTemplates(cloud.snapshots, simulated)
+    case 'catalogue':
+      return answerCatalogue(cloud.catalogue, simulated)
     case 'api-keys':
       return answerKeys(cloud.keys, simulated)
     default:

@@ -43,6 +43,8 @@ export async function openPrototypes(
     store: host.prototypes,
     memoryFormat: await ports.runtime.memoryFormat(),
     findTemplate: files.find,
+    isBuiltIn: (templateId) =>
+      templateId === 'base' || files.catalogue.find(templateId) !== undefined,
     envdDir: envd.currentDir,
     runStartCommand,
     nowMs,

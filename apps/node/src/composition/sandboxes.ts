@@ -1,4 +1,5 @@
 import type { Builds } from '../app/builds/builds.ts'
+import type { Installs } from '../app/catalogue/installs.ts'
 import type { SandboxEvents } from '../app/lifecycle/events.ts'
 import type { Reclaimed } from '../app/lifecycle/reclaim.ts'
 import { createSandboxes } from '../app/lifecycle/sandboxes.ts'
@@ -15,6 +16,7 @@ import { killIfAlive } from '../linux/processes/process.ts'
 import { openBuilds } from './builds.ts'
 import { createCellPorts, createEnvdPorts, idsOf } from './cell-ports.ts'
 import type { CellAccess, EnvdAccess } from './cell-ports.ts'
+import { openInstalls } from './installs.ts'
 import { openCells, openCopies, openFreezes } from './cells.ts'
 import type { CellParts } from './cells.ts'
 import { startHealthChecks } from './health-checks.ts'
@@ -37,6 +39,7 @@ export interface RunningSandboxes {
   readonly sandboxes: Sandboxes
   readonly pools: WarmPools
   readonly builds: Builds
+  readonly installs: Installs
   isAsleep(cellId: string): boolean
   close(): Promise<void>
 }
@@ -67,15 +70,17 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
     ports: sandboxPorts(parts, ports, envdPorts),
   })
   const { builds, buildingCells } = openBuilds({ ...parts, ...common, pools, prototypes })
+  const installs = openInstalls(parts.files.catalogue, prototypes)
   const maintenance = startMaintenance({ ...parts, sandboxes, pools, prototypes, memory })
   const health = startHealthChecks({ ...parts, sandboxes, buildingCells })
   return {
     sandboxes,
     pools,
     builds,
+    installs,
     isAsleep: health.isAsleep,
     async close() {
-      await builds.close()
+      await Promise.all([builds.close(), installs.close()])
       await Promise.all([maintenance.close(), health.close()])
       await pools.close()
       await sandboxes.settle()

@@ -9,8 +9,14 @@ import { openBuiltTemplates } from '../state/built-templates.ts'
 import type { BuiltTemplates } from '../state/built-templates.ts'
 import { openStepLayers } from '../state/step-layers.ts'
 import type { StepLayers } from '../state/step-layers.ts'
+import { codeInterpreter } from '../template/code-interpreter.ts'
+import { openCatalogueFiles } from './catalogue-files.ts'
+import type { CatalogueFiles } from './catalogue-files.ts'
 
-/** Templates of this node and their files: the built-in template and those built here. */
+/** Templates of the catalogue. */
+export const catalogue = [codeInterpreter]
+
+/** Templates of this node and their files: the built-in templates and those built here. */
 export interface TemplateFiles {
   find(templateId: string): Files | undefined
   /** Does what `find` does, but throws a fault when the record cannot be read. */
@@ -18,6 +24,7 @@ export interface TemplateFiles {
   /** Folders of a layer and all layers below, lowest first. */
   chain(layer: string): readonly string[]
   readonly templates: BuiltTemplates
+  readonly catalogue: CatalogueFiles
   readonly layers: StepLayers
   readonly archives: BuildFiles
   readonly shifted: ShiftedLayers
@@ -50,17 +57,25 @@ export async function openTemplateFiles(parts: {
     onRemove: parts.shifted.release,
   })
   const archives = await openBuildFiles(join(dataDir, 'build-files'), parts.disks)
+  const { layersDir, disks } = parts
+  const builtIn = await openCatalogueFiles({ recipes: catalogue, layersDir, layers, disks })
+  const findBuiltIn = (templateId: string) =>
+    templateId === 'base' ? base : builtIn.find(templateId)
   return {
-    find: (templateId) => (templateId === 'base' ? base : templates.find(templateId)),
-    findReadable: (templateId) =>
-      templateId === 'base' ? base : templates.findReadable(templateId),
+    find: (templateId) => findBuiltIn(templateId) ?? templates.find(templateId),
+    findReadable: (templateId) => findBuiltIn(templateId) ?? templates.findReadable(templateId),
     chain: layers.chain,
     templates,
+    catalogue: builtIn,
     layers,
     archives,
     shifted: parts.shifted,
     async sweep(usedLayers) {
-      const used = new Set([...usedLayers, ...templates.list().map(({ layer }) => layer)])
+      const used = new Set([
+        ...usedLayers,
+        ...builtIn.usedLayers(),
+        ...templates.list().map(({ layer }) => layer),
+      ])
       await layers.sweep(used, Date.now())
       await archives.sweep(Date.now())
     },

@@ -3,6 +3,7 @@ import type { Logger } from '@atoll/kit/log'
 import { createRouterTransport } from '@connectrpc/connect'
 import type { ServiceImpl, Transport } from '@connectrpc/connect'
 import type { Builds } from '../app/builds/builds.ts'
+import type { Installs } from '../app/catalogue/installs.ts'
 import type { SandboxEvents } from '../app/lifecycle/events.ts'
 import type { Sandboxes } from '../app/lifecycle/sandboxes.ts'
 import type { SandboxLogs } from '../app/logs/collect-logs.ts'
@@ -10,6 +11,7 @@ import type { WarmPools } from '../app/pools/warm-pools.ts'
 import type { SnapshotStore } from '../domain/sandboxes/snapshot.ts'
 import { buildMethods } from './builds.ts'
 import type { BuildStores } from './builds.ts'
+import { catalogueMethods } from './catalogue.ts'
 import { logMethods } from './logs.ts'
 import { measurementMethods } from './measurements.ts'
 import type { MeasurementParts } from './measurements.ts'
@@ -29,6 +31,7 @@ export interface ServiceParts extends MeasurementParts {
   readonly snapshots: SnapshotStore
   readonly pools: WarmPools
   readonly builds: Builds
+  readonly installs: Installs
   readonly files: BuildStores
   readonly logs: SandboxLogs
   readonly events: SandboxEvents
@@ -43,5 +46,6 @@ function nodeService(parts: ServiceParts): ServiceImpl<typeof NodeService> {
     ...snapshotMethods(parts.snapshots),
     ...logMethods(parts.logs),
     ...buildMethods(parts.builds, parts.files),
+    ...catalogueMethods(parts.installs),
   }
 }

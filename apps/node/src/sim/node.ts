@@ -58,6 +58,7 @@ export function simulateNode(options: SimulationOptions = {}) {
   const copies = createCopies(ports, freezes)
   const prototypeStore = memorySnapshots()
   const prototypes = createPrototypes({
+    isBuiltIn: (templateId) => templateId === 'base',
     cells,
     store: prototypeStore,
     memoryFormat,

@@ -2,7 +2,7 @@
  * Root file systems from Debian packages, without an image registry. Each is built once per recipe and stored as a layer
  * named after its content.
  */
-import { mkdir, readFile, realpath } from 'node:fs/promises'
+import { mkdir, readFile, readdir, realpath } from 'node:fs/promises'
 import { arch, versions } from 'node:process'
 import { join } from 'node:path'
 import { writeFileAtomic } from '@atoll/kit/atomic-file'
@@ -10,7 +10,7 @@ import { randomLabel } from '@atoll/kit/id'
 import { z } from 'zod'
 import { bootstrapDebian } from './bootstrap.ts'
 import { debianSources } from './debian-sources.ts'
-import { lockFolder } from './folder-lock.ts'
+import { lockFolder, tryLockFolder } from './folder-lock.ts'
 import { fetchNpm, furnish } from './furnish.ts'
 import { commitLayer, exists, sweepBuilds } from './layer.ts'
 import { recipeHash } from './recipe.ts'
@@ -51,7 +51,7 @@ export async function ensureDebianLayer(
   return { layerId, layerDir: join(layersDir, layerId) }
 }
 
-async function findDebianLayer(
+export async function findDebianLayer(
   recipe: DebianRecipe,
   layersDir: string,
 ): Promise<DebianLayer | undefined> {
@@ -60,6 +60,14 @@ async function findDebianLayer(
   if (!layer) return undefined
   const layerDir = join(layersDir, layer)
   return (await exists(layerDir)) ? { layerId: layer, layerDir } : undefined
+}
+
+/** Removes the work folders of builders that died. Leaves those of a builder that is alive. */
+export async function sweepDeadBuilds(recipe: DebianRecipe, layersDir: string): Promise<void> {
+  const names = await readdir(layersDir).catch(() => [])
+  if (!names.some((name) => name.startsWith(workPrefix(recipe)))) return
+  await using lock = await tryLockFolder(layersDir, lockFile(recipe))
+  if (lock) await sweepBuilds(layersDir, workPrefix(recipe))
 }
 
 function workPrefix({ name }: DebianRecipe): string {

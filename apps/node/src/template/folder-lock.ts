@@ -34,6 +34,19 @@ export async function lockFolder(
   return releasing(holder, ended)
 }
 
+/** Locks a folder if no builder holds the lock. Returns undefined otherwise. */
+export async function tryLockFolder(
+  dir: string,
+  file: string,
+): Promise<AsyncDisposable | undefined> {
+  const { holder, ended } = startHolder(['--nonblock', join(dir, file)])
+  const isHeld = await Promise.race([
+    once(holder.stdout, 'data').then(() => true),
+    ended.then(() => false),
+  ])
+  return isHeld ? releasing(holder, ended) : undefined
+}
+
 function startHolder(lock: readonly string[]) {
   const holder = spawn('flock', [...lock, 'sh', '-c', 'echo held; exec cat >/dev/null'], {
     stdio: ['pipe', 'pipe', 'inherit'],

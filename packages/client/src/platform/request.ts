@@ -7,6 +7,8 @@ export interface PlatformOptions {
   readonly apiKey?: string | undefined
   /** Used if there is no API key. */
   readonly accessToken?: string | undefined
+  /** Sent only with operations of operators. */
+  readonly adminToken?: string | undefined
   /** Timeout for every request. Default: depends on the operation. */
   readonly requestTimeoutMs?: number
 }
@@ -21,6 +23,8 @@ export interface PlatformRequest {
   readonly query?: Record<string, string | undefined>
   readonly body?: unknown
   readonly signal?: AbortSignal | undefined
+  /** Sends the operator's token, if there is one, instead of the key. */
+  readonly isOperator?: boolean
   /** Timeout of this request if the default is too short. */
   readonly timeoutMs?: number
 }
@@ -82,11 +86,15 @@ function headersOf(options: PlatformOptions, request: PlatformRequest): Record<s
   return {
     accept: 'application/json',
     ...(request.body !== undefined && { 'content-type': 'application/json' }),
-    ...authHeaders(options),
+    ...authHeaders(options, request),
   }
 }
 
-function authHeaders({ apiKey, accessToken }: PlatformOptions): Record<string, string> {
+function authHeaders(
+  { apiKey, accessToken, adminToken }: PlatformOptions,
+  { isOperator = false }: PlatformRequest,
+): Record<string, string> {
+  if (isOperator && adminToken) return { 'x-admin-token': adminToken }
   if (apiKey) return { 'x-api-key': apiKey }
   return accessToken ? { authorization: `Bearer ${accessToken}` } : {}
 }

@@ -63,7 +63,7 @@ export const NewSandboxV2 = z.object(shape).meta({ id: 'NewSandboxV2' })
 export type NewSandboxV2 = z.infer<typeof NewSandboxV2>
 
 const replies = { 201: { description: 'The sandbox is running', body: Sandbox } }
-const errors = [400, 401, 404, 500, 503, 504, 507]
+const errors = [400, 401, 404, 409, 500, 503, 504, 507]
 
 export const createSandbox = defineOperation({
   id: 'sandbox.create',

@@ -10,6 +10,7 @@ import type { Recipe } from '../../domain/builds/recipe.ts'
 import type { TemplateStore } from '../../domain/template.ts'
 import { createBuildLog } from './build-log.ts'
 import type { BuildLog } from './build-log.ts'
+import type { FindOrInstall } from '../catalogue/find-or-install.ts'
 import { findParent } from './find-parent.ts'
 
 /**
@@ -46,6 +47,7 @@ interface BuilderPorts {
   readonly builds: BuildStore
   readonly logs: BuildLogStore
   readonly templates: TemplateStore
+  readonly findOrInstall: FindOrInstall
   readonly node: BuildNode
   readonly clock: Clock
   readonly processId: string
@@ -154,12 +156,13 @@ async function runBuild(ports: BuilderPorts, work: Underway): Promise<void> {
 }
 
 async function make(
-  { templates, node, clock }: BuilderPorts,
+  { templates, findOrInstall, node, clock }: BuilderPorts,
   work: Underway,
   buildLog: BuildLog,
 ): Promise<BuildOutcome> {
   const { build, teamId, recipe, nodeTemplateId, stop } = work
-  const { parent, resources: least } = await findParent(templates, recipe, teamId)
+  const by = { teamId, signal: stop.signal }
+  const { parent, resources: least } = await findParent({ templates, findOrInstall }, recipe, by)
   const { cpuCount, memoryMb, diskSizeMb } = build.resources
   const resources = {
     cpuCount,

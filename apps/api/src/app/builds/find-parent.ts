@@ -2,7 +2,7 @@ import { Fault } from '@atoll/kit/fault'
 import type { BuildParent } from '../../domain/builds/build-node.ts'
 import type { Recipe } from '../../domain/builds/recipe.ts'
 import type { Resources, Template, TemplateStore } from '../../domain/template.ts'
-import { findTemplate } from '../templates/find-template.ts'
+import type { FindOrInstall } from '../catalogue/find-or-install.ts'
 
 type Templates = Pick<TemplateStore, 'locate' | 'findBuild'>
 
@@ -13,16 +13,16 @@ export interface Parent {
 
 /** Resolves the parent of a recipe. Faults are worded for the author of the recipe. */
 export async function findParent(
-  templates: Templates,
+  { templates, findOrInstall }: { templates: Templates; findOrInstall: FindOrInstall },
   { fromImage = '', imageLogin: login, fromTemplate }: Recipe,
-  teamId: string,
+  by: { readonly teamId: string; readonly signal: AbortSignal },
 ): Promise<Parent> {
   if (fromTemplate === undefined) {
     const base = await findBase(templates)
     if (baseImage.test(fromImage)) return toParent(base)
     return { parent: { image: fromImage, login }, resources: base.resources }
   }
-  const found = await findTemplate(templates, fromTemplate, teamId, 'fromTemplate')
+  const found = await findOrInstall({ text: fromTemplate, field: 'fromTemplate', ...by })
   if (found.snapshotId === undefined) return toParent(found)
   throw new Fault(
     'invalid',

@@ -2,8 +2,7 @@ import type { Lifecycle } from '../../domain/sandboxes/lifecycle.ts'
 import { checkResources } from '../../domain/teams/limits.ts'
 import type { SandboxNetwork } from '../../domain/network/network.ts'
 import type { RunningSandbox } from '../../domain/sandboxes/sandbox.ts'
-import type { TemplateStore } from '../../domain/template.ts'
-import { findTemplate } from '../templates/find-template.ts'
+import type { FindOrInstall } from '../catalogue/find-or-install.ts'
 import type { RuleFilling } from '../network/fill-rules.ts'
 import type { Launching } from './launch-sandbox.ts'
 import type { LimitsOf } from '../teams/limits.ts'
@@ -25,19 +24,20 @@ export interface CreateRequest {
 export type CreateSandbox = (request: CreateRequest, signal: AbortSignal) => Promise<RunningSandbox>
 
 export function createSandboxCreation(ports: {
-  readonly templates: TemplateStore
+  readonly findOrInstall: FindOrInstall
   readonly launching: Launching
   readonly limitsOf: LimitsOf
   readonly rules: Pick<RuleFilling, 'check'>
   /** Throws a fault when the node accepts no new sandboxes. */
   readonly checkNode: () => Promise<void>
 }): CreateSandbox {
-  const { templates, launching, limitsOf, rules, checkNode } = ports
+  const { findOrInstall, launching, limitsOf, rules, checkNode } = ports
   return async (request, signal) => {
     const { templateReference, timeoutSeconds, envVars, ...spec } = request
     const limits = await limitsOf(request.teamId)
     checkTimeout(timeoutSeconds, limits.maxSandboxSeconds)
-    const template = await findTemplate(templates, templateReference, request.teamId)
+    const wanted = { text: templateReference, teamId: request.teamId, signal }
+    const template = await findOrInstall(wanted)
     const { id: templateId, buildId, alias, resources, ...source } = template
     checkResources(resources, limits)
     await rules.check(request.teamId, request.network?.rules, 'network.rules')

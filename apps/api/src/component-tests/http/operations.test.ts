@@ -61,6 +61,7 @@ const unknownIds: Readonly<Record<string, string>> = {
   nodeID: 'nobody',
   templateID: 'unknown',
   alias: 'unknown',
+  name: 'unknown',
   buildID: crypto.randomUUID(),
   hash: '0'.repeat(64),
 }

@@ -30,6 +30,7 @@ function setup(save: () => Promise<void> = async () => {}) {
   }
   const create = () =>
     createPrototypes({
+      isBuiltIn: (templateId) => templateId === 'base',
       cells: {
         async make({ shape }: CellPlan) {
           const parts = { runtime: 'gvisor', layer: '', envd: 'e1', initToken: '' } as const

@@ -18,7 +18,7 @@ export interface Prototypes {
   ensure(shape: Shape, options?: EnsureOptions): Promise<boolean>
   /** Removes a prototype that failed to start. */
   discard(shape: Shape): Promise<void>
-  /** Removes prototypes that were not used for a day. They are made again on demand. */
+  /** Removes prototypes that were not used for a day, except those of built-in templates. They are made again on demand. */
   trim(): Promise<void>
   /** Removes all prototypes of a removed template. */
   discardAll(templateId: string): Promise<void>
@@ -47,6 +47,7 @@ export function createPrototypes(parts: {
   /** Undefined when the runtime cannot checkpoint memory. */
   readonly memoryFormat: string | undefined
   findTemplate(templateId: string): TemplateFiles | undefined
+  isBuiltIn(templateId: string): boolean
   readonly envdDir: string
   readonly runStartCommand: RunStartCommand
   readonly save: SaveSnapshot
@@ -110,7 +111,7 @@ export function createPrototypes(parts: {
     async trim() {
       for (const { snapshotId, templateId } of known.values()) {
         const sinceMs = parts.nowMs() - (neededAtMs.get(snapshotId) ?? openedAtMs)
-        if (templateId === 'base' || sinceMs < keptMs) continue
+        if (parts.isBuiltIn(templateId) || sinceMs < keptMs) continue
         known.delete(snapshotId)
         neededAtMs.delete(snapshotId)
         await store.remove(snapshotId)

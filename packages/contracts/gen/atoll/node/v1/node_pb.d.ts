@@ -776,6 +776,139 @@ export declare type ListSnapshotsResponse = Message<"atoll.node.v1.ListSnapshots
 export declare const ListSnapshotsResponseSchema: GenMessage<ListSnapshotsResponse>;
 
 /**
+ * @generated from message atoll.node.v1.ListCatalogueRequest
+ */
+export declare type ListCatalogueRequest = Message<"atoll.node.v1.ListCatalogueRequest"> & {
+};
+
+/**
+ * Describes the message atoll.node.v1.ListCatalogueRequest.
+ * Use `create(ListCatalogueRequestSchema)` to create a new message.
+ */
+export declare const ListCatalogueRequestSchema: GenMessage<ListCatalogueRequest>;
+
+/**
+ * @generated from message atoll.node.v1.ListCatalogueResponse
+ */
+export declare type ListCatalogueResponse = Message<"atoll.node.v1.ListCatalogueResponse"> & {
+  /**
+   * @generated from field: repeated atoll.node.v1.CatalogueTemplate templates = 1;
+   */
+  templates: CatalogueTemplate[];
+};
+
+/**
+ * Describes the message atoll.node.v1.ListCatalogueResponse.
+ * Use `create(ListCatalogueResponseSchema)` to create a new message.
+ */
+export declare const ListCatalogueResponseSchema: GenMessage<ListCatalogueResponse>;
+
+/**
+ * @generated from message atoll.node.v1.CatalogueTemplate
+ */
+export declare type CatalogueTemplate = Message<"atoll.node.v1.CatalogueTemplate"> & {
+  /**
+   * @generated from field: string template_id = 1;
+   */
+  templateId: string;
+
+  /**
+   * Name in the catalogue, such as "code-interpreter".
+   *
+   * @generated from field: string name = 2;
+   */
+  name: string;
+
+  /**
+   * Name that clients create sandboxes by, such as "code-interpreter-v1".
+   *
+   * @generated from field: string alias = 3;
+   */
+  alias: string;
+
+  /**
+   * @generated from field: string description = 4;
+   */
+  description: string;
+
+  /**
+   * Memory that its programs need.
+   *
+   * @generated from field: uint32 least_memory_mb = 5;
+   */
+  leastMemoryMb: number;
+
+  /**
+   * @generated from field: bool is_installed = 6;
+   */
+  isInstalled: boolean;
+};
+
+/**
+ * Describes the message atoll.node.v1.CatalogueTemplate.
+ * Use `create(CatalogueTemplateSchema)` to create a new message.
+ */
+export declare const CatalogueTemplateSchema: GenMessage<CatalogueTemplate>;
+
+/**
+ * @generated from message atoll.node.v1.InstallTemplateRequest
+ */
+export declare type InstallTemplateRequest = Message<"atoll.node.v1.InstallTemplateRequest"> & {
+  /**
+   * @generated from field: string template_id = 1;
+   */
+  templateId: string;
+
+  /**
+   * Size of the sandboxes created from the template.
+   *
+   * @generated from field: uint32 cpu_count = 2;
+   */
+  cpuCount: number;
+
+  /**
+   * @generated from field: uint32 memory_mb = 3;
+   */
+  memoryMb: number;
+
+  /**
+   * @generated from field: uint32 disk_size_mb = 4;
+   */
+  diskSizeMb: number;
+};
+
+/**
+ * Describes the message atoll.node.v1.InstallTemplateRequest.
+ * Use `create(InstallTemplateRequestSchema)` to create a new message.
+ */
+export declare const InstallTemplateRequestSchema: GenMessage<InstallTemplateRequest>;
+
+/**
+ * @generated from message atoll.node.v1.InstallTemplateResponse
+ */
+export declare type InstallTemplateResponse = Message<"atoll.node.v1.InstallTemplateResponse"> & {
+  /**
+   * Current step.
+   *
+   * @generated from field: string label = 1;
+   */
+  label: string;
+
+  /**
+   * Completed share, 0 to 1.
+   *
+   * @generated from field: double fraction = 2;
+   */
+  fraction: number;
+};
+
+/**
+ * Describes the message atoll.node.v1.InstallTemplateResponse.
+ * Use `create(InstallTemplateResponseSchema)` to create a new message.
+ */
+export declare const InstallTemplateResponseSchema: GenMessage<InstallTemplateResponse>;
+
+/**
  * @generated from message atoll.node.v1.BuildTemplateRequest
  */
 export declare type BuildTemplateRequest = Message<"atoll.node.v1.BuildTemplateRequest"> & {
@@ -1946,6 +2079,27 @@ export declare const NodeService: GenService<{
     methodKind: "server_streaming";
     input: typeof BuildTemplateRequestSchema;
     output: typeof BuildTemplateResponseSchema;
+  },
+  /**
+   * Lists the built-in templates that can be installed on this node.
+   *
+   * @generated from rpc atoll.node.v1.NodeService.ListCatalogue
+   */
+  listCatalogue: {
+    methodKind: "unary";
+    input: typeof ListCatalogueRequestSchema;
+    output: typeof ListCatalogueResponseSchema;
+  },
+  /**
+   * Installs a template of the catalogue and streams the progress. Ends once sandboxes can be created from it. Continues
+   * when the caller leaves; requests for the same template share one install.
+   *
+   * @generated from rpc atoll.node.v1.NodeService.InstallTemplate
+   */
+  installTemplate: {
+    methodKind: "server_streaming";
+    input: typeof InstallTemplateRequestSchema;
+    output: typeof InstallTemplateResponseSchema;
   },
   /**
    * Succeeds if the template does not exist. Sandboxes and templates made from it do not need it.

@@ -1,0 +1,80 @@
+import { Fault } from '@atoll/kit/fault'
+import type { CatalogueTemplate, InstallProgress } from '../../domain/catalogue.ts'
+import type { CatalogueEntries } from './catalogue-entries.ts'
+import type { Installs } from './installs.ts'
+
+/** Built-in templates, installed on demand for all teams. */
+export interface Catalogue {
+  list(): Promise<CatalogueView[]>
+  /** Finds a template by either of its names. */
+  find(name: string): Promise<CatalogueTemplate | undefined>
+  /** Finds the template with these files on the node. */
+  findById(nodeTemplateId: string): Promise<CatalogueTemplate | undefined>
+  /** Starts an install, unless it runs or the template is installed. Returns at once. */
+  install(template: CatalogueTemplate, by: 'operator' | 'team'): CatalogueView
+  /** Waits until the template is installed. Starts the install if teams may. */
+  provide(template: CatalogueTemplate, signal: AbortSignal): Promise<void>
+}
+
+export interface CatalogueView extends CatalogueTemplate {
+  readonly progress: InstallProgress | undefined
+  readonly failure: Fault | undefined
+}
+
+export function createCatalogue(ports: {
+  readonly entries: CatalogueEntries
+  readonly installs: Installs
+  /** Whether creates and teams may start an install. */
+  readonly isOnDemand: boolean
+}): Catalogue {
+  const { entries, installs, isOnDemand } = ports
+
+  function view(template: CatalogueTemplate): CatalogueView {
+    const progress = installs.find(template)?.progress
+    return { ...template, progress, failure: installs.failureOf(template) }
+  }
+
+  return {
+    list: async () => [...(await entries.read()).values()].map(view),
+    async find(name) {
+      const templates = [...(await entries.read()).values()]
+      return templates.find((template) => template.name === name || template.alias === name)
+    },
+    findById: async (id) => (await entries.read()).get(id),
+    install(template, by) {
+      if (template.isInstalled || installs.find(template)) return view(template)
+      if (by === 'team' && !isOnDemand) throw onlyByOperator(template)
+      installs.begin(template)
+      return view(template)
+    },
+    async provide(template, signal) {
+      if (template.isInstalled) return
+      if (!isOnDemand && !installs.find(template)) throw onlyByOperator(template)
+      await Promise.race([installs.begin(template).done, untilAborted(signal)])
+    },
+  }
+}
+
+function untilAborted(signal: AbortSignal): Promise<never> {
+  const { promise, reject } = Promise.withResolvers<never>()
+  const stop = () => reject(clientLeft())
+  if (signal.aborted) stop()
+  else signal.addEventListener('abort', stop, { once: true })
+  return promise
+}
+
+function clientLeft(): Fault {
+  return new Fault(
+    'unavailable',
+    'install_not_awaited',
+    'The client left before the template was installed; the install continues',
+  )
+}
+
+function onlyByOperator({ alias, name }: CatalogueTemplate): Fault {
+  return new Fault(
+    'conflict',
+    'template_not_installed',
+    `Template ${alias} is not installed, and only operators may install templates here. An operator runs: atoll template install ${name}`,
+  )
+}

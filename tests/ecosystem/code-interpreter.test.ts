@@ -1,0 +1,226 @@
+/** The published package @e2b/code-interpreter, unmodified, on a template of the catalogue. */
+import assert from 'node:assert/strict'
+import { after, before, suite, test } from 'node:test'
+import { outputOf, tryRun } from '@atoll/kit/run'
+import { atoll, install } from '@atoll/system-tests/installation'
+import type { Installation } from '@atoll/system-tests/installation'
+import { Sandbox, TimeoutError } from '@e2b/code-interpreter'
+
+/** Installing the template takes minutes where its layer is not cached. */
+const installLimitMs = 800_000
+const timeoutMs = 600_000
+/** The package leaves the timer of a failed request running, which delays the end of this process. */
+const failing = { requestTimeoutMs: 20_000 }
+
+suite('the code interpreter package on gvisor', () => {
+  let installation: Installation
+  /** Shared by the tests that leave it as it was. */
+  let sandbox: Sandbox
+
+  before(async () => {
+    installation = await install({ ATOLL_RUNTIME: 'gvisor' })
+  })
+  after(() => installation[Symbol.asyncDispose]())
+
+  async function create(options: object = {}): Promise<Sandbox> {
+    return Sandbox.create({ ...installation.connection, timeoutMs, ...options })
+  }
+
+  test('the command line installs the template and shows progress', async () => {
+    const { url, apiKey, env } = installation
+    const options = {
+      env: { ...env, ATOLL_API_URL: url, ATOLL_API_KEY: apiKey },
+      timeoutMs: installLimitMs,
+    }
+    const args = ['template', 'install', 'code-interpreter']
+    const result = await tryRun(atoll, args, options)
+    assert.equal(outputOf(atoll, args, result), 'code-interpreter-v1\n')
+    assert.match(result.stderr, /\d+ % code-interpreter: /)
+    const listed = await tryRun(atoll, ['template', 'catalogue', '--json'], options)
+    assert.equal(JSON.parse(listed.stdout)[0].state, 'installed')
+  })
+
+  test("the README's first example", async () => {
+    sandbox = await create({ envs: { GIVEN: 'at create' } })
+    await sandbox.runCode('x = 1')
+    const execution = await sandbox.runCode('x+=1; x')
+    assert.equal(execution.text, '2')
+  })
+
+  test('a chart is a picture and its content', async () => {
+    const { results, error } = await sandbox.runCode(
+      'import matplotlib.pyplot as plt\nplt.bar(["a", "b"], [1, 2])\nplt.title("Bars")\nplt.show()',
+    )
+    assert.equal(error, undefined)
+    const [result] = results
+    const picture = Buffer.from(result?.png ?? '', 'base64')
+    assert.equal(picture.subarray(1, 4).toString(), 'PNG')
+    const { type, title, elements } = result?.chart ?? assert.fail('the chart is missing')
+    assert.deepEqual([type, title, elements.length], ['bar', 'Bars', 2])
+  })
+
+  test('a data frame is a table and its columns', async () => {
+    const code = 'import pandas as pd\npd.DataFrame({"a": [1, 2], "b": ["x", None]})'
+    const [result] = (await sandbox.runCode(code)).results
+    assert.deepEqual(result?.data, { a: [1, 2], b: ['x', null] })
+    assert.match(result?.html ?? '', /<table/)
+  })
+
+  test('output arrives while the code runs', async () => {
+    const code = `
+import os, time
+print('begun')
+while not os.path.exists('/tmp/continue'): time.sleep(0.01)
+print('ended')`
+    const seen: string[] = []
+    const { logs } = await sandbox.runCode(code, {
+      async onStdout({ line }) {
+        seen.push(line)
+        if (seen.length === 1) await sandbox.files.write('/tmp/continue', '')
+      },
+    })
+    assert.equal(seen.join(''), 'begun\nended\n')
+    assert.equal(logs.stdout.join(''), 'begun\nended\n')
+  })
+
+  test('much output arrives in full', async () => {
+    const { logs } = await sandbox.runCode("print('\\u00fc' * 5_000_000)")
+    assert.equal(logs.stdout.join('').length, 5_000_001)
+  })
+
+  test('an error has a name, a value and a traceback', async () => {
+    const { error, results } = await sandbox.runCode('1 / 0')
+    assert.deepEqual([error?.name, error?.value], ['ZeroDivisionError', 'division by zero'])
+    assert.match(error?.traceback ?? '', /1 \/ 0/)
+    assert.deepEqual(results, [])
+  })
+
+  test('JavaScript, TypeScript and bash keep their own state', async () => {
+    const cases = [
+      ['js', 'globalThis.a = 20; 0', 'a + 1', '21'],
+      ['ts', 'const b: number = 30; 0', 'b + 1', '31'],
+    ] as const
+    for (const [language, first, second, expected] of cases) {
+      await sandbox.runCode(first, { language })
+      assert.equal((await sandbox.runCode(second, { language })).text, expected, language)
+    }
+    await sandbox.runCode('c=40', { language: 'bash' })
+    const { logs } = await sandbox.runCode('echo $((c + 1))', { language: 'bash' })
+    assert.equal(logs.stdout.join(''), '41\n')
+    await assert.rejects(sandbox.runCode('1', { language: 'cobol', ...failing }), /400/)
+  })
+
+  test('contexts have their own variables and folder, and can be restarted and removed', async () => {
+    const context = await sandbox.createCodeContext({ cwd: '/tmp' })
+    assert.deepEqual([context.language, context.cwd], ['python', '/tmp'])
+    await sandbox.runCode('own = 1; import os', { context })
+    assert.equal((await sandbox.runCode('os.getcwd()', { context })).text, '/tmp')
+    assert.equal((await sandbox.runCode('own')).error?.name, 'NameError')
+    const ids = (await sandbox.listCodeContexts()).map(({ id }) => id)
+    assert.ok(ids.includes(context.id))
+    await sandbox.restartCodeContext(context)
+    assert.equal((await sandbox.runCode('own', { context })).error?.name, 'NameError')
+    await sandbox.removeCodeContext(context)
+    await assert.rejects(sandbox.runCode('1', { context, ...failing }), /not found/)
+  })
+
+  test('executions at once in several contexts all end, each in order', async () => {
+    const contexts = await Promise.all([1, 2, 3].map(() => sandbox.createCodeContext()))
+    const numbers = Array.from({ length: 20 }, (_, index) => index)
+    const texts = await Promise.all(
+      contexts.map(async (context) => {
+        await sandbox.runCode('seen = []', { context })
+        await Promise.all(numbers.map((n) => sandbox.runCode(`seen.append(${n})`, { context })))
+        return (await sandbox.runCode('sorted(seen) == list(range(20))', { context })).text
+      }),
+    )
+    assert.deepEqual(texts, ['True', 'True', 'True'])
+    for (const context of contexts) await sandbox.removeCodeContext(context)
+  })
+
+  test('variables of the sandbox and of one execution are set', async () => {
+    const code = "import os; os.environ.get('GIVEN'), os.environ.get('ONCE')"
+    const once = await sandbox.runCode(code, { envs: { ONCE: 'now' } })
+    assert.equal(once.text, "('at create', 'now')")
+    assert.equal((await sandbox.runCode(code)).text, "('at create', None)")
+  })
+
+  test('code past its timeout is interrupted and keeps its variables', async () => {
+    await sandbox.runCode('kept = 5')
+    const endless = sandbox.runCode('while True: pass', { timeoutMs: 1_000 })
+    await assert.rejects(endless, TimeoutError)
+    assert.equal((await sandbox.runCode('kept')).text, '5')
+  })
+
+  test('a kernel that dies is replaced', async () => {
+    const { error } = await sandbox.runCode('import os; os._exit(3)')
+    assert.equal(error?.name, 'KernelDied')
+    assert.equal((await sandbox.runCode('1 + 1')).text, '2')
+  })
+
+  test('a pause in mid-execution keeps the kernel, its variables and its threads', async () => {
+    const own = await create()
+    await own.runCode(`
+import threading, time
+count = 0
+def work():
+    global count
+    while True:
+        count += 1
+        time.sleep(0.01)
+threading.Thread(target=work, daemon=True).start()`)
+    const begun = Promise.withResolvers<void>()
+    const cut = own.runCode('print("begun")\nwhile True: time.sleep(0.01)', {
+      onStdout: () => begun.resolve(),
+      timeoutMs: 0,
+    })
+    const outcome = cut.then(
+      () => 'ended',
+      () => 'connection lost',
+    )
+    await begun.promise
+    await own.pause()
+    await own.connect()
+    assert.equal(await outcome, 'connection lost')
+    const seen = Number((await own.runCode('count')).text)
+    const code = `while count <= ${seen}: time.sleep(0.01)\ncount > ${seen}`
+    assert.equal((await own.runCode(code)).text, 'True')
+    await own.kill()
+  })
+
+  test('four forks have their own copies of the state', async () => {
+    const own = await create()
+    await own.runCode('value = 100')
+    const context = await own.createCodeContext()
+    await own.runCode('value = 200', { context })
+    const forks = await own.fork({ count: 4, timeoutMs: 600_000 })
+    assert.equal(forks.length, 4)
+    const texts = await Promise.all(
+      forks.map(async (fork, number) => {
+        assert.ok(fork instanceof Sandbox, fork instanceof Error ? fork.message : '')
+        await fork.runCode(`value += ${number}`)
+        await fork.runCode(`value += ${number}`, { context })
+        const sums = [await fork.runCode('value'), await fork.runCode('value', { context })]
+        await fork.kill()
+        return sums.map(({ text }) => text)
+      }),
+    )
+    assert.deepEqual(texts, [
+      ['100', '200'],
+      ['101', '201'],
+      ['102', '202'],
+      ['103', '203'],
+    ])
+    assert.equal((await own.runCode('value')).text, '100')
+    await own.kill()
+  })
+})
+
+test('on runc the package works too', async () => {
+  await using installation = await install({ ATOLL_RUNTIME: 'runc' })
+  const limits = { timeoutMs, requestTimeoutMs: installLimitMs }
+  const sandbox = await Sandbox.create({ ...installation.connection, ...limits })
+  await sandbox.runCode('x = 1')
+  assert.equal((await sandbox.runCode('x+=1; x')).text, '2')
+  await sandbox.kill()
+})
