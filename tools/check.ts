@@ -25,6 +25,7 @@ interface Outcome {
 const steps: readonly Step[] = [
   { name: 'lint', run: program('oxlint', '--type-aware', '--deny-warnings') },
   { name: 'types', run: program('tsc', '--project', '.') },
+  { name: 'types of pages', run: program('tsc', '--project', 'apps/dashboard') },
   { name: 'dead code', run: program('knip', '--no-progress', '--no-config-hints') },
   { name: 'format', run: program('oxfmt', '--check', '.') },
   { name: 'style', run: checkStyle },

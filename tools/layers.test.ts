@@ -12,6 +12,7 @@ const files = readSourceFiles(root)
 const minimumFiles = {
   'apps/api': 15,
   'apps/cli': 8,
+  'apps/dashboard': 40,
   'apps/edge': 8,
   'apps/egress': 12,
   'apps/envd': 12,

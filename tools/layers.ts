@@ -21,7 +21,7 @@ const packagesOf: Record<string, readonly string[]> = {
   contracts: ['kit'],
   client: ['contracts', 'kit'],
   // Runs the composition roots of the other apps in one process.
-  server: [...shared, 'api', 'edge', 'node'],
+  server: [...shared, 'api', 'edge', 'node', 'dashboard/build'],
   // `doctor`, `down` and `status` work on the machine itself, also without a server.
   cli: [...shared, 'server', 'node/setup/doctor', 'node/teardown', 'node/inventory', 'node/config'],
   // The node bundles envd for its sandboxes and reports its version.
@@ -29,7 +29,7 @@ const packagesOf: Record<string, readonly string[]> = {
 }
 
 /** Apps without layers. */
-const flatApps = ['cli', 'server']
+const flatApps = ['cli', 'server', 'dashboard']
 
 /** Folder for the modules of a composition root that is too large for one file. */
 const compositionFolder = 'composition'

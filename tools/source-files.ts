@@ -16,7 +16,7 @@ export interface Import {
   readonly line: number
 }
 
-const patterns = ['apps/*/src/**/*.{ts,mjs}', 'packages/*/src/**/*.ts']
+const patterns = ['apps/*/src/**/*.{ts,tsx,mjs}', 'packages/*/src/**/*.ts']
 
 export function readSourceFiles(root: string): SourceFile[] {
   return globSync(patterns, { cwd: root, exclude: ['**/node_modules/**'] })

@@ -45,7 +45,7 @@ function findCrowdedFolders(paths: readonly string[]): Finding[] {
 }
 
 export function listSources(root: string): string[] {
-  return globSync('{apps,packages,tests,bench,tools}/**/*.{ts,mjs}', {
+  return globSync('{apps,packages,tests,bench,tools}/**/*.{ts,tsx,mjs}', {
     cwd: root,
     exclude: (name) => /(^|\/)(node_modules|gen)$/.test(name),
   })

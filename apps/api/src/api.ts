@@ -1,6 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { FirstCredentials } from './app/bootstrap.ts'
 import { startSampling } from './app/metrics/sampling.ts'
+import { createDescribeKey } from './app/teams/describe-key.ts'
+import type { DescribeKey } from './app/teams/describe-key.ts'
 import { createFindSigner } from './app/sandboxes/find-signer.ts'
 import type { FindSigner } from './app/sandboxes/find-signer.ts'
 import { createWake } from './app/sandboxes/wake.ts'
@@ -30,6 +32,8 @@ export interface Api {
   readonly findSigner: FindSigner
   /** Used by the edge when a request arrives for a sandbox that is not running. */
   readonly wake: Wake
+  /** Used by the dashboard, which signs in with an API key. */
+  readonly describeKey: DescribeKey
   /** Stops the API but no sandbox. Finishes open requests and cancels creates in progress. */
   close(): Promise<void>
 }
@@ -69,12 +73,13 @@ export async function startApi(config: ApiConfig, parts: ApiParts): Promise<Api>
 
   const { start } = sandboxes
   const { tokensOf, envdTokenOf } = access
-  const { sandboxes: store, teams } = stores
+  const { sandboxes: store, teams, keys } = stores
   const owned = started.move()
   return {
     handler: requests.handler,
     findSigner: createFindSigner({ store, tokenOf: envdTokenOf }),
     wake: createWake({ store, teams, limitsOf, start, tokensOf, log }),
+    describeKey: createDescribeKey({ keys, teams, limitsOf }),
     ...(firstCredentials && { firstCredentials }),
     close: () => owned.disposeAsync(),
   }

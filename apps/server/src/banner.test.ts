@@ -52,3 +52,12 @@ test('the farewell counts what goes on', () => {
   assert.match(renderFarewell(undefined, facts), /All sandboxes go on running/)
   assert.doesNotMatch(renderFarewell(0, facts), /down/)
 })
+
+test('the dashboard is named, with a link that signs in when there is a key for it', () => {
+  const dashboardUrl = 'http://ui.localhost:3000'
+  const shown = { ...facts, dashboardUrl, signInUrl: `${dashboardUrl}/sign-in#token` }
+  assert.match(renderBanner(shown), /Dashboard {2}http:\/\/ui\.localhost:3000\n/)
+  assert.match(renderBanner(shown), /works once[^]*http:\/\/ui\.localhost:3000\/sign-in#token\n/)
+  assert.doesNotMatch(renderBanner({ ...shown, hasCredentials: false }), /sign-in#/)
+  assert.doesNotMatch(renderBanner(facts), /ashboard/)
+})

@@ -1,9 +1,12 @@
-import { isIP } from 'node:net'
+import { localDomain } from './listen-address.ts'
 
 /** Facts that `atoll up` prints after the start. */
 export interface BannerFacts {
   readonly apiUrl: string
   readonly sandboxUrl: string
+  /** Absent if the dashboard is off. */
+  readonly dashboardUrl?: string | undefined
+  readonly signInUrl?: string | undefined
   readonly dataDir: string
   readonly isDefaultDataDir: boolean
   /** Domain of `{port}-{sandboxID}` names. Default: localhost with the port. */
@@ -18,7 +21,9 @@ export function renderBanner(facts: BannerFacts): string {
     '',
     `  API        ${facts.apiUrl}`,
     `  Sandboxes  ${facts.sandboxUrl}`,
+    ...(facts.dashboardUrl ? [`  Dashboard  ${facts.dashboardUrl}`] : []),
     '',
+    ...signInLines(facts),
     ...credentialLines(facts),
     'For the E2B SDK and CLI:',
     '',
@@ -32,6 +37,16 @@ export function renderBanner(facts: BannerFacts): string {
     'Ctrl-C ends the server and leaves sandboxes running.',
     '',
   ].join('\n')
+}
+
+function signInLines({ signInUrl, hasCredentials }: BannerFacts): string[] {
+  if (!signInUrl || !hasCredentials) return []
+  return [
+    'Open the dashboard, signed in (this link works once, for an hour):',
+    '',
+    `  ${signInUrl}`,
+    '',
+  ]
 }
 
 function credentialLines({ firstCredentials, hasCredentials, dataDir }: BannerFacts): string[] {
@@ -58,13 +73,6 @@ function exportLines(facts: BannerFacts): string[] {
     `export E2B_DOMAIN=${facts.domain ?? localDomain(facts.sandboxUrl)}`,
     `export E2B_API_KEY=${known ?? kept}`,
   ]
-}
-
-/** Returns a domain under localhost: browsers resolve every name below it to this machine. */
-function localDomain(sandboxUrl: string): string {
-  const { hostname, port } = new URL(sandboxUrl)
-  const isAddress = isIP(hostname.replace(/^\[|\]$/g, '')) !== 0
-  return `${isAddress ? 'localhost' : hostname}:${port || '80'}`
 }
 
 function command({ dataDir, isDefaultDataDir }: BannerFacts): string {

@@ -7,6 +7,7 @@ import { Fault } from '@atoll/kit/fault'
 import { parseEnvironment } from '@atoll/kit/config'
 import { loadNodeConfig } from '@atoll/node/config'
 import type { NodeConfig } from '@atoll/node/config'
+import { isUsableDashboardHost } from './dashboard/host.ts'
 import { parseListenAddress } from './listen-address.ts'
 
 const listenAddress = z.string().transform((text, context) => {
@@ -36,6 +37,17 @@ export const ServerEnv = z.object({
     .optional()
     .describe(
       'Domain of the host names {port}-{sandboxID} of sandboxes. Default: localhost with the port of the server.',
+    ),
+  ATOLL_DASHBOARD_HOST: z
+    .string()
+    .toLowerCase()
+    .refine((name) => name === 'off' || isUsableDashboardHost(name), {
+      error:
+        'must be off, or a host name with a dot that is no address and begins neither with "sandbox." nor with a number and "-"',
+    })
+    .default('ui.localhost')
+    .describe(
+      'The host name of the dashboard, on the port of the API. Nothing else is served under it. off: no dashboard.',
     ),
   ATOLL_MAX_CONNECTIONS: z.coerce
     .number()

@@ -38,7 +38,7 @@ export async function moveCredentials(
 }
 
 /** Reads the file; undefined when it is missing or invalid. A file edited by hand is neither used nor overwritten. */
-async function readCredentials(dataDir: string): Promise<Credentials | undefined> {
+export async function readCredentials(dataDir: string): Promise<Credentials | undefined> {
   try {
     const text = await readFile(credentialsPath(dataDir), 'utf8')
     return Credentials.safeParse(JSON.parse(text)).data

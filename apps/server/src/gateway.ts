@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerOptions, ServerResponse } from 'node:http'
 import { buildFilesPath } from '@atoll/contracts/builds/request'
 import { edgeServerOptions } from '@atoll/edge'
 import type { Edge } from '@atoll/edge'
+import type { Dashboard } from './dashboard/dashboard.ts'
 import { createConnections } from './connections.ts'
 import type { ConnectionLimits } from './connections.ts'
 import { startListener } from './listener.ts'
@@ -22,6 +23,8 @@ export interface Gateway {
 export interface GatewayParts {
   readonly api: (req: IncomingMessage, res: ServerResponse) => void
   readonly edge: Edge
+  /** Absent: there is no dashboard. */
+  readonly dashboard?: Dashboard | undefined
 }
 
 /**
@@ -40,20 +43,12 @@ export async function startGateway(
   }
   let parts: GatewayParts | undefined
   const isApart = addresses.edge !== undefined
-  const isForEdge = (req: IncomingMessage) => parts?.edge.claims(req) ?? false
+  const shared = createDispatch(() => parts, isApart)
 
   const apiListener = await startListener(
     { setting: 'ATOLL_LISTEN', address: addresses.api },
-    upgradeIf((req) => !isApart && isForEdge(req)),
-    {
-      connections,
-      handle(req, res) {
-        if (!parts) return refuseDuringStart(res)
-        if (!isApart && isForEdge(req)) return parts.edge.handle(req, res)
-        limitUpload(req)
-        return parts.api(req, res)
-      },
-    },
+    upgradeIf((req) => shared.isForDashboard(req) || shared.isForEdge(req)),
+    { connections, handle: shared.handle },
   )
   started.defer(() => close(apiListener))
   const edgeListener = addresses.edge
@@ -68,7 +63,11 @@ export async function startGateway(
     : apiListener
   started.defer(() => close(edgeListener))
   const listeners = new Set<Listener>([apiListener, edgeListener])
-  for (const listener of listeners) passUpgrades(listener, () => parts?.edge)
+  for (const listener of listeners) {
+    passUpgrades(listener, (req) =>
+      listener === apiListener && shared.isForDashboard(req) ? parts?.dashboard : parts?.edge,
+    )
+  }
 
   const owned = started.move()
   return {
@@ -87,9 +86,29 @@ export async function startGateway(
   }
 }
 
-function passUpgrades({ server }: Listener, edge: () => Edge | undefined): void {
+/** Routes requests on the API's listener to the dashboard, to sandboxes unless they have their own listener, or to the API. */
+function createDispatch(partsOf: () => GatewayParts | undefined, isEdgeApart: boolean) {
+  const isForDashboard = (req: IncomingMessage) => partsOf()?.dashboard?.claims(req) ?? false
+  const isForEdge = (req: IncomingMessage) =>
+    !isEdgeApart && !isForDashboard(req) && (partsOf()?.edge.claims(req) ?? false)
+  const handle = (req: IncomingMessage, res: ServerResponse) => {
+    const parts = partsOf()
+    if (!parts) return refuseDuringStart(res)
+    if (isForEdge(req)) return parts.edge.handle(req, res)
+    const isDashboard = isForDashboard(req)
+    // Uploads of files to a sandbox may take as long as they need.
+    if (!isDashboard || req.method !== 'PUT') limitUpload(req)
+    return isDashboard ? parts.dashboard?.handle(req, res) : parts.api(req, res)
+  }
+  return { isForDashboard, isForEdge, handle }
+}
+
+function passUpgrades(
+  { server }: Listener,
+  targetOf: (req: IncomingMessage) => Pick<Edge, 'upgrade'> | undefined,
+): void {
   server.on('upgrade', (req, socket, head) => {
-    const target = edge()
+    const target = targetOf(req)
     if (target) target.upgrade(req, socket, head)
     else socket.destroy()
   })

@@ -28,3 +28,10 @@ export function toUrl({ host, port }: ListenAddress): string {
   const reachable = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
   return `http://${formatListenAddress({ host: reachable, port })}`
 }
+
+/** Returns a domain under localhost: browsers resolve every name below it to this machine. */
+export function localDomain(sandboxUrl: string): string {
+  const { hostname, port } = new URL(sandboxUrl)
+  const isAddress = isIP(hostname.replace(/^\[|\]$/g, '')) !== 0
+  return `${isAddress ? 'localhost' : hostname}:${port || '80'}`
+}

@@ -4,7 +4,7 @@ import { hostname } from 'node:os'
 import { createClient } from '@connectrpc/connect'
 import type { Transport } from '@connectrpc/connect'
 import { openStore, startApi } from '@atoll/api'
-import type { FirstCredentials } from '@atoll/api'
+import type { Api, FirstCredentials } from '@atoll/api'
 import { NodeService, SandboxState } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
 import { createEdge } from '@atoll/edge'
 import type { Logger } from '@atoll/kit/log'
@@ -13,9 +13,10 @@ import type { Shape } from '@atoll/node/domain/sandboxes/cell'
 import type { ServerConfig } from './config.ts'
 import { planConnections } from './connection-plan.ts'
 import { moveCredentials, saveCredentials } from './credentials.ts'
+import { startDashboard } from './dashboard/start.ts'
 import { readDescriptorLimit } from './descriptor-limit.ts'
 import { startGateway } from './gateway.ts'
-import { toUrl } from './listen-address.ts'
+import { localDomain, toUrl } from './listen-address.ts'
 import { shutdownStep } from './shutdown-step.ts'
 
 export interface ServerParts {
@@ -40,6 +41,10 @@ export type StartNode = (
 export interface RunningServer {
   readonly apiUrl: string
   readonly sandboxUrl: string
+  /** Absent if the dashboard is off. */
+  readonly dashboardUrl?: string
+  /** Signs in to the dashboard once. */
+  readonly signInUrl?: string
   /** Set only at the start that created them. */
   readonly firstCredentials?: FirstCredentials
   /** False when the credentials file is missing or invalid. */
@@ -101,7 +106,13 @@ export async function startServer(
   })
   closing('edge', () => edge.close())
   const hasCredentials = await moveCredentials(dataDir, { url: apiUrl, sandboxUrl })
-  gateway.open({ api: api.handler, edge })
+  const dashboard = await openDashboard(config, {
+    apiUrl,
+    sandboxUrl,
+    ...{ node, api, log, progress },
+  })
+  if (dashboard) closing('dashboard', () => dashboard.close())
+  gateway.open({ api: api.handler, edge, dashboard })
   log.info({ event: 'server.start', apiUrl, sandboxUrl, ...plan })
 
   const owned = started.move()
@@ -109,6 +120,7 @@ export async function startServer(
     apiUrl,
     sandboxUrl,
     hasCredentials,
+    ...(dashboard && { dashboardUrl: dashboard.url, signInUrl: dashboard.signInUrl }),
     ...(api.firstCredentials && { firstCredentials: api.firstCredentials }),
     async close() {
       gateway.stop(graceMs)
@@ -120,6 +132,29 @@ export async function startServer(
       return { leftRunning }
     },
   }
+}
+
+/** Starts the dashboard unless it is off. */
+async function openDashboard(
+  { server: settings }: ServerConfig,
+  parts: {
+    readonly apiUrl: string
+    readonly sandboxUrl: string
+    readonly node: { readonly transport: Transport }
+    readonly api: Api
+    readonly log: Logger
+    readonly progress: NonNullable<ServerParts['progress']>
+  },
+) {
+  const { ATOLL_DASHBOARD_HOST: host, ATOLL_DATA_DIR: dataDir, ATOLL_DOMAIN } = settings
+  if (host === 'off') return undefined
+  return startDashboard({
+    ...parts,
+    ...{ host, dataDir },
+    node: parts.node.transport,
+    log: parts.log.child({ part: 'dashboard' }),
+    sandboxDomain: ATOLL_DOMAIN ?? localDomain(parts.sandboxUrl),
+  })
 }
 
 /** Returns the shape of most sandboxes, pre-warmed before the first create. */

@@ -1,7 +1,12 @@
+import type * as progress from '@atoll/contracts/builds/progress'
+import type * as logs from '@atoll/contracts/logs'
+import type * as metrics from '@atoll/contracts/metrics'
 import type { CreatedTeamApiKey, TeamApiKey } from '@atoll/contracts/teams/api-keys'
 import type * as views from '@atoll/contracts/sandboxes/views'
+import type * as secrets from '@atoll/contracts/secrets'
 import type { SnapshotInfo } from '@atoll/contracts/snapshots'
 import type { CatalogueTemplate } from '@atoll/contracts/templates/catalogue'
+import type * as templates from '@atoll/contracts/templates/manage'
 import type { TemplateTag } from '@atoll/contracts/templates/tags'
 import type { z } from 'zod'
 
@@ -20,3 +25,11 @@ export type CatalogueEntry = z.infer<typeof CatalogueTemplate>
 export type ApiKey = z.infer<typeof TeamApiKey>
 /** Contains the key itself, which is sent only once; the server stores a hash. */
 export type CreatedApiKey = z.infer<typeof CreatedTeamApiKey>
+export type Template = z.infer<typeof templates.Template>
+export type TemplateWithBuilds = z.infer<typeof templates.TemplateWithBuilds>
+export type BuildInfo = z.infer<typeof progress.TemplateBuildInfo>
+export type BuildLogEntry = z.infer<typeof progress.BuildLogEntry>
+export type Secret = z.infer<typeof secrets.Secret>
+export type TeamMetric = z.infer<typeof metrics.TeamMetric>
+export type SandboxMetric = z.infer<typeof metrics.SandboxMetric>
+export type SandboxLogEntry = z.infer<typeof logs.SandboxLogEntry>

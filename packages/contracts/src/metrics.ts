@@ -23,7 +23,7 @@ const times = {
   timestampUnix: z.int().describe('Unix seconds'),
 }
 
-const TeamMetric = z
+export const TeamMetric = z
   .object({
     ...times,
     concurrentSandboxes: z.int32().describe('Maximum of concurrent sandboxes within this step'),

@@ -47,7 +47,7 @@ const SecretParams = z.object({
     .regex(/^[a-zA-Z0-9_-]{1,128}$/, { error: 'must be the ID or the name of a secret' }),
 })
 
-const Secret = z
+export const Secret = z
   .object({
     secretID: z.string(),
     name: z.string(),

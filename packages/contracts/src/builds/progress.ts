@@ -8,7 +8,7 @@ import { unixTime } from '../schemas/unix-time.ts'
 
 /** Status and logs of builds. */
 
-const BuildLogEntry = z
+export const BuildLogEntry = z
   .object({
     timestamp: Timestamp,
     level: LogLevel,
@@ -16,6 +16,25 @@ const BuildLogEntry = z
     step: z.string().optional().describe('`base`, a step number starting at 1, or `finalize`'),
   })
   .meta({ id: 'BuildLogEntry' })
+
+export const TemplateBuildInfo = z
+  .object({
+    templateID: z.string(),
+    buildID: z.uuid(),
+    status: BuildStatus,
+    logs: z.array(z.string()).describe('Messages of `logEntries`').meta({ deprecated: true }),
+    logEntries: z.array(BuildLogEntry),
+    reason: z
+      .object({
+        message: z.string(),
+        step: z.string().optional(),
+        logEntries: z.array(BuildLogEntry).optional().describe('Warnings of that step'),
+      })
+      .meta({ id: 'BuildStatusReason' })
+      .optional()
+      .describe('Why the build failed'),
+  })
+  .meta({ id: 'TemplateBuildInfo' })
 
 const wholeNumber = (most: number) =>
   z
@@ -45,24 +64,7 @@ export const getBuildStatus = defineOperation({
   replies: {
     200: {
       description: 'Status, and entries in order',
-      body: z
-        .object({
-          templateID: z.string(),
-          buildID: z.uuid(),
-          status: BuildStatus,
-          logs: z.array(z.string()).describe('Messages of `logEntries`').meta({ deprecated: true }),
-          logEntries: z.array(BuildLogEntry),
-          reason: z
-            .object({
-              message: z.string(),
-              step: z.string().optional(),
-              logEntries: z.array(BuildLogEntry).optional().describe('Warnings of that step'),
-            })
-            .meta({ id: 'BuildStatusReason' })
-            .optional()
-            .describe('Why the build failed'),
-        })
-        .meta({ id: 'TemplateBuildInfo' }),
+      body: TemplateBuildInfo,
     },
   },
   errors: [400, 401, 403, 500],

@@ -93,6 +93,15 @@ const TemplateBuild = z
   })
   .meta({ id: 'TemplateBuild' })
 
+export const TemplateWithBuilds = z
+  .object({
+    ...Template.pick({ templateID: true, public: true, aliases: true, names: true }).shape,
+    ...Template.pick({ createdAt: true, updatedAt: true, lastSpawnedAt: true }).shape,
+    spawnCount: z.int().min(0),
+    builds: z.array(TemplateBuild),
+  })
+  .meta({ id: 'TemplateWithBuilds' })
+
 export const getTemplate = defineOperation({
   id: 'template.get',
   summary: 'Get a template of the team with its builds in pages, newest first',
@@ -104,14 +113,7 @@ export const getTemplate = defineOperation({
   replies: {
     200: {
       description: 'The template and one page of its builds',
-      body: z
-        .object({
-          ...Template.pick({ templateID: true, public: true, aliases: true, names: true }).shape,
-          ...Template.pick({ createdAt: true, updatedAt: true, lastSpawnedAt: true }).shape,
-          spawnCount: z.int().min(0),
-          builds: z.array(TemplateBuild),
-        })
-        .meta({ id: 'TemplateWithBuilds' }),
+      body: TemplateWithBuilds,
       headers: { 'X-Next-Token': 'Present when there is another page' },
     },
   },

@@ -1,0 +1,122 @@
+/** A request that the server answered with an error, or did not answer. */
+export class RequestError extends Error {
+  override readonly name = 'RequestError'
+  /** 0 if there was no answer. */
+  readonly status: number
+
+  constructor(status: number, message: string) {
+    super(message)
+    this.status = status
+  }
+}
+
+export interface Reply<Body> {
+  readonly body: Body
+  readonly headers: Headers
+}
+
+let onSignedOut = () => {}
+
+/** `listener` is called when the server says that the session has ended. */
+export function whenSignedOut(listener: () => void): void {
+  onSignedOut = listener
+}
+
+export async function send(
+  method: string,
+  path: string,
+  init: RequestInit = {},
+): Promise<Response> {
+  let response: Response
+  try {
+    response = await fetch(path, { method, credentials: 'same-origin', ...init })
+  } catch (error) {
+    if (error instanceof DOMException && error.name === 'AbortError') throw error
+    throw new RequestError(0, 'The server does not answer. Is it running?')
+  }
+  if (response.ok) return response
+  const text = await response.text()
+  const error = new RequestError(response.status, messageOf(text, response.status))
+  if (response.status === 401 && path !== '/bff/session') onSignedOut()
+  throw error
+}
+
+function messageOf(text: string, status: number): string {
+  try {
+    const body: unknown = JSON.parse(text)
+    if (typeof body === 'object' && body !== null && 'message' in body) return String(body.message)
+  } catch {
+    // not JSON: a proxy in between
+  }
+  return `The server answered with HTTP status ${status}`
+}
+
+async function sendJson<Body>(
+  method: string,
+  path: string,
+  body?: unknown,
+  signal?: AbortSignal,
+): Promise<Reply<Body>> {
+  const response = await send(method, path, {
+    ...(body !== undefined && {
+      body: JSON.stringify(body),
+      headers: { 'Content-Type': 'application/json' },
+    }),
+    ...(signal && { signal }),
+  })
+  const text = await response.text()
+  return { body: text === '' ? undefined : JSON.parse(text), headers: response.headers }
+}
+
+/** Calls the platform API. */
+export async function api<Body = void>(
+  method: string,
+  path: string,
+  body?: unknown,
+  signal?: AbortSignal,
+): Promise<Body> {
+  return (await sendJson<Body>(method, `/bff/api${path}`, body, signal)).body
+}
+
+/** Calls a path of the dashboard's own server. */
+export async function own<Body = void>(
+  method: string,
+  path: string,
+  body?: unknown,
+): Promise<Body> {
+  return (await sendJson<Body>(method, `/bff${path}`, body)).body
+}
+
+/** Calls envd of a running sandbox. */
+export function envd<Body = void>(
+  sandboxId: string,
+  method: string,
+  request: unknown,
+): Promise<Body> {
+  return own<Body>('POST', `/sandboxes/${encodeURIComponent(sandboxId)}/rpc/${method}`, request)
+}
+
+const mostPages = 200
+
+/** Reads all pages of a list. `onPage` sees the items so far, so that the first rows appear at once. */
+export async function listAll<Item>(
+  path: string,
+  options: { readonly signal?: AbortSignal; readonly onPage?: (items: Item[]) => void } = {},
+): Promise<Item[]> {
+  const items: Item[] = []
+  let next: string | null = ''
+  for (let page = 0; next !== null && page < mostPages; page += 1) {
+    const join: string = path.includes('?') ? '&' : '?'
+    const token: string = next ? `${join}nextToken=${encodeURIComponent(next)}` : ''
+    const reply: Reply<Item[]> = await sendJson<Item[]>(
+      'GET',
+      `/bff/api${path}${token}`,
+      undefined,
+      options.signal,
+    )
+    items.push(...reply.body)
+    next = reply.headers.get('x-next-token')
+    if (next !== null) options.onPage?.([...items])
+  }
+  return items
+}

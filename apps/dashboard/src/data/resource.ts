@@ -1,0 +1,109 @@
+import { signal } from '@preact/signals'
+import type { Signal } from '@preact/signals'
+import { useEffect } from 'preact/hooks'
+
+/** Data from the server with its age. After a failure the last data stays, and the error is beside it. */
+export interface Resource<Data> {
+  readonly data: Data | undefined
+  readonly error: Error | undefined
+  /** Time of the last success, in Unix milliseconds. */
+  readonly loadedAt: number | undefined
+  reload(): Promise<void>
+}
+
+interface Entry {
+  readonly state: Signal<Omit<Resource<unknown>, 'reload'>>
+  users: number
+  load: (signal: AbortSignal, show: (data: unknown) => void) => Promise<unknown>
+  everyMs: number | undefined
+  timer: ReturnType<typeof setTimeout> | undefined
+  running: AbortController | undefined
+}
+
+const entries = new Map<string, Entry>()
+const empty = { data: undefined, error: undefined, loadedAt: undefined }
+const mostKept = 200
+
+/** Loads data by a key that names it, and again every `everyMs` while the page is visible. */
+export function useResource<Data>(
+  key: string,
+  load: (signal: AbortSignal, show: (data: Data) => void) => Promise<Data>,
+  everyMs?: number,
+): Resource<Data> {
+  const entry = entryOf(key)
+  entry.load = load
+  entry.everyMs = everyMs
+  useEffect(() => {
+    entry.users += 1
+    if (entry.users === 1) void refresh(entry)
+    return () => {
+      entry.users -= 1
+      if (entry.users > 0) return
+      clearTimeout(entry.timer)
+      entry.running?.abort()
+    }
+  }, [key])
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the key fixes the type of the data
+  const data = entry.state.value.data as Data | undefined
+  return { ...entry.state.value, data, reload: () => refresh(entry) }
+}
+
+/** Loads again what is on the page, for example after a change. */
+export async function reloadAll(prefix = ''): Promise<void> {
+  const used = [...entries].filter(([key, { users }]) => users > 0 && key.startsWith(prefix))
+  await Promise.all(used.map(([, entry]) => refresh(entry)))
+}
+
+/** Forgets everything, for example at sign-out. */
+export function forgetAll(): void {
+  entries.clear()
+}
+
+function entryOf(key: string): Entry {
+  const known = entries.get(key)
+  if (known) return known
+  for (const [old, { users }] of entries) {
+    if (entries.size < mostKept) break
+    if (users === 0) entries.delete(old)
+  }
+  const made: Entry = {
+    state: signal(empty),
+    users: 0,
+    load: async () => undefined,
+    everyMs: undefined,
+    timer: undefined,
+    running: undefined,
+  }
+  entries.set(key, made)
+  return made
+}
+
+async function refresh(entry: Entry): Promise<void> {
+  clearTimeout(entry.timer)
+  entry.running?.abort()
+  const running = new AbortController()
+  entry.running = running
+  try {
+    const show = (data: unknown) => {
+      if (entry.state.value.data === undefined) entry.state.value = { ...empty, data }
+    }
+    const data = await entry.load(running.signal, show)
+    if (running.signal.aborted) return
+    entry.state.value = { data, error: undefined, loadedAt: Date.now() }
+  } catch (error) {
+    if (running.signal.aborted) return
+    entry.state.value = {
+      ...entry.state.value,
+      error: error instanceof Error ? error : new Error(String(error)),
+    }
+  }
+  schedule(entry)
+}
+
+function schedule(entry: Entry): void {
+  if (entry.everyMs === undefined || entry.users === 0) return
+  entry.timer = setTimeout(() => {
+    if (document.visibilityState === 'visible') void refresh(entry)
+    else schedule(entry)
+  }, entry.everyMs)
+}

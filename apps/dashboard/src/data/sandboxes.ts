@@ -1,0 +1,79 @@
+import { signal } from '@preact/signals'
+import type { ListedSandbox } from '@atoll/client/replies'
+import type { Usage } from '../model/sandbox-filter.ts'
+import { appendSample } from '../model/samples.ts'
+import { api, listAll } from './request.ts'
+import { reloadAll, useResource } from './resource.ts'
+import type { Resource } from './resource.ts'
+
+const listEveryMs = 3_000
+const usageEveryMs = 5_000
+/** Limit of the API for one request. */
+const mostIds = 100
+
+export function useSandboxes(): Resource<ListedSandbox[]> {
+  return useResource(
+    'sandboxes',
+    (aborted, show) =>
+      listAll<ListedSandbox>('/v2/sandboxes?limit=100', { signal: aborted, onPage: show }),
+    listEveryMs,
+  )
+}
+
+export type UsageById = Readonly<Record<string, readonly Usage[]>>
+
+/** Samples since the page was opened, for sparklines. */
+const recent = signal<UsageById>({})
+
+/** Follows the usage of the sandboxes in view. */
+export function useUsage(ids: readonly string[]): UsageById {
+  const asked = ids.slice(0, mostIds)
+  useResource(
+    `usage/${asked.join()}`,
+    async (aborted) => {
+      if (asked.length === 0) return {}
+      const path = `/sandboxes/metrics?sandbox_ids=${asked.join(',')}`
+      const { sandboxes } = await api<{ sandboxes: Record<string, Usage> }>(
+        'GET',
+        path,
+        undefined,
+        aborted,
+      )
+      recent.value = Object.entries(sandboxes).reduce<UsageById>(
+        (all, [id, sample]) => ({ ...all, [id]: appendSample(all[id], sample) }),
+        recent.value,
+      )
+      return sandboxes
+    },
+    usageEveryMs,
+  )
+  return recent.value
+}
+
+const idPath = (id: string) => `/sandboxes/${encodeURIComponent(id)}`
+
+/** Changes of one sandbox. Each is sent as the SDKs send it. */
+export const sandboxActions = {
+  kill: (id: string) => api('DELETE', idPath(id)),
+  pause: (id: string) => api('POST', `${idPath(id)}/pause`, {}),
+  resume: (id: string, timeout: number) => api('POST', `/v2${idPath(id)}/connect`, { timeout }),
+  setTimeout: (id: string, timeout: number) => api('POST', `${idPath(id)}/timeout`, { timeout }),
+  fork: (id: string, body: { count: number; timeout: number }) =>
+    api<readonly ForkResult[]>('POST', `${idPath(id)}/fork`, body),
+  snapshot: (id: string, name: string) =>
+    api<{ snapshotID: string }>('POST', `${idPath(id)}/snapshots`, name ? { name } : {}),
+  create: (body: object) => api<{ sandboxID: string }>('POST', '/v2/sandboxes', body),
+}
+
+interface ForkResult {
+  readonly sandbox?: { readonly sandboxID: string }
+  readonly error?: { readonly message: string }
+}
+
+export async function thenReload<Result>(change: Promise<Result>): Promise<Result> {
+  try {
+    return await change
+  } finally {
+    void reloadAll('sandbox')
+  }
+}

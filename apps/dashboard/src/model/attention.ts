@@ -1,0 +1,41 @@
+import type { ListedSandbox, Template } from '@atoll/client/replies'
+import { secondsUntil } from './format.ts'
+
+type BuiltTemplate = Pick<Template, 'templateID' | 'names' | 'buildStatus'>
+
+export type Attention =
+  | { readonly kind: 'expiring'; readonly sandbox: ListedSandbox; readonly secondsLeft: number }
+  | { readonly kind: 'memory'; readonly sandbox: ListedSandbox; readonly share: number }
+  | { readonly kind: 'build'; readonly template: BuiltTemplate }
+
+const expiringSeconds = 120
+const highMemoryShare = 0.9
+
+/** Returns what needs attention, most urgent first. */
+export function findAttention(facts: {
+  readonly sandboxes: readonly ListedSandbox[]
+  readonly templates: readonly BuiltTemplate[]
+  readonly memory: Readonly<
+    Record<string, { readonly memUsed: number; readonly memTotal: number } | undefined>
+  >
+  readonly now: number
+}): Attention[] {
+  const running = facts.sandboxes.filter(({ state }) => state === 'running')
+  const full = running.flatMap((sandbox): Attention[] => {
+    const usage = facts.memory[sandbox.sandboxID]
+    const share = usage ? usage.memUsed / (usage.memTotal || 1) : 0
+    return share >= highMemoryShare ? [{ kind: 'memory', sandbox, share }] : []
+  })
+  const expiring = running
+    .map((sandbox) => ({
+      kind: 'expiring' as const,
+      sandbox,
+      secondsLeft: secondsUntil(sandbox.endAt, facts.now),
+    }))
+    .filter(({ secondsLeft }) => secondsLeft <= expiringSeconds)
+    .toSorted((a, b) => a.secondsLeft - b.secondsLeft)
+  const failed = facts.templates
+    .filter(({ buildStatus }) => buildStatus === 'error')
+    .map((template) => ({ kind: 'build' as const, template }))
+  return [...full, ...expiring, ...failed]
+}

@@ -1,0 +1,134 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { ListedSandbox, SandboxLogEntry } from '@atoll/client/replies'
+import { findAttention } from './attention.ts'
+import { findCommands } from './command-search.ts'
+import { mergeLog, nextCursor } from './log-lines.ts'
+import { appendSample, sparkPath } from './samples.ts'
+import { applyFilter, formatFilter, parseFilter } from './sandbox-filter.ts'
+import { rowsInView } from './virtual-rows.ts'
+
+function sandbox(sandboxID: string, more: Partial<ListedSandbox> = {}): ListedSandbox {
+  return {
+    sandboxID,
+    templateID: 'base',
+    clientID: '6532622b',
+    startedAt: '2026-01-01T00:00:00Z',
+    endAt: '2026-01-01T01:00:00Z',
+    cpuCount: 2,
+    memoryMB: 512,
+    diskSizeMB: 512,
+    state: 'running',
+    envdVersion: '1',
+    ...more,
+  }
+}
+
+const all = [
+  sandbox('ia', { startedAt: '2026-01-01T00:00:01Z', metadata: { Owner: 'Ann' } }),
+  sandbox('ib', { startedAt: '2026-01-01T00:00:03Z', state: 'paused', alias: 'tools' }),
+  sandbox('ic', { startedAt: '2026-01-01T00:00:02Z' }),
+]
+const ids = (query: string, usage = {}) =>
+  applyFilter(all, parseFilter(new URLSearchParams(query)), usage).map(({ sandboxID }) => sandboxID)
+
+test('sandboxes are found by state, template, ID and metadata, newest first', () => {
+  assert.deepEqual(ids(''), ['ib', 'ic', 'ia'])
+  assert.deepEqual(ids('state=running'), ['ic', 'ia'])
+  assert.deepEqual(ids('template=tools'), ['ib'])
+  assert.deepEqual(ids('q=owner%3Dann'), ['ia'])
+  assert.deepEqual(ids('q=IB tools'), ['ib'])
+  assert.deepEqual(ids('q=ib owner'), [])
+})
+
+test('sandboxes are sorted by each column, and unknown values are ignored', () => {
+  assert.deepEqual(ids('order=asc'), ['ia', 'ic', 'ib'])
+  const usage = { ic: { cpuUsedPct: 90, memUsed: 1 }, ia: { cpuUsedPct: 5, memUsed: 2 } }
+  assert.deepEqual(ids('sort=cpu', usage), ['ic', 'ia', 'ib'])
+  assert.deepEqual(ids('sort=memory&order=asc', usage), ['ib', 'ic', 'ia'])
+  assert.deepEqual(ids('sort=nonsense&state=nonsense'), ['ib', 'ic', 'ia'])
+})
+
+test('a filter survives its way through the URL, and defaults leave no trace', () => {
+  const query = '?q=a+b&state=paused&template=x&sort=cpu&order=asc'
+  assert.equal(formatFilter(parseFilter(new URLSearchParams(query))), query)
+  assert.equal(formatFilter(parseFilter(new URLSearchParams())), '')
+})
+
+test('of 5,000 rows only those in view are drawn', () => {
+  const view = { count: 5_000, rowPx: 36, scrollPx: 36_000, heightPx: 720 }
+  assert.deepEqual(rowsInView(view), { first: 992, last: 1_028, topPx: 35_712, totalPx: 180_000 })
+  assert.deepEqual(rowsInView({ ...view, count: 0 }), { first: 0, last: 0, topPx: 0, totalPx: 0 })
+  const past = rowsInView({ ...view, count: 10 })
+  assert.ok(past.first <= past.last && past.last === 10)
+})
+
+test('attention goes to full memory, ends within two minutes and failed builds', () => {
+  const template = { templateID: 't', names: [], buildStatus: 'error' as const }
+  const items = findAttention({
+    sandboxes: [
+      sandbox('ia'),
+      sandbox('ib', { endAt: '2026-01-01T00:01:00Z' }),
+      sandbox('ic', { state: 'paused', endAt: '2026-01-01T00:00:30Z' }),
+    ],
+    templates: [template, { ...template, buildStatus: 'ready' as const }],
+    memory: { ia: { memUsed: 95, memTotal: 100 } },
+    now: Date.parse('2026-01-01T00:00:00Z'),
+  })
+  assert.deepEqual(
+    items.map((item) => [
+      item.kind,
+      item.kind === 'build' ? item.template.templateID : item.sandbox.sandboxID,
+    ]),
+    [
+      ['memory', 'ia'],
+      ['expiring', 'ib'],
+      ['build', 't'],
+    ],
+  )
+})
+
+const entry = (second: number): SandboxLogEntry => ({
+  timestamp: `2026-01-01T00:00:0${second}.000Z`,
+  level: 'info',
+  message: `line ${second}`,
+  fields: {},
+})
+
+test('a log has each line once, in order, whatever order pages come in', () => {
+  const log = mergeLog(mergeLog([], [entry(3), entry(2)]), [entry(3), entry(4)])
+  assert.deepEqual(
+    log.map(({ message }) => message),
+    ['line 2', 'line 3', 'line 4'],
+  )
+  assert.equal(mergeLog(log, [entry(4)]), log)
+  assert.equal(nextCursor(log), Date.parse(entry(4).timestamp))
+  assert.equal(nextCursor([]), undefined)
+})
+
+test('samples are bounded, and a spark stays in its box', () => {
+  const samples = Array.from({ length: 100 }, (_, index) => index).reduce<readonly number[]>(
+    appendSample,
+    [],
+  )
+  assert.deepEqual([samples.length, samples.at(-1)], [40, 99])
+  assert.equal(
+    sparkPath([0, 50, 500, -5], { width: 30, height: 10, top: 100 }),
+    'M0.0 10.0L10.0 5.0L20.0 0.0L30.0 10.0',
+  )
+  assert.equal(sparkPath([], { width: 30, height: 10, top: 100 }), '')
+})
+
+test('commands match all words, and those that begin with the text come first', () => {
+  const run = () => {}
+  const commands = [
+    { label: 'Go to Now', run },
+    { label: 'Now or never', run },
+    { label: 'iabc', hint: 'running now', run },
+  ]
+  assert.deepEqual(
+    findCommands(commands, 'now').map(({ label }) => label),
+    ['Now or never', 'Go to Now', 'iabc'],
+  )
+  assert.deepEqual(findCommands(commands, 'go x'), [])
+})

@@ -1,0 +1,56 @@
+export type Route =
+  | {
+      readonly page:
+        | 'now'
+        | 'sandboxes'
+        | 'templates'
+        | 'snapshots'
+        | 'secrets'
+        | 'team'
+        | 'sign-in'
+    }
+  | { readonly page: 'sandbox'; readonly id: string; readonly tab: SandboxTab }
+  | { readonly page: 'template'; readonly id: string; readonly buildId: string | undefined }
+  | { readonly page: 'unknown' }
+
+export const sandboxTabs = [
+  'overview',
+  'terminal',
+  'files',
+  'logs',
+  'network',
+  'processes',
+] as const
+export type SandboxTab = (typeof sandboxTabs)[number]
+
+const plainPages = ['sandboxes', 'templates', 'snapshots', 'secrets', 'team', 'sign-in'] as const
+
+export function parseRoute(path: string): Route {
+  const [first = '', id, third, ...rest] = path.split('/').filter(Boolean).map(decode)
+  if (rest.length > 0) return { page: 'unknown' }
+  if (first === '') return { page: 'now' }
+  if (first === 'sandboxes' && id !== undefined) {
+    const tab = sandboxTabs.find((name) => name === (third ?? 'overview'))
+    return tab ? { page: 'sandbox', id, tab } : { page: 'unknown' }
+  }
+  if (first === 'templates' && id !== undefined) return { page: 'template', id, buildId: third }
+  const page = plainPages.find((name) => name === first)
+  return page && id === undefined ? { page } : { page: 'unknown' }
+}
+
+export function sandboxPath(id: string, tab: SandboxTab = 'overview'): string {
+  return `/sandboxes/${encodeURIComponent(id)}${tab === 'overview' ? '' : `/${tab}`}`
+}
+
+export function templatePath(id: string, buildId?: string): string {
+  const build = buildId === undefined ? '' : `/${encodeURIComponent(buildId)}`
+  return `/templates/${encodeURIComponent(id)}${build}`
+}
+
+function decode(part: string): string {
+  try {
+    return decodeURIComponent(part)
+  } catch {
+    return part
+  }
+}

@@ -1,0 +1,93 @@
+import { envd } from '../../data/request.ts'
+import { useResource } from '../../data/resource.ts'
+import type { ProcessInfo } from '../../model/process.ts'
+import { commandOf } from '../../model/process.ts'
+import { visibleName } from '../../model/visible-text.ts'
+import { ActionsHeader, Button } from '../../parts/controls.tsx'
+import { confirmFirst } from '../../parts/dialog.tsx'
+import { Empty, ErrorNote, Skeleton } from '../../parts/status.tsx'
+
+const pollMs = 5_000
+
+export function ProcessesTab({ id }: { readonly id: string }) {
+  const processes = useResource(
+    `sandbox/${id}/processes`,
+    async () => (await envd<{ processes?: ProcessInfo[] }>(id, 'List', {})).processes ?? [],
+    pollMs,
+  )
+  const signal = async (pid: number, name: string) => {
+    await envd(id, 'SendSignal', { process: { pid }, signal: name })
+    await processes.reload()
+  }
+  return (
+    <>
+      <ErrorNote resource={processes} />
+      {processes.data === undefined && !processes.error && <Skeleton />}
+      {processes.data?.length === 0 && (
+        <Empty title="No processes">
+          <p class="soft">Processes that the SDK, the CLI or a terminal started appear here.</p>
+        </Empty>
+      )}
+      {processes.data && processes.data.length > 0 && (
+        <ProcessTable processes={processes.data} onSignal={signal} />
+      )}
+    </>
+  )
+}
+
+function ProcessTable({
+  processes,
+  onSignal,
+}: {
+  readonly processes: readonly ProcessInfo[]
+  readonly onSignal: (pid: number, name: string) => Promise<void>
+}) {
+  return (
+    <div class="panel scroll-x">
+      <table class="table">
+        <thead>
+          <tr>
+            <th>PID</th>
+            <th>Command</th>
+            <th>Folder</th>
+            <th>Tag</th>
+            <ActionsHeader />
+          </tr>
+        </thead>
+        <tbody>
+          {processes.map((process) => (
+            <tr key={process.pid}>
+              <td class="number">{process.pid}</td>
+              <td class="mono isolated">{visibleName(commandOf(process), 200)}</td>
+              <td class="mono isolated soft">{visibleName(process.config?.cwd ?? '', 80)}</td>
+              <td>
+                {process.tag && <span class="tag isolated">{visibleName(process.tag, 40)}</span>}
+              </td>
+              <td class="end">
+                <div class="row tight" style={{ justifyContent: 'flex-end', flexWrap: 'nowrap' }}>
+                  <Button isSmall action={() => onSignal(process.pid, 'SIGNAL_SIGTERM')}>
+                    Terminate
+                  </Button>
+                  <Button
+                    isSmall
+                    kind="danger"
+                    action={() =>
+                      confirmFirst({
+                        title: `Kill process ${process.pid}?`,
+                        text: visibleName(commandOf(process)),
+                        submit: 'Kill',
+                        action: () => onSignal(process.pid, 'SIGNAL_SIGKILL'),
+                      })
+                    }
+                  >
+                    Kill
+                  </Button>
+                </div>
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  )
+}

@@ -1,0 +1,112 @@
+/** Requests of the pages, all below /bff. Only sign-in works without a session. */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { z } from 'zod'
+import { Fault } from '@atoll/kit/fault'
+import { downloadFile, showFile, writeFile } from './envd-files.ts'
+import { callEnvd } from './envd-rpc.ts'
+import { forwardToPlatform, platformPrefix } from './platform.ts'
+import { isSecureOrigin } from './request-checks.ts'
+import { readJson, sendJson, sendNothing } from './responses.ts'
+import { findSandbox } from './sandbox-access.ts'
+import { expiredCookies, readSessionCookie, sessionCookie } from './session-cookie.ts'
+import type { Sessions } from './sessions.ts'
+import type { Upstream } from './upstream.ts'
+
+/** The team of an API key, as the pages show it. */
+export interface TeamFacts {
+  readonly teamId: string
+  readonly teamName: string
+  readonly keyId: string
+  readonly limits: object
+}
+
+export interface RouteParts {
+  readonly sessions: Sessions
+  readonly platform: Upstream
+  readonly envd: Upstream
+  /** Returns undefined for a key that does not exist. */
+  describeKey(apiKey: string): Promise<TeamFacts | undefined>
+  /** Returns the API key of a one-time sign-in link, once. */
+  redeemLink(token: string): Promise<string | undefined>
+  /** Public addresses for snippets and previews. */
+  readonly addresses: Readonly<Record<string, string>>
+}
+
+const sandboxPath = /^\/bff\/sandboxes\/([a-z0-9]{1,63})\/(file|download|rpc\/(\w+))$/
+const mostRequestBytes = 64 * 1024
+
+export function createRoutes(parts: RouteParts) {
+  return async (req: IncomingMessage, res: ServerResponse, url: URL): Promise<void> => {
+    const { pathname } = url
+    if (pathname === '/bff/session') return session(parts, req, res)
+    const { token, apiKey } = requireSession(parts, req)
+    if (pathname.startsWith(`${platformPrefix}/`)) {
+      const onKeyRefused = () => parts.sessions.close(token)
+      return forwardToPlatform(req, res, { platform: parts.platform, apiKey, onKeyRefused })
+    }
+    const match = sandboxPath.exec(pathname)
+    if (!match?.[1]) throw new Fault('not_found', 'no_path', `There is no ${pathname}`)
+    const access = await findSandbox(parts.platform, apiKey, match[1])
+    const { envd } = parts
+    const route = `${req.method} ${match[3] ? 'rpc' : match[2]}`
+    if (route === 'POST rpc') {
+      const request = await readJson(req, mostRequestBytes)
+      return callEnvd(res, { envd, access, method: match[3] ?? '', request })
+    }
+    const path = url.searchParams.get('path')
+    if (!path) throw new Fault('invalid', 'path_missing', 'The query parameter path is missing')
+    if (route === 'GET file') return showFile(res, { envd, access, path })
+    if (route === 'GET download') return downloadFile(res, { envd, access, path })
+    if (route === 'PUT file') return writeFile(req, res, { envd, access, path })
+    throw new Fault('not_found', 'no_path', `There is no ${req.method} ${pathname}`)
+  }
+}
+
+export function requireSession(
+  { sessions }: Pick<RouteParts, 'sessions'>,
+  req: IncomingMessage,
+): { readonly token: string; readonly apiKey: string } {
+  const token = readSessionCookie(req.headers.cookie)
+  const apiKey = token === undefined ? undefined : sessions.findKey(token)
+  if (token !== undefined && apiKey !== undefined) return { token, apiKey }
+  throw new Fault('unauthenticated', 'no_session', 'You are signed out. Sign in again.')
+}
+
+const SignIn = z.union([
+  z.object({ apiKey: z.string().max(200) }),
+  z.object({ link: z.string().max(200) }),
+])
+
+async function session(parts: RouteParts, req: IncomingMessage, res: ServerResponse) {
+  if (req.method === 'GET') {
+    const { token, apiKey } = requireSession(parts, req)
+    const team = await parts.describeKey(apiKey)
+    if (!team) {
+      await parts.sessions.close(token)
+      throw new Fault('unauthenticated', 'no_session', 'The API key of this session was deleted.')
+    }
+    return sendJson(res, 200, { ...team, addresses: parts.addresses })
+  }
+  if (req.method === 'POST') return signIn(parts, req, res)
+  if (req.method !== 'DELETE') throw new Fault('not_found', 'no_path', 'There is no such request')
+  const token = readSessionCookie(req.headers.cookie)
+  if (token !== undefined) await parts.sessions.close(token)
+  sendNothing(res, { 'Set-Cookie': expiredCookies() })
+}
+
+async function signIn(parts: RouteParts, req: IncomingMessage, res: ServerResponse) {
+  const { data } = SignIn.safeParse(await readJson(req, mostRequestBytes))
+  if (!data) throw new Fault('invalid', 'sign_in', 'Send an API key or the token of a sign-in link')
+  const apiKey = 'link' in data ? await parts.redeemLink(data.link) : data.apiKey.trim()
+  const team = apiKey === undefined ? undefined : await parts.describeKey(apiKey)
+  if (apiKey === undefined || !team) {
+    const message =
+      'link' in data
+        ? 'This sign-in link was used already or is too old. Sign in with an API key.'
+        : 'This API key does not exist. It begins with e2b_ and has 40 more characters.'
+    throw new Fault('unauthenticated', 'sign_in_refused', message)
+  }
+  const token = await parts.sessions.open(apiKey)
+  const cookie = sessionCookie(token, isSecureOrigin(req.headers))
+  sendJson(res, 200, { ...team, addresses: parts.addresses }, { 'Set-Cookie': cookie })
+}

@@ -1,0 +1,61 @@
+import { join } from 'node:path'
+import type { Transport } from '@connectrpc/connect'
+import type { Api } from '@atoll/api'
+import { buildDashboard } from '@atoll/dashboard/build'
+import { createEdge } from '@atoll/edge'
+import { systemClock } from '@atoll/kit/clock'
+import type { Logger } from '@atoll/kit/log'
+import { readCredentials } from '../credentials.ts'
+import { createDashboard } from './dashboard.ts'
+import type { Dashboard } from './dashboard.ts'
+import { openEnvdDoor } from './envd-door.ts'
+import { openSessionFile } from './session-file.ts'
+import { openSessions } from './sessions.ts'
+import { createSignInLink } from './sign-in-link.ts'
+import { createUpstream } from './upstream.ts'
+
+export interface StartedDashboard extends Dashboard {
+  readonly url: string
+  /** Signs in once, with the first API key. */
+  readonly signInUrl: string
+}
+
+/** Builds the pages if they changed, and puts the dashboard together. */
+export async function startDashboard(parts: {
+  readonly host: string
+  readonly apiUrl: string
+  readonly sandboxUrl: string
+  readonly sandboxDomain: string
+  readonly dataDir: string
+  readonly node: Transport
+  readonly api: Pick<Api, 'describeKey'>
+  readonly log: Logger
+  readonly progress: (label: string, fraction: number) => void
+}): Promise<StartedDashboard> {
+  const { host, apiUrl, sandboxUrl, dataDir, log } = parts
+  const bundle = await buildDashboard(() => parts.progress('building the dashboard', 0.5))
+  const file = openSessionFile(join(dataDir, 'dashboard-sessions.json'), log)
+  const sessions = await openSessions(file, systemClock)
+  const door = await openEnvdDoor(createEdge({ node: parts.node, log }))
+  const link = createSignInLink(systemClock)
+  const dashboard = createDashboard({
+    ...{ host, bundle, log, sessions },
+    platform: createUpstream(apiUrl),
+    envd: createUpstream(door.url),
+    envdUrl: door.url,
+    describeKey: parts.api.describeKey,
+    redeemLink: async (token) =>
+      link.redeem(token) ? (await readCredentials(dataDir))?.apiKey : undefined,
+    addresses: { apiUrl, sandboxUrl, sandboxDomain: parts.sandboxDomain },
+  })
+  const url = `http://${host}:${new URL(apiUrl).port || '80'}`
+  return {
+    ...dashboard,
+    url,
+    signInUrl: `${url}/sign-in#${link.token}`,
+    async close() {
+      await dashboard.close()
+      await door.close()
+    },
+  }
+}

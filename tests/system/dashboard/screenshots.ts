@@ -1,0 +1,21 @@
+import { join } from 'node:path'
+import type { Page } from 'playwright-core'
+
+/** Folder for screenshots, for example for CI. Unset: none are taken. */
+const folder = process.env['ATOLL_TEST_SCREENSHOTS']
+
+const wide = { width: 1280, height: 800 }
+const narrow = { width: 390, height: 780 }
+
+/** Takes the page in light and dark, and at the width of a phone. */
+export async function photograph(page: Page, name: string): Promise<void> {
+  if (!folder) return
+  for (const colorScheme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
+    await page.screenshot({ path: join(folder, `${name}-${colorScheme}.png`) })
+  }
+  await page.emulateMedia({ colorScheme: 'light' })
+  await page.setViewportSize(narrow)
+  await page.screenshot({ path: join(folder, `${name}-narrow.png`) })
+  await page.setViewportSize(wide)
+}
