@@ -79,7 +79,7 @@ const phases: readonly TestPhase[] = [
       'network/header-rules',
       'network/network',
     ].map((name) => `tests/system/${name}.test.ts`),
-    fileLimitMinutes: 20,
+    fileLimitMinutes: 30,
   },
 ]
 

@@ -7,7 +7,7 @@ import type { Installation } from '@atoll/system-tests/installation'
 import { Sandbox, TimeoutError } from '@e2b/code-interpreter'
 
 /** Installing the template takes minutes where its layer is not cached. */
-const installLimitMs = 800_000
+const installLimitMs = 1_200_000
 const timeoutMs = 600_000
 /** The package leaves the timer of a failed request running, which delays the end of this process. */
 const failing = { requestTimeoutMs: 20_000 }
