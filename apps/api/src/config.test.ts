@@ -16,6 +16,7 @@ test('nothing needs to be configured', () => {
     ATOLL_TEAM_CONCURRENT_BUILDS: 20,
     ATOLL_TEAM_KEPT_DISK_MB: 102_400,
     ATOLL_MAX_BUILD_FILES_MB: 2048,
+    ATOLL_INSTALL_TEMPLATES: 'on-demand',
     ATOLL_LOG_LEVEL: 'info',
   })
 })

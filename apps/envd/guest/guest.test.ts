@@ -34,6 +34,7 @@ test('exec keeps the pid and passes the environment through untouched', async ()
   const [shellPid, commandPid, ...rest] = result.stdout.trim().split('\n')
   assert.equal(shellPid, commandPid)
   assert.deepEqual(rest.filter((line) => !/^(PWD|_|SHLVL|OLDPWD)=/.test(line)).toSorted(), [
+    'LC_ALL=C.UTF-8', // set by tryRun
     'ODD=a=b c',
     'PATH=/usr/bin:/bin',
   ])
