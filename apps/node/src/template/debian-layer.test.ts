@@ -24,7 +24,11 @@ test('what an install that was killed leaves is removed, unless another one is a
   await using folder = await mkdtempDisposable(join(tmpdir(), 'atoll-layers-'))
   const dir = folder.path
   const args = ['--input-type=module', '--eval', program(dir)]
-  const builder = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] })
+  const builder = spawn(process.execPath, args, {
+    stdio: ['ignore', 'pipe', 'inherit'],
+    detached: true, // a process group, to end its commands at the end
+  })
+  await using _commands = { [Symbol.asyncDispose]: async () => endGroup(builder.pid) }
   await once(builder.stdout, 'data')
   await sweepDeadBuilds(recipe, dir)
   assert.equal((await workFolders(dir)).length, 1)
@@ -38,3 +42,11 @@ test('what an install that was killed leaves is removed, unless another one is a
   const lock = { file: '.lock-code-interpreter', onWait: () => {} }
   await using _lock = await lockFolder(dir, lock)
 })
+
+function endGroup(pid: number | undefined): void {
+  try {
+    if (pid !== undefined) process.kill(-pid, 'SIGKILL')
+  } catch {
+    // All commands have ended.
+  }
+}
