@@ -1,6 +1,6 @@
 /**
- * Time from the create request to the first output of a command with an empty pool: restored from a checkpoint, and
- * booted. The baseline is the bare runtime with the same command on the same files.
+ * Measures the time from the create request to the first output of a command while the warm pool is empty. Sandboxes
+ * are restored from a checkpoint or booted. The baseline is the runtime without Atoll: same command, same files.
  */
 import { printCommand, timeCreate } from '../first-output.ts'
 import { interleave, programs, runtimes } from '../scenario.ts'
@@ -21,31 +21,31 @@ export const coldStart: Scenario = {
     const { testBed, rounds } = context
     const baselines = await testBed.baselines()
     const measurements = runtimes.map((runtime) => async (samples: Samples) => {
-      samples.record(raw(runtime), await baselines.firstByte(runtime, printCommand))
+      samples.record(baselineRow(runtime), await baselines.firstByte(runtime, printCommand))
     })
     for (const { runtime, kind, name } of variants) {
       const cloud = await testBed.cloud(runtime, kind)
       measurements.push(async ({ record }) => {
         const { createdMs, printedMs } = await timeCreate(cloud)
         record(name, printedMs)
-        record(createPart(name), createdMs)
+        record(createRow(name), createdMs)
       })
     }
     const { row } = await interleave(context, measurements)
     return [
       {
         scenario: 'cold-start',
-        description: `From POST /v2/sandboxes to the first byte of \`${printCommand.join(' ')}\`, nothing ready, ${rounds} rounds, interleaved`,
+        description: `From POST /v2/sandboxes to the first byte of \`${printCommand.join(' ')}\`, warm pool empty, ${rounds} rounds, interleaved`,
         rows: runtimes.flatMap((runtime) => [
-          row(raw(runtime)),
+          row(baselineRow(runtime)),
           ...variants
             .filter((variant) => variant.runtime === runtime)
-            .flatMap(({ name }) => [row(name, raw(runtime)), row(createPart(name))]),
+            .flatMap(({ name }) => [row(name, baselineRow(runtime)), row(createRow(name))]),
         ]),
       },
     ]
   },
 }
 
-const raw = (runtime: (typeof runtimes)[number]) => `${programs[runtime]} run`
-const createPart = (name: string) => `${name}: until 201`
+const baselineRow = (runtime: (typeof runtimes)[number]) => `${programs[runtime]} run`
+const createRow = (name: string) => `${name}: until 201`

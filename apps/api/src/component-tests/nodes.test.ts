@@ -8,28 +8,28 @@ import type { ApiUnderTest } from '../sim/api.ts'
 const token = 'operators-only-token'
 const env = { ATOLL_ADMIN_TOKEN: token }
 
-async function ask(api: ApiUnderTest, method: string, path: string, body?: unknown) {
+async function callAsOperator(api: ApiUnderTest, method: string, path: string, body?: unknown) {
   const headers = { 'x-admin-token': token }
   const { status, json } = await api.call(method, path, { headers, body })
   return { status, json: Object(json) }
 }
 
-test('the node is shown as it is', async () => {
+test('GET /nodes/:id returns status, counters, pools and metrics of the node', async () => {
   const clock = manualClock()
   await using api = await startApiUnderTest({ clock, env })
-  const started = clock.now().toISOString()
+  const startedAt = clock.now().toISOString()
   const ids = await Promise.all([api.create(), api.create(), api.create()])
   await api.call('POST', `/sandboxes/${ids[0]}/pause`)
   api.node.failCreates(Code.Internal)
   await assert.rejects(api.create(), /500/)
-  const { status, json } = await ask(api, 'GET', '/nodes/sim')
+  const { status, json } = await callAsOperator(api, 'GET', '/nodes/sim')
   assert.equal(status, 200)
   assert.deepEqual(json, {
     id: 'sim',
     serviceInstanceID: 'a1b2',
     clusterID: clusterId,
     status: 'ready',
-    statusChangedAt: started,
+    statusChangedAt: startedAt,
     sandboxCount: 2,
     sandboxPausedCount: 1,
     pools: [{ templateID: 'base', ready: 1, target: 2 }],
@@ -60,19 +60,20 @@ test('the node is shown as it is', async () => {
     commit: '',
     machineInfo: { cpuArchitecture: 'x86_64', cpuFamily: '6', cpuModel: '85', cpuModelName: 'Sim' },
   })
-  const listed = await ask(api, 'GET', `/nodes?clusterID=${clusterId}`)
+  const listed = await callAsOperator(api, 'GET', `/nodes?clusterID=${clusterId}`)
   assert.deepEqual(listed.json, [{ ...json, sandboxStartingCount: 0 }])
-  const elsewhere = await ask(api, 'GET', `/nodes?clusterID=${crypto.randomUUID()}`)
-  assert.deepEqual(elsewhere.json, [])
+  const otherCluster = await callAsOperator(api, 'GET', `/nodes?clusterID=${crypto.randomUUID()}`)
+  assert.deepEqual(otherCluster.json, [])
 })
 
-test('a node that is draining takes no new sandboxes, also after a restart, until it is ready', async () => {
+test('a draining node takes no new sandboxes, even after an API restart, until it is set to ready', async () => {
   const clock = manualClock()
   await using api = await startApiUnderTest({ clock, env })
   const id = await api.create()
   clock.advance(60)
-  const since = clock.now().toISOString()
-  assert.equal((await ask(api, 'POST', '/nodes/sim', { status: 'draining' })).status, 204)
+  const drainedAt = clock.now().toISOString()
+  const drained = await callAsOperator(api, 'POST', '/nodes/sim', { status: 'draining' })
+  assert.equal(drained.status, 204)
   const body = { templateID: 'base' }
   for (const _ of [1, 2]) {
     const refused = await api.call('POST', '/v2/sandboxes', { body })
@@ -81,31 +82,31 @@ test('a node that is draining takes no new sandboxes, also after a restart, unti
       [503, 'sandbox_capacity_unavailable'],
     )
     assert.match(Object(refused.json).message, /draining/)
-    assert.equal((await ask(api, 'GET', '/nodes/sim')).json.statusChangedAt, since)
+    assert.equal((await callAsOperator(api, 'GET', '/nodes/sim')).json.statusChangedAt, drainedAt)
     assert.equal((await api.call('GET', `/sandboxes/${id}`)).status, 200)
     await api.restart()
   }
   clock.advance(60)
-  assert.equal((await ask(api, 'POST', '/nodes/sim', { status: 'ready' })).status, 204)
+  assert.equal((await callAsOperator(api, 'POST', '/nodes/sim', { status: 'ready' })).status, 204)
   await api.create()
-  const { json } = await ask(api, 'GET', '/nodes/sim')
+  const { json } = await callAsOperator(api, 'GET', '/nodes/sim')
   assert.deepEqual([json.status, json.statusChangedAt], ['ready', clock.now().toISOString()])
 })
 
-test('a node that does not answer is unhealthy, and unknown before it ever did', async () => {
+test('a node that stops responding is unhealthy; after an API restart it is not listed', async () => {
   const clock = manualClock()
   await using api = await startApiUnderTest({ clock, env })
-  assert.equal((await ask(api, 'GET', '/nodes/sim')).json.status, 'ready')
+  assert.equal((await callAsOperator(api, 'GET', '/nodes/sim')).json.status, 'ready')
   clock.advance(60)
   api.node.failAll(Code.Unavailable)
-  const { json } = await ask(api, 'GET', '/nodes/sim')
+  const { json } = await callAsOperator(api, 'GET', '/nodes/sim')
   assert.deepEqual([json.status, json.statusChangedAt], ['unhealthy', clock.now().toISOString()])
   await api.restart()
-  assert.deepEqual((await ask(api, 'GET', '/nodes')).json, [])
-  assert.equal((await ask(api, 'GET', '/nodes/sim')).status, 404)
+  assert.deepEqual((await callAsOperator(api, 'GET', '/nodes')).json, [])
+  assert.equal((await callAsOperator(api, 'GET', '/nodes/sim')).status, 404)
 })
 
-const badInput: readonly (readonly [string, string, unknown, number, RegExp])[] = [
+const invalidRequests: readonly (readonly [string, string, unknown, number, RegExp])[] = [
   ['GET', '/nodes?clusterID=7', undefined, 400, /query\.clusterID: must be a UUID/],
   ['GET', '/nodes?clusterID=', undefined, 400, /query\.clusterID/],
   ['GET', '/nodes/other', undefined, 404, /There is no node other/],
@@ -123,10 +124,10 @@ const badInput: readonly (readonly [string, string, unknown, number, RegExp])[] 
   ['POST', '/nodes/sim', { status: 'connecting' }, 409, /cannot be set to connecting/],
 ]
 
-test('bad input is refused with its status and the name of the field', async () => {
+test('invalid requests get the right status, and the message names the field', async () => {
   await using api = await startApiUnderTest({ env })
-  for (const [method, path, body, status, message] of badInput) {
-    const reply = await ask(api, method, path, body)
+  for (const [method, path, body, status, message] of invalidRequests) {
+    const reply = await callAsOperator(api, method, path, body)
     assert.deepEqual([reply.status, reply.json.code], [status, status], `${method} ${path}`)
     assert.match(reply.json.message, message)
   }

@@ -1,9 +1,9 @@
 /**
- * Forwarded headers, in both directions.
+ * Chooses the headers and trailers that the edge forwards, in both directions.
  *
- * Threats: hop-by-hop headers (RFC 9110, 7.6.1), among them the framing headers, could smuggle a request inside another
- * one; and a client could forge its origin. Framing is never copied from a peer, but written from how the parser read
- * the message. Names and values come from that parser, so they contain no line breaks.
+ * Threats: a client could hide a second request in hop-by-hop headers (RFC 9110, 7.6.1), which include the framing
+ * headers, or forge its address in X-Forwarded-For. The edge never copies framing headers; it writes its own from the
+ * message as node:http parsed it. Names and values come from the same parser, so they contain no line breaks.
  */
 import type { IncomingMessage } from 'node:http'
 import { hopByHop } from '@atoll/kit/http/hop-by-hop'
@@ -37,7 +37,7 @@ export function responseHeaders(incoming: IncomingMessage, target: Target): RawH
   const length = incoming.headers['content-length']
   const headers = forwardedHeaders(incoming, droppedFromResponse(target))
   if (target.isOnSharedHost) headers.push(...sharedHostHeaders)
-  // A 204 has no body, and a client that trusts the length would wait for one.
+  // A 204 has no body, and a client that trusts the length would wait for a body.
   if (length !== undefined && incoming.statusCode !== 204) headers.push('Content-Length', length)
   return headers
 }
@@ -56,7 +56,7 @@ export function responseTrailers(incoming: IncomingMessage, target: Target): [st
   return forwardedTrailers(incoming, droppedFromResponse(target))
 }
 
-/** Drops trailers that affect routing or framing, because those decisions are already made. */
+/** Drops trailers that affect routing or framing: the edge has already routed and framed the message. */
 function forwardedTrailers(message: IncomingMessage, isDropped: IsDropped): [string, string][] {
   return pairs(message.rawTrailers).filter(([name]) => {
     const lower = name.toLowerCase()
@@ -83,7 +83,7 @@ export function hasBody(req: IncomingMessage): boolean {
   return hasChunkedBody(req) || Number(req.headers['content-length'] ?? 0) > 0
 }
 
-/** True for `Expect`, which our server answers, and for headers by which a client could claim an origin. */
+/** True for `Expect`, which the edge answers itself, and for headers that could forge the client's address or host. */
 function isSetByEdge(name: string): boolean {
   return name === 'expect' || name === 'forwarded' || name.startsWith('x-forwarded-')
 }

@@ -1,4 +1,4 @@
-/** Forwards connections from a port of the sandbox's own address to loopback. */
+/** Forwards connections from a port of the sandbox's network address to the same port on loopback. */
 import { once } from 'node:events'
 import { connect, createServer } from 'node:net'
 import type { Socket } from 'node:net'
@@ -36,10 +36,10 @@ export const forwardPort: ForwardPort = async (address, port, host) => {
 }
 
 /** Relays data, end-of-file and errors in both directions. */
-function relay(one: Socket, other: Socket): void {
+function relay(outer: Socket, inner: Socket): void {
   for (const [from, to] of [
-    [one, other],
-    [other, one],
+    [outer, inner],
+    [inner, outer],
   ] as const) {
     from.on('error', () => to.destroy())
     from.once('close', () => to.destroySoon())
@@ -47,7 +47,7 @@ function relay(one: Socket, other: Socket): void {
   }
 }
 
-/** The address that the edge connects to. It may change when the sandbox is restored. */
+/** Returns the address that the edge connects to. A restore may change this address. */
 export function ownAddress(): string | undefined {
   const all = Object.values(networkInterfaces()).flatMap((each) => each ?? [])
   return all.find(({ internal, family }) => !internal && family === 'IPv4')?.address

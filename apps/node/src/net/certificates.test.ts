@@ -13,18 +13,18 @@ async function read(text: string): Promise<string[]> {
   return await readCertificates(path)
 }
 
-test('all certificates of a file are found, whatever is between them', async () => {
+test('all certificates of a file are read; text between them is ignored', async () => {
   const [first, second] = [createAuthority().certificate, createAuthority().certificate]
   const found = await read(`# one\n${first}\n# and another\n${second}`)
   assert.deepEqual(found, [first.trim(), second.trim()])
 })
 
-for (const [what, text] of [
-  ['nothing', ''],
+for (const [content, text] of [
+  ['no content', ''],
   ['a key', createAuthority().key],
   ['an invalid certificate', '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----'],
 ] as const) {
-  test(`a file with ${what} is refused`, async () => {
+  test(`a file with ${content} is refused`, async () => {
     await assert.rejects(
       read(text),
       /ATOLL_EGRESS_CA_FILE: .* must contain certificates in PEM format/,
@@ -32,7 +32,7 @@ for (const [what, text] of [
   })
 }
 
-test('the error names a missing file', async () => {
+test('the error for a missing file names its path', async () => {
   await assert.rejects(
     readCertificates('/no/such'),
     /ATOLL_EGRESS_CA_FILE: \/no\/such cannot be read/,

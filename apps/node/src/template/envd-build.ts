@@ -7,12 +7,13 @@ import type { Plugin } from 'esbuild'
 import { run } from '@atoll/kit/run'
 
 export interface EnvdBuild {
+  /** Empty output folder. */
   readonly dir: string
   readonly repository: string
   readonly nodeBinary: string
 }
 
-/** Fills the folder with everything that a sandbox needs to run envd, independent of its image. */
+/** Fills `dir` with everything that a sandbox needs to run envd, whatever its image contains. */
 export async function buildEnvdRuntime({ dir, repository, nodeBinary }: EnvdBuild): Promise<void> {
   const envd = join(repository, 'apps/envd')
   const addons = [terminalAddon(envd), libcAddon(envd)]
@@ -24,7 +25,7 @@ export async function buildEnvdRuntime({ dir, repository, nodeBinary }: EnvdBuil
     ...addons.map((addon) => copyFile(addon, join(dir, basename(addon)))),
     copyLibraries(join(dir, 'lib'), [nodeBinary, ...addons]),
   ])
-  await rehearseEnvd(dir, nodeBinary)
+  await fillCompileCache(dir, nodeBinary)
   // Sandboxes run these files as any user, whatever the server's umask.
   await run('chmod', ['--recursive', 'u=rwX,go=rX', dir])
 }
@@ -42,14 +43,14 @@ async function bundleEnvd(dir: string, envd: string): Promise<void> {
     minifyWhitespace: true,
     legalComments: 'none',
     logLevel: 'silent',
-    plugins: [onePackage('@bufbuild/protobuf', envd)],
+    plugins: [useSingleCopy('@bufbuild/protobuf', envd)],
   })
   // Node.js would otherwise look for a package.json in the root of the sandbox.
   await writeFile(join(dir, 'package.json'), '{ "type": "commonjs" }\n')
 }
 
 /** Resolves all imports of a package to the copy that `folder` uses: each further copy costs time at every start. */
-function onePackage(name: string, folder: string): Plugin {
+function useSingleCopy(name: string, folder: string): Plugin {
   return {
     name: 'one-package',
     setup({ onResolve, resolve }) {
@@ -65,7 +66,7 @@ function onePackage(name: string, folder: string): Plugin {
  * Starts envd once to fill the compile cache of Node.js, which later starts read. Node.js ignores a cache that does not
  * match its version or the script.
  */
-async function rehearseEnvd(dir: string, nodeBinary: string): Promise<void> {
+async function fillCompileCache(dir: string, nodeBinary: string): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'atoll-rehearsal-'))
   try {
     await run(nodeBinary, [join(dir, 'envd.js'), 'warm-compile-cache'], {
@@ -82,7 +83,7 @@ async function rehearseEnvd(dir: string, nodeBinary: string): Promise<void> {
   }
 }
 
-/** Compiles the guest program, which acts as sudo when called by that name. */
+/** Compiles the guest program and links it as `sudo`: called by this name, the program acts as sudo. */
 export async function compileGuest(dir: string, sourceDir: string): Promise<void> {
   const sources = await Array.fromAsync(glob(join(sourceDir, '*.c')))
   const program = join(dir, 'guest')
@@ -104,7 +105,7 @@ function libcAddon(envd: string): string {
   return library.resolve(`@koromix/koffi-linux-${arch}/linux_${arch}/koffi.node`)
 }
 
-/** Copies the shared libraries. Links the loader to `ld.so`, a name that is the same on every architecture. */
+/** Copies the shared libraries of the programs. Links the loader as `ld.so`, a name for every architecture. */
 async function copyLibraries(dir: string, programs: readonly string[]): Promise<void> {
   const listings = await Promise.all(programs.map((program) => run('ldd', [program])))
   const libraries = new Set(listings.flatMap(parseLdd))

@@ -2,18 +2,22 @@ import { createHash } from 'node:crypto'
 
 /** Debian packages and additions that make up a root file system. */
 export interface DebianRecipe {
-  /** Names the record, the lock and the work folders of this recipe. */
+  /** Part of the names of the record, the lock and the work folders. */
   readonly name: string
-  /** Increment it when the build steps in the code change: the hash cannot see them. */
+  /** Increment the revision when the build steps in the code change: `recipeHash` does not cover them. */
   readonly revision: number
+  /** Debian release, such as bookworm. */
   readonly suite: string
   readonly packages: readonly string[]
-  /** Installed from the npm registry: Debian's npm brings hundreds of packages and an unsupported Node.js. */
+  /**
+   * Version of npm. It comes from the npm registry: Debian's npm brings hundreds of packages and an unsupported
+   * Node.js.
+   */
   readonly npm: string
   readonly user: { readonly name: string; readonly id: number }
-  /** dpkg options. */
+  /** dpkg options (path-exclude, path-include) that leave out files. */
   readonly excludedPaths: readonly string[]
-  /** Shell command that runs each part once as the user: a template with a broken part must never be used. */
+  /** Shell command that runs each installed program once as the user. If it fails, the template is not used. */
   readonly check: string
   /** Number of lines that mmdebstrap prints; used only for the progress bar. */
   readonly expectedSteps: number
@@ -60,10 +64,10 @@ export const baseRecipe = {
     'path-exclude=/usr/share/locale/*',
     'path-exclude=/usr/share/doc/*',
     'path-include=/usr/share/doc/*/copyright',
-    // Static library of 40 MB that only programs with an embedded Python link.
+    // Static library (40 MB) that only programs with an embedded Python need.
     'path-exclude=/usr/lib/python3*/config-*/*.a',
     'path-exclude=/usr/lib/*/libpython3*.a',
-    // Prints what a compiler's intermediate files hold; 32 MB.
+    // Tool (32 MB) for debugging the link-time optimization of GCC.
     'path-exclude=/usr/bin/*lto-dump*',
     // This marker makes `pip install` refuse to work outside a virtual environment.
     'path-exclude=/usr/lib/python3*/EXTERNALLY-MANAGED',

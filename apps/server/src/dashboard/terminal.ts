@@ -1,6 +1,7 @@
 /**
- * A terminal of a sandbox over a WebSocket. Binary messages carry bytes of the pty, text messages JSON. The process
- * outlives the connection: a page that reconnects names its process ID. Nothing here wakes or extends a sandbox.
+ * Connects a page of the dashboard to a terminal in a sandbox, over a WebSocket. Binary messages carry bytes of the
+ * pty, text messages JSON. The process outlives the connection: a page that reconnects sends the process ID. A terminal
+ * neither resumes a paused sandbox nor extends its timeout.
  */
 import { z } from 'zod'
 import type { RawData, WebSocket } from 'ws'
@@ -14,31 +15,31 @@ import type { SandboxAccess } from './sandbox-access.ts'
 
 export interface TerminalRequest {
   readonly size: { readonly cols: number; readonly rows: number }
-  /** Attaches to this process instead of starting one. */
+  /** ID of the process to attach to. Without it, a new shell is started. */
   readonly pid?: number | undefined
 }
 
-const side = z.coerce.number().int().min(1).max(1_000)
+const dimension = z.coerce.number().int().min(1).max(1_000)
 const Query = z.object({
-  cols: side.default(80),
-  rows: side.default(24),
+  cols: dimension.default(80),
+  rows: dimension.default(24),
   pid: z.coerce.number().int().min(1).optional(),
 })
 
-/** Returns undefined for a query that is not valid. */
+/** Returns undefined if the query is invalid. */
 export function parseTerminalQuery(query: URLSearchParams): TerminalRequest | undefined {
   const { data } = Query.safeParse(Object.fromEntries(query))
   return data && { size: { cols: data.cols, rows: data.rows }, pid: data.pid }
 }
 
-const Control = z.union([
+const ControlMessage = z.union([
   z.object({ ack: z.int().min(0) }),
-  z.object({ resize: z.object({ cols: side, rows: side }) }),
+  z.object({ resize: z.object({ cols: dimension, rows: dimension }) }),
 ])
 
-/** Marks processes that are terminals of the dashboard, so that a page finds them again. */
+/** Marks processes that are terminals of the dashboard, so that a reloaded page can find them. */
 const tag = 'dashboard-terminal'
-const mostWaitingInputBytes = 256 * 1024
+const maxQueuedInputBytes = 256 * 1024
 
 export async function runTerminal(
   socket: WebSocket,
@@ -50,7 +51,7 @@ export async function runTerminal(
   socket.once('close', () => closed.abort())
   const signal = AbortSignal.any([closed.signal, target.signal])
   const flow = createFlow(signal)
-  const tell = (message: object) => socket.send(JSON.stringify(message))
+  const sendMessage = (message: object) => socket.send(JSON.stringify(message))
   try {
     const events = request.pid
       ? client.connect({ process: selectPid(request.pid) }, { signal })
@@ -58,23 +59,23 @@ export async function runTerminal(
     for await (const { event } of events) {
       if (event?.event.case === 'start') {
         const { pid } = event.event.value
-        takeInput(socket, { client, pid, flow, signal })
+        forwardInput(socket, { client, pid, flow, signal })
         if (request.pid) await resize(client, pid, request.size)
-        tell({ started: { pid } })
+        sendMessage({ started: { pid } })
       } else if (event?.event.case === 'data') {
         const { value } = event.event.value.output
         if (!value) continue
         socket.send(value)
         await flow.sent(value.length)
       } else if (event?.event.case === 'end') {
-        tell({ ended: { exitCode: event.event.value.exitCode } })
+        sendMessage({ ended: { exitCode: event.event.value.exitCode } })
         return socket.close(1000)
       }
     }
     socket.close(1011)
   } catch (thrown) {
     if (closed.signal.aborted) return
-    tell({ error: faultFromConnect(thrown, 'the sandbox').message.slice(0, 500) })
+    sendMessage({ error: faultFromConnect(thrown, 'the sandbox').message.slice(0, 500) })
     socket.close(1011)
   }
 }
@@ -91,19 +92,19 @@ interface TerminalProcess {
   readonly signal: AbortSignal
 }
 
-/** Sends keys in order, one request at a time; a sandbox that reads slowly slows the browser. */
-function takeInput(socket: WebSocket, { client, pid, flow, signal }: TerminalProcess): void {
-  let waiting: Buffer[] = []
-  let waitingBytes = 0
+/** Forwards input in order, one request at a time. While the sandbox reads slowly, the WebSocket is paused. */
+function forwardInput(socket: WebSocket, { client, pid, flow, signal }: TerminalProcess): void {
+  let queued: Buffer[] = []
+  let queuedBytes = 0
   let isSending = false
-  const sendWaiting = async () => {
+  const sendQueued = async () => {
     if (isSending) return
     isSending = true
     try {
-      while (waiting.length > 0) {
-        const value = Buffer.concat(waiting)
-        waiting = []
-        waitingBytes = 0
+      while (queued.length > 0) {
+        const value = Buffer.concat(queued)
+        queued = []
+        queuedBytes = 0
         socket.resume()
         const input = { input: { case: 'pty' as const, value } }
         await client.sendInput({ process: selectPid(pid), input }, { signal })
@@ -114,23 +115,23 @@ function takeInput(socket: WebSocket, { client, pid, flow, signal }: TerminalPro
       isSending = false
     }
   }
-  const queue = (bytes: Buffer) => {
-    waiting.push(bytes)
-    waitingBytes += bytes.length
-    if (waitingBytes > mostWaitingInputBytes) socket.pause()
-    void sendWaiting()
+  const enqueue = (bytes: Buffer) => {
+    queued.push(bytes)
+    queuedBytes += bytes.length
+    if (queuedBytes > maxQueuedInputBytes) socket.pause()
+    void sendQueued()
   }
-  const control = (text: string) => {
+  const handleControl = (text: string) => {
     const message = parseControl(text)
     if (!message) socket.close(1008)
     else if ('ack' in message) flow.acknowledged(message.ack)
-    // A process that has ended needs no size.
+    // Fails if the process has ended, which needs no resize.
     else resize(client, pid, message.resize).catch(() => {})
   }
   socket.on('message', (data: RawData, isBinary: boolean) => {
     const bytes = toBuffer(data)
-    if (isBinary) queue(bytes)
-    else control(bytes.toString('utf8'))
+    if (isBinary) enqueue(bytes)
+    else handleControl(bytes.toString('utf8'))
   })
 }
 
@@ -138,9 +139,9 @@ async function resize(client: ProcessClient, pid: number, size: TerminalRequest[
   await client.update({ process: selectPid(pid), pty: { size } }, { timeoutMs: 10_000 })
 }
 
-function parseControl(text: string): z.infer<typeof Control> | undefined {
+function parseControl(text: string): z.infer<typeof ControlMessage> | undefined {
   try {
-    return Control.safeParse(JSON.parse(text)).data
+    return ControlMessage.safeParse(JSON.parse(text)).data
   } catch {
     return undefined
   }

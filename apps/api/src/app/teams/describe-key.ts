@@ -11,7 +11,7 @@ export interface KeyDescription {
   readonly limits: TeamLimits
 }
 
-/** Returns the team of an API key, or undefined if there is no such key. Used by the dashboard to sign in. */
+/** Returns ID, team and limits of an API key, or undefined if there is no such key. The dashboard signs in with it. */
 export type DescribeKey = (apiKey: string) => Promise<KeyDescription | undefined>
 
 export function createDescribeKey(ports: {

@@ -1,11 +1,10 @@
+/** Protocol rules for all operations: methods, media types, sizes, encodings, CORS. */
 import assert from 'node:assert/strict'
 import { request as httpRequest } from 'node:http'
 import { after, before, test } from 'node:test'
 import { operations } from '@atoll/contracts/operations'
 import { startApiUnderTest } from '../../sim/api.ts'
 import type { ApiUnderTest, Reply } from '../../sim/api.ts'
-
-/** Protocol rules for all operations: methods, media types, sizes, encodings, CORS. */
 
 let api: ApiUnderTest
 before(async () => void (api = await startApiUnderTest()))
@@ -16,13 +15,13 @@ function checkError({ status, json, text }: Reply, expected: number, message: Re
   assert.match(Object(json).message, message)
 }
 
-test('health is plain text for everybody', async () => {
+test('GET /health responds with plain text and needs no key', async () => {
   const { status, text, headers } = await api.call('GET', '/health', { headers: {} })
   assert.deepEqual([status, text], [200, 'Health check successful'])
   assert.match(headers.get('content-type') ?? '', /^text\/plain/)
 })
 
-test('the OpenAPI document is served to everybody', async () => {
+test('GET /openapi.json lists all operations and needs no key', async () => {
   const { status, json } = await api.call('GET', '/openapi.json', { headers: {} })
   const { openapi, info, paths } = Object(json)
   assert.deepEqual([status, openapi, info.version], [200, '3.1.0', '0.1.0'])
@@ -44,7 +43,7 @@ test('an unknown route is 404 with a JSON body, also without a key', async () =>
   }
 })
 
-test('a known path with another method is 405 and names those there are', async () => {
+test('a known path with a wrong method is 405 and lists the allowed methods', async () => {
   for (const [method, path, allow] of [
     ['PUT', '/sandboxes', 'POST, GET, HEAD'],
     ['POST', '/sandboxes/i1', 'GET, HEAD, DELETE'],
@@ -68,14 +67,14 @@ for (const type of [
   'multipart/form-data',
   'nonsense',
 ]) {
-  test(`a body of ${type} is 415`, async () => {
+  test(`a body with Content-Type ${type} is 415`, async () => {
     const headers = { 'x-api-key': api.ours.apiKey, 'content-type': type }
     const reply = await api.call('POST', '/sandboxes', { headers, body: '{"templateID":"base"}' })
     checkError(reply, 415, /application\/json/)
   })
 }
 
-/** Sends JSON without a Content-Length, like the clients. `undefined` sends no body. */
+/** Sends the chunks without a Content-Length, as the SDKs do. `undefined` sends no body. */
 function send(path: string, chunks: readonly string[] | undefined, headers = {}): Promise<Reply> {
   return new Promise((resolve, reject) => {
     const request = httpRequest(
@@ -100,7 +99,7 @@ test('a chunked JSON body is read', async () => {
   assert.equal(status, 201, text)
 })
 
-test('where the body is optional, none, an empty one and an empty chunked one are the same', async () => {
+test('an optional body may be missing, empty, empty and chunked, or {}', async () => {
   const path = `/v2/sandboxes/${await api.create()}/connect`
   const chunked = { ...json, 'transfer-encoding': 'chunked' }
   const replies = [
@@ -116,7 +115,7 @@ test('where the body is optional, none, an empty one and an empty chunked one ar
   )
 })
 
-test('a body past 16 MiB is 413, told by its length or found out on the way', async () => {
+test('a body over 16 MiB is 413, with and without a Content-Length', async () => {
   const mebibyte = ' '.repeat(1024 * 1024)
   const chunks = Array<string>(17).fill(mebibyte)
   checkError(await send('/sandboxes', chunks, json), 413, /at most 16 MiB/)
@@ -131,13 +130,13 @@ test('a body just below the limit is read', async () => {
   assert.equal(status, 201)
 })
 
-test('HEAD asks for the same credentials as GET and has no body', async () => {
+test('HEAD needs the same credentials as GET and has no body', async () => {
   const refused = await api.call('HEAD', '/sandboxes', { headers: {} })
   const { status, text } = await api.call('HEAD', '/sandboxes')
   assert.deepEqual([refused.status, status, text], [401, 200, ''])
 })
 
-test('a page of any origin may ask, may send our headers, and may read our own', async () => {
+test('CORS allows any origin to call the API, send its request headers and read its response headers', async () => {
   const preflight = await api.call('OPTIONS', '/v2/sandboxes', {
     headers: {
       origin: 'https://example.org',
@@ -156,7 +155,7 @@ test('a page of any origin may ask, may send our headers, and may read our own',
   }
 })
 
-test('an unexpected error is 500 without its text', async () => {
+test('an unexpected error is 500 and does not reveal its message', async () => {
   let armed = false
   const now = () => (armed ? assert.fail('a secret of ours') : new Date('2026-01-01T00:00:00Z'))
   await using broken = await startApiUnderTest({ clock: { now } })
@@ -169,7 +168,7 @@ test('an unexpected error is 500 without its text', async () => {
   assert.doesNotMatch(reply.text, /secret/)
 })
 
-test('a stopping server turns requests away with 503', async () => {
+test('a server that is shutting down responds with 503', async () => {
   await using stopped = await startApiUnderTest()
   await stopped.stop()
   checkError(await stopped.call('GET', '/health'), 503, /shutting down/)

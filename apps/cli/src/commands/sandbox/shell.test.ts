@@ -7,7 +7,7 @@ import { waitFor } from '@atoll/kit/wait'
 import { mainFile } from '../../sim/run-cli.ts'
 import { setupCloud } from '../../sim/setup.ts'
 
-test('all keys go to the sandbox, including Ctrl-C, and the exit code is returned', async (t) => {
+test('all keys are sent to the sandbox, including Ctrl-C, and the CLI exits with the code of the shell', async (t) => {
   const { terminal } = await setup(t)
   await terminal.sees('[size 24x80]')
   assert.match(await terminal.settings(), / -icanon /)
@@ -25,7 +25,7 @@ test('a change of the window size reaches the sandbox', async (t) => {
   await terminal.sees('[size 33x99]')
 })
 
-test('the last of two sizes wins, even if the first request is slower', async (t) => {
+test('two window sizes are sent in order, even if the first request is slow', async (t) => {
   const { cloud, terminal } = await setup(t)
   await terminal.sees('[size 24x80]')
   const { resizeDelaysMs, sizes } = cloud.processes
@@ -52,7 +52,7 @@ test('opening a terminal extends the timeout of the sandbox', async (t) => {
   assert.deepEqual(extended, [`POST /v2/sandboxes/${id}/connect {"timeout":300}`])
 })
 
-test('the terminal is restored if the sandbox ends', async (t) => {
+test('the terminal settings are restored if the connection to the sandbox is lost', async (t) => {
   const { cloud, terminal } = await setup(t)
   await terminal.sees('[size 24x80]')
   cloud.dropConnections()
@@ -65,7 +65,7 @@ for (const [signal, code] of [
   ['TERM', 143],
   ['HUP', 129],
 ] as const) {
-  test(`SIG${signal} restores the terminal and ends the shell`, async (t) => {
+  test(`SIG${signal} restores the terminal settings and ends the shell`, async (t) => {
     const { cloud, terminal } = await setup(t)
     await terminal.sees('[size 24x80]')
     process.kill(terminal.pid(), `SIG${signal}`)
@@ -75,21 +75,21 @@ for (const [signal, code] of [
   })
 }
 
-test('the terminal is restored if the sandbox does not exist', async (t) => {
+test('the terminal settings are restored if the sandbox does not exist', async (t) => {
   const { terminal } = await setup(t, 'inone')
   await terminal.sees('Sandbox inone not found')
   await terminal.sees('code=1')
   assert.match(await terminal.settings(), / icanon /)
 })
 
-test('without a terminal the hint names `sandbox exec`', async (t) => {
+test('without a terminal the command fails, and the hint names `sandbox exec`', async (t) => {
   const { cloud, run: runCli } = await setupCloud(t)
   const { code, stderr } = await runCli(['sandbox', 'shell', cloud.addSandbox()])
   assert.equal(code, 1)
   assert.match(stderr, /needs a terminal.*\nhint: .*atoll sandbox exec/)
 })
 
-/** Runs the command in a real terminal of script(1), which stays open so that its settings can be read. */
+/** Runs the command in a pty of script(1). `cat` keeps the pty open, so that tests can read its settings afterwards. */
 async function setup(t: TestContext, sandboxId?: string) {
   const { cloud, env } = await setupCloud(t)
   const id = sandboxId ?? cloud.addSandbox()

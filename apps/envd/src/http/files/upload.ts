@@ -15,7 +15,7 @@ export interface UploadParts {
   readonly files: RegularFiles
   readonly metadata: Pick<MetadataStore, 'replace'>
   readonly call: FileContext
-  /** `path` from the query. */
+  /** Query parameter `path`. It overrides the filenames of a form. */
   readonly path: string | undefined
 }
 
@@ -24,7 +24,7 @@ export async function handleUpload(
   response: ServerResponse,
   { files, metadata, call, path }: UploadParts,
 ): Promise<void> {
-  const attached = parseMetadataHeaders(request.rawHeaders)
+  const uploadMetadata = parseMetadataHeaders(request.rawHeaders)
   const written = new Map<string, UploadedEntry>()
   for await (const upload of uploadsOf(request, response, path)) {
     const target = call.resolve(upload.path)
@@ -34,8 +34,8 @@ export async function handleUpload(
       )
     }
     await files.write(target, upload.body, call.user)
-    await metadata.replace(target, attached)
-    written.set(target, entryOf(target, attached))
+    await metadata.replace(target, uploadMetadata)
+    written.set(target, entryOf(target, uploadMetadata))
   }
   sendJson(response, [...written.values()])
 }
@@ -48,8 +48,8 @@ export interface UploadedEntry {
 }
 
 export function entryOf(path: string, metadata: Metadata = {}): UploadedEntry {
-  const more = Object.keys(metadata).length > 0 ? { metadata } : {}
-  return { path, name: basename(path), type: 'file', ...more }
+  const metadataField = Object.keys(metadata).length > 0 ? { metadata } : {}
+  return { path, name: basename(path), type: 'file', ...metadataField }
 }
 
 interface Upload {
@@ -96,7 +96,7 @@ async function* filesOfForm(
   }
 }
 
-/** RFC 2046 allows 70 characters. */
+/** More lenient than RFC 2046, which allows 70 characters. */
 const boundaryLimit = 256
 
 function refuse(message: string): never {

@@ -1,6 +1,6 @@
 /**
- * POST /prepare: the node is about to take a checkpoint that other sandboxes restore from. Warms envd up before it
- * responds.
+ * POST /prepare: warms up envd, then responds. The node calls it before it takes a checkpoint that other sandboxes
+ * restore from.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { rejectUnlessNode } from './require-node.ts'
