@@ -1,6 +1,6 @@
 import type { Logger } from '@atoll/kit/log'
 
-/** Runs a pass at once, then after a delay or a nudge. Passes never overlap. */
+/** Calls a function at once, then again after each delay or nudge. Calls (passes) never overlap. */
 export interface Loop {
   /** Starts the next pass at once, or right after the one in progress. */
   nudge(): void
@@ -19,36 +19,36 @@ export function startLoop(
 ): Loop {
   const closing = new AbortController()
   let timer: NodeJS.Timeout | undefined
-  let underway: Promise<void> | undefined
-  let again = false
+  let currentPass: Promise<void> | undefined
+  let isNudged = false
 
-  const onePass = async (): Promise<void> => {
+  const runPass = async (): Promise<void> => {
     const delayMs = await pass(closing.signal).catch((error: unknown) => {
       if (!closing.signal.aborted)
-        log.warn({ err: error }, `${name}: a pass failed; the next one tries again`)
+        log.warn({ err: error }, `${name}: the pass failed; it is retried in ${retryMs} ms`)
       return retryMs
     })
-    underway = undefined
-    if (!closing.signal.aborted) timer = setTimeout(run, again ? 0 : delayMs)
+    currentPass = undefined
+    if (!closing.signal.aborted) timer = setTimeout(run, isNudged ? 0 : delayMs)
   }
   const run = (): Promise<void> => {
     clearTimeout(timer)
-    again = false
-    underway = onePass()
-    return underway
+    isNudged = false
+    currentPass = runPass()
+    return currentPass
   }
 
   return {
     nudge() {
       if (closing.signal.aborted) return
-      if (underway) again = true
+      if (currentPass) isNudged = true
       else void run()
     },
     first: run(),
     async close() {
       closing.abort()
       clearTimeout(timer)
-      await underway
+      await currentPass
     },
   }
 }

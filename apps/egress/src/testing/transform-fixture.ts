@@ -34,29 +34,29 @@ export interface FixtureOptions {
   readonly now?: () => number
 }
 
-/** Connects a client to a server on the loopback interface through everything but name resolution. */
+/** Starts an upstream server and the egress proxy on loopback. Requests pass all of the proxy but name resolution. */
 export async function openTransform(setting: FixtureOptions) {
   const { protocol, respond, isTrusted = true } = setting
-  const made = new AsyncDisposableStack()
-  const [inner, outer] = [createAuthority(), createAuthority()]
+  const resources = new AsyncDisposableStack()
+  const [sandboxCa, upstreamCa] = [createAuthority(), createAuthority()]
   const domains = setting.domains ?? [{ pattern: name, headers: { Authorization: secret } }]
-  const rulesWith = (changed: typeof domains): EgressRules => ({
+  const rulesWith = (ruleDomains: typeof domains): EgressRules => ({
     allowOut: [],
     denyOut: [],
     allowNames: [],
     ...setting.rules,
-    transforms: { domains: changed, authority: inner },
+    transforms: { domains: ruleDomains, authority: sandboxCa },
   })
 
-  const { certificate, key } = issueCertificate(outer, name)
+  const { certificate, key } = issueCertificate(upstreamCa, name)
   const upstream =
     protocol === 'tls'
       ? createSecureServer({ cert: certificate, key }, respond)
       : createPlainServer(respond)
-  const upstreamPort = await listen(upstream, made)
+  const upstreamPort = await listen(upstream, resources)
   const dialled: Route[] = []
   const loopback = createLoopbackDialer(upstreamPort, dialled)
-  const dialer = createTlsDialer(loopback, isTrusted ? [outer.certificate] : [])
+  const dialer = createTlsDialer(loopback, isTrusted ? [upstreamCa.certificate] : [])
   const sandboxes = createSandboxes(setting.now)
   sandboxes.replaceAll([], [{ address, rules: rulesWith(domains) }])
   const parts = {
@@ -65,13 +65,13 @@ export async function openTransform(setting: FixtureOptions) {
     dialer: () => dialer,
   }
   const passed: Promise<void>[] = []
-  const doorway = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
-    const meant = setting.port ?? (protocol === 'tls' ? 443 : 80)
-    Object.defineProperty(socket, 'localPort', { value: meant })
+  const proxy = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
+    const dialledPort = setting.port ?? (protocol === 'tls' ? 443 : 80)
+    Object.defineProperty(socket, 'localPort', { value: dialledPort })
     passed.push(handleConnection(socket, parts))
   })
-  const port = await listen(doorway, made)
-  const secure = { servername: name, ca: inner.certificate }
+  const port = await listen(proxy, resources)
+  const secure = { servername: name, ca: sandboxCa.certificate }
 
   return {
     upstream,
@@ -81,10 +81,10 @@ export async function openTransform(setting: FixtureOptions) {
     /** Sends a request as a program in the sandbox does. */
     ask(options: RequestOptions = {}): ClientRequest {
       const all = { host: address, port, headers: { Host: name }, ...options }
-      const asked = protocol === 'tls' ? requestSecure({ ...all, ...secure }) : requestPlain(all)
-      return asked.on('error', () => {}) // callers learn of errors by waiting for the response
+      const request = protocol === 'tls' ? requestSecure({ ...all, ...secure }) : requestPlain(all)
+      return request.on('error', () => {}) // callers get errors while they wait for the response
     },
-    /** Opens a connection for raw bytes. */
+    /** Opens a connection to the proxy for raw bytes. */
     async open(servername = name): Promise<Socket> {
       if (protocol === 'http') return connect({ host: address, port, allowHalfOpen: true })
       const socket = connectSecure({ host: address, port, ...secure, servername })
@@ -92,7 +92,7 @@ export async function openTransform(setting: FixtureOptions) {
       return socket
     },
     change: (changed: typeof domains) => sandboxes.set({ address, rules: rulesWith(changed) }),
-    [Symbol.asyncDispose]: () => made.disposeAsync(),
+    [Symbol.asyncDispose]: () => resources.disposeAsync(),
   }
 }
 
@@ -109,16 +109,16 @@ function createLoopbackDialer(port: number, dialled: Route[]): Dialer {
   }
 }
 
-async function listen(server: Server, made: AsyncDisposableStack): Promise<number> {
+async function listen(server: Server, resources: AsyncDisposableStack): Promise<number> {
   const sockets = new Set<Socket>()
   server.on('connection', (socket: Socket) => sockets.add(socket))
   server.listen(0, address)
   await once(server, 'listening')
-  made.defer(() => {
+  resources.defer(() => {
     for (const socket of sockets) socket.destroy()
     server.close()
   })
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- it listens on a port
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a TCP server has a port
   return (server.address() as AddressInfo).port
 }
 
@@ -129,9 +129,9 @@ export interface Answered {
 }
 
 /** Ends the request and reads the whole response. */
-export async function answerTo(asked: ClientRequest, body?: string | Buffer): Promise<Answered> {
-  asked.end(body)
-  const [incoming]: IncomingMessage[] = await once(asked, 'response')
+export async function answerTo(request: ClientRequest, body?: string | Buffer): Promise<Answered> {
+  request.end(body)
+  const [incoming]: IncomingMessage[] = await once(request, 'response')
   if (!incoming) throw new Error('no response')
   const { statusCode = 0, headers } = incoming
   return { status: statusCode, headers, body: (await buffer(incoming)).toString() }

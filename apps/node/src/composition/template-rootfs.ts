@@ -31,23 +31,26 @@ export function createTemplateRootfs(parts: {
   }
 }
 
-/** Threats: layers hold untrusted files, so symbolic links in them are not followed. */
+/**
+ * Tests whether /usr/bin/sudo is a regular file in the topmost layer that has this path. Threats: layers hold untrusted
+ * files, so symbolic links in them are not followed.
+ */
 async function hasSudo(layers: readonly string[]): Promise<boolean> {
   for (const layer of layers.toReversed()) {
-    const found = await lookFor(layer, ['usr', 'bin', 'sudo'])
+    const found = await lstatInLayer(layer, ['usr', 'bin', 'sudo'])
     if (found) return found.isFile()
   }
   return false
 }
 
-/** Returns undefined when the layer does not contain the path. A deleted file shows up as a whiteout device. */
-async function lookFor(layer: string, path: readonly string[]): Promise<Stats | undefined> {
-  let at = layer
+/** Returns undefined if the layer does not contain the path. Returns the whiteout device of a deleted file. */
+async function lstatInLayer(layer: string, path: readonly string[]): Promise<Stats | undefined> {
+  let current = layer
   let found: Stats | undefined
   for (const name of path) {
     if (found && !found.isDirectory()) return undefined
-    at = join(at, name)
-    found = await lstat(at).catch(() => undefined)
+    current = join(current, name)
+    found = await lstat(current).catch(() => undefined)
     if (!found) return undefined
   }
   return found

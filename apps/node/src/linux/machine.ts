@@ -13,14 +13,17 @@ export async function freeMemoryBytes(): Promise<number> {
   return Number(/^MemAvailable:\s+(\d+) kB$/m.exec(meminfo)?.[1] ?? 0) * 1024
 }
 
-/** Creates a function that measures CPU load since its previous call. `dir` is the data directory. */
+/**
+ * Creates a function that measures CPU, memory and the disk of the data directory `dir`. CPU load is the average since
+ * the previous call.
+ */
 export function createMeasure(dir: string): () => Promise<MachineUsage> {
-  let before = readCpuTimes()
+  let previous = readCpuTimes()
   return async () => {
     const now = readCpuTimes()
-    const total = now.total - before.total
-    const busy = now.busy - before.busy
-    before = now
+    const total = now.total - previous.total
+    const busy = now.busy - previous.busy
+    previous = now
     const [meminfo, disk] = await Promise.all([readFile('/proc/meminfo', 'utf8'), readDisk(dir)])
     return {
       cpuCount: cpus().length,

@@ -12,31 +12,33 @@ import { createNft } from './nft.ts'
 import { createSlotRules } from './slot-rules.ts'
 
 /**
- * Filters traffic between a sandbox, the host and the world. A packet finds the rules of its sandbox by interface name,
- * so the cost per packet does not grow with the number of sandboxes. Threats: a sandbox may send any packet with any
- * source address. Packets without the address of the sandbox's own slot are dropped first.
+ * Filters traffic between a sandbox, the host and the internet. nftables looks up the rules of a sandbox by interface
+ * name, so the cost per packet does not grow with the number of sandboxes. Threats: a sandbox may send any packet with
+ * any source address. Packets whose source is not the address of the sandbox's slot are dropped first.
  *
- * Blocked TCP gets a reset: a pending connection would hang, and keep gVisor from pausing the sandbox. Packets that
- * belong to no connection are dropped silently: a reset could end a healthy connection.
+ * Blocked TCP connections get a reset: a pending connection would hang and keep gVisor from pausing the sandbox.
+ * Packets that belong to no connection are dropped silently: a reset could end a healthy connection.
  *
  * The rules are checked for every packet of a connection that the sandbox opened, in both directions. New rules
  * therefore apply to open connections too.
  *
- * When the rules contain names, a proxy or headers, TCP connections are redirected to the egress process; with names,
- * DNS queries too. While the egress process is down, address rules still apply, and nothing bypasses a proxy.
+ * When the rules contain domain names, a proxy or headers, TCP connections are redirected to the egress process; with
+ * domain names, DNS queries too. While the egress process is down, address rules still apply, and no
+ * connection bypasses a proxy.
  */
 export interface Firewall {
-  /** Replaces the whole table atomically, with exactly these slots; `rules` by slot number. */
+  /** Replaces the whole table atomically, with exactly these slots. The keys of `rules` are slot numbers. */
   install(slots: readonly Slot[], rules?: ReadonlyMap<number, NetworkRules>): Promise<void>
-  /** Allows a slot to send within its rules. Call it before the veth pair exists. */
+  /** Allows a slot to send within its rules. Must be called before the veth pair exists. */
   admit(slot: Slot, rules?: NetworkRules): Promise<void>
   /**
-   * Replaces the rules of an admitted slot atomically, before it returns; undefined removes them. One call at a time
-   * per slot.
+   * Replaces the rules of an admitted slot atomically; undefined removes them. The rules are in force when the promise
+   * resolves. Callers must not run two calls for one slot at the same time.
    */
   setRules(slot: Slot, rules: NetworkRules | undefined): Promise<void>
+  /** Blocks all traffic of a slot and removes its rules. */
   expel(slot: Slot): Promise<void>
-  /** Redirects to this egress process from now on. */
+  /** Redirects connections to this egress process from now on. */
   redirectTo(ports: EgressPorts): Promise<void>
   uninstall(): Promise<void>
 }
@@ -65,19 +67,20 @@ export function createFirewall(
 
   return {
     async install(slots, rules) {
-      const frame = tableText(table, installation.linkPrefix, subnet)
+      const tableRules = tableText(table, installation.linkPrefix, subnet)
       isInstalled = false
       await slotRules.reset(slots, rules)
       const admitted = slots.flatMap((slot) => [
         ...slotRules.script(slot, rules?.get(slot.number)),
         `add ${element(slot)}`,
       ])
-      const known = ports
-      const redirect = known ? redirection(known) : []
-      await nft.run([`table ${table}`, `delete table ${table}`, frame, ...redirect, ...admitted])
+      const redirectedPorts = ports
+      const redirect = redirectedPorts ? redirection(redirectedPorts) : []
+      const replaced = [`table ${table}`, `delete table ${table}`, tableRules]
+      await nft.run([...replaced, ...redirect, ...admitted])
       isInstalled = true
-      // The egress process may have been replaced meanwhile.
-      if (ports && ports !== known) await nft.run(redirection(ports))
+      // The egress process may have been replaced while nft ran.
+      if (ports && ports !== redirectedPorts) await nft.run(redirection(ports))
       await forwarding.enable()
     },
 

@@ -7,9 +7,12 @@ import type { GvisorControl } from './gvisor-control.ts'
 import { repairImage } from './gvisor-image-repair.ts'
 
 /**
- * gVisor closes outside connections while it saves, and depending on the order the saved epoll sets are wrong: copies
- * may spin forever. An image in which no connection was aborted is right. Otherwise the sandbox is saved again, since it
- * has no connections left. With much memory, connections are closed first by a save that writes no file.
+ * Saves the memory of a sandbox so that restored copies work.
+ *
+ * gVisor aborts outside connections while it saves. Depending on the order, it saves wrong epoll sets, and programs in
+ * restored copies spin forever. An image without aborted connections is correct. Otherwise the sandbox, which has no
+ * outside connections left, is saved a second time. If the sandbox has much memory, a save without files first aborts
+ * the connections, so that the memory is written only once.
  */
 export function createSaveMemory(
   control: () => Promise<Pick<GvisorControl, 'save' | 'closeConnections'>>,
@@ -21,64 +24,65 @@ export function createSaveMemory(
   ): Promise<void> {
     const { save, closeConnections } = await control()
     const closesFirst = memoryBytes > saveTwiceLimitBytes
-    await makeEmpty(memoryDir)
+    await emptyFolder(memoryDir)
     if (closesFirst) await closeConnections(cellId, memoryDir)
     const image = join(memoryDir, 'checkpoint.img')
     await save(cellId, memoryDir)
     const findings = await repairImage(image)
     if (closesFirst || findings?.hasAbortedConnections === false) return
-    await makeEmpty(memoryDir)
+    await emptyFolder(memoryDir)
     await save(cellId, memoryDir)
     await repairImage(image)
   }
 
   return async (cellId, memoryDir, options = {}) => {
-    const saveOnceOpen = (waitsMs: readonly number[]): Promise<void> =>
+    const saveWithRetries = (remainingWaitsMs: readonly number[]): Promise<void> =>
       saveConsistently(cellId, memoryDir, options).catch(async (error: unknown) => {
-        if (!isOpening(error)) throw deletedFile(error) ?? error
-        const [waitMs, ...more] = waitsMs
-        if (waitMs === undefined) throw connectionOpens(error)
+        if (!isHalfOpenPanic(error)) throw deletedFileFault(error) ?? error
+        const [waitMs, ...more] = remainingWaitsMs
+        if (waitMs === undefined) throw halfOpenFault(error)
         await sleep(waitMs)
-        if (waitsMs !== openingWaitsMs) await options.endHalfOpen?.()
-        return saveOnceOpen(more)
+        if (remainingWaitsMs !== retryWaitsMs) await options.endHalfOpen?.()
+        return saveWithRetries(more)
       })
-    await saveOnceOpen(openingWaitsMs)
+    await saveWithRetries(retryWaitsMs)
   }
 }
 
-/** gVisor does not overwrite the files of an earlier save. */
-async function makeEmpty(dir: string): Promise<void> {
+/** Empties the folder: gVisor does not overwrite the files of an earlier save. */
+async function emptyFolder(dir: string): Promise<void> {
   await rm(dir, { recursive: true, force: true })
   await mkdir(dir, { recursive: true, mode: 0o700 })
 }
 
-/** Memory size up to which writing it a second time takes less than a save that writes no file. */
+/** Memory size up to which a second save is faster than a save without files before the only save. */
 const saveTwiceLimitBytes = 128 * 1024 * 1024
 
 /**
- * Tests for a gVisor bug: closing a half-open connection panics, because the reset needs a sender that does not exist
- * yet.
+ * Tests for a gVisor bug: a save panics while a connection is half open, because the reset needs a sender that does not
+ * exist yet.
  */
-function isOpening(error: unknown): boolean {
+function isHalfOpenPanic(error: unknown): boolean {
   return error instanceof Fault && /tcp\.\(\*Endpoint\)\.reset/.test(error.message)
 }
 
-function connectionOpens(cause: unknown): Fault {
+function halfOpenFault(cause: unknown): Fault {
   const message =
-    'Memory cannot be kept while a program waits for a connection to be opened, such as to a server that does not answer'
+    'Memory cannot be saved while a program opens a connection, for example to a server that does not respond. Try again when the connection is open or has failed.'
   return new Fault('invalid', 'connection_opens', message, { cause })
 }
 
 /**
- * Waits between attempts. Most connections open within milliseconds; the others are ended before the later attempts.
+ * Waits between attempts. Most connections open within milliseconds. From the third attempt on, connections that are
+ * still half open are ended first.
  */
-const openingWaitsMs: readonly number[] = [100, 10, 400, 1200]
+const retryWaitsMs: readonly number[] = [100, 10, 400, 1200]
 
-/** Detects an open deleted file: a restore finds files by path, and a deleted file has none. */
-function deletedFile(error: unknown): Fault | undefined {
+/** Detects a deleted file that is still open: a restore opens files by path, and a deleted file has no path. */
+function deletedFileFault(error: unknown): Fault | undefined {
   if (!(error instanceof Fault)) return undefined
   const path = /gofer\.dentry\("(.{0,200}?)"\)\.beforeSave: deleted/.exec(error.message)?.[1]
   if (path === undefined) return undefined
-  const message = `Memory cannot be kept while a program holds a deleted file open: "/${path}"`
+  const message = `Memory cannot be saved while a program holds a deleted file open: "/${path}". Close the file and try again.`
   return new Fault('invalid', 'deleted_file_open', message, { cause: error })
 }

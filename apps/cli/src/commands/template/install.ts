@@ -20,7 +20,7 @@ export function installCommand(context: CliContext): Command {
     .action((name: string, options: InstallOptions) => install(context, name, options))
 }
 
-const pollMs = 500
+const pollIntervalMs = 500
 
 async function install(context: CliContext, name: string, { json }: InstallOptions) {
   const { platform } = await openPlatform(context)
@@ -30,8 +30,8 @@ async function install(context: CliContext, name: string, { json }: InstallOptio
     while (entry.state === 'installing') {
       const { label, percent } = entry.progress ?? { label: 'waiting', percent: 0 }
       progress.report(`${entry.name}: ${label}`, percent / 100)
-      await sleep(pollMs)
-      entry = await read(platform, entry)
+      await sleep(pollIntervalMs)
+      entry = await readEntry(platform, entry)
     }
   } finally {
     progress.clear()
@@ -44,12 +44,12 @@ async function install(context: CliContext, name: string, { json }: InstallOptio
   printLine(context.stdout, entry.templateName)
 }
 
-async function read(platform: PlatformClient, entry: CatalogueEntry): Promise<CatalogueEntry> {
+async function readEntry(platform: PlatformClient, entry: CatalogueEntry): Promise<CatalogueEntry> {
   const found = (await platform.listCatalogue()).find(({ name }) => name === entry.name)
   return found ?? { ...entry, state: 'absent' }
 }
 
 const help = `
 Builds the template on the node from Debian packages, which takes a few minutes. Ctrl-C stops
-waiting, not the install. Prints the name to create sandboxes by. With ATOLL_ADMIN_TOKEN the
-command acts as an operator.`
+waiting, not the install. Prints the name of the template, to create sandboxes from. With
+ATOLL_ADMIN_TOKEN the command acts as an operator.`

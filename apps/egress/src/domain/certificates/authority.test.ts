@@ -50,7 +50,7 @@ test('serial numbers are unique', () => {
   assert.equal(new Set(serials).size, 50)
 })
 
-test('years from 2050 on are encoded with four digits', () => {
+test('validity dates from 2050 on are encoded with four-digit years', () => {
   const late = new Date('2045-01-01T00:00:00Z')
   const { validFromDate, validToDate } = new X509Certificate(createAuthority(late).certificate)
   assert.deepEqual(
@@ -74,7 +74,7 @@ test('OpenSSL verifies the certificates', async () => {
     await writeFile(leafFile, issueCertificate(current, name).certificate)
     const openssl = async (...args: string[]) => (await run('openssl', args)).trim()
 
-    // Sandboxes get a link of this name to the certificate.
+    // OpenSSL in a sandbox finds the certificate by a link with this fixed name.
     assert.equal(await openssl('x509', '-in', caFile, '-noout', '-hash'), '2d824785')
     assert.equal(
       await openssl(
@@ -83,7 +83,7 @@ test('OpenSSL verifies the certificates', async () => {
       ),
       `${leafFile}: OK`,
     )
-    const shown = await openssl('x509', '-in', caFile, '-noout', '-text')
+    const caText = await openssl('x509', '-in', caFile, '-noout', '-text')
     for (const part of [
       /X509v3 Basic Constraints: critical\n\s+CA:TRUE, pathlen:0\n/,
       /X509v3 Key Usage: critical\n\s+Certificate Sign\n/,
@@ -91,23 +91,23 @@ test('OpenSSL verifies the certificates', async () => {
       /Signature Algorithm: ecdsa-with-SHA256/,
       /NIST CURVE: P-256/,
     ]) {
-      assert.match(shown, part)
+      assert.match(caText, part)
     }
-    const leafShown = await openssl('x509', '-in', leafFile, '-noout', '-text')
+    const leafText = await openssl('x509', '-in', leafFile, '-noout', '-text')
     for (const part of [
       /X509v3 Subject Alternative Name: ?\n\s+DNS:api\.example\.com\n/,
       /X509v3 Extended Key Usage: ?\n\s+TLS Web Server Authentication\n/,
       /X509v3 Key Usage: critical\n\s+Digital Signature\n/,
       /X509v3 Authority Key Identifier: ?\n/,
     ]) {
-      assert.match(leafShown, part)
+      assert.match(leafText, part)
     }
   } finally {
     await rm(dir, { recursive: true })
   }
 })
 
-test('a TLS client that trusts only the CA connects to the server', async () => {
+test('a TLS client connects only if it trusts the CA', async () => {
   const current = createAuthority()
   const { certificate, key } = issueCertificate(current, name)
   const server = createServer({ cert: certificate, key }, (socket) => socket.end('hello'))
@@ -118,11 +118,11 @@ test('a TLS client that trusts only the CA connects to the server', async () => 
   const options = { host: '127.0.0.1', port, servername: name }
   try {
     const client = connect({ ...options, ca: current.certificate })
-    const [said]: Buffer[] = await once(client, 'data')
-    assert.equal(said?.toString(), 'hello')
+    const [received]: Buffer[] = await once(client, 'data')
+    assert.equal(received?.toString(), 'hello')
     client.destroy()
-    const stranger = connect({ ...options, ca: createAuthority().certificate })
-    await assert.rejects(once(stranger, 'secureConnect'), /certificate/)
+    const distrusting = connect({ ...options, ca: createAuthority().certificate })
+    await assert.rejects(once(distrusting, 'secureConnect'), /certificate/)
   } finally {
     server.close()
   }

@@ -11,12 +11,12 @@ export interface Launch {
   readonly user: User
 }
 
-/** Rejects what execve(2) would refuse, with a clear message instead of a process that dies at once. */
+/** Throws a fault for arguments that execve(2) would refuse; otherwise the process would fail without a message. */
 export function checkLaunch({ command, args, env, cwd }: Launch): void {
   if (command === '') refuse('The command is empty: set process.cmd')
   for (const name of Object.keys(env)) {
     if (name === '' || name.includes('=')) {
-      refuse(`'${name}' is not a valid name of an environment variable`)
+      refuse(`'${name}' is not a valid name of an environment variable: it is empty or contains =`)
     }
   }
   const variables = Object.entries(env).map(([name, value]) => `${name}=${value}`)
@@ -41,8 +41,8 @@ export function checkLaunch({ command, args, env, cwd }: Launch): void {
 export function guestExecArguments({ command, args, cwd, user }: Launch): string[] {
   const identity = ['--uid', String(user.uid), '--gid', String(user.gid)]
   const groups = ['--groups', user.groups.join(',')]
-  const place = ['--cwd', cwd, '--oom', String(oomScoreAdjust)]
-  return ['exec', ...identity, ...groups, ...place, '--', command, ...args]
+  const settings = ['--cwd', cwd, '--oom', String(oomScoreAdjust)]
+  return ['exec', ...identity, ...groups, ...settings, '--', command, ...args]
 }
 
 /** Makes the OOM killer prefer user processes over envd. */

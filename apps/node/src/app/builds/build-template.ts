@@ -14,7 +14,7 @@ import { createFinalize } from './finalize.ts'
 import type { FinalizePorts } from './finalize.ts'
 import { createImageLayers } from './image-layers.ts'
 
-/** Builds a template from another one. Each step runs in its own cell, whose disk becomes a layer. */
+/** Builds a template from a parent template or an image. Each step runs in its own cell, whose disk becomes a layer. */
 export type BuildTemplate = (request: BuildRequest, progress: BuildProgress) => Promise<Built>
 
 export interface Built {
@@ -51,7 +51,7 @@ export function createBuildTemplate(ports: BuildPorts): BuildTemplate {
     if (typeof parent === 'string') {
       const found = ports.findTemplate(parent)
       if (found) return found
-      throw new BuildError('base', `The template ${parent} no longer exists: choose another one`)
+      throw new BuildError('base', `The template ${parent} no longer exists. Choose another one.`)
     }
     const fail = asBuildError('base', progress.signal)
     const { layer, setup } = await imageLayers({ image: parent, ownerId }, progress).catch(fail)

@@ -15,8 +15,8 @@ export interface ClaimRequest {
 }
 
 /**
- * Turns a cell with applied network rules into the sandbox of its owner: thaws the cell and makes sure envd has its
- * identity.
+ * Turns a cell with applied network rules into the sandbox of its owner: thaws the cell and makes sure that envd has
+ * the identity of the sandbox (ID and access token).
  */
 export interface Claim {
   /** Claims a cell and sends the identity to envd. */

@@ -9,18 +9,19 @@ import { trimmedMark } from './discards.ts'
 /**
  * Reads how full the mounted disks and the data file system are, and limits how much each disk may still grow.
  *
- * The limit is `reserved_clusters` of the disk's ext4: blocks that no process gets, root included. The kernel checks it
- * at every `write`, before a page becomes dirty, and `df` inside shows it. It stays in force when the agent dies.
+ * The limit is `reserved_clusters` of the disk's ext4: blocks that no process may allocate, not even root. The kernel
+ * checks the limit at every `write`, before a page becomes dirty. `df` inside the sandbox does not count reserved
+ * blocks as available. The limit stays in force when the agent dies.
  *
  * All calls are synchronous and touch only kernel memory: a pass over all disks is atomic for the agent and takes about
  * 50 µs per disk.
  *
- * Threats: nothing on a disk is opened, only mount points, which Atoll owns, and kernel files.
+ * Threats: sandboxes control the files on a disk. The agent opens none of them, only kernel files and mount points.
  */
 export interface MountedDisks {
   readHost(): HostSpace
   readDisks(): DiskState[]
-  /** Limits the growth of disks that were just read. Without `allowances` each disk may fill up. */
+  /** Limits the growth of disks that `readDisks` just returned. Without `allowances` each disk may fill up. */
   limit(disks: readonly DiskState[], allowances: Allowances | undefined): void
 }
 
@@ -30,24 +31,24 @@ interface Limit {
   readonly blockBytes: number
   readonly totalBlocks: number
   /** Blocks that the kernel reserves by default. */
-  readonly usualBlocks: number
+  readonly defaultBlocks: number
   /** Blocks reserved now. */
   readonly blocks: number
 }
 
 export function createMountedDisks(parts: {
   readonly dataDir: string
-  /** Folder with one mount point per disk, as the agent reaches it: the mounts are in another namespace. */
+  /** Folder with one mount point per disk, by a path that works in the agent: the mounts are in another namespace. */
   readonly disksDir: string
 }): MountedDisks {
   let limits = new Map<string, Limit>()
 
   function read(id: string): { readonly state: DiskState; readonly limit: Limit } | undefined {
-    const point = join(parts.disksDir, id)
-    const device = blockDeviceName(statSync(point).dev)
+    const mountPoint = join(parts.disksDir, id)
+    const device = blockDeviceName(statSync(mountPoint).dev)
     const isMounted = device?.startsWith('loop')
     if (!isMounted) return undefined
-    const { blocks, bfree, bsize } = statfsSync(point)
+    const { blocks, bfree, bsize } = statfsSync(mountPoint)
     const image = statSync(readFileSync(`/sys/block/${device}/loop/backing_file`, 'utf8').trimEnd())
     const settings = `/sys/fs/ext4/${device}`
     const file = join(settings, 'reserved_clusters')
@@ -55,8 +56,8 @@ export function createMountedDisks(parts: {
       file,
       blockBytes: bsize,
       totalBlocks: blocks,
-      usualBlocks: Math.min(Math.floor(image.size / bsize / 50), 4096),
-      blocks: numberIn(file),
+      defaultBlocks: Math.min(Math.floor(image.size / bsize / 50), 4096),
+      blocks: readNumber(file),
     }
     const state = {
       id,
@@ -64,7 +65,7 @@ export function createMountedDisks(parts: {
       usedBytes: (blocks - bfree) * bsize,
       freeBytes: bfree * bsize,
       imageBytes: image.blocks * 512,
-      isTrimmed: numberIn(join(settings, trimmedMark.file)) === trimmedMark.value,
+      isTrimmed: readNumber(join(settings, trimmedMark.file)) === trimmedMark.value,
     }
     return { state, limit }
   }
@@ -81,7 +82,7 @@ export function createMountedDisks(parts: {
     },
 
     readDisks() {
-      const found = namesIn(parts.disksDir).flatMap((id) => unlessGone(() => read(id)) ?? [])
+      const found = listNames(parts.disksDir).flatMap((id) => unlessGone(() => read(id)) ?? [])
       limits = new Map(found.map(({ state, limit }) => [state.id, limit]))
       return found.map(({ state }) => state)
     },
@@ -93,9 +94,9 @@ export function createMountedDisks(parts: {
         const blocks = reservedBlocks(limit, freeBytes, allowances?.get(id) ?? freeBytes)
         return blocks === limit.blocks ? [] : [{ id, limit, blocks }]
       })
-      // Tighter limits first: the sum of all allowances never exceeds the space.
+      // Tighter limits first, so that the sum of all allowances never exceeds the space.
       const isTighter = ({ limit, blocks }: (typeof wanted)[number]) => blocks > limit.blocks
-      for (const group of [wanted.filter(isTighter), wanted.filter((one) => !isTighter(one))]) {
+      for (const group of [wanted.filter(isTighter), wanted.filter((each) => !isTighter(each))]) {
         for (const { id, limit, blocks } of group) {
           const isWritten = unlessGone(() => {
             writeFileSync(limit.file, String(blocks), { flag: 'r+' })
@@ -113,17 +114,17 @@ export function hasInodeLimit({ files }: Pick<StatsFs, 'files'>): boolean {
   return files > 0
 }
 
-/** Blocks of a locked disk are all reserved, so that deletions inside make none available. */
+/** Counts the blocks to reserve. A locked disk reserves all blocks, so that deletions inside make none available. */
 function reservedBlocks(limit: Limit, freeBytes: number, allowed: Allowance): number {
   if (allowed === 'locked') return limit.totalBlocks
-  return Math.max(limit.usualBlocks, Math.ceil((freeBytes - allowed) / limit.blockBytes))
+  return Math.max(limit.defaultBlocks, Math.ceil((freeBytes - allowed) / limit.blockBytes))
 }
 
-function numberIn(file: string): number {
+function readNumber(file: string): number {
   return Number(readFileSync(file, 'utf8'))
 }
 
-/** Returns undefined when the disk is gone: it may be unmounted at any moment. */
+/** Runs `work`. Returns undefined if the disk is gone: a disk may be unmounted at any moment. */
 function unlessGone<T>(work: () => T): T | undefined {
   try {
     return work()
@@ -137,6 +138,6 @@ function unlessGone<T>(work: () => T): T | undefined {
 
 const goneCodes = new Set(['ENOENT', 'ENODEV', 'ENXIO'])
 
-function namesIn(dir: string): string[] {
+function listNames(dir: string): string[] {
   return unlessGone(() => readdirSync(dir)) ?? []
 }
