@@ -1,4 +1,4 @@
-/** Requests to envd's routes, and seeded mutations of them. */
+/** Generates requests to the routes of envd, and mutates them with seeded randomness. */
 import { gzipSync } from 'node:zlib'
 import type { Call } from './wire.ts'
 import { basic, frame } from './wire.ts'
@@ -23,16 +23,16 @@ interface Request extends Call {
 
 const folder = '/tmp/fuzz'
 
-/** Ends streams after one second, whichever protocol a mutation makes of them. */
-const brief = { 'Connect-Timeout-Ms': '1000', 'Grpc-Timeout': '1S' }
+/** Timeouts of Connect and gRPC: a stream ends after one second even if a mutation changes its protocol. */
+const shortTimeouts = { 'Connect-Timeout-Ms': '1000', 'Grpc-Timeout': '1S' }
 
 function unary(method: string, message: object): Request {
-  const headers = { 'Content-Type': 'application/json', ...brief }
+  const headers = { 'Content-Type': 'application/json', ...shortTimeouts }
   return { method: 'POST', path: `/${method}`, headers, body: Buffer.from(JSON.stringify(message)) }
 }
 
 function stream(method: string, ...messages: object[]): Request {
-  const headers = { 'Content-Type': 'application/connect+json', ...brief }
+  const headers = { 'Content-Type': 'application/connect+json', ...shortTimeouts }
   const body = Buffer.concat(messages.map((message) => frame(JSON.stringify(message))))
   return { method: 'POST', path: `/${method}`, headers, body }
 }
@@ -90,7 +90,7 @@ const requests: readonly Request[] = [
 /** Returns one of the requests with one to three mutations. */
 export function mutated(random: Random): Request {
   let request = pick(random, requests)
-  for (let left = 1 + random(3); left > 0; left -= 1) {
+  for (let remaining = 1 + random(3); remaining > 0; remaining -= 1) {
     request = pick(random, mutations)(request, random)
   }
   return request
@@ -108,16 +108,17 @@ const mutations: readonly Mutation[] = [
     Buffer.concat([body.subarray(0, random(body.length)), noise(random), body]),
   ),
   onBody((body, random) => {
-    const lied = Buffer.from(body)
-    if (lied.length >= 5) lied.writeUInt32BE(random(2) ? 0xffff_ffff : random(1 << 20), 1)
-    return lied
+    // A wrong length in the header of the first frame.
+    const changed = Buffer.from(body)
+    if (changed.length >= 5) changed.writeUInt32BE(random(2) ? 0xffff_ffff : random(1 << 20), 1)
+    return changed
   }),
   onBody((body) => gzipSync(body)),
   (request, random) => ({ ...request, method: pick(random, methods) }),
   (request, random) => ({ ...request, path: pick(random, requests).path }),
   (request, random) => {
     const at = 1 + random(request.path.length)
-    const path = request.path.slice(0, at) + pick(random, oddities) + request.path.slice(at)
+    const path = request.path.slice(0, at) + pick(random, oddPathParts) + request.path.slice(at)
     return { ...request, path }
   },
   (request, random) => ({
@@ -143,7 +144,7 @@ function noise(random: Random): Buffer {
 
 const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
 
-const oddities = ['%00', '%ff', '%', '//', '/../', '?', '&path=', '=', '~', 'x'.repeat(5000)]
+const oddPathParts = ['%00', '%ff', '%', '//', '/../', '?', '&path=', '=', '~', 'x'.repeat(5000)]
 
 const contentTypes = [
   '',
@@ -179,7 +180,7 @@ const oddHeaders: readonly Readonly<Record<string, string>>[] = [
 ]
 
 function pick<T>(random: Random, from: readonly T[]): T {
-  const one = from[random(from.length)]
-  if (one === undefined) throw new Error('nothing to pick from')
-  return one
+  const picked = from[random(from.length)]
+  if (picked === undefined) throw new Error('nothing to pick from')
+  return picked
 }

@@ -1,4 +1,4 @@
-/** First API key and access token, in a file that only root can read: the store has only their hashes. */
+/** Keeps the first API key and access token in a file that only root can read. The database has only their hashes. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
@@ -23,28 +23,28 @@ export async function saveCredentials(dataDir: string, credentials: Credentials)
   await writeFileAtomic(credentialsPath(dataDir), text, 0o600)
 }
 
-/** Updates the server's URLs in the file. Returns false when the file is missing or invalid. */
+/** Updates the server's URLs in the file. Returns false, and writes nothing, if the file is missing or invalid. */
 export async function moveCredentials(
   dataDir: string,
-  place: { readonly url: string; readonly sandboxUrl: string },
+  urls: { readonly url: string; readonly sandboxUrl: string },
 ): Promise<boolean> {
-  const kept = await readCredentials(dataDir)
-  if (!kept) return false
-  const { url, sandboxUrl } = place
-  if (kept.url !== url || kept.sandboxUrl !== sandboxUrl) {
-    await saveCredentials(dataDir, { ...kept, url, sandboxUrl })
+  const current = await readCredentials(dataDir)
+  if (!current) return false
+  const { url, sandboxUrl } = urls
+  if (current.url !== url || current.sandboxUrl !== sandboxUrl) {
+    await saveCredentials(dataDir, { ...current, url, sandboxUrl })
   }
   return true
 }
 
-/** Reads the file; undefined when it is missing or invalid. A file edited by hand is neither used nor overwritten. */
+/** Returns undefined if the file is missing or invalid. */
 export async function readCredentials(dataDir: string): Promise<Credentials | undefined> {
   try {
     const text = await readFile(credentialsPath(dataDir), 'utf8')
     return Credentials.safeParse(JSON.parse(text)).data
   } catch (error) {
-    const isGone = error instanceof Error && 'code' in error && error.code === 'ENOENT'
-    if (isGone || error instanceof SyntaxError) return undefined
+    const isMissing = error instanceof Error && 'code' in error && error.code === 'ENOENT'
+    if (isMissing || error instanceof SyntaxError) return undefined
     throw error
   }
 }

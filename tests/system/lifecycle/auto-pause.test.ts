@@ -1,4 +1,4 @@
-/** Sandboxes that pause at their timeout and resume on traffic, as their creators asked. */
+/** Sandboxes that pause at their timeout and resume on traffic (`lifecycle` of the create request). */
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { waitFor } from '@atoll/kit/wait'
@@ -7,7 +7,7 @@ import { install } from '../installation.ts'
 import type { Installation } from '../installation.ts'
 import { startWitness } from '../witness.ts'
 
-const patient = { intervalMs: 100 }
+const polling = { intervalMs: 100 }
 
 for (const runtime of ['gvisor', 'runc'] as const) {
   suite(`auto-pause on ${runtime}`, () => {
@@ -20,43 +20,43 @@ for (const runtime of ['gvisor', 'runc'] as const) {
     })
     after(() => installation[Symbol.asyncDispose]())
 
-    const pausedAtItsEnd = async (sandbox: Sandbox) => {
+    const pauseByTimeout = async (sandbox: Sandbox) => {
       await sandbox.setTimeout(1000)
       const isPaused = async () => (await sandbox.getInfo()).state === 'paused'
-      await waitFor('it to be paused', isPaused, patient)
+      await waitFor('the sandbox to be paused', isPaused, polling)
       // The state is `paused` as soon as the pause begins. A second pause waits for the end of the first.
       await sandbox.pause()
     }
 
     if (runtime === 'gvisor') {
-      test('a sandbox pauses at its timeout, and continues after a connect', async () => {
+      test('a sandbox pauses at its timeout, and a connect resumes it with its memory', async () => {
         const lifecycle = { onTimeout: 'pause' } as const
         const sandbox = await Sandbox.create({ ...connection, lifecycle })
         const info = await sandbox.getInfo()
         assert.deepEqual(info.lifecycle, { onTimeout: 'pause', autoResume: false })
         const witness = await startWitness(installation, sandbox)
         assert.equal((await witness.ask()).count, 1)
-        await pausedAtItsEnd(sandbox)
+        await pauseByTimeout(sandbox)
         await assert.rejects(witness.ask(), /answered 502/)
         assert.equal(await sandbox.isRunning(), false)
         assert.equal((await sandbox.getInfo()).state, 'paused')
         await sandbox.connect({ timeoutMs: 60_000 })
         assert.equal((await witness.ask()).count, 2)
-        await pausedAtItsEnd(sandbox)
+        await pauseByTimeout(sandbox)
         await sandbox.kill()
       })
 
-      test('a request to a port of a paused sandbox resumes it, waits and is served', async () => {
+      test('requests to a port of a paused sandbox resume the sandbox and get a response', async () => {
         const lifecycle = { onTimeout: 'pause', autoResume: true } as const
         const sandbox = await Sandbox.create({ ...connection, lifecycle, timeoutMs: 60_000 })
         const info = await sandbox.getInfo()
         assert.deepEqual(info.lifecycle, { onTimeout: 'pause', autoResume: true })
         const witness = await startWitness(installation, sandbox)
         assert.equal((await witness.ask()).count, 1)
-        await pausedAtItsEnd(sandbox)
+        await pauseByTimeout(sandbox)
 
-        const told = await Promise.all([witness.ask(), witness.ask(), witness.ask()])
-        assert.deepEqual(new Set(told.map(({ count }) => count)), new Set([2, 3, 4]))
+        const replies = await Promise.all([witness.ask(), witness.ask(), witness.ask()])
+        assert.deepEqual(new Set(replies.map(({ count }) => count)), new Set([2, 3, 4]))
         const { state, endAt } = await sandbox.getInfo()
         assert.equal(state, 'running')
         // Traffic cannot name a timeout, so a sandbox that traffic resumes gets at least five minutes.
@@ -69,23 +69,23 @@ for (const runtime of ['gvisor', 'runc'] as const) {
         await sandbox.kill()
       })
 
-      test('a sandbox whose memory cannot be saved is finally paused with its files only', async () => {
+      test('a sandbox whose memory cannot be saved is in the end paused without memory', async () => {
         const lifecycle = { onTimeout: 'pause', autoResume: true } as const
         const sandbox = await Sandbox.create({ ...connection, lifecycle })
         await sandbox.files.write('/home/user/note', 'kept')
         const holding = 'exec 9>/tmp/gone; rm /tmp/gone; echo held; sleep 600'
         const holder = await sandbox.commands.run(holding, { background: true, timeoutMs: 0 })
-        await waitFor('the file to be held', () => holder.stdout === 'held\n', patient)
+        await waitFor('the file to be held', () => holder.stdout === 'held\n', polling)
         holder.wait().catch(() => {})
         await assert.rejects(sandbox.pause(), /400: .*gone/)
         await sandbox.setTimeout(1000)
         // The pause with memory is refused while the program runs, and the state is `paused` during each attempt.
-        const isAside = () =>
+        const canPause = () =>
           sandbox.pause().then(
             () => true,
             () => false,
           )
-        await waitFor('it to be paused', isAside, { timeoutMs: 120_000, intervalMs: 1000 })
+        await waitFor('the pause to succeed', canPause, { timeoutMs: 120_000, intervalMs: 1000 })
         assert.equal(await sandbox.isRunning(), false)
         assert.equal((await sandbox.getInfo()).state, 'paused')
         await sandbox.connect()
@@ -110,12 +110,12 @@ for (const runtime of ['gvisor', 'runc'] as const) {
       })
     }
 
-    test('a sandbox with auto-pause without memory keeps its files, and traffic does not resume it', async () => {
+    test('auto-pause without memory keeps the files, and traffic does not resume the sandbox', async () => {
       const onTimeout = { action: 'pause', keepMemory: false } as const
       const sandbox = await Sandbox.create({ ...connection, lifecycle: { onTimeout } })
       const witness = await startWitness(installation, sandbox)
       assert.equal((await witness.ask()).count, 1)
-      await pausedAtItsEnd(sandbox)
+      await pauseByTimeout(sandbox)
       await assert.rejects(witness.ask(), /answered 502/)
       assert.equal((await sandbox.getInfo()).state, 'paused')
       await sandbox.connect()
@@ -125,11 +125,11 @@ for (const runtime of ['gvisor', 'runc'] as const) {
     })
 
     if (runtime === 'runc') {
-      test('a sandbox with auto-pause keeps at least its files', async () => {
+      test('auto-pause keeps the files, although the runtime cannot save memory', async () => {
         const lifecycle = { onTimeout: 'pause', autoResume: true } as const
         const sandbox = await Sandbox.create({ ...connection, lifecycle })
         await sandbox.files.write('/home/user/note', 'kept')
-        await pausedAtItsEnd(sandbox)
+        await pauseByTimeout(sandbox)
         assert.equal(await sandbox.isRunning(), false)
         assert.equal((await sandbox.getInfo()).state, 'paused')
         await sandbox.connect()

@@ -1,3 +1,4 @@
+/** Invalid requests to the platform API: each gets the right status and a helpful message, and changes nothing. */
 import assert from 'node:assert/strict'
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import { join } from 'node:path'
@@ -8,25 +9,21 @@ import { basic, send } from '../wire.ts'
 import { checkHealth, checkRefusal, checkUnchanged, startTarget } from './bad-input-target.ts'
 import type { Target } from './bad-input-target.ts'
 
-/**
- * Bad requests to the platform API. Each gets its exact status and a message that says what to do, and changes nothing.
- */
-
 let target: Target
 let cloud: CloudByHand
 let url: string
 let sandbox: HandSandbox
-const strangersKey = `e2b_${randomBytes(20).toString('hex')}`
+const otherTeamKey = `e2b_${randomBytes(20).toString('hex')}`
 
 before(async () => {
-  target = await startTarget((started) => addTeam(started, strangersKey))
+  target = await startTarget((started) => addTeam(started, otherTeamKey))
   ;({ cloud, url, sandbox } = target)
 })
 after(() => cloud?.[Symbol.asyncDispose]())
 afterEach(() => checkUnchanged(target))
 
 suite('credentials', () => {
-  const malformed: [string, Record<string, string>, RegExp][] = [
+  const badCredentials: [string, Record<string, string>, RegExp][] = [
     ['no key', {}, /send an API key as `X-API-Key: e2b_…`/],
     ['an unknown key', { 'X-API-Key': `e2b_${'0'.repeat(40)}` }, /one that exists/],
     ['a short key', { 'X-API-Key': 'e2b_00' }, /40 hexadecimal digits/],
@@ -34,8 +31,8 @@ suite('credentials', () => {
     ['a key that is SQL', { 'X-API-Key': "' or 1=1 --" }, /40 hexadecimal digits/],
     ['an empty key', { 'X-API-Key': '' }, /40 hexadecimal digits/],
     ['an unknown token', { Authorization: `Bearer sk_e2b_${'0'.repeat(40)}` }, /one that exists/],
-    ['a token of another kind', { Authorization: 'Bearer eyJhbGciOi' }, /sk_e2b_/],
-    ['another scheme', { Authorization: basic('user') }, /send an API key/],
+    ['a token that is a JWT', { Authorization: 'Bearer eyJhbGciOi' }, /sk_e2b_/],
+    ['basic authentication', { Authorization: basic('user') }, /send an API key/],
   ]
   const operations: [string, string][] = [
     ['POST', '/sandboxes'],
@@ -48,8 +45,8 @@ suite('credentials', () => {
     ['GET', '/api-keys'],
     ['POST', '/api-keys'],
   ]
-  for (const [name, credentials, message] of malformed) {
-    test(`${name} is 401 everywhere`, async () => {
+  for (const [name, credentials, message] of badCredentials) {
+    test(`${name} is 401 for every operation`, async () => {
       for (const [method, path] of operations) {
         const headers = { 'Content-Type': 'application/json', ...credentials }
         const call = { method, path: path.replace('{id}', sandbox.sandboxID), headers }
@@ -60,20 +57,20 @@ suite('credentials', () => {
     })
   }
 
-  test('a sandbox of another team is 404 to every operation, and not listed', async () => {
-    const asStranger = (method: string, path: string, body?: object) =>
-      cloud.platform(method, path, body, { 'X-API-Key': strangersKey })
+  test('a sandbox of another team is 404 for every operation, and not listed', async () => {
+    const asOtherTeam = (method: string, path: string, body?: object) =>
+      cloud.platform(method, path, body, { 'X-API-Key': otherTeamKey })
     const { sandboxID: id } = sandbox
     for (const reply of [
-      await asStranger('GET', `/sandboxes/${id}`),
-      await asStranger('DELETE', `/sandboxes/${id}`),
-      await asStranger('POST', `/sandboxes/${id}/timeout`, { timeout: 0 }),
-      await asStranger('POST', `/sandboxes/${id}/connect`, { timeout: 0 }),
-      await asStranger('POST', `/v2/sandboxes/${id}/connect`, {}),
+      await asOtherTeam('GET', `/sandboxes/${id}`),
+      await asOtherTeam('DELETE', `/sandboxes/${id}`),
+      await asOtherTeam('POST', `/sandboxes/${id}/timeout`, { timeout: 0 }),
+      await asOtherTeam('POST', `/sandboxes/${id}/connect`, { timeout: 0 }),
+      await asOtherTeam('POST', `/v2/sandboxes/${id}/connect`, {}),
     ]) {
       checkRefusal(reply, 404, new RegExp(`Sandbox ${id} was not found`))
     }
-    const listed = await asStranger('GET', '/v2/sandboxes')
+    const listed = await asOtherTeam('GET', '/v2/sandboxes')
     assert.deepEqual([listed.status, listed.json], [200, []])
   })
 })
@@ -117,7 +114,7 @@ suite('requests to create a sandbox', () => {
   for (const path of ['/sandboxes', '/v2/sandboxes']) {
     for (const [body, status, message] of refused) {
       const shown = (typeof body === 'string' ? body : JSON.stringify(body)).slice(0, 70)
-      test(`POST ${path} answers ${status} to ${shown || 'nothing'}`, async () => {
+      test(`POST ${path} responds with ${status} to ${shown || 'an empty body'}`, async () => {
         checkRefusal(await cloud.platform('POST', path, body), status, message)
       })
     }
@@ -129,14 +126,14 @@ suite('requests to create a sandbox', () => {
   })
 
   for (const framing of [{}, { 'Transfer-Encoding': 'chunked' }]) {
-    test(`17 MiB are too many ${JSON.stringify(framing)}`, async () => {
+    test(`a body of 17 MiB is 413 with the headers ${JSON.stringify(framing)}`, async () => {
       const body = JSON.stringify({ ...base, padding: 'x'.repeat(17 * 1024 * 1024) })
       const reply = await cloud.platform('POST', '/v2/sandboxes', body, framing)
       checkRefusal(reply, 413, /at most 16 MiB/)
     })
   }
 
-  test('a body that is not called JSON is 415', async () => {
+  test('a body with a Content-Type other than JSON is 415', async () => {
     for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'nonsense']) {
       const headers = { 'Content-Type': type }
       const reply = await cloud.platform('POST', '/v2/sandboxes', base, headers)
@@ -161,7 +158,7 @@ suite('paths and methods of the platform', () => {
     ['a'.repeat(2000), 414, /check the id/],
   ]
   for (const [id, status, message] of ids) {
-    test(`the sandbox id ${id.slice(0, 40)} (${id.length}) is ${status}`, async () => {
+    test(`the sandbox ID ${id.slice(0, 40)} (${id.length} characters) is ${status}`, async () => {
       const { platform } = cloud
       checkRefusal(await platform('GET', `/sandboxes/${id}`), status, message)
       checkRefusal(await platform('DELETE', `/sandboxes/${id}`), status, message)
@@ -191,12 +188,12 @@ suite('paths and methods of the platform', () => {
     })
   }
 
-  test('the list refuses a cursor it did not give', async () => {
+  test('the list refuses an invalid nextToken', async () => {
     const reply = await cloud.platform('GET', '/v2/sandboxes?nextToken=AAAA')
     checkRefusal(reply, 400, /next ?token/i)
   })
 
-  test('a method that a path does not have is 405, an unknown path 404', async () => {
+  test('an unsupported method is 405, an unknown path is 404', async () => {
     checkRefusal(await cloud.platform('PUT', '/v2/sandboxes'), 405, /use POST, GET/)
     checkRefusal(await cloud.platform('GET', '/v9/sandboxes'), 404, /openapi\.json/)
     checkRefusal(await cloud.platform('GET', '/../etc/passwd'), 404, /openapi\.json/)
@@ -212,7 +209,7 @@ suite('the server', () => {
   test('is healthy afterwards, and has logged no error', () => checkHealth(target))
 })
 
-/** Writes to the store, since no operation adds a team. Stops the server meanwhile: it owns the store. */
+/** Adds a team to the database, since no operation does. Stops the server meanwhile: it has the database open. */
 async function addTeam({ installation }: CloudByHand, key: string): Promise<void> {
   await installation.interrupt()
   const store = new DatabaseSync(join(installation.dataDir, 'atoll.db'))

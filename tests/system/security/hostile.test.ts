@@ -1,6 +1,6 @@
 /**
- * Input that no client sends, to the envd of one sandbox: each is answered with what is right or with what is wrong, and
- * the same daemon is there afterwards, no larger than before. On gVisor, where its memory is the sandbox's own.
+ * Hostile input to the envd of one sandbox: envd responds with the right result or an error, does not restart, and does
+ * not keep memory. Runs on gVisor, where the memory of envd counts against the sandbox.
  */
 import assert from 'node:assert/strict'
 import { after, afterEach, before, test } from 'node:test'
@@ -12,20 +12,20 @@ import { mutated, randomFrom } from '../mutations.ts'
 import { endFlag, frame, framesOf, open, send } from '../wire.ts'
 import type { Call } from '../wire.ts'
 
-const patient = { intervalMs: 100 }
+const polling = { intervalMs: 100 }
 const mebibyte = 1024 * 1024
 
 let cloud: CloudByHand
 let url: string
 let sandbox: HandSandbox
-let daemon: string
+let envdPid: string
 
 before(async () => {
-  // A disk of this size has an inode for every 4 KiB, so that it holds 100,000 files and yet is soon full.
+  // ext4 gives a disk of this size an inode per 4 KiB: enough for 100,000 files, and the disk is still quick to fill.
   cloud = await startCloud({ ATOLL_RUNTIME: 'gvisor', ATOLL_BASE_DISK_SIZE_MB: '400' })
   url = cloud.installation.url
   sandbox = await cloud.createSandbox()
-  daemon = (await run(findDaemon)).trim()
+  envdPid = (await run(findEnvdPid)).trim()
   await run(`mkdir /tmp/odd && cd /tmp/odd && echo content > file && mkfifo fifo &&
     ln -s two one && ln -s one two && ln -s . here && mkdir folder &&
     python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind("socket")'`)
@@ -35,14 +35,14 @@ after(() => cloud[Symbol.asyncDispose]())
 afterEach(async () => {
   const headers = envdHeaders(sandbox)
   assert.equal((await send(url, { path: '/health', headers })).status, 204)
-  assert.equal((await run(findDaemon)).trim(), daemon, 'it is another daemon')
-  // A third is Node.js itself, a message can have 64 MiB, and freed memory is not returned to the system at once.
-  // Ten large messages in memory would take twice as much.
-  const kibibytes = Number((await run(`grep VmRSS /proc/${daemon}/status`)).split(/\s+/)[1])
-  assert.ok(kibibytes > 0 && kibibytes < 450 * 1024, `it holds ${kibibytes} KiB`)
+  assert.equal((await run(findEnvdPid)).trim(), envdPid, 'envd was restarted')
+  // Node.js itself takes a third of this limit, a message up to 64 MiB, and freed memory is not returned at once. Ten
+  // large messages in memory would take twice the limit.
+  const kibibytes = Number((await run(`grep VmRSS /proc/${envdPid}/status`)).split(/\s+/)[1])
+  assert.ok(kibibytes > 0 && kibibytes < 450 * 1024, `envd uses ${kibibytes} KiB of memory`)
 })
 
-const findDaemon = 'pgrep -P 1 -f envd.js'
+const findEnvdPid = 'pgrep -P 1 -f envd.js'
 
 async function run(script: string): Promise<string> {
   const stream = await openProcess(url, envdHeaders(sandbox), shell(script), { user: 'root' })
@@ -51,7 +51,8 @@ async function run(script: string): Promise<string> {
 
 const python = (program: string) => run(`python3 -c '${program}' 2>&1`)
 
-async function ask(method: string, message: object): Promise<string> {
+/** Calls a method of envd's filesystem service. Returns the response, with the status before an error. */
+async function rpc(method: string, message: object): Promise<string> {
   const reply = await send(url, {
     method: 'POST',
     path: `/filesystem.Filesystem/${method}`,
@@ -73,20 +74,24 @@ const upload = (path: string, body: string | Uint8Array, headers = {}) =>
     body,
   })
 
-test('frames that are broken, or lie about their length, end the stream with an error', async () => {
+test('invalid frames, and frames with a wrong length, end the stream with an error', async () => {
   const watch = frame('{"path":"/tmp"}')
   const select = frame('{"start":{"process":{"pid":1000000}}}')
   const bodies: [string, Buffer, RegExp][] = [
-    ['filesystem.Filesystem/WatchDir', liar(watch, 0xffff_ffff), /resource_exhausted.*larger/],
-    ['filesystem.Filesystem/WatchDir', liar(watch, 100), /invalid_argument.*incomplete/],
+    [
+      'filesystem.Filesystem/WatchDir',
+      withLength(watch, 0xffff_ffff),
+      /resource_exhausted.*larger/,
+    ],
+    ['filesystem.Filesystem/WatchDir', withLength(watch, 100), /invalid_argument.*incomplete/],
     ['filesystem.Filesystem/WatchDir', watch.subarray(0, 3), /invalid_argument.*incomplete/],
     ['filesystem.Filesystem/WatchDir', frame('{"path":1}'), /invalid_argument.*path/],
     ['filesystem.Filesystem/WatchDir', Buffer.concat([watch, watch]), /extra input/],
     ['filesystem.Filesystem/WatchDir', frame('\xff\xfe'), /invalid_argument.*decode/],
-    ['process.Process/StreamInput', liar(select, 0x8000_0000), /resource_exhausted.*larger/],
+    ['process.Process/StreamInput', withLength(select, 0x8000_0000), /resource_exhausted.*larger/],
     ['process.Process/StreamInput', select.subarray(0, 9), /invalid_argument.*incomplete/],
     ['process.Process/StreamInput', select, /not_found/],
-    ['process.Process/Connect', liar(select, 4 * mebibyte), /invalid_argument.*incomplete/],
+    ['process.Process/Connect', withLength(select, 4 * mebibyte), /invalid_argument.*incomplete/],
   ]
   for (const [method, body, problem] of bodies) {
     const headers = { 'Content-Type': 'application/connect+json', ...envdHeaders(sandbox) }
@@ -97,8 +102,9 @@ test('frames that are broken, or lie about their length, end the stream with an 
   }
 })
 
-function liar(honest: Buffer, length: number): Buffer {
-  const bytes = Buffer.from(honest)
+/** Overwrites the length in the frame header. */
+function withLength(original: Buffer, length: number): Buffer {
+  const bytes = Buffer.from(original)
   bytes.writeUInt32BE(length, 1)
   return bytes
 }
@@ -113,23 +119,23 @@ test('paths resolve as in the kernel, or fail', async () => {
     '/tmp/odd/here/here/..//../etc/hostname',
   ]) {
     assert.equal((await files(path)).text, hostname)
-    assert.match(await ask('Stat', { path }), /"name":"hostname","type":"FILE_TYPE_FILE"/)
+    assert.match(await rpc('Stat', { path }), /"name":"hostname","type":"FILE_TYPE_FILE"/)
   }
   for (const method of ['Stat', 'ListDir', 'MakeDir', 'Remove', 'CreateWatcher']) {
-    assert.match(await ask(method, { path: '/tmp/\0' }), /^400 .*contains a NUL/, method)
+    assert.match(await rpc(method, { path: '/tmp/\0' }), /^400 .*contains a NUL/, method)
     assert.match(
-      await ask(method, { path: long }),
+      await rpc(method, { path: long }),
       /^400 .*exceeds the maximum path length/,
       method,
     )
     assert.match(
-      await ask(method, { path: deep }),
+      await rpc(method, { path: deep }),
       /^400 .*exceeds the maximum path length/,
       method,
     )
-    assert.match(await ask(method, { path: '\ud800' }), /^400 .*invalid UTF8/, method)
+    assert.match(await rpc(method, { path: '\ud800' }), /^400 .*invalid UTF8/, method)
     assert.match(
-      await ask(method, { path: '~root/x' }),
+      await rpc(method, { path: '~root/x' }),
       /^400 .*~ works only for your own home/,
       method,
     )
@@ -148,22 +154,22 @@ test('paths resolve as in the kernel, or fail', async () => {
   }
 })
 
-test('a symlink loop is an entry, and cannot be followed', async () => {
+test('a symlink loop can be listed, but not followed', async () => {
   const path = '/tmp/odd/one'
-  assert.match(await ask('Stat', { path }), /"symlinkTarget":"\/tmp\/odd\/one"/)
+  assert.match(await rpc('Stat', { path }), /"symlinkTarget":"\/tmp\/odd\/one"/)
   for (const method of ['ListDir', 'MakeDir']) {
-    assert.match(await ask(method, { path }), /failed_precondition.*symlink loop/)
-    assert.match(await ask(method, { path: `${path}/x` }), /failed_precondition.*symlink loop/)
+    assert.match(await rpc(method, { path }), /failed_precondition.*symlink loop/)
+    assert.match(await rpc(method, { path: `${path}/x` }), /failed_precondition.*symlink loop/)
   }
-  assert.match(await ask('CreateWatcher', { path }), /^500 .*ELOOP/)
+  assert.match(await rpc('CreateWatcher', { path }), /^500 .*ELOOP/)
   assert.equal((await files(path)).status, 500)
   assert.equal((await upload(path, 'x')).status, 500)
   // A link to its own folder would make the tree infinite, but inner links are not followed.
-  const { entries } = JSON.parse(await ask('ListDir', { path: '/tmp/odd', depth: 1000 }))
+  const { entries } = JSON.parse(await rpc('ListDir', { path: '/tmp/odd', depth: 1000 }))
   assert.equal(entries.length, 7)
 })
 
-test('special files are not read or written, and block no request', async () => {
+test('requests for special files fail and do not hang', async () => {
   for (const path of ['/tmp/odd/fifo', '/tmp/odd/socket', '/dev/zero', '/dev/tty', '/dev/pts']) {
     for (const reply of [await files(path), await upload(path, 'x')]) {
       assert.ok(reply.status === 400 || reply.status === 500, `${path}: ${reply.status}`)
@@ -174,19 +180,19 @@ test('special files are not read or written, and block no request', async () => 
   assert.match((await files('/proc/version')).text, /^Linux version/)
 })
 
-test('names that are not UTF-8 are shown with replacement characters, and can be removed', async () => {
+test('file names that are not UTF-8 are listed with replacement characters, and can be removed', async () => {
   await python(`
 import os
 os.mkdir("/tmp/bytes"); os.chdir("/tmp/bytes")
 for name in (b"bad\\xff\\xfe", b"\\xc3\\x28", b"new\\nline", b"plain"): open(name, "w").close()
 os.mkdir(b"in\\xff"); open(b"in\\xff/side\\xfe", "w").close(); os.symlink(b"bad\\xff\\xfe", b"link\\x80")`)
-  const { entries } = JSON.parse(await ask('ListDir', { path: '/tmp/bytes', depth: 2 }))
+  const { entries } = JSON.parse(await rpc('ListDir', { path: '/tmp/bytes', depth: 2 }))
   assert.deepEqual(
     entries.map(({ name }: { name: string }) => name),
     ['bad\ufffd\ufffd', 'in\ufffd', 'side\ufffd', 'link\ufffd', 'new\nline', 'plain', '\ufffd('],
   )
-  assert.match(await ask('Stat', { path: '/tmp/bytes/bad\ufffd\ufffd' }), /^404/)
-  assert.equal(await ask('Remove', { path: '/tmp/bytes' }), '{}')
+  assert.match(await rpc('Stat', { path: '/tmp/bytes/bad\ufffd\ufffd' }), /^404/)
+  assert.equal(await rpc('Remove', { path: '/tmp/bytes' }), '{}')
   assert.equal(await run('test -e /tmp/bytes || echo gone'), 'gone\n')
 })
 
@@ -196,13 +202,13 @@ import os
 os.chdir("/tmp")
 for level in range(1500): os.mkdir("deep"); os.chdir("deep")
 open("end", "w").close()`)
-  const { entries } = JSON.parse(await ask('ListDir', { path: '/tmp/deep', depth: 5000 }))
+  const { entries } = JSON.parse(await rpc('ListDir', { path: '/tmp/deep', depth: 5000 }))
   assert.ok(entries.length > 500 && entries.length < 1000, String(entries.length))
-  assert.equal(await ask('Remove', { path: '/tmp/deep' }), '{}')
+  assert.equal(await rpc('Remove', { path: '/tmp/deep' }), '{}')
   assert.equal(await run('test -e /tmp/deep || echo gone'), 'gone\n')
 })
 
-// A million files would take this machine a minute to make, and no other way than these.
+// A million files would take a minute to create, and would test nothing more.
 test('a folder of 100,000 files is too large to list, and can be watched and removed', async () => {
   const made = await python(`
 import os
@@ -210,42 +216,42 @@ os.mkdir("/tmp/many"); os.chdir("/tmp/many")
 for name in range(100000): os.close(os.open(str(name), os.O_CREAT | os.O_WRONLY))`)
   assert.equal(made, '')
   const path = '/tmp/many'
-  const lists = await Promise.all(Array.from({ length: 5 }, () => ask('ListDir', { path })))
+  const lists = await Promise.all(Array.from({ length: 5 }, () => rpc('ListDir', { path })))
   for (const list of lists) assert.match(list, /resource_exhausted.*more than 50000 entries/)
-  assert.match(await ask('ListDir', { path: '/tmp', depth: 2 }), /resource_exhausted/)
-  const { watcherId } = JSON.parse(await ask('CreateWatcher', { path, recursive: true }))
-  assert.equal(await ask('Remove', { path }), '{}')
-  assert.match(await ask('Stat', { path }), /^404/)
-  // So many changes are more than anybody keeps for a watcher that does not ask.
-  assert.match(await ask('GetWatcherEvents', { watcherId }), /^500 .*changes|"events"/)
+  assert.match(await rpc('ListDir', { path: '/tmp', depth: 2 }), /resource_exhausted/)
+  const { watcherId } = JSON.parse(await rpc('CreateWatcher', { path, recursive: true }))
+  assert.equal(await rpc('Remove', { path }), '{}')
+  assert.match(await rpc('Stat', { path }), /^404/)
+  // The queue of a watcher that is not read may overflow with so many changes.
+  assert.match(await rpc('GetWatcherEvents', { watcherId }), /^500 .*changes|"events"/)
 })
 
-test('a file that grows during a download has its first length', async () => {
-  const more = 'until [ -e /tmp/enough ]; do head -c 100000 /dev/zero; done >> /tmp/grows'
+test('a download of a growing file has the length that the file had at the start', async () => {
+  const append = 'until [ -e /tmp/enough ]; do head -c 100000 /dev/zero; done >> /tmp/grows'
   const grower = await openProcess(
     url,
     envdHeaders(sandbox),
-    shell(`head -c 3000000 /dev/zero > /tmp/grows; echo begun; ${more}`),
+    shell(`head -c 3000000 /dev/zero > /tmp/grows; echo begun; ${append}`),
   )
   await grower.until(/begun/)
   const size = async () => Number(await run('stat -c %s /tmp/grows'))
-  const grows = async () => {
+  const waitForGrowth = async () => {
     const last = await size()
-    await waitFor('it to grow', async () => (await size()) > last, patient)
+    await waitFor('the file to grow', async () => (await size()) > last, polling)
   }
-  await grows()
+  await waitForGrowth()
   const { status, headers, body } = await files('/tmp/grows')
   assert.deepEqual([status, headers['content-length']], [200, String(body.length)])
   assert.ok(body.length > 3_000_000 && body.length <= (await size()))
   const packed = await files('/tmp/grows', { headers: { 'Accept-Encoding': 'gzip' } })
   assert.deepEqual([packed.status, packed.headers['content-encoding']], [200, 'gzip'])
   assert.ok(gunzipSync(packed.body).length <= (await size()))
-  await grows()
+  await waitForGrowth()
   await run('touch /tmp/enough')
   await grower.rest()
 })
 
-test('watchers of a deleted folder get an event and continue', async () => {
+test('a watcher of a deleted folder gets events, and the watch continues', async () => {
   await run('mkdir -p /tmp/watched/inner')
   const response = await open(url, {
     method: 'POST',
@@ -264,13 +270,16 @@ test('watchers of a deleted folder get an event and continue', async () => {
   await run('mv /tmp/watched /tmp/gone && rm -r /tmp/gone && mkdir -p /tmp/watched/inner')
   const seen: (string | undefined)[] = []
   while (seen.at(-1) !== '{"keepalive":{}}') seen.push(await next())
-  const told = (name: string, type: string) =>
+  const hasEvent = (name: string, type: string) =>
     seen.includes(`{"filesystem":{"name":"${name}","type":"EVENT_TYPE_${type}"}}`)
-  assert.ok(told('.', 'RENAME') && told('inner', 'REMOVE') && told('.', 'REMOVE'), seen.join())
+  assert.ok(
+    hasEvent('.', 'RENAME') && hasEvent('inner', 'REMOVE') && hasEvent('.', 'REMOVE'),
+    seen.join(),
+  )
   response.destroy()
 })
 
-test('a packed gigabyte fills the disk and not the memory', async () => {
+test('a gzip bomb of 1 GiB fills the disk, not the memory of envd', async () => {
   const bomb = Buffer.concat(
     Array.from({ length: 16 }, () => gzipSync(Buffer.alloc(64 * mebibyte))),
   )
@@ -293,15 +302,15 @@ test('a packed gigabyte fills the disk and not the memory', async () => {
   for (const { text } of answers) assert.match(text, /resource_exhausted.*after decompression/)
 })
 
-test('many large messages at once are refused rather than kept', async () => {
+test('many concurrent large messages are refused rather than buffered', async () => {
   const stdin = Buffer.alloc(20 * mebibyte).toString('base64')
   const message = JSON.stringify({ process: { pid: 1_000_000 }, input: { stdin } })
   const headers = { 'Content-Type': 'application/json', ...envdHeaders(sandbox) }
-  const ways = [
+  const expectations = [
     ['/process.Process/SendInput', /not_found|resource_exhausted.*too many are in progress/],
     ['/filesystem.Filesystem/Stat', /resource_exhausted.*too large/],
   ] as const
-  for (const [path, answer] of ways) {
+  for (const [path, answer] of expectations) {
     const calls = Array.from({ length: 10 }, () =>
       send(url, { method: 'POST', path, headers, body: message }),
     )
@@ -311,7 +320,7 @@ test('many large messages at once are refused rather than kept', async () => {
 
 const seed = 20_261_115
 
-test(`500 damaged requests of seed ${seed} are all answered`, async () => {
+test(`500 mutated requests (seed ${seed}) all get a response`, async () => {
   await run('mkdir -p /tmp/fuzz && echo a > /tmp/fuzz/a')
   const random = randomFrom(seed)
   const calls = Array.from({ length: 500 }, () => mutated(random))
@@ -320,18 +329,18 @@ test(`500 damaged requests of seed ${seed} are all answered`, async () => {
     for (const [number, call] of queue) {
       const length = { 'Content-Length': String(call.body.length) }
       const headers = { ...envdHeaders(sandbox), ...length, ...call.headers }
-      const what = `request ${number}: ${call.method} ${call.path.slice(0, 60)}`
-      const status = await withinTime(what, send(url, { ...call, headers }))
-      assert.ok(status >= 200 && status !== 502, `${what} is ${status}`)
+      const label = `request ${number}: ${call.method} ${call.path.slice(0, 60)}`
+      const status = await withinTime(label, send(url, { ...call, headers }))
+      assert.ok(status >= 200 && status !== 502, `${label} is ${status}`)
     }
   })
   await Promise.all(workers)
 })
 
-/** The status, or an error that says which request was never answered. */
-async function withinTime(what: string, reply: Promise<{ status: number }>): Promise<number> {
+/** Returns the status. Throws an error that names the request if there is no response in time. */
+async function withinTime(label: string, reply: Promise<{ status: number }>): Promise<number> {
   const limit = Promise.withResolvers<never>()
-  const timer = setTimeout(() => limit.reject(new Error(`${what} hangs`)), 120_000)
+  const timer = setTimeout(() => limit.reject(new Error(`${label} got no response`)), 120_000)
   try {
     return (await Promise.race([reply, limit.promise])).status
   } finally {

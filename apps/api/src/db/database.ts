@@ -5,8 +5,8 @@ import type { Schema } from './schema.ts'
 export interface Database {
   readonly db: Kysely<Schema>
   /**
-   * Runs `work` while no other process on this store is inside such a call. `work` gets separate connections without a
-   * statement timeout.
+   * Runs `work` under a lock: only one process of this store at a time is inside `exclusively`. `work` gets separate
+   * connections without a statement timeout.
    */
   exclusively<T>(work: (db: Kysely<Schema>) => Promise<T>): Promise<T>
 }

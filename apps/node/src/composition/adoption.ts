@@ -22,26 +22,26 @@ export interface AdoptionParts {
   readonly log: Logger
 }
 
-/** Adopts the cells of the last agent, installs their network rules, and removes what no record needs. */
+/** Adopts the cells of the last agent, installs their network rules, and removes files that no record refers to. */
 export async function adoptCells(parts: AdoptionParts): Promise<Reclaimed> {
   const { host } = parts
   const adopted = await reclaimCells(parts)
-  const live = [...adopted.running, ...adopted.ready]
+  const liveCells = [...adopted.running, ...adopted.ready]
   await host.firewall.install(
-    live.map(({ slot }) => slot),
+    liveCells.map(({ slot }) => slot),
     rulesOf(adopted.running),
   )
   await host.snapshots.sweep()
-  const kept = [
-    ...live.map(({ record }) => record),
+  const keptRecords = [
+    ...liveCells.map(({ record }) => record),
     ...adopted.paused,
     ...(await host.snapshots.list()),
   ]
   const quarantined = await listQuarantined(host, parts.files)
   logQuarantined(quarantined, parts.log)
-  // An unreadable record may need any envd.
+  // Keep all envds while a record cannot be read: it may refer to any of them.
   if (quarantined.length === 0) {
-    const used = kept.map(({ envd }) => envd)
+    const used = keptRecords.map(({ envd }) => envd)
     await removeUnusedEnvds(host.namespace, parts.envd, used)
   }
   return adopted
@@ -60,8 +60,8 @@ async function reclaimCells({
     envd: basename(envd.currentDir),
   }
   const isCurrent = (record: CellRecord) => {
-    const made = files.find(record.templateId)
-    return made !== undefined && hasSameParts(record, { ...current, ...made })
+    const template = files.find(record.templateId)
+    return template !== undefined && hasSameParts(record, { ...current, ...template })
   }
   const { thaw, dropBootPriority } = host.cgroups
   const ports = {
@@ -76,7 +76,7 @@ async function reclaimCells({
     onError: (err: unknown) =>
       log.error(
         { err, event: 'node.reclaim' },
-        'an adopted sandbox is still frozen from a copy; the thaw is retried',
+        'an adopted sandbox was frozen for a copy and could not be thawed; the thaw is retried',
       ),
   }
   return reclaim(ports, host.subnet, host.installation.linkPrefix)

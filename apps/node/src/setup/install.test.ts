@@ -11,7 +11,7 @@ const debian = {
   signedBy: '/k.gpg',
 }
 
-test('backports come from the mirror of the release itself', () => {
+test('backports come from the mirror of the release, not from the mirror of its security updates', () => {
   const security = { ...debian, uris: ['http://security.example'], suites: ['bookworm-security'] }
   assert.deepEqual(backportsOf([security, debian], 'bookworm'), {
     ...debian,
@@ -19,7 +19,7 @@ test('backports come from the mirror of the release itself', () => {
   })
 })
 
-test('sources without the release are refused by name', () => {
+test('the error for sources without the release names the release', () => {
   assert.throws(() => backportsOf([debian], 'trixie'), /no archive for trixie/)
 })
 
@@ -29,12 +29,12 @@ for (const [line, fraction] of [
   ['pmerror:runc:50.0000:went wrong', undefined],
   ['', undefined],
 ] as const) {
-  test(`apt's status "${line}" is the fraction ${fraction}`, () => {
+  test(`the progress in apt's status line "${line}" is ${fraction}`, () => {
     assert.equal(parseAptStatus(line), fraction)
   })
 }
 
-test('a mirror out of reach is told from other failures, with what apt said', () => {
+test('the error for an unreachable mirror says so and quotes apt; other errors name the command', () => {
   const fault = aptFault(['update'], 100, "E: Could not resolve 'mirror.example'")
   assert.ok(fault instanceof Fault)
   assert.match(fault.message, /Could not resolve[^]*mirror cannot be reached/)

@@ -6,47 +6,47 @@ import type { KeptLog, LogEntry, LogFiles, LogQuery } from '../domain/sandboxes/
 
 /**
  * Stores sandbox logs as JSON lines, oldest first, in two files per sandbox. When the newer file is full, it replaces
- * the older one. Logs outlive their sandbox. Nothing is synced: a crash of the machine loses the last seconds.
+ * the older one. Logs outlive their sandbox. Writes are not synced: a crash of the machine loses the last seconds.
  */
 export function createLogFiles(dir: string, fileLimitBytes = 1024 * 1024): LogFiles {
-  const known = new Map<string, Known>()
+  const states = new Map<string, LogState>()
   const newer = (sandboxId: string) => join(dir, `${sandboxId}.jsonl`)
   const older = (sandboxId: string) => join(dir, `${sandboxId}.old.jsonl`)
 
-  async function look(sandboxId: string): Promise<Known> {
-    const found = known.get(sandboxId) ?? (await readState(newer(sandboxId), older(sandboxId)))
-    known.set(sandboxId, found)
+  async function loadState(sandboxId: string): Promise<LogState> {
+    const found = states.get(sandboxId) ?? (await readState(newer(sandboxId), older(sandboxId)))
+    states.set(sandboxId, found)
     return found
   }
 
   return {
-    lastAt: async (sandboxId) => (await look(sandboxId)).lastAt,
+    lastAt: async (sandboxId) => (await loadState(sandboxId)).lastAt,
 
     async append(sandboxId, entries) {
       const last = entries.at(-1)
       if (!last) return
-      const state = await look(sandboxId)
+      const state = await loadState(sandboxId)
       const lines = entries.map((entry) => `${toLine(entry)}\n`).join('')
       const text = state.isTorn ? `\n${lines}` : lines
-      known.delete(sandboxId) // unknown until the write has succeeded
+      states.delete(sandboxId) // unknown until the write has succeeded
       await mkdir(dir, { recursive: true, mode: 0o700 })
       if (state.sizeBytes > fileLimitBytes) await rename(newer(sandboxId), older(sandboxId))
       await appendFile(newer(sandboxId), text, { mode: 0o600 })
-      const before = state.sizeBytes > fileLimitBytes ? 0 : state.sizeBytes
-      const sizeBytes = before + Buffer.byteLength(text)
-      known.set(sandboxId, { lastAt: last.at, sizeBytes, isTorn: false })
+      const keptBytes = state.sizeBytes > fileLimitBytes ? 0 : state.sizeBytes
+      const sizeBytes = keptBytes + Buffer.byteLength(text)
+      states.set(sandboxId, { lastAt: last.at, sizeBytes, isTorn: false })
     },
 
     async read(query) {
       const { sandboxId, limit, newestFirst } = query
-      const files = [await content(newer(sandboxId)), await content(older(sandboxId))]
+      const files = [await readOrEmpty(newer(sandboxId)), await readOrEmpty(older(sandboxId))]
       const lines = linesOf(files, query)
-      const mayMatch = filterOf(query)
+      const mayMatch = createPrefilter(query)
       const entries: LogEntry[] = []
-      let looked = 0
+      let scanned = 0
       for (const line of newestFirst ? lines : [...lines].toReversed()) {
         if (entries.length >= limit) break
-        if (++looked % linesAtOnce === 0) await setImmediate()
+        if (++scanned % linesPerTurn === 0) await setImmediate()
         const entry = mayMatch(line) ? fromLine(line) : undefined
         if (entry && matchesQuery(entry, query)) entries.push(entry)
       }
@@ -71,15 +71,15 @@ export function createLogFiles(dir: string, fileLimitBytes = 1024 * 1024): LogFi
     },
 
     async remove(sandboxId) {
-      known.delete(sandboxId)
+      states.delete(sandboxId)
       for (const path of [newer(sandboxId), older(sandboxId)]) await rm(path, { force: true })
     },
 
-    release: (sandboxId) => void known.delete(sandboxId),
+    release: (sandboxId) => void states.delete(sandboxId),
   }
 }
 
-interface Known {
+interface LogState {
   readonly lastAt: number
   /** Size of the newer file. */
   readonly sizeBytes: number
@@ -87,8 +87,8 @@ interface Known {
   readonly isTorn: boolean
 }
 
-async function readState(newer: string, older: string): Promise<Known> {
-  const files = [await content(newer), await content(older)] as const
+async function readState(newer: string, older: string): Promise<LogState> {
+  const files = [await readOrEmpty(newer), await readOrEmpty(older)] as const
   let lastAt = 0
   for (const line of linesOf(files, {})) {
     lastAt = fromLine(line)?.at ?? 0
@@ -98,14 +98,14 @@ async function readState(newer: string, older: string): Promise<Known> {
   return { lastAt, sizeBytes: length, isTorn: length > 0 && lastByte !== newline }
 }
 
-function content(path: string): Promise<Buffer> {
+function readOrEmpty(path: string): Promise<Buffer> {
   return readFile(path).catch((error: unknown) => {
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return Buffer.alloc(0)
     throw error
   })
 }
 
-/** Yields lines newest first, and reads only as many as are used. */
+/** Yields the lines of a time range, newest first. Scans only as far as the caller iterates. */
 function* linesOf(
   files: readonly Buffer[],
   { fromMs = 0, beforeMs = Infinity }: Pick<LogQuery, 'fromMs' | 'beforeMs'>,
@@ -121,8 +121,8 @@ function* linesOf(
   }
 }
 
-/** Lines to scan before yielding to the event loop. */
-const linesAtOnce = 500
+/** Number of lines to scan before yielding to the event loop. */
+const linesPerTurn = 500
 
 const newline = 0x0a
 const comma = 0x2c
@@ -147,11 +147,11 @@ function digitAt(file: Buffer, at: number): number {
   return (file[at] ?? 0) - 0x30
 }
 
-/** Prefilter: matching text must appear JSON-encoded in the raw line. Ten times cheaper than parsing the line. */
-function filterOf({ search }: LogQuery): (line: Buffer) => boolean {
+/** Searches the raw line for the JSON-encoded text, which is ten times cheaper than parsing the line. */
+function createPrefilter({ search }: LogQuery): (line: Buffer) => boolean {
   if (!search) return () => true
-  const written = Buffer.from(JSON.stringify(search).slice(1, -1))
-  return (line) => line.includes(written)
+  const encoded = Buffer.from(JSON.stringify(search).slice(1, -1))
+  return (line) => line.includes(encoded)
 }
 
 function fromLine(line: Buffer): LogEntry | undefined {

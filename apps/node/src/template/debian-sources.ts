@@ -7,36 +7,36 @@ import type { AptSource } from '../debian/apt-sources.ts'
 /** Returns apt sources for a Debian release, from the mirrors that this machine uses. */
 export async function debianSources(suite: string): Promise<string> {
   const { codename, family } = parseOsRelease(await readFile('/etc/os-release', 'utf8'))
-  const own = await readAptSources()
-  const sources = sourcesFor(own, suite, family === 'debian' ? codename : '')
+  const machineSources = await readAptSources()
+  const sources = sourcesFor(machineSources, suite, family === 'debian' ? codename : '')
   if (sources.length === 0) {
     throw new Fault(
       'unavailable',
       'apt_sources',
-      `The apt sources of this machine name no Debian mirror: the base template needs one for ${suite}.`,
+      `The apt sources of this machine contain no Debian mirror, and templates need one for ${suite}. Add one in /etc/apt/sources.list.d.`,
     )
   }
-  const reachable = await Promise.all(sources.map(withPlainMirrors))
-  return reachable.map(formatDeb822).join('\n')
+  const expanded = await Promise.all(sources.map(expandMirrorLists))
+  return expanded.map(formatDeb822).join('\n')
 }
 
-/** Finds the machine's sources for `suite`, or adapts those of its own release to that suite. */
+/** Returns the machine's sources for `suite`. If there are none, changes the sources of its own release to `suite`. */
 export function sourcesFor(
-  own: readonly AptSource[],
+  machineSources: readonly AptSource[],
   suite: string,
   codename: string,
 ): AptSource[] {
-  const present = sourcesOf(own, suite)
-  if (present.length > 0 || codename === '') return present
-  return sourcesOf(own, codename).map((source) => ({
+  const existing = sourcesOf(machineSources, suite)
+  if (existing.length > 0 || codename === '') return existing
+  return sourcesOf(machineSources, codename).map((source) => ({
     ...source,
     suites: source.suites.map((name) => name.replace(codename, suite)),
   }))
 }
 
-function sourcesOf(own: readonly AptSource[], release: string): AptSource[] {
+function sourcesOf(machineSources: readonly AptSource[], release: string): AptSource[] {
   const wanted = [release, `${release}-updates`, `${release}-security`]
-  return own
+  return machineSources
     .map((source) => ({
       ...source,
       suites: source.suites.filter((name) => wanted.includes(name)),
@@ -46,7 +46,7 @@ function sourcesOf(own: readonly AptSource[], release: string): AptSource[] {
 }
 
 /** Replaces mirror lists by their entries: cloud images keep the list in a host file that sandboxes cannot read. */
-async function withPlainMirrors(source: AptSource): Promise<AptSource> {
+async function expandMirrorLists(source: AptSource): Promise<AptSource> {
   const uris = await Promise.all(
     source.uris.map(async (uri) => {
       const match = /^mirror\+file:(?:\/\/)?(\/.*)$/.exec(uri)

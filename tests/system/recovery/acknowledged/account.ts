@@ -1,4 +1,4 @@
-/** Record of what a server has acknowledged, and checks that it still holds. */
+/** Records the changes that a server has acknowledged, and checks that they survive a crash. */
 import assert from 'node:assert/strict'
 import { waitFor } from '@atoll/kit/wait'
 import type { CloudByHand, HandSandbox } from '../../cloud-by-hand.ts'
@@ -9,29 +9,29 @@ import type { Names } from '../../host-state.ts'
 
 export interface AcknowledgedSandbox {
   readonly sandbox: HandSandbox
-  /** Lower bound of its counter. */
+  /** Last known value of the counter in the sandbox. The counter never decreases. */
   count: number
-  /** True when its network rules contain names, which the egress process enforces. */
+  /** True when the network rules contain domain names, which the egress process enforces. */
   hasNames: boolean
 }
 
 export interface Account {
-  /** All sandboxes run, except in the middle of a round. */
+  /** Sandboxes by ID. All are running, except in the middle of a round. */
   readonly sandboxes: Map<string, AcknowledgedSandbox>
   readonly killed: Set<string>
-  /** Snapshot IDs with a lower bound of the counter in a copy. */
+  /** Minimum value of the counter in sandboxes created from a snapshot, by snapshot ID. */
   readonly snapshots: Map<string, number>
   readonly templates: Map<string, Template>
-  /** Template and snapshot IDs. */
+  /** IDs of deleted templates and snapshots. */
   readonly deleted: Set<string>
-  /** Secret names with their current version. */
+  /** Current version of each secret, by name. */
   readonly secrets: Map<string, number>
   readonly deletedSecrets: Set<string>
 }
 
 export interface Template {
   readonly templateId: string
-  /** Content of `/mark`. */
+  /** Content of the file `/mark` in sandboxes of this template. */
   readonly mark: string
 }
 
@@ -46,20 +46,21 @@ export const emptyAccount = (): Account => ({
 })
 
 /** Time limit for reconciling after a start on a busy machine. */
-const patienceMs = 60_000
+const reconcileLimitMs = 60_000
 
-/** Fails when acknowledged state is lost or deleted state is back. */
+/** Fails if an acknowledged change is lost, or if something deleted exists again. */
 export async function checkAccount(
   account: Account,
   cloud: CloudByHand,
   names: Names,
 ): Promise<void> {
   for (const id of account.sandboxes.keys()) assert.equal(await stateOf(cloud, id), 'running')
-  for (const one of account.sandboxes.values()) await checkCounter(cloud, one)
+  for (const entry of account.sandboxes.values()) await checkCounter(cloud, entry)
   for (const id of account.killed) assert.equal(await stateOf(cloud, id), undefined)
   const listed = new Set((await idsOf(cloud, '/snapshots?limit=100', 'snapshotID')).flat())
-  assert.deepEqual(new Set(account.snapshots.keys()).difference(listed), new Set(), 'lost')
-  assert.deepEqual(account.deleted.intersection(listed), new Set(), 'back')
+  const lost = new Set(account.snapshots.keys()).difference(listed)
+  assert.deepEqual(lost, new Set(), 'lost snapshots')
+  assert.deepEqual(account.deleted.intersection(listed), new Set(), 'deleted, but listed')
   const templates = new Set((await idsOf(cloud, '/templates', 'templateID')).flat())
   for (const [name, { templateId }] of account.templates) {
     assert.ok(templates.has(templateId), `template ${name} is lost`)
@@ -71,20 +72,20 @@ export async function checkAccount(
   for (const name of account.deletedSecrets) {
     assert.equal((await cloud.platform('GET', `/secrets/${name}`)).status, 404, name)
   }
-  const { length: named } = [...account.sandboxes.values()].filter(({ hasNames }) => hasNames)
+  const { length: namedCount } = [...account.sandboxes.values()].filter(({ hasNames }) => hasNames)
   await waitFor(
-    `${named} sandboxes to be redirected to the egress process`,
-    async () => (await ledSandboxes(names)) === named,
-    { timeoutMs: patienceMs },
+    `${namedCount} sandboxes to be redirected to the egress process`,
+    async () => (await ledSandboxes(names)) === namedCount,
+    { timeoutMs: reconcileLimitMs },
   )
   const expected = new Set(account.sandboxes.keys())
   await waitFor(
-    'the node to hold the sandboxes that run, and no others',
+    'the node to have cells for exactly the running sandboxes',
     async () => {
       const owners = (await cells(names.dataDir)).flatMap(({ owner }) => owner ?? [])
       return new Set(owners).symmetricDifference(expected).size === 0
     },
-    { timeoutMs: patienceMs },
+    { timeoutMs: reconcileLimitMs },
   )
 }
 
@@ -100,14 +101,14 @@ async function idsOf(cloud: CloudByHand, path: string, key: string): Promise<str
   const { status, json, text } = await cloud.platform('GET', path)
   assert.equal(status, 200, text)
   const all: Record<string, string>[] = Object(json)
-  return all.map((one) => one[key] ?? '')
+  return all.map((item) => item[key] ?? '')
 }
 
 /** Checks that the same process still counts, from at least the last known value. */
-export async function checkCounter(cloud: CloudByHand, one: AcknowledgedSandbox): Promise<void> {
-  const count = await readCounter(cloud.installation.url, one.sandbox)
-  assert.ok(count >= one.count, `${one.sandbox.sandboxID}: ${count} after ${one.count}`)
-  one.count = count
+export async function checkCounter(cloud: CloudByHand, entry: AcknowledgedSandbox): Promise<void> {
+  const count = await readCounter(cloud.installation.url, entry.sandbox)
+  assert.ok(count >= entry.count, `${entry.sandbox.sandboxID}: ${count} < ${entry.count}`)
+  entry.count = count
 }
 
 /** Adds a running sandbox and starts a counter in it. */
@@ -117,10 +118,10 @@ export async function addCounting(
   sandbox: HandSandbox,
 ): Promise<AcknowledgedSandbox> {
   await startCounter(cloud.installation.url, sandbox)
-  const one = { sandbox, count: 0, hasNames: false }
-  account.sandboxes.set(sandbox.sandboxID, one)
-  await checkCounter(cloud, one)
-  return one
+  const entry = { sandbox, count: 0, hasNames: false }
+  account.sandboxes.set(sandbox.sandboxID, entry)
+  await checkCounter(cloud, entry)
+  return entry
 }
 
 /** Runs a script as root and returns its output. */

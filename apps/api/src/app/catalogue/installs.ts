@@ -3,12 +3,12 @@ import type { Logger } from '@atoll/kit/log'
 import type { CatalogueNode, CatalogueTemplate, InstallProgress } from '../../domain/catalogue.ts'
 import type { CatalogueEntries } from './catalogue-entries.ts'
 
-/** Installs in progress, at most one per template. They do not depend on the requests that wait for them. */
+/** Runs installs, at most one per template at a time. An install continues when the requests that wait for it end. */
 export interface Installs {
-  /** Starts an install, or joins the one in progress. */
+  /** Starts an install, or returns the install in progress. */
   begin(template: CatalogueTemplate): Install
   find(template: CatalogueTemplate): Install | undefined
-  /** Returns why the last install failed. Undefined while another one runs. */
+  /** Returns why the last install failed; undefined if it succeeded or an install is in progress. */
   failureOf(template: CatalogueTemplate): Fault | undefined
   close(): Promise<void>
 }
@@ -24,28 +24,28 @@ export interface InstallPorts {
   readonly log: Logger
 }
 
-/** Progress is logged each time another tenth is done. */
-const loggedParts = 10
+/** Number of log entries about the progress of one install. */
+const progressSteps = 10
 
 export function createInstalls(ports: InstallPorts): Installs {
   const { log } = ports
   const closing = new AbortController()
-  const underway = new Map<string, Install>()
+  const inProgress = new Map<string, Install>()
   const failures = new Map<string, Fault>()
 
   function begin(template: CatalogueTemplate): Install {
     const { nodeTemplateId: id, alias } = template
-    if (closing.signal.aborted) throw stopping()
+    if (closing.signal.aborted) throw stoppingFault()
     failures.delete(id)
     const { promise: done, resolve, reject } = Promise.withResolvers<void>()
-    done.catch(() => {}) // The failure is logged, and no request may be waiting for it.
+    done.catch(() => {}) // The failure is logged; perhaps no request waits for `done`.
     const install = { progress: { label: 'waiting', fraction: 0 }, done }
-    underway.set(id, install)
+    inProgress.set(id, install)
     const report = (progress: InstallProgress) => void (install.progress = progress)
     void run(ports, { template, report, signal: closing.signal })
-      .finally(() => underway.delete(id))
+      .finally(() => inProgress.delete(id))
       .then(resolve, (error: unknown) => {
-        const fault = closing.signal.aborted ? stopping() : Fault.from(error)
+        const fault = closing.signal.aborted ? stoppingFault() : Fault.from(error)
         failures.set(id, fault)
         log.error({ err: error, event: 'template.install-failed', template: alias })
         reject(fault)
@@ -54,12 +54,12 @@ export function createInstalls(ports: InstallPorts): Installs {
   }
 
   return {
-    begin: (template) => underway.get(template.nodeTemplateId) ?? begin(template),
-    find: ({ nodeTemplateId }) => underway.get(nodeTemplateId),
+    begin: (template) => inProgress.get(template.nodeTemplateId) ?? begin(template),
+    find: ({ nodeTemplateId }) => inProgress.get(nodeTemplateId),
     failureOf: ({ nodeTemplateId }) => failures.get(nodeTemplateId),
     async close() {
       closing.abort()
-      await Promise.allSettled([...underway.values()].map(({ done }) => done))
+      await Promise.allSettled([...inProgress.values()].map(({ done }) => done))
     },
   }
 }
@@ -74,13 +74,13 @@ async function run(
 ): Promise<void> {
   const { template } = work
   const { nodeTemplateId, alias } = template
-  let logged = -1
-  const order = { nodeTemplateId, resources: entries.resourcesOf(template) }
-  for await (const progress of node.install(order, work.signal)) {
+  let loggedStep = -1
+  const request = { nodeTemplateId, resources: entries.resourcesOf(template) }
+  for await (const progress of node.install(request, work.signal)) {
     work.report(progress)
-    const part = Math.floor(progress.fraction * loggedParts)
-    if (part === logged) continue
-    logged = part
+    const step = Math.floor(progress.fraction * progressSteps)
+    if (step === loggedStep) continue
+    loggedStep = step
     const percent = Math.floor(progress.fraction * 100)
     log.info({ event: 'template.install', template: alias, percent, label: progress.label })
   }
@@ -88,6 +88,6 @@ async function run(
   log.info({ event: 'template.installed', template: alias })
 }
 
-function stopping(): Fault {
+function stoppingFault(): Fault {
   return new Fault('unavailable', 'server_stopping', 'The server is stopping; try again')
 }

@@ -17,42 +17,42 @@ function sign(...parts: readonly string[]): string {
 
 function setup(count = 1000) {
   const running = Array.from({ length: count }, (_, i) => `i${i}`)
-  let asked = 0
+  let storeReads = 0
   const findSigner = createFindSigner({
     store: {
       async listByState(states) {
-        asked += 1
+        storeReads += 1
         assert.deepEqual(states, ['running', 'snapshotting'])
         return running.map((id) => ({ id, state: 'running' as const }))
       },
     },
     tokenOf: (id) => `token of ${id}`,
   })
-  return { findSigner, running, asked: () => asked }
+  return { findSigner, running, storeReads: () => storeReads }
 }
 
-test('the sandbox whose token signed is found, and remembered', async () => {
-  const { findSigner, asked } = setup()
+test('the sandbox whose token signed the file is found, and cached', async () => {
+  const { findSigner, storeReads } = setup()
   const signature = sign(file.path, 'read', '', 'token of i777')
   assert.equal(await findSigner({ ...file, signature }), 'i777')
   assert.equal(await findSigner({ ...file, signature }), 'i777')
-  assert.equal(asked(), 1)
+  assert.equal(storeReads(), 1)
 })
 
 test('the signature covers user, operation and expiration', async () => {
   const { findSigner } = setup(10)
   const signature = sign(file.path, 'write', 'anna', 'token of i3', '1700000000')
-  const whole = { ...file, operation: 'write', username: 'anna', signature } as const
-  assert.equal(await findSigner({ ...whole, expiration: '1700000001' }), undefined)
-  assert.equal(await findSigner({ ...whole, expiration: undefined }), undefined)
+  const request = { ...file, operation: 'write', username: 'anna', signature } as const
+  assert.equal(await findSigner({ ...request, expiration: '1700000001' }), undefined)
+  assert.equal(await findSigner({ ...request, expiration: undefined }), undefined)
   assert.equal(
-    await findSigner({ ...whole, operation: 'read', expiration: '1700000000' }),
+    await findSigner({ ...request, operation: 'read', expiration: '1700000000' }),
     undefined,
   )
-  assert.equal(await findSigner({ ...whole, expiration: '1700000000' }), 'i3')
+  assert.equal(await findSigner({ ...request, expiration: '1700000000' }), 'i3')
 })
 
-test('a sandbox that has ended signs nothing more, a new one does', async () => {
+test('a signature of an ended sandbox is refused, and a signature of a new sandbox is found', async () => {
   const { findSigner, running } = setup(2)
   running.pop()
   running.push('inew')
@@ -62,29 +62,29 @@ test('a sandbox that has ended signs nothing more, a new one does', async () => 
   assert.equal(await findSigner({ ...file, signature: fresh }), 'inew')
 })
 
-test('a malformed signature is refused without a search', async () => {
-  const { findSigner, asked } = setup()
+test('a malformed signature is refused without reading the store', async () => {
+  const { findSigner, storeReads } = setup()
   for (const signature of ['', 'v1_', 'v1_x', `v2_${'a'.repeat(43)}`, `v1_${'a'.repeat(5000)}`]) {
     assert.equal(await findSigner({ ...file, signature }), undefined)
   }
-  assert.equal(asked(), 0)
+  assert.equal(storeReads(), 0)
 })
 
-test('a flood of unknown signatures is refused, and waiting requests are served', async () => {
+test('a flood of unknown signatures is refused above the queue limit, and later requests are served', async () => {
   const { findSigner } = setup(10)
-  const floods = Array.from({ length: 200 }, (_, i) =>
+  const searches = Array.from({ length: 200 }, (_, i) =>
     findSigner({ ...file, signature: sign('flood', String(i)) }).then(
       () => 'searched',
       ({ kind }: { kind: string }) => kind,
     ),
   )
-  const outcomes = await Promise.all(floods)
+  const outcomes = await Promise.all(searches)
   assert.equal(outcomes.filter((outcome) => outcome === 'exhausted').length, 136)
   const signature = sign(file.path, 'read', '', 'token of i7')
   assert.equal(await findSigner({ ...file, signature }), 'i7')
 })
 
-test('a store that fails does not keep the next from searching', async () => {
+test('a search after a store failure works', async () => {
   let fails = true
   const findSigner = createFindSigner({
     store: {

@@ -13,9 +13,9 @@ export function addBuildProgressRoutes(
   }: { readonly authenticate: Authenticate; readonly progress: BuildProgress },
 ): void {
   addTeamRoute(server, getBuildStatus, authenticate, async ({ params, query }, { teamId }) => {
-    const of = { teamId, templateId: params.templateID, buildId: params.buildID }
+    const buildRef = { teamId, templateId: params.templateID, buildId: params.buildID }
     const { logsOffset: offset, limit, level } = query
-    const { build, entries, reason } = await progress.status(of, { offset, limit, level })
+    const { build, entries, reason } = await progress.status(buildRef, { offset, limit, level })
     const body = {
       templateID: build.templateId,
       buildID: build.id,
@@ -33,9 +33,9 @@ export function addBuildProgressRoutes(
     return { status: 200, body }
   })
   addTeamRoute(server, getBuildLogs, authenticate, async ({ params, query }, { teamId }) => {
-    const of = { teamId, templateId: params.templateID, buildId: params.buildID }
+    const buildRef = { teamId, templateId: params.templateID, buildId: params.buildID }
     const { cursor: cursorMs, direction, limit, level } = query
-    const entries = await progress.logs(of, { cursorMs, direction, limit, level })
+    const entries = await progress.logs(buildRef, { cursorMs, direction, limit, level })
     return { status: 200, body: { logs: entries.map(toView) } }
   })
 }

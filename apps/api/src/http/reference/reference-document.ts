@@ -1,6 +1,5 @@
+/** Schemas for the parts of an OpenAPI document that the reference page shows. */
 import { z } from 'zod'
-
-/** The parts of an OpenAPI document that the reference page shows. */
 
 export interface SchemaObject {
   readonly $ref?: string | undefined

@@ -11,7 +11,7 @@ import { abortReason } from '../wire/streams.ts'
 
 type EventInit = MessageInitShape<typeof FilesystemEventSchema>
 
-/** Yields the start, then changes and keepalives, until the caller disconnects or the watch fails. */
+/** Yields a start event, then changes and keepalives, until the caller disconnects or the watch fails. */
 export async function* streamChanges(
   watch: OpenWatch,
   entries: Entries,
@@ -39,32 +39,33 @@ export async function* streamChanges(
   }
 }
 
-/** Adds the current entries if the request wants them; removed entries are absent. */
+/** Converts changes to events. If the request asks for entries, adds the entry of each file that still exists. */
 export async function toEvents(
   changes: readonly Change[],
   { path, includeEntry }: WatchRequest,
   entries: Entries,
 ): Promise<EventInit[]> {
-  const found = new Map<string, Entry | undefined>()
+  const currentEntries = new Map<string, Entry | undefined>()
   if (includeEntry) {
     const names = new Set(changes.filter(({ kind }) => hasEntry[kind]).map(({ name }) => name))
     for (const batch of batches([...names])) {
       const described = await Promise.all(
         batch.map((name) => entries.describe(posix.join(path, name)).catch(() => undefined)),
       )
-      for (const [at, name] of batch.entries()) found.set(name, described[at])
+      for (const [index, name] of batch.entries()) currentEntries.set(name, described[index])
     }
   }
   return changes.map(({ name, kind }) => {
-    const entry = hasEntry[kind] ? found.get(name) : undefined
+    const entry = hasEntry[kind] ? currentEntries.get(name) : undefined
     return { name, type: eventType[kind], ...(entry && { entry: toEntryInfo(entry) }) }
   })
 }
 
 function* batches(names: readonly string[]): Generator<readonly string[]> {
-  for (let at = 0; at < names.length; at += 64) yield names.slice(at, at + 64)
+  for (let index = 0; index < names.length; index += 64) yield names.slice(index, index + 64)
 }
 
+/** Whether the changed file can still exist. */
 const hasEntry = {
   create: true,
   write: true,

@@ -40,10 +40,10 @@ async function copySparse({ run }: Runner, from: string, to: string): Promise<vo
   await run('cp', ['--reflink=auto', '--sparse=always', from, to], options)
 }
 
-/** Allows time to write gigabytes to a busy disk. */
+/** Long enough to write gigabytes to a busy disk. */
 const copyLimitMs = 240_000
 
-/** Throws a fault when the file system of a folder has too few free inodes for `count` more files. */
+/** Throws a fault if `count` more files would take half or more of the free inodes of the file system. */
 export async function checkInodes(dir: string, count: number, purpose: string): Promise<void> {
   const host = await statfs(dir)
   if (!hasInodeLimit(host) || count < host.ffree / 2) return
@@ -68,7 +68,10 @@ async function flushFile(path: string): Promise<void> {
   await file.sync()
 }
 
-/** Formats one empty disk per size; each disk starts as a sparse copy. No journal: writers are frozen before a copy. */
+/**
+ * Formats an empty disk once per size; new disks are sparse copies of this one. The file system has no journal, because
+ * sandboxes are frozen while their disk is copied.
+ */
 async function ensureEmptyDisk({ run }: Runner, dir: string, sizeMb: number): Promise<string> {
   const path = join(dir, `empty-${sizeMb}.img`)
   if (await stat(path).catch(() => undefined)) return path

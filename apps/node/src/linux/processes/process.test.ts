@@ -7,30 +7,33 @@ import { waitFor } from '@atoll/kit/wait'
 import { ageNsOf, identify, isStopped, killIfAlive } from './process.ts'
 
 test('the age of a process is the time since its start', () => {
-  const us = identify(process.pid) ?? assert.fail('we do not seem to run')
-  const atLeast = process.uptime()
-  const seconds = Number(ageNsOf(us)) / 1e9
+  const own = identify(process.pid) ?? assert.fail('this process has no identity')
+  const uptimeSeconds = process.uptime()
+  const seconds = Number(ageNsOf(own)) / 1e9
   // Node.js counts uptime from slightly after the process start; ticks are 10 ms.
-  assert.ok(seconds > atLeast - 0.03 && seconds < atLeast + 30, `${seconds} s, not ${atLeast} s`)
+  assert.ok(
+    seconds > uptimeSeconds - 0.03 && seconds < uptimeSeconds + 30,
+    `${seconds} s, not ${uptimeSeconds} s`,
+  )
 })
 
-test('a process of the future is new', () => {
+test('the age of a process with a start time in the future is 0', () => {
   const ticks = Math.round((uptime() + 100) * 100)
   assert.equal(ageNsOf({ pid: 1, started: `boot:${ticks}` }), 0n)
 })
 
-test('a process that a signal stopped is told from one that sleeps, and from one of the same id', async (t) => {
+test('isStopped and killIfAlive match PID and start time, and isStopped is false for a sleeping process', async (t) => {
   const child = spawn('sleep', ['1000'])
   t.after(() => child.kill('SIGKILL'))
   await once(child, 'spawn')
-  const identity = identify(child.pid ?? 0) ?? assert.fail('it does not seem to run')
+  const identity = identify(child.pid ?? 0) ?? assert.fail('the child process has no identity')
   assert.equal(isStopped(identity), false)
   child.kill('SIGSTOP')
   await waitFor('the process to be stopped', () => isStopped(identity))
   assert.equal(isStopped({ ...identity, started: 'before' }), false)
   killIfAlive({ ...identity, started: 'before' })
   child.kill('SIGCONT')
-  await waitFor('the process to go on', () => !isStopped(identity))
+  await waitFor('the process to continue', () => !isStopped(identity))
   assert.ok(identify(identity.pid))
   killIfAlive(identity)
   await once(child, 'exit')
