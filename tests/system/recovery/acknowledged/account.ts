@@ -60,8 +60,9 @@ export async function checkAccount(
   const listed = new Set((await idsOf(cloud, '/snapshots?limit=100', 'snapshotID')).flat())
   const lost = new Set(account.snapshots.keys()).difference(listed)
   assert.deepEqual(lost, new Set(), 'lost snapshots')
-  assert.deepEqual(account.deleted.intersection(listed), new Set(), 'deleted, but listed')
   const templates = new Set((await idsOf(cloud, '/templates', 'templateID')).flat())
+  const undeleted = account.deleted.intersection(listed.union(templates))
+  assert.deepEqual(undeleted, new Set(), 'deleted, but listed')
   for (const [name, { templateId }] of account.templates) {
     assert.ok(templates.has(templateId), `template ${name} is lost`)
   }
