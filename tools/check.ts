@@ -3,6 +3,7 @@ import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { tryRun } from '@atoll/kit/run'
 import { compareConfigurationPage } from './configuration.ts'
+import { compareErrorsPage } from './errors.ts'
 import { compareGenerated } from './generated.ts'
 import { compareOperationsPage } from './operations.ts'
 import { checkStyle } from './style.ts'
@@ -34,6 +35,7 @@ const steps: readonly Step[] = [
   { name: 'generated code', run: async () => ({ failure: await compareGenerated(root, env) }) },
   { name: 'configuration page', run: async () => ({ failure: await compareConfigurationPage() }) },
   { name: 'operations page', run: async () => ({ failure: await compareOperationsPage() }) },
+  { name: 'errors page', run: async () => ({ failure: await compareErrorsPage() }) },
 ]
 
 const failed = await runAll(steps)

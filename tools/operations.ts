@@ -19,7 +19,7 @@ The operations of the platform API, made from the contracts (\`npm run generate\
 | everybody | |
 
 Besides the failures below every operation answers 405 to other methods, 413 to a body above 16 MiB and 415 to a body
-that is not JSON.
+that is not JSON. [Errors](errors.md) lists the reasons behind the statuses, and what to do.
 
 | operation | method and path | who | success | failures |
 | --- | --- | --- | --- | --- |

@@ -43,7 +43,7 @@ export function parseSource(path: string, text: string): SourceFile {
 }
 
 /** Blanks out comments and keeps line breaks, so that line numbers stay correct. */
-function withoutComments(text: string): string {
+export function withoutComments(text: string): string {
   return text
     .replace(/^[ \t]*\/\*[^]*?\*\//gm, (comment) => comment.replace(/[^\n]/g, ''))
     .replace(/(^|\s)\/\/.*$/gm, '$1')

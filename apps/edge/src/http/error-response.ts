@@ -67,7 +67,7 @@ interface ErrorResponse {
   readonly details?: Readonly<Record<string, string | number>>
 }
 
-function responseFor(refusal: Refusal): ErrorResponse {
+export function responseFor(refusal: Refusal): ErrorResponse {
   if ('sandboxId' in refusal) return sandboxResponse(refusal)
   switch (refusal.kind) {
     case 'bad_request':

@@ -65,7 +65,7 @@ export function sendInert(
   })
 }
 
-const statusOfKind = {
+export const statusOfKind = {
   invalid: 400,
   unauthenticated: 401,
   forbidden: 403,

@@ -61,7 +61,7 @@ async function* withConnectErrors<T>(messages: AsyncIterable<T>, report: ReportF
   }
 }
 
-function toConnectError(thrown: unknown, report: ReportFailure): ConnectError {
+export function toConnectError(thrown: unknown, report: ReportFailure): ConnectError {
   if (thrown instanceof ConnectError) return thrown
   const fault = Fault.from(thrown)
   if (fault !== thrown) report(thrown)

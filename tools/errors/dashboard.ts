@@ -1,0 +1,49 @@
+import type { EntryGroup } from './entry.ts'
+
+export const dashboardErrors: EntryGroup = {
+  area: 'dashboard',
+  title: 'Dashboard',
+  intro: `Answers of the dashboard to its own pages, as \`{"code": 409, "message": "…"}\`. The dashboard passes the errors of the platform
+API and of envd on.`,
+  entries: {
+    answer_too_large: [
+      'The answer of the sandbox or of the server is too large to show.',
+      'Download the file, or list a smaller directory.',
+    ],
+    body_not_json: ['The page sent a body that is not JSON.', 'Reload the page.'],
+    body_too_large: ['The page sent too much at once.', 'Send less, or upload a file.'],
+    cross_origin: [
+      'The request comes from another site.',
+      'Open the dashboard by its own address; a reverse proxy must keep the headers `Host` and `Origin`.',
+    ],
+    envd_answer: [
+      'The sandbox sent an answer that is not JSON.',
+      'Retry, or create a new sandbox.',
+    ],
+    internal: [
+      'The dashboard met an unexpected error.',
+      'Report the time to the operator; the server log has the cause.',
+    ],
+    no_method: ['envd has no such method for the dashboard.', 'Reload the page.'],
+    no_operation: ['The platform API has no such operation for a team.', 'Reload the page.'],
+    no_path: ['The dashboard has no such path.', 'Reload the page.'],
+    no_session: ['The session ended, or its API key was deleted.', 'Sign in again.'],
+    no_terminal: ['The address of the terminal is malformed.', 'Reload the page.'],
+    path_missing: ['The request names no file.', 'Reload the page.'],
+    sandbox_paused: ['The sandbox is paused.', 'Resume the sandbox first.'],
+    sign_in: ['The sign-in has neither an API key nor a link.', 'Enter an API key.'],
+    sign_in_refused: [
+      'The API key is unknown, or the link was used before or has expired.',
+      'Enter a key that exists, or use a new link.',
+    ],
+    target: ['The target of the request is not a path.', 'Open the dashboard by its own address.'],
+    terminals: [
+      'The dashboard has as many open terminals as it may have.',
+      'Close terminals in other windows.',
+    ],
+    upstream_failed: [
+      'The server or the sandbox did not answer the dashboard, or the answer broke off.',
+      'Retry after a moment.',
+    ],
+  },
+}

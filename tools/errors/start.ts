@@ -1,0 +1,69 @@
+import type { EntryGroup } from './entry.ts'
+
+export const startErrors: EntryGroup = {
+  area: 'start',
+  title: 'Start of the server',
+  intro: `Reasons why \`atoll up\` ends with exit code 1 and the message on stderr. \`atoll doctor\` checks the machine.`,
+  entries: {
+    apt_sources: [
+      'The apt sources of the machine name no Debian mirror for the packages that Atoll needs.',
+      'Add a mirror to the apt sources, or install `runsc` by hand.',
+    ],
+    bad_subnet: [
+      '`ATOLL_SUBNET` is not an IPv4 network of at least four addresses.',
+      'Set a network such as `10.213.0.0/16`.',
+    ],
+    base_template: [
+      '`mmdebstrap` could not build a template; its last output follows the message.',
+      'Check the network and the Debian mirror, then start again.',
+    ],
+    cannot_listen: [
+      'The address is in use, is not of this machine, or is closed to this user.',
+      'End the other program, or choose another address with the setting in the message.',
+    ],
+    configuration_refused: [
+      'Settings are invalid; the message lists all.',
+      'Correct the settings; [this page](configuration.md) describes all.',
+    ],
+    data_dir_in_use: [
+      'Another server uses the data directory.',
+      'Stop that server with `atoll down`, or set another `ATOLL_DATA_DIR`.',
+    ],
+    data_dir_unusable: [
+      'The data directory cannot be written.',
+      'Run as root, free disk space, or set another `ATOLL_DATA_DIR`.',
+    ],
+    host_packages: [
+      'apt could not install the packages that Atoll needs; its last lines are in the message.',
+      'Check the network and the apt sources, or install the packages by hand.',
+    ],
+    runsc_refused: [
+      'The program in `ATOLL_RUNSC` cannot be used; the message says why.',
+      'Correct the path, the owner or the release of the program.',
+    ],
+    runtime_unusable: [
+      'gVisor or runc does not run on this machine.',
+      'Run `atoll doctor`; set `ATOLL_RUNTIME=runc` only for trusted code.',
+    ],
+    store_in_use: [
+      'A live server with another node uses the same database.',
+      'Give each server its own database.',
+    ],
+    store_mismatch: [
+      'The database belongs to another installation than the data directory; nothing was changed.',
+      'Bring back the database that belongs to the data directory.',
+    ],
+    store_unavailable: [
+      'PostgreSQL cannot be used; the message has host, database and cause.',
+      'Check `ATOLL_DATABASE_URL` and the database server.',
+    ],
+    subnet_taken: [
+      'An interface of the machine has an address in the subnet of the sandboxes.',
+      'Set `ATOLL_SUBNET` to a free private network.',
+    ],
+    too_few_descriptors: [
+      'The process may open too few files for `ATOLL_MAX_CONNECTIONS`.',
+      'Raise `ulimit -n` or `LimitNOFILE`, or lower the setting.',
+    ],
+  },
+}
