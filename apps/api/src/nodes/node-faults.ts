@@ -26,7 +26,7 @@ export function toCreateFault(error: unknown): Fault {
 
 /** Hides the node's message, which has paths and mirrors of the machine; the cause is logged. */
 export function toInstallFault(error: unknown): Fault {
-  if (codeOf(error) === Code.ResourceExhausted) return diskFullFault(error)
+  if (isDiskFull(error)) return diskFullFault(error)
   return new Fault(
     'unavailable',
     'install_failed',
