@@ -70,7 +70,8 @@ export interface RunResult {
   readonly stderr: string
 }
 
-class CommandFailed extends Error {
+/** The message has the command line and the output of the program: for logs, not for users. */
+export class CommandFailed extends Error {
   override readonly name = 'CommandFailed'
   readonly result: RunResult
 

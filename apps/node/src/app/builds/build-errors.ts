@@ -1,4 +1,5 @@
 import { Fault } from '@atoll/kit/fault'
+import { CommandFailed } from '@atoll/kit/run'
 import { BuildError } from '../../domain/builds/build-error.ts'
 import { UnknownUserError } from '../../domain/sandboxes/commands.ts'
 import type { Command } from '../../domain/sandboxes/commands.ts'
@@ -8,10 +9,16 @@ export function asBuildError(step: string, signal: AbortSignal): (error: unknown
   return (error) => {
     signal.throwIfAborted()
     if (error instanceof BuildError) throw error
-    if (error instanceof Fault && error.kind === 'internal') throw error
+    if (isOfHost(error)) throw error
     const message = error instanceof Error ? error.message : String(error)
     throw new BuildError(step, `The step failed: ${shorten(message)}`, { cause: error })
   }
+}
+
+/** Returns whether the message is for operators: it may have paths, command lines and output of this machine. */
+function isOfHost(error: unknown): boolean {
+  if (error instanceof Fault) return error.kind === 'internal'
+  return error instanceof CommandFailed || (error instanceof Error && 'path' in error)
 }
 
 /** Published clients compare this text. */

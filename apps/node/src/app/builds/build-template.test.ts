@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
 import { test } from 'node:test'
 import { Fault } from '@atoll/kit/fault'
+import { run } from '@atoll/kit/run'
 import type { BuildRequest, BuildStep } from '../../domain/builds/build.ts'
 import type { Cell } from '../../domain/sandboxes/cell.ts'
 import { UnknownUserError } from '../../domain/sandboxes/commands.ts'
@@ -225,6 +227,23 @@ test('a template whose start command fails is not created', async () => {
     message: /It was not ready/,
   })
   assert.deepEqual([templates.has('t1'), cells.size], [false, 0])
+})
+
+test('errors of host programs and files are not shown to the author of a template', async () => {
+  for (const work of [
+    () => run('sh', ['-c', 'echo /var/lib/atoll >&2; exit 1']),
+    () => readFile('/var/lib/atoll-missing/layer'),
+  ]) {
+    const takeCell = async () => {
+      await work()
+      return assert.fail('the work should have failed')
+    }
+    const { build } = setup({ takeCell })
+    await assert.rejects(build([['RUN', 'one']]), (error) => {
+      assert.ok(error instanceof Error)
+      return error.name !== 'BuildError' && error.message.includes('/var/lib/atoll')
+    })
+  }
 })
 
 test('an id is used once', async () => {
