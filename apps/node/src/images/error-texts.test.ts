@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { tryRun } from '@atoll/kit/run'
 
-test('skopeo reports an error as msg="…" (skopeo.ts)', async () => {
+test('skopeo reports an error as msg="…" (skopeo-error.ts)', async () => {
   // No server listens on port 1.
   const { code, stderr } = await tryRun('skopeo', ['inspect', 'docker://127.0.0.1:1/image'])
   assert.notEqual(code, 0)

@@ -5,6 +5,7 @@ import { z } from 'zod'
 import { byDigest, findRegistry } from '../domain/builds/image.ts'
 import type { Image, Images, ImageSource, Registry } from '../domain/builds/image.ts'
 import { parseJson, readManifest } from './manifest.ts'
+import { readSkopeoError } from './skopeo-error.ts'
 import { BuildError } from '../domain/builds/build-error.ts'
 
 export interface SkopeoParts {
@@ -153,14 +154,8 @@ function authOf({ username, password = '' }: ImageSource, registry: string) {
   return { auths: { [registry]: { auth } } }
 }
 
-/** Extracts the error message of skopeo, which contains no password. */
 function unreadable({ reference }: ImageSource, { stderr }: RunResult): BuildError {
-  const [logged = ''] = /(?<=msg=")(?:[^"\\]|\\.)*/.exec(stderr) ?? []
-  const reason = logged
-    .replaceAll('\\"', '"')
-    .replace(/^Error parsing image name "[^"]*": /, '')
-    .slice(0, 500)
-  return cannotBeUsed(reference, reason || 'no reason is known')
+  return cannotBeUsed(reference, readSkopeoError(stderr) || 'no reason is known')
 }
 
 function unusable({ reference }: ImageSource, { stderr }: RunResult): BuildError {
