@@ -1,4 +1,4 @@
-import { effect, signal } from '@preact/signals'
+import { computed, effect, signal } from '@preact/signals'
 
 const storageKey = 'atoll-theme'
 const stored = localStorage.getItem(storageKey)
@@ -6,10 +6,11 @@ const stored = localStorage.getItem(storageKey)
 /** Empty: as the system says. */
 const theme = signal<'' | 'light' | 'dark'>(stored === 'light' || stored === 'dark' ? stored : '')
 
-function isDark(): boolean {
-  if (theme.value) return theme.value === 'dark'
-  return matchMedia('(prefers-color-scheme: dark)').matches
-}
+const darkSystem = matchMedia('(prefers-color-scheme: dark)')
+const isSystemDark = signal(darkSystem.matches)
+darkSystem.addEventListener('change', ({ matches }) => (isSystemDark.value = matches))
+
+export const isDark = computed(() => (theme.value ? theme.value === 'dark' : isSystemDark.value))
 
 export function applyTheme(): void {
   effect(() => {
@@ -20,5 +21,5 @@ export function applyTheme(): void {
 }
 
 export function switchTheme(): void {
-  theme.value = isDark() ? 'light' : 'dark'
+  theme.value = isDark.value ? 'light' : 'dark'
 }

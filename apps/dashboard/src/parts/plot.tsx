@@ -1,5 +1,6 @@
 import { useEffect, useRef } from 'preact/hooks'
 import type uPlot from 'uplot'
+import { isDark } from '../data/theme.ts'
 
 export interface Series {
   readonly label: string
@@ -31,6 +32,7 @@ export function Plot(props: PlotProps) {
   const host = useRef<HTMLDivElement>(null)
   const plot = useRef<uPlot | undefined>(undefined)
   const shape = props.series.map(({ label }) => label).join()
+  const hasDarkColors = isDark.value
   useEffect(() => {
     let isGone = false
     const observer = new ResizeObserver(([entry]) => {
@@ -49,7 +51,7 @@ export function Plot(props: PlotProps) {
       plot.current?.destroy()
       plot.current = undefined
     }
-  }, [shape])
+  }, [shape, hasDarkColors])
   useEffect(() => plot.current?.setData(dataOf(props)))
   return <div ref={host} class="plot" role="img" aria-label={props.label} />
 }
