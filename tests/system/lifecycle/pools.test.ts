@@ -128,7 +128,9 @@ for (const runtime of runtimes) {
 
     async function readyCells(): Promise<string[]> {
       const cells = join(installation.dataDir, 'cells')
-      const records = (await readdir(cells)).map(async (cellId) => {
+      // The first cell makes the folder.
+      const cellIds = await readdir(cells).catch(() => [])
+      const records = cellIds.map(async (cellId) => {
         const text = await readFile(join(cells, cellId, 'cell.json'), 'utf8').catch(() => '{}')
         return JSON.parse(text).phase === 'ready' ? [cellId] : []
       })
