@@ -35,19 +35,18 @@ export function createFindOrInstall({
   }
 
   return async ({ text, teamId, field, signal }) => {
-    const result = await findTemplate(templates, text, teamId, field).catch(unlessNotFound)
-    const found = result instanceof Fault ? undefined : result
+    const found = await findTemplate(templates, text, teamId, field).catch(undefinedIfNotFound)
     const missing = await findMissing(text, teamId, found)
     if (missing) {
       await catalogue.provide(missing, signal)
       return findTemplate(templates, missing.alias, teamId, field)
     }
-    if (result instanceof Fault) throw result
-    return result
+    // Another request may have installed the template since the first lookup.
+    return found ?? findTemplate(templates, text, teamId, field)
   }
 }
 
-function unlessNotFound(error: unknown): Fault {
-  if (error instanceof Fault && error.reason === 'template_not_found') return error
+function undefinedIfNotFound(error: unknown): undefined {
+  if (error instanceof Fault && error.reason === 'template_not_found') return undefined
   throw error
 }
