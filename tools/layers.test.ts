@@ -21,6 +21,7 @@ const minimumFiles = {
   'packages/client': 3,
   'packages/contracts': 5,
   'packages/kit': 7,
+  'packages/simulated-node': 5,
 }
 
 for (const [place, minimum] of Object.entries(minimumFiles)) {
@@ -115,6 +116,8 @@ const cases: ReadonlyArray<readonly [string, string, RegExp | undefined]> = [
   ['apps/api/src/api.ts', "import { x } from '@atoll/node'", /api may not import node/],
   ['apps/api/src/api.ts', "import { x } from '../../node/src/node.ts'", /by a relative path/],
   ['apps/api/src/api.test.ts', "import { x } from '@atoll/node/sim'", undefined],
+  ['apps/api/src/api.test.ts', "import { x } from '@atoll/simulated-node/node'", undefined],
+  ['apps/api/src/api.ts', "import { x } from '@atoll/simulated-node/node'", /may not import/],
   ['apps/api/src/api.test.ts', "import { x } from '@atoll/node/oci/x'", /api may not import node/],
   ['apps/server/src/server.ts', "import { x } from '@atoll/node'", undefined],
   ['apps/server/src/server.ts', "import { x } from '@atoll/envd'", /server may not import envd/],

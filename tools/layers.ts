@@ -20,6 +20,7 @@ const packagesOf: Record<string, readonly string[]> = {
   kit: [],
   contracts: ['kit'],
   client: ['contracts', 'kit'],
+  'simulated-node': ['contracts', 'kit'],
   // Runs the composition roots of the other apps in one process.
   server: [...shared, 'api', 'edge', 'node', 'dashboard/build'],
   // `doctor`, `down` and `status` work on the machine itself, also without a server.
@@ -80,6 +81,8 @@ const banned: Record<string, { readonly names: readonly string[]; readonly reaso
 
 /** Folders of simulators and fixtures. They follow the rules of tests, and only tests may import them. */
 const testFolders = ['sim', 'testing']
+/** Packages that only tests may import. */
+const testPackages = ['simulated-node']
 
 /** Files beside the composition root that adapters may import too. */
 const sharedRootFiles = ['config.ts', 'version.ts']
@@ -129,7 +132,7 @@ function relativeObjection(path: string, specifier: string): string | undefined 
 function packageObjection(from: Place, { specifier, isTypeOnly }: Import): string | undefined {
   const [, owner = '', ...rest] = specifier.split('/')
   if (owner === from.owner) return 'a package must import its own files by relative paths'
-  if (from.isTest && rest[0] === 'sim') return undefined
+  if (from.isTest && (rest[0] === 'sim' || testPackages.includes(owner))) return undefined
   const allowed = packagesOf[from.owner] ?? shared
   if (!allowed.includes(owner) && !allowed.includes([owner, ...rest].join('/'))) {
     return `${from.owner} may not import ${owner}`
@@ -172,7 +175,7 @@ function loadedPackages(
 
 function resolve(specifier: string, importer: string): string | undefined {
   if (specifier.startsWith('.')) return join(dirname(importer), specifier)
-  const match = /^@atoll\/(\w+)\/(.+)$/.exec(specifier)
+  const match = /^@atoll\/([\w-]+)\/(.+)$/.exec(specifier)
   return match ? `packages/${match[1]}/src/${match[2]}.ts` : undefined
 }
 

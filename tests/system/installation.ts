@@ -55,7 +55,7 @@ export async function install(
   const dataDir = settings['ATOLL_DATA_DIR'] ?? (await mkdtemp('/var/tmp/atoll-test-'))
   const port = await freePort()
   const url = `http://127.0.0.1:${port}`
-  const env = createEnvironment(dataDir, port, settings)
+  const env = createEnvironment(dataDir, { ATOLL_LISTEN: `127.0.0.1:${port}`, ...settings })
   const remove = async () => {
     await run(atoll, ['down'], { env })
     await rm(dataDir, { recursive: true, force: true })
@@ -102,16 +102,15 @@ export async function install(
   }
 }
 
-function createEnvironment(
+/** Returns settings that disturb no other installation on this machine. */
+export function createEnvironment(
   dataDir: string,
-  port: number,
   settings: Record<string, string>,
 ): NodeJS.ProcessEnv {
   return {
     ...process.env,
     ATOLL_DATA_DIR: dataDir,
     ATOLL_LAYERS_DIR: layersDir,
-    ATOLL_LISTEN: `127.0.0.1:${port}`,
     ATOLL_SUBNET: createSubnet(),
     // No warm pool: most tests count the sandboxes that they created.
     ATOLL_POOL_MEMORY_MB: '0',

@@ -139,6 +139,10 @@ both. The reason travels in the header \`atoll-reason\`.`,
       'The node has no such snapshot; clients get `sandbox_create_failed`.',
       'Check whether the data directory was restored from an older copy.',
     ],
+    snapshot_size_differs: [
+      'A create from a snapshot asks for another template or size than the snapshot has.',
+      'Report this: the API sends the size of the snapshot.',
+    ],
     template_exists: [
       'A build has the ID of a template that exists or is being built.',
       'Report this: IDs are random.',

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import type { TestContext } from 'node:test'
 import type { Transport } from '@connectrpc/connect'
-import { simulatedNode } from '@atoll/edge/sim'
+import { simulateNode } from '@atoll/simulated-node/node'
 import { createLogger, silentLogger } from '@atoll/kit/log'
 import { freePort } from '@atoll/kit/testing/free-port'
 import { waitFor } from '@atoll/kit/wait'
@@ -19,7 +19,7 @@ async function setup(t: TestContext) {
   const dataDir = await mkdtemp(join(tmpdir(), 'atoll-server-'))
   t.after(() => rm(dataDir, { recursive: true, force: true }))
   let made = 0
-  const node = simulatedNode(() => `127.0.0.${(made += 1) + 1}`)
+  const node = simulateNode(() => `127.0.0.${(made += 1) + 1}`)
   const startNode: StartNode = async () => ({ transport: node.transport, async close() {} })
   const start = async (env: Record<string, string> = {}, parts: Partial<ServerParts> = {}) => {
     const config = loadServerConfig({

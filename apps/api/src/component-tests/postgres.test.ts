@@ -12,7 +12,7 @@ import { loadApiConfig } from '../config.ts'
 import { openDatabase, openStores } from '../db/stores.ts'
 import { manualClock, startApiUnderTest } from '../sim/api.ts'
 import { throughProxy } from '../sim/tcp-proxy.ts'
-import { simulateNode } from '../sim/node.ts'
+import { simulateNode } from '@atoll/simulated-node/node'
 import { makeStore, onPostgres, shareStore } from '../sim/store.ts'
 
 /** Cases specific to PostgreSQL: broken connections, and several processes on one store. */

@@ -4,20 +4,20 @@ import type { TestContext } from 'node:test'
 import { silentLogger } from '@atoll/kit/log'
 import { waitFor } from '@atoll/kit/wait'
 import { nodeSandboxSource } from '../nodes/source.ts'
-import { simulatedNode } from '../sim/node.ts'
+import { simulateNode } from '@atoll/simulated-node/node'
 import { openIngress } from '../domain/ingress.ts'
 import type { SandboxSource } from '../domain/sandbox.ts'
 import { createDirectory } from './directory.ts'
 
 function setup(t: TestContext) {
-  const node = simulatedNode()
+  const node = simulateNode()
   const directory = createDirectory(nodeSandboxSource(node.transport), silentLogger)
   t.after(() => directory.close())
   const cached = (id: string) =>
     waitFor(`${id} in the cache`, async () => {
-      const asked = node.asked
+      const asked = node.begun('get')
       const found = await directory.find(id)
-      return found && node.asked === asked && found
+      return found && node.begun('get') === asked && found
     })
   const gone = (id: string) =>
     waitFor(`${id} to go`, async () => (await directory.find(id)) === undefined)
@@ -33,9 +33,9 @@ test('a sandbox that the watch reported is found without a lookup', async (t) =>
 test('concurrent requests for one unknown ID share a lookup, and later requests look it up again', async (t) => {
   const { node, directory } = setup(t)
   const answers = await Promise.all([1, 2, 3].map(async () => directory.find('x')))
-  assert.deepEqual([answers, node.asked], [[undefined, undefined, undefined], 1])
+  assert.deepEqual([answers, node.begun('get')], [[undefined, undefined, undefined], 1])
   await directory.find('x')
-  assert.equal(node.asked, 2)
+  assert.equal(node.begun('get'), 2)
 })
 
 test('when a sandbox ends, attached connections are disconnected once, and late ones too', async (t) => {
@@ -84,7 +84,7 @@ test('a sandbox that is being paused is not found, by watch and by lookup, and o
   node.breakWatches()
   await waitFor('the watch to break', () => node.watchers === 0)
   assert.equal(await directory.find('a'), undefined)
-  node.mend()
+  node.mendWatches()
   await waitFor('the watch', () => node.watchers === 1)
   assert.equal(await directory.find('a'), undefined)
   node.start('a', '127.0.0.2')
@@ -110,11 +110,13 @@ test('while the watch is down every request is looked up, and open connections s
   const sandbox = await cached('a')
   sandbox.attach(() => (cut = true))
   node.breakWatches()
-  await waitFor('the watch to break', () => node.watchers === 0)
-  const asked = node.asked
-  assert.equal(await directory.find('a'), sandbox)
-  assert.deepEqual([node.asked, cut], [asked + 1, false])
-  node.mend()
+  await waitFor('a lookup', async () => {
+    const asked = node.begun('get')
+    assert.equal(await directory.find('a'), sandbox)
+    return node.begun('get') === asked + 1
+  })
+  assert.equal(cut, false)
+  node.mendWatches()
   assert.equal(await cached('a'), sandbox)
 })
 
@@ -127,7 +129,7 @@ test('a sandbox that ended while the watch was down is disconnected when the wat
   node.breakWatches()
   await waitFor('the watch to break', () => node.watchers === 0)
   node.end('a')
-  node.mend()
+  node.mendWatches()
   await waitFor('the cut', () => cut)
 })
 

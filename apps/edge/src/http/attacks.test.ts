@@ -41,7 +41,7 @@ for (const [name, line] of internalTargets) {
     const body: unknown = JSON.parse(answer.slice(answer.indexOf('\r\n\r\n')))
     const message = 'The path /init is not open to clients'
     assert.deepEqual([answer.slice(9, 12), body], ['404', { message, path: '/init', code: 404 }])
-    assert.equal(node.asked, 0)
+    assert.equal(node.begun('get'), 0)
   })
 }
 

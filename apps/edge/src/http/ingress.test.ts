@@ -6,7 +6,7 @@ import type { TestContext } from 'node:test'
 import { run } from '@atoll/kit/run'
 import { waitFor } from '@atoll/kit/wait'
 import { envdPort } from '../domain/internal-path.ts'
-import type { SimulatedIngress } from '../sim/node.ts'
+import type { SimulatedIngress } from '@atoll/simulated-node/sandbox'
 import { rawClient, startTestEdge } from '../sim/test-edge.ts'
 
 async function setup(t: TestContext) {

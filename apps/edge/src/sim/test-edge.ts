@@ -7,8 +7,8 @@ import type { EdgeConfig } from '../config.ts'
 import type { FindSigner } from '../domain/signed-file.ts'
 import type { Wake } from '../domain/wake.ts'
 import { createEdge, edgeServerOptions } from '../edge.ts'
-import { simulatedNode } from './node.ts'
-import type { SimulatedIngress } from './node.ts'
+import { simulateNode } from '@atoll/simulated-node/node'
+import type { SimulatedIngress } from '@atoll/simulated-node/sandbox'
 
 /** Starts an edge on a free port, with a simulated node. */
 export async function startTestEdge(
@@ -21,7 +21,7 @@ export async function startTestEdge(
   } = {},
 ) {
   const started = new AsyncDisposableStack()
-  const node = simulatedNode()
+  const node = simulateNode()
   const edge = createEdge({ node: node.transport, log: silentLogger, config, ...parts })
   started.defer(() => edge.close())
   const server = createServer(edgeServerOptions, edge.handle)

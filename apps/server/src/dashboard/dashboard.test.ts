@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
 import { WebSocket } from 'ws'
-import { simulatedNode } from '@atoll/edge/sim'
+import { simulateNode } from '@atoll/simulated-node/node'
 import { silentLogger } from '@atoll/kit/log'
 import { loadServerConfig } from '../config.ts'
 import { startServer } from '../server.ts'
@@ -29,7 +29,7 @@ suite('the dashboard', () => {
 
   const start = async () => {
     const config = loadServerConfig({ ATOLL_DATA_DIR: dataDir, ATOLL_LISTEN: '127.0.0.1:0' })
-    const { transport } = simulatedNode()
+    const { transport } = simulateNode()
     server = await startServer(config, {
       log: silentLogger,
       startNode: async () => ({ transport, async close() {} }),
@@ -238,7 +238,7 @@ suite('the dashboard', () => {
   test('the dashboard can be off', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'atoll-dashboard-'))
     const env = { ATOLL_DATA_DIR: folder, ATOLL_LISTEN: '127.0.0.1:0', ATOLL_DASHBOARD_HOST: 'off' }
-    const { transport } = simulatedNode()
+    const { transport } = simulateNode()
     const other = await startServer(loadServerConfig(env), {
       log: silentLogger,
       startNode: async () => ({ transport, async close() {} }),

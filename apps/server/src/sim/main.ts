@@ -1,5 +1,5 @@
 /** `atoll up` on a simulated node, for tests of the process as a whole. */
-import { simulatedNode } from '@atoll/edge/sim'
+import { simulateNode } from '@atoll/simulated-node/node'
 import { runServer } from '../main.ts'
 
 await runServer(process.env, {
@@ -7,7 +7,7 @@ await runServer(process.env, {
     progress('preparing', 0.5)
     if (process.env['SIMULATE'] === 'slow start') await new Promise((r) => setTimeout(r, 60_000))
     if (process.env['SIMULATE'] === 'crash') setTimeout(() => Promise.reject(new Error('boom')), 50)
-    const node = simulatedNode()
+    const node = simulateNode()
     return {
       transport: node.transport,
       async close() {

@@ -13,7 +13,7 @@ import { findTemplate } from '../../app/templates/find-template.ts'
 import { loadApiConfig } from '../../config.ts'
 import { openStores } from '../../db/stores.ts'
 import { manualClock, startApiUnderTest } from '../../sim/api.ts'
-import { simulateNode } from '../../sim/node.ts'
+import { simulateNode } from '@atoll/simulated-node/node'
 import { makeStore } from '../../sim/store.ts'
 
 /** Crash recovery: nothing is lost or left over, whenever the server stops. */

@@ -5,7 +5,7 @@ import { Code } from '@connectrpc/connect'
 import { findTemplate } from '../../app/templates/find-template.ts'
 import { manualClock, startApiUnderTest } from '../../sim/api.ts'
 import type { ApiUnderTest } from '../../sim/api.ts'
-import { simulatedEnvdVersion } from '../../sim/node.ts'
+import { simulatedEnvdVersion } from '@atoll/simulated-node/node'
 
 async function detail(api: ApiUnderTest, id: string) {
   const { status, json } = await api.call('GET', `/sandboxes/${id}`)

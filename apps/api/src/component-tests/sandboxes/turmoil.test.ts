@@ -4,7 +4,7 @@ import { waitFor } from '@atoll/kit/wait'
 import { Code } from '@connectrpc/connect'
 import { startApiUnderTest } from '../../sim/api.ts'
 import type { ApiUnderTest, Reply } from '../../sim/api.ts'
-import type { Operation } from '../../sim/failure-injector.ts'
+import type { Operation } from '@atoll/simulated-node/failure-injector'
 
 /**
  * Random concurrent operations on a few sandboxes, with node failures and server restarts: afterwards records and node

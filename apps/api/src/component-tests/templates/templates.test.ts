@@ -6,7 +6,7 @@ import { Code } from '@connectrpc/connect'
 import { z } from 'zod'
 import { manualClock, startApiUnderTest } from '../../sim/api.ts'
 import type { ApiUnderTest } from '../../sim/api.ts'
-import { simulatedEnvdVersion } from '../../sim/node.ts'
+import { simulatedEnvdVersion } from '@atoll/simulated-node/node'
 
 const paths = ['/templates', '/v2/templates']
 

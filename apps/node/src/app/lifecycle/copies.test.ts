@@ -38,4 +38,6 @@ test('sandboxes created from a snapshot run next to the original, which is thawe
   )
   assert.equal([...files.keys()].filter((path) => path.endsWith('disk.img')).length, 3)
   await assert.rejects(create({ sandboxId: 'i4', snapshotId: 'none' }), { kind: 'not_found' })
+  const larger = create({ sandboxId: 'i4', snapshotId: 's1', memoryMb: 1024 })
+  await assert.rejects(larger, { reason: 'snapshot_size_differs' })
 })

@@ -1,6 +1,6 @@
 import { Fault } from '@atoll/kit/fault'
 import type { Cell, CellRecord, Owner, Shape } from '../../domain/sandboxes/cell.ts'
-import { checkId } from '../../domain/sandboxes/cell.ts'
+import { checkId, shapeKey } from '../../domain/sandboxes/cell.ts'
 import { withAuthority } from '../../domain/network/network-rules.ts'
 import type { Authority } from '@atoll/contracts/network/rules'
 import type { Runtime } from '../../domain/sandboxes/runtime.ts'
@@ -40,7 +40,8 @@ export function createCreateSandbox(parts: {
 
   async function createFromAnyCell(request: CreateRequest): Promise<RunningSandbox> {
     const { signal, snapshotId } = request
-    const from = snapshotId === undefined ? undefined : await findSnapshot(snapshotId)
+    const from =
+      snapshotId === undefined ? undefined : await findSnapshot(snapshotId, request.shape)
     const { network, ...trusted } = withAuthority(
       request.owner.network,
       from?.snapshot.authority,
@@ -86,7 +87,7 @@ export function createCreateSandbox(parts: {
     }
   }
 
-  async function findSnapshot(snapshotId: string) {
+  async function findSnapshot(snapshotId: string, shape: Shape) {
     checkId(snapshotId)
     const snapshot = await snapshots.find(snapshotId)
     if (!snapshot) {
@@ -94,6 +95,13 @@ export function createCreateSandbox(parts: {
         'not_found',
         'snapshot_not_found',
         `Snapshot ${snapshotId} does not exist on this node`,
+      )
+    }
+    if (shapeKey(snapshot) !== shapeKey(shape)) {
+      throw new Fault(
+        'invalid',
+        'snapshot_size_differs',
+        `Snapshot ${snapshotId} has the template and size ${shapeKey(snapshot)}, but the request has ${shapeKey(shape)}`,
       )
     }
     await checkReadable(runtime, snapshot)

@@ -15,8 +15,10 @@ export interface SimulatedCatalogue {
 
 type Methods = Pick<ServiceImpl<typeof NodeService>, 'listCatalogue' | 'installTemplate'>
 
+export const simulatedCatalogueTemplate = 'toolsv1'
+
 const template = {
-  templateId: 'toolsv1',
+  templateId: simulatedCatalogueTemplate,
   name: 'tools',
   alias: 'tools-v1',
   description: 'Tools for tests',

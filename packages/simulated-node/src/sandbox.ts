@@ -1,5 +1,9 @@
-import { SandboxState } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
-import type { Ingress, NetworkRules } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
+import type {
+  Ingress,
+  IngressSchema,
+  NetworkRules,
+} from '@atoll/contracts/gen/atoll/node/v1/node_pb'
+import type { MessageInitShape } from '@bufbuild/protobuf'
 import { Code, ConnectError } from '@connectrpc/connect'
 import type { createEvents } from './events.ts'
 import type { FailureInjector } from './failure-injector.ts'
@@ -12,9 +16,14 @@ export interface NodeState {
   readonly snapshots: Map<string, SimulatedSnapshot>
   readonly events: ReturnType<typeof createEvents>
   readonly failures: FailureInjector
+  /** Returns the address for a new or resumed sandbox. */
+  newAddress(): string
 }
 
 export interface SimulatedSandbox {
+  readonly address: string
+  /** A pause is in progress. */
+  readonly isPausing?: boolean
   readonly templateId: string
   readonly cpuCount: number
   readonly memoryMb: number
@@ -29,6 +38,8 @@ export interface SimulatedSandbox {
   readonly boots: number
 }
 
+export type SimulatedIngress = MessageInitShape<typeof IngressSchema>
+
 export type SimulatedShape = Pick<
   SimulatedSandbox,
   'templateId' | 'cpuCount' | 'memoryMb' | 'diskSizeMb'
@@ -42,11 +53,6 @@ export interface PausedSandbox extends SimulatedSandbox {
 
 export interface SimulatedSnapshot extends PausedSandbox {
   readonly sandboxId: string
-}
-
-/** Returns a running sandbox as the node protocol reports it. */
-export function toRunning(sandboxId: string) {
-  return { sandboxId, address: '127.0.0.1', state: SandboxState.RUNNING }
 }
 
 export function notFound(): ConnectError {

@@ -1,8 +1,10 @@
 import { Code, ConnectError } from '@connectrpc/connect'
+import type { toMessage } from './sandbox-message.ts'
 
 /** Event for watchers of the node. */
 export type NodeEvent =
-  | { case: 'started'; value: { sandboxId: string; address: string } }
+  | { case: 'started'; value: ReturnType<typeof toMessage> }
+  | { case: 'pausing'; value: { sandboxId: string } }
   | { case: 'ended'; value: { sandboxId: string; reason: string } }
   | { case: 'paused'; value: { sandboxId: string } }
 

@@ -1,9 +1,10 @@
-import { NodeService } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
-import { createRouterTransport } from '@connectrpc/connect'
-import type { Code, Transport } from '@connectrpc/connect'
+import { IngressSchema, NodeService } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
+import { create } from '@bufbuild/protobuf'
+import { Code, createRouterTransport } from '@connectrpc/connect'
+import type { Transport } from '@connectrpc/connect'
 import { simulateBuilds } from './builds.ts'
 import type { SimulatedBuilds } from './builds.ts'
-import { simulateCatalogue } from './catalogue.ts'
+import { simulateCatalogue, simulatedCatalogueTemplate } from './catalogue.ts'
 import type { SimulatedCatalogue } from './catalogue.ts'
 import { createEvents } from './events.ts'
 import { createFailureInjector } from './failure-injector.ts'
@@ -11,9 +12,11 @@ import type { FailureInjector } from './failure-injector.ts'
 import { simulateLogs } from './logs.ts'
 import type { SimulatedLogs } from './logs.ts'
 import { simulatePauses } from './pauses.ts'
+import { toMessage } from './sandbox-message.ts'
 import type {
   NodeState,
   PausedSandbox,
+  SimulatedIngress,
   SimulatedSandbox,
   SimulatedShape,
   SimulatedSnapshot,
@@ -25,6 +28,17 @@ import type { SimulatedUsage } from './usage.ts'
 import { simulateWarmPool } from './warm-pool.ts'
 
 export const simulatedEnvdVersion = '0.5.7'
+
+/** Sandbox that no request made. */
+const orphan = {
+  templateId: 'base',
+  cpuCount: 1,
+  memoryMb: 128,
+  diskSizeMb: 0,
+  envVars: {},
+  accessToken: undefined,
+  boots: 1,
+}
 
 const simulatedFacts = {
   nodeId: 'sim',
@@ -61,16 +75,24 @@ export interface SimulatedNode extends SandboxControls, FailureControls {
   readonly sampledAlone: readonly string[]
   /** Ends every watch like a lost connection. */
   dropWatchers(): void
+  /** Fails every watch, old and new, until `mendWatches`. */
+  breakWatches(): void
+  mendWatches(): void
   readonly watchers: number
 }
 
 interface SandboxControls {
-  /** Adds a sandbox that the API did not create. */
+  /** Starts a new or a paused sandbox without a request, and notifies watchers. */
+  start(id: string, address: string, ingress?: SimulatedIngress): void
+  /** Begins a pause without a request, which `start` or `pause` ends. */
+  beginPause(id: string): void
+  pause(id: string): void
+  /** Adds a running sandbox without notifying watchers, as if it existed before. */
   addOrphan(id: string): void
   /** Adds a snapshot of a running sandbox that the API did not request. */
   addOrphanSnapshot(snapshotId: string, sandboxId: string): void
   /** Ends a sandbox. `silently` sends no event to watchers. */
-  end(id: string, reason: string, how?: 'silently'): void
+  end(id: string, reason?: string, how?: 'silently'): void
   /** Brings back a killed sandbox as paused. */
   revive(id: string, sandbox: PausedSandbox): void
   /** Damages the record of a running or paused sandbox. */
@@ -90,11 +112,13 @@ interface FailureControls {
   readonly begun: FailureInjector['begun']
 }
 
-export function simulateNode(): SimulatedNode {
+/** `newAddress` returns the address for a new or resumed sandbox. */
+export function simulateNode(newAddress: () => string = () => '127.0.0.2'): SimulatedNode {
   const events = createEvents()
   const failures = createFailureInjector()
   const state: NodeState = {
-    ...{ running: new Map(), paused: new Map(), snapshots: new Map(), events, failures },
+    ...{ running: new Map(), paused: new Map(), snapshots: new Map() },
+    ...{ events, failures, newAddress },
   }
   let keepsMemory = true
   const usage = simulateUsage(state)
@@ -102,10 +126,12 @@ export function simulateNode(): SimulatedNode {
   const pauses = simulatePauses(state, keeping)
   const snapshots = simulateSnapshots(state, keeping)
   const warmPool = simulateWarmPool(failures)
-  const sandboxes = simulateSandboxes(state, { snapshots, warmPool })
   const logs = simulateLogs(failures.throwIfDown)
   const builds = simulateBuilds(failures)
   const catalogue = simulateCatalogue(failures)
+  const builtIn = [...simulatedFacts.templateIds, simulatedCatalogueTemplate]
+  const hasTemplate = (id: string) => builtIn.includes(id) || builds.templates.has(id)
+  const sandboxes = simulateSandboxes(state, { snapshots, warmPool, hasTemplate })
   const getNode = () => {
     failures.throwIfDown()
     return { ...simulatedFacts, keepsMemory }
@@ -133,6 +159,11 @@ export function simulateNode(): SimulatedNode {
     ...sandboxControls(state),
     ...failureControls(failures),
     dropWatchers: () => events.drop(),
+    breakWatches() {
+      failures.fail('watch', Code.Unavailable)
+      events.drop()
+    },
+    mendWatches: () => failures.fail('watch', undefined),
     get samplings() {
       return usage.samplings
     },
@@ -146,15 +177,32 @@ function sandboxControls({
   running,
   paused,
   events,
+  newAddress,
 }: NodeState): Omit<SandboxControls, 'addOrphanSnapshot'> {
   return {
     addOrphan(id) {
-      const size = { cpuCount: 1, memoryMb: 128, diskSizeMb: 0 }
-      running.set(id, {
-        ...{ templateId: 'base', ...size, envVars: {}, accessToken: undefined, boots: 1 },
-      })
+      running.set(id, { ...orphan, address: newAddress() })
     },
-    end(id, reason, how) {
+    start(id, address, ingress) {
+      const policy = ingress && { ingress: create(IngressSchema, ingress) }
+      const sandbox = { ...orphan, ...running.get(id), ...policy, address, isPausing: false }
+      paused.delete(id)
+      running.set(id, sandbox)
+      events.publish({ case: 'started', value: toMessage(id, sandbox) })
+    },
+    beginPause(id) {
+      const sandbox = running.get(id)
+      if (!sandbox) throw new Error(`Cannot pause sandbox ${id}: it does not run on the node`)
+      running.set(id, { ...sandbox, isPausing: true })
+      events.publish({ case: 'pausing', value: { sandboxId: id } })
+    },
+    pause(id) {
+      const sandbox = running.get(id) ?? { ...orphan, address: '' }
+      running.delete(id)
+      paused.set(id, { ...sandbox, isPausing: false, keepsMemory: true })
+      events.publish({ case: 'paused', value: { sandboxId: id } })
+    },
+    end(id, reason = 'was killed', how) {
       running.delete(id)
       paused.delete(id)
       if (!how) events.publish({ case: 'ended', value: { sandboxId: id, reason } })

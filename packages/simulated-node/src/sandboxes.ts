@@ -2,7 +2,8 @@ import type { NodeService } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
 import { Code, ConnectError } from '@connectrpc/connect'
 import type { ServiceImpl } from '@connectrpc/connect'
 import { listPaused } from './pauses.ts'
-import { notFound, toRunning } from './sandbox.ts'
+import { notFound } from './sandbox.ts'
+import { toMessage } from './sandbox-message.ts'
 import type { NodeState } from './sandbox.ts'
 import type { simulateSnapshots } from './snapshots.ts'
 import type { simulateWarmPool } from './warm-pool.ts'
@@ -18,23 +19,30 @@ type Methods = Pick<
 >
 
 interface SandboxParts {
+  hasTemplate(id: string): boolean
   readonly snapshots: ReturnType<typeof simulateSnapshots>
   readonly warmPool: ReturnType<typeof simulateWarmPool>
 }
 
 /** Simulates creating, killing, listing and watching sandboxes. */
-export function simulateSandboxes(state: NodeState, { snapshots, warmPool }: SandboxParts) {
+export function simulateSandboxes(state: NodeState, parts: SandboxParts) {
   const { running, paused, events, failures } = state
+  const { snapshots, warmPool, hasTemplate } = parts
   const killed: string[] = []
   const methods: Methods = {
     async createSandbox({ sandboxId, accessToken, isNamed, ...spec }) {
       failures.throwIfDown()
-      if (running.has(sandboxId)) throw new ConnectError('taken', Code.AlreadyExists)
+      if (running.has(sandboxId) || paused.has(sandboxId)) {
+        throw new ConnectError('taken', Code.AlreadyExists)
+      }
       if (isNamed && !warmPool.take(sandboxId)) throw new ConnectError('gone', Code.Aborted)
-      running.set(sandboxId, { ...spec, accessToken, boots: snapshots.bootsOf(spec) })
+      if (spec.snapshotId === undefined && !hasTemplate(spec.templateId)) throw notFound()
+      const boots = snapshots.bootsOf(spec)
+      const sandbox = { ...spec, accessToken, boots, address: state.newAddress() }
+      running.set(sandboxId, sandbox)
       await failures.apply('create')
-      events.publish({ case: 'started', value: toRunning(sandboxId) })
-      return { sandbox: toRunning(sandboxId) }
+      events.publish({ case: 'started', value: toMessage(sandboxId, sandbox) })
+      return { sandbox: toMessage(sandboxId, sandbox) }
     },
     async updateNetwork({ sandboxId, network }) {
       await failures.apply('network')
@@ -52,21 +60,26 @@ export function simulateSandboxes(state: NodeState, { snapshots, warmPool }: San
       }
       return {}
     },
-    getSandbox({ sandboxId }) {
-      failures.throwIfDown()
-      if (running.has(sandboxId)) return { sandbox: toRunning(sandboxId) }
-      const found = listPaused(paused).find((sandbox) => sandbox.sandboxId === sandboxId)
+    async getSandbox({ sandboxId }) {
+      await failures.apply('get')
+      const sandbox = running.get(sandboxId)
+      if (sandbox) return { sandbox: toMessage(sandboxId, sandbox) }
+      const found = listPaused(paused).find((other) => other.sandboxId === sandboxId)
       if (!found) throw notFound()
       return { sandbox: found }
     },
     listSandboxes() {
       failures.throwIfDown()
-      return { sandboxes: [...[...running.keys()].map(toRunning), ...listPaused(paused)] }
+      const listed = [...running].map(([id, sandbox]) => toMessage(id, sandbox))
+      return { sandboxes: [...listed, ...listPaused(paused)] }
     },
     async *watchSandboxes(_, { signal }) {
-      failures.throwIfDown()
+      await failures.apply('watch')
       const following = events.follow(signal)
-      for (const id of running.keys()) yield { event: { case: 'started', value: toRunning(id) } }
+      for (const [sandboxId, sandbox] of running) {
+        yield { event: { case: 'started', value: toMessage(sandboxId, sandbox) } }
+        if (sandbox.isPausing) yield { event: { case: 'pausing', value: { sandboxId } } }
+      }
       yield { event: { case: 'synced', value: {} } }
       for await (const event of following) yield { event }
     },

@@ -2,7 +2,8 @@ import { SandboxState } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
 import type { NodeService } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
 import { Code, ConnectError } from '@connectrpc/connect'
 import type { ServiceImpl } from '@connectrpc/connect'
-import { notFound, toRunning } from './sandbox.ts'
+import { notFound } from './sandbox.ts'
+import { toMessage } from './sandbox-message.ts'
 import type { NodeState } from './sandbox.ts'
 
 type Methods = Pick<ServiceImpl<typeof NodeService>, 'pauseSandbox' | 'resumeSandbox'>
@@ -20,6 +21,14 @@ export function simulatePauses(state: NodeState, { keepsMemory, sizeOf }: PauseO
       throw new ConnectError(`Sandbox ${sandboxId} cannot be used`, Code.DataLoss)
     }
   }
+  const setPausing = (sandboxId: string, isPausing: boolean) => {
+    const sandbox = running.get(sandboxId)
+    if (!sandbox) return
+    const changed = { ...sandbox, isPausing }
+    running.set(sandboxId, changed)
+    if (isPausing) events.publish({ case: 'pausing', value: { sandboxId } })
+    else events.publish({ case: 'started', value: toMessage(sandboxId, changed) })
+  }
   const methods: Methods = {
     async pauseSandbox({ sandboxId, keepMemory }) {
       failures.throwIfDown()
@@ -27,12 +36,18 @@ export function simulatePauses(state: NodeState, { keepsMemory, sizeOf }: PauseO
       if (paused.has(sandboxId)) return {}
       if (!running.has(sandboxId)) throw notFound()
       if (keepMemory && !keepsMemory()) throw new ConnectError('runc', Code.FailedPrecondition)
-      await failures.apply('pause')
-      if (keepMemory) await failures.apply('keepMemory')
+      setPausing(sandboxId, true)
+      try {
+        await failures.apply('pause')
+        if (keepMemory) await failures.apply('keepMemory')
+      } catch (error) {
+        setPausing(sandboxId, false)
+        throw error
+      }
       const sandbox = running.get(sandboxId)
       if (!sandbox) throw notFound()
       running.delete(sandboxId)
-      paused.set(sandboxId, { ...sandbox, keepsMemory: keepMemory })
+      paused.set(sandboxId, { ...sandbox, isPausing: false, keepsMemory: keepMemory })
       events.publish({ case: 'paused', value: { sandboxId } })
       await failures.apply('pause', 'after')
       return { sizeBytes: sizeOf(sandboxId, keepMemory) }
@@ -40,7 +55,8 @@ export function simulatePauses(state: NodeState, { keepsMemory, sizeOf }: PauseO
     async resumeSandbox({ sandboxId, boot, accessToken, network, ingress }) {
       failures.throwIfDown()
       checkReadable(sandboxId)
-      if (running.has(sandboxId)) return { sandbox: toRunning(sandboxId) }
+      const current = running.get(sandboxId)
+      if (current) return { sandbox: toMessage(sandboxId, current) }
       if (!paused.has(sandboxId)) throw notFound()
       await failures.apply('resume')
       const found = paused.get(sandboxId)
@@ -48,10 +64,12 @@ export function simulatePauses(state: NodeState, { keepsMemory, sizeOf }: PauseO
       const { keepsMemory: hasMemory, ...sandbox } = found
       paused.delete(sandboxId)
       const boots = sandbox.boots + (boot || !hasMemory ? 1 : 0)
-      running.set(sandboxId, { ...sandbox, accessToken, network, ingress, boots })
-      events.publish({ case: 'started', value: toRunning(sandboxId) })
+      const address = state.newAddress()
+      const resumed = { ...sandbox, accessToken, network, ingress, boots, address }
+      running.set(sandboxId, resumed)
+      events.publish({ case: 'started', value: toMessage(sandboxId, resumed) })
       await failures.apply('resume', 'after')
-      return { sandbox: toRunning(sandboxId) }
+      return { sandbox: toMessage(sandboxId, resumed) }
     },
   }
   return { methods }

@@ -4,6 +4,8 @@ import type { Code } from '@connectrpc/connect'
 /** Operations that a simulated node can fail or delay. */
 export type Operation =
   | 'create'
+  | 'get'
+  | 'watch'
   | 'name'
   | 'kill'
   | 'pause'
