@@ -11,10 +11,15 @@ export interface TestStep {
   readonly step: Step
   readonly id: number
   readonly name: string
+  /** Where the test function is. The rows of a table share it. */
+  readonly place: string
 }
 
 export interface TestTally {
+  /** Number of test functions of which no case has failed. */
   readonly passed: number
+  /** Number of passed cases: a test function in a loop has one for each row. */
+  readonly passedCases: number
   readonly failedTests: readonly string[]
   readonly skipped: number
   /** Started tests first, then queued ones. */
@@ -34,7 +39,8 @@ export default async function* reportSteps(
 
 function stepOf({ type, data }: TestEvent): TestStep | undefined {
   if (!(data && 'name' in data && 'testId' in data)) return undefined
-  const identity = { id: data.testId, name: data.name }
+  const place = `${data.file}:${data.line}:${data.column}`
+  const identity = { id: data.testId, name: data.name, place }
   if (type === 'test:enqueue') return { step: 'queued', ...identity }
   if (type === 'test:dequeue') return { step: 'begun', ...identity }
   if (type === 'test:complete') return { step: 'ended', ...identity }
@@ -58,8 +64,10 @@ export function tallySteps(lines: string): TestTally {
   const ended = new Set(named('ended').map(({ id }) => id))
   const begun = new Set(named('begun').map(({ id }) => id))
   const open = named('queued').filter(({ id }) => !ended.has(id))
+  const placesOf = (step: Step) => new Set(named(step).map(({ place }) => place))
   return {
-    passed: named('passed').length,
+    passed: placesOf('passed').difference(placesOf('failed')).size,
+    passedCases: named('passed').length,
     failedTests: named('failed').map(({ name }) => name),
     skipped: named('skipped').length,
     unfinishedTests: [

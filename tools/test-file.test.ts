@@ -25,6 +25,15 @@ async function runCode(t: TestContext, code: string, options: Partial<TestFile> 
   })
 }
 
+test('the rows of a table count as cases of one test', async (t) => {
+  const { passed, passedCases, failures } = await runCode(
+    t,
+    `for (const row of [1, 2, 3]) test('row ' + row, () => {})
+     for (const row of [1, 2]) test('other ' + row, () => { if (row === 2) throw new Error() })`,
+  )
+  assert.deepEqual([passed, passedCases, failures], [1, 4, ['other 2']])
+})
+
 test('tests that pass, fail and are skipped are counted, and suites are not', async (t) => {
   const { passed, failures, output } = await runCode(
     t,

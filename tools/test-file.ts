@@ -27,7 +27,9 @@ export interface TestFile {
 
 export interface FileOutcome {
   readonly path: string
+  /** Number of test functions, and of their cases. */
   readonly passed: number
+  readonly passedCases: number
   /** Names of tests, and of what went wrong with the file as a whole. */
   readonly failures: readonly string[]
   readonly seconds: number
@@ -62,6 +64,7 @@ export async function runTestFile(file: TestFile): Promise<FileOutcome> {
     return {
       path: file.path,
       passed: tally.passed,
+      passedCases: tally.passedCases,
       failures: [
         ...tally.failedTests,
         ...problemsOf({ file, tally, exit, leftProcesses, leftData }),
@@ -152,7 +155,7 @@ function problemsOf(run: {
   if (exit === undefined && file.signal?.aborted) problems.push('ended because the run was ended')
   else if (exit === undefined) problems.push(describeHang(file.limitMs, tally))
   else if (exit !== success && tally.failedTests.length === 0) problems.push(exit)
-  else if (tally.passed + tally.skipped + tally.failedTests.length === 0)
+  else if (tally.passedCases + tally.skipped + tally.failedTests.length === 0)
     problems.push('ran no test')
   if (leftProcesses.length > 0) {
     const names = leftProcesses.slice(0, 20).map(({ pid, name }) => `${name} (pid ${pid})`)

@@ -183,8 +183,8 @@ async function runFile(
     env: { NODE_COMPILE_CACHE: compileCache, ...color, ...env },
     signal: interruption.signal,
   }).finally(() => clearInterval(notice))
-  const { passed, failures, output } = outcome
-  const verdict = failures.length > 0 ? 'FAILED' : `ok, ${passed} tests`
+  const { failures, output } = outcome
+  const verdict = failures.length > 0 ? 'FAILED' : `ok, ${describeCount([outcome])}`
   print(`-- ${path}: ${verdict} (${seconds(outcome)})`)
   process.stdout.write(output)
   if (failures.length > 0) failures.forEach((failure) => print(`FAILED ${path}: ${failure}`))
@@ -225,14 +225,20 @@ function summarize(): void {
   const failed = outcomes.flatMap(({ path, failures }) =>
     failures.map((failure) => `  ${path}: ${failure}`),
   )
-  const passed = outcomes.reduce((sum, outcome) => sum + outcome.passed, 0)
   if (outcomes.length === 0 && isChosen('unit', 'postgres', 'system') && !process.exitCode) {
     print(`no test file matches ${words.join(' ')}`)
     process.exitCode = 1
   }
   if (failed.length > 0) print(`\nfailed:\n${failed.join('\n')}`)
   heading(process.exitCode ? 'FAILED' : 'all passed', started)
-  print(`${passed} passed, ${failed.length} failed`)
+  print(`${describeCount(outcomes)} passed, ${failed.length} failed`)
+}
+
+/** Counts test functions first: the number of rows in their tables says little. */
+function describeCount(counted: readonly FileOutcome[]): string {
+  const functions = counted.reduce((sum, { passed }) => sum + passed, 0)
+  const cases = counted.reduce((sum, { passedCases }) => sum + passedCases, 0)
+  return cases > functions ? `${functions} tests with ${cases} cases` : `${functions} tests`
 }
 
 function heading(text: string, since: number): void {

@@ -1,4 +1,7 @@
-/** Invalid requests to the platform API: each gets the right status and a helpful message, and changes nothing. */
+/**
+ * Invalid requests that meet the whole server: its gateway, its limits and its log. The component tests of the API check
+ * each operation and field (`component-tests/http`).
+ */
 import assert from 'node:assert/strict'
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import { join } from 'node:path'
@@ -26,12 +29,8 @@ suite('credentials', () => {
   const badCredentials: [string, Record<string, string>, RegExp][] = [
     ['no key', {}, /send an API key as `X-API-Key: e2b_…`/],
     ['an unknown key', { 'X-API-Key': `e2b_${'0'.repeat(40)}` }, /one that exists/],
-    ['a short key', { 'X-API-Key': 'e2b_00' }, /40 hexadecimal digits/],
-    ['a key in capitals', { 'X-API-Key': `E2B_${'A'.repeat(40)}` }, /40 hexadecimal digits/],
     ['a key that is SQL', { 'X-API-Key': "' or 1=1 --" }, /40 hexadecimal digits/],
-    ['an empty key', { 'X-API-Key': '' }, /40 hexadecimal digits/],
     ['an unknown token', { Authorization: `Bearer sk_e2b_${'0'.repeat(40)}` }, /one that exists/],
-    ['a token that is a JWT', { Authorization: 'Bearer eyJhbGciOi' }, /sk_e2b_/],
     ['basic authentication', { Authorization: basic('user') }, /send an API key/],
   ]
   const operations: [string, string][] = [
@@ -77,52 +76,13 @@ suite('credentials', () => {
 
 suite('requests to create a sandbox', () => {
   const base = { templateID: 'base' }
-  const refused: [unknown, number, RegExp][] = [
-    ['', 400, /body: is required/],
-    ['{"templateID":', 400, /JSON/],
-    ['{"templateID":"base"}}', 400, /JSON/],
-    ['null', 400, /body: expected object/],
-    [[base], 400, /body: expected object/],
-    [{}, 400, /body\.templateID: is required/],
-    [{ templateID: 7 }, 400, /body\.templateID: expected string/],
-    [{ templateID: '../../etc' }, 400, /templateID is malformed/],
-    [{ templateID: 'nobody-made-this' }, 404, /Template nobody-made-this was not found/],
-    [{ templateID: 'base:never' }, 404, /base has no tag or build never/],
-    [{ ...base, timeout: '60' }, 400, /body\.timeout: expected number/],
-    [{ ...base, timeout: 1.5 }, 400, /body\.timeout/],
-    [{ ...base, timeout: -1 }, 400, /body\.timeout/],
-    [{ ...base, timeout: 0 }, 400, /timeout must be at least 1/],
-    [{ ...base, timeout: 3601 }, 400, /timeout must be at most 3600/],
-    [{ ...base, timeout: 2 ** 40 }, 400, /body\.timeout/],
-    [{ ...base, metadata: 'a=b' }, 400, /body\.metadata/],
-    [{ ...base, metadata: { a: 1 } }, 400, /body\.metadata\.a: expected string/],
-    [{ ...base, metadata: { a: 'x'.repeat(70_000) } }, 400, /body\.metadata: must be at most/],
-    [{ ...base, envVars: ['A=b'] }, 400, /body\.envVars/],
-    [{ ...base, envVars: { A: null } }, 400, /body\.envVars\.A: expected string/],
-    [{ ...base, envVars: { 'A=B': 'x' } }, 400, /body\.envVars.*names must not/],
-    [{ ...base, envVars: { A: '\0' } }, 400, /body\.envVars\.A: must be well-formed/],
-    [{ ...base, autoPause: 'yes' }, 400, /body\.autoPause: expected boolean/],
-    [{ ...base, autoPauseMemory: 1 }, 400, /body\.autoPauseMemory: expected boolean/],
-    [{ ...base, autoResume: true }, 400, /body\.autoResume: expected object/],
-    [{ ...base, allow_internet_access: 'no' }, 400, /body\.allow_internet_access: expected bool/],
-    [{ ...base, network: [] }, 400, /body\.network: expected object/],
-    [{ ...base, network: { denyOut: '0.0.0.0/0' } }, 400, /body\.network\.denyOut: expected array/],
-    [{ ...base, mcp: 'x' }, 400, /body\.mcp/],
-    [{ ...base, iam: 'x' }, 400, /body\.iam: expected object/],
-    [{ ...base, volumeMounts: {} }, 400, /body\.volumeMounts: expected array/],
-  ]
-  for (const path of ['/sandboxes', '/v2/sandboxes']) {
-    for (const [body, status, message] of refused) {
-      const shown = (typeof body === 'string' ? body : JSON.stringify(body)).slice(0, 70)
-      test(`POST ${path} responds with ${status} to ${shown || 'an empty body'}`, async () => {
-        checkRefusal(await cloud.platform('POST', path, body), status, message)
-      })
+  test('broken JSON and bad fields are refused', async () => {
+    for (const path of ['/sandboxes', '/v2/sandboxes']) {
+      checkRefusal(await cloud.platform('POST', path, '{"templateID":"base"}}'), 400, /JSON/)
+      const wrongTimeout = { ...base, timeout: '60' }
+      const reply = await cloud.platform('POST', path, wrongTimeout)
+      checkRefusal(reply, 400, /body\.timeout: expected number/)
     }
-  }
-
-  test('secure must be a boolean', async () => {
-    const reply = await cloud.platform('POST', '/sandboxes', { ...base, secure: 'yes' })
-    checkRefusal(reply, 400, /body\.secure: expected boolean/)
   })
 
   for (const framing of [{}, { 'Transfer-Encoding': 'chunked' }]) {
@@ -168,30 +128,6 @@ suite('paths and methods of the platform', () => {
       }
     })
   }
-
-  for (const body of ['{', '{}', '{"timeout":"1"}', '{"timeout":-1}', `{"timeout":${2 ** 40}}`]) {
-    test(`the timeout ${body} is refused and changes nothing`, async () => {
-      const path = `/sandboxes/${sandbox.sandboxID}`
-      const { endAt } = Object((await cloud.platform('GET', path)).json)
-      for (const action of ['timeout', 'connect']) {
-        checkRefusal(await cloud.platform('POST', `${path}/${action}`, body), 400, /body|JSON/i)
-      }
-      assert.equal(Object((await cloud.platform('GET', path)).json).endAt, endAt)
-    })
-  }
-
-  for (const query of ['limit=0', 'limit=101', 'limit=x', 'state=dead', 'order=up', 'metadata=a']) {
-    test(`the list refuses ${query}`, async () => {
-      const field = query.replace(/=.*/, '')
-      const reply = await cloud.platform('GET', `/v2/sandboxes?${query}`)
-      checkRefusal(reply, 400, new RegExp(`query\\.${field}`))
-    })
-  }
-
-  test('the list refuses an invalid nextToken', async () => {
-    const reply = await cloud.platform('GET', '/v2/sandboxes?nextToken=AAAA')
-    checkRefusal(reply, 400, /next ?token/i)
-  })
 
   test('an unsupported method is 405, an unknown path is 404', async () => {
     checkRefusal(await cloud.platform('PUT', '/v2/sandboxes'), 405, /use POST, GET/)

@@ -15,10 +15,13 @@ before(async () => {
 })
 after(() => api[Symbol.asyncDispose]())
 
-function check({ status, json, text }: Reply, expected: number, message: RegExp): void {
-  assert.deepEqual([status, Object(json).code], [expected, expected], text)
-  assert.match(Object(json).message, message)
-  assert.deepEqual([...api.node.running.keys()], [running])
+/** `input` names the case when the check fails. */
+function check(reply: Reply, expected: number, message: RegExp, input: unknown = ''): void {
+  const { status, json, text } = reply
+  const shown = (typeof input === 'string' ? input : JSON.stringify(input)).slice(0, 200)
+  assert.deepEqual([status, Object(json).code], [expected, expected], `${shown}: ${text}`)
+  assert.match(Object(json).message, message, shown)
+  assert.deepEqual([...api.node.running.keys()], [running], shown)
 }
 
 const base = { templateID: 'base' }
@@ -90,6 +93,7 @@ const badCreates: readonly (readonly [object | string, number, RegExp])[] = [
   [{ ...base, timeout: 3601 }, 400, /timeout must be at most 3600/],
   [{ ...base, metadata: { a: 1 } }, 400, /body\.metadata\.a: expected string/],
   [{ ...base, metadata: ['a'] }, 400, /body\.metadata/],
+  [{ ...base, metadata: 'a=b' }, 400, /body\.metadata/],
   [{ ...base, metadata: { a: 'x\0y' } }, 400, /body\.metadata\.a: must be well-formed/],
   [{ ...base, metadata: { a: '\ud800' } }, 400, /body\.metadata\.a: must be well-formed/],
   [{ ...base, metadata: { '\0': 'x' } }, 400, /body\.metadata.*well-formed/s],
@@ -98,10 +102,15 @@ const badCreates: readonly (readonly [object | string, number, RegExp])[] = [
   [{ ...base, envVars: { 'a=b': 'x' } }, 400, /body\.envVars.*names must not/],
   [{ ...base, envVars: { A: '\0' } }, 400, /body\.envVars\.A: must be well-formed/],
   [{ ...base, envVars: { A: true } }, 400, /body\.envVars\.A: expected string/],
+  [{ ...base, envVars: ['A=b'] }, 400, /body\.envVars/],
   [{ ...base, envVars: { A: 'x'.repeat(140_000) } }, 400, /body\.envVars: each variable/],
   [{ ...base, autoPause: 'yes' }, 400, /body\.autoPause: expected boolean/],
   [{ ...base, autoResume: {} }, 400, /body\.autoResume\.enabled: is required/],
+  [{ ...base, network: [] }, 400, /body\.network: expected object/],
   [{ ...base, network: { allowOut: 'all' } }, 400, /body\.network\.allowOut: expected array/],
+  [{ ...base, mcp: 'x' }, 400, /body\.mcp/],
+  [{ ...base, iam: 'x' }, 400, /body\.iam: expected object/],
+  [{ ...base, volumeMounts: {} }, 400, /body\.volumeMounts: expected array/],
   [{ ...base, volumeMounts: [{ name: 'v' }] }, 400, /body\.volumeMounts\.0\.path: is required/],
   [{ ...base, autoPauseMemory: false }, 400, /autoPauseMemory: false needs autoPause: true/],
   [
@@ -118,13 +127,12 @@ const badCreates: readonly (readonly [object | string, number, RegExp])[] = [
   [{ ...base, volumeMounts: [{ name: 'v', path: '/v' }] }, 400, /yet: volumeMounts/],
 ]
 
-for (const version of ['', '/v2']) {
-  for (const [body, status, message] of badCreates) {
-    const shown = (typeof body === 'string' ? body : JSON.stringify(body)).slice(0, 80)
-    test(`POST ${version}/sandboxes refuses ${shown}`, async () => {
-      check(await api.call('POST', `${version}/sandboxes`, { body }), status, message)
-    })
-  }
+for (const path of ['/sandboxes', '/v2/sandboxes']) {
+  test(`POST ${path} refuses bad input`, async () => {
+    for (const [body, status, message] of badCreates) {
+      check(await api.call('POST', path, { body }), status, message, body)
+    }
+  })
 }
 
 test('a sandbox that is not secure cannot be private', async () => {
@@ -136,30 +144,32 @@ test('a sandbox that is not secure cannot be private', async () => {
   )
 })
 
-for (const [network, message] of badNetworks) {
-  // Ingress settings cannot be changed, so this operation does not have these fields.
-  if ('maskRequestHost' in network || 'httpsPorts' in network) continue
-  const shown = JSON.stringify(network).slice(0, 80)
-  test(`PUT /sandboxes/{sandboxID}/network refuses ${shown}`, async () => {
+test('PUT /sandboxes/{sandboxID}/network refuses bad rules', async () => {
+  for (const [network, message] of badNetworks) {
+    // Ingress settings cannot be changed, so this operation does not have these fields.
+    if ('maskRequestHost' in network || 'httpsPorts' in network) continue
     const reply = await api.call('PUT', `/sandboxes/${running}/network`, { body: network })
-    check(reply, 400, new RegExp(`(^|: |body\\.)${message}`))
-  })
-}
-
-for (const id of ['I123', 'a_b', 'a-b-c', 'a%2Fb', '-a', 'a-', '%00', 'ü', 'a.b', '..%2f..']) {
-  for (const [method, suffix] of [
-    ['GET', ''],
-    ['DELETE', ''],
-    ['POST', '/timeout'],
-    ['POST', '/refreshes'],
-    ['POST', '/connect'],
-    ['PUT', '/network'],
-  ] as const) {
-    test(`${method} /sandboxes/${id}${suffix} is an invalid id`, async () => {
-      const body = method.startsWith('P') ? { body: { timeout: 1 } } : {}
-      check(await api.call(method, `/sandboxes/${id}${suffix}`, body), 400, /Invalid sandbox ID/)
-    })
+    check(reply, 400, new RegExp(`(^|: |body\\.)${message}`), network)
   }
+})
+
+const badIds = ['I123', 'a_b', 'a-b-c', 'a%2Fb', '-a', 'a-', '%00', 'ü', 'a.b', '..%2f..', "a'or'1"]
+
+for (const [method, suffix] of [
+  ['GET', ''],
+  ['DELETE', ''],
+  ['POST', '/timeout'],
+  ['POST', '/refreshes'],
+  ['POST', '/connect'],
+  ['PUT', '/network'],
+] as const) {
+  test(`${method} /sandboxes/{sandboxID}${suffix} refuses a malformed ID`, async () => {
+    for (const id of badIds) {
+      const body = method.startsWith('P') ? { body: { timeout: 1 } } : {}
+      const reply = await api.call(method, `/sandboxes/${id}${suffix}`, body)
+      check(reply, 400, /Invalid sandbox ID/, id)
+    }
+  })
 }
 
 test('an id that nobody has is not found, also a very long one', async () => {
@@ -168,43 +178,52 @@ test('an id that nobody has is not found, also a very long one', async () => {
   check(await api.call('GET', `/sandboxes/${'a'.repeat(2000)}`), 414, /too long/)
 })
 
-for (const body of [
+const badTimeouts = [
   '',
   '{}',
+  '{',
+  '[1]',
   '{"timeout":null}',
   '{"timeout":"1"}',
   '{"timeout":-1}',
   '{"timeout":1.5}',
-  '[1]',
-]) {
-  for (const action of ['timeout', 'connect']) {
-    test(`POST …/${action} refuses ${body || 'no body'}`, async () => {
-      check(await api.call('POST', `/sandboxes/${running}/${action}`, { body }), 400, /body/)
-    })
+  '{"timeout":1099511627776}',
+]
+
+for (const action of ['timeout', 'connect']) {
+  test(`POST /sandboxes/{sandboxID}/${action} refuses a bad timeout and changes nothing`, async () => {
+    const path = `/sandboxes/${running}`
+    const { endAt } = Object((await api.call('GET', path)).json)
+    for (const body of badTimeouts) {
+      check(await api.call('POST', `${path}/${action}`, { body }), 400, /body|JSON/, body)
+    }
+    assert.equal(Object((await api.call('GET', path)).json).endAt, endAt)
+  })
+}
+
+test('POST /v2/sandboxes/{sandboxID}/connect refuses bad input', async () => {
+  for (const body of ['null', '{"timeout":"1"}', '{"timeout":-1}', '{"memory":"yes"}', '{']) {
+    const reply = await api.call('POST', `/v2/sandboxes/${running}/connect`, { body })
+    check(reply, 400, /body|JSON/, body)
   }
-}
+})
 
-for (const body of ['null', '{"timeout":"1"}', '{"timeout":-1}', '{"memory":"yes"}', '{']) {
-  test(`POST /v2/…/connect refuses ${body}`, async () => {
-    check(await api.call('POST', `/v2/sandboxes/${running}/connect`, { body }), 400, /body|JSON/)
-  })
-}
-
-for (const body of [
-  'null',
-  '[]',
-  '{',
-  '{"duration":null}',
-  '{"duration":"15"}',
-  '{"duration":-1}',
-  '{"duration":1.5}',
-  '{"duration":3601}',
-  '{"duration":9223372036854775808}',
-]) {
-  test(`POST …/refreshes refuses ${body}`, async () => {
-    check(await api.call('POST', `/sandboxes/${running}/refreshes`, { body }), 400, /body|JSON/)
-  })
-}
+test('POST /sandboxes/{sandboxID}/refreshes refuses a bad duration', async () => {
+  for (const body of [
+    'null',
+    '[]',
+    '{',
+    '{"duration":null}',
+    '{"duration":"15"}',
+    '{"duration":-1}',
+    '{"duration":1.5}',
+    '{"duration":3601}',
+    '{"duration":9223372036854775808}',
+  ]) {
+    const reply = await api.call('POST', `/sandboxes/${running}/refreshes`, { body })
+    check(reply, 400, /body|JSON/, body)
+  }
+})
 
 const badQueries: readonly (readonly [string, RegExp])[] = [
   ['limit=0', /query\.limit: must be an integer from 1 to 100/],
@@ -229,11 +248,11 @@ const badQueries: readonly (readonly [string, RegExp])[] = [
   ['metadata=%25', /query\.metadata/],
 ]
 
-for (const [query, message] of badQueries) {
-  test(`GET /v2/sandboxes?${query} is refused`, async () => {
-    check(await api.call('GET', `/v2/sandboxes?${query}`), 400, message)
-  })
-}
+test('GET /v2/sandboxes refuses a bad query', async () => {
+  for (const [query, message] of badQueries) {
+    check(await api.call('GET', `/v2/sandboxes?${query}`), 400, message, query)
+  }
+})
 
 test('a token of one order is refused in the other', async () => {
   const second = await api.create()
@@ -244,18 +263,13 @@ test('a token of one order is refused in the other', async () => {
   check(reply, 400, /Invalid next token/)
 })
 
-for (const body of [
-  '{}',
-  '{"name":""}',
-  '{"name":5}',
-  '{"name":"\\u0000"}',
-  `{"name":"${'x'.repeat(300)}"}`,
-]) {
-  test(`POST /api-keys refuses ${body.slice(0, 30)}`, async () => {
-    check(await api.call('POST', '/api-keys', { body }), 400, /body\.name/)
-    assert.equal(Object((await api.call('GET', '/api-keys')).json).length, 1)
-  })
-}
+test('POST /api-keys refuses a bad name and creates no key', async () => {
+  const tooLong = `{"name":"${'x'.repeat(300)}"}`
+  for (const body of ['{}', '{"name":""}', '{"name":5}', '{"name":"\\u0000"}', tooLong]) {
+    check(await api.call('POST', '/api-keys', { body }), 400, /body\.name/, body)
+  }
+  assert.equal(Object((await api.call('GET', '/api-keys')).json).length, 1)
+})
 
 test('a key id must be a UUID, and exist', async () => {
   for (const [method, body] of [

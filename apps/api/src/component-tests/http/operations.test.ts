@@ -6,7 +6,7 @@ import type { Operation } from '@atoll/contracts/operation'
 import { operations } from '@atoll/contracts/operations'
 import { z } from 'zod'
 import { startApiUnderTest } from '../../sim/api.ts'
-import type { ApiUnderTest } from '../../sim/api.ts'
+import type { ApiUnderTest, Reply } from '../../sim/api.ts'
 
 /**
  * Rules for every operation. The tests iterate over the list of operations, so a new operation is covered once it is
@@ -84,81 +84,77 @@ const strangeValues: readonly unknown[] = [
 ]
 
 for (const operation of operations) {
-  const { id, method, path, auth, errors, params, query, body, replies } = operation
-  const name = `${method} ${path}`
-
-  test(`${name} has its row in the table of operations`, async () => {
-    const page = await readFile(join(import.meta.dirname, '../../../../../docs/api.md'), 'utf8')
-    const row = page.split('\n').find((line) => line.includes(`| \`${id}\` |`)) ?? ''
-    assert.ok(row.includes(`\`${name}\``), 'run: npm run generate')
-    for (const status of [...Object.keys(replies), ...errors]) assert.ok(row.includes(`${status}`))
+  const name = `${operation.method} ${operation.path}`
+  test(`${name} is documented`, () => checkDocumentation(operation))
+  test(`${name} refuses every invalid request, and says why`, async () => {
+    await checkMethod(operation)
+    await checkJson(operation)
+    await checkQuery(operation)
+    await checkParameters(operation)
+    await checkFields(operation)
   })
+}
 
-  test(`${name} declares what its kind of caller may meet`, () => {
-    const implied = { team: [401, 403, 429], user: [401], admin: [401], none: [] }[auth]
-    for (const status of implied) assert.ok(errors.includes(status), `${status}`)
-    const takesInput =
-      method !== 'GET' || [params, query].some(({ shape }) => Object.keys(shape).length > 0)
-    assert.equal(errors.includes(400), takesInput)
-  })
+async function checkDocumentation({ id, method, path, auth, errors, ...operation }: Operation) {
+  const { params, query, replies } = operation
+  const page = await readFile(join(import.meta.dirname, '../../../../../docs/api.md'), 'utf8')
+  const row = page.split('\n').find((line) => line.includes(`| \`${id}\` |`)) ?? ''
+  assert.ok(row.includes(`\`${method} ${path}\``), 'run: npm run generate')
+  for (const status of [...Object.keys(replies), ...errors]) assert.ok(row.includes(`${status}`))
+  const implied = { team: [401, 403, 429], user: [401], admin: [401], none: [] }[auth]
+  for (const status of implied) assert.ok(errors.includes(status), `${status} is not declared`)
+  const takesInput =
+    method !== 'GET' || [params, query].some(({ shape }) => Object.keys(shape).length > 0)
+  assert.equal(errors.includes(400), takesInput)
+}
 
-  test(`${name} refuses other methods`, async () => {
-    const { status, headers, json } = await send(operation, { method: otherMethod(path) })
-    assert.deepEqual([status, Object(json).code], [405, 405])
-    assert.ok(headers.get('allow')?.includes(method))
-  })
+async function checkMethod(operation: Operation): Promise<void> {
+  const reply = await send(operation, { method: otherMethod(operation.path) })
+  checkError(reply, 405)
+  assert.ok(reply.headers.get('allow')?.includes(operation.method))
+}
 
-  if (method !== 'GET') {
-    test(`${name} refuses what is no JSON`, async () => {
-      const broken = await send(operation, { body: '{' })
-      assert.deepEqual([broken.status, Object(broken.json).code], [400, 400])
-      const type = { 'content-type': 'text/plain' }
-      const text = await send(operation, { body: 'x', headers: type })
-      assert.deepEqual([text.status, Object(text.json).code], [415, 415])
-    })
+async function checkJson(operation: Operation): Promise<void> {
+  if (operation.method === 'GET') return
+  checkError(await send(operation, { body: '{' }), 400)
+  const type = { 'content-type': 'text/plain' }
+  checkError(await send(operation, { body: 'x', headers: type }), 415)
+}
+
+async function checkQuery(operation: Operation): Promise<void> {
+  for (const parameter of Object.keys(operation.query.shape)) {
+    const reply = await send(operation, { query: `?${parameter}=1&${parameter}=2` })
+    checkError(reply, 400, `query.${parameter}`)
   }
+}
 
-  for (const parameter of Object.keys(query.shape)) {
-    test(`${name} refuses ${parameter} twice`, async () => {
-      const reply = await send(operation, { query: `?${parameter}=1&${parameter}=2` })
-      assert.deepEqual([reply.status, Object(reply.json).code], [400, 400])
-      assert.match(Object(reply.json).message, new RegExp(`query\\.${parameter}`))
-    })
+async function checkParameters(operation: Operation): Promise<void> {
+  const names = Object.keys(operation.params.shape)
+  const unknown = Object.fromEntries(names.map((name) => [name, unknownId(name)]))
+  for (const parameter of names) {
+    const malformed = { ...unknown, [parameter]: '\0' }
+    if (operation.params.safeParse(malformed).success) continue
+    checkError(await send(operation, { params: malformed }), 400, `path.${parameter}`)
   }
-
-  for (const parameter of Object.keys(params.shape)) {
-    const other = Object.fromEntries(Object.keys(params.shape).map((one) => [one, unknownId(one)]))
-    const bad = { ...other, [parameter]: '\0' }
-    if (params.safeParse(bad).success) continue
-    test(`${name} refuses a malformed ${parameter}`, async () => {
-      const reply = await send(operation, { params: bad })
-      assert.deepEqual([reply.status, Object(reply.json).code], [400, 400])
-      assert.match(Object(reply.json).message, new RegExp(`path\\.${parameter}`))
-    })
+  if (names.length > 0 && operation.errors.includes(404)) {
+    checkError(await send(operation, { params: unknown }), 404)
   }
+}
 
-  if (errors.includes(404) && Object.keys(params.shape).length > 0) {
-    test(`${name} finds nothing where nothing is`, async () => {
-      const other = Object.fromEntries(
-        Object.keys(params.shape).map((one) => [one, unknownId(one)]),
-      )
-      const reply = await send(operation, { params: other })
-      assert.deepEqual([reply.status, Object(reply.json).code], [404, 404])
-    })
-  }
-
-  for (const [field, schema] of fieldsOf(body)) {
+async function checkFields(operation: Operation): Promise<void> {
+  for (const [field, schema] of fieldsOf(operation.body)) {
     for (const value of strangeValues) {
       if (schema.safeParse(value).success) continue
-      const shown = JSON.stringify(value).slice(0, 30)
-      test(`${name} refuses ${field}: ${shown} by name`, async () => {
-        const strange = { ...validBodies[id], [field]: value }
-        const reply = await send(operation, { body: JSON.stringify(strange) })
-        assert.deepEqual([reply.status, Object(reply.json).code], [400, 400])
-        assert.match(Object(reply.json).message, new RegExp(`body\\.${field}`))
-      })
+      const body = JSON.stringify({ ...validBodies[operation.id], [field]: value })
+      checkError(await send(operation, { body }), 400, `body.${field}`)
     }
   }
+}
+
+function checkError({ status, json, text }: Reply, expected: number, field = ''): void {
+  const { code, message } = Object(json)
+  assert.deepEqual([status, code], [expected, expected], text)
+  assert.ok(String(message).includes(field), `${field} is not in: ${message}`)
 }
 
 function fieldsOf(body: z.ZodType): [string, z.ZodType][] {
