@@ -1,12 +1,12 @@
-import { envdHeaders, openProcess, outputOf } from '@atoll/system-tests/cloud-by-hand'
-import type { CloudByHand, HandSandbox } from '@atoll/system-tests/cloud-by-hand'
+import { envdHeaders, openProcess, outputOf } from '@atoll/system-tests/http-cloud'
+import type { HttpCloud, HttpSandbox } from '@atoll/system-tests/http-cloud'
 
 export const printCommand = ['/bin/echo', 'hello'] as const
 
 /** Runs a command over plain HTTP until its first output. The returned function reads the rest. */
 export async function runUntilFirstOutput(
-  { installation }: CloudByHand,
-  sandbox: HandSandbox,
+  { installation }: HttpCloud,
+  sandbox: HttpSandbox,
 ): Promise<() => Promise<unknown>> {
   const [cmd, ...args] = printCommand
   const process = await openProcess(installation.url, envdHeaders(sandbox), {
@@ -26,7 +26,7 @@ export interface CreateTiming {
 }
 
 /** Creates a sandbox, runs a command in it, and kills it. */
-export async function timeCreate(cloud: CloudByHand): Promise<CreateTiming> {
+export async function timeCreate(cloud: HttpCloud): Promise<CreateTiming> {
   const began = performance.now()
   const sandbox = await cloud.createSandbox()
   const createdMs = performance.now() - began
@@ -37,7 +37,7 @@ export async function timeCreate(cloud: CloudByHand): Promise<CreateTiming> {
   return { createdMs, printedMs }
 }
 
-export async function killSandbox(cloud: CloudByHand, sandboxId: string): Promise<void> {
+export async function killSandbox(cloud: HttpCloud, sandboxId: string): Promise<void> {
   const { status, text } = await cloud.platform('DELETE', `/sandboxes/${sandboxId}`)
   if (status !== 204) throw new Error(`Cannot kill sandbox ${sandboxId}: ${status} ${text}`)
 }

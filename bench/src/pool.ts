@@ -1,7 +1,7 @@
 /** Reads the state of the warm pool from the cell records of the node. */
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { CloudByHand } from '@atoll/system-tests/cloud-by-hand'
+import type { HttpCloud } from '@atoll/system-tests/http-cloud'
 import { waitFor } from '@atoll/kit/wait'
 
 export interface CellCounts {
@@ -11,14 +11,14 @@ export interface CellCounts {
   readonly inProgress: number
 }
 
-export async function countCells(cloud: CloudByHand): Promise<CellCounts> {
+export async function countCells(cloud: HttpCloud): Promise<CellCounts> {
   const phases = (await readCells(cloud)).map(({ phase }) => phase)
   const count = (wanted: string) => phases.filter((phase) => phase === wanted).length
   return { ready: count('ready'), inProgress: count('making') }
 }
 
 /** Returns the IDs of the cells in a pool. */
-export async function readyCells(cloud: CloudByHand): Promise<string[]> {
+export async function readyCells(cloud: HttpCloud): Promise<string[]> {
   return (await readCells(cloud))
     .filter(({ phase }) => phase === 'ready')
     .map(({ cellId }) => cellId)
@@ -28,7 +28,7 @@ export async function readyCells(cloud: CloudByHand): Promise<string[]> {
  * Waits until the pool has at least `minimum` cells and no longer grows. Filling a pool takes CPU time from the
  * measurement.
  */
-export async function waitForFullPool(cloud: CloudByHand, minimum = 2): Promise<void> {
+export async function waitForFullPool(cloud: HttpCloud, minimum = 2): Promise<void> {
   let last = -1
   await waitFor(
     'the pool to be full',
@@ -50,7 +50,7 @@ interface StoredCell {
   readonly phase: string
 }
 
-async function readCells({ installation }: CloudByHand): Promise<StoredCell[]> {
+async function readCells({ installation }: HttpCloud): Promise<StoredCell[]> {
   const dir = join(installation.dataDir, 'cells')
   const names = await readdir(dir).catch(() => [])
   const texts = names.map((name) => readFile(join(dir, name, 'cell.json'), 'utf8').catch(() => ''))

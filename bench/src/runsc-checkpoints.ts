@@ -5,7 +5,7 @@
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { run } from '@atoll/kit/run'
-import type { CloudByHand, HandSandbox } from '@atoll/system-tests/cloud-by-hand'
+import type { HttpCloud, HttpSandbox } from '@atoll/system-tests/http-cloud'
 import { cellOf, namesOf } from '@atoll/system-tests/host-state'
 import { timed } from './scenario.ts'
 
@@ -30,8 +30,8 @@ const checkpointFlags = [
 ] as const
 
 export async function openRunscCheckpoints(
-  cloud: CloudByHand,
-  sandbox: HandSandbox,
+  cloud: HttpCloud,
+  sandbox: HttpSandbox,
 ): Promise<RunscCheckpoints> {
   const names = await namesOf(cloud.installation.dataDir)
   const cellId = await cellOf(names, sandbox.sandboxID)

@@ -1,6 +1,6 @@
 /** Resources of the scenarios, created on first use: installations of each runtime, bare runtimes and filled stores. */
-import { startCloud } from '@atoll/system-tests/cloud-by-hand'
-import type { CloudByHand, HandSandbox } from '@atoll/system-tests/cloud-by-hand'
+import { startCloud } from '@atoll/system-tests/http-cloud'
+import type { HttpCloud, HttpSandbox } from '@atoll/system-tests/http-cloud'
 import { cellOf, namesOf } from '@atoll/system-tests/host-state'
 import { Sandbox } from 'e2b'
 import { prepareBaselines } from './baselines.ts'
@@ -11,7 +11,7 @@ import type { RecordStore } from './record-store.ts'
 
 export interface TestBed extends AsyncDisposable {
   /** Starts an installation, which boots every sandbox unless `kind` says otherwise. */
-  cloud(runtime: RuntimeName, kind?: CloudKind): Promise<CloudByHand>
+  cloud(runtime: RuntimeName, kind?: CloudKind): Promise<HttpCloud>
   /** Creates a sandbox and connects the published SDK to it. Disposal kills the sandbox. */
   sandbox(runtime: RuntimeName): Promise<BenchSandbox>
   baselines(): Promise<Baselines>
@@ -23,14 +23,14 @@ export interface TestBed extends AsyncDisposable {
 export type CloudKind = 'boots' | 'restores' | 'pooled'
 
 export interface BenchSandbox extends AsyncDisposable {
-  readonly cloud: CloudByHand
-  readonly handle: HandSandbox
+  readonly cloud: HttpCloud
+  readonly handle: HttpSandbox
   readonly sdk: Sandbox
 }
 
 export function openTestBed(progress: (text: string) => void): TestBed {
   const opened = new AsyncDisposableStack()
-  const clouds = new Map<string, Promise<CloudByHand>>()
+  const clouds = new Map<string, Promise<HttpCloud>>()
   let baselines: Promise<Baselines> | undefined
   let recordStores: Promise<readonly RecordStore[]> | undefined
 
@@ -67,7 +67,7 @@ export function openTestBed(progress: (text: string) => void): TestBed {
     return [opened.use(await fillSqlite()), opened.use(await fillPostgres())]
   }
 
-  async function start(runtime: RuntimeName, kind: CloudKind): Promise<CloudByHand> {
+  async function start(runtime: RuntimeName, kind: CloudKind): Promise<HttpCloud> {
     progress(`starting an installation with ${runtime} that ${meanings[kind]}`)
     const pools = kind === 'boots' ? {} : { ATOLL_POOL_MEMORY_MB: String(poolMemoryMb) }
     const settings = { ATOLL_RUNTIME: runtime, ATOLL_BASE_DISK_SIZE_MB: '4096', ...pools }
@@ -78,7 +78,7 @@ export function openTestBed(progress: (text: string) => void): TestBed {
 }
 
 /** Fills a warm pool, which makes the checkpoint, then restarts without a pool and uses up the ready sandboxes. */
-async function keepCheckpointAlone(cloud: CloudByHand): Promise<void> {
+async function keepCheckpointAlone(cloud: HttpCloud): Promise<void> {
   const { installation } = cloud
   await waitForFullPool(cloud)
   await installation.interrupt()
@@ -90,7 +90,7 @@ async function keepCheckpointAlone(cloud: CloudByHand): Promise<void> {
 }
 
 /** Returns the control group of a sandbox, relative to the root of each hierarchy. */
-export async function groupOf(cloud: CloudByHand, { sandboxID }: HandSandbox): Promise<string> {
+export async function groupOf(cloud: HttpCloud, { sandboxID }: HttpSandbox): Promise<string> {
   const names = await namesOf(cloud.installation.dataDir)
   return `/${names.cgroup}/${await cellOf(names, sandboxID)}`
 }

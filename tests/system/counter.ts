@@ -4,8 +4,8 @@
  */
 import assert from 'node:assert/strict'
 import { waitFor } from '@atoll/kit/wait'
-import { envdHeaders, openProcess, shell } from './cloud-by-hand.ts'
-import type { HandSandbox } from './cloud-by-hand.ts'
+import { envdHeaders, openProcess, shell } from './http-cloud.ts'
+import type { HttpSandbox } from './http-cloud.ts'
 
 const path = '/tmp/counts'
 /**
@@ -22,7 +22,7 @@ while :; do i=$((i+1)); echo "$name $$ $i" >&3; read -t 0.1 -u 4; done
 /** Time limit on a busy machine. */
 const patienceMs = 120_000
 
-export async function startCounter(url: string, sandbox: HandSandbox): Promise<void> {
+export async function startCounter(url: string, sandbox: HttpSandbox): Promise<void> {
   const script = `setsid bash -c '${program}' </dev/null >/dev/null 2>&1 &`
   const starting = await openProcess(url, envdHeaders(sandbox), shell(script), { user: 'root' })
   await starting.rest()
@@ -31,7 +31,7 @@ export async function startCounter(url: string, sandbox: HandSandbox): Promise<v
 }
 
 /** Returns the current count after it has increased. Checks that the file has each value once, all from one process. */
-export async function readCounter(url: string, sandbox: HandSandbox): Promise<number> {
+export async function readCounter(url: string, sandbox: HttpSandbox): Promise<number> {
   const first = await countsOf(url, sandbox)
   const counts = await waitFor(
     `the counter of ${sandbox.sandboxID} to go on from ${first.length}`,
@@ -48,13 +48,13 @@ export async function readCounter(url: string, sandbox: HandSandbox): Promise<nu
   return counts.length
 }
 
-async function countsOf(url: string, sandbox: HandSandbox): Promise<readonly string[]> {
+async function countsOf(url: string, sandbox: HttpSandbox): Promise<readonly string[]> {
   const { status, text } = await readFileOf(url, sandbox)
   assert.equal(status, 200, `${sandbox.sandboxID}: ${text}`)
   return text.split('\n').filter(Boolean)
 }
 
-async function readFileOf(url: string, sandbox: HandSandbox) {
+async function readFileOf(url: string, sandbox: HttpSandbox) {
   const headers = envdHeaders(sandbox)
   // A frozen sandbox accepts the connection but does not answer.
   const signal = AbortSignal.timeout(answerMs)

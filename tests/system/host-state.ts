@@ -98,7 +98,7 @@ export async function egressesOf(names: Names): Promise<number[]> {
 }
 
 /** Counts the sandboxes with traffic redirected to the egress process. */
-export async function ledSandboxes({ nftTable }: Names): Promise<number> {
+export async function routedSandboxes({ nftTable }: Names): Promise<number> {
   const rules = (await ruleset(nftTable)).join('\n')
   return [...rules.matchAll(/"at[0-9a-f]{5}-\d+" : goto to_egress/g)].length
 }

@@ -38,7 +38,7 @@ export function createEdge(parts: {
   readonly log: Logger
   readonly config?: EdgeConfig
   /** Maximum of open requests and WebSockets, to all sandboxes together. */
-  readonly mostRequests?: number
+  readonly maxRequests?: number
   /** Finds the sandbox that signed a URL without a sandbox ID. Provided by the api, which knows the tokens. */
   readonly findSigner?: FindSigner
   /** Resumes a paused sandbox. Provided by the api, which owns the records. */
@@ -53,7 +53,7 @@ export function createEdge(parts: {
   const { findSigner, wakeLimitMs } = parts
   const context = {
     directory,
-    maxOpen: parts.mostRequests,
+    maxOpen: parts.maxRequests,
     maxOpenPerSandbox,
     findSigner,
     wakes,

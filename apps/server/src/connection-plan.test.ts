@@ -12,22 +12,22 @@ for (const [descriptors, connections] of [
   test(`${descriptors} descriptors carry ${connections} connections, and leave an eighth for the server`, () => {
     const plan = planConnections(descriptors, {})
     assert.deepEqual(plan, {
-      mostConnections: connections,
-      mostPerClient: Math.ceil(connections / 8),
-      mostRequests: connections,
-      mostRequestsPerSandbox: Math.ceil(connections / 4),
+      maxConnections: connections,
+      maxPerClient: Math.ceil(connections / 8),
+      maxRequests: connections,
+      maxRequestsPerSandbox: Math.ceil(connections / 4),
     })
-    assert.ok(plan.mostConnections + plan.mostRequests <= (descriptors * 7) / 8)
+    assert.ok(plan.maxConnections + plan.maxRequests <= (descriptors * 7) / 8)
   })
 }
 
 test('settings go before the usual numbers', () => {
-  const settings = { mostConnections: 100, mostPerClient: 7, mostRequestsPerSandbox: 9 }
-  assert.deepEqual(planConnections(20_000, settings), { ...settings, mostRequests: 100 })
+  const settings = { maxConnections: 100, maxPerClient: 7, maxRequestsPerSandbox: 9 }
+  assert.deepEqual(planConnections(20_000, settings), { ...settings, maxRequests: 100 })
 })
 
 test('more connections than there are descriptors for are refused, with the limit that would do', () => {
-  const settings = { mostConnections: 10_000 }
+  const settings = { maxConnections: 10_000 }
   let needed = 0
   assert.throws(
     () => planConnections(20_000, settings),
@@ -36,9 +36,9 @@ test('more connections than there are descriptors for are refused, with the limi
       return reason === 'too_few_descriptors' && message.includes('only 20000')
     },
   )
-  assert.equal(planConnections(needed, settings).mostConnections, 10_000)
+  assert.equal(planConnections(needed, settings).maxConnections, 10_000)
   assert.throws(() => planConnections(300, {}), /64 connections need 384 open files/)
-  assert.equal(planConnections(384, {}).mostConnections, 64)
+  assert.equal(planConnections(384, {}).maxConnections, 64)
 })
 
 test('the limit of this process is read, and may be none', async () => {

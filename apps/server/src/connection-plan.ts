@@ -8,14 +8,14 @@ import type { ConnectionLimits } from './connections.ts'
 
 export interface ConnectionPlan extends ConnectionLimits {
   /** Limit on open requests and WebSockets to all sandboxes. */
-  readonly mostRequests: number
-  readonly mostRequestsPerSandbox: number
+  readonly maxRequests: number
+  readonly maxRequestsPerSandbox: number
 }
 
 export interface PlanSettings {
-  readonly mostConnections?: number | undefined
-  readonly mostPerClient?: number | undefined
-  readonly mostRequestsPerSandbox?: number | undefined
+  readonly maxConnections?: number | undefined
+  readonly maxPerClient?: number | undefined
+  readonly maxRequestsPerSandbox?: number | undefined
 }
 
 /** Default limit. Request headers take up to 16 KiB per connection, so more connections need an operator's decision. */
@@ -28,21 +28,21 @@ export function planConnections(descriptorLimit: number, settings: PlanSettings)
   const reserved = Math.max(reservedLeast, Math.ceil(descriptorLimit * reservedShare))
   const affordable = Math.floor((descriptorLimit - reserved) / 2)
   const usual = Math.min(Math.max(affordable, usualLeast), usualMost)
-  const { mostConnections = usual } = settings
-  if (mostConnections > affordable) throw tooFew(descriptorLimit, mostConnections)
+  const { maxConnections = usual } = settings
+  if (maxConnections > affordable) throw tooFew(descriptorLimit, maxConnections)
   return {
-    mostConnections,
-    mostPerClient: settings.mostPerClient ?? Math.ceil(mostConnections / 8),
-    mostRequests: mostConnections,
-    mostRequestsPerSandbox: settings.mostRequestsPerSandbox ?? Math.ceil(mostConnections / 4),
+    maxConnections,
+    maxPerClient: settings.maxPerClient ?? Math.ceil(maxConnections / 8),
+    maxRequests: maxConnections,
+    maxRequestsPerSandbox: settings.maxRequestsPerSandbox ?? Math.ceil(maxConnections / 4),
   }
 }
 
-function tooFew(descriptorLimit: number, mostConnections: number): Fault {
-  const withLeast = 2 * mostConnections + reservedLeast
-  const withShare = Math.ceil((2 * mostConnections) / (1 - reservedShare)) + 1
+function tooFew(descriptorLimit: number, maxConnections: number): Fault {
+  const withLeast = 2 * maxConnections + reservedLeast
+  const withShare = Math.ceil((2 * maxConnections) / (1 - reservedShare)) + 1
   const message =
-    `${mostConnections} connections need ${Math.max(withLeast, withShare)} open files, but this process may have only ` +
+    `${maxConnections} connections need ${Math.max(withLeast, withShare)} open files, but this process may have only ` +
     `${descriptorLimit}. Raise that limit (ulimit -n, or LimitNOFILE in systemd), or lower ATOLL_MAX_CONNECTIONS`
   return new Fault('invalid', 'too_few_descriptors', message)
 }

@@ -76,7 +76,7 @@ async function openMany(count: number, open: () => Promise<Client>): Promise<Cli
 }
 
 const openStates = (clients: readonly Client[]) => clients.map(({ isOpen }) => isOpen())
-const fiveConnections = { mostConnections: 5, mostPerClient: 5 }
+const fiveConnections = { maxConnections: 5, maxPerClient: 5 }
 
 test('a full server closes the oldest connection with a half-sent request to admit a new client', async (t) => {
   const { open } = await setup(t, fiveConnections)
@@ -91,7 +91,7 @@ for (const [kind, text, awaited] of [
   ['idle connections', completeRequest('/'), 'answered'],
 ] as const) {
   test(`a flood of ${kind} from one address replaces only connections of that address`, async (t) => {
-    const { open } = await setup(t, { mostConnections: 5, mostPerClient: 100 })
+    const { open } = await setup(t, { maxConnections: 5, maxPerClient: 100 })
     const others = await openMany(2, () => open('', '', '127.0.0.2'))
     const flood = await openMany(50, () => open(text, awaited, '127.0.0.3'))
     await waitFor('all but three to close', () => openStates(flood).filter(Boolean).length === 3)
@@ -149,7 +149,7 @@ test('connections with an unread response or a refused upgrade are closed to adm
 })
 
 test('a client above its limit loses its own connections, then gets a 503; others are unaffected', async (t) => {
-  const { open } = await setup(t, { mostConnections: 100, mostPerClient: 3 })
+  const { open } = await setup(t, { maxConnections: 100, maxPerClient: 3 })
   const others = await openMany(2, () => open(halfRequest, '', '127.0.0.2'))
   const greedy = await openMany(10, () => open(halfRequest, '', '127.0.0.3'))
   await waitFor('the limit per client', () => openStates(greedy).filter(Boolean).length === 3)

@@ -12,9 +12,9 @@ import { clientOf, isLoopback } from './client-address.ts'
 import { createRanking } from './ranking.ts'
 
 export interface ConnectionLimits {
-  readonly mostConnections: number
+  readonly maxConnections: number
   /** Not applied to loopback: a reverse proxy there carries many clients. */
-  readonly mostPerClient: number
+  readonly maxPerClient: number
 }
 
 export interface Connections {
@@ -41,8 +41,8 @@ export function createConnections(
     add(socket) {
       const address = clientOf(socket.remoteAddress ?? '')
       const client = clients.get(address) ?? createClient(address)
-      const hasShare = isExempt(address) || sizeOf(client) < limits.mostPerClient
-      if (!hasShare || connections.size >= limits.mostConnections) {
+      const hasShare = isExempt(address) || sizeOf(client) < limits.maxPerClient
+      if (!hasShare || connections.size >= limits.maxConnections) {
         const victim = hasShare ? findVictim() : (findWaiting(client) ?? findStalled(client.busy))
         if (!victim) return refuse(socket)
         remove(victim)

@@ -4,7 +4,7 @@ import type { LineWriter } from './log-lines.ts'
 
 const standardOutput = 1
 const retryMs = 10
-const mostRetries = 100
+const maxRetries = 100
 
 /**
  * Writes log lines to standard output. Pino's own destination never returns from a write to a full disk. A slow reader
@@ -15,7 +15,7 @@ export function stdoutLines(): LineWriter {
   return createLineWriter({
     prepare() {},
     write(bytes) {
-      const retries = isStuck ? 0 : mostRetries
+      const retries = isStuck ? 0 : maxRetries
       isStuck = true
       const written = writeWhenReady(standardOutput, bytes, retries)
       isStuck = false

@@ -69,9 +69,9 @@ export async function startServer(
 
   await mkdir(dataDir, { recursive: true, mode: 0o700 })
   const plan = planConnections(await readDescriptorLimit(), {
-    mostConnections: config.server.ATOLL_MAX_CONNECTIONS,
-    mostPerClient: config.server.ATOLL_MAX_CONNECTIONS_PER_CLIENT,
-    mostRequestsPerSandbox: config.edge.ATOLL_EDGE_MAX_REQUESTS_PER_SANDBOX,
+    maxConnections: config.server.ATOLL_MAX_CONNECTIONS,
+    maxPerClient: config.server.ATOLL_MAX_CONNECTIONS_PER_CLIENT,
+    maxRequestsPerSandbox: config.edge.ATOLL_EDGE_MAX_REQUESTS_PER_SANDBOX,
   })
   const gateway = await startGateway({ api: ATOLL_LISTEN, edge: ATOLL_EDGE_LISTEN }, plan)
   closing('gateway', () => gateway.close())
@@ -99,8 +99,8 @@ export async function startServer(
   const edge = createEdge({
     node: node.transport,
     log: log.child({ part: 'edge' }),
-    config: { ATOLL_EDGE_MAX_REQUESTS_PER_SANDBOX: plan.mostRequestsPerSandbox },
-    mostRequests: plan.mostRequests,
+    config: { ATOLL_EDGE_MAX_REQUESTS_PER_SANDBOX: plan.maxRequestsPerSandbox },
+    maxRequests: plan.maxRequests,
     findSigner: api.findSigner,
     wake: api.wake,
   })

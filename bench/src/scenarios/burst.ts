@@ -2,7 +2,7 @@
  * 100 creates at once: time until the last sandbox runs, and peak memory of the server. All must succeed. The baseline
  * is 100 runs of `true` at once by the bare runtime.
  */
-import { startCloud } from '@atoll/system-tests/cloud-by-hand'
+import { startCloud } from '@atoll/system-tests/http-cloud'
 import type { RuntimeName } from '../baselines.ts'
 import { killSandbox } from '../first-output.ts'
 import { waitForFullPool } from '../pool.ts'

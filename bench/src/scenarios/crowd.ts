@@ -3,8 +3,8 @@
  * which shows how much of a change is due to the machine.
  */
 import { limitConcurrency } from '@atoll/kit/limit-concurrency'
-import { startCloud } from '@atoll/system-tests/cloud-by-hand'
-import type { CloudByHand } from '@atoll/system-tests/cloud-by-hand'
+import { startCloud } from '@atoll/system-tests/http-cloud'
+import type { HttpCloud } from '@atoll/system-tests/http-cloud'
 import type { RuntimeName } from '../baselines.ts'
 import { timeCreate } from '../first-output.ts'
 import { waitForFullPool } from '../pool.ts'
@@ -60,7 +60,7 @@ async function measureRuntime(context: ScenarioContext, runtime: RuntimeName): P
   return rows
 }
 
-async function add(cloud: CloudByHand, count: number): Promise<void> {
+async function add(cloud: HttpCloud, count: number): Promise<void> {
   const gate = limitConcurrency(startsAtOnce)
   const create = () => gate(() => cloud.createSandbox({ timeout: sandboxTimeoutSeconds }))
   await Promise.all(Array.from({ length: count }, create))

@@ -1,7 +1,7 @@
 /** Time and memory of a 1 GB upload and download by /files. The baseline is a plain TCP copy of the same file. */
 import { mkdtemp, rm, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { envdHeaders } from '@atoll/system-tests/cloud-by-hand'
+import { envdHeaders } from '@atoll/system-tests/http-cloud'
 import type { RuntimeName } from '../baselines.ts'
 import { startTcpCopy } from '../tcp-copy.ts'
 import { collectSamples, interleave, runtimes, timed } from '../scenario.ts'

@@ -5,7 +5,7 @@
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { waitFor } from '@atoll/kit/wait'
-import type { CloudByHand, HandSandbox } from '@atoll/system-tests/cloud-by-hand'
+import type { HttpCloud, HttpSandbox } from '@atoll/system-tests/http-cloud'
 import { cellOf, namesOf, processesOfCell } from '@atoll/system-tests/host-state'
 import type { RuntimeName } from '../baselines.ts'
 import { killSandbox } from '../first-output.ts'
@@ -63,11 +63,7 @@ const ready = (runtime: RuntimeName) => `ready in the pool, ${runtime}`
 const paused = (runtime: RuntimeName) => `paused, ${runtime}`
 const packed = 'paused and packed, gvisor'
 
-async function recordReady(
-  cloud: CloudByHand,
-  memory: Samples,
-  runtime: RuntimeName,
-): Promise<void> {
+async function recordReady(cloud: HttpCloud, memory: Samples, runtime: RuntimeName): Promise<void> {
   const { cgroup } = await namesOf(cloud.installation.dataDir)
   for (const cellId of await readyCells(cloud)) {
     memory.record(ready(runtime), await groupMemoryMb(`/${cgroup}/${cellId}`))
@@ -75,8 +71,8 @@ async function recordReady(
 }
 
 async function recordIdle(
-  cloud: CloudByHand,
-  { sandboxID }: HandSandbox,
+  cloud: HttpCloud,
+  { sandboxID }: HttpSandbox,
   memory: Samples,
   runtime: RuntimeName,
 ): Promise<void> {
@@ -86,8 +82,8 @@ async function recordIdle(
 }
 
 async function recordPaused(
-  cloud: CloudByHand,
-  { sandboxID }: HandSandbox,
+  cloud: HttpCloud,
+  { sandboxID }: HttpSandbox,
   into: { readonly memory: Samples; readonly disk: Samples; readonly runtime: RuntimeName },
 ): Promise<void> {
   const { memory, disk, runtime } = into
@@ -106,8 +102,8 @@ async function recordPaused(
 }
 
 async function recordPacked(
-  cloud: CloudByHand,
-  sandboxes: readonly HandSandbox[],
+  cloud: HttpCloud,
+  sandboxes: readonly HttpSandbox[],
   disk: Samples,
 ): Promise<void> {
   const names = await namesOf(cloud.installation.dataDir)

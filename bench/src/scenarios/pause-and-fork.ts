@@ -2,7 +2,7 @@
  * Pause, resume and fork. The baseline is `runsc checkpoint` and `runsc restore` of the same sandbox. runc saves files
  * only, so a resume or a fork boots, and the baseline is `runc run true`.
  */
-import type { CloudByHand, HandSandbox } from '@atoll/system-tests/cloud-by-hand'
+import type { HttpCloud, HttpSandbox } from '@atoll/system-tests/http-cloud'
 import type { RuntimeName } from '../baselines.ts'
 import { killSandbox, runUntilFirstOutput } from '../first-output.ts'
 import { openRunscCheckpoints } from '../runsc-checkpoints.ts'
@@ -65,7 +65,7 @@ const rawCheckpoint = 'runsc checkpoint'
 const rawRestore = (count: number) => `runsc restore x${count}`
 const rawBoth = (count: number) => `runsc checkpoint, restore x${count}`
 
-async function checkpointWithRunsc(cloud: CloudByHand, source: HandSandbox): Promise<Measurement> {
+async function checkpointWithRunsc(cloud: HttpCloud, source: HttpSandbox): Promise<Measurement> {
   const copies = await openRunscCheckpoints(cloud, source)
   return async ({ record }) => {
     const checkpointMs = await copies.checkpoint()
@@ -80,8 +80,8 @@ async function checkpointWithRunsc(cloud: CloudByHand, source: HandSandbox): Pro
 
 function pauseAndResume(
   runtime: RuntimeName,
-  cloud: CloudByHand,
-  pausedSandbox: HandSandbox,
+  cloud: HttpCloud,
+  pausedSandbox: HttpSandbox,
 ): Measurement {
   const { sandboxID } = pausedSandbox
   const memory = runtime === 'gvisor'
@@ -99,8 +99,8 @@ function pauseAndResume(
 
 function fork(
   runtime: RuntimeName,
-  cloud: CloudByHand,
-  { sandboxID }: HandSandbox,
+  cloud: HttpCloud,
+  { sandboxID }: HttpSandbox,
   count: number,
 ): Measurement {
   return async ({ record }) => {
@@ -110,14 +110,14 @@ function fork(
       timeout: sandboxTimeoutSeconds,
     })
     record(`Atoll, ${runtime}: fork x${count}`, performance.now() - began)
-    const copies: { readonly sandbox?: HandSandbox }[] = JSON.parse(text)
+    const copies: { readonly sandbox?: HttpSandbox }[] = JSON.parse(text)
     const made = copies.flatMap(({ sandbox }) => sandbox ?? [])
     if (made.length !== count) throw new Error(`Only ${made.length} of ${count} forks run: ${text}`)
     await Promise.all(made.map((copy) => killSandbox(cloud, copy.sandboxID)))
   }
 }
 
-async function post(cloud: CloudByHand, path: string, body: object): Promise<string> {
+async function post(cloud: HttpCloud, path: string, body: object): Promise<string> {
   const { status, text } = await cloud.platform('POST', path, body)
   if (status < 200 || status > 299) throw new Error(`POST ${path}: ${status} ${text}`)
   return text

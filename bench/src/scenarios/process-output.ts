@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { createSandboxClient } from '@atoll/client/sandbox'
 import type { SandboxOptions } from '@atoll/client/sandbox'
-import { envdHeaders } from '@atoll/system-tests/cloud-by-hand'
+import { envdHeaders } from '@atoll/system-tests/http-cloud'
 import { frame, open } from '@atoll/system-tests/wire'
 import { Sandbox } from 'e2b'
 import type { RuntimeName } from '../baselines.ts'

@@ -102,7 +102,7 @@ export const getSandboxMetrics = defineOperation({
   errors: [400, 401, 500],
 })
 
-const mostIds = 100
+const maxIds = 100
 
 const SandboxIds = z
   .string()
@@ -110,7 +110,7 @@ const SandboxIds = z
   .pipe(
     z
       .array(SandboxParams.shape.sandboxID)
-      .max(mostIds, { error: `must name at most ${mostIds} sandboxes` })
+      .max(maxIds, { error: `must name at most ${maxIds} sandboxes` })
       .refine((ids) => new Set(ids).size === ids.length, { error: 'must name each sandbox once' }),
   )
 

@@ -5,7 +5,7 @@ import { waitFor } from '@atoll/kit/wait'
 import { Sandbox } from 'e2b'
 import { install } from '../installation.ts'
 import type { Installation } from '../installation.ts'
-import { startWitness } from '../witness.ts'
+import { startStatefulProgram } from '../stateful-program.ts'
 
 const polling = { intervalMs: 100 }
 
@@ -34,14 +34,14 @@ for (const runtime of ['gvisor', 'runc'] as const) {
         const sandbox = await Sandbox.create({ ...connection, lifecycle })
         const info = await sandbox.getInfo()
         assert.deepEqual(info.lifecycle, { onTimeout: 'pause', autoResume: false })
-        const witness = await startWitness(installation, sandbox)
-        assert.equal((await witness.ask()).count, 1)
+        const program = await startStatefulProgram(installation, sandbox)
+        assert.equal((await program.ask()).count, 1)
         await pauseByTimeout(sandbox)
-        await assert.rejects(witness.ask(), /answered 502/)
+        await assert.rejects(program.ask(), /answered 502/)
         assert.equal(await sandbox.isRunning(), false)
         assert.equal((await sandbox.getInfo()).state, 'paused')
         await sandbox.connect({ timeoutMs: 60_000 })
-        assert.equal((await witness.ask()).count, 2)
+        assert.equal((await program.ask()).count, 2)
         await pauseByTimeout(sandbox)
         await sandbox.kill()
       })
@@ -51,11 +51,11 @@ for (const runtime of ['gvisor', 'runc'] as const) {
         const sandbox = await Sandbox.create({ ...connection, lifecycle, timeoutMs: 60_000 })
         const info = await sandbox.getInfo()
         assert.deepEqual(info.lifecycle, { onTimeout: 'pause', autoResume: true })
-        const witness = await startWitness(installation, sandbox)
-        assert.equal((await witness.ask()).count, 1)
+        const program = await startStatefulProgram(installation, sandbox)
+        assert.equal((await program.ask()).count, 1)
         await pauseByTimeout(sandbox)
 
-        const replies = await Promise.all([witness.ask(), witness.ask(), witness.ask()])
+        const replies = await Promise.all([program.ask(), program.ask(), program.ask()])
         assert.deepEqual(new Set(replies.map(({ count }) => count)), new Set([2, 3, 4]))
         const { state, endAt } = await sandbox.getInfo()
         assert.equal(state, 'running')
@@ -64,7 +64,7 @@ for (const runtime of ['gvisor', 'runc'] as const) {
         assert.ok(leftMs > 200_000 && leftMs <= 300_000, `${leftMs} ms are left`)
 
         assert.equal(await sandbox.pause(), true)
-        const { stdout } = await sandbox.commands.run(`cat ${witness.file}`)
+        const { stdout } = await sandbox.commands.run(`cat ${program.file}`)
         assert.equal(stdout, '1\n2\n3\n4\n')
         await sandbox.kill()
       })
@@ -113,13 +113,13 @@ for (const runtime of ['gvisor', 'runc'] as const) {
     test('auto-pause without memory keeps the files, and traffic does not resume the sandbox', async () => {
       const onTimeout = { action: 'pause', keepMemory: false } as const
       const sandbox = await Sandbox.create({ ...connection, lifecycle: { onTimeout } })
-      const witness = await startWitness(installation, sandbox)
-      assert.equal((await witness.ask()).count, 1)
+      const program = await startStatefulProgram(installation, sandbox)
+      assert.equal((await program.ask()).count, 1)
       await pauseByTimeout(sandbox)
-      await assert.rejects(witness.ask(), /answered 502/)
+      await assert.rejects(program.ask(), /answered 502/)
       assert.equal((await sandbox.getInfo()).state, 'paused')
       await sandbox.connect()
-      assert.equal(await sandbox.files.read(witness.file), '1\n')
+      assert.equal(await sandbox.files.read(program.file), '1\n')
       assert.deepEqual(await sandbox.commands.list(), [])
       await sandbox.kill()
     })

@@ -11,7 +11,7 @@ import { install } from '../installation.ts'
 import type { Installation } from '../installation.ts'
 import { openOutside } from '../network/outside.ts'
 import type { Outside } from '../network/outside.ts'
-import { startWitness } from '../witness.ts'
+import { startStatefulProgram } from '../stateful-program.ts'
 
 const patient = { intervalMs: 100 }
 const rounds = 3
@@ -121,12 +121,12 @@ suite('requests that come during a pause on gvisor', () => {
   after(() => installation[Symbol.asyncDispose]())
 
   test('are held, and served after the resume, where traffic wakes the sandbox', async () => {
-    const { sandbox, witness } = await open({ onTimeout: 'pause', autoResume: true })
+    const { sandbox, program } = await open({ onTimeout: 'pause', autoResume: true })
     for (let round = 1; round <= rounds; round += 1) {
-      const known = await witness.ask()
+      const known = await program.ask()
       const pause = sandbox.pause()
       await waitForPause(sandbox)
-      const [first, second] = await Promise.all([witness.ask(), witness.ask()])
+      const [first, second] = await Promise.all([program.ask(), program.ask()])
       assert.equal(await pause, true)
       const counts = [first.count, second.count].toSorted((a, b) => a - b)
       assert.deepEqual(counts, [known.count + 1, known.count + 2])
@@ -136,20 +136,20 @@ suite('requests that come during a pause on gvisor', () => {
   })
 
   test('fail with "not found" while the sandbox stays paused', async () => {
-    const { sandbox, witness } = await open({ onTimeout: 'pause' })
+    const { sandbox, program } = await open({ onTimeout: 'pause' })
     const pause = sandbox.pause()
     await waitForPause(sandbox)
-    await assert.rejects(witness.ask(), /answered 502: .*The sandbox was not found/)
+    await assert.rejects(program.ask(), /answered 502: .*The sandbox was not found/)
     assert.equal(await pause, true)
     await sandbox.connect()
-    assert.equal((await witness.ask()).count, 1)
+    assert.equal((await program.ask()).count, 1)
     await sandbox.kill()
   })
 
   async function open(lifecycle: { readonly onTimeout: 'pause'; readonly autoResume?: boolean }) {
     const sandbox = await Sandbox.create({ ...installation.connection, lifecycle })
     // So much that to write it takes a while.
-    return { sandbox, witness: await startWitness(installation, sandbox, { dataMb: 200 }) }
+    return { sandbox, program: await startStatefulProgram(installation, sandbox, { dataMb: 200 }) }
   }
 
   /** Waits until the pause has begun or ended. */

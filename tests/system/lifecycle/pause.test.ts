@@ -13,7 +13,7 @@ import type { Installation } from '../installation.ts'
 import { joinTerminal, openTerminal } from '../terminal-by-sdk.ts'
 import { tracesOf } from '../traces.ts'
 import type { Traces } from '../traces.ts'
-import { startWitness } from '../witness.ts'
+import { startStatefulProgram } from '../stateful-program.ts'
 
 const patient = { intervalMs: 100 }
 
@@ -30,12 +30,12 @@ for (const runtime of ['gvisor', 'runc'] as const) {
 
     test('files come back with their metadata, and a new start of everything else', async () => {
       const sandbox = await Sandbox.create({ ...connection, envs: { GIVEN: 'at create' } })
-      const witness = await startWitness(installation, sandbox)
-      assert.equal((await witness.ask()).count, 1)
+      const program = await startStatefulProgram(installation, sandbox)
+      assert.equal((await program.ask()).count, 1)
       const metadata = { author: 'somebody' }
       await sandbox.files.write('/home/user/with-words', 'kept', { metadata })
       await sandbox.commands.run('echo cached > /tmp/unflushed')
-      const ended = assert.rejects(witness.handle.wait(), SandboxError)
+      const ended = assert.rejects(program.handle.wait(), SandboxError)
 
       assert.equal(await sandbox.pause({ keepMemory: false }), true)
       await ended
@@ -50,22 +50,22 @@ for (const runtime of ['gvisor', 'runc'] as const) {
       const info = await sandbox.files.getInfo('/home/user/with-words')
       assert.deepEqual([info.size, info.metadata], [4, metadata])
       assert.deepEqual(await sandbox.commands.list(), [])
-      await assert.rejects(witness.ask(), /502/)
+      await assert.rejects(program.ask(), /502/)
       await sandbox.kill()
     })
 
     if (runtime === 'gvisor') {
       test('processes come back with 200 MB of data, open files, ports and terminals', async () => {
         const sandbox = await Sandbox.create({ ...connection, timeoutMs: 600_000 })
-        const witness = await startWitness(installation, sandbox, { dataMb: 200 })
-        assert.equal((await witness.ask()).count, 1)
-        const { pid, sha256 } = await witness.ask()
+        const program = await startStatefulProgram(installation, sandbox, { dataMb: 200 })
+        assert.equal((await program.ask()).count, 1)
+        const { pid, sha256 } = await program.ask()
         const metadata = { author: 'somebody' }
         await sandbox.files.write('/home/user/with-words', 'kept', { metadata })
         const terminal = await openTerminal(sandbox)
         await terminal.type('cd /tmp; MINE=kept; echo $$ do""ne\n')
         const [shellPid] = (await terminal.shows(/\d+ done/)).split(' ')
-        const streams = [witness.handle.wait(), terminal.handle.wait()]
+        const streams = [program.handle.wait(), terminal.handle.wait()]
         const ends = streams.map((stream) => assert.rejects(stream, SandboxError))
 
         assert.equal(await sandbox.pause(), true)
@@ -73,9 +73,9 @@ for (const runtime of ['gvisor', 'runc'] as const) {
         const same = await Sandbox.connect(sandbox.sandboxId, connection)
         assert.equal(same.sandboxId, sandbox.sandboxId)
 
-        const { random: _random, ...told } = await witness.ask()
+        const { random: _random, ...told } = await program.ask()
         assert.deepEqual(told, { pid, sha256, count: 3 })
-        assert.equal(await same.files.read(witness.file), '1\n2\n3\n')
+        assert.equal(await same.files.read(program.file), '1\n2\n3\n')
         const info = await same.files.getInfo('/home/user/with-words')
         assert.deepEqual([info.size, info.metadata], [4, metadata])
         const again = await joinTerminal(same, terminal.handle.pid)
@@ -85,8 +85,8 @@ for (const runtime of ['gvisor', 'runc'] as const) {
         await terminal.type('exit 5\n')
         await assert.rejects(again.handle.wait(), /exit status 5/)
         const listed = (await sandbox.commands.list()).map((process) => process.pid)
-        assert.deepEqual(listed, [witness.handle.pid])
-        const joined = await same.commands.connect(witness.handle.pid)
+        assert.deepEqual(listed, [program.handle.pid])
+        const joined = await same.commands.connect(program.handle.pid)
         assert.equal(await joined.kill(), true)
         await sandbox.kill()
       })
@@ -115,12 +115,12 @@ for (const runtime of ['gvisor', 'runc'] as const) {
 
       test('a sandbox that was paused with memory can be booted from its files', async () => {
         const sandbox = await Sandbox.create(connection)
-        const witness = await startWitness(installation, sandbox)
-        assert.equal((await witness.ask()).count, 1)
+        const program = await startStatefulProgram(installation, sandbox)
+        assert.equal((await program.ask()).count, 1)
         assert.equal(await sandbox.pause(), true)
         await sandbox.connect({ onResume: 'reboot' })
         assert.deepEqual(await sandbox.commands.list(), [])
-        assert.equal(await sandbox.files.read(witness.file), '1\n')
+        assert.equal(await sandbox.files.read(program.file), '1\n')
         await sandbox.kill()
       })
 

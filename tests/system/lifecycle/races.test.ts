@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { isDeepStrictEqual } from 'node:util'
 import { waitFor } from '@atoll/kit/wait'
-import { startCloud } from '../cloud-by-hand.ts'
-import type { CloudByHand, HandSandbox } from '../cloud-by-hand.ts'
+import { startCloud } from '../http-cloud.ts'
+import type { HttpCloud, HttpSandbox } from '../http-cloud.ts'
 import { readCounter, startCounter } from '../counter.ts'
 import { cells, namesOf, processesOf } from '../host-state.ts'
 import type { Names } from '../host-state.ts'
@@ -14,7 +14,7 @@ import type { Reply } from '../wire.ts'
 const patienceMs = 120_000
 
 describe('two requests on one sandbox at a time', { concurrency: 1 }, () => {
-  let cloud: CloudByHand
+  let cloud: HttpCloud
   let names: Names
   let url: string
 
@@ -187,8 +187,8 @@ function phaseOf(all: Awaited<ReturnType<typeof cells>>, id: string): string | u
   return all.find(({ owner }) => owner === id)?.phase
 }
 
-function madeBy({ status, text, json }: Reply): readonly HandSandbox[] {
+function madeBy({ status, text, json }: Reply): readonly HttpSandbox[] {
   assert.equal(status, 201, text)
-  const items: { sandbox?: HandSandbox }[] = Object(json)
+  const items: { sandbox?: HttpSandbox }[] = Object(json)
   return items.flatMap(({ sandbox }) => sandbox ?? [])
 }

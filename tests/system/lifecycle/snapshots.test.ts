@@ -5,7 +5,7 @@ import { after, before, suite, test } from 'node:test'
 import { Sandbox } from 'e2b'
 import { install } from '../installation.ts'
 import type { Installation } from '../installation.ts'
-import { startWitness } from '../witness.ts'
+import { startStatefulProgram } from '../stateful-program.ts'
 
 const who = 'echo "$(hostname) $E2B_SANDBOX_ID $GIVEN"'
 
@@ -68,8 +68,8 @@ for (const runtime of ['gvisor', 'runc'] as const) {
     if (runtime === 'gvisor') {
       test('sandboxes created from a snapshot continue from it, also when the original is gone', async () => {
         const original = await Sandbox.create({ ...connection, envs: { GIVEN: 'to the first' } })
-        const witness = await startWitness(installation, original)
-        const { pid, sha256 } = await witness.ask()
+        const program = await startStatefulProgram(installation, original)
+        const { pid, sha256 } = await program.ask()
         const { endAt } = await original.getInfo()
         const { snapshotId, names } = await original.createSnapshot()
         assert.match(snapshotId, /^[a-z0-9]{20}:default$/)
@@ -77,7 +77,7 @@ for (const runtime of ['gvisor', 'runc'] as const) {
 
         // The original keeps running, with new connections and an unchanged end time.
         assert.deepEqual((await original.getInfo()).endAt, endAt)
-        assert.equal((await witness.ask()).count, 2)
+        assert.equal((await program.ask()).count, 2)
         assert.equal(await original.kill(), true)
 
         const envs = { GIVEN: 'to the second' }
@@ -85,14 +85,14 @@ for (const runtime of ['gvisor', 'runc'] as const) {
           Sandbox.create(snapshotId, connection),
           Sandbox.create(snapshotId, { ...connection, envs }),
         ])
-        const told = await Promise.all(copies.map(({ sandboxId }) => witness.ask(sandboxId)))
+        const told = await Promise.all(copies.map(({ sandboxId }) => program.ask(sandboxId)))
         assert.deepEqual(
           told.map(({ random: _random, ...rest }) => rest),
           Array.from(copies, () => ({ pid, sha256, count: 2 })),
         )
         const given = ['to the first', 'to the second']
         for (const [index, copy] of copies.entries()) {
-          const { stdout } = await copy.commands.run(`${who}; cat ${witness.file}`)
+          const { stdout } = await copy.commands.run(`${who}; cat ${program.file}`)
           const { sandboxId } = copy
           assert.equal(stdout, `${sandboxId} ${sandboxId} ${given[index]}\n1\n2\n`)
         }
@@ -104,8 +104,8 @@ for (const runtime of ['gvisor', 'runc'] as const) {
         const metadata = { run: randomUUID() }
         const envs = { GIVEN: 'to all' }
         const original = await Sandbox.create({ ...connection, metadata, envs })
-        const witness = await startWitness(installation, original)
-        const { pid, sha256 } = await witness.ask()
+        const program = await startStatefulProgram(installation, original)
+        const { pid, sha256 } = await program.ask()
         const { endAt } = await original.getInfo()
 
         const results = await original.fork({ ...connection, count: 3, timeoutMs: 120_000 })
@@ -115,7 +115,7 @@ for (const runtime of ['gvisor', 'runc'] as const) {
 
         const family = [original, ...forks]
         const ids = family.map(({ sandboxId }) => sandboxId)
-        const told = await Promise.all(ids.map((id) => witness.ask(id)))
+        const told = await Promise.all(ids.map((id) => program.ask(id)))
         assert.deepEqual(
           told.map(({ random: _random, ...rest }) => rest),
           ids.map(() => ({ pid, sha256, count: 2 })),
@@ -142,9 +142,9 @@ for (const runtime of ['gvisor', 'runc'] as const) {
         }
 
         // Original and forks are independent now.
-        await original.files.write(witness.file, 'mine alone')
+        await original.files.write(program.file, 'mine alone')
         const [first] = forks
-        assert.equal(await first?.files.read(witness.file), '1\n2\n')
+        assert.equal(await first?.files.read(program.file), '1\n2\n')
         assert.equal(await statusBy(installation, { token: original, to: original }), 200)
         assert.equal(await statusBy(installation, { token: original, to: first }), 401)
         await Promise.all(family.map((each) => each.kill()))
@@ -155,8 +155,8 @@ for (const runtime of ['gvisor', 'runc'] as const) {
     if (runtime === 'runc') {
       test('copies begin anew from the files of their original', async () => {
         const original = await Sandbox.create(connection)
-        const witness = await startWitness(installation, original)
-        await witness.ask()
+        const program = await startStatefulProgram(installation, original)
+        await program.ask()
         const { snapshotId } = await original.createSnapshot()
         const made = await Sandbox.create(snapshotId, connection)
         const [fork] = await original.fork({ ...connection })
@@ -167,7 +167,7 @@ for (const runtime of ['gvisor', 'runc'] as const) {
           )
           assert.equal(stdout, `${copy.sandboxId}\n1\nno\n`)
         }
-        assert.equal((await witness.ask()).count, 2)
+        assert.equal((await program.ask()).count, 2)
         await Promise.all([original, made, fork].map((each) => each.kill()))
         assert.equal(await Sandbox.deleteSnapshot(snapshotId, connection), true)
       })

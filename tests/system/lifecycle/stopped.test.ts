@@ -3,8 +3,8 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { waitFor } from '@atoll/kit/wait'
-import { envdHeaders, openProcess, shell, startCloud } from '../cloud-by-hand.ts'
-import type { CloudByHand, HandSandbox } from '../cloud-by-hand.ts'
+import { envdHeaders, openProcess, shell, startCloud } from '../http-cloud.ts'
+import type { HttpCloud, HttpSandbox } from '../http-cloud.ts'
 import { readCounter, startCounter } from '../counter.ts'
 import { cellOf, namesOf } from '../host-state.ts'
 
@@ -12,7 +12,7 @@ import { cellOf, namesOf } from '../host-state.ts'
 const boundMs = 50_000
 
 describe('a sandbox that is stopped by a signal', { concurrency: 1 }, () => {
-  let cloud: CloudByHand
+  let cloud: HttpCloud
   let url: string
 
   before(async () => {
@@ -107,19 +107,19 @@ describe('a sandbox that is stopped by a signal', { concurrency: 1 }, () => {
     return made
   }
 
-  async function phaseOf(sandbox: HandSandbox): Promise<string> {
+  async function phaseOf(sandbox: HttpSandbox): Promise<string> {
     return (await recordOf(sandbox)).phase
   }
 
   async function recordOf(
-    sandbox: HandSandbox,
+    sandbox: HttpSandbox,
   ): Promise<{ readonly phase: string; readonly process: { readonly pid: number } }> {
     const names = await namesOf(cloud.installation.dataDir)
     const cell = await cellOf(names, sandbox.sandboxID)
     return JSON.parse(await readFile(join(names.dataDir, 'cells', cell, 'cell.json'), 'utf8'))
   }
 
-  async function isUp(sandbox: HandSandbox): Promise<boolean> {
+  async function isUp(sandbox: HttpSandbox): Promise<boolean> {
     const signal = AbortSignal.timeout(1000)
     return fetch(`${url}/health`, { headers: envdHeaders(sandbox), signal }).then(
       ({ ok }) => ok,

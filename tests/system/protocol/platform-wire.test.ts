@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { after, before, test } from 'node:test'
-import { envdHeaders, openProcess, shell, startCloud } from '../cloud-by-hand.ts'
-import type { CloudByHand, HandSandbox } from '../cloud-by-hand.ts'
+import { envdHeaders, openProcess, shell, startCloud } from '../http-cloud.ts'
+import type { HttpCloud, HttpSandbox } from '../http-cloud.ts'
 import { send } from '../wire.ts'
 
 /** The platform API with plain HTTP, as its documents describe it. */
 
-let cloud: CloudByHand
+let cloud: HttpCloud
 let url: string
 before(async () => {
   cloud = await startCloud({ ATOLL_RUNTIME: 'gvisor' })
@@ -70,7 +70,7 @@ test('every answer about a sandbox has the fields that are promised, and no othe
 
 test('a sandbox that is not secured has no token, and killing it resets its streams', async () => {
   const made = await cloud.platform('POST', '/sandboxes', { templateID: 'base', timeout: 120 })
-  const bare: HandSandbox = JSON.parse(made.text)
+  const bare: HttpSandbox = JSON.parse(made.text)
   assert.equal(bare.envdAccessToken, undefined)
   const stream = await openProcess(url, envdHeaders(bare), shell('echo here; exec sleep 1000'))
   await stream.until(/here/)

@@ -8,22 +8,15 @@ import {
 } from '@atoll/contracts/gen/process/process_pb'
 import { waitFor } from '@atoll/kit/wait'
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
-import {
-  envdHeaders,
-  envdPort,
-  openProcess,
-  outputOf,
-  shell,
-  startCloud,
-} from '../cloud-by-hand.ts'
-import type { CloudByHand, HandSandbox } from '../cloud-by-hand.ts'
+import { envdHeaders, envdPort, openProcess, outputOf, shell, startCloud } from '../http-cloud.ts'
+import type { HttpCloud, HttpSandbox } from '../http-cloud.ts'
 import { answerTo, begin, endFlag, frame, framesOf, open, send } from '../wire.ts'
 
 /** The sandbox API with plain HTTP, as its documents describe it. */
 
-let cloud: CloudByHand
+let cloud: HttpCloud
 let url: string
-let sandbox: HandSandbox
+let sandbox: HttpSandbox
 before(async () => {
   cloud = await startCloud({ ATOLL_RUNTIME: 'gvisor' })
   url = cloud.installation.url

@@ -4,8 +4,8 @@ import { createHash } from 'node:crypto'
 import { after, before, suite, test } from 'node:test'
 import { waitFor } from '@atoll/kit/wait'
 import { Sandbox } from 'e2b'
-import { envdHeaders, openProcess, outputOf, shell, startCloud } from '../cloud-by-hand.ts'
-import type { CloudByHand, HandSandbox, StreamCall } from '../cloud-by-hand.ts'
+import { envdHeaders, openProcess, outputOf, shell, startCloud } from '../http-cloud.ts'
+import type { HttpCloud, HttpSandbox, StreamCall } from '../http-cloud.ts'
 import { runtimes } from '../shell.ts'
 import { endFlag, send } from '../wire.ts'
 import type { Message } from '../wire.ts'
@@ -16,9 +16,9 @@ const mebibyte = 1024 * 1024
 
 for (const runtime of runtimes) {
   suite(`streams on ${runtime}`, () => {
-    let cloud: CloudByHand
+    let cloud: HttpCloud
     let url: string
-    let sandbox: HandSandbox
+    let sandbox: HttpSandbox
     before(async () => {
       cloud = await startCloud({ ATOLL_RUNTIME: runtime })
       url = cloud.installation.url

@@ -7,12 +7,12 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { waitFor } from '@atoll/kit/wait'
 import { Sandbox } from 'e2b'
-import { envdHeaders, startCloud } from '../cloud-by-hand.ts'
-import type { CloudByHand, HandSandbox } from '../cloud-by-hand.ts'
+import { envdHeaders, startCloud } from '../http-cloud.ts'
+import type { HttpCloud, HttpSandbox } from '../http-cloud.ts'
 import { send } from '../wire.ts'
 
-let cloud: CloudByHand
-let byHand: HandSandbox & { readonly envdVersion?: string }
+let cloud: HttpCloud
+let byHand: HttpSandbox & { readonly envdVersion?: string }
 let sandbox: Sandbox
 
 before(async () => {

@@ -1,9 +1,13 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { addCounting, checkAccount, emptyAccount } from './acknowledged/account.ts'
+import {
+  addCounting,
+  checkAcknowledgedState,
+  emptyAcknowledgedState,
+} from './acknowledged/acknowledged-state.ts'
 import { prepareWork, workKinds } from './acknowledged/works.ts'
-import { startCloud } from '../cloud-by-hand.ts'
-import type { CloudByHand } from '../cloud-by-hand.ts'
+import { startCloud } from '../http-cloud.ts'
+import type { HttpCloud } from '../http-cloud.ts'
 import { roundsOr, seed } from '../config.ts'
 import { egressesOf, namesOf, spawnerOf } from '../host-state.ts'
 import type { Names } from '../host-state.ts'
@@ -14,8 +18,8 @@ import { serverErrors } from '../server-errors.ts'
 /** The server is killed the moment it has answered; `ATOLL_TEST_ROUNDS=50` tries it more often. */
 const rounds = roundsOr(3)
 const fewestSandboxes = 2
-const mostSandboxes = 4
-const mostSnapshots = 3
+const maxSandboxes = 4
+const maxSnapshots = 3
 
 const pools = {
   off: { ATOLL_READY_SANDBOXES: '0', ATOLL_POOL_MEMORY_MB: '0' },
@@ -27,8 +31,8 @@ describe(
   { concurrency: 1, timeout: 180_000 + rounds * 120_000 },
   () => {
     const random = randomFrom(seed)
-    const account = emptyAccount()
-    let cloud: CloudByHand
+    const acknowledged = emptyAcknowledgedState()
+    let cloud: HttpCloud
     let names: Names
     let deck: string[] = []
 
@@ -48,7 +52,7 @@ describe(
       test(`round ${round} of ${rounds}`, async (t) => {
         if (deck.length === 0) deck = shuffled(workKinds, random)
         const kind = deck.pop() ?? assert.fail()
-        const work = await prepareWork(kind, { account, cloud, random })
+        const work = await prepareWork(kind, { acknowledged, cloud, random })
         const others = await chooseOthers()
         const setting = random(3) === 0 ? 'on' : 'off'
         t.diagnostic(`${kind}; killed with ${others.name}; pools ${setting}`)
@@ -63,7 +67,7 @@ describe(
         await cloud.installation.start(pools[setting])
         try {
           await work.check(reply)
-          await checkAccount(account, cloud, names)
+          await checkAcknowledgedState(acknowledged, cloud, names)
         } catch (error) {
           t.diagnostic(await serverErrors(names.dataDir))
           throw error
@@ -75,7 +79,7 @@ describe(
     test('everything is still there after one more kill -9', async () => {
       await cloud.installation.crash()
       await cloud.installation.start(pools.off)
-      await checkAccount(account, cloud, names)
+      await checkAcknowledgedState(acknowledged, cloud, names)
     })
 
     /** Processes killed at the same moment as the server. The spawner would follow it anyway, a little later. */
@@ -87,21 +91,21 @@ describe(
     }
 
     async function populate(): Promise<void> {
-      while (account.sandboxes.size < fewestSandboxes) {
-        await addCounting(account, cloud, await cloud.createSandbox({ timeout: 3600 }))
+      while (acknowledged.sandboxes.size < fewestSandboxes) {
+        await addCounting(acknowledged, cloud, await cloud.createSandbox({ timeout: 3600 }))
       }
-      while (account.sandboxes.size > mostSandboxes) {
-        const [id = ''] = account.sandboxes.keys()
+      while (acknowledged.sandboxes.size > maxSandboxes) {
+        const [id = ''] = acknowledged.sandboxes.keys()
         assert.equal((await cloud.platform('DELETE', `/sandboxes/${id}`)).status, 204)
-        account.sandboxes.delete(id)
-        account.killed.add(id)
+        acknowledged.sandboxes.delete(id)
+        acknowledged.killed.add(id)
       }
-      while (account.snapshots.size > mostSnapshots) {
-        const [id = ''] = account.snapshots.keys()
+      while (acknowledged.snapshots.size > maxSnapshots) {
+        const [id = ''] = acknowledged.snapshots.keys()
         const path = `/templates/${encodeURIComponent(id)}`
         assert.equal((await cloud.platform('DELETE', path)).status, 204)
-        account.snapshots.delete(id)
-        account.deleted.add(id)
+        acknowledged.snapshots.delete(id)
+        acknowledged.deleted.add(id)
       }
     }
   },

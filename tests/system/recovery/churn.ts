@@ -2,7 +2,7 @@
 import type { PlatformClient } from '@atoll/client/platform'
 import type { Random } from '../mutations.ts'
 
-export interface Account {
+export interface AcknowledgedState {
   /** Sandboxes whose create returned 201 and whose kill was not requested. */
   readonly running: Set<string>
   /** Sandboxes whose kill was requested without a response. */
@@ -27,9 +27,9 @@ export interface ChurnOptions {
 /** Concurrent callers, each with one request at a time. */
 const callers = 4
 /** Limit on running sandboxes: above it, callers only kill. */
-const mostRunning = 6
+const maxRunning = 6
 
-export function startChurn(account: Account, options: ChurnOptions): Churn {
+export function startChurn(acknowledged: AcknowledgedState, options: ChurnOptions): Churn {
   let isExpected = false
   let creating = 0
   const failures: unknown[] = []
@@ -39,21 +39,21 @@ export function startChurn(account: Account, options: ChurnOptions): Churn {
     try {
       const { metadata, client } = options
       const wanted = { templateId: 'base', timeoutSeconds: 3600, metadata }
-      account.running.add((await client.createSandbox(wanted)).sandboxID)
+      acknowledged.running.add((await client.createSandbox(wanted)).sandboxID)
     } finally {
       creating -= 1
     }
   }
   const kill = async (id: string) => {
-    account.running.delete(id)
-    account.doubtful.add(id)
+    acknowledged.running.delete(id)
+    acknowledged.doubtful.add(id)
     await options.client.killSandbox(id)
-    account.doubtful.delete(id)
-    account.killed.add(id)
+    acknowledged.doubtful.delete(id)
+    acknowledged.killed.add(id)
   }
   const call = async () => {
     while (!isExpected) {
-      const victim = chooseVictim(account, creating, options.random)
+      const victim = chooseVictim(acknowledged, creating, options.random)
       await (victim === undefined ? create() : kill(victim))
     }
   }
@@ -69,9 +69,13 @@ export function startChurn(account: Account, options: ChurnOptions): Churn {
 }
 
 /** Returns a sandbox to kill, or undefined to create another one. */
-function chooseVictim({ running }: Account, creating: number, random: Random): string | undefined {
+function chooseVictim(
+  { running }: AcknowledgedState,
+  creating: number,
+  random: Random,
+): string | undefined {
   const candidates = [...running]
-  const isFull = running.size + creating >= mostRunning
+  const isFull = running.size + creating >= maxRunning
   if (!isFull && (candidates.length === 0 || random(3) > 0)) return undefined
   return candidates[random(candidates.length)]
 }

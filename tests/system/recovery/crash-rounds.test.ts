@@ -6,7 +6,7 @@ import { createPlatformClient } from '@atoll/client/platform'
 import type { PlatformClient } from '@atoll/client/platform'
 import { waitFor } from '@atoll/kit/wait'
 import { startChurn } from './churn.ts'
-import { envdPort } from '../cloud-by-hand.ts'
+import { envdPort } from '../http-cloud.ts'
 import { roundsOr, seed } from '../config.ts'
 import { namesOf } from '../host-state.ts'
 import type { Names } from '../host-state.ts'
@@ -36,7 +36,7 @@ for (const runtime of runtimes) {
     },
     () => {
       const random = randomFrom(seed)
-      const account = {
+      const acknowledged = {
         running: new Set<string>(),
         doubtful: new Set<string>(),
         killed: new Set<string>(),
@@ -63,7 +63,7 @@ for (const runtime of runtimes) {
       for (let round = 1; round <= rounds; round += 1) {
         test(`round ${round} of ${rounds}`, async (t) => {
           const metadata = { round: String(round), runtime }
-          const churn = startChurn(account, { client, random, metadata })
+          const churn = startChurn(acknowledged, { client, random, metadata })
           // There is no state to wait for: the kill is to come at any moment.
           await pause(random(longestMs))
           churn.giveUp()
@@ -94,8 +94,8 @@ for (const runtime of runtimes) {
         assert.deepEqual(damage, [])
         const idsIn = (state: string) =>
           new Set(records.filter((record) => record.state === state).map(({ id }) => id))
-        assert.deepEqual(account.running.difference(idsIn('running')), new Set(), 'lost')
-        assert.deepEqual(account.killed.difference(idsIn('ended')), new Set(), 'came back')
+        assert.deepEqual(acknowledged.running.difference(idsIn('running')), new Set(), 'lost')
+        assert.deepEqual(acknowledged.killed.difference(idsIn('ended')), new Set(), 'came back')
         return records
       }
 
@@ -142,11 +142,11 @@ for (const runtime of runtimes) {
 
       /** Resolves the outcome of requests that the crash left unanswered. */
       function settle(running: ReadonlySet<string>): void {
-        assert.deepEqual(account.running.difference(running), new Set(), 'lost by the restart')
-        assert.deepEqual(account.killed.intersection(running), new Set(), 'came back')
-        for (const id of account.doubtful.difference(running)) account.killed.add(id)
-        account.doubtful.clear()
-        for (const id of running) account.running.add(id)
+        assert.deepEqual(acknowledged.running.difference(running), new Set(), 'lost by the restart')
+        assert.deepEqual(acknowledged.killed.intersection(running), new Set(), 'came back')
+        for (const id of acknowledged.doubtful.difference(running)) acknowledged.killed.add(id)
+        acknowledged.doubtful.clear()
+        for (const id of running) acknowledged.running.add(id)
       }
     },
   )

@@ -3,11 +3,11 @@ import { after, before, describe, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import { waitFor } from '@atoll/kit/wait'
-import { startCloud } from '../cloud-by-hand.ts'
-import type { CloudByHand, HandSandbox } from '../cloud-by-hand.ts'
+import { startCloud } from '../http-cloud.ts'
+import type { HttpCloud, HttpSandbox } from '../http-cloud.ts'
 import { roundsOr, seed } from '../config.ts'
 import { readCounter, startCounter } from '../counter.ts'
-import { cells, egressesOf, ledSandboxes, namesOf, spawnerOf } from '../host-state.ts'
+import { cells, egressesOf, routedSandboxes, namesOf, spawnerOf } from '../host-state.ts'
 import type { Names } from '../host-state.ts'
 import { callers, fewest, startLifecycleChurn } from './lifecycle-churn.ts'
 import type { Failure } from './lifecycle-churn.ts'
@@ -42,14 +42,14 @@ describe(
   { concurrency: 1, timeout: 300_000 + rounds * 120_000 },
   () => {
     const random = randomFrom(seed)
-    const account: LifecycleAccount = {
+    const acknowledged: LifecycleAccount = {
       sandboxes: new Map(),
       killed: new Set(),
       snapshots: new Map(),
       deletedSnapshots: new Set(),
     }
-    const { sandboxes } = account
-    let cloud: CloudByHand
+    const { sandboxes } = acknowledged
+    let cloud: HttpCloud
     let names: Names
     let url: string
 
@@ -101,7 +101,7 @@ describe(
     }
 
     async function crashServer(): Promise<Hit> {
-      const churn = startLifecycleChurn({ account, cloud, random })
+      const churn = startLifecycleChurn({ acknowledged, cloud, random })
       // There is no state to wait for: the kill is to come at any moment.
       await pause(random(longestMs))
       churn.giveUp()
@@ -120,7 +120,7 @@ describe(
 
     /** Kills the spawner, and with it all commands under way. */
     async function killSpawner(): Promise<Hit> {
-      const churn = startLifecycleChurn({ account, cloud, random })
+      const churn = startLifecycleChurn({ acknowledged, cloud, random })
       await pause(random(longestMs))
       process.kill((await spawnerOf(names)) ?? assert.fail('no spawner'), 'SIGKILL')
       churn.stop()
@@ -131,7 +131,7 @@ describe(
 
     /** Kills the egress process. Rule changes wait for its successor. */
     async function killEgress(): Promise<Hit> {
-      const churn = startLifecycleChurn({ account, cloud, random })
+      const churn = startLifecycleChurn({ acknowledged, cloud, random })
       await pause(random(longestMs))
       for (const pid of await egressesOf(names)) process.kill(pid, 'SIGKILL')
       churn.stop()
@@ -141,7 +141,7 @@ describe(
 
     async function strikeRuntime(): Promise<Hit> {
       const target = targets[random(targets.length)] ?? assert.fail()
-      const churn = startLifecycleChurn({ account, cloud, random })
+      const churn = startLifecycleChurn({ acknowledged, cloud, random })
       await pause(random(longestMs))
       const signal = AbortSignal.timeout(strikeLimitMs)
       const struck = await strike(target, names, { random, signal })
@@ -174,7 +174,10 @@ describe(
       await eventually(
         'one egress process, and all that has names led to it',
         async () => ({
-          actual: { processes: (await egressesOf(names)).length, led: await ledSandboxes(names) },
+          actual: {
+            processes: (await egressesOf(names)).length,
+            led: await routedSandboxes(names),
+          },
           expected: { processes: 1, led: await named(states) },
         }),
         promisedMs,
@@ -244,7 +247,7 @@ describe(
         one.state = state === 'paused' ? 'paused' : 'running'
         one.mayBeGone = false
       }
-      const revived = [...account.killed].filter((id) => states.has(id))
+      const revived = [...acknowledged.killed].filter((id) => states.has(id))
       assert.deepEqual(revived, [], 'came back')
     }
 
@@ -255,15 +258,16 @@ describe(
       )
       await Promise.all(awake.map(([id, state]) => checkCounter(id, state === 'paused')))
       const snapshots = new Set(await listedSnapshots())
-      for (const id of account.snapshots.keys()) assert.ok(snapshots.has(id), `${id} is lost`)
-      for (const id of account.deletedSnapshots) assert.ok(!snapshots.has(id), `${id} came back`)
+      for (const id of acknowledged.snapshots.keys()) assert.ok(snapshots.has(id), `${id} is lost`)
+      for (const id of acknowledged.deletedSnapshots)
+        assert.ok(!snapshots.has(id), `${id} came back`)
     }
 
     async function checkCounter(id: string, isPaused: boolean): Promise<void> {
       const path = `/sandboxes/${id}/connect`
       const { status, text, json } = await cloud.platform('POST', path, { timeout: 3600 })
       assert.equal(status, isPaused ? 201 : 200, `${id}: ${text}`)
-      const sandbox: HandSandbox = Object(json)
+      const sandbox: HttpSandbox = Object(json)
       const count = await readCounter(url, sandbox)
       // The counter of a copy is unknown if its caller got no response.
       const { count: least = 0 } = sandboxes.get(id) ?? {}
@@ -274,7 +278,7 @@ describe(
     async function kill(id: string): Promise<void> {
       assert.equal((await cloud.platform('DELETE', `/sandboxes/${id}`)).status, 204)
       sandboxes.delete(id)
-      account.killed.add(id)
+      acknowledged.killed.add(id)
     }
 
     async function populate(): Promise<void> {

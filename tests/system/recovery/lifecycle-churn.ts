@@ -6,7 +6,7 @@ import {
   deleteSnapshot,
   fork,
   kill,
-  mostCopies,
+  maxCopies,
   pause,
   resume,
   snapshot,
@@ -32,17 +32,17 @@ export interface Failure {
 export const callers = 3
 export const fewest = 3
 const most = 6
-const mostSnapshots = 3
+const maxSnapshots = 3
 
 export function startLifecycleChurn(scene: Scene): LifecycleChurn {
-  const { account, random } = scene
+  const { acknowledged, random } = scene
   const attempts = createAttempts()
   const busy = new Set<string>()
-  const room = createRoom(account)
+  const room = createRoom(acknowledged)
   let isStopped = false
 
   const idleSandboxes = () =>
-    [...account.sandboxes.values()].filter(({ sandbox }) => !busy.has(sandbox.sandboxID))
+    [...acknowledged.sandboxes.values()].filter(({ sandbox }) => !busy.has(sandbox.sandboxID))
 
   /** Returns false when there is nothing left to do. */
   async function act(): Promise<boolean> {
@@ -62,7 +62,7 @@ export function startLifecycleChurn(scene: Scene): LifecycleChurn {
 
   /** Creates a sandbox from a snapshot, or deletes the snapshot. Returns false if there is no snapshot. */
   async function useSnapshot(): Promise<boolean> {
-    const [id, source] = pick([...account.snapshots], random) ?? []
+    const [id, source] = pick([...acknowledged.snapshots], random) ?? []
     if (id === undefined || !source) return false
     if (!source.isUsed && random(3) === 0) {
       await attempts.run('deleteSnapshot', id, () => deleteSnapshot(scene, id))
@@ -76,7 +76,7 @@ export function startLifecycleChurn(scene: Scene): LifecycleChurn {
     if (idleSandboxes().length > fewest && random(6) === 0) return kill
     if (state === 'paused') return resume
     if (room.isLeft() && random(4) === 0) return fork
-    return account.snapshots.size < mostSnapshots && random(4) === 0 ? snapshot : pause
+    return acknowledged.snapshots.size < maxSnapshots && random(4) === 0 ? snapshot : pause
   }
 
   const call = async () => {
@@ -99,8 +99,8 @@ function createRoom({ sandboxes }: LifecycleAccount) {
   return {
     isLeft: () => sandboxes.size + creating < most,
     async reserve(request: () => Promise<Reply>): Promise<Reply> {
-      creating += mostCopies
-      return request().finally(() => (creating -= mostCopies))
+      creating += maxCopies
+      return request().finally(() => (creating -= maxCopies))
     },
   }
 }

@@ -1,11 +1,11 @@
-/** Requests of the lifecycle of a sandbox. Each keeps the account true to the responses. */
-import type { CloudByHand, HandSandbox } from '../cloud-by-hand.ts'
+/** Requests of the lifecycle of a sandbox. Each keeps the acknowledged true to the responses. */
+import type { HttpCloud, HttpSandbox } from '../http-cloud.ts'
 import { readCounter } from '../counter.ts'
 import type { Random } from '../mutations.ts'
 import type { Reply } from '../wire.ts'
 
 export interface Known {
-  readonly sandbox: HandSandbox
+  readonly sandbox: HttpSandbox
   /** Counter value when it was last read, or when the sandbox was copied. */
   count: number
   /** State by the last response; `unclear` after a request without a response. */
@@ -29,8 +29,8 @@ export interface LifecycleAccount {
 }
 
 export interface Scene {
-  readonly account: LifecycleAccount
-  readonly cloud: CloudByHand
+  readonly acknowledged: LifecycleAccount
+  readonly cloud: HttpCloud
   readonly random: Random
 }
 
@@ -53,12 +53,12 @@ export async function resume(scene: Scene, known: Known): Promise<Reply> {
   return reply
 }
 
-export async function kill({ account, cloud }: Scene, known: Known): Promise<Reply> {
+export async function kill({ acknowledged, cloud }: Scene, known: Known): Promise<Reply> {
   known.mayBeGone = true
   const reply = await cloud.platform('DELETE', pathOf(known))
   if (reply.status !== 204) return reply
-  account.killed.add(known.sandbox.sandboxID)
-  account.sandboxes.delete(known.sandbox.sandboxID)
+  acknowledged.killed.add(known.sandbox.sandboxID)
+  acknowledged.sandboxes.delete(known.sandbox.sandboxID)
   return reply
 }
 
@@ -67,17 +67,17 @@ export async function snapshot(scene: Scene, known: Known): Promise<Reply> {
   const reply = await post(scene, `${pathOf(known)}/snapshots`, {})
   if (reply.status === 201) {
     const { snapshotID } = Object(reply.json)
-    scene.account.snapshots.set(snapshotID, { count: known.count, isUsed: false })
+    scene.acknowledged.snapshots.set(snapshotID, { count: known.count, isUsed: false })
   }
   return reply
 }
 
 export async function fork(scene: Scene, known: Known): Promise<Reply> {
   known.count = await readCounter(scene.cloud.installation.url, known.sandbox)
-  const body = { timeout, count: 1 + scene.random(mostCopies) }
+  const body = { timeout, count: 1 + scene.random(maxCopies) }
   const reply = await post(scene, `${pathOf(known)}/fork`, body)
   if (reply.status !== 201) return reply
-  const results: { sandbox?: HandSandbox; error?: object }[] = Object(reply.json)
+  const results: { sandbox?: HttpSandbox; error?: object }[] = Object(reply.json)
   for (const { sandbox } of results) if (sandbox) enter(scene, sandbox, known.count)
   return results.every(({ sandbox }) => sandbox) ? reply : { ...reply, status: 500 }
 }
@@ -93,20 +93,25 @@ export async function createFrom(
   return reply
 }
 
-export async function deleteSnapshot({ account, cloud }: Scene, id: string): Promise<Reply> {
-  account.snapshots.delete(id)
+export async function deleteSnapshot({ acknowledged, cloud }: Scene, id: string): Promise<Reply> {
+  acknowledged.snapshots.delete(id)
   const reply = await cloud.platform('DELETE', `/templates/${encodeURIComponent(id)}`)
-  if (reply.status === 204) account.deletedSnapshots.add(id)
+  if (reply.status === 204) acknowledged.deletedSnapshots.add(id)
   return reply
 }
 
 /** Highest number of sandboxes that one request creates. */
-export const mostCopies = 2
+export const maxCopies = 2
 
 const timeout = 3600
 
-function enter({ account }: Scene, sandbox: HandSandbox, count: number): void {
-  account.sandboxes.set(sandbox.sandboxID, { sandbox, count, state: 'running', mayBeGone: false })
+function enter({ acknowledged }: Scene, sandbox: HttpSandbox, count: number): void {
+  acknowledged.sandboxes.set(sandbox.sandboxID, {
+    sandbox,
+    count,
+    state: 'running',
+    mayBeGone: false,
+  })
 }
 
 function pathOf({ sandbox }: Known): string {

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { addCounting, emptyAccount, print } from './acknowledged/account.ts'
+import { addCounting, emptyAcknowledgedState, print } from './acknowledged/acknowledged-state.ts'
 import { prepareWork } from './acknowledged/works.ts'
-import { startCloud } from '../cloud-by-hand.ts'
-import type { CloudByHand } from '../cloud-by-hand.ts'
+import { startCloud } from '../http-cloud.ts'
+import type { HttpCloud } from '../http-cloud.ts'
 import { seed } from '../config.ts'
 import { randomFrom } from '../mutations.ts'
 import { createVolatileDisk } from './volatile-disk.ts'
@@ -15,10 +15,10 @@ describe(
   `power fails right after an acknowledgement, ATOLL_TEST_SEED=${seed}`,
   { concurrency: 1, timeout: 600_000 },
   () => {
-    const account = emptyAccount()
+    const acknowledged = emptyAcknowledgedState()
     const random = randomFrom(seed)
     let disk: VolatileDisk
-    let cloud: CloudByHand
+    let cloud: HttpCloud
 
     before(async () => {
       disk = await createVolatileDisk(4096)
@@ -37,8 +37,8 @@ describe(
 
     for (const kind of ['pause', 'snapshot', 'build', 'secret']) {
       test(`${kind}: the promise is kept`, async () => {
-        await addCounting(account, cloud, await cloud.createSandbox())
-        const work = await prepareWork(kind, { account, cloud, random })
+        await addCounting(acknowledged, cloud, await cloud.createSandbox())
+        const work = await prepareWork(kind, { acknowledged, cloud, random })
         const reply = await work.request()
         const crashed = cloud.installation.crash()
         await disk.capture()
@@ -55,13 +55,13 @@ describe(
         assert.equal(await print(cloud, sandbox, 'echo works'), 'works\n')
         for (const { sandboxID } of [sandbox, ...running()]) {
           await cloud.platform('DELETE', `/sandboxes/${sandboxID}`)
-          account.sandboxes.delete(sandboxID)
+          acknowledged.sandboxes.delete(sandboxID)
         }
       })
     }
 
     function running() {
-      return [...account.sandboxes.values()].map(({ sandbox }) => sandbox)
+      return [...acknowledged.sandboxes.values()].map(({ sandbox }) => sandbox)
     }
   },
 )

@@ -54,14 +54,14 @@ suite('records that cannot be read on gvisor', { timeout: 600_000 }, () => {
   test('damaged records are quarantined and listed, and nothing is lost', async (t) => {
     const paused = await open()
     const running = await open()
-    const witness = await open()
+    const program = await open()
     const { dataDir } = installation
     const layerFiles = () => filesIn(join(dataDir, 'steps'), (name) => `${name}.json`)
     // The catalogue's templates have layers too, where they are installed.
     const earlierLayers = new Set(await layerFiles())
     const template = Template().fromBaseImage().runCmd('echo built > /home/user/built')
     await Template.build(template, 'damaged', { ...connection, memoryMB: 256 })
-    const { snapshotId } = await witness.sandbox.createSnapshot()
+    const { snapshotId } = await program.sandbox.createSnapshot()
     await paused.sandbox.pause()
     const files = [
       await cellFile(dataDir, paused.sandbox.sandboxId),
@@ -87,11 +87,11 @@ suite('records that cannot be read on gvisor', { timeout: 600_000 }, () => {
           JSON.stringify(listed),
         )
         assert.ok(listed.quarantined.every(({ reason }: { reason: string }) => reason.length > 5))
-        assert.deepEqual(await states([paused, running, witness]), ['paused', 'running', 'running'])
+        assert.deepEqual(await states([paused, running, program]), ['paused', 'running', 'running'])
         await assert.rejects(paused.sandbox.connect(), /409.*kept/s)
         await assert.rejects(Sandbox.create(snapshotId, connection), /kept/)
         await assert.rejects(Sandbox.create('damaged', connection), /kept/)
-        assert.equal(await recall(witness.sandbox), witness.secret)
+        assert.equal(await recall(program.sandbox), program.secret)
         const fresh = await Sandbox.create(connection)
         assert.equal((await fresh.commands.run('echo well')).stdout, 'well\n')
         await fresh.kill()
@@ -107,7 +107,7 @@ suite('records that cannot be read on gvisor', { timeout: 600_000 }, () => {
         assert.equal(await recall(paused.sandbox), paused.secret)
         await paused.sandbox.pause()
         const copy = await Sandbox.create(snapshotId, connection)
-        assert.equal(await recall(copy), witness.secret)
+        assert.equal(await recall(copy), program.secret)
         const built = await Sandbox.create('damaged', connection)
         assert.equal(await built.files.read('/home/user/built'), 'built\n')
         await Promise.all([copy.kill(), built.kill()])

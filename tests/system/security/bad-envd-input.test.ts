@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, before, suite, test } from 'node:test'
-import { envdHeaders, shell } from '../cloud-by-hand.ts'
-import type { CloudByHand, HandSandbox } from '../cloud-by-hand.ts'
+import { envdHeaders, shell } from '../http-cloud.ts'
+import type { HttpCloud, HttpSandbox } from '../http-cloud.ts'
 import { basic, endFlag, frame, framesOf, send } from '../wire.ts'
 import type { Call } from '../wire.ts'
 import {
@@ -19,9 +19,9 @@ import type { Target } from './bad-input-target.ts'
  */
 
 let target: Target
-let cloud: CloudByHand
+let cloud: HttpCloud
 let url: string
-let sandbox: HandSandbox
+let sandbox: HttpSandbox
 
 before(async () => {
   target = await startTarget()

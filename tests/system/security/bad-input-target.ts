@@ -2,22 +2,22 @@
 import assert from 'node:assert/strict'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { envdHeaders, startCloud } from '../cloud-by-hand.ts'
-import type { CloudByHand, HandSandbox } from '../cloud-by-hand.ts'
+import { envdHeaders, startCloud } from '../http-cloud.ts'
+import type { HttpCloud, HttpSandbox } from '../http-cloud.ts'
 import { cellOf, namesOf } from '../host-state.ts'
 import { send } from '../wire.ts'
 import type { Call, Reply } from '../wire.ts'
 
 /** A server with one sandbox. */
 export interface Target {
-  readonly cloud: CloudByHand
+  readonly cloud: HttpCloud
   readonly url: string
-  readonly sandbox: HandSandbox
+  readonly sandbox: HttpSandbox
 }
 
 /** `prepare` runs before the sandbox is created. */
 export async function startTarget(
-  prepare: (cloud: CloudByHand) => Promise<void> = async () => {},
+  prepare: (cloud: HttpCloud) => Promise<void> = async () => {},
 ): Promise<Target> {
   const cloud = await startCloud({ ATOLL_RUNTIME: 'gvisor', ATOLL_MAX_SANDBOX_SECONDS: '3600' })
   await prepare(cloud)
@@ -29,7 +29,7 @@ export async function checkUnchanged(target: Target): Promise<void> {
   const { cloud, sandbox } = target
   const listed = await cloud.platform('GET', '/v2/sandboxes')
   assert.deepEqual(
-    Object(listed.json).map((entry: HandSandbox) => entry.sandboxID),
+    Object(listed.json).map((entry: HttpSandbox) => entry.sandboxID),
     [sandbox.sandboxID],
   )
   const folders = await readdir(join(cloud.installation.dataDir, 'cells'))

@@ -7,15 +7,15 @@ import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { after, afterEach, before, suite, test } from 'node:test'
-import type { CloudByHand, HandSandbox } from '../cloud-by-hand.ts'
+import type { HttpCloud, HttpSandbox } from '../http-cloud.ts'
 import { basic, send } from '../wire.ts'
 import { checkHealth, checkRefusal, checkUnchanged, startTarget } from './bad-input-target.ts'
 import type { Target } from './bad-input-target.ts'
 
 let target: Target
-let cloud: CloudByHand
+let cloud: HttpCloud
 let url: string
-let sandbox: HandSandbox
+let sandbox: HttpSandbox
 const otherTeamKey = `e2b_${randomBytes(20).toString('hex')}`
 
 before(async () => {
@@ -146,7 +146,7 @@ suite('the server', () => {
 })
 
 /** Adds a team to the database, since no operation does. Stops the server meanwhile: it has the database open. */
-async function addTeam({ installation }: CloudByHand, key: string): Promise<void> {
+async function addTeam({ installation }: HttpCloud, key: string): Promise<void> {
   await installation.interrupt()
   const store = new DatabaseSync(join(installation.dataDir, 'atoll.db'))
   const team = randomUUID()

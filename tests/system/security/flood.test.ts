@@ -3,8 +3,8 @@ import assert from 'node:assert/strict'
 import { readFile, readdir } from 'node:fs/promises'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { envdHeaders, openProcess, outputOf, shell, startCloud } from '../cloud-by-hand.ts'
-import type { CloudByHand, HandSandbox } from '../cloud-by-hand.ts'
+import { envdHeaders, openProcess, outputOf, shell, startCloud } from '../http-cloud.ts'
+import type { HttpCloud, HttpSandbox } from '../http-cloud.ts'
 import { floodKinds, startFlood } from './flood-client.ts'
 import { send } from '../wire.ts'
 
@@ -12,15 +12,15 @@ const connectionsEach = 7_500
 /** So few that the flood exceeds them on any machine, however slowly it comes. */
 const descriptorLimit = 2_048
 /** Client connections that this limit leaves; the other descriptors serve sandboxes and the server itself. */
-const mostConnections = 896
+const maxConnections = 896
 
 describe(
   `a flood of ${floodKinds.length * connectionsEach} connections`,
   { timeout: 600_000 },
   () => {
-    let cloud: CloudByHand
+    let cloud: HttpCloud
     let url: string
-    let sandbox: HandSandbox
+    let sandbox: HttpSandbox
     before(async () => {
       cloud = await startCloud({ ATOLL_RUNTIME: 'gvisor' }, descriptorLimit)
       url = cloud.installation.url
@@ -56,8 +56,8 @@ describe(
 
       const during = await usageOf(installation.pid())
       const connections = during.descriptors - quiet.descriptors
-      assert.ok(connections < mostConnections + 50, `${connections} connections are open`)
-      assert.ok(connections > mostConnections / 2, `only ${connections} connections are open`)
+      assert.ok(connections < maxConnections + 50, `${connections} connections are open`)
+      assert.ok(connections > maxConnections / 2, `only ${connections} connections are open`)
       const growthMb = (during.memoryKib - quiet.memoryKib) / 1024
       assert.ok(growthMb < 300, `the server has grown by ${growthMb} MB`)
 

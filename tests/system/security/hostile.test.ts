@@ -6,8 +6,8 @@ import assert from 'node:assert/strict'
 import { after, afterEach, before, test } from 'node:test'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { waitFor } from '@atoll/kit/wait'
-import { envdHeaders, openProcess, outputOf, shell, startCloud } from '../cloud-by-hand.ts'
-import type { CloudByHand, HandSandbox } from '../cloud-by-hand.ts'
+import { envdHeaders, openProcess, outputOf, shell, startCloud } from '../http-cloud.ts'
+import type { HttpCloud, HttpSandbox } from '../http-cloud.ts'
 import { mutated, randomFrom } from '../mutations.ts'
 import { endFlag, frame, framesOf, open, send } from '../wire.ts'
 import type { Call } from '../wire.ts'
@@ -15,9 +15,9 @@ import type { Call } from '../wire.ts'
 const polling = { intervalMs: 100 }
 const mebibyte = 1024 * 1024
 
-let cloud: CloudByHand
+let cloud: HttpCloud
 let url: string
-let sandbox: HandSandbox
+let sandbox: HttpSandbox
 let envdPid: string
 
 before(async () => {

@@ -78,7 +78,7 @@ function adapt(database: DatabaseSync): SqliteDatabase {
       const statement = isRollback(sql)
         ? rollbackOf(database, sql)
         : toStatement(database.prepare(sql))
-      if (prepared.size >= mostPrepared) prepared.clear()
+      if (prepared.size >= maxPrepared) prepared.clear()
       prepared.set(sql, statement)
       return statement
     },
@@ -86,7 +86,7 @@ function adapt(database: DatabaseSync): SqliteDatabase {
 }
 
 /** Bounds the cache: statements that differ only in the length of a list have different texts. */
-const mostPrepared = 500
+const maxPrepared = 500
 
 function toStatement(statement: StatementSync): SqliteStatement {
   return {

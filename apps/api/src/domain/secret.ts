@@ -39,7 +39,7 @@ export interface SecretStore {
 }
 
 /** Limit per team. */
-export const mostSecrets = 1000
+export const maxSecrets = 1000
 
 const letters = 'abcdefghijklmnopqrstuvwxyz0123456789'
 

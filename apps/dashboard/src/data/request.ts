@@ -96,7 +96,7 @@ export function envd<Body = void>(
   return own<Body>('POST', `/sandboxes/${encodeURIComponent(sandboxId)}/rpc/${method}`, request)
 }
 
-const mostPages = 200
+const maxPages = 200
 
 /** Reads all pages of a list. `onPage` sees the items so far, so that the first rows appear at once. */
 export async function listAll<Item>(
@@ -105,7 +105,7 @@ export async function listAll<Item>(
 ): Promise<Item[]> {
   const items: Item[] = []
   let next: string | null = ''
-  for (let page = 0; next !== null && page < mostPages; page += 1) {
+  for (let page = 0; next !== null && page < maxPages; page += 1) {
     const join: string = path.includes('?') ? '&' : '?'
     const token: string = next ? `${join}nextToken=${encodeURIComponent(next)}` : ''
     const reply: Reply<Item[]> = await sendJson<Item[]>(

@@ -22,7 +22,7 @@ interface Entry {
 
 const entries = new Map<string, Entry>()
 const empty = { data: undefined, error: undefined, loadedAt: undefined }
-const mostKept = 200
+const maxKept = 200
 
 /** Loads data by a key that names it, and again every `everyMs` while the page is visible. */
 export function useResource<Data>(
@@ -63,7 +63,7 @@ function entryOf(key: string): Entry {
   const known = entries.get(key)
   if (known) return known
   for (const [old, { users }] of entries) {
-    if (entries.size < mostKept) break
+    if (entries.size < maxKept) break
     if (users === 0) entries.delete(old)
   }
   const made: Entry = {

@@ -9,7 +9,7 @@ import type { Resource } from './resource.ts'
 const listEveryMs = 3_000
 const usageEveryMs = 5_000
 /** Limit of the API for one request. */
-const mostIds = 100
+const maxIds = 100
 
 export function useSandboxes(): Resource<ListedSandbox[]> {
   return useResource(
@@ -27,7 +27,7 @@ const recent = signal<UsageById>({})
 
 /** Follows the usage of the sandboxes in view. */
 export function useUsage(ids: readonly string[]): UsageById {
-  const asked = ids.slice(0, mostIds)
+  const asked = ids.slice(0, maxIds)
   useResource(
     `usage/${asked.join()}`,
     async (aborted) => {

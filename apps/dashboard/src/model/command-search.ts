@@ -4,7 +4,7 @@ export interface Command {
   readonly run: () => void
 }
 
-const mostShown = 30
+const maxShown = 30
 
 /** Finds commands that contain all words; those whose label begins with the text come first. */
 export function findCommands(commands: readonly Command[], text: string): Command[] {
@@ -15,5 +15,5 @@ export function findCommands(commands: readonly Command[], text: string): Comman
     return words.every((word) => searched.includes(word))
   })
   const begins = ({ label }: Command) => (label.toLowerCase().startsWith(wanted) ? 0 : 1)
-  return matches.toSorted((a, b) => begins(a) - begins(b)).slice(0, mostShown)
+  return matches.toSorted((a, b) => begins(a) - begins(b)).slice(0, maxShown)
 }

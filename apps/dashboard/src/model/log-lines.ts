@@ -1,6 +1,6 @@
 import type { SandboxLogEntry } from '@atoll/client/replies'
 
-const mostKept = 5_000
+const maxKept = 5_000
 
 /** Adds entries to a log, in order of time, each once. Timestamps are unique within a sandbox. */
 export function mergeLog(
@@ -12,7 +12,7 @@ export function mergeLog(
   if (added.length === 0) return known
   return [...known, ...added]
     .toSorted((a, b) => (a.timestamp < b.timestamp ? -1 : 1))
-    .slice(-mostKept)
+    .slice(-maxKept)
 }
 
 /** Returns the cursor for the entries after the last known one, in Unix milliseconds. */

@@ -1,10 +1,10 @@
-const mostSamples = 40
+const maxSamples = 40
 
 export function appendSample<Sample>(
   samples: readonly Sample[] = [],
   sample: Sample,
 ): readonly Sample[] {
-  return [...samples.slice(-(mostSamples - 1)), sample]
+  return [...samples.slice(-(maxSamples - 1)), sample]
 }
 
 /** Returns an SVG path through the values; 0 is at the bottom and `top` at the top. */

@@ -7,9 +7,9 @@ const misleading =
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g
 
 /** Replaces misleading characters by their code points: `a<U+202E>b`. Line breaks in names become visible too. */
-export function visibleName(text: string, mostLength = 300): string {
+export function visibleName(text: string, maxLength = 300): string {
   const shown = text.replaceAll('\n', '⏎').replaceAll('\t', '⇥').replaceAll(misleading, codePoint)
-  return shorten(shown, mostLength)
+  return shorten(shown, maxLength)
 }
 
 const escapeSequences =
@@ -17,15 +17,15 @@ const escapeSequences =
   /\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]{0,4096}(?:\u0007|\u001b\\)|[@-Z\\-_])/g
 
 /** Shows one line of output: without terminal escape sequences, with misleading characters visible, shortened. */
-export function visibleLine(text: string, mostLength = 4_000): string {
-  const start = text.length > mostLength * 4 ? text.slice(0, mostLength * 4) : text
+export function visibleLine(text: string, maxLength = 4_000): string {
+  const start = text.length > maxLength * 4 ? text.slice(0, maxLength * 4) : text
   const shown = start
     .replaceAll(escapeSequences, '')
     .replaceAll('\r', '')
     .replaceAll(misleading, codePoint)
-  const rest = text.length - mostLength
-  return shown.length > mostLength
-    ? `${shown.slice(0, mostLength)}… (${rest.toLocaleString('en')} more characters)`
+  const rest = text.length - maxLength
+  return shown.length > maxLength
+    ? `${shown.slice(0, maxLength)}… (${rest.toLocaleString('en')} more characters)`
     : shown
 }
 
@@ -33,6 +33,6 @@ function codePoint(char: string): string {
   return `<U+${char.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}>`
 }
 
-function shorten(text: string, mostLength: number): string {
-  return text.length > mostLength ? `${text.slice(0, mostLength)}…` : text
+function shorten(text: string, maxLength: number): string {
+  return text.length > maxLength ? `${text.slice(0, maxLength)}…` : text
 }

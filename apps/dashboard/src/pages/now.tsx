@@ -144,7 +144,7 @@ function Tile({
   )
 }
 
-const mostShown = 12
+const maxShown = 12
 
 function AttentionList({ items }: { readonly items: readonly Attention[] }) {
   if (items.length === 0)
@@ -155,7 +155,7 @@ function AttentionList({ items }: { readonly items: readonly Attention[] }) {
     )
   return (
     <ul class="attention">
-      {items.slice(0, mostShown).map((item) => (
+      {items.slice(0, maxShown).map((item) => (
         <li
           key={
             item.kind === 'build'
@@ -166,7 +166,7 @@ function AttentionList({ items }: { readonly items: readonly Attention[] }) {
           <AttentionItem item={item} />
         </li>
       ))}
-      {items.length > mostShown && <li class="soft">and {items.length - mostShown} more</li>}
+      {items.length > maxShown && <li class="soft">and {items.length - maxShown} more</li>}
     </ul>
   )
 }

@@ -7,7 +7,7 @@ import type { TestContext } from 'node:test'
 import { waitFor } from '@atoll/kit/wait'
 import { ownHost, rawClient, startTestEdge } from '../sim/test-edge.ts'
 
-async function setup(t: TestContext, config = {}, parts: { mostRequests?: number } = {}) {
+async function setup(t: TestContext, config = {}, parts: { maxRequests?: number } = {}) {
   const testEdge = await startTestEdge(config, parts)
   t.after(() => testEdge.close())
   return testEdge
@@ -327,7 +327,7 @@ test('requests above the limit of one sandbox are 429 and name the limit', async
 })
 
 test('pipelined requests on one connection respect the limit for all sandboxes', async (t) => {
-  const { url, edgePort, serve } = await setup(t, {}, { mostRequests: 3 })
+  const { url, edgePort, serve } = await setup(t, {}, { maxRequests: 3 })
   let open = 0
   let most = 0
   const program = createNetServer((socket) => {

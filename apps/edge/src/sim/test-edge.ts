@@ -17,7 +17,7 @@ export async function startTestEdge(
     readonly findSigner?: FindSigner
     readonly wake?: Wake
     readonly wakeLimitMs?: number
-    readonly mostRequests?: number
+    readonly maxRequests?: number
   } = {},
 ) {
   const started = new AsyncDisposableStack()

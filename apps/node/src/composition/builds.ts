@@ -38,7 +38,7 @@ export function openBuilds(parts: {
     syncDisk: ({ record }) => host.rootfs.sync(record.cellId),
     async extract({ record }, dir) {
       const image = ports.diskImage(record.cellId, record.disk)
-      using _room = disks.holdRoom(await disks.usedBytes(image), 'keeping this layer')
+      using _room = disks.reserveSpace(await disks.usedBytes(image), 'keeping this layer')
       return host.rootfs.extract(record.cellId, { image, idShift: runtime.idShift }, dir)
     },
     images: parts.images,

@@ -26,7 +26,7 @@ export async function openCatalogueFiles(parts: {
   readonly recipes: readonly CatalogueRecipe[]
   readonly layersDir: string
   readonly layers: Pick<StepLayers, 'find' | 'add'>
-  readonly disks: Pick<Disks, 'holdRoom'>
+  readonly disks: Pick<Disks, 'reserveSpace'>
 }): Promise<CatalogueFiles> {
   const { layersDir, layers } = parts
   const installed = new Map<string, Files>()
@@ -59,7 +59,7 @@ export async function openCatalogueFiles(parts: {
     async prepare(recipe, progress, signal) {
       const known = installed.get(recipe.templateId)
       if (known) return known
-      using _room = parts.disks.holdRoom(recipe.sizeBytes, `installing ${recipe.name}`)
+      using _room = parts.disks.reserveSpace(recipe.sizeBytes, `installing ${recipe.name}`)
       const options = { layersDir, progress, signal }
       return complete(recipe, await ensureDebianLayer(recipe.debian, options))
     },

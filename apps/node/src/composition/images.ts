@@ -11,7 +11,7 @@ export function openImages(config: NodeConfig, host: Host): Images {
     registries: config.ATOLL_REGISTRIES,
     openScratch: () => openScratchDisk(host),
     async checkRoom(bytes, count) {
-      using _room = host.disks.holdRoom(bytes, 'keeping this layer')
+      using _room = host.disks.reserveSpace(bytes, 'keeping this layer')
       await checkInodes(host.installation.dataDir, count, 'keeping this layer')
     },
   })

@@ -26,7 +26,7 @@ export async function openScratchDisk({
   const image = join(dir, 'disk.img')
   const remove = () => erase(id)
   try {
-    using _room = disks.holdRoom(leastRoomBytes, 'fetching an image')
+    using _room = disks.reserveSpace(leastRoomBytes, 'fetching an image')
     await mkdir(dir, { recursive: true, mode: 0o700 })
     await disks.create(image, sizeMb)
     const disk = await rootfs.mountDisk(id, image)

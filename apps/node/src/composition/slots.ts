@@ -16,12 +16,12 @@ export function openSlots(
     ports: {
       // Add the firewall rules before the veth pair exists.
       make: async (slot) => {
-        await host.firewall.admit(slot)
+        await host.firewall.addSlot(slot)
         await host.slots.make(slot)
       },
       remove: async (slot) => {
         await host.slots.remove(slot)
-        await host.firewall.expel(slot)
+        await host.firewall.removeSlot(slot)
       },
     },
     subnet: host.subnet,

@@ -41,7 +41,7 @@ export async function openTemplateFiles(parts: {
   /** Name of the built-in template's layer. */
   readonly layer: string
   readonly shifted: ShiftedLayers
-  readonly disks: Pick<Disks, 'holdRoom'>
+  readonly disks: Pick<Disks, 'reserveSpace'>
   removeFolder(dir: string): Promise<void>
   flush(dir: string): Promise<void>
 }): Promise<TemplateFiles> {

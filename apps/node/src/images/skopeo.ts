@@ -128,13 +128,13 @@ const Config = z.object({
 })
 
 /** Size limit in characters: with more, programs could not start. */
-const mostVariables = 64 * 1024
+const maxVariables = 64 * 1024
 
 function toImage(digest: string, text: string): Image {
   const { data } = Config.safeParse(parseJson(text))
   if (!data) throw new BuildError('base', 'The image says of itself what nobody understands')
   const variables = data.config?.Env ?? []
-  if (variables.join('').length > mostVariables) {
+  if (variables.join('').length > maxVariables) {
     throw new BuildError('base', 'The variables of the image take more than 64 KiB')
   }
   const pairs = variables.flatMap((entry) => {

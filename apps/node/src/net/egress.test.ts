@@ -55,7 +55,7 @@ describe('outgoing connections with name and proxy rules', { concurrency: 1 }, (
     await connectWorld(host, world, [first, second, closed])
     await startServices(made, world.name)
     await host.install([], [])
-    await host.admit(1)
+    await host.addSlot(1)
     await connectSlot(host, sandbox, { subnet, linkPrefix: 'ategt-', number: 1 })
   })
   beforeEach(() => host.setRules(1))
@@ -174,8 +174,8 @@ describe('outgoing connections with name and proxy rules', { concurrency: 1 }, (
       await visit('http', second, 'shop.example'),
       `${first} shop.example ${hostOutside}`,
     )
-    await host.expel(1)
-    await host.admit(1)
+    await host.removeSlot(1)
+    await host.addSlot(1)
     assert.equal(
       await visit('http', second, 'shop.example'),
       `${second} shop.example ${hostOutside}`,

@@ -37,9 +37,9 @@ describe('packets from a sandbox', { concurrency: 1 }, () => {
     await connectWorld(host, world, [first, second, third, closed])
     for (const listener of [world, host, neighbour]) await listener.listen(port)
     await host.install([], [])
-    await host.admit(1)
+    await host.addSlot(1)
     await connectSlot(host, sandbox, { ...place, number: 1 })
-    await host.admit(2)
+    await host.addSlot(2)
     await connectSlot(host, neighbour, { ...place, number: 2 })
   })
   beforeEach(async () => {
@@ -189,18 +189,18 @@ describe('packets from a sandbox', { concurrency: 1 }, () => {
   test('reach nothing once the slot is expelled, and the next user of the slot starts without rules', async () => {
     await host.setRules(1, { allowOut: [], denyOut: [second] })
     const name = await connection(sandbox, first)
-    await host.expel(1)
-    await host.expel(1)
+    await host.removeSlot(1)
+    await host.removeSlot(1)
     assert.deepEqual(await dials(sandbox, [first]), ['SILENCE'])
     assert.ok(!(await ruleset()).includes('slot_1 '))
-    await host.admit(1)
+    await host.addSlot(1)
     assert.deepEqual(await dials(sandbox, [second]), ['open'])
     await echo(sandbox, name)
   })
 
   test('keeps to rules given with the admission', async () => {
-    await host.expel(1)
-    await host.admit(1, { allowOut: [], denyOut: [first] })
+    await host.removeSlot(1)
+    await host.addSlot(1, { allowOut: [], denyOut: [first] })
     assert.deepEqual(await dials(sandbox, [first, second]), ['ECONNREFUSED', 'open'])
   })
 
@@ -218,7 +218,7 @@ describe('packets from a sandbox', { concurrency: 1 }, () => {
     const few = await ruleset()
     const more = Array.from({ length: 50 }, (_, at) => at + 5)
     for (const number of more.slice(0, 3)) {
-      await host.admit(number, { allowOut: [first], denyOut: [everything] })
+      await host.addSlot(number, { allowOut: [first], denyOut: [everything] })
     }
     await host.install(
       [1, 2, ...more],

@@ -30,14 +30,14 @@ export interface Firewall {
   /** Replaces the whole table atomically, with exactly these slots. The keys of `rules` are slot numbers. */
   install(slots: readonly Slot[], rules?: ReadonlyMap<number, NetworkRules>): Promise<void>
   /** Allows a slot to send within its rules. Must be called before the veth pair exists. */
-  admit(slot: Slot, rules?: NetworkRules): Promise<void>
+  addSlot(slot: Slot, rules?: NetworkRules): Promise<void>
   /**
-   * Replaces the rules of an admitted slot atomically; undefined removes them. The rules are in force when the promise
+   * Replaces the rules of an added slot atomically; undefined removes them. The rules are in force when the promise
    * resolves. Callers must not run two calls for one slot at the same time.
    */
   setRules(slot: Slot, rules: NetworkRules | undefined): Promise<void>
   /** Blocks all traffic of a slot and removes its rules. */
-  expel(slot: Slot): Promise<void>
+  removeSlot(slot: Slot): Promise<void>
   /** Redirects connections to this egress process from now on. */
   redirectTo(ports: EgressPorts): Promise<void>
   uninstall(): Promise<void>
@@ -70,21 +70,21 @@ export function createFirewall(
       const tableRules = tableText(table, installation.linkPrefix, subnet)
       isInstalled = false
       await slotRules.reset(slots, rules)
-      const admitted = slots.flatMap((slot) => [
+      const added = slots.flatMap((slot) => [
         ...slotRules.script(slot, rules?.get(slot.number)),
         `add ${element(slot)}`,
       ])
       const redirectedPorts = ports
       const redirect = redirectedPorts ? redirection(redirectedPorts) : []
       const replaced = [`table ${table}`, `delete table ${table}`, tableRules]
-      await nft.run([...replaced, ...redirect, ...admitted])
+      await nft.run([...replaced, ...redirect, ...added])
       isInstalled = true
       // The egress process may have been replaced while nft ran.
       if (ports && ports !== redirectedPorts) await nft.run(redirection(ports))
       await forwarding.enable()
     },
 
-    async admit(slot, rules) {
+    async addSlot(slot, rules) {
       const change = () => nft.run([...slotRules.script(slot, rules), `add ${element(slot)}`])
       await slotRules.withEgress(slot, rules, change)
     },
@@ -95,7 +95,7 @@ export function createFirewall(
       slotRules.confirm(slot, rules)
     },
 
-    async expel(slot) {
+    async removeSlot(slot) {
       await nft.remove([`delete ${element(slot)}`])
       await slotRules.remove(slot, nft.remove)
     },

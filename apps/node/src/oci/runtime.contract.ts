@@ -284,7 +284,7 @@ async function openWorld(name: Runtime['name'], subnet: string) {
       await host.records.create(cell(id))
       const image = join(cellDir(installation, id), 'disk.img')
       await (from ? host.disks.copy(from.image, image) : host.disks.create(image, 64))
-      await host.firewall.admit(slot)
+      await host.firewall.addSlot(slot)
       await host.slots.make(slot)
       const layer = runtime.idShift === 0 ? layerDir : await layers.ensure(layerDir)
       const rootfs = await host.rootfs.mount({
@@ -317,7 +317,7 @@ async function openWorld(name: Runtime['name'], subnet: string) {
         async [Symbol.asyncDispose]() {
           await host.erase(id)
           await host.slots.remove(slot)
-          await host.firewall.expel(slot)
+          await host.firewall.removeSlot(slot)
         },
       }
     },

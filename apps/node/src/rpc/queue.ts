@@ -6,7 +6,7 @@ export interface Queue<T> {
   read(): AsyncIterable<T>
 }
 
-const mostWaiting = 256
+const maxWaiting = 256
 
 export function createQueue<T>(): Queue<T> {
   let items: T[] = []
@@ -17,7 +17,7 @@ export function createQueue<T>(): Queue<T> {
     async put(item) {
       items.push(item)
       wake()
-      if (items.length >= mostWaiting) await room.promise
+      if (items.length >= maxWaiting) await room.promise
     },
     end() {
       hasEnded = true

@@ -65,7 +65,7 @@ export function simulateDisks({ files }: HostState, overrides: Partial<Disks> = 
     flush: async () => {},
     usedBytes: async () => 1,
     sharesBlocks: async () => false,
-    holdRoom: () => ({ [Symbol.dispose]() {} }),
+    reserveSpace: () => ({ [Symbol.dispose]() {} }),
     ...overrides,
   }
 }

@@ -13,10 +13,10 @@ async function* pieces(...texts: string[]) {
 
 async function setup() {
   const folder = await mkdtempDisposable(join(tmpdir(), 'atoll-files-'))
-  const full = { holdRoom: false }
+  const full = { reserveSpace: false }
   const disks = {
-    holdRoom() {
-      if (full.holdRoom) throw new Error('no room')
+    reserveSpace() {
+      if (full.reserveSpace) throw new Error('no room')
       return { [Symbol.dispose]() {} }
     },
   }
@@ -82,7 +82,7 @@ test('an upload that the disk has no room for leaves nothing', async () => {
   const { files, full } = world
   const large = async function* () {
     yield Buffer.alloc(65 * 1024 * 1024)
-    full.holdRoom = true
+    full.reserveSpace = true
     yield Buffer.alloc(65 * 1024 * 1024)
   }
   await assert.rejects(files.put('team', hash, large()), /no room/)

@@ -21,12 +21,12 @@ export interface BuildFiles {
 const keptMs = 24 * 60 * 60 * 1000
 const unfinished = '.'
 /** Limit per owner. */
-const mostBytes = 10 * 1024 ** 3
+const maxBytes = 10 * 1024 ** 3
 const checkEveryBytes = 64 * 1024 ** 2
 
 export async function openBuildFiles(
   dir: string,
-  disks: Pick<Disks, 'holdRoom'>,
+  disks: Pick<Disks, 'reserveSpace'>,
 ): Promise<BuildFiles> {
   // Uploads that a crash interrupted.
   for (const name of await listNames(dir)) {
@@ -35,14 +35,14 @@ export async function openBuildFiles(
 
   /** Throws a fault when the owner stores too much or the disk is full. Counts uploads in progress. */
   async function checkRoom(ownerId: string): Promise<void> {
-    using _room = disks.holdRoom(checkEveryBytes, 'keeping these files')
+    using _room = disks.reserveSpace(checkEveryBytes, 'keeping these files')
     const own = (await listNames(dir)).filter((name) =>
       [`${ownerId}-`, `${unfinished}${ownerId}-`].some((prefix) => name.startsWith(prefix)),
     )
     const sizes = own.map((name) => sizeOf(join(dir, name)))
     const kept = (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0)
-    if (kept <= mostBytes) return
-    const gigabytes = mostBytes / 1024 ** 3
+    if (kept <= maxBytes) return
+    const gigabytes = maxBytes / 1024 ** 3
     const message = `Files for builds take more than ${gigabytes} GB: they go a day after their last use`
     throw new Fault('exhausted', 'too_many_files', message)
   }

@@ -34,9 +34,9 @@ export async function openNamespace(name: string, setting: FirewallSetting) {
       run('ip', ['netns', 'exec', name, command, ...args]),
 
     install: (slots: number[], rules: [number, NetworkRules][]) => call('install', slots, rules),
-    admit: (slot: number, rules?: NetworkRules) => call('admit', slot, rules ?? null),
+    addSlot: (slot: number, rules?: NetworkRules) => call('addSlot', slot, rules ?? null),
     setRules: (slot: number, rules?: NetworkRules) => call('setRules', slot, rules ?? null),
-    expel: (slot: number) => call('expel', slot),
+    removeSlot: (slot: number) => call('removeSlot', slot),
     uninstall: () => call('uninstall'),
 
     /** Listens on TCP and UDP, on all addresses. */

@@ -28,8 +28,8 @@ export interface DashboardParts extends RouteParts {
   readonly log: Logger
 }
 
-const mostTerminals = 500
-const mostMessageBytes = 1024 * 1024
+const maxTerminals = 500
+const maxMessageBytes = 1024 * 1024
 /** How often a terminal checks that its session, key and sandbox still exist. */
 const recheckMs = 15_000
 
@@ -37,7 +37,7 @@ export function createDashboard(parts: DashboardParts): Dashboard {
   const { host, log } = parts
   const pages = createPages(parts.bundle)
   const routes = createRoutes(parts)
-  const sockets = new WebSocketServer({ noServer: true, maxPayload: mostMessageBytes })
+  const sockets = new WebSocketServer({ noServer: true, maxPayload: maxMessageBytes })
   const closing = new AbortController()
 
   const answer = async (req: IncomingMessage, res: ServerResponse) => {
@@ -53,8 +53,8 @@ export function createDashboard(parts: DashboardParts): Dashboard {
     const id = /^\/bff\/sandboxes\/([a-z0-9]{1,63})\/terminal$/.exec(pathname)?.[1]
     const request = parseTerminalQuery(searchParams)
     if (!id || !request) throw new Fault('invalid', 'no_terminal', `There is no ${req.url}`)
-    if (sockets.clients.size >= mostTerminals) {
-      throw new Fault('exhausted', 'terminals', `${mostTerminals} terminals are open already`)
+    if (sockets.clients.size >= maxTerminals) {
+      throw new Fault('exhausted', 'terminals', `${maxTerminals} terminals are open already`)
     }
     const find = () => findSandbox(parts.platform, requireSession(parts, req).apiKey, id)
     const access = await find()

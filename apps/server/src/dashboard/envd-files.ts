@@ -13,8 +13,8 @@ import { bodyHeaders, readBounded } from './upstream.ts'
 import type { Upstream } from './upstream.ts'
 
 /** Text beyond this size is downloaded, not shown. */
-const mostShownBytes = 2 ** 20
-const mostErrorBytes = 64 * 1024
+const maxShownBytes = 2 ** 20
+const maxErrorBytes = 64 * 1024
 
 interface FileCall {
   readonly envd: Upstream
@@ -29,14 +29,14 @@ export async function showFile(res: ServerResponse, call: FileCall): Promise<voi
   for await (const piece of reply) {
     size += piece.length
     pieces.push(piece)
-    if (size > mostShownBytes) break
+    if (size > maxShownBytes) break
   }
-  const isTruncated = size > mostShownBytes
+  const isTruncated = size > maxShownBytes
   sendInert(res, 200, {
     'Content-Type': 'text/plain; charset=utf-8',
     'Cache-Control': 'no-store',
     ...(isTruncated && { 'X-Atoll-Truncated': '1' }),
-  }).end(Buffer.concat(pieces).subarray(0, mostShownBytes))
+  }).end(Buffer.concat(pieces).subarray(0, maxShownBytes))
 }
 
 export async function downloadFile(res: ServerResponse, call: FileCall): Promise<void> {
@@ -84,7 +84,7 @@ async function readFileOf({ envd, access, path }: FileCall): Promise<IncomingMes
 async function refuseFailure(reply: IncomingMessage): Promise<void> {
   const status = reply.statusCode ?? 502
   if (status >= 200 && status < 300) return
-  const text = await readBounded(reply, mostErrorBytes)
+  const text = await readBounded(reply, maxErrorBytes)
   let body: unknown
   try {
     body = toErrorBody(JSON.parse(text))

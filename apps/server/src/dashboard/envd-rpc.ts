@@ -18,7 +18,7 @@ const services = {
   SendSignal: 'process.Process',
 } as const
 
-const mostAnswerBytes = 16 * 2 ** 20
+const maxAnswerBytes = 16 * 2 ** 20
 const limitMs = 30_000
 
 export async function callEnvd(
@@ -43,7 +43,7 @@ export async function callEnvd(
     body: JSON.stringify(call.request),
     signal: AbortSignal.timeout(limitMs),
   })
-  const answer = parseAnswer(await readBounded(reply, mostAnswerBytes))
+  const answer = parseAnswer(await readBounded(reply, maxAnswerBytes))
   if (reply.statusCode !== 200) throw faultFromReply(reply.statusCode ?? 502, toErrorBody(answer))
   sendJson(res, 200, answer)
 }
@@ -58,11 +58,11 @@ function parseAnswer(text: string): unknown {
   }
 }
 
-const mostMessageLength = 2_000
+const maxMessageLength = 2_000
 
 /** Connect errors name their code by a word; the fault needs only the message. */
 export function toErrorBody(answer: unknown): unknown {
   const isNamed = typeof answer === 'object' && answer !== null && 'message' in answer
   const message = isNamed ? String(answer.message) : 'The sandbox refused the request'
-  return { code: 0, message: message.slice(0, mostMessageLength) }
+  return { code: 0, message: message.slice(0, maxMessageLength) }
 }

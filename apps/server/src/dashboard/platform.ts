@@ -8,7 +8,7 @@ import type { Upstream } from './upstream.ts'
 
 export const platformPrefix = '/bff/api'
 
-const mostAnswerBytes = 32 * 2 ** 20
+const maxAnswerBytes = 32 * 2 ** 20
 const passedHeaders = ['x-next-token', 'x-total-running', 'retry-after']
 
 /** Only operations of a team are forwarded: no pages, no operator's or user's operations. */
@@ -51,7 +51,7 @@ export async function forwardToPlatform(
   })
   const status = reply.statusCode ?? 502
   if (status === 401) await parts.onKeyRefused()
-  const text = await readBounded(reply, mostAnswerBytes)
+  const text = await readBounded(reply, maxAnswerBytes)
   const headers = Object.fromEntries(
     passedHeaders.flatMap((name) => {
       const value = reply.headers[name]

@@ -84,13 +84,13 @@ export function sendFault(res: ServerResponse, thrown: unknown): void {
 }
 
 /** Reads a small JSON body. */
-export async function readJson(req: IncomingMessage, mostBytes: number): Promise<unknown> {
+export async function readJson(req: IncomingMessage, maxBytes: number): Promise<unknown> {
   const pieces: Buffer[] = []
   let size = 0
   for await (const piece of req) {
     size += piece.length
-    if (size > mostBytes) {
-      throw new Fault('invalid', 'body_too_large', `The body is larger than ${mostBytes} bytes`)
+    if (size > maxBytes) {
+      throw new Fault('invalid', 'body_too_large', `The body is larger than ${maxBytes} bytes`)
     }
     pieces.push(piece)
   }

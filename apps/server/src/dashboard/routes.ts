@@ -33,7 +33,7 @@ export interface RouteParts {
 }
 
 const sandboxPath = /^\/bff\/sandboxes\/([a-z0-9]{1,63})\/(file|download|rpc\/(\w+))$/
-const mostRequestBytes = 64 * 1024
+const maxRequestBytes = 64 * 1024
 
 export function createRoutes(parts: RouteParts) {
   return async (req: IncomingMessage, res: ServerResponse, url: URL): Promise<void> => {
@@ -50,7 +50,7 @@ export function createRoutes(parts: RouteParts) {
     const { envd } = parts
     const route = `${req.method} ${match[3] ? 'rpc' : match[2]}`
     if (route === 'POST rpc') {
-      const request = await readJson(req, mostRequestBytes)
+      const request = await readJson(req, maxRequestBytes)
       return callEnvd(res, { envd, access, method: match[3] ?? '', request })
     }
     const path = url.searchParams.get('path')
@@ -95,7 +95,7 @@ async function session(parts: RouteParts, req: IncomingMessage, res: ServerRespo
 }
 
 async function signIn(parts: RouteParts, req: IncomingMessage, res: ServerResponse) {
-  const { data } = SignIn.safeParse(await readJson(req, mostRequestBytes))
+  const { data } = SignIn.safeParse(await readJson(req, maxRequestBytes))
   if (!data) throw new Fault('invalid', 'sign_in', 'Send an API key or the token of a sign-in link')
   const apiKey = 'link' in data ? await parts.redeemLink(data.link) : data.apiKey.trim()
   const team = apiKey === undefined ? undefined : await parts.describeKey(apiKey)

@@ -8,7 +8,7 @@ import type { Clock } from '@atoll/kit/clock'
 import type { SessionFile, StoredSession } from './session-file.ts'
 
 export const sessionSeconds = 12 * 60 * 60
-const mostSessions = 1_000
+const maxSessions = 1_000
 
 export interface Sessions {
   /** Returns the token of a new session. */
@@ -24,7 +24,7 @@ export async function openSessions(file: SessionFile, clock: Clock): Promise<Ses
   const save = async () => {
     for (const [hash, session] of live) if (!isLive(session)) live.delete(hash)
     // Insertion order is age: the oldest sessions make room.
-    for (const hash of live.keys()) if (live.size > mostSessions) live.delete(hash)
+    for (const hash of live.keys()) if (live.size > maxSessions) live.delete(hash)
     await file.write([...live.values()])
   }
   return {

@@ -60,20 +60,20 @@ export function bodyHeaders(headers: IncomingHttpHeaders): OutgoingHttpHeaders {
 }
 
 /** Reads a response as text. Everything from a sandbox is hostile, so the size is bounded. */
-export async function readBounded(res: IncomingMessage, mostBytes: number): Promise<string> {
+export async function readBounded(res: IncomingMessage, maxBytes: number): Promise<string> {
   const pieces: Buffer[] = []
   let size = 0
   try {
     for await (const piece of res) {
       size += piece.length
-      if (size > mostBytes) break // ends the loop and destroys the stream
+      if (size > maxBytes) break // ends the loop and destroys the stream
       pieces.push(piece)
     }
   } catch (cause) {
     throw new Fault('unavailable', 'upstream_failed', 'The answer broke off. Try again.', { cause })
   }
-  if (size > mostBytes) {
-    const message = `The answer is larger than ${Math.round(mostBytes / 2 ** 20)} MiB`
+  if (size > maxBytes) {
+    const message = `The answer is larger than ${Math.round(maxBytes / 2 ** 20)} MiB`
     throw new Fault('exhausted', 'answer_too_large', message)
   }
   return Buffer.concat(pieces).toString('utf8')

@@ -7,15 +7,15 @@ import { byteLength, Text } from '../schemas/text.ts'
  * entries.
  */
 
-const mostEntries = 10_000
+const maxEntries = 10_000
 
-const Destinations = z.array(z.string().max(1024)).max(mostEntries)
+const Destinations = z.array(z.string().max(1024)).max(maxEntries)
 
 /** RFC 1929 encodes each length in one byte. */
-const mostBytes = 255
+const maxBytes = 255
 
-const Credential = Text.max(mostBytes).refine((text) => byteLength(text) <= mostBytes, {
-  error: `must be at most ${mostBytes} bytes`,
+const Credential = Text.max(maxBytes).refine((text) => byteLength(text) <= maxBytes, {
+  error: `must be at most ${maxBytes} bytes`,
 })
 
 const EgressProxy = z
@@ -62,7 +62,7 @@ export const NetworkConfig = z
       .describe('Host header that programs in the sandbox see; `${PORT}` is replaced by the port'),
     httpsPorts: z
       .array(z.int().min(1).max(65_535))
-      .max(mostEntries)
+      .max(maxEntries)
       .optional()
       .describe('Ports on which the sandbox itself speaks TLS'),
   })

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import type { HandSandbox } from '../../cloud-by-hand.ts'
+import type { HttpSandbox } from '../../http-cloud.ts'
 import type { Reply } from '../../wire.ts'
-import { checkCounter } from './account.ts'
+import { checkCounter } from './acknowledged-state.ts'
 import { checkNoTemplate } from './template-works.ts'
 import { killSandbox, pickSandbox, post, sandboxIn, timeout } from './work.ts'
 import type { Scene, Work } from './work.ts'
@@ -14,7 +14,7 @@ export async function fork(scene: Scene): Promise<Work> {
     request: () => post(scene, `/sandboxes/${sandbox.sandboxID}/fork`, { timeout, count: 2 }),
     status: 201,
     async check({ json, text }) {
-      const results: { readonly sandbox?: HandSandbox }[] = Object(json)
+      const results: { readonly sandbox?: HttpSandbox }[] = Object(json)
       const copies = results.flatMap((result) => result.sandbox ?? [])
       assert.equal(copies.length, 2, text)
       for (const copy of copies) await checkCopy(scene, copy, count)
@@ -29,7 +29,7 @@ export async function snapshot(scene: Scene): Promise<Work> {
   return {
     request: () => post(scene, `/sandboxes/${sandbox.sandboxID}/snapshots`, {}),
     status: 201,
-    enter: (reply) => void scene.account.snapshots.set(snapshotIn(reply), count),
+    enter: (reply) => void scene.acknowledged.snapshots.set(snapshotIn(reply), count),
     async check(reply) {
       const body = { templateID: snapshotIn(reply), timeout }
       const created = await post(scene, '/v2/sandboxes', body)
@@ -47,13 +47,13 @@ export async function deleteSnapshot(scene: Scene): Promise<Work> {
   return {
     request: () => scene.cloud.platform('DELETE', `/templates/${encodeURIComponent(id)}`),
     status: 204,
-    enter: () => void scene.account.deleted.add(id),
+    enter: () => void scene.acknowledged.deleted.add(id),
     check: () => checkNoTemplate(scene, id),
   }
 }
 
 /** Checks that a copy has the memory of its original, then kills it. */
-async function checkCopy(scene: Scene, sandbox: HandSandbox, count: number): Promise<void> {
+async function checkCopy(scene: Scene, sandbox: HttpSandbox, count: number): Promise<void> {
   await checkCounter(scene.cloud, { sandbox, count, hasNames: false })
   await killSandbox(scene, sandbox)
 }

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { envdHeaders } from '../../cloud-by-hand.ts'
+import { envdHeaders } from '../../http-cloud.ts'
 import { send } from '../../wire.ts'
-import { addCounting, checkCounter, print, stateOf } from './account.ts'
-import type { AcknowledgedSandbox } from './account.ts'
+import { addCounting, checkCounter, print, stateOf } from './acknowledged-state.ts'
+import type { AcknowledgedSandbox } from './acknowledged-state.ts'
 import { enterKilled, pickSandbox, post, sandboxIn, timeout } from './work.ts'
 import type { Scene, Work } from './work.ts'
 
 export async function create(scene: Scene): Promise<Work> {
-  const { account, cloud } = scene
+  const { acknowledged, cloud } = scene
   const mark = randomUUID()
   const body = { templateID: 'base', timeout, envVars: { MARK: mark }, metadata: { mark } }
   return {
@@ -19,7 +19,7 @@ export async function create(scene: Scene): Promise<Work> {
       const { json } = await cloud.platform('GET', `/sandboxes/${sandbox.sandboxID}`)
       assert.deepEqual(Object(json).metadata, { mark })
       assert.equal(await print(cloud, sandbox, 'echo $MARK'), `${mark}\n`)
-      await addCounting(account, cloud, sandbox)
+      await addCounting(acknowledged, cloud, sandbox)
     },
   }
 }
@@ -39,7 +39,7 @@ export async function write(scene: Scene): Promise<Work> {
 }
 
 export async function pause(scene: Scene): Promise<Work> {
-  const { account, cloud } = scene
+  const { acknowledged, cloud } = scene
   const known = pickSandbox(scene)
   const { sandboxID } = known.sandbox
   const mark = randomUUID()
@@ -48,7 +48,7 @@ export async function pause(scene: Scene): Promise<Work> {
   return {
     request: () => post(scene, `/sandboxes/${sandboxID}/pause`, {}),
     status: 204,
-    enter: () => void account.sandboxes.delete(sandboxID),
+    enter: () => void acknowledged.sandboxes.delete(sandboxID),
     async check() {
       assert.equal(await stateOf(cloud, sandboxID), 'paused')
       await resumePaused(scene, known)
@@ -62,7 +62,7 @@ async function resumePaused(scene: Scene, known: AcknowledgedSandbox): Promise<v
   const { sandboxID } = known.sandbox
   const reply = await post(scene, `/sandboxes/${sandboxID}/connect`, { timeout })
   assert.equal(reply.status, 201, reply.text)
-  scene.account.sandboxes.set(sandboxID, known)
+  scene.acknowledged.sandboxes.set(sandboxID, known)
   await checkCounter(scene.cloud, known)
 }
 

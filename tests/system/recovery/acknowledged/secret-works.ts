@@ -8,7 +8,7 @@ export async function secret(scene: Scene): Promise<Work> {
   return {
     request: () => post(scene, '/secrets', { name, value: 'the value' }),
     status: 201,
-    enter: () => void scene.account.secrets.set(name, 1),
+    enter: () => void scene.acknowledged.secrets.set(name, 1),
     check: () => checkSecret(scene, name, 1),
   }
 }
@@ -18,13 +18,13 @@ export async function updateSecret(scene: Scene): Promise<Work> {
   return {
     request: () => post(scene, `/secrets/${name}`, { value: 'another value' }),
     status: 200,
-    enter: () => void scene.account.secrets.set(name, version + 1),
+    enter: () => void scene.acknowledged.secrets.set(name, version + 1),
     check: () => checkSecret(scene, name, version + 1),
   }
 }
 
 export async function deleteSecret(scene: Scene): Promise<Work> {
-  const { secrets, deletedSecrets } = scene.account
+  const { secrets, deletedSecrets } = scene.acknowledged
   const [name] = await findOrCreateSecret(scene)
   return {
     request: () => scene.cloud.platform('DELETE', `/secrets/${name}`),
@@ -48,7 +48,7 @@ async function checkSecret(
 }
 
 async function findOrCreateSecret(scene: Scene): Promise<readonly [string, number]> {
-  const { secrets } = scene.account
+  const { secrets } = scene.acknowledged
   const [known] = secrets
   if (known) return known
   const name = `s-${randomUUID()}`

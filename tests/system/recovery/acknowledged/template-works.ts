@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { waitFor } from '@atoll/kit/wait'
-import { print } from './account.ts'
+import { print } from './acknowledged-state.ts'
 import { killSandbox, post, sandboxIn, timeout } from './work.ts'
 import type { Scene, Work } from './work.ts'
 
@@ -10,13 +10,13 @@ export async function build(scene: Scene): Promise<Work> {
   return {
     request: start,
     status: 200,
-    enter: () => void scene.account.templates.set(name, { templateId, mark }),
+    enter: () => void scene.acknowledged.templates.set(name, { templateId, mark }),
     check: () => checkTemplate(scene, name),
   }
 }
 
 export async function deleteTemplate(scene: Scene): Promise<Work> {
-  const { templates, deleted } = scene.account
+  const { templates, deleted } = scene.acknowledged
   const [known] = templates.keys()
   const name = known ?? (await buildTemplate(scene))
   const { templateId = '' } = templates.get(name) ?? {}
@@ -40,7 +40,8 @@ async function checkTemplate(scene: Scene, name: string): Promise<void> {
   const created = await post(scene, '/v2/sandboxes', { templateID: name, timeout })
   assert.equal(created.status, 201, created.text)
   const sandbox = sandboxIn(created)
-  const { mark } = scene.account.templates.get(name) ?? assert.fail(`${name} is not in the account`)
+  const { mark } =
+    scene.acknowledged.templates.get(name) ?? assert.fail(`${name} is not in the acknowledged`)
   assert.equal(await print(scene.cloud, sandbox, 'cat /mark'), `${mark}\n`)
   await killSandbox(scene, sandbox)
 }
@@ -48,7 +49,7 @@ async function checkTemplate(scene: Scene, name: string): Promise<void> {
 async function buildTemplate(scene: Scene): Promise<string> {
   const { name, mark, templateId, start } = await requestBuild(scene)
   await start()
-  scene.account.templates.set(name, { templateId, mark })
+  scene.acknowledged.templates.set(name, { templateId, mark })
   return name
 }
 

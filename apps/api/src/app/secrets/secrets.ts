@@ -1,7 +1,7 @@
 import type { Clock } from '@atoll/kit/clock'
 import { Fault } from '@atoll/kit/fault'
 import { fromToken, toToken } from '../../domain/paging.ts'
-import { absentSecret, mostSecrets, newSecretId } from '../../domain/secret.ts'
+import { absentSecret, maxSecrets, newSecretId } from '../../domain/secret.ts'
 import type { Secret, SecretStore } from '../../domain/secret.ts'
 
 export interface Secrets {
@@ -34,7 +34,7 @@ export function createSecrets(ports: {
       const now = clock.now()
       const id = newSecretId()
       const secret = { id, teamId, name, version: 1, metadata, createdAt: now, updatedAt: now }
-      const outcome = await store.insert(secret, value, mostSecrets)
+      const outcome = await store.insert(secret, value, maxSecrets)
       if (outcome === 'taken') throw nameTaken(name)
       if (outcome === 'full') throw tooManySecrets()
       // Rules of running sandboxes may name a deleted secret of the same name.
@@ -85,7 +85,7 @@ function tooManySecrets(): Fault {
   return new Fault(
     'exhausted',
     'too_many_secrets',
-    `Secret limit of the team reached (${mostSecrets}): delete secrets that are not needed`,
+    `Secret limit of the team reached (${maxSecrets}): delete secrets that are not needed`,
   )
 }
 

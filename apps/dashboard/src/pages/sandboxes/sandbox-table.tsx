@@ -209,13 +209,13 @@ function Row({ sandbox, samples, isChosen, isFocused, onToggle }: RowProps) {
   )
 }
 
-const mostTags = 4
+const maxTags = 4
 
 function Metadata({ metadata }: { readonly metadata: Readonly<Record<string, string>> }) {
   return (
     <span role="cell" class="wide tags">
       {Object.entries(metadata)
-        .slice(0, mostTags)
+        .slice(0, maxTags)
         .map(([key, value]) => (
           <span key={key} class="tag isolated" title={visibleName(`${key}=${value}`)}>
             {visibleName(`${key}=${value}`, 60)}

@@ -9,7 +9,7 @@ import { ErrorNote } from '../../parts/status.tsx'
 
 const pollMs = 1_500
 const pageSize = 100
-const mostLines = 10_000
+const maxLines = 10_000
 
 interface SeenLog {
   readonly info: BuildInfo
@@ -33,7 +33,7 @@ export function BuildLog({
         const query = `?logsOffset=${seen.current.length}&limit=${pageSize}`
         const info = await api<BuildInfo>('GET', `${path}${query}`, undefined, signal)
         seen.current = [...seen.current, ...info.logEntries]
-        if (info.logEntries.length < pageSize || seen.current.length >= mostLines) {
+        if (info.logEntries.length < pageSize || seen.current.length >= maxLines) {
           return { info, entries: seen.current }
         }
       }

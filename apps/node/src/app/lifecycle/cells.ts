@@ -136,7 +136,7 @@ export function createCells({
     if (!source) return ports.disks.create(image, diskSizeMb)
     const { disks } = ports
     const copied = (await disks.sharesBlocks()) ? 0 : await disks.usedBytes(source.disk)
-    using _room = disks.holdRoom(copied, 'creating a sandbox')
+    using _room = disks.reserveSpace(copied, 'creating a sandbox')
     await disks.copy(source.disk, image)
   }
 

@@ -46,7 +46,7 @@ export function createCopies(ports: CopyPorts, freezes: Freezes): Copies {
       const image = ports.diskImage(record.cellId, record.disk)
       const diskRoom = (await disks.sharesBlocks()) ? 0 : await disks.usedBytes(image)
       const memoryBytes = await findMemoryBytes(ports, record)
-      using _room = disks.holdRoom(diskRoom + memoryBytes, 'copying the sandbox')
+      using _room = disks.reserveSpace(diskRoom + memoryBytes, 'copying the sandbox')
       const memory = await runtime.memoryFormat()
       const snapshot = describeSnapshot(snapshotId, record, memory)
       await store.add(snapshot, async (place) => {
@@ -68,7 +68,7 @@ export function createCopies(ports: CopyPorts, freezes: Freezes): Copies {
       const { record } = cell
       const memoryDir = ports.memoryDir(record.cellId)
       const memoryBytes = await findMemoryBytes(ports, record)
-      using _room = disks.holdRoom(memoryBytes, 'pausing the sandbox')
+      using _room = disks.reserveSpace(memoryBytes, 'pausing the sandbox')
       try {
         // Runtimes do not overwrite files that a resume may have left.
         await ports.removeFolder(memoryDir)

@@ -50,7 +50,7 @@ export function createResume(parts: {
     const image = ports.diskImage(cellId, disk)
     const used = await ports.disks.usedBytes(image)
     const isShared = await ports.disks.sharesBlocks()
-    using _room = ports.disks.holdRoom(isShared ? 0 : used, 'resuming the sandbox')
+    using _room = ports.disks.reserveSpace(isShared ? 0 : used, 'resuming the sandbox')
     const copy = disk === 'disk.img' ? 'disk-2.img' : 'disk.img'
     await ports.disks.copy(image, ports.diskImage(cellId, copy))
     return copy

@@ -15,7 +15,7 @@ export interface CellQueue {
 /** High enough to keep disk and CPU busy, low enough that each create stays fast. */
 const makesAtOnce = 4
 /** More requests would wait longer than any client does. */
-const mostWaiting = 256
+const maxWaiting = 256
 
 /** `onMade` is called after each attempt. */
 export function createCellQueue(maker: CellMaker, onMade: () => void): CellQueue {
@@ -23,9 +23,9 @@ export function createCellQueue(maker: CellMaker, onMade: () => void): CellQueue
   let waiting = 0
   return {
     async make(plan) {
-      if (waiting >= mostWaiting) {
+      if (waiting >= maxWaiting) {
         throw noRoom(
-          `Too many sandboxes are being started (${waiting}, the limit is ${mostWaiting}); try again later`,
+          `Too many sandboxes are being started (${waiting}, the limit is ${maxWaiting}); try again later`,
         )
       }
       waiting += 1

@@ -15,5 +15,5 @@ export interface Disks {
   /**
    * Reserves host space for an operation. Throws a fault when less is free, so the operation does not fail half way.
    */
-  holdRoom(bytes: number, purpose: string): Disposable
+  reserveSpace(bytes: number, purpose: string): Disposable
 }

@@ -19,7 +19,7 @@ export interface Subnet {
 const addressesPerSlot = 4
 const prefixLength = 30
 /** Limited by the length of an interface name, after the installation's prefix. */
-const mostSlots = 99_999
+const maxSlots = 99_999
 
 export const slotPrefixLength = prefixLength
 
@@ -34,7 +34,7 @@ export function parseSubnet(cidr: string): Subnet {
       `${cidr} must be an IPv4 network of at least four addresses, such as 10.0.0.0/16`,
     )
   }
-  return { cidr, first, slots: Math.min(size / addressesPerSlot, mostSlots) }
+  return { cidr, first, slots: Math.min(size / addressesPerSlot, maxSlots) }
 }
 
 export function toSlot(subnet: Subnet, linkPrefix: string, number: number): Slot {

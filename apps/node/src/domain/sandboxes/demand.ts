@@ -22,7 +22,7 @@ export function createDemand(floor: number): Demand {
 
   return {
     note(nowMs) {
-      recent = [...recent.filter((at) => at > nowMs - windowMs), nowMs].slice(-mostCounted)
+      recent = [...recent.filter((at) => at > nowMs - windowMs), nowMs].slice(-maxCounted)
       if (recent.length < current(nowMs)) return
       peak = recent.length
       peakAt = nowMs
@@ -33,4 +33,4 @@ export function createDemand(floor: number): Demand {
   }
 }
 
-const mostCounted = 256
+const maxCounted = 256

@@ -18,7 +18,11 @@ import { tooFewInodes } from '../../domain/host/disk-space.ts'
 import { canShareBlocks } from './block-sharing.ts'
 import { hasInodeLimit } from './mounted-disks.ts'
 
-export function createDisks(dataDir: string, runner: Runner, holdRoom: Disks['holdRoom']): Disks {
+export function createDisks(
+  dataDir: string,
+  runner: Runner,
+  reserveSpace: Disks['reserveSpace'],
+): Disks {
   const emptyDir = join(dataDir, 'empty-disks')
   let sharing: Promise<boolean> | undefined
   return {
@@ -31,7 +35,7 @@ export function createDisks(dataDir: string, runner: Runner, holdRoom: Disks['ho
     usedBytes: async (image) => (await stat(image)).blocks * 512,
     sharesBlocks: () => (sharing ??= canShareBlocks(dataDir)),
 
-    holdRoom,
+    reserveSpace,
   }
 }
 

@@ -52,14 +52,14 @@ const methods: Readonly<Record<string, Method>> = {
     z.tuple([z.array(z.number()), z.array(z.tuple([z.number(), NetworkRules]))]),
     ([slots, rules]) => firewall.install(slots.map(slot), new Map(rules)),
   ),
-  admit: method(z.tuple([z.number(), NetworkRules.nullable()]), ([number, rules]) =>
-    firewall.admit(slot(number), rules ?? undefined),
+  addSlot: method(z.tuple([z.number(), NetworkRules.nullable()]), ([number, rules]) =>
+    firewall.addSlot(slot(number), rules ?? undefined),
   ),
   setRules: method(z.tuple([z.number(), NetworkRules.nullable()]), ([number, rules]) =>
     firewall.setRules(slot(number), rules ?? undefined),
   ),
   uninstall: () => firewall.uninstall(),
-  expel: method(z.tuple([z.number()]), ([number]) => firewall.expel(slot(number))),
+  removeSlot: method(z.tuple([z.number()]), ([number]) => firewall.removeSlot(slot(number))),
   listen: method(z.tuple([z.number()]), ([port]) => talker.listen(port)),
   datagrams: async () => talker.datagrams,
   dial: method(z.tuple([z.string(), z.number()]), (target) => talker.dial(...target)),

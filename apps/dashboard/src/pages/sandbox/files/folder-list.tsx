@@ -8,7 +8,7 @@ import { visibleName } from '../../../model/visible-text.ts'
 import { Button, Field } from '../../../parts/controls.tsx'
 import { confirmFirst, FormDialog } from '../../../parts/dialog.tsx'
 
-const mostShown = 2_000
+const maxShown = 2_000
 
 interface FolderListProps {
   readonly id: string
@@ -41,7 +41,7 @@ export function FolderList(props: FolderListProps) {
         </button>
       )}
       {entries.length === 0 && <p class="soft panel-body">The folder is empty.</p>}
-      {entries.slice(0, mostShown).map((entry) => (
+      {entries.slice(0, maxShown).map((entry) => (
         <EntryRow
           key={entry.path}
           entry={entry}
@@ -51,8 +51,8 @@ export function FolderList(props: FolderListProps) {
           onDelete={() => remove(entry)}
         />
       ))}
-      {entries.length > mostShown && (
-        <p class="soft panel-body">and {entries.length - mostShown} more</p>
+      {entries.length > maxShown && (
+        <p class="soft panel-body">and {entries.length - maxShown} more</p>
       )}
       {renamed && <Rename {...props} entry={renamed} onClose={() => setRenamed(undefined)} />}
     </>

@@ -6,15 +6,15 @@ import { randomInt } from 'node:crypto'
 import { waitFor } from '@atoll/kit/wait'
 import type { CommandHandle, Sandbox } from 'e2b'
 
-export interface Witness {
+export interface StatefulProgram {
   readonly handle: CommandHandle
   /** File with one count per line. */
   readonly file: string
-  /** Requests the state by plain HTTP through the edge. A copy of the sandbox has a copy of the witness. */
-  ask(sandboxId?: string): Promise<Testimony>
+  /** Requests the state by plain HTTP through the edge. A copy of the sandbox has a copy of the program. */
+  ask(sandboxId?: string): Promise<ProgramState>
 }
 
-export interface Testimony {
+export interface ProgramState {
   readonly pid: number
   readonly count: number
   readonly sha256: string
@@ -22,22 +22,22 @@ export interface Testimony {
   readonly random: string
 }
 
-export async function startWitness(
+export async function startStatefulProgram(
   { url }: { readonly url: string },
   sandbox: Sandbox,
   { dataMb = 1 }: { readonly dataMb?: number } = {},
-): Promise<Witness> {
+): Promise<StatefulProgram> {
   const port = '8000'
   const file = '/home/user/counts'
   const seed = `${randomInt(2 ** 31)}`
-  const handle = await sandbox.commands.run('exec python3 -c "$WITNESS"', {
+  const handle = await sandbox.commands.run('exec python3 -c "$PROGRAM"', {
     background: true,
-    envs: { WITNESS: source, SEED: seed, DATA_MB: `${dataMb}`, COUNTS: file, PORT: port },
+    envs: { PROGRAM: source, SEED: seed, DATA_MB: `${dataMb}`, COUNTS: file, PORT: port },
     timeoutMs: 0,
   })
   const isListening = () => handle.stdout === 'listening\n'
-  await waitFor('the witness to listen', isListening).catch((cause: unknown) => {
-    throw new Error(`the witness said ${handle.stdout}${handle.stderr}`, { cause })
+  await waitFor('the program to listen', isListening).catch((cause: unknown) => {
+    throw new Error(`the program said ${handle.stdout}${handle.stderr}`, { cause })
   })
   return {
     handle,

@@ -8,12 +8,12 @@ import type { Message, Reply } from './wire.ts'
 
 export const envdPort = 49_983
 
-export interface HandSandbox {
+export interface HttpSandbox {
   readonly sandboxID: string
   readonly envdAccessToken?: string
 }
 
-export interface CloudByHand extends AsyncDisposable {
+export interface HttpCloud extends AsyncDisposable {
   readonly installation: Installation
   platform(
     method: string,
@@ -21,15 +21,15 @@ export interface CloudByHand extends AsyncDisposable {
     body?: unknown,
     headers?: Readonly<Record<string, string>>,
   ): Promise<Reply>
-  createSandbox(body?: object): Promise<HandSandbox>
+  createSandbox(body?: object): Promise<HttpSandbox>
 }
 
 export async function startCloud(
   settings: Record<string, string>,
   descriptorLimit?: number,
-): Promise<CloudByHand> {
+): Promise<HttpCloud> {
   const installation = await install(settings, { descriptorLimit })
-  const platform: CloudByHand['platform'] = (method, path, body, headers) =>
+  const platform: HttpCloud['platform'] = (method, path, body, headers) =>
     send(installation.url, {
       method,
       path,
@@ -50,7 +50,7 @@ export async function startCloud(
         ...body,
       })
       assert.equal(status, 201, text)
-      const sandbox: HandSandbox = JSON.parse(text)
+      const sandbox: HttpSandbox = JSON.parse(text)
       return sandbox
     },
     [Symbol.asyncDispose]: () => installation[Symbol.asyncDispose](),
@@ -58,7 +58,7 @@ export async function startCloud(
 }
 
 /** Returns the headers that every request to envd needs. */
-export function envdHeaders(sandbox: HandSandbox, prefix = 'Svc'): Record<string, string> {
+export function envdHeaders(sandbox: HttpSandbox, prefix = 'Svc'): Record<string, string> {
   return {
     'Connect-Protocol-Version': '1',
     [`${prefix}-Sandbox-Id`]: sandbox.sandboxID,

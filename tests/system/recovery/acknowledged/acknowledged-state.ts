@@ -1,21 +1,21 @@
 /** Records the changes that a server has acknowledged, and checks that they survive a crash. */
 import assert from 'node:assert/strict'
 import { waitFor } from '@atoll/kit/wait'
-import type { CloudByHand, HandSandbox } from '../../cloud-by-hand.ts'
-import { envdHeaders, openProcess, outputOf, shell } from '../../cloud-by-hand.ts'
+import type { HttpCloud, HttpSandbox } from '../../http-cloud.ts'
+import { envdHeaders, openProcess, outputOf, shell } from '../../http-cloud.ts'
 import { readCounter, startCounter } from '../../counter.ts'
-import { cells, ledSandboxes } from '../../host-state.ts'
+import { cells, routedSandboxes } from '../../host-state.ts'
 import type { Names } from '../../host-state.ts'
 
 export interface AcknowledgedSandbox {
-  readonly sandbox: HandSandbox
+  readonly sandbox: HttpSandbox
   /** Last known value of the counter in the sandbox. The counter never decreases. */
   count: number
   /** True when the network rules contain domain names, which the egress process enforces. */
   hasNames: boolean
 }
 
-export interface Account {
+export interface AcknowledgedState {
   /** Sandboxes by ID. All are running, except in the middle of a round. */
   readonly sandboxes: Map<string, AcknowledgedSandbox>
   readonly killed: Set<string>
@@ -35,7 +35,7 @@ export interface Template {
   readonly mark: string
 }
 
-export const emptyAccount = (): Account => ({
+export const emptyAcknowledgedState = (): AcknowledgedState => ({
   sandboxes: new Map(),
   killed: new Set(),
   snapshots: new Map(),
@@ -49,37 +49,39 @@ export const emptyAccount = (): Account => ({
 const reconcileLimitMs = 60_000
 
 /** Fails if an acknowledged change is lost, or if something deleted exists again. */
-export async function checkAccount(
-  account: Account,
-  cloud: CloudByHand,
+export async function checkAcknowledgedState(
+  acknowledged: AcknowledgedState,
+  cloud: HttpCloud,
   names: Names,
 ): Promise<void> {
-  for (const id of account.sandboxes.keys()) assert.equal(await stateOf(cloud, id), 'running')
-  for (const entry of account.sandboxes.values()) await checkCounter(cloud, entry)
-  for (const id of account.killed) assert.equal(await stateOf(cloud, id), undefined)
+  for (const id of acknowledged.sandboxes.keys()) assert.equal(await stateOf(cloud, id), 'running')
+  for (const entry of acknowledged.sandboxes.values()) await checkCounter(cloud, entry)
+  for (const id of acknowledged.killed) assert.equal(await stateOf(cloud, id), undefined)
   const listed = new Set((await idsOf(cloud, '/snapshots?limit=100', 'snapshotID')).flat())
-  const lost = new Set(account.snapshots.keys()).difference(listed)
+  const lost = new Set(acknowledged.snapshots.keys()).difference(listed)
   assert.deepEqual(lost, new Set(), 'lost snapshots')
   const templates = new Set((await idsOf(cloud, '/templates', 'templateID')).flat())
-  const undeleted = account.deleted.intersection(listed.union(templates))
+  const undeleted = acknowledged.deleted.intersection(listed.union(templates))
   assert.deepEqual(undeleted, new Set(), 'deleted, but listed')
-  for (const [name, { templateId }] of account.templates) {
+  for (const [name, { templateId }] of acknowledged.templates) {
     assert.ok(templates.has(templateId), `template ${name} is lost`)
   }
-  for (const [name, version] of account.secrets) {
+  for (const [name, version] of acknowledged.secrets) {
     const { status, json } = await cloud.platform('GET', `/secrets/${name}`)
     assert.deepEqual([name, status, Object(json).currentVersion], [name, 200, version])
   }
-  for (const name of account.deletedSecrets) {
+  for (const name of acknowledged.deletedSecrets) {
     assert.equal((await cloud.platform('GET', `/secrets/${name}`)).status, 404, name)
   }
-  const { length: namedCount } = [...account.sandboxes.values()].filter(({ hasNames }) => hasNames)
+  const { length: namedCount } = [...acknowledged.sandboxes.values()].filter(
+    ({ hasNames }) => hasNames,
+  )
   await waitFor(
     `${namedCount} sandboxes to be redirected to the egress process`,
-    async () => (await ledSandboxes(names)) === namedCount,
+    async () => (await routedSandboxes(names)) === namedCount,
     { timeoutMs: reconcileLimitMs },
   )
-  const expected = new Set(account.sandboxes.keys())
+  const expected = new Set(acknowledged.sandboxes.keys())
   await waitFor(
     'the node to have cells for exactly the running sandboxes',
     async () => {
@@ -91,14 +93,14 @@ export async function checkAccount(
 }
 
 /** Returns `running` or `paused`; undefined when the sandbox does not exist. */
-export async function stateOf(cloud: CloudByHand, id: string): Promise<string | undefined> {
+export async function stateOf(cloud: HttpCloud, id: string): Promise<string | undefined> {
   const { status, json, text } = await cloud.platform('GET', `/sandboxes/${id}`)
   if (status === 404) return undefined
   assert.equal(status, 200, text)
   return Object(json).state
 }
 
-async function idsOf(cloud: CloudByHand, path: string, key: string): Promise<string[]> {
+async function idsOf(cloud: HttpCloud, path: string, key: string): Promise<string[]> {
   const { status, json, text } = await cloud.platform('GET', path)
   assert.equal(status, 200, text)
   const all: Record<string, string>[] = Object(json)
@@ -106,7 +108,7 @@ async function idsOf(cloud: CloudByHand, path: string, key: string): Promise<str
 }
 
 /** Checks that the same process still counts, from at least the last known value. */
-export async function checkCounter(cloud: CloudByHand, entry: AcknowledgedSandbox): Promise<void> {
+export async function checkCounter(cloud: HttpCloud, entry: AcknowledgedSandbox): Promise<void> {
   const count = await readCounter(cloud.installation.url, entry.sandbox)
   assert.ok(count >= entry.count, `${entry.sandbox.sandboxID}: ${count} < ${entry.count}`)
   entry.count = count
@@ -114,21 +116,21 @@ export async function checkCounter(cloud: CloudByHand, entry: AcknowledgedSandbo
 
 /** Adds a running sandbox and starts a counter in it. */
 export async function addCounting(
-  account: Account,
-  cloud: CloudByHand,
-  sandbox: HandSandbox,
+  acknowledged: AcknowledgedState,
+  cloud: HttpCloud,
+  sandbox: HttpSandbox,
 ): Promise<AcknowledgedSandbox> {
   await startCounter(cloud.installation.url, sandbox)
   const entry = { sandbox, count: 0, hasNames: false }
-  account.sandboxes.set(sandbox.sandboxID, entry)
+  acknowledged.sandboxes.set(sandbox.sandboxID, entry)
   await checkCounter(cloud, entry)
   return entry
 }
 
 /** Runs a script as root and returns its output. */
 export async function print(
-  { installation: { url } }: CloudByHand,
-  sandbox: HandSandbox,
+  { installation: { url } }: HttpCloud,
+  sandbox: HttpSandbox,
   script: string,
 ): Promise<string> {
   const stream = await openProcess(url, envdHeaders(sandbox), shell(script), { user: 'root' })
