@@ -101,6 +101,11 @@ function sandboxPorts(
     keptBytes: async ({ cellId, disk }) =>
       (await ports.disks.usedBytes(ports.diskImage(cellId, disk))) +
       (await folderBytes(ports.memoryDir(cellId))),
+    onReleaseError: (err) =>
+      log.error(
+        { err, event: 'node.release-failed' },
+        'the processes or mounts of a paused sandbox could not be removed; the next start of the node removes them',
+      ),
     endProcess: (record) => killIfAlive(record.process),
     async launchStartCommand({ record, slot }: Cell, accessToken) {
       const endpoint = { address: slot.sandboxAddress, accessToken }

@@ -20,7 +20,7 @@ export function createSaveMemory(
   async function saveConsistently(
     cellId: string,
     memoryDir: string,
-    { memoryBytes = 0 }: SaveOptions,
+    { memoryBytes = 0, flushFiles = async () => {} }: SaveOptions,
   ): Promise<void> {
     const { save, closeConnections } = await control()
     const closesFirst = memoryBytes > saveTwiceLimitBytes
@@ -28,11 +28,11 @@ export function createSaveMemory(
     if (closesFirst) await closeConnections(cellId, memoryDir)
     const image = join(memoryDir, 'checkpoint.img')
     await save(cellId, memoryDir)
-    const findings = await repairImage(image)
+    const [findings] = await Promise.all([repairImage(image), flushFiles()])
     if (closesFirst || findings?.hasAbortedConnections === false) return
     await emptyFolder(memoryDir)
     await save(cellId, memoryDir)
-    await repairImage(image)
+    await Promise.all([repairImage(image), flushFiles()])
   }
 
   return async (cellId, memoryDir, options = {}) => {

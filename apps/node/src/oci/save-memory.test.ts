@@ -38,8 +38,14 @@ gvisor.dev/gvisor/pkg/tcpip/transport/tcp.(*Endpoint).resetConnectionLocked(0xc0
 
 test('an image that cannot be checked is written a second time', async (t) => {
   const { calls, save } = await setup(t, () => undefined)
-  await save()
-  assert.deepEqual(calls, ['save', 'save'])
+  await save({ flushFiles: async () => void calls.push('flush files') })
+  assert.deepEqual(calls, ['save', 'flush files', 'save', 'flush files'])
+})
+
+test('files that cannot be flushed fail the save', async (t) => {
+  const { save } = await setup(t, () => undefined)
+  const flushFiles = () => Promise.reject(new Error('no space left'))
+  await assert.rejects(save({ flushFiles }), { message: 'no space left' })
 })
 
 test('gigabytes of memory are written once, after the connections are closed', async (t) => {

@@ -48,7 +48,10 @@ export function simulateRuntime(
     },
     freeze: async (cellId) => void frozen.add(cellId),
     thaw: async (cellId) => void frozen.delete(cellId),
-    saveMemory: async (_cellId, dir) => void files.set(dir, 'memory'),
+    async saveMemory(_cellId, dir, { flushFiles = async () => {} } = {}) {
+      files.set(dir, 'memory')
+      await flushFiles()
+    },
     setHostname: async () => {},
     setIdleLevel: () => {},
     orphanedRequests: () => [],
@@ -139,6 +142,7 @@ function sandboxPorts(state: HostState) {
     oomKills: () => 0,
     endProcess: ({ process }) => void alive.delete(process?.pid ?? 0),
     launchStartCommand: async () => {},
+    onReleaseError: (error) => void state.errors.push(error),
     keptBytes: async ({ memory }) => (memory === undefined ? 3 : 5),
     async tidy({ cellId, disk, memory }) {
       for (const path of files.keys()) {

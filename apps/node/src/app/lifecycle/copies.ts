@@ -4,7 +4,7 @@ import type { Disks } from '../../domain/host/disks.ts'
 import type { Slot } from '../../domain/network/slot.ts'
 import type { Snapshot, SnapshotStore } from '../../domain/sandboxes/snapshot.ts'
 import type { Freezes } from './freezes.ts'
-import type { Runtime } from '../../domain/sandboxes/runtime.ts'
+import type { Runtime, SaveOptions } from '../../domain/sandboxes/runtime.ts'
 
 /** Copies the state of a running cell. */
 export interface Copies {
@@ -34,9 +34,14 @@ export interface CopyPorts {
 export function createCopies(ports: CopyPorts, freezes: Freezes): Copies {
   const { runtime, disks } = ports
 
-  const saveMemory = ({ record, slot }: Cell, memoryDir: string, memoryBytes: number) =>
+  const saveMemory = (
+    { record, slot }: Cell,
+    memoryDir: string,
+    { memoryBytes, flushFiles }: Required<Pick<SaveOptions, 'memoryBytes' | 'flushFiles'>>,
+  ) =>
     runtime.saveMemory(record.cellId, memoryDir, {
       memoryBytes,
+      flushFiles,
       endHalfOpen: () => ports.endHalfOpen(slot),
     })
 
@@ -52,8 +57,9 @@ export function createCopies(ports: CopyPorts, freezes: Freezes): Copies {
       await store.add(snapshot, async (place) => {
         try {
           await freezes.freeze(cell)
-          if (memory !== undefined) await saveMemory(cell, place.memoryDir, memoryBytes)
-          await ports.syncDisk(record.cellId)
+          const flushFiles = () => ports.syncDisk(record.cellId)
+          if (memory === undefined) await flushFiles()
+          else await saveMemory(cell, place.memoryDir, { memoryBytes, flushFiles })
           await disks.copy(image, place.disk)
         } finally {
           await freezes.thaw(cell)
@@ -73,10 +79,12 @@ export function createCopies(ports: CopyPorts, freezes: Freezes): Copies {
         // Runtimes do not overwrite files that a resume may have left.
         await ports.removeFolder(memoryDir)
         await freezes.freeze(cell)
-        await saveMemory(cell, memoryDir, memoryBytes)
-        await ports.syncDisk(record.cellId)
         // The record promises disk and memory, so both must be on stable storage before the record is written.
-        await disks.flush(ports.diskImage(record.cellId, record.disk))
+        const flushFiles = async () => {
+          await ports.syncDisk(record.cellId)
+          await disks.flush(ports.diskImage(record.cellId, record.disk))
+        }
+        await saveMemory(cell, memoryDir, { memoryBytes, flushFiles })
         await ports.flushFolder(memoryDir)
         await seal()
       } catch (error) {

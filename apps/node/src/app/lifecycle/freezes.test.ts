@@ -85,6 +85,7 @@ test('a stuck sandbox cannot be copied, but can be paused without memory or kill
   thawing.isBroken = false
   await sandboxes.resume({ sandboxId: 'i1', accessToken: undefined, boot: false })
   await sandboxes.pause('i1', { keepMemory: true })
+  await sandboxes.settle()
   assert.equal(frozen.size, 0)
 })
 

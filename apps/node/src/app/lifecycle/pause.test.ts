@@ -7,6 +7,7 @@ test('a paused sandbox has neither processes nor a slot, and resumes under its I
   const { create, sandboxes, alive, slots, records, introduced, seen } = simulateNode()
   const { record } = await create()
   await sandboxes.pause('i1', { keepMemory: true })
+  await sandboxes.settle()
   assert.deepEqual([alive.size, slots.size], [0, 0])
   assert.deepEqual(
     [records.get(record.cellId)?.phase, records.get(record.cellId)?.memory],
@@ -30,6 +31,32 @@ test('a paused sandbox has neither processes nor a slot, and resumes under its I
     await sandboxes.resume({ sandboxId: 'i1', accessToken: undefined, boot: false }),
     back,
   )
+})
+
+test('a pause is answered when its state is durable, and the next operation waits for the processes to end', async () => {
+  const flushed = Promise.withResolvers<void>()
+  const ended = Promise.withResolvers<void>()
+  const { create, sandboxes, records, errors } = simulateNode({
+    overrides: {
+      disks: { flush: () => flushed.promise },
+      halt: () => ended.promise,
+    },
+  })
+  const { record } = await create()
+  const paused = sandboxes.pause('i1', { keepMemory: true })
+  await waitFor('the pause to begin', () => sandboxes.isPausing('i1'))
+  assert.notEqual(records.get(record.cellId)?.phase, 'paused')
+  flushed.resolve()
+  assert.deepEqual(await paused, { sizeBytes: 5 })
+  assert.equal(records.get(record.cellId)?.phase, 'paused')
+  let isBack = false
+  const request = { sandboxId: 'i1', accessToken: undefined, boot: false }
+  const resumed = sandboxes.resume(request).then(() => (isBack = true))
+  await new Promise(setImmediate)
+  assert.equal(isBack, false)
+  ended.reject(new Error('busy'))
+  await resumed
+  assert.match(String(errors), /busy/)
 })
 
 test('a resume copies the disk that the memory belongs to and keeps only the copy', async () => {

@@ -18,8 +18,15 @@ export interface PausePorts {
   tidy(record: CellRecord): Promise<void>
 }
 
-/** Pauses a running sandbox. A failure leaves the sandbox running. */
-export type Pause = (sandbox: RunningSandbox, keepMemory: boolean) => Promise<PausedSandbox>
+/** Pauses a running sandbox. Returns once its state is durable. A failure leaves the sandbox running. */
+export type Pause = (
+  sandbox: RunningSandbox,
+  keepMemory: boolean,
+) => Promise<{
+  readonly paused: PausedSandbox
+  /** Ends the processes and mounts of the sandbox and returns its slot. */
+  release(): Promise<void>
+}>
 
 export function createPause(parts: {
   readonly ports: PausePorts
@@ -64,10 +71,15 @@ export function createPause(parts: {
     registry.running.delete(sandboxId)
     registry.paused.set(sandboxId, paused)
     events.paused(sandboxId)
-    await cells.halt(sandbox)
-    await ports.tidy(paused)
-    await ports.disks.flush(ports.diskImage(record.cellId, record.disk))
-    return paused
+    const release = async () => {
+      await cells.halt(sandbox)
+      await ports.tidy(paused)
+      await ports.disks.flush(ports.diskImage(record.cellId, record.disk))
+    }
+    if (keepMemory) return { paused, release }
+    // Nothing was flushed before the record was written: the unmount does that.
+    await release()
+    return { paused, release: async () => {} }
   }
 }
 

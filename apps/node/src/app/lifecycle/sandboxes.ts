@@ -66,6 +66,8 @@ export interface SandboxPorts
   endProcess(record: CellRecord): void
   /** Throws a fault when the host has no space for another sandbox with such a disk. */
   checkDisk(sizeMb: number): void
+  /** Reports that processes, mounts or the slot of a paused sandbox are left; the next start of the node removes them. */
+  onReleaseError(error: unknown): void
   /** Bytes that a paused sandbox takes on disk. */
   keptBytes(record: PausedSandbox): Promise<number>
 }
@@ -125,12 +127,21 @@ export function createSandboxes(parts: SandboxParts): Sandboxes {
       return queue.run(sandboxId, () => kill.any(sandboxId, reason))
     },
 
-    pause: (sandboxId, { keepMemory }) =>
-      queue.run(sandboxId, async () => {
-        const paused =
-          registry.paused.get(sandboxId) ?? (await pause(registry.find(sandboxId), keepMemory))
-        return { sizeBytes: await ports.keptBytes(paused).catch(() => 0) }
-      }),
+    pause(sandboxId, { keepMemory }) {
+      const { promise, resolve, reject } = Promise.withResolvers<{ sizeBytes: number }>()
+      const answer = async (paused: PausedSandbox) =>
+        resolve({ sizeBytes: await ports.keptBytes(paused).catch(() => 0) })
+      // The caller waits until the state is durable; the next operation also waits for the release.
+      const finished = queue.run(sandboxId, async () => {
+        const earlier = registry.paused.get(sandboxId)
+        if (earlier) return answer(earlier)
+        const { paused, release } = await pause(registry.find(sandboxId), keepMemory)
+        await answer(paused)
+        await release().catch(ports.onReleaseError)
+      })
+      finished.catch(reject)
+      return promise
+    },
 
     resume: (request) =>
       queue.run(request.sandboxId, async () => {

@@ -49,6 +49,11 @@ export interface SaveOptions {
   readonly memoryBytes?: number
   /** Called when connections that the peer has not answered yet prevent the checkpoint. */
   endHalfOpen?(): Promise<void>
+  /**
+   * Called when the memory is written, perhaps more than once: the sandbox writes to no file after the last call. The
+   * runtime waits for it, and checks the memory meanwhile.
+   */
+  flushFiles?(): Promise<void>
 }
 
 export interface StartRequest {
