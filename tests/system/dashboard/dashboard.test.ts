@@ -353,8 +353,17 @@ suite('the dashboard of a real installation', () => {
   test('an ended sandbox shows its last lines', async () => {
     await go(`/sandboxes/${id}`)
     await page.getByText('Last lines').waitFor()
+    await page.getByText(`Sandbox ${id} was not found: it was killed`).waitFor()
     await page.locator('.log-line').first().waitFor()
     await photograph(page, 'ended')
+  })
+
+  test('ended sandboxes are listed with the reason of their end', async () => {
+    await go('/sandboxes')
+    await page.getByLabel('State').selectOption('ended')
+    await page.getByRole('row', { name: new RegExp(`${id}.*was killed`) }).waitFor()
+    assert.match(page.url(), /state=ended/)
+    await photograph(page, 'ended-sandboxes')
   })
 
   test('pages have no barriers for assistive technology', async () => {

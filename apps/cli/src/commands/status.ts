@@ -72,7 +72,7 @@ async function askServer({ config }: CliContext): Promise<Status> {
 
 async function countSandboxes(platform: PlatformClient) {
   const counts = { running: 0, paused: 0 }
-  for await (const { state } of platform.listSandboxes()) counts[state] += 1
+  for await (const { state } of platform.listSandboxes()) if (state !== 'ended') counts[state] += 1
   return counts
 }
 

@@ -7,6 +7,7 @@ import { reloadAll, useResource } from './resource.ts'
 import type { Resource } from './resource.ts'
 
 const listEveryMs = 3_000
+const endedEveryMs = 10_000
 const usageEveryMs = 5_000
 /** Limit of the API for one request. */
 const maxIds = 100
@@ -17,6 +18,15 @@ export function useSandboxes(): Resource<ListedSandbox[]> {
     (aborted, show) =>
       listAll<ListedSandbox>('/v2/sandboxes?limit=100', { signal: aborted, onPage: show }),
     listEveryMs,
+  )
+}
+
+/** Newest ended sandboxes, with the reason of each. */
+export function useEndedSandboxes(): Resource<ListedSandbox[]> {
+  return useResource(
+    'sandboxes/ended',
+    (aborted) => api('GET', '/v2/sandboxes?state=ended&limit=100', undefined, aborted),
+    endedEveryMs,
   )
 }
 

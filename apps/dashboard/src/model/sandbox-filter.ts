@@ -3,7 +3,7 @@ import type { ListedSandbox } from '@atoll/client/replies'
 /** Filters and order of the sandbox list, kept in the URL. */
 export interface SandboxFilter {
   readonly text: string
-  readonly state: '' | 'running' | 'paused'
+  readonly state: '' | ListedSandbox['state']
   readonly template: string
   readonly sort: SortColumn
   readonly isDescending: boolean
@@ -13,15 +13,18 @@ export const sortColumns = ['started', 'ends', 'template', 'state', 'cpu', 'memo
 export type SortColumn = (typeof sortColumns)[number]
 
 export function parseFilter(query: URLSearchParams): SandboxFilter {
-  const state = query.get('state')
   const sort = sortColumns.find((column) => column === query.get('sort'))
   return {
     text: query.get('q') ?? '',
-    state: state === 'running' || state === 'paused' ? state : '',
+    state: parseState(query.get('state')),
     template: query.get('template') ?? '',
     sort: sort ?? 'started',
     isDescending: query.get('order') !== 'asc',
   }
+}
+
+export function parseState(text: string | null): SandboxFilter['state'] {
+  return (['running', 'paused', 'ended'] as const).find((state) => state === text) ?? ''
 }
 
 /** Defaults are left out, so that a plain list has a plain URL. */

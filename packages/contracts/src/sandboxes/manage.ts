@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { defineOperation } from '../operation.ts'
 import { PageQuery } from '../schemas/paging.ts'
-import { ListedSandbox, SandboxDetail, SandboxState } from './views.ts'
+import { ListedSandbox, ListedState, SandboxDetail } from './views.ts'
 import { Timestamp } from '../schemas/text.ts'
 
 /** List, get, kill and timeout operations. `create.ts` has create, `lifecycle.ts` pause and resume. */
@@ -24,7 +24,7 @@ const MetadataQuery = z
 const States = z
   .string()
   .transform((list) => list.split(','))
-  .pipe(z.array(SandboxState))
+  .pipe(z.array(ListedState))
 
 export const listSandboxes = defineOperation({
   id: 'sandbox.list',
@@ -46,7 +46,7 @@ export const listSandboxesV2 = defineOperation({
   query: z.object({
     metadata: MetadataQuery,
     state: States.default(['running', 'paused']).describe(
-      'Comma-separated list of `running` and `paused`',
+      'Comma-separated list of `running`, `paused` and `ended`. Ended sandboxes are kept for 7 days',
     ),
     order: z.enum(['asc', 'desc']).default('desc').describe('By start time'),
     startedAfter: Timestamp.optional().describe('Inclusive'),

@@ -21,6 +21,11 @@ export const Sandbox = z
 
 export const SandboxState = z.enum(['running', 'paused']).meta({ id: 'SandboxState' })
 
+/** Ended sandboxes are listed for a week, if a query asks for them. */
+export const ListedState = z
+  .enum([...SandboxState.options, 'ended'])
+  .meta({ id: 'ListedSandboxState' })
+
 const listed = {
   templateID: z.string(),
   sandboxID: z.string(),
@@ -32,15 +37,22 @@ const listed = {
   memoryMB: z.int32().min(128),
   diskSizeMB: z.int32().min(0),
   metadata: z.record(z.string(), z.string()).optional(),
-  state: SandboxState,
   envdVersion: z.string(),
 }
 
-export const ListedSandbox = z.object(listed).meta({ id: 'ListedSandbox' })
+export const ListedSandbox = z
+  .object({
+    ...listed,
+    state: ListedState,
+    endedAt: Timestamp.optional().describe('Only for ended sandboxes'),
+    endReason: z.string().optional().describe('Why the sandbox ended, such as `ran out of memory`'),
+  })
+  .meta({ id: 'ListedSandbox' })
 
 export const SandboxDetail = z
   .object({
     ...listed,
+    state: SandboxState,
     envdAccessToken: z.string().optional(),
     allowInternetAccess: z.boolean().optional(),
     network: NetworkConfig.optional(),

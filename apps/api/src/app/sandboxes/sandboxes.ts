@@ -1,11 +1,17 @@
 import type { Clock } from '@atoll/kit/clock'
 import { Fault } from '@atoll/kit/fault'
 import { fromToken, toToken } from '../../domain/paging.ts'
-import { absent, isRunning, isShown, statesShownAs } from '../../domain/sandboxes/sandbox.ts'
+import {
+  absent,
+  isRunning,
+  isShown,
+  statesListedAs,
+  statesShownAs,
+} from '../../domain/sandboxes/sandbox.ts'
 import type {
   RunningSandbox,
   Sandbox,
-  ShownState,
+  ListedState,
   StartedSandbox,
 } from '../../domain/sandboxes/sandbox.ts'
 import { isInTransition } from '../../domain/sandboxes/sandbox-pause.ts'
@@ -47,7 +53,7 @@ export interface ResumeRequest extends ConnectRequest {
 
 export interface ListRequest extends Omit<SandboxFilter, 'templateId' | 'states'> {
   readonly template: string | undefined
-  readonly shown: readonly ShownState[]
+  readonly states: readonly ListedState[]
   readonly order: Order
   readonly limit: number
   readonly nextToken: string | undefined
@@ -204,15 +210,15 @@ async function list(
   deps: { readonly store: SandboxStore; readonly templates: TemplateStore },
   request: ListRequest,
 ): Promise<SandboxList> {
-  const { template, shown, order, limit, nextToken, ...rest } = request
+  const { template, states, order, limit, nextToken, ...rest } = request
   const after = nextToken === undefined ? undefined : fromToken(nextToken, order)
   const templateId =
     template === undefined
       ? undefined
       : ((await findTemplateId(deps.templates, template, request.teamId)) ?? null)
-  const isRunningAsked = shown.includes('running')
+  const isRunningAsked = states.includes('running')
   if (templateId === null) return { sandboxes: [], ...(isRunningAsked && { totalRunning: 0 }) }
-  const filter = { ...rest, templateId, states: statesShownAs(...shown) }
+  const filter = { ...rest, templateId, states: statesListedAs(...states) }
   // Read one row more than the limit to see whether there is another page.
   const found = await deps.store.list(filter, { order, limit: limit + 1, after })
   const sandboxes = found.slice(0, limit)

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { waitFor } from '@atoll/kit/wait'
 import { manualClock, startApiUnderTest } from '../../sim/api.ts'
 import type { ApiUnderTest, Reply } from '../../sim/api.ts'
 
@@ -60,6 +61,41 @@ test('sandboxes that start or end between pages do not move the others', async (
   const expected = newestFirst.slice(4).filter((id) => id !== newestFirst[6])
   assert.deepEqual(idsOf(rest), expected)
   assert.equal(idsOf(await api.call('GET', '/v2/sandboxes'))[0], late)
+})
+
+test('ended sandboxes are listed with their reason, only if asked for', async () => {
+  const clock = manualClock()
+  await using api = await startApiUnderTest({ clock })
+  const running = await api.create()
+  const killed = await api.create({ metadata: { who: 'me' } })
+  const dead = await api.create()
+  clock.advance(5)
+  assert.equal((await api.call('DELETE', `/sandboxes/${killed}`)).status, 204)
+  api.node.end(dead, 'ran out of memory (limit 512 MB)')
+  await waitFor(
+    'both ends',
+    async () => idsOf(await api.call('GET', '/v2/sandboxes?state=ended')).length === 2,
+  )
+  const { json } = await api.call('GET', '/v2/sandboxes?state=ended')
+  const facts = Object(json).map((sandbox: Record<string, unknown>) => [
+    sandbox['sandboxID'],
+    sandbox['state'],
+    sandbox['endReason'],
+    typeof sandbox['endedAt'],
+  ])
+  assert.deepEqual(
+    new Map(facts.map(([id, ...rest]: unknown[]) => [id, rest])),
+    new Map([
+      [killed, ['ended', 'was killed', 'string']],
+      [dead, ['ended', 'ran out of memory (limit 512 MB)', 'string']],
+    ]),
+  )
+  assert.deepEqual(idsOf(await api.call('GET', '/v2/sandboxes')), [running])
+  assert.deepEqual(idsOf(await api.call('GET', '/sandboxes')), [running])
+  const mine = await api.call('GET', '/v2/sandboxes?state=ended&metadata=who%3Dme')
+  assert.deepEqual(idsOf(mine), [killed])
+  const headers = { 'x-api-key': api.theirs.apiKey }
+  assert.deepEqual(idsOf(await api.call('GET', '/v2/sandboxes?state=ended', { headers })), [])
 })
 
 test('the total counts the matches of all pages', async () => {

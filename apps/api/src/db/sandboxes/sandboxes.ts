@@ -1,6 +1,6 @@
 import type { Kysely, Transaction } from 'kysely'
 import type { RunningSandbox, Sandbox } from '../../domain/sandboxes/sandbox.ts'
-import { isRunning, isShown, placeStates } from '../../domain/sandboxes/sandbox.ts'
+import { isListed, isRunning, placeStates } from '../../domain/sandboxes/sandbox.ts'
 import type { SandboxStore } from '../../domain/sandboxes/sandbox-store.ts'
 import { batches } from '../batches.ts'
 import { sumKept, sumKeptLocked } from '../snapshots/kept-bytes.ts'
@@ -32,7 +32,7 @@ export function sqlSandboxStore(db: Db): SandboxStore {
       }),
     keptBytes: (teamId) => sumKept(db, teamId),
     async list(filter, page) {
-      return (await withMetadata(db, await listRows(db, filter, page))).filter(isShown)
+      return (await withMetadata(db, await listRows(db, filter, page))).filter(isListed)
     },
     count: (filter) => countRows(db, filter),
     ...sandboxQueries(db),

@@ -90,6 +90,9 @@ export const keptStates = ['pausing', 'paused', 'resuming'] as const
 
 export type ShownState = 'running' | 'paused'
 
+/** State in lists, which can include ended sandboxes. */
+export type ListedState = ShownState | 'ended'
+
 /** State in API responses; undefined hides the sandbox. */
 const shownStates = {
   creating: undefined,
@@ -110,6 +113,12 @@ export function statesShownAs(...shown: readonly ShownState[]): SandboxState[] {
   return sandboxStates.filter((state) => shown.some((one) => one === shownStates[state]))
 }
 
+export function statesListedAs(...listed: readonly ListedState[]): SandboxState[] {
+  return sandboxStates.filter((state) =>
+    listed.some((one) => one === (state === 'ended' ? state : shownStates[state])),
+  )
+}
+
 export function canBecome(from: SandboxState, to: SandboxState): boolean {
   const allowed: readonly SandboxState[] = transitions[from]
   return allowed.includes(to)
@@ -122,6 +131,11 @@ export function isRunning(sandbox: Sandbox): sandbox is RunningSandbox {
 /** Whether the team can see the sandbox: running, or can be resumed. */
 export function isShown(sandbox: Sandbox): sandbox is StartedSandbox {
   return shownState(sandbox) !== undefined && hasStarted(sandbox)
+}
+
+/** Whether a list of the team may have the sandbox. */
+export function isListed(sandbox: Sandbox): sandbox is StartedSandbox {
+  return isShown(sandbox) || (sandbox.state === 'ended' && hasStarted(sandbox))
 }
 
 function hasStarted(sandbox: Sandbox): sandbox is StartedSandbox {

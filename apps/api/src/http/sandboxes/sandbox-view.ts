@@ -28,6 +28,17 @@ export function toView(sandbox: StartedSandbox, tokensOf: TokensOf): z.infer<typ
 }
 
 export function toListed(sandbox: StartedSandbox): z.infer<typeof ListedSandbox> {
+  const { endedAt, endReason } = sandbox
+  if (sandbox.state !== 'ended') return toCommon(sandbox)
+  return {
+    ...toCommon(sandbox),
+    state: 'ended',
+    ...(endedAt && { endedAt: endedAt.toISOString() }),
+    ...(endReason !== undefined && { endReason }),
+  }
+}
+
+function toCommon(sandbox: StartedSandbox) {
   const { alias, resources, metadata } = sandbox
   return {
     sandboxID: sandbox.id,
@@ -52,7 +63,7 @@ export function toDetail(
   const { allowInternetAccess, network, lifecycle } = sandbox
   const { envdAccessToken } = tokensOf(sandbox)
   return {
-    ...toListed(sandbox),
+    ...toCommon(sandbox),
     ...(envdAccessToken !== undefined && { envdAccessToken }),
     ...(allowInternetAccess !== undefined && { allowInternetAccess }),
     ...(network && { network: toNetworkView(network) }),

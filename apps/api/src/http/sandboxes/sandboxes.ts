@@ -96,7 +96,7 @@ function addListRoutes(server: FastifyInstance, routes: SandboxRoutes): void {
     const page = await sandboxes.list({
       teamId,
       metadata: parseMetadataQuery(metadata),
-      shown: state,
+      states: state,
       startedAfter: startedAfter === undefined ? undefined : new Date(startedAfter),
       template: rest.template,
       order: rest.order,

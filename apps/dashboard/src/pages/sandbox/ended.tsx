@@ -1,9 +1,10 @@
+import { visibleName } from '../../model/visible-text.ts'
 import { sandboxPath } from '../../model/route.ts'
 import { LogsTab } from './logs.tsx'
 import { UsagePlots } from './usage-plots.tsx'
 
 /** A sandbox that does not exist any more: its usage and last lines are kept for 7 days. */
-export function EndedSandbox({ id }: { readonly id: string }) {
+export function EndedSandbox({ id, message }: { readonly id: string; readonly message: string }) {
   return (
     <div class="page">
       <div class="page-head">
@@ -17,10 +18,7 @@ export function EndedSandbox({ id }: { readonly id: string }) {
           All sandboxes
         </a>
       </div>
-      <div class="note warn">
-        There is no sandbox {id}: it was killed, its time ran out, or it never existed. Usage and
-        logs are kept for 7 days.
-      </div>
+      <div class="note warn">{visibleName(message, 300)}. Usage and logs are kept for 7 days.</div>
       <UsagePlots id={id} />
       <section class="panel" aria-label={`Log of ${sandboxPath(id)}`}>
         <div class="panel-head">

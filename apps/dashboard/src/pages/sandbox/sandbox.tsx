@@ -32,7 +32,7 @@ export function SandboxPage({ id, tab }: { readonly id: string; readonly tab: Sa
   )
   const { data, error } = sandbox
   const hasEnded = error instanceof RequestError && error.status === 404
-  if (hasEnded) return <EndedSandbox id={id} />
+  if (hasEnded) return <EndedSandbox id={id} message={error.message} />
   if (!data) {
     return (
       <div class="page">

@@ -2,13 +2,20 @@ import { signal } from '@preact/signals'
 import { navigate, query } from '../../data/location.ts'
 import { useSandboxes, useUsage } from '../../data/sandboxes.ts'
 import { currentSession } from '../../data/session.ts'
-import { applyFilter, formatFilter, parseFilter, templateName } from '../../model/sandbox-filter.ts'
+import {
+  applyFilter,
+  formatFilter,
+  parseFilter,
+  parseState,
+  templateName,
+} from '../../model/sandbox-filter.ts'
 import type { SandboxFilter } from '../../model/sandbox-filter.ts'
 import { Button, Snippet } from '../../parts/controls.tsx'
 import { Empty, ErrorNote, Skeleton } from '../../parts/status.tsx'
 import { useKey } from '../../parts/keys.ts'
 import { visibleName } from '../../model/visible-text.ts'
 import { BulkBar } from './bulk-bar.tsx'
+import { EndedSandboxes } from './ended-sandboxes.tsx'
 import { NewSandbox } from './new-sandbox.tsx'
 import { SandboxTable } from './sandbox-table.tsx'
 
@@ -38,13 +45,15 @@ export function SandboxesPage() {
         </Button>
       </div>
       <ErrorNote resource={sandboxes} />
-      {all.length > 0 && (
+      {sandboxes.data && (
         <Filters filter={filter} change={change} templates={all.map(templateName)} />
       )}
       {picked.length > 0 && (
         <BulkBar picked={picked} matches={shown} onPick={(ids) => (chosen.value = new Set(ids))} />
       )}
-      {sandboxes.data === undefined ? (
+      {filter.state === 'ended' ? (
+        <EndedSandboxes filter={filter} />
+      ) : sandboxes.data === undefined ? (
         !sandboxes.error && <Skeleton lines={8} />
       ) : all.length === 0 ? (
         <NoSandboxes onNew={openNew} />
@@ -94,13 +103,12 @@ function Filters({
         class="input auto"
         aria-label="State"
         value={filter.state}
-        onChange={({ currentTarget: { value } }) =>
-          change({ state: value === 'running' || value === 'paused' ? value : '' })
-        }
+        onChange={({ currentTarget: { value } }) => change({ state: parseState(value) })}
       >
         <option value="">All states</option>
         <option value="running">Running</option>
         <option value="paused">Paused</option>
+        <option value="ended">Ended</option>
       </select>
       <select
         class="input auto"
