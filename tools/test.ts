@@ -31,6 +31,8 @@ interface TestPhase {
   readonly filesAtOnce: number
   /** Files that need the machine for themselves: they fill its disk or its descriptors, or compare speeds. */
   readonly alone?: readonly string[]
+  /** Files that run beside others, but not beside each other. */
+  readonly inTurns?: readonly string[]
   readonly fileLimitMinutes: number
   readonly prepare?: () => Promise<{ readonly env: NodeJS.ProcessEnv } & AsyncDisposable>
 }
@@ -65,20 +67,23 @@ const phases: readonly TestPhase[] = [
   {
     name: 'system',
     patterns: ['tests/system/**/*.test.ts', 'tests/ecosystem/**/*.test.ts'],
-    filesAtOnce: 2,
+    // Most of their time they wait for processes.
+    filesAtOnce: 3,
     alone: [
       'administration/first-start',
       'administration/metrics',
       'files/full-disk',
       'recovery/power-failure',
       'security/flood',
-      // All of these route the same addresses to a network outside the host.
+    ].map(systemTest),
+    // All of these route the same addresses to a network outside the host.
+    inTurns: [
       'lifecycle/pause-connections',
       'network/egress',
       'network/egress-names',
       'network/header-rules',
       'network/network',
-    ].map((name) => `tests/system/${name}.test.ts`),
+    ].map(systemTest),
     fileLimitMinutes: 30,
   },
 ]
@@ -132,14 +137,20 @@ async function runPhase(phase: TestPhase): Promise<boolean> {
   }
   print(`\n== ${phase.name}`)
   const phaseStarted = performance.now()
-  const absent = phase.alone?.find((path) => !existsSync(join(root, path)))
-  if (absent) throw new Error(`${absent} does not exist; correct the list "alone" in tools/test.ts`)
+  const { alone = [], inTurns = [] } = phase
+  const absent = [...alone, ...inTurns].find((path) => !existsSync(join(root, path)))
+  if (absent) throw new Error(`${absent} does not exist; correct the lists in tools/test.ts`)
   await using prepared = await phase.prepare?.()
-  const isAlone = (path: string) => phase.alone?.includes(path) ?? false
-  const shared = files.filter((path) => !isAlone(path))
+  const run = (path: string) => runFile(phase, path, prepared?.env)
   const finished = [
-    ...(await runFiles(phase, shared, phase.filesAtOnce, prepared?.env)),
-    ...(await runFiles(phase, files.filter(isAlone), 1, prepared?.env)),
+    ...(await runFiles(
+      files.filter((path) => !alone.includes(path)),
+      { atOnce: phase.filesAtOnce, inTurns, run },
+    )),
+    ...(await runFiles(
+      files.filter((path) => alone.includes(path)),
+      { atOnce: 1, inTurns, run },
+    )),
   ]
   outcomes.push(...finished)
   const hasPassed =
@@ -149,22 +160,32 @@ async function runPhase(phase: TestPhase): Promise<boolean> {
   return hasPassed
 }
 
+interface FileRun {
+  readonly atOnce: number
+  readonly inTurns: readonly string[]
+  run(path: string): Promise<FileOutcome>
+}
+
 async function runFiles(
-  phase: TestPhase,
   paths: readonly string[],
-  atOnce: number,
-  env: NodeJS.ProcessEnv | undefined,
+  { atOnce, inTurns, run }: FileRun,
 ): Promise<FileOutcome[]> {
-  const queue = [...paths]
   const finished: FileOutcome[] = []
-  const worker = async () => {
+  const work = async (queue: string[]) => {
     for (let path = queue.shift(); path; path = queue.shift()) {
       if (interruption.signal.aborted) return
-      finished.push(await runFile(phase, path, env))
+      finished.push(await run(path))
     }
   }
-  await Promise.all(Array.from({ length: atOnce }, worker))
+  const rest = paths.filter((path) => !inTurns.includes(path))
+  // One worker takes the files that run in turns first, and helps the others afterwards.
+  const turns = work(paths.filter((path) => inTurns.includes(path))).then(() => work(rest))
+  await Promise.all([turns, ...Array.from({ length: atOnce - 1 }, () => work(rest))])
   return finished
+}
+
+function systemTest(name: string): string {
+  return `tests/system/${name}.test.ts`
 }
 
 async function runFile(
