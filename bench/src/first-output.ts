@@ -15,7 +15,7 @@ export async function runUntilFirstOutput(
   })
   const printed = await process.next()
   if (!printed || outputOf([printed]) === '') throw new Error('The command printed nothing')
-  return process.rest
+  return process.readRemaining
 }
 
 export interface CreateTiming {

@@ -10,11 +10,11 @@ import { Sandbox, TimeoutError } from '@e2b/code-interpreter'
 const installLimitMs = 1_200_000
 const timeoutMs = 600_000
 /** The package leaves the timer of a failed request running, which delays the end of this process. */
-const failing = { requestTimeoutMs: 20_000 }
+const shortTimeout = { requestTimeoutMs: 20_000 }
 
 suite('the code interpreter package on gvisor', () => {
   let installation: Installation
-  /** Shared by the tests that leave it as it was. */
+  /** Shared by the tests that do not change its state. */
   let sandbox: Sandbox
 
   before(async () => {
@@ -36,8 +36,8 @@ suite('the code interpreter package on gvisor', () => {
     const result = await tryRun(atoll, args, options)
     assert.equal(outputOf(atoll, args, result), 'code-interpreter-v1\n')
     assert.match(result.stderr, /\d+ % code-interpreter: /)
-    const listed = await tryRun(atoll, ['template', 'catalogue', '--json'], options)
-    assert.equal(JSON.parse(listed.stdout)[0].state, 'installed')
+    const catalogue = await tryRun(atoll, ['template', 'catalogue', '--json'], options)
+    assert.equal(JSON.parse(catalogue.stdout)[0].state, 'installed')
   })
 
   test("the README's first example", async () => {
@@ -47,7 +47,7 @@ suite('the code interpreter package on gvisor', () => {
     assert.equal(execution.text, '2')
   })
 
-  test('a chart is a picture and its content', async () => {
+  test('a chart has an image and its data', async () => {
     const { results, error } = await sandbox.runCode(
       'import matplotlib.pyplot as plt\nplt.bar(["a", "b"], [1, 2])\nplt.title("Bars")\nplt.show()',
     )
@@ -59,7 +59,7 @@ suite('the code interpreter package on gvisor', () => {
     assert.deepEqual([type, title, elements.length], ['bar', 'Bars', 2])
   })
 
-  test('a data frame is a table and its columns', async () => {
+  test('a data frame has an HTML table and its columns', async () => {
     const code = 'import pandas as pd\npd.DataFrame({"a": [1, 2], "b": ["x", None]})'
     const [result] = (await sandbox.runCode(code)).results
     assert.deepEqual(result?.data, { a: [1, 2], b: ['x', null] })
@@ -72,14 +72,14 @@ import os, time
 print('begun')
 while not os.path.exists('/tmp/continue'): time.sleep(0.01)
 print('ended')`
-    const seen: string[] = []
+    const lines: string[] = []
     const { logs } = await sandbox.runCode(code, {
       async onStdout({ line }) {
-        seen.push(line)
-        if (seen.length === 1) await sandbox.files.write('/tmp/continue', '')
+        lines.push(line)
+        if (lines.length === 1) await sandbox.files.write('/tmp/continue', '')
       },
     })
-    assert.equal(seen.join(''), 'begun\nended\n')
+    assert.equal(lines.join(''), 'begun\nended\n')
     assert.equal(logs.stdout.join(''), 'begun\nended\n')
   })
 
@@ -107,7 +107,7 @@ print('ended')`
     await sandbox.runCode('c=40', { language: 'bash' })
     const { logs } = await sandbox.runCode('echo $((c + 1))', { language: 'bash' })
     assert.equal(logs.stdout.join(''), '41\n')
-    await assert.rejects(sandbox.runCode('1', { language: 'cobol', ...failing }), /400/)
+    await assert.rejects(sandbox.runCode('1', { language: 'cobol', ...shortTimeout }), /400/)
   })
 
   test('contexts have their own variables and folder, and can be restarted and removed', async () => {
@@ -121,10 +121,10 @@ print('ended')`
     await sandbox.restartCodeContext(context)
     assert.equal((await sandbox.runCode('own', { context })).error?.name, 'NameError')
     await sandbox.removeCodeContext(context)
-    await assert.rejects(sandbox.runCode('1', { context, ...failing }), /not found/)
+    await assert.rejects(sandbox.runCode('1', { context, ...shortTimeout }), /not found/)
   })
 
-  test('executions at once in several contexts all end, each in order', async () => {
+  test('concurrent executions in several contexts all end, and none is lost', async () => {
     const contexts = await Promise.all([1, 2, 3].map(() => sandbox.createCodeContext()))
     const numbers = Array.from({ length: 20 }, (_, index) => index)
     const texts = await Promise.all(
@@ -140,15 +140,15 @@ print('ended')`
 
   test('variables of the sandbox and of one execution are set', async () => {
     const code = "import os; os.environ.get('GIVEN'), os.environ.get('ONCE')"
-    const once = await sandbox.runCode(code, { envs: { ONCE: 'now' } })
-    assert.equal(once.text, "('at create', 'now')")
+    const execution = await sandbox.runCode(code, { envs: { ONCE: 'now' } })
+    assert.equal(execution.text, "('at create', 'now')")
     assert.equal((await sandbox.runCode(code)).text, "('at create', None)")
   })
 
   test('code past its timeout is interrupted and keeps its variables', async () => {
     await sandbox.runCode('kept = 5')
-    const endless = sandbox.runCode('while True: pass', { timeoutMs: 1_000 })
-    await assert.rejects(endless, TimeoutError)
+    const endlessRun = sandbox.runCode('while True: pass', { timeoutMs: 1_000 })
+    await assert.rejects(endlessRun, TimeoutError)
     assert.equal((await sandbox.runCode('kept')).text, '5')
   })
 
@@ -159,8 +159,8 @@ print('ended')`
   })
 
   test('a pause in mid-execution keeps the kernel, its variables and its threads', async () => {
-    const own = await create()
-    await own.runCode(`
+    const ownSandbox = await create()
+    await ownSandbox.runCode(`
 import threading, time
 count = 0
 def work():
@@ -169,31 +169,31 @@ def work():
         count += 1
         time.sleep(0.01)
 threading.Thread(target=work, daemon=True).start()`)
-    const begun = Promise.withResolvers<void>()
-    const cut = own.runCode('print("begun")\nwhile True: time.sleep(0.01)', {
-      onStdout: () => begun.resolve(),
+    const firstOutput = Promise.withResolvers<void>()
+    const interruptedRun = ownSandbox.runCode('print("begun")\nwhile True: time.sleep(0.01)', {
+      onStdout: () => firstOutput.resolve(),
       timeoutMs: 0,
     })
-    const outcome = cut.then(
+    const outcome = interruptedRun.then(
       () => 'ended',
       () => 'connection lost',
     )
-    await begun.promise
-    await own.pause()
-    await own.connect()
+    await firstOutput.promise
+    await ownSandbox.pause()
+    await ownSandbox.connect()
     assert.equal(await outcome, 'connection lost')
-    const seen = Number((await own.runCode('count')).text)
-    const code = `while count <= ${seen}: time.sleep(0.01)\ncount > ${seen}`
-    assert.equal((await own.runCode(code)).text, 'True')
-    await own.kill()
+    const countAfterResume = Number((await ownSandbox.runCode('count')).text)
+    const code = `while count <= ${countAfterResume}: time.sleep(0.01)\ncount > ${countAfterResume}`
+    assert.equal((await ownSandbox.runCode(code)).text, 'True')
+    await ownSandbox.kill()
   })
 
   test('four forks have their own copies of the state', async () => {
-    const own = await create()
-    await own.runCode('value = 100')
-    const context = await own.createCodeContext()
-    await own.runCode('value = 200', { context })
-    const forks = await own.fork({ count: 4, timeoutMs: 600_000 })
+    const ownSandbox = await create()
+    await ownSandbox.runCode('value = 100')
+    const context = await ownSandbox.createCodeContext()
+    await ownSandbox.runCode('value = 200', { context })
+    const forks = await ownSandbox.fork({ count: 4, timeoutMs: 600_000 })
     assert.equal(forks.length, 4)
     const texts = await Promise.all(
       forks.map(async (fork, number) => {
@@ -211,8 +211,8 @@ threading.Thread(target=work, daemon=True).start()`)
       ['102', '202'],
       ['103', '203'],
     ])
-    assert.equal((await own.runCode('value')).text, '100')
-    await own.kill()
+    assert.equal((await ownSandbox.runCode('value')).text, '100')
+    await ownSandbox.kill()
   })
 })
 

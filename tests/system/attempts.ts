@@ -1,6 +1,6 @@
 /**
- * Attacks of hostile code in a sandbox, as Python and shell programs that run there as root. Each prints what it
- * achieved; nothing is the right answer.
+ * Attacks of hostile code in a sandbox, as Python and shell programs that run there as root. Each program prints
+ * what it achieved. A secure sandbox lets it achieve nothing.
  */
 
 /** Prints the PID and command line of each process in /proc. */

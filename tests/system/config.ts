@@ -1,9 +1,9 @@
 /** Options for system tests, from the environment. */
 import { randomInt } from 'node:crypto'
 
-/** Returns the number of rounds for randomized tests; `usual` is the small default of each test. */
-export function roundsOr(usual: number): number {
-  const rounds = Number(process.env['ATOLL_TEST_ROUNDS'] ?? usual)
+/** Returns the number of rounds for randomized tests; `defaultRounds` is the small default of each test. */
+export function roundsOr(defaultRounds: number): number {
+  const rounds = Number(process.env['ATOLL_TEST_ROUNDS'] ?? defaultRounds)
   if (!Number.isInteger(rounds) || rounds < 1) {
     throw new Error('ATOLL_TEST_ROUNDS must be a whole number from 1 on')
   }

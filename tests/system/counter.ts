@@ -20,31 +20,31 @@ while :; do i=$((i+1)); echo "$name $$ $i" >&3; read -t 0.1 -u 4; done
 `
 
 /** Time limit on a busy machine. */
-const patienceMs = 120_000
+const waitLimitMs = 120_000
 
 export async function startCounter(url: string, sandbox: HttpSandbox): Promise<void> {
   const script = `setsid bash -c '${program}' </dev/null >/dev/null 2>&1 &`
-  const starting = await openProcess(url, envdHeaders(sandbox), shell(script), { user: 'root' })
-  await starting.rest()
-  const isThere = async () => (await readFileOf(url, sandbox)).status === 200
-  await waitFor('the first counts', isThere, { timeoutMs: patienceMs })
+  const process = await openProcess(url, envdHeaders(sandbox), shell(script), { user: 'root' })
+  await process.readRemaining()
+  const hasCounts = async () => (await readFileOf(url, sandbox)).status === 200
+  await waitFor('the first counts', hasCounts, { timeoutMs: waitLimitMs })
 }
 
 /** Returns the current count after it has increased. Checks that the file has each value once, all from one process. */
 export async function readCounter(url: string, sandbox: HttpSandbox): Promise<number> {
   const first = await countsOf(url, sandbox)
   const counts = await waitFor(
-    `the counter of ${sandbox.sandboxID} to go on from ${first.length}`,
+    `the counter of ${sandbox.sandboxID} to increase from ${first.length}`,
     async () => {
-      const now = await countsOf(url, sandbox)
-      return now.length > first.length && now
+      const latest = await countsOf(url, sandbox)
+      return latest.length > first.length && latest
     },
-    { timeoutMs: patienceMs },
+    { timeoutMs: waitLimitMs },
   )
-  const [begin = ''] = counts[0]?.split(/ \d+$/) ?? []
-  const wrong = counts.findIndex((line, index) => line !== `${begin} ${index + 1}`)
-  const around = counts.slice(Math.max(wrong - 1, 0), wrong + 2).join(', ')
-  assert.equal(wrong, -1, `${sandbox.sandboxID} has counted ${around}`)
+  const [prefix = ''] = counts[0]?.split(/ \d+$/) ?? []
+  const wrongIndex = counts.findIndex((line, index) => line !== `${prefix} ${index + 1}`)
+  const nearbyCounts = counts.slice(Math.max(wrongIndex - 1, 0), wrongIndex + 2).join(', ')
+  assert.equal(wrongIndex, -1, `${sandbox.sandboxID} has counted ${nearbyCounts}`)
   return counts.length
 }
 
@@ -57,9 +57,9 @@ async function countsOf(url: string, sandbox: HttpSandbox): Promise<readonly str
 async function readFileOf(url: string, sandbox: HttpSandbox) {
   const headers = envdHeaders(sandbox)
   // A frozen sandbox accepts the connection but does not answer.
-  const signal = AbortSignal.timeout(answerMs)
+  const signal = AbortSignal.timeout(replyLimitMs)
   const reply = await fetch(`${url}/files?path=${path}&username=root`, { headers, signal })
   return { status: reply.status, text: await reply.text() }
 }
 
-const answerMs = 60_000
+const replyLimitMs = 60_000

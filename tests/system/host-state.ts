@@ -15,11 +15,11 @@ export interface Names {
 }
 
 export async function namesOf(dataDir: string): Promise<Names> {
-  const real = await realpath(dataDir)
-  const tag = createHash('sha256').update(real).digest('hex').slice(0, 5)
+  const realDir = await realpath(dataDir)
+  const tag = createHash('sha256').update(realDir).digest('hex').slice(0, 5)
   return {
     tag,
-    dataDir: real,
+    dataDir: realDir,
     runDir: `/run/atoll/${tag}`,
     linkPrefix: `at${tag}-`,
     nftTable: `atoll_${tag}`,
@@ -27,7 +27,7 @@ export async function namesOf(dataDir: string): Promise<Names> {
   }
 }
 
-/** All host resources of one installation that must not outlive their use; other installations are left out. */
+/** Host resources of one installation. Each must be gone when the installation does not use it anymore. */
 export interface HostState {
   readonly links: readonly string[]
   readonly networkNamespaces: readonly string[]
@@ -53,19 +53,22 @@ export interface HostState {
 export async function hostState(names: Names, temporaryDir: string): Promise<HostState> {
   const { dataDir, runDir } = names
   const processes = await hostProcesses()
-  const keeper = join(runDir, 'mnt')
-  const [kept] = await inside(keeper, ['readlink', '/proc/self/ns/mnt'])
+  const namespaceFile = join(runDir, 'mnt')
+  const [ownNamespace] = await runInNamespace(namespaceFile, ['readlink', '/proc/self/ns/mnt'])
   const isOurs = (text: string) => text.includes(runDir) || text.includes(dataDir)
   return {
     links: (await readdir('/sys/class/net')).filter((name) => name.startsWith(names.linkPrefix)),
-    networkNamespaces: await inside(keeper, ['ls', '/run/netns']),
+    networkNamespaces: await runInNamespace(namespaceFile, ['ls', '/run/netns']),
     hostMounts: mountsBelow(await readFile('/proc/self/mountinfo', 'utf8'), isOurs),
     ownMounts: mountsBelow(
-      (await inside(keeper, ['cat', '/proc/self/mountinfo'])).join('\n'),
+      (await runInNamespace(namespaceFile, ['cat', '/proc/self/mountinfo'])).join('\n'),
       isOurs,
     ),
     pinningProcesses: processes
-      .filter(({ mounts, namespace }) => namespace !== kept && mounts.includes(`${runDir}/mounts/`))
+      .filter(
+        ({ mounts, namespace }) =>
+          namespace !== ownNamespace && mounts.includes(`${runDir}/mounts/`),
+      )
       .map(({ title }) => title),
     loopDevices: await loopDevices(dataDir),
     cgroups: await cgroupsNamed(names.cgroup),
@@ -105,8 +108,8 @@ export async function routedSandboxes({ nftTable }: Names): Promise<number> {
 
 /** Returns the process that starts the commands of a running server. */
 export async function spawnerOf(names: Names): Promise<number | undefined> {
-  const found = (await hostProcesses()).find(({ title }) => isSpawner(names, title))
-  return found?.pid
+  const spawner = (await hostProcesses()).find(({ title }) => isSpawner(names, title))
+  return spawner?.pid
 }
 
 /** Lists the host's own tables, routes, links and mounts, without those of any installation. */
@@ -117,23 +120,23 @@ export async function bareHost(): Promise<string[]> {
     run('ip', ['-o', 'link']),
     readFile('/proc/self/mountinfo', 'utf8'),
   ])
-  const named = /\bat(oll[_-])?[0-9a-f]{5}\b|\/run\/atoll\/[0-9a-f]{5}/
+  const installationNames = /\bat(oll[_-])?[0-9a-f]{5}\b|\/run\/atoll\/[0-9a-f]{5}/
   return [
     ...tables.split('\n'),
     ...routes.split('\n'),
     ...links.split('\n').map((line) => line.split(': ')[1] ?? ''),
     ...mountsBelow(mounts, () => true),
-  ].filter((line) => !named.test(line))
+  ].filter((line) => !installationNames.test(line))
 }
 
 /** Returns whether the host forwards packets, and whether another installation needs it. */
 export async function forwarding(names: Names) {
   const tables = await run('nft', ['list', 'tables'])
-  const others = [...tables.matchAll(/\batoll_[0-9a-f]{5}\b/g)].filter(
+  const otherTables = [...tables.matchAll(/\batoll_[0-9a-f]{5}\b/g)].filter(
     ([table]) => table !== names.nftTable,
   )
   const setting = await readFile('/proc/sys/net/ipv4/ip_forward', 'utf8')
-  return { isOn: setting.trim() === '1', isWantedByOthers: others.length > 0 }
+  return { isOn: setting.trim() === '1', isNeededByOthers: otherTables.length > 0 }
 }
 
 /** Returns the cell ID of a sandbox, which names its groups, mounts and folders. */
@@ -141,8 +144,8 @@ export async function cellOf(
   { dataDir }: Pick<Names, 'dataDir'>,
   sandboxId: string,
 ): Promise<string> {
-  const found = (await cellOwners(dataDir)).find(({ owner }) => owner === sandboxId)
-  if (found) return found.cellId
+  const cell = (await cellOwners(dataDir)).find(({ owner }) => owner === sandboxId)
+  if (cell) return cell.cellId
   throw new Error(`no cell belongs to sandbox ${sandboxId}`)
 }
 
@@ -223,25 +226,28 @@ async function hierarchies(): Promise<string[]> {
 }
 
 async function cgroupsNamed(parent: string): Promise<string[]> {
-  const found: string[] = []
+  const paths: string[] = []
   for (const root of await hierarchies()) {
-    const below = await readdir(join(root, parent), { withFileTypes: true }).catch(() => undefined)
-    if (!below) continue
-    found.push(join(root, parent))
-    for (const entry of below) if (entry.isDirectory()) found.push(join(root, parent, entry.name))
+    const children = await readdir(join(root, parent), { withFileTypes: true }).catch(
+      () => undefined,
+    )
+    if (!children) continue
+    paths.push(join(root, parent))
+    for (const entry of children)
+      if (entry.isDirectory()) paths.push(join(root, parent, entry.name))
   }
-  return found.toSorted()
+  return paths.toSorted()
 }
 
 async function hostProcesses() {
-  const found = []
+  const processes = []
   for (const name of await readdir('/proc')) {
     if (!/^\d+$/.test(name)) continue
     const title = await readFile(`/proc/${name}/cmdline`, 'utf8').catch(() => '')
     const mounts = await readFile(`/proc/${name}/mountinfo`, 'utf8').catch(() => '')
     const namespace = await readlink(`/proc/${name}/ns/mnt`).catch(() => '')
     const groups = await readFile(`/proc/${name}/cgroup`, 'utf8').catch(() => '')
-    found.push({
+    processes.push({
       pid: Number(name),
       title: title.replaceAll('\0', ' ').trim(),
       mounts,
@@ -249,7 +255,7 @@ async function hostProcesses() {
       groups,
     })
   }
-  return found
+  return processes
 }
 
 async function loopDevices(dir: string): Promise<string[]> {
@@ -264,8 +270,11 @@ async function ruleset(table: string): Promise<string[]> {
   return stdout.split('\n').filter(Boolean)
 }
 
-async function inside(keeper: string, command: readonly string[]): Promise<string[]> {
-  const { code, stdout } = await tryRun('nsenter', [`--mount=${keeper}`, '--', ...command])
+async function runInNamespace(
+  namespaceFile: string,
+  command: readonly string[],
+): Promise<string[]> {
+  const { code, stdout } = await tryRun('nsenter', [`--mount=${namespaceFile}`, '--', ...command])
   return code === 0 ? stdout.split('\n').filter(Boolean) : []
 }
 

@@ -1,4 +1,4 @@
-/** Client with nothing but HTTP, written from the documents alone. */
+/** HTTP client, written from the documentation alone. */
 import assert from 'node:assert/strict'
 import type { Socket } from 'node:net'
 import { install } from './installation.ts'
@@ -73,9 +73,9 @@ export interface ProcessStream {
   /** Returns the next message; undefined at the end of the stream. */
   next(): Promise<(Message & { readonly flags: number }) | undefined>
   /** Reads until the decoded output so far matches the pattern. */
-  until(pattern: RegExp): Promise<string>
+  readUntil(pattern: RegExp): Promise<string>
   /** Reads all remaining messages. */
-  rest(): Promise<(Message & { readonly flags: number })[]>
+  readRemaining(): Promise<(Message & { readonly flags: number })[]>
 }
 
 export interface StreamCall {
@@ -89,7 +89,7 @@ export async function openProcess(
   url: string,
   headers: Readonly<Record<string, string>>,
   body: object,
-  { method = 'Start', user, headers: more }: StreamCall = {},
+  { method = 'Start', user, headers: extraHeaders }: StreamCall = {},
 ): Promise<ProcessStream> {
   const response = await open(url, {
     method: 'POST',
@@ -98,30 +98,30 @@ export async function openProcess(
       'Content-Type': 'application/connect+json',
       ...headers,
       ...(user !== undefined && { Authorization: basic(user) }),
-      ...more,
+      ...extraHeaders,
     },
     body: frame(JSON.stringify(body)),
   })
   assert.equal(response.statusCode, 200)
   assert.equal(response.headers['content-type'], 'application/connect+json')
   const messages = messagesOf(response)
-  const first = (await messages.next()).value
-  assert.ok(first?.event?.start, JSON.stringify(first))
-  let seen = ''
+  const firstMessage = (await messages.next()).value
+  assert.ok(firstMessage?.event?.start, JSON.stringify(firstMessage))
+  let output = ''
   const next = async () => (await messages.next()).value ?? undefined
   return {
-    pid: first.event.start.pid,
+    pid: firstMessage.event.start.pid,
     socket: response.socket,
     next,
-    async until(pattern) {
-      while (!pattern.test(seen)) {
+    async readUntil(pattern) {
+      while (!pattern.test(output)) {
         const message = await next()
-        assert.ok(message, `the stream ended before ${pattern}: ${seen}`)
-        seen += outputOf([message])
+        assert.ok(message, `the stream ended before ${pattern}: ${output}`)
+        output += outputOf([message])
       }
-      return seen
+      return output
     },
-    rest: () => Array.fromAsync(messages),
+    readRemaining: () => Array.fromAsync(messages),
   }
 }
 

@@ -33,7 +33,7 @@ export interface Installation extends AsyncDisposable {
   /** Sends SIGKILL. A server that is still starting fails its `start`. */
   crash(): Promise<void>
   /** Starts the server again, with changed settings from now on; `from` is a checkout of another release. */
-  start(changed?: Record<string, string>, from?: string): Promise<void>
+  start(changedSettings?: Record<string, string>, from?: string): Promise<void>
   /** Runs `atoll down`. */
   down(): Promise<string>
 }
@@ -62,18 +62,18 @@ export async function install(
   }
   const { descriptorLimit } = options
   let server = launch(env, { from: options.from, descriptorLimit })
-  await untilReady(server, env).catch(async (error: unknown) => {
+  await waitUntilReady(server, env).catch(async (error: unknown) => {
     await remove()
     throw error
   })
   const { apiKey, accessToken, teamId } = await readCredentials(dataDir)
 
-  async function end(signal: NodeJS.Signals): Promise<number | null> {
+  async function stop(signal: NodeJS.Signals): Promise<number | null> {
     const { child } = server
     if (hasEnded(child)) return child.exitCode
-    const exited = once(child, 'exit')
+    const exit = once(child, 'exit')
     child.kill(signal)
-    await exited
+    await exit
     return child.exitCode
   }
 
@@ -87,16 +87,16 @@ export async function install(
     env: { ...env, E2B_API_URL: url, E2B_SANDBOX_URL: url, E2B_API_KEY: apiKey },
     pid: () => server.child.pid ?? 0,
     output: () => server.output(),
-    interrupt: (signal = 'SIGINT') => end(signal),
-    crash: async () => void (await end('SIGKILL')),
-    async start(changed = {}, from) {
-      Object.assign(env, changed)
+    interrupt: (signal = 'SIGINT') => stop(signal),
+    crash: async () => void (await stop('SIGKILL')),
+    async start(changedSettings = {}, from) {
+      Object.assign(env, changedSettings)
       server = launch(env, { from, descriptorLimit })
-      await untilReady(server, env)
+      await waitUntilReady(server, env)
     },
     down: () => run(atoll, ['down'], { env }),
     async [Symbol.asyncDispose]() {
-      await end('SIGTERM')
+      await stop('SIGTERM')
       await remove()
     },
   }
@@ -153,7 +153,7 @@ function launch(
   return { child, output: () => output }
 }
 
-async function untilReady({ child, output }: Server, env: NodeJS.ProcessEnv): Promise<void> {
+async function waitUntilReady({ child, output }: Server, env: NodeJS.ProcessEnv): Promise<void> {
   const credentials = join(env['ATOLL_DATA_DIR'] ?? '', 'credentials.json')
   await waitFor(
     'the server to be ready',

@@ -88,7 +88,7 @@ const requests: readonly Request[] = [
 ]
 
 /** Returns one of the requests with one to three mutations. */
-export function mutated(random: Random): Request {
+export function mutatedRequest(random: Random): Request {
   let request = pick(random, requests)
   for (let remaining = 1 + random(3); remaining > 0; remaining -= 1) {
     request = pick(random, mutations)(request, random)
@@ -117,8 +117,9 @@ const mutations: readonly Mutation[] = [
   (request, random) => ({ ...request, method: pick(random, methods) }),
   (request, random) => ({ ...request, path: pick(random, requests).path }),
   (request, random) => {
-    const at = 1 + random(request.path.length)
-    const path = request.path.slice(0, at) + pick(random, oddPathParts) + request.path.slice(at)
+    const position = 1 + random(request.path.length)
+    const path =
+      request.path.slice(0, position) + pick(random, oddPathParts) + request.path.slice(position)
     return { ...request, path }
   },
   (request, random) => ({
@@ -180,7 +181,7 @@ const oddHeaders: readonly Readonly<Record<string, string>>[] = [
 ]
 
 function pick<T>(random: Random, from: readonly T[]): T {
-  const picked = from[random(from.length)]
-  if (picked === undefined) throw new Error('nothing to pick from')
-  return picked
+  const item = from[random(from.length)]
+  if (item === undefined) throw new Error('nothing to pick from')
+  return item
 }

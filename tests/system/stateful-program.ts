@@ -11,7 +11,7 @@ export interface StatefulProgram {
   /** File with one count per line. */
   readonly file: string
   /** Requests the state by plain HTTP through the edge. A copy of the sandbox has a copy of the program. */
-  ask(sandboxId?: string): Promise<ProgramState>
+  request(sandboxId?: string): Promise<ProgramState>
 }
 
 export interface ProgramState {
@@ -37,12 +37,12 @@ export async function startStatefulProgram(
   })
   const isListening = () => handle.stdout === 'listening\n'
   await waitFor('the program to listen', isListening).catch((cause: unknown) => {
-    throw new Error(`the program said ${handle.stdout}${handle.stderr}`, { cause })
+    throw new Error(`the program printed ${handle.stdout}${handle.stderr}`, { cause })
   })
   return {
     handle,
     file,
-    async ask(sandboxId = sandbox.sandboxId) {
+    async request(sandboxId = sandbox.sandboxId) {
       const headers = { 'E2b-Sandbox-Id': sandboxId, 'E2b-Sandbox-Port': port }
       const reply = await fetch(url, { headers })
       const body = await reply.text()

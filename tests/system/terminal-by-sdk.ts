@@ -6,7 +6,7 @@ export interface SdkTerminal {
   readonly handle: CommandHandle
   type(keys: string): Promise<void>
   /** Waits until the output since the last call matches, and drops it up to the end of the match. */
-  shows(pattern: RegExp): Promise<string>
+  waitForText(pattern: RegExp): Promise<string>
 }
 
 export function openTerminal(
@@ -31,7 +31,7 @@ async function attach(
   return {
     handle,
     type: (keys) => sandbox.pty.sendInput(handle.pid, new TextEncoder().encode(keys)),
-    async shows(pattern) {
+    async waitForText(pattern) {
       const match = await waitFor(
         `${pattern} on the terminal`,
         () => pattern.exec(screen) ?? undefined,

@@ -28,19 +28,19 @@ export async function tracesOf(names: Names): Promise<Traces> {
   const { dataDir, runDir } = names
   const records = new Map((await cells(dataDir)).map((cell) => [cell.cellId, cell]))
   const isPaused = (name: string) => records.get(name)?.phase === 'paused'
-  const all = state.sandboxFolders.filter((path) => !path.includes('/'))
-  const folders = all.filter((name) => !isPaused(name))
+  const cellNames = state.sandboxFolders.filter((path) => !path.includes('/'))
+  const folders = cellNames.filter((name) => !isPaused(name))
   const groups = unique(state.cgroups.map((path) => basename(path))).filter(
     (name) => name !== names.cgroup,
   )
-  const busy = await Promise.all(groups.map((name) => processesOfCell(names, name)))
+  const processesByGroup = await Promise.all(groups.map((name) => processesOfCell(names, name)))
   const isStray = (text: string) => !folders.some((name) => text.includes(name))
   return {
     folders,
-    pausedFolders: all.filter(isPaused),
+    pausedFolders: cellNames.filter(isPaused),
     snapshots: await readdir(join(dataDir, 'snapshots')).catch(() => []),
     groups,
-    groupsWithProcesses: groups.filter((_, index) => (busy[index] ?? []).length > 0),
+    groupsWithProcesses: groups.filter((_, index) => (processesByGroup[index] ?? []).length > 0),
     loopDevices: namesBelow(`${dataDir}/cells/`, state.loopDevices),
     disks: namesBelow(`${runDir}/mounts/disk/`, state.ownMounts),
     roots: namesBelow(`${runDir}/mounts/rootfs/`, state.ownMounts),
@@ -63,21 +63,25 @@ export async function tracesOf(names: Names): Promise<Traces> {
 }
 
 /** Numbers of paused sandboxes and snapshots. */
-export interface Kept {
+export interface StoredCounts {
   readonly paused?: number
   readonly snapshots?: number
 }
 
 /** Returns the expected traces for this many sandboxes, given the names of their folders and links. */
-export function consistentTraces(traces: Traces, running: number, kept: Kept = {}): Traces {
-  const asMany = (names: readonly string[], count: number) =>
+export function consistentTraces(
+  traces: Traces,
+  running: number,
+  stored: StoredCounts = {},
+): Traces {
+  const expectCount = (names: readonly string[], count: number) =>
     names.length === count ? names : [`${count} of them`]
-  const folders = asMany(traces.folders, running)
-  const slots = asMany(traces.links, running)
+  const folders = expectCount(traces.folders, running)
+  const slots = expectCount(traces.links, running)
   return {
     folders,
-    pausedFolders: asMany(traces.pausedFolders, kept.paused ?? 0),
-    snapshots: asMany(traces.snapshots, kept.snapshots ?? 0),
+    pausedFolders: expectCount(traces.pausedFolders, stored.paused ?? 0),
+    snapshots: expectCount(traces.snapshots, stored.snapshots ?? 0),
     groups: folders,
     groupsWithProcesses: folders,
     loopDevices: folders,
@@ -92,11 +96,11 @@ export function consistentTraces(traces: Traces, running: number, kept: Kept = {
 
 /** Tests whether a path is in a cell's folder but not in its record. */
 function isForeign(path: string, records: ReadonlyMap<string, CellOnDisk>): boolean {
-  const [cellId = '', name, ...below] = path.split('/')
-  if (name === undefined || below.length > 0) return false
+  const [cellId = '', name, ...deeperParts] = path.split('/')
+  if (name === undefined || deeperParts.length > 0) return false
   const record = records.get(cellId)
-  const kept = ['cell.json', 'bundle', record?.disk, record?.memory && 'memory']
-  return !kept.includes(name)
+  const knownNames = ['cell.json', 'bundle', record?.disk, record?.memory && 'memory']
+  return !knownNames.includes(name)
 }
 
 function namesBelow(folder: string, paths: readonly string[]): string[] {

@@ -31,22 +31,25 @@ export async function send(url: string, call: Call): Promise<Reply> {
 
 /** Sends a request; resolves when the response headers arrive. */
 export async function open(url: string, call: Call): Promise<IncomingMessage> {
-  const outgoing = begin(url, call)
-  const answered = answerTo(outgoing)
+  const outgoing = startRequest(url, call)
+  const response = waitForResponse(outgoing)
   outgoing.end(call.body)
-  return answered
+  return response
 }
 
 /** Starts a request; the caller writes the body. */
-export function begin(url: string, { method = 'GET', path, headers = {} }: Call): ClientRequest {
+export function startRequest(
+  url: string,
+  { method = 'GET', path, headers = {} }: Call,
+): ClientRequest {
   const { hostname, port } = new URL(url)
   // No connection reuse: a broken connection must not affect the next test.
   return request({ hostname, port, method, path, headers, agent: false })
 }
 
-export async function answerTo(outgoing: ClientRequest): Promise<IncomingMessage> {
+export async function waitForResponse(outgoing: ClientRequest): Promise<IncomingMessage> {
   const [response]: IncomingMessage[] = await once(outgoing, 'response')
-  if (!response) throw new Error('an answer without a response')
+  if (!response) throw new Error('the request emitted no response')
   outgoing.on('error', () => {}) // later errors reach the reader of the response
   return response
 }
@@ -79,16 +82,17 @@ export function frame(payload: string | Uint8Array, flags = 0): Buffer {
 export async function* framesOf(
   response: AsyncIterable<Buffer> | Iterable<Buffer>,
 ): AsyncGenerator<Frame> {
-  let rest = Buffer.alloc(0)
+  let buffered = Buffer.alloc(0)
   for await (const chunk of response) {
-    rest = Buffer.concat([rest, chunk])
-    while (rest.length >= 5 && rest.length >= 5 + rest.readUInt32BE(1)) {
-      const end = 5 + rest.readUInt32BE(1)
-      yield { flags: rest.readUInt8(0), payload: rest.subarray(5, end) }
-      rest = rest.subarray(end)
+    buffered = Buffer.concat([buffered, chunk])
+    while (buffered.length >= 5 && buffered.length >= 5 + buffered.readUInt32BE(1)) {
+      const end = 5 + buffered.readUInt32BE(1)
+      yield { flags: buffered.readUInt8(0), payload: buffered.subarray(5, end) }
+      buffered = buffered.subarray(end)
     }
   }
-  if (rest.length > 0) throw new Error(`the last frame is cut short: ${rest.toString('hex')}`)
+  if (buffered.length > 0)
+    throw new Error(`the last frame is cut short: ${buffered.toString('hex')}`)
 }
 
 /** Content of a JSON frame, including the end frame. */

@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { createReadStream } from 'node:fs'
 import { pipeline } from 'node:stream/promises'
-import { answerTo, begin, open } from '@atoll/system-tests/wire'
+import { waitForResponse, startRequest, open } from '@atoll/system-tests/wire'
 import { openLowOverheadSocket, sendFile } from '../low-overhead-socket.ts'
 
 export interface Transfer {
@@ -50,8 +50,8 @@ export const lowOverheadClient: TransferClient = {
 export const nodeHttpClient: TransferClient = {
   async upload(transfer, source) {
     const { url, path } = transfer
-    const outgoing = begin(url, { method: 'POST', path, headers: bodyHeaders(transfer) })
-    const answered = answerTo(outgoing)
+    const outgoing = startRequest(url, { method: 'POST', path, headers: bodyHeaders(transfer) })
+    const answered = waitForResponse(outgoing)
     await pipeline(createReadStream(source, { highWaterMark: 256 * 1024 }), outgoing)
     const answer = await answered
     answer.resume()

@@ -37,10 +37,10 @@ suite('a runsc that an operator names', { timeout: 240_000 }, () => {
     await installation.interrupt()
     const releases = await releasesOfCells()
 
-    const wrong = join(dir, 'not-runsc')
-    await writeFile(wrong, '#!/bin/sh\necho hello\n', { mode: 0o755 })
+    const notRunsc = join(dir, 'not-runsc')
+    await writeFile(notRunsc, '#!/bin/sh\necho hello\n', { mode: 0o755 })
     await assert.rejects(
-      installation.start({ ATOLL_RUNSC: wrong }),
+      installation.start({ ATOLL_RUNSC: notRunsc }),
       /ATOLL_RUNSC=\S+not-runsc is refused: .*unset it/,
     )
     assert.deepEqual(await releasesOfCells(), releases)
@@ -50,15 +50,15 @@ suite('a runsc that an operator names', { timeout: 240_000 }, () => {
     await paused.connect()
     const processes = await paused.commands.list()
     assert.ok(processes.some(({ pid }) => pid === shell.pid))
-    const fresh = await Sandbox.create(connection)
-    assert.equal((await fresh.commands.run('echo new')).stdout, 'new\n')
-    await fresh.pause()
-    await fresh.connect()
+    const newSandbox = await Sandbox.create(connection)
+    assert.equal((await newSandbox.commands.run('echo new')).stdout, 'new\n')
+    await newSandbox.pause()
+    await newSandbox.connect()
     assert.deepEqual(new Set(await releasesOfCells()), new Set(releases))
     assert.equal((await programsOfCells()).filter((program) => program === runsc).length, 2)
     const env = { ...installation.env, ATOLL_RUNSC: runsc }
-    const said = await run(atoll, ['doctor'], { env })
-    assert.match(said, /ok +runsc +0\.0~20240729\S* at \S+runsc-of-my-own:/)
+    const report = await run(atoll, ['doctor'], { env })
+    assert.match(report, /ok +runsc +0\.0~20240729\S* at \S+runsc-of-my-own:/)
   })
 
   async function records(): Promise<CellRecord[]> {
@@ -72,7 +72,9 @@ suite('a runsc that an operator names', { timeout: 240_000 }, () => {
   }
 
   async function programsOfCells(): Promise<string[]> {
-    const pids = (await records()).flatMap(({ process: one }) => one?.pid ?? [])
+    const pids = (await records()).flatMap(
+      ({ process: runtimeProcess }) => runtimeProcess?.pid ?? [],
+    )
     return Promise.all(pids.map((pid) => readlink(`/proc/${pid}/exe`)))
   }
 })

@@ -5,7 +5,7 @@ import { run, tryRun } from '@atoll/kit/run'
 import { repository } from '../installation.ts'
 
 /** Newest commit of the previous release. */
-const earlier = { version: '0.1.0', commit: '1f9b70f87818e00797c24b92c307ac12fa30ae5a' }
+const previousRelease = { version: '0.1.0', commit: '1f9b70f87818e00797c24b92c307ac12fa30ae5a' }
 
 export interface EarlierRelease extends AsyncDisposable {
   readonly dir: string
@@ -14,24 +14,24 @@ export interface EarlierRelease extends AsyncDisposable {
 
 /** Returns undefined when the history lacks the commit, as in a shallow clone. */
 export async function openEarlierRelease(): Promise<EarlierRelease | undefined> {
-  const { code } = await tryRun('git', ['-C', repository, 'cat-file', '-e', earlier.commit])
+  const { code } = await tryRun('git', ['-C', repository, 'cat-file', '-e', previousRelease.commit])
   if (code !== 0) return undefined
   const dir = await mkdtemp('/var/tmp/atoll-earlier-')
   const archive = join(dir, 'source.tar')
-  const toArchive = ['archive', '--output', archive, earlier.commit]
-  await run('git', ['-C', repository, ...toArchive], { timeoutMs: 60_000 })
+  const archiveArgs = ['archive', '--output', archive, previousRelease.commit]
+  await run('git', ['-C', repository, ...archiveArgs], { timeoutMs: 60_000 })
   await run('tar', ['--extract', '--file', archive, '--directory', dir], { timeoutMs: 60_000 })
   for (const folder of await packageFolders()) {
     // Hard links: the packages take half a gigabyte. Links between workspaces are relative, so they point into the
     // copy.
     const args = ['--archive', '--link', join(repository, folder), join(dir, folder)]
-    const linked = await tryRun('cp', args, { timeoutMs: 300_000 })
-    if (linked.code === 0) continue
+    const linkResult = await tryRun('cp', args, { timeoutMs: 300_000 })
+    if (linkResult.code === 0) continue
     await run('cp', ['--archive', ...args.slice(2)], { timeoutMs: 300_000 })
   }
   return {
     dir,
-    version: earlier.version,
+    version: previousRelease.version,
     [Symbol.asyncDispose]: () => rm(dir, { recursive: true, force: true }),
   }
 }
@@ -42,11 +42,11 @@ async function packageFolders(): Promise<string[]> {
   for (const group of ['apps', 'packages']) {
     for (const name of await readdir(join(repository, group))) {
       const folder = join(group, name, 'node_modules')
-      const isThere = await access(join(repository, folder)).then(
+      const exists = await access(join(repository, folder)).then(
         () => true,
         () => false,
       )
-      if (isThere) folders.push(folder)
+      if (exists) folders.push(folder)
     }
   }
   return folders

@@ -14,7 +14,7 @@ import { Sandbox } from 'e2b'
 import { atoll, install } from '../installation.ts'
 import type { Installation } from '../installation.ts'
 
-const patient = { intervalMs: 20 }
+const polling = { intervalMs: 20 }
 const readyLine = 'Ctrl-C ends the server and leaves sandboxes running.'
 
 let installation: Installation
@@ -26,13 +26,13 @@ after(() => installation[Symbol.asyncDispose]())
 
 test('the first start prints both URLs, the key, the token and the settings for the SDK', async () => {
   const { url, apiKey, accessToken } = installation
-  await waitFor('the banner', () => installation.output().includes(readyLine), patient)
-  const said = installation.output()
-  assert.match(said, new RegExp(`API +${url}\n +Sandboxes +${url}\n`))
-  assert.match(said, new RegExp(`API key +${apiKey}\n +Access token +${accessToken}\n`))
+  await waitFor('the banner', () => installation.output().includes(readyLine), polling)
+  const banner = installation.output()
+  assert.match(banner, new RegExp(`API +${url}\n +Sandboxes +${url}\n`))
+  assert.match(banner, new RegExp(`API key +${apiKey}\n +Access token +${accessToken}\n`))
   assert.match(apiKey, /^e2b_[0-9a-f]{40}$/)
   assert.match(accessToken, /^sk_e2b_[0-9a-f]{40}$/)
-  assert.deepEqual(exportsOf(said), {
+  assert.deepEqual(exportsOf(banner), {
     E2B_API_URL: url,
     E2B_SANDBOX_URL: url,
     E2B_DOMAIN: `localhost:${new URL(url).port}`,
@@ -40,11 +40,11 @@ test('the first start prints both URLs, the key, the token and the settings for 
   })
 })
 
-test('the lines that were printed are all that the SDK needs', async () => {
+test('the SDK needs only the settings that the server prints', async () => {
   const { E2B_API_URL, E2B_SANDBOX_URL, E2B_API_KEY } = exportsOf(installation.output())
   assert.ok(E2B_API_URL && E2B_SANDBOX_URL && E2B_API_KEY)
-  const told = { apiUrl: E2B_API_URL, sandboxUrl: E2B_SANDBOX_URL, apiKey: E2B_API_KEY }
-  const sandbox = await Sandbox.create(told)
+  const connection = { apiUrl: E2B_API_URL, sandboxUrl: E2B_SANDBOX_URL, apiKey: E2B_API_KEY }
+  const sandbox = await Sandbox.create(connection)
   assert.equal((await sandbox.commands.run('echo works')).stdout, 'works\n')
   await sandbox.kill()
 })
@@ -70,39 +70,39 @@ test('a second server on the same data is refused', async () => {
   assert.match(stderr, /ATOLL_DATA_DIR/)
 })
 
-test('a port that is taken is named, with the setting that chooses another', async () => {
+test('the error for a port in use names the address and the setting that changes it', async () => {
   const dataDir = await mkdtemp(join(tmpdir(), 'atoll-busy-'))
   const port = await freePort()
   const holder = createServer().listen(port, '127.0.0.1')
   await once(holder, 'listening')
-  const place = `127.0.0.1:${port}`
-  const env = { ...installation.env, ATOLL_DATA_DIR: dataDir, ATOLL_LISTEN: place }
+  const address = `127.0.0.1:${port}`
+  const env = { ...installation.env, ATOLL_DATA_DIR: dataDir, ATOLL_LISTEN: address }
   const { code, stderr } = await tryRun(atoll, ['up'], { env })
   holder.close()
   await rm(dataDir, { recursive: true })
   assert.equal(code, 1)
-  assert.match(stderr, new RegExp(`error: ${place} is in use by another program.*ATOLL_LISTEN=`))
+  assert.match(stderr, new RegExp(`error: ${address} is in use by another program.*ATOLL_LISTEN=`))
 })
 
-test('Ctrl-C leaves sandboxes running and says so, and the next start adopts them', async () => {
+test('Ctrl-C keeps sandboxes running and reports them, and the next start adopts them', async () => {
   const sandbox = await Sandbox.create({ ...installation.connection, timeoutMs: 600_000 })
   const count = 'for ((n = 0; ; n++)); do echo $n > count; sleep 0.1; done'
   await sandbox.commands.run(count, { background: true, timeoutMs: 0 })
   assert.equal(await installation.interrupt(), 0)
-  const farewell = installation.output().slice(installation.output().indexOf(readyLine))
-  assert.match(farewell, /1 sandbox goes on running; the next start takes over/)
-  assert.match(farewell, /To end everything: .*atoll down\n$/)
+  const lastOutput = installation.output().slice(installation.output().indexOf(readyLine))
+  assert.match(lastOutput, /1 sandbox goes on running; the next start takes over/)
+  assert.match(lastOutput, /To end everything: .*atoll down\n$/)
 
   await installation.start()
   const read = async () => Number((await sandbox.commands.run('cat count')).stdout)
-  const seen = await read()
-  await waitFor('the count to go on', async () => (await read()) > seen, patient)
+  const countAfterStart = await read()
+  await waitFor('the count to increase', async () => (await read()) > countAfterStart, polling)
 })
 
 test('a second start is ready within 3 s and shows neither key nor token', async () => {
   const times: number[] = []
   const limits: number[] = []
-  // The best of three, and more time when even the shortest command is slow: the load of others is not measured.
+  // The best of three starts counts. The limit is longer on a machine where even `atoll --version` is slow.
   for (let round = 0; round < 3; round++) {
     await installation.interrupt()
     limits.push(3, 8 * (await secondsOf(() => run(atoll, ['--version']))))
@@ -114,18 +114,18 @@ test('a second start is ready within 3 s and shows neither key nor token', async
     assert.equal(urls['E2B_API_URL'], installation.url)
     times.push(seconds)
   }
-  const spent = `ready after ${times.join(', ')} s, allowed ${limits.join(', ')}`
-  assert.ok(Math.min(...times) < Math.max(...limits), spent)
+  const timing = `ready after ${times.join(', ')} s, allowed ${limits.join(', ')}`
+  assert.ok(Math.min(...times) < Math.max(...limits), timing)
 })
 
-test('down ends the server and all sandboxes, and says so', async () => {
+test('down stops the server and all sandboxes, and reports both', async () => {
   await installation.start()
   const { connection } = installation
-  const kept = await Sandbox.list(connection).nextItems()
-  assert.equal(kept.length, 1)
-  const said = await installation.down()
-  assert.match(said, /server stopped: PID \d+\nsandboxes stopped: 1\n/)
-  assert.match(said, /removed their namespaces, mounts, control groups and firewall rules/)
+  const sandboxes = await Sandbox.list(connection).nextItems()
+  assert.equal(sandboxes.length, 1)
+  const output = await installation.down()
+  assert.match(output, /server stopped: PID \d+\nsandboxes stopped: 1\n/)
+  assert.match(output, /removed their namespaces, mounts, control groups and firewall rules/)
   await assert.rejects(fetch(`${installation.url}/health`))
   assert.match(await installation.down(), /no server was running\nsandboxes stopped: 0\n/)
 
@@ -133,25 +133,25 @@ test('down ends the server and all sandboxes, and says so', async () => {
   assert.deepEqual(await Sandbox.list(connection).nextItems(), [])
 })
 
-/** `atoll up` as it is typed, until it says that it is ready; then Ctrl-C. */
+/** Runs `atoll up` until it prints the banner, then sends SIGINT. */
 async function startMeasured(env: NodeJS.ProcessEnv) {
-  const begun = performance.now()
+  const startedAt = performance.now()
   const child = spawn(atoll, ['up'], { env, stdio: ['ignore', 'pipe', 'inherit'] })
   let output = ''
   child.stdout.setEncoding('utf8').on('data', (text: string) => (output += text))
-  const ended = once(child, 'close')
-  await waitFor('the banner', () => output.includes(readyLine) || child.exitCode !== null, patient)
-  const seconds = (performance.now() - begun) / 1000
+  const exit = once(child, 'close')
+  await waitFor('the banner', () => output.includes(readyLine) || child.exitCode !== null, polling)
+  const seconds = (performance.now() - startedAt) / 1000
   child.kill('SIGINT')
-  await ended
+  await exit
   assert.equal(child.exitCode, 0)
   return { output, seconds }
 }
 
 async function secondsOf(work: () => Promise<unknown>): Promise<number> {
-  const begun = performance.now()
+  const startedAt = performance.now()
   await work()
-  return (performance.now() - begun) / 1000
+  return (performance.now() - startedAt) / 1000
 }
 
 function exportsOf(banner: string): Partial<Record<string, string>> {

@@ -15,7 +15,7 @@ import { install } from '../installation.ts'
 import type { Installation } from '../installation.ts'
 
 const program = fileURLToPath(import.meta.resolve('@e2b/cli/dist/index.js'))
-const patience = { intervalMs: 200 }
+const polling = { intervalMs: 200 }
 
 interface Entry {
   readonly timestamp: string
@@ -26,7 +26,7 @@ interface Entry {
 
 for (const runtime of ['gvisor', 'runc']) {
   suite(`logs under ${runtime}`, () => {
-    const forgetsMemory = runtime === 'runc' && 'memory is not kept'
+    const skipWithoutMemory = runtime === 'runc' && 'memory is not kept'
     let installation: Installation
     let home: string
 
@@ -56,7 +56,7 @@ for (const runtime of ['gvisor', 'runc']) {
       (await messages(id, 'search=tick%20&direction=forward')).filter((message) =>
         message.startsWith('tick'),
       )
-    const numbered = (ticks: readonly string[]) => ticks.map((_, i) => `tick ${i + 1}`)
+    const expectedTicks = (ticks: readonly string[]) => ticks.map((_, i) => `tick ${i + 1}`)
 
     const e2b = (...args: readonly string[]) =>
       tryRun(process.execPath, [program, ...args], { env: { ...installation.env, HOME: home } })
@@ -69,8 +69,8 @@ for (const runtime of ['gvisor', 'runc']) {
       let output = ''
       child.stdout.setEncoding('utf8').on('data', (text: string) => (output += text))
       return {
-        ended: once(child, 'exit'),
-        shown: () => stripVTControlCharacters(output),
+        exit: once(child, 'exit'),
+        text: () => stripVTControlCharacters(output),
         [Symbol.dispose]: () => void child.kill('SIGKILL'),
       }
     }
@@ -80,91 +80,94 @@ for (const runtime of ['gvisor', 'runc']) {
       await sandbox.files.write('a.txt', 'content of the file')
       const command = 'echo to stdout; echo to stderr >&2; exit 3'
       await assert.rejects(sandbox.commands.run(command, { envs: { SECRET: 'hidden-value' } }))
-      const shown = await e2b('sandbox', 'logs', sandbox.sandboxId, '--format', 'json')
-      assert.equal(shown.code, 0, shown.stderr)
-      const lines = shown.stdout
+      const result = await e2b('sandbox', 'logs', sandbox.sandboxId, '--format', 'json')
+      assert.equal(result.code, 0, result.stderr)
+      const lines = result.stdout
         .split('\n')
         .filter(Boolean)
         .map((line): Record<string, string> => JSON.parse(line))
-      const of = (message: string) =>
-        lines.find((line) => line['message'] === message) ?? assert.fail(shown.stdout)
-      assert.equal(of('Sandbox ready')['logger'], 'envd')
-      assert.match(of('Process started')['command'] ?? '', /echo to stdout/)
-      assert.equal(of('Process started')['user'], 'user')
-      assert.equal(of('to stdout')['stream'], 'stdout')
-      assert.equal(of('to stderr')['stream'], 'stderr')
-      assert.equal(of('Process ended')['exitCode'], '3')
-      assert.equal(of('to stdout')['pid'], of('Process ended')['pid'])
-      assert.ok(!shown.stdout.includes('a.txt'))
-      const all = await e2b('sandbox', 'logs', sandbox.sandboxId, '--level', 'debug')
-      assert.match(all.stdout, /POST \/files \/home\/user\/a\.txt/)
-      assert.doesNotMatch(all.stdout, /hidden-value|content of the file/)
+      const entryOf = (message: string) =>
+        lines.find((line) => line['message'] === message) ?? assert.fail(result.stdout)
+      assert.equal(entryOf('Sandbox ready')['logger'], 'envd')
+      assert.match(entryOf('Process started')['command'] ?? '', /echo to stdout/)
+      assert.equal(entryOf('Process started')['user'], 'user')
+      assert.equal(entryOf('to stdout')['stream'], 'stdout')
+      assert.equal(entryOf('to stderr')['stream'], 'stderr')
+      assert.equal(entryOf('Process ended')['exitCode'], '3')
+      assert.equal(entryOf('to stdout')['pid'], entryOf('Process ended')['pid'])
+      assert.ok(!result.stdout.includes('a.txt'))
+      const debugLogs = await e2b('sandbox', 'logs', sandbox.sandboxId, '--level', 'debug')
+      assert.match(debugLogs.stdout, /POST \/files \/home\/user\/a\.txt/)
+      assert.doesNotMatch(debugLogs.stdout, /hidden-value|content of the file/)
     })
 
     test('a follower gets lines as they arrive, until the sandbox ends', async () => {
       const sandbox = await create()
       using following = follow(sandbox.sandboxId)
-      await waitFor('the first entry', () => following.shown().includes('Sandbox ready'), patience)
+      await waitFor('the first entry', () => following.text().includes('Sandbox ready'), polling)
       for (const word of ['first', 'second']) {
         await sandbox.commands.run(`echo the ${word} line`)
         const line = `message: 'the ${word} line'`
-        await waitFor(line, () => following.shown().includes(line), patience)
+        await waitFor(line, () => following.text().includes(line), polling)
       }
       await sandbox.kill()
-      assert.deepEqual(await following.ended, [0, null])
-      assert.match(following.shown(), /sandbox is closed/)
-      assert.equal(following.shown().split("message: 'the first line'").length, 2)
+      assert.deepEqual(await following.exit, [0, null])
+      assert.match(following.text(), /sandbox is closed/)
+      assert.equal(following.text().split("message: 'the first line'").length, 2)
     })
 
-    test('level, search, direction, limit and cursor choose', async () => {
+    test('level, search, direction, limit and cursor select entries', async () => {
       const sandbox = await create()
       await sandbox.commands.run('for i in 1 2 3 4 5 6 7; do echo "number $i"; done')
       const { sandboxId: id } = sandbox
       const numbers = (...list: number[]) => list.map((number) => `number ${number}`)
       assert.deepEqual(
         await messages(id, 'search=number%20&direction=forward&level=info'),
-        // The command itself has the words in a field.
+        // The entry of the command matches too: its field `command` has the words.
         ['Process started', ...numbers(1, 2, 3, 4, 5, 6, 7)],
       )
       assert.deepEqual(await messages(id, 'search=number%20&limit=2'), numbers(7, 6))
       assert.deepEqual(await messages(id, 'level=error'), [])
-      const whole = await messages(id)
+      const allMessages = await messages(id)
       for (const direction of ['forward', 'backward']) {
-        const seen: string[] = []
+        const pagedMessages: string[] = []
         for (let cursor = ''; ;) {
           const page = await logs(id, `direction=${direction}&limit=2${cursor}`)
           const last = page.at(-1)
           if (!last) break
-          seen.push(...page.map(({ message }) => message))
-          const at = Date.parse(last.timestamp)
-          cursor = `&cursor=${direction === 'forward' ? at + 1 : at}`
+          pagedMessages.push(...page.map(({ message }) => message))
+          const timestamp = Date.parse(last.timestamp)
+          cursor = `&cursor=${direction === 'forward' ? timestamp + 1 : timestamp}`
         }
-        assert.deepEqual(direction === 'forward' ? seen : seen.toReversed(), whole)
+        assert.deepEqual(
+          direction === 'forward' ? pagedMessages : pagedMessages.toReversed(),
+          allMessages,
+        )
       }
     })
 
     test('a process that prints without end is not slowed down, and part of its output is logged', async () => {
       const sandbox = await create()
-      const began = performance.now()
+      const startedAt = performance.now()
       let size = 0
       const onStdout = (text: string) => void (size += text.length)
       const command = 'yes some words | head -c 10000000'
       await sandbox.commands.run(command, { onStdout, timeoutMs: 120_000 })
       assert.equal(size, 10_000_000)
-      const told = await waitFor(
+      const log = await waitFor(
         'the end',
         async () => {
-          const all = await messages(sandbox.sandboxId, 'direction=forward')
-          return all.includes('Process ended') && all
+          const messagesSoFar = await messages(sandbox.sandboxId, 'direction=forward')
+          return messagesSoFar.includes('Process ended') && messagesSoFar
         },
-        patience,
+        polling,
       )
       // 500 lines at once, and 100 more each second.
-      assert.ok(told.length < 600 + (performance.now() - began) / 10)
-      assert.ok(told.some((message) => /and \d{6,} bytes of output$/.test(message)))
+      assert.ok(log.length < 600 + (performance.now() - startedAt) / 10)
+      assert.ok(log.some((message) => /and \d{6,} bytes of output$/.test(message)))
     })
 
-    test('the last output before a kill is logged, and the reason of the end', async () => {
+    test('the log ends with the last output before a kill and the reason of the end', async () => {
       const sandbox = await create()
       await sandbox.commands.run('echo last words')
       await sandbox.kill()
@@ -172,100 +175,104 @@ for (const runtime of ['gvisor', 'runc']) {
       await waitFor(
         'the end',
         async () => (await messages(id)).includes('Sandbox ended: it was killed'),
-        patience,
+        polling,
       )
-      const told = await messages(id)
-      assert.deepEqual(told.slice(-3), [
+      const log = await messages(id)
+      assert.deepEqual(log.slice(-3), [
         'last words',
         'Process ended',
         'Sandbox ended: it was killed',
       ])
     })
 
-    test('a new envd logs the end of the last one, and no earlier entry is lost', async () => {
+    test('a restarted envd logs its restart, and no earlier entry is lost', async () => {
       const sandbox = await create()
       const { sandboxId: id } = sandbox
       await sandbox.commands.run('echo words from before')
       await waitFor(
         'words',
         async () => (await messages(id)).includes('words from before'),
-        patience,
+        polling,
       )
       const kill =
         'for p in $(ls /proc | grep -x "[0-9]*"); do ' +
         '[ $p != 1 ] && grep -qa "envd[.]js" /proc/$p/cmdline && kill -9 $p; done'
       await sandbox.commands.run(kill, { user: 'root' }).catch(() => {})
-      const isBack = async () => (await messages(id)).includes('envd restarted')
-      await waitFor('the next envd', isBack, patience)
+      const hasRestarted = async () => (await messages(id)).includes('envd restarted')
+      await waitFor('the next envd', hasRestarted, polling)
       const result = await sandbox.commands.run('echo words from afterwards')
       assert.equal(result.stdout, 'words from afterwards\n')
-      const told = await messages(id)
-      const words = told.filter((message) => message.startsWith('words'))
+      const log = await messages(id)
+      const words = log.filter((message) => message.startsWith('words'))
       assert.deepEqual(words, ['words from before', 'words from afterwards'])
     })
 
-    test('entries from the time without a server are logged once afterwards', async () => {
+    test('the server logs entries from its downtime once, after its restart', async () => {
       const sandbox = await create()
       const { sandboxId: id } = sandbox
       const script = 'i=0; while true; do i=$((i+1)); echo "tick $i"; sleep 0.2; done'
       await sandbox.commands.run(script, { background: true, timeoutMs: 0 })
-      await waitFor('a tick', async () => (await messages(id)).includes('tick 3'), patience)
+      await waitFor('a tick', async () => (await messages(id)).includes('tick 3'), polling)
       await installation.crash()
       await installation.start()
-      const known = (await messages(id)).length
-      await waitFor('more ticks', async () => (await messages(id)).length > known + 5, patience)
+      const countBefore = (await messages(id)).length
+      await waitFor(
+        'more ticks',
+        async () => (await messages(id)).length > countBefore + 5,
+        polling,
+      )
       const ticks = await ticksOf(id)
-      assert.deepEqual(ticks, numbered(ticks))
+      assert.deepEqual(ticks, expectedTicks(ticks))
       await sandbox.kill()
     })
 
     test('envd gives its log only to the node, not to clients or programs inside', async () => {
       const sandbox = await create()
-      const inside = await sandbox.commands.run(
+      const insideResult = await sandbox.commands.run(
         'curl -s -o /dev/null -w "%{http_code}" "http://127.0.0.1:49983/logs?after=0"',
       )
-      assert.equal(inside.stdout, '401')
+      assert.equal(insideResult.stdout, '401')
       const headers = { 'e2b-sandbox-id': sandbox.sandboxId, 'e2b-sandbox-port': '49983' }
-      const outside = await fetch(`${installation.url}/logs?after=0`, { headers })
-      assert.equal(outside.status, 404)
+      const outsideReply = await fetch(`${installation.url}/logs?after=0`, { headers })
+      assert.equal(outsideReply.status, 404)
     })
 
-    test('a pause loses nothing and doubles nothing', { skip: forgetsMemory }, async () => {
+    test('a pause neither loses nor repeats log entries', { skip: skipWithoutMemory }, async () => {
       const sandbox = await create()
       const { sandboxId: id } = sandbox
       const script = 'i=0; while true; do i=$((i+1)); echo "tick $i"; sleep 0.2; done'
       await sandbox.commands.run(script, { background: true, timeoutMs: 0 })
-      await waitFor('a tick', async () => (await ticksOf(id)).length > 2, patience)
+      await waitFor('a tick', async () => (await ticksOf(id)).length > 2, polling)
       await sandbox.pause()
-      const known = (await ticksOf(id)).length
+      const countBefore = (await ticksOf(id)).length
       await Sandbox.connect(id, installation.connection)
-      await waitFor('more', async () => (await ticksOf(id)).length > known + 5, patience)
+      await waitFor('more', async () => (await ticksOf(id)).length > countBefore + 5, polling)
       const ticks = await ticksOf(id)
-      assert.deepEqual(ticks, numbered(ticks))
+      assert.deepEqual(ticks, expectedTicks(ticks))
       await Sandbox.kill(id, installation.connection)
     })
 
     test(
-      'a fork has a log of its own, from its beginning on',
-      { skip: forgetsMemory },
+      'a fork has its own log, which begins with the fork',
+      { skip: skipWithoutMemory },
       async () => {
         const sandbox = await create()
         const script = 'i=0; while true; do i=$((i+1)); echo "tick $i"; sleep 0.2; done'
         await sandbox.commands.run(script, { background: true, timeoutMs: 0 })
         const parent = sandbox.sandboxId
-        await waitFor('a tick', async () => (await ticksOf(parent)).length > 2, patience)
+        await waitFor('a tick', async () => (await ticksOf(parent)).length > 2, polling)
         const [fork] = await sandbox.fork()
         if (!(fork instanceof Sandbox)) assert.fail(String(fork))
         const child = fork.sandboxId
-        const known = (await ticksOf(parent)).length
-        await waitFor('ticks of the fork', async () => (await ticksOf(child)).length > 2, patience)
-        await waitFor('more', async () => (await ticksOf(parent)).length > known, patience)
-        const [first, ...rest] = await messages(child)
+        const countBefore = (await ticksOf(parent)).length
+        await waitFor('ticks of the fork', async () => (await ticksOf(child)).length > 2, polling)
+        await waitFor('more', async () => (await ticksOf(parent)).length > countBefore, polling)
+        const [first, ...laterMessages] = await messages(child)
         assert.equal(first, 'Sandbox ready')
-        assert.ok(rest.every((message) => message.startsWith('tick')))
-        assert.ok(!rest.includes('tick 1'))
+        assert.ok(laterMessages.every((message) => message.startsWith('tick')))
+        assert.ok(!laterMessages.includes('tick 1'))
         const ticks = await ticksOf(parent)
-        assert.deepEqual(ticks, numbered(ticks))
+        assert.deepEqual(ticks, expectedTicks(ticks))
         await Promise.all([sandbox.kill(), fork.kill()])
       },
     )

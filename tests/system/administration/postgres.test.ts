@@ -37,41 +37,45 @@ after(async () => {
   await server?.close()
 })
 
-const open = () => Sandbox.create('base', { ...installation.connection, timeoutMs: 600_000 })
+const createSandbox = () =>
+  Sandbox.create('base', { ...installation.connection, timeoutMs: 600_000 })
 
-async function listed(): Promise<string[]> {
+async function listSandboxIds(): Promise<string[]> {
   const client = createPlatformClient({ url: installation.url, apiKey: installation.apiKey })
-  const all = await Array.fromAsync(client.listSandboxes())
-  return all.map(({ sandboxID }) => sandboxID).toSorted()
+  const sandboxes = await Array.fromAsync(client.listSandboxes())
+  return sandboxes.map(({ sandboxID }) => sandboxID).toSorted()
 }
 
-async function onNode(): Promise<string[]> {
+async function listCellOwners(): Promise<string[]> {
   const cells = await cellOwners(installation.dataDir)
   return cells.map(({ owner, cellId }) => owner ?? cellId).toSorted()
 }
 
-test('the SDK works as ever, and no embedded store is made', async () => {
-  const sandbox = await open()
+test('the SDK works, and no embedded store is created', async () => {
+  const sandbox = await createSandbox()
   assert.equal((await shell(sandbox, 'echo hello')).stdout, 'hello\n')
-  assert.deepEqual(await listed(), [sandbox.sandboxId])
+  assert.deepEqual(await listSandboxIds(), [sandbox.sandboxId])
   await assert.rejects(access(join(installation.dataDir, 'atoll.db')), /ENOENT/)
   await sandbox.kill()
-  assert.deepEqual(await listed(), [])
+  assert.deepEqual(await listSandboxIds(), [])
 })
 
 test('after a crash in the middle of creates, records and node agree within seconds', async () => {
-  const kept = await open()
-  const creating = Array.from({ length: 4 }, () => open().catch(() => undefined))
-  await waitFor('creates under way', async () => (await onNode()).length > 1)
+  const sandbox = await createSandbox()
+  const creates = Array.from({ length: 4 }, () => createSandbox().catch(() => undefined))
+  await waitFor('creates under way', async () => (await listCellOwners()).length > 1)
   await installation.crash()
-  await Promise.all(creating)
+  await Promise.all(creates)
   await installation.start()
-  await waitFor('agreement', async () => (await listed()).join() === (await onNode()).join())
-  assert.equal((await shell(kept, 'hostname')).stdout.trim(), kept.sandboxId)
+  await waitFor(
+    'records and node to agree',
+    async () => (await listSandboxIds()).join() === (await listCellOwners()).join(),
+  )
+  assert.equal((await shell(sandbox, 'hostname')).stdout.trim(), sandbox.sandboxId)
 })
 
-test('a second server with its own node is refused by the same database', async () => {
-  const running = await listed()
+test('a second server with its own node cannot use the same database', async () => {
+  const idsBefore = await listSandboxIds()
   const dataDir = await mkdtemp('/var/tmp/atoll-test-')
   const { code, stdout, stderr } = await tryRun(atoll, ['up'], {
     env: {
@@ -85,7 +89,7 @@ test('a second server with its own node is refused by the same database', async 
   assert.match(stdout + stderr, /give each server its own database/)
   await tryRun(atoll, ['down'], { env: { ...installation.env, ATOLL_DATA_DIR: dataDir } })
   await rm(dataDir, { recursive: true, force: true })
-  assert.deepEqual(await listed(), running)
+  assert.deepEqual(await listSandboxIds(), idsBefore)
 })
 
 test('the password of the database is in no log and in no output', async () => {

@@ -1,4 +1,4 @@
-/** A machine that gets another release of runsc, while sandboxes run, are paused, and stand ready. */
+/** Another release of runsc on a machine with running, paused and pre-warmed sandboxes. */
 import assert from 'node:assert/strict'
 import { chmod, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -10,13 +10,13 @@ import { Sandbox } from 'e2b'
 import { install } from '../installation.ts'
 import type { Installation } from '../installation.ts'
 
-const patient = { intervalMs: 100 }
-const other = 'runsc version release-20990101.0'
+const polling = { intervalMs: 100 }
+const otherVersion = 'runsc version release-20990101.0'
 
 suite('another release of runsc', () => {
   let installation: Installation
   let connection: Installation['connection']
-  let programs: string
+  let programsDir: string
 
   before(async () => {
     installation = await install({
@@ -26,11 +26,11 @@ suite('another release of runsc', () => {
       ATOLL_READY_SANDBOXES: '1',
     })
     connection = installation.connection
-    programs = await mkdtemp(join(tmpdir(), 'atoll-programs-'))
+    programsDir = await mkdtemp(join(tmpdir(), 'atoll-programs-'))
   })
   after(async () => {
     await installation[Symbol.asyncDispose]()
-    await rm(programs, { recursive: true })
+    await rm(programsDir, { recursive: true })
   })
 
   test('discards pre-warmed cells, and keeps running and paused sandboxes', async () => {
@@ -39,16 +39,16 @@ suite('another release of runsc', () => {
     await paused.files.write('/home/user/note', 'kept')
     await paused.pause()
     const { snapshotId } = await running.createSnapshot()
-    const [ready] = await waitFor('a ready cell', readyCells, patient)
+    const [readyCell] = await waitFor('a ready cell', readyCells, polling)
     const prototypes = await readdir(join(installation.dataDir, 'prototypes'))
     assert.equal(prototypes.length, 1)
 
     await installation.interrupt()
-    await installation.start({ PATH: await pathWithOther() })
-    const [next] = await waitFor('another ready cell', readyCells, patient)
-    assert.notEqual(next, ready)
-    assert.equal(await releaseOf(next ?? ''), other)
-    assert.ok(!(await readdir(join(installation.dataDir, 'cells'))).includes(ready ?? ''))
+    await installation.start({ PATH: await pathWithOtherVersion() })
+    const [nextCell] = await waitFor('another ready cell', readyCells, polling)
+    assert.notEqual(nextCell, readyCell)
+    assert.equal(await releaseOf(nextCell ?? ''), otherVersion)
+    assert.ok(!(await readdir(join(installation.dataDir, 'cells'))).includes(readyCell ?? ''))
     assert.notDeepEqual(await readdir(join(installation.dataDir, 'prototypes')), prototypes)
 
     assert.equal((await running.commands.run('echo here')).stdout, 'here\n')
@@ -56,33 +56,33 @@ suite('another release of runsc', () => {
     await assert.rejects(Sandbox.create(snapshotId, connection), /400: .*20240729.*20990101/)
     const { state } = await Sandbox.getInfo(paused.sandboxId, connection)
     assert.equal(state, 'paused')
-    const boot = await fetch(`${installation.url}/v2/sandboxes/${paused.sandboxId}/connect`, {
+    const bootReply = await fetch(`${installation.url}/v2/sandboxes/${paused.sandboxId}/connect`, {
       method: 'POST',
       headers: { 'X-API-Key': installation.apiKey, 'Content-Type': 'application/json' },
       body: JSON.stringify({ memory: false }),
     })
-    assert.equal(boot.status, 201, await boot.text())
+    assert.equal(bootReply.status, 201, await bootReply.text())
     assert.equal(await paused.files.read('/home/user/note'), 'kept')
-    const fresh = await Sandbox.create(connection)
-    assert.equal((await fresh.commands.run('hostname')).stdout.trim(), fresh.sandboxId)
+    const newSandbox = await Sandbox.create(connection)
+    assert.equal((await newSandbox.commands.run('hostname')).stdout.trim(), newSandbox.sandboxId)
   })
 
-  /** A program that is runsc in all but its name. */
-  async function pathWithOther(): Promise<string> {
+  /** Writes a wrapper of runsc that reports another version. Returns a PATH that finds the wrapper first. */
+  async function pathWithOtherVersion(): Promise<string> {
     const real = (await run('which', ['runsc'])).trim()
-    const file = join(programs, 'runsc')
-    await mkdir(programs, { recursive: true })
-    const answer = `[ "$*" = --version ] && { echo '${other}'; exit; }`
-    await writeFile(file, `#!/bin/sh\n${answer}\nexec ${real} "$@"\n`)
+    const file = join(programsDir, 'runsc')
+    await mkdir(programsDir, { recursive: true })
+    const versionReply = `[ "$*" = --version ] && { echo '${otherVersion}'; exit; }`
+    await writeFile(file, `#!/bin/sh\n${versionReply}\nexec ${real} "$@"\n`)
     await chmod(file, 0o755)
-    return `${programs}:${process.env['PATH']}`
+    return `${programsDir}:${process.env['PATH']}`
   }
 
   async function readyCells(): Promise<string[] | undefined> {
     const names = await readdir(join(installation.dataDir, 'cells'))
     const records = await Promise.all(names.map(recordOf))
-    const ready = records.filter(({ phase }) => phase === 'ready').map(({ cellId }) => cellId)
-    return ready.length > 0 ? ready : undefined
+    const cellIds = records.filter(({ phase }) => phase === 'ready').map(({ cellId }) => cellId)
+    return cellIds.length > 0 ? cellIds : undefined
   }
 
   async function releaseOf(cellId: string): Promise<string> {

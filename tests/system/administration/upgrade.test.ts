@@ -1,4 +1,4 @@
-/** An upgrade from the release before this one, and the way back: everything that was there stays usable. */
+/** An upgrade from the previous release and a rollback to it: all resources stay usable. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, before, suite, test } from 'node:test'
@@ -9,10 +9,10 @@ import type { EarlierRelease } from './earlier-release.ts'
 import { atoll, install } from '../installation.ts'
 import type { Installation } from '../installation.ts'
 
-const lifeMs = 1_800_000
+const sandboxTimeoutMs = 1_800_000
 
-/** Sandboxes, a snapshot and a template that one release made and another has to use. */
-interface Works {
+/** Sandboxes, a snapshot and a template that one release creates and another release uses. */
+interface Resources {
   readonly running: Sandbox
   readonly paused: Sandbox
   readonly snapshotId: string
@@ -38,30 +38,30 @@ suite('an upgrade and a rollback on gvisor', { timeout: 900_000 }, () => {
     await earlier?.[Symbol.asyncDispose]()
   })
 
-  test('nothing is lost in either direction', async (t) => {
-    if (!earlier) return t.skip('the history of this copy does not reach back to that release')
+  test('sandboxes, snapshots, templates and secrets stay usable in both directions', async (t) => {
+    if (!earlier) return t.skip('the git history lacks the commit of the previous release')
     const { dir } = earlier
-    const old = await work('old')
+    const oldResources = await createResources('old')
     await Secret.create('kept', 'a-value', connection)
 
     await restart()
-    await use(old)
+    await checkResources(oldResources)
     assert.equal(await Secret.exists('kept', connection), true)
     const status = JSON.parse(await run(atoll, ['status', '--json'], installation))
     assert.deepEqual(status.quarantined, [])
-    const recent = await work('recent')
+    const newResources = await createResources('recent')
 
     await restart(dir)
-    await use(old)
-    await use(recent)
+    await checkResources(oldResources)
+    await checkResources(newResources)
     assert.equal(await Secret.exists('kept', connection), true)
 
     await installation.crash()
     await installation.start()
-    await use(old)
-    await use(recent)
-    const last = JSON.parse(await run(atoll, ['status', '--json'], installation))
-    assert.deepEqual(last.quarantined, [])
+    await checkResources(oldResources)
+    await checkResources(newResources)
+    const lastStatus = JSON.parse(await run(atoll, ['status', '--json'], installation))
+    assert.deepEqual(lastStatus.quarantined, [])
   })
 
   async function restart(from?: string): Promise<void> {
@@ -69,15 +69,15 @@ suite('an upgrade and a rollback on gvisor', { timeout: 900_000 }, () => {
     await installation.start({}, from)
   }
 
-  async function work(name: string): Promise<Works> {
+  async function createResources(name: string): Promise<Resources> {
     const secret = randomUUID()
-    const open = async () => {
-      const sandbox = await Sandbox.create({ ...connection, timeoutMs: lifeMs })
+    const createSandbox = async () => {
+      const sandbox = await Sandbox.create({ ...connection, timeoutMs: sandboxTimeoutMs })
       await sandbox.files.write('/dev/shm/secret', secret)
       return sandbox
     }
-    const running = await open()
-    const paused = await open()
+    const running = await createSandbox()
+    const paused = await createSandbox()
     const { snapshotId } = await paused.createSnapshot()
     await paused.pause()
     const template = Template().fromBaseImage().runCmd(`echo ${secret} > /home/user/secret`)
@@ -85,16 +85,22 @@ suite('an upgrade and a rollback on gvisor', { timeout: 900_000 }, () => {
     return { running, paused, snapshotId, template: name, secret }
   }
 
-  async function use({ running, paused, snapshotId, template, secret }: Works): Promise<void> {
+  async function checkResources({
+    running,
+    paused,
+    snapshotId,
+    template,
+    secret,
+  }: Resources): Promise<void> {
     assert.equal(await running.files.read('/dev/shm/secret'), secret)
     assert.equal((await running.commands.run('echo well')).stdout, 'well\n')
-    await paused.connect({ timeoutMs: lifeMs })
+    await paused.connect({ timeoutMs: sandboxTimeoutMs })
     assert.equal(await paused.files.read('/dev/shm/secret'), secret)
     await paused.pause()
     const copy = await Sandbox.create(snapshotId, connection)
     assert.equal(await copy.files.read('/dev/shm/secret'), secret)
-    const built = await Sandbox.create(template, connection)
-    assert.equal((await built.files.read('/home/user/secret')).trim(), secret)
-    await Promise.all([copy.kill(), built.kill()])
+    const fromTemplate = await Sandbox.create(template, connection)
+    assert.equal((await fromTemplate.files.read('/home/user/secret')).trim(), secret)
+    await Promise.all([copy.kill(), fromTemplate.kill()])
   }
 })

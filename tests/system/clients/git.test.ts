@@ -8,7 +8,7 @@ import type { Installation } from '../installation.ts'
 import { runtimes } from '../shell.ts'
 
 const server = 'git://127.0.0.1/project.git'
-const patient = { intervalMs: 100 }
+const polling = { intervalMs: 100 }
 const author = { authorName: 'Ann', authorEmail: 'ann@example.org' }
 
 for (const runtime of runtimes) {
@@ -25,12 +25,16 @@ for (const runtime of runtimes) {
         background: true,
         timeoutMs: 0,
       })
-      await waitFor('the git daemon', () => serverHas('HEAD').then(() => true, isRefused), patient)
+      await waitFor(
+        'the git daemon',
+        () => listRemote('HEAD').then(() => true, falseIfRefused),
+        polling,
+      )
     })
     after(() => installation[Symbol.asyncDispose]())
 
     const shell = async (script: string) => (await sandbox.commands.run(script)).stdout.trim()
-    const serverHas = (ref: string) => shell(`git ls-remote ${server} ${ref}`)
+    const listRemote = (ref: string) => shell(`git ls-remote ${server} ${ref}`)
 
     test('a new repository gets its first commit and is pushed', async () => {
       const { git, files } = sandbox
@@ -42,9 +46,9 @@ for (const runtime of runtimes) {
       await files.write('first/read me.txt', 'one\n')
       await files.write('first/src/main.py', 'print(1)\n')
 
-      const fresh = await git.status('first')
+      const status = await git.status('first')
       assert.deepEqual(
-        [fresh.currentBranch, fresh.isClean, fresh.hasUntracked, fresh.untrackedCount],
+        [status.currentBranch, status.isClean, status.hasUntracked, status.untrackedCount],
         ['main', false, true, 2],
       )
       await git.add('first', { files: ['read me.txt'] })
@@ -62,8 +66,8 @@ for (const runtime of runtimes) {
       await git.push('first', { remote: 'origin', branch: 'main' })
       const { isClean, upstream, ahead, behind } = await git.status('first')
       assert.deepEqual([isClean, upstream, ahead, behind], [true, 'origin/main', 0, 0])
-      const [pushed] = (await serverHas('refs/heads/main')).split('\t')
-      assert.equal(pushed, await shell('git -C first rev-parse HEAD'))
+      const [pushedCommit] = (await listRemote('refs/heads/main')).split('\t')
+      assert.equal(pushedCommit, await shell('git -C first rev-parse HEAD'))
     })
 
     test('a clone pulls the commits of another clone, and reports how far it is ahead', async () => {
@@ -84,12 +88,12 @@ for (const runtime of runtimes) {
       assert.equal(await shell('git -C shallow rev-list --count HEAD'), '1')
     })
 
-    test('branches are made, listed, changed, pushed and deleted', async () => {
+    test('branches are created, listed, switched, pushed and deleted', async () => {
       const { git } = sandbox
       await git.createBranch('first', 'topic/a')
       await git.commit('first', 'empty', { ...author, allowEmpty: true })
       await git.push('first', { remote: 'origin', branch: 'topic/a' })
-      assert.match(await serverHas('refs/heads/topic/a'), /^[0-9a-f]{40}\t/)
+      assert.match(await listRemote('refs/heads/topic/a'), /^[0-9a-f]{40}\t/)
       assert.deepEqual(await git.branches('first'), {
         branches: ['main', 'topic/a'],
         currentBranch: 'topic/a',
@@ -103,7 +107,7 @@ for (const runtime of runtimes) {
       assert.deepEqual((await git.branches('first')).branches, ['main', 'topic/a'])
     })
 
-    test('changes are taken back by restore and reset', async () => {
+    test('restore and reset undo changes', async () => {
       const { git, files } = sandbox
       await files.write('first/src/main.py', 'mistake\n')
       await git.add('first')
@@ -122,7 +126,7 @@ for (const runtime of runtimes) {
       assert.equal(await files.read('first/src/main.py'), 'print(1)\n')
     })
 
-    test('settings are kept for a repository, for a user and for all', async () => {
+    test('settings apply to a repository, to a user or to the whole system', async () => {
       const { git } = sandbox
       await git.configureUser('Bob B', 'bob@example.org')
       assert.equal(await git.getConfig('user.name'), 'Bob B')
@@ -137,20 +141,20 @@ for (const runtime of runtimes) {
       assert.equal(await shell('git -C first log -1 --format=%an'), 'Bob B')
 
       await git.dangerouslyAuthenticate({ username: 'u', password: 'p%&', host: 'git.example' })
-      const filled = 'printf "protocol=https\\nhost=git.example\\n\\n" | git credential fill'
-      assert.match(await shell(filled), /^password=p%&$/m)
+      const fillCommand = 'printf "protocol=https\\nhost=git.example\\n\\n" | git credential fill'
+      assert.match(await shell(fillCommand), /^password=p%&$/m)
     })
 
-    test('a repository that is not served is asked for with credentials', async () => {
-      const missing = sandbox.git.clone('git://127.0.0.1/nothing.git', { path: 'third' })
-      await assert.rejects(missing, GitAuthError)
+    test('a clone of an unknown repository fails with GitAuthError', async () => {
+      const clone = sandbox.git.clone('git://127.0.0.1/nothing.git', { path: 'third' })
+      await assert.rejects(clone, GitAuthError)
       assert.equal(await sandbox.files.exists('third'), false)
     })
   })
 }
 
 /** Returns false while the server does not listen yet. Rethrows every other error. */
-function isRefused(error: unknown): false {
+function falseIfRefused(error: unknown): false {
   if (error instanceof CommandExitError && /refused/.test(error.stderr)) return false
   throw error
 }

@@ -13,7 +13,7 @@ interface AxeReport {
 
 /** Returns the rules of axe-core that the page violates, with the first element of each. */
 export async function findBarriers(page: Page): Promise<string[]> {
-  // The protocol of the browser runs this beside the page, whose policy would refuse it as a script element.
+  // The browser protocol runs axe-core: the policy of the page would refuse a script element.
   const report: string = await page.evaluate(`${source}; axe.run(document).then(JSON.stringify)`)
   const { violations }: AxeReport = JSON.parse(report)
   return violations.map(({ id, nodes }) => `${id}: ${nodes[0]?.html}`)

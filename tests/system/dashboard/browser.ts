@@ -22,13 +22,13 @@ async function installChromium(): Promise<void> {
     env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
     timeoutMs: installLimitMs,
   }
-  const wait = ['-o', 'DPkg::Lock::Timeout=300']
+  const lockOptions = ['-o', 'DPkg::Lock::Timeout=300']
   // Stale package lists may still work; if not, the installation fails.
-  await run('apt-get', [...wait, 'update'], options).catch(() => {})
+  await run('apt-get', [...lockOptions, 'update'], options).catch(() => {})
   const packages = ['chromium', 'fonts-dejavu-core']
   await run(
     'apt-get',
-    [...wait, 'install', '--yes', '--no-install-recommends', ...packages],
+    [...lockOptions, 'install', '--yes', '--no-install-recommends', ...packages],
     options,
   )
 }

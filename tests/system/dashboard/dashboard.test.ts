@@ -11,7 +11,7 @@ import { watchPage } from './page-watch.ts'
 import type { PageWatch } from './page-watch.ts'
 import { findBarriers } from './accessibility.ts'
 import { probePage } from './probe-page.ts'
-import { photograph } from './screenshots.ts'
+import { takeScreenshots } from './screenshots.ts'
 
 const actionLimitMs = Number(process.env['ATOLL_TEST_ACTION_MS'] ?? 120_000)
 const markup = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>'
@@ -44,18 +44,17 @@ suite('the dashboard of a real installation', () => {
   const heading = (name: string) => page.getByRole('heading', { name, exact: true, level: 1 })
   const go = (path: string) => page.goto(`${origin}${path}`)
   // The name of the dashboard is known to the browser alone, so the page sends these requests.
-  const statusOf = (path: string) =>
-    page.evaluate(async (asked) => (await fetch(asked)).status, path)
+  const statusOf = (path: string) => page.evaluate(async (url) => (await fetch(url)).status, path)
   const headersOf = (path: string): Promise<Record<string, string>> =>
-    page.evaluate(async (asked) => Object.fromEntries((await fetch(asked)).headers), path)
+    page.evaluate(async (url) => Object.fromEntries((await fetch(url)).headers), path)
   const screenText = async () => {
     const rows = await page.locator('.xterm-rows > div').allInnerTexts()
     return rows.map((row) => row.replaceAll('\u00a0', ' ')).join('\n')
   }
 
-  test('a visitor sees the sign-in page, and a wrong key the reason', async () => {
+  test('a visitor sees the sign-in page, and a wrong key shows the reason', async () => {
     await go('/sandboxes')
-    await photograph(page, 'sign-in')
+    await takeScreenshots(page, 'sign-in')
     await page.getByLabel('API key').fill(`e2b_${'0'.repeat(40)}`)
     await button('Sign in').click()
     assert.match(await page.getByRole('alert').innerText(), /does not exist/)
@@ -72,22 +71,22 @@ suite('the dashboard of a real installation', () => {
       cookies.map(({ httpOnly, sameSite }) => [httpOnly, sameSite]),
       [[true, 'Strict']],
     )
-    const other = await browser.newContext()
-    const second = await other.newPage()
-    await second.goto(link)
-    await second.getByRole('alert').waitFor()
-    assert.match(await second.getByRole('alert').innerText(), /used already/)
-    await other.close()
+    const otherContext = await browser.newContext()
+    const secondPage = await otherContext.newPage()
+    await secondPage.goto(link)
+    await secondPage.getByRole('alert').waitFor()
+    assert.match(await secondPage.getByRole('alert').innerText(), /used already/)
+    await otherContext.close()
   })
 
   test('a sandbox is created, and a command runs in its terminal', async () => {
     await go('/sandboxes')
     await page.getByRole('heading', { name: 'No sandboxes yet' }).waitFor()
-    await photograph(page, 'sandboxes-empty')
+    await takeScreenshots(page, 'sandboxes-empty')
     await page.locator('.page-head').getByRole('button', { name: 'New sandbox' }).click()
     await page.getByText('Variables and metadata').click()
     await field(/^Metadata/).fill(`owner=${markup}\nname=abc\u202egpj.exe`)
-    await photograph(page, 'new-sandbox')
+    await takeScreenshots(page, 'new-sandbox')
     await button('Create').click()
     await page.locator('.xterm-screen').waitFor()
     id = /sandboxes\/(\w+)\/terminal/.exec(page.url())?.[1] ?? ''
@@ -96,7 +95,7 @@ suite('the dashboard of a real installation', () => {
     await page.keyboard.type('echo $((6 * 7))-$TERM')
     await page.keyboard.press('Enter')
     await waitFor('the output', async () => (await screenText()).includes('42-xterm-256color'))
-    await photograph(page, 'terminal')
+    await takeScreenshots(page, 'terminal')
   })
 
   test('a terminal continues after a reload of the page', async () => {
@@ -127,14 +126,14 @@ suite('the dashboard of a real installation', () => {
     await waitFor('the next command', async () => (await screenText()).includes('after-4'))
   })
 
-  test('a file is made, edited and saved', async () => {
+  test('a file is created, edited and saved', async () => {
     await page.getByRole('link', { name: 'Files' }).click()
     await button('New file').click()
     await field(/^Name/).fill('note.txt')
     await button('Create').click()
     const editor = page.getByLabel('Content of /home/user/note.txt')
     await editor.fill('written in the browser: ä\n')
-    await photograph(page, 'files')
+    await takeScreenshots(page, 'files')
     await button('Save').click()
     await page.getByText('note.txt is saved').waitFor()
     const sandbox = await Sandbox.connect(id, connection())
@@ -174,14 +173,14 @@ suite('the dashboard of a real installation', () => {
     assert.equal(await page.locator('.file-view textarea').inputValue(), markup)
     await go(`/sandboxes/${id}/logs`)
     await page.locator('.log-line', { hasText: '<img src=x' }).first().waitFor()
-    await photograph(page, 'logs')
+    await takeScreenshots(page, 'logs')
     await go(`/sandboxes/${id}`)
     await page.getByText('abc<U+202E>gpj.exe').waitFor()
-    await photograph(page, 'sandbox')
+    await takeScreenshots(page, 'sandbox')
     assert.deepEqual(await findBarriers(page), [])
     await go('/sandboxes')
     await page.locator('.tag', { hasText: '<img' }).waitFor()
-    await photograph(page, 'sandboxes')
+    await takeScreenshots(page, 'sandboxes')
     assert.deepEqual(await watch.findings(), [])
   })
 
@@ -189,12 +188,12 @@ suite('the dashboard of a real installation', () => {
     const sandbox = await Sandbox.connect(id, connection())
     await sandbox.files.write('/home/user/page.html', '<script>window.hacked=1</script>')
     const path = `/bff/sandboxes/${id}`
-    const shown = await headersOf(`${path}/file?path=/home/user/page.html`)
-    assert.equal(shown['content-type'], 'text/plain; charset=utf-8')
-    assert.match(shown['content-security-policy'] ?? '', /default-src 'none'; sandbox/)
-    const saved = await headersOf(`${path}/download?path=/home/user/page.html`)
-    assert.match(saved['content-disposition'] ?? '', /^attachment/)
-    assert.equal(saved['content-type'], 'application/octet-stream')
+    const viewHeaders = await headersOf(`${path}/file?path=/home/user/page.html`)
+    assert.equal(viewHeaders['content-type'], 'text/plain; charset=utf-8')
+    assert.match(viewHeaders['content-security-policy'] ?? '', /default-src 'none'; sandbox/)
+    const downloadHeaders = await headersOf(`${path}/download?path=/home/user/page.html`)
+    assert.match(downloadHeaders['content-disposition'] ?? '', /^attachment/)
+    assert.equal(downloadHeaders['content-type'], 'application/octet-stream')
   })
 
   test('a page of a sandbox cannot use the session or frame the dashboard', async () => {
@@ -215,14 +214,14 @@ suite('the dashboard of a real installation', () => {
       socket: 'refused',
       opener: 'refused',
     })
-    const framed = probe.frames().filter((frame) => frame !== probe.mainFrame())
-    assert.equal(framed.length, 1)
-    assert.doesNotMatch((await framed[0]?.content().catch(() => '')) ?? '', /Atoll/)
+    const frames = probe.frames().filter((frame) => frame !== probe.mainFrame())
+    assert.equal(frames.length, 1)
+    assert.doesNotMatch((await frames[0]?.content().catch(() => '')) ?? '', /Atoll/)
     await probe.close()
     assert.ok(await Sandbox.connect(id, connection()))
   })
 
-  test('rules for the network are changed, and wrong ones refused with the reason', async () => {
+  test('network rules are changed, and a wrong rule shows an alert', async () => {
     await go(`/sandboxes/${id}/network`)
     await page.getByRole('combobox', { name: /^Internet/ }).selectOption('some')
     await field(/^Allowed destinations/).fill('not a domain!')
@@ -231,7 +230,7 @@ suite('the dashboard of a real installation', () => {
     await field(/^Allowed destinations/).fill('pypi.org\n1.1.1.1')
     await button('Apply').click()
     await page.getByText('The rules are in force').waitFor()
-    await photograph(page, 'network')
+    await takeScreenshots(page, 'network')
     const info = await fetch(`${installation.url}/sandboxes/${id}`, {
       headers: { 'x-api-key': installation.apiKey },
     })
@@ -245,7 +244,7 @@ suite('the dashboard of a real installation', () => {
     await go(`/sandboxes/${id}/processes`)
     const row = page.getByRole('row', { name: /sleep 4321/ })
     await row.waitFor()
-    await photograph(page, 'processes')
+    await takeScreenshots(page, 'processes')
     await row.getByRole('button', { name: 'Kill' }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Kill' }).click()
     await row.waitFor({ state: 'detached' })
@@ -262,24 +261,24 @@ suite('the dashboard of a real installation', () => {
     await waitFor('the page of the fork', () => !page.url().includes(id))
     await page.getByRole('link', { name: 'Snapshots' }).click()
     await page.getByText('browser-made').first().waitFor()
-    await photograph(page, 'snapshots')
+    await takeScreenshots(page, 'snapshots')
   })
 
-  test('looking at a paused sandbox does not wake it', async () => {
-    const waking = await Sandbox.create({
+  test('viewing a paused sandbox does not resume it', async () => {
+    const sandbox = await Sandbox.create({
       ...connection(),
       lifecycle: { onTimeout: 'pause', autoResume: true },
     })
-    await go(`/sandboxes/${waking.sandboxId}`)
+    await go(`/sandboxes/${sandbox.sandboxId}`)
     await button('Pause').click()
     await page.getByRole('button', { name: 'Resume', exact: true }).waitFor()
     for (const tab of ['', '/terminal', '/files', '/logs', '/network', '/processes']) {
-      await go(`/sandboxes/${waking.sandboxId}${tab}`)
+      await go(`/sandboxes/${sandbox.sandboxId}${tab}`)
       await page.getByRole('button', { name: 'Resume', exact: true }).waitFor()
     }
-    await photograph(page, 'paused')
-    assert.equal(await statusOf(`/bff/sandboxes/${waking.sandboxId}/file?path=/etc/hostname`), 409)
-    const info = await Sandbox.getInfo(waking.sandboxId, connection())
+    await takeScreenshots(page, 'paused')
+    assert.equal(await statusOf(`/bff/sandboxes/${sandbox.sandboxId}/file?path=/etc/hostname`), 409)
+    const info = await Sandbox.getInfo(sandbox.sandboxId, connection())
     assert.equal(info.state, 'paused')
     await page.getByRole('button', { name: 'Resume', exact: true }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Resume' }).click()
@@ -292,13 +291,13 @@ suite('the dashboard of a real installation', () => {
     await field(/^Dockerfile/).fill('FROM e2bdev/base\nRUN echo fine\nRUN echo why >&2; exit 7\n')
     await button('Build').click()
     await page.getByText(/Step \d+ failed/).waitFor({ timeout: 300_000 })
-    await photograph(page, 'template')
+    await takeScreenshots(page, 'template')
     await go('/templates')
     await page.getByRole('link', { name: /from-browser/ }).waitFor()
-    await photograph(page, 'templates')
+    await takeScreenshots(page, 'templates')
   })
 
-  test('secrets and keys are made and deleted', async () => {
+  test('a secret and a key are created', async () => {
     await go('/secrets')
     await button('New secret').click()
     await field(/^Name/).fill('browser-key')
@@ -308,7 +307,7 @@ suite('the dashboard of a real installation', () => {
       .fill('hidden-value')
     await button('Save').click()
     await page.getByRole('cell', { name: 'browser-key' }).waitFor()
-    await photograph(page, 'secrets')
+    await takeScreenshots(page, 'secrets')
     await go('/team')
     await button('New key').click()
     await field(/^Name/).fill('second')
@@ -319,10 +318,10 @@ suite('the dashboard of a real installation', () => {
       .getByRole('button', { name: 'Close' })
       .click()
     await page.getByRole('row', { name: /second/ }).waitFor()
-    await photograph(page, 'team')
+    await takeScreenshots(page, 'team')
   })
 
-  test('the keyboard selects sandboxes, and all selected are killed', async () => {
+  test('the keyboard selects sandboxes, and one action kills all selected sandboxes', async () => {
     await go('/sandboxes')
     await page.locator('.grid-body .grid-row').first().waitFor()
     await page.keyboard.press('j')
@@ -337,7 +336,7 @@ suite('the dashboard of a real installation', () => {
     await page.keyboard.type('go to now')
     await page.keyboard.press('Enter')
     await heading('Now').waitFor()
-    await photograph(page, 'now')
+    await takeScreenshots(page, 'now')
     await go('/sandboxes')
     await page.getByLabel('Select all matches').check()
     await page
@@ -346,8 +345,8 @@ suite('the dashboard of a real installation', () => {
       .click()
     await page.getByRole('dialog').getByRole('button', { name: 'Kill' }).click()
     await page.getByRole('heading', { name: 'No sandboxes yet' }).waitFor()
-    const left = await Sandbox.list(connection()).nextItems()
-    assert.deepEqual(left, [])
+    const remaining = await Sandbox.list(connection()).nextItems()
+    assert.deepEqual(remaining, [])
   })
 
   test('an ended sandbox shows its last lines', async () => {
@@ -355,7 +354,7 @@ suite('the dashboard of a real installation', () => {
     await page.getByText('Last lines').waitFor()
     await page.getByText(`Sandbox ${id} was not found: it was killed`).waitFor()
     await page.locator('.log-line').first().waitFor()
-    await photograph(page, 'ended')
+    await takeScreenshots(page, 'ended')
   })
 
   test('ended sandboxes are listed with the reason of their end', async () => {
@@ -363,7 +362,7 @@ suite('the dashboard of a real installation', () => {
     await page.getByLabel('State').selectOption('ended')
     await page.getByRole('row', { name: new RegExp(`${id}.*was killed`) }).waitFor()
     assert.match(page.url(), /state=ended/)
-    await photograph(page, 'ended-sandboxes')
+    await takeScreenshots(page, 'ended-sandboxes')
   })
 
   test('pages have no barriers for assistive technology', async () => {
@@ -380,8 +379,8 @@ suite('the dashboard of a real installation', () => {
         barriers[`${path} in ${colorScheme}`] = await findBarriers(page)
       }
     }
-    const found = Object.entries(barriers).filter(([, rules]) => rules.length > 0)
-    assert.deepEqual(Object.fromEntries(found), {})
+    const pagesWithBarriers = Object.entries(barriers).filter(([, rules]) => rules.length > 0)
+    assert.deepEqual(Object.fromEntries(pagesWithBarriers), {})
   })
 
   test('sign-out ends the session', async () => {

@@ -5,23 +5,24 @@ export interface PageWatch {
   findings(): Promise<string[]>
 }
 
-/** The answer to the first question for a session is 401 before sign-in; browsers log every failed request. */
-const expected = /Failed to load resource: the server responded with a status of (4\d\d)/
+/** Browsers log every failed request. The first request for a session fails with 401 before sign-in. */
+const expectedError = /Failed to load resource: the server responded with a status of (4\d\d)/
 
 export async function watchPage(page: Page): Promise<PageWatch> {
-  const found: string[] = []
-  page.on('pageerror', (error) => found.push(`error: ${error.message}`))
+  const problems: string[] = []
+  page.on('pageerror', (error) => problems.push(`error: ${error.message}`))
   page.on('dialog', (dialog) => {
-    found.push(`dialog: ${dialog.message()}`)
+    problems.push(`dialog: ${dialog.message()}`)
     void dialog.dismiss()
   })
   page.on('console', (message) => {
-    if (message.type() === 'error' && !expected.test(message.text())) found.push(message.text())
+    if (message.type() === 'error' && !expectedError.test(message.text()))
+      problems.push(message.text())
   })
   return {
     async findings() {
-      const isHacked = await page.evaluate(() => 'hacked' in globalThis)
-      return isHacked ? [...found, 'a script of a sandbox ran'] : [...found]
+      const hasScriptRun = await page.evaluate(() => 'hacked' in globalThis)
+      return hasScriptRun ? [...problems, 'a script of a sandbox ran'] : [...problems]
     },
   }
 }

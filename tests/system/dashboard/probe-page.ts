@@ -1,4 +1,4 @@
-/** A page of a hostile sandbox. Each attempt ends as `refused`, or as what it got. */
+/** Page of a hostile sandbox. The result of each attempt is `refused`, or the response. */
 export function probePage(origin: string, id: string): string {
   return `<!doctype html><div id="results"></div><iframe src="${origin}/"></iframe><script type="module">
 const attempt = (run) => run().then((got) => String(got), () => 'refused')

@@ -7,8 +7,8 @@ const folder = process.env['ATOLL_TEST_SCREENSHOTS']
 const wide = { width: 1280, height: 800 }
 const narrow = { width: 390, height: 780 }
 
-/** Takes the page in light and dark, and at the width of a phone. */
-export async function photograph(page: Page, name: string): Promise<void> {
+/** Takes screenshots of the page in light and dark, and at the width of a phone. */
+export async function takeScreenshots(page: Page, name: string): Promise<void> {
   if (!folder) return
   for (const colorScheme of ['light', 'dark'] as const) {
     await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })

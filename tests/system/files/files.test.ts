@@ -1,4 +1,4 @@
-/** Files of a sandbox by the published SDK and by signed URLs, its metrics, and its ports, on both runtimes. */
+/** Files through the published SDK and signed URLs, and metrics and ports of a sandbox, on both runtimes. */
 import assert from 'node:assert/strict'
 import { createHash, randomBytes } from 'node:crypto'
 import { after, before, suite, test } from 'node:test'
@@ -9,7 +9,7 @@ import type { Installation } from '../installation.ts'
 import { serverSource } from '../server-in-sandbox.ts'
 import { send } from '../wire.ts'
 
-const patient = { intervalMs: 100 }
+const polling = { intervalMs: 100 }
 
 for (const runtime of ['gvisor', 'runc'] as const) {
   suite(`files on ${runtime}`, () => {
@@ -27,11 +27,11 @@ for (const runtime of ['gvisor', 'runc'] as const) {
     })
     after(() => installation[Symbol.asyncDispose]())
 
-    const sum = async (path: string) =>
+    const hashOfFile = async (path: string) =>
       (await sandbox.commands.run(`sha256sum < '${path}'`)).stdout.split(' ')[0]
-    const sumOf = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex')
+    const hashOf = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex')
 
-    test('text is written and read, below the home of the user and wherever else', async () => {
+    test('text is written and read, in the home folder of the user and elsewhere', async () => {
       const info = await sandbox.files.write('a/folder/grün & more.txt', 'hello ü')
       assert.deepEqual(
         [info.name, info.path, info.type],
@@ -53,7 +53,7 @@ for (const runtime of ['gvisor', 'runc'] as const) {
       assert.equal((await sandbox.commands.run('stat -c "%a %s" script')).stdout, '751 3\n')
     })
 
-    test('bytes of every kind of source arrive whole', async () => {
+    test('bytes from every kind of source arrive unchanged', async () => {
       const bytes = randomBytes(3_000_000)
       const stream = () => new Blob([bytes]).stream()
       const array = bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length)
@@ -63,41 +63,44 @@ for (const runtime of ['gvisor', 'runc'] as const) {
       await sandbox.files.write('as-octets', array, { useOctetStream: true })
       await sandbox.files.write('packed', new Blob([bytes]), { gzip: true })
       await sandbox.files.write('packed-stream', stream(), { gzip: true })
-      for (const name of ['array', 'blob', 'stream'].map((each) => `from-${each}`)) {
-        assert.equal(await sum(name), sumOf(bytes), name)
+      for (const name of ['array', 'blob', 'stream'].map((source) => `from-${source}`)) {
+        assert.equal(await hashOfFile(name), hashOf(bytes), name)
       }
       for (const name of ['as-octets', 'packed', 'packed-stream']) {
-        assert.equal(await sum(name), sumOf(bytes), name)
+        assert.equal(await hashOfFile(name), hashOf(bytes), name)
       }
-      assert.equal(sumOf(await sandbox.files.read('from-blob', { format: 'bytes' })), sumOf(bytes))
+      assert.equal(
+        hashOf(await sandbox.files.read('from-blob', { format: 'bytes' })),
+        hashOf(bytes),
+      )
       const blob = await sandbox.files.read('from-blob', { format: 'blob', gzip: true })
-      assert.equal(sumOf(await blob.bytes()), sumOf(bytes))
+      assert.equal(hashOf(await blob.bytes()), hashOf(bytes))
       const pieces = await Array.fromAsync(
         await sandbox.files.read('from-blob', { format: 'stream' }),
       )
-      assert.equal(sumOf(Buffer.concat(pieces)), sumOf(bytes))
+      assert.equal(hashOf(Buffer.concat(pieces)), hashOf(bytes))
     })
 
     test('metadata stays with a file until the next upload', async () => {
       const metadata = { author: 'me', purpose: 'a test' }
-      const written = await sandbox.files.write('tagged', 'x', { metadata })
-      assert.deepEqual(written.metadata, metadata)
+      const info = await sandbox.files.write('tagged', 'x', { metadata })
+      assert.deepEqual(info.metadata, metadata)
       assert.deepEqual((await sandbox.files.getInfo('tagged')).metadata, metadata)
       await sandbox.files.write('tagged', new Blob(['y']).stream(), { metadata: { Other: '1' } })
       assert.deepEqual((await sandbox.files.getInfo('tagged')).metadata, { other: '1' })
       await sandbox.files.write('tagged', 'z')
-      const { metadata: left } = await sandbox.files.getInfo('tagged')
-      assert.deepEqual(left ?? {}, {})
+      const { metadata: metadataAfter } = await sandbox.files.getInfo('tagged')
+      assert.deepEqual(metadataAfter ?? {}, {})
     })
 
-    test('one request writes many files, also empty ones', async () => {
+    test('one request writes many files, including empty files', async () => {
       const files = Array.from({ length: 60 }, (_, i) => ({
         path: `many/${i % 7}/file ${i}`,
         data: i % 5 === 0 ? '' : `content ${i}`,
       }))
-      const written = await sandbox.files.write(files)
+      const entries = await sandbox.files.write(files)
       assert.deepEqual(
-        written.map(({ path }) => path),
+        entries.map(({ path }) => path),
         files.map(({ path }) => `/home/user/${path}`),
       )
       assert.equal((await sandbox.commands.run('find many -type f | wc -l')).stdout.trim(), '60')
@@ -127,17 +130,17 @@ for (const runtime of ['gvisor', 'runc'] as const) {
       assert.ok(!url.includes(sandbox.sandboxId))
       const reply = await fetch(url)
       assert.deepEqual([reply.status, await reply.text()], [200, 'signed'])
-      const part = await fetch(url, { headers: { range: 'bytes=1-3' } })
-      assert.deepEqual([part.status, await part.text()], [206, 'ign'])
-      const forRoot = await sandbox.downloadUrl('.bashrc', { user: 'root' })
-      assert.equal((await fetch(forRoot)).status, 200)
+      const partialReply = await fetch(url, { headers: { range: 'bytes=1-3' } })
+      assert.deepEqual([partialReply.status, await partialReply.text()], [206, 'ign'])
+      const rootUrl = await sandbox.downloadUrl('.bashrc', { user: 'root' })
+      assert.equal((await fetch(rootUrl)).status, 200)
 
-      const elsewhere = new URL(url)
-      elsewhere.searchParams.set('path', '/etc/shadow')
-      assert.equal((await fetch(elsewhere)).status, 401)
-      const longer = new URL(url)
-      longer.searchParams.set('signature_expiration', '99999999999')
-      assert.equal((await fetch(longer)).status, 401)
+      const otherPathUrl = new URL(url)
+      otherPathUrl.searchParams.set('path', '/etc/shadow')
+      assert.equal((await fetch(otherPathUrl)).status, 401)
+      const laterExpiryUrl = new URL(url)
+      laterExpiryUrl.searchParams.set('signature_expiration', '99999999999')
+      assert.equal((await fetch(laterExpiryUrl)).status, 401)
       assert.equal((await fetch(url, { method: 'POST', body: new FormData() })).status, 401)
     })
 
@@ -145,26 +148,26 @@ for (const runtime of ['gvisor', 'runc'] as const) {
       await sandbox.files.write('brief', 'x')
       const url = await sandbox.downloadUrl('brief', { useSignatureExpiration: 1 })
       const { code, message } = await waitFor(
-        'the end',
+        'the signature to expire',
         async () => {
           const reply = await fetch(url)
           return reply.status === 200 ? false : JSON.parse(await reply.text())
         },
-        patient,
+        polling,
       )
       assert.deepEqual([code, message], [401, 'signature is already expired'])
     })
 
-    test('an upload URL takes a form, for a path or for the names in the form', async () => {
+    test('an upload URL accepts a form, for one path or for the file names in the form', async () => {
       const form = new FormData()
       form.append('file', new Blob(['by URL']))
       const url = await sandbox.uploadUrl('uploaded/by-url', { useSignatureExpiration: 60 })
       assert.equal((await fetch(url, { method: 'POST', body: form })).status, 200)
       assert.equal(await sandbox.files.read('uploaded/by-url'), 'by URL')
-      const free = new FormData()
-      free.append('file', new Blob(['1']), 'uploaded/one')
-      free.append('file', new Blob(['2']), '/tmp/two')
-      const reply = await fetch(await sandbox.uploadUrl(), { method: 'POST', body: free })
+      const formWithNames = new FormData()
+      formWithNames.append('file', new Blob(['1']), 'uploaded/one')
+      formWithNames.append('file', new Blob(['2']), '/tmp/two')
+      const reply = await fetch(await sandbox.uploadUrl(), { method: 'POST', body: formWithNames })
       const entries: unknown = JSON.parse(await reply.text())
       assert.deepEqual(entries, [
         { path: '/home/user/uploaded/one', name: 'one', type: 'file' },
@@ -174,19 +177,19 @@ for (const runtime of ['gvisor', 'runc'] as const) {
     })
 
     test('signed URLs of two sandboxes each reach their own sandbox', async () => {
-      const other = await Sandbox.create(installation.connection)
-      const own = async (each: Sandbox) => {
-        await each.files.write('/tmp/who', each.sandboxId)
-        return each.downloadUrl('/tmp/who')
+      const otherSandbox = await Sandbox.create(installation.connection)
+      const writeOwnId = async (target: Sandbox) => {
+        await target.files.write('/tmp/who', target.sandboxId)
+        return target.downloadUrl('/tmp/who')
       }
-      const urls = [await own(sandbox), await own(other)]
-      const answers = await Promise.all(urls.map(async (url) => (await fetch(url)).text()))
-      assert.deepEqual(answers, [sandbox.sandboxId, other.sandboxId])
-      await other.kill()
+      const urls = [await writeOwnId(sandbox), await writeOwnId(otherSandbox)]
+      const bodies = await Promise.all(urls.map(async (url) => (await fetch(url)).text()))
+      assert.deepEqual(bodies, [sandbox.sandboxId, otherSandbox.sandboxId])
+      await otherSandbox.kill()
       assert.ok([401, 502].includes((await fetch(urls[1] ?? '')).status))
     })
 
-    test('pieces are joined, and clients with the token get metrics and variables', async () => {
+    test('compose joins files, and clients with the token get metrics and variables', async () => {
       await sandbox.files.write('piece 1', 'one ')
       await sandbox.files.write('piece 2', 'two')
       const headers = {
@@ -194,43 +197,43 @@ for (const runtime of ['gvisor', 'runc'] as const) {
         'e2b-sandbox-port': '49983',
         'x-access-token': accessTokenOf(sandbox),
       }
-      const composed = await send(installation.url, {
+      const reply = await send(installation.url, {
         method: 'POST',
         path: '/files/compose',
         headers,
         body: JSON.stringify({ source_paths: ['piece 1', 'piece 2'], destination: 'whole' }),
       })
-      assert.deepEqual(composed.json, { path: '/home/user/whole', name: 'whole', type: 'file' })
+      assert.deepEqual(reply.json, { path: '/home/user/whole', name: 'whole', type: 'file' })
       assert.equal(await sandbox.files.read('whole'), 'one two')
       await assert.rejects(sandbox.files.read('piece 1'), FileNotFoundError)
 
-      const envs = await send(installation.url, { path: '/envs', headers })
-      assert.equal(JSON.parse(envs.text)['E2B_SANDBOX_ID'], sandbox.sandboxId)
+      const envsReply = await send(installation.url, { path: '/envs', headers })
+      assert.equal(JSON.parse(envsReply.text)['E2B_SANDBOX_ID'], sandbox.sandboxId)
       const metrics = () =>
         send(installation.url, { path: '/metrics', headers }).then(({ text }) => JSON.parse(text))
-      const idle = await metrics()
+      const idleMetrics = await metrics()
       const mebibyte = 1024 * 1024
       assert.deepEqual(
-        [idle.cpu_count, idle.mem_total, idle.mem_total_mib],
+        [idleMetrics.cpu_count, idleMetrics.mem_total, idleMetrics.mem_total_mib],
         [1, 512 * mebibyte, 512],
       )
       assert.ok(
-        idle.mem_used > 5 * mebibyte && idle.mem_used < idle.mem_total,
-        JSON.stringify(idle),
+        idleMetrics.mem_used > 5 * mebibyte && idleMetrics.mem_used < idleMetrics.mem_total,
+        JSON.stringify(idleMetrics),
       )
-      assert.ok(idle.disk_total > 64 * mebibyte && idle.disk_total <= 128 * mebibyte)
-      assert.ok(idle.disk_used > 0 && idle.disk_used < idle.disk_total)
-      const spinning = await sandbox.commands.run('while :; do :; done', { background: true })
-      await waitFor('a busy CPU', async () => (await metrics()).cpu_used_pct > 20, patient)
-      await spinning.kill()
-      const without = { ...headers, 'x-access-token': 'wrong' }
+      assert.ok(idleMetrics.disk_total > 64 * mebibyte && idleMetrics.disk_total <= 128 * mebibyte)
+      assert.ok(idleMetrics.disk_used > 0 && idleMetrics.disk_used < idleMetrics.disk_total)
+      const busyLoop = await sandbox.commands.run('while :; do :; done', { background: true })
+      await waitFor('a busy CPU', async () => (await metrics()).cpu_used_pct > 20, polling)
+      await busyLoop.kill()
+      const wrongTokenHeaders = { ...headers, 'x-access-token': 'wrong' }
       assert.equal(
-        (await send(installation.url, { path: '/metrics', headers: without })).status,
+        (await send(installation.url, { path: '/metrics', headers: wrongTokenHeaders })).status,
         401,
       )
     })
 
-    test('a server on loopback is reachable like any other, as long as it listens', async () => {
+    test('a server on loopback or on all addresses is reachable while it listens', async () => {
       await Promise.all(
         Object.entries({
           4101: '127.0.0.1',
@@ -238,11 +241,11 @@ for (const runtime of ['gvisor', 'runc'] as const) {
           4103: '::1',
           4104: '0.0.0.0',
           4105: '::',
-        }).map(([port, host]) => serveAndAsk(port, host)),
+        }).map(([port, host]) => serveAndRequest(port, host)),
       )
     })
 
-    async function serveAndAsk(port: string, host: string): Promise<void> {
+    async function serveAndRequest(port: string, host: string): Promise<void> {
       const listen = `listen(${port}, '${host}'`
       const source = serverSource.replace('listen(Number(process.env.PORT)', listen)
       const server = await sandbox.commands.run('node -e "$SERVER"', {
@@ -250,19 +253,19 @@ for (const runtime of ['gvisor', 'runc'] as const) {
         envs: { SERVER: source },
       })
       const headers = { 'e2b-sandbox-id': sandbox.sandboxId, 'e2b-sandbox-port': port }
-      const ask = () => send(installation.url, { path: '/x', headers })
-      await waitFor(`${host} to listen`, () => server.stdout.includes('listening'), patient)
-      const isThere = async () => (await ask()).status === 200
-      await waitFor(`${host} to answer`, isThere, patient)
-      assert.match((await ask()).text, /^GET \/x /)
+      const request = () => send(installation.url, { path: '/x', headers })
+      await waitFor(`${host} to listen`, () => server.stdout.includes('listening'), polling)
+      const isReachable = async () => (await request()).status === 200
+      await waitFor(`${host} to answer`, isReachable, polling)
+      assert.match((await request()).text, /^GET \/x /)
       await server.kill()
-      const isGone = async () => (await ask()).status === 502
-      await waitFor(`${host} to be closed`, isGone, patient)
+      const isClosed = async () => (await request()).status === 502
+      await waitFor(`${host} to be closed`, isClosed, polling)
     }
   })
 }
 
-/** The SDK keeps it to itself, and shows it in what it sends. */
+/** Reads a private field of the SDK: the SDK has no accessor for the token. */
 function accessTokenOf(sandbox: Sandbox): string {
   const token: unknown = Reflect.get(sandbox, 'envdAccessToken')
   assert.ok(typeof token === 'string')

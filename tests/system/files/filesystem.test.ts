@@ -13,7 +13,7 @@ import {
 import { install } from '../installation.ts'
 import type { Installation } from '../installation.ts'
 
-const patient = { intervalMs: 50 }
+const polling = { intervalMs: 50 }
 
 for (const runtime of ['gvisor', 'runc'] as const) {
   suite(`files and folders on ${runtime}`, () => {
@@ -29,7 +29,7 @@ for (const runtime of ['gvisor', 'runc'] as const) {
     const shell = (script: string) => sandbox.commands.run(script, { timeoutMs: 120_000 })
     const metadata = async (path: string) => (await sandbox.files.getInfo(path)).metadata ?? {}
 
-    test('folders are made, listed, renamed and removed, as the default user', async () => {
+    test('folders are created, listed, renamed and removed as the default user', async () => {
       const { files } = sandbox
       assert.equal(await files.makeDir('one/two'), true)
       assert.equal(await files.makeDir('one/two'), false)
@@ -71,46 +71,57 @@ for (const runtime of ['gvisor', 'runc'] as const) {
         )
         return [type, size, mode.toString(8), permissions, `${owner}:${group}`, symlinkTarget]
       }
-      const at = '/home/user/info'
+      const folder = '/home/user/info'
       const link = 'Lrwxrwxrwx'
       assert.deepEqual(await info('file'), ['file', 5, '751', 'urwxr-x--x', 'root:user', undefined])
       const { name, path, modifiedTime } = await files.getInfo('info/file')
-      assert.deepEqual([name, path], ['file', `${at}/file`])
+      assert.deepEqual([name, path], ['file', `${folder}/file`])
       assert.equal(modifiedTime?.toISOString(), '2024-02-03T04:05:06.789Z')
       const [type, , mode, permissions] = await info('folder')
       assert.deepEqual([type, mode, permissions], ['dir', '777', 'dtrwxrwxrwx'])
-      assert.deepEqual(await info('link'), ['dir', 6, '777', link, 'user:user', `${at}/folder`])
-      assert.deepEqual(await info('chained'), ['file', 5, '751', link, 'user:user', `${at}/file`])
-      const broken = [undefined, 7, '0', link, 'user:user', `${at}/broken`]
+      assert.deepEqual(await info('link'), ['dir', 6, '777', link, 'user:user', `${folder}/folder`])
+      assert.deepEqual(await info('chained'), [
+        'file',
+        5,
+        '751',
+        link,
+        'user:user',
+        `${folder}/file`,
+      ])
+      const broken = [undefined, 7, '0', link, 'user:user', `${folder}/broken`]
       assert.deepEqual(await info('broken'), broken)
       assert.deepEqual((await info('pipe'))[0], undefined)
       assert.equal((await info('foreign'))[4], '4321:8765')
-      const listed = await files.list('info')
+      const entries = await files.list('info')
       assert.deepEqual(
-        listed.map((entry) => entry.name),
+        entries.map((entry) => entry.name),
         ['chain', 'chained', 'file', 'folder', 'foreign', 'link'],
       )
       assert.equal(await files.exists('info/broken'), true)
       assert.equal(await files.exists('info/nothing'), false)
     })
 
-    test('a list goes as deep as asked, and through no link but the first', async () => {
+    test('a list has the requested depth, and follows no link but its own path', async () => {
       const { files } = sandbox
       await shell('mkdir -p levels/a/b/c && touch levels/z levels/a/b/c/d && ln -s a levels/to-a')
       await shell('ln -s levels to-levels')
-      const below = async (path: string, depth?: number) => {
+      const listPaths = async (path: string, depth?: number) => {
         const entries = await files.list(path, depth === undefined ? {} : { depth })
         return entries.map((entry) => entry.path.replace('/home/user/', ''))
       }
-      assert.deepEqual(await below('levels'), ['levels/a', 'levels/to-a', 'levels/z'])
-      assert.deepEqual(await below('levels', 2), [
+      assert.deepEqual(await listPaths('levels'), ['levels/a', 'levels/to-a', 'levels/z'])
+      assert.deepEqual(await listPaths('levels', 2), [
         'levels/a',
         'levels/a/b',
         'levels/to-a',
         'levels/z',
       ])
-      assert.deepEqual((await below('levels', 9)).length, 6)
-      assert.deepEqual(await below('to-levels/'), ['to-levels/a', 'to-levels/to-a', 'to-levels/z'])
+      assert.deepEqual((await listPaths('levels', 9)).length, 6)
+      assert.deepEqual(await listPaths('to-levels/'), [
+        'to-levels/a',
+        'to-levels/to-a',
+        'to-levels/z',
+      ])
       await assert.rejects(files.list('levels', { depth: 0 }), InvalidArgumentError)
     })
 
@@ -173,91 +184,99 @@ for (const runtime of ['gvisor', 'runc'] as const) {
     test('a watch reports each kind of change in its folder only, until it is stopped', async () => {
       const { files } = sandbox
       await shell('mkdir -p kinds/inner && touch kinds/old')
-      const seen: string[] = []
-      const others: string[] = []
+      const events: string[] = []
+      const otherNames: string[] = []
       const handle = await files.watchDir('kinds', ({ type, name, entry }) => {
-        seen.push(`${type} ${name}`)
+        events.push(`${type} ${name}`)
         assert.equal(entry, undefined)
       })
-      const other = await files.watchDir('~/kinds', ({ name }) => void others.push(name))
+      const otherHandle = await files.watchDir('~/kinds', ({ name }) => void otherNames.push(name))
       await shell(`cd kinds && touch inner/unseen && : > new && echo x > new && chmod 600 new &&
         mv new newer && rm newer && mv old ../away && mkdir last`)
-      await waitFor('all', () => seen.includes('create last'), patient)
-      const told = ['create new', 'write new', 'chmod new', 'rename new', 'create newer']
-      for (const line of [...told, 'remove newer', 'rename old']) {
-        assert.ok(seen.includes(line), `${line} is not in ${seen.join(', ')}`)
+      await waitFor('the last event', () => events.includes('create last'), polling)
+      const expectedEvents = ['create new', 'write new', 'chmod new', 'rename new', 'create newer']
+      for (const line of [...expectedEvents, 'remove newer', 'rename old']) {
+        assert.ok(events.includes(line), `${line} is not in ${events.join(', ')}`)
       }
       assert.deepEqual(
-        told.toSorted((a, b) => seen.indexOf(a) - seen.indexOf(b)),
-        told,
+        expectedEvents.toSorted((a, b) => events.indexOf(a) - events.indexOf(b)),
+        expectedEvents,
       )
-      assert.ok(!seen.some((line) => line.includes('unseen')))
+      assert.ok(!events.some((line) => line.includes('unseen')))
       await handle.stop()
-      const count = seen.length
+      const count = events.length
       await shell('touch kinds/afterwards')
-      await waitFor('the other', () => others.includes('afterwards'), patient)
-      await other.stop()
-      assert.equal(seen.length, count)
+      await waitFor(
+        'the event of the other watch',
+        () => otherNames.includes('afterwards'),
+        polling,
+      )
+      await otherHandle.stop()
+      assert.equal(events.length, count)
     })
 
     test('a watch lasts for the requested time, and reports its end', async () => {
-      const ended = Promise.withResolvers<Error | undefined>()
-      await sandbox.files.watchDir('/tmp', () => {}, { timeoutMs: 500, onExit: ended.resolve })
-      assert.ok((await ended.promise) instanceof TimeoutError)
+      const exit = Promise.withResolvers<Error | undefined>()
+      await sandbox.files.watchDir('/tmp', () => {}, { timeoutMs: 500, onExit: exit.resolve })
+      assert.ok((await exit.promise) instanceof TimeoutError)
     })
 
-    test('metadata stays with the file, whoever moves, writes or replaces it', async () => {
+    test('metadata survives moves and writes of a file, but not an upload or a removal', async () => {
       const { files } = sandbox
       await files.write('m', 'x', { metadata: { author: 'ann', year: '2026' } })
-      const given = { author: 'ann', year: '2026' }
-      assert.deepEqual(await metadata('m'), given)
+      const labels = { author: 'ann', year: '2026' }
+      assert.deepEqual(await metadata('m'), labels)
       await shell('echo more >> m && mv m n && chmod 600 n')
-      assert.deepEqual(await metadata('n'), given)
-      assert.deepEqual((await files.rename('n', 'folder/o')).metadata, given)
+      assert.deepEqual(await metadata('n'), labels)
+      assert.deepEqual((await files.rename('n', 'folder/o')).metadata, labels)
       await shell('mv folder elsewhere')
-      const [listed] = await files.list('elsewhere')
-      assert.deepEqual(listed?.metadata, given)
+      const [entry] = await files.list('elsewhere')
+      assert.deepEqual(entry?.metadata, labels)
       await files.write('elsewhere/o', 'x', { metadata: { other: '1' } })
       assert.deepEqual(await metadata('elsewhere/o'), { other: '1' })
       await files.write('elsewhere/o', 'x')
       assert.deepEqual(await metadata('elsewhere/o'), {})
-      await files.write('p', 'x', { metadata: given })
+      await files.write('p', 'x', { metadata: labels })
       await shell('rm p && echo new > p')
       assert.deepEqual(await metadata('p'), {})
     })
 
-    test('metadata outlives the daemon', async () => {
+    test('metadata survives a restart of envd', async () => {
       await sandbox.files.write('kept', 'x', { metadata: { a: '1' } })
       await shell('sudo kill -9 $(pgrep -P 1 -f envd.js)').catch(() => {})
-      const found = await waitFor('envd', () => metadata('kept').catch(() => undefined), patient)
-      assert.deepEqual(found, { a: '1' })
+      const metadataAfter = await waitFor(
+        'envd',
+        () => metadata('kept').catch(() => undefined),
+        polling,
+      )
+      assert.deepEqual(metadataAfter, { a: '1' })
     })
 
-    test('a tree is watched, with folders that are new and folders that move', async () => {
+    test('a recursive watch covers new and moved folders', async () => {
       const { files } = sandbox
       await files.makeDir('tree/old')
-      const seen: string[] = []
+      const events: string[] = []
       const sizes = new Map<string, number | undefined>()
       const handle = await files.watchDir(
         'tree',
         ({ type, name, entry }) => {
-          seen.push(`${type} ${name}`)
+          events.push(`${type} ${name}`)
           if (entry) sizes.set(name, entry.size)
         },
         { recursive: true, includeEntry: true },
       )
-      const saw = (line: string) => waitFor(line, () => seen.includes(line), patient)
+      const waitForEvent = (line: string) => waitFor(line, () => events.includes(line), polling)
       await files.write('tree/old/a', 'hello')
-      await saw('write old/a')
+      await waitForEvent('write old/a')
       assert.equal(sizes.get('old/a'), 5)
       await shell('cd tree && mkdir -p new/deep && echo 1 > new/deep/b && mv new moved')
-      await saw('create moved')
+      await waitForEvent('create moved')
       await shell('cd tree && echo 2 > moved/deep/c && rm -r old')
-      await saw('remove old')
+      await waitForEvent('remove old')
       await handle.stop()
-      assert.equal(seen.filter((line) => /^create (new|moved).deep.b$/.test(line)).length, 1)
+      assert.equal(events.filter((line) => /^create (new|moved).deep.b$/.test(line)).length, 1)
       for (const line of ['rename new', 'create moved/deep/c', 'remove old/a']) {
-        assert.ok(seen.includes(line), `${line} is not in ${seen.join(', ')}`)
+        assert.ok(events.includes(line), `${line} is not in ${events.join(', ')}`)
       }
     })
 

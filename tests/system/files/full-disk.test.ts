@@ -55,12 +55,13 @@ print(acked, len(lost))
 
 for (const runtime of runtimes) {
   describe(`a full disk, under ${runtime}`, { concurrency: 1, timeout: 900_000 }, () => {
-    let small: SmallFileSystem
+    let fileSystem: SmallFileSystem
     let installation: Installation
     let writers: Sandbox[]
     let bystander: Sandbox
 
-    const open = () => Sandbox.create('base', { ...installation.connection, timeoutMs: 3_600_000 })
+    const createSandbox = () =>
+      Sandbox.create('base', { ...installation.connection, timeoutMs: 3_600_000 })
     const start = (sandbox: Sandbox, command: string) =>
       sandbox.commands.run(command, { background: true, timeoutMs: 0, user: 'root' })
     const stateOf = async (sandbox: Sandbox) => {
@@ -69,12 +70,12 @@ for (const runtime of runtimes) {
       return { acked, full, failed }
     }
     const freeBytes = async () => {
-      const { bavail, bsize } = await statfs(small.dir)
+      const { bavail, bsize } = await statfs(fileSystem.dir)
       return bavail * bsize
     }
     /** Returns how many acknowledged blocks are lost. Reads from the disk, not from the page cache. */
     const lostBlocks = async (sandbox: Sandbox) => {
-      await run('sync', ['-f', small.dir])
+      await run('sync', ['-f', fileSystem.dir])
       await writeFile('/proc/sys/vm/drop_caches', '3')
       const { stdout, stderr } = await shell(sandbox, `python3 -c "${checker}"`, {
         timeoutMs: 300_000,
@@ -85,18 +86,18 @@ for (const runtime of runtimes) {
     }
 
     before(async () => {
-      small = await makeFileSystem(3 * 1024)
+      fileSystem = await makeFileSystem(3 * 1024)
       installation = await install({
-        ATOLL_DATA_DIR: small.dir,
+        ATOLL_DATA_DIR: fileSystem.dir,
         ATOLL_RUNTIME: runtime,
         ATOLL_BASE_MEMORY_MB: '256',
       })
-      bystander = await open()
-      writers = await Promise.all([open(), open(), open()])
+      bystander = await createSandbox()
+      writers = await Promise.all([createSandbox(), createSandbox(), createSandbox()])
     })
     after(async () => {
       await installation?.[Symbol.asyncDispose]()
-      await small?.[Symbol.asyncDispose]()
+      await fileSystem?.[Symbol.asyncDispose]()
     })
 
     test('gives sandboxes ENOSPC and loses no acknowledged write', async () => {
@@ -126,8 +127,8 @@ for (const runtime of runtimes) {
         'a refusal',
         // Space that another sandbox has just freed may be enough for one more.
         () =>
-          open().then(
-            async (another) => (await another.kill()) && undefined,
+          createSandbox().then(
+            async (sandbox) => (await sandbox.kill()) && undefined,
             (error: unknown) => String(error),
           ),
         { timeoutMs: 60_000, intervalMs: 200 },
@@ -150,20 +151,20 @@ for (const runtime of runtimes) {
     test('lets sandboxes be deleted, and the others continue to write', async () => {
       const [first, second, third] = writers
       assert.ok(first && second && third)
-      const earlier = await stateOf(first)
+      const stateBefore = await stateOf(first)
       await second.kill()
       await waitFor(
         'the writer to continue',
-        async () => (await stateOf(first)).acked > earlier.acked + 20,
+        async () => (await stateOf(first)).acked > stateBefore.acked + 20,
         {
           timeoutMs: 120_000,
           intervalMs: 250,
         },
       )
       await third.kill()
-      const another = await open()
-      assert.equal((await shell(another, 'echo new')).stdout, 'new\n')
-      await another.kill()
+      const newSandbox = await createSandbox()
+      assert.equal((await shell(newSandbox, 'echo new')).stdout, 'new\n')
+      await newSandbox.kill()
       await shell(first, 'pkill -f /root/data')
       assert.equal(await lostBlocks(first), 0)
       assert.equal((await stateOf(first)).failed, 0)
@@ -184,9 +185,9 @@ for (const runtime of runtimes) {
 
     test('lets the server start although other programs filled the disk to the last block', async () => {
       await installation.crash()
-      await run('sh', ['-c', 'dd if=/dev/zero of="$0" bs=1M || :', join(small.dir, 'filler')])
+      await run('sh', ['-c', 'dd if=/dev/zero of="$0" bs=1M || :', join(fileSystem.dir, 'filler')])
       await installation.start()
-      assert.match(await readFile(join(small.dir, 'logs/server.log'), 'utf8'), /disk full/)
+      assert.match(await readFile(join(fileSystem.dir, 'logs/server.log'), 'utf8'), /disk full/)
       assert.equal(await bystander.kill(), true)
     })
   })

@@ -9,21 +9,21 @@ export interface SmallFileSystem extends AsyncDisposable {
 }
 
 export async function makeFileSystem(sizeMb: number): Promise<SmallFileSystem> {
-  const place = await mkdtemp('/var/tmp/atoll-test-fs-')
-  const image = join(place, 'image')
-  const point = join(place, 'mount')
+  const parentDir = await mkdtemp('/var/tmp/atoll-test-fs-')
+  const image = join(parentDir, 'image')
+  const mountPoint = join(parentDir, 'mount')
   await using file = await open(image, 'w')
   await file.truncate(sizeMb * 1024 ** 2)
   await run('mkfs.ext4', ['-q', '-F', image])
-  await mkdir(point)
-  await run('mount', ['-o', 'loop', image, point])
-  const dir = join(point, 'data')
+  await mkdir(mountPoint)
+  await run('mount', ['-o', 'loop', image, mountPoint])
+  const dir = join(mountPoint, 'data')
   await mkdir(dir, { mode: 0o700 })
   return {
     dir,
     async [Symbol.asyncDispose]() {
-      await run('umount', [point])
-      await rm(place, { recursive: true })
+      await run('umount', [mountPoint])
+      await rm(parentDir, { recursive: true })
     },
   }
 }

@@ -35,13 +35,13 @@ for (const runtime of ['gvisor', 'runc'] as const) {
         const info = await sandbox.getInfo()
         assert.deepEqual(info.lifecycle, { onTimeout: 'pause', autoResume: false })
         const program = await startStatefulProgram(installation, sandbox)
-        assert.equal((await program.ask()).count, 1)
+        assert.equal((await program.request()).count, 1)
         await pauseByTimeout(sandbox)
-        await assert.rejects(program.ask(), /answered 502/)
+        await assert.rejects(program.request(), /answered 502/)
         assert.equal(await sandbox.isRunning(), false)
         assert.equal((await sandbox.getInfo()).state, 'paused')
         await sandbox.connect({ timeoutMs: 60_000 })
-        assert.equal((await program.ask()).count, 2)
+        assert.equal((await program.request()).count, 2)
         await pauseByTimeout(sandbox)
         await sandbox.kill()
       })
@@ -52,16 +52,16 @@ for (const runtime of ['gvisor', 'runc'] as const) {
         const info = await sandbox.getInfo()
         assert.deepEqual(info.lifecycle, { onTimeout: 'pause', autoResume: true })
         const program = await startStatefulProgram(installation, sandbox)
-        assert.equal((await program.ask()).count, 1)
+        assert.equal((await program.request()).count, 1)
         await pauseByTimeout(sandbox)
 
-        const replies = await Promise.all([program.ask(), program.ask(), program.ask()])
+        const replies = await Promise.all([program.request(), program.request(), program.request()])
         assert.deepEqual(new Set(replies.map(({ count }) => count)), new Set([2, 3, 4]))
         const { state, endAt } = await sandbox.getInfo()
         assert.equal(state, 'running')
         // Traffic cannot name a timeout, so a sandbox that traffic resumes gets at least five minutes.
-        const leftMs = endAt.getTime() - Date.now()
-        assert.ok(leftMs > 200_000 && leftMs <= 300_000, `${leftMs} ms are left`)
+        const remainingMs = endAt.getTime() - Date.now()
+        assert.ok(remainingMs > 200_000 && remainingMs <= 300_000, `${remainingMs} ms are left`)
 
         assert.equal(await sandbox.pause(), true)
         const { stdout } = await sandbox.commands.run(`cat ${program.file}`)
@@ -69,12 +69,12 @@ for (const runtime of ['gvisor', 'runc'] as const) {
         await sandbox.kill()
       })
 
-      test('a sandbox whose memory cannot be saved is in the end paused without memory', async () => {
+      test('a sandbox whose memory cannot be saved is paused without memory after failed attempts', async () => {
         const lifecycle = { onTimeout: 'pause', autoResume: true } as const
         const sandbox = await Sandbox.create({ ...connection, lifecycle })
         await sandbox.files.write('/home/user/note', 'kept')
-        const holding = 'exec 9>/tmp/gone; rm /tmp/gone; echo held; sleep 600'
-        const holder = await sandbox.commands.run(holding, { background: true, timeoutMs: 0 })
+        const command = 'exec 9>/tmp/gone; rm /tmp/gone; echo held; sleep 600'
+        const holder = await sandbox.commands.run(command, { background: true, timeoutMs: 0 })
         await waitFor('the file to be held', () => holder.stdout === 'held\n', polling)
         holder.wait().catch(() => {})
         await assert.rejects(sandbox.pause(), /400: .*gone/)
@@ -114,9 +114,9 @@ for (const runtime of ['gvisor', 'runc'] as const) {
       const onTimeout = { action: 'pause', keepMemory: false } as const
       const sandbox = await Sandbox.create({ ...connection, lifecycle: { onTimeout } })
       const program = await startStatefulProgram(installation, sandbox)
-      assert.equal((await program.ask()).count, 1)
+      assert.equal((await program.request()).count, 1)
       await pauseByTimeout(sandbox)
-      await assert.rejects(program.ask(), /answered 502/)
+      await assert.rejects(program.request(), /answered 502/)
       assert.equal((await sandbox.getInfo()).state, 'paused')
       await sandbox.connect()
       assert.equal(await sandbox.files.read(program.file), '1\n')

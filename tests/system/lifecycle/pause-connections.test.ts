@@ -13,7 +13,7 @@ import { openOutside } from '../network/outside.ts'
 import type { Outside } from '../network/outside.ts'
 import { startStatefulProgram } from '../stateful-program.ts'
 
-const patient = { intervalMs: 100 }
+const polling = { intervalMs: 100 }
 const rounds = 3
 
 const servers = {
@@ -22,40 +22,43 @@ const servers = {
 }
 
 suite('connections over a pause on gvisor', () => {
-  const made = new AsyncDisposableStack()
+  const resources = new AsyncDisposableStack()
   let installation: Installation
   let outside: Outside
 
   before(async () => {
-    // A network of its own for each process: several may do this at a time.
-    outside = made.use(await openOutside(`12.34.${process.pid % 256}`, []))
-    installation = made.use(await install({ ATOLL_RUNTIME: 'gvisor' }))
+    // Each test process has its own network, since several may run at a time.
+    outside = resources.use(await openOutside(`12.34.${process.pid % 256}`, []))
+    installation = resources.use(await install({ ATOLL_RUNTIME: 'gvisor' }))
   })
-  after(() => made.disposeAsync())
+  after(() => resources.disposeAsync())
 
   test('a pending outbound connection fails with EHOSTUNREACH', async () => {
     const sandbox = await Sandbox.create({ ...installation.connection, timeoutMs: 600_000 })
-    const call = async (port: number) => {
+    const connectTo = async (port: number) => {
       const program = `rm -f /tmp/said; python3 -c '${callerSource}' ${outside.silentAddress} ${port}`
       const caller = await sandbox.commands.run(program, { background: true, timeoutMs: 0 })
       caller.wait().catch(() => {})
-      await waitFor('the call to leave', async () => {
+      await waitFor('the connection attempt to leave the host', async () => {
         const connections = await readFile('/proc/net/nf_conntrack', 'utf8')
-        const asked = `SYN_SENT src=\\S+ dst=${outside.silentAddress} sport=\\d+ dport=${port} `
-        return new RegExp(asked).test(connections)
+        const pattern = `SYN_SENT src=\\S+ dst=${outside.silentAddress} sport=\\d+ dport=${port} `
+        return new RegExp(pattern).test(connections)
       })
     }
-    const saidIn = (one: Sandbox) =>
-      waitFor('its end', async () => (await one.files.read('/tmp/said').catch(() => '')) || false)
-    await call(8080)
+    const readError = (target: Sandbox) =>
+      waitFor(
+        'the connection to fail',
+        async () => (await target.files.read('/tmp/said').catch(() => '')) || false,
+      )
+    await connectTo(8080)
     const { snapshotId } = await sandbox.createSnapshot()
-    assert.equal(await saidIn(sandbox), 'EHOSTUNREACH')
-    await call(8081)
+    assert.equal(await readError(sandbox), 'EHOSTUNREACH')
+    await connectTo(8081)
     await sandbox.pause()
     await sandbox.connect()
-    assert.equal(await saidIn(sandbox), 'EHOSTUNREACH')
+    assert.equal(await readError(sandbox), 'EHOSTUNREACH')
     const copy = await Sandbox.create(snapshotId, installation.connection)
-    assert.equal(await saidIn(copy), 'EHOSTUNREACH')
+    assert.equal(await readError(copy), 'EHOSTUNREACH')
     await Promise.all([sandbox.kill(), copy.kill()])
   })
 
@@ -69,9 +72,9 @@ suite('connections over a pause on gvisor', () => {
       }
       const server = await sandbox.commands.run(command, { background: true, envs, timeoutMs: 0 })
       server.wait().catch(() => {})
-      await waitFor('the server to listen', () => server.stdout === 'listening\n', patient)
+      await waitFor('the server to listen', () => server.stdout === 'listening\n', polling)
       const headers = { 'E2b-Sandbox-Id': sandbox.sandboxId, 'E2b-Sandbox-Port': '8000' }
-      const ask = async (path: string): Promise<Told> => {
+      const request = async (path: string): Promise<ServerState> => {
         // A server that waits for a lost connection would never answer.
         const signal = AbortSignal.timeout(60_000)
         const reply = await fetch(`${installation.url}${path}`, { headers, signal })
@@ -82,35 +85,38 @@ suite('connections over a pause on gvisor', () => {
 
       let count = 0
       for (let round = 1; round <= rounds; round += 1) {
-        const dialled = await ask('/dial')
-        assert.deepEqual([dialled.count, dialled.open], [(count += 1), 1])
-        const held = assert.rejects(ask('/hold'))
+        const dialState = await request('/dial')
+        assert.deepEqual([dialState.count, dialState.open], [(count += 1), 1])
+        const heldRequest = assert.rejects(request('/hold'))
         await waitFor('the request to arrive', async () => {
-          count = (await ask('/')).count
-          return count >= dialled.count + 2
+          count = (await request('/')).count
+          return count >= dialState.count + 2
         })
         assert.equal(await sandbox.pause(), true)
-        await held
+        await heldRequest
         await sandbox.connect()
         const { ends, cpuMs } = await waitFor('the end of the connection', async () => {
-          const told = await ask('/')
-          assert.equal(told.count, (count += 1))
-          return told.open === 0 && told
+          const state = await request('/')
+          assert.equal(state.count, (count += 1))
+          return state.open === 0 && state
         })
         assert.equal(ends.length, round, ends.join())
-        const askedAt = Date.now()
-        await waitFor('time to pass', () => Date.now() - askedAt > 1000)
-        const later = await ask('/')
-        assert.equal(later.count, (count += 1))
+        const idleSince = Date.now()
+        await waitFor('time to pass', () => Date.now() - idleSince > 1000)
+        const laterState = await request('/')
+        assert.equal(laterState.count, (count += 1))
         // A server that spins, because epoll reports a closed connection again and again, takes a whole core.
-        assert.ok(later.cpuMs - cpuMs < 500, `it took ${later.cpuMs - cpuMs} ms of a second`)
+        assert.ok(
+          laterState.cpuMs - cpuMs < 500,
+          `the server used ${laterState.cpuMs - cpuMs} ms of a second`,
+        )
       }
       await sandbox.kill()
     })
   }
 })
 
-suite('requests that come during a pause on gvisor', () => {
+suite('requests during a pause on gvisor', () => {
   let installation: Installation
   let names: Names
 
@@ -120,35 +126,38 @@ suite('requests that come during a pause on gvisor', () => {
   })
   after(() => installation[Symbol.asyncDispose]())
 
-  test('are held, and served after the resume, where traffic wakes the sandbox', async () => {
-    const { sandbox, program } = await open({ onTimeout: 'pause', autoResume: true })
+  test('are held, and served after the resume, if traffic resumes the sandbox', async () => {
+    const { sandbox, program } = await createSandbox({ onTimeout: 'pause', autoResume: true })
     for (let round = 1; round <= rounds; round += 1) {
-      const known = await program.ask()
+      const stateBefore = await program.request()
       const pause = sandbox.pause()
       await waitForPause(sandbox)
-      const [first, second] = await Promise.all([program.ask(), program.ask()])
+      const [first, second] = await Promise.all([program.request(), program.request()])
       assert.equal(await pause, true)
       const counts = [first.count, second.count].toSorted((a, b) => a - b)
-      assert.deepEqual(counts, [known.count + 1, known.count + 2])
-      assert.deepEqual([first.pid, first.sha256], [known.pid, known.sha256])
+      assert.deepEqual(counts, [stateBefore.count + 1, stateBefore.count + 2])
+      assert.deepEqual([first.pid, first.sha256], [stateBefore.pid, stateBefore.sha256])
     }
     await sandbox.kill()
   })
 
   test('fail with "not found" while the sandbox stays paused', async () => {
-    const { sandbox, program } = await open({ onTimeout: 'pause' })
+    const { sandbox, program } = await createSandbox({ onTimeout: 'pause' })
     const pause = sandbox.pause()
     await waitForPause(sandbox)
-    await assert.rejects(program.ask(), /answered 502: .*The sandbox was not found/)
+    await assert.rejects(program.request(), /answered 502: .*The sandbox was not found/)
     assert.equal(await pause, true)
     await sandbox.connect()
-    assert.equal((await program.ask()).count, 1)
+    assert.equal((await program.request()).count, 1)
     await sandbox.kill()
   })
 
-  async function open(lifecycle: { readonly onTimeout: 'pause'; readonly autoResume?: boolean }) {
+  async function createSandbox(lifecycle: {
+    readonly onTimeout: 'pause'
+    readonly autoResume?: boolean
+  }) {
     const sandbox = await Sandbox.create({ ...installation.connection, lifecycle })
-    // So much that to write it takes a while.
+    // Writing this much memory takes a while.
     return { sandbox, program: await startStatefulProgram(installation, sandbox, { dataMb: 200 }) }
   }
 
@@ -157,8 +166,8 @@ suite('requests that come during a pause on gvisor', () => {
     await waitFor(
       'the pause to begin',
       async () => {
-        const all = await cells(names.dataDir)
-        const phase = all.find(({ owner }) => owner === sandboxId)?.phase
+        const allCells = await cells(names.dataDir)
+        const phase = allCells.find(({ owner }) => owner === sandboxId)?.phase
         return phase === 'copying' || phase === 'paused'
       },
       { intervalMs: 5 },
@@ -166,12 +175,12 @@ suite('requests that come during a pause on gvisor', () => {
   }
 })
 
-interface Told {
-  /** How many requests came so far, this one with them. */
+interface ServerState {
+  /** Requests so far, including this one. */
   readonly count: number
-  /** Connections to the far server that it thinks are open. */
+  /** Connections to the echo server that the program considers open. */
   readonly open: number
-  /** How each of the others ended. */
+  /** How each closed connection ended. */
   readonly ends: readonly string[]
   readonly cpuMs: number
 }

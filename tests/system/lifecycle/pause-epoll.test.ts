@@ -7,7 +7,7 @@ import { epollSource } from './epoll-in-sandbox.ts'
 import { install } from '../installation.ts'
 import type { Installation } from '../installation.ts'
 
-const patient = { intervalMs: 100 }
+const polling = { intervalMs: 100 }
 
 suite('epoll over a pause on gvisor', () => {
   let installation: Installation
@@ -15,7 +15,7 @@ suite('epoll over a pause on gvisor', () => {
   before(async () => (installation = await install({ ATOLL_RUNTIME: 'gvisor' })))
   after(() => installation[Symbol.asyncDispose]())
 
-  test('epoll reports no descriptor that was closed before, in the sandbox and in its copies', async () => {
+  test('epoll reports no closed descriptor in a resumed sandbox, a fork or a copy from a snapshot', async () => {
     const { connection } = installation
     const sandbox = await Sandbox.create({ ...connection, timeoutMs: 600_000 })
     const server = await sandbox.commands.run('exec python3 -c "$SERVER"', {
@@ -24,31 +24,34 @@ suite('epoll over a pause on gvisor', () => {
       timeoutMs: 0,
     })
     server.wait().catch(() => {})
-    await waitFor('the server to listen', () => server.stdout === 'listening\n', patient)
+    await waitFor('the server to listen', () => server.stdout === 'listening\n', polling)
 
     for (let round = 1; round <= 2; round += 1) {
-      await ask(sandbox, '/close')
+      await request(sandbox, '/close')
       await sandbox.pause()
       await sandbox.connect()
-      await seesLiveConnectionsAlone(sandbox)
+      await assertNoStaleEvents(sandbox)
     }
-    await ask(sandbox, '/close')
+    await request(sandbox, '/close')
     const [fork] = await sandbox.fork()
     assert.ok(fork instanceof Sandbox)
     const { snapshotId } = await sandbox.createSnapshot()
     const copy = await Sandbox.create(snapshotId, connection)
-    for (const each of [sandbox, fork, copy]) await seesLiveConnectionsAlone(each)
+    for (const target of [sandbox, fork, copy]) await assertNoStaleEvents(target)
   })
 
-  async function seesLiveConnectionsAlone(sandbox: Sandbox): Promise<void> {
-    const first = await ask(sandbox)
-    const second = await ask(sandbox)
-    assert.deepEqual(second.stale, [])
-    assert.equal(second.exchanges, first.exchanges + 1)
-    assert.ok(second.waits - first.waits < 20, `${second.waits - first.waits} waits for 3 events`)
+  async function assertNoStaleEvents(sandbox: Sandbox): Promise<void> {
+    const firstState = await request(sandbox)
+    const secondState = await request(sandbox)
+    assert.deepEqual(secondState.stale, [])
+    assert.equal(secondState.exchanges, firstState.exchanges + 1)
+    assert.ok(
+      secondState.waits - firstState.waits < 20,
+      `${secondState.waits - firstState.waits} waits for 3 events`,
+    )
   }
 
-  async function ask(sandbox: Sandbox, path = '/'): Promise<State> {
+  async function request(sandbox: Sandbox, path = '/'): Promise<State> {
     const headers = { 'E2b-Sandbox-Id': sandbox.sandboxId, 'E2b-Sandbox-Port': '8000' }
     const signal = AbortSignal.timeout(30_000)
     const reply = await fetch(`${installation.url}${path}`, { headers, signal })

@@ -1,4 +1,4 @@
-/** A server that ends and comes again, while sandboxes run and others are paused. */
+/** Restarts of the server while some sandboxes run and others are paused. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, before, suite, test } from 'node:test'
@@ -7,11 +7,11 @@ import { Sandbox } from 'e2b'
 import { install } from '../installation.ts'
 import type { Installation } from '../installation.ts'
 
-const patient = { intervalMs: 100 }
-const each = 10
+const polling = { intervalMs: 100 }
+const countPerState = 10
 
 /** A sandbox with a secret in the memory of a shell. */
-interface Knowing {
+interface SecretSandbox {
   readonly sandbox: Sandbox
   readonly pid: number
   readonly secret: string
@@ -27,12 +27,12 @@ suite('a restart of the server on gvisor', () => {
   })
   after(() => installation[Symbol.asyncDispose]())
 
-  test(`finds ${each} running and ${each} paused sandboxes, all as they were`, async () => {
-    const paused = await Promise.all(Array.from({ length: each }, open))
+  test(`finds ${countPerState} running and ${countPerState} paused sandboxes with their memory`, async () => {
+    const paused = await Promise.all(Array.from({ length: countPerState }, createSandbox))
     await Promise.all(paused.map(({ sandbox }) => sandbox.pause()))
-    const running = await Promise.all(Array.from({ length: each }, open))
-    const copied = running[0] ?? assert.fail('none runs')
-    const { snapshotId } = await copied.sandbox.createSnapshot()
+    const running = await Promise.all(Array.from({ length: countPerState }, createSandbox))
+    const original = running[0] ?? assert.fail('none runs')
+    const { snapshotId } = await original.sandbox.createSnapshot()
     const expected = new Map([
       ...paused.map(({ sandbox }) => [sandbox.sandboxId, 'paused'] as const),
       ...running.map(({ sandbox }) => [sandbox.sandboxId, 'running'] as const),
@@ -45,25 +45,27 @@ suite('a restart of the server on gvisor', () => {
     await installation.start()
     assert.deepEqual(await states(), expected)
 
-    const all = [...running, ...paused]
-    await Promise.all(all.map(({ sandbox }) => sandbox.connect({ timeoutMs: 600_000 })))
-    const recalled = all.map(({ sandbox, pid }) => recall(sandbox, pid))
+    const allSandboxes = [...running, ...paused]
+    await Promise.all(allSandboxes.map(({ sandbox }) => sandbox.connect({ timeoutMs: 600_000 })))
+    const secrets = allSandboxes.map(({ sandbox, pid }) => readSecret(sandbox, pid))
     assert.deepEqual(
-      await Promise.all(recalled),
-      all.map(({ secret }) => secret),
+      await Promise.all(secrets),
+      allSandboxes.map(({ secret }) => secret),
     )
-    const outputs = await Promise.all(all.map(({ sandbox }) => sandbox.commands.run('hostname')))
+    const outputs = await Promise.all(
+      allSandboxes.map(({ sandbox }) => sandbox.commands.run('hostname')),
+    )
     assert.deepEqual(
       outputs.map(({ stdout }) => stdout.trim()),
-      all.map(({ sandbox }) => sandbox.sandboxId),
+      allSandboxes.map(({ sandbox }) => sandbox.sandboxId),
     )
     assert.deepEqual(new Set((await states()).values()), new Set(['running']))
-    await copied.sandbox.kill()
+    await original.sandbox.kill()
     const copy = await Sandbox.create(snapshotId, connection)
-    assert.equal(await recall(copy, copied.pid), copied.secret)
+    assert.equal(await readSecret(copy, original.pid), original.secret)
   })
 
-  async function open(): Promise<Knowing> {
+  async function createSandbox(): Promise<SecretSandbox> {
     const sandbox = await Sandbox.create({ ...connection, timeoutMs: 600_000 })
     const command = 'read -r word; echo ready; while read -r _; do echo "$word"; done'
     const options = { background: true, stdin: true, timeoutMs: 0 } as const
@@ -71,20 +73,20 @@ suite('a restart of the server on gvisor', () => {
     shell.wait().catch(() => {})
     const secret = randomUUID()
     await shell.sendStdin(`${secret}\n`)
-    await waitFor('the shell to have read it', () => shell.stdout === 'ready\n', patient)
+    await waitFor('the shell to read the secret', () => shell.stdout === 'ready\n', polling)
     return { sandbox, pid: shell.pid, secret }
   }
 
-  async function recall(sandbox: Sandbox, pid: number): Promise<string> {
+  async function readSecret(sandbox: Sandbox, pid: number): Promise<string> {
     const shell = await sandbox.commands.connect(pid, { timeoutMs: 0 })
     await shell.sendStdin('\n')
-    await waitFor('an answer of the shell', () => shell.stdout.endsWith('\n'), patient)
+    await waitFor('an answer of the shell', () => shell.stdout.endsWith('\n'), polling)
     await shell.disconnect()
     return shell.stdout.trim()
   }
 
   async function states(): Promise<Map<string, string>> {
-    const listed = await Sandbox.list({ ...connection, limit: 100 }).nextItems()
-    return new Map(listed.map(({ sandboxId, state }) => [sandboxId, state]))
+    const sandboxes = await Sandbox.list({ ...connection, limit: 100 }).nextItems()
+    return new Map(sandboxes.map(({ sandboxId, state }) => [sandboxId, state]))
   }
 })

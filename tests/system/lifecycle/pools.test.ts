@@ -1,4 +1,4 @@
-/** Sandboxes that are ready before anybody wants them. */
+/** Warm pools: cells that are ready before a create request. */
 import assert from 'node:assert/strict'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -12,7 +12,7 @@ import { atoll, install } from '../installation.ts'
 import type { Installation } from '../installation.ts'
 import { runtimes } from '../shell.ts'
 
-const patient = { intervalMs: 100 }
+const polling = { intervalMs: 100 }
 const adminToken = 'operators-only-token'
 
 for (const runtime of runtimes) {
@@ -34,17 +34,18 @@ for (const runtime of runtimes) {
     after(() => installation[Symbol.asyncDispose]())
 
     test('a create takes a pre-warmed cell, which gets its own name, variables and token', async () => {
-      const cells = await filled()
+      const cells = await waitForFullPool()
       const sandbox = await Sandbox.create({ ...connection, envs: { GIVEN: 'to one' } })
       assert.ok(cells.includes(await cellOf(names, sandbox.sandboxId)))
       const { sandboxId } = sandbox
       const print = 'echo "$(hostname) $(cat /etc/hostname) $E2B_SANDBOX_ID $GIVEN"; date +%s'
       const beforeSeconds = Date.now() / 1000
       const { stdout } = await sandbox.commands.run(print)
-      const [who, seconds] = stdout.trim().split('\n')
-      assert.equal(who, `${sandboxId} ${sandboxId} ${sandboxId} to one`)
-      const isNow = Number(seconds) > beforeSeconds - 5 && Number(seconds) < Date.now() / 1000 + 5
-      assert.ok(isNow, `${seconds} inside`)
+      const [identity, seconds] = stdout.trim().split('\n')
+      assert.equal(identity, `${sandboxId} ${sandboxId} ${sandboxId} to one`)
+      const isCurrent =
+        Number(seconds) > beforeSeconds - 5 && Number(seconds) < Date.now() / 1000 + 5
+      assert.ok(isCurrent, `${seconds} inside`)
       assert.deepEqual(await sandbox.commands.list(), [])
       assert.equal(
         await envdStatus(sandboxId, String(Reflect.get(sandbox, 'envdAccessToken'))),
@@ -55,26 +56,26 @@ for (const runtime of runtimes) {
     })
 
     test('a create without variables takes a cell with a preassigned identity', async () => {
-      // Cells of the first filling may have been made before the API offered identities.
-      const nameless = (await filled()).map(() => Sandbox.create(connection))
-      for (const one of await Promise.all(nameless)) await one.kill()
-      await filled()
-      const beganMs = Date.now()
+      // The first cells of the pool may have been created before the API offered identities.
+      const creates = (await waitForFullPool()).map(() => Sandbox.create(connection))
+      for (const earlierSandbox of await Promise.all(creates)) await earlierSandbox.kill()
+      await waitForFullPool()
+      const createStartMs = Date.now()
       const sandbox = await Sandbox.create(connection)
       const { sandboxId } = sandbox
       const print =
         'echo "$(hostname) $(cat /etc/hostname) $E2B_SANDBOX_ID"; stat -c %.3Y /etc/hostname'
       const { stdout } = await sandbox.commands.run(print)
-      const [who, seconds] = stdout.trim().split('\n')
-      assert.equal(who, `${sandboxId} ${sandboxId} ${sandboxId}`)
-      assert.ok(Number(seconds) * 1000 < beganMs, `${seconds} is after ${beganMs}`)
+      const [identity, seconds] = stdout.trim().split('\n')
+      assert.equal(identity, `${sandboxId} ${sandboxId} ${sandboxId}`)
+      assert.ok(Number(seconds) * 1000 < createStartMs, `${seconds} is after ${createStartMs}`)
       assert.deepEqual(await sandbox.commands.list(), [])
       assert.equal(await envdStatus(sandboxId, '0'.repeat(64)), 401)
       await sandbox.kill()
     })
 
     test('status and operators show the pre-warmed cells, and a restarted server adopts them', async () => {
-      const cells = await filled()
+      const cells = await waitForFullPool()
       const { stdout } = await tryRun(atoll, ['status'], { env: installation.env })
       assert.match(stdout, new RegExp(`^ready +${cells.length} of base$`, 'm'))
       assert.equal((await poolOfBase()).ready, cells.length)
@@ -88,30 +89,32 @@ for (const runtime of runtimes) {
       await sandbox.kill()
     })
 
-    test('more sandboxes than are ready are made all the same, each once', async () => {
-      const cells = await filled()
-      const wanted = Array.from({ length: cells.length + 3 }, () => Sandbox.create(connection))
-      const sandboxes = await Promise.all(wanted)
-      const outputs = await Promise.all(sandboxes.map((each) => each.commands.run('hostname')))
+    test('creates beyond the size of the pool succeed, each with its own cell', async () => {
+      const cells = await waitForFullPool()
+      const creates = Array.from({ length: cells.length + 3 }, () => Sandbox.create(connection))
+      const sandboxes = await Promise.all(creates)
+      const outputs = await Promise.all(
+        sandboxes.map((sandbox) => sandbox.commands.run('hostname')),
+      )
       assert.deepEqual(
         outputs.map(({ stdout }) => stdout.trim()),
         sandboxes.map(({ sandboxId }) => sandboxId),
       )
-      const used = sandboxes.map(({ sandboxId }) => cellOf(names, sandboxId))
-      assert.equal(new Set(await Promise.all(used)).size, sandboxes.length)
-      await Promise.all(sandboxes.map((each) => each.kill()))
+      const cellIds = sandboxes.map(({ sandboxId }) => cellOf(names, sandboxId))
+      assert.equal(new Set(await Promise.all(cellIds)).size, sandboxes.length)
+      await Promise.all(sandboxes.map((sandbox) => sandbox.kill()))
     })
 
-    /** Waits until the pool makes no more, and names the cells in it. */
-    function filled(): Promise<string[]> {
+    /** Waits until the pool is full. Returns the IDs of its cells. */
+    function waitForFullPool(): Promise<string[]> {
       return waitFor(
-        'a pool that is filled',
+        'the pool to be full',
         async () => {
           const pool = await poolOfBase()
           const cells = await readyCells()
           return pool.ready > 0 && pool.ready >= pool.target && pool.ready === cells.length && cells
         },
-        patient,
+        polling,
       )
     }
 
@@ -127,11 +130,11 @@ for (const runtime of runtimes) {
     }
 
     async function readyCells(): Promise<string[]> {
-      const cells = join(installation.dataDir, 'cells')
+      const cellsDir = join(installation.dataDir, 'cells')
       // The first cell makes the folder.
-      const cellIds = await readdir(cells).catch(() => [])
+      const cellIds = await readdir(cellsDir).catch(() => [])
       const records = cellIds.map(async (cellId) => {
-        const text = await readFile(join(cells, cellId, 'cell.json'), 'utf8').catch(() => '{}')
+        const text = await readFile(join(cellsDir, cellId, 'cell.json'), 'utf8').catch(() => '{}')
         return JSON.parse(text).phase === 'ready' ? [cellId] : []
       })
       return (await Promise.all(records)).flat().toSorted()

@@ -7,7 +7,7 @@ import { install } from '../installation.ts'
 import type { Installation } from '../installation.ts'
 import { startStatefulProgram } from '../stateful-program.ts'
 
-const who = 'echo "$(hostname) $E2B_SANDBOX_ID $GIVEN"'
+const printIdentity = 'echo "$(hostname) $E2B_SANDBOX_ID $GIVEN"'
 
 for (const runtime of ['gvisor', 'runc'] as const) {
   suite(`snapshots and forks on ${runtime}`, () => {
@@ -22,15 +22,15 @@ for (const runtime of ['gvisor', 'runc'] as const) {
 
     test('snapshots have names and tags, are listed newest first, and deleted', async () => {
       const sandbox = await Sandbox.create(connection)
-      const version = (text: string) => sandbox.files.write('/home/user/version', text)
-      await version('1')
-      const first = await sandbox.createSnapshot({ name: 'work' })
-      await version('2')
-      const second = await sandbox.createSnapshot({ name: 'work:newer' })
-      const plain = await Sandbox.createSnapshot(sandbox.sandboxId, connection)
-      const [namespace] = first.snapshotId.split('/')
+      const writeVersion = (text: string) => sandbox.files.write('/home/user/version', text)
+      await writeVersion('1')
+      const firstSnapshot = await sandbox.createSnapshot({ name: 'work' })
+      await writeVersion('2')
+      const secondSnapshot = await sandbox.createSnapshot({ name: 'work:newer' })
+      const unnamedSnapshot = await Sandbox.createSnapshot(sandbox.sandboxId, connection)
+      const [namespace] = firstSnapshot.snapshotId.split('/')
       assert.deepEqual(
-        [first, second],
+        [firstSnapshot, secondSnapshot],
         [
           { snapshotId: `${namespace}/work:default`, names: [`${namespace}/work`] },
           { snapshotId: `${namespace}/work:newer`, names: [`${namespace}/work`] },
@@ -38,38 +38,38 @@ for (const runtime of ['gvisor', 'runc'] as const) {
       )
 
       const pages = Sandbox.listSnapshots({ ...connection, limit: 2 })
-      const listed = [...(await pages.nextItems()), ...(await pages.nextItems())]
+      const snapshots = [...(await pages.nextItems()), ...(await pages.nextItems())]
       assert.equal(pages.hasNext, false)
-      assert.deepEqual(listed, [plain, second, first])
+      assert.deepEqual(snapshots, [unnamedSnapshot, secondSnapshot, firstSnapshot])
       const { sandboxId } = sandbox
-      const own = await Sandbox.listSnapshots({
+      const workSnapshots = await Sandbox.listSnapshots({
         ...connection,
         sandboxId,
         name: 'work',
       }).nextItems()
-      assert.deepEqual(own, [second, first])
+      assert.deepEqual(workSnapshots, [secondSnapshot, firstSnapshot])
 
-      const versions = ['work', 'work:newer', plain.snapshotId].map(async (name) => {
-        const made = await Sandbox.create(name, connection)
-        const text = await made.files.read('/home/user/version')
-        assert.equal(await made.kill(), true)
+      const versions = ['work', 'work:newer', unnamedSnapshot.snapshotId].map(async (name) => {
+        const copy = await Sandbox.create(name, connection)
+        const text = await copy.files.read('/home/user/version')
+        assert.equal(await copy.kill(), true)
         return text
       })
       assert.deepEqual(await Promise.all(versions), ['1', '2', '2'])
 
-      assert.equal(await Sandbox.deleteSnapshot(plain.snapshotId, connection), true)
-      assert.equal(await Sandbox.deleteSnapshot(plain.snapshotId, connection), false)
-      await assert.rejects(Sandbox.create(plain.snapshotId, connection), /404/)
+      assert.equal(await Sandbox.deleteSnapshot(unnamedSnapshot.snapshotId, connection), true)
+      assert.equal(await Sandbox.deleteSnapshot(unnamedSnapshot.snapshotId, connection), false)
+      await assert.rejects(Sandbox.create(unnamedSnapshot.snapshotId, connection), /404/)
       assert.equal(await Sandbox.deleteSnapshot('work', connection), true)
       assert.deepEqual(await sandbox.listSnapshots().nextItems(), [])
       await sandbox.kill()
     })
 
     if (runtime === 'gvisor') {
-      test('sandboxes created from a snapshot continue from it, also when the original is gone', async () => {
+      test('sandboxes created from a snapshot continue its processes, also after a kill of the original', async () => {
         const original = await Sandbox.create({ ...connection, envs: { GIVEN: 'to the first' } })
         const program = await startStatefulProgram(installation, original)
-        const { pid, sha256 } = await program.ask()
+        const { pid, sha256 } = await program.request()
         const { endAt } = await original.getInfo()
         const { snapshotId, names } = await original.createSnapshot()
         assert.match(snapshotId, /^[a-z0-9]{20}:default$/)
@@ -77,7 +77,7 @@ for (const runtime of ['gvisor', 'runc'] as const) {
 
         // The original keeps running, with new connections and an unchanged end time.
         assert.deepEqual((await original.getInfo()).endAt, endAt)
-        assert.equal((await program.ask()).count, 2)
+        assert.equal((await program.request()).count, 2)
         assert.equal(await original.kill(), true)
 
         const envs = { GIVEN: 'to the second' }
@@ -85,16 +85,16 @@ for (const runtime of ['gvisor', 'runc'] as const) {
           Sandbox.create(snapshotId, connection),
           Sandbox.create(snapshotId, { ...connection, envs }),
         ])
-        const told = await Promise.all(copies.map(({ sandboxId }) => program.ask(sandboxId)))
+        const states = await Promise.all(copies.map(({ sandboxId }) => program.request(sandboxId)))
         assert.deepEqual(
-          told.map(({ random: _random, ...rest }) => rest),
+          states.map(({ random: _random, ...state }) => state),
           Array.from(copies, () => ({ pid, sha256, count: 2 })),
         )
-        const given = ['to the first', 'to the second']
+        const givenValues = ['to the first', 'to the second']
         for (const [index, copy] of copies.entries()) {
-          const { stdout } = await copy.commands.run(`${who}; cat ${program.file}`)
+          const { stdout } = await copy.commands.run(`${printIdentity}; cat ${program.file}`)
           const { sandboxId } = copy
-          assert.equal(stdout, `${sandboxId} ${sandboxId} ${given[index]}\n1\n2\n`)
+          assert.equal(stdout, `${sandboxId} ${sandboxId} ${givenValues[index]}\n1\n2\n`)
         }
         await Promise.all(copies.map((copy) => copy.kill()))
         assert.equal(await Sandbox.deleteSnapshot(snapshotId, connection), true)
@@ -105,7 +105,7 @@ for (const runtime of ['gvisor', 'runc'] as const) {
         const envs = { GIVEN: 'to all' }
         const original = await Sandbox.create({ ...connection, metadata, envs })
         const program = await startStatefulProgram(installation, original)
-        const { pid, sha256 } = await program.ask()
+        const { pid, sha256 } = await program.request()
         const { endAt } = await original.getInfo()
 
         const results = await original.fork({ ...connection, count: 3, timeoutMs: 120_000 })
@@ -113,26 +113,28 @@ for (const runtime of ['gvisor', 'runc'] as const) {
         assert.equal(forks.length, 3, results.filter((result) => result instanceof Error).join())
         assert.deepEqual((await original.getInfo()).endAt, endAt)
 
-        const family = [original, ...forks]
-        const ids = family.map(({ sandboxId }) => sandboxId)
-        const told = await Promise.all(ids.map((id) => program.ask(id)))
+        const sandboxes = [original, ...forks]
+        const ids = sandboxes.map(({ sandboxId }) => sandboxId)
+        const states = await Promise.all(ids.map((id) => program.request(id)))
         assert.deepEqual(
-          told.map(({ random: _random, ...rest }) => rest),
+          states.map(({ random: _random, ...state }) => state),
           ids.map(() => ({ pid, sha256, count: 2 })),
         )
-        const outputs = await Promise.all(family.map((each) => each.commands.run(who)))
+        const outputs = await Promise.all(
+          sandboxes.map((sandbox) => sandbox.commands.run(printIdentity)),
+        )
         assert.deepEqual(
           outputs.map(({ stdout }) => stdout),
           ids.map((id) => `${id} ${id} to all\n`),
         )
-        const kinds = [
+        const identities = [
           ids,
-          told.map(({ random }) => random),
-          await Promise.all(family.map(randomOf)),
-          await Promise.all(family.map(addressOf)),
+          states.map(({ random }) => random),
+          await Promise.all(sandboxes.map(randomOf)),
+          await Promise.all(sandboxes.map(addressOf)),
         ]
         assert.deepEqual(
-          kinds.map((values) => new Set(values).size),
+          identities.map((values) => new Set(values).size),
           [4, 4, 4, 4],
         )
         for (const fork of forks) {
@@ -143,32 +145,32 @@ for (const runtime of ['gvisor', 'runc'] as const) {
 
         // Original and forks are independent now.
         await original.files.write(program.file, 'mine alone')
-        const [first] = forks
-        assert.equal(await first?.files.read(program.file), '1\n2\n')
-        assert.equal(await statusBy(installation, { token: original, to: original }), 200)
-        assert.equal(await statusBy(installation, { token: original, to: first }), 401)
-        await Promise.all(family.map((each) => each.kill()))
+        const [firstFork] = forks
+        assert.equal(await firstFork?.files.read(program.file), '1\n2\n')
+        assert.equal(await envdStatus(installation, { token: original, to: original }), 200)
+        assert.equal(await envdStatus(installation, { token: original, to: firstFork }), 401)
+        await Promise.all(sandboxes.map((sandbox) => sandbox.kill()))
         assert.deepEqual(await Sandbox.listSnapshots(connection).nextItems(), [])
       })
     }
 
     if (runtime === 'runc') {
-      test('copies begin anew from the files of their original', async () => {
+      test('a snapshot and a fork boot from the files of the original', async () => {
         const original = await Sandbox.create(connection)
         const program = await startStatefulProgram(installation, original)
-        await program.ask()
+        await program.request()
         const { snapshotId } = await original.createSnapshot()
-        const made = await Sandbox.create(snapshotId, connection)
+        const restored = await Sandbox.create(snapshotId, connection)
         const [fork] = await original.fork({ ...connection })
         if (!(fork instanceof Sandbox)) throw new Error('no fork', { cause: fork })
-        for (const copy of [made, fork]) {
+        for (const copy of [restored, fork]) {
           const { stdout } = await copy.commands.run(
             'hostname; cat counts; pgrep python3 || echo no',
           )
           assert.equal(stdout, `${copy.sandboxId}\n1\nno\n`)
         }
-        assert.equal((await program.ask()).count, 2)
-        await Promise.all([original, made, fork].map((each) => each.kill()))
+        assert.equal((await program.request()).count, 2)
+        await Promise.all([original, restored, fork].map((sandbox) => sandbox.kill()))
         assert.equal(await Sandbox.deleteSnapshot(snapshotId, connection), true)
       })
     }
@@ -185,7 +187,7 @@ async function randomOf(sandbox: Sandbox): Promise<string> {
 }
 
 /** Returns the status with which envd of the sandbox `to` answers a request with the token of another sandbox. */
-async function statusBy(
+async function envdStatus(
   { url }: Installation,
   { token, to }: { readonly token: Sandbox; readonly to: Sandbox | undefined },
 ): Promise<number> {

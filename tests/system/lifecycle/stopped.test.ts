@@ -8,8 +8,8 @@ import type { HttpCloud, HttpSandbox } from '../http-cloud.ts'
 import { readCounter, startCounter } from '../counter.ts'
 import { cellOf, namesOf } from '../host-state.ts'
 
-/** Less than a command that waits for a sandbox is given. */
-const boundMs = 50_000
+/** Shorter than the limit of the node for a command that waits for a sandbox. */
+const requestLimitMs = 50_000
 
 describe('a sandbox that is stopped by a signal', { concurrency: 1 }, () => {
   let cloud: HttpCloud
@@ -26,14 +26,14 @@ describe('a sandbox that is stopped by a signal', { concurrency: 1 }, () => {
   })
   after(() => cloud?.[Symbol.asyncDispose]())
 
-  test('from outside: a pause is refused with the reason, and works once it is continued', async () => {
-    const { sandbox, path, pid } = await stopped()
+  test('stopped from outside: pause, snapshot and fork are refused with the reason, and a pause works after SIGCONT', async () => {
+    const { sandbox, path, pid } = await createStoppedSandbox()
     for (const [request, body] of [
       ['pause', {}],
       ['snapshots', {}],
       ['fork', { count: 1 }],
     ] as const) {
-      const { status, text } = await within(() =>
+      const { status, text } = await withinLimit(() =>
         cloud.platform('POST', `${path}/${request}`, body),
       )
       assert.equal(status, 400, `${request}: ${text}`)
@@ -41,70 +41,70 @@ describe('a sandbox that is stopped by a signal', { concurrency: 1 }, () => {
     }
     process.kill(pid, 'SIGCONT')
     const count = await readCounter(url, sandbox)
-    const paused = await cloud.platform('POST', `${path}/pause`, {})
-    assert.equal(paused.status, 204, paused.text)
+    const pauseReply = await cloud.platform('POST', `${path}/pause`, {})
+    assert.equal(pauseReply.status, 204, pauseReply.text)
     assert.equal((await cloud.platform('POST', `${path}/connect`, { timeout: 600 })).status, 201)
     assert.ok((await readCounter(url, sandbox)) > count)
     assert.equal((await cloud.platform('DELETE', path)).status, 204)
   })
 
-  test('from outside: it is paused without memory', async () => {
-    const { path } = await stopped()
-    const { status, text } = await within(() =>
+  test('stopped from outside: a pause without memory succeeds', async () => {
+    const { path } = await createStoppedSandbox()
+    const { status, text } = await withinLimit(() =>
       cloud.platform('POST', `${path}/pause`, { memory: false }),
     )
     assert.equal(status, 204, text)
     assert.equal((await cloud.platform('DELETE', path)).status, 204)
   })
 
-  test('from outside: it is killed', async () => {
-    const { path } = await stopped()
-    assert.equal((await within(() => cloud.platform('DELETE', path))).status, 204)
+  test('stopped from outside: a kill succeeds', async () => {
+    const { path } = await createStoppedSandbox()
+    assert.equal((await withinLimit(() => cloud.platform('DELETE', path))).status, 204)
     assert.equal((await cloud.platform('GET', path)).status, 404)
   })
 
-  test('from outside while it is being paused: it is killed', async () => {
-    const { sandbox, path, pid } = await counting()
+  test('stopped from outside during a pause: a kill succeeds', async () => {
+    const { sandbox, path, pid } = await createCountingSandbox()
     const pausing = cloud.platform('POST', `${path}/pause`, {})
     await waitFor('the pause to begin', async () => (await phaseOf(sandbox)) === 'copying', {
       timeoutMs: 60_000,
       intervalMs: 1,
     })
     process.kill(pid, 'SIGSTOP')
-    assert.equal((await within(() => cloud.platform('DELETE', path))).status, 204)
+    assert.equal((await withinLimit(() => cloud.platform('DELETE', path))).status, 204)
     // The pause may have been quicker than the signal.
-    assert.ok([204, 404, 500].includes((await within(() => pausing)).status))
+    assert.ok([204, 404, 500].includes((await withinLimit(() => pausing)).status))
     assert.equal((await cloud.platform('GET', path)).status, 404)
   })
 
-  test('from inside: it is paused, and a resume that envd does not answer leaves it paused', async () => {
-    const { sandbox, path } = await counting()
+  test('stopped from inside: a pause succeeds, and the sandbox stays paused when envd does not answer a resume', async () => {
+    const { sandbox, path } = await createCountingSandbox()
     const script = 'kill -STOP -1; for folder in /proc/[0-9]*; do kill -STOP ${folder#/proc/}; done'
     // envd may be stopped before it can answer this request.
     openProcess(url, envdHeaders(sandbox), shell(script), { user: 'root' })
-      .then((stream) => stream.rest())
+      .then((stream) => stream.readRemaining())
       .catch(() => {})
     await waitFor('envd to be stopped', async () => !(await isUp(sandbox)))
-    const paused = await within(() => cloud.platform('POST', `${path}/pause`, {}))
-    assert.equal(paused.status, 204, paused.text)
-    const resumed = await cloud.platform('POST', `${path}/connect`, { timeout: 600 })
-    assert.equal(resumed.status, 500, resumed.text)
+    const pauseReply = await withinLimit(() => cloud.platform('POST', `${path}/pause`, {}))
+    assert.equal(pauseReply.status, 204, pauseReply.text)
+    const resumeReply = await cloud.platform('POST', `${path}/connect`, { timeout: 600 })
+    assert.equal(resumeReply.status, 500, resumeReply.text)
     assert.equal(Object((await cloud.platform('GET', path)).json).state, 'paused')
-    assert.equal((await within(() => cloud.platform('DELETE', path))).status, 204)
+    assert.equal((await withinLimit(() => cloud.platform('DELETE', path))).status, 204)
   })
 
-  async function counting() {
+  async function createCountingSandbox() {
     const sandbox = await cloud.createSandbox()
     await startCounter(url, sandbox)
     const path = `/sandboxes/${sandbox.sandboxID}`
-    const { process: own } = await recordOf(sandbox)
-    return { sandbox, path, pid: own.pid }
+    const { process: runtimeProcess } = await recordOf(sandbox)
+    return { sandbox, path, pid: runtimeProcess.pid }
   }
 
-  async function stopped() {
-    const made = await counting()
-    process.kill(made.pid, 'SIGSTOP')
-    return made
+  async function createStoppedSandbox() {
+    const target = await createCountingSandbox()
+    process.kill(target.pid, 'SIGSTOP')
+    return target
   }
 
   async function phaseOf(sandbox: HttpSandbox): Promise<string> {
@@ -128,10 +128,10 @@ describe('a sandbox that is stopped by a signal', { concurrency: 1 }, () => {
   }
 })
 
-async function within<T>(request: () => Promise<T>): Promise<T> {
-  const began = performance.now()
+async function withinLimit<T>(request: () => Promise<T>): Promise<T> {
+  const startedAt = performance.now()
   const result = await request()
-  const tookMs = Math.round(performance.now() - began)
-  assert.ok(tookMs < boundMs, `answered after ${tookMs} ms`)
+  const tookMs = Math.round(performance.now() - startedAt)
+  assert.ok(tookMs < requestLimitMs, `answered after ${tookMs} ms`)
   return result
 }

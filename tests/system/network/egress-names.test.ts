@@ -14,28 +14,28 @@ import { runtimes, shell } from '../shell.ts'
 /** Egress rules with names and proxies, checked with servers on a network outside the host. */
 for (const runtime of runtimes) {
   describe(`names and proxies under ${runtime}`, { concurrency: 1 }, () => {
-    const isShort = runtime === 'runc'
-    const made = new AsyncDisposableStack()
+    const isRunc = runtime === 'runc'
+    const resources = new AsyncDisposableStack()
     let installation: Installation
     let outside: Outside
     let sandbox: Sandbox
     let proxy: { address: string; username: string; password: string }
 
     before(async () => {
-      outside = made.use(await openOutside('11.22.35', []))
+      outside = resources.use(await openOutside('11.22.35', []))
       const { publicAddress, otherAddress } = outside
       await outside.serveNames({ 'shop.example': publicAddress, 'else.example': otherAddress })
       const login = { username: 'somebody', password: 'hush' }
       proxy = { address: `${otherAddress}:1080`, ...login }
-      made.use(await startMicrosocks(outside.namespace, { port: 1080, ...login }))
-      const names = { ATOLL_NAMESERVERS: publicAddress }
-      installation = made.use(await install({ ATOLL_RUNTIME: runtime, ...names }))
-      sandbox = await open({ network: onlyShop })
+      resources.use(await startMicrosocks(outside.namespace, { port: 1080, ...login }))
+      const dnsSettings = { ATOLL_NAMESERVERS: publicAddress }
+      installation = resources.use(await install({ ATOLL_RUNTIME: runtime, ...dnsSettings }))
+      sandbox = await createSandbox({ network: onlyShop })
     })
-    after(() => made.disposeAsync())
+    after(() => resources.disposeAsync())
 
     const onlyShop = { allowOut: ['shop.example'], denyOut: ['0.0.0.0/0'] }
-    const open = (options: SandboxOpts = {}) =>
+    const createSandbox = (options: SandboxOpts = {}) =>
       Sandbox.create('base', { ...installation.connection, timeoutMs: 600_000, ...options })
 
     /** Returns the answer of a URL: the address of the server, the requested name and the address of the client. */
@@ -44,10 +44,10 @@ for (const runtime of runtimes) {
       return stdout.trim()
     }
 
-    const atShop = () => `${outside.publicAddress} shop.example ${outside.hostAddress}`
+    const shopAnswer = () => `${outside.publicAddress} shop.example ${outside.hostAddress}`
 
-    test('only the names that are allowed are found and reached', async () => {
-      assert.equal(await visit(sandbox, 'http://shop.example/'), atShop())
+    test('only allowed names are resolved and reached', async () => {
+      assert.equal(await visit(sandbox, 'http://shop.example/'), shopAnswer())
       assert.equal(await visit(sandbox, 'http://else.example/'), 'failed')
       assert.equal(await visit(sandbox, `http://${outside.otherAddress}/`), 'failed')
       const { network } = await sandbox.getInfo()
@@ -55,65 +55,65 @@ for (const runtime of runtimes) {
     })
 
     test('the rules do not apply to another sandbox', async () => {
-      const free = await open()
-      const seen = `${outside.otherAddress} else.example ${outside.hostAddress}`
-      assert.equal(await visit(free, 'http://else.example/'), seen)
-      await free.kill()
+      const unrestricted = await createSandbox()
+      const expected = `${outside.otherAddress} else.example ${outside.hostAddress}`
+      assert.equal(await visit(unrestricted, 'http://else.example/'), expected)
+      await unrestricted.kill()
     })
 
     test('connections use the proxy transparently, and its password is never shown', async () => {
       await sandbox.updateNetwork({ egressProxy: proxy })
-      const seen = `${outside.publicAddress} ${outside.publicAddress} ${outside.publicAddress}`
-      assert.equal(await visit(sandbox, `http://${outside.publicAddress}/`), seen)
+      const expected = `${outside.publicAddress} ${outside.publicAddress} ${outside.publicAddress}`
+      assert.equal(await visit(sandbox, `http://${outside.publicAddress}/`), expected)
       const { network } = await sandbox.getInfo()
       assert.deepEqual(network?.egressProxy, { address: proxy.address, username: proxy.username })
       await sandbox.updateNetwork({ egressProxy: { ...proxy, password: 'wrong' } })
       assert.equal(await visit(sandbox, `http://${outside.publicAddress}/`), 'failed')
       await sandbox.updateNetwork({})
-      assert.equal(await visit(sandbox, 'http://shop.example/'), atShop())
+      assert.equal(await visit(sandbox, 'http://shop.example/'), shopAnswer())
     })
 
-    test('a connection outlives a crash of the server, and the rules do', async () => {
+    test('connections and rules survive a crash of the server', async () => {
       await sandbox.updateNetwork(onlyShop)
-      const talk = await sandbox.commands.run(
+      const client = await sandbox.commands.run(
         `python3 -uc '${talkProgram}' ${outside.publicAddress} ${outside.echoPort}`,
         { background: true, stdin: true, timeoutMs: 120_000 },
       )
-      await waitFor('the echo', () => talk.stdout.includes('heard GET'))
+      await waitFor('the echo', () => client.stdout.includes('heard GET'))
       await installation.crash()
       await installation.start()
-      const again = await Sandbox.connect(sandbox.sandboxId, installation.connection)
-      const heard = again.commands.connect(talk.pid, { timeoutMs: 120_000 })
-      await again.commands.sendStdin(talk.pid, 'after the crash\n')
-      const talking = await heard
+      const reconnected = await Sandbox.connect(sandbox.sandboxId, installation.connection)
+      const connecting = reconnected.commands.connect(client.pid, { timeoutMs: 120_000 })
+      await reconnected.commands.sendStdin(client.pid, 'after the crash\n')
+      const clientHandle = await connecting
       await waitFor('the echo', async () => {
-        const { stdout } = await shell(again, 'cat /tmp/heard')
+        const { stdout } = await shell(reconnected, 'cat /tmp/heard')
         return stdout.includes('after the crash')
       })
-      await talking.kill()
-      assert.equal(await visit(again, 'http://else.example/'), 'failed')
-      sandbox = again
+      await clientHandle.kill()
+      assert.equal(await visit(reconnected, 'http://else.example/'), 'failed')
+      sandbox = reconnected
     })
 
-    test('the rules hold when the egress process is killed', async () => {
+    test('the rules stay in force when the egress process is killed', async () => {
       const names = await namesOf(installation.dataDir)
-      const [killed = 0] = await egressesOf(names)
-      process.kill(killed, 'SIGKILL')
-      await waitFor('another', async () => {
-        return (await visit(sandbox, 'http://shop.example/')) === atShop()
+      const [pid = 0] = await egressesOf(names)
+      process.kill(pid, 'SIGKILL')
+      await waitFor('a new egress process', async () => {
+        return (await visit(sandbox, 'http://shop.example/')) === shopAnswer()
       })
       assert.equal(await visit(sandbox, `http://${outside.otherAddress}/`), 'failed')
       assert.equal((await egressesOf(names)).length, 1)
     })
 
-    test('the rules hold for copies and after a pause', { skip: isShort }, async () => {
+    test('the rules stay in force for copies and after a pause', { skip: isRunc }, async () => {
       await sandbox.pause()
       sandbox = await Sandbox.connect(sandbox.sandboxId, installation.connection)
       const [fork] = await sandbox.fork()
       assert.ok(fork instanceof Sandbox)
-      for (const each of [sandbox, fork]) {
-        assert.equal(await visit(each, 'http://shop.example/'), atShop())
-        assert.equal(await visit(each, 'http://else.example/'), 'failed')
+      for (const target of [sandbox, fork]) {
+        assert.equal(await visit(target, 'http://shop.example/'), shopAnswer())
+        assert.equal(await visit(target, 'http://else.example/'), 'failed')
       }
     })
   })
@@ -127,7 +127,7 @@ except OSError:
     print("failed")
 `
 
-/** Says a name, then each line of its input, and keeps what comes back. */
+/** Sends a request with a host name, then each line of stdin, and appends the replies to a file. */
 const talkProgram = `
 import socket, sys
 s = socket.create_connection((sys.argv[1], int(sys.argv[2])), 30)

@@ -13,63 +13,65 @@ import { python, runtimes, shell } from '../shell.ts'
 /** Egress rules with addresses, checked with connections to a network outside the host. */
 for (const runtime of runtimes) {
   describe(`rules of a sandbox under ${runtime}`, { concurrency: 1 }, () => {
-    // The way of a packet is the same; only one of them keeps memory.
-    const isShort = runtime === 'runc'
-    const made = new AsyncDisposableStack()
+    // Packets take the same path under both runtimes, and runc keeps no memory: gVisor runs all tests, runc some.
+    const isRunc = runtime === 'runc'
+    const resources = new AsyncDisposableStack()
     let installation: Installation
     let outside: Outside
     let sandbox: Sandbox
     let allTraffic: string[]
 
     before(async () => {
-      outside = made.use(await openOutside('11.22.34', []))
-      installation = made.use(await install({ ATOLL_RUNTIME: runtime }))
-      sandbox = await open()
+      outside = resources.use(await openOutside('11.22.34', []))
+      installation = resources.use(await install({ ATOLL_RUNTIME: runtime }))
+      sandbox = await createSandbox()
       allTraffic = ['0.0.0.0/0']
     })
-    after(() => made.disposeAsync())
+    after(() => resources.disposeAsync())
 
-    const open = (options: SandboxOpts = {}) =>
+    const createSandbox = (options: SandboxOpts = {}) =>
       Sandbox.create('base', { ...installation.connection, timeoutMs: 600_000, ...options })
 
     /** Returns which of the two addresses answer over TCP and UDP. */
-    async function reached(from: Sandbox): Promise<string[]> {
-      const ways = [outside.publicAddress, outside.otherAddress].flatMap((address) => [
+    async function listReachable(from: Sandbox): Promise<string[]> {
+      const targets = [outside.publicAddress, outside.otherAddress].flatMap((address) => [
         ['tcp', address, outside.port],
         ['udp', address, outside.port],
       ])
-      const answers = await python(from, attempts.reach, ways)
+      const answers = await python(from, attempts.reach, targets)
       assert.ok(Array.isArray(answers))
-      return ways.filter((_, at) => answers[at] !== null).map((way) => `${way[0]} ${way[1]}`)
+      return targets
+        .filter((_, index) => answers[index] !== null)
+        .map((target) => `${target[0]} ${target[1]}`)
     }
-    const both = (address: string) => [`tcp ${address}`, `udp ${address}`]
+    const tcpAndUdp = (address: string) => [`tcp ${address}`, `udp ${address}`]
 
     test('deny one address and no other', async () => {
-      const denied = await open({ network: { denyOut: [outside.publicAddress] } })
-      assert.deepEqual(await reached(denied), both(outside.otherAddress))
-      const { network } = await denied.getInfo()
+      const restricted = await createSandbox({ network: { denyOut: [outside.publicAddress] } })
+      assert.deepEqual(await listReachable(restricted), tcpAndUdp(outside.otherAddress))
+      const { network } = await restricted.getInfo()
       assert.deepEqual(network?.denyOut, [outside.publicAddress])
-      await denied.kill()
+      await restricted.kill()
     })
 
-    test('allow one address where all is denied', { skip: isShort }, async () => {
-      const few = await open({
+    test('allow one address while all others are denied', { skip: isRunc }, async () => {
+      const restricted = await createSandbox({
         network: { allowOut: [outside.otherAddress], denyOut: ({ allTraffic: all }) => [all] },
       })
-      assert.deepEqual(await reached(few), both(outside.otherAddress))
-      await few.kill()
+      assert.deepEqual(await listReachable(restricted), tcpAndUdp(outside.otherAddress))
+      await restricted.kill()
     })
 
     test('deny the internet except allowed addresses, and never envd', async () => {
-      const none = await open({ allowInternetAccess: false })
-      assert.deepEqual(await reached(none), [])
-      assert.equal((await none.getInfo()).allowInternetAccess, false)
-      await none.updateNetwork({ allowInternetAccess: false, allowOut: [outside.publicAddress] })
-      assert.deepEqual(await reached(none), both(outside.publicAddress))
-      await none.kill()
+      const offline = await createSandbox({ allowInternetAccess: false })
+      assert.deepEqual(await listReachable(offline), [])
+      assert.equal((await offline.getInfo()).allowInternetAccess, false)
+      await offline.updateNetwork({ allowInternetAccess: false, allowOut: [outside.publicAddress] })
+      assert.deepEqual(await listReachable(offline), tcpAndUdp(outside.publicAddress))
+      await offline.kill()
     })
 
-    test('cannot allow a closed range', { skip: isShort }, async () => {
+    test('cannot allow a closed range', { skip: isRunc }, async () => {
       await sandbox.updateNetwork({ allowOut: allTraffic })
       const { stdout } = await shell(sandbox, 'ip route show default')
       const gateway = /via ([\d.]+)/.exec(stdout)?.[1] ?? assert.fail(stdout)
@@ -79,26 +81,26 @@ for (const runtime of runtimes) {
 
     test('are replaced as a whole while the sandbox runs', async () => {
       await sandbox.updateNetwork({ denyOut: [outside.publicAddress] })
-      assert.deepEqual(await reached(sandbox), both(outside.otherAddress))
+      assert.deepEqual(await listReachable(sandbox), tcpAndUdp(outside.otherAddress))
       await sandbox.updateNetwork({ denyOut: [outside.otherAddress] })
-      assert.deepEqual(await reached(sandbox), both(outside.publicAddress))
+      assert.deepEqual(await listReachable(sandbox), tcpAndUdp(outside.publicAddress))
       await sandbox.updateNetwork({})
-      assert.equal((await reached(sandbox)).length, 4)
+      assert.equal((await listReachable(sandbox)).length, 4)
     })
 
-    test('refuse a denied connection at once, and end one that is open', async () => {
+    test('refuse a denied connection at once, and reset an open connection', async () => {
       await sandbox.updateNetwork({})
-      const talk = await sandbox.commands.run(
+      const client = await sandbox.commands.run(
         `python3 -uc '${talkProgram}' ${outside.publicAddress} ${outside.echoPort}`,
         { background: true, stdin: true, timeoutMs: 120_000 },
       )
-      await sandbox.commands.sendStdin(talk.pid, 'before\n')
-      await waitFor('the echo', () => talk.stdout.includes('heard before'))
+      await sandbox.commands.sendStdin(client.pid, 'before\n')
+      await waitFor('the echo', () => client.stdout.includes('heard before'))
       await sandbox.updateNetwork({ denyOut: allTraffic })
-      await sandbox.commands.sendStdin(talk.pid, 'after\n')
-      await waitFor('the end', () => talk.stdout.includes('reset'))
-      assert.ok(!talk.stdout.includes('heard after'))
-      await talk.kill()
+      await sandbox.commands.sendStdin(client.pid, 'after\n')
+      await waitFor('the reset', () => client.stdout.includes('reset'))
+      assert.ok(!client.stdout.includes('heard after'))
+      await client.kill()
       const { stdout } = await shell(
         sandbox,
         `python3 -c '${refusedProgram}' ${outside.publicAddress} ${outside.port}`,
@@ -107,40 +109,42 @@ for (const runtime of runtimes) {
       await sandbox.updateNetwork({})
     })
 
-    test('outlive a crash of the server', { skip: isShort }, async () => {
+    test('survive a crash of the server', { skip: isRunc }, async () => {
       await sandbox.updateNetwork({ denyOut: [outside.publicAddress] })
       await installation.crash()
       await installation.start()
-      assert.deepEqual(await reached(sandbox), both(outside.otherAddress))
+      assert.deepEqual(await listReachable(sandbox), tcpAndUdp(outside.otherAddress))
     })
 
     test(
-      'hold for copies and after a pause from the first packet on',
-      { skip: isShort },
+      'apply to copies and after a pause, from the first packet on',
+      { skip: isRunc },
       async () => {
         const network = { allowOut: [outside.otherAddress], denyOut: allTraffic }
         await sandbox.updateNetwork(network)
         // Sends without a break, so that packets would arrive outside in a moment without rules.
-        const target = `${outside.publicAddress} ${outside.port}`
-        await shell(sandbox, `nohup python3 -c '${senderProgram}' ${target} >/dev/null 2>&1 &`)
+        const destination = `${outside.publicAddress} ${outside.port}`
+        await shell(sandbox, `nohup python3 -c '${senderProgram}' ${destination} >/dev/null 2>&1 &`)
         await sandbox.pause()
         sandbox = await Sandbox.connect(sandbox.sandboxId, installation.connection)
         const { snapshotId } = await sandbox.createSnapshot()
         const copy = await Sandbox.create(snapshotId, { ...installation.connection, network })
         const [fork] = await sandbox.fork()
         assert.ok(fork instanceof Sandbox)
-        for (const each of [sandbox, copy, fork]) {
-          assert.deepEqual(await reached(each), both(outside.otherAddress))
+        for (const target of [sandbox, copy, fork]) {
+          assert.deepEqual(await listReachable(target), tcpAndUdp(outside.otherAddress))
         }
         assert.ok(!outside.datagrams().includes('from the dark'))
         await copy.updateNetwork({})
-        await waitFor('what it sent all along', () => outside.datagrams().includes('from the dark'))
+        await waitFor('a datagram of the sender', () =>
+          outside.datagrams().includes('from the dark'),
+        )
       },
     )
   })
 }
 
-/** Sends each line of its input and says what comes back. */
+/** Sends each line of stdin and prints each reply. */
 const talkProgram = `
 import socket, sys
 with socket.create_connection((sys.argv[1], int(sys.argv[2])), 30) as s:

@@ -14,10 +14,10 @@ import { openOutside } from './outside.ts'
 import type { Outside } from './outside.ts'
 import { runtimes, shell } from '../shell.ts'
 
-/** Headers that are set on requests on their way out, seen by servers outside and by programs inside. */
+/** Header rules on outgoing requests, as external servers and programs inside the sandbox see them. */
 for (const runtime of runtimes) {
   describe(`header rules under ${runtime}`, { concurrency: 1 }, () => {
-    const made = new AsyncDisposableStack()
+    const resources = new AsyncDisposableStack()
     const secret = 'Bearer the-secret-of-the-owner'
     const network = {
       rules: { 'api.example': [{ transform: { headers: { Authorization: secret } } }] },
@@ -27,18 +27,18 @@ for (const runtime of runtimes) {
     let sandbox: Sandbox
 
     before(async () => {
-      const folder = made.use(await mkdtempDisposable(join(tmpdir(), 'atoll-authority-')))
+      const folder = resources.use(await mkdtempDisposable(join(tmpdir(), 'atoll-authority-')))
       const authority = createAuthority()
       const caFile = join(folder.path, 'ca.pem')
       await writeFile(caFile, authority.certificate)
-      outside = made.use(await openOutside('11.22.36', []))
+      outside = resources.use(await openOutside('11.22.36', []))
       const { publicAddress, otherAddress } = outside
       await outside.serveNames({ 'api.example': publicAddress, 'else.example': publicAddress })
       await outside.start(join(import.meta.dirname, 'header-server.ts'), {
         trusted: issueCertificate(authority, 'api.example'),
         untrusted: issueCertificate(createAuthority(), 'api.example'),
       })
-      installation = made.use(
+      installation = resources.use(
         await install({
           ATOLL_RUNTIME: runtime,
           ATOLL_NAMESERVERS: publicAddress,
@@ -46,26 +46,35 @@ for (const runtime of runtimes) {
         }),
       )
       assert.notEqual(publicAddress, otherAddress)
-      sandbox = await open({ network })
+      sandbox = await createSandbox({ network })
     })
-    after(() => made.disposeAsync())
+    after(() => resources.disposeAsync())
 
-    const open = (options: SandboxOpts = {}) =>
+    const createSandbox = (options: SandboxOpts = {}) =>
       Sandbox.create('base', { ...installation.connection, timeoutMs: 600_000, ...options })
 
     /** Returns the request that the server got, or the exit code of curl. */
-    async function ask(from: Sandbox, args: string) {
+    async function curl(from: Sandbox, args: string) {
       const { code, stdout } = await shell(from, `curl -sS --max-time 60 ${args}`)
       return code === 0 ? JSON.parse(stdout) : `failed with ${code}`
     }
     const https = 'https://api.example:8443/path?a=b'
 
-    test('a request gets the headers, whatever program sends it and whatever headers it has', async () => {
-      const { at, method, url, headers, bytes } = await ask(
+    test('requests of every program get the headers, which replace headers of the same name', async () => {
+      const {
+        at: serverAddress,
+        method,
+        url,
+        headers,
+        bytes,
+      } = await curl(
         sandbox,
         `-H 'authorization: mine' -H 'AUTHORIZATION: too' -H 'x-own: kept' --data-binary 12345 '${https}'`,
       )
-      assert.deepEqual([at, method, url, bytes], [outside.publicAddress, 'POST', '/path?a=b', 5])
+      assert.deepEqual(
+        [serverAddress, method, url, bytes],
+        [outside.publicAddress, 'POST', '/path?a=b', 5],
+      )
       assert.equal(headers.authorization, secret)
       assert.equal(headers['x-own'], 'kept')
       assert.equal(headers.host, 'api.example:8443')
@@ -78,7 +87,7 @@ for (const runtime of runtimes) {
     test('a request without TLS gets the headers too, but only on port 80', async () => {
       const { stdout } = await shell(sandbox, 'curl -sS http://api.example/')
       assert.ok(stdout.endsWith(` ${secret}`), stdout)
-      const { headers } = await ask(sandbox, 'http://api.example:8080/')
+      const { headers } = await curl(sandbox, 'http://api.example:8080/')
       assert.equal(headers.authorization, undefined)
     })
 
@@ -86,21 +95,21 @@ for (const runtime of runtimes) {
       const places = 'env; grep -raF the-secret /etc /home /root /run /tmp /usr/local /var'
       const { stdout } = await shell(sandbox, `cat /proc/*/environ; ${places}`)
       assert.ok(!stdout.includes('the-secret'))
-      const { network: shown } = await sandbox.getInfo()
+      const { network: shownNetwork } = await sandbox.getInfo()
       const headers = { Authorization: '***' }
-      assert.deepEqual(shown?.rules, { 'api.example': [{ transform: { headers } }] })
+      assert.deepEqual(shownNetwork?.rules, { 'api.example': [{ transform: { headers } }] })
     })
 
     test('requests to other names are not changed', async () => {
-      const { headers } = await ask(sandbox, '-k https://else.example:8443/')
+      const { headers } = await curl(sandbox, '-k https://else.example:8443/')
       assert.equal(headers.authorization, undefined)
-      assert.equal(await ask(sandbox, 'https://else.example:8443/'), 'failed with 60')
+      assert.equal(await curl(sandbox, 'https://else.example:8443/'), 'failed with 60')
     })
 
-    test('a request with a false address goes to the address of its name', async () => {
+    test('a request to a wrong address goes to the address of its host name', async () => {
       const connect = `--connect-to ::${outside.otherAddress}:8443`
-      const { at, headers } = await ask(sandbox, `${connect} ${https}`)
-      assert.deepEqual([at, headers.authorization], [outside.publicAddress, secret])
+      const { at: serverAddress, headers } = await curl(sandbox, `${connect} ${https}`)
+      assert.deepEqual([serverAddress, headers.authorization], [outside.publicAddress, secret])
     })
 
     test('a server without a valid certificate gets no headers', async () => {
@@ -114,27 +123,27 @@ for (const runtime of runtimes) {
 
     test('header rules allow no connection by themselves', async () => {
       await sandbox.updateNetwork({ ...network, denyOut: ['0.0.0.0/0'] })
-      assert.match(await ask(sandbox, https), /^failed/)
+      assert.match(await curl(sandbox, https), /^failed/)
       await sandbox.updateNetwork({ ...network, denyOut: [`${outside.publicAddress}/32`] })
       const connect = `--connect-to ::${outside.otherAddress}:8443`
-      assert.match(String(await ask(sandbox, `-f ${connect} ${https}`)), /^failed/)
+      assert.match(String(await curl(sandbox, `-f ${connect} ${https}`)), /^failed/)
       await sandbox.updateNetwork({
         ...network,
         denyOut: ['0.0.0.0/0'],
         allowOut: ['api.example'],
       })
-      assert.equal((await ask(sandbox, https)).headers.authorization, secret)
+      assert.equal((await curl(sandbox, https)).headers.authorization, secret)
       await sandbox.updateNetwork(network)
     })
 
     test('an update adds header rules to a running sandbox, and removes them', async () => {
-      const late = await open()
-      assert.equal((await ask(late, `-k ${https}`)).headers.authorization, undefined)
-      await late.updateNetwork(network)
-      assert.equal((await ask(late, https)).headers.authorization, secret)
-      await late.updateNetwork({})
-      assert.equal((await ask(late, `-k ${https}`)).headers.authorization, undefined)
-      await late.kill()
+      const newSandbox = await createSandbox()
+      assert.equal((await curl(newSandbox, `-k ${https}`)).headers.authorization, undefined)
+      await newSandbox.updateNetwork(network)
+      assert.equal((await curl(newSandbox, https)).headers.authorization, secret)
+      await newSandbox.updateNetwork({})
+      assert.equal((await curl(newSandbox, `-k ${https}`)).headers.authorization, undefined)
+      await newSandbox.kill()
     })
 
     test('a rule can refer to a secret, and a new value applies at once', async () => {
@@ -144,30 +153,30 @@ for (const runtime of runtimes) {
       const headers = { Authorization }
       await sandbox.updateNetwork({ rules: { 'api.example': [{ transform: { headers } }] } })
       // `-k`: a connection without a header to set is not terminated, and curl does not trust the server's own certificate.
-      const sent = async () => (await ask(sandbox, `-k ${https}`)).headers.authorization
-      assert.equal(await sent(), 'Bearer the-secret-at-first')
+      const readSentHeader = async () => (await curl(sandbox, `-k ${https}`)).headers.authorization
+      assert.equal(await readSentHeader(), 'Bearer the-secret-at-first')
       const { version } = await Secret.update('api-key', 'the-secret-now', connection)
-      assert.deepEqual([version, await sent()], [2, 'Bearer the-secret-now'])
-      const listed = await Secret.list(connection).nextItems()
+      assert.deepEqual([version, await readSentHeader()], [2, 'Bearer the-secret-now'])
+      const secrets = await Secret.list(connection).nextItems()
       assert.deepEqual(
-        listed.map(({ name }) => name),
+        secrets.map(({ name }) => name),
         ['api-key'],
       )
       assert.equal(await Secret.destroy('api-key', connection), true)
       assert.equal(await Secret.exists('api-key', connection), false)
-      assert.equal(await sent(), undefined)
+      assert.equal(await readSentHeader(), undefined)
       await sandbox.updateNetwork(network)
     })
 
-    test('header rules survive the server and the egress process', async () => {
+    test('header rules survive a crash of the server and of the egress process', async () => {
       await installation.crash()
       await installation.start()
       sandbox = await Sandbox.connect(sandbox.sandboxId, installation.connection)
-      assert.equal((await ask(sandbox, https)).headers.authorization, secret)
-      const [killed = 0] = await egressesOf(await namesOf(installation.dataDir))
-      process.kill(killed, 'SIGKILL')
-      await waitFor('another', async () => {
-        return (await ask(sandbox, https)).headers?.authorization === secret
+      assert.equal((await curl(sandbox, https)).headers.authorization, secret)
+      const [pid = 0] = await egressesOf(await namesOf(installation.dataDir))
+      process.kill(pid, 'SIGKILL')
+      await waitFor('a new egress process', async () => {
+        return (await curl(sandbox, https)).headers?.authorization === secret
       })
     })
 
@@ -177,9 +186,9 @@ for (const runtime of runtimes) {
       const [fork] = await sandbox.fork()
       assert.ok(fork instanceof Sandbox)
       const authorities = []
-      for (const each of [sandbox, fork]) {
-        assert.equal((await ask(each, https)).headers.authorization, secret)
-        authorities.push(await each.files.read(certificatePath))
+      for (const target of [sandbox, fork]) {
+        assert.equal((await curl(target, https)).headers.authorization, secret)
+        authorities.push(await target.files.read(certificatePath))
       }
       assert.equal(authorities[0], authorities[1])
     })
@@ -188,7 +197,7 @@ for (const runtime of runtimes) {
 
 const certificatePath = '/usr/local/share/ca-certificates/atoll-egress.crt'
 
-/** Each trusts what it trusts in its own way. */
+/** Commands of programs that find trusted certificates in different ways. */
 const programs = (url: string) => [
   `curl -sS '${url}'`,
   `python3 -c 'import urllib.request; print(urllib.request.urlopen("${url}").read().decode())'`,

@@ -11,7 +11,7 @@ import { createServer as createTlsServer } from 'node:https'
 
 const { trusted, untrusted } = JSON.parse(process.argv[2] ?? '{}')
 
-async function tell(request: IncomingMessage, response: ServerResponse): Promise<void> {
+async function echoRequest(request: IncomingMessage, response: ServerResponse): Promise<void> {
   let bytes = 0
   for await (const piece of request) bytes += Buffer.byteLength(piece)
   const { method, url, headers, socket } = request
@@ -20,13 +20,13 @@ async function tell(request: IncomingMessage, response: ServerResponse): Promise
 }
 
 const listener = (request: IncomingMessage, response: ServerResponse) =>
-  void tell(request, response).catch(() => response.destroy())
-const ofTls = ({ certificate, key }: { certificate: string; key: string }) =>
+  void echoRequest(request, response).catch(() => response.destroy())
+const createSecureServer = ({ certificate, key }: { certificate: string; key: string }) =>
   createTlsServer({ cert: certificate, key }, listener)
 const servers = [
   createServer(listener).listen(8080, '0.0.0.0'),
-  ofTls(trusted).listen(8443, '0.0.0.0'),
-  ofTls(untrusted).listen(8444, '0.0.0.0'),
+  createSecureServer(trusted).listen(8443, '0.0.0.0'),
+  createSecureServer(untrusted).listen(8444, '0.0.0.0'),
 ]
 for (const server of servers) server.on('tlsClientError', () => {})
 await Promise.all(servers.map((server) => once(server, 'listening')))

@@ -10,18 +10,18 @@ import { send } from '../wire.ts'
 
 const port = 8000
 
-/** How a sandbox is reached, as its creator says. */
-describe('the ways into a sandbox', { concurrency: 1 }, () => {
-  const made = new AsyncDisposableStack()
+/** Ingress settings of a create request. */
+describe('requests to a sandbox', { concurrency: 1 }, () => {
+  const resources = new AsyncDisposableStack()
   let installation: Installation
 
   before(async () => {
-    installation = made.use(await install({ ATOLL_RUNTIME: 'gvisor' }))
+    installation = resources.use(await install({ ATOLL_RUNTIME: 'gvisor' }))
   })
-  after(() => made.disposeAsync())
+  after(() => resources.disposeAsync())
 
   /** Creates a sandbox with a server that returns the Host header of its requests. */
-  async function open(options: SandboxOpts, program = serverProgram): Promise<Sandbox> {
+  async function createSandbox(options: SandboxOpts, program = serverProgram): Promise<Sandbox> {
     const connection = { ...installation.connection, timeoutMs: 600_000 }
     const sandbox = await Sandbox.create('base', { ...connection, ...options })
     await sandbox.files.write('/tmp/server.py', program)
@@ -43,84 +43,88 @@ describe('the ways into a sandbox', { concurrency: 1 }, () => {
     })
 
   test('require the traffic token of a private sandbox, running or paused, and not the token of envd', async () => {
-    const sandbox = await open({
+    const sandbox = await createSandbox({
       network: { allowPublicTraffic: false },
       lifecycle: { onTimeout: 'pause', autoResume: true },
     })
     const token = sandbox.trafficAccessToken ?? assert.fail('no token')
-    const right = { 'e2b-traffic-access-token': token }
+    const tokenHeader = { 'e2b-traffic-access-token': token }
     const statuses = async () => {
       const replies = [await get(sandbox), await get(sandbox, { 'e2b-traffic-access-token': 'x' })]
       return replies.map(({ status }) => status)
     }
     assert.deepEqual(await statuses(), [403, 403])
-    assert.equal((await get(sandbox, right)).status, 200)
+    assert.equal((await get(sandbox, tokenHeader)).status, 200)
     assert.equal(await sandbox.isRunning(), true)
     await sandbox.pause()
     assert.deepEqual(await statuses(), [403, 403])
     assert.equal((await sandbox.getInfo()).state, 'paused')
-    assert.equal((await get(sandbox, right)).status, 200)
+    assert.equal((await get(sandbox, tokenHeader)).status, 200)
     assert.equal((await sandbox.getInfo()).state, 'running')
-    const again = await Sandbox.connect(sandbox.sandboxId, installation.connection)
-    assert.equal(again.trafficAccessToken, token)
+    const reconnected = await Sandbox.connect(sandbox.sandboxId, installation.connection)
+    assert.equal(reconnected.trafficAccessToken, token)
     await sandbox.kill()
   })
 
-  test('are open to all where nothing else was asked for', async () => {
-    const sandbox = await open({})
+  test('need no token by default', async () => {
+    const sandbox = await createSandbox({})
     const reply = await get(sandbox)
-    const seen = `${new URL(installation.url).host} None`
-    assert.deepEqual([sandbox.trafficAccessToken, await reply.text()], [undefined, seen])
+    const expected = `${new URL(installation.url).host} None`
+    assert.deepEqual([sandbox.trafficAccessToken, await reply.text()], [undefined, expected])
     await sandbox.kill()
   })
 
-  test('show the masked host to programs, after a restart of the server too', async () => {
-    const sandbox = await open({ network: { maskRequestHost: 'app.test:${PORT}' } })
-    const seen = `app.test:${port} ${new URL(installation.url).host}`
-    assert.equal(await (await get(sandbox)).text(), seen)
+  test('show the masked host to programs, also after a restart of the server', async () => {
+    const sandbox = await createSandbox({ network: { maskRequestHost: 'app.test:${PORT}' } })
+    const expected = `app.test:${port} ${new URL(installation.url).host}`
+    assert.equal(await (await get(sandbox)).text(), expected)
     await installation.crash()
     await installation.start()
-    assert.equal(await (await get(sandbox)).text(), seen)
+    assert.equal(await (await get(sandbox)).text(), expected)
     assert.equal((await sandbox.getInfo()).network?.maskRequestHost, 'app.test:${PORT}')
     await sandbox.kill()
   })
 
-  test('use TLS to a program that speaks it, whoever signed its certificate', async () => {
+  test('use TLS on HTTPS ports, and accept any certificate', async () => {
     const pem = await run('openssl', [
       ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'],
       ...['-keyout', '-', '-subj', '/CN=whoever', '-days', '1'],
     ])
     const program = serverProgram.replace('# secure', secureProgram).replace('PEM', pem)
-    const sandbox = await open({ network: { httpsPorts: [port] } }, program)
+    const sandbox = await createSandbox({ network: { httpsPorts: [port] } }, program)
     assert.equal((await get(sandbox)).status, 200)
-    const plain = await open({}, program)
-    assert.equal((await get(plain)).status, 502)
-    await Promise.all([sandbox.kill(), plain.kill()])
+    const withoutTls = await createSandbox({}, program)
+    assert.equal((await get(withoutTls)).status, 502)
+    await Promise.all([sandbox.kill(), withoutTls.kill()])
   })
 
   test('run no page of a sandbox on the origin of the API, by signed URL or by header', async () => {
-    const sandbox = await open({}, hostileProgram)
+    const sandbox = await createSandbox({}, hostileProgram)
     const page = '<script>fetch("/sandboxes")</script>'
     await sandbox.files.write('/tmp/page.html', page)
-    const signed = await fetch(await sandbox.downloadUrl('/tmp/page.html'))
-    const byHeader = await get(sandbox, { Cookie: 'a=1' })
-    for (const reply of [signed, byHeader]) {
+    const signedReply = await fetch(await sandbox.downloadUrl('/tmp/page.html'))
+    const headerReply = await get(sandbox, { Cookie: 'a=1' })
+    for (const reply of [signedReply, headerReply]) {
       assert.equal(reply.headers.get('content-security-policy'), 'sandbox')
       assert.equal(reply.headers.get('x-content-type-options'), 'nosniff')
       assert.equal(reply.headers.get('cache-control'), 'no-store')
       assert.deepEqual(reply.headers.getSetCookie(), [])
       assert.equal(reply.headers.get('clear-site-data'), null)
     }
-    assert.deepEqual([await signed.text(), await byHeader.text()], [page, 'None'])
+    assert.deepEqual([await signedReply.text(), await headerReply.text()], [page, 'None'])
 
-    const { hostname, port: listening } = new URL(installation.url)
-    const host = `${port}-${sandbox.sandboxId}.localhost:${listening}`
-    const byHost = await send(`http://${hostname}:${listening}`, {
+    const { hostname, port: apiPort } = new URL(installation.url)
+    const host = `${port}-${sandbox.sandboxId}.localhost:${apiPort}`
+    const hostReply = await send(`http://${hostname}:${apiPort}`, {
       path: '/',
       headers: { Host: host, Cookie: 'a=1' },
     })
     assert.deepEqual(
-      [byHost.text, byHost.headers['set-cookie'], byHost.headers['content-security-policy']],
+      [
+        hostReply.text,
+        hostReply.headers['set-cookie'],
+        hostReply.headers['content-security-policy'],
+      ],
       ['a=1', ['session=evil'], undefined],
     )
     assert.equal(await sandbox.files.read('/tmp/page.html'), page)

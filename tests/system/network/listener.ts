@@ -26,11 +26,11 @@ const echoPort = await listen(
 const addresses = Object.values(networkInterfaces())
   .flatMap((link) => link ?? [])
   .filter(({ family, address }) => family === 'IPv4' && !address.startsWith('127.'))
-await Promise.all(addresses.map(({ address }) => takeDatagrams(address)))
+await Promise.all(addresses.map(({ address }) => answerDatagrams(address)))
 process.stdout.write(`port ${port} echo ${echoPort}\n`)
 
-/** Opens one socket per address, so that a reply comes from the address that was asked. */
-async function takeDatagrams(address: string): Promise<void> {
+/** Opens one socket per address, so that a reply comes from the address of its request. */
+async function answerDatagrams(address: string): Promise<void> {
   const socket = createSocket('udp4', (message, from) => {
     process.stdout.write(`datagram ${message.toString('latin1')}\n`)
     socket.send(greeting(from.address), from.port, from.address)

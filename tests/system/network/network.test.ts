@@ -22,7 +22,7 @@ for (const runtime of runtimes) {
     `the network of a sandbox under ${runtime}`,
     { concurrency: 1, timeout: 600_000 },
     () => {
-      const made = new AsyncDisposableStack()
+      const resources = new AsyncDisposableStack()
       let installation: Installation
       let outside: Outside
       let host: { readonly port: number; readonly connections: () => number }
@@ -30,23 +30,23 @@ for (const runtime of runtimes) {
       let neighbour: Sandbox
 
       before(async () => {
-        outside = made.use(await openOutside())
-        host = await listenOnHost(made)
-        installation = made.use(await install({ ATOLL_RUNTIME: runtime }))
-        const open = () =>
+        outside = resources.use(await openOutside())
+        host = await listenOnHost(resources)
+        installation = resources.use(await install({ ATOLL_RUNTIME: runtime }))
+        const createSandbox = () =>
           Sandbox.create('base', { ...installation.connection, timeoutMs: 600_000 })
-        ;[sandbox, neighbour] = await Promise.all([open(), open()])
+        ;[sandbox, neighbour] = await Promise.all([createSandbox(), createSandbox()])
       })
-      after(() => made.disposeAsync())
+      after(() => resources.disposeAsync())
 
-      test('leads to public addresses by TCP and UDP, under an address of the host', async () => {
+      test('reaches public addresses by TCP and UDP, from an address of the host', async () => {
         const target = [outside.publicAddress, outside.port]
         const expected = `outside saw ${outside.hostAddress}`
         assert.deepEqual(await python(sandbox, attempts.reach, [['tcp', ...target]]), [expected])
         assert.deepEqual(await python(sandbox, attempts.reach, [['udp', ...target]]), [expected])
       })
 
-      test('leads to no private, shared or link-local address', async () => {
+      test('reaches no private, shared or link-local address', async () => {
         for (const address of outside.closedAddresses) {
           assert.match(await reachFromHost(address, outside.port), /^outside saw /)
         }
@@ -54,10 +54,10 @@ for (const runtime of runtimes) {
           ['tcp', address, outside.port],
           ['udp', address, outside.port],
         ])
-        assertNothing(await python(sandbox, attempts.reach, targets), targets.length)
+        assertUnreachable(await python(sandbox, attempts.reach, targets), targets.length)
       })
 
-      test('leads to no address of the host', async () => {
+      test('reaches no address of the host', async () => {
         const { linkPrefix } = await namesOf(installation.dataDir)
         const addresses = hostAddresses(linkPrefix)
         assert.ok(addresses.includes(outside.hostAddress))
@@ -69,20 +69,20 @@ for (const runtime of runtimes) {
           addresses.includes(/via ([\d.]+)/.exec(gateway.stdout)?.[1] ?? ''),
           gateway.stdout,
         )
-        const connections = host.connections()
+        const connectionsBefore = host.connections()
         const targets = [...addresses, '127.0.0.1', '0.0.0.0'].map((address) => [
           'tcp',
           address,
           host.port,
         ])
-        assertNothing(await python(sandbox, attempts.reach, targets), targets.length)
-        assert.equal(host.connections(), connections)
-        const server = new URL(installation.url).port
-        const own = addresses.map((address) => ['tcp', address, Number(server)])
-        assertNothing(await python(sandbox, attempts.reach, own), own.length)
+        assertUnreachable(await python(sandbox, attempts.reach, targets), targets.length)
+        assert.equal(host.connections(), connectionsBefore)
+        const apiPort = new URL(installation.url).port
+        const apiTargets = addresses.map((address) => ['tcp', address, Number(apiPort)])
+        assertUnreachable(await python(sandbox, attempts.reach, apiTargets), apiTargets.length)
       })
 
-      test('leads to no other sandbox', async () => {
+      test('reaches no other sandbox', async () => {
         await shell(neighbour, 'python3 -m http.server 8000 >/dev/null 2>&1 &')
         const address = await addressOf(neighbour)
         await waitFor('the server in the neighbour', () =>
@@ -93,10 +93,10 @@ for (const runtime of runtimes) {
         )
         await reachFromHost(address, envdPort)
         const targets = [8000, envdPort].map((port) => ['tcp', address, port])
-        assertNothing(await python(sandbox, attempts.reach, targets), targets.length)
+        assertUnreachable(await python(sandbox, attempts.reach, targets), targets.length)
       })
 
-      test('is not reached from outside but through the edge', async () => {
+      test('is reachable from outside only through the edge', async () => {
         const address = await addressOf(sandbox)
         await reachFromHost(address, envdPort)
         const dial = (to: string, port: number) =>
@@ -107,10 +107,10 @@ for (const runtime of runtimes) {
 
       test('sends no packet with a forged source address', async () => {
         const target = [outside.publicAddress, outside.port]
-        const sent = await python(sandbox, attempts.spoof, [...target, '11.22.33.99'])
-        if (runtime === 'runc') return assert.equal(sent, 'EPERM')
-        assert.equal(sent, 'sent')
-        // Both took the same way, the genuine one last.
+        const result = await python(sandbox, attempts.spoof, [...target, '11.22.33.99'])
+        if (runtime === 'runc') return assert.equal(result, 'EPERM')
+        assert.equal(result, 'sent')
+        // Both packets take the same path, the genuine packet last.
         await waitFor('the genuine packet', () => outside.datagrams().includes('genuine'))
         assert.ok(!outside.datagrams().includes('spoofed'))
       })
@@ -141,7 +141,7 @@ async function addressOf(sandbox: Sandbox): Promise<string> {
 }
 
 /** Checks that each of the `count` attempts failed; an answer of any kind is an error. */
-function assertNothing(answers: unknown, count: number): void {
+function assertUnreachable(answers: unknown, count: number): void {
   assert.ok(Array.isArray(answers))
   assert.deepEqual(
     answers.filter((answer) => answer !== null),
@@ -159,7 +159,7 @@ function hostAddresses(linkPrefix: string): string[] {
   )
 }
 
-/** The greeting of a listener, or nothing from a server that waits for us to speak. */
+/** Returns the greeting of a listener, or an empty text from a server that waits for a request. */
 async function reachFromHost(address: string, port: number): Promise<string> {
   const socket = connect({ host: address, port, timeout: 60_000 })
   socket.once('timeout', () => socket.destroy(new Error(`no answer from ${address}`)))
@@ -168,7 +168,7 @@ async function reachFromHost(address: string, port: number): Promise<string> {
   return text(socket)
 }
 
-async function listenOnHost(made: AsyncDisposableStack) {
+async function listenOnHost(resources: AsyncDisposableStack) {
   let connections = 0
   const server: Server = createServer((socket) => {
     connections += 1
@@ -177,7 +177,7 @@ async function listenOnHost(made: AsyncDisposableStack) {
   })
   server.listen(0, '0.0.0.0')
   await once(server, 'listening')
-  made.defer(() => void server.close())
+  resources.defer(() => void server.close())
   const address = server.address()
   assert.ok(address !== null && typeof address === 'object')
   return { port: address.port, connections: () => connections }

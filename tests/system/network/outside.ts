@@ -34,7 +34,7 @@ export interface Outside extends AsyncDisposable {
    */
   serveNames(names: Readonly<Record<string, string>>): Promise<void>
   /** Starts a test program in the namespace until disposal, and waits for its first output. */
-  start(program: string, given: object): Promise<void>
+  start(program: string, argument: object): Promise<void>
   /** Name of the network namespace. */
   readonly namespace: string
 }
@@ -52,18 +52,18 @@ export async function openOutside(
   network = '11.22.33',
   closed: readonly string[] = closedAddresses,
 ): Promise<Outside> {
-  await using made = new AsyncDisposableStack()
+  await using resources = new AsyncDisposableStack()
   const name = `out${process.pid}`
   const [hostAddress, publicAddress] = [`${network}.1`, `${network}.44`]
   const otherAddress = `${network}.45`
   const silentAddress = `${network.replace(/^\d+/, '13')}.46`
   await run('ip', ['netns', 'add', name])
-  made.defer(async () => void (await run('ip', ['netns', 'delete', name])))
+  resources.defer(async () => void (await run('ip', ['netns', 'delete', name])))
   await run('ip', ['link', 'add', name, 'type', 'veth', 'peer', 'name', 'eth0', 'netns', name])
-  made.defer(async () => void (await tryRun('ip', ['link', 'delete', name])))
+  resources.defer(async () => void (await tryRun('ip', ['link', 'delete', name])))
   await run('ip', ['addr', 'add', `${hostAddress}/24`, 'dev', name])
   await run('ip', ['link', 'set', name, 'up'])
-  const inThere = [
+  const namespaceCommands = [
     `addr add ${publicAddress}/24 dev eth0`,
     `addr add ${otherAddress}/24 dev eth0`,
     'link set lo up',
@@ -71,18 +71,18 @@ export async function openOutside(
     `route add default via ${hostAddress}`,
     ...closed.map((address) => `addr add ${address}/32 dev lo`),
   ]
-  await run('ip', ['-n', name, '-batch', '-'], { input: inThere.join('\n') })
+  await run('ip', ['-n', name, '-batch', '-'], { input: namespaceCommands.join('\n') })
   const routes = [...closed, silentAddress].map(
     (address) => `route add ${address}/32 via ${publicAddress}`,
   )
   await run('ip', ['-batch', '-'], { input: routes.join('\n') })
   const listener = await listen(name)
-  made.defer(listener.close)
-  const owned = made.move()
-  const start: Outside['start'] = async (program, given) => {
-    const command = ['netns', 'exec', name, process.execPath, program, JSON.stringify(given)]
+  resources.defer(listener.close)
+  const ownedResources = resources.move()
+  const start: Outside['start'] = async (program, argument) => {
+    const command = ['netns', 'exec', name, process.execPath, program, JSON.stringify(argument)]
     const child = spawn('ip', command, { stdio: ['ignore', 'pipe', 'inherit'] })
-    owned.defer(() => endProcess(child))
+    ownedResources.defer(() => endProcess(child))
     await once(child.stdout, 'data')
   }
   return {
@@ -102,7 +102,7 @@ export async function openOutside(
         [publicAddress]: names,
       }),
     namespace: name,
-    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+    [Symbol.asyncDispose]: () => ownedResources.disposeAsync(),
   }
 }
 
@@ -115,8 +115,12 @@ async function listen(namespace: string) {
   child.stdout.setEncoding('utf8').on('data', (text: string) => (output += text))
   const [port, echoPort] = await waitFor('the listener', () => {
     if (child.exitCode !== null) throw new Error('the listener ended')
-    const [, found, echo] = /^port (\d+) echo (\d+)$/m.exec(output) ?? []
-    return found !== undefined && echo !== undefined && ([Number(found), Number(echo)] as const)
+    const [, portText, echoPortText] = /^port (\d+) echo (\d+)$/m.exec(output) ?? []
+    return (
+      portText !== undefined &&
+      echoPortText !== undefined &&
+      ([Number(portText), Number(echoPortText)] as const)
+    )
   })
   return {
     port,
@@ -127,7 +131,7 @@ async function listen(namespace: string) {
 }
 
 async function endProcess(child: ChildProcess): Promise<void> {
-  const ended = once(child, 'exit')
+  const exit = once(child, 'exit')
   child.kill('SIGKILL')
-  await ended
+  await exit
 }

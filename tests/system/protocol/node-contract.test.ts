@@ -1,4 +1,4 @@
-/** The contract of nodes, run against real ones. The simulated node of other tests passes the same suite. */
+/** Runs the node contract against real nodes. The simulated node of other tests passes the same suite. */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { silentLogger } from '@atoll/kit/log'
 import { run } from '@atoll/kit/run'

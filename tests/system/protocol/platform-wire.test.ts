@@ -15,29 +15,31 @@ before(async () => {
 })
 after(() => cloud?.[Symbol.asyncDispose]())
 
-test('every answer about a sandbox has the fields that are promised, and no others', async () => {
-  const made = await cloud.platform('POST', '/sandboxes', {
+test('every response about a sandbox has exactly the documented fields', async () => {
+  const createReply = await cloud.platform('POST', '/sandboxes', {
     templateID: 'base',
     timeout: 120,
     secure: true,
     metadata: { purpose: 'fields' },
     unknownField: 'of a newer client',
   })
-  assert.equal(made.status, 201, made.text)
-  const { sandboxID, templateID, envdVersion, envdAccessToken, ...others } = Object(made.json)
+  assert.equal(createReply.status, 201, createReply.text)
+  const { sandboxID, templateID, envdVersion, envdAccessToken, ...otherFields } = Object(
+    createReply.json,
+  )
   assert.match(sandboxID, /^i[a-z0-9]{20}$/)
   assert.match(templateID, /^[a-z0-9]{20}$/)
   assert.match(envdVersion, /^\d+\.\d+\.\d+$/)
   assert.match(envdAccessToken, /^[0-9a-f]{64}$/)
-  assert.deepEqual(others, { clientID: '6532622b', alias: 'base' })
+  assert.deepEqual(otherFields, { clientID: '6532622b', alias: 'base' })
 
-  const got = await cloud.platform('GET', `/sandboxes/${sandboxID}`)
-  const { startedAt, endAt, ...detail } = Object(got.json)
+  const getReply = await cloud.platform('GET', `/sandboxes/${sandboxID}`)
+  const { startedAt, endAt, ...detail } = Object(getReply.json)
   const timestamp = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/
   assert.match(startedAt, timestamp)
   assert.match(endAt, timestamp)
   assert.equal(Date.parse(endAt) - Date.parse(startedAt), 120_000)
-  const listed = {
+  const listedFields = {
     templateID,
     sandboxID,
     clientID: '6532622b',
@@ -50,42 +52,49 @@ test('every answer about a sandbox has the fields that are promised, and no othe
     envdVersion,
   }
   const lifecycle = { autoResume: false, onTimeout: 'kill' }
-  assert.deepEqual(detail, { ...listed, envdAccessToken, lifecycle })
+  assert.deepEqual(detail, { ...listedFields, envdAccessToken, lifecycle })
 
   const path = '/v2/sandboxes?metadata=purpose%3Dfields'
   const list = await cloud.platform('GET', path)
-  assert.deepEqual(list.json, [{ ...listed, startedAt, endAt }])
+  assert.deepEqual(list.json, [{ ...listedFields, startedAt, endAt }])
   assert.equal(list.headers['x-total-running'], '1')
   assert.equal(list.headers['x-next-token'], undefined)
 
-  const connected = await cloud.platform('POST', `/sandboxes/${sandboxID}/connect`, { timeout: 1 })
-  assert.deepEqual([connected.status, connected.json], [200, made.json])
-  const timeout = await cloud.platform('POST', `/sandboxes/${sandboxID}/timeout`, { timeout: 60 })
-  assert.deepEqual([timeout.status, timeout.text], [204, ''])
-  const killed = await cloud.platform('DELETE', `/sandboxes/${sandboxID}`)
-  assert.deepEqual([killed.status, killed.text], [204, ''])
-  const gone = await cloud.platform('GET', `/sandboxes/${sandboxID}`)
-  assert.deepEqual([gone.status, Object(gone.json).code], [404, 404])
+  const connectReply = await cloud.platform('POST', `/sandboxes/${sandboxID}/connect`, {
+    timeout: 1,
+  })
+  assert.deepEqual([connectReply.status, connectReply.json], [200, createReply.json])
+  const timeoutReply = await cloud.platform('POST', `/sandboxes/${sandboxID}/timeout`, {
+    timeout: 60,
+  })
+  assert.deepEqual([timeoutReply.status, timeoutReply.text], [204, ''])
+  const killReply = await cloud.platform('DELETE', `/sandboxes/${sandboxID}`)
+  assert.deepEqual([killReply.status, killReply.text], [204, ''])
+  const missingReply = await cloud.platform('GET', `/sandboxes/${sandboxID}`)
+  assert.deepEqual([missingReply.status, Object(missingReply.json).code], [404, 404])
 })
 
-test('a sandbox that is not secured has no token, and killing it resets its streams', async () => {
-  const made = await cloud.platform('POST', '/sandboxes', { templateID: 'base', timeout: 120 })
-  const bare: HttpSandbox = JSON.parse(made.text)
-  assert.equal(bare.envdAccessToken, undefined)
-  const stream = await openProcess(url, envdHeaders(bare), shell('echo here; exec sleep 1000'))
-  await stream.until(/here/)
-  const failed = once(stream.socket, 'error')
-  const read = stream.rest().then(
+test('an unsecured sandbox has no token, and a kill resets its streams', async () => {
+  const createReply = await cloud.platform('POST', '/sandboxes', {
+    templateID: 'base',
+    timeout: 120,
+  })
+  const sandbox: HttpSandbox = JSON.parse(createReply.text)
+  assert.equal(sandbox.envdAccessToken, undefined)
+  const stream = await openProcess(url, envdHeaders(sandbox), shell('echo here; exec sleep 1000'))
+  await stream.readUntil(/here/)
+  const socketError = once(stream.socket, 'error')
+  const outcome = stream.readRemaining().then(
     (messages) => `a clean end after ${JSON.stringify(messages)}`,
     () => 'cut off',
   )
-  assert.equal((await cloud.platform('DELETE', `/sandboxes/${bare.sandboxID}`)).status, 204)
-  assert.equal(await read, 'cut off')
-  const [{ code, syscall }] = await failed
+  assert.equal((await cloud.platform('DELETE', `/sandboxes/${sandbox.sandboxID}`)).status, 204)
+  assert.equal(await outcome, 'cut off')
+  const [{ code, syscall }] = await socketError
   assert.deepEqual([code, syscall], ['ECONNRESET', 'read'])
 })
 
-const published = [
+const publishedOperations = [
   'GET /health',
   'GET /openapi.json',
   'POST /sandboxes',
@@ -111,30 +120,30 @@ test('openapi.json describes every operation in OpenAPI 3.1', async () => {
   assert.match(document.openapi, /^3\.1\.\d+$/)
   assert.equal(document.info.version, '0.1.0')
   assert.ok(document.info.title)
-  const described = Object.entries<object>(document.paths).flatMap(([path, item]) =>
+  const operations = Object.entries<object>(document.paths).flatMap(([path, item]) =>
     Object.entries(item).map(([method, operation]) => ({
       name: `${method.toUpperCase()} ${path}`,
       path,
       operation,
     })),
   )
-  const names = new Set(described.map(({ name }) => name))
+  const names = new Set(operations.map(({ name }) => name))
   assert.deepEqual(
-    published.filter((name) => !names.has(name)),
+    publishedOperations.filter((name) => !names.has(name)),
     [],
   )
-  const ids = described.map(({ operation }) => operation.operationId)
-  assert.equal(new Set(ids).size, described.length)
-  for (const { name, path, operation } of described) {
+  const ids = operations.map(({ operation }) => operation.operationId)
+  assert.equal(new Set(ids).size, operations.length)
+  for (const { name, path, operation } of operations) {
     assert.ok(Object.keys(operation.responses).length > 0, name)
-    const declared = (operation.parameters ?? [])
+    const pathParameters = (operation.parameters ?? [])
       .filter((parameter: { in: string }) => parameter.in === 'path')
       .map((parameter: { name: string }) => `{${parameter.name}}`)
-    assert.deepEqual(declared, path.match(/\{\w+\}/g) ?? [], name)
+    assert.deepEqual(pathParameters, path.match(/\{\w+\}/g) ?? [], name)
   }
   const references = JSON.stringify(document).matchAll(/"\$ref":"#\/([^"]+)"/g)
   for (const [, pointer = ''] of references) {
-    const found = pointer.split('/').reduce<unknown>((value, key) => Object(value)[key], document)
-    assert.ok(found, `#/${pointer} leads nowhere`)
+    const target = pointer.split('/').reduce<unknown>((value, key) => Object(value)[key], document)
+    assert.ok(target, `#/${pointer} does not exist`)
   }
 })

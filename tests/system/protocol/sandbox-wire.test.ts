@@ -10,7 +10,7 @@ import { waitFor } from '@atoll/kit/wait'
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 import { envdHeaders, envdPort, openProcess, outputOf, shell, startCloud } from '../http-cloud.ts'
 import type { HttpCloud, HttpSandbox } from '../http-cloud.ts'
-import { answerTo, begin, endFlag, frame, framesOf, open, send } from '../wire.ts'
+import { waitForResponse, startRequest, endFlag, frame, framesOf, open, send } from '../wire.ts'
 
 /** The sandbox API with plain HTTP, as its documents describe it. */
 
@@ -39,12 +39,12 @@ function unary(method: string, body: unknown, headers = envdHeaders(sandbox)) {
 test('Start streams output as base64 and ends with the exit code and an end frame', async () => {
   const stream = await start(shell('echo out; echo err >&2; exit 3'), { user: 'user' })
   assert.ok(stream.pid > 0)
-  const messages = await stream.rest()
-  const written = messages.map(({ event }) => event?.data ?? {})
+  const messages = await stream.readRemaining()
+  const outputs = messages.map(({ event }) => event?.data ?? {})
   assert.deepEqual(
     [
-      written.map(({ stdout }) => stdout ?? '').join(''),
-      written.map(({ stderr }) => stderr ?? '').join(''),
+      outputs.map(({ stdout }) => stdout ?? '').join(''),
+      outputs.map(({ stderr }) => stderr ?? '').join(''),
     ],
     [Buffer.from('out\n').toString('base64'), Buffer.from('err\n').toString('base64')],
   )
@@ -60,7 +60,7 @@ test('Start streams output as base64 and ends with the exit code and an end fram
 })
 
 test('an exit code of zero is left out', async () => {
-  const [end] = await (await start(shell('true'))).rest()
+  const [end] = await (await start(shell('true'))).readRemaining()
   assert.deepEqual(end, { flags: 0, event: { end: { exited: true, status: 'exit status 0' } } })
 })
 
@@ -71,7 +71,7 @@ test('the process has the environment and the folder that the request names', as
     envs: { GREETING: 'grüße' },
     cwd: '/usr/lib',
   }
-  assert.equal(outputOf(await (await start({ process })).rest()), 'grüße from /usr/lib\n')
+  assert.equal(outputOf(await (await start({ process })).readRemaining()), 'grüße from /usr/lib\n')
 })
 
 test('Basic authorization names the user, and without it the default user applies', async () => {
@@ -80,7 +80,7 @@ test('Basic authorization names the user, and without it the default user applie
     await start(whoami),
     await start(whoami, { user: 'user' }),
     await start(whoami, { user: 'root' }),
-  ].map(async (stream) => outputOf(await stream.rest()))
+  ].map(async (stream) => outputOf(await stream.readRemaining()))
   assert.deepEqual(await Promise.all(outputs), [
     'user /home/user\n',
     'user /home/user\n',
@@ -88,7 +88,7 @@ test('Basic authorization names the user, and without it the default user applie
   ])
 })
 
-test('a terminal answers as event.data.pty, and Update resizes it', async () => {
+test('a terminal sends its output as event.data.pty, and Update resizes the terminal', async () => {
   const stream = await start(
     {
       process: { cmd: '/bin/bash', args: ['-c', 'stty size; read -r _; stty size'] },
@@ -101,43 +101,43 @@ test('a terminal answers as event.data.pty, and Update resizes it', async () => 
   assert.match(outputOf(first ? [first] : []), /^24 80/)
 
   const process = { pid: stream.pid }
-  const updated = await unary('Update', { process, pty: { size: { cols: 101, rows: 31 } } })
-  assert.deepEqual([updated.status, updated.text], [200, '{}'])
-  assert.match(updated.headers['content-type'] ?? '', /^application\/json/)
+  const updateReply = await unary('Update', { process, pty: { size: { cols: 101, rows: 31 } } })
+  assert.deepEqual([updateReply.status, updateReply.text], [200, '{}'])
+  assert.match(updateReply.headers['content-type'] ?? '', /^application\/json/)
 
   const enter = Buffer.from('\n').toString('base64')
-  const sent = await unary('SendInput', { process, input: { pty: enter } })
-  assert.deepEqual([sent.status, sent.text], [200, '{}'])
-  await stream.until(/31 101/)
-  const rest = await stream.rest()
-  assert.equal(rest.at(-2)?.event?.end?.status, 'exit status 0')
+  const inputReply = await unary('SendInput', { process, input: { pty: enter } })
+  assert.deepEqual([inputReply.status, inputReply.text], [200, '{}'])
+  await stream.readUntil(/31 101/)
+  const messages = await stream.readRemaining()
+  assert.equal(messages.at(-2)?.event?.end?.status, 'exit status 0')
 })
 
 test('the headers work under their E2b names', async () => {
   const stream = await openProcess(url, envdHeaders(sandbox, 'E2b'), shell('echo alias'))
-  assert.equal(outputOf(await stream.rest()), 'alias\n')
+  assert.equal(outputOf(await stream.readRemaining()), 'alias\n')
 })
 
-test('a host name {port}-{sandboxID}.{domain} leads to the sandbox', async () => {
+test('a host name {port}-{sandboxID}.{domain} routes to the sandbox', async () => {
   const { 'Svc-Sandbox-Id': id, 'Svc-Sandbox-Port': port, ...headers } = envdHeaders(sandbox)
   const Host = `${port}-${id}.sandboxes.example`
   const stream = await openProcess(url, { ...headers, Host }, shell('echo by name'))
-  assert.equal(outputOf(await stream.rest()), 'by name\n')
+  assert.equal(outputOf(await stream.readRemaining()), 'by name\n')
 })
 
 test('Connect-Timeout-Ms ends the stream with deadline_exceeded and kills the process', async () => {
   const stream = await start(shell('exec sleep 1000'), { headers: { 'Connect-Timeout-Ms': '700' } })
-  const messages = await stream.rest()
+  const messages = await stream.readRemaining()
   assert.deepEqual(
     messages.at(-1)?.flags === endFlag && messages.at(-1)?.error?.code,
     'deadline_exceeded',
   )
   await waitFor('the process to be gone', async () => {
-    const listed = await unary('List', {})
-    return !Object(listed.json).processes?.some(({ pid }: { pid: number }) => pid === stream.pid)
+    const listReply = await unary('List', {})
+    return !Object(listReply.json).processes?.some(({ pid }: { pid: number }) => pid === stream.pid)
   })
-  const alive = await start(shell(`kill -0 ${stream.pid} 2>&1 || echo gone`), { user: 'root' })
-  assert.match(outputOf(await alive.rest()), /gone/)
+  const probe = await start(shell(`kill -0 ${stream.pid} 2>&1 || echo gone`), { user: 'root' })
+  assert.match(outputOf(await probe.readRemaining()), /gone/)
 })
 
 test('Start and SendSignal in binary', async () => {
@@ -159,46 +159,46 @@ test('Start and SendSignal in binary', async () => {
     assert.equal(value?.flags, 0)
     return fromBinary(StartResponseSchema, value.payload).event?.event
   }
-  const started = await nextEvent()
-  assert.ok(started?.case === 'start')
-  const data = await nextEvent()
-  assert.ok(data?.case === 'data' && data.value.output.case === 'stdout')
-  assert.deepEqual([...data.value.output.value], [0xff, 0])
+  const startEvent = await nextEvent()
+  assert.ok(startEvent?.case === 'start')
+  const dataEvent = await nextEvent()
+  assert.ok(dataEvent?.case === 'data' && dataEvent.value.output.case === 'stdout')
+  assert.deepEqual([...dataEvent.value.output.value], [0xff, 0])
 
-  const selector = { case: 'pid', value: started.value.pid } as const
+  const selector = { case: 'pid', value: startEvent.value.pid } as const
   const signal = create(SendSignalRequestSchema, { process: { selector }, signal: Signal.SIGKILL })
-  const sent = await send(url, {
+  const signalReply = await send(url, {
     method: 'POST',
     path: '/process.Process/SendSignal',
     headers: { 'Content-Type': 'application/proto', ...headers },
     body: toBinary(SendSignalRequestSchema, signal),
   })
   assert.deepEqual(
-    [sent.status, sent.headers['content-type'], sent.body.length],
+    [signalReply.status, signalReply.headers['content-type'], signalReply.body.length],
     [200, 'application/proto', 0],
   )
-  const end = await nextEvent()
-  assert.ok(end?.case === 'end')
-  assert.deepEqual([end.value.exitCode, end.value.status], [-1, 'signal: killed'])
-  const last = (await frames.next()).value
-  assert.deepEqual([last?.flags, last?.payload.toString()], [endFlag, '{}'])
+  const endEvent = await nextEvent()
+  assert.ok(endEvent?.case === 'end')
+  assert.deepEqual([endEvent.value.exitCode, endEvent.value.status], [-1, 'signal: killed'])
+  const lastFrame = (await frames.next()).value
+  assert.deepEqual([lastFrame?.flags, lastFrame?.payload.toString()], [endFlag, '{}'])
 })
 
 test('two subscribers see the same output and the same end', async () => {
-  const first = await start({ process: { cmd: '/bin/cat' }, stdin: true, tag: 'shared' })
-  const second = await openProcess(
+  const firstStream = await start({ process: { cmd: '/bin/cat' }, stdin: true, tag: 'shared' })
+  const secondStream = await openProcess(
     url,
     envdHeaders(sandbox),
     { process: { tag: 'shared' } },
     { method: 'Connect' },
   )
-  assert.equal(second.pid, first.pid)
-  const process = { pid: first.pid }
+  assert.equal(secondStream.pid, firstStream.pid)
+  const process = { pid: firstStream.pid }
   const stdin = Buffer.from('to both\n').toString('base64')
   assert.equal((await unary('SendInput', { process, input: { stdin } })).status, 200)
-  await Promise.all([first.until(/to both\n/), second.until(/to both\n/)])
+  await Promise.all([firstStream.readUntil(/to both\n/), secondStream.readUntil(/to both\n/)])
   assert.equal((await unary('CloseStdin', { process })).status, 200)
-  const ends = await Promise.all([first.rest(), second.rest()])
+  const ends = await Promise.all([firstStream.readRemaining(), secondStream.readRemaining()])
   const expected = [
     { flags: 0, event: { end: { exited: true, status: 'exit status 0' } } },
     { flags: endFlag },
@@ -206,7 +206,7 @@ test('two subscribers see the same output and the same end', async () => {
   assert.deepEqual(ends, [expected, expected])
 })
 
-test("envd's health is open to everybody, and /init to nobody", async () => {
+test("envd's /health needs no token, and /init is hidden", async () => {
   const route = {
     'Svc-Sandbox-Id': sandbox.sandboxID,
     'Svc-Sandbox-Port': String(envdPort),
@@ -222,21 +222,24 @@ test("envd's health is open to everybody, and /init to nobody", async () => {
 
 test('a closed port and an unknown sandbox are 502 with their JSON', async () => {
   const { sandboxID } = sandbox
-  const closed = await send(url, {
+  const closedReply = await send(url, {
     path: '/',
     headers: { 'Svc-Sandbox-Id': sandboxID, 'Svc-Sandbox-Port': '9' },
   })
-  const { message, ...rest } = Object(closed.json)
-  assert.deepEqual([closed.status, rest], [502, { sandboxId: sandboxID, port: 9, code: 502 }])
+  const { message, ...fields } = Object(closedReply.json)
+  assert.deepEqual(
+    [closedReply.status, fields],
+    [502, { sandboxId: sandboxID, port: 9, code: 502 }],
+  )
   assert.match(message, /nothing answers on its port 9/)
 
-  const unknown = await send(url, {
+  const unknownReply = await send(url, {
     path: '/health',
     headers: { 'Svc-Sandbox-Id': 'i00000000000000000000', 'Svc-Sandbox-Port': String(envdPort) },
   })
-  assert.equal(unknown.status, 502)
-  assert.match(unknown.headers['content-type'] ?? '', /^application\/json/)
-  assert.deepEqual(unknown.json, {
+  assert.equal(unknownReply.status, 502)
+  assert.match(unknownReply.headers['content-type'] ?? '', /^application\/json/)
+  assert.deepEqual(unknownReply.json, {
     sandboxId: 'i00000000000000000000',
     message: 'The sandbox was not found',
     code: 502,
@@ -254,17 +257,17 @@ server.listen(8000, () => console.log('listening'))
 
 test("a user's server streams both ways", async () => {
   const stream = await start({ process: { cmd: 'node', args: ['-e', echoServer] }, stdin: false })
-  await stream.until(/listening/)
-  const outgoing = begin(url, {
+  await stream.readUntil(/listening/)
+  const outgoing = startRequest(url, {
     method: 'POST',
     path: '/echo?x=%2F',
     headers: { Host: `8000-${sandbox.sandboxID}.localhost`, 'Transfer-Encoding': 'chunked' },
   })
-  const answered = answerTo(outgoing)
+  const pendingResponse = waitForResponse(outgoing)
   outgoing.write('one')
-  const response = await answered
+  const response = await pendingResponse
   assert.deepEqual([response.statusCode, response.headers['x-path']], [200, '/echo?x=%2F'])
-  // Each piece is back before the next is sent, so nothing between the two collects them.
+  // Each chunk returns before the next is sent, so no part between client and server buffers chunks.
   const pieces = response.setEncoding('utf8')[Symbol.asyncIterator]()
   assert.equal((await pieces.next()).value, 'one')
   outgoing.write('two')

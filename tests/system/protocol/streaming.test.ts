@@ -1,4 +1,4 @@
-/** Output of processes under load, on the wire: who gets it, how fast, in which pieces, and when it ends. */
+/** Process output under load, on the wire: which subscribers get it, how fast, in which chunks, and when it ends. */
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { after, before, suite, test } from 'node:test'
@@ -10,8 +10,8 @@ import { runtimes } from '../shell.ts'
 import { endFlag, send } from '../wire.ts'
 import type { Message } from '../wire.ts'
 
-const patient = { intervalMs: 200 }
-const everySecond = { 'Keepalive-Ping-Interval': '1' }
+const polling = { intervalMs: 200 }
+const keepaliveHeaders = { 'Keepalive-Ping-Interval': '1' }
 const mebibyte = 1024 * 1024
 
 for (const runtime of runtimes) {
@@ -30,7 +30,8 @@ for (const runtime of runtimes) {
       openProcess(url, envdHeaders(sandbox), body, call)
     const connect = (process: { pid: number } | { tag: string }, call: StreamCall = {}) =>
       openProcess(url, envdHeaders(sandbox), { process }, { ...call, method: 'Connect' })
-    const run = async (script: string) => outputOf(await (await start(shell(script))).rest())
+    const run = async (script: string) =>
+      outputOf(await (await start(shell(script))).readRemaining())
 
     async function unary(method: string, body: unknown) {
       const reply = await send(url, {
@@ -48,36 +49,44 @@ for (const runtime of runtimes) {
 
     test('five subscribers get every byte of both outputs', async () => {
       const first = await start(withInput('read -r _; seq 200000 & seq 200001 400000 >&2; wait'))
-      const others = await Promise.all(Array.from({ length: 4 }, () => connect({ pid: first.pid })))
+      const otherStreams = await Promise.all(
+        Array.from({ length: 4 }, () => connect({ pid: first.pid })),
+      )
       await type(first.pid, '\n')
-      const all = await Promise.all([first, ...others].map((stream) => stream.rest()))
-      const sums = [checksum(numbers(1, 200_000)), checksum(numbers(200_001, 400_000))]
-      for (const messages of all) {
-        assert.deepEqual([sumOf(messages, 'stdout'), sumOf(messages, 'stderr')], sums)
+      const received = await Promise.all(
+        [first, ...otherStreams].map((stream) => stream.readRemaining()),
+      )
+      const expectedSums = [checksum(numbers(1, 200_000)), checksum(numbers(200_001, 400_000))]
+      for (const messages of received) {
+        assert.deepEqual([sumOf(messages, 'stdout'), sumOf(messages, 'stderr')], expectedSums)
         assert.equal(endOf(messages)?.status, 'exit status 0')
       }
     })
 
-    test('a slow reader slows the process and loses nothing, in pieces of at most 32 KiB', async () => {
-      const slow = await start(shell(`${counter} ${total / mebibyte}`))
-      const written = async () => Number(await run('cat /tmp/written'))
-      const stalledAt = await waitFor('the process to stand still', still(written), patient)
+    test('a slow reader slows the process and loses no output, in chunks of at most 32 KiB', async () => {
+      const slowStream = await start(shell(`${counter} ${total / mebibyte}`))
+      const readWritten = async () => Number(await run('cat /tmp/written'))
+      const stalledAt = await waitFor('the process to stall', whenSteady(readWritten), polling)
       assert.ok(stalledAt < total, `all of ${stalledAt} bytes went somewhere`)
-      const other = await connect({ pid: slow.pid })
-      const [messages, otherMessages] = await Promise.all([slow.rest(), other.rest()])
+      const otherStream = await connect({ pid: slowStream.pid })
+      const [messages, otherMessages] = await Promise.all([
+        slowStream.readRemaining(),
+        otherStream.readRemaining(),
+      ])
       const expected = createHash('sha256')
-      for (let at = 0; at < total / mebibyte; at++) expected.update(Buffer.alloc(mebibyte, at))
+      for (let block = 0; block < total / mebibyte; block++)
+        expected.update(Buffer.alloc(mebibyte, block))
       assert.deepEqual([bytesOf(messages).length, sumOf(messages)], [total, expected.digest('hex')])
-      assert.equal(await written(), total)
+      assert.equal(await readWritten(), total)
       assert.equal(endOf(otherMessages)?.status, 'exit status 0')
       const lengths = messages.map((message) => bytesOf([message]).length)
       assert.ok(Math.max(...lengths) <= 32 * 1024)
     })
 
-    test('pieces of a terminal have at most 16 KiB', async () => {
+    test('chunks of a terminal have at most 16 KiB', async () => {
       const size = { cols: 80, rows: 24 }
       const stream = await start({ ...shell('seq 100000'), pty: { size } })
-      const messages = await stream.rest()
+      const messages = await stream.readRemaining()
       const lengths = messages.map((message) => bytesOf([message], 'pty').length)
       assert.ok(Math.max(...lengths) <= 16 * 1024)
       const expected = numbers(1, 100_000).replaceAll('\n', '\r\n')
@@ -85,55 +94,58 @@ for (const runtime of runtimes) {
     })
 
     test('output without a subscriber is discarded, and the process continues', async () => {
-      const left = await start({ ...shell('yes | head -c 20000000; exit 5'), tag: 'alone' })
-      left.socket.destroy()
+      const abandoned = await start({ ...shell('yes | head -c 20000000; exit 5'), tag: 'alone' })
+      abandoned.socket.destroy()
       const exit = await waitFor(
         'the end',
         async () => {
-          const again = await connect({ tag: 'alone' }, { headers: everySecond })
-          const message = await again.next()
+          const stream = await connect({ tag: 'alone' }, { headers: keepaliveHeaders })
+          const message = await stream.next()
           if (message?.event?.end) return message.event.end
-          again.socket.destroy()
+          stream.socket.destroy()
           return undefined
         },
-        patient,
+        polling,
       )
       assert.equal(exit.exitCode, 5)
     })
 
-    test('silence is filled with signs of life', async () => {
-      const stream = await start(withInput('read -r _; echo done'), { headers: everySecond })
+    test('a silent stream gets keepalive messages', async () => {
+      const stream = await start(withInput('read -r _; echo done'), { headers: keepaliveHeaders })
       for (const _ of [1, 2]) {
         assert.deepEqual(await stream.next(), { flags: 0, event: { keepalive: {} } })
       }
       await type(stream.pid, '\n')
-      assert.equal(await stream.until(/done/), 'done\n')
+      assert.equal(await stream.readUntil(/done/), 'done\n')
     })
 
     test('a deadline of Connect ends only the stream; a deadline of Start ends the process, also without subscribers', async () => {
-      const soon = { headers: { 'Connect-Timeout-Ms': '500' } }
-      const long = await start(withInput('read -r _; exit 4'))
-      const watched = await (await connect({ pid: long.pid }, soon)).rest()
-      assert.equal(watched.at(-1)?.error?.code, 'deadline_exceeded')
-      await type(long.pid, '\n')
-      assert.equal(endOf(await long.rest())?.exitCode, 4)
+      const shortDeadline = { headers: { 'Connect-Timeout-Ms': '500' } }
+      const longStream = await start(withInput('read -r _; exit 4'))
+      const messages = await (await connect({ pid: longStream.pid }, shortDeadline)).readRemaining()
+      assert.equal(messages.at(-1)?.error?.code, 'deadline_exceeded')
+      await type(longStream.pid, '\n')
+      assert.equal(endOf(await longStream.readRemaining())?.exitCode, 4)
 
-      const later = { headers: { 'Connect-Timeout-Ms': '10000' } }
-      const doomed = await start(shell('exec sleep 1000'), later)
-      const other = await connect({ pid: doomed.pid })
-      doomed.socket.destroy()
-      const end = endOf(await other.rest())
+      const longDeadline = { headers: { 'Connect-Timeout-Ms': '10000' } }
+      const limitedStream = await start(shell('exec sleep 1000'), longDeadline)
+      const otherStream = await connect({ pid: limitedStream.pid })
+      limitedStream.socket.destroy()
+      const end = endOf(await otherStream.readRemaining())
       assert.deepEqual([end?.exitCode, end?.status], [-1, 'signal: killed'])
     })
 
     test('later subscribers get the exit, by pid and by tag', async () => {
       const stream = await start({ ...shell('echo gone; exit 6'), tag: 'over' })
-      await stream.rest()
+      await stream.readRemaining()
       const end = { exitCode: 6, exited: true, status: 'exit status 6', error: 'exit status 6' }
       for (const selector of [{ pid: stream.pid }, { tag: 'over' }]) {
-        const late = await connect(selector)
-        assert.equal(late.pid, stream.pid)
-        assert.deepEqual(await late.rest(), [{ flags: 0, event: { end } }, { flags: endFlag }])
+        const lateStream = await connect(selector)
+        assert.equal(lateStream.pid, stream.pid)
+        assert.deepEqual(await lateStream.readRemaining(), [
+          { flags: 0, event: { end } },
+          { flags: endFlag },
+        ])
       }
       const signal = { process: { pid: stream.pid }, signal: 'SIGNAL_SIGKILL' }
       assert.equal(await unary('SendSignal', signal), 404)
@@ -141,41 +153,45 @@ for (const runtime of runtimes) {
 
     test('a process that closes its outputs keeps running, and so does its stream', async () => {
       const stream = await start(withInput('exec >&- 2>&-; read -r _; exit 7'), {
-        headers: everySecond,
+        headers: keepaliveHeaders,
       })
       assert.deepEqual(await stream.next(), { flags: 0, event: { keepalive: {} } })
       await type(stream.pid, '\n')
-      assert.equal(endOf(await stream.rest())?.exitCode, 7)
+      assert.equal(endOf(await stream.readRemaining())?.exitCode, 7)
     })
 
     test('a grandchild that holds the output delays the end, unless the process was killed', async () => {
       const body = shell('mkfifo /tmp/gate; (cat /tmp/gate; echo late) & echo early; exit 3')
-      const stream = await start(body, { headers: everySecond })
-      await stream.until(/early/)
-      await waitFor('the exit', async () => /gone/.test(await run(isGone(stream.pid))), patient)
+      const stream = await start(body, { headers: keepaliveHeaders })
+      await stream.readUntil(/early/)
+      await waitFor(
+        'the exit',
+        async () => /gone/.test(await run(existsCommand(stream.pid))),
+        polling,
+      )
       assert.deepEqual(await stream.next(), { flags: 0, event: { keepalive: {} } })
       await run('echo now > /tmp/gate')
-      const messages = await stream.rest()
+      const messages = await stream.readRemaining()
       assert.equal(outputOf(messages), 'now\nlate\n')
       assert.equal(endOf(messages)?.exitCode, 3)
 
-      const killed = await start(shell('sleep 1000 & echo $!; wait'))
-      const grandchild = Number(await killed.until(/\n/))
-      const signal = { process: { pid: killed.pid }, signal: 'SIGNAL_SIGKILL' }
+      const killedStream = await start(shell('sleep 1000 & echo $!; wait'))
+      const grandchild = Number(await killedStream.readUntil(/\n/))
+      const signal = { process: { pid: killedStream.pid }, signal: 'SIGNAL_SIGKILL' }
       assert.equal(await unary('SendSignal', signal), 200)
-      assert.equal(endOf(await killed.rest())?.status, 'signal: killed')
-      assert.equal(await run(isGone(grandchild)), 'there\n')
+      assert.equal(endOf(await killedStream.readRemaining())?.status, 'signal: killed')
+      assert.equal(await run(existsCommand(grandchild)), 'there\n')
     })
 
-    test('fifty commands at once all give their own output', async () => {
+    test('fifty concurrent commands each return their own output', async () => {
       const { commands } = await Sandbox.connect(sandbox.sandboxID, cloud.installation.connection)
       const results = await Promise.all(
-        Array.from({ length: 50 }, (_, at) =>
-          commands.run(`echo ${at}; seq ${at} ${at + 999} >&2`, { timeoutMs: 120_000 }),
+        Array.from({ length: 50 }, (_, index) =>
+          commands.run(`echo ${index}; seq ${index} ${index + 999} >&2`, { timeoutMs: 120_000 }),
         ),
       )
-      for (const [at, { stdout, stderr }] of results.entries()) {
-        assert.deepEqual([stdout, stderr], [`${at}\n`, numbers(at, at + 999)])
+      for (const [index, { stdout, stderr }] of results.entries()) {
+        assert.deepEqual([stdout, stderr], [`${index}\n`, numbers(index, index + 999)])
       }
     })
   })
@@ -193,15 +209,15 @@ for at in range(int(sys.argv[1])):
     os.rename("/tmp/new", "/tmp/written")
 '`
 
-/** Whether a number has stayed the same over five looks. */
-function still(look: () => Promise<number>): () => Promise<number | undefined> {
-  let last = Number.NaN
-  let same = 0
+/** Returns a function that returns the value after six equal reads in a row, and undefined before. */
+function whenSteady(readValue: () => Promise<number>): () => Promise<number | undefined> {
+  let previous = Number.NaN
+  let repeats = 0
   return async () => {
-    const now = await look()
-    same = now === last ? same + 1 : 0
-    last = now
-    return same >= 5 && now > 0 ? now : undefined
+    const value = await readValue()
+    repeats = value === previous ? repeats + 1 : 0
+    previous = value
+    return repeats >= 5 && value > 0 ? value : undefined
   }
 }
 
@@ -209,7 +225,7 @@ function withInput(script: string): object {
   return { ...shell(script), stdin: true }
 }
 
-function isGone(pid: number): string {
+function existsCommand(pid: number): string {
   return `test -d /proc/${pid} && echo there || echo gone`
 }
 
@@ -233,5 +249,5 @@ function endOf(messages: readonly Message[]) {
 
 /** Returns the numbers in the format of seq. */
 function numbers(from: number, to: number): string {
-  return Array.from({ length: to - from + 1 }, (_, at) => `${from + at}\n`).join('')
+  return Array.from({ length: to - from + 1 }, (_, offset) => `${from + offset}\n`).join('')
 }

@@ -1,7 +1,8 @@
 /**
- * Published clients compare the version that a sandbox reports, and do more from certain versions on. Ours has to be at
- * or above all of them, and what each promises has to work. Here each is tried once; the files named beside it try it
- * thoroughly. Gates between a platform and its own daemon have no probe: ours come from one source.
+ * Published clients compare the envd version of a sandbox with version gates, and use more features from certain
+ * versions on. The version of Atoll must pass every gate, and the feature behind each gate must work. Each feature is
+ * tried once here; the test files named beside it test it thoroughly. Gates between a platform and its own envd have no
+ * probe: in Atoll both have the same source.
  */
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
@@ -12,36 +13,36 @@ import type { HttpCloud, HttpSandbox } from '../http-cloud.ts'
 import { send } from '../wire.ts'
 
 let cloud: HttpCloud
-let byHand: HttpSandbox & { readonly envdVersion?: string }
+let httpSandbox: HttpSandbox & { readonly envdVersion?: string }
 let sandbox: Sandbox
 
 before(async () => {
   cloud = await startCloud({ ATOLL_RUNTIME: 'gvisor' })
-  byHand = await cloud.createSandbox({ secure: true })
-  sandbox = await Sandbox.connect(byHand.sandboxID, cloud.installation.connection)
+  httpSandbox = await cloud.createSandbox({ secure: true })
+  sandbox = await Sandbox.connect(httpSandbox.sandboxID, cloud.installation.connection)
 })
 after(() => cloud[Symbol.asyncDispose]())
 
 const gates: readonly [string, string, (() => Promise<unknown>)?][] = [
   ['0.1.0', 'a sandbox at all: sdk', async () => assert.ok(await sandbox.isRunning())],
-  ['0.1.4', 'recursive watch: filesystem', () => seesChange('deep/inner', { recursive: true })],
+  ['0.1.4', 'recursive watch: filesystem', () => checkWatch('deep/inner', { recursive: true })],
   ['0.1.5', 'metrics: files', async () => assert.ok((await metrics())['cpu_count'])],
-  ['0.2.0', 'secured sandboxes: wire, files', isSecured],
-  ['0.2.4', 'metrics of the disk, memory in bytes: files', measuresBytes],
-  ['0.3.0', 'stdin: false: wire, streaming', hasNoInput],
-  ['0.4.0', 'a default user of the server: sdk', runsAsUser],
+  ['0.2.0', 'secured sandboxes: wire, files', checkToken],
+  ['0.2.4', 'metrics of the disk, memory in bytes: files', checkMetricUnits],
+  ['0.3.0', 'stdin: false: wire, streaming', checkNoStdin],
+  ['0.4.0', 'a default user of the server: sdk', checkDefaultUser],
   ['0.5.0', 'snapshots, by the server'],
-  ['0.5.2', 'CloseStdin: wire', closesInput],
-  ['0.5.7', 'octet-stream and gzip uploads: files', takesPacked],
+  ['0.5.2', 'CloseStdin: wire', checkCloseStdin],
+  ['0.5.7', 'octet-stream and gzip uploads: files', checkUploads],
   ['0.5.9', 'memory of caches', async () => assert.ok('mem_cache' in (await metrics()))],
   ['0.5.13', 'network rules, by the server'],
   ['0.5.14', 'volumes, by the server'],
-  ['0.6.2', 'metadata of files: filesystem', keepsMetadata],
-  ['0.6.3', 'entries in changes: filesystem', () => seesChange('shown', { includeEntry: true })],
+  ['0.6.2', 'metadata of files: filesystem', checkMetadata],
+  ['0.6.3', 'entries in changes: filesystem', () => checkWatch('shown', { includeEntry: true })],
   [
     '0.6.4',
     'network mounts: watch of envd',
-    () => seesChange('mounts', { allowNetworkMounts: true }),
+    () => checkWatch('mounts', { allowNetworkMounts: true }),
   ],
   ['0.6.5', 'heap collapse, by the server'],
   ['0.6.6', 'freezing of file systems, by the server'],
@@ -50,19 +51,19 @@ const gates: readonly [string, string, (() => Promise<unknown>)?][] = [
 
 for (const [version, promise, probe] of gates) {
   test(`the version is at least ${version} (${promise})`, async () => {
-    assert.ok(isAtLeast(byHand.envdVersion ?? '', version), byHand.envdVersion)
+    assert.ok(isAtLeast(httpSandbox.envdVersion ?? '', version), httpSandbox.envdVersion)
     await probe?.()
   })
 }
 
 function isAtLeast(version: string, gate: string): boolean {
-  const [have, want] = [version, gate].map((text) => text.split('.').map(Number))
-  assert.ok(have?.length === 3 && want?.length === 3)
-  const different = have.findIndex((part, at) => part !== want[at])
-  return different < 0 || (have[different] ?? 0) > (want[different] ?? 0)
+  const [actual, minimum] = [version, gate].map((text) => text.split('.').map(Number))
+  assert.ok(actual?.length === 3 && minimum?.length === 3)
+  const position = actual.findIndex((part, index) => part !== minimum[index])
+  return position < 0 || (actual[position] ?? 0) > (minimum[position] ?? 0)
 }
 
-async function seesChange(
+async function checkWatch(
   folder: string,
   options: { recursive?: boolean; includeEntry?: boolean; allowNetworkMounts?: boolean },
 ): Promise<void> {
@@ -77,51 +78,51 @@ async function seesChange(
     options,
   )
   await sandbox.files.write(`${folder}/new`, '12345')
-  const isSeen = () => (options.includeEntry ? sizes.includes(5) : sizes.length > 0)
-  await waitFor('the change', isSeen)
+  const hasEvent = () => (options.includeEntry ? sizes.includes(5) : sizes.length > 0)
+  await waitFor('the change', hasEvent)
   await handle.stop()
 }
 
-async function metrics(headers = envdHeaders(byHand)): Promise<Record<string, number>> {
+async function metrics(headers = envdHeaders(httpSandbox)): Promise<Record<string, number>> {
   const { status, text } = await send(cloud.installation.url, { path: '/metrics', headers })
   assert.equal(status, 200, text)
   return JSON.parse(text)
 }
 
-async function isSecured(): Promise<void> {
-  const { 'X-Access-Token': token, ...headers } = envdHeaders(byHand)
+async function checkToken(): Promise<void> {
+  const { 'X-Access-Token': token, ...headers } = envdHeaders(httpSandbox)
   assert.ok(token)
   await assert.rejects(metrics(headers), /access token/)
 }
 
-async function measuresBytes(): Promise<void> {
+async function checkMetricUnits(): Promise<void> {
   const { disk_total: disk = 0, disk_used: used = 0, mem_used: memory = 0 } = await metrics()
   assert.ok(disk > used && used > 0 && memory > 1024 * 1024)
 }
 
-async function hasNoInput(): Promise<void> {
+async function checkNoStdin(): Promise<void> {
   const { stdout } = await sandbox.commands.run('readlink /proc/self/fd/0; cat', { stdin: false })
   assert.equal(stdout, '/dev/null\n')
 }
 
-async function runsAsUser(): Promise<void> {
+async function checkDefaultUser(): Promise<void> {
   assert.equal((await sandbox.commands.run('id -un')).stdout, 'user\n')
 }
 
-async function closesInput(): Promise<void> {
+async function checkCloseStdin(): Promise<void> {
   const handle = await sandbox.commands.run('cat', { background: true, stdin: true })
   await handle.sendStdin('all')
   await handle.closeStdin()
   assert.equal((await handle.wait()).stdout, 'all')
 }
 
-async function takesPacked(): Promise<void> {
+async function checkUploads(): Promise<void> {
   await sandbox.files.write('octets', 'octets', { useOctetStream: true })
   await sandbox.files.write('packed', 'packed', { gzip: true })
   assert.equal((await sandbox.commands.run('cat octets packed')).stdout, 'octetspacked')
 }
 
-async function keepsMetadata(): Promise<void> {
+async function checkMetadata(): Promise<void> {
   await sandbox.files.write('tagged', 'x', { metadata: { a: '1' } })
   assert.deepEqual((await sandbox.files.getInfo('tagged')).metadata, { a: '1' })
 }

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import {
-  addCounting,
+  addCountingSandbox,
   checkAcknowledgedState,
   emptyAcknowledgedState,
 } from './acknowledged/acknowledged-state.ts'
-import { prepareWork, workKinds } from './acknowledged/works.ts'
+import { prepareRequest, requestKinds } from './acknowledged/all-requests.ts'
 import { startCloud } from '../http-cloud.ts'
 import type { HttpCloud } from '../http-cloud.ts'
 import { roundsOr, seed } from '../config.ts'
@@ -15,9 +15,9 @@ import { randomFrom } from '../mutations.ts'
 import type { Random } from '../mutations.ts'
 import { serverErrors } from '../server-errors.ts'
 
-/** The server is killed the moment it has answered; `ATOLL_TEST_ROUNDS=50` tries it more often. */
+/** Each round kills the server right after a response. `ATOLL_TEST_ROUNDS=50` runs more rounds. */
 const rounds = roundsOr(3)
-const fewestSandboxes = 2
+const minSandboxes = 2
 const maxSandboxes = 4
 const maxSnapshots = 3
 
@@ -34,7 +34,7 @@ describe(
     const acknowledged = emptyAcknowledgedState()
     let cloud: HttpCloud
     let names: Names
-    let deck: string[] = []
+    let remainingKinds: string[] = []
 
     before(async () => {
       cloud = await startCloud({
@@ -50,23 +50,23 @@ describe(
 
     for (let round = 1; round <= rounds; round += 1) {
       test(`round ${round} of ${rounds}`, async (t) => {
-        if (deck.length === 0) deck = shuffled(workKinds, random)
-        const kind = deck.pop() ?? assert.fail()
-        const work = await prepareWork(kind, { acknowledged, cloud, random })
-        const others = await chooseOthers()
+        if (remainingKinds.length === 0) remainingKinds = shuffle(requestKinds, random)
+        const kind = remainingKinds.pop() ?? assert.fail()
+        const request = await prepareRequest(kind, { acknowledged, cloud, random })
+        const extraVictims = await chooseExtraVictims()
         const setting = random(3) === 0 ? 'on' : 'off'
-        t.diagnostic(`${kind}; killed with ${others.name}; pools ${setting}`)
+        t.diagnostic(`${kind}; killed with ${extraVictims.name}; pools ${setting}`)
 
-        const reply = await work.request()
-        const crashed = cloud.installation.crash()
-        for (const pid of others.pids) kill(pid)
-        await crashed
-        assert.equal(reply.status, work.status, reply.text)
-        work.enter?.(reply)
+        const reply = await request.send()
+        const crash = cloud.installation.crash()
+        for (const pid of extraVictims.pids) kill(pid)
+        await crash
+        assert.equal(reply.status, request.status, reply.text)
+        request.record?.(reply)
 
         await cloud.installation.start(pools[setting])
         try {
-          await work.check(reply)
+          await request.check(reply)
           await checkAcknowledgedState(acknowledged, cloud, names)
         } catch (error) {
           t.diagnostic(await serverErrors(names.dataDir))
@@ -76,14 +76,17 @@ describe(
       })
     }
 
-    test('everything is still there after one more kill -9', async () => {
+    test('all acknowledged changes survive one more kill -9', async () => {
       await cloud.installation.crash()
       await cloud.installation.start(pools.off)
       await checkAcknowledgedState(acknowledged, cloud, names)
     })
 
-    /** Processes killed at the same moment as the server. The spawner would follow it anyway, a little later. */
-    async function chooseOthers(): Promise<{ readonly name: string; readonly pids: number[] }> {
+    /** Processes killed at the same moment as the server. The spawner would exit after the server anyway. */
+    async function chooseExtraVictims(): Promise<{
+      readonly name: string
+      readonly pids: number[]
+    }> {
       const egress = { name: 'the egress process', pids: await egressesOf(names) }
       const spawner = { name: 'the spawner', pids: [(await spawnerOf(names)) ?? assert.fail()] }
       const nothing = { name: 'nothing else', pids: [] }
@@ -91,8 +94,8 @@ describe(
     }
 
     async function populate(): Promise<void> {
-      while (acknowledged.sandboxes.size < fewestSandboxes) {
-        await addCounting(acknowledged, cloud, await cloud.createSandbox({ timeout: 3600 }))
+      while (acknowledged.sandboxes.size < minSandboxes) {
+        await addCountingSandbox(acknowledged, cloud, await cloud.createSandbox({ timeout: 3600 }))
       }
       while (acknowledged.sandboxes.size > maxSandboxes) {
         const [id = ''] = acknowledged.sandboxes.keys()
@@ -111,15 +114,15 @@ describe(
   },
 )
 
-function shuffled<T>(items: readonly T[], random: Random): T[] {
-  const left = [...items]
-  return Array.from(items, () => left.splice(random(left.length), 1)).flat()
+function shuffle<T>(items: readonly T[], random: Random): T[] {
+  const remaining = [...items]
+  return Array.from(items, () => remaining.splice(random(remaining.length), 1)).flat()
 }
 
 function kill(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL')
   } catch {
-    // Gone with the server already.
+    // The process has already exited with the server.
   }
 }

@@ -12,10 +12,10 @@ export interface AcknowledgedState {
 }
 
 export interface Churn {
-  /** Stops; failures are expected from now on. */
-  giveUp(): void
-  /** Resolves when no request is open, with the failures from before `giveUp`. */
-  readonly ended: Promise<readonly unknown[]>
+  /** Stops, and ignores failures from now on. */
+  abort(): void
+  /** Resolves when no request is open, with the failures before `abort`. */
+  readonly failures: Promise<readonly unknown[]>
 }
 
 export interface ChurnOptions {
@@ -30,18 +30,18 @@ const callers = 4
 const maxRunning = 6
 
 export function startChurn(acknowledged: AcknowledgedState, options: ChurnOptions): Churn {
-  let isExpected = false
-  let creating = 0
+  let isAborted = false
+  let pendingCreates = 0
   const failures: unknown[] = []
 
   const create = async () => {
-    creating += 1
+    pendingCreates += 1
     try {
       const { metadata, client } = options
-      const wanted = { templateId: 'base', timeoutSeconds: 3600, metadata }
-      acknowledged.running.add((await client.createSandbox(wanted)).sandboxID)
+      const request = { templateId: 'base', timeoutSeconds: 3600, metadata }
+      acknowledged.running.add((await client.createSandbox(request)).sandboxID)
     } finally {
-      creating -= 1
+      pendingCreates -= 1
     }
   }
   const kill = async (id: string) => {
@@ -51,31 +51,31 @@ export function startChurn(acknowledged: AcknowledgedState, options: ChurnOption
     acknowledged.doubtful.delete(id)
     acknowledged.killed.add(id)
   }
-  const call = async () => {
-    while (!isExpected) {
-      const victim = chooseVictim(acknowledged, creating, options.random)
+  const runCaller = async () => {
+    while (!isAborted) {
+      const victim = chooseVictim(acknowledged, pendingCreates, options.random)
       await (victim === undefined ? create() : kill(victim))
     }
   }
-  const attempt = async () => {
-    await call().catch((error: unknown) => {
-      if (!isExpected) failures.push(error)
+  const runAndRecord = async () => {
+    await runCaller().catch((error: unknown) => {
+      if (!isAborted) failures.push(error)
     })
   }
   return {
-    giveUp: () => void (isExpected = true),
-    ended: Promise.all(Array.from({ length: callers }, attempt)).then(() => failures),
+    abort: () => void (isAborted = true),
+    failures: Promise.all(Array.from({ length: callers }, runAndRecord)).then(() => failures),
   }
 }
 
 /** Returns a sandbox to kill, or undefined to create another one. */
 function chooseVictim(
   { running }: AcknowledgedState,
-  creating: number,
+  pendingCreates: number,
   random: Random,
 ): string | undefined {
   const candidates = [...running]
-  const isFull = running.size + creating >= maxRunning
+  const isFull = running.size + pendingCreates >= maxRunning
   if (!isFull && (candidates.length === 0 || random(3) > 0)) return undefined
   return candidates[random(candidates.length)]
 }

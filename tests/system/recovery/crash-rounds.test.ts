@@ -18,12 +18,12 @@ import type { SandboxRecord } from './record-file.ts'
 import { runtimes } from '../shell.ts'
 import { consistentTraces, tracesOf } from '../traces.ts'
 
-/** The server is killed at any moment, also while it starts; `ATOLL_TEST_ROUNDS=50` tries it more often. */
+/** Each round kills the server at a random moment, also while it starts. `ATOLL_TEST_ROUNDS=50` runs more rounds. */
 const rounds = roundsOr(3)
-/** The longest that a server is up before it is killed. */
-const longestMs = 3_000
+/** Longest delay before a kill. */
+const maxDelayMs = 3_000
 /** Records and host agree within five seconds of the server's first answer, on a machine that does nothing else. */
-const promisedMs = 60_000
+const agreementLimitMs = 60_000
 /** Metadata pairs of each sandbox. */
 const pairs = 2
 
@@ -65,24 +65,24 @@ for (const runtime of runtimes) {
           const metadata = { round: String(round), runtime }
           const churn = startChurn(acknowledged, { client, random, metadata })
           // There is no state to wait for: the kill is to come at any moment.
-          await pause(random(longestMs))
-          churn.giveUp()
+          await pause(random(maxDelayMs))
+          churn.abort()
           await installation.crash()
-          assert.deepEqual(await churn.ended, [])
+          assert.deepEqual(await churn.failures, [])
           await checkRecords()
 
           if (random(3) === 0) await crashWhileStarting()
           await installation.start()
-          const ready = performance.now()
-          const running = await agreement()
-          const agreedMs = Math.round(performance.now() - ready)
-          t.diagnostic(`${running.size} run; agreed after ${agreedMs} ms`)
+          const readyAt = performance.now()
+          const running = await waitForAgreement()
+          const elapsedMs = Math.round(performance.now() - readyAt)
+          t.diagnostic(`${running.size} run; agreed after ${elapsedMs} ms`)
           await checkAlive(running)
-          settle(running)
+          resolveUnanswered(running)
         })
       }
 
-      test('no record of any round is left unfinished', async () => {
+      test('every record of every round is running or ended', async () => {
         await installation.interrupt()
         const records = await checkRecords()
         const unfinished = records.filter(({ state }) => !['running', 'ended'].includes(state))
@@ -101,33 +101,33 @@ for (const runtime of runtimes) {
 
       async function crashWhileStarting(): Promise<void> {
         const starting = installation.start().catch(() => {})
-        await pause(random(longestMs))
+        await pause(random(maxDelayMs))
         await installation.crash()
         await starting
       }
 
-      async function listed(): Promise<Set<string>> {
-        const all = await Array.fromAsync(client.listSandboxes())
-        return new Set(all.map(({ sandboxID }) => sandboxID))
+      async function listSandboxIds(): Promise<Set<string>> {
+        const sandboxes = await Array.fromAsync(client.listSandboxes())
+        return new Set(sandboxes.map(({ sandboxID }) => sandboxID))
       }
 
-      /** Waits until the host has what the records say, no more and no less. */
-      async function agreement(): Promise<Set<string>> {
-        const look = async () => {
-          const running = await listed()
+      /** Waits until the host has exactly the resources of the listed sandboxes. Returns their IDs. */
+      async function waitForAgreement(): Promise<Set<string>> {
+        const readState = async () => {
+          const running = await listSandboxIds()
           const traces = await tracesOf(names)
           return { running, traces, expected: consistentTraces(traces, running.size) }
         }
-        const agreed = await waitFor(
+        const agreedIds = await waitFor(
           'records and host to agree',
           async () => {
-            const seen = await look()
-            return isDeepStrictEqual(seen.traces, seen.expected) && seen.running
+            const state = await readState()
+            return isDeepStrictEqual(state.traces, state.expected) && state.running
           },
-          { timeoutMs: promisedMs },
+          { timeoutMs: agreementLimitMs },
         ).catch(() => undefined)
-        if (agreed) return agreed
-        const { traces, expected, running } = await look()
+        if (agreedIds) return agreedIds
+        const { traces, expected, running } = await readState()
         assert.deepEqual(traces, expected)
         return running
       }
@@ -141,7 +141,7 @@ for (const runtime of runtimes) {
       }
 
       /** Resolves the outcome of requests that the crash left unanswered. */
-      function settle(running: ReadonlySet<string>): void {
+      function resolveUnanswered(running: ReadonlySet<string>): void {
         assert.deepEqual(acknowledged.running.difference(running), new Set(), 'lost by the restart')
         assert.deepEqual(acknowledged.killed.intersection(running), new Set(), 'came back')
         for (const id of acknowledged.doubtful.difference(running)) acknowledged.killed.add(id)

@@ -13,107 +13,120 @@ const counter = `
 i=0
 while :; do i=$((i+1)); echo "$$ $i $(date +%s%3N)" >> /tmp/counts; sleep 0.05; done
 `
-/** How much later than promised a sandbox may end on a busy machine. */
+/** How late a sandbox may end on a busy machine. */
 const lateMs = 60_000
 
 for (const runtime of runtimes) {
-  describe(`when something crashes, under ${runtime}`, { concurrency: 1 }, () => {
+  describe(`crash recovery under ${runtime}`, { concurrency: 1 }, () => {
     let installation: Installation
     let client: PlatformClient
     let sandboxes: readonly Sandbox[]
-    let counting: Sandbox
+    let countingSandbox: Sandbox
 
-    const open = () =>
+    const createSandbox = () =>
       Sandbox.create('base', {
         ...installation.connection,
         timeoutMs: 600_000,
         envs: { GREETING: 'hello from the first day' },
       })
-    const listed = async () => {
-      const all = await Array.fromAsync(client.listSandboxes())
-      return new Set(all.map(({ sandboxID }) => sandboxID))
+    const listSandboxIds = async () => {
+      const infos = await Array.fromAsync(client.listSandboxes())
+      return new Set(infos.map(({ sandboxID }) => sandboxID))
     }
 
     before(async () => {
       installation = await install({ ATOLL_RUNTIME: runtime, ATOLL_BASE_MEMORY_MB: '256' })
       client = createPlatformClient({ url: installation.url, apiKey: installation.apiKey })
-      sandboxes = await Promise.all(Array.from({ length: 6 }, open))
-      counting = sandboxes[0] ?? assert.fail()
-      await counting.commands.run(counter, { background: true, timeoutMs: 0 })
-      await waitFor('the first counts', async () => (await counts(counting)).length > 3)
+      sandboxes = await Promise.all(Array.from({ length: 6 }, createSandbox))
+      countingSandbox = sandboxes[0] ?? assert.fail()
+      await countingSandbox.commands.run(counter, { background: true, timeoutMs: 0 })
+      await waitFor('the first counts', async () => (await counts(countingSandbox)).length > 3)
     })
     after(() => installation?.[Symbol.asyncDispose]())
 
-    test('all sandboxes survive the server, and their programs continue', async () => {
+    test('all sandboxes survive a crash of the server, and their programs continue', async () => {
       await installation.crash()
-      const down = Date.now()
+      const downAt = Date.now()
       // Some counts belong to the time without a server.
-      await waitFor('a while without a server', () => Date.now() > down + 500)
-      const up = Date.now()
+      await waitFor('a while without a server', () => Date.now() > downAt + 500)
+      const upAt = Date.now()
       await installation.start()
 
-      assert.deepEqual(await listed(), new Set(sandboxes.map(({ sandboxId }) => sandboxId)))
-      const answers = await Promise.all(sandboxes.map((sandbox) => shell(sandbox, 'hostname')))
+      assert.deepEqual(await listSandboxIds(), new Set(sandboxes.map(({ sandboxId }) => sandboxId)))
+      const results = await Promise.all(sandboxes.map((sandbox) => shell(sandbox, 'hostname')))
       assert.deepEqual(
-        answers.map(({ stdout }) => stdout.trim()),
+        results.map(({ stdout }) => stdout.trim()),
         sandboxes.map(({ sandboxId }) => sandboxId),
       )
-      const seen = await counts(counting)
-      assert.ok(seen.some(({ time }) => time > down && time < up))
-      assertUnbroken(seen)
-      const goneOn = await counts(counting, seen.length)
-      assertUnbroken(goneOn)
+      const countsBefore = await counts(countingSandbox)
+      assert.ok(countsBefore.some(({ time }) => time > downAt && time < upAt))
+      assertUnbroken(countsBefore)
+      const countsAfter = await counts(countingSandbox, countsBefore.length)
+      assertUnbroken(countsAfter)
     })
 
-    test('a sandbox ends on time, whether or not a server was there', async () => {
-      const [, early, late] = sandboxes
-      assert.ok(early && late)
-      await client.setTimeout(early.sandboxId, 1)
-      await client.setTimeout(late.sandboxId, 8)
+    test('a sandbox ends at its timeout, also if the server was down then', async () => {
+      const [, earlySandbox, lateSandbox] = sandboxes
+      assert.ok(earlySandbox && lateSandbox)
+      await client.setTimeout(earlySandbox.sandboxId, 1)
+      await client.setTimeout(lateSandbox.sandboxId, 8)
       const ends = await Promise.all(
-        [early, late].map(async ({ sandboxId }) => endOf(await client.getSandbox(sandboxId))),
+        [earlySandbox, lateSandbox].map(async ({ sandboxId }) =>
+          endOf(await client.getSandbox(sandboxId)),
+        ),
       )
       const [earlyEnd = 0, lateEnd = 0] = ends
       await installation.crash()
-      await waitFor('the end of the first one', () => Date.now() > earlyEnd)
+      await waitFor('the timeout of the first sandbox', () => Date.now() > earlyEnd)
       await installation.start()
-      const ready = Date.now()
+      const readyAt = Date.now()
 
-      await waitFor('it to be gone', async () => !(await listed()).has(early.sandboxId), {
-        timeoutMs: lateMs,
-      })
       await waitFor(
-        'the end of the second one',
-        async () => {
-          const isThere = (await listed()).has(late.sandboxId)
-          assert.ok(isThere || Date.now() >= lateEnd, 'it ended too early')
-          return !isThere
+        'the first sandbox to be gone',
+        async () => !(await listSandboxIds()).has(earlySandbox.sandboxId),
+        {
+          timeoutMs: lateMs,
         },
-        { timeoutMs: Math.max(lateEnd - ready, 0) + lateMs },
       )
-      const others = sandboxes.filter((sandbox) => sandbox !== early && sandbox !== late)
-      assert.deepEqual(await listed(), new Set(others.map(({ sandboxId }) => sandboxId)))
+      await waitFor(
+        'the second sandbox to be gone',
+        async () => {
+          const isListed = (await listSandboxIds()).has(lateSandbox.sandboxId)
+          assert.ok(isListed || Date.now() >= lateEnd, 'the sandbox ended before its timeout')
+          return !isListed
+        },
+        { timeoutMs: Math.max(lateEnd - readyAt, 0) + lateMs },
+      )
+      const otherSandboxes = sandboxes.filter(
+        (sandbox) => sandbox !== earlySandbox && sandbox !== lateSandbox,
+      )
+      assert.deepEqual(
+        await listSandboxIds(),
+        new Set(otherSandboxes.map(({ sandboxId }) => sandboxId)),
+      )
     })
 
     test('a killed envd is replaced, with the same token and variables', async () => {
-      const earlier = await daemonOf(counting)
-      // The command dies of it, or the connection does.
-      await shell(counting, `kill -9 ${earlier}`).catch(() => {})
-      const later = await waitFor('the new daemon', () => daemonOf(counting).catch(() => undefined))
-      assert.notEqual(later, earlier)
-      const { stdout } = await shell(counting, 'echo "$GREETING"', { user: 'user' })
+      const oldPid = await findEnvdPid(countingSandbox)
+      // The kill ends this command or its connection.
+      await shell(countingSandbox, `kill -9 ${oldPid}`).catch(() => {})
+      const newPid = await waitFor('the new envd', () =>
+        findEnvdPid(countingSandbox).catch(() => undefined),
+      )
+      assert.notEqual(newPid, oldPid)
+      const { stdout } = await shell(countingSandbox, 'echo "$GREETING"', { user: 'user' })
       assert.equal(stdout, 'hello from the first day\n')
-      const seen = await counts(counting)
-      assertUnbroken(await counts(counting, seen.length))
+      const countsBefore = await counts(countingSandbox)
+      assertUnbroken(await counts(countingSandbox, countsBefore.length))
 
-      const { sandboxId } = counting
+      const { sandboxId } = countingSandbox
       const headers = { 'svc-sandbox-id': sandboxId, 'svc-sandbox-port': '49983' }
-      const refused = await fetch(`${installation.url}/process.Process/List`, {
+      const reply = await fetch(`${installation.url}/process.Process/List`, {
         method: 'POST',
         headers: { ...headers, 'content-type': 'application/json', 'x-access-token': 'another' },
         body: '{}',
       })
-      assert.equal(refused.status, 401)
+      assert.equal(reply.status, 401)
     })
   })
 }
@@ -124,33 +137,33 @@ interface Count {
   readonly time: number
 }
 
-/** All counts so far, once there are more than `known`. */
-async function counts(sandbox: Sandbox, known = 0): Promise<Count[]> {
+/** Returns all counts so far, once there are more than `previousLength`. */
+async function counts(sandbox: Sandbox, previousLength = 0): Promise<Count[]> {
   return waitFor('more counts', async () => {
     const { stdout } = await shell(sandbox, 'cat /tmp/counts 2>/dev/null || true')
     const lines = stdout.split('\n').slice(0, -1)
-    const found = lines.map((line) => {
+    const values = lines.map((line) => {
       const [pid = NaN, number = NaN, time = NaN] = line.split(' ').map(Number)
       return { pid, number, time }
     })
-    return found.length > known && found
+    return values.length > previousLength && values
   })
 }
 
-/** One process, from one on without a gap. */
-function assertUnbroken(seen: readonly Count[]): void {
+/** Checks that one process counted from 1 without a gap. */
+function assertUnbroken(values: readonly Count[]): void {
   assert.deepEqual(
-    seen.map(({ number }) => number),
-    seen.map((_, index) => index + 1),
+    values.map(({ number }) => number),
+    values.map((_, index) => index + 1),
   )
-  assert.equal(new Set(seen.map(({ pid }) => pid)).size, 1)
+  assert.equal(new Set(values.map(({ pid }) => pid)).size, 1)
 }
 
 function endOf({ endAt }: { readonly endAt: string }): number {
   return Date.parse(endAt)
 }
 
-async function daemonOf(sandbox: Sandbox): Promise<string> {
+async function findEnvdPid(sandbox: Sandbox): Promise<string> {
   const { stdout } = await shell(sandbox, 'pgrep -o -f "^/.atoll/lib/ld.so"')
-  return stdout.trim() || assert.fail('no daemon')
+  return stdout.trim() || assert.fail('no envd')
 }

@@ -9,28 +9,28 @@ import { roundsOr, seed } from '../config.ts'
 import { readCounter, startCounter } from '../counter.ts'
 import { cells, egressesOf, routedSandboxes, namesOf, spawnerOf } from '../host-state.ts'
 import type { Names } from '../host-state.ts'
-import { callers, fewest, startLifecycleChurn } from './lifecycle-churn.ts'
+import { callers, minSandboxes, startLifecycleChurn } from './lifecycle-churn.ts'
 import type { Failure } from './lifecycle-churn.ts'
 import type { LifecycleAccount } from './lifecycle-requests.ts'
 import { randomFrom } from '../mutations.ts'
 import { serverErrors } from '../server-errors.ts'
-import { strike, targets } from './strike.ts'
-import type { Strike } from './strike.ts'
+import { killRuntimeProcess, targets } from './runtime-kill.ts'
+import type { RuntimeKill } from './runtime-kill.ts'
 import { consistentTraces, tracesOf } from '../traces.ts'
 
 /** Each round kills a process while sandboxes are paused, resumed and copied. `ATOLL_TEST_ROUNDS=100` runs more rounds. */
 const rounds = roundsOr(3)
 /** Longest time before the kill. */
-const longestMs = 2_000
+const maxDelayMs = 2_000
 /** Longest wait for the process to kill. */
-const strikeLimitMs = 5_000
+const killLimitMs = 5_000
 /** Records and node agree within five seconds of the server's first answer, on a machine that does nothing else. */
-const promisedMs = 60_000
+const agreementLimitMs = 60_000
 /** Unreferenced copies are removed by the next sweep, and warm pools may still be filling. */
-const tidyMs = 120_000
+const cleanupLimitMs = 120_000
 
-/** So that there is an egress process to be killed. */
-const fewNames = { allowOut: ['shop.example'], denyOut: ['0.0.0.0/0'] }
+/** Rules with names need an egress process, which a round may kill. */
+const nameRules = { allowOut: ['shop.example'], denyOut: ['0.0.0.0/0'] }
 
 const pools = {
   off: { ATOLL_READY_SANDBOXES: '0', ATOLL_POOL_MEMORY_MB: '0' },
@@ -69,183 +69,189 @@ describe(
 
     for (let round = 1; round <= rounds; round += 1) {
       test(`round ${round} of ${rounds}`, async (t) => {
-        const hit = await (hits[random(hits.length)] ?? assert.fail())()
-        const states = await agreement()
-        t.diagnostic(`${hit.what}; ${summary(states)}`)
-        checkStates(states, hit)
+        const fault = await (faults[random(faults.length)] ?? assert.fail())()
+        const states = await waitForAgreement()
+        t.diagnostic(`${fault.description}; ${summary(states)}`)
+        checkStates(states, fault)
         await checkCounters(states, round === rounds)
         await populate()
-        if (hit.failures.length <= hit.mayFail) return
+        if (fault.failures.length <= fault.maxFailures) return
         const errors = await serverErrors(cloud.installation.dataDir)
-        assert.fail(`${describeFailures(hit.failures)}\n${errors}`)
+        assert.fail(`${describeFailures(fault.failures)}\n${errors}`)
       })
     }
 
-    test('nothing is left of any round', async () => {
+    test('the host is clean after all rounds', async () => {
       await Promise.all([...sandboxes.keys()].map(kill))
-      for (const id of await listedSnapshots()) {
+      for (const id of await listSnapshots()) {
         const path = `/templates/${encodeURIComponent(id)}`
         assert.equal((await cloud.platform('DELETE', path)).status, 204)
       }
-      assert.deepEqual(await agreement(), new Map())
+      assert.deepEqual(await waitForAgreement(), new Map())
     })
 
-    const hits = [crashServer, crashServer, killSpawner, killEgress, strikeRuntime, strikeRuntime]
+    const faults = [crashServer, crashServer, killSpawner, killEgress, killRuntime, killRuntime]
 
-    interface Hit {
-      readonly what: string
+    interface Fault {
+      readonly description: string
       readonly failures: readonly Failure[]
       /** Maximum number of failed requests. Requests that a killed server left unanswered do not count. */
-      readonly mayFail: number
-      readonly strike?: Strike | undefined
+      readonly maxFailures: number
+      readonly runtimeKill?: RuntimeKill | undefined
     }
 
-    async function crashServer(): Promise<Hit> {
+    async function crashServer(): Promise<Fault> {
       const churn = startLifecycleChurn({ acknowledged, cloud, random })
       // There is no state to wait for: the kill is to come at any moment.
-      await pause(random(longestMs))
-      churn.giveUp()
+      await pause(random(maxDelayMs))
+      churn.abort()
       await cloud.installation.crash()
-      const failures = await churn.ended
+      const failures = await churn.failures
       const setting = random(3) === 0 ? 'on' : 'off'
       if (random(4) === 0) {
         const starting = cloud.installation.start(pools[setting]).catch(() => {})
-        await pause(random(longestMs))
+        await pause(random(maxDelayMs))
         await cloud.installation.crash()
         await starting
       }
       await cloud.installation.start(pools[setting])
-      return { what: `server killed, pools ${setting}`, failures, mayFail: 0 }
+      return { description: `server killed, pools ${setting}`, failures, maxFailures: 0 }
     }
 
     /** Kills the spawner, and with it all commands under way. */
-    async function killSpawner(): Promise<Hit> {
+    async function killSpawner(): Promise<Fault> {
       const churn = startLifecycleChurn({ acknowledged, cloud, random })
-      await pause(random(longestMs))
+      await pause(random(maxDelayMs))
       process.kill((await spawnerOf(names)) ?? assert.fail('no spawner'), 'SIGKILL')
       churn.stop()
-      const failures = await churn.ended
-      const what = `spawner killed; ${describeFailures(failures)}`
-      return { what, failures, mayFail: callers }
+      const failures = await churn.failures
+      const description = `spawner killed; ${describeFailures(failures)}`
+      return { description, failures, maxFailures: callers }
     }
 
     /** Kills the egress process. Rule changes wait for its successor. */
-    async function killEgress(): Promise<Hit> {
+    async function killEgress(): Promise<Fault> {
       const churn = startLifecycleChurn({ acknowledged, cloud, random })
-      await pause(random(longestMs))
+      await pause(random(maxDelayMs))
       for (const pid of await egressesOf(names)) process.kill(pid, 'SIGKILL')
       churn.stop()
-      const failures = await churn.ended
-      return { what: `egress killed; ${describeFailures(failures)}`, failures, mayFail: 0 }
+      const failures = await churn.failures
+      return {
+        description: `egress killed; ${describeFailures(failures)}`,
+        failures,
+        maxFailures: 0,
+      }
     }
 
-    async function strikeRuntime(): Promise<Hit> {
+    async function killRuntime(): Promise<Fault> {
       const target = targets[random(targets.length)] ?? assert.fail()
       const churn = startLifecycleChurn({ acknowledged, cloud, random })
-      await pause(random(longestMs))
-      const signal = AbortSignal.timeout(strikeLimitMs)
-      const struck = await strike(target, names, { random, signal })
+      await pause(random(maxDelayMs))
+      const signal = AbortSignal.timeout(killLimitMs)
+      const victim = await killRuntimeProcess(target, names, { random, signal })
       churn.stop()
-      const failures = await churn.ended
-      const what = `${target} ${struck ? 'killed' : 'not met'}; ${describeFailures(failures)}`
-      return { what, failures, mayFail: struck ? 1 : 0, strike: struck }
+      const failures = await churn.failures
+      const description = `${target} ${victim ? 'killed' : 'not found'}; ${describeFailures(failures)}`
+      return { description, failures, maxFailures: victim ? 1 : 0, runtimeKill: victim }
     }
 
-    /** Waits until the API says what the node says, and the host has that and nothing else. */
-    async function agreement(): Promise<Map<string, string>> {
+    /** Waits until API and node report the same sandboxes, and the host has only their resources. */
+    async function waitForAgreement(): Promise<Map<string, string>> {
       const states = await eventually(
         'the API and the node to agree',
-        async () => ({ actual: await listed(), expected: await onNode() }),
-        promisedMs,
+        async () => ({ actual: await listStates(), expected: await readCellPhases() }),
+        agreementLimitMs,
       )
-      const held = [...states.values()]
-      const paused = held.filter((state) => state === 'paused').length
+      const stateList = [...states.values()]
+      const pausedCount = stateList.filter((state) => state === 'paused').length
       await eventually(
-        'the host to hold what belongs to sandboxes alone',
+        'the host to hold only resources of sandboxes',
         async () => {
-          const ready = (await cells(names.dataDir)).filter(({ phase }) => phase === 'ready').length
+          const readyCount = (await cells(names.dataDir)).filter(
+            ({ phase }) => phase === 'ready',
+          ).length
           const actual = await tracesOf(names)
-          const kept = { paused, snapshots: (await listedSnapshots()).length }
-          const running = held.length - paused + ready
-          return { actual, expected: consistentTraces(actual, running, kept) }
+          const storedCounts = { paused: pausedCount, snapshots: (await listSnapshots()).length }
+          const runningCount = stateList.length - pausedCount + readyCount
+          return { actual, expected: consistentTraces(actual, runningCount, storedCounts) }
         },
-        tidyMs,
+        cleanupLimitMs,
       )
       await eventually(
-        'one egress process, and all that has names led to it',
+        'one egress process, and a redirect for each sandbox with name rules',
         async () => ({
           actual: {
             processes: (await egressesOf(names)).length,
-            led: await routedSandboxes(names),
+            redirects: await routedSandboxes(names),
           },
-          expected: { processes: 1, led: await named(states) },
+          expected: { processes: 1, redirects: await countNameRules(states) },
         }),
-        promisedMs,
+        agreementLimitMs,
       )
       return states
     }
 
     /** Returns how many running sandboxes have name rules. */
-    async function named(states: ReadonlyMap<string, string>): Promise<number> {
+    async function countNameRules(states: ReadonlyMap<string, string>): Promise<number> {
       const running = [...states].filter(([, state]) => state === 'running')
-      const shown = await Promise.all(
+      const replies = await Promise.all(
         running.map(([id]) => cloud.platform('GET', `/sandboxes/${id}`)),
       )
-      return shown.filter(({ json }) => Object(json).network?.allowOut).length
+      return replies.filter(({ json }) => Object(json).network?.allowOut).length
     }
 
     async function eventually<T>(
       what: string,
-      look: () => Promise<{ readonly actual: T; readonly expected: T }>,
+      readState: () => Promise<{ readonly actual: T; readonly expected: T }>,
       timeoutMs: number,
     ): Promise<T> {
-      const seen = await waitFor(
+      const match = await waitFor(
         what,
         async () => {
-          const { actual, expected } = await look()
+          const { actual, expected } = await readState()
           return isDeepStrictEqual(actual, expected) && { actual }
         },
         { timeoutMs },
       ).catch(() => undefined)
-      if (seen) return seen.actual
-      const { actual, expected } = await look()
+      if (match) return match.actual
+      const { actual, expected } = await readState()
       assert.deepEqual(actual, expected)
       return actual
     }
 
-    async function listed(): Promise<Map<string, string>> {
+    async function listStates(): Promise<Map<string, string>> {
       const { json } = await cloud.platform('GET', '/v2/sandboxes?state=running,paused&limit=100')
-      const all: { sandboxID: string; state: string }[] = Object(json)
-      return sorted(all.map(({ sandboxID, state }) => [sandboxID, state]))
+      const items: { sandboxID: string; state: string }[] = Object(json)
+      return sorted(items.map(({ sandboxID, state }) => [sandboxID, state]))
     }
 
-    async function onNode(): Promise<Map<string, string>> {
-      const owned = (await cells(names.dataDir)).flatMap(({ owner, phase = 'unreadable' }) =>
+    async function readCellPhases(): Promise<Map<string, string>> {
+      const phases = (await cells(names.dataDir)).flatMap(({ owner, phase = 'unreadable' }) =>
         owner === undefined ? [] : [[owner, phase] as const],
       )
-      return sorted(owned)
+      return sorted(phases)
     }
 
-    async function listedSnapshots(): Promise<string[]> {
+    async function listSnapshots(): Promise<string[]> {
       const { json } = await cloud.platform('GET', '/snapshots?limit=100')
-      const all: { snapshotID: string }[] = Object(json)
-      return all.map(({ snapshotID }) => snapshotID)
+      const items: { snapshotID: string }[] = Object(json)
+      return items.map(({ snapshotID }) => snapshotID)
     }
 
     /** Checks that acknowledged states hold, and resolves the outcome of unanswered requests. */
-    function checkStates(states: ReadonlyMap<string, string>, hit: Hit): void {
-      for (const [id, one] of sandboxes) {
+    function checkStates(states: ReadonlyMap<string, string>, fault: Fault): void {
+      for (const [id, entry] of sandboxes) {
         const state = states.get(id)
-        // A sandbox that had been handed over by the time of the kill has died of it.
-        const isVictim = hit.strike?.sandboxId === id && one.state === 'running'
-        if (state === undefined && (one.mayBeGone || isVictim)) {
+        // The kill may also have ended a sandbox that was already running.
+        const isVictim = fault.runtimeKill?.sandboxId === id && entry.state === 'running'
+        if (state === undefined && (entry.mayBeGone || isVictim)) {
           sandboxes.delete(id)
           continue
         }
-        assert.ok(state !== undefined, `${id} is lost: it was ${one.state}`)
-        if (one.state !== 'unclear') assert.equal(state, one.state, id)
-        one.state = state === 'paused' ? 'paused' : 'running'
-        one.mayBeGone = false
+        assert.ok(state !== undefined, `${id} is lost: it was ${entry.state}`)
+        if (entry.state !== 'unclear') assert.equal(state, entry.state, id)
+        entry.state = state === 'paused' ? 'paused' : 'running'
+        entry.mayBeGone = false
       }
       const revived = [...acknowledged.killed].filter((id) => states.has(id))
       assert.deepEqual(revived, [], 'came back')
@@ -253,11 +259,11 @@ describe(
 
     /** Checks that every sandbox continues from its counter. Some stay paused for another round. */
     async function checkCounters(states: ReadonlyMap<string, string>, isLast: boolean) {
-      const awake = [...states].filter(
+      const toConnect = [...states].filter(
         ([, state]) => state === 'running' || isLast || random(3) > 0,
       )
-      await Promise.all(awake.map(([id, state]) => checkCounter(id, state === 'paused')))
-      const snapshots = new Set(await listedSnapshots())
+      await Promise.all(toConnect.map(([id, state]) => checkCounter(id, state === 'paused')))
+      const snapshots = new Set(await listSnapshots())
       for (const id of acknowledged.snapshots.keys()) assert.ok(snapshots.has(id), `${id} is lost`)
       for (const id of acknowledged.deletedSnapshots)
         assert.ok(!snapshots.has(id), `${id} came back`)
@@ -270,8 +276,8 @@ describe(
       const sandbox: HttpSandbox = Object(json)
       const count = await readCounter(url, sandbox)
       // The counter of a copy is unknown if its caller got no response.
-      const { count: least = 0 } = sandboxes.get(id) ?? {}
-      assert.ok(count >= least, `${id} went back from ${least} to ${count}`)
+      const { count: minimum = 0 } = sandboxes.get(id) ?? {}
+      assert.ok(count >= minimum, `${id} went back from ${minimum} to ${count}`)
       sandboxes.set(id, { sandbox, count, state: 'running', mayBeGone: false })
     }
 
@@ -282,14 +288,14 @@ describe(
     }
 
     async function populate(): Promise<void> {
-      const surplus = [...sandboxes.keys()].slice(fewest + 1)
+      const surplus = [...sandboxes.keys()].slice(minSandboxes + 1)
       await Promise.all(surplus.map(kill))
-      const missing = Math.max(fewest - sandboxes.size, 0)
+      const missing = Math.max(minSandboxes - sandboxes.size, 0)
       await Promise.all(Array.from({ length: missing }, create))
     }
 
     async function create(): Promise<void> {
-      const sandbox = await cloud.createSandbox({ timeout: 3600, network: fewNames })
+      const sandbox = await cloud.createSandbox({ timeout: 3600, network: nameRules })
       await startCounter(url, sandbox)
       const count = await readCounter(url, sandbox)
       sandboxes.set(sandbox.sandboxID, { sandbox, count, state: 'running', mayBeGone: false })
@@ -302,11 +308,13 @@ function sorted(entries: readonly (readonly [string, string])[]): Map<string, st
 }
 
 function summary(states: ReadonlyMap<string, string>): string {
-  const paused = [...states.values()].filter((state) => state === 'paused').length
-  return `${states.size - paused} run, ${paused} paused`
+  const pausedCount = [...states.values()].filter((state) => state === 'paused').length
+  return `${states.size - pausedCount} run, ${pausedCount} paused`
 }
 
 function describeFailures(failures: readonly Failure[]): string {
-  const lines = failures.map(({ what, sandboxId, answer }) => `${what} ${sandboxId}: ${answer}`)
+  const lines = failures.map(
+    ({ request, sandboxId, answer }) => `${request} ${sandboxId}: ${answer}`,
+  )
   return lines.join('\n') || 'no request failed'
 }

@@ -11,52 +11,57 @@ import {
   resume,
   snapshot,
 } from './lifecycle-requests.ts'
-import type { Known, LifecycleAccount, SandboxRequest, Scene } from './lifecycle-requests.ts'
+import type {
+  KnownSandbox,
+  LifecycleAccount,
+  SandboxRequest,
+  RequestContext,
+} from './lifecycle-requests.ts'
 
 export interface LifecycleChurn {
   /** Stops new requests. */
   stop(): void
   /** Stops new requests and ignores missing responses. */
-  giveUp(): void
-  /** Resolves when no request is open, with the failed ones. */
-  readonly ended: Promise<readonly Failure[]>
+  abort(): void
+  /** Resolves when no request is open, with the failed requests. */
+  readonly failures: Promise<readonly Failure[]>
 }
 
 export interface Failure {
-  readonly what: string
+  readonly request: string
   readonly sandboxId: string
   readonly answer: string
 }
 
 /** Concurrent callers, each with one request at a time on a separate sandbox. */
 export const callers = 3
-export const fewest = 3
-const most = 6
+export const minSandboxes = 3
+const maxSandboxes = 6
 const maxSnapshots = 3
 
-export function startLifecycleChurn(scene: Scene): LifecycleChurn {
-  const { acknowledged, random } = scene
+export function startLifecycleChurn(context: RequestContext): LifecycleChurn {
+  const { acknowledged, random } = context
   const attempts = createAttempts()
-  const busy = new Set<string>()
-  const room = createRoom(acknowledged)
+  const busyIds = new Set<string>()
+  const capacity = createCapacity(acknowledged)
   let isStopped = false
 
   const idleSandboxes = () =>
-    [...acknowledged.sandboxes.values()].filter(({ sandbox }) => !busy.has(sandbox.sandboxID))
+    [...acknowledged.sandboxes.values()].filter(({ sandbox }) => !busyIds.has(sandbox.sandboxID))
 
-  /** Returns false when there is nothing left to do. */
+  /** Returns false if no sandbox is idle. */
   async function act(): Promise<boolean> {
     if (random(6) === 0 && (await useSnapshot())) return true
-    const known = pick(idleSandboxes(), random)
-    if (!known) return false
-    const { sandboxID } = known.sandbox
-    const request = chooseRequest(known)
-    busy.add(sandboxID)
+    const entry = pick(idleSandboxes(), random)
+    if (!entry) return false
+    const { sandboxID } = entry.sandbox
+    const request = chooseRequest(entry)
+    busyIds.add(sandboxID)
     const isDone = await attempts.run(request.name, sandboxID, () =>
-      request === fork ? room.reserve(() => fork(scene, known)) : request(scene, known),
+      request === fork ? capacity.reserve(() => fork(context, entry)) : request(context, entry),
     )
     // Keep a sandbox whose request failed as it is, for inspection.
-    if (isDone) busy.delete(sandboxID)
+    if (isDone) busyIds.delete(sandboxID)
     return true
   }
 
@@ -65,17 +70,19 @@ export function startLifecycleChurn(scene: Scene): LifecycleChurn {
     const [id, source] = pick([...acknowledged.snapshots], random) ?? []
     if (id === undefined || !source) return false
     if (!source.isUsed && random(3) === 0) {
-      await attempts.run('deleteSnapshot', id, () => deleteSnapshot(scene, id))
-    } else if (room.isLeft()) {
-      await attempts.run('create', id, () => room.reserve(() => createFrom(scene, id, source)))
+      await attempts.run('deleteSnapshot', id, () => deleteSnapshot(context, id))
+    } else if (capacity.hasRoom()) {
+      await attempts.run('create', id, () =>
+        capacity.reserve(() => createFrom(context, id, source)),
+      )
     }
     return true
   }
 
-  function chooseRequest({ state }: Known): SandboxRequest {
-    if (idleSandboxes().length > fewest && random(6) === 0) return kill
+  function chooseRequest({ state }: KnownSandbox): SandboxRequest {
+    if (idleSandboxes().length > minSandboxes && random(6) === 0) return kill
     if (state === 'paused') return resume
-    if (room.isLeft() && random(4) === 0) return fork
+    if (capacity.hasRoom() && random(4) === 0) return fork
     return acknowledged.snapshots.size < maxSnapshots && random(4) === 0 ? snapshot : pause
   }
 
@@ -84,23 +91,23 @@ export function startLifecycleChurn(scene: Scene): LifecycleChurn {
   }
   return {
     stop: () => void (isStopped = true),
-    giveUp() {
+    abort() {
       isStopped = true
       attempts.ignoreMissing()
     },
-    ended: Promise.all(Array.from({ length: callers }, call)).then(() => attempts.failures),
+    failures: Promise.all(Array.from({ length: callers }, call)).then(() => attempts.failures),
   }
 }
 
 /** Keeps the number of sandboxes below the limit, also while requests create some. */
-function createRoom({ sandboxes }: LifecycleAccount) {
+function createCapacity({ sandboxes }: LifecycleAccount) {
   /** Upper bound of the sandboxes that requests under way create. */
-  let creating = 0
+  let pendingCreates = 0
   return {
-    isLeft: () => sandboxes.size + creating < most,
+    hasRoom: () => sandboxes.size + pendingCreates < maxSandboxes,
     async reserve(request: () => Promise<Reply>): Promise<Reply> {
-      creating += maxCopies
-      return request().finally(() => (creating -= maxCopies))
+      pendingCreates += maxCopies
+      return request().finally(() => (pendingCreates -= maxCopies))
     },
   }
 }
@@ -109,7 +116,7 @@ function pick<T>(items: readonly T[], random: Random): T | undefined {
   return items[random(Math.max(items.length, 1))]
 }
 
-/** Sends requests and collects the failed ones. */
+/** Sends requests and collects the failures. */
 function createAttempts() {
   const failures: Failure[] = []
   let ignoresMissing = false
@@ -118,13 +125,13 @@ function createAttempts() {
     /** Stops counting a request without a response as failed. */
     ignoreMissing: () => void (ignoresMissing = true),
     /** Returns whether the request succeeded. */
-    async run(what: string, sandboxId: string, send: () => Promise<Reply>): Promise<boolean> {
+    async run(request: string, sandboxId: string, send: () => Promise<Reply>): Promise<boolean> {
       try {
         const { status, text } = await send()
         if (status < 300) return true
-        failures.push({ what, sandboxId, answer: `${status} ${text}` })
+        failures.push({ request, sandboxId, answer: `${status} ${text}` })
       } catch (error) {
-        if (!ignoresMissing) failures.push({ what, sandboxId, answer: String(error) })
+        if (!ignoresMissing) failures.push({ request, sandboxId, answer: String(error) })
       }
       return false
     },

@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { addCounting, emptyAcknowledgedState, print } from './acknowledged/acknowledged-state.ts'
-import { prepareWork } from './acknowledged/works.ts'
+import {
+  addCountingSandbox,
+  emptyAcknowledgedState,
+  runScript,
+} from './acknowledged/acknowledged-state.ts'
+import { prepareRequest } from './acknowledged/all-requests.ts'
 import { startCloud } from '../http-cloud.ts'
 import type { HttpCloud } from '../http-cloud.ts'
 import { seed } from '../config.ts'
@@ -36,31 +40,31 @@ describe(
     })
 
     for (const kind of ['pause', 'snapshot', 'build', 'secret']) {
-      test(`${kind}: the promise is kept`, async () => {
-        await addCounting(acknowledged, cloud, await cloud.createSandbox())
-        const work = await prepareWork(kind, { acknowledged, cloud, random })
-        const reply = await work.request()
-        const crashed = cloud.installation.crash()
+      test(`an acknowledged ${kind} survives`, async () => {
+        await addCountingSandbox(acknowledged, cloud, await cloud.createSandbox())
+        const request = await prepareRequest(kind, { acknowledged, cloud, random })
+        const reply = await request.send()
+        const crash = cloud.installation.crash()
         await disk.capture()
-        await crashed
-        assert.equal(reply.status, work.status, reply.text)
-        work.enter?.(reply)
+        await crash
+        assert.equal(reply.status, request.status, reply.text)
+        request.record?.(reply)
         await cloud.installation.down()
         await disk.restore()
 
         await cloud.installation.start()
-        await work.check(reply)
-        // Prepared files, such as envd and empty disks, are whole too.
+        await request.check(reply)
+        // Prepared files, such as envd and empty disks, are intact too.
         const sandbox = await cloud.createSandbox()
-        assert.equal(await print(cloud, sandbox, 'echo works'), 'works\n')
-        for (const { sandboxID } of [sandbox, ...running()]) {
+        assert.equal(await runScript(cloud, sandbox, 'echo works'), 'works\n')
+        for (const { sandboxID } of [sandbox, ...runningSandboxes()]) {
           await cloud.platform('DELETE', `/sandboxes/${sandboxID}`)
           acknowledged.sandboxes.delete(sandboxID)
         }
       })
     }
 
-    function running() {
+    function runningSandboxes() {
       return [...acknowledged.sandboxes.values()].map(({ sandbox }) => sandbox)
     }
   },

@@ -1,4 +1,4 @@
-/** Records on the node that are damaged, or that a newer release wrote: nothing of them is lost, and all else works. */
+/** Records on the node that are damaged or from a newer release: the node keeps their files, and all else works. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { readdir, readFile, stat, writeFile } from 'node:fs/promises'
@@ -18,10 +18,10 @@ function rewrite(text: string, change: (record: JsonRecord) => JsonRecord): stri
   return JSON.stringify(change(record))
 }
 
-/** A field that records of every kind have. */
+/** Each kind of record has one of these fields. */
 const fields = ['disk', 'snapshotId', 'setup', 'key']
 
-const damages: Readonly<Record<string, (text: string) => string>> = {
+const damageKinds: Readonly<Record<string, (text: string) => string>> = {
   'an unknown version': (text) => text.replace('"version":1', '"version":2'),
   'a missing field': (text) =>
     rewrite(text, (record) =>
@@ -51,17 +51,17 @@ suite('records that cannot be read on gvisor', { timeout: 600_000 }, () => {
   })
   after(() => installation[Symbol.asyncDispose]())
 
-  test('damaged records are quarantined and listed, and nothing is lost', async (t) => {
-    const paused = await open()
-    const running = await open()
-    const program = await open()
+  test('damaged records are quarantined and listed, and work again once they are repaired', async (t) => {
+    const paused = await createSandbox()
+    const running = await createSandbox()
+    const intactSandbox = await createSandbox()
     const { dataDir } = installation
     const layerFiles = () => filesIn(join(dataDir, 'steps'), (name) => `${name}.json`)
     // The catalogue's templates have layers too, where they are installed.
     const earlierLayers = new Set(await layerFiles())
     const template = Template().fromBaseImage().runCmd('echo built > /home/user/built')
     await Template.build(template, 'damaged', { ...connection, memoryMB: 256 })
-    const { snapshotId } = await program.sandbox.createSnapshot()
+    const { snapshotId } = await intactSandbox.sandbox.createSnapshot()
     await paused.sandbox.pause()
     const files = [
       await cellFile(dataDir, paused.sandbox.sandboxId),
@@ -72,63 +72,67 @@ suite('records that cannot be read on gvisor', { timeout: 600_000 }, () => {
     ]
     assert.equal(files.length, 5, files.join(' '))
 
-    for (const [what, damage] of Object.entries(damages)) {
-      await t.test(what, async () => {
+    for (const [damageName, damage] of Object.entries(damageKinds)) {
+      await t.test(damageName, async () => {
         await installation.crash()
-        const intact = await Promise.all(files.map((path) => readFile(path)))
+        const originalContents = await Promise.all(files.map((path) => readFile(path)))
         for (const path of files) await writeFile(path, damage(await readFile(path, 'utf8')))
-        const damaged = await Promise.all(files.map((path) => readFile(path)))
+        const damagedContents = await Promise.all(files.map((path) => readFile(path)))
         await installation.start()
 
-        const listed = JSON.parse(await run(atoll, ['status', '--json'], installation))
+        const status = JSON.parse(await run(atoll, ['status', '--json'], installation))
         assert.deepEqual(
-          listed.quarantined.map(({ kind }: { kind: string }) => kind).toSorted(),
+          status.quarantined.map(({ kind }: { kind: string }) => kind).toSorted(),
           ['layer', 'sandbox', 'sandbox', 'snapshot', 'template'],
-          JSON.stringify(listed),
+          JSON.stringify(status),
         )
-        assert.ok(listed.quarantined.every(({ reason }: { reason: string }) => reason.length > 5))
-        assert.deepEqual(await states([paused, running, program]), ['paused', 'running', 'running'])
+        assert.ok(status.quarantined.every(({ reason }: { reason: string }) => reason.length > 5))
+        assert.deepEqual(await states([paused, running, intactSandbox]), [
+          'paused',
+          'running',
+          'running',
+        ])
         await assert.rejects(paused.sandbox.connect(), /409.*kept/s)
         await assert.rejects(Sandbox.create(snapshotId, connection), /kept/)
         await assert.rejects(Sandbox.create('damaged', connection), /kept/)
-        assert.equal(await recall(program.sandbox), program.secret)
-        const fresh = await Sandbox.create(connection)
-        assert.equal((await fresh.commands.run('echo well')).stdout, 'well\n')
-        await fresh.kill()
-        assert.deepEqual(await Promise.all(files.map((path) => readFile(path))), damaged)
+        assert.equal(await readSecret(intactSandbox.sandbox), intactSandbox.secret)
+        const newSandbox = await Sandbox.create(connection)
+        assert.equal((await newSandbox.commands.run('echo well')).stdout, 'well\n')
+        await newSandbox.kill()
+        assert.deepEqual(await Promise.all(files.map((path) => readFile(path))), damagedContents)
 
         await installation.crash()
         for (const [index, path] of files.entries()) {
-          await writeFile(path, intact[index] ?? assert.fail())
+          await writeFile(path, originalContents[index] ?? assert.fail())
         }
         await installation.start()
-        assert.equal(await recall(running.sandbox), running.secret)
+        assert.equal(await readSecret(running.sandbox), running.secret)
         await paused.sandbox.connect({ timeoutMs: 600_000 })
-        assert.equal(await recall(paused.sandbox), paused.secret)
+        assert.equal(await readSecret(paused.sandbox), paused.secret)
         await paused.sandbox.pause()
         const copy = await Sandbox.create(snapshotId, connection)
-        assert.equal(await recall(copy), program.secret)
-        const built = await Sandbox.create('damaged', connection)
-        assert.equal(await built.files.read('/home/user/built'), 'built\n')
-        await Promise.all([copy.kill(), built.kill()])
+        assert.equal(await readSecret(copy), intactSandbox.secret)
+        const fromTemplate = await Sandbox.create('damaged', connection)
+        assert.equal(await fromTemplate.files.read('/home/user/built'), 'built\n')
+        await Promise.all([copy.kill(), fromTemplate.kill()])
       })
     }
   })
 
   test('the doctor lists quarantined records; a deleted sandbox is removed once its record is readable', async () => {
-    const { sandbox } = await open()
+    const { sandbox } = await createSandbox()
     await sandbox.pause()
     const path = await cellFile(installation.dataDir, sandbox.sandboxId)
     await installation.crash()
-    const intact = await readFile(path, 'utf8')
-    await writeFile(path, intact.replace('"version":1', '"version":7'))
+    const originalText = await readFile(path, 'utf8')
+    await writeFile(path, originalText.replace('"version":1', '"version":7'))
     await installation.start()
     const { stdout } = await tryRun(atoll, ['doctor'], installation)
     assert.match(stdout, /records +sandbox .* cannot be read: it has format 7/)
     await sandbox.kill()
     assert.ok(await stat(path))
     await installation.crash()
-    await writeFile(path, intact)
+    await writeFile(path, originalText)
     await installation.start()
     const isGone = () =>
       stat(path).then(
@@ -139,24 +143,24 @@ suite('records that cannot be read on gvisor', { timeout: 600_000 }, () => {
   })
 
   test('a lost store is refused before the node removes anything', async () => {
-    const kept = await open()
-    await kept.sandbox.pause()
+    const pausedSandbox = await createSandbox()
+    await pausedSandbox.sandbox.pause()
     assert.equal(await installation.interrupt(), 0)
-    const lost = join(installation.dataDir, 'lost')
+    const movedStore = join(installation.dataDir, 'lost')
     const store = join(installation.dataDir, 'atoll.db')
-    await run('mv', [store, lost])
+    await run('mv', [store, movedStore])
     await assert.rejects(installation.start(), /does not belong to/)
-    await run('mv', [lost, store])
+    await run('mv', [movedStore, store])
     await installation.start()
-    await kept.sandbox.connect()
-    assert.equal(await recall(kept.sandbox), kept.secret)
-    await kept.sandbox.kill()
+    await pausedSandbox.sandbox.connect()
+    assert.equal(await readSecret(pausedSandbox.sandbox), pausedSandbox.secret)
+    await pausedSandbox.sandbox.kill()
   })
 
   test('a store of a newer release is refused before the node removes anything', async () => {
-    const kept = await open()
-    await kept.sandbox.pause()
-    const path = await cellFile(installation.dataDir, kept.sandbox.sandboxId)
+    const pausedSandbox = await createSandbox()
+    await pausedSandbox.sandbox.pause()
+    const path = await cellFile(installation.dataDir, pausedSandbox.sandbox.sandboxId)
     assert.equal(await installation.interrupt(), 0)
     const sql = (statement: string) =>
       run(process.execPath, [
@@ -171,50 +175,52 @@ suite('records that cannot be read on gvisor', { timeout: 600_000 }, () => {
     assert.ok(await stat(path))
     await sql('update schema_version set version = version - 1000')
     await installation.start()
-    await kept.sandbox.connect()
-    assert.equal(await recall(kept.sandbox), kept.secret)
-    await kept.sandbox.kill()
+    await pausedSandbox.sandbox.connect()
+    assert.equal(await readSecret(pausedSandbox.sandbox), pausedSandbox.secret)
+    await pausedSandbox.sandbox.kill()
   })
 
-  interface Knowing {
+  interface SecretSandbox {
     readonly sandbox: Sandbox
     readonly secret: string
   }
 
-  /** A sandbox with a secret in its memory alone. */
-  async function open(): Promise<Knowing> {
+  /** Creates a sandbox with a secret in its memory alone. */
+  async function createSandbox(): Promise<SecretSandbox> {
     const sandbox = await Sandbox.create({ ...connection, timeoutMs: 1_200_000 })
     const secret = randomUUID()
     await sandbox.files.write('/dev/shm/secret', secret)
     return { sandbox, secret }
   }
 
-  async function recall(sandbox: Sandbox): Promise<string> {
+  async function readSecret(sandbox: Sandbox): Promise<string> {
     return sandbox.files.read('/dev/shm/secret')
   }
 
-  async function states(all: readonly Knowing[]): Promise<string[]> {
+  async function states(sandboxes: readonly SecretSandbox[]): Promise<string[]> {
     return Promise.all(
-      all.map(async ({ sandbox }) => (await Sandbox.getInfo(sandbox.sandboxId, connection)).state),
+      sandboxes.map(
+        async ({ sandbox }) => (await Sandbox.getInfo(sandbox.sandboxId, connection)).state,
+      ),
     )
   }
 })
 
 async function cellFile(dataDir: string, sandboxId: string): Promise<string> {
-  const cells = join(dataDir, 'cells')
-  for (const name of await readdir(cells)) {
-    const path = join(cells, name, 'cell.json')
+  const cellsDir = join(dataDir, 'cells')
+  for (const name of await readdir(cellsDir)) {
+    const path = join(cellsDir, name, 'cell.json')
     if ((await readFile(path, 'utf8')).includes(`"sandboxId":"${sandboxId}"`)) return path
   }
   return assert.fail(`no cell has sandbox ${sandboxId}`)
 }
 
-/** The record of each entry of a folder; folders of records that lie beside them are skipped. */
+/** Returns the record file of each entry of a folder. Entries without a record file are skipped. */
 async function filesIn(dir: string, record: (name: string) => string): Promise<string[]> {
   const names = (await readdir(dir).catch(() => [])).filter((name) => !name.startsWith('.'))
   const paths = [...new Set(names.map((name) => join(dir, record(name))))]
-  const found = await Promise.all(
+  const existingPaths = await Promise.all(
     paths.map(async (path) => ((await stat(path).catch(() => undefined))?.isFile() ? [path] : [])),
   )
-  return found.flat()
+  return existingPaths.flat()
 }

@@ -26,14 +26,14 @@ export async function readRecordFile(dataDir: string, metadataPairs: number): Pr
       damage: [
         ...pragma(database, 'integrity_check').filter((line) => line !== '["ok"]'),
         ...pragma(database, 'foreign_key_check'),
-        ...halfWritten.flatMap(({ what, where }) =>
+        ...invalidStates.flatMap(({ what, where }) =>
           database
             .prepare(`select id from sandboxes where ${where}`)
             .all()
             .map(({ id }) => `${String(id)}: ${what}`),
         ),
-        ...otherMetadata(database, metadataPairs),
-        ...wrongCounts(database),
+        ...findWrongMetadata(database, metadataPairs),
+        ...findWrongCounts(database),
       ],
     }
   } finally {
@@ -41,13 +41,13 @@ export async function readRecordFile(dataDir: string, metadataPairs: number): Pr
   }
 }
 
-const halfWritten = [
+const invalidStates = [
   {
-    what: 'being created, with a life already',
+    what: 'being created, with a start or end time',
     where: `state = 'creating' and coalesce(started_at, end_at, ended_at) is not null`,
   },
   {
-    what: 'running without a beginning, an end or a version of envd',
+    what: 'running without a start time, an end time or a version of envd',
     where: `state = 'running' and (started_at is null or end_at is null or envd_version is null)`,
   },
   {
@@ -64,7 +64,7 @@ const halfWritten = [
   },
 ]
 
-function otherMetadata(database: DatabaseSync, pairs: number): string[] {
+function findWrongMetadata(database: DatabaseSync, pairs: number): string[] {
   const rows = database.prepare(`
     select id, count(key) as pairs from sandboxes left join sandbox_metadata on sandbox_id = id
     group by id having count(key) <> ${pairs}
@@ -73,7 +73,7 @@ function otherMetadata(database: DatabaseSync, pairs: number): string[] {
 }
 
 /** Finds templates with a wrong spawn count: a start and its count are one transaction. */
-function wrongCounts(database: DatabaseSync): string[] {
+function findWrongCounts(database: DatabaseSync): string[] {
   const rows = database.prepare(`
     select id, spawn_count, (
       select count(*) from sandboxes where template_id = templates.id and started_at is not null

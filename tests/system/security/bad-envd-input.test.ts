@@ -51,8 +51,8 @@ suite('routing headers', () => {
   for (const [name, change, status, message] of malformed) {
     test(`${name} is ${status}`, async () => {
       const headers = Object.entries({ ...envdHeaders(sandbox), ...change })
-      const kept = Object.fromEntries(headers.filter(([, value]) => value !== '-'))
-      const call = toProcessCall('Start', kept, frame(JSON.stringify(shell('true'))))
+      const presentHeaders = Object.fromEntries(headers.filter(([, value]) => value !== '-'))
+      const call = toProcessCall('Start', presentHeaders, frame(JSON.stringify(shell('true'))))
       const reply = await send(url, call)
       assert.equal(reply.status, status)
       assert.match(status === 502 ? Object(reply.json).message : reply.text, message)
@@ -85,9 +85,14 @@ suite('headers and method of a process request', () => {
   ]
   for (const [name, change, headers, status, message] of malformed) {
     test(`${name} is ${status}`, async () => {
-      const all = { ...envdHeaders(sandbox), ...headers }
-      const kept = Object.fromEntries(Object.entries(all).filter(([, value]) => value !== '-'))
-      const reply = await send(url, { ...toProcessCall('Start', kept, frame(harmless)), ...change })
+      const allHeaders = { ...envdHeaders(sandbox), ...headers }
+      const presentHeaders = Object.fromEntries(
+        Object.entries(allHeaders).filter(([, value]) => value !== '-'),
+      )
+      const reply = await send(url, {
+        ...toProcessCall('Start', presentHeaders, frame(harmless)),
+        ...change,
+      })
       assert.equal(reply.status, status, reply.text)
       assert.match(reply.text, message)
     })
@@ -206,9 +211,9 @@ suite('frames', () => {
         toProcessCall('Start', { ...envdHeaders(sandbox), ...headers }, body),
       )
       assert.equal(reply.status, 200)
-      const [only, ...others] = await Array.fromAsync(framesOf([reply.body]))
-      assert.deepEqual([only?.flags, others], [endFlag, []])
-      const { error } = JSON.parse(only?.payload.toString('utf8') ?? '')
+      const [endFrame, ...otherFrames] = await Array.fromAsync(framesOf([reply.body]))
+      assert.deepEqual([endFrame?.flags, otherFrames], [endFlag, []])
+      const { error } = JSON.parse(endFrame?.payload.toString('utf8') ?? '')
       assert.equal(error.code, code)
       assert.match(error.message, message)
     })

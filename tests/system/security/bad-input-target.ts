@@ -27,16 +27,16 @@ export async function startTarget(
 /** Checks that there is no other sandbox than the target's own, and no process in it. */
 export async function checkUnchanged(target: Target): Promise<void> {
   const { cloud, sandbox } = target
-  const listed = await cloud.platform('GET', '/v2/sandboxes')
+  const listReply = await cloud.platform('GET', '/v2/sandboxes')
   assert.deepEqual(
-    Object(listed.json).map((entry: HttpSandbox) => entry.sandboxID),
+    Object(listReply.json).map((entry: HttpSandbox) => entry.sandboxID),
     [sandbox.sandboxID],
   )
   const folders = await readdir(join(cloud.installation.dataDir, 'cells'))
   const names = await namesOf(cloud.installation.dataDir)
   assert.deepEqual(folders, [await cellOf(names, sandbox.sandboxID)])
-  const processes = await callProcess(target, 'List', '{}')
-  assert.deepEqual([processes.status, processes.text], [200, '{}'])
+  const processReply = await callProcess(target, 'List', '{}')
+  assert.deepEqual([processReply.status, processReply.text], [200, '{}'])
 }
 
 /** Checks that the server is healthy and has logged no error. */

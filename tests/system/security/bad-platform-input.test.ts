@@ -19,7 +19,7 @@ let sandbox: HttpSandbox
 const otherTeamKey = `e2b_${randomBytes(20).toString('hex')}`
 
 before(async () => {
-  target = await startTarget((started) => addTeam(started, otherTeamKey))
+  target = await startTarget((startedCloud) => addTeam(startedCloud, otherTeamKey))
   ;({ cloud, url, sandbox } = target)
 })
 after(() => cloud?.[Symbol.asyncDispose]())
@@ -69,8 +69,8 @@ suite('credentials', () => {
     ]) {
       checkRefusal(reply, 404, new RegExp(`Sandbox ${id} was not found`))
     }
-    const listed = await asOtherTeam('GET', '/v2/sandboxes')
-    assert.deepEqual([listed.status, listed.json], [200, []])
+    const listReply = await asOtherTeam('GET', '/v2/sandboxes')
+    assert.deepEqual([listReply.status, listReply.json], [200, []])
   })
 })
 

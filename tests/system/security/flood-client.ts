@@ -7,8 +7,8 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 
 export interface Flood extends Disposable {
-  /** Opens this many connections, whether or not earlier ones have ended. Resolves once each was open. */
-  open(many: number): Promise<void>
+  /** Opens this many connections, whether or not earlier connections have ended. Resolves once each was open. */
+  open(count: number): Promise<void>
 }
 
 const heads = {
@@ -30,10 +30,11 @@ export const floodKinds: readonly FloodKind[] = [
 export function startFlood(kind: FloodKind, url: string, localAddress: string): Flood {
   const child = fork(import.meta.filename, [url, localAddress, heads[kind]])
   return {
-    async open(many) {
-      child.send(many)
-      const [opened]: unknown[] = await once(child, 'message')
-      if (opened !== many) throw new Error(`${String(opened)} of ${many} connections were opened`)
+    async open(count) {
+      child.send(count)
+      const [openedCount]: unknown[] = await once(child, 'message')
+      if (openedCount !== count)
+        throw new Error(`${String(openedCount)} of ${count} connections were opened`)
     },
     [Symbol.dispose]() {
       child.kill('SIGKILL')
@@ -41,31 +42,31 @@ export function startFlood(kind: FloodKind, url: string, localAddress: string): 
   }
 }
 
-const atOnce = 100
+const concurrency = 100
 
-async function flood(many: number): Promise<number> {
+async function flood(count: number): Promise<number> {
   const [, , url = '', localAddress = '', text = ''] = process.argv
   const { hostname: host, port } = new URL(url)
-  let begun = 0
-  let opened = 0
-  const workers = Array.from({ length: atOnce }, async () => {
-    while (begun < many) {
-      begun += 1
+  let startedCount = 0
+  let openedCount = 0
+  const workers = Array.from({ length: concurrency }, async () => {
+    while (startedCount < count) {
+      startedCount += 1
       const socket = connect({ host, port: Number(port), localAddress })
       socket.on('error', () => {}) // the server closes connections to make room
       await once(socket, 'connect').catch(() => {}) // counted below
       if (socket.readyState !== 'open') continue
-      opened += 1
+      openedCount += 1
       if (text) socket.write(text)
       socket.resume()
     }
   })
   await Promise.all(workers)
-  return opened
+  return openedCount
 }
 
 if (import.meta.main) {
-  process.on('message', (many) => {
-    void flood(Number(many)).then((opened) => process.send?.(opened))
+  process.on('message', (count) => {
+    void flood(Number(count)).then((openedCount) => process.send?.(openedCount))
   })
 }

@@ -1,4 +1,4 @@
-/** Clients without credentials that open as many connections as they can, while others work. */
+/** Clients without credentials that open as many connections as they can, while other clients work. */
 import assert from 'node:assert/strict'
 import { readFile, readdir } from 'node:fs/promises'
 import { after, before, describe, test } from 'node:test'
@@ -8,14 +8,14 @@ import type { HttpCloud, HttpSandbox } from '../http-cloud.ts'
 import { floodKinds, startFlood } from './flood-client.ts'
 import { send } from '../wire.ts'
 
-const connectionsEach = 7_500
-/** So few that the flood exceeds them on any machine, however slowly it comes. */
+const connectionsPerClient = 7_500
+/** Low enough that the flood exceeds it on any machine, also on a slow one. */
 const descriptorLimit = 2_048
 /** Client connections that this limit leaves; the other descriptors serve sandboxes and the server itself. */
 const maxConnections = 896
 
 describe(
-  `a flood of ${floodKinds.length * connectionsEach} connections`,
+  `a flood of ${floodKinds.length * connectionsPerClient} connections`,
   { timeout: 600_000 },
   () => {
     let cloud: HttpCloud
@@ -29,44 +29,44 @@ describe(
     after(() => cloud[Symbol.asyncDispose]())
 
     const start = (script: string) => openProcess(url, envdHeaders(sandbox), shell(script))
-    const run = async (script: string) => outputOf(await (await start(script)).rest())
+    const run = async (script: string) => outputOf(await (await start(script)).readRemaining())
     const isHealthy = async () => (await send(url, { path: '/health' })).status === 200
 
-    test('stops no other client, and SIGTERM under it ends the server', async () => {
+    test('does not stop other clients, and SIGTERM during it ends the server', async () => {
       const { installation } = cloud
       const stream = await start('mkfifo /tmp/fifo; echo ready; cat /tmp/fifo')
-      await stream.until(/ready/)
-      const quiet = await usageOf(installation.pid())
+      await stream.readUntil(/ready/)
+      const usageBefore = await usageOf(installation.pid())
       using floods = new DisposableStack()
-      const clients = floodKinds.map((kind, at) =>
-        floods.use(startFlood(kind, url, `127.0.0.${at + 2}`)),
+      const clients = floodKinds.map((kind, index) =>
+        floods.use(startFlood(kind, url, `127.0.0.${index + 2}`)),
       )
 
-      let isOver = false
-      const flood = Promise.all(clients.map((client) => client.open(connectionsEach)))
-      const flooded = flood.finally(() => (isOver = true))
+      let isFloodDone = false
+      const flood = Promise.all(clients.map((client) => client.open(connectionsPerClient)))
+      const floodEnd = flood.finally(() => (isFloodDone = true))
       let answers = 0
-      for (; !isOver; answers += 1) {
+      for (; !isFloodDone; answers += 1) {
         assert.ok(await isHealthy(), `after ${answers} answers`)
         await sleep(100) // the flood needs the processor too
       }
-      await flooded
+      await floodEnd
       // The server answers this request only after it has accepted all earlier connections.
       assert.ok(await isHealthy())
 
-      const during = await usageOf(installation.pid())
-      const connections = during.descriptors - quiet.descriptors
+      const usageUnderFlood = await usageOf(installation.pid())
+      const connections = usageUnderFlood.descriptors - usageBefore.descriptors
       assert.ok(connections < maxConnections + 50, `${connections} connections are open`)
       assert.ok(connections > maxConnections / 2, `only ${connections} connections are open`)
-      const growthMb = (during.memoryKib - quiet.memoryKib) / 1024
+      const growthMb = (usageUnderFlood.memoryKib - usageBefore.memoryKib) / 1024
       assert.ok(growthMb < 300, `the server has grown by ${growthMb} MB`)
 
-      const others = await Promise.all([cloud.createSandbox(), cloud.createSandbox()])
-      for (const { sandboxID } of others) {
+      const newSandboxes = await Promise.all([cloud.createSandbox(), cloud.createSandbox()])
+      for (const { sandboxID } of newSandboxes) {
         assert.equal((await cloud.platform('DELETE', `/sandboxes/${sandboxID}`)).status, 204)
       }
       assert.equal(await run('echo one > /tmp/fifo; echo two'), 'two\n')
-      await stream.until(/one/)
+      await stream.readUntil(/one/)
 
       assert.equal(await installation.interrupt('SIGTERM'), 0)
       await installation.start()

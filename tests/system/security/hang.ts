@@ -7,50 +7,50 @@ import type { Names } from '../host-state.ts'
 
 /**
  * Simulates an OOM kill of a gVisor process that was just asked to map memory; that moment is too short to hit by
- * chance. `ask` makes the one process inside that holds `holdsMb` map memory, unless it does so anyway.
+ * chance. `requestMapping` makes the process inside that holds `heldMb` map memory, unless it does so anyway.
  */
-export async function loseAnswer(
+export async function simulateLostReply(
   names: Names,
   sandboxId: string,
-  holdsMb: number,
-  ask: () => Promise<unknown>,
+  heldMb: number,
+  requestMapping: () => Promise<unknown>,
 ): Promise<void> {
-  const holder = await findHolder(await processesOf(names, sandboxId), holdsMb)
+  const holder = await findHolder(await processesOf(names, sandboxId), heldMb)
   process.kill(holder.pid, 'SIGSTOP')
-  const asked = ask().catch(() => {})
-  await untilAsking(holder.parent)
+  const request = requestMapping().catch(() => {})
+  await waitUntilMapping(holder.parent)
   process.kill(holder.pid, 'SIGKILL')
   const group = dirname(await cgroupFile(names, sandboxId, ['memory.max', 'memory.limit_in_bytes']))
   await tryRun('sh', ['-c', `echo $$ > ${group}/cgroup.procs && exec tail /dev/zero`])
-  await asked
+  await request
 }
 
 /** Finds the first of the processes that share their memory: it maps memory for all of them. */
-async function findHolder(pids: readonly number[], holdsMb: number) {
+async function findHolder(pids: readonly number[], heldMb: number) {
   for (const pid of pids.toSorted((a, b) => a - b)) {
     const status = await readFile(`/proc/${pid}/status`, 'utf8')
     const field = (name: string) => Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(status)?.[1])
     const [parent, sizeKb] = [field('PPid'), field('VmSize')]
-    if (pids.includes(parent) && sizeKb > holdsMb * 1024) return { pid, parent }
+    if (pids.includes(parent) && sizeKb > heldMb * 1024) return { pid, parent }
   }
-  throw new Error(`no process of the sandbox holds ${holdsMb} MB`)
+  throw new Error(`no process of the sandbox holds ${heldMb} MB`)
 }
 
 /** Waits until a thread of gVisor's kernel waits steadily for its process; normal waits are short. */
-async function untilAsking(pid: number): Promise<void> {
-  let looks = new Map<string, number>()
+async function waitUntilMapping(pid: number): Promise<void> {
+  let readCounts = new Map<string, number>()
   await waitFor(
     'gVisor to wait for its process',
     async () => {
       const waits = await endlessWaits(pid)
-      looks = new Map(waits.map((wait) => [wait, (looks.get(wait) ?? 0) + 1]))
-      return [...looks.values()].some((count) => count === steadyLooks)
+      readCounts = new Map(waits.map((wait) => [wait, (readCounts.get(wait) ?? 0) + 1]))
+      return [...readCounts.values()].some((count) => count === steadyReads)
     },
     { intervalMs: 20 },
   )
 }
 
-const steadyLooks = 25
+const steadyReads = 25
 
 /** Lists threads that wait without a timeout on a futex shared with other processes, with the address. */
 async function endlessWaits(pid: number): Promise<string[]> {

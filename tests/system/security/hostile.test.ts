@@ -8,7 +8,7 @@ import { gunzipSync, gzipSync } from 'node:zlib'
 import { waitFor } from '@atoll/kit/wait'
 import { envdHeaders, openProcess, outputOf, shell, startCloud } from '../http-cloud.ts'
 import type { HttpCloud, HttpSandbox } from '../http-cloud.ts'
-import { mutated, randomFrom } from '../mutations.ts'
+import { mutatedRequest, randomFrom } from '../mutations.ts'
 import { endFlag, frame, framesOf, open, send } from '../wire.ts'
 import type { Call } from '../wire.ts'
 
@@ -46,7 +46,7 @@ const findEnvdPid = 'pgrep -P 1 -f envd.js'
 
 async function run(script: string): Promise<string> {
   const stream = await openProcess(url, envdHeaders(sandbox), shell(script), { user: 'root' })
-  return outputOf(await stream.rest())
+  return outputOf(await stream.readRemaining())
 }
 
 const python = (program: string) => run(`python3 -c '${program}' 2>&1`)
@@ -210,11 +210,11 @@ open("end", "w").close()`)
 
 // A million files would take a minute to create, and would test nothing more.
 test('a folder of 100,000 files is too large to list, and can be watched and removed', async () => {
-  const made = await python(`
+  const output = await python(`
 import os
 os.mkdir("/tmp/many"); os.chdir("/tmp/many")
 for name in range(100000): os.close(os.open(str(name), os.O_CREAT | os.O_WRONLY))`)
-  assert.equal(made, '')
+  assert.equal(output, '')
   const path = '/tmp/many'
   const lists = await Promise.all(Array.from({ length: 5 }, () => rpc('ListDir', { path })))
   for (const list of lists) assert.match(list, /resource_exhausted.*more than 50000 entries/)
@@ -233,22 +233,22 @@ test('a download of a growing file has the length that the file had at the start
     envdHeaders(sandbox),
     shell(`head -c 3000000 /dev/zero > /tmp/grows; echo begun; ${append}`),
   )
-  await grower.until(/begun/)
+  await grower.readUntil(/begun/)
   const size = async () => Number(await run('stat -c %s /tmp/grows'))
   const waitForGrowth = async () => {
-    const last = await size()
-    await waitFor('the file to grow', async () => (await size()) > last, polling)
+    const sizeBefore = await size()
+    await waitFor('the file to grow', async () => (await size()) > sizeBefore, polling)
   }
   await waitForGrowth()
   const { status, headers, body } = await files('/tmp/grows')
   assert.deepEqual([status, headers['content-length']], [200, String(body.length)])
   assert.ok(body.length > 3_000_000 && body.length <= (await size()))
-  const packed = await files('/tmp/grows', { headers: { 'Accept-Encoding': 'gzip' } })
-  assert.deepEqual([packed.status, packed.headers['content-encoding']], [200, 'gzip'])
-  assert.ok(gunzipSync(packed.body).length <= (await size()))
+  const gzipReply = await files('/tmp/grows', { headers: { 'Accept-Encoding': 'gzip' } })
+  assert.deepEqual([gzipReply.status, gzipReply.headers['content-encoding']], [200, 'gzip'])
+  assert.ok(gunzipSync(gzipReply.body).length <= (await size()))
   await waitForGrowth()
   await run('touch /tmp/enough')
-  await grower.rest()
+  await grower.readRemaining()
 })
 
 test('a watcher of a deleted folder gets events, and the watch continues', async () => {
@@ -268,13 +268,13 @@ test('a watcher of a deleted folder gets events, and the watch continues', async
   const next = async () => (await frames.next()).value?.payload.toString('utf8')
   assert.equal(await next(), '{"start":{}}')
   await run('mv /tmp/watched /tmp/gone && rm -r /tmp/gone && mkdir -p /tmp/watched/inner')
-  const seen: (string | undefined)[] = []
-  while (seen.at(-1) !== '{"keepalive":{}}') seen.push(await next())
+  const messages: (string | undefined)[] = []
+  while (messages.at(-1) !== '{"keepalive":{}}') messages.push(await next())
   const hasEvent = (name: string, type: string) =>
-    seen.includes(`{"filesystem":{"name":"${name}","type":"EVENT_TYPE_${type}"}}`)
+    messages.includes(`{"filesystem":{"name":"${name}","type":"EVENT_TYPE_${type}"}}`)
   assert.ok(
     hasEvent('.', 'RENAME') && hasEvent('inner', 'REMOVE') && hasEvent('.', 'REMOVE'),
-    seen.join(),
+    messages.join(),
   )
   response.destroy()
 })
@@ -288,18 +288,18 @@ test('a gzip bomb of 1 GiB fills the disk, not the memory of envd', async () => 
   assert.equal((await upload('/tmp/more', Buffer.alloc(mebibyte))).status, 507)
   await run('rm /tmp/bomb')
   assert.equal((await upload('/tmp/more', Buffer.alloc(mebibyte))).status, 200)
-  const packed = { 'Content-Type': 'application/json', 'Content-Encoding': 'gzip' }
-  const answers = await Promise.all(
+  const gzipHeaders = { 'Content-Type': 'application/json', 'Content-Encoding': 'gzip' }
+  const replies = await Promise.all(
     Array.from({ length: 12 }, () =>
       send(url, {
         method: 'POST',
         path: '/filesystem.Filesystem/Stat',
-        headers: { ...packed, ...envdHeaders(sandbox) },
+        headers: { ...gzipHeaders, ...envdHeaders(sandbox) },
         body: bomb,
       }),
     ),
   )
-  for (const { text } of answers) assert.match(text, /resource_exhausted.*after decompression/)
+  for (const { text } of replies) assert.match(text, /resource_exhausted.*after decompression/)
 })
 
 test('many concurrent large messages are refused rather than buffered', async () => {
@@ -323,7 +323,7 @@ const seed = 20_261_115
 test(`500 mutated requests (seed ${seed}) all get a response`, async () => {
   await run('mkdir -p /tmp/fuzz && echo a > /tmp/fuzz/a')
   const random = randomFrom(seed)
-  const calls = Array.from({ length: 500 }, () => mutated(random))
+  const calls = Array.from({ length: 500 }, () => mutatedRequest(random))
   const queue = calls.entries()
   const workers = Array.from({ length: 8 }, async () => {
     for (const [number, call] of queue) {

@@ -11,7 +11,7 @@ import { waitFor } from '@atoll/kit/wait'
 import { Sandbox } from 'e2b'
 import type { CommandHandle } from 'e2b'
 import * as attempts from '../attempts.ts'
-import { loseAnswer } from './hang.ts'
+import { simulateLostReply } from './hang.ts'
 import { cellOf, cgroupValue, namesOf, processesOf } from '../host-state.ts'
 import type { Names } from '../host-state.ts'
 import { install } from '../installation.ts'
@@ -27,7 +27,8 @@ for (const runtime of runtimes) {
     let names: Names
     let sandbox: Sandbox
     let neighbour: Sandbox
-    const open = () => Sandbox.create('base', { ...installation.connection, timeoutMs: 600_000 })
+    const createSandbox = () =>
+      Sandbox.create('base', { ...installation.connection, timeoutMs: 600_000 })
 
     before(async () => {
       installation = await install({
@@ -37,19 +38,19 @@ for (const runtime of runtimes) {
         ATOLL_BASE_CPU_COUNT: '1',
       })
       names = await namesOf(installation.dataDir)
-      ;[sandbox, neighbour] = await Promise.all([open(), open()])
+      ;[sandbox, neighbour] = await Promise.all([createSandbox(), createSandbox()])
     })
-    /** Returns the error message about a sandbox that has ended. */
-    const refusalOf = async ({ sandboxId }: Sandbox) => {
+    /** Returns the error of a request for an ended sandbox; undefined while the sandbox runs. */
+    const errorOf = async ({ sandboxId }: Sandbox) => {
       const client = createPlatformClient({ url: installation.url, apiKey: installation.apiKey })
       return client.getSandbox(sandboxId).then(
         () => undefined,
         (error: unknown) => error,
       )
     }
-    const reasonOfEnd = async (victim: Sandbox) => {
-      const isGone = () => refusalOf(victim)
-      const refusal = await waitFor('the sandbox to be gone', isGone)
+    const waitForEndReason = async (victim: Sandbox) => {
+      const findError = () => errorOf(victim)
+      const refusal = await waitFor('the sandbox to be gone', findError)
       assert.ok(refusal instanceof Fault && refusal.kind === 'not_found')
       return refusal.message
     }
@@ -57,21 +58,21 @@ for (const runtime of runtimes) {
 
     test('sees its own processes and none of the host', async () => {
       const mark = `atoll-mark-${randomBytes(8).toString('hex')}`
-      const marked = spawn('sleep', ['1000'], { argv0: mark, stdio: 'ignore' })
+      const markedProcess = spawn('sleep', ['1000'], { argv0: mark, stdio: 'ignore' })
       try {
-        const onHost = await readFile(`/proc/${marked.pid}/cmdline`, 'utf8')
+        const onHost = await readFile(`/proc/${markedProcess.pid}/cmdline`, 'utf8')
         assert.ok(onHost.includes(mark))
-        const seen = await python(sandbox, attempts.commandLines)
-        assert.ok(Array.isArray(seen))
-        assert.match(seen.join('\n'), /^1 \/\.atoll\/guest init /m)
-        assert.ok(seen.length < 10, seen.join('\n'))
-        assert.ok(!seen.join('\n').includes(mark))
+        const commandLines = await python(sandbox, attempts.commandLines)
+        assert.ok(Array.isArray(commandLines))
+        assert.match(commandLines.join('\n'), /^1 \/\.atoll\/guest init /m)
+        assert.ok(commandLines.length < 10, commandLines.join('\n'))
+        assert.ok(!commandLines.join('\n').includes(mark))
       } finally {
-        marked.kill('SIGKILL')
+        markedProcess.kill('SIGKILL')
       }
     })
 
-    test('reaches no file of the host, by whatever path', async () => {
+    test('reaches no file of the host by any path', async () => {
       const dir = await mkdtemp('/var/tmp/atoll-marked-')
       try {
         await writeFile(join(dir, 'mark'), 'of the host')
@@ -82,26 +83,26 @@ for (const runtime of runtimes) {
           '/root/.bashrc',
           '/etc/machine-id',
         ]
-        const opened = await python(sandbox, attempts.hostPaths, [
+        const reachablePaths = await python(sandbox, attempts.hostPaths, [
           targets[0],
           ...targets.slice(1, 3),
         ])
-        assert.deepEqual(opened, [])
-        const own = await shell(sandbox, 'cat /proc/1/root/etc/hostname')
-        assert.equal(own.stdout.trim(), sandbox.sandboxId)
+        assert.deepEqual(reachablePaths, [])
+        const hostname = await shell(sandbox, 'cat /proc/1/root/etc/hostname')
+        assert.equal(hostname.stdout.trim(), sandbox.sandboxId)
       } finally {
         await rm(dir, { recursive: true })
       }
     })
 
-    test('has no disk of the host, and can make itself none', async () => {
+    test('has no disk of the host, and cannot create a device node for one', async () => {
       const devices = await shell(sandbox, 'find / -xdev -type b; find /dev -type b')
       assert.equal(devices.stdout, '')
-      const made = await python(sandbox, attempts.deviceNodes)
-      assert.deepEqual(made, [])
+      const usableNodes = await python(sandbox, attempts.deviceNodes)
+      assert.deepEqual(usableNodes, [])
     })
 
-    test('cannot change what it shares with other sandboxes', async () => {
+    test('cannot change the files that it shares with other sandboxes', async () => {
       const digest = await digestOf(join(installation.dataDir, 'envd'))
       const { stdout } = await shell(sandbox, attempts.writesToShared)
       assert.equal(stdout, '')
@@ -114,20 +115,20 @@ for (const runtime of runtimes) {
       const token = /ATOLL_INIT_TOKEN=([0-9a-f]+)/.exec(await readFile(bundle, 'utf8'))?.[1]
       assert.ok(token)
       const search = `cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline /run/atoll/* 2>/dev/null | tr '\\0' '\\n'`
-      const found = await shell(sandbox, search, { user: 'user' })
-      assert.match(found.stdout, /^HOME=\/home\/user$/m)
-      assert.ok(!found.stdout.includes(token))
+      const output = await shell(sandbox, search, { user: 'user' })
+      assert.match(output.stdout, /^HOME=\/home\/user$/m)
+      assert.ok(!output.stdout.includes(token))
     })
 
     test('has two links and one address, which the host does not have', async () => {
       const { stdout } = await shell(sandbox, 'ip -4 -o addr show')
       const addresses = [...stdout.matchAll(/^\d+: (\S+) +inet ([\d.]+)\//gm)]
       assert.deepEqual(new Set(addresses.map(([, link]) => link)), new Set(['lo', 'eth0']))
-      const ofHost = Object.values(networkInterfaces()).flatMap((list) =>
+      const hostAddresses = Object.values(networkInterfaces()).flatMap((list) =>
         (list ?? []).map(({ address }) => address),
       )
-      const own = addresses.find(([, link]) => link === 'eth0')?.[2] ?? ''
-      assert.ok(ofHost.includes('127.0.0.1') && !ofHost.includes(own))
+      const ownAddress = addresses.find(([, link]) => link === 'eth0')?.[2] ?? ''
+      assert.ok(hostAddresses.includes('127.0.0.1') && !hostAddresses.includes(ownAddress))
     })
 
     test('has the limits of its template in its control groups', async () => {
@@ -147,7 +148,7 @@ for (const runtime of runtimes) {
       assert.match(fill.stderr, /No space left on device/)
       const size = Number((await shell(sandbox, 'stat -c %s /home/user/fill')).stdout)
       assert.ok(size > 0.5 * diskMb * 1024 * 1024 && size <= diskMb * 1024 * 1024, String(size))
-      await assertWell(neighbour)
+      await assertHealthy(neighbour)
       await shell(sandbox, 'rm /home/user/fill && echo room > /home/user/again')
       assert.equal((await shell(sandbox, 'cat /home/user/again')).stdout, 'room\n')
     })
@@ -156,37 +157,37 @@ for (const runtime of runtimes) {
       const fill = await shell(sandbox, `head -c ${memoryMb}M /dev/zero > /dev/shm/fill`)
       assert.match(fill.stderr, /No space left on device/)
       await shell(sandbox, 'rm /dev/shm/fill')
-      await assertWell(sandbox)
+      await assertHealthy(sandbox)
     })
 
-    const greed = [
+    const memoryPrograms = [
       ['', attempts.takeMemory],
       [' beside other threads', attempts.takeMemoryBesideThreads],
       [' in a thread', attempts.takeMemoryInThread],
     ] as const
-    for (const [how, program] of greed) {
-      const name = `that takes too much memory${how} loses the process that took it, or at worst ends`
+    for (const [how, program] of memoryPrograms) {
+      const name = `that takes too much memory${how} loses the process that took the memory, or ends`
       test(name, async () => {
-        const victim = await open()
-        const taking = shell(victim, program).catch(() => 'ended')
-        await assertWell(neighbour)
-        const outcome = await taking
+        const victim = await createSandbox()
+        const allocation = shell(victim, program).catch(() => 'ended')
+        await assertHealthy(neighbour)
+        const outcome = await allocation
         if (outcome === 'ended' && runtime === 'gvisor') {
-          // envd may be what the kernel ends next, before the memory is free. It is started again.
-          const isWell = () =>
-            assertWell(victim).then(
+          // The kernel may kill envd next, before the memory is free. envd is then restarted.
+          const isHealthy = () =>
+            assertHealthy(victim).then(
               () => true,
               () => false,
             )
-          const isOver = async () => (await refusalOf(victim)) !== undefined || isWell()
-          await waitFor('the sandbox to be gone, or well again', isOver)
-          const isGone = (await refusalOf(victim)) !== undefined
-          if (isGone) assert.match(await reasonOfEnd(victim), /ran out of memory/)
+          const isSettled = async () => (await errorOf(victim)) !== undefined || isHealthy()
+          await waitFor('the sandbox to be gone, or healthy again', isSettled)
+          const hasEnded = (await errorOf(victim)) !== undefined
+          if (hasEnded) assert.match(await waitForEndReason(victim), /ran out of memory/)
         } else {
           assert.ok(typeof outcome === 'object' && outcome.code !== 0)
-          await assertWell(victim)
+          await assertHealthy(victim)
         }
-        await assertWell(neighbour)
+        await assertHealthy(neighbour)
         await victim.kill()
       })
     }
@@ -194,62 +195,62 @@ for (const runtime of runtimes) {
     // A runc sandbox has no kernel of its own that could take too much memory.
     const isKernelShared = runtime === 'runc'
     test(
-      'whose kernel takes too much memory ends, and says why',
+      'whose kernel takes too much memory ends, and the error names the reason',
       { skip: isKernelShared },
       async () => {
-        const victim = await open()
+        const victim = await createSandbox()
         const filling = shell(victim, `head -c ${2 * memoryMb}M /dev/zero > /dev/fill`)
-        await Promise.all([assert.rejects(filling), assertWell(neighbour)])
-        assert.match(await reasonOfEnd(victim), /ran out of memory \(limit 512 MB\)/)
-        await assertWell(neighbour)
+        await Promise.all([assert.rejects(filling), assertHealthy(neighbour)])
+        assert.match(await waitForEndReason(victim), /ran out of memory \(limit 512 MB\)/)
+        await assertHealthy(neighbour)
       },
     )
 
-    const hanging = [
+    const hangCases = [
       ['', attempts.holdMemory, (holder: CommandHandle) => holder.kill()],
       // gVisor notices the failure in another thread than the waiting one.
       [' in one of several threads', attempts.keepMapping, async () => {}],
     ] as const
-    for (const [where, program, ask] of hanging) {
-      const name = `that hangs for lack of memory${where} ends, and says why`
+    for (const [where, program, requestMapping] of hangCases) {
+      const name = `that hangs for lack of memory${where} ends, and the error names the reason`
       test(name, { skip: isKernelShared }, async () => {
-        const victim = await open()
+        const victim = await createSandbox()
         const holder = await victim.commands.run(program, { background: true, timeoutMs: 0 })
         await waitFor('the memory to be taken', () => holder.stdout !== '')
-        const ended = loseAnswer(names, victim.sandboxId, 250, () => ask(holder))
-        assert.match(await reasonOfEnd(victim), /ran out of memory \(limit 512 MB\)/)
-        await Promise.all([ended, assertWell(neighbour)])
+        const hang = simulateLostReply(names, victim.sandboxId, 250, () => requestMapping(holder))
+        assert.match(await waitForEndReason(victim), /ran out of memory \(limit 512 MB\)/)
+        await Promise.all([hang, assertHealthy(neighbour)])
       })
     }
 
     test('that starts more and more processes is limited, and does not disturb others', async () => {
-      const victim = await open()
-      const bombing = python(victim, attempts.forkBomb).catch(() => 'the sandbox ended')
-      await assertWell(neighbour)
-      const outcome = await bombing
+      const victim = await createSandbox()
+      const bomb = python(victim, attempts.forkBomb).catch(() => 'the sandbox ended')
+      await assertHealthy(neighbour)
+      const outcome = await bomb
       if (runtime === 'runc') {
         assert.deepEqual(outcome, 'EAGAIN')
-        await assertWell(victim)
+        await assertHealthy(victim)
       } else {
         assert.ok(
           ['EAGAIN', 'ENOMEM', 'the sandbox ended'].includes(String(outcome)),
           String(outcome),
         )
       }
-      await assertWell(neighbour)
+      await assertHealthy(neighbour)
       await victim.kill()
     })
 
     test('has only processes that the kernel confines', async () => {
       const pids = await processesOf(names, sandbox.sandboxId)
       assert.notEqual(pids.length, 0)
-      const hostUsers = await readlink('/proc/self/ns/user')
+      const hostUserNamespace = await readlink('/proc/self/ns/user')
       for (const pid of pids) {
         const status = await readFile(`/proc/${pid}/status`, 'utf8')
         assert.match(status, /^Seccomp:\t2$/m)
-        assert.notEqual(await readlink(`/proc/${pid}/ns/user`), hostUsers)
+        assert.notEqual(await readlink(`/proc/${pid}/ns/user`), hostUserNamespace)
         if (runtime === 'gvisor') assert.match(status, /^NoNewPrivs:\t1$/m)
-        else assertPowerless(status)
+        else assertUnprivileged(status)
       }
     })
 
@@ -261,16 +262,16 @@ for (const runtime of runtimes) {
   })
 }
 
-/** Root inside is none of the host's users, and holds no power over mounts. */
-function assertPowerless(status: string): void {
+/** Checks that root inside is no user of the host and cannot mount. */
+function assertUnprivileged(status: string): void {
   const uids = /^Uid:\t(.*)$/m.exec(status)?.[1]?.split('\t').map(Number) ?? []
   assert.ok(uids.length === 4 && uids.every((uid) => uid >= 2_000_000_000), String(uids))
-  const powers = BigInt(`0x${/^CapBnd:\t(.*)$/m.exec(status)?.[1]}`)
+  const capabilities = BigInt(`0x${/^CapBnd:\t(.*)$/m.exec(status)?.[1]}`)
   const sysAdmin = 1n << 21n
-  assert.equal(powers & sysAdmin, 0n)
+  assert.equal(capabilities & sysAdmin, 0n)
 }
 
-async function assertWell(sandbox: Sandbox): Promise<void> {
+async function assertHealthy(sandbox: Sandbox): Promise<void> {
   const { stdout } = await shell(sandbox, 'echo well', { user: 'user' })
   assert.equal(stdout, 'well\n')
 }

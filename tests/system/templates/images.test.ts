@@ -1,4 +1,4 @@
-/** Templates made of images, which come from a real registry that asks for a password. */
+/** Templates from images of a real registry that requires a password. */
 import assert from 'node:assert/strict'
 import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -7,7 +7,7 @@ import { run } from '@atoll/kit/run'
 import { BuildError, Sandbox, Template } from 'e2b'
 import { install } from '../installation.ts'
 import type { Installation } from '../installation.ts'
-import { credentials, smallSystem, startRegistry } from './registry.ts'
+import { credentials, createSmallSystem, startRegistry } from './registry.ts'
 import type { TestRegistry } from './registry.ts'
 
 let registry: TestRegistry
@@ -19,7 +19,7 @@ before(async () => {
   folder = await mkdtemp('/var/tmp/atoll-image-')
   const [lower, upper] = ['lower', 'upper'].map((name) => join(folder, name))
   assert.ok(lower && upper)
-  await smallSystem(lower, programs)
+  await createSmallSystem(lower, programs)
   await mkdir(join(lower, 'data/dir'), { recursive: true })
   for (const name of ['keep', 'gone', 'dir/old', 'odd name']) {
     await writeFile(join(lower, 'data', name), name)
@@ -96,25 +96,25 @@ for (const runtime of ['gvisor', 'runc'] as const) {
       ])
       assert.equal(await sandbox.files.read('/outside/atoll-escaped'), '')
       await sandbox.kill()
-      const again: string[] = []
+      const rebuildLines: string[] = []
       await Template.build(template.runCmd('ls'), 'system', {
         ...options,
-        onBuildLogs: ({ message }) => void again.push(message),
+        onBuildLogs: ({ message }) => void rebuildLines.push(message),
       })
-      assert.match(again.join('\n'), /\[base\] the image is already on this node/)
+      assert.match(rebuildLines.join('\n'), /\[base\] the image is already on this node/)
       assert.doesNotMatch(installation.output() + lines.join('\n'), /pa"ss word/)
     })
 
-    for (const [what, image, given, reason] of [
+    for (const [what, image, login, reason] of [
       ['of another registry', 'docker.io/library/python:3', undefined, /ATOLL_REGISTRIES/],
-      ['that is not there', 'no/such:1', credentials, /cannot be used: .*manifest unknown/],
-      ['that is not given to all', 'some/system:1', undefined, /cannot be used: .*auth/],
+      ['that does not exist', 'no/such:1', credentials, /cannot be used: .*manifest unknown/],
+      ['that requires credentials', 'some/system:1', undefined, /cannot be used: .*auth/],
     ] as const) {
       test(`an image ${what} is refused as a base`, async () => {
-        const full = image.startsWith('docker.io') ? image : `${registry.host}/${image}`
-        const template = Template().fromImage(full, given)
-        const failed = Template.build(template, 'none', { ...connection, ...size })
-        await assert.rejects(failed, (error) => {
+        const imageReference = image.startsWith('docker.io') ? image : `${registry.host}/${image}`
+        const template = Template().fromImage(imageReference, login)
+        const failure = Template.build(template, 'none', { ...connection, ...size })
+        await assert.rejects(failure, (error) => {
           assert.ok(error instanceof BuildError)
           assert.match(error.message, reason)
           return true

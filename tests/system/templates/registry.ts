@@ -49,9 +49,9 @@ export async function startRegistry(): Promise<TestRegistry> {
       return `${host}/${name}`
     },
     async [Symbol.asyncDispose]() {
-      const ended = once(child, 'exit')
+      const exit = once(child, 'exit')
       child.kill('SIGKILL')
-      await ended
+      await exit
       await rm(dir, { recursive: true })
     },
   }
@@ -59,17 +59,17 @@ export async function startRegistry(): Promise<TestRegistry> {
 
 /** Unpacks the registry program. Installing the package would start a service on the machine. */
 async function unpackProgram(dir: string): Promise<string> {
-  const fetched = join(dir, 'package')
-  await mkdir(fetched)
-  await run('chmod', ['777', fetched]) // apt downloads as the user _apt
+  const packageDir = join(dir, 'package')
+  await mkdir(packageDir)
+  await run('chmod', ['777', packageDir]) // apt downloads as the user _apt
   const download = () =>
-    run('apt-get', ['download', 'docker-registry'], { cwd: fetched, timeoutMs: 120_000 })
+    run('apt-get', ['download', 'docker-registry'], { cwd: packageDir, timeoutMs: 120_000 })
   await download().catch(async () => {
     await run('apt-get', ['update'], { timeoutMs: 120_000 })
     await download()
   })
-  const [name = ''] = await readdir(fetched)
-  await run('dpkg', ['--extract', join(fetched, name), join(dir, 'program')])
+  const [name = ''] = await readdir(packageDir)
+  await run('dpkg', ['--extract', join(packageDir, name), join(dir, 'program')])
   return join(dir, 'program/usr/bin/docker-registry')
 }
 
@@ -92,41 +92,41 @@ auth: { htpasswd: { realm: test, path: '${join(dir, 'users')}' } }
 async function writeLayout(dir: string, { layers, env = [] }: TestImage): Promise<void> {
   const blobs = join(dir, 'blobs/sha256')
   await mkdir(blobs, { recursive: true })
-  const put = async (content: Buffer) => {
+  const writeBlob = async (content: Buffer) => {
     const hash = sha256(content)
     await writeFile(join(blobs, hash), content)
     return { digest: `sha256:${hash}`, size: content.length }
   }
-  const diffs: string[] = []
-  const parts = []
-  for (const [at, folder] of layers.entries()) {
-    const tar = join(dir, `${at}.tar`)
+  const diffIds: string[] = []
+  const layerDescriptors = []
+  for (const [position, folder] of layers.entries()) {
+    const tar = join(dir, `${position}.tar`)
     await run('tar', ['--create', '--file', tar, '--directory', folder, '.'])
-    const plain = await readFile(tar)
-    diffs.push(`sha256:${sha256(plain)}`)
+    const tarContent = await readFile(tar)
+    diffIds.push(`sha256:${sha256(tarContent)}`)
     const mediaType = 'application/vnd.oci.image.layer.v1.tar+gzip'
-    parts.push({ mediaType, ...(await put(gzipSync(plain))) })
+    layerDescriptors.push({ mediaType, ...(await writeBlob(gzipSync(tarContent))) })
   }
   const config = {
     architecture: process.arch === 'arm64' ? 'arm64' : 'amd64',
     os: 'linux',
     config: { Env: env },
-    rootfs: { type: 'layers', diff_ids: diffs },
+    rootfs: { type: 'layers', diff_ids: diffIds },
   }
   const manifest = {
     schemaVersion: 2,
     mediaType: 'application/vnd.oci.image.manifest.v1+json',
     config: {
       mediaType: 'application/vnd.oci.image.config.v1+json',
-      ...(await put(Buffer.from(JSON.stringify(config)))),
+      ...(await writeBlob(Buffer.from(JSON.stringify(config)))),
     },
-    layers: parts,
+    layers: layerDescriptors,
   }
-  const described = await put(Buffer.from(JSON.stringify(manifest)))
+  const descriptor = await writeBlob(Buffer.from(JSON.stringify(manifest)))
   const annotations = { 'org.opencontainers.image.ref.name': 'latest' }
   const index = {
     schemaVersion: 2,
-    manifests: [{ mediaType: manifest.mediaType, ...described, annotations }],
+    manifests: [{ mediaType: manifest.mediaType, ...descriptor, annotations }],
   }
   await writeFile(join(dir, 'index.json'), JSON.stringify(index))
   await writeFile(join(dir, 'oci-layout'), JSON.stringify({ imageLayoutVersion: '1.0.0' }))
@@ -137,7 +137,10 @@ function sha256(content: Buffer): string {
 }
 
 /** Copies programs of this machine and their libraries into a folder: a minimal Debian. */
-export async function smallSystem(folder: string, programs: readonly string[]): Promise<void> {
+export async function createSmallSystem(
+  folder: string,
+  programs: readonly string[],
+): Promise<void> {
   await mkdir(folder, { recursive: true })
   // arm64 has no lib64.
   for (const name of ['bin', 'lib', 'lib64', 'sbin']) {

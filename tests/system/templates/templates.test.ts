@@ -1,4 +1,4 @@
-/** Templates of one's own by the SDK: built by steps, and what sandboxes made of them begin with. */
+/** Custom templates through the SDK: their build steps, and the sandboxes created from them. */
 import assert from 'node:assert/strict'
 import { mkdir, mkdtempDisposable, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -31,12 +31,12 @@ for (const runtime of ['gvisor', 'runc'] as const) {
       return { ...info, lines }
     }
 
-    async function printed(sandbox: Sandbox, command: string): Promise<string[]> {
+    async function outputLines(sandbox: Sandbox, command: string): Promise<string[]> {
       const { stdout } = await sandbox.commands.run(command)
       return stdout.trim().split('\n')
     }
 
-    test('steps leave files, users and variables, and a program that runs from the beginning', async () => {
+    test('steps create files, users and variables, and the start command runs in each sandbox', async () => {
       await using folder = await mkdtempDisposable(join(tmpdir(), 'atoll-context-'))
       const context = folder.path
       await mkdir(join(context, 'site/deep folder'), { recursive: true })
@@ -66,14 +66,14 @@ for (const runtime of ['gvisor', 'runc'] as const) {
 
       const sandbox = await Sandbox.create('site', connection)
       assert.deepEqual(
-        await printed(
+        await outputLines(
           sandbox,
           'whoami; pwd; echo $TWICE; echo ${PATH%%:*}; curl -s localhost:8123/index.html',
         ),
         ['worker', '/srv/site', 'hello hello', '/opt/my tools', 'from the template'],
       )
       assert.deepEqual(
-        await printed(sandbox, "stat -c '%n %U %a %F' . * 'deep folder/-odd name' | sort"),
+        await outputLines(sandbox, "stat -c '%n %U %a %F' . * 'deep folder/-odd name' | sort"),
         [
           '. worker 755 directory',
           'deep folder worker 755 directory',
@@ -93,35 +93,40 @@ for (const runtime of ['gvisor', 'runc'] as const) {
         ...(asUser.stdout.includes('.sudo_as') ? ['.sudo_as_admin_successful'] : []),
         ...['kept', 'replaced', 'hello hello', 'root 755'],
       ])
-      const { templateId: made } = await sandbox.getInfo()
-      assert.equal(made, templateId)
+      const { templateId: usedTemplateId } = await sandbox.getInfo()
+      assert.equal(usedTemplateId, templateId)
 
       // Writes of one sandbox stay in that sandbox.
       await sandbox.files.write('/srv/site/index.html', 'changed')
-      const other = await Sandbox.create('site', { ...connection, envs: { GREETING: 'other' } })
-      assert.equal(await other.files.read('/srv/site/index.html'), 'from the template')
-      assert.deepEqual(await printed(other, 'echo $GREETING $TWICE'), ['other hello hello'])
-      await Promise.all([sandbox.kill(), other.kill()])
+      const otherSandbox = await Sandbox.create('site', {
+        ...connection,
+        envs: { GREETING: 'other' },
+      })
+      assert.equal(await otherSandbox.files.read('/srv/site/index.html'), 'from the template')
+      assert.deepEqual(await outputLines(otherSandbox, 'echo $GREETING $TWICE'), [
+        'other hello hello',
+      ])
+      await Promise.all([sandbox.kill(), otherSandbox.kill()])
     })
 
-    test('a build continues from the cached steps of an earlier one', async () => {
+    test('a build continues from the cached steps of an earlier build', async () => {
       const steps = Template().fromBaseImage().runCmd('date +%s%N > when')
       await build(steps, 'first')
       const { lines } = await build(steps.runCmd('echo more > more'), 'second')
       assert.match(lines.join('\n'), /CACHED \[builder 1\/2\] RUN date/)
       assert.doesNotMatch(lines.join('\n'), /CACHED \[builder 2\/2\]/)
-      const read = async (name: string) => {
+      const readDate = async (name: string) => {
         const sandbox = await Sandbox.create(name, connection)
         const when = await sandbox.files.read('when')
         await sandbox.kill()
         return when
       }
-      const when = await read('first')
-      assert.equal(await read('second'), when)
-      const forced = Template().skipCache().fromBaseImage().runCmd('date +%s%N > when')
-      await build(forced, 'first')
-      assert.notEqual(await read('first'), when)
-      assert.equal(await read('second'), when)
+      const when = await readDate('first')
+      assert.equal(await readDate('second'), when)
+      const uncached = Template().skipCache().fromBaseImage().runCmd('date +%s%N > when')
+      await build(uncached, 'first')
+      assert.notEqual(await readDate('first'), when)
+      assert.equal(await readDate('second'), when)
     })
 
     test('a template can be built from a template of this installation', async () => {
@@ -137,33 +142,33 @@ for (const runtime of ['gvisor', 'runc'] as const) {
       const { lines } = await build(child, 'child:v1')
       assert.match(lines.join('\n'), /\[stdout\]: yes/)
       const sandbox = await Sandbox.create('child:v1', connection)
-      assert.deepEqual(await printed(sandbox, 'pwd; ls; echo $FROM_PARENT'), [
+      assert.deepEqual(await outputLines(sandbox, 'pwd; ls; echo $FROM_PARENT'), [
         ...['/srv', 'by-child', 'by-parent', 'yes'],
       ])
       await assert.rejects(Sandbox.create('child', connection), /404/)
 
-      // A copy of it needs the template no more than a sandbox does.
+      // A copy from a snapshot keeps the working directory and variables of the template.
       await sandbox.files.write('/home/user/note', 'kept')
       const { snapshotId } = await sandbox.createSnapshot()
       const copy = await Sandbox.create(snapshotId, connection)
       assert.equal(await copy.files.read('/home/user/note'), 'kept')
-      assert.deepEqual(await printed(copy, 'pwd; echo $FROM_PARENT'), ['/srv', 'yes'])
+      assert.deepEqual(await outputLines(copy, 'pwd; echo $FROM_PARENT'), ['/srv', 'yes'])
       await Promise.all([sandbox.kill(), copy.kill()])
     })
 
     test('a failed step is named, and the template is not changed', async () => {
       await build(Template().fromBaseImage().runCmd('echo 1 > version'), 'careful')
-      const failing = Template()
+      const failingTemplate = Template()
         .fromBaseImage()
         .runCmd('echo 2 > version')
         .runCmd('echo reason >&2; exit 7')
       const lines: string[] = []
-      const failed = Template.build(failing, 'careful', {
+      const failure = Template.build(failingTemplate, 'careful', {
         ...connection,
         ...size,
         onBuildLogs: ({ message }) => void lines.push(message),
       })
-      await assert.rejects(failed, (error) => {
+      await assert.rejects(failure, (error) => {
         assert.ok(error instanceof BuildError)
         assert.match(error.message, /exit status 7/)
         return true
@@ -190,9 +195,12 @@ for (const runtime of ['gvisor', 'runc'] as const) {
       assert.match(lines.join('\n'), /\[stdout\]: well/)
     })
 
-    test('a server that dies during a build leaves nothing of it, and can repeat it', async () => {
-      const slow = Template().fromBaseImage().runCmd('echo begun; sleep 600')
-      const info = await Template.buildInBackground(slow, 'slow', { ...connection, ...size })
+    test('a build that a crash of the server ends leaves no resources, and can be repeated', async () => {
+      const slowTemplate = Template().fromBaseImage().runCmd('echo begun; sleep 600')
+      const info = await Template.buildInBackground(slowTemplate, 'slow', {
+        ...connection,
+        ...size,
+      })
       const status = () => Template.getBuildStatus(info, connection)
       await waitFor('the step to begin', async () =>
         (await status()).logEntries.some(({ message }) => message.endsWith(': begun')),
@@ -200,14 +208,14 @@ for (const runtime of ['gvisor', 'runc'] as const) {
       await installation.crash()
       await installation.start()
       const { reason } = await waitFor('the build to be over', async () => {
-        const found = await status()
-        return found.status === 'error' && found
+        const buildStatus = await status()
+        return buildStatus.status === 'error' && buildStatus
       })
       assert.match(reason?.message ?? '', /restarted/)
       const { lines } = await build(Template().fromBaseImage().runCmd('echo quick'), 'slow')
       assert.match(lines.join('\n'), /: quick/)
       const names = await namesOf(installation.dataDir)
-      await waitFor('the host to have nothing of it', async () => {
+      await waitFor('the host to have no resources of the build', async () => {
         const { folders, groups, loopDevices, disks, roots, strays } = await tracesOf(names)
         return [folders, groups, loopDevices, disks, roots, strays].flat().length === 0
       })

@@ -57,14 +57,14 @@ export async function checkAcknowledgedState(
   for (const id of acknowledged.sandboxes.keys()) assert.equal(await stateOf(cloud, id), 'running')
   for (const entry of acknowledged.sandboxes.values()) await checkCounter(cloud, entry)
   for (const id of acknowledged.killed) assert.equal(await stateOf(cloud, id), undefined)
-  const listed = new Set((await idsOf(cloud, '/snapshots?limit=100', 'snapshotID')).flat())
-  const lost = new Set(acknowledged.snapshots.keys()).difference(listed)
-  assert.deepEqual(lost, new Set(), 'lost snapshots')
-  const templates = new Set((await idsOf(cloud, '/templates', 'templateID')).flat())
-  const undeleted = acknowledged.deleted.intersection(listed.union(templates))
-  assert.deepEqual(undeleted, new Set(), 'deleted, but listed')
+  const snapshotIds = new Set((await idsOf(cloud, '/snapshots?limit=100', 'snapshotID')).flat())
+  const lostSnapshots = new Set(acknowledged.snapshots.keys()).difference(snapshotIds)
+  assert.deepEqual(lostSnapshots, new Set(), 'lost snapshots')
+  const templateIds = new Set((await idsOf(cloud, '/templates', 'templateID')).flat())
+  const revived = acknowledged.deleted.intersection(snapshotIds.union(templateIds))
+  assert.deepEqual(revived, new Set(), 'deleted, but listed')
   for (const [name, { templateId }] of acknowledged.templates) {
-    assert.ok(templates.has(templateId), `template ${name} is lost`)
+    assert.ok(templateIds.has(templateId), `template ${name} is lost`)
   }
   for (const [name, version] of acknowledged.secrets) {
     const { status, json } = await cloud.platform('GET', `/secrets/${name}`)
@@ -73,12 +73,12 @@ export async function checkAcknowledgedState(
   for (const name of acknowledged.deletedSecrets) {
     assert.equal((await cloud.platform('GET', `/secrets/${name}`)).status, 404, name)
   }
-  const { length: namedCount } = [...acknowledged.sandboxes.values()].filter(
+  const { length: redirectedCount } = [...acknowledged.sandboxes.values()].filter(
     ({ hasNames }) => hasNames,
   )
   await waitFor(
-    `${namedCount} sandboxes to be redirected to the egress process`,
-    async () => (await routedSandboxes(names)) === namedCount,
+    `${redirectedCount} sandboxes to be redirected to the egress process`,
+    async () => (await routedSandboxes(names)) === redirectedCount,
     { timeoutMs: reconcileLimitMs },
   )
   const expected = new Set(acknowledged.sandboxes.keys())
@@ -103,8 +103,8 @@ export async function stateOf(cloud: HttpCloud, id: string): Promise<string | un
 async function idsOf(cloud: HttpCloud, path: string, key: string): Promise<string[]> {
   const { status, json, text } = await cloud.platform('GET', path)
   assert.equal(status, 200, text)
-  const all: Record<string, string>[] = Object(json)
-  return all.map((item) => item[key] ?? '')
+  const items: Record<string, string>[] = Object(json)
+  return items.map((item) => item[key] ?? '')
 }
 
 /** Checks that the same process still counts, from at least the last known value. */
@@ -115,7 +115,7 @@ export async function checkCounter(cloud: HttpCloud, entry: AcknowledgedSandbox)
 }
 
 /** Adds a running sandbox and starts a counter in it. */
-export async function addCounting(
+export async function addCountingSandbox(
   acknowledged: AcknowledgedState,
   cloud: HttpCloud,
   sandbox: HttpSandbox,
@@ -128,11 +128,11 @@ export async function addCounting(
 }
 
 /** Runs a script as root and returns its output. */
-export async function print(
+export async function runScript(
   { installation: { url } }: HttpCloud,
   sandbox: HttpSandbox,
   script: string,
 ): Promise<string> {
   const stream = await openProcess(url, envdHeaders(sandbox), shell(script), { user: 'root' })
-  return outputOf(await stream.rest())
+  return outputOf(await stream.readRemaining())
 }

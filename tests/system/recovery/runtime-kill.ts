@@ -11,7 +11,7 @@ const processes = ['boot', 'gofer'] as const
 export const targets = [...commands, ...processes]
 export type Target = (typeof targets)[number]
 
-export interface Strike {
+export interface RuntimeKill {
   readonly target: Target
   readonly cellId: string | undefined
   /** Owner of the cell after the kill. */
@@ -19,21 +19,21 @@ export interface Strike {
 }
 
 /** Longest delay before the kill; pause and resume take only a moment. */
-const longestMs = { pause: 30, resume: 30, checkpoint: 200, restore: 200, boot: 300, gofer: 300 }
+const maxDelayMs = { pause: 30, resume: 30, checkpoint: 200, restore: 200, boot: 300, gofer: 300 }
 
 /**
- * Waits for a process of this kind and kills it at a random moment. Returns undefined when none came before the abort.
+ * Waits for a process of this kind and kills it at a random moment. Returns undefined if none appeared before the abort.
  */
-export async function strike(
+export async function killRuntimeProcess(
   target: Target,
   names: Names,
   { random, signal }: { readonly random: Random; readonly signal: AbortSignal },
-): Promise<Strike | undefined> {
+): Promise<RuntimeKill | undefined> {
   while (!signal.aborted) {
     const victim = await findVictim(target, names)
     // A plain delay: the kill must be able to come at any moment.
-    await pause(victim ? random(longestMs[target]) : 1)
-    if (!victim || !(await isHalfDone(target, names, victim.cellId))) continue
+    await pause(victim ? random(maxDelayMs[target]) : 1)
+    if (!victim || !(await isAtWork(target, names, victim.cellId))) continue
     // The PID may have been reused.
     if (titleOf(victim.pid) !== victim.title) continue
     try {
@@ -63,19 +63,19 @@ async function findVictim(target: Target, names: Names): Promise<Victim | undefi
     if (!program.includes('runsc') || !args.includes(target)) continue
     if (!args.includes(`--root=${names.runDir}/state/runsc`)) continue
     const cellId = /\/cells\/(\w+)\/bundle/.exec(title)?.[1] ?? args.findLast(Boolean)
-    if (await isHalfDone(target, names, cellId)) return { pid: Number(name), title, cellId }
+    if (await isAtWork(target, names, cellId)) return { pid: Number(name), title, cellId }
   }
   return undefined
 }
 
-/** Tests whether the target is at work: commands always are, processes until the sandbox is handed over. */
-async function isHalfDone(
+/** Tests whether the target is at work: commands always are, processes until the sandbox runs. */
+async function isAtWork(
   target: Target,
   { dataDir }: Names,
   cellId: string | undefined,
 ): Promise<boolean> {
   if (commands.some((command) => command === target)) return true
-  const cell = (await cells(dataDir)).find((one) => one.cellId === cellId)
+  const cell = (await cells(dataDir)).find((candidate) => candidate.cellId === cellId)
   return cell?.phase === 'resuming' || cell?.phase === 'making'
 }
 
