@@ -36,7 +36,8 @@ describe('concurrent requests on one sandbox', { concurrency: 1 }, () => {
     const pausing = pause(id)
     await waitForPhase(id, 'copying')
     assert.equal((await kill(id)).status, 204)
-    assert.equal((await pausing).status, 404)
+    // 204 if the kill arrived when the pause was final.
+    assert.ok([404, 204].includes((await pausing).status))
     await assertSandboxes({})
   })
 
@@ -53,10 +54,10 @@ describe('concurrent requests on one sandbox', { concurrency: 1 }, () => {
     const pausing = pause(id)
     await waitForPhase(id, 'copying')
     const replies = await Promise.all([pausing, pause(id), fork(id), connect(id)])
-    assert.deepEqual(
-      replies.map(({ status }) => status),
-      [204, 204, 409, 201],
-    )
+    const [first, second, ...others] = replies.map(({ status }) => status)
+    assert.deepEqual([first, ...others], [204, 409, 201])
+    // 409 if the second arrived when the first was final.
+    assert.ok(second === 204 || second === 409, `status ${second}`)
     assert.ok((await readCounter(url, sandbox)) > countBefore)
     await assertSandboxes({ [id]: 'running' })
     await kill(id)
@@ -67,13 +68,17 @@ describe('concurrent requests on one sandbox', { concurrency: 1 }, () => {
     const countBefore = await readCounter(url, sandbox)
     const forking = fork(id)
     await waitForPhase(id, 'copying')
-    assert.equal((await pause(id)).status, 409)
-    const isStarting = async () => {
-      const allCells = await cells(names.dataDir)
-      return allCells.some(({ owner }) => owner !== id) && phaseOf(allCells, id) === 'running'
+    const early = (await pause(id)).status
+    // 204 if the pause arrived when the copy was made.
+    if (early !== 204) {
+      assert.equal(early, 409)
+      const isStarting = async () => {
+        const allCells = await cells(names.dataDir)
+        return allCells.some(({ owner }) => owner !== id) && phaseOf(allCells, id) === 'running'
+      }
+      await waitFor('a copy to be started', isStarting, { timeoutMs: waitLimitMs })
+      assert.equal((await pause(id)).status, 204)
     }
-    await waitFor('a copy to be started', isStarting, { timeoutMs: waitLimitMs })
-    assert.equal((await pause(id)).status, 204)
     const [copy] = forksOf(await forking)
     assert.ok(copy)
     await assertSandboxes({ [id]: 'paused', [copy.sandboxID]: 'running' })
