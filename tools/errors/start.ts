@@ -25,6 +25,10 @@ export const startErrors: EntryGroup = {
       'Settings are invalid; the message lists all.',
       'Correct the settings; [this page](configuration.md) describes all.',
     ],
+    damaged_local_ca: [
+      'The file of the local CA in the data directory is damaged.',
+      'Create a new one with `atoll tls local --replace`, and trust it on all clients.',
+    ],
     data_dir_in_use: [
       'Another server uses the data directory.',
       'Stop that server with `atoll down`, or set another `ATOLL_DATA_DIR`.',
@@ -64,6 +68,10 @@ export const startErrors: EntryGroup = {
     too_few_descriptors: [
       'The process may open too few files for `ATOLL_MAX_CONNECTIONS`.',
       'Raise `ulimit -n` or `LimitNOFILE`, or lower the setting.',
+    ],
+    unusable_certificate: [
+      'HTTPS cannot start with the certificate and key; the message says why.',
+      'Correct `ATOLL_TLS_CERT_FILE` and `ATOLL_TLS_KEY_FILE`, or run `atoll tls local`.',
     ],
   },
 }

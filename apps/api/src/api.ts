@@ -49,7 +49,7 @@ export async function startApi(config: ApiConfig, parts: ApiParts): Promise<Api>
   const { core, firstCredentials } = own(await startCore(config, parts))
   const { stores, node, clock, log, limitsOf } = core
   const network = own(startNetwork(core))
-  const access = createSandboxAccess(core.tokenSeed, network.rules)
+  const access = createSandboxAccess(core.tokenSeed, network.rules, parts.domain)
   const { catalogue, findOrInstall } = own(startCatalogue(core))
   const sandboxes = own(startSandboxes({ core, network, access, findOrInstall }))
   const snapshots = own(startSnapshots(core, sandboxes))

@@ -8,6 +8,7 @@ import { sandboxCommand } from './commands/sandbox.ts'
 import { snapshotCommand } from './commands/snapshot.ts'
 import { statusCommand } from './commands/status.ts'
 import { templateCommand } from './commands/template.ts'
+import { tlsCommand } from './commands/tls.ts'
 import { upCommand } from './commands/up.ts'
 import { loadConfig } from './config.ts'
 import { printLine } from './context.ts'
@@ -53,6 +54,7 @@ function buildProgram(context: CliContext): Command {
     snapshotCommand(context),
     templateCommand(context),
     keyCommand(context),
+    tlsCommand(context),
   ]
   for (const command of commands) program.addCommand(command)
   for (const command of withDescendants(program)) {

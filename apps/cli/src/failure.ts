@@ -45,13 +45,13 @@ function explainFault(fault: Fault, args: readonly string[]): Failure {
 function hintFor(fault: Fault, [group = '', command]: readonly string[]): string | undefined {
   const byReason = hintsByReason.get(fault.reason)
   if (byReason) return byReason
-  // `up` and `down` run the server, so hints for clients of a server do not apply.
+  // These commands work on the server itself, so hints for clients of a server do not apply.
   if (hostCommands.has(group)) return hostHints.get(fault.kind)
   if (fault.kind !== 'not_found') return hintsByKind.get(fault.kind)
   return listHints.get(`${group} ${command}`) ?? listHints.get(group)
 }
 
-const hostCommands: ReadonlySet<string> = new Set(['up', 'down'])
+const hostCommands: ReadonlySet<string> = new Set(['up', 'down', 'tls'])
 
 const hostHints: ReadonlyMap<FaultKind, string> = new Map([
   ['unavailable', '`atoll doctor` shows what this machine lacks'],

@@ -6,11 +6,14 @@ import type { Logger } from '@atoll/kit/log'
 import { createDirectory } from './app/directory.ts'
 import { createSharedWakes } from './app/shared-wakes.ts'
 import type { EdgeConfig } from './config.ts'
+import type { IsTrustedProxy } from './domain/forwarded.ts'
 import { isSandboxTraffic } from './domain/route.ts'
 import type { FindSigner } from './domain/signed-file.ts'
 import type { Wake } from './domain/wake.ts'
 import { refuse } from './http/error-response.ts'
+import { originHeaders } from './http/headers.ts'
 import { proxyRequest } from './http/proxy.ts'
+import type { ProxyContext } from './http/sandbox-connection.ts'
 import { createRequestServer } from './http/serve-request.ts'
 import { proxyUpgrade, responseOn, shouldUpgrade } from './http/upgrade.ts'
 import { nodeSandboxSource } from './nodes/source.ts'
@@ -33,7 +36,7 @@ export const edgeServerOptions = {
   shouldUpgradeCallback: shouldUpgrade,
 } satisfies ServerOptions
 
-export function createEdge(parts: {
+export interface EdgeParts {
   readonly node: Transport
   readonly log: Logger
   readonly config?: EdgeConfig
@@ -43,14 +46,20 @@ export function createEdge(parts: {
   readonly findSigner?: FindSigner
   /** Resumes a paused sandbox. Provided by the api, which owns the records. */
   readonly wake?: Wake
+  /** Domain of sandbox host names, without a port. Undefined: host names may have any domain. */
+  readonly domain?: string | undefined
+  /** Set: programs in sandboxes get X-Forwarded-* headers, taken from the request if such a proxy sent it. */
+  readonly isTrustedProxy?: IsTrustedProxy | undefined
   /** How long a request waits for its sandbox. Set by tests. */
   readonly wakeLimitMs?: number
-}): Edge {
+}
+
+export function createEdge(parts: EdgeParts): Edge {
   const { log } = parts
   const directory = createDirectory(nodeSandboxSource(parts.node), log)
   const maxOpenPerSandbox = parts.config?.ATOLL_EDGE_MAX_REQUESTS_PER_SANDBOX
   const wakes = parts.wake && createSharedWakes(parts.wake, log)
-  const { findSigner, wakeLimitMs } = parts
+  const { findSigner, wakeLimitMs, domain, isTrustedProxy } = parts
   const context = {
     directory,
     maxOpen: parts.maxRequests,
@@ -58,18 +67,21 @@ export function createEdge(parts: {
     findSigner,
     wakes,
     wakeLimitMs,
+    domain,
   }
   const closing = new AbortController()
   const serve = createRequestServer({ context, log, closing: closing.signal })
+  const withOrigin = (req: IncomingMessage, admitted: ProxyContext) =>
+    addOrigin(req, admitted, isTrustedProxy)
 
   return {
-    claims: isSandboxTraffic,
+    claims: (req) => isSandboxTraffic(req, domain),
 
     handle(req, res) {
       serve(req, {
         isRaw: false,
         refuse: (refusal) => refuse(req, res, refusal),
-        proxy: (admitted) => proxyRequest(req, res, admitted),
+        proxy: (admitted) => proxyRequest(req, res, withOrigin(req, admitted)),
       })
     },
 
@@ -78,7 +90,7 @@ export function createEdge(parts: {
       serve(req, {
         isRaw: true,
         refuse: (refusal) => refuse(req, responseOn(socket, req), refusal),
-        proxy: (admitted) => proxyUpgrade(req, { socket, head }, admitted),
+        proxy: (admitted) => proxyUpgrade(req, { socket, head }, withOrigin(req, admitted)),
       })
     },
 
@@ -87,4 +99,14 @@ export function createEdge(parts: {
       await directory.close()
     },
   }
+}
+
+function addOrigin(
+  req: IncomingMessage,
+  admitted: ProxyContext,
+  isTrusted: IsTrustedProxy | undefined,
+): ProxyContext {
+  return isTrusted
+    ? { ...admitted, origin: originHeaders(req, admitted.target, isTrusted) }
+    : admitted
 }

@@ -61,3 +61,16 @@ test('the dashboard is named, with a link that signs in when there is a key for 
   assert.doesNotMatch(renderBanner({ ...shown, hasCredentials: false }), /sign-in#/)
   assert.doesNotMatch(renderBanner(facts), /ashboard/)
 })
+
+test('with HTTPS the domain is enough for the SDK, and a local CA must be trusted', () => {
+  const tls = { domain: 'atoll.localhost:8443', isLocalCa: true }
+  const banner = renderBanner({ ...facts, tls })
+  assert.match(banner, /API {8}https:\/\/api\.atoll\.localhost:8443/)
+  assert.deepEqual(exportsOf(banner), [
+    'E2B_DOMAIN=atoll.localhost:8443',
+    'E2B_API_KEY=$(bin/atoll key show)',
+    'NODE_EXTRA_CA_CERTS=/var/lib/atoll/tls/ca.crt',
+  ])
+  const files = renderBanner({ ...facts, tls: { ...tls, isLocalCa: false } })
+  assert.equal(exportsOf(files).length, 2)
+})

@@ -11,6 +11,8 @@ export interface BannerFacts {
   readonly isDefaultDataDir: boolean
   /** Domain of `{port}-{sandboxID}` names. Default: localhost with the port. */
   readonly domain?: string | undefined
+  /** Absent: no HTTPS. */
+  readonly tls?: { readonly domain: string; readonly isLocalCa: boolean } | undefined
   readonly firstCredentials?: { readonly apiKey: string; readonly accessToken: string } | undefined
   readonly hasCredentials: boolean
 }
@@ -19,8 +21,7 @@ export function renderBanner(facts: BannerFacts): string {
   return [
     'Atoll is running',
     '',
-    `  API        ${facts.apiUrl}`,
-    `  Sandboxes  ${facts.sandboxUrl}`,
+    ...addressLines(facts),
     ...(facts.dashboardUrl ? [`  Dashboard  ${facts.dashboardUrl}`] : []),
     '',
     ...signInLines(facts),
@@ -37,6 +38,14 @@ export function renderBanner(facts: BannerFacts): string {
     'Ctrl-C ends the server and leaves sandboxes running.',
     '',
   ].join('\n')
+}
+
+function addressLines({ tls, apiUrl, sandboxUrl }: BannerFacts): string[] {
+  if (!tls) return [`  API        ${apiUrl}`, `  Sandboxes  ${sandboxUrl}`]
+  return [
+    `  API        https://api.${tls.domain}, and ${apiUrl} on this machine`,
+    `  Sandboxes  https://{port}-{sandboxID}.${tls.domain}`,
+  ]
 }
 
 function signInLines({ signInUrl, hasCredentials }: BannerFacts): string[] {
@@ -67,11 +76,17 @@ function credentialLines({ firstCredentials, hasCredentials, dataDir }: BannerFa
 function exportLines(facts: BannerFacts): string[] {
   const known = facts.firstCredentials?.apiKey
   const kept = facts.hasCredentials ? `$(${command(facts)} key show)` : '<your API key>'
+  const keyLine = `export E2B_API_KEY=${known ?? kept}`
+  if (facts.tls) {
+    const certificate = shellWord(`${facts.dataDir}/tls/ca.crt`)
+    const trust = facts.tls.isLocalCa ? [`export NODE_EXTRA_CA_CERTS=${certificate}`] : []
+    return [`export E2B_DOMAIN=${facts.tls.domain}`, keyLine, ...trust]
+  }
   return [
     `export E2B_API_URL=${facts.apiUrl}`,
     `export E2B_SANDBOX_URL=${facts.sandboxUrl}`,
     `export E2B_DOMAIN=${facts.domain ?? localDomain(facts.sandboxUrl)}`,
-    `export E2B_API_KEY=${known ?? kept}`,
+    keyLine,
   ]
 }
 

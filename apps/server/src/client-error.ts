@@ -8,6 +8,8 @@ import type { Duplex } from 'node:stream'
 export function explainClientErrors(server: Server): void {
   const latest = new WeakMap<Duplex, ServerResponse>()
   const ending = new WeakSet<Duplex>()
+  const secured = new WeakSet<Duplex>()
+  server.on('secureConnection', (socket: Duplex) => void secured.add(socket))
   server.on('request', (req, res) => {
     latest.set(req.socket, res)
     // An idle connection must not keep its last response in memory.
@@ -16,9 +18,10 @@ export function explainClientErrors(server: Server): void {
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     if (ending.has(socket)) return // the error repeats for further bytes
     ending.add(socket)
+    const isHandshake = 'encrypted' in socket && !secured.has(socket)
     const answer = latest.get(socket)
     const isAnswering = answer !== undefined && answer.headersSent && !answer.writableFinished
-    if (!socket.writable || isAnswering) socket.destroy()
+    if (!socket.writable || isAnswering || isHandshake) socket.destroy()
     else finish(socket, toResponse(error.code))
   })
 }

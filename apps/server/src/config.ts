@@ -7,6 +7,7 @@ import { Fault } from '@atoll/kit/fault'
 import { parseEnvironment } from '@atoll/kit/config'
 import { loadNodeConfig } from '@atoll/node/config'
 import type { NodeConfig } from '@atoll/node/config'
+import { parseAddressList } from '@atoll/kit/address-list'
 import { isUsableDashboardHost } from './dashboard/host.ts'
 import { parseListenAddress } from './listen-address.ts'
 
@@ -16,6 +17,15 @@ const listenAddress = z.string().transform((text, context) => {
   context.addIssue('must be host:port, [IPv6]:port or a port')
   return z.NEVER
 })
+
+const trustedProxies = z.string().transform((text, context) => {
+  const list = parseAddressList(text)
+  if ('has' in list) return list
+  context.addIssue(`"${list.invalid}" must be an address or a network such as 10.0.0.0/8`)
+  return z.NEVER
+})
+
+const pemFile = z.string().startsWith('/', 'must be an absolute path')
 
 export const ServerEnv = z.object({
   ATOLL_LISTEN: listenAddress
@@ -33,10 +43,29 @@ export const ServerEnv = z.object({
     .describe('Directory for all data. Only one server at a time can use it.'),
   ATOLL_DOMAIN: z
     .string()
-    .regex(/^[a-z0-9.-]+(:[0-9]+)?$/i, 'must be a host name, with a port if need be')
+    .toLowerCase()
+    .regex(/^[a-z0-9.-]+(:[0-9]{1,5})?$/, 'must be a host name, with a port if need be')
     .optional()
     .describe(
-      'Domain of the host names {port}-{sandboxID} of sandboxes. Default: localhost with the port of the server.',
+      'Domain of the host names {port}-{sandboxID} of sandboxes, with a port unless clients use the default port. With it, host names of other domains are refused, except localhost. Default: localhost with the port of the server.',
+    ),
+  ATOLL_TLS_CERT_FILE: pemFile
+    .optional()
+    .describe(
+      'PEM file with the certificate for *.ATOLL_DOMAIN, then those of its issuers. Turns on HTTPS. Read again when it changes. Default: a certificate of the local CA, if atoll tls local has created one.',
+    ),
+  ATOLL_TLS_KEY_FILE: pemFile
+    .optional()
+    .describe('PEM file with the key of ATOLL_TLS_CERT_FILE, not encrypted.'),
+  ATOLL_TLS_LISTEN: listenAddress
+    .optional()
+    .describe(
+      'Address for HTTPS: API, sandboxes and dashboard. Default: 127.0.0.1 with the port of ATOLL_DOMAIN, or 443.',
+    ),
+  ATOLL_TRUSTED_PROXIES: trustedProxies
+    .optional()
+    .describe(
+      'Addresses and networks of reverse proxies, comma separated, whose X-Forwarded-* headers are believed. They are exempt from ATOLL_MAX_CONNECTIONS_PER_CLIENT.',
     ),
   ATOLL_DASHBOARD_HOST: z
     .string()
@@ -45,9 +74,9 @@ export const ServerEnv = z.object({
       error:
         'must be off, or a host name with a dot that is no address and begins neither with "sandbox." nor with a number and "-"',
     })
-    .default('ui.localhost')
+    .optional()
     .describe(
-      'The host name of the dashboard, on the port of the API. Nothing else is served under it. off: no dashboard.',
+      'The host name of the dashboard, on the port of the API. Nothing else is served under it. off: no dashboard. Default: ui.localhost, or ui.ATOLL_DOMAIN if HTTPS is on.',
     ),
   ATOLL_MAX_CONNECTIONS: z.coerce
     .number()
@@ -55,7 +84,7 @@ export const ServerEnv = z.object({
     .min(1)
     .optional()
     .describe(
-      'Maximum number of open client connections. Default: seven sixteenths of the open-file limit of the process (ulimit -n), at most 16384.',
+      'Maximum number of open client connections. Default: seven sixteenths of the open-file limit of the process (ulimit -n), at most 16384, or 5000 with HTTPS.',
     ),
   ATOLL_MAX_CONNECTIONS_PER_CLIENT: z.coerce
     .number()
@@ -94,7 +123,7 @@ export function loadServerConfig(env: Record<string, string | undefined>): Serve
       return undefined
     }
   }
-  const server = attempt((from) => parseEnvironment(ServerEnv, from))
+  const server = attempt((from) => checkTogether(parseEnvironment(ServerEnv, from)))
   const api = attempt(loadApiConfig)
   const node = attempt(loadNodeConfig)
   const edge = attempt(loadEdgeConfig)
@@ -103,4 +132,25 @@ export function loadServerConfig(env: Record<string, string | undefined>): Serve
     throw new Fault('invalid', 'configuration_refused', text)
   }
   return Object.freeze({ server, api, node, edge })
+}
+
+/** Checks settings that need each other. */
+function checkTogether<Settings extends z.infer<typeof ServerEnv>>(settings: Settings): Settings {
+  const { ATOLL_DOMAIN, ATOLL_TLS_CERT_FILE, ATOLL_TLS_KEY_FILE, ATOLL_TLS_LISTEN } = settings
+  const hasFile = ATOLL_TLS_CERT_FILE !== undefined || ATOLL_TLS_KEY_FILE !== undefined
+  const hostName = ATOLL_DOMAIN?.split(':', 1)[0]
+  const dashboardHost = settings.ATOLL_DASHBOARD_HOST
+  const mistakes = [
+    hasFile &&
+      (ATOLL_TLS_CERT_FILE === undefined || ATOLL_TLS_KEY_FILE === undefined) &&
+      'ATOLL_TLS_CERT_FILE and ATOLL_TLS_KEY_FILE need each other',
+    (hasFile || ATOLL_TLS_LISTEN !== undefined) &&
+      ATOLL_DOMAIN === undefined &&
+      'HTTPS needs a domain: set ATOLL_DOMAIN',
+    hostName !== undefined &&
+      (dashboardHost === hostName || dashboardHost === `api.${hostName}`) &&
+      `ATOLL_DASHBOARD_HOST must not be ${dashboardHost}, which serves the API`,
+  ].filter((mistake) => mistake !== false)
+  if (mistakes.length > 0) throw new Error(['', ...mistakes.map((text) => `✖ ${text}`)].join('\n'))
+  return settings
 }

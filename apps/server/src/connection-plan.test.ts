@@ -21,6 +21,12 @@ for (const [descriptors, connections] of [
   })
 }
 
+test('with TLS there are fewer connections, since each takes more memory', () => {
+  const maxOf = (descriptors: number) =>
+    planConnections(descriptors, { isTls: true }).maxConnections
+  assert.deepEqual([maxOf(1_024), maxOf(1_048_576)], [384, 5_000])
+})
+
 test('settings go before the usual numbers', () => {
   const settings = { maxConnections: 100, maxPerClient: 7, maxRequestsPerSandbox: 9 }
   assert.deepEqual(planConnections(20_000, settings), { ...settings, maxRequests: 100 })

@@ -16,10 +16,13 @@ export interface PlanSettings {
   readonly maxConnections?: number | undefined
   readonly maxPerClient?: number | undefined
   readonly maxRequestsPerSandbox?: number | undefined
+  /** True if clients may use TLS, which takes three times the memory per connection. */
+  readonly isTls?: boolean
 }
 
 /** Default limit. Request headers take up to 16 KiB per connection, so more connections need an operator's decision. */
 const usualMost = 16_384
+const usualMostWithTls = 5_000
 const usualLeast = 64
 const reservedShare = 1 / 8
 const reservedLeast = 256
@@ -27,7 +30,8 @@ const reservedLeast = 256
 export function planConnections(descriptorLimit: number, settings: PlanSettings): ConnectionPlan {
   const reserved = Math.max(reservedLeast, Math.ceil(descriptorLimit * reservedShare))
   const affordable = Math.floor((descriptorLimit - reserved) / 2)
-  const usual = Math.min(Math.max(affordable, usualLeast), usualMost)
+  const ceiling = settings.isTls ? usualMostWithTls : usualMost
+  const usual = Math.min(Math.max(affordable, usualLeast), ceiling)
   const { maxConnections = usual } = settings
   if (maxConnections > affordable) throw tooFew(descriptorLimit, maxConnections)
   return {

@@ -18,8 +18,13 @@ export interface ConnectionLimits {
 }
 
 export interface Connections {
-  /** Counts a new connection. Above a limit, closes another connection or refuses this one. */
-  add(socket: Socket): void
+  /**
+   * Counts a new connection. Above a limit, closes another connection or refuses this one: with a response, or with a
+   * reset if a TLS handshake would have to come first.
+   */
+  add(socket: Socket, isTls?: boolean): void
+  /** Continues with the TLS socket in place of the TCP socket below it, once the handshake is complete. */
+  secure(tcp: Socket, secured: Socket): void
   /** Marks the connection busy until the response is sent. Call it when the headers of a request have arrived. */
   begin(socket: Socket, answer: ServerResponse): void
   /** Marks a connection that no longer speaks HTTP; it stays busy until it ends. */
@@ -27,10 +32,16 @@ export interface Connections {
   destroyAll(): void
 }
 
-/** `firstHeadMs` is the time within which request headers usually follow a new connection. */
+export interface ConnectionOptions {
+  /** True if the limit per client does not apply. `client` may be a network, `address` is never. */
+  readonly isExempt?: (client: string, address: string) => boolean
+  /** Time within which request headers usually follow a new connection. */
+  readonly firstHeadMs?: number
+}
+
 export function createConnections(
   limits: ConnectionLimits,
-  { isExempt = isLoopback, firstHeadMs = 1_000 } = {},
+  { isExempt = isLoopback, firstHeadMs = 1_000 }: ConnectionOptions = {},
 ): Connections {
   const connections = new Map<Socket, Connection>()
   const clients = new Map<string, Client>()
@@ -38,13 +49,14 @@ export function createConnections(
   let nextSearchMs = 0
 
   return {
-    add(socket) {
-      const address = clientOf(socket.remoteAddress ?? '')
+    add(socket, isTls = false) {
+      const { remoteAddress = '' } = socket
+      const address = clientOf(remoteAddress)
       const client = clients.get(address) ?? createClient(address)
-      const hasShare = isExempt(address) || sizeOf(client) < limits.maxPerClient
+      const hasShare = isExempt(address, remoteAddress) || sizeOf(client) < limits.maxPerClient
       if (!hasShare || connections.size >= limits.maxConnections) {
         const victim = hasShare ? findVictim() : (findWaiting(client) ?? findStalled(client.busy))
-        if (!victim) return refuse(socket)
+        if (!victim) return isTls ? void socket.resetAndDestroy() : refuse(socket)
         remove(victim)
         // A reset frees the descriptor and the kernel's buffers immediately.
         victim.socket.resetAndDestroy()
@@ -56,6 +68,14 @@ export function createConnections(
       client.new.add(connection)
       byWaiting.set(client, waitingOf(client))
       socket.once('close', () => remove(connection))
+    },
+
+    secure(tcp, secured) {
+      const connection = connections.get(tcp)
+      if (!connection) return
+      connections.delete(tcp)
+      connections.set(secured, connection)
+      connection.socket = secured
     },
 
     begin(socket, answer) {
@@ -121,7 +141,8 @@ const searchIntervalMs = 100
 type State = 'new' | 'idle' | 'busy'
 
 interface Connection {
-  readonly socket: Socket
+  /** The TLS socket, if there is one and its handshake is complete. */
+  socket: Socket
   readonly client: Client
   readonly sinceMs: number
   state: State

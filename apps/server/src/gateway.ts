@@ -3,16 +3,20 @@ import { buildFilesPath } from '@atoll/contracts/builds/request'
 import { edgeServerOptions } from '@atoll/edge'
 import type { Edge } from '@atoll/edge'
 import type { Dashboard } from './dashboard/dashboard.ts'
+import { isLoopback } from './client-address.ts'
 import { createConnections } from './connections.ts'
-import type { ConnectionLimits } from './connections.ts'
+import type { ConnectionLimits, Connections } from './connections.ts'
 import { startListener } from './listener.ts'
 import type { Listener } from './listener.ts'
 import type { ListenAddress } from './listen-address.ts'
+import type { Certificates } from './tls/certificates.ts'
 
 /** Listeners of the server: one for API and sandboxes, told apart by header and host, or one each. */
 export interface Gateway {
   readonly apiAddress: ListenAddress
   readonly sandboxAddress: ListenAddress
+  /** Absent: no HTTPS. */
+  readonly tlsAddress?: ListenAddress
   /** Starts to serve; until then every request gets a 503 with Retry-After. */
   open(parts: GatewayParts): void
   /** Accepts no new connections; open requests have `graceMs` to finish. */
@@ -27,23 +31,33 @@ export interface GatewayParts {
   readonly dashboard?: Dashboard | undefined
 }
 
+export interface GatewayAddresses {
+  readonly api: ListenAddress
+  /** Absent: sandbox traffic uses the address of the API. */
+  readonly edge?: ListenAddress | undefined
+  /** Absent: no HTTPS. */
+  readonly tls?:
+    | { readonly address: ListenAddress; readonly certificates: Certificates }
+    | undefined
+}
+
 /**
  * Listens before the parts are ready, so that an address in use is reported before the long work of a first start.
  */
 export async function startGateway(
-  addresses: { readonly api: ListenAddress; readonly edge?: ListenAddress | undefined },
+  addresses: GatewayAddresses,
   limits: ConnectionLimits,
+  isTrustedProxy: (address: string) => boolean = () => false,
 ): Promise<Gateway> {
   await using started = new AsyncDisposableStack()
-  const connections = createConnections(limits)
+  const connections = createConnections(limits, { isExempt: loopbackAnd(isTrustedProxy) })
   const close = async ({ stop, closed }: Listener) => {
     stop()
     connections.destroyAll()
     await closed
   }
   let parts: GatewayParts | undefined
-  const isApart = addresses.edge !== undefined
-  const shared = createDispatch(() => parts, isApart)
+  const shared = createDispatch(() => parts, addresses.edge !== undefined)
 
   const apiListener = await startListener(
     { setting: 'ATOLL_LISTEN', address: addresses.api },
@@ -62,10 +76,14 @@ export async function startGateway(
       )
     : apiListener
   started.defer(() => close(edgeListener))
-  const listeners = new Set<Listener>([apiListener, edgeListener])
+  const tlsListener =
+    addresses.tls && (await startTlsListener(addresses.tls, { partsOf: () => parts, connections }))
+  if (tlsListener) started.defer(() => close(tlsListener))
+  const listeners = new Set<Listener>([apiListener, edgeListener, tlsListener ?? apiListener])
   for (const listener of listeners) {
+    const hasDashboard = listener === apiListener || listener === tlsListener
     passUpgrades(listener, (req) =>
-      listener === apiListener && shared.isForDashboard(req) ? parts?.dashboard : parts?.edge,
+      hasDashboard && shared.isForDashboard(req) ? parts?.dashboard : parts?.edge,
     )
   }
 
@@ -73,6 +91,7 @@ export async function startGateway(
   return {
     apiAddress: apiListener.address,
     sandboxAddress: edgeListener.address,
+    ...(tlsListener && { tlsAddress: tlsListener.address }),
     open(given) {
       parts = given
     },
@@ -84,6 +103,26 @@ export async function startGateway(
     },
     close: () => owned.disposeAsync(),
   }
+}
+
+function loopbackAnd(isTrusted: (address: string) => boolean) {
+  return (client: string, address: string) => isLoopback(client) || isTrusted(address)
+}
+
+/** HTTPS serves everything on one port. */
+function startTlsListener(
+  { address, certificates }: NonNullable<GatewayAddresses['tls']>,
+  parts: {
+    readonly partsOf: () => GatewayParts | undefined
+    readonly connections: Connections
+  },
+): Promise<Listener> {
+  const { isForDashboard, isForEdge, handle } = createDispatch(parts.partsOf, false)
+  return startListener(
+    { setting: 'ATOLL_TLS_LISTEN', address },
+    upgradeIf((req) => isForDashboard(req) || isForEdge(req)),
+    { connections: parts.connections, handle, certificates },
+  )
 }
 
 /** Routes requests on the API's listener to the dashboard, to sandboxes unless they have their own listener, or to the API. */

@@ -1,10 +1,13 @@
 import { createServer } from 'node:http'
 import type { RequestListener, Server, ServerOptions } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
 import { Fault } from '@atoll/kit/fault'
 import { explainClientErrors } from './client-error.ts'
 import type { Connections } from './connections.ts'
 import { formatListenAddress } from './listen-address.ts'
 import type { ListenAddress } from './listen-address.ts'
+import type { Certificates } from './tls/certificates.ts'
+import { linkSockets } from './tls/link-sockets.ts'
 
 export interface Listener {
   readonly server: Server
@@ -25,15 +28,24 @@ export interface ListenerPlace {
   readonly address: ListenAddress
 }
 
+/** Time for a TLS handshake. The time for a request head begins after it. */
+const handshakeTimeout = 30_000
+
+export interface ListenerParts {
+  readonly connections: Connections
+  readonly handle: RequestListener
+  /** Absent: the listener speaks plain HTTP. */
+  readonly certificates?: Certificates | undefined
+}
+
 export async function startListener(
   given: ListenerPlace,
   options: ServerOptions,
-  parts: { readonly connections: Connections; readonly handle: RequestListener },
+  parts: ListenerParts,
 ): Promise<Listener> {
   const { connections, handle } = parts
-  const server = createServer(options)
+  const server = openServer(options, parts)
   explainClientErrors(server)
-  server.on('connection', connections.add)
   server.on('request', (req, res) => {
     connections.begin(req.socket, res)
     handle(req, res)
@@ -56,6 +68,17 @@ export async function startListener(
       if (server.listening) server.close()
     },
   }
+}
+
+function openServer(options: ServerOptions, { connections, certificates }: ListenerParts): Server {
+  if (!certificates) {
+    return createServer(options).on('connection', (socket) => connections.add(socket))
+  }
+  const { cert, key } = certificates.current()
+  const server = createTlsServer({ handshakeTimeout, ...options, cert, key })
+  certificates.onChange((changed) => server.setSecureContext(changed))
+  linkSockets(server, connections)
+  return server
 }
 
 function toFault(error: NodeJS.ErrnoException, { setting, address }: ListenerPlace): unknown {

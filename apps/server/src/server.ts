@@ -10,14 +10,19 @@ import { createEdge } from '@atoll/edge'
 import type { Logger } from '@atoll/kit/log'
 import type { NodeConfig } from '@atoll/node/config'
 import type { Shape } from '@atoll/node/domain/sandboxes/cell'
+import { clientAddresses } from './client-addresses.ts'
+import type { ClientAddresses } from './client-addresses.ts'
 import type { ServerConfig } from './config.ts'
 import { planConnections } from './connection-plan.ts'
 import { moveCredentials, saveCredentials } from './credentials.ts'
 import { startDashboard } from './dashboard/start.ts'
 import { readDescriptorLimit } from './descriptor-limit.ts'
 import { startGateway } from './gateway.ts'
-import { localDomain, toUrl } from './listen-address.ts'
+import { toUrl } from './listen-address.ts'
 import { shutdownStep } from './shutdown-step.ts'
+import { openTls } from './tls/open-tls.ts'
+import { parseDomain } from './tls/tls-plan.ts'
+import type { TlsPlan } from './tls/tls-plan.ts'
 
 export interface ServerParts {
   readonly log: Logger
@@ -41,6 +46,8 @@ export type StartNode = (
 export interface RunningServer {
   readonly apiUrl: string
   readonly sandboxUrl: string
+  /** Absent: no HTTPS. */
+  readonly tls?: TlsPlan
   /** Absent if the dashboard is off. */
   readonly dashboardUrl?: string
   /** Signs in to the dashboard once. */
@@ -62,18 +69,29 @@ export async function startServer(
 ): Promise<RunningServer> {
   await using started = new AsyncDisposableStack()
   const { log, progress = () => {}, startNode = startLocalNode, stepLimitMs: limitMs } = parts
-  const { ATOLL_DATA_DIR: dataDir, ATOLL_LISTEN, ATOLL_EDGE_LISTEN } = config.server
+  const { ATOLL_DATA_DIR: dataDir, ATOLL_LISTEN, ATOLL_EDGE_LISTEN, ATOLL_DOMAIN } = config.server
 
   const closing = (step: string, run: () => Promise<unknown>) =>
     started.defer(shutdownStep({ log, limitMs }, step, run))
 
   await mkdir(dataDir, { recursive: true, mode: 0o700 })
+  const tls = await openTls(config.server, log.child({ part: 'tls' }))
+  if (tls) closing('certificates', () => tls.certificates.close())
   const plan = planConnections(await readDescriptorLimit(), {
     maxConnections: config.server.ATOLL_MAX_CONNECTIONS,
     maxPerClient: config.server.ATOLL_MAX_CONNECTIONS_PER_CLIENT,
     maxRequestsPerSandbox: config.edge.ATOLL_EDGE_MAX_REQUESTS_PER_SANDBOX,
+    isTls: tls !== undefined,
   })
-  const gateway = await startGateway({ api: ATOLL_LISTEN, edge: ATOLL_EDGE_LISTEN }, plan)
+  const gateway = await startGateway(
+    {
+      api: ATOLL_LISTEN,
+      edge: ATOLL_EDGE_LISTEN,
+      tls: tls && { address: tls.plan.listen, certificates: tls.certificates },
+    },
+    plan,
+    config.server.ATOLL_TRUSTED_PROXIES?.has,
+  )
   closing('gateway', () => gateway.close())
   const apiUrl = toUrl(gateway.apiAddress)
   const sandboxUrl = toUrl(gateway.sandboxAddress)
@@ -93,6 +111,7 @@ export async function startServer(
     node: node.transport,
     nodeName: `${hostname()}:${dataDir}`,
     log: log.child({ part: 'api' }),
+    domain: tls?.plan.domain ?? ATOLL_DOMAIN,
     saveCredentials: (made) => saveCredentials(dataDir, { ...made, url: apiUrl, sandboxUrl }),
   })
   closing('api', () => api.close())
@@ -103,22 +122,27 @@ export async function startServer(
     maxRequests: plan.maxRequests,
     findSigner: api.findSigner,
     wake: api.wake,
+    ...ingressOf(config, tls?.plan),
   })
   closing('edge', () => edge.close())
   const hasCredentials = await moveCredentials(dataDir, { url: apiUrl, sandboxUrl })
+  const addresses = clientAddresses(
+    { apiUrl, sandboxUrl },
+    { domain: ATOLL_DOMAIN, tls: tls?.plan },
+  )
   const dashboard = await openDashboard(config, {
-    apiUrl,
-    sandboxUrl,
-    ...{ node, api, log, progress },
+    tls: tls?.plan,
+    ...{ addresses, apiUrl, node, api, log, progress },
   })
   if (dashboard) closing('dashboard', () => dashboard.close())
   gateway.open({ api: api.handler, edge, dashboard })
-  log.info({ event: 'server.start', apiUrl, sandboxUrl, ...plan })
+  log.info({ event: 'server.start', apiUrl, sandboxUrl, domain: addresses.sandboxDomain, ...plan })
 
   const owned = started.move()
   return {
     apiUrl,
     sandboxUrl,
+    ...(tls && { tls: tls.plan }),
     hasCredentials,
     ...(dashboard && { dashboardUrl: dashboard.url, signInUrl: dashboard.signInUrl }),
     ...(api.firstCredentials && { firstCredentials: api.firstCredentials }),
@@ -139,22 +163,38 @@ async function openDashboard(
   { server: settings }: ServerConfig,
   parts: {
     readonly apiUrl: string
-    readonly sandboxUrl: string
+    readonly addresses: ClientAddresses
+    readonly tls: TlsPlan | undefined
     readonly node: { readonly transport: Transport }
     readonly api: Api
     readonly log: Logger
     readonly progress: NonNullable<ServerParts['progress']>
   },
 ) {
-  const { ATOLL_DASHBOARD_HOST: host, ATOLL_DATA_DIR: dataDir, ATOLL_DOMAIN } = settings
+  const { apiUrl, tls } = parts
+  const host = settings.ATOLL_DASHBOARD_HOST ?? `ui.${tls?.hostName ?? 'localhost'}`
   if (host === 'off') return undefined
+  const port = tls ? tls.domain.slice(tls.hostName.length) : `:${new URL(apiUrl).port || '80'}`
   return startDashboard({
     ...parts,
-    ...{ host, dataDir },
+    ...{ host, dataDir: settings.ATOLL_DATA_DIR },
+    url: `${tls ? 'https' : 'http'}://${host}${port}`,
+    platformUrl: apiUrl,
     node: parts.node.transport,
     log: parts.log.child({ part: 'dashboard' }),
-    sandboxDomain: ATOLL_DOMAIN ?? localDomain(parts.sandboxUrl),
   })
+}
+
+/**
+ * Programs in sandboxes get X-Forwarded-* headers if the server is more than a port on this machine: with HTTPS, or behind
+ * trusted proxies.
+ */
+function ingressOf({ server }: ServerConfig, tls: TlsPlan | undefined) {
+  const { ATOLL_DOMAIN: domain, ATOLL_TRUSTED_PROXIES: proxies } = server
+  return {
+    domain: domain === undefined ? undefined : parseDomain(domain).hostName,
+    isTrustedProxy: proxies?.has ?? (tls && (() => false)),
+  }
 }
 
 /** Returns the shape of most sandboxes, pre-warmed before the first create. */

@@ -26,6 +26,8 @@ export interface ApiParts {
   readonly nodeName?: string
   readonly log: Logger
   readonly clock?: Clock
+  /** Domain of sandbox host names, shown to clients. With a port if it is not the default port. */
+  readonly domain?: string | undefined
   /** Saves the first credentials where the operator can find them; called before they are in the store. */
   readonly saveCredentials?: (credentials: FirstCredentials) => Promise<void>
 }

@@ -19,7 +19,11 @@ export interface SandboxAccess {
   readonly reachOf: ReachOf
 }
 
-export function createSandboxAccess(tokenSeed: string, rules: RuleFilling): SandboxAccess {
+export function createSandboxAccess(
+  tokenSeed: string,
+  rules: RuleFilling,
+  domain?: string,
+): SandboxAccess {
   const envdTokenOf = (id: string) => envdAccessToken(tokenSeed, id)
   const requiredTokenOf = ({ id, secure }: TokenOwner) => (secure ? envdTokenOf(id) : undefined)
   const ingressTo = (sandbox: { id: string; network: SandboxNetwork | undefined }) =>
@@ -30,6 +34,7 @@ export function createSandboxAccess(tokenSeed: string, rules: RuleFilling): Sand
     tokensOf: (sandbox) => ({
       envdAccessToken: requiredTokenOf(sandbox),
       trafficAccessToken: ingressTo(sandbox).trafficAccessToken,
+      domain,
     }),
     reachOf: async (sandbox) => ({
       network: await rules.fill(sandbox.teamId, rulesOf(sandbox)),

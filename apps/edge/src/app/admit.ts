@@ -27,6 +27,8 @@ export interface AdmissionContext extends FindContext {
   readonly maxOpenPerSandbox?: number | undefined
   /** Limit for all sandboxes together. Undefined: no limit. */
   readonly maxOpen?: number | undefined
+  /** Domain of sandbox host names, without a port. Undefined: any. */
+  readonly domain?: string | undefined
 }
 
 /**
@@ -38,7 +40,7 @@ export async function admit(
   head: RequestHead,
   watchAbort: Caller['watchAbort'],
 ): Promise<Admission> {
-  const route = routeOf(head)
+  const route = routeOf(head, context.domain)
   if (route.kind === 'refused') return refused({ kind: 'bad_request', message: route.message })
   const target = route.kind === 'signed' ? await findTarget(context, route) : route.target
   if ('kind' in target) return refused(target)

@@ -167,3 +167,32 @@ const platform: [string, RequestHead][] = [
 for (const [name, given] of platform) {
   test(`${name} is platform traffic`, () => assert.equal(isSandboxTraffic(given), false))
 }
+
+const served: [string, RequestHead, boolean][] = [
+  ['its domain', head('8080-abc3.atoll.dev'), true],
+  ['its domain with a port', head('8080-abc3.Atoll.dev:8443'), true],
+  ['localhost', head('8080-abc3.localhost:3000'), true],
+  ['another domain', head('8080-abc3.evil.dev'), false],
+  ['a domain below its own', head('8080-abc3.x.atoll.dev'), false],
+  ['a domain that ends like its own', head('8080-abc3.evilatoll.dev'), false],
+  ['headers on its API host', head('api.atoll.dev', svc), true],
+  ['headers on its domain', head('atoll.dev:8443', svc), true],
+  ['headers on its sandbox host', head('sandbox.atoll.dev', svc), true],
+  ['headers on an address', head('127.0.0.1:3000', svc), true],
+  ['headers on a sandbox host of another domain', head('sandbox.evil.dev', svc), false],
+  ['headers on an API host of another domain', head('api.evil.dev', svc), false],
+  ['headers on another host of its domain', head('ui.atoll.dev', svc), false],
+]
+
+for (const [name, given, isRouted] of served) {
+  test(`a server with a domain ${isRouted ? 'routes' : 'does not route'} by ${name}`, () => {
+    assert.equal(routeOf(given, 'atoll.dev').kind, isRouted ? 'target' : 'refused')
+  })
+}
+
+test('a host name of another domain is refused by the edge, not answered by the API', () => {
+  assert.equal(isSandboxTraffic(head('8080-abc3.evil.dev'), 'atoll.dev'), true)
+  const route = routeOf(head('8080-abc3.evil.dev'), 'atoll.dev')
+  assert.ok(route.kind === 'refused')
+  assert.match(route.message, /under the domain atoll\.dev, not under evil\.dev/)
+})

@@ -2,7 +2,8 @@
  * Finds the sandbox and port of a request from its host name or its routing headers.
  *
  * Threats: parts of the system could read a request differently: host against headers, a repeated header, or an absolute
- * target that contradicts Host. The request is read once here, and that reading is forwarded.
+ * target that contradicts Host. The request is read once here, and that reading is forwarded. A page on a domain of
+ * someone else that resolves to this server could speak for a sandbox, so a server with a domain answers for no other.
  */
 import { isIP } from 'node:net'
 import { envdPort } from './internal-path.ts'
@@ -42,14 +43,15 @@ export type Route =
     }
   | { readonly kind: 'refused'; readonly message: string }
 
-export function routeOf(head: RequestHead): Route {
+/** `domain` is the server's own, without a port. Undefined: host names may have any domain. */
+export function routeOf(head: RequestHead, domain?: string): Route {
   const line = readTarget(head)
   if (!line) return refused('The request target must be a path or an absolute http URL')
   const host = hostName(line.authority)
-  const isShared = routesByHeader(host)
+  const isShared = routesByHeader(host, domain)
   const hasHeader = hasRoutingHeader(head)
   if (isShared && !hasHeader && isSignedFile(line.path)) return signedRoute(head, line)
-  const label = isShared && hasHeader ? headerLabel(head) : hostLabel(host)
+  const label = isShared && hasHeader ? headerLabel(head) : hostLabel(host, domain)
   if ('message' in label) return refused(label.message)
   if (!/^[a-z0-9]{1,63}$/.test(label.id)) {
     return refused('The sandbox ID must consist of lower-case letters and digits')
@@ -60,11 +62,11 @@ export function routeOf(head: RequestHead): Route {
 }
 
 /** Distinguishes sandbox traffic from platform requests on a shared port. */
-export function isSandboxTraffic(head: RequestHead): boolean {
+export function isSandboxTraffic(head: RequestHead, domain?: string): boolean {
   const line = readTarget(head)
   const host = hostName(line?.authority ?? '')
   if (/^[0-9]+-[^.]+\./.test(host)) return true
-  return routesByHeader(host) && (hasRoutingHeader(head) || isSignedFile(line?.path ?? ''))
+  return routesByHeader(host, domain) && (hasRoutingHeader(head) || isSignedFile(line?.path ?? ''))
 }
 
 function signedRoute(head: RequestHead, line: { authority: string; path: string }): Route {
@@ -94,8 +96,17 @@ function hasRoutingHeader(head: RequestHead): boolean {
 }
 
 /** False for hosts of a single sandbox, so that headers cannot redirect a page to another sandbox. */
-function routesByHeader(host: string): boolean {
-  return host === 'localhost' || host.startsWith('sandbox.') || isIP(host) !== 0
+function routesByHeader(host: string, domain: string | undefined): boolean {
+  if (host === 'localhost' || isIP(host) !== 0) return true
+  const [first, rest] = splitOnce(host, '.')
+  if (domain === undefined) return first === 'sandbox' && rest !== undefined
+  if (host === domain || (first === 'api' && rest === domain)) return true
+  return first === 'sandbox' && isServed(rest, domain)
+}
+
+/** True for the domain of this server and for localhost, which always means this machine. */
+function isServed(name: string | undefined, domain: string): boolean {
+  return name === domain || name === 'localhost'
 }
 
 function headerLabel(head: RequestHead): Label | RouteError {
@@ -119,7 +130,7 @@ function valuesOf(head: RequestHead, names: readonly string[]): string[] {
   return [...new Set(values)]
 }
 
-function hostLabel(host: string): Label | RouteError {
+function hostLabel(host: string, domain: string | undefined): Label | RouteError {
   const [first, rest] = splitOnce(host, '.')
   const [port, id] = first.split('-')
   if (rest === undefined || isIP(host) !== 0 || port === undefined || id === undefined) {
@@ -128,6 +139,9 @@ function hostLabel(host: string): Label | RouteError {
         'The request names no sandbox. Use the headers Svc-Sandbox-Id and Svc-Sandbox-Port, ' +
         'or a host name of the form {port}-{sandboxID}.{domain}',
     }
+  }
+  if (domain !== undefined && !isServed(rest, domain)) {
+    return { message: `This server has sandboxes under the domain ${domain}, not under ${rest}` }
   }
   return { id, port }
 }

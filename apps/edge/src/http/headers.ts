@@ -7,6 +7,8 @@
  */
 import type { IncomingMessage } from 'node:http'
 import { hopByHop } from '@atoll/kit/http/hop-by-hop'
+import { originOf } from '../domain/forwarded.ts'
+import type { IsTrustedProxy } from '../domain/forwarded.ts'
 import type { Target } from '../domain/route.ts'
 import { sharedHostHeaders, isDroppedFromResponse, isDroppedFromRequest } from './shared-host.ts'
 
@@ -16,8 +18,13 @@ const methodsWithoutBody = new Set(['GET', 'HEAD', 'DELETE', 'OPTIONS', 'TRACE']
 /** Flat list of names and values, as node:http expects. */
 export type RawHeaders = string[]
 
-export function requestHeaders(req: IncomingMessage, target: Target): RawHeaders {
-  const headers = [...hostHeaders(target), ...forwardedHeaders(req, droppedFromRequest(target))]
+/** `origin` has the X-Forwarded-* headers of `originHeaders`, if the edge sets them. */
+export function requestHeaders(
+  req: IncomingMessage,
+  target: Target,
+  origin?: RawHeaders,
+): RawHeaders {
+  const headers = targetHeaders(req, target, origin)
   if (/\btrailers\b/i.test(String(req.headers.te ?? ''))) headers.push('TE', 'trailers')
   if (hasChunkedBody(req)) headers.push('Transfer-Encoding', 'chunked')
   else if (req.headers['content-length'] !== undefined) {
@@ -27,10 +34,13 @@ export function requestHeaders(req: IncomingMessage, target: Target): RawHeaders
   return headers
 }
 
-export function upgradeHeaders(req: IncomingMessage, target: Target): RawHeaders {
+export function upgradeHeaders(
+  req: IncomingMessage,
+  target: Target,
+  origin?: RawHeaders,
+): RawHeaders {
   const protocol = req.headers.upgrade ?? ''
-  const headers = [...hostHeaders(target), ...forwardedHeaders(req, droppedFromRequest(target))]
-  return [...headers, 'Connection', 'Upgrade', 'Upgrade', protocol]
+  return [...targetHeaders(req, target, origin), 'Connection', 'Upgrade', 'Upgrade', protocol]
 }
 
 export function responseHeaders(incoming: IncomingMessage, target: Target): RawHeaders {
@@ -42,10 +52,37 @@ export function responseHeaders(incoming: IncomingMessage, target: Target): RawH
   return headers
 }
 
-function hostHeaders({ authority, maskedAuthority }: Target): RawHeaders {
-  const headers = ['Host', authority]
-  if (maskedAuthority !== undefined) headers.push('X-Forwarded-Host', maskedAuthority)
-  return headers
+/** X-Forwarded-* headers, by which a program in a sandbox learns who sent the request, and how. */
+export function originHeaders(
+  req: IncomingMessage,
+  { authority, maskedAuthority }: Target,
+  isTrusted: IsTrustedProxy,
+): RawHeaders {
+  const { socket, headers } = req
+  const origin = originOf(
+    {
+      address: socket.remoteAddress ?? '',
+      isTls: 'encrypted' in socket,
+      authority: maskedAuthority ?? authority,
+      headers,
+    },
+    isTrusted,
+  )
+  return [
+    ...['X-Forwarded-For', origin.for],
+    ...['X-Forwarded-Proto', origin.proto],
+    ...['X-Forwarded-Host', origin.host],
+  ]
+}
+
+function targetHeaders(req: IncomingMessage, target: Target, origin?: RawHeaders): RawHeaders {
+  const { authority, maskedAuthority } = target
+  const masked = maskedAuthority === undefined ? [] : ['X-Forwarded-Host', maskedAuthority]
+  return [
+    ...['Host', authority],
+    ...(origin ?? masked),
+    ...forwardedHeaders(req, droppedFromRequest(target)),
+  ]
 }
 
 export function requestTrailers(req: IncomingMessage, target: Target): [string, string][] {

@@ -54,7 +54,7 @@ export async function proxyRequest(
     createConnection: () => upstream,
     method: req.method,
     path: target.path,
-    headers: requestHeaders(req, target),
+    headers: requestHeaders(req, target, context.origin),
   })
   outgoing.on('error', fail)
   outgoing.once('upgrade', fail) // unrequested upgrade

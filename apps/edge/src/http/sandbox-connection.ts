@@ -10,6 +10,8 @@ import { dialTls } from './dial-tls.ts'
 export interface ProxyContext {
   readonly target: Target
   readonly sandbox: RunningSandbox
+  /** X-Forwarded-* headers, as a flat list of names and values. Undefined: the edge does not set them. */
+  readonly origin?: string[] | undefined
   /** Called at most once, before any byte of a response is sent. */
   readonly refuse: (refusal: Refusal) => void
 }

@@ -61,7 +61,7 @@ export async function proxyUpgrade(
     createConnection: () => upstream,
     method: req.method,
     path: target.path,
-    headers: upgradeHeaders(req, target),
+    headers: upgradeHeaders(req, target, context.origin),
   })
   outgoing.on('error', fail)
   outgoing.once('response', (incoming) => {

@@ -5,6 +5,7 @@ import { buildDashboard } from '@atoll/dashboard/build'
 import { createEdge } from '@atoll/edge'
 import { systemClock } from '@atoll/kit/clock'
 import type { Logger } from '@atoll/kit/log'
+import type { ClientAddresses } from '../client-addresses.ts'
 import { readCredentials } from '../credentials.ts'
 import { createDashboard } from './dashboard.ts'
 import type { Dashboard } from './dashboard.ts'
@@ -23,16 +24,19 @@ export interface StartedDashboard extends Dashboard {
 /** Builds the pages if they changed, and puts the dashboard together. */
 export async function startDashboard(parts: {
   readonly host: string
-  readonly apiUrl: string
-  readonly sandboxUrl: string
-  readonly sandboxDomain: string
+  /** Origin of the dashboard, as browsers see it. */
+  readonly url: string
+  /** The server's own listener, for requests of the backend. */
+  readonly platformUrl: string
+  /** Shown to users. */
+  readonly addresses: ClientAddresses
   readonly dataDir: string
   readonly node: Transport
   readonly api: Pick<Api, 'describeKey'>
   readonly log: Logger
   readonly progress: (label: string, fraction: number) => void
 }): Promise<StartedDashboard> {
-  const { host, apiUrl, sandboxUrl, dataDir, log } = parts
+  const { host, url, dataDir, log } = parts
   const bundle = await buildDashboard(() => parts.progress('building the dashboard', 0.5))
   const file = openSessionFile(join(dataDir, 'dashboard-sessions.json'), log)
   const sessions = await openSessions(file, systemClock)
@@ -40,15 +44,14 @@ export async function startDashboard(parts: {
   const link = createSignInLink(systemClock)
   const dashboard = createDashboard({
     ...{ host, bundle, log, sessions },
-    platform: createUpstream(apiUrl),
+    platform: createUpstream(parts.platformUrl),
     envd: createUpstream(door.url),
     envdUrl: door.url,
     describeKey: parts.api.describeKey,
     redeemLink: async (token) =>
       link.redeem(token) ? (await readCredentials(dataDir))?.apiKey : undefined,
-    addresses: { apiUrl, sandboxUrl, sandboxDomain: parts.sandboxDomain },
+    addresses: { ...parts.addresses },
   })
-  const url = `http://${host}:${new URL(apiUrl).port || '80'}`
   return {
     ...dashboard,
     url,

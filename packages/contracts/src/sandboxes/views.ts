@@ -7,6 +7,10 @@ import { Timestamp } from '../schemas/text.ts'
 /** Deprecated but still required: clients expect this constant. */
 export const clientId = '6532622b'
 
+const domain = z
+  .string()
+  .describe('Domain of the host names {port}-{sandboxID}, if the server has one (ATOLL_DOMAIN)')
+
 export const Sandbox = z
   .object({
     templateID: z.string(),
@@ -16,6 +20,7 @@ export const Sandbox = z
     alias: z.string().optional(),
     envdAccessToken: z.string().optional(),
     trafficAccessToken: z.string().optional(),
+    domain: domain.optional(),
   })
   .meta({ id: 'Sandbox' })
 
@@ -55,6 +60,7 @@ export const SandboxDetail = z
     state: SandboxState,
     envdAccessToken: z.string().optional(),
     allowInternetAccess: z.boolean().optional(),
+    domain: domain.optional(),
     network: NetworkConfig.optional(),
     lifecycle: z.object({ autoResume: z.boolean(), onTimeout: z.enum(['kill', 'pause']) }),
   })

@@ -74,6 +74,12 @@ export function authorityExtensions(publicKey: KeyObject): Buffer[] {
   ]
 }
 
+/** Restricts a CA to this domain and its subdomains (RFC 5280, 4.2.1.10). */
+export function onlyForDomain(domain: string): Buffer {
+  const subtree = sequence(implicit(2, Buffer.from(domain))) // dNSName
+  return extension('2.5.29.30', sequence(explicit(0, subtree)), critical)
+}
+
 /** Extensions of a server certificate. `names` may begin with a wildcard label. */
 export function serverExtensions(names: readonly string[], issuerKey: KeyObject): Buffer[] {
   const dnsNames = names.map((name) => implicit(2, Buffer.from(name)))

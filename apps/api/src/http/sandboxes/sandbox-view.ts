@@ -7,15 +7,16 @@ import { toNetworkView } from '../network.ts'
 
 /** Sandboxes as the platform API returns them; unset fields are omitted. */
 
-/** Returns the tokens that the team needs to reach a sandbox. */
+/** Returns the tokens and the domain that the team needs to reach a sandbox. */
 export type TokensOf = (sandbox: StartedSandbox) => {
   readonly envdAccessToken: string | undefined
   readonly trafficAccessToken: string | undefined
+  readonly domain: string | undefined
 }
 
 export function toView(sandbox: StartedSandbox, tokensOf: TokensOf): z.infer<typeof Sandbox> {
   const { id, templateId, alias, envdVersion } = sandbox
-  const { envdAccessToken, trafficAccessToken } = tokensOf(sandbox)
+  const { envdAccessToken, trafficAccessToken, domain } = tokensOf(sandbox)
   return {
     sandboxID: id,
     templateID: templateId,
@@ -24,6 +25,7 @@ export function toView(sandbox: StartedSandbox, tokensOf: TokensOf): z.infer<typ
     ...(alias !== undefined && { alias }),
     ...(envdAccessToken !== undefined && { envdAccessToken }),
     ...(trafficAccessToken !== undefined && { trafficAccessToken }),
+    ...(domain !== undefined && { domain }),
   }
 }
 
@@ -61,11 +63,12 @@ export function toDetail(
   tokensOf: TokensOf,
 ): z.infer<typeof SandboxDetail> {
   const { allowInternetAccess, network, lifecycle } = sandbox
-  const { envdAccessToken } = tokensOf(sandbox)
+  const { envdAccessToken, domain } = tokensOf(sandbox)
   return {
     ...toCommon(sandbox),
     ...(envdAccessToken !== undefined && { envdAccessToken }),
     ...(allowInternetAccess !== undefined && { allowInternetAccess }),
+    ...(domain !== undefined && { domain }),
     ...(network && { network: toNetworkView(network) }),
     lifecycle: {
       autoResume: lifecycle.autoResume,
