@@ -2,6 +2,7 @@
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { tryRun } from '@atoll/kit/run'
+import { compareCliPage } from './cli.ts'
 import { compareConfigurationPage } from './configuration.ts'
 import { compareErrorsPage } from './errors.ts'
 import { compareGenerated } from './generated.ts'
@@ -35,6 +36,7 @@ const steps: readonly Step[] = [
   { name: 'generated code', run: async () => ({ failure: await compareGenerated(root, env) }) },
   { name: 'configuration page', run: async () => ({ failure: await compareConfigurationPage() }) },
   { name: 'operations page', run: async () => ({ failure: await compareOperationsPage() }) },
+  { name: 'command line page', run: async () => ({ failure: await compareCliPage() }) },
   { name: 'errors page', run: async () => ({ failure: await compareErrorsPage() }) },
 ]
 

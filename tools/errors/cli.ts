@@ -6,9 +6,42 @@ export const cliErrors: EntryGroup = {
   intro: `Failures of \`atoll\` itself: message and hint on stderr, exit code 1. Errors of the platform API have their own message.
 \`process_…\` stands for a Connect code of envd while a command runs in a sandbox.`,
   entries: {
+    archive_broken: [
+      'The archive that the sandbox sent for a copy is not a tar archive, or incomplete.',
+      'Check `tar` in the sandbox.',
+    ],
     broken_exchange: [
       'The connection to the server failed during the request.',
       'Check `atoll status`, then run the command again.',
+    ],
+    build_failed: [
+      'A step of the build failed; the message names the step.',
+      'Read the log above the message, or `atoll template logs`, and correct the step.',
+    ],
+    build_not_started: [
+      'The build was requested, but its files were not uploaded or it was not started.',
+      'Run `atoll template build` again.',
+    ],
+    copy_incomplete: [
+      '`tar` in the sandbox could not read everything; the rest was copied.',
+      'Copy as another user with `--user root`, or look at the files that the message names.',
+    ],
+    copy_refused: [
+      'The user of the sandbox may not write there, or its disk is full, or it has no `tar`.',
+      'Choose another target, or `--user root`.',
+    ],
+    copy_source_absent: ['The sandbox has no such file.', 'Check the path.'],
+    copy_source_special: [
+      'The source is a device, a pipe or a socket.',
+      'Read it with `atoll sandbox exec`.',
+    ],
+    copy_too_large: [
+      'The sandbox sent more than `--max-size`, or more than a million entries.',
+      'Raise `--max-size` if you expect so much.',
+    ],
+    file_changed: [
+      'A file changed while it was uploaded.',
+      'Run the command again when nothing writes to the file.',
     ],
     install_failed: [
       'The template was not installed; the message has the reason, or the server was restarted.',
@@ -17,6 +50,10 @@ export const cliErrors: EntryGroup = {
     no_answer: [
       'The server did not answer in time.',
       'Check `atoll status`, or raise the request timeout.',
+    ],
+    no_build: [
+      'The template has no build, or not the one of this ID.',
+      'List the builds with `atoll template show`.',
     ],
     no_key: [
       'There is no API key: `ATOLL_API_KEY` is not set, and the credentials file is missing, invalid or closed to this user.',
@@ -29,6 +66,14 @@ export const cliErrors: EntryGroup = {
     not_a_terminal: [
       'A shell needs a terminal on stdin and stdout.',
       'Use `atoll sandbox exec` for a single command.',
+    ],
+    output_too_long: [
+      'A helper program in the sandbox printed more than 4 MiB.',
+      'Check the program that the message names.',
+    ],
+    path_unsafe: [
+      'The sandbox sent a path or a link that leaves the target folder. The copy was stopped.',
+      'Treat the sandbox as hostile.',
     ],
     process_conflict: [
       'The state of the file or process does not allow the request.',
@@ -72,6 +117,10 @@ export const cliErrors: EntryGroup = {
     server_still_there: [
       'The server did not exit, not even after SIGKILL.',
       'Look for a process that hangs in the kernel; restart the machine if nothing else helps.',
+    ],
+    target_in_the_way: [
+      'Something local that is not a plain file or folder has the name of a copied file.',
+      'Move it, or choose another target.',
     ],
   },
 }

@@ -32,3 +32,22 @@ const secondsPer: ReadonlyMap<string, number> = new Map([
   ['m', 60],
   ['h', 3600],
 ])
+
+export function collectText(text: string, previous: readonly string[] = []): readonly string[] {
+  return [...previous, text]
+}
+
+export function parsePort(text: string): number {
+  const port = /^[1-9]\d{0,4}$/.test(text) ? Number(text) : 0
+  if (port >= 1 && port <= 65_535) return port
+  throw new InvalidArgumentError('Expected a port from 1 to 65535.')
+}
+
+/** Parses `1048576`, `500K`, `500M` or `20G` into bytes. */
+export function parseSize(text: string): number {
+  const [, amount, unit = ''] = /^(\d{1,9})([KMGT]?)i?B?$/i.exec(text) ?? []
+  if (amount === undefined) {
+    throw new InvalidArgumentError('Expected a size such as 1048576, 500M or 20G.')
+  }
+  return Number(amount) * 1024 ** ' KMGT'.indexOf(unit.toUpperCase() || ' ')
+}

@@ -15,6 +15,13 @@ const mistakes = [
   [['sandbox', 'fork', 'iabc', '--count', '0'], /whole number/],
   [['sandbox', 'pause'], /missing required argument 'ids'/],
   [['snapshot'], /Usage: atoll snapshot/],
+  [['sandbox', 'open', 'iabc', '99999'], /port from 1 to 65535/],
+  [['sandbox', 'cp', 'a', 'b'], /Exactly one of source and target/],
+  [['sandbox', 'cp', 'iabc:a', 'iabc:b'], /Exactly one of source and target/],
+  [['sandbox', 'cp', '--max-size', 'much', 'iabc:a', 'b'], /size such as/],
+  [['sandbox', 'logs', 'iabc', '--level', 'loud'], /debug, info, warn, error/],
+  [['template', 'build'], /required option '-n, --name/],
+  [['template', 'tag', '--delete', 'x'], /Missing tags/],
   [['key', 'create'], /missing required argument 'name'/],
 ] as const
 

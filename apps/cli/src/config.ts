@@ -2,6 +2,10 @@ import { parseEnvironment } from '@atoll/kit/config'
 import { z } from 'zod'
 
 const url = z.url({ protocol: /^https?$/, error: 'must be an http or https URL' }).optional()
+const domain = z
+  .string()
+  .regex(/^[a-z0-9.-]+(:[0-9]+)?$/i, 'must be a host name, with a port if need be')
+  .optional()
 const key = z.string().optional()
 
 const CliEnv = z.object({
@@ -11,6 +15,10 @@ const CliEnv = z.object({
   E2B_SANDBOX_URL: url.describe('Name of the same setting in the E2B SDK.'),
   ATOLL_API_KEY: key.describe('API key. Default: the key in ATOLL_DATA_DIR/credentials.json.'),
   E2B_API_KEY: key.describe('Name of the same setting in the E2B SDK.'),
+  ATOLL_DOMAIN: domain.describe(
+    'Domain of the host names of sandboxes. Default: that of the sandbox URL.',
+  ),
+  E2B_DOMAIN: domain.describe('Name of the same setting in the E2B SDK.'),
   ATOLL_ADMIN_TOKEN: key.describe('Token of operators, for installs of templates.'),
   ATOLL_DATA_DIR: z
     .string()
@@ -28,6 +36,8 @@ export interface CliConfig {
   readonly sandboxUrl: string | undefined
   readonly apiKey: string | undefined
   readonly adminToken: string | undefined
+  /** Domain of the host names of sandboxes, with the port. */
+  readonly domain: string | undefined
   readonly dataDir: string
   /** Variables that describe the local terminal to a shell in a sandbox. */
   readonly terminalEnv: Record<string, string>
@@ -44,6 +54,7 @@ export function loadConfig(env: Record<string, string | undefined>): CliConfig {
     sandboxUrl: parsed.ATOLL_SANDBOX_URL ?? parsed.E2B_SANDBOX_URL,
     apiKey: parsed.ATOLL_API_KEY ?? parsed.E2B_API_KEY,
     adminToken: parsed.ATOLL_ADMIN_TOKEN,
+    domain: parsed.ATOLL_DOMAIN ?? parsed.E2B_DOMAIN,
     dataDir: parsed.ATOLL_DATA_DIR,
     terminalEnv: {
       TERM: parsed.TERM,

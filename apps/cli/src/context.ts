@@ -3,6 +3,7 @@ import type { PlatformClient } from '@atoll/client/platform'
 import { findAccess } from './access.ts'
 import type { Access } from './access.ts'
 import type { CliConfig } from './config.ts'
+import { visibleJson, visibleText } from './output/visible-text.ts'
 
 /** The process environment of a command. Only `main.ts` reads globals, so tests can replace all of it. */
 export interface Host {
@@ -34,10 +35,16 @@ export async function openPlatform(context: CliContext): Promise<Connection> {
   return { access, platform }
 }
 
+/** Prints text of one or more lines. Its hostile characters become visible. */
 export function printLine(stream: NodeJS.WritableStream, line: string): void {
-  stream.write(`${line}\n`)
+  stream.write(`${visibleText(line)}\n`)
 }
 
 export function printJson(stream: NodeJS.WritableStream, value: unknown): void {
-  printLine(stream, JSON.stringify(value, null, 2))
+  stream.write(`${visibleJson(JSON.stringify(value, null, 2))}\n`)
+}
+
+/** Prints text that contains styles of our own; the caller made everything else in it visible. */
+export function printStyled(stream: NodeJS.WritableStream, text: string): void {
+  stream.write(`${text}\n`)
 }

@@ -61,10 +61,16 @@ const hostHints: ReadonlyMap<FaultKind, string> = new Map([
 const listHints: ReadonlyMap<string, string> = new Map([
   ['sandbox', '`atoll sandbox list` shows your sandboxes'],
   ['sb', '`atoll sandbox list` shows your sandboxes'],
-  ['sandbox create', '`atoll snapshot list` shows your snapshots'],
-  ['sb create', '`atoll snapshot list` shows your snapshots'],
+  [
+    'sandbox create',
+    '`atoll template list` and `atoll snapshot list` show what you can create from',
+  ],
+  ['sb create', '`atoll template list` and `atoll snapshot list` show what you can create from'],
   ['snapshot', '`atoll snapshot list` shows your snapshots'],
   ['snapshot create', '`atoll sandbox list` shows your sandboxes'],
+  ['template', '`atoll template list` shows your templates'],
+  ['tpl', '`atoll template list` shows your templates'],
+  ['secret', '`atoll secret list` shows your secrets'],
   ['key', '`atoll key list` shows your keys'],
 ])
 
@@ -76,6 +82,8 @@ const hintsByReason: ReadonlyMap<string, string> = new Map([
   ['process_unauthenticated', '--user must be a user that exists in the sandbox'],
   ['not_a_terminal', 'to run a single command, use `atoll sandbox exec`'],
   ['sandbox_paused', '`atoll sandbox resume <id>` resumes it'],
+  ['copy_source_absent', '`atoll sandbox exec <id> ls` shows the files of the sandbox'],
+  ['build_failed', '`atoll template logs <template>` prints the log of the build again'],
   ['disk_full', '`atoll status` shows what takes space; delete sandboxes or snapshots'],
   [
     'memory_not_kept',

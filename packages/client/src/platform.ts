@@ -1,18 +1,35 @@
+import { buildCalls } from './platform/builds.ts'
+import type { BuildCalls } from './platform/builds.ts'
 import { catalogueCalls } from './platform/catalogue.ts'
 import type { CatalogueCalls } from './platform/catalogue.ts'
 import { keyCalls } from './platform/keys.ts'
 import type { KeyCalls } from './platform/keys.ts'
+import { observationCalls } from './platform/observations.ts'
+import type { ObservationCalls } from './platform/observations.ts'
 import { sandboxCalls } from './platform/sandboxes.ts'
 import type { SandboxCalls } from './platform/sandboxes.ts'
+import { secretCalls } from './platform/secrets.ts'
+import type { SecretCalls } from './platform/secrets.ts'
 import { snapshotCalls } from './platform/snapshots.ts'
 import type { SnapshotCalls } from './platform/snapshots.ts'
+import { templateCalls } from './platform/templates.ts'
+import type { TemplateCalls } from './platform/templates.ts'
 import { sendRequest } from './platform/request.ts'
 import type { CallOptions, PlatformOptions } from './platform/request.ts'
 
 /**
  * Client of the platform API for our own programs. Every failure is a `Fault` whose kind derives from the HTTP status.
  */
-export interface PlatformClient extends SandboxCalls, SnapshotCalls, CatalogueCalls, KeyCalls {
+export interface PlatformClient
+  extends
+    SandboxCalls,
+    ObservationCalls,
+    SnapshotCalls,
+    TemplateCalls,
+    BuildCalls,
+    CatalogueCalls,
+    SecretCalls,
+    KeyCalls {
   /** Resolves if the server reports that it is healthy. */
   health(call?: CallOptions): Promise<void>
 }
@@ -23,8 +40,12 @@ export function createPlatformClient(options: PlatformOptions): PlatformClient {
       await sendRequest(options, { method: 'GET', path: '/health', ...call })
     },
     ...sandboxCalls(options),
+    ...observationCalls(options),
     ...snapshotCalls(options),
+    ...templateCalls(options),
+    ...buildCalls(options),
     ...catalogueCalls(options),
+    ...secretCalls(options),
     ...keyCalls(options),
   }
 }

@@ -1,5 +1,5 @@
 import { createClient } from '@connectrpc/connect'
-import type { Client, Interceptor } from '@connectrpc/connect'
+import type { Client, Interceptor, Transport } from '@connectrpc/connect'
 import { createConnectTransport } from '@connectrpc/connect-node'
 import { Process } from '@atoll/contracts/gen/process/process_pb'
 import { openStream } from './stream/open-stream.ts'
@@ -26,12 +26,7 @@ export type ProcessClient = Client<typeof Process>
 export function createSandboxClient(options: SandboxOptions): ProcessClient {
   const baseUrl = options.url
   const headers = headersOf(options)
-  const transport = createConnectTransport({
-    baseUrl,
-    httpVersion: '1.1',
-    interceptors: [withHeaders(headers)],
-  })
-  const client = createClient(Process, transport)
+  const client = createClient(Process, createSandboxTransport(options))
   if (!baseUrl.startsWith('http:')) return client // the library also reads streams over TLS
   const target = { baseUrl, headers, reusesMemory: options.reusesMemory ?? false }
   return {
@@ -41,9 +36,18 @@ export function createSandboxClient(options: SandboxOptions): ProcessClient {
   }
 }
 
-const envdPort = 49983
+/** Port of envd inside a sandbox. */
+export const envdPort = 49983
 
-function headersOf(options: SandboxOptions): Record<string, string> {
+export function createSandboxTransport(options: SandboxOptions): Transport {
+  return createConnectTransport({
+    baseUrl: options.url,
+    httpVersion: '1.1',
+    interceptors: [withHeaders(headersOf(options))],
+  })
+}
+
+export function headersOf(options: SandboxOptions): Record<string, string> {
   return {
     'svc-sandbox-id': options.sandboxId,
     'svc-sandbox-port': String(options.port ?? envdPort),

@@ -1,15 +1,12 @@
 import { stat } from 'node:fs/promises'
-import { Command } from 'commander'
 import { printLine } from '../context.ts'
 import type { CliContext } from '../context.ts'
+import { CliCommand } from '../declare/command.ts'
 
-export function downCommand(context: CliContext): Command {
-  return new Command('down')
+export function downCommand(context: CliContext): CliCommand {
+  return new CliCommand('down')
     .description('stop the server and all running sandboxes, and clean up the machine')
-    .addHelpText(
-      'after',
-      '\nRecords, templates, snapshots, paused sandboxes and keys stay in ATOLL_DATA_DIR.',
-    )
+    .details('\nRecords, templates, snapshots, paused sandboxes and keys stay in ATOLL_DATA_DIR.')
     .action(() => down(context))
 }
 

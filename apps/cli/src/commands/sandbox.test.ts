@@ -27,7 +27,7 @@ test('an unknown template is reported with the message of the server', async (t)
   const { run } = await setupCloud(t)
   const { code, stdout, stderr } = await run(['sandbox', 'create', 'nope'])
   assert.deepEqual([code, stdout], [1, ''])
-  assert.match(stderr, /^error: Template 'nope' not found\nhint: `atoll snapshot list`/)
+  assert.match(stderr, /^error: Template 'nope' not found\nhint: `atoll template list` and/)
 })
 
 test('list shows an aligned table of all pages', async (t) => {

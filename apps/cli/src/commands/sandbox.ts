@@ -1,16 +1,21 @@
-import { Command } from 'commander'
 import type { CliContext } from '../context.ts'
+import { CliCommand } from '../declare/command.ts'
+import { cpCommand } from './sandbox/cp.ts'
 import { createCommand } from './sandbox/create.ts'
 import { execCommand } from './sandbox/exec.ts'
 import { forkCommand } from './sandbox/fork.ts'
 import { killCommand } from './sandbox/kill.ts'
 import { listCommand } from './sandbox/list.ts'
+import { logsCommand } from './sandbox/logs.ts'
+import { metricsCommand } from './sandbox/metrics.ts'
+import { openCommand } from './sandbox/open.ts'
 import { pauseCommand } from './sandbox/pause.ts'
+import { portsCommand } from './sandbox/ports.ts'
 import { resumeCommand } from './sandbox/resume.ts'
 import { shellCommand } from './sandbox/shell.ts'
 
-export function sandboxCommand(context: CliContext): Command {
-  return new Command('sandbox')
+export function sandboxCommand(context: CliContext): CliCommand {
+  return new CliCommand('sandbox')
     .alias('sb')
     .description('create, list, use, pause, fork and kill sandboxes')
     .enablePositionalOptions()
@@ -18,6 +23,11 @@ export function sandboxCommand(context: CliContext): Command {
     .addCommand(listCommand(context))
     .addCommand(execCommand(context))
     .addCommand(shellCommand(context))
+    .addCommand(cpCommand(context))
+    .addCommand(logsCommand(context))
+    .addCommand(metricsCommand(context))
+    .addCommand(portsCommand(context))
+    .addCommand(openCommand(context))
     .addCommand(pauseCommand(context))
     .addCommand(resumeCommand(context))
     .addCommand(forkCommand(context))

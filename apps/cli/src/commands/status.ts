@@ -2,34 +2,20 @@ import { createPlatformClient } from '@atoll/client/platform'
 import type { PlatformClient } from '@atoll/client/platform'
 import { Fault } from '@atoll/kit/fault'
 import type { Inventory, Space } from '@atoll/node/inventory'
-import { Command } from 'commander'
 import { findAccess, findUrls, isLocalServer } from '../access.ts'
 import { printJson, printLine } from '../context.ts'
 import type { CliContext } from '../context.ts'
-import { formatSize } from '../table.ts'
+import { CliCommand } from '../declare/command.ts'
+import type { StatusReport } from './status-shape.ts'
+import { Status } from './status-shape.ts'
+import { formatSize } from '../output/table.ts'
 
-export function statusCommand(context: CliContext): Command {
-  return new Command('status')
+export function statusCommand(context: CliContext): CliCommand {
+  return new CliCommand('status')
     .description('show whether the server is up, its URLs, sandboxes and disk use')
-    .option('--json', 'print as JSON')
-    .addHelpText('after', '\nThe exit code is 1 if the server is down.')
+    .json(Status)
+    .details('\nThe exit code is 1 if the server is down.')
     .action((options: { readonly json?: boolean }) => status(context, options))
-}
-
-interface Status {
-  readonly server: 'up' | 'down'
-  readonly apiUrl: string
-  readonly sandboxUrl: string
-  readonly problem?: string
-  readonly sandboxes?: { readonly running: number; readonly paused: number }
-  /** Pre-warmed sandboxes by template. Known for a local server only. */
-  readonly ready?: Inventory['ready']
-  /** Disk use of paused sandboxes and snapshots of all teams. Known for a local server only. */
-  readonly disk?: Pick<Inventory, 'paused' | 'snapshots'>
-  /** Unreadable records, whose files are kept. Known for a local server only. */
-  readonly quarantined?: Inventory['quarantined']
-  /** Free space of the data file system. Known for a local server only. */
-  readonly space?: Space
 }
 
 async function status(context: CliContext, options: { readonly json?: boolean }) {
@@ -39,7 +25,7 @@ async function status(context: CliContext, options: { readonly json?: boolean })
   if (found.server === 'down') context.exitWith(1)
 }
 
-async function findStatus(context: CliContext): Promise<Status> {
+async function findStatus(context: CliContext): Promise<StatusReport> {
   const { config } = context
   const found = await askServer(context)
   if (!(await isLocalServer(config))) return found
@@ -48,7 +34,7 @@ async function findStatus(context: CliContext): Promise<Status> {
   return { ...found, space: await readSpace(config.environment) }
 }
 
-async function askServer({ config }: CliContext): Promise<Status> {
+async function askServer({ config }: CliContext): Promise<StatusReport> {
   const urls = await findUrls(config)
   try {
     await createPlatformClient({ url: urls.apiUrl, requestTimeoutMs: 5000 }).health()
@@ -76,7 +62,7 @@ async function countSandboxes(platform: PlatformClient) {
   return counts
 }
 
-function formatStatus(found: Status): string {
+function formatStatus(found: StatusReport): string {
   const { server, apiUrl, sandboxUrl, problem, sandboxes, ready, disk } = found
   const { space, quarantined = [] } = found
   const lines = [

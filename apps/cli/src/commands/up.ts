@@ -1,10 +1,10 @@
-import { Command } from 'commander'
 import type { CliContext } from '../context.ts'
+import { CliCommand } from '../declare/command.ts'
 
-export function upCommand(context: CliContext): Command {
-  return new Command('up')
+export function upCommand(context: CliContext): CliCommand {
+  return new CliCommand('up')
     .description('start the server: API, edge and node in one process')
-    .addHelpText('after', help)
+    .details(help)
     .action(() => up(context))
 }
 

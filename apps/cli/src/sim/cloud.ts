@@ -13,6 +13,8 @@ import { failure, send } from './http.ts'
 import type { Reply } from './http.ts'
 import { accessToken, addSandbox, answerSandboxes } from './sandboxes.ts'
 import type { SimulatedState, SimulatedSandbox } from './sandboxes.ts'
+import { answerSecrets } from './secrets.ts'
+import type { SimulatedSecrets } from './secrets.ts'
 import { answerSnapshots, answerTemplates } from './snapshots.ts'
 import type { SimulatedSnapshot } from './snapshots.ts'
 
@@ -24,6 +26,7 @@ export interface SimulatedCloud extends SimulatedState {
   /** Requests to the platform API, such as `POST /v2/sandboxes {"templateID":"base"}`. */
   readonly requests: string[]
   readonly catalogue: SimulatedInstall
+  readonly secrets: SimulatedSecrets
   /** Adds a running sandbox and returns its ID. */
   addSandbox(): string
   /** Closes all connections, as happens when a sandbox ends. */
@@ -39,6 +42,7 @@ export async function startSimulatedCloud(): Promise<SimulatedCloud> {
     snapshots: [] as SimulatedSnapshot[],
     behavior: { supportsMemory: true, forkCapacity: Infinity },
     keys: new Map<string, string>(),
+    secrets: new Map() as SimulatedSecrets,
     requests: [] as string[],
     catalogue: [{ state: 'absent' }] as SimulatedInstall,
   }
@@ -75,6 +79,7 @@ interface Cloud extends SimulatedState {
   readonly keys: SimulatedKeys
   readonly requests: string[]
   readonly catalogue: SimulatedInstall
+  readonly secrets: SimulatedSecrets
 }
 
 async function answer(cloud: Cloud, request: IncomingMessage): Promise<Reply> {
@@ -95,6 +100,8 @@ async function answer(cloud: Cloud, request: IncomingMessage): Promise<Reply> {
       return answerTemplates(cloud.snapshots, simulated)
     case 'catalogue':
       return answerCatalogue(cloud.catalogue, simulated)
+    case 'secrets':
+      return answerSecrets(cloud.secrets, simulated)
     case 'api-keys':
       return answerKeys(cloud.keys, simulated)
     default:

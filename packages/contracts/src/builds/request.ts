@@ -24,7 +24,7 @@ const BuildResources = {
     .describe('Memory of a sandbox in MiB: an even number; 1024 by default'),
 }
 
-const TemplateBuildRequest = z
+export const TemplateBuildRequest = z
   .object({
     templateID: z.string(),
     buildID: z.uuid(),

@@ -1,12 +1,13 @@
-import { Command } from 'commander'
+import { CreatedTeamApiKey } from '@atoll/contracts/teams/api-keys'
 import { openPlatform, printJson, printLine } from '../../context.ts'
 import type { CliContext } from '../../context.ts'
+import { CliCommand } from '../../declare/command.ts'
 
-export function createCommand(context: CliContext): Command {
-  return new Command('create')
+export function createCommand(context: CliContext): CliCommand {
+  return new CliCommand('create')
     .description('create an API key and print it; it is shown only once')
     .argument('<name>', 'name of the key, to recognise it in lists')
-    .option('--json', 'print the full reply of the server')
+    .json(CreatedTeamApiKey, 'print the key and its description as JSON')
     .action((name: string, options: { readonly json?: boolean }) => create(context, name, options))
 }
 

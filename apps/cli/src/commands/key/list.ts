@@ -1,14 +1,16 @@
+import { TeamApiKey } from '@atoll/contracts/teams/api-keys'
+import { z } from 'zod'
 import type { ApiKey } from '@atoll/client/replies'
-import { Command } from 'commander'
-import { openPlatform, printJson, printLine } from '../../context.ts'
+import { openPlatform, printJson } from '../../context.ts'
 import type { CliContext } from '../../context.ts'
-import { formatRelative, formatTable } from '../../table.ts'
+import { CliCommand } from '../../declare/command.ts'
+import { formatRelative, printTable } from '../../output/table.ts'
 
-export function listCommand(context: CliContext): Command {
-  return new Command('list')
+export function listCommand(context: CliContext): CliCommand {
+  return new CliCommand('list')
     .alias('ls')
     .description('list the API keys of your team, without their secret part')
-    .option('--json', 'print as JSON')
+    .json(z.array(TeamApiKey))
     .action((options: { readonly json?: boolean }) => list(context, options))
 }
 
@@ -18,7 +20,7 @@ async function list(context: CliContext, options: { readonly json?: boolean }) {
   if (options.json) return printJson(context.stdout, keys)
   const now = new Date()
   const rows = keys.map((key) => toRow(key, now))
-  printLine(context.stdout, formatTable(context.stdout, head, rows))
+  printTable(context.stdout, head, rows)
 }
 
 const head = ['ID', 'NAME', 'KEY', 'CREATED', 'LAST USED']

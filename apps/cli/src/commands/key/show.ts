@@ -1,12 +1,12 @@
-import { Command } from 'commander'
 import { requireCredentials } from '../../access.ts'
 import { printLine } from '../../context.ts'
 import type { CliContext } from '../../context.ts'
+import { CliCommand } from '../../declare/command.ts'
 
-export function showCommand(context: CliContext): Command {
-  return new Command('show')
+export function showCommand(context: CliContext): CliCommand {
+  return new CliCommand('show')
     .description('print the API key of the local server')
-    .addHelpText('after', '\nExample:\n  export E2B_API_KEY=$(atoll key show)')
+    .details('\nExample:\n  export E2B_API_KEY=$(atoll key show)')
     .action(() => show(context))
 }
 

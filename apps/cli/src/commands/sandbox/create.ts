@@ -1,10 +1,11 @@
-import { Command } from 'commander'
+import { Sandbox } from '@atoll/contracts/sandboxes/views'
 import { collectPair, parseDuration } from '../../arguments.ts'
 import { openPlatform, printJson, printLine } from '../../context.ts'
 import type { CliContext } from '../../context.ts'
+import { CliCommand } from '../../declare/command.ts'
 
-export function createCommand(context: CliContext): Command {
-  return new Command('create')
+export function createCommand(context: CliContext): CliCommand {
+  return new CliCommand('create')
     .description('create a sandbox and print its ID')
     .argument('[template]', 'template or snapshot, by ID or name', 'base')
     .option('-t, --timeout <duration>', 'lifetime: 300, 90s, 5m, 2h', parseDuration)
@@ -19,8 +20,8 @@ export function createCommand(context: CliContext): Command {
       collectPair,
     )
     .option('--auto-pause', 'pause the sandbox at its timeout instead of killing it')
-    .option('--json', 'print the full reply of the server, including the access token')
-    .addHelpText('after', help)
+    .json(Sandbox, 'print the sandbox as JSON, including its access token')
+    .details(help)
     .action((template: string, options: CreateOptions) => create(context, template, options))
 }
 

@@ -1,18 +1,18 @@
 import { Fault } from '@atoll/kit/fault'
-import { Command } from 'commander'
 import { collectPair, parseDuration } from '../../arguments.ts'
 import type { Output, RunningProcess, StartRequest } from '../../attach.ts'
 import { openPlatform } from '../../context.ts'
 import type { CliContext } from '../../context.ts'
+import { CliCommand } from '../../declare/command.ts'
 import { UsageError } from '../../failure.ts'
 import { exitCodeOf } from '../../exit-code.ts'
 import { exitCodeOfSignal, onEndSignal } from '../../signals.ts'
 import type { EndSignal } from '../../signals.ts'
 import { pumpInput, writeFully } from '../../stdio.ts'
-import { openSandbox } from './open.ts'
+import { openSandbox } from './open-sandbox.ts'
 
-export function execCommand(context: CliContext): Command {
-  return new Command('exec')
+export function execCommand(context: CliContext): CliCommand {
+  return new CliCommand('exec')
     .description('run a command in a sandbox and return its output and exit code')
     .argument('<id>', 'sandbox ID; a paused sandbox is resumed')
     .argument('<command...>', 'one word runs in a login shell; several words run without a shell')
@@ -22,7 +22,7 @@ export function execCommand(context: CliContext): Command {
     .option('-t, --timeout <duration>', 'kill the command after 300, 90s, 5m, 2h', parseDuration)
     .option('-i, --interactive', 'forward stdin even if it is a terminal')
     .passThroughOptions()
-    .addHelpText('after', help)
+    .details(help)
     .action(async (id: string, words: string[], options: ExecOptions) => {
       context.exitWith(await exec(context, id, words, options))
     })

@@ -1,12 +1,14 @@
+import { Sandbox } from '@atoll/contracts/sandboxes/views'
+import { z } from 'zod'
 import type { ForkOutcome } from '@atoll/client/platform/sandboxes'
 import { Fault } from '@atoll/kit/fault'
-import { Command } from 'commander'
 import { parseCount, parseDuration } from '../../arguments.ts'
 import { openPlatform, printJson, printLine } from '../../context.ts'
 import type { CliContext } from '../../context.ts'
+import { CliCommand } from '../../declare/command.ts'
 
-export function forkCommand(context: CliContext): Command {
-  return new Command('fork')
+export function forkCommand(context: CliContext): CliCommand {
+  return new CliCommand('fork')
     .description('fork a running sandbox and print the IDs of the forks')
     .argument('<id>', 'sandbox to fork; it keeps running')
     .option('-n, --count <number>', 'number of forks', parseCount, 1)
@@ -16,8 +18,8 @@ export function forkCommand(context: CliContext): Command {
       parseDuration,
       300,
     )
-    .option('--json', 'print the full reply of the server, including access tokens')
-    .addHelpText('after', help)
+    .json(z.array(Sandbox), 'print the forks as JSON, including access tokens')
+    .details(help)
     .action((id: string, options: ForkOptions) => fork(context, id, options))
 }
 

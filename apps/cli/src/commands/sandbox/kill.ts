@@ -1,13 +1,13 @@
 import type { PlatformClient } from '@atoll/client/platform'
 import { Fault } from '@atoll/kit/fault'
-import { Command } from 'commander'
 import { openPlatform, printLine } from '../../context.ts'
 import type { CliContext } from '../../context.ts'
+import { CliCommand } from '../../declare/command.ts'
 import { UsageError } from '../../failure.ts'
 import { forEachId } from '../each-id.ts'
 
-export function killCommand(context: CliContext): Command {
-  return new Command('kill')
+export function killCommand(context: CliContext): CliCommand {
+  return new CliCommand('kill')
     .description('end sandboxes and delete their memory and files')
     .argument('[ids...]', 'sandbox IDs')
     .option('-a, --all', 'kill all your sandboxes, running and paused')

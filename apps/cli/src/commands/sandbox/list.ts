@@ -1,12 +1,15 @@
+import * as views from '@atoll/contracts/sandboxes/views'
+import { z } from 'zod'
 import type { ListedSandbox, SandboxState } from '@atoll/client/replies'
-import { Command, Option } from 'commander'
+import { Option } from 'commander'
 import { collectPair } from '../../arguments.ts'
 import { openPlatform, printJson, printLine } from '../../context.ts'
 import type { CliContext } from '../../context.ts'
-import { formatRelative, formatTable } from '../../table.ts'
+import { CliCommand } from '../../declare/command.ts'
+import { formatRelative, printTable } from '../../output/table.ts'
 
-export function listCommand(context: CliContext): Command {
-  return new Command('list')
+export function listCommand(context: CliContext): CliCommand {
+  return new CliCommand('list')
     .alias('ls')
     .description('list your sandboxes, newest first')
     .addOption(
@@ -21,8 +24,8 @@ export function listCommand(context: CliContext): Command {
       collectPair,
     )
     .option('-q, --quiet', 'print only IDs')
-    .option('--json', 'print as JSON')
-    .addHelpText('after', help)
+    .json(z.array(views.ListedSandbox))
+    .details(help)
     .action((options: ListOptions) => list(context, options))
 }
 
@@ -47,7 +50,7 @@ async function list(context: CliContext, { state, metadata, quiet, json }: ListO
   }
   const now = new Date()
   const rows = sandboxes.map((sandbox) => toRow(sandbox, now))
-  printLine(context.stdout, formatTable(context.stdout, head, rows))
+  printTable(context.stdout, head, rows)
 }
 
 const head = ['ID', 'TEMPLATE', 'STATE', 'STARTED', 'ENDS']

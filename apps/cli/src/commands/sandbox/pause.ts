@@ -1,16 +1,16 @@
 import type { PlatformClient } from '@atoll/client/platform'
 import { Fault } from '@atoll/kit/fault'
-import { Command } from 'commander'
 import { openPlatform, printLine } from '../../context.ts'
 import type { CliContext } from '../../context.ts'
+import { CliCommand } from '../../declare/command.ts'
 import { forEachId } from '../each-id.ts'
 
-export function pauseCommand(context: CliContext): Command {
-  return new Command('pause')
+export function pauseCommand(context: CliContext): CliCommand {
+  return new CliCommand('pause')
     .description('pause sandboxes: memory and files are saved to disk, and nothing runs')
     .argument('<ids...>', 'sandbox IDs')
     .option('--no-memory', 'save files only; a resume boots the sandbox')
-    .addHelpText('after', help)
+    .details(help)
     .action((ids: string[], options: PauseOptions) => pause(context, ids, options))
 }
 

@@ -1,16 +1,16 @@
-import { Command } from 'commander'
 import { parseDuration } from '../../arguments.ts'
 import { openPlatform, printLine } from '../../context.ts'
 import type { CliContext } from '../../context.ts'
+import { CliCommand } from '../../declare/command.ts'
 import { forEachId } from '../each-id.ts'
 
-export function resumeCommand(context: CliContext): Command {
-  return new Command('resume')
+export function resumeCommand(context: CliContext): CliCommand {
+  return new CliCommand('resume')
     .description('resume paused sandboxes')
     .argument('<ids...>', 'sandbox IDs')
     .option('-t, --timeout <duration>', 'lifetime from now: 300, 90s, 5m, 2h', parseDuration)
     .option('--no-memory', 'boot from the files, even if memory was saved')
-    .addHelpText('after', help)
+    .details(help)
     .action((ids: string[], options: ResumeOptions) => resume(context, ids, options))
 }
 

@@ -1,9 +1,9 @@
 import { Fault } from '@atoll/kit/fault'
-import { Command } from 'commander'
 import { collectPair } from '../../arguments.ts'
 import type { Output, RunningProcess } from '../../attach.ts'
 import { openPlatform } from '../../context.ts'
 import type { CliContext } from '../../context.ts'
+import { CliCommand } from '../../declare/command.ts'
 import { syncTerminalSize } from '../../terminal-size-sync.ts'
 import { keepAlive } from '../../keep-alive.ts'
 import { exitCodeOf } from '../../exit-code.ts'
@@ -13,14 +13,14 @@ import { pumpInput, writeFully } from '../../stdio.ts'
 import { openRawTerminal } from '../../terminal.ts'
 import type { TerminalSize } from '../../terminal.ts'
 
-export function shellCommand(context: CliContext): Command {
-  return new Command('shell')
+export function shellCommand(context: CliContext): CliCommand {
+  return new CliCommand('shell')
     .description('open a terminal in a sandbox')
     .argument('<id>', 'sandbox ID; a paused sandbox is resumed')
     .option('-u, --user <name>', 'user to log in as (default: user)')
     .option('-w, --cwd <path>', 'working directory (default: home of the user)')
     .option('-e, --env <name=value>', 'environment variable of the shell; repeatable', collectPair)
-    .addHelpText('after', help)
+    .details(help)
     .action(async (id: string, options: ShellOptions) => {
       context.exitWith(await shell(context, id, options))
     })

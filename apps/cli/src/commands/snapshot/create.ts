@@ -1,14 +1,15 @@
-import { Command } from 'commander'
+import { SnapshotInfo } from '@atoll/contracts/snapshots'
 import { openPlatform, printJson, printLine } from '../../context.ts'
 import type { CliContext } from '../../context.ts'
+import { CliCommand } from '../../declare/command.ts'
 
-export function createCommand(context: CliContext): Command {
-  return new Command('create')
+export function createCommand(context: CliContext): CliCommand {
+  return new CliCommand('create')
     .description('create a snapshot of a running sandbox and print its ID')
     .argument('<sandbox>', 'sandbox ID; the sandbox keeps running')
     .option('-n, --name <name[:tag]>', 'name of the snapshot, with an optional tag')
-    .option('--json', 'print the full reply of the server')
-    .addHelpText('after', help)
+    .json(SnapshotInfo, 'print the snapshot as JSON')
+    .details(help)
     .action((id: string, options: CreateOptions) => create(context, id, options))
 }
 

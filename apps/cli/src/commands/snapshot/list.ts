@@ -1,16 +1,18 @@
-import { Command } from 'commander'
+import { SnapshotInfo } from '@atoll/contracts/snapshots'
+import { z } from 'zod'
 import { openPlatform, printJson, printLine } from '../../context.ts'
 import type { CliContext } from '../../context.ts'
-import { formatTable } from '../../table.ts'
+import { CliCommand } from '../../declare/command.ts'
+import { printTable } from '../../output/table.ts'
 
-export function listCommand(context: CliContext): Command {
-  return new Command('list')
+export function listCommand(context: CliContext): CliCommand {
+  return new CliCommand('list')
     .alias('ls')
     .description('list your snapshots, newest first')
     .option('-s, --sandbox <id>', 'only snapshots of this sandbox')
     .option('-n, --name <name[:tag]>', 'only snapshots with this name')
     .option('-q, --quiet', 'print only IDs')
-    .option('--json', 'print as JSON')
+    .json(z.array(SnapshotInfo))
     .action((options: ListOptions) => list(context, options))
 }
 
@@ -35,5 +37,5 @@ async function list(context: CliContext, { sandbox, name, quiet, json }: ListOpt
     return printLine(context.stderr, 'No snapshots. Create one: atoll snapshot create <sandbox>')
   }
   const rows = snapshots.map(({ snapshotID, names }) => [snapshotID, names.join(', ') || '-'])
-  printLine(stdout, formatTable(stdout, ['ID', 'NAME'], rows))
+  printTable(stdout, ['ID', 'NAME'], rows)
 }

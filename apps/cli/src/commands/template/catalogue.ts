@@ -1,12 +1,14 @@
-import { Command } from 'commander'
-import { openPlatform, printJson, printLine } from '../../context.ts'
+import { CatalogueTemplate } from '@atoll/contracts/templates/catalogue'
+import { z } from 'zod'
+import { openPlatform, printJson } from '../../context.ts'
 import type { CliContext } from '../../context.ts'
-import { formatTable } from '../../table.ts'
+import { CliCommand } from '../../declare/command.ts'
+import { printTable } from '../../output/table.ts'
 
-export function catalogueCommand(context: CliContext): Command {
-  return new Command('catalogue')
+export function catalogueCommand(context: CliContext): CliCommand {
+  return new CliCommand('catalogue')
     .description('list the built-in templates that can be installed')
-    .option('--json', 'print as JSON')
+    .json(z.array(CatalogueTemplate))
     .action((options: { readonly json?: boolean }) => list(context, options))
 }
 
@@ -21,5 +23,5 @@ async function list(context: CliContext, { json }: { readonly json?: boolean }) 
     progress ? `${state} ${progress.percent} %` : state,
     description,
   ])
-  printLine(stdout, formatTable(stdout, ['NAME', 'TEMPLATE', 'STATE', 'DESCRIPTION'], rows))
+  printTable(stdout, ['NAME', 'TEMPLATE', 'STATE', 'DESCRIPTION'], rows)
 }

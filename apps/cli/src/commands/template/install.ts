@@ -1,22 +1,23 @@
+import { CatalogueTemplate } from '@atoll/contracts/templates/catalogue'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { PlatformClient } from '@atoll/client/platform'
 import type { CatalogueEntry } from '@atoll/client/replies'
 import { Fault } from '@atoll/kit/fault'
-import { createProgressView } from '@atoll/server/progress'
-import { Command } from 'commander'
 import { openPlatform, printJson, printLine } from '../../context.ts'
 import type { CliContext } from '../../context.ts'
+import { openProgress } from '../../output/progress.ts'
+import { CliCommand } from '../../declare/command.ts'
 
 interface InstallOptions {
   readonly json?: boolean
 }
 
-export function installCommand(context: CliContext): Command {
-  return new Command('install')
+export function installCommand(context: CliContext): CliCommand {
+  return new CliCommand('install')
     .description('install a built-in template for all teams; waits until it is ready')
     .argument('<name>', 'name in the catalogue, such as code-interpreter')
-    .option('--json', 'print the final state as JSON')
-    .addHelpText('after', help)
+    .json(CatalogueTemplate, 'print the final state as JSON')
+    .details(help)
     .action((name: string, options: InstallOptions) => install(context, name, options))
 }
 
@@ -24,7 +25,7 @@ const pollIntervalMs = 500
 
 async function install(context: CliContext, name: string, { json }: InstallOptions) {
   const { platform } = await openPlatform(context)
-  const progress = createProgressView(context.stderr)
+  const progress = openProgress(context.stderr)
   let entry = await platform.installTemplate(name)
   try {
     while (entry.state === 'installing') {

@@ -1,16 +1,16 @@
-import { Command } from 'commander'
 import { printLine } from '../../context.ts'
 import type { CliContext } from '../../context.ts'
+import { CliCommand } from '../../declare/command.ts'
 
 interface Options {
   readonly replace?: boolean
 }
 
-export function localCommand(context: CliContext): Command {
-  return new Command('local')
+export function localCommand(context: CliContext): CliCommand {
+  return new CliCommand('local')
     .description('create a local CA for ATOLL_DOMAIN, and print how to trust it')
     .option('--replace', 'create a new CA, although there is one; clients must trust it again')
-    .addHelpText('after', help)
+    .details(help)
     .action((options: Options) => createCa(context, options))
 }
 

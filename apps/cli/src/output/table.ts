@@ -1,11 +1,22 @@
 import { styleText } from 'node:util'
+import { visibleName } from './visible-text.ts'
+
+/** Prints aligned columns. Hostile characters in cells become visible. */
+export function printTable(
+  stream: NodeJS.WritableStream,
+  head: readonly string[],
+  rows: readonly (readonly string[])[],
+): void {
+  stream.write(`${formatTable(stream, head, rows)}\n`)
+}
 
 /** Aligns columns with two spaces between them. The header is bold if the stream supports it. */
 export function formatTable(
   stream: NodeJS.WritableStream,
   head: readonly string[],
-  rows: readonly (readonly string[])[],
+  content: readonly (readonly string[])[],
 ): string {
+  const rows = content.map((row) => row.map(visibleName))
   const widths = head.map((title, column) =>
     Math.max(title.length, ...rows.map((row) => row[column]?.length ?? 0)),
   )
