@@ -53,7 +53,7 @@ export async function startApi(config: ApiConfig, parts: ApiParts): Promise<Api>
   const { catalogue, findOrInstall } = own(startCatalogue(core))
   const sandboxes = own(startSandboxes({ core, network, access, findOrInstall }))
   const snapshots = own(startSnapshots(core, sandboxes))
-  const builds = own(startBuilds(core, findOrInstall))
+  const builds = own(startBuilds(core, { findOrInstall, catalogue }))
   const { logs, startDeletion } = createLogParts(core)
 
   const server = createRoutes({

@@ -4,6 +4,7 @@ import { createBuildDockerfile } from '../app/builds/build-dockerfile.ts'
 import { createBuilder } from '../app/builds/builder.ts'
 import { createBuildFileTransfer } from '../app/builds/build-files.ts'
 import { createBuildProgress } from '../app/builds/build-progress.ts'
+import { createFindOrigin } from '../app/builds/find-origin.ts'
 import { forgetBuildLogs } from '../app/builds/forget-build-logs.ts'
 import { startLoop } from '../app/loop.ts'
 import { createRequestBuild } from '../app/builds/request-build.ts'
@@ -16,9 +17,10 @@ import { addUploadRoute } from '../http/builds/build-files.ts'
 import { addBuildProgressRoutes } from '../http/builds/build-progress.ts'
 import { addDockerfileRoutes } from '../http/builds/dockerfile-builds.ts'
 import { addBuildRoutes } from '../http/builds/template-builds.ts'
+import { baseResources } from '../config.ts'
 import { connectBuilds } from '../nodes/connect-builds.ts'
-import type { FindOrInstall } from '../app/catalogue/find-or-install.ts'
 import { atMost } from './at-most.ts'
+import type { CatalogueParts } from './catalogue.ts'
 import type { Core } from './core.ts'
 
 /** Template builds. */
@@ -40,14 +42,17 @@ interface BuildRouteParts {
 
 const settleLimitMs = 5_000
 
-export function startBuilds(core: Core, findOrInstall: FindOrInstall): Builds {
+export function startBuilds(
+  core: Core,
+  { findOrInstall, catalogue }: Pick<CatalogueParts, 'findOrInstall' | 'catalogue'>,
+): Builds {
   const { stores, clock, log, processId, tokenSeed, limitsOf } = core
   const { builds, buildLogs: logs, templates, teams, leases } = stores
   const checkNode = core.nodes.checkAccepts
   const node = connectBuilds(core.transport)
   const onEnded = () => sweeper.nudge()
   const builder = createBuilder({
-    ...{ builds, logs, templates, findOrInstall, node, clock, processId, log, onEnded },
+    ...{ builds, logs, templates, findOrInstall, catalogue, node, clock, processId, log, onEnded },
   })
   const sweeper = startLoop(
     'sweep templates',
@@ -64,7 +69,9 @@ export function startBuilds(core: Core, findOrInstall: FindOrInstall): Builds {
   const files = createBuildFileTransfer({ templates, node, tokenSeed, clock })
   const request = createRequestBuild({ builds, teams, limitsOf, clock })
   const start = createStartBuild({ builds, templates, builder, checkNode, onStarted })
-  const build = createBuildDockerfile({ templates, request, start, checkNode })
+  const base = baseResources(core.config)
+  const findOrigin = createFindOrigin({ templates, catalogue, base })
+  const build = createBuildDockerfile({ templates, findOrigin, request, start, checkNode })
   const progress = createBuildProgress({ builds, logs, templates })
 
   return {

@@ -7,7 +7,9 @@ import { Text } from '../schemas/text.ts'
 
 const DockerfileBuild = z
   .object({
-    dockerfile: Text.describe('Text of a single-stage Dockerfile that copies no files'),
+    dockerfile: Text.describe(
+      'Text of a single-stage Dockerfile that copies no files. FROM is `base`, a template that the team may use, or else an image of a registry',
+    ),
     alias: Text.optional().describe(
       '`[namespace/]alias[:tag]`; without an alias the template has only its ID',
     ),
@@ -29,7 +31,7 @@ export const buildDockerfile = defineOperation({
   auth: 'team',
   body: DockerfileBuild,
   replies: { 202: { description: 'The build has started', body: Template } },
-  errors: [400, 401, 403, 409, 500, 503],
+  errors: [400, 401, 403, 404, 409, 500, 503],
 })
 
 export const rebuildDockerfile = defineOperation({

@@ -10,8 +10,8 @@ import type { Recipe } from '../../domain/builds/recipe.ts'
 import type { TemplateStore } from '../../domain/template.ts'
 import { createBuildLog } from './build-log.ts'
 import type { BuildLog } from './build-log.ts'
-import type { FindOrInstall } from '../catalogue/find-or-install.ts'
 import { findParent } from './find-parent.ts'
+import type { ParentPorts } from './find-parent.ts'
 
 /**
  * Runs builds. The store records this process as the holder of each running build; a build that the store assigns to
@@ -43,11 +43,10 @@ export interface BuildWork {
   readonly recipe: Recipe
 }
 
-interface BuilderPorts {
+interface BuilderPorts extends ParentPorts {
   readonly builds: BuildStore
   readonly logs: BuildLogStore
   readonly templates: TemplateStore
-  readonly findOrInstall: FindOrInstall
   readonly node: BuildNode
   readonly clock: Clock
   readonly processId: string
@@ -156,13 +155,19 @@ async function runBuild(ports: BuilderPorts, work: Underway): Promise<void> {
 }
 
 async function make(
-  { templates, findOrInstall, node, clock }: BuilderPorts,
+  ports: BuilderPorts,
   work: Underway,
   buildLog: BuildLog,
 ): Promise<BuildOutcome> {
   const { build, teamId, recipe, nodeTemplateId, stop } = work
+  const { node, clock } = ports
+  const { originNote } = recipe
+  if (originNote !== undefined) {
+    const message = `[base] ${originNote}`
+    await buildLog.add({ at: clock.now(), level: 'info', step: 'base', message })
+  }
   const by = { teamId, signal: stop.signal }
-  const { parent, resources: least } = await findParent({ templates, findOrInstall }, recipe, by)
+  const { parent, resources: least } = await findParent(ports, recipe, by)
   const { cpuCount, memoryMb, diskSizeMb } = build.resources
   const resources = {
     cpuCount,

@@ -1,7 +1,9 @@
 import { Fault } from '@atoll/kit/fault'
 import type { BuildParent } from '../../domain/builds/build-node.ts'
+import { publishedTemplate } from '../../domain/builds/published-image.ts'
 import type { Recipe } from '../../domain/builds/recipe.ts'
 import type { Resources, Template, TemplateStore } from '../../domain/template.ts'
+import type { Catalogue } from '../catalogue/catalogue.ts'
 import type { FindOrInstall } from '../catalogue/find-or-install.ts'
 
 type Templates = Pick<TemplateStore, 'locate' | 'findBuild'>
@@ -11,38 +13,48 @@ export interface Parent {
   readonly resources: Resources
 }
 
+export interface ParentPorts {
+  readonly templates: Templates
+  readonly findOrInstall: FindOrInstall
+  readonly catalogue: Pick<Catalogue, 'find' | 'provide'>
+}
+
 /** Resolves the parent of a recipe. Faults are worded for the author of the recipe. */
 export async function findParent(
-  { templates, findOrInstall }: { templates: Templates; findOrInstall: FindOrInstall },
+  { templates, findOrInstall, catalogue }: ParentPorts,
   { fromImage = '', imageLogin: login, fromTemplate }: Recipe,
   by: { readonly teamId: string; readonly signal: AbortSignal },
 ): Promise<Parent> {
   if (fromTemplate === undefined) {
-    const base = await findBase(templates)
-    if (baseImage.test(fromImage)) return toParent(base)
-    return { parent: { image: fromImage, login }, resources: base.resources }
+    const base = await findOfInstallation(templates, 'base')
+    const published = publishedTemplate(fromImage)
+    if (published === 'base') return toParent(base)
+    const known = published === undefined ? undefined : await catalogue.find(published)
+    if (!known) return { parent: { image: fromImage, login }, resources: base.resources }
+    await catalogue.provide(known, by.signal)
+    return toParent(await findOfInstallation(templates, known.alias))
   }
   const found = await findOrInstall({ text: fromTemplate, field: 'fromTemplate', ...by })
   if (found.snapshotId === undefined) return toParent(found)
-  throw new Fault(
-    'invalid',
-    'parent_is_snapshot',
-    `${fromTemplate} is a snapshot of a sandbox, and templates cannot be built from snapshots: build from the template of that sandbox`,
-  )
+  throw parentIsSnapshot(fromTemplate)
 }
 
-/** Default image of the published clients; stands for the template `base`. */
-const baseImage =
-  /^(?:(?:docker\.io|index\.docker\.io|registry-1\.docker\.io)\/)?e2bdev\/base(?::[\w.-]+)?$/
+export function parentIsSnapshot(name: string): Fault {
+  return new Fault(
+    'invalid',
+    'parent_is_snapshot',
+    `${name} is a snapshot of a sandbox, and templates cannot be built from snapshots: build from the template of that sandbox`,
+  )
+}
 
 function toParent({ nodeTemplateId, resources }: Template): Parent {
   return { parent: { nodeTemplateId }, resources }
 }
 
-/** Uses an empty namespace: a team may have its own template named `base`. */
-async function findBase(templates: Templates): Promise<Template> {
-  const base = await templates.locate({ namespace: '', name: 'base' }, '')
-  const build = base && (await templates.findBuild(base.id))
+/** Uses an empty namespace: a team may have its own template of this name. */
+async function findOfInstallation(templates: Templates, name: string): Promise<Template> {
+  const located = await templates.locate({ namespace: '', name }, '')
+  const build = located && (await templates.findBuild(located.id))
   if (build) return build
-  throw new Error('the installation has no template `base`: restart the server, which builds it')
+  throw new Error(`the installation has no template ${name}: restart the server, which adds it`)
 }

@@ -2,7 +2,15 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { measureCpuMs } from '@atoll/kit/cpu-time'
 import { Fault } from '@atoll/kit/fault'
-import { parseDockerfile } from './dockerfile.ts'
+import { parseDockerfile as parse } from './dockerfile.ts'
+import { toRecipe } from './dockerfile-recipe.ts'
+import type { Recipe } from './recipe.ts'
+
+function parseDockerfile(text: string): Recipe {
+  const dockerfile = parse(text)
+  const parent = { fromImage: dockerfile.from }
+  return toRecipe(dockerfile, { parent, note: undefined, keepsPlace: false })
+}
 
 /** Short form of the steps, without the common first and last steps of every recipe. */
 function stepsOf(...lines: string[]): string[][] {
@@ -86,6 +94,21 @@ test('a Dockerfile with no more than FROM gets the usual user and folder', () =>
     steps.map(({ type, args }) => [type, ...args]),
     surroundings,
   )
+})
+
+test('user and folder of the parent are kept where the origin says so', () => {
+  const dockerfile = parse('FROM mine\nRUN a\nUSER b')
+  const parent = { fromTemplate: 'id:build' }
+  const recipe = toRecipe(dockerfile, { parent, note: 'from mine', keepsPlace: true })
+  assert.deepEqual(recipe, {
+    fromTemplate: 'id:build',
+    originNote: 'from mine',
+    steps: [
+      { type: 'RUN', args: ['a'], force: false },
+      { type: 'USER', args: ['b'], force: false },
+    ],
+    force: false,
+  })
 })
 
 test('a user and a folder of its own are not changed at the end', () => {

@@ -10,10 +10,18 @@ import {
   readInstructions,
 } from './dockerfile-lines.ts'
 import { createWordReader, toStepText, type WordReader } from './dockerfile-words.ts'
-import type { Recipe, RecipeStep } from './recipe.ts'
+import type { RecipeStep } from './recipe.ts'
+
+export interface Dockerfile {
+  /** Text after FROM: an image, or a template of this installation. */
+  readonly from: string
+  readonly steps: readonly RecipeStep[]
+  /** ENTRYPOINT and CMD as one command line. */
+  readonly startCommand: string | undefined
+}
 
 /** Throws only `invalid` faults. Runs in time proportional to the length of the text. */
-export function parseDockerfile(text: string): Recipe {
+export function parseDockerfile(text: string): Dockerfile {
   const { escape, instructions } = readInstructions(text)
   const stage: Stage = {
     words: createWordReader(escape),
@@ -24,13 +32,7 @@ export function parseDockerfile(text: string): Recipe {
   }
   for (const instruction of instructions) apply(instruction, stage)
   if (stage.image === undefined) throw invalidDockerfile('it has no FROM')
-  const startCommand = toStartCommand(stage)
-  return {
-    fromImage: stage.image,
-    steps: withSurroundings(stage.steps),
-    force: false,
-    ...(startCommand === undefined ? {} : { startCommand, readyCommand: 'sleep 20' }),
-  }
+  return { from: stage.image, steps: stage.steps, startCommand: toStartCommand(stage) }
 }
 
 /** State that earlier instructions leave for later ones. */
@@ -87,7 +89,10 @@ function apply(instruction: Instruction, stage: Stage): void {
 
 function applyFrom({ rest, line }: Instruction, stage: Stage): void {
   if (stage.image !== undefined) {
-    throw invalidDockerfile('there is more than one FROM, only one stage is supported', line)
+    throw invalidDockerfile(
+      'there is more than one FROM, and only one stage is supported: build the first stage as a template of its own, and start from that',
+      line,
+    )
   }
   // Ignore --platform: sandboxes have only one platform.
   const [image = '', as, name, ...more] = rest.replace(/^--platform=\S*\s*/, '').split(/\s+/)
@@ -236,18 +241,6 @@ function quote(word: string): string {
   return /^[\w@%+:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", String.raw`'\''`)}'`
 }
 
-/** Runs the steps as root in `/`. Sandboxes get the default user and directory unless the Dockerfile sets them. */
-function withSurroundings(steps: readonly RecipeStep[]): RecipeStep[] {
-  const sets = (type: string) => steps.some((step) => step.type === type)
-  return [
-    toStep('USER', ['root']),
-    toStep('WORKDIR', ['/']),
-    ...steps,
-    ...(sets('USER') ? [] : [toStep('USER', ['user'])]),
-    ...(sets('WORKDIR') ? [] : [toStep('WORKDIR', ['/home/user'])]),
-  ]
-}
-
-function toStep(type: string, args: readonly string[]): RecipeStep {
+export function toStep(type: string, args: readonly string[]): RecipeStep {
   return { type, args, force: false }
 }

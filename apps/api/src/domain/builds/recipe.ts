@@ -4,6 +4,8 @@ export interface Recipe {
   /** Registry credentials for `fromImage`. */
   readonly imageLogin?: ImageLogin
   readonly fromTemplate?: string
+  /** First line of the build log. */
+  readonly originNote?: string
   readonly steps: readonly RecipeStep[]
   /** Ignores all cached layers of earlier builds. */
   readonly force: boolean

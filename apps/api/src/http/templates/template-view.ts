@@ -38,5 +38,8 @@ export function toRequestedView(
   { id, resources }: { readonly id: string; readonly resources: Resources },
 ): z.infer<typeof Template> {
   const { cpuCount, memoryMb: memoryMB } = resources
-  return { ...toTemplateView(template), buildID: id, cpuCount, memoryMB }
+  const view = toTemplateView(template)
+  // Zero before the parent is known: a build of several requests names its parent at its start.
+  const diskSizeMB = resources.diskSizeMb || view.diskSizeMB
+  return { ...view, buildID: id, cpuCount, memoryMB, diskSizeMB }
 }
