@@ -75,6 +75,24 @@ export const NodeEnv = z.object({
     .describe(
       'Minimum number of pre-warmed sandboxes of the template base, independent of demand.',
     ),
+  ATOLL_CONCURRENT_BUILDS: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(256)
+    .optional()
+    .describe(
+      'Number of template builds that run at a time; others wait. A team without a running build may use one more. Default: 4, or the number of CPUs if that is more.',
+    ),
+  ATOLL_BUILD_READY_SECONDS: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(3000)
+    .default(120)
+    .describe(
+      'Time limit for the ready command of a build, from the start of the start command. A build whose ready command does not succeed in time fails.',
+    ),
   ATOLL_DISK_RESERVE_MB: z.coerce
     .number()
     .int()

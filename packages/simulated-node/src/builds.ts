@@ -18,6 +18,8 @@ export interface SimulatedBuilds {
   setLog(...entries: readonly SimulatedBuildEntry[]): void
   /** Makes all later builds fail at `step`; undefined makes them succeed again. */
   failAt(step: string | undefined, message?: string): void
+  /** Makes all later builds wait in the queue of the node, or start at once again. */
+  setFull(isFull: boolean): void
   /** Number of running builds. */
   readonly running: number
   /** Adds a template without a request, as an orphan. */
@@ -43,6 +45,7 @@ interface BuildState {
   readonly failures: FailureInjector
   log: readonly SimulatedBuildEntry[]
   failure: { readonly step: string; readonly message: string } | undefined
+  isFull: boolean
   running: number
   lastTransfer: SimulatedBuilds['lastTransfer']
 }
@@ -52,7 +55,7 @@ export function simulateBuilds(
 ): SimulatedBuilds & { readonly methods: Methods } {
   const state: BuildState = {
     ...{ requests: [], templates: new Set(), files: new Map(), failures },
-    ...{ log: [], failure: undefined, running: 0 },
+    ...{ log: [], failure: undefined, isFull: false, running: 0 },
     lastTransfer: { pieces: 0, largestPiece: 0 },
   }
   return {
@@ -70,6 +73,7 @@ export function simulateBuilds(
     failAt(step, message = 'simulated failure') {
       state.failure = step === undefined ? undefined : { step, message }
     },
+    setFull: (isFull) => void (state.isFull = isFull),
     addOrphan: (templateId) => void state.templates.add(templateId),
   }
 }
@@ -85,6 +89,7 @@ function templateMethods(
       state.requests.push(request)
       state.running += 1
       try {
+        if (!state.isFull) yield started
         for (const entry of state.log) yield { event: { case: 'log', value: toMessage(entry) } }
         await Promise.race([failures.apply('build'), aborted(signal)])
         if (state.failure) {
@@ -143,6 +148,8 @@ function aborted(signal: AbortSignal): Promise<never> {
   else signal.addEventListener('abort', stop)
   return promise
 }
+
+const started = { event: { case: 'started', value: {} } } as const
 
 const levels = {
   debug: LogLevel.DEBUG,

@@ -4,11 +4,10 @@ import { mkdtempDisposable, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
-import { waitFor } from '@atoll/kit/wait'
 import { Sandbox, Template } from 'e2b'
 import { install } from '../installation.ts'
 import type { Installation } from '../installation.ts'
-import { send } from '../wire.ts'
+import { buildDockerfile, callApi } from './dockerfile-client.ts'
 
 const adminToken = 'token-of-the-operators'
 
@@ -26,40 +25,10 @@ before(async () => {
 })
 after(() => installation[Symbol.asyncDispose]())
 
-interface BuildEnd {
-  readonly template: { readonly templateID: string; readonly diskSizeMB: number }
-  readonly status: string
-  readonly reason: string
-  readonly lines: readonly string[]
-}
-
-async function call(method: string, path: string, given: { body?: object; as?: object } = {}) {
-  const { body, as = { authorization: `Bearer ${installation.accessToken}` } } = given
-  const reply = await send(installation.url, {
-    method,
-    path,
-    headers: { 'content-type': 'application/json', ...as },
-    ...(body && { body: JSON.stringify(body) }),
-  })
-  return { ...reply, json: Object(reply.json) }
-}
-
-async function build(dockerfile: string, fields: object = {}, as?: object): Promise<BuildEnd> {
-  const body = { dockerfile, cpuCount: 1, memoryMB: 256, ...fields }
-  const {
-    status,
-    text,
-    json: template,
-  } = await call('POST', '/templates', { body, ...(as && { as }) })
-  assert.equal(status, 202, text)
-  const path = `/templates/${template.templateID}/builds/${template.buildID}/status`
-  return waitFor('the end of the build', async () => {
-    const { json } = await call('GET', path, as && { as })
-    if (json.status !== 'ready' && json.status !== 'error') return false
-    const lines = json.logEntries.map(({ message }: { message: string }) => message)
-    return { template, status: json.status, reason: json.reason?.message ?? '', lines }
-  })
-}
+const call = (method: string, path: string, given?: { body?: object; as?: object }) =>
+  callApi(installation, method, path, given)
+const build = (dockerfile: string, fields?: object, as?: object) =>
+  buildDockerfile(installation, dockerfile, fields, as)
 
 async function printed(template: string, command: string): Promise<string[]> {
   const sandbox = await Sandbox.create(template, connection)

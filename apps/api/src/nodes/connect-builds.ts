@@ -57,6 +57,8 @@ function toEvent({ event }: BuildTemplateResponse): BuildEvent | undefined {
       const entry = { at: new Date(Number(atMs)), level: levelNames[level], step, message }
       return { type: 'log', entry }
     }
+    case 'started':
+      return { type: 'started' }
     case 'done':
       return { type: 'done' }
     case 'failed': {

@@ -1,9 +1,11 @@
+import { availableParallelism } from 'node:os'
 import { createBuildTemplate } from '../app/builds/build-template.ts'
 import { createBuilds } from '../app/builds/builds.ts'
 import type { Builds } from '../app/builds/builds.ts'
 import type { Cells } from '../app/lifecycle/cells.ts'
 import type { Prototypes } from '../app/pools/prototypes.ts'
 import type { WarmPools } from '../app/pools/warm-pools.ts'
+import type { NodeConfig } from '../config.ts'
 import type { Images } from '../domain/builds/image.ts'
 import type { Cell } from '../domain/sandboxes/cell.ts'
 import { envdCommands } from '../envd/commands.ts'
@@ -11,8 +13,12 @@ import type { CellAccess, EnvdAccess } from './cell-ports.ts'
 import type { Host } from './host.ts'
 import type { TemplateFiles } from './template-files.ts'
 
+/** Builds wait for disk and network most of the time. */
+const leastConcurrentBuilds = 4
+
 /** Opens template builds. Also returns the cells in which build commands run. */
 export function openBuilds(parts: {
+  readonly config: NodeConfig
   readonly host: Host
   readonly files: TemplateFiles
   readonly images: Images
@@ -22,7 +28,7 @@ export function openBuilds(parts: {
   readonly pools: WarmPools
   readonly prototypes: Prototypes
 }): { readonly builds: Builds; readonly buildingCells: ReadonlySet<Cell> } {
-  const { host, files, ports, pools, prototypes } = parts
+  const { config, host, files, ports, pools, prototypes } = parts
   const { disks, runtime } = ports
   const buildingCells = new Set<Cell>()
   const buildTemplate = createBuildTemplate({
@@ -45,10 +51,13 @@ export function openBuilds(parts: {
     findFiles: files.archives.find,
     ensurePrototype: prototypes.ensure,
     discardPrototypes: prototypes.discardAll,
+    readyLimitMs: config.ATOLL_BUILD_READY_SECONDS * 1000,
     nowMs: () => performance.now(),
   })
   const builds = createBuilds({
     buildTemplate,
+    concurrentBuilds:
+      config.ATOLL_CONCURRENT_BUILDS ?? Math.max(leastConcurrentBuilds, availableParallelism()),
     templates: files.templates,
     async removeCells(templateId) {
       await pools.removeTemplate(templateId)

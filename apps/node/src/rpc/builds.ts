@@ -43,7 +43,11 @@ export function buildMethods(builds: Builds, { templates, archives }: BuildStore
       const left = new AbortController()
       const until = AbortSignal.any([signal, left.signal])
       const building = builds
-        .build(request, { note, signal: until })
+        .build(request, {
+          note,
+          signal: until,
+          onStarted: () => events.put({ event: { case: 'started', value: {} } }),
+        })
         .then(({ sizeBytes }) =>
           events.put({ event: { case: 'done', value: { sizeBytes: BigInt(sizeBytes) } } }),
         )

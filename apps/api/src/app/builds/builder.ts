@@ -57,9 +57,8 @@ interface BuilderPorts extends ParentPorts {
 
 interface Underway extends BuildWork {
   readonly nodeTemplateId: string
-  /** Time of the first event from the node; before that, time of the request. */
-  startedAt: Date
-  hasNodeStarted: boolean
+  /** Undefined while the build is queued on the node. */
+  startedAt: Date | undefined
   readonly stop: AbortController
   isRecorded: boolean
   /** Current step, for failures that do not name one. */
@@ -90,7 +89,7 @@ export function createBuilder(ports: BuilderPorts): Builder {
       const { id } = order.build
       if (isClosing) throw stopping()
       if (underway.has(id)) throw notWaiting(id)
-      const work = toUnderway(order, clock.now())
+      const work = toUnderway(order)
       underway.set(id, work)
       try {
         const by = { holder, nodeTemplateId: work.nodeTemplateId }
@@ -105,10 +104,7 @@ export function createBuilder(ports: BuilderPorts): Builder {
     list: () =>
       [...underway.values()]
         .filter(({ isRecorded }) => isRecorded)
-        .map(({ build, startedAt, hasNodeStarted }) => ({
-          id: build.id,
-          startedAt: hasNodeStarted ? startedAt : undefined,
-        })),
+        .map(({ build, startedAt }) => ({ id: build.id, startedAt })),
     isUnderway: (id) => underway.has(id),
     isMaking: (nodeTemplateId) =>
       [...underway.values()].some((work) => work.nodeTemplateId === nodeTemplateId),
@@ -121,12 +117,11 @@ export function createBuilder(ports: BuilderPorts): Builder {
   }
 }
 
-function toUnderway(order: BuildWork, startedAt: Date): Underway {
+function toUnderway(order: BuildWork): Underway {
   return {
     ...order,
     nodeTemplateId: newTemplateId(),
-    startedAt,
-    hasNodeStarted: false,
+    startedAt: undefined,
     stop: new AbortController(),
     isRecorded: false,
     step: 'base',
@@ -177,8 +172,8 @@ async function make(
   const order = { nodeTemplateId, parent, teamId, resources, recipe }
   let outcome: BuildOutcome | undefined
   for await (const event of node.build(order, stop.signal)) {
-    if (!work.hasNodeStarted) Object.assign(work, { hasNodeStarted: true, startedAt: clock.now() })
-    if (event.type === 'done') outcome = { resources }
+    if (event.type === 'started') work.startedAt = clock.now()
+    else if (event.type === 'done') outcome = { resources }
     else if (event.type === 'failed') outcome = { failure: event.failure }
     else {
       work.step = event.entry.step

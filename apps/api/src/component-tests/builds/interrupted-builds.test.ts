@@ -64,11 +64,13 @@ test('a build that takes longer than an hour is stopped', async () => {
   const clock = manualClock()
   await using api = await startApiUnderTest({ clock })
   api.node.hold('build')
-  // A build that is queued on the node sends no events.
+  // The hour begins when the build leaves the queue of the node.
+  api.node.builds.setLog({ message: 'waiting' })
+  api.node.builds.setFull(true)
   const waiting = await requestBuild(api, { name: 'waiting' })
   await startBuild(api, waiting)
   await waitFor('the build', () => api.node.builds.running === 1)
-  api.node.builds.setLog({ message: 'it is my turn' })
+  api.node.builds.setFull(false)
   const one = await requestBuild(api, { name: 'working' })
   await startBuild(api, one)
   await waitFor('its beginning', async () => {

@@ -35,6 +35,8 @@ export type BuildParent =
 
 export type BuildEvent =
   | { readonly type: 'log'; readonly entry: BuildLogEntry }
+  /** The build has left the queue of the node. */
+  | { readonly type: 'started' }
   | { readonly type: 'done' }
   | { readonly type: 'failed'; readonly failure: BuildFailure }
 

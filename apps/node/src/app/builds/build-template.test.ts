@@ -95,11 +95,13 @@ function setup(overrides: Partial<BuildPorts> = {}) {
     findFiles: async (_owner, hash) => (hash === known ? '/files/known' : undefined),
     ensurePrototype: async () => false,
     discardPrototypes: async () => {},
+    readyLimitMs: 1_000,
     nowMs: () => 0,
     ...overrides,
   }
   const builds = createBuilds({
     buildTemplate: createBuildTemplate(ports),
+    concurrentBuilds: 2,
     templates: {
       find: (id) => templates.get(id),
       remove: async (id) => void templates.delete(id),
@@ -120,6 +122,7 @@ function setup(overrides: Partial<BuildPorts> = {}) {
       {
         note: async (step, _level, message) => void logs.push(`${step} ${message}`),
         signal: leaving.signal,
+        onStarted: async () => {},
       },
     )
   return { builds, build, cells, ran, logs, templates, layers, forgotten, leaving }
@@ -307,22 +310,24 @@ test('a build that is canceled while its memory is saved leaves no prototype', a
   assert.deepEqual([discarded, templates.has('t1')], [['t1'], false])
 })
 
-test('builds of one owner wait for each other, and a canceled build does not block the next', async () => {
-  const { build, leaving, ran } = setup()
+test('builds beyond the limit wait, say so in their log, and do not block others when canceled', async () => {
   const slow = Promise.withResolvers<void>()
-  const held = setup({ takeCell: () => slow.promise.then(() => assert.fail('gone')) })
-  const first = held.build([['RUN', 'one']])
-  const second = held.build([['RUN', 'two']], { shape: shapeOf('t2') })
-  held.leaving.abort()
-  slow.resolve()
-  const results = await Promise.allSettled([first, second])
+  const { build, leaving, logs } = setup({
+    takeCell: () => slow.promise.then(() => assert.fail('gone')),
+  })
+  const builds = ['t1', 't2', 't3'].map((id) => build([['RUN', id]], { shape: shapeOf(id) }))
   assert.deepEqual(
-    results.map(({ status }) => status),
-    ['rejected', 'rejected'],
+    logs.filter((line) => line.includes('waiting')),
+    [
+      'base [base] waiting for other builds: position 1; this node runs 2 at a time (ATOLL_CONCURRENT_BUILDS)',
+    ],
   )
   leaving.abort()
-  await assert.rejects(build([['RUN', 'one']]), { name: 'AbortError' })
-  assert.deepEqual(ran, [])
+  // The waiting build ends although the running ones do not.
+  await assert.rejects(builds[2] ?? assert.fail(), { name: 'AbortError' })
+  slow.resolve()
+  const results = await Promise.allSettled(builds)
+  assert.ok(results.every(({ status }) => status === 'rejected'))
 })
 
 test('a template is created even if its memory cannot be saved', async () => {

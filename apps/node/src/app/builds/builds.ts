@@ -1,6 +1,6 @@
-import { limitConcurrency } from '@atoll/kit/limit-concurrency'
 import { Fault } from '@atoll/kit/fault'
 import type { BuildRequest } from '../../domain/builds/build.ts'
+import { createBuildQueue } from './build-queue.ts'
 import type { BuildProgress } from './build-progress.ts'
 import type { BuildTemplate, Built } from './build-template.ts'
 
@@ -10,18 +10,23 @@ export interface Builds {
    * Returns once sandboxes can be created from the template. Throws a `BuildError` for mistakes in the steps. A failure
    * leaves nothing behind.
    */
-  build(request: BuildRequest, progress: BuildProgress): Promise<Built>
+  build(request: BuildRequest, progress: QueuedBuildProgress): Promise<Built>
   /** Succeeds when there is no such template. */
   remove(templateId: string): Promise<void>
   /** Cancels running builds. */
   close(): Promise<void>
 }
 
-/** Low, because builds keep the CPU busy and sandbox requests come first. */
-const buildsAtOnce = 2
+/** Receiver of the progress of a build that may have to wait. */
+export interface QueuedBuildProgress extends BuildProgress {
+  /** Called when the build leaves the queue. */
+  onStarted(): Promise<void>
+}
 
 export function createBuilds(ports: {
   readonly buildTemplate: BuildTemplate
+  /** Number of builds that run at a time. */
+  readonly concurrentBuilds: number
   readonly templates: {
     find(templateId: string): object | undefined
     remove(templateId: string): Promise<void>
@@ -30,26 +35,17 @@ export function createBuilds(ports: {
   removeCells(templateId: string): Promise<void>
 }): Builds {
   const { templates } = ports
-  const gate = limitConcurrency(buildsAtOnce)
-  /** One build at a time per owner, so that no owner takes all places. */
-  const gates = new Map<string, { readonly gate: typeof gate; waiting: number }>()
+  const queue = createBuildQueue(ports.concurrentBuilds)
   const underway = new Map<string, Promise<unknown>>()
   const closing = new AbortController()
 
-  async function inTurn<T>(ownerId: string, task: () => Promise<T>): Promise<T> {
-    const own = gates.get(ownerId) ?? { gate: limitConcurrency(1), waiting: 0 }
-    gates.set(ownerId, own)
-    own.waiting += 1
-    try {
-      return await own.gate(() => gate(task))
-    } finally {
-      own.waiting -= 1
-      if (own.waiting === 0) gates.delete(ownerId)
-    }
+  function noteWaiting(note: BuildProgress['note'], position: number): void {
+    const message = `[base] waiting for other builds: position ${position}; this node runs ${ports.concurrentBuilds} at a time (ATOLL_CONCURRENT_BUILDS)`
+    note('base', 'info', message).catch(() => {})
   }
 
   return {
-    async build(request, { note, signal: given }) {
+    async build(request, { note, onStarted, signal: given }) {
       const { templateId } = request.shape
       if (underway.has(templateId) || templates.find(templateId) || templateId === 'base') {
         throw new Fault(
@@ -59,10 +55,17 @@ export function createBuilds(ports: {
         )
       }
       const signal = AbortSignal.any([given, closing.signal])
-      const building = inTurn(request.ownerId, async () => {
-        signal.throwIfAborted()
-        return ports.buildTemplate(request, { note, signal })
-      }).finally(() => underway.delete(templateId))
+      const queued = {
+        ownerId: request.ownerId,
+        signal,
+        onWaiting: (position: number) => noteWaiting(note, position),
+      }
+      const building = queue
+        .run(queued, async () => {
+          await onStarted()
+          return ports.buildTemplate(request, { note, signal })
+        })
+        .finally(() => underway.delete(templateId))
       underway.set(templateId, building)
       return building
     },

@@ -19,6 +19,8 @@ export interface FinalizePorts {
    * Checkpoints a started cell as the prototype of the shape. Returns false when the runtime cannot checkpoint memory.
    */
   ensurePrototype(shape: Shape, options: PrototypeOptions): Promise<boolean>
+  /** Time limit for the ready command. */
+  readonly readyLimitMs: number
 }
 
 export interface PrototypeOptions extends StartCommandOptions {
@@ -33,7 +35,7 @@ export type Finalize = (
 ) => Promise<void>
 
 /** Limit without prototypes: every new sandbox then runs the start command, and its client waits. */
-const readyLimitMs = 45_000
+const longestWithoutPrototypeMs = 45_000
 
 export function createFinalize(ports: FinalizePorts): Finalize {
   /** Returns false when the memory cannot be checkpointed. The template is still usable: its sandboxes boot. */
@@ -59,23 +61,28 @@ export function createFinalize(ports: FinalizePorts): Finalize {
     const { startCommand } = files.setup
     if (startCommand !== undefined) await say(`START ${shorten(startCommand)}`)
     const fail = asBuildError('finalize', signal)
-    if (await keepPrototype(shape, { files, onLine, signal }, note).catch(fail)) return
-    const limit = AbortSignal.any([signal, AbortSignal.timeout(readyLimitMs)])
+    const { readyLimitMs } = ports
+    const options = { files, onLine, signal, readyLimitMs }
+    if (await keepPrototype(shape, options, note).catch(failIfNotReady).catch(fail)) return
     const { layer, setup } = files
     const cell = await ports.takeCell({ shape, files: { layer }, signal }).catch(fail)
     try {
       await ports.prepare(cell)
       const started = { ...cell, record: { ...cell.record, setup } }
-      await ports.runStartCommand(started, { onLine, signal: limit })
+      const limitMs = Math.min(readyLimitMs, longestWithoutPrototypeMs)
+      await ports.runStartCommand(started, { onLine, signal, readyLimitMs: limitMs })
     } catch (error) {
-      if (limit.aborted) signal.throwIfAborted()
-      if (!limit.aborted) fail(error)
-      throw new BuildError(
-        'finalize',
-        `The start command was not ready within ${readyLimitMs / 1000} seconds: make it start faster, or use another ready command`,
-      )
+      await failIfNotReady(error).catch(fail)
     } finally {
       await ports.cells.erase(cell).catch(() => {})
     }
   }
+}
+
+/** Words the failure for the author of the template. Rethrows other errors. */
+async function failIfNotReady(error: unknown): Promise<never> {
+  if (!(error instanceof Fault) || error.reason !== 'not_ready') throw error
+  const hint = 'Make it start faster, or use another ready command'
+  const message = `The start command failed. ${shorten(error.message)}. ${hint}`
+  throw new BuildError('finalize', message, { cause: error })
 }

@@ -1,5 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
-import { Fault } from '@atoll/kit/fault'
 import { randomHex } from '@atoll/kit/id'
 import { unclaimedHostname } from '../../domain/sandboxes/cell.ts'
 import type { Cell } from '../../domain/sandboxes/cell.ts'
@@ -8,19 +6,21 @@ import type { Commands, EnvdEndpoint, OnLine } from '../../domain/sandboxes/comm
 import { readyCommandOf, defaultSetup } from '../../domain/sandboxes/setup.ts'
 import type { Setup } from '../../domain/sandboxes/setup.ts'
 import type { AssignIdentity } from './assign-identity.ts'
+import { waitUntilReady } from './ready-check.ts'
 
 /** Runs the start command of a booted cell's template and waits until its ready command succeeds. */
 export type RunStartCommand = (cell: Cell, options?: StartCommandOptions) => Promise<void>
 
 export interface StartCommandOptions {
-  /** Receives the output of the commands. */
+  /** Receives the output of the ready command's last attempt. */
   readonly onLine?: OnLine
+  /** Time limit for the ready command. */
+  readonly readyLimitMs?: number
   readonly signal?: AbortSignal | undefined
 }
 
-/** Retry delays: short at first, so a program that starts fast is not waited for long. */
-const retryMs = { first: 50, longest: 2_000 }
-const readyLimitMs = 600_000
+/** Longer than the limit of builds: a start command that was ready there may take longer on a busy machine. */
+const longestReadyMs = 600_000
 
 export function createRunStartCommand(ports: {
   readonly assignIdentity: AssignIdentity
@@ -29,31 +29,22 @@ export function createRunStartCommand(ports: {
   dropBootPriority(cellId: string): Promise<void>
 }): RunStartCommand {
   const { assignIdentity, commands } = ports
-  return async (cell, { onLine = async () => {}, signal: given } = {}) => {
+  return async (cell, options = {}) => {
+    const { onLine = async () => {}, readyLimitMs: limitMs = longestReadyMs } = options
     const { setup = defaultSetup } = cell.record
     const readyCommand = readyCommandOf(setup)
     if (readyCommand === undefined) return
-    const limit = AbortSignal.timeout(readyLimitMs)
-    const signal = given ? AbortSignal.any([given, limit]) : limit
+    const signal = options.signal ?? new AbortController().signal
     // Temporary token: replaced when the sandbox is claimed.
     const accessToken = randomHex(20)
     await assignIdentity(cell, { sandboxId: unclaimedHostname, accessToken }, { signal })
     const endpoint = { address: cell.slot.sandboxAddress, accessToken }
     await ports.dropBootPriority(cell.record.cellId)
     await launchStartCommand(commands, endpoint, setup, signal)
-    try {
-      for (let waitMs = retryMs.first; ; waitMs = Math.min(waitMs * 2, retryMs.longest)) {
-        const command = { ...inShell(readyCommand), ...execContext(setup) }
-        const { exitCode } = await commands.run(endpoint, command, { onLine, signal })
-        if (exitCode === 0) return
-        await sleep(waitMs, undefined, { signal })
-      }
-    } catch (error) {
-      if (!limit.aborted) throw error
-      const minutes = readyLimitMs / 60_000
-      const message = `It was not ready within ${minutes} minutes: ${readyCommand} did not succeed`
-      throw new Fault('timeout', 'not_ready', message, { cause: error })
-    }
+    const command = { ...inShell(readyCommand), ...execContext(setup) }
+    await waitUntilReady(commands, endpoint, {
+      ...{ command, shown: readyCommand, limitMs, onLine, signal },
+    })
   }
 }
 

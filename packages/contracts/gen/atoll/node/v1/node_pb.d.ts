@@ -1084,6 +1084,12 @@ export declare type BuildTemplateResponse = Message<"atoll.node.v1.BuildTemplate
      */
     value: BuildFailed;
     case: "failed";
+  } | {
+    /**
+     * @generated from field: atoll.node.v1.BuildStarted started = 4;
+     */
+    value: BuildStarted;
+    case: "started";
   } | { case: undefined; value?: undefined };
 };
 
@@ -1092,6 +1098,20 @@ export declare type BuildTemplateResponse = Message<"atoll.node.v1.BuildTemplate
  * Use `create(BuildTemplateResponseSchema)` to create a new message.
  */
 export declare const BuildTemplateResponseSchema: GenMessage<BuildTemplateResponse>;
+
+/**
+ * The build has left the queue of the node.
+ *
+ * @generated from message atoll.node.v1.BuildStarted
+ */
+export declare type BuildStarted = Message<"atoll.node.v1.BuildStarted"> & {
+};
+
+/**
+ * Describes the message atoll.node.v1.BuildStarted.
+ * Use `create(BuildStartedSchema)` to create a new message.
+ */
+export declare const BuildStartedSchema: GenMessage<BuildStarted>;
 
 /**
  * @generated from message atoll.node.v1.BuildLog
