@@ -115,6 +115,7 @@ for (const runtime of ['gvisor', 'runc'] as const) {
       const { lines } = await build(steps.runCmd('echo more > more'), 'second')
       assert.match(lines.join('\n'), /CACHED \[builder 1\/2\] RUN date/)
       assert.doesNotMatch(lines.join('\n'), /CACHED \[builder 2\/2\]/)
+      assert.match(lines.join('\n'), /DONE \[builder 2\/2\] RUN echo more > more took [\d.]+s/)
       const readDate = async (name: string) => {
         const sandbox = await Sandbox.create(name, connection)
         const when = await sandbox.files.read('when')

@@ -48,6 +48,7 @@ export interface BuildLayerPorts {
    */
   extract(cell: Cell, dir: string): Promise<number>
   findFiles(ownerId: string, hash: string): Promise<string | undefined>
+  nowMs(): number
 }
 
 export interface LayerRequest {
@@ -63,37 +64,55 @@ export interface LayerRequest {
 export type BuildLayer = (request: LayerRequest, progress: BuildProgress) => Promise<string>
 
 export function createBuildLayer(ports: BuildLayerPorts): BuildLayer {
-  return async ({ shape, ownerId, planned, below, label }, { note, signal }) => {
+  return async (request, progress) => {
+    const { ownerId, planned, below, label } = request
     const { step, title, command, isForced } = planned
+    const note = (message: string) => progress.note(step, 'info', message)
     const shown = `${label} ${shorten(title)}`
     if (!command) {
-      await note(step, 'info', shown)
+      await note(`${shown} (settings only)`)
       return below
     }
     const key = layerKey(ownerId, below, command)
     const known = isForced ? undefined : await ports.layers.find(key)
-    await note(step, 'info', known === undefined ? shown : `CACHED ${shown}`)
-    if (known !== undefined) return known
+    if (known !== undefined) {
+      await note(`CACHED ${shown}`)
+      return known
+    }
+    await note(shown)
     if (ports.layers.depth(below) >= mostLayers) {
       throw new BuildError(step, `A template has at most ${mostLayers} layers: join some steps`)
     }
-    const onLine: OnLine = (stream, line) => note(step, 'info', `${label} [${stream}]: ${line}`)
-    const plan = { shape, files: { layer: below }, signal }
-    const cell = await ports.takeCell(plan).catch(asBuildError(step, signal))
-    try {
-      ports.buildingCells.add(cell)
-      await runStep(ports, cell, { ownerId, step, title, command, onLine, signal }).finally(() =>
-        ports.buildingCells.delete(cell),
-      )
-      await ports.syncDisk(cell)
-      await ports.cells.halt(cell)
-      return await ports.layers
-        .add({ below, key }, (dir) => ports.extract(cell, dir))
-        .catch(asBuildErrorIfFull(step))
-    } finally {
-      // Rethrow the original error; the next start removes leftovers.
-      await ports.cells.erase(cell).catch(() => {})
-    }
+    const startedMs = ports.nowMs()
+    const layer = await makeLayer(ports, { ...request, command, key }, progress)
+    await note(`DONE ${shown} took ${((ports.nowMs() - startedMs) / 1000).toFixed(1)}s`)
+    return layer
+  }
+}
+
+async function makeLayer(
+  ports: BuildLayerPorts,
+  request: LayerRequest & { readonly command: StepCommand; readonly key: string },
+  { note, signal }: BuildProgress,
+): Promise<string> {
+  const { shape, ownerId, planned, below, label, command, key } = request
+  const { step, title } = planned
+  const onLine: OnLine = (stream, line) => note(step, 'info', `${label} [${stream}]: ${line}`)
+  const plan = { shape, files: { layer: below }, signal }
+  const cell = await ports.takeCell(plan).catch(asBuildError(step, signal))
+  try {
+    ports.buildingCells.add(cell)
+    await runStep(ports, cell, { ownerId, step, title, command, onLine, signal }).finally(() =>
+      ports.buildingCells.delete(cell),
+    )
+    await ports.syncDisk(cell)
+    await ports.cells.halt(cell)
+    return await ports.layers
+      .add({ below, key }, (dir) => ports.extract(cell, dir))
+      .catch(asBuildErrorIfFull(step))
+  } finally {
+    // Rethrow the original error; the next start removes leftovers.
+    await ports.cells.erase(cell).catch(() => {})
   }
 }
 

@@ -131,7 +131,8 @@ function setup(overrides: Partial<BuildPorts> = {}) {
 const shapeOf = (templateId: string) => ({ templateId, cpuCount: 1, memoryMb: 128, diskSizeMb: 64 })
 
 test('each step leaves a layer, and the template stands on the last', async () => {
-  const { build, templates, layers, cells, logs } = setup()
+  let calls = 0
+  const { build, templates, layers, cells, logs } = setup({ nowMs: () => 1_500 * calls++ })
   const built = await build([
     ['RUN', 'one'],
     ['ENV', 'A', 'b'],
@@ -148,10 +149,12 @@ test('each step leaves a layer, and the template stands on the last', async () =
     'base [base] FROM base',
     '1 [builder 1/3] RUN one',
     '1 [builder 1/3] [stdout]: did one',
-    '2 [builder 2/3] ENV A b',
+    '1 DONE [builder 1/3] RUN one took 1.5s',
+    '2 [builder 2/3] ENV A b (settings only)',
     '3 [builder 3/3] RUN two',
     '3 [builder 3/3] [stdout]: did two',
-    'finalize Build finished, took 0.0s',
+    '3 DONE [builder 3/3] RUN two took 1.5s',
+    'finalize Build finished, took 7.5s',
   ])
 })
 

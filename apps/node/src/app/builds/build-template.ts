@@ -34,7 +34,6 @@ export interface BuildPorts extends BuildLayerPorts, FinalizePorts {
   }
   readonly images: Images
   discardPrototypes(templateId: string): Promise<void>
-  nowMs(): number
 }
 
 export function createBuildTemplate(ports: BuildPorts): BuildTemplate {
