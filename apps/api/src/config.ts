@@ -97,6 +97,11 @@ export const ApiEnv = z.object({
     .describe(
       'Maximum disk space of all paused sandboxes and snapshots of a team, in MiB, unless the team has its own limit',
     ),
+  ATOLL_UNUSED_BUILD_HOURS: int(1)
+    .default(168)
+    .describe(
+      'How long to keep the files of an old build of a template that no tag, sandbox or snapshot uses any more',
+    ),
   ATOLL_INSTALL_TEMPLATES: z
     .enum(['on-demand', 'by-operator'])
     .default('on-demand')

@@ -4,6 +4,7 @@ import { createBuildDockerfile } from '../app/builds/build-dockerfile.ts'
 import { createBuilder } from '../app/builds/builder.ts'
 import { createBuildFileTransfer } from '../app/builds/build-files.ts'
 import { createBuildProgress } from '../app/builds/build-progress.ts'
+import { collectBuilds } from '../app/builds/collect-builds.ts'
 import { createFindOrigin } from '../app/builds/find-origin.ts'
 import { forgetBuildLogs } from '../app/builds/forget-build-logs.ts'
 import { startLoop } from '../app/loop.ts'
@@ -65,6 +66,12 @@ export function startBuilds(
     log,
   )
   const forgetting = startLoop('forget build logs', () => forgetBuildLogs({ logs, clock }), log)
+  const graceMs = core.config.ATOLL_UNUSED_BUILD_HOURS * 3_600_000
+  const collecting = startLoop(
+    'collect builds',
+    () => collectBuilds({ builds, clock, log, graceMs, onCollected: onEnded }),
+    log,
+  )
   const onStarted = () => settler.nudge()
   const files = createBuildFileTransfer({ templates, node, tokenSeed, clock })
   const request = createRequestBuild({ builds, teams, limitsOf, clock })
@@ -89,7 +96,7 @@ export function startBuilds(
     async close() {
       await settler.close()
       await atMost(settleLimitMs, builder.close())
-      await Promise.all([sweeper.close(), forgetting.close()])
+      await Promise.all([collecting.close(), sweeper.close(), forgetting.close()])
     },
   }
 }

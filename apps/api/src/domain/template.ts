@@ -40,9 +40,9 @@ export interface TemplateStore {
    * nothing when sandboxes of it have not ended.
    */
   delete(templateId: string, tag: string | undefined): Promise<'deleted' | 'in_use'>
-  /** Moves the tags to this build. */
-  tag(templateId: string, buildId: string, tags: readonly string[], now: Date): Promise<void>
-  untag(templateId: string, tags: readonly string[]): Promise<void>
+  /** Moves the tags to this build. Returns false when the build has been deleted or collected. */
+  tag(templateId: string, buildId: string, tags: readonly string[], now: Date): Promise<boolean>
+  untag(templateId: string, tags: readonly string[], now: Date): Promise<void>
   /**
    * Makes the template public or private and returns its names. `bare` also adds its names without the namespace, and
    * throws a `conflict` fault when one of them is taken.

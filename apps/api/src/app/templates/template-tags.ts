@@ -37,9 +37,10 @@ export function createTemplateTags(ports: {
       for (const tag of tags) checkNewTag(tag)
       const { template, tag } = await own(teamId, target, 'target')
       const build = await templates.findBuild(template.id, tag)
-      if (!build) throw notFound(`Template ${target} has no build to tag`)
-      await templates.tag(template.id, build.buildId, tags, clock.now())
-      return build.buildId
+      if (build && (await templates.tag(template.id, build.buildId, tags, clock.now()))) {
+        return build.buildId
+      }
+      throw notFound(`Template ${target} has no build to tag`)
     },
     async remove(teamId, name, tags) {
       if (tags.includes(defaultTag)) {
@@ -51,7 +52,7 @@ export function createTemplateTags(ports: {
         throw invalid('name must be a template id or name without a tag')
       }
       const { template } = await own(teamId, name, 'name')
-      await templates.untag(template.id, tags)
+      await templates.untag(template.id, tags, clock.now())
     },
     async list(teamId, text) {
       const { template } = await locate(teamId, text, 'templateID')

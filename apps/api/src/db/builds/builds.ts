@@ -3,6 +3,7 @@ import { failures } from '../../domain/builds/build.ts'
 import type { Build, BuildOutcome, BuildStore } from '../../domain/builds/build.ts'
 import { batches } from '../batches.ts'
 import { requestBuild } from './build-request.ts'
+import { collectBuild, findUnusedBuilds } from './collect-builds.ts'
 import { buildsInProgress, failBuilds, toBuild, toFailed, toStatus } from './build-rows.ts'
 import type { Schema } from '../schema.ts'
 
@@ -38,6 +39,9 @@ export function sqlBuildStore(db: Db): BuildStore {
         .where('created_at', '<', time.getTime())
         .execute()
     },
+    findUnused: (time, limit) => findUnusedBuilds(db, time, limit),
+    collect: (id, times) =>
+      db.transaction().execute((transaction) => collectBuild(transaction, id, times)),
     async known(nodeTemplateIds) {
       const found = new Set<string>()
       for (const batch of batches(nodeTemplateIds)) {

@@ -2,6 +2,28 @@ import type { Kysely, Transaction } from 'kysely'
 import type { TemplateTag } from '../../domain/template.ts'
 import type { Schema } from '../schema.ts'
 
+/** Moves the tags to this build. Returns false when the build has no files any more. */
+export async function giveTags(
+  db: Transaction<Schema>,
+  build: { template_id: string; build_id: string },
+  tags: readonly string[],
+  now: Date,
+): Promise<boolean> {
+  const { template_id, build_id } = build
+  // Lock the template against the collection of this build.
+  const template = db.selectFrom('templates').select('id').where('id', '=', template_id)
+  await template.forNoKeyUpdate().execute()
+  const found = await db
+    .selectFrom('template_builds')
+    .select('id')
+    .where('id', '=', build_id)
+    .where('node_template_id', 'is not', null)
+    .executeTakeFirst()
+  if (!found) return false
+  for (const tag of tags) await giveTag(db, { ...build, tag }, now)
+  return true
+}
+
 /** Moves the tag to this build, even if another build got it in the same millisecond. */
 export async function giveTag(
   db: Transaction<Schema>,
@@ -24,11 +46,25 @@ export async function giveTag(
     .execute()
 }
 
+/** Removes the tags. Marks their builds as changed: from now on they may be unused. */
 export async function takeTags(
-  db: Kysely<Schema>,
+  db: Transaction<Schema>,
   templateId: string,
   tags: readonly string[],
+  now: Date,
 ): Promise<void> {
+  await db
+    .updateTable('template_builds')
+    .set({ updated_at: now.getTime() })
+    .where('template_id', '=', templateId)
+    .where('id', 'in', (query) =>
+      query
+        .selectFrom('template_tags')
+        .select('build_id')
+        .where('template_id', '=', templateId)
+        .where('tag', 'in', tags),
+    )
+    .execute()
   await db
     .deleteFrom('template_tags')
     .where('template_id', '=', templateId)

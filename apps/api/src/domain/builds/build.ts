@@ -83,6 +83,16 @@ export interface BuildStore {
   listHeld(): Promise<HeldBuild[]>
   /** Fails all builds that were created before `time` and still wait. */
   failWaiting(time: Date, failure: BuildFailure, now: Date): Promise<void>
+  /**
+   * Lists ready builds of teams that nothing has used since `time`: no tag selected them, no sandbox ran or was paused,
+   * no snapshot has their files.
+   */
+  findUnused(time: Date, limit: number): Promise<string[]>
+  /**
+   * Releases the files and tags of a build but keeps its record. Returns false, and changes nothing, when the build has
+   * been used since.
+   */
+  collect(id: string, times: { readonly unusedSince: Date; readonly now: Date }): Promise<boolean>
   /** Returns the template IDs that belong to a ready or held build. */
   known(nodeTemplateIds: readonly string[]): Promise<ReadonlySet<string>>
 }
