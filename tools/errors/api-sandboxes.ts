@@ -37,8 +37,8 @@ export const apiSandboxErrors: EntryGroup = {
       'Send a timeout within the limit in the message.',
     ],
     kept_disk_exceeded: [
-      'Paused sandboxes and snapshots of the team use all disk space that the team may keep.',
-      'Delete paused sandboxes or snapshots, or ask an operator to raise the limit.',
+      'Templates, paused sandboxes and snapshots of the team use all disk space that the team may keep.',
+      'Delete templates, paused sandboxes or snapshots, or ask an operator to raise the limit.',
     ],
     max_length_exceeded: [
       'The sandbox has run for as long as sandboxes of the team may run, so its timeout cannot be extended.',

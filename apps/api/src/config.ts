@@ -95,7 +95,7 @@ export const ApiEnv = z.object({
   ATOLL_TEAM_KEPT_DISK_MB: int(1)
     .default(102_400)
     .describe(
-      'Maximum disk space of all paused sandboxes and snapshots of a team, in MiB, unless the team has its own limit',
+      'Maximum disk space of all templates, paused sandboxes and snapshots of a team, in MiB, unless the team has its own limit',
     ),
   ATOLL_UNUSED_BUILD_HOURS: int(1)
     .default(168)

@@ -18,6 +18,8 @@ export interface SimulatedBuilds {
   setLog(...entries: readonly SimulatedBuildEntry[]): void
   /** Makes all later builds fail at `step`; undefined makes them succeed again. */
   failAt(step: string | undefined, message?: string): void
+  /** Sets the size of all later templates. */
+  setSize(sizeBytes: number): void
   /** Makes all later builds wait in the queue of the node, or start at once again. */
   setFull(isFull: boolean): void
   /** Number of running builds. */
@@ -35,7 +37,12 @@ export interface SimulatedBuildEntry {
 
 type Methods = Pick<
   ServiceImpl<typeof NodeService>,
-  'buildTemplate' | 'deleteTemplate' | 'listTemplates' | 'findBuildFiles' | 'putBuildFiles'
+  | 'buildTemplate'
+  | 'deleteTemplate'
+  | 'listTemplates'
+  | 'measureTemplates'
+  | 'findBuildFiles'
+  | 'putBuildFiles'
 >
 
 interface BuildState {
@@ -46,6 +53,8 @@ interface BuildState {
   log: readonly SimulatedBuildEntry[]
   failure: { readonly step: string; readonly message: string } | undefined
   isFull: boolean
+  sizeBytes: number
+  readonly sizes: Map<string, number>
   running: number
   lastTransfer: SimulatedBuilds['lastTransfer']
 }
@@ -56,6 +65,7 @@ export function simulateBuilds(
   const state: BuildState = {
     ...{ requests: [], templates: new Set(), files: new Map(), failures },
     ...{ log: [], failure: undefined, isFull: false, running: 0 },
+    ...{ sizeBytes: 1, sizes: new Map<string, number>() },
     lastTransfer: { pieces: 0, largestPiece: 0 },
   }
   return {
@@ -73,6 +83,7 @@ export function simulateBuilds(
     failAt(step, message = 'simulated failure') {
       state.failure = step === undefined ? undefined : { step, message }
     },
+    setSize: (sizeBytes) => void (state.sizeBytes = sizeBytes),
     setFull: (isFull) => void (state.isFull = isFull),
     addOrphan: (templateId) => void state.templates.add(templateId),
   }
@@ -80,7 +91,7 @@ export function simulateBuilds(
 
 function templateMethods(
   state: BuildState,
-): Pick<Methods, 'buildTemplate' | 'deleteTemplate' | 'listTemplates'> {
+): Pick<Methods, 'buildTemplate' | 'deleteTemplate' | 'listTemplates' | 'measureTemplates'> {
   const { templates, failures } = state
   return {
     async *buildTemplate(request, { signal }) {
@@ -97,6 +108,7 @@ function templateMethods(
           return
         }
         templates.add(request.templateId)
+        state.sizes.set(request.templateId, state.sizeBytes)
         yield { event: { case: 'done', value: { sizeBytes: 1n } } }
       } finally {
         state.running -= 1
@@ -106,6 +118,11 @@ function templateMethods(
       await failures.apply('deleteTemplate')
       templates.delete(templateId)
       return {}
+    },
+    measureTemplates({ templateIds }) {
+      failures.throwIfDown()
+      const sizes = templateIds.map((id) => (templates.has(id) ? (state.sizes.get(id) ?? 0) : 0))
+      return { sizeBytes: BigInt(sizes.reduce((sum, size) => sum + size, 0)) }
     },
     listTemplates() {
       failures.throwIfDown()

@@ -86,7 +86,7 @@ test('FROM a template of the team goes on with its user, directory, variables an
   }
 })
 
-test('a template of another team is no parent', async () => {
+test('a template of another team is no parent, and counts only for the disk limit of its own', async () => {
   const team = await call('POST', '/admin/teams', {
     body: { name: 'second' },
     as: { 'x-admin-token': adminToken },
@@ -102,6 +102,14 @@ test('a template of another team is no parent', async () => {
   }
   assert.match(absent.reason, /ATOLL_REGISTRIES/)
   assert.equal((await build('FROM base\nRUN true', {}, as)).status, 'ready')
+  const limited = await call('PATCH', `/admin/teams/${team.json.teamID}`, {
+    body: { limits: { keptDiskMB: 2 } },
+    as: { 'x-admin-token': adminToken },
+  })
+  assert.equal(limited.status, 200, limited.text)
+  const large = await build('FROM base\nRUN head -c 4000000 /dev/urandom > /srv/large', {}, as)
+  assert.equal(large.status, 'error')
+  assert.match(large.reason, /templates, .* take \d+ MiB, and its limit is 2 MiB/)
 })
 
 test('what a Dockerfile cannot have here is refused with its line', async () => {

@@ -4,6 +4,7 @@ import { createBuildDockerfile } from '../app/builds/build-dockerfile.ts'
 import { createBuilder } from '../app/builds/builder.ts'
 import { createBuildFileTransfer } from '../app/builds/build-files.ts'
 import { createBuildProgress } from '../app/builds/build-progress.ts'
+import { createCheckKept } from '../app/builds/check-kept.ts'
 import { collectBuilds } from '../app/builds/collect-builds.ts'
 import { createFindOrigin } from '../app/builds/find-origin.ts'
 import { forgetBuildLogs } from '../app/builds/forget-build-logs.ts'
@@ -51,9 +52,12 @@ export function startBuilds(
   const { builds, buildLogs: logs, templates, teams, leases } = stores
   const checkNode = core.nodes.checkAccepts
   const node = connectBuilds(core.transport)
+  const { templateBytes } = core
+  const checkKept = createCheckKept({ sandboxes: stores.sandboxes, templateBytes, limitsOf })
   const onEnded = () => sweeper.nudge()
   const builder = createBuilder({
-    ...{ builds, logs, templates, findOrInstall, catalogue, node, clock, processId, log, onEnded },
+    ...{ builds, logs, templates, findOrInstall, catalogue, node, checkKept },
+    ...{ clock, processId, log, onEnded },
   })
   const sweeper = startLoop(
     'sweep templates',
@@ -74,7 +78,7 @@ export function startBuilds(
   )
   const onStarted = () => settler.nudge()
   const files = createBuildFileTransfer({ templates, node, tokenSeed, clock })
-  const request = createRequestBuild({ builds, teams, limitsOf, clock })
+  const request = createRequestBuild({ builds, teams, limitsOf, checkKept, clock })
   const start = createStartBuild({ builds, templates, builder, checkNode, onStarted })
   const base = baseResources(core.config)
   const findOrigin = createFindOrigin({ templates, catalogue, base })

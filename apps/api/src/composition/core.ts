@@ -4,6 +4,8 @@ import type { Logger } from '@atoll/kit/log'
 import type { Transport } from '@connectrpc/connect'
 import { createFirstTeam, ensureBaseTemplate, ensureTokenSeed } from '../app/bootstrap.ts'
 import type { FirstCredentials } from '../app/bootstrap.ts'
+import { createTemplateBytes } from '../app/builds/template-bytes.ts'
+import type { TemplateBytes } from '../app/builds/template-bytes.ts'
 import { startLease } from '../app/lease.ts'
 import { createNodes } from '../app/nodes.ts'
 import type { Nodes } from '../app/nodes.ts'
@@ -14,6 +16,7 @@ import type { ApiConfig } from '../config.ts'
 import { readProcessId } from '../db/process-id.ts'
 import type { Stores } from '../db/stores.ts'
 import type { SandboxNode } from '../domain/node.ts'
+import { connectBuilds } from '../nodes/connect-builds.ts'
 import { connectNode } from '../nodes/connect-node.ts'
 import { openStore } from './store.ts'
 
@@ -45,6 +48,7 @@ export interface Core {
   /** Seed of all sandbox access tokens. */
   readonly tokenSeed: string
   readonly limitsOf: LimitsOf
+  readonly templateBytes: TemplateBytes
 }
 
 interface StartedCore {
@@ -77,11 +81,16 @@ export async function startCore(config: ApiConfig, parts: ApiParts): Promise<Sta
   const node = connectNode(parts.node)
   const nodes = createNodes({ node, statuses: stores.nodeStatuses, clock })
   const limitsOf = createLimitsOf(teams, configuredLimits(config))
+  const templateBytes = createTemplateBytes({
+    builds: stores.builds,
+    node: connectBuilds(parts.node),
+    log,
+  })
   const owned = started.move()
   return {
     core: {
       ...{ config, stores, transport: parts.node, node, nodes },
-      ...{ clock, log, processId, tokenSeed, limitsOf },
+      ...{ clock, log, processId, tokenSeed, limitsOf, templateBytes },
     },
     firstCredentials,
     close: () => owned.disposeAsync(),

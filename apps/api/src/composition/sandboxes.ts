@@ -87,10 +87,11 @@ export function startSandboxes(shared: Shared): SandboxParts {
 type Work = ReturnType<typeof createSandboxWork>
 
 /** Creates what several use cases share: kills, transitions and the agreement with the node. */
-function createSandboxWork({ stores, node, clock, log, limitsOf, processId }: Core) {
+function createSandboxWork(core: Core) {
+  const { stores, node, clock, log, limitsOf, templateBytes, processId } = core
   const store = stores.sandboxes
   return {
-    ...{ store, node, clock, limitsOf, processId },
+    ...{ store, node, clock, limitsOf, templateBytes, processId },
     ending: createEnding({ store, node, clock, log }),
     transitions: createTransitions({ store }),
     settle: createSettle({ store, node, clock, limitsOf }),

@@ -22,6 +22,10 @@ export function connectBuilds(transport: Transport): BuildNode {
     async listTemplates(signal) {
       return (await client.listTemplates({}, { signal })).templateIds
     },
+    async measureTemplates(ids, signal) {
+      const { sizeBytes } = await client.measureTemplates({ templateIds: [...ids] }, { signal })
+      return Number(sizeBytes)
+    },
     async hasFiles({ teamId, hash }, signal) {
       return (await client.findBuildFiles({ ownerId: teamId, hash }, { signal })).present
     },

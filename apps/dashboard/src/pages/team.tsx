@@ -82,7 +82,7 @@ function TeamFacts() {
         </dd>
         <dt>Builds at a time</dt>
         <dd>{limits.concurrentBuilds}</dd>
-        <dt>Disk of paused sandboxes and snapshots</dt>
+        <dt>Disk of templates, paused sandboxes and snapshots</dt>
         <dd>{formatBytes(limits.keptDiskMb * mebibyte)}</dd>
       </dl>
     </section>

@@ -28,6 +28,8 @@ export interface TemplateFiles {
   readonly layers: StepLayers
   readonly archives: BuildFiles
   readonly shifted: ShiftedLayers
+  /** Bytes on disk of the layers of built templates, each counted once, without those of built-in templates. */
+  measure(templateIds: readonly string[]): number
   /**
    * Removes layers and archives that neither a template nor one of these layers needs and that no recent build has
    * used.
@@ -70,6 +72,11 @@ export async function openTemplateFiles(parts: {
     layers,
     archives,
     shifted: parts.shifted,
+    measure(templateIds) {
+      const found = templateIds.map((id) => templates.find(id)?.layer)
+      const tops = found.filter((layer) => layer !== undefined)
+      return layers.sizeOfAll(tops, builtIn.usedLayers())
+    },
     async sweep(usedLayers) {
       const used = new Set([
         ...usedLayers,

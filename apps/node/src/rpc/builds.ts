@@ -16,18 +16,27 @@ import { BuildError } from '../domain/builds/build-error.ts'
 
 type Methods = Pick<
   ServiceImpl<typeof NodeService>,
-  'buildTemplate' | 'deleteTemplate' | 'listTemplates' | 'findBuildFiles' | 'putBuildFiles'
+  | 'buildTemplate'
+  | 'deleteTemplate'
+  | 'listTemplates'
+  | 'measureTemplates'
+  | 'findBuildFiles'
+  | 'putBuildFiles'
 >
 
 export interface BuildStores {
   readonly templates: { list(): { readonly templateId: string }[] }
+  measure(templateIds: readonly string[]): number
   readonly archives: {
     find(ownerId: string, hash: string): Promise<string | undefined>
     put(ownerId: string, hash: string, pieces: AsyncIterable<Uint8Array>): Promise<void>
   }
 }
 
-export function buildMethods(builds: Builds, { templates, archives }: BuildStores): Methods {
+export function buildMethods(
+  builds: Builds,
+  { templates, archives, measure }: BuildStores,
+): Methods {
   return {
     async *buildTemplate(message, { signal }) {
       const request = toRequest(message)
@@ -74,6 +83,8 @@ export function buildMethods(builds: Builds, { templates, archives }: BuildStore
     },
 
     listTemplates: () => ({ templateIds: templates.list().map(({ templateId }) => templateId) }),
+
+    measureTemplates: ({ templateIds }) => ({ sizeBytes: BigInt(measure(templateIds)) }),
 
     findBuildFiles: async ({ ownerId, hash }) => ({
       present: (await archives.find(ownerId, hash)) !== undefined,

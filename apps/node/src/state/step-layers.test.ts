@@ -39,6 +39,18 @@ test('a layer lies over those below it, also after a restart', async () => {
   assert.equal(await again.find('k3'), undefined)
 })
 
+test('layers that several templates share are measured once, and those of others not at all', async () => {
+  await using folder = await mkdtempDisposable(join(tmpdir(), 'atoll-steps-'))
+  const { layers } = await open(folder.path)
+  const builtIn = await layers.add({ below: 'sha', key: 'k0' }, async () => 1000)
+  const shared = await layers.add({ below: builtIn, key: 'k1' }, async () => 100)
+  const one = await layers.add({ below: shared, key: 'k2' }, async () => 10)
+  const two = await layers.add({ below: shared, key: 'k3' }, async () => 1)
+  assert.equal(layers.sizeOfAll([one, two, one], [builtIn]), 111)
+  assert.equal(layers.sizeOfAll([one], []), 1110)
+  assert.equal(layers.sizeOfAll([], [builtIn]), 0)
+})
+
 test('of two that did the same, the newer one is found', async () => {
   await using folder = await mkdtempDisposable(join(tmpdir(), 'atoll-steps-'))
   const { layers, clock } = await open(folder.path)

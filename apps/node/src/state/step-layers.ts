@@ -20,6 +20,8 @@ export interface StepLayers {
   depth(name: string): number
   /** Bytes on disk of the layer and those below, without the base layer. */
   sizeBytes(name: string): number
+  /** Bytes on disk of these layers and all below, each counted once, without the layers of `except` and all below them. */
+  sizeOfAll(names: readonly string[], except: readonly string[]): number
   /** Removes layers that no used layer needs and that no build has used within the last day. */
   sweep(used: ReadonlySet<string>, nowMs: number): Promise<void>
 }
@@ -112,6 +114,13 @@ export async function openStepLayers(parts: {
 
     sizeBytes: (name) =>
       namesBelow(name).reduce((sum, one) => sum + (layers.get(one)?.sizeBytes ?? 0), 0),
+
+    sizeOfAll(names, except) {
+      const counted = new Set(names.flatMap(namesBelow)).difference(
+        new Set(except.flatMap(namesBelow)),
+      )
+      return [...counted].reduce((sum, name) => sum + (layers.get(name)?.sizeBytes ?? 0), 0)
+    },
 
     async find(key) {
       const name = byKey.get(key)

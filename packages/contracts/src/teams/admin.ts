@@ -16,7 +16,7 @@ const TeamLimits = z
     maxMemoryMB: limit('Maximum memory of a sandbox in MiB'),
     maxDiskSizeMB: limit('Maximum disk of a sandbox in MiB'),
     concurrentBuilds: limit('Limit on concurrent builds'),
-    keptDiskMB: limit('Disk quota for paused sandboxes and snapshots together, in MiB'),
+    keptDiskMB: limit('Disk quota for templates, paused sandboxes and snapshots together, in MiB'),
   })
   .meta({ id: 'TeamLimits' })
 

@@ -48,6 +48,8 @@ interface BuilderPorts extends ParentPorts {
   readonly logs: BuildLogStore
   readonly templates: TemplateStore
   readonly node: BuildNode
+  /** Throws a fault when the team, with the templates on the node, uses more disk than its quota. */
+  readonly checkKept: (teamId: string) => Promise<void>
   readonly clock: Clock
   readonly processId: string
   readonly log: Logger
@@ -173,8 +175,11 @@ async function make(
   let outcome: BuildOutcome | undefined
   for await (const event of node.build(order, stop.signal)) {
     if (event.type === 'started') work.startedAt = clock.now()
-    else if (event.type === 'done') outcome = { resources }
-    else if (event.type === 'failed') outcome = { failure: event.failure }
+    else if (event.type === 'done') {
+      work.step = 'finalize'
+      await ports.checkKept(teamId)
+      outcome = { resources }
+    } else if (event.type === 'failed') outcome = { failure: event.failure }
     else {
       work.step = event.entry.step
       await buildLog.add(event.entry)

@@ -33,9 +33,11 @@ export function createRequestBuild(ports: {
   readonly builds: BuildStore
   readonly teams: Pick<TeamStore, 'find'>
   readonly limitsOf: LimitsOf
+  /** Throws a fault when the team has used up its disk quota. */
+  readonly checkKept: (teamId: string) => Promise<void>
   readonly clock: Clock
 }): RequestBuild {
-  const { builds, teams, limitsOf, clock } = ports
+  const { builds, teams, limitsOf, checkKept, clock } = ports
   return async ({ of: target, tags: requestedTags, ...request }) => {
     const { teamId, userId } = request
     for (const tag of requestedTags) checkNewTag(tag)
@@ -50,6 +52,7 @@ export function createRequestBuild(ports: {
     }
     const limits = await limitsOf(teamId)
     checkResources(resources, limits, 'the build')
+    await checkKept(teamId)
     const of = target && 'templateId' in target ? target : named?.name
     const wanted: WantedBuild = { teamId, userId, of, tags, resources }
     const check = (others: number) => {

@@ -3,6 +3,7 @@ import { Fault } from '@atoll/kit/fault'
 import type { SandboxNode } from '../../domain/node.ts'
 import { absent, isRunning } from '../../domain/sandboxes/sandbox.ts'
 import type { RunningSandbox, Sandbox } from '../../domain/sandboxes/sandbox.ts'
+import type { TemplateBytes } from '../builds/template-bytes.ts'
 import { mayKeep, tooMuchKept } from '../../domain/teams/limits.ts'
 import { beginPause, finishPause } from '../../domain/sandboxes/sandbox-pause.ts'
 import type { SandboxStore } from '../../domain/sandboxes/sandbox-store.ts'
@@ -42,6 +43,7 @@ interface PausePorts {
   readonly settle: Settle
   readonly limitsOf: LimitsOf
   readonly estimateSize: EstimateSize
+  readonly templateBytes: TemplateBytes
   readonly processId: string
 }
 
@@ -50,7 +52,7 @@ const pauseLimitMs = 300_000
 const describeTimeoutMs = 5_000
 
 export function createPausing(ports: PausePorts): Pausing {
-  const { store, node, transitions, limitsOf, estimateSize, processId } = ports
+  const { store, node, transitions, limitsOf, estimateSize, templateBytes, processId } = ports
   const underway = new Map<string, Promise<void>>()
 
   const pauseClaimed = (id: string, keepMemory: boolean): Promise<void> => {
@@ -63,19 +65,23 @@ export function createPausing(ports: PausePorts): Pausing {
     return facts.keepsMemory
   }
 
+  const weigh = (teamId: string, id: string) =>
+    Promise.all([limitsOf(teamId), estimateSize(id), templateBytes(teamId)])
+
   return {
     keepsMemory,
     async pause(teamId, id, keepMemory) {
       const isPossible = !keepMemory || (await keepsMemory())
       await transitions.during(id, async () => {
-        const [limits, estimate] = await Promise.all([limitsOf(teamId), estimateSize(id)])
+        const [limits, estimate, templates] = await weigh(teamId, id)
         const bytes = bytesOf(estimate, keepMemory)
         let isOurs = false
         const current = await store.updateWeighed(id, (found, kept) => {
           checkPausable(found, teamId)
           if (!isRunning(found)) return found
           if (!isPossible) throw memoryNotKept()
-          if (!mayKeep(limits, kept, bytes)) throw tooMuchKept(limits, kept)
+          const used = kept + templates
+          if (!mayKeep(limits, used, bytes)) throw tooMuchKept(limits, used)
           isOurs = true
           return beginPause(found, processId, bytes)
         })
@@ -88,11 +94,12 @@ export function createPausing(ports: PausePorts): Pausing {
       const claim = Promise.withResolvers<{ readonly keepsMemory: boolean } | undefined>()
       const done = transitions.during(id, async () => {
         const teamId = (await store.find(id))?.teamId ?? ''
-        const [limits, estimate] = await Promise.all([limitsOf(teamId), estimateSize(id)])
+        const [limits, estimate, templates] = await weigh(teamId, id)
         let claimed: { readonly keepsMemory: boolean } | undefined
         await store.updateWeighed(id, (found, kept) => {
           if (!isRunning(found) || !wanted(found)) return found
-          claimed = { keepsMemory: keepMemory && mayKeep(limits, kept, bytesOf(estimate, true)) }
+          const fits = mayKeep(limits, kept + templates, bytesOf(estimate, true))
+          claimed = { keepsMemory: keepMemory && fits }
           return beginPause(found, processId, bytesOf(estimate, claimed.keepsMemory))
         })
         claim.resolve(claimed)

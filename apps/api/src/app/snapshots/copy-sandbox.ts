@@ -2,6 +2,7 @@ import type { Clock } from '@atoll/kit/clock'
 import { Fault } from '@atoll/kit/fault'
 import { randomLabel } from '@atoll/kit/id'
 import type { Logger } from '@atoll/kit/log'
+import type { TemplateBytes } from '../builds/template-bytes.ts'
 import { mayKeep, tooMuchKept } from '../../domain/teams/limits.ts'
 import type { SandboxNode } from '../../domain/node.ts'
 import { absent, isRunning } from '../../domain/sandboxes/sandbox.ts'
@@ -54,6 +55,7 @@ export interface CopyPorts {
   readonly settle: Settle
   readonly limitsOf: LimitsOf
   readonly estimateSize: EstimateSize
+  readonly templateBytes: TemplateBytes
   readonly processId: string
   readonly log: Logger
   /** Called when the sandbox runs again: its timeout may have passed during the copy. */
@@ -66,7 +68,7 @@ const deleteLimitMs = 60_000
 const leastEnvdVersion = '0.5.0'
 
 export function createCopying(ports: CopyPorts): Copying {
-  const { snapshots, node, clock, limitsOf, estimateSize, processId, log } = ports
+  const { snapshots, node, clock, limitsOf, estimateSize, templateBytes, processId, log } = ports
   const inUse = new Set<string>()
 
   const discard = async (snapshotId: string): Promise<void> => {
@@ -90,12 +92,17 @@ export function createCopying(ports: CopyPorts): Copying {
       let isWritten = false
       const write = async (): Promise<void> => {
         const { teamId, id: sandboxId } = request
-        const [limits, estimate] = await Promise.all([limitsOf(teamId), estimateSize(sandboxId)])
+        const [limits, estimate, templates] = await Promise.all([
+          limitsOf(teamId),
+          estimateSize(sandboxId),
+          templateBytes(teamId),
+        ])
         const sizeBytes = bytesOf(estimate, true)
         const snapshot = { id: snapshotId, teamId, sandboxId, holder: processId, sizeBytes }
         const record = { ...snapshot, buildId: undefined, createdAt: clock.now() }
         await snapshots.insert(record, (kept) => {
-          if (!mayKeep(limits, kept, sizeBytes)) throw tooMuchKept(limits, kept)
+          const used = kept + templates
+          if (!mayKeep(limits, used, sizeBytes)) throw tooMuchKept(limits, used)
         })
         isWritten = true
       }

@@ -39,6 +39,18 @@ export function sqlBuildStore(db: Db): BuildStore {
         .where('created_at', '<', time.getTime())
         .execute()
     },
+    async listFiles(teamId) {
+      const rows = await db
+        .selectFrom('template_builds')
+        .innerJoin('templates', 'templates.id', 'template_builds.template_id')
+        .select('node_template_id')
+        .where('team_id', '=', teamId)
+        .where('is_snapshot', '=', 0)
+        .where('node_template_id', 'is not', null)
+        .$narrowType<{ node_template_id: string }>()
+        .execute()
+      return rows.map((row) => row.node_template_id)
+    },
     findUnused: (time, limit) => findUnusedBuilds(db, time, limit),
     collect: (id, times) =>
       db.transaction().execute((transaction) => collectBuild(transaction, id, times)),

@@ -11,6 +11,8 @@ export interface BuildNode {
   deleteTemplate(nodeTemplateId: string, signal: AbortSignal): Promise<void>
   /** IDs of the templates that were built on the node. */
   listTemplates(signal: AbortSignal): Promise<readonly string[]>
+  /** Bytes on disk of these templates. Layers that several of them share count once. */
+  measureTemplates(nodeTemplateIds: readonly string[], signal: AbortSignal): Promise<number>
   hasFiles(files: BuildFiles, signal: AbortSignal): Promise<boolean>
   /** Returns once the files are stored. Faults: `disk_full`, `build_files_refused`, `build_files_failed`. */
   putFiles(

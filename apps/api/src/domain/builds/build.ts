@@ -83,6 +83,8 @@ export interface BuildStore {
   listHeld(): Promise<HeldBuild[]>
   /** Fails all builds that were created before `time` and still wait. */
   failWaiting(time: Date, failure: BuildFailure, now: Date): Promise<void>
+  /** Lists the IDs on the node of the team's ready and running builds. */
+  listFiles(teamId: string): Promise<string[]>
   /**
    * Lists ready builds of teams that nothing has used since `time`: no tag selected them, no sandbox ran or was paused,
    * no snapshot has their files.

@@ -9,7 +9,7 @@ export interface TeamLimits {
   readonly maxMemoryMb: number
   readonly maxDiskSizeMb: number
   readonly concurrentBuilds: number
-  /** Quota for the disk space of all paused sandboxes and snapshots of the team. */
+  /** Quota for the disk space of all templates, paused sandboxes and snapshots of the team. */
   readonly keptDiskMb: number
 }
 
@@ -61,7 +61,7 @@ export function tooMuchKept({ keptDiskMb }: TeamLimits, keptBytes: number): Faul
   return new Fault(
     'exhausted',
     'kept_disk_exceeded',
-    `The paused sandboxes and snapshots of the team take ${Math.ceil(keptBytes / mebibyte)} MiB, and its limit is ${keptDiskMb} MiB: delete some that are not needed`,
+    `The templates, paused sandboxes and snapshots of the team take ${Math.ceil(keptBytes / mebibyte)} MiB, and its limit is ${keptDiskMb} MiB: delete some that are not needed`,
   )
 }
 

@@ -1246,6 +1246,38 @@ export declare type ListTemplatesResponse = Message<"atoll.node.v1.ListTemplates
 export declare const ListTemplatesResponseSchema: GenMessage<ListTemplatesResponse>;
 
 /**
+ * @generated from message atoll.node.v1.MeasureTemplatesRequest
+ */
+export declare type MeasureTemplatesRequest = Message<"atoll.node.v1.MeasureTemplatesRequest"> & {
+  /**
+   * @generated from field: repeated string template_ids = 1;
+   */
+  templateIds: string[];
+};
+
+/**
+ * Describes the message atoll.node.v1.MeasureTemplatesRequest.
+ * Use `create(MeasureTemplatesRequestSchema)` to create a new message.
+ */
+export declare const MeasureTemplatesRequestSchema: GenMessage<MeasureTemplatesRequest>;
+
+/**
+ * @generated from message atoll.node.v1.MeasureTemplatesResponse
+ */
+export declare type MeasureTemplatesResponse = Message<"atoll.node.v1.MeasureTemplatesResponse"> & {
+  /**
+   * @generated from field: uint64 size_bytes = 1;
+   */
+  sizeBytes: bigint;
+};
+
+/**
+ * Describes the message atoll.node.v1.MeasureTemplatesResponse.
+ * Use `create(MeasureTemplatesResponseSchema)` to create a new message.
+ */
+export declare const MeasureTemplatesResponseSchema: GenMessage<MeasureTemplatesResponse>;
+
+/**
  * @generated from message atoll.node.v1.FindBuildFilesRequest
  */
 export declare type FindBuildFilesRequest = Message<"atoll.node.v1.FindBuildFilesRequest"> & {
@@ -2140,6 +2172,17 @@ export declare const NodeService: GenService<{
     methodKind: "unary";
     input: typeof ListTemplatesRequestSchema;
     output: typeof ListTemplatesResponseSchema;
+  },
+  /**
+   * Returns the disk usage of the layers of these templates. Each layer counts once; those of the installation do not
+   * count. Skips templates that do not exist.
+   *
+   * @generated from rpc atoll.node.v1.NodeService.MeasureTemplates
+   */
+  measureTemplates: {
+    methodKind: "unary";
+    input: typeof MeasureTemplatesRequestSchema;
+    output: typeof MeasureTemplatesResponseSchema;
   },
   /**
    * Reports whether the node has these files for build steps.
