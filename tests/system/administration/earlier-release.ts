@@ -21,7 +21,7 @@ export async function openEarlierRelease(): Promise<EarlierRelease | undefined> 
   const archiveArgs = ['archive', '--output', archive, previousRelease.commit]
   await run('git', ['-C', repository, ...archiveArgs], { timeoutMs: 60_000 })
   await run('tar', ['--extract', '--file', archive, '--directory', dir], { timeoutMs: 60_000 })
-  for (const folder of await packageFolders()) {
+  for (const folder of await packageFolders(dir)) {
     // Hard links: the packages take half a gigabyte. Links between workspaces are relative, so they point into the
     // copy.
     const args = ['--archive', '--link', join(repository, folder), join(dir, folder)]
@@ -36,11 +36,11 @@ export async function openEarlierRelease(): Promise<EarlierRelease | undefined> 
   }
 }
 
-/** Lists the folders with npm packages: at the top, and in workspaces that need other versions. */
-async function packageFolders(): Promise<string[]> {
+/** Lists the folders with npm packages: at the top, and in workspaces of the release that need other versions. */
+async function packageFolders(release: string): Promise<string[]> {
   const folders = ['node_modules']
   for (const group of ['apps', 'packages']) {
-    for (const name of await readdir(join(repository, group))) {
+    for (const name of await readdir(join(release, group))) {
       const folder = join(group, name, 'node_modules')
       const exists = await access(join(repository, folder)).then(
         () => true,
