@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process'
 import { closeSync, openSync, statSync } from 'node:fs'
 import { mkdir, readFile, rmdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { run, tryRun } from '@atoll/kit/run'
 import type { Runner } from '@atoll/kit/run'
 import { waitFor } from '@atoll/kit/wait'
@@ -96,10 +97,27 @@ export async function findMountNamespace(runDir: string): Promise<MountNamespace
 export async function removeMountNamespace(runDir: string): Promise<void> {
   const mounted = await mountPoints()
   for (const path of [join(runDir, 'mnt'), runDir]) {
-    if (mounted.has(path)) await run('umount', [path])
+    if (mounted.has(path)) await unmount(path)
   }
   await rmdir(runDir).catch(() => {})
 }
+
+/** Retries while the mount is busy: processes of a server that has just ended may need a moment to end too. */
+async function unmount(path: string): Promise<void> {
+  const deadline = performance.now() + busyLimitMs
+  for (;;) {
+    const { code, stderr } = await tryRun('umount', [path])
+    if (code === 0) return
+    if (!stderr.includes('busy')) throw new Error(`Cannot unmount ${path}: ${stderr.trim()}`)
+    if (performance.now() > deadline) {
+      throw new Error(`Cannot unmount ${path}: a process uses it; find it with: fuser -vm ${path}`)
+    }
+    await sleep(busyIntervalMs)
+  }
+}
+
+const busyLimitMs = 30_000
+const busyIntervalMs = 50
 
 /** Returns the path of an unmasked /proc inside the namespace, used for the settings of network namespaces. */
 export function plainProcDir(runDir: string): string {
