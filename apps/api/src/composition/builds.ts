@@ -4,7 +4,6 @@ import { createBuildDockerfile } from '../app/builds/build-dockerfile.ts'
 import { createBuilder } from '../app/builds/builder.ts'
 import { createBuildFileTransfer } from '../app/builds/build-files.ts'
 import { createBuildProgress } from '../app/builds/build-progress.ts'
-import { createCheckKept } from '../app/builds/check-kept.ts'
 import { collectBuilds } from '../app/builds/collect-builds.ts'
 import { createFindOrigin } from '../app/builds/find-origin.ts'
 import { forgetBuildLogs } from '../app/builds/forget-build-logs.ts'
@@ -48,12 +47,10 @@ export function startBuilds(
   core: Core,
   { findOrInstall, catalogue }: Pick<CatalogueParts, 'findOrInstall' | 'catalogue'>,
 ): Builds {
-  const { stores, clock, log, processId, tokenSeed, limitsOf } = core
+  const { stores, clock, log, processId, tokenSeed, limitsOf, checkKept } = core
   const { builds, buildLogs: logs, templates, teams, leases } = stores
   const checkNode = core.nodes.checkAccepts
   const node = connectBuilds(core.transport)
-  const { templateBytes } = core
-  const checkKept = createCheckKept({ sandboxes: stores.sandboxes, templateBytes, limitsOf })
   const onEnded = () => sweeper.nudge()
   const builder = createBuilder({
     ...{ builds, logs, templates, findOrInstall, catalogue, node, checkKept },

@@ -4,6 +4,7 @@ import type { Logger } from '@atoll/kit/log'
 import type { Transport } from '@connectrpc/connect'
 import { createFirstTeam, ensureBaseTemplate, ensureTokenSeed } from '../app/bootstrap.ts'
 import type { FirstCredentials } from '../app/bootstrap.ts'
+import { createCheckKept } from '../app/builds/check-kept.ts'
 import { createTemplateBytes } from '../app/builds/template-bytes.ts'
 import type { TemplateBytes } from '../app/builds/template-bytes.ts'
 import { startLease } from '../app/lease.ts'
@@ -49,6 +50,8 @@ export interface Core {
   readonly tokenSeed: string
   readonly limitsOf: LimitsOf
   readonly templateBytes: TemplateBytes
+  /** Throws a fault when the team has used up its disk quota. */
+  readonly checkKept: (teamId: string) => Promise<void>
 }
 
 interface StartedCore {
@@ -86,11 +89,12 @@ export async function startCore(config: ApiConfig, parts: ApiParts): Promise<Sta
     node: connectBuilds(parts.node),
     log,
   })
+  const checkKept = createCheckKept({ sandboxes: stores.sandboxes, templateBytes, limitsOf })
   const owned = started.move()
   return {
     core: {
       ...{ config, stores, transport: parts.node, node, nodes },
-      ...{ clock, log, processId, tokenSeed, limitsOf, templateBytes },
+      ...{ clock, log, processId, tokenSeed, limitsOf, templateBytes, checkKept },
     },
     firstCredentials,
     close: () => owned.disposeAsync(),

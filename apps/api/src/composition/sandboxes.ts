@@ -88,10 +88,10 @@ type Work = ReturnType<typeof createSandboxWork>
 
 /** Creates what several use cases share: kills, transitions and the agreement with the node. */
 function createSandboxWork(core: Core) {
-  const { stores, node, clock, log, limitsOf, templateBytes, processId } = core
+  const { stores, node, clock, log, limitsOf, templateBytes, checkKept, processId } = core
   const store = stores.sandboxes
   return {
-    ...{ store, node, clock, limitsOf, templateBytes, processId },
+    ...{ store, node, clock, limitsOf, templateBytes, checkKept, processId },
     ending: createEnding({ store, node, clock, log }),
     transitions: createTransitions({ store }),
     settle: createSettle({ store, node, clock, limitsOf }),

@@ -4,8 +4,7 @@ import { Fault } from '@atoll/kit/fault'
 import { newSandboxId } from '@atoll/kit/id'
 import { toDomainHeaders } from '../../domain/network/header-rules.ts'
 import { envdAccessToken } from '../../domain/teams/key.ts'
-import type { TemplateBytes } from '../builds/template-bytes.ts'
-import { mayKeep, tooManySandboxes, tooMuchKept } from '../../domain/teams/limits.ts'
+import { tooManySandboxes } from '../../domain/teams/limits.ts'
 import type { TeamLimits } from '../../domain/teams/limits.ts'
 import type { ReachOf } from '../../domain/network/network.ts'
 import type { NodeShape, SandboxNode } from '../../domain/node.ts'
@@ -72,7 +71,8 @@ interface LaunchPorts {
   readonly tokenSeed: string
   readonly reachOf: ReachOf
   readonly processId: string
-  readonly templateBytes: TemplateBytes
+  /** Throws a fault when the team has used up its disk quota. */
+  readonly checkKept: (teamId: string) => Promise<void>
   readonly readyNames: Pick<ReadyNames, 'take' | 'forget' | 'giveBack'>
   readonly onEndChanged: () => void
   readonly stopping: AbortSignal
@@ -86,7 +86,8 @@ export function createLaunching(ports: LaunchPorts): Launching {
     counts: () => ({ underway: underway.size, ...counts }),
     async launch(plan, caller) {
       const signal = AbortSignal.any([caller, ports.stopping])
-      await checkKept(ports, plan)
+      // Auto-pause keeps files even over the quota, so this check bounds the excess by the concurrency limit.
+      if (plan.spec.lifecycle.autoPause) await ports.checkKept(plan.spec.teamId)
       const name = takeName(plan, ports.readyNames)
       if (name !== undefined) {
         const named = await begin(plan, { id: name, isNamed: true }, signal).catch(ifNameIsGone)
@@ -151,17 +152,6 @@ function ifNameIsGone(error: unknown): undefined {
 
 function isNameGone(error: unknown): boolean {
   return error instanceof Fault && error.reason === 'ready_name_gone'
-}
-
-/**
- * Rejects auto-pausing sandboxes once the team's kept-disk quota is used up. Auto-pause keeps files even over the
- * quota, so this check bounds the excess by the concurrency limit.
- */
-async function checkKept(ports: LaunchPorts, { spec, limits }: Launch): Promise<void> {
-  const { teamId, lifecycle } = spec
-  if (!lifecycle.autoPause) return
-  const kept = (await ports.store.keptBytes(teamId)) + (await ports.templateBytes(teamId))
-  if (!mayKeep(limits, kept, 1)) throw tooMuchKept(limits, kept)
 }
 
 interface LaunchAttempt {

@@ -1,13 +1,7 @@
 import type { Clock } from '@atoll/kit/clock'
 import { Fault } from '@atoll/kit/fault'
 import { fromToken, toToken } from '../../domain/paging.ts'
-import {
-  absent,
-  isRunning,
-  isShown,
-  statesListedAs,
-  statesShownAs,
-} from '../../domain/sandboxes/sandbox.ts'
+import { absent, isRunning, isShown, statesShownAs } from '../../domain/sandboxes/sandbox.ts'
 import type {
   RunningSandbox,
   Sandbox,
@@ -218,7 +212,7 @@ async function list(
       : ((await findTemplateId(deps.templates, template, request.teamId)) ?? null)
   const isRunningAsked = states.includes('running')
   if (templateId === null) return { sandboxes: [], ...(isRunningAsked && { totalRunning: 0 }) }
-  const filter = { ...rest, templateId, states: statesListedAs(...states) }
+  const filter = { ...rest, templateId, states: statesShownAs(...states) }
   // Read one row more than the limit to see whether there is another page.
   const found = await deps.store.list(filter, { order, limit: limit + 1, after })
   const sandboxes = found.slice(0, limit)

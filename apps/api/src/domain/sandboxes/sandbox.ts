@@ -109,13 +109,9 @@ export function shownState({ state }: Sandbox): ShownState | undefined {
   return shownStates[state]
 }
 
-export function statesShownAs(...shown: readonly ShownState[]): SandboxState[] {
-  return sandboxStates.filter((state) => shown.some((one) => one === shownStates[state]))
-}
-
-export function statesListedAs(...listed: readonly ListedState[]): SandboxState[] {
+export function statesShownAs(...shown: readonly ListedState[]): SandboxState[] {
   return sandboxStates.filter((state) =>
-    listed.some((one) => one === (state === 'ended' ? state : shownStates[state])),
+    shown.some((one) => one === (state === 'ended' ? state : shownStates[state])),
   )
 }
 
