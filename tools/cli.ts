@@ -7,7 +7,9 @@ const page = join(import.meta.dirname, '../docs/cli.md')
 
 export async function compareCliPage(): Promise<string | undefined> {
   const committed = await readFile(page, 'utf8').catch(() => '')
-  return committed === renderCliPage() ? undefined : 'docs/cli.md is stale; run: npm run generate'
+  return committed === (await renderCliPage())
+    ? undefined
+    : 'docs/cli.md is stale; run: npm run generate'
 }
 
-if (import.meta.main) await writeFile(page, renderCliPage())
+if (import.meta.main) await writeFile(page, await renderCliPage())

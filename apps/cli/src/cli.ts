@@ -4,7 +4,7 @@ import { printStyled } from './context.ts'
 import type { CliContext, Host } from './context.ts'
 import type { CliCommand } from './declare/command.ts'
 import { withDescendants } from './declare/command.ts'
-import { declareProgram } from './program.ts'
+import { declareProgram, isNamedIn } from './program.ts'
 import { explain } from './failure.ts'
 import { visibleText } from './output/visible-text.ts'
 
@@ -17,7 +17,8 @@ export async function runCli(args: readonly string[], host: Host): Promise<numbe
   try {
     const { env, ...rest } = host
     const context = { ...rest, config: loadConfig(env), exitWith }
-    await buildProgram(context).parseAsync(args, { from: 'user' })
+    const program = await buildProgram(context, args)
+    await program.parseAsync(args, { from: 'user' })
     return exitCode
   } catch (thrown) {
     const failure = explain(thrown, args)
@@ -33,8 +34,8 @@ export async function runCli(args: readonly string[], host: Host): Promise<numbe
   }
 }
 
-function buildProgram(context: CliContext): CliCommand {
-  const program = declareProgram(context)
+async function buildProgram(context: CliContext, args: readonly string[]): Promise<CliCommand> {
+  const program = await declareProgram(context, isNamedIn(args))
   for (const command of withDescendants(program)) {
     command.exitOverride().configureOutput({
       writeOut: (text) => context.stdout.write(text),

@@ -1,4 +1,3 @@
-import { createPlatformClient } from '@atoll/client/platform'
 import type { PlatformClient } from '@atoll/client/platform'
 import { findAccess } from './access.ts'
 import type { Access } from './access.ts'
@@ -26,7 +25,9 @@ export interface Connection {
   readonly platform: PlatformClient
 }
 
+/** Imports the client lazily, so that help and usage errors come fast. */
 export async function openPlatform(context: CliContext): Promise<Connection> {
+  const { createPlatformClient } = await import('@atoll/client/platform')
   const access = await findAccess(context.config)
   const { adminToken } = context.config
   const platform = createPlatformClient({

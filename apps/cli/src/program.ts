@@ -1,42 +1,88 @@
 import manifest from '../package.json' with { type: 'json' }
-import { doctorCommand } from './commands/doctor.ts'
 import { completionCommand } from './commands/completion.ts'
+import { doctorCommand } from './commands/doctor.ts'
 import { downCommand } from './commands/down.ts'
-import { keyCommand } from './commands/key.ts'
-import { sandboxCommand } from './commands/sandbox.ts'
-import { secretCommand } from './commands/secret.ts'
-import { snapshotCommand } from './commands/snapshot.ts'
 import { statusCommand } from './commands/status.ts'
-import { templateCommand } from './commands/template.ts'
-import { tlsCommand } from './commands/tls.ts'
 import { upCommand } from './commands/up.ts'
 import type { CliContext } from './context.ts'
 import { CliCommand } from './declare/command.ts'
 
-/** Declares all commands. Only running one needs the context. */
-export function declareProgram(context: CliContext): CliCommand {
+/**
+ * Declares the commands. Of the command groups only the wanted ones get their subcommands: each group loads many
+ * modules, and a short command spends most of its time on loading.
+ */
+export async function declareProgram(
+  context: CliContext,
+  isWanted: (group: CommandGroup) => boolean = () => true,
+): Promise<CliCommand> {
   const program = new CliCommand('atoll')
     .description('Atoll, a sandbox cloud: runs untrusted code in isolated sandboxes.')
     .version(manifest.version, '-V, --version', 'print the version')
     .enablePositionalOptions()
     .showHelpAfterError('(add --help for usage)')
     .details(programHelp)
-  const commands = [
-    upCommand(context),
-    downCommand(context),
-    statusCommand(context),
-    doctorCommand(context),
-    sandboxCommand(context),
-    snapshotCommand(context),
-    templateCommand(context),
-    secretCommand(context),
-    keyCommand(context),
-    tlsCommand(context),
-    completionCommand(context),
-  ]
-  for (const command of commands) program.addCommand(command)
-  return program
+    .addCommand(upCommand(context))
+    .addCommand(downCommand(context))
+    .addCommand(statusCommand(context))
+    .addCommand(doctorCommand(context))
+  for (const group of groups) {
+    const declared = new CliCommand(group.name).description(group.description)
+    declared.enablePositionalOptions()
+    if (group.alias !== undefined) declared.alias(group.alias)
+    const subcommands = isWanted(group) ? (await group.load())(context) : []
+    for (const subcommand of subcommands) declared.addCommand(subcommand)
+    program.addCommand(declared)
+  }
+  return program.addCommand(completionCommand(context))
 }
+
+/** Selects the groups that a command line can reach. A completion script covers all of them. */
+export function isNamedIn(args: readonly string[]): (group: CommandGroup) => boolean {
+  return ({ name, alias }) =>
+    args.some((word) => word === name || word === alias || word === 'completion')
+}
+
+interface CommandGroup {
+  readonly name: string
+  readonly alias?: string
+  readonly description: string
+  load(): Promise<(context: CliContext) => readonly CliCommand[]>
+}
+
+const groups: readonly CommandGroup[] = [
+  {
+    name: 'sandbox',
+    alias: 'sb',
+    description: 'create, list, use, pause, fork and kill sandboxes',
+    load: async () => (await import('./commands/sandbox.ts')).sandboxCommands,
+  },
+  {
+    name: 'snapshot',
+    description: 'create, list, tag and delete snapshots of sandboxes',
+    load: async () => (await import('./commands/snapshot.ts')).snapshotCommands,
+  },
+  {
+    name: 'template',
+    alias: 'tpl',
+    description: 'build, list, tag, install and delete templates',
+    load: async () => (await import('./commands/template.ts')).templateCommands,
+  },
+  {
+    name: 'secret',
+    description: 'manage secrets, which header rules of sandboxes use',
+    load: async () => (await import('./commands/secret.ts')).secretCommands,
+  },
+  {
+    name: 'key',
+    description: 'manage the API keys of your team',
+    load: async () => (await import('./commands/key.ts')).keyCommands,
+  },
+  {
+    name: 'tls',
+    description: 'manage the certificates of the server on this machine',
+    load: async () => (await import('./commands/tls.ts')).tlsCommands,
+  },
+]
 
 const programHelp = `
 First steps:

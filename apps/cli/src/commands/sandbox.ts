@@ -1,5 +1,5 @@
 import type { CliContext } from '../context.ts'
-import { CliCommand } from '../declare/command.ts'
+import type { CliCommand } from '../declare/command.ts'
 import { cpCommand } from './sandbox/cp.ts'
 import { createCommand } from './sandbox/create.ts'
 import { execCommand } from './sandbox/exec.ts'
@@ -14,22 +14,20 @@ import { portsCommand } from './sandbox/ports.ts'
 import { resumeCommand } from './sandbox/resume.ts'
 import { shellCommand } from './sandbox/shell.ts'
 
-export function sandboxCommand(context: CliContext): CliCommand {
-  return new CliCommand('sandbox')
-    .alias('sb')
-    .description('create, list, use, pause, fork and kill sandboxes')
-    .enablePositionalOptions()
-    .addCommand(createCommand(context))
-    .addCommand(listCommand(context))
-    .addCommand(execCommand(context))
-    .addCommand(shellCommand(context))
-    .addCommand(cpCommand(context))
-    .addCommand(logsCommand(context))
-    .addCommand(metricsCommand(context))
-    .addCommand(portsCommand(context))
-    .addCommand(openCommand(context))
-    .addCommand(pauseCommand(context))
-    .addCommand(resumeCommand(context))
-    .addCommand(forkCommand(context))
-    .addCommand(killCommand(context))
+export function sandboxCommands(context: CliContext): CliCommand[] {
+  return [
+    createCommand(context),
+    listCommand(context),
+    execCommand(context),
+    shellCommand(context),
+    cpCommand(context),
+    logsCommand(context),
+    metricsCommand(context),
+    portsCommand(context),
+    openCommand(context),
+    pauseCommand(context),
+    resumeCommand(context),
+    forkCommand(context),
+    killCommand(context),
+  ]
 }

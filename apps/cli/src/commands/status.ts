@@ -1,4 +1,3 @@
-import { createPlatformClient } from '@atoll/client/platform'
 import type { PlatformClient } from '@atoll/client/platform'
 import { Fault } from '@atoll/kit/fault'
 import type { Inventory, Space } from '@atoll/node/inventory'
@@ -36,6 +35,7 @@ async function findStatus(context: CliContext): Promise<StatusReport> {
 
 async function askServer({ config }: CliContext): Promise<StatusReport> {
   const urls = await findUrls(config)
+  const { createPlatformClient } = await import('@atoll/client/platform')
   try {
     await createPlatformClient({ url: urls.apiUrl, requestTimeoutMs: 5000 }).health()
   } catch (thrown) {

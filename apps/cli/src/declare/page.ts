@@ -6,8 +6,8 @@ import { withDescendants } from './command.ts'
 import type { CliCommand } from './command.ts'
 
 /** Generates `docs/cli.md` from the declarations of the commands. */
-export function renderCliPage(): string {
-  const program = declareProgram(unusedContext())
+export async function renderCliPage(): Promise<string> {
+  const program = await declareProgram(unusedContext())
   const commands = withDescendants(program).filter(({ children }) => children.length === 0)
   const shapes = new Map<string, z.core.JSONSchema.JSONSchema>()
   const sections = commands.map((command) => renderCommand(command, shapes))
