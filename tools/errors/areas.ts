@@ -29,6 +29,8 @@ const areasByPath: ReadonlyArray<readonly [start: string, areas: readonly Area[]
   // The node passes these on; API and command line catch their own.
   ['packages/kit/src/address-ranges.ts', ['node']],
   ['packages/kit/src/wait.ts', ['node']],
+  // The command line reports it as a usage error.
+  ['packages/kit/src/dockerfile/', ['api']],
   // `Fault.from`: an unexpected error.
   ['packages/kit/src/fault.ts', ['api', 'envd', 'dashboard', 'node']],
 ]

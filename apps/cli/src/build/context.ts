@@ -1,15 +1,15 @@
 /** Files of a build directory, and which of them a COPY step takes. */
 import { readFile, realpath } from 'node:fs/promises'
 import { join, posix, relative, sep } from 'node:path'
+import type { CopiedPaths } from '@atoll/kit/dockerfile/stage'
 import { UsageError } from '../failure.ts'
 import { listTree } from '../tar/local-tree.ts'
 import type { TarEntry } from '../tar/write.ts'
-import type { CopySource } from './copy-source.ts'
 import { hasWildcard, readIgnore, toMatcher } from './ignore.ts'
 
 export interface BuildContext {
   /** Arguments and archive of the COPY step. */
-  select(copy: CopySource): Promise<CopiedFiles>
+  select(copy: CopiedPaths): Promise<CopiedFiles>
 }
 
 export interface CopiedFiles {
@@ -84,7 +84,7 @@ async function readIgnoreFile(root: string): Promise<string> {
   })
 }
 
-function toArgs(source: string, target: string, { owner, mode }: CopySource): string[] {
+function toArgs(source: string, target: string, { owner, mode }: CopiedPaths): string[] {
   // Docker copies as root, whatever USER says.
   return [source, target, owner || 'root', mode]
 }

@@ -5,7 +5,7 @@ import type { BuildRecipe } from '@atoll/client/platform/builds'
 export interface Origin {
   readonly from: Pick<BuildRecipe, 'fromImage' | 'fromTemplate'>
   /** Whether steps continue with the user and directory of the template. Otherwise they run as root in `/`. */
-  readonly keepsPlace: boolean
+  readonly keepsUserAndDirectory: boolean
   readonly description: string
 }
 
@@ -29,10 +29,10 @@ export async function findOrigin(
   return isTemplate ? ofTemplate(from, true) : ofImage(from)
 }
 
-function ofTemplate(name: string, keepsPlace: boolean): Origin {
-  return { from: { fromTemplate: name }, keepsPlace, description: `template ${name}` }
+function ofTemplate(name: string, keepsUserAndDirectory: boolean): Origin {
+  return { from: { fromTemplate: name }, keepsUserAndDirectory, description: `template ${name}` }
 }
 
 function ofImage(image: string): Origin {
-  return { from: { fromImage: image }, keepsPlace: false, description: `image ${image}` }
+  return { from: { fromImage: image }, keepsUserAndDirectory: false, description: `image ${image}` }
 }

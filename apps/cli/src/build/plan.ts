@@ -1,12 +1,13 @@
 import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { PlatformClient } from '@atoll/client/platform'
+import { runAsRoot } from '@atoll/kit/dockerfile/run-as-root'
+import type { DockerfileStep } from '@atoll/kit/dockerfile/stage'
 import { UsageError } from '../failure.ts'
 import { createArchive } from './archive.ts'
 import { openContext } from './context.ts'
-import { readDockerfile } from './dockerfile/recipe.ts'
-import type { RecipeStep } from './dockerfile/stage.ts'
 import { findOrigin } from './origin.ts'
+import { readDockerfile } from './read-dockerfile.ts'
 import type { PlannedBuild, PlannedStep } from './run-build.ts'
 
 /** Settings that all builds have. */
@@ -41,11 +42,11 @@ export async function planDirectoryBuild(
     throw new UsageError(`${directory} is not a directory: name the folder with the Dockerfile.`)
   }
   const text = await readText(file ?? join(directory, 'Dockerfile'))
-  const { fromImage, steps, startCommand } = readDockerfile(text, buildArg)
+  const { from, steps, startCommand } = readDockerfile(text, buildArg)
   const withFiles = await attachFiles(directory, steps)
-  const origin = await findOrigin(platform, fromImage, build.name)
+  const origin = await findOrigin(platform, from, build.name)
   return toPlan(build, origin.from, {
-    steps: origin.keepsPlace ? withFiles : inDefaultPlace(withFiles),
+    steps: origin.keepsUserAndDirectory ? withFiles : runAsRoot(withFiles),
     startCommand,
   })
 }
@@ -60,7 +61,7 @@ export async function planCommandBuild(
   }))
   const origin = await findOrigin(platform, build.from, build.name)
   return toPlan(build, origin.from, {
-    steps: origin.keepsPlace ? steps : inDefaultPlace(steps),
+    steps: origin.keepsUserAndDirectory ? steps : runAsRoot(steps),
     startCommand: undefined,
   })
 }
@@ -82,7 +83,7 @@ function toPlan(
 
 async function attachFiles(
   directory: string,
-  steps: readonly RecipeStep[],
+  steps: readonly DockerfileStep[],
 ): Promise<readonly PlannedStep[]> {
   if (!steps.some(({ copy }) => copy)) return steps
   const context = await openContext(directory)
@@ -96,21 +97,6 @@ async function attachFiles(
     planned.push({ ...step, args, archive: await createArchive(entries) })
   }
   return planned
-}
-
-/** Steps run as root in `/`, as in Docker. Sandboxes get their default user and folder unless the file names others. */
-function inDefaultPlace(steps: readonly PlannedStep[]): PlannedStep[] {
-  const place = (type: string, value: string): PlannedStep => ({
-    ...{ type, args: [value], title: `${type} ${value}` },
-  })
-  const sets = (type: string) => steps.some((step) => step.type === type)
-  return [
-    place('USER', 'root'),
-    place('WORKDIR', '/'),
-    ...steps,
-    ...(sets('USER') ? [] : [place('USER', 'user')]),
-    ...(sets('WORKDIR') ? [] : [place('WORKDIR', '/home/user')]),
-  ]
 }
 
 async function isDirectory(path: string): Promise<boolean> {

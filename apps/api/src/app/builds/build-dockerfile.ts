@@ -1,4 +1,4 @@
-import { parseDockerfile } from '../../domain/builds/dockerfile.ts'
+import { parseDockerfile } from '@atoll/kit/dockerfile/parse'
 import type { Recipe } from '../../domain/builds/recipe.ts'
 import type { TemplateStore } from '../../domain/template.ts'
 import { toRecipe } from '../../domain/builds/dockerfile-recipe.ts'
@@ -30,7 +30,7 @@ export function createBuildDockerfile(ports: {
   return async ({ dockerfile, startCommand, readyCommand, of: target, ...wanted }) => {
     const { teamId } = wanted
     const of = target && 'templateId' in target ? await resolve(templates, target, teamId) : target
-    const parsed = parseDockerfile(dockerfile)
+    const parsed = parseDockerfile(dockerfile, { hasFiles: false })
     const origin = await findOrigin(parsed.from, { teamId, target: of })
     const recipe: Recipe = {
       ...toRecipe(parsed, origin),

@@ -39,7 +39,7 @@ export function createFindOrigin(ports: OriginPorts): FindOrigin {
   const ofInstallation = (name: string): FoundOrigin => ({
     parent: { fromImage: `e2bdev/${name}` },
     note: `${name} is a template of this installation`,
-    keepsPlace: false,
+    keepsUserAndDirectory: false,
     diskSizeMb,
   })
   const hasTemplate = async (name: string): Promise<boolean> =>
@@ -58,7 +58,7 @@ export function createFindOrigin(ports: OriginPorts): FindOrigin {
     }
     const note = `${from} is an image: there is no template of this name that the team may use`
     const parent = { fromImage: from }
-    return { parent, note: reference && note, keepsPlace: false, diskSizeMb }
+    return { parent, note: reference && note, keepsUserAndDirectory: false, diskSizeMb }
   }
 }
 
@@ -115,7 +115,7 @@ async function toOrigin(
   return {
     parent: { fromTemplate: `${build.id}:${build.buildId}` },
     note: `${from} is the template ${build.id}`,
-    keepsPlace: located.teamId !== undefined,
+    keepsUserAndDirectory: located.teamId !== undefined,
     diskSizeMb: build.resources.diskSizeMb,
   }
 }

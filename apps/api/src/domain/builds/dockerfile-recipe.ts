@@ -1,5 +1,6 @@
-import type { Dockerfile } from './dockerfile.ts'
-import { toStep } from './dockerfile.ts'
+import type { Dockerfile } from '@atoll/kit/dockerfile/parse'
+import { runAsRoot } from '@atoll/kit/dockerfile/run-as-root'
+import type { DockerfileStep } from '@atoll/kit/dockerfile/stage'
 import type { Recipe, RecipeStep } from './recipe.ts'
 
 /** Parent that FROM of a Dockerfile stands for in this installation. */
@@ -11,30 +12,22 @@ export interface DockerfileOrigin {
    * Whether the steps run with the user and the directory of the parent, as in Docker. Otherwise they run as root in
    * `/`, as in the template builder of the SDK.
    */
-  readonly keepsPlace: boolean
+  readonly keepsUserAndDirectory: boolean
 }
 
 export function toRecipe(
   { steps, startCommand }: Dockerfile,
-  { parent, note, keepsPlace }: DockerfileOrigin,
+  { parent, note, keepsUserAndDirectory }: DockerfileOrigin,
 ): Recipe {
   return {
     ...parent,
     ...(note !== undefined && { originNote: note }),
-    steps: keepsPlace ? steps : withSurroundings(steps),
+    steps: (keepsUserAndDirectory ? steps : runAsRoot(steps)).map(toRecipeStep),
     force: false,
     ...(startCommand !== undefined && { startCommand, readyCommand: 'sleep 20' }),
   }
 }
 
-/** Runs the steps as root in `/`. Sandboxes get the default user and directory unless the Dockerfile sets them. */
-function withSurroundings(steps: readonly RecipeStep[]): RecipeStep[] {
-  const sets = (type: string) => steps.some((step) => step.type === type)
-  return [
-    toStep('USER', ['root']),
-    toStep('WORKDIR', ['/']),
-    ...steps,
-    ...(sets('USER') ? [] : [toStep('USER', ['user'])]),
-    ...(sets('WORKDIR') ? [] : [toStep('WORKDIR', ['/home/user'])]),
-  ]
+function toRecipeStep({ type, args }: DockerfileStep): RecipeStep {
+  return { type, args, force: false }
 }

@@ -1,41 +1,21 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { measureCpuMs } from '@atoll/kit/cpu-time'
-import { Fault } from '@atoll/kit/fault'
-import { parseDockerfile as parse } from './dockerfile.ts'
-import { toRecipe } from './dockerfile-recipe.ts'
-import type { Recipe } from './recipe.ts'
+import { measureCpuMs } from '../cpu-time.ts'
+import { Fault } from '../fault.ts'
+import { parseDockerfile as parse } from './parse.ts'
+import type { Dockerfile } from './parse.ts'
 
-function parseDockerfile(text: string): Recipe {
-  const dockerfile = parse(text)
-  const parent = { fromImage: dockerfile.from }
-  return toRecipe(dockerfile, { parent, note: undefined, keepsPlace: false })
+function parseDockerfile(text: string): Dockerfile {
+  return parse(text, { hasFiles: false })
 }
 
-/** Short form of the steps, without the common first and last steps of every recipe. */
 function stepsOf(...lines: string[]): string[][] {
   const { steps } = parseDockerfile(['FROM debian', ...lines].join('\n'))
-  const all = steps.map(({ type, args }) => [type, ...args])
-  assert.deepEqual(all.slice(0, 2), surroundings.slice(0, 2))
-  const end = all.findLastIndex((step) => !isDefault(step)) + 1
-  return all.slice(2, Math.max(end, 2))
-}
-
-const surroundings = [
-  ['USER', 'root'],
-  ['WORKDIR', '/'],
-  ['USER', 'user'],
-  ['WORKDIR', '/home/user'],
-]
-
-function isDefault([type, value]: readonly string[]): boolean {
-  return surroundings.slice(2).some((step) => step[0] === type && step[1] === value)
+  return steps.map(({ type, args }) => [type, ...args])
 }
 
 function startOf(...lines: string[]): string | undefined {
-  const { startCommand, readyCommand } = parseDockerfile(['FROM debian', ...lines].join('\n'))
-  assert.equal(readyCommand, startCommand === undefined ? undefined : 'sleep 20')
-  return startCommand
+  return parseDockerfile(['FROM debian', ...lines].join('\n')).startCommand
 }
 
 function messageOf(text: string): string {
@@ -68,55 +48,23 @@ test('a Dockerfile becomes an image, steps and a command', () => {
     CMD ["node", "server.js"]
   `
   assert.deepEqual(parseDockerfile(text), {
-    fromImage: 'node:24-slim',
+    from: 'node:24-slim',
     steps: [
-      { type: 'USER', args: ['root'], force: false },
-      { type: 'WORKDIR', args: ['/'], force: false },
-      { type: 'ENV', args: ['PORT', '3000', 'MODE', 'production'], force: false },
+      {
+        type: 'ENV',
+        args: ['PORT', '3000', 'MODE', 'production'],
+        title: 'ENV PORT=3000 MODE=production',
+      },
       {
         type: 'RUN',
         args: ['apt-get update &&         apt-get install -y git'],
-        force: false,
+        title: 'RUN apt-get update &&         apt-get install -y git',
       },
-      { type: 'WORKDIR', args: ['/app'], force: false },
-      { type: 'USER', args: ['user'], force: false },
+      { type: 'WORKDIR', args: ['/app'], title: 'WORKDIR /app' },
     ],
-    force: false,
     startCommand: 'node server.js',
-    readyCommand: 'sleep 20',
+    declaredArgs: new Set(['VERSION']),
   })
-})
-
-test('a Dockerfile with no more than FROM gets the usual user and folder', () => {
-  const { steps, ...rest } = parseDockerfile('from debian')
-  assert.deepEqual(rest, { fromImage: 'debian', force: false })
-  assert.deepEqual(
-    steps.map(({ type, args }) => [type, ...args]),
-    surroundings,
-  )
-})
-
-test('user and folder of the parent are kept where the origin says so', () => {
-  const dockerfile = parse('FROM mine\nRUN a\nUSER b')
-  const parent = { fromTemplate: 'id:build' }
-  const recipe = toRecipe(dockerfile, { parent, note: 'from mine', keepsPlace: true })
-  assert.deepEqual(recipe, {
-    fromTemplate: 'id:build',
-    originNote: 'from mine',
-    steps: [
-      { type: 'RUN', args: ['a'], force: false },
-      { type: 'USER', args: ['b'], force: false },
-    ],
-    force: false,
-  })
-})
-
-test('a user and a folder of its own are not changed at the end', () => {
-  const { steps } = parseDockerfile('FROM debian\nUSER app\nWORKDIR /srv')
-  assert.deepEqual(
-    steps.map(({ type, args }) => [type, ...args]),
-    [...surroundings.slice(0, 2), ['USER', 'app'], ['WORKDIR', '/srv']],
-  )
 })
 
 for (const [line, command] of [
@@ -178,6 +126,14 @@ test('variables have the values of the lines before', () => {
   )
 })
 
+test('a value with a variable of the image is not inserted into later values', () => {
+  assert.deepEqual(stepsOf('ENV PATH=/a:$PATH', 'ENV PATH=/b:$PATH', 'WORKDIR ${PATH:-x}'), [
+    ['ENV', 'PATH', '/a:$PATH'],
+    ['ENV', 'PATH', '/b:${PATH}'],
+    ['WORKDIR', '${PATH}'],
+  ])
+})
+
 test('an ARG without a default is empty, and none of the environment', () => {
   assert.deepEqual(stepsOf('ARG a', 'WORKDIR /x$a'), [['WORKDIR', '/x']])
 })
@@ -191,10 +147,10 @@ test('an ARG does not change what ENV set', () => {
 
 test('an ARG before FROM counts after it only where it is named again', () => {
   const text = 'ARG a=1 b=2\nARG c=$a\nFROM x:$c\nARG a\nWORKDIR /$a$b\nARG a'
-  const { fromImage, steps } = parseDockerfile(text)
-  assert.equal(fromImage, 'x:1')
+  const { from, steps } = parseDockerfile(text)
+  assert.equal(from, 'x:1')
   assert.deepEqual(
-    steps.slice(2, -1).map(({ type, args }) => [type, ...args]),
+    steps.map(({ type, args }) => [type, ...args]),
     [
       ['ENV', 'a', '1'],
       ['WORKDIR', '/1$b'],
@@ -205,15 +161,13 @@ test('an ARG before FROM counts after it only where it is named again', () => {
 test('the escape directive takes the place of the backslash', () => {
   const text = '# syntax=x\r\n#ESCAPE = `\r\nFROM debian\r\nRUN a `\r\n  C:\\\r\nENV b=c` d\\'
   assert.deepEqual(
-    parseDockerfile(text)
-      .steps.slice(2, 4)
-      .map(({ args }) => args),
+    parseDockerfile(text).steps.map(({ args }) => args),
     [['a   C:\\'], ['b', 'c d\\']],
   )
 })
 
 test('a directive after a comment is a comment', () => {
-  assert.equal(messageOf('# hello\n# escape=x'), 'The Dockerfile: it has no FROM')
+  assert.equal(messageOf('# hello\n# escape=x'), 'The Dockerfile has no FROM')
 })
 
 for (const [lines, command] of [
@@ -235,12 +189,12 @@ for (const [lines, command] of [
 }
 
 for (const [text, message] of [
-  ['', /^The Dockerfile: it has no FROM/],
-  [' \n\t\r\n', /it has no FROM/],
-  ['# only\n  # comments', /it has no FROM/],
-  ['\\', /it has no FROM/],
-  ['ARG a=1', /it has no FROM/],
-  ['\uFEFF\\\n', /it has no FROM/],
+  ['', /^The Dockerfile has no FROM/],
+  [' \n\t\r\n', /The Dockerfile has no FROM/],
+  ['# only\n  # comments', /The Dockerfile has no FROM/],
+  ['\\', /The Dockerfile has no FROM/],
+  ['ARG a=1', /The Dockerfile has no FROM/],
+  ['\uFEFF\\\n', /The Dockerfile has no FROM/],
   ['RUN a\nFROM b', /^Line 1 of the Dockerfile: RUN comes before FROM/],
   ['FROM', /FROM has no arguments/],
   ['FROM a b', /write FROM as/],
@@ -293,7 +247,7 @@ for (const [text, message] of [
 
 test('200 instructions and 256 KiB are taken', () => {
   const lines = ['FROM a', ...Array<string>(199).fill('RUN b')].join('\n')
-  assert.equal(parseDockerfile(lines.padEnd(256 * 1024)).steps.length, 203)
+  assert.equal(parseDockerfile(lines.padEnd(256 * 1024)).steps.length, 199)
 })
 
 /** Inputs of the maximum size that would be slow in a parser with backtracking. */

@@ -5,7 +5,7 @@
  * Threats: the text is untrusted. Variables that refer to variables can double in size with each line, hence the limit
  * on the total size of expansions; nested references use stack, hence the limit on depth.
  */
-import { invalidDockerfile } from './dockerfile-lines.ts'
+import { invalidDockerfile } from './instructions.ts'
 
 export type Variables = ReadonlyMap<string, string>
 
@@ -61,16 +61,34 @@ function splitWords(text: string, escape: string): string[] {
   return words
 }
 
-/** Marks a literal `$`. Checked text never contains NUL, so the marker is unambiguous. */
+/** Stands for a literal `$`. Checked text never contains NUL, so the marker is unambiguous. */
 const dollar = '\0'
 
-function literally(text: string): string {
+/** Marks every `$` of a text as literal. */
+export function literally(text: string): string {
   return text.replaceAll('$', dollar)
+}
+
+/** Whether an expanded text still refers to a variable whose value is unknown here. */
+export function hasReference(expanded: string): boolean {
+  return expanded.includes('$')
 }
 
 /** Escapes literal `$`, because steps expand references themselves. */
 export function toStepText(expanded: string): string {
   return expanded.replaceAll(dollar, String.raw`\$`)
+}
+
+/** Returns the text of a value that no step expands again, such as a path of COPY. */
+export function toFinalText(expanded: string, line: number): string {
+  const [, name] = /\$\{?(\w+)/.exec(expanded) ?? []
+  if (name !== undefined) {
+    throw invalidDockerfile(
+      `the value of the variable ${shown(name)} is not known here: set it with ARG or ENV before this line`,
+      line,
+    )
+  }
+  return expanded.replaceAll(dollar, '$')
 }
 
 function isBlank(char: string): boolean {

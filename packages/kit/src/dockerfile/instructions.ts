@@ -5,7 +5,7 @@
  * Threats: the text is untrusted. Each line is scanned once, without backtracking patterns, so that no input takes more
  * than linear time.
  */
-import { Fault } from '@atoll/kit/fault'
+import { Fault } from '../fault.ts'
 
 export interface Instruction {
   /** Upper case. */
@@ -42,22 +42,22 @@ export function readInstructions(text: string): Instructions {
   }
   if (begun && begun.text.trim() !== '') instructions.push(toInstruction(begun))
   if (instructions.length > instructionLimit) {
-    throw invalidDockerfile(`it has more than ${instructionLimit} instructions`)
+    throw invalidDockerfile(`has more than ${instructionLimit} instructions`)
   }
   return { escape, instructions }
 }
 
-/** Creates the fault for every error in a Dockerfile. */
+/** Creates the fault for a mistake in a Dockerfile. Without a line, the message continues "The Dockerfile …". */
 export function invalidDockerfile(message: string, line?: number): Fault {
-  const place = line === undefined ? 'The Dockerfile' : `Line ${line} of the Dockerfile`
-  return new Fault('invalid', 'invalid_dockerfile', `${place}: ${message}`)
+  const start = line === undefined ? 'The Dockerfile' : `Line ${line} of the Dockerfile:`
+  return new Fault('invalid', 'invalid_dockerfile', `${start} ${message}`)
 }
 
 function checkText(text: string): void {
   if (Buffer.byteLength(text) > sizeLimitKib * 1024) {
-    throw invalidDockerfile(`it is larger than ${sizeLimitKib} KiB`)
+    throw invalidDockerfile(`is larger than ${sizeLimitKib} KiB`)
   }
-  if (!isText(text)) throw invalidDockerfile('it has characters that are not text')
+  if (!isText(text)) throw invalidDockerfile('has characters that are not text')
 }
 
 /** Rejects unpaired surrogates and NUL, which ends a string in the kernel. */
