@@ -1,21 +1,16 @@
-/**
- * Makes text from sandboxes, builds and servers safe to print. Threats: escape sequences can rewrite the screen, the
- * clipboard or the title of the terminal; direction overrides and invisible characters make one name look like another.
- */
-const hostile =
-  // oxlint-disable-next-line no-control-regex -- these characters are what the function replaces
-  /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]|\p{Surrogate}/gu
+/** Makes text from sandboxes, builds and servers safe to print on a terminal. */
+import { replaceHostile } from '@atoll/kit/hostile-characters'
 
 /** Replaces hostile characters, line breaks and tabs included, by escapes such as `\x1b` and `\u202e`. */
 export function visibleName(text: string): string {
-  return text.replaceAll(hostile, escaped)
+  return replaceHostile(text, escaped)
 }
 
 /** Does the same for text of several lines: keeps line breaks and tabs, and drops a `\r` before a line break. */
 export function visibleText(text: string): string {
-  return text
-    .replaceAll('\r\n', '\n')
-    .replaceAll(hostile, (char) => (char === '\n' || char === '\t' ? char : escaped(char)))
+  return replaceHostile(text.replaceAll('\r\n', '\n'), (char) =>
+    char === '\n' || char === '\t' ? char : escaped(char),
+  )
 }
 
 /** Prepares output of programs for `visibleText`: drops colours, and turns progress that overwrites itself into lines. */
@@ -26,7 +21,7 @@ export function plainOutput(text: string): string {
 
 /** Escapes what `JSON.stringify` leaves as it is. The result means the same. */
 export function visibleJson(json: string): string {
-  return json.replaceAll(hostile, (char) => (char === '\n' ? char : unicodeEscape(char)))
+  return replaceHostile(json, (char) => (char === '\n' ? char : unicodeEscape(char)))
 }
 
 function escaped(char: string): string {
