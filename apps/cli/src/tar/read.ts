@@ -1,6 +1,9 @@
 /**
  * Reads a tar archive as it arrives. Threats: the archive comes from a sandbox. Every header has a checksum and bounds,
- * names are limited, and nothing is buffered but one header or name. Who extracts must check the paths.
+ * names are limited, and nothing is buffered but one header or name. The caller must check the paths.
+ *
+ * Not a library: `tar` and `tar-stream` accept an archive that was cut off between two entries as complete, and `tar`
+ * also decompresses input that looks like gzip.
  */
 import { Fault } from '@atoll/kit/fault'
 

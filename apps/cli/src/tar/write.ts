@@ -1,6 +1,7 @@
 /**
  * Writes tar archives in GNU format, which GNU tar, busybox and bsdtar all read. The size is known before the first
- * byte, so that an upload can announce it.
+ * byte, so that an upload can announce it, and equal files give equal archives, which build caches need. Libraries such
+ * as `tar-stream` do not compute the size in advance.
  */
 import { Fault } from '@atoll/kit/fault'
 
