@@ -20,7 +20,7 @@ import { installNpmPackages, linkPinnedNode, npmPackagesAreCurrent } from './npm
 const lockIsTaken = 75
 
 /** An expected failure, printed without a stack trace. */
-class Stop extends Error {}
+class ExpectedFailure extends Error {}
 
 /**
  * @typedef {object} Machine
@@ -66,13 +66,13 @@ function checkHostPackagesInstallable(machine, missing) {
   const needed = missing.map(({ name, reason }) => `  ${name.padEnd(12)} ${reason}`).join('\n')
   const os = parseOsRelease(readFileSync(machine.osReleaseFile, 'utf8'))
   if (os.family === 'other') {
-    throw new Stop(
+    throw new ExpectedFailure(
       `Atoll can install host packages on Debian only, and this is ${os.name}.\n` +
         `Install these packages yourself (names as in Debian), then run this again:\n${needed}`,
     )
   }
   if (!machine.isSuperuser) {
-    throw new Stop(
+    throw new ExpectedFailure(
       `Host packages are missing, and only root can install them:\n${needed}\n` +
         `Run:  sudo ${process.execPath} ${join(machine.root, 'tools/prepare.mjs')}   (installs ${names})`,
     )
@@ -94,7 +94,8 @@ function rerunLocked(root, args) {
     join(root, 'package-lock.json'),
   ]
   const first = spawnSync('flock', ['--nonblock', ...lock, ...again], { stdio: 'inherit' })
-  if (first.error) throw new Stop(`Cannot run flock (package util-linux): ${first.error.message}`)
+  if (first.error)
+    throw new ExpectedFailure(`Cannot run flock (package util-linux): ${first.error.message}`)
   if (first.status !== lockIsTaken) return exitLike(first)
   process.stderr.write('atoll: waiting for another set-up of this clone\n')
   exitLike(spawnSync('flock', [...lock, ...again], { stdio: 'inherit' }))

@@ -56,7 +56,7 @@ export const cliErrors: EntryGroup = {
       'List the builds with `atoll template show`.',
     ],
     no_key: [
-      'There is no API key: `ATOLL_API_KEY` is not set, and the credentials file is missing, invalid or closed to this user.',
+      'There is no API key: `ATOLL_API_KEY` is not set, and the credentials file is missing, invalid or not readable by this user.',
       'Set `ATOLL_API_KEY`, or run the command as root on the machine of the server.',
     ],
     no_server: [
@@ -77,7 +77,7 @@ export const cliErrors: EntryGroup = {
     ],
     process_conflict: [
       'The state of the file or process does not allow the request.',
-      'Check the message.',
+      'Read the message: it names the file or process and its state.',
     ],
     process_exhausted: [
       'A limit of the sandbox is reached.',

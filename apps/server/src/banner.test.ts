@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { renderBanner, renderFarewell } from './banner.ts'
+import { renderBanner, renderStopMessage } from './banner.ts'
 import type { BannerFacts } from './banner.ts'
 
 const facts: BannerFacts = {
@@ -37,7 +37,7 @@ test('a data directory of its own is named in every command, quoted for the shel
     exportsOf(renderBanner(own))[3],
     `E2B_API_KEY=$(ATOLL_DATA_DIR=${word} bin/atoll key show)`,
   )
-  assert.ok(renderFarewell(2, own).includes(`ATOLL_DATA_DIR=${word} bin/atoll down`))
+  assert.ok(renderStopMessage(2, own).includes(`ATOLL_DATA_DIR=${word} bin/atoll down`))
 })
 
 test('without the file no command is offered that would fail', () => {
@@ -47,10 +47,10 @@ test('without the file no command is offered that would fail', () => {
 })
 
 test('the farewell counts what goes on', () => {
-  assert.match(renderFarewell(1, facts), /1 sandbox goes on running/)
-  assert.match(renderFarewell(6, facts), /6 sandboxes go on running[^]*bin\/atoll down/)
-  assert.match(renderFarewell(undefined, facts), /All sandboxes go on running/)
-  assert.doesNotMatch(renderFarewell(0, facts), /down/)
+  assert.match(renderStopMessage(1, facts), /1 sandbox keeps running/)
+  assert.match(renderStopMessage(6, facts), /6 sandboxes keep running[^]*bin\/atoll down/)
+  assert.match(renderStopMessage(undefined, facts), /All sandboxes keep running/)
+  assert.doesNotMatch(renderStopMessage(0, facts), /down/)
 })
 
 test('the dashboard is named, with a link that signs in when there is a key for it', () => {

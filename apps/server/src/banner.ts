@@ -99,12 +99,12 @@ function shellWord(text: string): string {
 }
 
 /** Renders the exit message; `leftRunning` is undefined when the node did not answer. */
-export function renderFarewell(leftRunning: number | undefined, facts: BannerFacts): string {
+export function renderStopMessage(leftRunning: number | undefined, facts: BannerFacts): string {
   if (leftRunning === 0) return 'Atoll has stopped. No sandboxes were running.\n'
   const number = leftRunning === undefined ? 'All' : String(leftRunning)
-  const sandboxes = leftRunning === 1 ? '1 sandbox goes' : `${number} sandboxes go`
+  const sandboxes = leftRunning === 1 ? '1 sandbox keeps' : `${number} sandboxes keep`
   return (
-    `Atoll has stopped. ${sandboxes} on running; the next start takes over.\n` +
+    `Atoll has stopped. ${sandboxes} running; the next start takes over.\n` +
     `To end everything: ${command(facts)} down\n`
   )
 }

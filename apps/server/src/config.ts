@@ -123,7 +123,7 @@ export function loadServerConfig(env: Record<string, string | undefined>): Serve
       return undefined
     }
   }
-  const server = attempt((from) => checkTogether(parseEnvironment(ServerEnv, from)))
+  const server = attempt((from) => checkCombinations(parseEnvironment(ServerEnv, from)))
   const api = attempt(loadApiConfig)
   const node = attempt(loadNodeConfig)
   const edge = attempt(loadEdgeConfig)
@@ -135,7 +135,9 @@ export function loadServerConfig(env: Record<string, string | undefined>): Serve
 }
 
 /** Checks settings that need each other. */
-function checkTogether<Settings extends z.infer<typeof ServerEnv>>(settings: Settings): Settings {
+function checkCombinations<Settings extends z.infer<typeof ServerEnv>>(
+  settings: Settings,
+): Settings {
   const { ATOLL_DOMAIN, ATOLL_TLS_CERT_FILE, ATOLL_TLS_KEY_FILE, ATOLL_TLS_LISTEN } = settings
   const hasFile = ATOLL_TLS_CERT_FILE !== undefined || ATOLL_TLS_KEY_FILE !== undefined
   const hostName = ATOLL_DOMAIN?.split(':', 1)[0]

@@ -50,7 +50,7 @@ export async function startGateway(
   isTrustedProxy: (address: string) => boolean = () => false,
 ): Promise<Gateway> {
   await using started = new AsyncDisposableStack()
-  const connections = createConnections(limits, { isExempt: loopbackAnd(isTrustedProxy) })
+  const connections = createConnections(limits, { isExempt: isLoopbackOr(isTrustedProxy) })
   const close = async ({ stop, closed }: Listener) => {
     stop()
     connections.destroyAll()
@@ -105,7 +105,7 @@ export async function startGateway(
   }
 }
 
-function loopbackAnd(isTrusted: (address: string) => boolean) {
+function isLoopbackOr(isTrusted: (address: string) => boolean) {
   return (client: string, address: string) => isLoopback(client) || isTrusted(address)
 }
 

@@ -56,7 +56,7 @@ test('the first start shows key and token, the next one how to read the key', as
   assert.equal(created.status, 201)
   first.child.kill('SIGINT')
   assert.equal(await first.exited, 0)
-  assert.match(first.said.stdout, /1 sandbox goes on running[^]*bin\/atoll down\n$/)
+  assert.match(first.said.stdout, /1 sandbox keeps running[^]*bin\/atoll down\n$/)
 
   const second = start()
   const again = await second.banner()

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { Fault } from '@atoll/kit/fault'
 import { createLogger } from '@atoll/kit/log'
 import type { Logger } from '@atoll/kit/log'
-import { renderBanner, renderFarewell } from './banner.ts'
+import { renderBanner, renderStopMessage } from './banner.ts'
 import type { BannerFacts } from './banner.ts'
 import { loadServerConfig } from './config.ts'
 import type { ServerConfig } from './config.ts'
@@ -31,7 +31,7 @@ export async function runServer(
   const log = openLog(config)
   const progress = createProgressView(people)
   const signals = watchSignals()
-  dieLoudly(log, ATOLL_LOG === 'stdout' ? undefined : logPath(ATOLL_DATA_DIR))
+  exitOnUnexpectedError(log, ATOLL_LOG === 'stdout' ? undefined : logPath(ATOLL_DATA_DIR))
 
   const shown = { ...parts, log, progress: progress.report }
   const server = await startServer(config, shown)
@@ -46,7 +46,7 @@ export async function runServer(
   people.write(`${renderBanner(facts)}\n`)
   await signals.first
   const { leftRunning } = await server.close()
-  people.write(`\n${renderFarewell(leftRunning, facts)}`)
+  people.write(`\n${renderStopMessage(leftRunning, facts)}`)
   setTimeout(() => process.exit(0), exitAfterMs).unref()
 }
 
@@ -99,7 +99,7 @@ function watchSignals(): { readonly first: Promise<void>; endGracefully(): void 
  * Logs an unexpected error and exits, since the state is unknown. Sandboxes keep running; a supervisor restarts the
  * server.
  */
-function dieLoudly(log: Logger, path: string | undefined): void {
+function exitOnUnexpectedError(log: Logger, path: string | undefined): void {
   const die = (error: unknown) => {
     log.fatal({ err: error, event: 'server.crash' }, 'unexpected error')
     process.stderr.write(

@@ -90,7 +90,7 @@ test('Ctrl-C keeps sandboxes running and reports them, and the next start adopts
   await sandbox.commands.run(count, { background: true, timeoutMs: 0 })
   assert.equal(await installation.interrupt(), 0)
   const lastOutput = installation.output().slice(installation.output().indexOf(readyLine))
-  assert.match(lastOutput, /1 sandbox goes on running; the next start takes over/)
+  assert.match(lastOutput, /1 sandbox keeps running; the next start takes over/)
   assert.match(lastOutput, /To end everything: .*atoll down\n$/)
 
   await installation.start()

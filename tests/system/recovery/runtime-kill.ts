@@ -33,7 +33,7 @@ export async function killRuntimeProcess(
     const victim = await findVictim(target, names)
     // A plain delay: the kill must be able to come at any moment.
     await pause(victim ? random(maxDelayMs[target]) : 1)
-    if (!victim || !(await isAtWork(target, names, victim.cellId))) continue
+    if (!victim || !(await isInProgress(target, names, victim.cellId))) continue
     // The PID may have been reused.
     if (titleOf(victim.pid) !== victim.title) continue
     try {
@@ -63,13 +63,13 @@ async function findVictim(target: Target, names: Names): Promise<Victim | undefi
     if (!program.includes('runsc') || !args.includes(target)) continue
     if (!args.includes(`--root=${names.runDir}/state/runsc`)) continue
     const cellId = /\/cells\/(\w+)\/bundle/.exec(title)?.[1] ?? args.findLast(Boolean)
-    if (await isAtWork(target, names, cellId)) return { pid: Number(name), title, cellId }
+    if (await isInProgress(target, names, cellId)) return { pid: Number(name), title, cellId }
   }
   return undefined
 }
 
 /** Tests whether the target is at work: commands always are, processes until the sandbox runs. */
-async function isAtWork(
+async function isInProgress(
   target: Target,
   { dataDir }: Names,
   cellId: string | undefined,

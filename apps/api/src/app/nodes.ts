@@ -49,7 +49,7 @@ export function createNodes(deps: {
     if (health?.isWell !== isWell) health = { isWell, since: clock.now() }
     return health.since
   }
-  const look = async (): Promise<NodeUsage | undefined> => {
+  const readUsage = async (): Promise<NodeUsage | undefined> => {
     try {
       const signal = AbortSignal.timeout(timeoutMs)
       known = await node.describe(signal)
@@ -59,7 +59,7 @@ export function createNodes(deps: {
     }
   }
   const list = async (): Promise<NodeView[]> => {
-    const usage = await look()
+    const usage = await readUsage()
     const since = noteHealth(usage !== undefined)
     if (!known) return []
     const facts = known

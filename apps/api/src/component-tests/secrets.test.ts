@@ -25,7 +25,7 @@ async function call(method: string, path: string, body?: object, as?: { apiKey: 
 }
 const keep = (name: string, more: object = {}) => call('POST', '/secrets', { name, value, ...more })
 
-function told(id: string) {
+function rulesOnNode(id: string) {
   const rules = api.node.running.get(id)?.network?.headerRules ?? []
   return Object.fromEntries(rules.map(({ pattern, headers }) => [pattern, { ...headers }]))
 }
@@ -117,7 +117,7 @@ for (const [what, body] of Object.entries({
 test('a header that names a secret has its value on the node, and nowhere else', async () => {
   await keep('key')
   const id = await api.create({ network: { rules } })
-  assert.deepEqual(told(id), { 'a.b': { Authorization: `Bearer ${value}`, other: 'x' } })
+  assert.deepEqual(rulesOnNode(id), { 'a.b': { Authorization: `Bearer ${value}`, other: 'x' } })
   await call('GET', `/sandboxes/${id}`)
   await call('GET', '/v2/sandboxes')
 })
@@ -129,7 +129,7 @@ test('a missing secret is refused at a create and an update', async () => {
   assert.match(created.json.message, /network\.rules: there is no secret "key"/)
   const id = await api.create({})
   assert.equal((await call('PUT', `/sandboxes/${id}/network`, { rules })).status, 400)
-  assert.deepEqual(told(id), {})
+  assert.deepEqual(rulesOnNode(id), {})
   const other = api.theirs
   await call('POST', '/secrets', { name: 'key', value }, other)
   assert.equal((await call('PUT', `/sandboxes/${id}/network`, { rules })).status, 400)
@@ -142,12 +142,12 @@ test('a change is in force in running sandboxes when it is answered', async () =
   const others = [await api.create({}), await api.create({ network: { denyOut: ['1.1.1.1'] } })]
   const next = 'another value'
   assert.equal((await call('POST', '/secrets/key', { value: next })).status, 200)
-  assert.deepEqual(told(id), { 'a.b': { Authorization: `Bearer ${next}`, other: 'x' } })
+  assert.deepEqual(rulesOnNode(id), { 'a.b': { Authorization: `Bearer ${next}`, other: 'x' } })
   assert.equal((await call('DELETE', '/secrets/key')).status, 204)
-  assert.deepEqual(told(id), { 'a.b': { other: 'x' } })
+  assert.deepEqual(rulesOnNode(id), { 'a.b': { other: 'x' } })
   await keep('KEY')
-  assert.deepEqual(told(id), { 'a.b': { Authorization: `Bearer ${value}`, other: 'x' } })
-  assert.deepEqual(others.map(told), [{}, {}])
+  assert.deepEqual(rulesOnNode(id), { 'a.b': { Authorization: `Bearer ${value}`, other: 'x' } })
+  assert.deepEqual(others.map(rulesOnNode), [{}, {}])
 })
 
 test('a paused sandbox comes back with the newest value', async () => {
@@ -156,7 +156,7 @@ test('a paused sandbox comes back with the newest value', async () => {
   assert.equal((await api.call('POST', `/sandboxes/${id}/pause`)).status, 204)
   await call('POST', '/secrets/key', { value: 'newer' })
   assert.equal((await api.call('POST', `/v2/sandboxes/${id}/connect`)).status, 201)
-  assert.equal(told(id)['a.b']?.Authorization, 'Bearer newer')
+  assert.equal(rulesOnNode(id)['a.b']?.Authorization, 'Bearer newer')
 })
 
 test('a node that does not answer gets the secret later', async () => {
@@ -165,5 +165,5 @@ test('a node that does not answer gets the secret later', async () => {
   api.node.fail('network', Code.Unavailable)
   assert.equal((await call('POST', '/secrets/key', { value: 'newer' })).status, 200)
   api.node.fail('network', undefined)
-  await waitFor('the new value', () => told(id)['a.b']?.Authorization === 'Bearer newer')
+  await waitFor('the new value', () => rulesOnNode(id)['a.b']?.Authorization === 'Bearer newer')
 })

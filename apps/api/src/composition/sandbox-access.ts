@@ -1,6 +1,6 @@
 import type { RuleFilling } from '../app/network/fill-rules.ts'
 import { ingressOf, rulesOf } from '../domain/network/network.ts'
-import type { ReachOf, SandboxNetwork } from '../domain/network/network.ts'
+import type { NetworkAccessOf, SandboxNetwork } from '../domain/network/network.ts'
 import { envdAccessToken, trafficAccessToken } from '../domain/teams/key.ts'
 import type { TokensOf } from '../http/sandboxes/sandbox-view.ts'
 
@@ -16,7 +16,7 @@ export interface SandboxAccess {
   /** Returns the envd access token if the sandbox requires one. */
   requiredTokenOf(sandbox: TokenOwner): string | undefined
   readonly tokensOf: TokensOf
-  readonly reachOf: ReachOf
+  readonly networkAccessOf: NetworkAccessOf
 }
 
 export function createSandboxAccess(
@@ -36,7 +36,7 @@ export function createSandboxAccess(
       trafficAccessToken: ingressTo(sandbox).trafficAccessToken,
       domain,
     }),
-    reachOf: async (sandbox) => ({
+    networkAccessOf: async (sandbox) => ({
       network: await rules.fill(sandbox.teamId, rulesOf(sandbox)),
       ingress: ingressTo(sandbox),
     }),

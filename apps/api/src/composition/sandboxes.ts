@@ -112,15 +112,22 @@ function createUseCases(
   const { work, pausing } = parts
   const { node, nodes, log, limitsOf, tokenSeed } = core
   const { templates, snapshots } = core.stores
-  const { reachOf } = access
+  const { networkAccessOf } = access
   const onEndChanged = () => parts.expiry.nudge()
   const start = createStartSandbox({
-    ...{ ...work, reachOf, onEndChanged, tokenOf: access.requiredTokenOf },
+    ...{ ...work, networkAccessOf, onEndChanged, tokenOf: access.requiredTokenOf },
   })
   const readyNames = startReadyNames({ node, tokenOf: access.envdTokenOf, log })
   parts.closing.defer(() => readyNames.close())
   const launching = createLaunching({
-    ...{ ...work, readyNames, tokenSeed, reachOf, onEndChanged, stopping: parts.stopping.signal },
+    ...{
+      ...work,
+      readyNames,
+      tokenSeed,
+      networkAccessOf,
+      onEndChanged,
+      stopping: parts.stopping.signal,
+    },
   })
   return {
     sandboxes: createSandboxes({ ...work, templates, start, onEndChanged }),

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { beforeFirst, checkRange, cpuPercent, stepOf, windowOf } from './metrics.ts'
+import { firstBaseline, checkRange, cpuPercent, stepOf, windowOf } from './metrics.ts'
 
 const hour = 3600
 const day = 24 * hour
@@ -78,7 +78,7 @@ for (const [what, cpuNs, passedNs, percent] of [
 
 test('a new sandbox is compared with its start, an old one with nothing', () => {
   const first = { ...reading(5e9, 100e9), ageNs: 10e9 }
-  assert.deepEqual(beforeFirst(first), { cpuUsedNs: 0, readAtNs: 90e9 })
-  assert.equal(cpuPercent(beforeFirst(first) ?? assert.fail(), first), 25)
-  assert.equal(beforeFirst({ ...first, ageNs: 10e9 + 1 }), undefined)
+  assert.deepEqual(firstBaseline(first), { cpuUsedNs: 0, readAtNs: 90e9 })
+  assert.equal(cpuPercent(firstBaseline(first) ?? assert.fail(), first), 25)
+  assert.equal(firstBaseline({ ...first, ageNs: 10e9 + 1 }), undefined)
 })

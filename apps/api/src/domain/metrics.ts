@@ -131,7 +131,7 @@ export function windowOf(now: Date): number {
  * Baseline for the first reading of a sandbox: its start, or undefined when the start is too long ago for a useful
  * average.
  */
-export function beforeFirst({ readAtNs, ageNs }: Reading): CpuReading | undefined {
+export function firstBaseline({ readAtNs, ageNs }: Reading): CpuReading | undefined {
   return ageNs <= 2 * sampleSeconds * 1e9 ? { cpuUsedNs: 0, readAtNs: readAtNs - ageNs } : undefined
 }
 

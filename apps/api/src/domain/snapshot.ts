@@ -66,7 +66,7 @@ export interface SnapshotStore {
     page: { readonly limit: number; readonly after: Position | undefined },
   ): Promise<ListedSnapshot[]>
   /** Lists snapshots without a build: in progress or orphaned. */
-  listLoose(): Promise<Snapshot[]>
+  listUnpublished(): Promise<Snapshot[]>
   /** Returns the IDs that have a record. */
   known(ids: readonly string[]): Promise<ReadonlySet<string>>
   /** Deletes only the record. */

@@ -9,7 +9,7 @@ import {
   toResumeFault,
   toSnapshotFault,
 } from './node-faults.ts'
-import { toReach, toRules } from './network-message.ts'
+import { toNetworkAccess, toRules } from './network-message.ts'
 import { toFacts, toOnNode, toReading, toUsage } from './node-message.ts'
 
 const killTimeoutMs = 60_000
@@ -68,7 +68,7 @@ function sandboxMethods(
         envVars: { ...envVars },
         isNamed,
         ...(snapshotId !== undefined && { snapshotId }),
-        ...toReach(given),
+        ...toNetworkAccess(given),
       }
       await client.createSandbox(request, { signal }).catch((error: unknown) => {
         throw toCreateFault(error)
@@ -84,7 +84,7 @@ function sandboxMethods(
     },
     async resume({ id, boot, ...given }, signal) {
       await client
-        .resumeSandbox({ sandboxId: id, boot, ...toReach(given) }, { signal })
+        .resumeSandbox({ sandboxId: id, boot, ...toNetworkAccess(given) }, { signal })
         .catch((error: unknown) => {
           throw toResumeFault(error, id)
         })

@@ -1,7 +1,7 @@
 import type { Ingress, NetworkRules } from '@atoll/contracts/network/rules'
 
 /** Builds the ingress and egress part of create and resume requests. */
-export function toReach(given: {
+export function toNetworkAccess(given: {
   readonly accessToken: string | undefined
   readonly network: NetworkRules
   readonly ingress: Ingress

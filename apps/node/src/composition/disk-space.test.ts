@@ -152,7 +152,7 @@ function openSpace(dataDir: string, disksDir: string) {
   })
   const look = async () => {
     seen.leastFreeBytes = Math.min(seen.leastFreeBytes, disks.readHost().freeBytes)
-    space.look()
+    space.runPassIfDue()
   }
   const stopLooking = repeat(20, look, (error) => assert.fail(String(error)))
   const stop = async () => {

@@ -57,7 +57,7 @@ export async function openDiskSpace(parts: {
     onError,
   })
   logReport(space.report())
-  const stop = repeat(tickMs, async () => space.look(), onError)
+  const stop = repeat(tickMs, async () => space.runPassIfDue(), onError)
   return {
     ...space,
     async [Symbol.asyncDispose]() {

@@ -119,8 +119,8 @@ export function openHost(
 
   async function halt(cellId: string): Promise<void> {
     await cgroups.remove(cellId)
-    const forget = Object.values(runtimes).map((runtime) => runtime.remove(cellId))
-    await Promise.all([...forget, rootfs.unmount(cellId)])
+    const removals = Object.values(runtimes).map((runtime) => runtime.remove(cellId))
+    await Promise.all([...removals, rootfs.unmount(cellId)])
   }
 
   return {

@@ -125,7 +125,7 @@ export function runtimeContract(name: Runtime['name'], subnet: string): void {
       const used = async () => (await read(sandbox.id))?.cpuUsedNs
       await world.host.cgroups.freeze(sandbox.id)
       await waitFor('it to stand still', () =>
-        standsStill(`${world.host.installation.cgroup}/${sandbox.id}`),
+        isGroupFrozen(`${world.host.installation.cgroup}/${sandbox.id}`),
       )
       const still = await used()
       assert.equal(await used(), still)
@@ -378,7 +378,7 @@ function status(address: string, path: string): Promise<number | undefined> {
  * Tests whether the freeze is complete: running tasks leave the CPU first, and the kernel reports it in one of these
  * files.
  */
-async function standsStill(group: string): Promise<boolean> {
+async function isGroupFrozen(group: string): Promise<boolean> {
   const files = [`freezer/${group}/freezer.state`, `${group}/cgroup.events`]
   const texts = files.map((file) => readFile(`/sys/fs/cgroup/${file}`, 'utf8').catch(() => ''))
   return (await Promise.all(texts)).some((text) => /^(FROZEN|frozen 1)$/m.test(text))

@@ -33,7 +33,7 @@ export async function installHostPackages(options: {
     throw staleLists ?? error
   })
   options.progress(label, 1)
-  refuseWhatIsStillMissing(missingHostPackages(missing, options.path))
+  failIfStillMissing(missingHostPackages(missing, options.path))
 }
 
 /** Updates the package lists. Returns the error: an unreachable archive matters only if the installation fails too. */
@@ -79,7 +79,7 @@ async function candidateSuffices(): Promise<boolean> {
   return (parseRunscVersion(candidate) ?? 0) >= minimumRunscVersion
 }
 
-function refuseWhatIsStillMissing(missing: readonly HostPackage[]): void {
+function failIfStillMissing(missing: readonly HostPackage[]): void {
   if (missing.length === 0) return
   const programs = missing.map(({ name, binary }) => `${binary} (package ${name})`).join(', ')
   throw new Fault(

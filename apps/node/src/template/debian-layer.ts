@@ -11,7 +11,7 @@ import { z } from 'zod'
 import { bootstrapDebian } from './bootstrap.ts'
 import { debianSources } from './debian-sources.ts'
 import { lockFolder, tryLockFolder } from './folder-lock.ts'
-import { fetchNpm, furnish } from './furnish.ts'
+import { fetchNpm, customizeDebian } from './customize-debian.ts'
 import { commitLayer, exists, sweepBuilds } from './layer.ts'
 import { recipeHash } from './recipe.ts'
 import type { DebianRecipe } from './recipe.ts'
@@ -121,7 +121,7 @@ async function build(
     ])
     progress('adding Node.js and the user', 0.9)
     const { user, check } = recipe
-    await furnish(root, { nodeBinary: process.execPath, npmPrefix, user, check })
+    await customizeDebian(root, { nodeBinary: process.execPath, npmPrefix, user, check })
     signal?.throwIfAborted()
     progress('sealing the layer', 0.95)
     const layerId = await commitLayer(layersDir, root)

@@ -29,7 +29,7 @@ async function visit(): Promise<string> {
     const psk = { psk: Buffer.from('secret'), identity: 'sandbox' }
     const options = { ciphers: 'PSK', maxVersion: 'TLSv1.2', pskCallback: () => psk } as const
     const server = name === '' ? {} : { servername: name }
-    return await heardOn(
+    return await readAnswer(
       connectTls({
         host: address,
         port: 443,
@@ -41,11 +41,11 @@ async function visit(): Promise<string> {
   }
   const socket = connect({ host: address, port: 80 })
   socket.write(`GET / HTTP/1.1\r\nHost: ${name}\r\nConnection: close\r\n\r\n`)
-  const answer = await heardOn(socket)
+  const answer = await readAnswer(socket)
   return answer.slice(answer.indexOf('\r\n\r\n') + 4)
 }
 
-async function heardOn(socket: Socket): Promise<string> {
+async function readAnswer(socket: Socket): Promise<string> {
   let heard = ''
   socket.setEncoding('utf8').on('data', (text: string) => (heard += text))
   await once(socket, 'close')

@@ -9,7 +9,7 @@ import type { ClientAddresses } from '../client-addresses.ts'
 import { readCredentials } from '../credentials.ts'
 import { createDashboard } from './dashboard.ts'
 import type { Dashboard } from './dashboard.ts'
-import { openEnvdDoor } from './envd-door.ts'
+import { openEnvdEndpoint } from './envd-endpoint.ts'
 import { openSessionFile } from './session-file.ts'
 import { openSessions } from './sessions.ts'
 import { createSignInLink } from './sign-in-link.ts'
@@ -40,13 +40,13 @@ export async function startDashboard(parts: {
   const bundle = await buildDashboard(() => parts.progress('building the dashboard', 0.5))
   const file = openSessionFile(join(dataDir, 'dashboard-sessions.json'), log)
   const sessions = await openSessions(file, systemClock)
-  const door = await openEnvdDoor(createEdge({ node: parts.node, log }))
+  const endpoint = await openEnvdEndpoint(createEdge({ node: parts.node, log }))
   const link = createSignInLink(systemClock)
   const dashboard = createDashboard({
     ...{ host, bundle, log, sessions },
     platform: createUpstream(parts.platformUrl),
-    envd: createUpstream(door.url),
-    envdUrl: door.url,
+    envd: createUpstream(endpoint.url),
+    envdUrl: endpoint.url,
     describeKey: parts.api.describeKey,
     redeemLink: async (token) =>
       link.redeem(token) ? (await readCredentials(dataDir))?.apiKey : undefined,
@@ -58,7 +58,7 @@ export async function startDashboard(parts: {
     signInUrl: `${url}/sign-in#${link.token}`,
     async close() {
       await dashboard.close()
-      await door.close()
+      await endpoint.close()
     },
   }
 }

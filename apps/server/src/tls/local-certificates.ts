@@ -32,7 +32,7 @@ export function localCertificates(
       }
       const now = clock.now()
       const kept = split(await readFile(files.server, 'utf8').catch(() => ''))
-      if (kept && isGood(kept, ca, now)) return kept
+      if (kept && isStillValid(kept, ca, now)) return kept
       const issued = issueServerCertificate(ca, now)
       await writeFileAtomic(files.server, issued.cert + issued.key, 0o600)
       return issued
@@ -40,7 +40,7 @@ export function localCertificates(
   }
 }
 
-function isGood(pair: CertificatePair, ca: LocalCa, now: Date): boolean {
+function isStillValid(pair: CertificatePair, ca: LocalCa, now: Date): boolean {
   const findings = checkCertificate(pair, ca.domain, now)
   if (Object.keys(findings).length > 0) return false
   const certificate = new X509Certificate(pair.cert)

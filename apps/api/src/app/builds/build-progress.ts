@@ -36,7 +36,7 @@ export interface BuildStatusView {
   readonly reason: (BuildFailure & { readonly entries: readonly BuildLogEntry[] }) | undefined
 }
 
-const mostReasonEntries = 100
+const maxReasonEntries = 100
 
 export function createBuildProgress(ports: {
   readonly builds: BuildStore
@@ -64,7 +64,7 @@ export function createBuildProgress(ports: {
   const readReason = async ({ id, failure }: Build): Promise<BuildStatusView['reason']> => {
     if (!failure) return undefined
     const { step } = failure
-    const query = { step, minLevel: 'warn', newestFirst: true, limit: mostReasonEntries } as const
+    const query = { step, minLevel: 'warn', newestFirst: true, limit: maxReasonEntries } as const
     const entries = step === undefined ? [] : await logs.read(id, query)
     return { ...failure, entries: entries.toReversed() }
   }
@@ -86,8 +86,9 @@ export function createBuildProgress(ports: {
   }
 }
 
-const latestMs = 8.64e15
+/** Latest time that a `Date` can hold. */
+const maxDateMs = 8.64e15
 
 function toTime(ms: number): Date {
-  return new Date(Math.min(ms, latestMs))
+  return new Date(Math.min(ms, maxDateMs))
 }

@@ -1,5 +1,5 @@
 import type { Clock } from '@atoll/kit/clock'
-import { failures, longestBuildMs, longestWaitMs } from '../../domain/builds/build.ts'
+import { failures, maxBuildMs, maxWaitMs } from '../../domain/builds/build.ts'
 import type { BuildStore } from '../../domain/builds/build.ts'
 import type { LeaseStore } from '../../domain/lease.ts'
 import type { Builder } from './builder.ts'
@@ -21,7 +21,7 @@ export async function settleBuilds(ports: {
 }): Promise<number> {
   const { builds, builder, leases, clock, processId, onEnded } = ports
   const now = clock.now()
-  await builds.failWaiting(new Date(now.getTime() - longestWaitMs), failures.expired, now)
+  await builds.failWaiting(new Date(now.getTime() - maxWaitMs), failures.expired, now)
 
   // List before reading the records: a listed build without a record has been deleted.
   const ours = builder.list()
@@ -31,7 +31,7 @@ export async function settleBuilds(ports: {
     const status = statuses.get(id)
     if (status === undefined) builder.abort(id, failures.deleted)
     else if (status !== 'building') builder.abort(id, failures.cancelled)
-    else if (startedAt && now.getTime() - startedAt.getTime() > longestBuildMs) {
+    else if (startedAt && now.getTime() - startedAt.getTime() > maxBuildMs) {
       builder.abort(id, failures.tooLong)
     }
   }
@@ -39,9 +39,9 @@ export async function settleBuilds(ports: {
   // Read records before leases: a process takes its lease before it starts a build.
   const live = new Set((await leases.listLive(now)).map((holder) => holder.processId))
   for (const { id, holder } of held) {
-    const isAtWork = holder === processId ? builder.isUnderway(id) : live.has(holder)
+    const isInProgress = holder === processId ? builder.isUnderway(id) : live.has(holder)
     // `finish` checks the holder, so a build that has ended meanwhile stays unchanged.
-    if (isAtWork) continue
+    if (isInProgress) continue
     await builds.finish(id, holder, { failure: failures.abandoned }, now)
     onEnded()
   }

@@ -3,7 +3,7 @@ import { sampleSeconds, windowOf } from '../../domain/metrics.ts'
 import type { TeamMetricStore, TeamSample } from '../../domain/metrics.ts'
 
 /** Upper bound on the wait, because the system clock may jump. */
-const longestWaitMs = 1_000
+const maxWaitMs = 1_000
 /** A start may be recorded late, so this many seconds before the last sample are counted again. */
 const recountSeconds = 4 * sampleSeconds
 
@@ -54,5 +54,5 @@ function keyOf({ teamId, at }: { readonly teamId: string; readonly at: number })
 /** Returns the milliseconds until the next sample is due, at most one second. */
 export function waitAfter(now: Date): number {
   const intervalMs = sampleSeconds * 1000
-  return Math.min(intervalMs - (now.getTime() % intervalMs), longestWaitMs)
+  return Math.min(intervalMs - (now.getTime() % intervalMs), maxWaitMs)
 }

@@ -1,5 +1,5 @@
 import type { Clock } from '@atoll/kit/clock'
-import { beforeFirst, cpuPercent, windowOf } from '../../domain/metrics.ts'
+import { firstBaseline, cpuPercent, windowOf } from '../../domain/metrics.ts'
 import type { CpuReading, Reading, UsageSample, UsageStore } from '../../domain/metrics.ts'
 import type { SandboxNode } from '../../domain/node.ts'
 import { waitAfter } from './sample-teams.ts'
@@ -34,7 +34,7 @@ function toSamples(
   reading: Reading,
   at: number,
 ): UsageSample[] {
-  const previous = previousReadings.get(reading.sandboxId) ?? beforeFirst(reading)
+  const previous = previousReadings.get(reading.sandboxId) ?? firstBaseline(reading)
   if (!previous) return []
   const { cpuUsedNs: _, readAtNs: __, ageNs: ___, ...usage } = reading
   return [{ ...usage, at, cpuUsedPercent: cpuPercent(previous, reading) }]

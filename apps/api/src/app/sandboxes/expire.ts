@@ -16,7 +16,7 @@ interface ExpiryPorts {
 }
 
 /** Upper bound on the wait: the system clock may jump, and a nudge may be missed. */
-const longestWaitMs = 1_000
+const maxWaitMs = 1_000
 const batch = 100
 /** Extra run time before each retry of a failed pause. */
 const retrySeconds = [1, 2, 4, 8, 16, 32, 60] as const
@@ -45,8 +45,8 @@ export function createExpiry(ports: ExpiryPorts): () => Promise<number> {
       else if (!underway.has(id)) await pauseExpired(ports, { id, isDue, failures, underway })
     }
     const next = await store.nextEnd()
-    if (!next) return longestWaitMs
-    return Math.min(Math.max(next.getTime() - clock.now().getTime(), 0), longestWaitMs)
+    if (!next) return maxWaitMs
+    return Math.min(Math.max(next.getTime() - clock.now().getTime(), 0), maxWaitMs)
   }
 }
 

@@ -6,7 +6,7 @@ import { toDomainHeaders } from '../../domain/network/header-rules.ts'
 import { envdAccessToken } from '../../domain/teams/key.ts'
 import { tooManySandboxes } from '../../domain/teams/limits.ts'
 import type { TeamLimits } from '../../domain/teams/limits.ts'
-import type { ReachOf } from '../../domain/network/network.ts'
+import type { NetworkAccessOf } from '../../domain/network/network.ts'
 import type { NodeShape, SandboxNode } from '../../domain/node.ts'
 import { start } from '../../domain/sandboxes/sandbox.ts'
 import type { RunningSandbox, Sandbox } from '../../domain/sandboxes/sandbox.ts'
@@ -69,7 +69,7 @@ interface LaunchPorts {
   readonly ending: Ending
   readonly clock: Clock
   readonly tokenSeed: string
-  readonly reachOf: ReachOf
+  readonly networkAccessOf: NetworkAccessOf
   readonly processId: string
   /** Throws a fault when the team has used up its disk quota. */
   readonly checkKept: (teamId: string) => Promise<void>
@@ -171,7 +171,7 @@ async function bootOrCleanUp(
     return await boot(ports, plan, { ...attempt, signal })
   } catch (error) {
     await cleanUp(ports.ending, attempt.sandbox.id)
-    if (attempt.signal.aborted) throw givenUp(error)
+    if (attempt.signal.aborted) throw createAborted(error)
     throw deadline.aborted ? tookTooLong(error) : error
   }
 }
@@ -209,10 +209,10 @@ async function boot(
   const accessToken = secure ? envdAccessToken(tokenSeed, id) : undefined
   const { nodeTemplateId, snapshotId } = source
   const wanted = { id, nodeTemplateId, snapshotId, resources, envVars, accessToken, isNamed }
-  const reach = await ports.reachOf(sandbox)
+  const access = await ports.networkAccessOf(sandbox)
   const [envdVersion] = await Promise.all([
     source.envdVersion ?? node.envdVersion(signal),
-    node.create({ ...wanted, ...reach }, signal),
+    node.create({ ...wanted, ...access }, signal),
   ])
   signal.throwIfAborted()
   const running = await store.update(id, (current) => {
@@ -238,7 +238,7 @@ async function cleanUp(ending: Ending, id: string): Promise<void> {
   await Promise.race([ending.tryFinish(id), sleep(cleanUpWaitMs, undefined, { ref: false })])
 }
 
-function givenUp(cause: unknown): Fault {
+function createAborted(cause: unknown): Fault {
   return new Fault(
     'unavailable',
     'sandbox_create_given_up',

@@ -65,7 +65,7 @@ export function createPausing(ports: PausePorts): Pausing {
     return facts.keepsMemory
   }
 
-  const weigh = (teamId: string, id: string) =>
+  const readDiskQuota = (teamId: string, id: string) =>
     Promise.all([limitsOf(teamId), estimateSize(id), templateBytes(teamId)])
 
   return {
@@ -73,10 +73,10 @@ export function createPausing(ports: PausePorts): Pausing {
     async pause(teamId, id, keepMemory) {
       const isPossible = !keepMemory || (await keepsMemory())
       await transitions.during(id, async () => {
-        const [limits, estimate, templates] = await weigh(teamId, id)
+        const [limits, estimate, templates] = await readDiskQuota(teamId, id)
         const bytes = bytesOf(estimate, keepMemory)
         let isOurs = false
-        const current = await store.updateWeighed(id, (found, kept) => {
+        const current = await store.updateWithDiskUsage(id, (found, kept) => {
           checkPausable(found, teamId)
           if (!isRunning(found)) return found
           if (!isPossible) throw memoryNotKept()
@@ -94,9 +94,9 @@ export function createPausing(ports: PausePorts): Pausing {
       const claim = Promise.withResolvers<{ readonly keepsMemory: boolean } | undefined>()
       const done = transitions.during(id, async () => {
         const teamId = (await store.find(id))?.teamId ?? ''
-        const [limits, estimate, templates] = await weigh(teamId, id)
+        const [limits, estimate, templates] = await readDiskQuota(teamId, id)
         let claimed: { readonly keepsMemory: boolean } | undefined
-        await store.updateWeighed(id, (found, kept) => {
+        await store.updateWithDiskUsage(id, (found, kept) => {
           if (!isRunning(found) || !wanted(found)) return found
           const fits = mayKeep(limits, kept + templates, bytesOf(estimate, true))
           claimed = { keepsMemory: keepMemory && fits }

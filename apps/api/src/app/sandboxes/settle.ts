@@ -3,7 +3,7 @@ import { wakeSeconds } from '../../domain/sandboxes/lifecycle.ts'
 import type { SandboxNode } from '../../domain/node.ts'
 import { isShown } from '../../domain/sandboxes/sandbox.ts'
 import type { Sandbox } from '../../domain/sandboxes/sandbox.ts'
-import { agreeWithNode } from '../../domain/sandboxes/sandbox-pause.ts'
+import { reconcileWithNode } from '../../domain/sandboxes/sandbox-pause.ts'
 import type { SandboxStore } from '../../domain/sandboxes/sandbox-store.ts'
 import type { LimitsOf } from '../teams/limits.ts'
 
@@ -31,7 +31,7 @@ export function createSettle(deps: {
     const length = seconds ?? wakeSeconds(before.timeoutSeconds, maxSandboxSeconds)
     return store.update(id, (current) =>
       isSame(before, current)
-        ? agreeWithNode(current, onNode, { now: clock.now(), seconds: length })
+        ? reconcileWithNode(current, onNode, { now: clock.now(), seconds: length })
         : current,
     )
   }

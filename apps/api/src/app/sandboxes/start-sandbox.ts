@@ -1,7 +1,7 @@
 import type { Clock } from '@atoll/kit/clock'
 import { Fault } from '@atoll/kit/fault'
 import { tooManySandboxes } from '../../domain/teams/limits.ts'
-import type { ReachOf } from '../../domain/network/network.ts'
+import type { NetworkAccessOf } from '../../domain/network/network.ts'
 import type { SandboxNode } from '../../domain/node.ts'
 import { absent, isRunning, start } from '../../domain/sandboxes/sandbox.ts'
 import type { RunningSandbox, Sandbox } from '../../domain/sandboxes/sandbox.ts'
@@ -52,7 +52,7 @@ export interface StartPorts {
   readonly settle: Settle
   readonly limitsOf: LimitsOf
   readonly tokenOf: (sandbox: Sandbox) => string | undefined
-  readonly reachOf: ReachOf
+  readonly networkAccessOf: NetworkAccessOf
   readonly processId: string
   readonly onEndChanged: () => void
 }
@@ -93,7 +93,7 @@ export function createStartSandbox(ports: StartPorts): StartSandbox {
       const limit = AbortSignal.timeout(waitLimitMs)
       let isResumed = false
       for (let changes = 0; ; changes += 1) {
-        const { current, isOurs } = await look(ports, id, request)
+        const { current, isOurs } = await claimIfPaused(ports, id, request)
         if (isOurs) return { sandbox: await resumeClaimed(current, request), isResumed: true }
         if (isRunning(current)) {
           ports.onEndChanged()
@@ -110,7 +110,7 @@ export function createStartSandbox(ports: StartPorts): StartSandbox {
     })
 }
 
-interface Look {
+interface ClaimResult {
   readonly current: Sandbox
   /** Whether the sandbox was paused and this call now owns its start. */
   readonly isOurs: boolean
@@ -120,7 +120,11 @@ interface Look {
  * Reads the record and claims a paused sandbox. Counts against the concurrency limit only when the sandbox is paused:
  * `updateCounted` waits for other starts of the team.
  */
-async function look(ports: StartPorts, id: string, request: StartRequest): Promise<Look> {
+async function claimIfPaused(
+  ports: StartPorts,
+  id: string,
+  request: StartRequest,
+): Promise<ClaimResult> {
   const { store, limitsOf, processId } = ports
   const current = await store.update<Sandbox>(id, (found) => checkClaimable(found, request))
   if (!current) throw absent(id)
@@ -194,11 +198,11 @@ async function resumeOnNode(
   claimed: Sandbox,
   request: StartRequest,
 ): Promise<string> {
-  const { node, settle, tokenOf, reachOf } = ports
+  const { node, settle, tokenOf, networkAccessOf } = ports
   const { id, envdVersion = '' } = claimed
   const deadline = AbortSignal.timeout(startLimitMs)
   try {
-    const known = { accessToken: tokenOf(claimed), ...(await reachOf(claimed)) }
+    const known = { accessToken: tokenOf(claimed), ...(await networkAccessOf(claimed)) }
     await node.resume({ id, boot: request.boot, ...known }, deadline)
     return boots(claimed, request) ? await node.envdVersion(deadline) : envdVersion
   } catch (error) {

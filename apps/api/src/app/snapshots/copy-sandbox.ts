@@ -109,7 +109,7 @@ export function createCopying(ports: CopyPorts): Copying {
       try {
         return await use(await copyOnNode(ports, { ...request, snapshotId, write }))
       } finally {
-        if (isWritten && (await isLoose(ports, snapshotId))) await discard(snapshotId)
+        if (isWritten && (await isUnpublished(ports, snapshotId))) await discard(snapshotId)
         inUse.delete(snapshotId)
       }
     },
@@ -117,9 +117,9 @@ export function createCopying(ports: CopyPorts): Copying {
 }
 
 /** Re-reads the store, even after an error in `use`: a published copy must not be removed. */
-async function isLoose({ snapshots, log }: CopyPorts, snapshotId: string): Promise<boolean> {
+async function isUnpublished({ snapshots, log }: CopyPorts, snapshotId: string): Promise<boolean> {
   try {
-    return (await snapshots.listLoose()).some(({ id }) => id === snapshotId)
+    return (await snapshots.listUnpublished()).some(({ id }) => id === snapshotId)
   } catch (error) {
     log.warn(
       { err: error, snapshotId },

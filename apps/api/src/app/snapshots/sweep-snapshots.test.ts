@@ -14,8 +14,8 @@ const held: Snapshot = {
 }
 
 /** Runs a pass in which the owner of `held` finishes after the records were read. */
-async function sweepWhile(finish: (loose: Snapshot[]) => void) {
-  const loose = [held]
+async function sweepWhile(finish: (unpublished: Snapshot[]) => void) {
+  const unpublished = [held]
   const inUse = new Set([held.id])
   const discarded: string[] = []
   const unused = () => Promise.reject(new Error('not needed here'))
@@ -30,7 +30,7 @@ async function sweepWhile(finish: (loose: Snapshot[]) => void) {
         list: unused,
         delete: unused,
         known: async () => new Set([held.id]),
-        listLoose: async () => [...loose],
+        listUnpublished: async () => [...unpublished],
       },
       copying: {
         copy: unused,
@@ -42,7 +42,7 @@ async function sweepWhile(finish: (loose: Snapshot[]) => void) {
         end: unused,
         deleteExpiredBefore: unused,
         async listLive() {
-          finish(loose)
+          finish(unpublished)
           inUse.clear()
           return [{ processId: 'p1', node: 'n1' }]
         },
@@ -56,7 +56,7 @@ async function sweepWhile(finish: (loose: Snapshot[]) => void) {
 }
 
 test('a copy that is published during a pass is kept', async () => {
-  assert.deepEqual(await sweepWhile((loose) => void loose.pop()), [])
+  assert.deepEqual(await sweepWhile((unpublished) => void unpublished.pop()), [])
 })
 
 test('a copy that its process released without publishing is deleted', async () => {

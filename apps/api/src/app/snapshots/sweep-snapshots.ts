@@ -28,14 +28,14 @@ export async function sweepSnapshots(
   for (const id of onNode) if (!known.has(id)) await copying.discard(id)
 
   // Read records before leases: a process takes its lease before it makes a copy.
-  const loose = await snapshots.listLoose()
+  const unpublished = await snapshots.listUnpublished()
   const live = new Set((await leases.listLive(clock.now())).map((holder) => holder.processId))
-  for (const { id, holder } of loose) {
+  for (const { id, holder } of unpublished) {
     const isHeld = holder === processId ? copying.isInUse(id) : holder && live.has(holder)
     if (isHeld || copying.isInUse(id)) continue
     // Check again: the owner may have published and released the copy since the records were read.
-    const isLoose = (await snapshots.listLoose()).some((one) => one.id === id)
-    if (isLoose) await copying.discard(id)
+    const isUnpublished = (await snapshots.listUnpublished()).some((one) => one.id === id)
+    if (isUnpublished) await copying.discard(id)
   }
   return intervalMs
 }

@@ -4,7 +4,7 @@ import { Fault } from '@atoll/kit/fault'
 import type { Logger } from '@atoll/kit/log'
 import { accessTokenPrefix, apiKeyPrefix, hashSecret, looksLike } from '../../domain/teams/key.ts'
 import type { KeyStore } from '../../domain/teams/key.ts'
-import { checkStanding } from '../../domain/teams/team-block.ts'
+import { checkNotBlocked } from '../../domain/teams/team-block.ts'
 import type { Asked } from '../../domain/teams/team-block.ts'
 import type { Caller, TeamStore, User, UserStore } from '../../domain/teams/team.ts'
 import type { RateLimiter, RateState } from './rate-limits.ts'
@@ -49,7 +49,7 @@ export function createAuthenticate(ports: AuthPorts): Authenticate {
     async team(credentials, operation) {
       const caller = await identify.caller(credentials)
       const { teamId } = caller
-      if (!caller.isOperator) checkStanding(await teams.find(teamId), operation)
+      if (!caller.isOperator) checkNotBlocked(await teams.find(teamId), operation)
       return { ...caller, rate: rates.take(teamId, operation.id) }
     },
   }

@@ -1,5 +1,5 @@
 import { Fault } from '@atoll/kit/fault'
-import { checkStanding } from '../../domain/teams/team-block.ts'
+import { checkNotBlocked } from '../../domain/teams/team-block.ts'
 import type { Asked } from '../../domain/teams/team-block.ts'
 import type { Caller, TeamStore } from '../../domain/teams/team.ts'
 
@@ -21,7 +21,7 @@ export function createSelectTeam(teams: Pick<TeamStore, 'isMember' | 'find'>): S
       )
     }
     if (await teams.isMember(user.id, wanted)) {
-      checkStanding(await teams.find(wanted), operation)
+      checkNotBlocked(await teams.find(wanted), operation)
       return wanted
     }
     throw new Fault(

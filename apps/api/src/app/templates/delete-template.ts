@@ -36,8 +36,8 @@ export function createDeleteTemplate(ports: {
       )
     }
     onDeleted()
-    const loose = await snapshots.listLoose()
-    for (const { id, holder } of loose) if (holder === undefined) await copying.discard(id)
+    const unpublished = await snapshots.listUnpublished()
+    for (const { id, holder } of unpublished) if (holder === undefined) await copying.discard(id)
   }
 }
 

@@ -48,7 +48,7 @@ test('5 are started, held, 3 killed, then the rest: samples tell of each, and th
   await kill(last)
   clock.advance(5)
   await waitForPoint(api, 25)
-  const told = [
+  const expected = [
     [0, 0, 1],
     [5, 5, 0],
     [10, 5, 0],
@@ -56,13 +56,13 @@ test('5 are started, held, 3 killed, then the rest: samples tell of each, and th
     [20, 1, 0],
     [25, 0, 0],
   ]
-  assert.deepEqual(await points(api), told)
+  assert.deepEqual(await points(api), expected)
   for (let windows = 0; windows < 2; windows += 1) {
     const { samplings } = api.node
     clock.advance(5)
     await waitFor('the next sampling', () => api.node.samplings > samplings)
   }
-  assert.deepEqual(await points(api), told)
+  assert.deepEqual(await points(api), expected)
   assert.deepEqual(await points(api, ''), [[0, 5, 6 / 900]])
   const theirs = await api.call('GET', `/teams/${api.theirs.teamId}/metrics`, {
     headers: { 'x-api-key': api.theirs.apiKey },

@@ -17,7 +17,7 @@ const shownProxy = { address: 'proxy.example.com:1080', username: 'me' }
 const none = { allowOut: [], denyOut: [], allowNames: [], proxy: undefined }
 
 /** Egress rules of a running sandbox on the node, without protobuf fields. */
-function told(id: string) {
+function rulesOnNode(id: string) {
   const { allowOut, denyOut, allowNames, proxy: via } = api.node.running.get(id)?.network ?? {}
   const { address, username, password } = via ?? {}
   return { allowOut, denyOut, allowNames, proxy: via && { address, username, password } }
@@ -38,7 +38,7 @@ test('domains go to the node in one writing, and are shown as they were given', 
   }
   const id = await api.create({ network })
   assert.deepEqual(await shown(id), network)
-  assert.deepEqual(told(id), {
+  assert.deepEqual(rulesOnNode(id), {
     ...none,
     allowOut: ['1.1.1.1'],
     denyOut: [everything],
@@ -50,11 +50,11 @@ test('without internet access domains need no other denial', async () => {
   const allowOut = ['example.com']
   const id = await api.create({ allow_internet_access: false, network: { allowOut } })
   const rules = { ...none, denyOut: [everything], allowNames: allowOut }
-  assert.deepEqual(told(id), rules)
+  assert.deepEqual(rulesOnNode(id), rules)
   assert.equal((await put(id, {})).status, 204)
-  assert.deepEqual(told(id), none)
+  assert.deepEqual(rulesOnNode(id), none)
   assert.equal((await put(id, { allow_internet_access: false, allowOut })).status, 204)
-  assert.deepEqual(told(id), rules)
+  assert.deepEqual(rulesOnNode(id), rules)
 })
 
 test('an update that opens the internet again needs a denial of its own', async () => {
@@ -63,7 +63,7 @@ test('an update that opens the internet again needs a denial of its own', async 
   for (const access of [{}, { allow_internet_access: true }]) {
     assert.equal((await put(id, { ...network, ...access })).status, 400)
   }
-  assert.deepEqual(told(id).denyOut, [everything])
+  assert.deepEqual(rulesOnNode(id).denyOut, [everything])
 })
 
 for (const [given, sent] of [
@@ -78,7 +78,7 @@ for (const [given, sent] of [
     const { password: _secret, ...view } = { password: undefined, ...given }
     const id = await api.create({ network: { egressProxy: given } })
     const expected = { username: undefined, password: undefined, ...(sent ?? given) }
-    assert.deepEqual(told(id), { ...none, proxy: expected })
+    assert.deepEqual(rulesOnNode(id), { ...none, proxy: expected })
     assert.deepEqual(await shown(id), { egressProxy: view })
   })
 }
@@ -101,7 +101,7 @@ for (const body of [{}, { egressProxy: null }]) {
     const network = { allowOut: ['a.b'], denyOut: [everything], egressProxy: proxy }
     const id = await api.create({ network })
     assert.equal((await put(id, body)).status, 204)
-    assert.deepEqual([told(id), await shown(id)], [none, {}])
+    assert.deepEqual([rulesOnNode(id), await shown(id)], [none, {}])
   })
 }
 
@@ -110,14 +110,14 @@ test('an update brings them, and they come back with a restart and a resume', as
   const egress = { allowOut: ['a.b', '*.c.d'], denyOut: [everything] }
   assert.equal((await put(id, { ...egress, egressProxy: proxy })).status, 204)
   const rules = { allowOut: [], denyOut: [everything], allowNames: egress.allowOut, proxy }
-  assert.deepEqual(told(id), rules)
+  assert.deepEqual(rulesOnNode(id), rules)
   await api.restart()
   const view = { maskRequestHost: 'a.b', ...egress, egressProxy: shownProxy }
   assert.deepEqual(await shown(id), view)
   assert.equal((await api.call('POST', `/sandboxes/${id}/pause`)).status, 204)
   assert.deepEqual(await shown(id), view)
   assert.equal((await api.call('POST', `/v2/sandboxes/${id}/connect`)).status, 201)
-  assert.deepEqual([told(id), await shown(id)], [rules, view])
+  assert.deepEqual([rulesOnNode(id), await shown(id)], [rules, view])
 })
 
 test('a copy has those of its source', async () => {
@@ -126,6 +126,6 @@ test('a copy has those of its source', async () => {
   const reply = await api.call('POST', `/sandboxes/${id}/fork`)
   const [copy] = Object(reply.json)
   assert.doesNotMatch(reply.text, /secret/)
-  assert.deepEqual(told(copy.sandbox.sandboxID), told(id))
+  assert.deepEqual(rulesOnNode(copy.sandbox.sandboxID), rulesOnNode(id))
   assert.deepEqual(await shown(copy.sandbox.sandboxID), { ...network, egressProxy: shownProxy })
 })

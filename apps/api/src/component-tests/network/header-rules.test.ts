@@ -13,7 +13,7 @@ afterEach(() => api[Symbol.asyncDispose]())
 
 const secret = 'Bearer Hush-Hush'
 
-function told(id: string) {
+function rulesOnNode(id: string) {
   const rules = api.node.running.get(id)?.network?.headerRules ?? []
   return rules.map(({ pattern, headers }) => ({ pattern, headers: { ...headers } }))
 }
@@ -38,7 +38,7 @@ test('rules go to the node in one writing, and are shown without values', async 
     'none.example': setting({}),
   }
   const id = await api.create({ network: { rules: valid } })
-  assert.deepEqual(told(id), [
+  assert.deepEqual(rulesOnNode(id), [
     { pattern: 'api.example.com', headers: { Authorization: secret, 'X-Other': '' } },
     { pattern: '*.example.org', headers: { 'x-key': secret } },
     { pattern: '*.net', headers: { 'x-key': secret } },
@@ -54,10 +54,10 @@ test('rules go to the node in one writing, and are shown without values', async 
 test('an update replaces all of them, and one without clears them', async () => {
   const id = await api.create({ network: { rules: { 'a.b': setting({ a: secret }) } } })
   assert.equal((await put(id, { rules: { 'c.d': setting({ b: secret }) } })).status, 204)
-  assert.deepEqual(told(id), [{ pattern: 'c.d', headers: { b: secret } }])
+  assert.deepEqual(rulesOnNode(id), [{ pattern: 'c.d', headers: { b: secret } }])
   assert.deepEqual(await shown(id), { 'c.d': setting({ b: '***' }) })
   assert.equal((await put(id, {})).status, 204)
-  assert.deepEqual([told(id), await shown(id)], [[], undefined])
+  assert.deepEqual([rulesOnNode(id), await shown(id)], [[], undefined])
 })
 
 test('they come back with a restart and a resume, and a copy has those of its source', async () => {
@@ -66,10 +66,10 @@ test('they come back with a restart and a resume, and a copy has those of its so
   await api.restart()
   assert.equal((await api.call('POST', `/sandboxes/${id}/pause`)).status, 204)
   assert.equal((await api.call('POST', `/v2/sandboxes/${id}/connect`)).status, 201)
-  assert.deepEqual(told(id), expected)
+  assert.deepEqual(rulesOnNode(id), expected)
   const { json } = await api.call('POST', `/sandboxes/${id}/fork`)
   const [copy] = Array.isArray(json) ? json : []
-  assert.deepEqual(told(Object(copy).sandbox?.sandboxID), expected)
+  assert.deepEqual(rulesOnNode(Object(copy).sandbox?.sandboxID), expected)
 })
 
 test('no list of sandboxes has a value', async () => {

@@ -8,7 +8,7 @@ import type { ApiUnderTest } from '../../sim/api.ts'
 import { onPostgres } from '../../sim/store.ts'
 
 /** Whether the sandbox is running and ends that many seconds from now. */
-async function runsOnFor(
+async function keepsRunningFor(
   api: ApiUnderTest,
   id: string,
   clock: Clock,
@@ -150,7 +150,7 @@ test('a sandbox that cannot be paused runs on, is tried again, and is never lost
   clock.advance(10)
   for (const seconds of [1, 2, 4]) {
     const attempts = api.node.begun('pause')
-    await waitFor('another try', () => runsOnFor(api, id, clock, seconds))
+    await waitFor('another try', () => keepsRunningFor(api, id, clock, seconds))
     assert.ok(api.node.begun('pause') - attempts <= 1)
     clock.advance(seconds)
   }
@@ -173,7 +173,7 @@ async function setupAutoPause() {
   /** Waits for each failed pause, then advances the clock to the next retry. */
   const tryInVain = async (...waits: readonly number[]) => {
     for (const seconds of waits) {
-      await waitFor('it to run on', () => runsOnFor(api, id, clock, seconds))
+      await waitFor('it to run on', () => keepsRunningFor(api, id, clock, seconds))
       await goBy(seconds)
     }
   }

@@ -109,6 +109,6 @@ test('snapshots without a record, or of a dead process, are removed, and others 
   await waitFor('the sweep', () => api.node.snapshots.size === 1)
   assert.deepEqual(await listSnapshots(api), [reference])
   await api.create({ templateID: reference })
-  const loose = await api.withStores(({ snapshots }) => snapshots.listLoose())
-  assert.deepEqual(loose, [])
+  const unpublished = await api.withStores(({ snapshots }) => snapshots.listUnpublished())
+  assert.deepEqual(unpublished, [])
 })

@@ -8,7 +8,7 @@ import type { TemplateName } from '../../domain/template.ts'
 import { buildsInProgress, failBuilds } from './build-rows.ts'
 import { findNamedTemplate, insertTemplate, nameTaken } from '../templates/named-template.ts'
 import type { Schema } from '../schema.ts'
-import { giveTag } from '../templates/template-tags.ts'
+import { assignTag } from '../templates/template-tags.ts'
 
 type Db = Transaction<Schema>
 
@@ -46,7 +46,7 @@ export async function requestBuild(
       finished_at: null,
     })
     .execute()
-  for (const tag of tags) await giveTag(db, { template_id: templateId, tag, build_id: id }, now)
+  for (const tag of tags) await assignTag(db, { template_id: templateId, tag, build_id: id }, now)
   return { id, templateId, ...(await readTemplate(db, templateId)) }
 }
 

@@ -23,7 +23,7 @@ export function sqlSandboxStore(db: Db): SandboxStore {
         const places = await countPlaces(transaction, teamId)
         return update(transaction, id, (current) => change(current, places))
       }),
-    updateWeighed: (id, change) =>
+    updateWithDiskUsage: (id, change) =>
       db.transaction().execute(async (transaction) => {
         const found = await find(transaction, id)
         if (!found) return undefined

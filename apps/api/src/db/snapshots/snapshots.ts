@@ -8,7 +8,7 @@ import { sumKeptLocked } from './kept-bytes.ts'
 import { findNamedTemplate, insertTemplate, nameTaken } from '../templates/named-template.ts'
 import type { Schema, SnapshotRow } from '../schema.ts'
 import { listSnapshots } from './snapshot-list.ts'
-import { giveTag } from '../templates/template-tags.ts'
+import { assignTag } from '../templates/template-tags.ts'
 
 type Db = Kysely<Schema>
 
@@ -32,7 +32,7 @@ export function sqlSnapshotStore(db: Db): SnapshotStore {
     publish: (id, publication, now) =>
       db.transaction().execute((transaction) => publish(transaction, id, publication, now)),
     list: (filter, page) => listSnapshots(db, filter, page),
-    async listLoose() {
+    async listUnpublished() {
       const rows = await db
         .selectFrom('snapshots')
         .selectAll()
@@ -113,7 +113,7 @@ async function publish(
       finished_at: created_at,
     })
     .execute()
-  await giveTag(db, { template_id: templateId, tag, build_id }, now)
+  await assignTag(db, { template_id: templateId, tag, build_id }, now)
   await db.updateTable('snapshots').set({ build_id, holder: null }).where('id', '=', id).execute()
   return { templateId }
 }

@@ -3,7 +3,7 @@ import type { TemplateTag } from '../../domain/template.ts'
 import type { Schema } from '../schema.ts'
 
 /** Moves the tags to this build. Returns false when the build has no files any more. */
-export async function giveTags(
+export async function assignTags(
   db: Transaction<Schema>,
   build: { template_id: string; build_id: string },
   tags: readonly string[],
@@ -20,12 +20,12 @@ export async function giveTags(
     .where('node_template_id', 'is not', null)
     .executeTakeFirst()
   if (!found) return false
-  for (const tag of tags) await giveTag(db, { ...build, tag }, now)
+  for (const tag of tags) await assignTag(db, { ...build, tag }, now)
   return true
 }
 
 /** Moves the tag to this build, even if another build got it in the same millisecond. */
-export async function giveTag(
+export async function assignTag(
   db: Transaction<Schema>,
   { template_id, tag, build_id }: { template_id: string; tag: string; build_id: string },
   now: Date,
@@ -47,7 +47,7 @@ export async function giveTag(
 }
 
 /** Removes the tags. Marks their builds as changed: from now on they may be unused. */
-export async function takeTags(
+export async function removeTags(
   db: Transaction<Schema>,
   templateId: string,
   tags: readonly string[],

@@ -6,7 +6,7 @@ import { deleteTemplate } from './template-delete.ts'
 import { findBuild, findBuildById, locateTemplate } from './template-find.ts'
 import { listTemplates } from './template-list.ts'
 import { publishTemplate } from './template-publish.ts'
-import { giveTags, listTags, takeTags } from './template-tags.ts'
+import { assignTags, listTags, removeTags } from './template-tags.ts'
 
 export function sqlTemplateStore(db: Kysely<Schema>): TemplateStore {
   return {
@@ -20,12 +20,12 @@ export function sqlTemplateStore(db: Kysely<Schema>): TemplateStore {
       db
         .transaction()
         .execute((transaction) =>
-          giveTags(transaction, { template_id: templateId, build_id: buildId }, tags, now),
+          assignTags(transaction, { template_id: templateId, build_id: buildId }, tags, now),
         ),
     publish: (templateId, how, now) =>
       db.transaction().execute((transaction) => publishTemplate(transaction, templateId, how, now)),
     untag: (templateId, tags, now) =>
-      db.transaction().execute((transaction) => takeTags(transaction, templateId, tags, now)),
+      db.transaction().execute((transaction) => removeTags(transaction, templateId, tags, now)),
     listTags: (templateId) => listTags(db, templateId),
     delete: (templateId, tag) =>
       db.transaction().execute((transaction) => deleteTemplate(transaction, templateId, tag)),

@@ -29,14 +29,14 @@ export interface BuildLogQuery {
   readonly limit: number
 }
 
-const mostEntries = 10_000
+const maxEntries = 10_000
 const longestMessage = 4_000
 
 /** Truncates a long message. Returns undefined for entries beyond the maximum length of a log. */
 export function keptEntry(entry: BuildLogEntry, position: number): BuildLogEntry | undefined {
-  if (position > mostEntries) return undefined
-  if (position === mostEntries) {
-    const message = `The log is longer than ${mostEntries} entries: the rest was dropped`
+  if (position > maxEntries) return undefined
+  if (position === maxEntries) {
+    const message = `The log is longer than ${maxEntries} entries: the rest was dropped`
     return { ...entry, level: 'warn', message }
   }
   // PostgreSQL cannot store NUL.

@@ -99,8 +99,8 @@ export interface BuildStore {
   known(nodeTemplateIds: readonly string[]): Promise<ReadonlySet<string>>
 }
 
-export const longestWaitMs = 40 * 60 * 1000
-export const longestBuildMs = 60 * 60 * 1000
+export const maxWaitMs = 40 * 60 * 1000
+export const maxBuildMs = 60 * 60 * 1000
 
 export const failures = {
   superseded: fail('A newer build with the same tag was asked for before this one was started'),

@@ -18,7 +18,7 @@ export interface EgressUpdate extends Pick<
 }
 
 /** Resolves the network rules and ingress settings of a sandbox for the node. */
-export type ReachOf = (sandbox: {
+export type NetworkAccessOf = (sandbox: {
   readonly id: string
   readonly teamId: string
   readonly allowInternetAccess: boolean | undefined

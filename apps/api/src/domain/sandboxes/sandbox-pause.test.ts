@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { start } from './sandbox.ts'
 import type { RunningSandbox, Sandbox, SandboxState } from './sandbox.ts'
 import {
-  agreeWithNode,
+  reconcileWithNode,
   beginPause,
   beginResume,
   beginSnapshot,
@@ -127,7 +127,7 @@ const whatBecomes: readonly (readonly [string, OnNode, object])[] = [
 for (const [state, onNode, expected] of whatBecomes) {
   test(`left ${state}, ${onNode?.state ?? 'absent'} on the node`, () => {
     const sandbox = left[state] ?? assert.fail()
-    const settled = agreeWithNode(sandbox, onNode, { now: at(50), seconds: 60 })
+    const settled = reconcileWithNode(sandbox, onNode, { now: at(50), seconds: 60 })
     assert.deepEqual({ ...settled, ...expected }, settled)
     if (onNode) assert.equal(settled.holder, undefined)
   })

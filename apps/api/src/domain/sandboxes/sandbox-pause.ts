@@ -55,7 +55,7 @@ export function agrees({ state }: Pick<Sandbox, 'state'>, onNode: OnNode): boole
  * Reconciles the record of a sandbox without a live holder with the state on the node. The node wins: only the node
  * knows how far a crashed holder got.
  */
-export function agreeWithNode(
+export function reconcileWithNode(
   sandbox: Sandbox,
   onNode: OnNode,
   { now, seconds }: { readonly now: Date; readonly seconds: number },

@@ -27,7 +27,7 @@ export interface SandboxStore {
     change: (current: Sandbox, places: number) => After,
   ): Promise<After | undefined>
   /** Updates like `update`; `change` also receives the `keptBytes` of the team. Serialized like `updateCounted`. */
-  updateWeighed<After extends Sandbox>(
+  updateWithDiskUsage<After extends Sandbox>(
     id: string,
     change: (current: Sandbox, keptBytes: number) => After,
   ): Promise<After | undefined>

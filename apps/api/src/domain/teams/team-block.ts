@@ -18,12 +18,12 @@ export interface Asked {
   readonly path: string
 }
 
-export function checkStanding(
+export function checkNotBlocked(
   team: { readonly block?: TeamBlock | undefined } | undefined,
   asked: Asked,
 ): void {
   const block = team?.block
-  if (!block || (block.level === 'blocked' && looksOrCleansUp(asked))) return
+  if (!block || (block.level === 'blocked' && isReadOrDelete(asked))) return
   const still = block.level === 'blocked' ? ' It may still list, read and delete what it has.' : ''
   throw new Fault(
     'forbidden',
@@ -35,6 +35,6 @@ export function checkStanding(
 /** GET operations that return upload URLs. */
 const writingReads = ['/templates/{templateID}/files/{hash}']
 
-function looksOrCleansUp({ method, path }: Asked): boolean {
+function isReadOrDelete({ method, path }: Asked): boolean {
   return method === 'DELETE' || (method === 'GET' && !writingReads.includes(path))
 }

@@ -62,11 +62,11 @@ function renderParameter(one: OperationObject['parameters'][number]): Html {
 
 function renderReplies(replies: readonly Reply[]): Html {
   const rows = replies.map(
-    ([status, { description, content, headers: told = {} }]) =>
+    ([status, { description, content, headers: shown = {} }]) =>
       html`<tr>
         <td><b>${status}</b></td>
         <td>
-          ${prose(description)}${Object.keys(told).map((name) => html` <code>${name}</code>`)}
+          ${prose(description)}${Object.keys(shown).map((name) => html` <code>${name}</code>`)}
         </td>
         <td>${content && renderContent(content)}</td>
       </tr> `,

@@ -42,8 +42,8 @@ function describeBounds(schema: SchemaObject): string {
   const { format, minimum, maximum, maxLength } = schema
   const known = [
     format,
-    isTelling(minimum) ? `≥ ${minimum}` : undefined,
-    isTelling(maximum) ? `≤ ${maximum}` : undefined,
+    isMeaningful(minimum) ? `≥ ${minimum}` : undefined,
+    isMeaningful(maximum) ? `≤ ${maximum}` : undefined,
     maxLength === undefined ? undefined : `at most ${maxLength} characters`,
     schema.default === undefined ? undefined : `default ${JSON.stringify(schema.default)}`,
   ].filter((text) => text !== undefined)
@@ -51,7 +51,7 @@ function describeBounds(schema: SchemaObject): string {
 }
 
 /** Whether a bound is worth showing; the limits of the number types are not. */
-function isTelling(bound: number | undefined): bound is number {
+function isMeaningful(bound: number | undefined): bound is number {
   return bound !== undefined && Math.abs(bound) < 2 ** 31 - 1
 }
 

@@ -59,7 +59,7 @@ function Facts({ sandbox }: { readonly sandbox: SandboxDetail }) {
         </dd>
         <dt>Template</dt>
         <dd class="mono isolated">{visibleName(sandbox.templateID)}</dd>
-        <dt>Wakes by traffic</dt>
+        <dt>Resumes on traffic</dt>
         <dd>{sandbox.lifecycle.autoResume ? 'yes' : 'no'}</dd>
         <dt>envd</dt>
         <dd>{sandbox.envdVersion}</dd>

@@ -36,7 +36,7 @@ export function TemplatePage({
   const remove = () =>
     confirmFirst({
       title: `Delete the template ${visibleName(name, 60)}?`,
-      text: 'Sandboxes that run already go on running.',
+      text: 'Sandboxes that run already keep running.',
       submit: 'Delete',
       action: async () => {
         await api('DELETE', path)

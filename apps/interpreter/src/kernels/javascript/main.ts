@@ -52,7 +52,7 @@ async function execute(request: Extract<FromThread, { type: 'execute' }>): Promi
     answerWith(await evaluator.run(() => prepare(request.code)))
   } finally {
     restore()
-    tellThread({ type: 'idle' })
+    postToThread({ type: 'idle' })
     answers.send({ type: 'done' })
   }
 }
@@ -70,6 +70,6 @@ function answerWith(outcome: Outcome): void {
   }
 }
 
-function tellThread(message: ToThread): void {
+function postToThread(message: ToThread): void {
   worker.postMessage(message, [])
 }

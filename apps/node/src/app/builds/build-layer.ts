@@ -13,7 +13,7 @@ import {
   asBuildErrorIfUnknownUser,
   shorten,
 } from './build-errors.ts'
-import { mostLayers } from './build-progress.ts'
+import { maxLayers } from './build-progress.ts'
 import type { BuildProgress } from './build-progress.ts'
 
 /** Layers on this node, by the key of the work that made them. */
@@ -80,8 +80,8 @@ export function createBuildLayer(ports: BuildLayerPorts): BuildLayer {
       return known
     }
     await note(shown)
-    if (ports.layers.depth(below) >= mostLayers) {
-      throw new BuildError(step, `A template has at most ${mostLayers} layers: join some steps`)
+    if (ports.layers.depth(below) >= maxLayers) {
+      throw new BuildError(step, `A template has at most ${maxLayers} layers: join some steps`)
     }
     const startedMs = ports.nowMs()
     const layer = await makeLayer(ports, { ...request, command, key }, progress)

@@ -7,4 +7,4 @@ export interface BuildProgress {
 }
 
 /** The kernel limits the names of all layers of a mount to one page. */
-export const mostLayers = 40
+export const maxLayers = 40

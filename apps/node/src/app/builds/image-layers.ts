@@ -4,7 +4,7 @@ import type { Image, Images, ImageSource } from '../../domain/builds/image.ts'
 import { defaultSetup } from '../../domain/sandboxes/setup.ts'
 import type { Setup } from '../../domain/sandboxes/setup.ts'
 import type { BuildLayers } from './build-layer.ts'
-import { mostLayers } from './build-progress.ts'
+import { maxLayers } from './build-progress.ts'
 import type { BuildProgress } from './build-progress.ts'
 
 /** Imports the layers of an image. Pulls only when layers are missing. */
@@ -52,8 +52,8 @@ export function createImageLayers({
 }
 
 function checkLayerCount({ layers: { length } }: Image): void {
-  if (length < mostLayers) return
-  const limit = mostLayers - 1
+  if (length < maxLayers) return
+  const limit = maxLayers - 1
   throw new BuildError(
     'base',
     `The image has ${length} layers, and the limit is ${limit}: build it with fewer layers`,

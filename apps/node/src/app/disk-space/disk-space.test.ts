@@ -57,7 +57,7 @@ function setup(given: {
   })
   const look = () => {
     state.nowMs += 10_000
-    space.look()
+    space.runPassIfDue()
   }
   /** Passes until all switches that a pass starts are done. */
   const settle = async () => {

@@ -8,7 +8,7 @@ import type { Ballast, HostSpace, SpaceLevel } from '../../domain/host/disk-spac
 import { guaranteedBytes } from '../../domain/host/space-division.ts'
 import { createDiscardSwitch } from './discard-switch.ts'
 import type { DiscardPorts } from './discard-switch.ts'
-import { passOver, scarceReserves, withLess } from './space-pass.ts'
+import { divideAndLimit, scarceReserves, withLess } from './space-pass.ts'
 import type { Pass, PassPorts } from './space-pass.ts'
 
 /**
@@ -25,7 +25,7 @@ export interface DiskSpace {
   /** Throws a fault when no other sandbox should be created. */
   checkSandbox(wanted: WantedSandbox): void
   /** Runs a pass if one is due. Must be called often. */
-  look(): void
+  runPassIfDue(): void
   report(): SpaceReport
 }
 
@@ -65,11 +65,11 @@ export function createDiskSpace(ports: DiskSpacePorts): DiskSpace {
   const ballast = createBallastKeeper(ports)
   const discards = createDiscardSwitch(ports)
   let heldBytes = 0
-  let last = passOver(ports, { heldBytes, admitted })
+  let last = divideAndLimit(ports, { heldBytes, admitted })
 
-  function look(): void {
+  function runPass(): void {
     const before = last.level
-    last = passOver(ports, { heldBytes, admitted })
+    last = divideAndLimit(ports, { heldBytes, admitted })
     forgetUnmounted(admitted, last)
     if (last.level !== before) ports.onLevel(toReport(last))
     ballast.adjust(last)
@@ -85,7 +85,7 @@ export function createDiskSpace(ports: DiskSpacePorts): DiskSpace {
 
   /** Accepts on the basis of the last pass, but refuses only after a new one: space may have been freed since. */
   function requireSpace(bytes: number, purpose: string): void {
-    if (last.spareBytes < bytes) look()
+    if (last.spareBytes < bytes) runPass()
     requireSpare(last, bytes, purpose)
   }
 
@@ -95,7 +95,7 @@ export function createDiskSpace(ports: DiskSpacePorts): DiskSpace {
       heldBytes += bytes
       // When disks share space, their limits must shrink first.
       if (last.slackBytes >= bytes) last = withLess(last, bytes)
-      else look()
+      else runPass()
       return onceDisposed(() => (heldBytes -= bytes))
     },
 
@@ -103,17 +103,17 @@ export function createDiskSpace(ports: DiskSpacePorts): DiskSpace {
       if (needsDiscards(last, sizeBytes)) await discards.turnOnNow(id)
       admitted.add(id)
       if (last.slackBytes >= sizeBytes) last = withLess(last, sizeBytes)
-      else look()
+      else runPass()
     },
 
     checkSandbox(wanted) {
       requireSpace(guaranteedBytes, creating)
-      if (lacksInodes(last.host)) look()
+      if (lacksInodes(last.host)) runPass()
       checkInodesAndCommitment(last.host, wanted, ports.overcommit)
     },
 
-    look() {
-      if (ports.nowMs() >= last.dueMs) look()
+    runPassIfDue() {
+      if (ports.nowMs() >= last.dueMs) runPass()
     },
 
     report: () => toReport(last),

@@ -39,7 +39,7 @@ const passShare = 1 / 30
 export const scarceReserves = 4
 
 /** Reads the host and its disks, divides the space and limits the disks. `admitted`: see `DiskSpace.admitDisk`. */
-export function passOver(
+export function divideAndLimit(
   ports: PassPorts,
   { heldBytes, admitted }: { readonly heldBytes: number; readonly admitted: ReadonlySet<string> },
 ): Pass {

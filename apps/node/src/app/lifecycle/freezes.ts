@@ -38,7 +38,7 @@ export interface StuckFailure {
 }
 
 const firstWaitMs = 250
-const longestWaitMs = 30_000
+const maxWaitMs = 30_000
 
 export function createFreezes(ports: FreezePorts): Freezes {
   const { records } = ports
@@ -55,7 +55,7 @@ export function createFreezes(ports: FreezePorts): Freezes {
       await records.update(record)
     } catch (error) {
       const attempt = (stuck.get(cellId)?.attempt ?? 0) + 1
-      const waitMs = Math.min(firstWaitMs * 2 ** (attempt - 1), longestWaitMs)
+      const waitMs = Math.min(firstWaitMs * 2 ** (attempt - 1), maxWaitMs)
       stuck.set(cellId, { attempt, dueMs: ports.nowMs() + waitMs })
       ports.onStuck(cell, { error, attempt, waitMs })
       return

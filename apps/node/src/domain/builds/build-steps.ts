@@ -11,18 +11,18 @@ import { inShell } from '../sandboxes/commands.ts'
 import type { Setup } from '../sandboxes/setup.ts'
 import { BuildError } from './build-error.ts'
 
-const mostSteps = 200
-const mostText = 1024 * 1024
+const maxSteps = 200
+const maxTextLength = 1024 * 1024
 /** Starting a process with a larger environment would fail. */
-const mostVariables = 64 * 1024
+const maxVariablesLength = 64 * 1024
 
 /** Plans all steps before the first one runs, so a mistake in the last step fails the build at once. */
 export function planSteps(request: BuildRequest, parent: Setup): PlannedStep[] {
-  if (request.steps.length > mostSteps) {
-    throw new BuildError('base', `A template has at most ${mostSteps} steps: join some of them`)
+  if (request.steps.length > maxSteps) {
+    throw new BuildError('base', `A template has at most ${maxSteps} steps: join some of them`)
   }
   const texts = request.steps.flatMap(({ args }) => args)
-  if (texts.reduce((sum, text) => sum + text.length, 0) > mostText) {
+  if (texts.reduce((sum, text) => sum + text.length, 0) > maxTextLength) {
     throw new BuildError('base', 'All steps together are longer than 1 MiB: put some into files')
   }
   const { startCommand: _start, readyCommand: _ready, ...rest } = parent
@@ -125,7 +125,7 @@ const planEnv: Plan = ({ type, args }, setup, step) => {
     envVars[name] = expand(value, envVars, step)
   }
   const size = Object.entries(envVars).reduce((sum, pair) => sum + pair.join('=').length, 0)
-  if (size > mostVariables) throw tooManyVariables(step)
+  if (size > maxVariablesLength) throw tooManyVariables(step)
   const isNew = envVars['PATH'] !== setup.envVars['PATH']
   const command = asRoot('/bin/sh', ['-euc', pathScript, 'path', quoted(envVars['PATH'] ?? '')])
   return { ...(isNew && { command }), setup: { ...setup, envVars } }
@@ -164,7 +164,7 @@ function expand(value: string, known: Readonly<Record<string, string>>, step: st
       if (name === undefined) return '$'
       const text = valueOf(name, known) ?? valueOf(name, usual) ?? ''
       size += text.length
-      if (size > mostVariables) throw tooManyVariables(step)
+      if (size > maxVariablesLength) throw tooManyVariables(step)
       return text
     },
   )

@@ -58,7 +58,7 @@ const keepAttempts = 50
 /** Runs commands through a spawner process that stays in the open namespace, so that no command forks the server. */
 export function stayInMountNamespace(runDir: string, guest: string): SpawnedRunner {
   return createSpawnedRunner({
-    spawner: ['setpriv', ...entranceTo(join(runDir, 'mnt')), guest, 'spawner', '--tied'],
+    spawner: ['setpriv', ...enterArguments(join(runDir, 'mnt')), guest, 'spawner', '--tied'],
     dir: runDir,
   })
 }
@@ -135,15 +135,15 @@ masked '/run/netns' && [ -e /run/netns/.atoll ] || { mount -t tmpfs tmpfs /run/n
 
 /** Runs each command with its own `nsenter`. */
 function enter(file: string): MountNamespace {
-  const entrance = entranceTo(file)
+  const enter = enterArguments(file)
   return {
-    run: (command, args, options) => run('setpriv', [...entrance, command, ...args], options),
-    tryRun: (command, args, options) => tryRun('setpriv', [...entrance, command, ...args], options),
+    run: (command, args, options) => run('setpriv', [...enter, command, ...args], options),
+    tryRun: (command, args, options) => tryRun('setpriv', [...enter, command, ...args], options),
   }
 }
 
 /** Arguments for setpriv. Commands die with the server: after a crash the next server decides what to keep. */
-function entranceTo(file: string): readonly string[] {
+function enterArguments(file: string): readonly string[] {
   return ['--pdeathsig', 'KILL', 'nsenter', `--mount=${file}`, '--wd=/', '--']
 }
 

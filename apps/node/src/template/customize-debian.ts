@@ -14,7 +14,7 @@ export async function fetchNpm(prefix: string, version: string, signal?: AbortSi
     await rm(join(npm, manual), { recursive: true, force: true })
 }
 
-export interface Furniture {
+export interface Customization {
   readonly nodeBinary: string
   /** Folder filled by `fetchNpm`. */
   readonly npmPrefix: string
@@ -24,17 +24,20 @@ export interface Furniture {
 }
 
 /** Turns a bare Debian into a template: adds Node.js and the user, removes all traces of this machine. */
-export async function furnish(root: string, { nodeBinary, npmPrefix, user, check }: Furniture) {
+export async function customizeDebian(
+  root: string,
+  { nodeBinary, npmPrefix, user, check }: Customization,
+) {
   await copyFile(nodeBinary, join(root, 'usr/local/bin/node'))
   await chmod(join(root, 'usr/local/bin/node'), 0o755)
   await cp(npmPrefix, join(root, 'usr/local'), { recursive: true, verbatimSymlinks: true })
   await addUser(root, user)
-  await quickenLogin(join(root, 'etc/profile'))
-  await tryOut(root, user.name, check)
-  await forgetThisMachine(root)
+  await speedUpLogin(join(root, 'etc/profile'))
+  await checkCommandOfUser(root, user.name, check)
+  await removeHostTraces(root)
 }
 
-async function addUser(root: string, { name, id }: Furniture['user']): Promise<void> {
+async function addUser(root: string, { name, id }: Customization['user']): Promise<void> {
   await run('chroot', [root, 'groupadd', '--gid', `${id}`, name])
   await run('chroot', [
     ...[root, 'useradd', '--uid', `${id}`, '--gid', name, '--groups', 'sudo'],
@@ -49,13 +52,13 @@ async function addUser(root: string, { name, id }: Furniture['user']): Promise<v
  * Replaces `id -u` in Debian's profile by a variable that bash sets. Clients run each command in a login shell, and
  * under gVisor starting a program takes as long as all the rest of such a command.
  */
-async function quickenLogin(profile: string): Promise<void> {
+async function speedUpLogin(profile: string): Promise<void> {
   const text = await readFile(profile, 'utf8')
   await writeFile(profile, text.replaceAll('"$(id -u)"', '"${EUID:-$(id -u)}"'))
 }
 
 /** Removes host-specific files. Leaves empty files as mount points for those of the sandbox. */
-async function forgetThisMachine(root: string): Promise<void> {
+async function removeHostTraces(root: string): Promise<void> {
   for (const name of ['machine-id', 'hostname', 'resolv.conf']) {
     await rm(join(root, 'etc', name), { force: true })
     await writeFile(join(root, 'etc', name), '', { mode: name === 'machine-id' ? 0o444 : 0o644 })
@@ -82,7 +85,7 @@ async function emptyFolder(folder: string): Promise<void> {
 
 const checkLimitMs = 120_000
 
-async function tryOut(root: string, user: string, check: string): Promise<void> {
+async function checkCommandOfUser(root: string, user: string, check: string): Promise<void> {
   const command = [
     ...[root, 'env', '--ignore-environment', 'PATH=/usr/local/bin:/usr/bin:/bin', 'HOME=/tmp'],
     ...['setpriv', `--reuid=${user}`, `--regid=${user}`, '--init-groups'],

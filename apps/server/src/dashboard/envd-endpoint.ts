@@ -4,10 +4,12 @@ import { edgeServerOptions } from '@atoll/edge'
 import type { Edge } from '@atoll/edge'
 
 /**
- * A listener on loopback for the dashboard's own requests to envd. Its edge cannot resume sandboxes, so looking at a
- * paused sandbox never wakes it. envd checks its token here as everywhere.
+ * Listens on loopback for the dashboard's own requests to envd. Its edge cannot resume sandboxes, so viewing a paused
+ * sandbox never resumes it. envd checks its token here as everywhere.
  */
-export async function openEnvdDoor(edge: Edge): Promise<{ url: string; close(): Promise<void> }> {
+export async function openEnvdEndpoint(
+  edge: Edge,
+): Promise<{ url: string; close(): Promise<void> }> {
   const server = createServer(edgeServerOptions, (req, res) => edge.handle(req, res))
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
