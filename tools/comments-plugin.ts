@@ -1,8 +1,16 @@
-/** Plugin for oxlint that reports every comment, so that `prose.ts` reads comments without a parser of its own. */
+/**
+ * Plugin for oxlint that reports every comment, and every string of several words: messages, help texts and test
+ * titles. So `prose.ts` reads them without a parser of its own.
+ */
 
 interface Comment {
   readonly type: 'Line' | 'Block' | 'Shebang'
   readonly value: string
+  readonly loc: object
+}
+
+interface TextNode {
+  readonly value: unknown
   readonly loc: object
 }
 
@@ -25,5 +33,23 @@ export default {
         },
       }),
     },
+    texts: {
+      create(context: RuleContext) {
+        const report = (text: unknown, loc: object) => {
+          if (typeof text === 'string' && isProse(text)) context.report({ loc, message: text })
+        }
+        return {
+          Literal: ({ value, loc }: TextNode) => report(value, loc),
+          JSXText: ({ value, loc }: TextNode) => report(value, loc),
+          TemplateElement: ({ value, loc }: { value: { cooked: unknown }; loc: object }) =>
+            report(value.cooked, loc),
+        }
+      },
+    },
   },
+}
+
+/** At least three words, to leave out names, paths and short commands. */
+function isProse(text: string): boolean {
+  return /[a-z]+ [a-z]+ [a-z]+/i.test(text)
 }

@@ -16,7 +16,7 @@ The operations of the platform API, made from the contracts (\`npm run generate\
 | team | \`X-API-Key\`, or \`Authorization: Bearer\` with an access token (and \`X-Team-ID\` for another team of the user), or \`X-Admin-Token\` with \`X-Team-ID\` |
 | user | \`Authorization: Bearer\` with an access token |
 | admin | \`X-Admin-Token\`: internal, for operators; off unless \`ATOLL_ADMIN_TOKEN\` is set |
-| everybody | |
+| all callers | no key |
 
 Besides the failures below every operation answers 405 to other methods, 413 to a body above 16 MiB and 415 to a body
 that is not JSON. [Errors](errors.md) lists the reasons behind the statuses, and what to do.
@@ -66,7 +66,7 @@ A name alone never means the template that is being built. Templates of other te
 log begins with what FROM was taken for.
 
 - From \`base\`, the catalogue and images, the steps run as \`root\` in \`/\`, and sandboxes get \`user\` in \`/home/user\` unless the
-  Dockerfile has USER and WORKDIR. From a template of a team, user, directory and variables of the template go on.
+  Dockerfile has USER and WORKDIR. From a template of a team, the steps keep its user, directory and variables.
 - ARG, ENV, RUN, USER, WORKDIR, ENTRYPOINT and CMD work, with variables, quotes and the \`escape\` directive. ARG before FROM may be used
   in FROM. \`startCmd\` replaces ENTRYPOINT and CMD. Without \`readyCmd\`, a CMD has 20 seconds to get ready.
 - EXPOSE, VOLUME, LABEL, STOPSIGNAL and HEALTHCHECK have no effect.
@@ -79,7 +79,7 @@ function render(): string {
 }
 
 function renderRow({ id, method, path, auth, replies, errors }: Operation): string {
-  const who = auth === 'none' ? 'everybody' : auth
+  const who = auth === 'none' ? 'all callers' : auth
   const success = Object.keys(replies).join(' ')
   return `| \`${id}\` | \`${method} ${path}\` | ${who} | ${success} | ${errors.join(' ')} |`
 }

@@ -74,6 +74,17 @@ test('a preposition at the start counts as a weak start only', () => {
   assert.equal(weak('Format of the record.'), '')
 })
 
+test('a soft word in a message or a test title is rejected, but not its start', () => {
+  const texts = ['The node is told the rules.', 'It runs.', 'a `told` name'].map((message) => ({
+    ...{ path: 'apps/api/src/team.ts', line: 1, message },
+  }))
+  const rule = proseRules([], texts).find(({ name }) => name.startsWith('invented word'))
+  assert.deepEqual(
+    rule?.findings.map(({ message }) => message),
+    ['"told"; say send, report, notify, assign, show'],
+  )
+})
+
 test('directives and JSDoc tags are not prose', () => {
   for (const text of ['oxlint-disable-next-line it', '@param {string} it', 'https://it.example/it'])
     assert.equal(unclear(text), '')

@@ -1,6 +1,6 @@
 /**
  * Rejects comments that make the reader guess: comments that start with a pronoun instead of the thing they describe,
- * and invented words for terms that engineers know.
+ * and invented words for terms that engineers know. Rejects these words in messages, help texts and test titles too.
  */
 import { topFolder } from './debt.ts'
 import type { Finding, Rule } from './debt.ts'
@@ -16,7 +16,7 @@ export interface Comment {
 /** Share of comments in a folder that may start with a pronoun or a preposition. */
 const weakStartShare = 0.08
 
-export function proseRules(comments: readonly Comment[]): Rule[] {
+export function proseRules(comments: readonly Comment[], texts: readonly Finding[] = []): Rule[] {
   const prose = comments.filter(({ text }) => isProse(text))
   const commentsOf = Map.groupBy(prose, ({ path }) => topFolder(path))
   return [
@@ -31,6 +31,12 @@ export function proseRules(comments: readonly Comment[]): Rule[] {
       findings: prose.filter(({ text }) => startsWeakly(text)).map(quote),
       groupOf: topFolder,
       toleratedIn: (folder) => Math.floor((commentsOf.get(folder)?.length ?? 0) * weakStartShare),
+    },
+    {
+      name: 'invented word in a message or test title',
+      findings: texts.flatMap(findSoftWords),
+      groupOf: topFolder,
+      toleratedIn: () => 0,
     },
   ]
 }
@@ -120,11 +126,20 @@ function findUnclear({ path, line, text }: Comment): Finding[] {
   const prose = withoutCode(text)
   const start = unclearStart(prose)
   const problems = start ? [`starts with "${start}"; say the noun or start with a verb`] : []
-  for (const [pattern, instead] of softWords) {
-    const found = pattern.exec(prose)
-    if (found) problems.push(`"${found[0]}"; say ${instead}`)
-  }
+  problems.push(...softWordsIn(prose))
   return problems.length > 0 ? [{ path, line, message: problems.join('. ') }] : []
+}
+
+function findSoftWords({ path, line, message: text }: Finding): Finding[] {
+  const problems = softWordsIn(withoutCode(text))
+  return problems.length > 0 ? [{ path, line, message: problems.join('. ') }] : []
+}
+
+function softWordsIn(prose: string): string[] {
+  return softWords.flatMap(([pattern, instead]) => {
+    const [found] = pattern.exec(prose) ?? []
+    return found === undefined ? [] : [`"${found}"; say ${instead}`]
+  })
 }
 
 /** Replaces names in backticks, which are not prose. */

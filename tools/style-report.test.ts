@@ -8,7 +8,7 @@ import { readStyle } from './style-report.ts'
 
 const repository = join(import.meta.dirname, '..')
 
-test('comments, long files, long functions, crowded folders and type-only cycles are found', async (t) => {
+test('comments, texts, long files, long functions, crowded folders and type-only cycles are found', async (t) => {
   const root = await mkdtemp(join(tmpdir(), 'atoll-style-'))
   t.after(() => rm(root, { recursive: true }))
   await symlink(join(repository, 'node_modules'), join(root, 'node_modules'))
@@ -22,12 +22,20 @@ test('comments, long files, long functions, crowded folders and type-only cycles
   await write('long.test.ts', `describe('all', () => {\n${body}})\n`)
   await write('a.ts', "import type { B } from './b.ts'\nexport type A = B | 1 // A comment.\n")
   await write('b.ts', "import type { A } from './a.ts'\nexport type B = '// no comment' | A[]\n")
-  for (let index = 0; index < 22; index += 1) await write(`small-${index}.ts`, 'export {}\n')
+  await write(
+    'text.ts',
+    "export const x = ['two words', 'a text of words', `more than ${1} told`]\n",
+  )
+  for (let index = 0; index < 21; index += 1) await write(`small-${index}.ts`, 'export {}\n')
 
   const report = await readStyle(root)
   assert.deepEqual(
     report.comments.map(({ path, line, text }) => `${path}:${line} ${text}`).toSorted(),
     ['apps/api/src/a.ts:2 A comment.', 'apps/api/src/long-function.ts:1 Calls.'],
+  )
+  assert.deepEqual(
+    report.texts.map(({ path, message }) => `${path} ${message}`),
+    ['apps/api/src/text.ts a text of words'],
   )
   const found = structureRules(report, listSources(root)).map(({ name, findings }) => [
     name,

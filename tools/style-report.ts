@@ -1,5 +1,5 @@
 /**
- * Runs oxlint with `style.oxlintrc.json`, which reports every comment, long file, long function and import cycle of
+ * Runs oxlint with `style.oxlintrc.json`, which reports every comment, text, long file, long function and import cycle of
  * the repository. The rules of `prose.ts` and `structure.ts` count them.
  */
 import { join } from 'node:path'
@@ -10,6 +10,8 @@ import type { Comment } from './prose.ts'
 
 export interface StyleReport {
   readonly comments: readonly Comment[]
+  /** Strings of several words: messages, help texts, test titles. */
+  readonly texts: readonly Finding[]
   readonly longFiles: readonly Finding[]
   /** Functions over 60 lines. Tests are left out, because a `describe` block is a function too. */
   readonly longFunctions: ReadonlyArray<Finding & { readonly lines: number }>
@@ -50,6 +52,7 @@ function sortDiagnostics(diagnostics: readonly Diagnostic[]): StyleReport {
   const findings = (code: string) => (byCode.get(code) ?? []).map(toFinding)
   return {
     comments: joinLineComments((byCode.get('prose(comments)') ?? []).map(toComment)),
+    texts: findings('prose(texts)'),
     longFiles: findings('eslint(max-lines)'),
     longFunctions: findings('eslint(max-lines-per-function)').map((finding) => ({
       ...finding,

@@ -45,7 +45,7 @@ function joinLines(lines: readonly string[]): string | undefined {
 async function readRuleSets(): Promise<RuleSet[]> {
   const report = await readStyle(root)
   return [
-    { debtFile: 'tools/prose-debt.json', rules: proseRules(report.comments) },
+    { debtFile: 'tools/prose-debt.json', rules: proseRules(report.comments, report.texts) },
     { debtFile: 'tools/structure-debt.json', rules: structureRules(report, listSources(root)) },
   ].map(({ debtFile, rules }) => ({ debtFile, rules: rules.map(newestFilesFirst) }))
 }

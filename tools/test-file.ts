@@ -90,7 +90,7 @@ function start(file: TestFile, eventsPath: string, mark: string): ChildProcess {
   })
 }
 
-/** Undefined past the limit, or when the run was given up. */
+/** Returns undefined past the limit, or when the run is aborted. */
 async function within(exited: Promise<string>, file: TestFile): Promise<string | undefined> {
   const over = new AbortController()
   const signal = AbortSignal.any([over.signal, ...(file.signal ? [file.signal] : [])])
@@ -115,7 +115,7 @@ async function end(child: ChildProcess, exited: Promise<string>): Promise<void> 
   await exited
 }
 
-/** A process that bears no mark may still hold the output open. */
+/** Waits for the output to close, but not for long: a process without the mark may hold the output open. */
 async function closed({ stdout, stderr }: ChildProcess): Promise<void> {
   for (const stream of [stdout, stderr]) {
     if (!stream || stream.closed) continue
@@ -179,7 +179,7 @@ function describeHang(limitMs: number, { unfinishedTests }: TestTally): string {
   return `${limit}; not ended: ${shown.map((name) => JSON.stringify(name)).join(', ')}${more}`
 }
 
-/** The sums of one file would only hide the sum of the run. */
+/** Removes the summary of one file; the run prints one of all files. */
 function withoutSummary(output: string): string {
   const sums = 'tests|suites|pass|fail|cancelled|skipped|todo|duration_ms'
   // oxlint-disable-next-line no-control-regex -- colours

@@ -74,7 +74,7 @@ test('gvisor-start reports a missing command', async () => {
   assert.deepEqual([unknown.code, unknown.stderr], [127, '/no/such: No such file or directory\n'])
 })
 
-test('gvisor-start lowers the priority, and gvisor-lead raises it for every thread', async () => {
+test('`gvisor-start` lowers the priority, and `gvisor-lead` raises it for every thread', async () => {
   const program = spawn(guest.program, [
     'gvisor-start',
     process.execPath,
@@ -93,7 +93,7 @@ test('gvisor-start lowers the priority, and gvisor-lead raises it for every thre
   }
 })
 
-test('gvisor-lead reports a missing process', async () => {
+test('`gvisor-lead` reports a missing process', async () => {
   const [missing, exited] = await Promise.all([
     tryRun(guest.program, ['gvisor-lead', 'me']),
     tryRun(guest.program, ['gvisor-lead', '4194304']),

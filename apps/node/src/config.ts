@@ -43,7 +43,7 @@ export const NodeEnv = z.object({
     .startsWith('/', 'must be an absolute path')
     .optional()
     .describe(
-      'PEM file with certificate authorities of servers that header rules apply to, in addition to those that this machine trusts.',
+      'PEM file with certificate authorities of servers that header rules apply to, in addition to the authorities that this machine trusts.',
     ),
   ATOLL_REGISTRIES: z
     .string()

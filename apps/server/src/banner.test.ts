@@ -46,7 +46,7 @@ test('without the file no command is offered that would fail', () => {
   assert.match(banner, /There is no \/var\/lib\/atoll\/credentials.json/)
 })
 
-test('the farewell counts what goes on', () => {
+test('the stop message counts the sandboxes that keep running', () => {
   assert.match(renderStopMessage(1, facts), /1 sandbox keeps running/)
   assert.match(renderStopMessage(6, facts), /6 sandboxes keep running[^]*bin\/atoll down/)
   assert.match(renderStopMessage(undefined, facts), /All sandboxes keep running/)

@@ -21,7 +21,7 @@ for (const [address, client] of clients) {
   })
 }
 
-test('loopback is told from other addresses', () => {
+test('loopback is distinguished from other addresses', () => {
   for (const address of ['127.0.0.1', '127.9.8.7', '::1', '::ffff:127.0.0.1']) {
     assert.equal(isLoopback(clientOf(address)), true, address)
   }

@@ -48,12 +48,12 @@ test('so does a second request on the same connection', async () => {
   assert.match(answer, /HTTP\/1\.1 431 /)
 })
 
-test('a client that goes on sending still reads the answer', async () => {
+test('a client that keeps sending still reads the answer', async () => {
   assert.match(await talk(huge.replace('X-Junk', `X-More: ${'x'.repeat(4_000_000)}`)), / 431 /)
 })
 
 for (const text of ['nonsense\r\n\r\n', 'GET / HTTP/1.1\r\nHost : a\r\n\r\n', '\x16\x03\x01\x00']) {
-  test(`${JSON.stringify(text)} is told that it is no HTTP`, async () => {
+  test(`${JSON.stringify(text)} is answered: not HTTP`, async () => {
     const answer = await talk(text)
     assert.match(answer, /^HTTP\/1\.1 400 Bad Request\r\n/)
     assert.match(answer, /"code":400,"message":"This is not a request of HTTP\/1\.1/)

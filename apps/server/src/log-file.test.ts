@@ -132,7 +132,7 @@ test(
   },
 )
 
-test('a log whose file vanishes never closes a descriptor of somebody else', async (t) => {
+test('a log whose file vanishes never closes a descriptor of another file', async (t) => {
   const { folder, path, open } = await setup(t)
   const log = open(10)
   const others: { descriptor: number; inode: number }[] = []

@@ -68,7 +68,7 @@ test('the first start shows key and token, the next one how to read the key', as
   assert.equal(await second.exited, 0)
 })
 
-test('with logs on standard output, words for people go to standard error', async (t) => {
+test('with logs on standard output, messages for people go to standard error', async (t) => {
   const { start } = await setup(t)
   const server = start({ ATOLL_LOG: 'stdout' })
   await server.banner('stderr')
@@ -113,7 +113,7 @@ test('a server that hangs while it stops keeps others off its data until it is g
   const first = start({ SIMULATE: 'stuck close' })
   const [, url = ''] = /E2B_API_URL=(.*)\n/.exec(await first.banner()) ?? []
   first.child.kill('SIGTERM')
-  await waitFor('the door to close', () =>
+  await waitFor('the port to close', () =>
     fetch(url).then(
       () => false,
       () => true,
@@ -167,7 +167,7 @@ test('an unexpected error is logged and ends the process', async (t) => {
   assert.match(await readFile(join(dataDir, 'logs/server.log'), 'utf8'), /"event":"server.crash"/)
 })
 
-test('all mistakes in the configuration are told at once', async (t) => {
+test('all mistakes in the configuration are reported at once', async (t) => {
   const { start } = await setup(t)
   const server = start({ ATOLL_LISTEN: 'nowhere', ATOLL_READY_SLOTS: '-1', ATOLL_LOG: 'x' })
   assert.equal(await server.exited, 1)

@@ -120,7 +120,7 @@ test('a later start makes no credentials and writes down where it is now', async
   })
 })
 
-test('requests that come before the server is ready are told to come back', async (t) => {
+test('requests before the server is ready get 503 and the advice to retry', async (t) => {
   const { start, node } = await setup(t)
   const ready = Promise.withResolvers<void>()
   const port = await freePort()
@@ -179,7 +179,7 @@ test('a close whose steps fail or hang does all the others, and says so in the l
   assert.match(lines.join(''), /EMFILE[^]*not finished after 200 ms/)
 })
 
-test('close is quick whatever is open, and counts the sandboxes that go on', async (t) => {
+test('close is quick whatever is open, and counts the sandboxes that keep running', async (t) => {
   const { node, start } = await setup(t)
   const server = await start()
   const port = await serveInSandbox(t, (_, res) => void res.write('endless'))

@@ -69,7 +69,7 @@ describe('an installation with a domain and a local CA', { concurrency: 1 }, () 
     await assert.rejects(secure.runClient([file], { NODE_EXTRA_CA_CERTS: '' }), /certificate/)
   })
 
-  test('tells the client of a trusted proxy to programs, and believes no one else', async () => {
+  test('reports the client of a trusted proxy to programs, and ignores what other proxies say', async () => {
     const headers = {
       'X-Forwarded-For': '192.0.2.66, 203.0.113.9, 10.99.1.2',
       'X-Forwarded-Proto': 'https',

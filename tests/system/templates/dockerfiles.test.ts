@@ -64,7 +64,7 @@ test('FROM base: steps leave files, a user, variables and a running program', as
   )
 })
 
-test('FROM a template of the team goes on with its user, directory, variables and files', async () => {
+test('FROM a template of the team keeps its user, directory, variables and files', async () => {
   await using folder = await mkdtempDisposable(join(tmpdir(), 'atoll-context-'))
   await writeFile(join(folder.path, 'copied'), 'by the parent')
   const parent = Template({ fileContextPath: folder.path })

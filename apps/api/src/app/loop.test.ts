@@ -22,7 +22,7 @@ test('a nudge begins a pass long before the timer would', async () => {
   await waitFor('a second pass', () => loop.count() === 2)
 })
 
-test('nudges during a pass lead to one more pass, and two never run at once', async () => {
+test('nudges during a pass cause one more pass, and two never run at once', async () => {
   const gate = Promise.withResolvers<void>()
   let inside = 0
   let most = 0

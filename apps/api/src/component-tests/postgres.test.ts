@@ -36,7 +36,7 @@ test('a lost connection costs a 503, and the next request gets a new one', onPos
 })
 
 test(
-  'connections that the server ends while nobody uses them are replaced unseen',
+  'idle connections that the server ends are replaced without an error',
   onPostgres,
   async () => {
     await using api = await startApiUnderTest()

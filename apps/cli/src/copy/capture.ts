@@ -44,6 +44,6 @@ export async function capture(
 }
 
 function tooLong(cmd: string): Fault {
-  const message = `${cmd} in the sandbox printed more than 4 MiB, so it was given up`
+  const message = `${cmd} in the sandbox printed more than 4 MiB and was stopped`
   return new Fault('exhausted', 'output_too_long', message)
 }

@@ -35,7 +35,7 @@ export async function downloadTo(target: string, download: Download): Promise<st
   return place
 }
 
-/** Passes the content of a file on. */
+/** Downloads the content of a file in pieces. */
 export async function downloadContent(
   download: Download,
   write: (bytes: Uint8Array) => Promise<void>,
@@ -125,7 +125,7 @@ async function downloadFolder(
     onBytes: (total) => onBytes(total, undefined),
   })
   const reader = createTarReader(extraction)
-  let complaint = ''
+  let errorOutput = ''
   const stopped = new AbortController()
   const stop = (reason: unknown) => stopped.abort(reason)
   try {
@@ -137,9 +137,10 @@ async function downloadFolder(
       {
         onStart: () => {},
         async onOutput(output) {
-          // The reason for stopping is ours, not a lost connection.
+          // Aborts with the reader's error; `attach` would report a lost connection.
           if (output.case === 'stdout') await reader.write(output.value).catch(stop)
-          else if (complaint.length < 4096) complaint += Buffer.from(output.value ?? []).toString()
+          else if (errorOutput.length < 4096)
+            errorOutput += Buffer.from(output.value ?? []).toString()
         },
       },
       { signal: stopped.signal },
@@ -147,7 +148,7 @@ async function downloadFolder(
     const exitCode = exitCodeOf(end)
     if (exitCode === 0) reader.finish()
     await extraction.finish()
-    if (exitCode !== 0) throw packFailed(source, complaint)
+    if (exitCode !== 0) throw packFailed(source, errorOutput)
   } finally {
     stopped.abort()
     await extraction.close()
@@ -156,8 +157,8 @@ async function downloadFolder(
 
 const packScript = 'cd -- "$1" && exec tar -cf - .'
 
-function packFailed(source: string, complaint: string): Fault {
-  const reason = visibleText(complaint.trim()) || 'tar failed without a message'
+function packFailed(source: string, errorOutput: string): Fault {
+  const reason = visibleText(errorOutput.trim()) || 'tar failed without a message'
   const message = `Not all of ${source} was copied: ${reason}`
   return new Fault('invalid', 'copy_incomplete', message)
 }

@@ -85,7 +85,7 @@ test('rules that the server does not return whole are not offered for change', (
   assert.match(findHiddenParts({ egressProxy }) ?? '', /password/)
 })
 
-test('paths lead to pages and back', () => {
+test('paths map to pages and back', () => {
   assert.deepEqual(parseRoute('/'), { page: 'now' })
   assert.deepEqual(parseRoute(sandboxPath('iabc')), {
     page: 'sandbox',

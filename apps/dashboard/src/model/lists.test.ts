@@ -119,7 +119,7 @@ test('samples are bounded, and a spark stays in its box', () => {
   assert.equal(sparkPath([], { width: 30, height: 10, top: 100 }), '')
 })
 
-test('commands match all words, and those that begin with the text come first', () => {
+test('commands match all words, and commands that begin with the text come first', () => {
   const run = () => {}
   const commands = [
     { label: 'Go to Now', run },

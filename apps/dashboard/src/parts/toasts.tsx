@@ -7,10 +7,10 @@ interface Toast {
 }
 
 const toasts = signal<readonly Toast[]>([])
-let made = 0
+let lastId = 0
 
 export function showToast(text: string, isBad = false): void {
-  const toast = { id: (made += 1), text, isBad }
+  const toast = { id: (lastId += 1), text, isBad }
   toasts.value = [...toasts.value.slice(-3), toast]
   setTimeout(() => dismiss(toast.id), isBad ? 10_000 : 4_000)
 }

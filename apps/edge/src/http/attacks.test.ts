@@ -128,7 +128,7 @@ const hostileAnswers: [string, string][] = [
   ['a control character in the reason', 'HTTP/1.1 200 O\x01K\r\nContent-Length: 0\r\n\r\n'],
   ['a status below 100', 'HTTP/1.1 099 No\r\n\r\n'],
   [
-    'a switch nobody asked for',
+    'a switch that the client did not request',
     'HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n',
   ],
   ['no HTTP at all', 'SSH-2.0-OpenSSH_9.2\r\n'],

@@ -13,7 +13,7 @@ for (const protocol of ['tls', 'http'] as const) {
   describe(`requests over ${protocol}`, () => {
     const keptAlive = () => createKeepAliveAgent(protocol)
 
-    test('get the header of the rule in place of those that the client sent', async () => {
+    test('get the header of the rule in place of the headers that the client sent', async () => {
       await using setting = await openTransform({ protocol, respond: echo })
       const headers = [
         ...['Host', name, 'AUTHORIZATION', 'mine', 'X-A', '1', 'authorization', 'too'],

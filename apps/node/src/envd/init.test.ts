@@ -75,7 +75,7 @@ for (const [name, answer] of [
     },
   ],
 ] as const) {
-  test(`an envd that ${name} holds nobody up for ever`, async () => {
+  test(`an envd that ${name} does not block the start for ever`, async () => {
     await using envd = await setup(answer)
     await assert.rejects(envd.initEnvd(), isFault('wait_timeout'))
   })

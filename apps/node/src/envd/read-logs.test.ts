@@ -29,7 +29,7 @@ async function setup(answer: RequestListener) {
 
 const entry = { at: nowMs, level: 'info', message: 'hello', fields: { logger: 'envd' } }
 
-test('entries are asked for by time, with the secret, and told as they are', async () => {
+test('entries are requested by time, with the secret, and returned unchanged', async () => {
   const asked: unknown[] = []
   await using envd = await setup(({ url, headers }, response) => {
     asked.push([url, headers['x-init-token'], headers.connection])
@@ -122,7 +122,7 @@ for (const [name, answer] of Object.entries(slow)) {
   })
 }
 
-test('nobody there is no answer', async () => {
+test('an envd that does not listen gives no answer', async () => {
   const source = { address: '127.0.0.1', initToken: 'secret', port: 1 }
   await assert.rejects(readEnvdLogs(source, 0, { timeoutMs: 5_000, nowMs }), isUnusable)
 })

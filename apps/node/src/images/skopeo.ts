@@ -132,7 +132,11 @@ const maxVariables = 64 * 1024
 
 function toImage(digest: string, text: string): Image {
   const { data } = Config.safeParse(parseJson(text))
-  if (!data) throw new BuildError('base', 'The image says of itself what nobody understands')
+  if (!data)
+    throw new BuildError(
+      'base',
+      'Invalid image config: it is not JSON with a list of layers (rootfs.diff_ids)',
+    )
   const variables = data.config?.Env ?? []
   if (variables.join('').length > maxVariables) {
     throw new BuildError('base', 'The variables of the image take more than 64 KiB')

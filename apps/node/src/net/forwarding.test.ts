@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { createForwarding } from './forwarding.ts'
 
-test('the last installation to go puts the switch back', async (t) => {
+test('the last installation to end restores the setting', async (t) => {
   const { forwarding, users, value, dir } = await setup(t)
   users.add('first')
   await forwarding.enable()

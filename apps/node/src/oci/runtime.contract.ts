@@ -124,7 +124,7 @@ export function runtimeContract(name: Runtime['name'], subnet: string): void {
       const { read } = await openCgroupUsage(world.host.installation.cgroup)
       const used = async () => (await read(sandbox.id))?.cpuUsedNs
       await world.host.cgroups.freeze(sandbox.id)
-      await waitFor('it to stand still', () =>
+      await waitFor('the group to freeze', () =>
         isGroupFrozen(`${world.host.installation.cgroup}/${sandbox.id}`),
       )
       const still = await used()

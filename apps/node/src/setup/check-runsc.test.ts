@@ -45,7 +45,7 @@ for (const [name, answer, reason] of [
 for (const [name, change, reason] of [
   ['that is absent', (file: string) => rm(file), /\(ENOENT\)/],
   ['that is a folder', (file: string) => rm(file).then(() => mkdir(file)), /is not a file/],
-  ['that nobody may execute', (file: string) => chmod(file, 0o644), /\(EACCES\)/],
+  ['that is not executable', (file: string) => chmod(file, 0o644), /\(EACCES\)/],
   [
     'that is no program',
     (file: string) => writeFile(file, 'no program'),
@@ -57,7 +57,7 @@ for (const [name, change, reason] of [
     /others than root can change \S+runsc,/,
   ],
   [
-    'of somebody else',
+    'of another user',
     (file: string) => chown(file, 1000, 0),
     /others than root can change \S+runsc,/,
   ],

@@ -35,7 +35,7 @@ const probes: readonly KernelProbe[] = [
   },
   {
     name: 'user namespaces',
-    use: 'root in a runc sandbox is nobody outside',
+    use: 'root in a runc sandbox is an unprivileged user outside',
     fix: 'sysctl -w user.max_user_namespaces=15000',
     namespaces: ['--user', '--map-root-user'],
     script: 'true',

@@ -84,7 +84,7 @@ test('times, level, search, order and limit choose entries', async () => {
   }
 })
 
-test('the oldest go when there are too many, and the times go on', async () => {
+test('the oldest entries go when there are too many, and times keep rising', async () => {
   await using log = await setup(1000)
   for (let at = 1; at <= 100; at += 1) await log.files.append('i1', [entry(at)])
   const times = await log.times()
@@ -121,7 +121,7 @@ test('a line that a crash cut off is passed over, and those after it are whole',
   }
 })
 
-test('logs are listed with their sizes, removed, and seen by nobody else', async () => {
+test('logs are listed with their sizes, removed, and readable by root only', async () => {
   await using log = await setup(10)
   await log.files.append('i1', [entry(1)])
   await log.files.append('i1', [entry(2)])

@@ -96,7 +96,7 @@ test('half-made layers go; layers whose record is missing or damaged stay and ar
   assert.throws(() => again.chain(above), { reason: 'record_unreadable' })
 })
 
-test('layers go that nothing stands on and no build was glad of for a day', async () => {
+test('layers without users are removed when no build has used them for a day', async () => {
   await using folder = await mkdtempDisposable(join(tmpdir(), 'atoll-steps-'))
   const { layers, removed, clock } = await open(folder.path)
   const below = await layers.add({ below: 'sha', key: 'k1' }, fill('1'))

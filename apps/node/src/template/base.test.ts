@@ -91,7 +91,7 @@ test('a build that is called off leaves nothing behind', async () => {
   }
 })
 
-test('a recipe is told from another by its packages, its Node.js and the architecture', () => {
+test('recipes differ by their packages, Node.js and architecture', () => {
   const hashes = [
     recipeHash(baseRecipe, '24.0.0', 'x64'),
     recipeHash({ ...baseRecipe, packages: ['bash'] }, '24.0.0', 'x64'),

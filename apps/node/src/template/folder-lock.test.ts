@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { lockFolder } from './folder-lock.ts'
 
-test('the second waits, says so, and goes on when the first is done', async () => {
+test('the second waits, reports it, and continues when the first is done', async () => {
   const dir = await mkdtemp(join(tmpdir(), 'atoll-lock-'))
   try {
     const events: string[] = []
@@ -16,10 +16,10 @@ test('the second waits, says so, and goes on when the first is done', async () =
       return lock
     })
     await told.promise
-    events.push('first lets go')
+    events.push('first releases it')
     await first[Symbol.asyncDispose]()
     await (await second)[Symbol.asyncDispose]()
-    assert.deepEqual(events, ['first lets go', 'second holds'])
+    assert.deepEqual(events, ['first releases it', 'second holds'])
   } finally {
     await rm(dir, { recursive: true })
   }

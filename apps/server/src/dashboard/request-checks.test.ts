@@ -62,7 +62,7 @@ test('the cookie of TLS wins, and two of one name count as none', () => {
   assert.equal(readSessionCookie(undefined), undefined)
 })
 
-test('a host of the dashboard cannot be one that leads to sandboxes', () => {
+test('the host of the dashboard cannot be one of sandbox traffic', () => {
   for (const name of ['ui.localhost', 'console.example.com', 'my-ui.example.com']) {
     assert.equal(isUsableDashboardHost(name), true, name)
   }

@@ -37,7 +37,7 @@ test('a failure rejects one reader, and all others see the end', async () => {
   assert.deepEqual(await queue.next(), { done: true, value: undefined })
 })
 
-test('a failure that nobody reads is not an unhandled rejection', async () => {
+test('an unread failure is not an unhandled rejection', async () => {
   const { queue } = setup()
   queue.end(new Error('broken'))
   await new Promise((resolve) => setImmediate(resolve))

@@ -250,7 +250,7 @@ const broken: [string, string | Buffer, Code, RegExp][] = [
   ['a refusal', 'HTTP/1.1 502 Bad\r\nContent-Length: 2\r\n\r\nno', Code.Unavailable, /HTTP 502/],
   ['a page', 'HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<p>', Code.Unknown, /content type/],
   ['no last chunk', `${chunked}1\r\n\0\r\n`, Code.Aborted, /closed before/],
-  ['fewer bytes than told', `${ok}Content-Length: 9\r\n\r\n\0`, Code.Aborted, /closed before/],
+  ['fewer bytes than announced', `${ok}Content-Length: 9\r\n\r\n\0`, Code.Aborted, /closed before/],
   [
     'an empty body',
     `${ok}Content-Length: 0\r\n\r\n`,

@@ -34,7 +34,7 @@ test('a Dockerfile becomes an image, steps and a command', () => {
     ARG VERSION=24
     FROM --platform=linux/amd64 node:\${VERSION}-slim AS app
     LABEL org.example.title="app"
-    MAINTAINER somebody
+    MAINTAINER me
     ENV PORT=3000 MODE=production
     RUN apt-get update && \\
         # what the app needs

@@ -122,7 +122,7 @@ test('a slow consumer slows the client and gets everything in order', async (t) 
   assert.ok(received().endsWith(createHash('sha256').update(body).digest('hex')))
 })
 
-test('the socket is not read while nobody consumes the body', async (t) => {
+test('the socket is not read while the body is not consumed', async (t) => {
   let start = () => {}
   const { open } = await setup(t, async (taken, _, res) => {
     assert.ok(taken)
@@ -141,7 +141,7 @@ test('the socket is not read while nobody consumes the body', async (t) => {
     before = now
     return isSame
   }
-  await waitFor('it to stand still', stands, { intervalMs: 200 })
+  await waitFor('the sender to stop', stands, { intervalMs: 200 })
   assert.equal(isSent, false)
   start()
   await waitFor('the answer', () => state() !== 'open')

@@ -167,7 +167,7 @@ for (const fromImage of baseImages) {
 }
 
 const logins: readonly (readonly [string, object | undefined, object])[] = [
-  ['that everybody may have', undefined, {}],
+  ['that is public', undefined, {}],
   [
     'that asks for a password',
     { type: 'registry', username: 'me', password: 'secret' },

@@ -196,7 +196,7 @@ test('other teams can use a template while it is public', async () => {
   assert.equal(await use(name), 404)
 })
 
-test('the older way to publish gives it its name without the namespace, if that is free', async () => {
+test('the older request to publish makes the name usable without the namespace, if that is free', async () => {
   await using api = await startApiUnderTest()
   const { templateId } = await build(api)
   const headers = { 'x-api-key': api.theirs.apiKey }

@@ -172,7 +172,7 @@ for (const [method, suffix] of [
   })
 }
 
-test('an id that nobody has is not found, also a very long one', async () => {
+test('an unknown ID is not found, also a very long one', async () => {
   check(await api.call('GET', '/sandboxes/i0'), 404, /Sandbox i0 was not found/)
   check(await api.call('GET', `/sandboxes/${'a'.repeat(1000)}`), 404, /was not found/)
   check(await api.call('GET', `/sandboxes/${'a'.repeat(2000)}`), 414, /too long/)

@@ -52,7 +52,7 @@ for (const [name, framing, body] of [
     assert.deepEqual(await sendThenRead(head, body), ['413'])
   })
 
-  test(`so is a body ${name} of somebody unknown`, async () => {
+  test(`a body ${name} of a caller without a key is refused too`, async () => {
     assert.deepEqual(await sendThenRead(framing, body), ['401', '200'])
   })
 }

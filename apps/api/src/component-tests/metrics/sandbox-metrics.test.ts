@@ -23,7 +23,7 @@ async function waitForSamples(api: ApiUnderTest, id: string, count: number): Pro
   await waitFor(`${count} samples`, async () => (await metricsOf(api, id)).length === count)
 }
 
-test('samples tell of CPU, memory and disk, from the first reading on', async () => {
+test('samples have CPU, memory and disk, from the first reading on', async () => {
   const clock = manualClock()
   await using api = await startApiUnderTest({ clock })
   const id = await api.create({ timeout: 600 })
@@ -53,7 +53,7 @@ test('samples tell of CPU, memory and disk, from the first reading on', async ()
   ])
 })
 
-test('after a restart CPU use of a sandbox that ran before is told from its second reading on', async () => {
+test('after a restart the CPU use of an older sandbox is known from its second reading on', async () => {
   const clock = manualClock()
   await using api = await startApiUnderTest({ clock })
   const id = await api.create({ timeout: 600 })
@@ -69,7 +69,7 @@ test('after a restart CPU use of a sandbox that ran before is told from its seco
   assert.deepEqual([timestampUnix, cpuUsedPct], [begin + 10, 10])
 })
 
-test('a node that is away stops no sampling of teams, and samples go on when it is back', async () => {
+test('an unreachable node does not stop the sampling of teams, and samples continue when it is back', async () => {
   const clock = manualClock()
   await using api = await startApiUnderTest({ clock })
   const id = await api.create({ timeout: 600 })

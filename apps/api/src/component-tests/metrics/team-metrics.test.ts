@@ -28,7 +28,7 @@ async function waitForPoint(api: ApiUnderTest, offset: number): Promise<void> {
   )
 }
 
-test('5 are started, held, 3 killed, then the rest: samples tell of each, and then no more', async () => {
+test('5 are started, held, 3 killed, then the rest: samples count each of them, and then none', async () => {
   const clock = manualClock()
   await using api = await startApiUnderTest({ clock })
   const ids = await Promise.all(Array.from({ length: 5 }, () => api.create({ timeout: 600 })))
@@ -317,7 +317,7 @@ suite('samples of two weeks', () => {
     ['a malformed number before another team', 'x', 'start=-1', {}, 400],
     ['another team before a range that is none', 'x', 'start=2&end=1', {}, 403],
     ['another team before a time too late', 'x', 'end=10413792000', {}, 403],
-    ['a team that nobody has', '00000000-0000-4000-8000-000000000000', '', {}, 403],
+    ['a team that does not exist', '00000000-0000-4000-8000-000000000000', '', {}, 403],
     ['a name that is no id', '%20', '', {}, 403],
   ] as const) {
     test(`the order of checks: ${what}`, async () => {

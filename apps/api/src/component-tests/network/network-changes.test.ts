@@ -69,7 +69,7 @@ test('what was being changed before a pause is settled by the pause', async () =
   await api.withStores(({ sandboxes }) =>
     sandboxes.update(id, (current) => ({ ...current, networkHolder: 'a process that died' })),
   )
-  await waitFor('nobody to be at it', async () => {
+  await waitFor('no process to hold the change', async () => {
     const left = await api.withStores(({ sandboxes }) => sandboxes.listNetworkChanges())
     return left.length === 0
   })

@@ -51,7 +51,7 @@ for (const [body, keepsMemory] of [
     assert.deepEqual(await detail(api, id), paused)
     clock.advance(86_400 * 30)
     await api.restart()
-    assert.deepEqual(await detail(api, id), paused, 'it stays until somebody ends it')
+    assert.deepEqual(await detail(api, id), paused, 'the sandbox stays until a client kills it')
   })
 }
 

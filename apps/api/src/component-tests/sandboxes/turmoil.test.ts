@@ -116,7 +116,7 @@ for (const seed of [1, Date.now() % 1_000_000]) {
       return JSON.stringify(records) === JSON.stringify(node)
     })
     await waitFor(
-      `copies that belong to somebody, seed ${seed}`,
+      `copies that belong to a sandbox or snapshot, seed ${seed}`,
       async () => {
         const listed = Object((await api.call('GET', '/snapshots')).json)
         return listed.length === api.node.snapshots.size

@@ -31,7 +31,7 @@ const strangers: Readonly<Record<string, Record<string, string>>> = {
   'with an empty admin token': { 'x-admin-token': '' },
 }
 
-test('only health, the OpenAPI document and its page are open to everybody', () => {
+test('only health, the OpenAPI document and its page need no key', () => {
   const open = operations.filter(({ auth }) => auth === 'none').map(({ path }) => path)
   assert.deepEqual(open, ['/health', '/openapi.json', '/docs'])
   assert.ok(guarded.length > 10)
@@ -106,7 +106,7 @@ test('a user names one of their teams, not one of others', async () => {
   assert.deepEqual([await asked(api.ours.teamId), await asked(api.theirs.teamId)], [200, 403])
 })
 
-test('without a configured admin token nobody is an operator', async () => {
+test('without a configured admin token no caller is an operator', async () => {
   await using other = await startApiUnderTest()
   for (const token of ['', 'undefined', adminToken]) {
     const headers = { 'x-admin-token': token, 'x-team-id': other.ours.teamId }

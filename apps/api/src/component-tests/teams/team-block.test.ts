@@ -89,7 +89,7 @@ test('a banned team may do nothing, from the next request on', async () => {
       assert.deepEqual([status, Object(json).code], [403, 403], operation.id)
       assert.match(Object(json).message, /team is banned/)
     }
-    assert.ok(api.node.running.has(id), 'its sandboxes go on')
+    assert.ok(api.node.running.has(id), 'its sandboxes keep running')
   } finally {
     await unblock()
   }

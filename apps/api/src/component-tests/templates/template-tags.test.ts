@@ -73,7 +73,7 @@ test('a tag moves to what the target means, however often, and is taken away aga
   assert.equal(gone.status, 404)
 })
 
-test('aliases are found by their owner and, where public, by all; others hear that they exist', async () => {
+test('aliases are found by their owner and, where public, by all; other teams learn that they exist', async () => {
   await take('alias')
   const find = (alias: string, apiKey?: string) =>
     send('GET', `/templates/aliases/${encodeURIComponent(alias)}`, undefined, apiKey)

@@ -90,7 +90,7 @@ const schemeNames: Readonly<Record<string, string>> = {
 }
 
 function renderSecurity({ security }: OperationObject): string {
-  if (security.length === 0) return 'Open to everybody'
+  if (security.length === 0) return 'Needs no key'
   const ways = security.map((way) => Object.keys(way).map((name) => schemeNames[name] ?? name))
   // Omit combinations that extend a sufficient one with an optional header; the top of the page explains those once.
   const enough = ways.filter(

@@ -15,7 +15,9 @@ export function portUrl(
   const isLoopback = address === '::1' || address.startsWith('127.')
   if (!isLoopback && isIP(address) > 0) {
     const message = `${access.sandboxUrl} is an address without a domain, so ports have no host name.`
-    throw new UsageError(`${message} Set ATOLL_DOMAIN to a domain whose subdomains lead there.`)
+    throw new UsageError(
+      `${message} Set ATOLL_DOMAIN to a domain whose subdomains resolve to this address.`,
+    )
   }
   const localhost = edgePort === '' ? 'localhost' : `localhost:${edgePort}`
   return `${protocol}//${port}-${sandboxId}.${isLoopback ? localhost : host}/`

@@ -7,7 +7,7 @@ import { readSecretValue } from './value.ts'
 
 export function createCommand(context: CliContext): CliCommand {
   return new CliCommand('create')
-    .description('store a secret and print its ID; nobody can read the value again')
+    .description('store a secret and print its ID; no command can read the value again')
     .argument('<name>', 'name: letters, digits, _ and -')
     .option('-f, --from-file <file>', 'read the value from a file instead of stdin')
     .option('-m, --metadata <name=value>', 'metadata to store with it; repeatable', collectPair)

@@ -4,14 +4,14 @@ import { findRefusal, originFormPath } from './forwarded-request.ts'
 
 const name = 'api.example.com'
 
-function objection(method: string, url: string, ...rawHeaders: string[]) {
+function refusalStatus(method: string, url: string, ...rawHeaders: string[]) {
   return findRefusal({ method, url, rawHeaders }, name)?.status
 }
 
 for (const host of [name, `${name}:8443`, 'API.example.com', `${name}.`]) {
   test(`a request with Host ${host} is forwarded`, () => {
-    assert.equal(objection('GET', '/', 'hOST', host), undefined)
-    assert.equal(objection('GET', `http://${host}/x`, 'Host', host), undefined)
+    assert.equal(refusalStatus('GET', '/', 'hOST', host), undefined)
+    assert.equal(refusalStatus('GET', `http://${host}/x`, 'Host', host), undefined)
   })
 }
 
@@ -25,28 +25,28 @@ for (const host of [
   '',
 ]) {
   test(`a request with Host ${JSON.stringify(host)} is refused with 421`, () => {
-    assert.equal(objection('GET', '/', 'Host', host), 421)
+    assert.equal(refusalStatus('GET', '/', 'Host', host), 421)
   })
 }
 
 test('a request for another host, for several hosts or for none is refused', () => {
-  assert.equal(objection('GET', '/'), 400)
-  assert.equal(objection('GET', '/', 'Host', name, 'host', name), 400)
-  assert.equal(objection('GET', 'http://other.com/', 'Host', name), 421)
-  assert.equal(objection('GET', `http://other.com\\@${name}/`, 'Host', name), 421)
-  assert.equal(objection('GET', `ftp://${name}/`, 'Host', name), 400)
-  assert.equal(objection('GET', 'x', 'Host', name), 400)
+  assert.equal(refusalStatus('GET', '/'), 400)
+  assert.equal(refusalStatus('GET', '/', 'Host', name, 'host', name), 400)
+  assert.equal(refusalStatus('GET', 'http://other.com/', 'Host', name), 421)
+  assert.equal(refusalStatus('GET', `http://other.com\\@${name}/`, 'Host', name), 421)
+  assert.equal(refusalStatus('GET', `ftp://${name}/`, 'Host', name), 400)
+  assert.equal(refusalStatus('GET', 'x', 'Host', name), 400)
 })
 
 test('CONNECT and TRACE are refused', () => {
-  assert.equal(objection('CONNECT', `${name}:443`, 'Host', name), 400)
-  assert.equal(objection('TRACE', '/', 'Host', name), 405)
+  assert.equal(refusalStatus('CONNECT', `${name}:443`, 'Host', name), 400)
+  assert.equal(refusalStatus('TRACE', '/', 'Host', name), 405)
 })
 
 for (const codings of [['gzip'], ['gzip, chunked'], ['chunked', 'chunked'], ['']]) {
   test(`transfer codings ${JSON.stringify(codings)} are refused`, () => {
     const fields = codings.flatMap((coding) => ['Transfer-Encoding', coding])
-    assert.equal(objection('POST', '/', 'Host', name, ...fields), 501)
+    assert.equal(refusalStatus('POST', '/', 'Host', name, ...fields), 501)
   })
 }
 

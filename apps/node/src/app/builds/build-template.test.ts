@@ -52,7 +52,7 @@ function setup(overrides: Partial<BuildPorts> = {}) {
     commands: {
       async run(_door, { args, user }: Command, { onLine }) {
         const text = args.at(-1) ?? ''
-        if (user === 'nobody-here') throw new UnknownUserError('There is no such user')
+        if (user === 'unknown-user') throw new UnknownUserError('There is no such user')
         ran.push(`${text} as ${user}`)
         await onLine('stdout', `did ${text}`)
         return text === 'fail' ? { exitCode: 3 } : { exitCode: 0 }
@@ -130,7 +130,7 @@ function setup(overrides: Partial<BuildPorts> = {}) {
 
 const shapeOf = (templateId: string) => ({ templateId, cpuCount: 1, memoryMb: 128, diskSizeMb: 64 })
 
-test('each step leaves a layer, and the template stands on the last', async () => {
+test('each step leaves a layer, and the template is based on the last', async () => {
   let calls = 0
   const { build, templates, layers, cells, logs } = setup({ nowMs: () => 1_500 * calls++ })
   const built = await build([
@@ -199,11 +199,11 @@ test('a failed step ends the build with its message, and only the layers before 
 
 test('a step of an unknown user fails with the text that published clients compare', async () => {
   const { build } = setup()
-  await assert.rejects(build([['RUN', 'whoami', 'nobody-here']]), {
+  await assert.rejects(build([['RUN', 'whoami', 'unknown-user']]), {
     name: 'BuildError',
     step: '1',
     message:
-      "failed to run command 'whoami': command failed: unauthenticated: invalid username: 'nobody-here'",
+      "failed to run command 'whoami': command failed: unauthenticated: invalid username: 'unknown-user'",
   })
 })
 

@@ -26,7 +26,7 @@ function setup() {
   return { sandboxes, ended, asked, failures, checks }
 }
 
-test('a sandbox that waits in vain after a lack of memory is ended, and no other', () => {
+test('only a sandbox that hangs after a lack of memory is ended', () => {
   const { sandboxes, ended, checks } = setup()
   sandboxes.set('well', { oomKills: 0, lost: [] })
   sandboxes.set('poor', { oomKills: 3, lost: [] })

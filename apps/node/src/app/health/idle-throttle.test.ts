@@ -31,7 +31,7 @@ function setup() {
   }
 }
 
-test('a sandbox that does nothing is let rest, and deeper after a while', () => {
+test('an idle sandbox is throttled, and more after a while', () => {
   const { ports, changes, start, pass } = setup()
   const { check, isAsleep } = createIdleThrottle(ports)
   const use = (share: number, checks: number) => {
@@ -69,7 +69,7 @@ test('a sandbox that becomes busy is unthrottled at the next check', () => {
   assert.deepEqual(changes, ['used awake', 'used drowsy', 'used awake'])
 })
 
-test('one that a predecessor let rest is changes what is right, whatever that is', () => {
+test('a sandbox that an earlier agent throttled gets the level that fits its use now', () => {
   const { ports, changes, start, end, pass } = setup()
   const { check } = createIdleThrottle(ports)
   start('busy')

@@ -111,7 +111,7 @@ test('a failed pre-warm is reported and leaves nothing, and creates still work',
     overrides: { prepare: () => Promise.reject(new Error('silent')) },
     memoryFormat: '',
   })
-  await waitFor('the failure to be told', () => node.errors.length > 0)
+  await waitFor('the failure to be reported', () => node.errors.length > 0)
   assert.deepEqual([node.records.size, node.slots.size], [0, 0])
   await node.create()
   assert.equal(node.pools.list()[0]?.shape, shape)

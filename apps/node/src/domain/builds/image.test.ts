@@ -56,7 +56,7 @@ for (const text of ['', 'a b', 'https://docker.io', 'docker.io/library', 'docker
   })
 }
 
-test('a layer of an image serves where the same lies below it, and whoever may have it', () => {
+test('a layer of an image is reused on the same layers below it, by teams that may read the image', () => {
   const below = 's1'
   const keys = [
     imageKey('a', { below: undefined, owner: undefined }),

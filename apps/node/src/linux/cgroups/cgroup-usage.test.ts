@@ -37,7 +37,7 @@ for (const [name, { mountinfo, ...counters }] of Object.entries(layouts)) {
   })
 }
 
-test('a machine without control groups is told so', () => {
+test('a machine without control groups fails with a message that says so', () => {
   assert.throws(() => findCounters(''), /no control groups that count cpuacct/)
 })
 

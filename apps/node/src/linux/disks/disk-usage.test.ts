@@ -14,7 +14,7 @@ for (const line of [
   'tmpfs 4096 100 40 /run/atoll/abcde/mounts/disk/i1',
   "stat: cannot read file system information for '/run/x': No such file or directory",
 ]) {
-  test(`${line || 'an empty line'} tells of no disk`, () => {
+  test(`${line || 'an empty line'} describes no disk`, () => {
     assert.equal(parseLine(line), undefined)
   })
 }

@@ -22,7 +22,7 @@ async function setup() {
   }
 }
 
-test('what nobody needs is packed, and whole again when it is used', async () => {
+test('unused folders are packed, and unpacked when they are used', async () => {
   await using world = await setup()
   const { dir, clock, folders } = world
   await folders.packIdle([dir], 1000)
@@ -77,7 +77,7 @@ test('who comes while it is being packed finds it whole, and nothing half packed
   assert.deepEqual((await readdir(dir)).toSorted(), ['pages.img', 'small'])
 })
 
-test('who needs another folder does not wait for what is being packed, which stands still and then goes on', async () => {
+test('the user of another folder does not wait for packing, which pauses and then continues', async () => {
   await using world = await setup()
   await using busy = await setup()
   await using held = await setup()

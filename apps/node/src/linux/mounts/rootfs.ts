@@ -104,7 +104,7 @@ export function createRootfsStore(parts: {
       try {
         // The previous mount of the disk may be busy for a moment.
         await waitFor(
-          'a disk to be let go',
+          'the previous mount of the disk to end',
           async () => {
             const args = ['-n', '-o', 'loop,ro,nodev,noatime', image, disk]
             return (await namespace.tryRun('mount', args)).code === 0
