@@ -49,7 +49,7 @@ export default {
   },
 }
 
-/** At least three words, to leave out names, paths and short commands. */
+/** Needs three words, to leave out names, paths and short commands. */
 function isProse(text: string): boolean {
   return /[a-z]+ [a-z]+ [a-z]+/i.test(text)
 }

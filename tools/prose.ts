@@ -105,7 +105,10 @@ const softWords: ReadonlyArray<readonly [RegExp, string]> = [
   [/\bleads?\b|\bled\b/, 'route, redirect, resolve, point to'],
   [/\b(tells?|told|telling)\b(?! apart)/i, 'send, report, notify, assign, show'],
   [/\bhears? (of|from|that)\b|\bheard (of|from|that)\b/i, 'learn, receive'],
-  [/\b(told|named|made|given|known|offered) ahead\b(?! of)/i, 'preassigned, prepared, in advance'],
+  [
+    /\b(told|named|made|given|known|offer(s|ed)?) ahead\b(?! of)/i,
+    'preassigned, prepared, in advance',
+  ],
   [/\b(weighs?|weighing|weighed)\b/i, 'estimate, measure'],
   [/\b(rests|rested|resting)\b|\blets? (it |them |\w+ )?rest\b/i, 'idle, back off, throttle'],
   [/\bglad of\b/i, 'use'],

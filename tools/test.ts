@@ -67,7 +67,7 @@ const phases: readonly TestPhase[] = [
   {
     name: 'system',
     patterns: ['tests/system/**/*.test.ts', 'tests/ecosystem/**/*.test.ts'],
-    // Most of their time they wait for processes.
+    // System tests mostly wait for processes.
     filesAtOnce: 3,
     alone: [
       'administration/first-start',
@@ -127,7 +127,7 @@ async function runChecks(): Promise<boolean> {
   return code === 0
 }
 
-/** Runs all files of the phase, whatever becomes of one. */
+/** Runs all files of the phase, even if some fail. */
 async function runPhase(phase: TestPhase): Promise<boolean> {
   const files = findFiles(phase)
   if (files.length === 0) {

@@ -73,16 +73,19 @@ export function simulateSandboxes(state: NodeState, parts: SandboxParts) {
       const listed = [...running].map(([id, sandbox]) => toMessage(id, sandbox))
       return { sandboxes: [...listed, ...listPaused(paused)] }
     },
-    async *watchSandboxes(_, { signal }) {
-      await failures.apply('watch')
-      const following = events.follow(signal)
-      for (const [sandboxId, sandbox] of running) {
-        yield { event: { case: 'started', value: toMessage(sandboxId, sandbox) } }
-        if (sandbox.isPausing) yield { event: { case: 'pausing', value: { sandboxId } } }
-      }
-      yield { event: { case: 'synced', value: {} } }
-      for await (const event of following) yield { event }
-    },
+    watchSandboxes: (_, { signal }) => watch(state, signal),
   }
   return { methods, killed }
+}
+
+/** Reports the running sandboxes, then `synced`, then each change. */
+async function* watch({ running, events, failures }: NodeState, signal: AbortSignal) {
+  await failures.apply('watch')
+  const following = events.follow(signal)
+  for (const [sandboxId, sandbox] of running) {
+    yield { event: { case: 'started' as const, value: toMessage(sandboxId, sandbox) } }
+    if (sandbox.isPausing) yield { event: { case: 'pausing' as const, value: { sandboxId } } }
+  }
+  yield { event: { case: 'synced' as const, value: {} } }
+  for await (const event of following) yield { event }
 }

@@ -12,7 +12,7 @@ interface Offer {
 
 type Methods = Pick<ServiceImpl<typeof NodeService>, 'nameReadySandbox'>
 
-/** Simulates pre-warmed sandboxes that take the identities which the API offers ahead. */
+/** Simulates pre-warmed sandboxes that take identities which the API offers in advance. */
 export function simulateWarmPool(failures: FailureInjector) {
   const offered = new Map<string, Offer>()
   const ready = new Set<string>()
@@ -23,7 +23,7 @@ export function simulateWarmPool(failures: FailureInjector) {
       offered.set(sandboxId, { accessToken, resolve })
       signal.addEventListener('abort', () => {
         offered.delete(sandboxId)
-        reject(new ConnectError('nobody waits', Code.Canceled))
+        reject(new ConnectError('the API withdrew its offer', Code.Canceled))
       })
       return promise
     },

@@ -79,7 +79,7 @@ export async function api<Body = void>(
 }
 
 /** Calls a path of the dashboard's own server. */
-export async function own<Body = void>(
+export async function dashboardApi<Body = void>(
   method: string,
   path: string,
   body?: unknown,
@@ -93,7 +93,11 @@ export function envd<Body = void>(
   method: string,
   request: unknown,
 ): Promise<Body> {
-  return own<Body>('POST', `/sandboxes/${encodeURIComponent(sandboxId)}/rpc/${method}`, request)
+  return dashboardApi<Body>(
+    'POST',
+    `/sandboxes/${encodeURIComponent(sandboxId)}/rpc/${method}`,
+    request,
+  )
 }
 
 const maxPages = 200

@@ -1,5 +1,5 @@
 import { signal } from '@preact/signals'
-import { own, RequestError, whenSignedOut } from './request.ts'
+import { dashboardApi, RequestError, whenSignedOut } from './request.ts'
 import { forgetAll } from './resource.ts'
 
 export interface Session {
@@ -30,7 +30,7 @@ export async function loadSession(): Promise<void> {
   whenSignedOut(() => (session.value = null))
   sessionError.value = undefined
   try {
-    session.value = await own<Session>('GET', '/session')
+    session.value = await dashboardApi<Session>('GET', '/session')
   } catch (error) {
     if (error instanceof RequestError && error.status === 401) session.value = null
     else sessionError.value = error instanceof Error ? error : new Error(String(error))
@@ -38,11 +38,11 @@ export async function loadSession(): Promise<void> {
 }
 
 export async function signIn(credentials: { apiKey: string } | { link: string }): Promise<void> {
-  session.value = await own<Session>('POST', '/session', credentials)
+  session.value = await dashboardApi<Session>('POST', '/session', credentials)
 }
 
 export async function signOut(): Promise<void> {
-  await own('DELETE', '/session')
+  await dashboardApi('DELETE', '/session')
   forgetAll()
   session.value = null
 }

@@ -28,7 +28,7 @@ export function exposePorts(deps: ExposePortsDeps): ExposePorts {
   let busyUntilMs = deps.nowMs() + busyPeriodMs
   let stopped = false
   let currentPass = Promise.resolve()
-  let timer = scheduleLook(busyIntervalMs)
+  let timer = schedulePass(busyIntervalMs)
 
   return {
     nudge() {
@@ -53,13 +53,13 @@ export function exposePorts(deps: ExposePortsDeps): ExposePorts {
     },
   }
 
-  function scheduleLook(intervalMs: number, wasDeferred = false): NodeJS.Timeout {
+  function schedulePass(intervalMs: number, wasDeferred = false): NodeJS.Timeout {
     const dueMs = deps.nowMs() + intervalMs
     // A late timer means that the sandbox was frozen. The client that resumed it is about to send a request, which
     // should go first, so the pass is deferred. It is deferred only once, because on a busy machine every timer may
     // be late.
     const startPass = () => {
-      if (!wasDeferred && deps.nowMs() - dueMs > lateMs) timer = scheduleLook(busyIntervalMs, true)
+      if (!wasDeferred && deps.nowMs() - dueMs > lateMs) timer = schedulePass(busyIntervalMs, true)
       else currentPass = runPass()
     }
     return setTimeout(startPass, intervalMs).unref()
@@ -77,7 +77,7 @@ export function exposePorts(deps: ExposePortsDeps): ExposePorts {
   function schedule(): void {
     clearTimeout(timer)
     const intervalMs = deps.nowMs() > busyUntilMs ? idleIntervalMs : busyIntervalMs
-    timer = scheduleLook(intervalMs)
+    timer = schedulePass(intervalMs)
   }
 }
 
@@ -115,6 +115,7 @@ interface ExposedPort {
 const busyIntervalMs = 1000
 const idleIntervalMs = 5000
 const busyPeriodMs = 5 * 60_000
+/** Delay of a timer that busy machines rarely reach, and frozen sandboxes always. */
 const lateMs = 200
 
 /** Far above normal use; each forward holds a listening socket of envd. */

@@ -19,13 +19,13 @@ export function createSlotMaker(parts: {
   readonly procDir: string
 }): SlotMaker {
   const { namespace, linkPrefix, procDir } = parts
-  const exists = async () => {
-    const [spaces, links] = await Promise.all([
+  const listNames = async () => {
+    const [namespaces, links] = await Promise.all([
       namespace.run('ls', ['/run/netns']),
       namespace.run('ip', ['-o', 'link', 'show']),
     ])
-    const cables = [...links.matchAll(/^\d+: ([^:@]+)[:@]/gm)].map((match) => match[1] ?? '')
-    return [...new Set([...spaces.split('\n'), ...cables])].filter((name) =>
+    const linkNames = [...links.matchAll(/^\d+: ([^:@]+)[:@]/gm)].map((match) => match[1] ?? '')
+    return [...new Set([...namespaces.split('\n'), ...linkNames])].filter((name) =>
       name.startsWith(linkPrefix),
     )
   }
@@ -54,12 +54,12 @@ export function createSlotMaker(parts: {
         namespace.tryRun('ip', ['netns', 'delete', slot.namespace]),
         namespace.tryRun('ip', ['link', 'delete', slot.link]),
       ])
-      if (removed.code !== 0 && (await exists()).includes(slot.namespace)) {
+      if (removed.code !== 0 && (await listNames()).includes(slot.namespace)) {
         throw new Error(`ip netns delete ${slot.namespace}: ${removed.stderr.trim()}`)
       }
     },
 
-    list: exists,
+    list: listNames,
   }
 }
 

@@ -42,7 +42,7 @@ const probes: readonly KernelProbe[] = [
   },
   {
     name: 'veth',
-    use: 'the cable of a sandbox',
+    use: 'the network interface of a sandbox',
     fix: 'modprobe veth',
     namespaces: ['--net'],
     script: 'ip link add left type veth peer name right && ip link set left up',

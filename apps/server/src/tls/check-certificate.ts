@@ -9,9 +9,9 @@ export interface CertificatePair {
 }
 
 export interface Findings {
-  /** Set if no TLS server can be started with it. */
+  /** Reason why no TLS server can start with the certificate. */
   readonly unusableBecause?: string
-  /** Set if clients will refuse it. */
+  /** Reason why clients will refuse the certificate. */
   readonly refusedBecause?: string
 }
 

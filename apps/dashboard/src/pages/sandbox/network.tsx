@@ -28,7 +28,7 @@ export function NetworkTab({ sandbox }: { readonly sandbox: SandboxDetail }) {
   return (
     <section class="panel" style={{ maxWidth: '720px' }}>
       <div class="panel-head">
-        <h2>What may leave the sandbox</h2>
+        <h2>Outgoing connections</h2>
       </div>
       <div class="panel-body stack">
         <Destinations form={form} set={set} />
