@@ -22,7 +22,10 @@ export async function findTemplate(
   }
   const build = await templates.findBuild(template.id, tag)
   if (build) return build
-  throw notFound(`Template ${name} has no tag or build ${tag ?? 'default'}`)
+  const asked = tag ?? 'default'
+  throw notFound(
+    `Template ${name} has no tag or build ${asked}: it was not found, or no build of it is ready`,
+  )
 }
 
 /** Resolves a list filter to a template ID; undefined when the team cannot use such a template. */
