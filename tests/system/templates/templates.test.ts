@@ -139,9 +139,16 @@ for (const runtime of ['gvisor', 'runc'] as const) {
       await build(parent, 'parent')
       const child = Template()
         .fromTemplate('parent')
-        .runCmd('sudo cp by-parent by-child; echo $FROM_PARENT')
+        .runCmd('sudo cp by-parent by-child; echo $FROM_PARENT; whoami; hostname')
+        .runCmd('ls')
       const { lines } = await build(child, 'child:v1')
-      assert.match(lines.join('\n'), /\[stdout\]: yes/)
+      const text = lines.join('\n')
+      assert.match(text, /\[stdout\]: yes\n.*\[stdout\]: user\n/)
+      // Under runc there is no memory to start from, and this installation has no warm pool.
+      const source = runtime === 'gvisor' ? 'started from the memory of the parent' : 'booted'
+      assert.match(text, new RegExp(`\\[builder 1/2\\] sandbox ${source}`))
+      assert.match(text, /\[builder 2\/2\] sandbox booted/)
+      assert.match(text, /\[builder 2\/2\] \[stdout\]: by-child\n/)
       const sandbox = await Sandbox.create('child:v1', connection)
       assert.deepEqual(await outputLines(sandbox, 'pwd; ls; echo $FROM_PARENT'), [
         ...['/srv', 'by-child', 'by-parent', 'yes'],

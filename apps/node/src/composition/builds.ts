@@ -34,7 +34,10 @@ export function openBuilds(parts: {
   const buildTemplate = createBuildTemplate({
     ...parts.envdPorts,
     cells: parts.cells,
+    records: ports.records,
     takeCell: pools.take,
+    takeWithoutBoot: pools.takeWithoutBoot,
+    thaw: pools.thaw,
     buildingCells,
     commands: envdCommands,
     dropBootPriority: ports.dropBootPriority,

@@ -6,7 +6,7 @@ import { archivePath } from '../../domain/builds/build-scripts.ts'
 import type { Cell, Shape } from '../../domain/sandboxes/cell.ts'
 import type { Commands, OnLine } from '../../domain/sandboxes/commands.ts'
 import type { AssignIdentity } from '../lifecycle/assign-identity.ts'
-import type { CellPlan, Cells } from '../lifecycle/cells.ts'
+import type { Cells } from '../lifecycle/cells.ts'
 import {
   asBuildError,
   asBuildErrorIfFull,
@@ -15,6 +15,8 @@ import {
 } from './build-errors.ts'
 import { maxLayers } from './build-progress.ts'
 import type { BuildProgress } from './build-progress.ts'
+import { createTakeStepCell } from './step-cells.ts'
+import type { ParentTemplate, StepCellPorts, TakeStepCell } from './step-cells.ts'
 
 /** Layers on this node, by the key of the work that made them. */
 export interface BuildLayers {
@@ -29,10 +31,8 @@ export interface BuildLayers {
   sizeBytes(name: string): number
 }
 
-export interface BuildLayerPorts {
+export interface BuildLayerPorts extends StepCellPorts {
   readonly cells: Pick<Cells, 'halt' | 'erase'>
-  /** Boots a cell when there is room for it. */
-  takeCell(plan: CellPlan): Promise<Cell>
   /** Cells in which build commands run. */
   readonly buildingCells: { add(cell: Cell): void; delete(cell: Cell): void }
   readonly assignIdentity: AssignIdentity
@@ -56,6 +56,8 @@ export interface LayerRequest {
   readonly ownerId: string
   readonly planned: PlannedStep
   readonly below: string
+  /** Template that the build starts from, if any. */
+  readonly parent?: ParentTemplate | undefined
   /** Prefix of the lines in the build log. */
   readonly label: string
 }
@@ -64,6 +66,7 @@ export interface LayerRequest {
 export type BuildLayer = (request: LayerRequest, progress: BuildProgress) => Promise<string>
 
 export function createBuildLayer(ports: BuildLayerPorts): BuildLayer {
+  const takeStepCell = createTakeStepCell(ports)
   return async (request, progress) => {
     const { ownerId, planned, below, label } = request
     const { step, title, command, isForced } = planned
@@ -84,23 +87,32 @@ export function createBuildLayer(ports: BuildLayerPorts): BuildLayer {
       throw new BuildError(step, `A template has at most ${maxLayers} layers: join some steps`)
     }
     const startedMs = ports.nowMs()
-    const layer = await makeLayer(ports, { ...request, command, key }, progress)
+    const layer = await makeLayer(
+      { ...ports, takeStepCell },
+      { ...request, command, key },
+      progress,
+    )
     await note(`DONE ${shown} took ${((ports.nowMs() - startedMs) / 1000).toFixed(1)}s`)
     return layer
   }
 }
 
 async function makeLayer(
-  ports: BuildLayerPorts,
+  ports: BuildLayerPorts & { readonly takeStepCell: TakeStepCell },
   request: LayerRequest & { readonly command: StepCommand; readonly key: string },
   { note, signal }: BuildProgress,
 ): Promise<string> {
-  const { shape, ownerId, planned, below, label, command, key } = request
+  const { shape, ownerId, planned, below, parent, label, command, key } = request
   const { step, title } = planned
   const onLine: OnLine = (stream, line) => note(step, 'info', `${label} [${stream}]: ${line}`)
-  const plan = { shape, files: { layer: below }, signal }
-  const cell = await ports.takeCell(plan).catch(asBuildError(step, signal))
+  const startedMs = ports.nowMs()
+  const { cell, isBooted } = await ports
+    .takeStepCell({ shape, below, parent, signal })
+    .catch(asBuildError(step, signal))
   try {
+    const source = isBooted ? 'booted' : 'started from the memory of the parent template'
+    const tookMs = Math.round(ports.nowMs() - startedMs)
+    await note(step, 'debug', `${label} sandbox ${source} in ${tookMs} ms`)
     ports.buildingCells.add(cell)
     await runStep(ports, cell, { ownerId, step, title, command, onLine, signal }).finally(() =>
       ports.buildingCells.delete(cell),

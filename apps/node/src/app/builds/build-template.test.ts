@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { Fault } from '@atoll/kit/fault'
 import { run } from '@atoll/kit/run'
 import type { BuildRequest, BuildStep } from '../../domain/builds/build.ts'
-import type { Cell } from '../../domain/sandboxes/cell.ts'
+import type { Cell, Shape } from '../../domain/sandboxes/cell.ts'
 import { UnknownUserError } from '../../domain/sandboxes/commands.ts'
 import type { Command } from '../../domain/sandboxes/commands.ts'
 import { toSlot, parseSubnet } from '../../domain/network/slot.ts'
@@ -16,6 +16,20 @@ import type { TemplateFiles } from '../lifecycle/cells.ts'
 const known = 'a'.repeat(64)
 
 type Step = readonly [type: string, ...args: string[]]
+
+const toCell = (cellId: string, shape: Shape, layer: string): Cell => ({
+  record: {
+    ...shape,
+    cellId,
+    layer,
+    phase: 'making',
+    disk: 'disk.img',
+    runtime: 'runc',
+    envd: 'e1',
+    initToken: '',
+  },
+  slot: toSlot(parseSubnet('10.0.0.0/24'), 'at', 1),
+})
 
 /** Creates a node that records its calls. Commands succeed unless they are called `fail`. */
 function setup(overrides: Partial<BuildPorts> = {}) {
@@ -32,20 +46,11 @@ function setup(overrides: Partial<BuildPorts> = {}) {
     async takeCell({ shape, files }): Promise<Cell> {
       const cellId = `c${cells.size + ran.length}`
       cells.add(cellId)
-      return {
-        record: {
-          ...shape,
-          cellId,
-          layer: files?.layer ?? '',
-          phase: 'making',
-          disk: 'disk.img',
-          runtime: 'runc',
-          envd: 'e1',
-          initToken: '',
-        },
-        slot: toSlot(parseSubnet('10.0.0.0/24'), 'at', 1),
-      }
+      return toCell(cellId, shape, files?.layer ?? '')
     },
+    records: { update: async () => {} },
+    takeWithoutBoot: async () => undefined,
+    thaw: async () => {},
     buildingCells: new Set(),
     assignIdentity: async () => {},
     runStartCommand: async () => {},
@@ -148,14 +153,39 @@ test('each step leaves a layer, and the template is based on the last', async ()
   assert.deepEqual(logs, [
     'base [base] FROM base',
     '1 [builder 1/3] RUN one',
+    '1 [builder 1/3] sandbox booted in 1500 ms',
     '1 [builder 1/3] [stdout]: did one',
-    '1 DONE [builder 1/3] RUN one took 1.5s',
+    '1 DONE [builder 1/3] RUN one took 4.5s',
     '2 [builder 2/3] ENV A b (settings only)',
     '3 [builder 3/3] RUN two',
+    '3 [builder 3/3] sandbox booted in 1500 ms',
     '3 [builder 3/3] [stdout]: did two',
-    '3 DONE [builder 3/3] RUN two took 1.5s',
-    'finalize Build finished, took 7.5s',
+    '3 DONE [builder 3/3] RUN two took 4.5s',
+    'finalize Build finished, took 13.5s',
   ])
+})
+
+test('the first step goes on from the memory of the parent, and the log says so', async () => {
+  const shapes: string[] = []
+  const { build, logs } = setup({
+    async takeWithoutBoot({ shape }) {
+      shapes.push(shape.templateId)
+      return toCell('warm', shape, 'sha')
+    },
+  })
+  await build([
+    ['ENV', 'A', 'b'],
+    ['RUN', 'one'],
+    ['RUN', 'two'],
+  ])
+  assert.deepEqual(shapes, ['base'])
+  assert.deepEqual(
+    logs.filter((line) => line.includes('sandbox')),
+    [
+      '2 [builder 2/3] sandbox started from the memory of the parent template in 0 ms',
+      '3 [builder 3/3] sandbox booted in 0 ms',
+    ],
+  )
 })
 
 test('steps of an earlier build are not repeated, unless forced', async () => {

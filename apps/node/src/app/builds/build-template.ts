@@ -66,10 +66,13 @@ export function createBuildTemplate(ports: BuildPorts): BuildTemplate {
     const parent = await prepareParent(request, progress)
     const parentSetup = parent.setup ?? defaultSetup
     const steps = planSteps(request, parentSetup)
+    const template =
+      typeof request.parent === 'string' ? { templateId: request.parent, files: parent } : undefined
     let { layer } = parent
     for (const planned of steps) {
       const label = `[builder ${planned.step}/${steps.length}]`
-      layer = await buildLayer({ shape, ownerId, planned, below: layer, label }, progress)
+      const step = { shape, ownerId, planned, below: layer, parent: template, label }
+      layer = await buildLayer(step, progress)
     }
     const setup = finalSetup(request, parentSetup, steps.at(-1))
     const { templateId } = shape

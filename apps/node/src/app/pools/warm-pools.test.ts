@@ -34,6 +34,27 @@ test('a create takes a pre-warmed cell, thaws it, and the pool is refilled', asy
   await isStocked(node, 1)
 })
 
+test('a build gets a pre-warmed cell, else a restored one, else none, and does not count as demand', async () => {
+  const node = simulateNode({ readySandboxes: 1 })
+  await isStocked(node, 1)
+  const [waiting] = node.records.keys()
+  const target = () => node.pools.list().map((pool) => pool.target)
+  const pooled = await node.pools.takeWithoutBoot({ shape })
+  assert.equal(pooled?.record.cellId, waiting)
+  await isStocked(node, 1)
+  const [first, second] = await Promise.all([
+    node.pools.takeWithoutBoot({ shape }),
+    node.pools.takeWithoutBoot({ shape }),
+  ])
+  assert.ok(first && second)
+  assert.deepEqual(target(), [1])
+  const larger = { ...shape, memoryMb: 512 }
+  assert.equal(await node.pools.takeWithoutBoot({ shape: larger }), undefined)
+  const absent = { ...shape, templateId: 'absent' }
+  assert.equal(await node.pools.takeWithoutBoot({ shape: absent }), undefined)
+  assert.deepEqual(target(), [1])
+})
+
 test('a pre-warmed cell that died is skipped', async () => {
   const node = simulateNode({ readySandboxes: 1 })
   await isStocked(node, 1)

@@ -21,6 +21,11 @@ import type { ReadyCellPorts } from './ready-cells.ts'
 export interface WarmPools {
   /** Returns a cell with the plan's network rules applied. A pooled cell may have a preassigned identity. */
   take(plan: CellPlan): Promise<Cell>
+  /**
+   * Returns a pre-warmed cell, or restores the prototype of the shape. Undefined: there is neither. Does not count as
+   * demand: builds are no reason to keep more cells ready.
+   */
+  takeWithoutBoot(plan: CellPlan): Promise<Cell | undefined>
   /** Returns the pre-warmed cell with this preassigned identity, if there is one, with its network rules applied. */
   takePreassigned(plan: CellPlan, identity: Identity): Promise<Cell | undefined>
   /** Thaws a cell from a pool. Must be called for every cell that was taken. */
@@ -93,6 +98,14 @@ export function createWarmPools(parts: {
       if (!ports.findTemplate(plan.shape.templateId)) throw noTemplate(plan.shape)
       pools.ensure(plan.shape).demand.note(ports.nowMs())
       return (await ready.take(plan, indexOfAny)) ?? queue.make(plan)
+    },
+
+    async takeWithoutBoot(plan) {
+      const { shape } = plan
+      if (!ports.findTemplate(shape.templateId)) return undefined
+      const pooled = pools.find(shape) && (await ready.take(plan, indexOfAny))
+      if (pooled) return pooled
+      return (await parts.prototypes.find(shape)) ? queue.make(plan) : undefined
     },
 
     async takePreassigned(plan, { sandboxId, accessToken }) {
