@@ -1,10 +1,13 @@
 /** The published package @e2b/code-interpreter, unmodified, on a template of the catalogue. */
 import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
 import { after, before, suite, test } from 'node:test'
 import { outputOf, tryRun } from '@atoll/kit/run'
 import { atoll, install } from '@atoll/system-tests/installation'
 import type { Installation } from '@atoll/system-tests/installation'
 import { Sandbox, TimeoutError } from '@e2b/code-interpreter'
+import type { Context } from '@e2b/code-interpreter'
 
 /** Installing the template takes minutes where its layer is not cached. */
 const installLimitMs = 1_200_000
@@ -18,7 +21,8 @@ suite('the code interpreter package on gvisor', () => {
   let sandbox: Sandbox
 
   before(async () => {
-    installation = await install({ ATOLL_RUNTIME: 'gvisor' })
+    // 20 kernels take 800 MB.
+    installation = await install({ ATOLL_RUNTIME: 'gvisor', ATOLL_BASE_MEMORY_MB: '1536' })
   })
   after(() => installation[Symbol.asyncDispose]())
 
@@ -83,9 +87,22 @@ print('ended')`
     assert.equal(logs.stdout.join(''), 'begun\nended\n')
   })
 
-  test('much output arrives in full', async () => {
-    const { logs } = await sandbox.runCode("print('\\u00fc' * 5_000_000)")
-    assert.equal(logs.stdout.join('').length, 5_000_001)
+  test('50 MB of output arrive in full, and the server does not hold them', async () => {
+    const before = await peakMemoryMb(installation.pid())
+    const code = `
+import hashlib, sys
+digest = hashlib.sha256()
+for number in range(500_000):
+    line = f'{number:098d}\u00fc\\n'
+    digest.update(line.encode())
+    sys.stdout.write(line)
+digest.hexdigest()`
+    const { logs, text } = await sandbox.runCode(code, { timeoutMs: 0 })
+    const output = logs.stdout.join('')
+    assert.equal(output.length, 50_000_000)
+    assert.equal(text, createHash('sha256').update(output).digest('hex'))
+    const growth = (await peakMemoryMb(installation.pid())) - before
+    assert.ok(growth < 40, `the server grew by ${growth} MB`)
   })
 
   test('an error has a name, a value and a traceback', async () => {
@@ -124,18 +141,34 @@ print('ended')`
     await assert.rejects(sandbox.runCode('1', { context, ...shortTimeout }), /not found/)
   })
 
-  test('concurrent executions in several contexts all end, and none is lost', async () => {
-    const contexts = await Promise.all([1, 2, 3].map(() => sandbox.createCodeContext()))
-    const numbers = Array.from({ length: 20 }, (_, index) => index)
-    const texts = await Promise.all(
-      contexts.map(async (context) => {
-        await sandbox.runCode('seen = []', { context })
-        await Promise.all(numbers.map((n) => sandbox.runCode(`seen.append(${n})`, { context })))
-        return (await sandbox.runCode('sorted(seen) == list(range(20))', { context })).text
+  test('1,000 executions in 20 contexts all end, in order, and none is lost', async () => {
+    const ownSandbox = await create()
+    const contexts: Context[] = []
+    for (let number = 0; number < 20; number += 1) {
+      contexts.push(await ownSandbox.createCodeContext())
+    }
+    await Promise.all(
+      contexts.map(async (context, number) => {
+        await ownSandbox.runCode(`count = ${number * 1000}`, { context })
+        for (let executions = 1; executions < 50; executions += 1) {
+          const { text, error } = await ownSandbox.runCode('count += 1\ncount', { context })
+          assert.equal(text, String(number * 1000 + executions), error?.value)
+        }
       }),
     )
-    assert.deepEqual(texts, ['True', 'True', 'True'])
-    for (const context of contexts) await sandbox.removeCodeContext(context)
+    await ownSandbox.kill()
+  })
+
+  test('concurrent executions in one context all end, one after the other', async () => {
+    const context = await sandbox.createCodeContext()
+    await sandbox.runCode('seen = []; depth = 0', { context })
+    const numbers = Array.from({ length: 20 }, (_, index) => index)
+    const code = (n: number) => `depth += 1; assert depth == 1; seen.append(${n}); depth -= 1`
+    const runs = await Promise.all(numbers.map((n) => sandbox.runCode(code(n), { context })))
+    assert.deepEqual(runs.map(({ error }) => error?.name).filter(Boolean), [])
+    const { text } = await sandbox.runCode('sorted(seen) == list(range(20))', { context })
+    assert.equal(text, 'True')
+    await sandbox.removeCodeContext(context)
   })
 
   test('variables of the sandbox and of one execution are set', async () => {
@@ -156,6 +189,23 @@ print('ended')`
     const { error } = await sandbox.runCode('import os; os._exit(3)')
     assert.equal(error?.name, 'KernelDied')
     assert.equal((await sandbox.runCode('1 + 1')).text, '2')
+  })
+
+  test('a kernel that takes all memory ends, and other kernels keep their state', async () => {
+    const ownSandbox = await create()
+    const context = await ownSandbox.createCodeContext()
+    await ownSandbox.runCode('kept = 6', { context })
+    for (const code of [
+      'b"x" * (8 << 30)',
+      'import subprocess; subprocess.run(["tail", "/dev/zero"])',
+    ]) {
+      const { error } = await ownSandbox.runCode(code, { timeoutMs: 0 })
+      assert.equal(error?.name, 'KernelDied')
+      assert.match(error.value, /ran out of memory/)
+      assert.equal((await ownSandbox.runCode('1 + 1')).text, '2')
+    }
+    assert.equal((await ownSandbox.runCode('kept', { context })).text, '6')
+    await ownSandbox.kill()
   })
 
   test('a pause in mid-execution keeps the kernel, its variables and its threads', async () => {
@@ -224,3 +274,8 @@ test('on runc the package works too', async () => {
   assert.equal((await sandbox.runCode('x+=1; x')).text, '2')
   await sandbox.kill()
 })
+
+async function peakMemoryMb(pid: number): Promise<number> {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8')
+  return Number(/VmHWM:\s*(\d+)/.exec(status)?.[1]) / 1024
+}

@@ -6,19 +6,24 @@ costs no memory.
 """
 
 import asyncio
+import logging
 import os
 import signal
-from typing import Any, Awaitable, Callable, Dict, List
+from typing import Any, Awaitable, Callable, Dict, List, Optional
 
 from descriptors import count_readable, wait_readable
 from events import error, output, result
 from kernel_output import ControlLines, DecodedStream
 from languages import Language
+from memory_guard import wait_for_shortage
+
+log = logging.getLogger("kernel")
 
 Emit = Callable[[Dict[str, Any]], Awaitable[None]]
 
 READY_SECONDS = 60
-INTERRUPTS = 10
+# Ten seconds: formatting the traceback of an interrupt takes seconds on a busy machine.
+INTERRUPTS = 20
 INTERRUPT_SECONDS = 0.5
 
 
@@ -39,6 +44,8 @@ class Kernel:
         self._is_closed = False
         self.is_running = False
         self.execution_count = 0
+        self._writing: Optional["asyncio.Future[None]"] = None
+        self._why_ended = ""
         # Identity of the sandbox whose variables the kernel has.
         self.variables_of: Any = None
 
@@ -74,7 +81,15 @@ class Kernel:
     async def run(self, request: Dict[str, Any], emit: Emit) -> None:
         """Runs code and emits its output. Returns when the code has ended."""
         self.execution_count += 1
-        await self._request({"op": "execute", **request}, emit)
+        guard = asyncio.ensure_future(self._guard_memory())
+        try:
+            await self._request({"op": "execute", **request}, emit)
+        finally:
+            guard.cancel()
+
+    async def _guard_memory(self) -> None:
+        self._why_ended = await wait_for_shortage(self._process.pid)
+        self._signal(signal.SIGKILL)
 
     async def warm(self, modules: List[str]) -> None:
         """Loads Python modules."""
@@ -94,6 +109,8 @@ class Kernel:
         """Interrupts the code under way. Returns False when the kernel did not stop and had to be killed."""
         ended = asyncio.ensure_future(self._pump(discard))
         try:
+            if self._writing is not None:
+                await self._writing
             for _ in range(INTERRUPTS):
                 # Repeated: the kernel may not have begun with the code, or the code may catch it.
                 if self._language.takes_interrupt_messages:
@@ -103,8 +120,9 @@ class Kernel:
                     await ended
                     self._rest()
                     return True
-        except (KernelDied, BrokenPipeError):
-            pass
+            log.warning("The %s kernel did not stop after %d interrupts", self._language.name, INTERRUPTS)
+        except (KernelDied, BrokenPipeError) as death:
+            log.warning("Interrupted: %s", death)
         ended.cancel()
         await self.kill()
         return False
@@ -161,8 +179,11 @@ class Kernel:
                 raise await self._death()
 
     async def _send(self, request: bytes) -> None:
-        # In a thread: a kernel that does not read must not block the server.
-        await asyncio.get_running_loop().run_in_executor(None, write_all, self._requests, request)
+        loop = asyncio.get_running_loop()
+        # In a thread: a kernel that does not read must not block the server. Shielded: a client may leave before the
+        # thread starts, and the kernel would never answer a request that it did not get.
+        self._writing = loop.run_in_executor(None, write_all, self._requests, request)
+        await asyncio.shield(self._writing)
 
     def _signal(self, number: int) -> None:
         try:
@@ -175,7 +196,8 @@ class Kernel:
         code = await self._process.wait()
         self._close()
         how = f"by signal {-code}" if code < 0 else f"with status {code}"
-        return KernelDied(f"The {self._language.name} kernel ended {how}. Its variables are lost.")
+        parts = [f"The {self._language.name} kernel ended {how}.", self._why_ended, "Its variables are lost."]
+        return KernelDied(" ".join(filter(None, parts)))
 
     def _rest(self) -> None:
         """Drops what programs in the background print between executions, so that they do not block."""

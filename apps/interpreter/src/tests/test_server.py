@@ -118,7 +118,8 @@ class Server(unittest.TestCase):
         client.request("POST", "/execute", json.dumps({"code": "time.sleep(600)"}))
         client.getresponse().read(20)
         client.close()
-        self.assertEqual(of_type(execute("kept"), "result")[0]["text"], "1")
+        events = execute("kept")
+        self.assertEqual([event.get("text") for event in of_type(events, "result")], ["1"], events)
 
     def test_output_does_not_pile_up(self):
         execute("import sys")

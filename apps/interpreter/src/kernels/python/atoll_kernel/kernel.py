@@ -52,18 +52,28 @@ class Kernel:
     def _execute(self, loop: asyncio.AbstractEventLoop, request: Dict[str, Any]) -> None:
         os.environ.update(request["sandbox_variables"])
         with temporary_variables(request["variables"]):
-            task = loop.create_task(self._shell.run_request(request["code"]))
-            self._is_running = True
-            while not task.done():
-                try:
-                    loop.run_until_complete(task)
-                except (KeyboardInterrupt, asyncio.CancelledError):
-                    # Interrupted while the cell awaits something.
-                    task.cancel()
-            self._is_running = False
+            self._complete(loop, loop.create_task(self._shell.run_request(request["code"])))
         for stream in self._streams:
             stream.flush()
         self._answers.send({"type": "done"})
+
+    def _complete(self, loop: asyncio.AbstractEventLoop, task: "asyncio.Task[None]") -> None:
+        is_complete = False
+        while not is_complete:
+            # An interrupt may also arrive between any two of these lines. It must not end the kernel.
+            with suppress(KeyboardInterrupt):
+                self._is_running = True
+                self._run_until_done(loop, task)
+                self._is_running = False
+                is_complete = True
+
+    def _run_until_done(self, loop: asyncio.AbstractEventLoop, task: "asyncio.Task[None]") -> None:
+        while not task.done():
+            try:
+                loop.run_until_complete(task)
+            except (KeyboardInterrupt, asyncio.CancelledError):
+                # Interrupted while the cell awaits something.
+                task.cancel()
 
     def _warm(self, modules: List[str]) -> None:
         """Loads what code will probably need, so that a checkpoint of this process has it."""

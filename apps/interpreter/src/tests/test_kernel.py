@@ -1,0 +1,49 @@
+"""Runs the bash kernel, which needs no packages."""
+
+import asyncio
+import threading
+import unittest
+from concurrent.futures import ThreadPoolExecutor
+
+from paths import ROOT
+from kernel import Kernel
+from languages import find_languages
+
+BASH = find_languages(ROOT / "kernels")["bash"]
+
+
+def request(code):
+    return {"code": code, "variables": {}, "sandbox_variables": {}}
+
+
+class Kernels(unittest.IsolatedAsyncioTestCase):
+    async def asyncSetUp(self):
+        self.kernel = await Kernel.start(BASH, "/tmp")
+        self.addAsyncCleanup(self.kernel.kill)
+
+    async def run_code(self, code):
+        events = []
+
+        async def collect(event):
+            events.append(event)
+
+        await self.kernel.run(request(code), collect)
+        return "".join(event.get("text", "") for event in events)
+
+    async def test_code_whose_client_left_before_it_was_sent_is_interrupted(self):
+        await self.run_code("kept=1")
+        # All threads of the server are busy.
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+        release = threading.Event()
+        blocker = asyncio.get_running_loop().run_in_executor(None, release.wait)
+        execution = asyncio.ensure_future(self.run_code("sleep 600"))
+        while not self.kernel.is_running:
+            await asyncio.sleep(0.01)
+        execution.cancel()
+        with self.assertRaises(asyncio.CancelledError):
+            await execution
+        interrupt = asyncio.ensure_future(self.kernel.interrupt())
+        release.set()
+        await blocker
+        self.assertTrue(await interrupt)
+        self.assertEqual(await self.run_code("echo $kept"), "1\n")
