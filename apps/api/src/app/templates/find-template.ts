@@ -4,6 +4,14 @@ import type { Template, TemplateStore } from '../../domain/template.ts'
 
 type Templates = Pick<TemplateStore, 'locate' | 'findBuild'>
 
+/** SDKs create sandboxes of this template for the option `mcp`. */
+const mcpGateway = {
+  name: 'mcp-gateway',
+  advice:
+    'Atoll has no MCP gateway. Leave out `mcp` and run MCP servers in the sandbox yourself, or build a template ' +
+    'named mcp-gateway that contains the program mcp-gateway',
+}
+
 /**
  * Resolves a template reference for a team. A template that the team may not use is reported as not found. `field` is
  * the name of the field in the request.
@@ -18,7 +26,9 @@ export async function findTemplate(
   const { name, tag } = reference
   const template = await templates.locate(reference, teamId)
   if (!template || !mayUse(template, teamId)) {
-    throw notFound(`Template ${text} was not found: check ${field}; "base" is always there`)
+    const advice =
+      name === mcpGateway.name ? mcpGateway.advice : `check ${field}; "base" is always there`
+    throw notFound(`Template ${text} was not found: ${advice}`)
   }
   const build = await templates.findBuild(template.id, tag)
   if (build) return build

@@ -83,6 +83,7 @@ const badCreates: readonly (readonly [object | string, number, RegExp])[] = [
   [{ templateID: 'x'.repeat(200) }, 400, /templateID is malformed/],
   [{ templateID: 'unknown' }, 404, /Template unknown was not found/],
   [{ templateID: 'other/base' }, 404, /Template other\/base was not found/],
+  [{ templateID: 'mcp-gateway', mcp: { github: {} } }, 404, /Atoll has no MCP gateway/],
   [{ templateID: 'base:v9' }, 404, /base has no tag or build v9/],
   [{ templateID: `base:${crypto.randomUUID()}` }, 404, /base has no tag or build/],
   [{ ...base, timeout: 0 }, 400, /timeout must be at least 1/],
