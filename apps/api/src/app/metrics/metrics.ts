@@ -17,16 +17,16 @@ export interface Metrics {
   /** Returns value 0 at time 0 when there are no samples. */
   peakOfTeam(request: TeamRequest, metric: TeamMetricName): Promise<Peak>
   /** Returns nothing for a sandbox that is unknown or another team's. */
-  ofSandbox(teamId: string, sandboxId: string, asked: AskedRange): Promise<UsageAt[]>
+  ofSandbox(teamId: string, sandboxId: string, asked: RequestedRange): Promise<UsageAt[]>
   newest(teamId: string, sandboxIds: readonly string[]): Promise<UsageSample[]>
 }
 
-export interface AskedRange {
+export interface RequestedRange {
   readonly start?: number | undefined
   readonly end?: number | undefined
 }
 
-export interface TeamRequest extends AskedRange {
+export interface TeamRequest extends RequestedRange {
   readonly callerTeamId: string
   readonly teamId: string
 }

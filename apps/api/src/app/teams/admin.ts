@@ -13,12 +13,12 @@ import type { Ending } from '../sandboxes/ending.ts'
 
 /** Team management for operators. */
 export interface Admin {
-  createTeam(name: string, limits: LimitChange): Promise<TeamInForce>
-  listTeams(): Promise<TeamInForce[]>
-  updateTeam(id: string, change: TeamChange): Promise<TeamInForce>
+  createTeam(name: string, limits: LimitChange): Promise<TeamWithLimits>
+  listTeams(): Promise<TeamWithLimits[]>
+  updateTeam(id: string, change: TeamChange): Promise<TeamWithLimits>
   /** Takes effect with the next request. For a blocked team, replaces the level and reason. */
-  blockTeam(id: string, level: BlockLevel, reason: string): Promise<TeamInForce>
-  unblockTeam(id: string): Promise<TeamInForce>
+  blockTeam(id: string, level: BlockLevel, reason: string): Promise<TeamWithLimits>
+  unblockTeam(id: string): Promise<TeamWithLimits>
   /** Returns an access token only when the user is new. */
   addMember(teamId: string, email: string): Promise<{ user: User; accessToken?: string }>
   removeMember(teamId: string, userId: string): Promise<void>
@@ -28,7 +28,7 @@ export interface Admin {
   checkTeam(id: string): Promise<void>
 }
 
-export interface TeamInForce {
+export interface TeamWithLimits {
   readonly team: Team
   readonly limits: TeamLimits
 }
@@ -55,7 +55,7 @@ export function createAdmin(ports: AdminPorts): Admin {
   const checkTeam = async (id: string): Promise<void> => {
     if (!(await teams.find(id))) throw absentTeam(id)
   }
-  const update = async (id: string, change: (current: Team) => Team): Promise<TeamInForce> => {
+  const update = async (id: string, change: (current: Team) => Team): Promise<TeamWithLimits> => {
     const changed = await teams.update(id, change)
     if (!changed) throw absentTeam(id)
     return inForce(changed)

@@ -5,7 +5,7 @@ import type { Logger } from '@atoll/kit/log'
 import { accessTokenPrefix, apiKeyPrefix, hashSecret, looksLike } from '../../domain/teams/key.ts'
 import type { KeyStore } from '../../domain/teams/key.ts'
 import { checkNotBlocked } from '../../domain/teams/team-block.ts'
-import type { Asked } from '../../domain/teams/team-block.ts'
+import type { RequestedOperation } from '../../domain/teams/team-block.ts'
 import type { Caller, TeamStore, User, UserStore } from '../../domain/teams/team.ts'
 import type { RateLimiter, RateState } from './rate-limits.ts'
 
@@ -23,7 +23,7 @@ export interface Authenticate {
   /** Also throws a fault when the team is blocked from this operation. */
   team(
     credentials: Credentials,
-    operation: Asked,
+    operation: RequestedOperation,
   ): Promise<Caller & { readonly rate: RateState | undefined }>
   user(credentials: Credentials): Promise<User>
   admin(credentials: Credentials): void

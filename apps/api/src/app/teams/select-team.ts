@@ -1,13 +1,13 @@
 import { Fault } from '@atoll/kit/fault'
 import { checkNotBlocked } from '../../domain/teams/team-block.ts'
-import type { Asked } from '../../domain/teams/team-block.ts'
+import type { RequestedOperation } from '../../domain/teams/team-block.ts'
 import type { Caller, TeamStore } from '../../domain/teams/team.ts'
 
 /** Resolves the `teamID` parameter of a request. Defaults to the team of the caller. */
 export type SelectTeam = (
   caller: Caller,
   wanted: string | undefined,
-  operation: Asked,
+  operation: RequestedOperation,
 ) => Promise<string>
 
 export function createSelectTeam(teams: Pick<TeamStore, 'isMember' | 'find'>): SelectTeam {

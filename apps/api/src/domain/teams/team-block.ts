@@ -12,7 +12,7 @@ export interface TeamBlock {
 export type BlockLevel = 'blocked' | 'banned'
 
 /** Requested API operation. */
-export interface Asked {
+export interface RequestedOperation {
   readonly id: string
   readonly method: string
   readonly path: string
@@ -20,7 +20,7 @@ export interface Asked {
 
 export function checkNotBlocked(
   team: { readonly block?: TeamBlock | undefined } | undefined,
-  asked: Asked,
+  asked: RequestedOperation,
 ): void {
   const block = team?.block
   if (!block || (block.level === 'blocked' && isReadOrDelete(asked))) return
@@ -35,6 +35,6 @@ export function checkNotBlocked(
 /** GET operations that return upload URLs. */
 const writingReads = ['/templates/{templateID}/files/{hash}']
 
-function isReadOrDelete({ method, path }: Asked): boolean {
+function isReadOrDelete({ method, path }: RequestedOperation): boolean {
   return method === 'DELETE' || (method === 'GET' && !writingReads.includes(path))
 }

@@ -14,7 +14,7 @@ import {
 import type { AdminTeam } from '@atoll/contracts/teams/admin'
 import type { FastifyInstance } from 'fastify'
 import type { z } from 'zod'
-import type { Admin, LimitChange, TeamInForce } from '../../app/teams/admin.ts'
+import type { Admin, LimitChange, TeamWithLimits } from '../../app/teams/admin.ts'
 import type { Authenticate } from '../../app/teams/auth.ts'
 import type { Keys } from '../../app/teams/keys.ts'
 import { toKeyView } from './keys.ts'
@@ -94,7 +94,7 @@ function toLimits(limits: z.output<typeof createTeam.body>['limits'] = {}): Limi
   }
 }
 
-function toView({ team, limits }: TeamInForce): z.infer<typeof AdminTeam> {
+function toView({ team, limits }: TeamWithLimits): z.infer<typeof AdminTeam> {
   const { maxMemoryMb, maxDiskSizeMb, keptDiskMb, ...same } = limits
   const { block } = team
   return {

@@ -39,7 +39,7 @@ export interface SpaceDivision {
   readonly allowances: Allowances | undefined
 }
 
-export interface Supply {
+export interface AvailableSpace {
   readonly freeBytes: number
   readonly reserveBytes: number
   /** Space reserved for operations in progress. */
@@ -57,30 +57,34 @@ export function debtBytes(disk: DiskState): number {
 export const guaranteedBytes = 64 * 1024 ** 2
 
 /** Divides the host's free space among the disks. */
-export function divideSpace(disks: readonly DiskState[], supply: Supply): SpaceDivision {
-  const budget = supply.freeBytes - supply.reserveBytes - supply.heldBytes
+export function divideSpace(disks: readonly DiskState[], available: AvailableSpace): SpaceDivision {
+  const budget = available.freeBytes - available.reserveBytes - available.heldBytes
   const slackBytes = budget - sum(disks.map(holeBytes))
   return {
     spareBytes: budget - sum(disks.map((disk) => debtBytes(disk) + guaranteeOf(disk))),
     slackBytes,
-    untrimmedSlackBytes: budget - sum(disks.map((disk) => openClaim(disk, supply))),
-    allowances: slackBytes >= 0 ? undefined : allowancesFor(disks, budget, supply),
+    untrimmedSlackBytes: budget - sum(disks.map((disk) => openClaim(disk, available))),
+    allowances: slackBytes >= 0 ? undefined : allowancesFor(disks, budget, available),
   }
 }
 
-function allowancesFor(disks: readonly DiskState[], budget: number, supply: Supply): Allowances {
+function allowancesFor(
+  disks: readonly DiskState[],
+  budget: number,
+  available: AvailableSpace,
+): Allowances {
   const trimmed = disks.filter(({ isTrimmed }) => isTrimmed)
   const untrimmed = disks.filter(({ isTrimmed }) => !isTrimmed)
   const left = budget - sum(trimmed.map(debtBytes))
-  const locked = chooseLocked(untrimmed, left - sum(trimmed.map(guaranteeOf)), supply)
+  const locked = chooseLocked(untrimmed, left - sum(trimmed.map(guaranteeOf)), available)
   const claims = untrimmed.map((disk) =>
-    locked.has(disk.id) ? lockedClaim(disk) : openClaim(disk, supply),
+    locked.has(disk.id) ? lockedClaim(disk) : openClaim(disk, available),
   )
   const shares = shareOut(trimmed, left - sum(claims))
   return new Map<string, Allowance>([
     ...untrimmed.map(({ id, freeBytes }): [string, Allowance] => [
       id,
-      locked.has(id) ? 'locked' : Math.min(freeBytes, supply.untrimmedGrowthBytes),
+      locked.has(id) ? 'locked' : Math.min(freeBytes, available.untrimmedGrowthBytes),
     ]),
     ...trimmed.map(({ id }, index): [string, Allowance] => [id, shares[index] ?? 0]),
   ])
@@ -90,13 +94,13 @@ function allowancesFor(disks: readonly DiskState[], budget: number, supply: Supp
 function chooseLocked(
   disks: readonly DiskState[],
   spaceBytes: number,
-  supply: Supply,
+  available: AvailableSpace,
 ): ReadonlySet<string> {
   const locked = new Set<string>()
-  let left = spaceBytes - sum(disks.map((disk) => openClaim(disk, supply)))
+  let left = spaceBytes - sum(disks.map((disk) => openClaim(disk, available)))
   const savings = disks.map((disk) => ({
     id: disk.id,
-    bytes: openClaim(disk, supply) - lockedClaim(disk),
+    bytes: openClaim(disk, available) - lockedClaim(disk),
   }))
   for (const { id, bytes } of savings.toSorted((a, b) => b.bytes - a.bytes)) {
     if (left >= 0 || bytes === 0) break
@@ -116,7 +120,7 @@ function shareOut(disks: readonly DiskState[], spaceBytes: number): number[] {
 }
 
 /** Maximum growth of an untrimmed image that may write: all its holes, unless the growth is assumed to be slower. */
-function openClaim(disk: DiskState, { untrimmedGrowthBytes }: Supply): number {
+function openClaim(disk: DiskState, { untrimmedGrowthBytes }: AvailableSpace): number {
   return Math.min(holeBytes(disk), insideBytes(disk) + untrimmedGrowthBytes)
 }
 

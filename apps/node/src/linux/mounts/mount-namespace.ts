@@ -135,10 +135,11 @@ masked '/run/netns' && [ -e /run/netns/.atoll ] || { mount -t tmpfs tmpfs /run/n
 
 /** Runs each command with its own `nsenter`. */
 function enter(file: string): MountNamespace {
-  const enter = enterArguments(file)
+  const enterArgs = enterArguments(file)
   return {
-    run: (command, args, options) => run('setpriv', [...enter, command, ...args], options),
-    tryRun: (command, args, options) => tryRun('setpriv', [...enter, command, ...args], options),
+    run: (command, args, options) => run('setpriv', [...enterArgs, command, ...args], options),
+    tryRun: (command, args, options) =>
+      tryRun('setpriv', [...enterArgs, command, ...args], options),
   }
 }
 
