@@ -143,6 +143,10 @@ both. The reason travels in the header \`atoll-reason\`.`,
       'A create from a snapshot asks for another template or size than the snapshot has.',
       'Report this: the API sends the size of the snapshot.',
     ],
+    stale_generation: [
+      'A call is for a sandbox before its last start; clients get `sandbox_superseded`.',
+      'Nothing: the caller was too slow, or had been replaced.',
+    ],
     template_exists: [
       'A build has the ID of a template that exists or is being built.',
       'Report this: IDs are random.',
@@ -158,6 +162,14 @@ both. The reason travels in the header \`atoll-reason\`.`,
     wait_timeout: [
       'A program or a mount of the machine did not finish in time.',
       'Read the server log; the machine may be overloaded.',
+    ],
+    wrong_epoch: [
+      'A call is for this node before its last start; clients get `node_changed`.',
+      'Nothing: the API asks the node again.',
+    ],
+    wrong_node: [
+      'A call is for another node; clients get `node_changed`.',
+      'Check the addresses of the nodes.',
     ],
   },
 }

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto'
 import { mkdir, realpath } from 'node:fs/promises'
-import { hostname } from 'node:os'
 import type { Logger } from '@atoll/kit/log'
 import type { Transport } from '@connectrpc/connect'
 import manifest from '../package.json' with { type: 'json' }
@@ -26,6 +25,7 @@ import { openCgroupUsage } from './linux/cgroups/cgroup-usage.ts'
 import type { CgroupUsageReader } from './linux/cgroups/cgroup-usage.ts'
 import { createMeasure, readMachine } from './linux/machine.ts'
 import { ageNsOf } from './linux/processes/process.ts'
+import { startEpoch } from './state/node-identity.ts'
 import { serveInMemory } from './rpc/service.ts'
 import type { ServiceParts } from './rpc/service.ts'
 
@@ -49,6 +49,7 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
   const installation = toInstallation(await realpath(config.ATOLL_DATA_DIR))
   await using opened = await openNodeFiles(config, installation, parts)
   const { host, runtime, files, envd } = opened
+  const identity = await startEpoch(installation.dataDir)
   const adopted = await adoptCells({ host, runtime, files, envd, log })
   const stopSweeping = startSweeping(host, files, log)
   const live = [...adopted.running, ...adopted.ready].map(({ slot }) => slot)
@@ -81,7 +82,7 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
       snapshots: host.snapshots,
       ...{ pools, builds, installs, files, logs, events },
       sample: (sandboxId) => sample(host, sandboxes.running(sandboxId), usage),
-      facts: await describeNode(runtime, envd),
+      facts: { ...identity, ...(await describeNode(runtime, envd)) },
       measure: createMeasure(installation.dataDir),
     },
     log,
@@ -117,9 +118,11 @@ async function logStart(runtime: Runtime, adopted: Reclaimed, log: Logger): Prom
   })
 }
 
-async function describeNode(runtime: Runtime, envd: EnvdFiles): Promise<ServiceParts['facts']> {
+async function describeNode(
+  runtime: Runtime,
+  envd: EnvdFiles,
+): Promise<Omit<ServiceParts['facts'], 'nodeId' | 'epoch'>> {
   return {
-    nodeId: hostname(),
     runtime: runtime.name,
     envdVersion: envd.version,
     templateIds: ['base'],

@@ -5,7 +5,7 @@ import type { toMessage } from './sandbox-message.ts'
 export type NodeEvent =
   | { case: 'started'; value: ReturnType<typeof toMessage> }
   | { case: 'pausing'; value: { sandboxId: string } }
-  | { case: 'ended'; value: { sandboxId: string; reason: string } }
+  | { case: 'ended'; value: { sandboxId: string; reason: string; generation: number } }
   | { case: 'paused'; value: { sandboxId: string } }
 
 /** Publishes events to all followers. Events between `follow` and the first read are not lost. */

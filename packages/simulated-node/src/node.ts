@@ -2,6 +2,8 @@ import { IngressSchema, NodeService } from '@atoll/contracts/gen/atoll/node/v1/n
 import { create } from '@bufbuild/protobuf'
 import { Code, createRouterTransport } from '@connectrpc/connect'
 import type { Transport } from '@connectrpc/connect'
+import { simulateAgent } from './agent.ts'
+import type { AgentControls } from './agent.ts'
 import { simulateBuilds } from './builds.ts'
 import type { SimulatedBuilds } from './builds.ts'
 import { simulateCatalogue, simulatedCatalogueTemplate } from './catalogue.ts'
@@ -38,20 +40,20 @@ const orphan = {
   envVars: {},
   accessToken: undefined,
   boots: 1,
+  generation: 0,
 }
 
 const simulatedFacts = {
-  nodeId: 'sim',
   runtime: 'sim',
   envdVersion: simulatedEnvdVersion,
   templateIds: ['base'],
-  instanceId: 'a1b2',
   version: '9.8.7',
   machine: { cpuArchitecture: 'x86_64', cpuFamily: '6', cpuModel: '85', cpuModelName: 'Sim' },
 }
 
 /** In-memory node that follows the node protocol, and violates it on demand. */
-export interface SimulatedNode extends SandboxControls, FailureControls {
+export interface SimulatedNode
+  extends SandboxControls, FailureControls, WatchControls, AgentControls {
   readonly transport: Transport
   /** Ordered by creation. */
   readonly running: ReadonlyMap<string, SimulatedSandbox>
@@ -73,12 +75,15 @@ export interface SimulatedNode extends SandboxControls, FailureControls {
   readonly samplings: number
   /** IDs of sandboxes that were sampled individually. */
   readonly sampledAlone: readonly string[]
+  readonly watchers: number
+}
+
+interface WatchControls {
   /** Ends every watch like a lost connection. */
   dropWatchers(): void
   /** Fails every watch, old and new, until `mendWatches`. */
   breakWatches(): void
   mendWatches(): void
-  readonly watchers: number
 }
 
 interface SandboxControls {
@@ -113,7 +118,10 @@ interface FailureControls {
 }
 
 /** `newAddress` returns the address for a new or resumed sandbox. */
-export function simulateNode(newAddress: () => string = () => '127.0.0.2'): SimulatedNode {
+export function simulateNode(
+  newAddress: () => string = () => '127.0.0.2',
+  nodeId = 'sim',
+): SimulatedNode {
   const events = createEvents()
   const failures = createFailureInjector()
   const state: NodeState = {
@@ -132,9 +140,10 @@ export function simulateNode(newAddress: () => string = () => '127.0.0.2'): Simu
   const builtIn = [...simulatedFacts.templateIds, simulatedCatalogueTemplate]
   const hasTemplate = (id: string) => builtIn.includes(id) || builds.templates.has(id)
   const sandboxes = simulateSandboxes(state, { snapshots, warmPool, hasTemplate })
+  const agent = simulateAgent(nodeId, events)
   const getNode = () => {
     failures.throwIfDown()
-    return { ...simulatedFacts, keepsMemory }
+    return { ...simulatedFacts, ...agent.identity(), keepsMemory }
   }
   const methods = {
     ...{ getNode, ...sandboxes.methods, ...pauses.methods, ...snapshots.methods },
@@ -142,14 +151,15 @@ export function simulateNode(newAddress: () => string = () => '127.0.0.2'): Simu
     ...catalogue.methods,
   }
   return {
-    transport: createRouterTransport((router) => router.service(NodeService, methods)),
+    transport: createRouterTransport((router) => router.service(NodeService, methods), {
+      router: { interceptors: [agent.checkAddressee] },
+    }),
+    ...agent.controls,
     running: state.running,
     paused: state.paused,
     snapshots: state.snapshots,
     killed: sandboxes.killed,
-    logs,
-    builds,
-    catalogue,
+    ...{ logs, builds, catalogue },
     stock: warmPool.stock,
     unstock: (id) => void warmPool.take(id),
     dropMemorySupport: () => void (keepsMemory = false),
@@ -158,18 +168,24 @@ export function simulateNode(newAddress: () => string = () => '127.0.0.2'): Simu
     addOrphanSnapshot: snapshots.addOrphan,
     ...sandboxControls(state),
     ...failureControls(failures),
-    dropWatchers: () => events.drop(),
-    breakWatches() {
-      failures.fail('watch', Code.Unavailable)
-      events.drop()
-    },
-    mendWatches: () => failures.fail('watch', undefined),
+    ...watchControls(state),
     get samplings() {
       return usage.samplings
     },
     get watchers() {
       return events.followers
     },
+  }
+}
+
+function watchControls({ events, failures }: NodeState): WatchControls {
+  return {
+    dropWatchers: () => events.drop(),
+    breakWatches() {
+      failures.fail('watch', Code.Unavailable)
+      events.drop()
+    },
+    mendWatches: () => failures.fail('watch', undefined),
   }
 }
 
@@ -203,9 +219,10 @@ function sandboxControls({
       events.publish({ case: 'paused', value: { sandboxId: id } })
     },
     end(id, reason = 'was killed', how) {
+      const { generation = 0 } = running.get(id) ?? paused.get(id) ?? {}
       running.delete(id)
       paused.delete(id)
-      if (!how) events.publish({ case: 'ended', value: { sandboxId: id, reason } })
+      if (!how) events.publish({ case: 'ended', value: { sandboxId: id, generation, reason } })
     },
     revive: (id, sandbox) => void paused.set(id, sandbox),
     quarantine(id) {

@@ -2,7 +2,7 @@ import { SandboxState } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
 import type { NodeService } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
 import { Code, ConnectError } from '@connectrpc/connect'
 import type { ServiceImpl } from '@connectrpc/connect'
-import { notFound } from './sandbox.ts'
+import { checkGeneration, notFound } from './sandbox.ts'
 import { toMessage } from './sandbox-message.ts'
 import type { NodeState } from './sandbox.ts'
 
@@ -21,18 +21,13 @@ export function simulatePauses(state: NodeState, { keepsMemory, sizeOf }: PauseO
       throw new ConnectError(`Sandbox ${sandboxId} cannot be used`, Code.DataLoss)
     }
   }
-  const setPausing = (sandboxId: string, isPausing: boolean) => {
-    const sandbox = running.get(sandboxId)
-    if (!sandbox) return
-    const changed = { ...sandbox, isPausing }
-    running.set(sandboxId, changed)
-    if (isPausing) events.publish({ case: 'pausing', value: { sandboxId } })
-    else events.publish({ case: 'started', value: toMessage(sandboxId, changed) })
-  }
+  const setPausing = (sandboxId: string, isPausing: boolean) =>
+    markPausing(state, sandboxId, isPausing)
   const methods: Methods = {
-    async pauseSandbox({ sandboxId, keepMemory }) {
+    async pauseSandbox({ sandboxId, keepMemory, generation }) {
       failures.throwIfDown()
       checkReadable(sandboxId)
+      checkGeneration(state, { sandboxId, generation })
       if (paused.has(sandboxId)) return {}
       if (!running.has(sandboxId)) throw notFound()
       if (keepMemory && !keepsMemory()) throw new ConnectError('runc', Code.FailedPrecondition)
@@ -52,12 +47,15 @@ export function simulatePauses(state: NodeState, { keepsMemory, sizeOf }: PauseO
       await failures.apply('pause', 'after')
       return { sizeBytes: sizeOf(sandboxId, keepMemory) }
     },
-    async resumeSandbox({ sandboxId, boot, accessToken, network, ingress }) {
+    async resumeSandbox({ sandboxId, boot, accessToken, network, ingress, generation }) {
       failures.throwIfDown()
       checkReadable(sandboxId)
+      checkGeneration(state, { sandboxId, generation })
       const current = running.get(sandboxId)
       if (current) return { sandbox: toMessage(sandboxId, current) }
-      if (!paused.has(sandboxId)) throw notFound()
+      const before = paused.get(sandboxId)
+      if (!before) throw notFound()
+      paused.set(sandboxId, { ...before, generation })
       await failures.apply('resume')
       const found = paused.get(sandboxId)
       if (!found) throw notFound()
@@ -75,6 +73,15 @@ export function simulatePauses(state: NodeState, { keepsMemory, sizeOf }: PauseO
   return { methods }
 }
 
+function markPausing({ running, events }: NodeState, sandboxId: string, isPausing: boolean): void {
+  const sandbox = running.get(sandboxId)
+  if (!sandbox) return
+  const changed = { ...sandbox, isPausing }
+  running.set(sandboxId, changed)
+  if (isPausing) events.publish({ case: 'pausing', value: { sandboxId } })
+  else events.publish({ case: 'started', value: toMessage(sandboxId, changed) })
+}
+
 /** Returns paused and quarantined sandboxes as the node protocol reports them. */
 export function listPaused(paused: NodeState['paused']) {
   return [...paused].map(([sandboxId, sandbox]) => ({
@@ -82,5 +89,6 @@ export function listPaused(paused: NodeState['paused']) {
     address: '',
     state: sandbox.isQuarantined ? SandboxState.QUARANTINED : SandboxState.PAUSED,
     keepsMemory: sandbox.keepsMemory,
+    generation: sandbox.isQuarantined ? 0 : sandbox.generation,
   }))
 }

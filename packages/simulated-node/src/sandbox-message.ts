@@ -8,9 +8,10 @@ export function toMessage(
     readonly address: string
     readonly ingress?: Ingress | undefined
     readonly isPausing?: boolean
+    readonly generation: number
   },
 ) {
-  const { address, ingress, isPausing } = sandbox
+  const { address, ingress, isPausing, generation } = sandbox
   const state = isPausing ? SandboxState.PAUSING : SandboxState.RUNNING
-  return { sandboxId, address, state, ...(ingress && { ingress }) }
+  return { sandboxId, generation, address, state, ...(ingress && { ingress }) }
 }

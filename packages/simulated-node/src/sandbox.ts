@@ -3,6 +3,7 @@ import type {
   IngressSchema,
   NetworkRules,
 } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
+import { reasonHeader, staleGeneration } from '@atoll/contracts/node-faults'
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import { Code, ConnectError } from '@connectrpc/connect'
 import type { createEvents } from './events.ts'
@@ -36,6 +37,7 @@ export interface SimulatedSandbox {
   readonly snapshotId?: string | undefined
   /** Number of boots; a resume with memory does not count. */
   readonly boots: number
+  readonly generation: number
 }
 
 export type SimulatedIngress = MessageInitShape<typeof IngressSchema>
@@ -53,6 +55,20 @@ export interface PausedSandbox extends SimulatedSandbox {
 
 export interface SimulatedSnapshot extends PausedSandbox {
   readonly sandboxId: string
+}
+
+/** Throws when the sandbox has a newer generation. */
+export function checkGeneration(
+  { running, paused }: Pick<NodeState, 'running' | 'paused'>,
+  request: { readonly sandboxId: string; readonly generation: number },
+): void {
+  const { sandboxId, generation } = request
+  const newest = (running.get(sandboxId) ?? paused.get(sandboxId))?.generation ?? 0
+  if (generation < newest) throw refused(`generation ${newest}`, staleGeneration)
+}
+
+export function refused(message: string, reason: string): ConnectError {
+  return new ConnectError(message, Code.FailedPrecondition, { [reasonHeader]: reason })
 }
 
 export function notFound(): ConnectError {

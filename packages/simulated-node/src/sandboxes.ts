@@ -2,11 +2,20 @@ import type { NodeService } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
 import { Code, ConnectError } from '@connectrpc/connect'
 import type { ServiceImpl } from '@connectrpc/connect'
 import { listPaused } from './pauses.ts'
-import { notFound } from './sandbox.ts'
+import { checkGeneration, notFound } from './sandbox.ts'
 import { toMessage } from './sandbox-message.ts'
 import type { NodeState } from './sandbox.ts'
 import type { simulateSnapshots } from './snapshots.ts'
 import type { simulateWarmPool } from './warm-pool.ts'
+
+/** Removes a sandbox and notifies watchers. */
+function end({ running, paused, events }: NodeState, sandboxId: string, reason: string): void {
+  const found = running.get(sandboxId) ?? paused.get(sandboxId)
+  if (!found) return
+  running.delete(sandboxId)
+  paused.delete(sandboxId)
+  events.publish({ case: 'ended', value: { sandboxId, generation: found.generation, reason } })
+}
 
 type Methods = Pick<
   ServiceImpl<typeof NodeService>,
@@ -44,20 +53,20 @@ export function simulateSandboxes(state: NodeState, parts: SandboxParts) {
       events.publish({ case: 'started', value: toMessage(sandboxId, sandbox) })
       return { sandbox: toMessage(sandboxId, sandbox) }
     },
-    async updateNetwork({ sandboxId, network }) {
+    async updateNetwork({ sandboxId, network, generation }) {
       await failures.apply('network')
+      checkGeneration(state, { sandboxId, generation })
       const sandbox = running.get(sandboxId)
       if (!sandbox) throw notFound()
       running.set(sandboxId, { ...sandbox, network })
       await failures.apply('network', 'after')
       return {}
     },
-    async killSandbox({ sandboxId }) {
+    async killSandbox(request) {
       await failures.apply('kill')
-      killed.push(sandboxId)
-      if (running.delete(sandboxId) || paused.delete(sandboxId)) {
-        events.publish({ case: 'ended', value: { sandboxId, reason: 'was killed' } })
-      }
+      checkGeneration(state, request)
+      killed.push(request.sandboxId)
+      end(state, request.sandboxId, 'was killed')
       return {}
     },
     async getSandbox({ sandboxId }) {

@@ -1,7 +1,7 @@
 import type { NodeService } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
 import { Code, ConnectError } from '@connectrpc/connect'
 import type { ServiceImpl } from '@connectrpc/connect'
-import { notFound } from './sandbox.ts'
+import { checkGeneration, notFound } from './sandbox.ts'
 import type { NodeState, SimulatedSandbox, SimulatedShape } from './sandbox.ts'
 
 type Methods = Pick<
@@ -18,8 +18,9 @@ interface SnapshotOptions {
 export function simulateSnapshots(state: NodeState, { keepsMemory, sizeOf }: SnapshotOptions) {
   const { running, snapshots, failures } = state
   const methods: Methods = {
-    async snapshotSandbox({ sandboxId, snapshotId }) {
+    async snapshotSandbox({ sandboxId, snapshotId, generation }) {
       failures.throwIfDown()
+      checkGeneration(state, { sandboxId, generation })
       if (!running.has(sandboxId)) throw notFound()
       if (snapshots.has(snapshotId)) throw new ConnectError('taken', Code.AlreadyExists)
       await failures.apply('snapshot')

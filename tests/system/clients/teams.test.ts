@@ -1,7 +1,7 @@
 /** Teams, templates and operators on a real installation: through published clients if possible, else over plain HTTP. */
 import assert from 'node:assert/strict'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { hostname, tmpdir, totalmem } from 'node:os'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir, totalmem } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
@@ -125,7 +125,8 @@ test('a team that an operator created works with its key and for its members', a
 test('the node reports the real values of this machine, and can be drained', async () => {
   const sandbox = await Sandbox.create(installation.connection)
   const [node] = (await request('GET', '/nodes')).json
-  assert.deepEqual([node.id, node.status, node.sandboxCount], [hostname(), 'ready', 1])
+  const { nodeId } = JSON.parse(await readFile(join(installation.dataDir, 'node.json'), 'utf8'))
+  assert.deepEqual([node.id, node.status, node.sandboxCount], [nodeId, 'ready', 1])
   assert.equal(node.metrics.memoryTotalBytes, totalmem())
   assert.ok(node.metrics.allocatedMemoryBytes >= 128 * 1024 * 1024)
   assert.ok(node.metrics.disks[0].totalBytes > node.metrics.disks[0].usedBytes)

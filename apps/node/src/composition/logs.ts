@@ -77,9 +77,9 @@ async function followEnds(
 export function withLastEntries(sandboxes: Sandboxes, logs: SandboxLogs): Sandboxes {
   return {
     ...sandboxes,
-    async kill(sandboxId, reason) {
+    async kill(sandboxId, options) {
       await logs.catchUp(sandboxId)
-      await sandboxes.kill(sandboxId, reason)
+      await sandboxes.kill(sandboxId, options)
     },
     async pause(sandboxId, options) {
       await logs.catchUp(sandboxId)

@@ -11,6 +11,7 @@ export interface MeasurementParts {
   readonly sample: (sandboxId: string | undefined) => Promise<SandboxSample[]>
   readonly facts: {
     readonly nodeId: string
+    readonly epoch: number
     readonly runtime: string
     readonly envdVersion: string
     readonly templateIds: string[]

@@ -16,8 +16,8 @@ export function toEvent(event: SandboxEvent) {
   const { sandboxId } = event
   if (event.kind === 'paused') return { event: { case: 'paused' as const, value: { sandboxId } } }
   if (event.kind === 'pausing') return pausing(sandboxId)
-  const { reason } = event
-  return { event: { case: 'ended' as const, value: { sandboxId, reason } } }
+  const { reason, generation } = event
+  return { event: { case: 'ended' as const, value: { sandboxId, reason, generation } } }
 }
 
 export function pausing(sandboxId: string) {
@@ -33,6 +33,7 @@ export function toMessage(sandbox: RunningSandbox | PausedSandbox, isPausing = f
   const { owner, memory } = isRunning ? sandbox.record : sandbox
   return {
     sandboxId: owner.sandboxId,
+    generation: owner.generation ?? 0,
     address: isRunning ? sandbox.slot.sandboxAddress : '',
     state: isRunning ? runningState(isPausing) : SandboxState.PAUSED,
     keepsMemory: memory !== undefined,

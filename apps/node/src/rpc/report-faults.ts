@@ -4,7 +4,7 @@ import type { FaultKind } from '@atoll/kit/fault'
 import type { Logger } from '@atoll/kit/log'
 import { Code, ConnectError } from '@connectrpc/connect'
 import type { Interceptor } from '@connectrpc/connect'
-import { reasonHeader } from '@atoll/contracts/node-faults'
+import { reasonHeader, staleGeneration, wrongEpoch, wrongNode } from '@atoll/contracts/node-faults'
 import { ranOutOfSpace } from '../domain/host/disk-space.ts'
 
 /**
@@ -66,6 +66,9 @@ const preconditions = new Set([
   'memory_not_kept',
   'memory_unreadable',
   'other_runtime',
+  staleGeneration,
+  wrongNode,
+  wrongEpoch,
   'sandbox_stopped',
 ])
 

@@ -33,10 +33,10 @@ export function sandboxMethods(
 > {
   return {
     async createSandbox(request, { signal }) {
-      const { sandboxId, envVars, accessToken, snapshotId, isNamed } = request
+      const { sandboxId, generation, envVars, accessToken, snapshotId, isNamed } = request
       const created = await sandboxes.create({
         shape: shapeOf(request),
-        owner: { sandboxId, envVars, ...toPolicy(request) },
+        owner: { sandboxId, ...(generation && { generation }), envVars, ...toPolicy(request) },
         accessToken,
         snapshotId,
         isNamed,
@@ -50,29 +50,30 @@ export function sandboxMethods(
       return pools.preassign({ sandboxId, accessToken }, signal)
     },
 
-    async pauseSandbox({ sandboxId, keepMemory }) {
-      const { sizeBytes } = await sandboxes.pause(sandboxId, { keepMemory })
+    async pauseSandbox({ sandboxId, keepMemory, generation }) {
+      const { sizeBytes } = await sandboxes.pause(sandboxId, { keepMemory, generation })
       return { sizeBytes: BigInt(sizeBytes) }
     },
 
-    async resumeSandbox({ sandboxId, accessToken, boot, ...policy }, { signal }) {
-      const request = { sandboxId, accessToken, boot, ...toPolicy(policy), signal }
+    async resumeSandbox({ sandboxId, accessToken, boot, generation, ...policy }, { signal }) {
+      const request = { sandboxId, accessToken, boot, generation, ...toPolicy(policy), signal }
       return { sandbox: toMessage(await sandboxes.resume(request)) }
     },
 
-    async snapshotSandbox({ sandboxId, snapshotId }) {
-      const { keepsMemory, sizeBytes } = await sandboxes.snapshot(sandboxId, snapshotId)
+    async snapshotSandbox({ sandboxId, snapshotId, generation }) {
+      const taken = await sandboxes.snapshot(sandboxId, snapshotId, generation)
+      const { keepsMemory, sizeBytes } = taken
       return { keepsMemory, sizeBytes: BigInt(sizeBytes) }
     },
 
-    async updateNetwork({ sandboxId, network }) {
+    async updateNetwork({ sandboxId, network, generation }) {
       const rules = network ? toRules(network) : { allowOut: [], denyOut: [] }
-      await sandboxes.setNetwork(sandboxId, rules)
+      await sandboxes.setNetwork(sandboxId, rules, generation)
       return {}
     },
 
-    async killSandbox({ sandboxId }) {
-      await sandboxes.kill(sandboxId)
+    async killSandbox({ sandboxId, generation }) {
+      await sandboxes.kill(sandboxId, { generation })
       return {}
     },
   }

@@ -12,6 +12,7 @@ import type { SnapshotStore } from '../domain/sandboxes/snapshot.ts'
 import { buildMethods } from './builds.ts'
 import type { BuildStores } from './builds.ts'
 import { catalogueMethods } from './catalogue.ts'
+import { checkAddressee } from './check-addressee.ts'
 import { logMethods } from './logs.ts'
 import { measurementMethods } from './measurements.ts'
 import type { MeasurementParts } from './measurements.ts'
@@ -22,7 +23,7 @@ import { snapshotMethods } from './snapshots.ts'
 /** Serves the node protocol in memory. */
 export function serveInMemory(parts: ServiceParts, log: Logger): Transport {
   return createRouterTransport((router) => router.service(NodeService, nodeService(parts)), {
-    router: { interceptors: [reportFaults(log)] },
+    router: { interceptors: [reportFaults(log), checkAddressee(parts.facts)] },
   })
 }
 

@@ -60,6 +60,7 @@ const Stored = z.object({
   owner: z
     .object({
       sandboxId: z.string(),
+      generation: z.number().exactOptional(),
       envVars: z.record(z.string(), z.string()),
       network: NetworkRules.exactOptional(),
       authority: Authority.exactOptional(),

@@ -1,6 +1,7 @@
 import { after, before, suite } from 'node:test'
 import type { Transport } from '@connectrpc/connect'
 import { createNodeUnderTest } from './node-under-test.ts'
+import { testGenerations } from './generations.contract.ts'
 import { testPauses } from './pauses.contract.ts'
 import { testSandboxes } from './sandboxes.contract.ts'
 import { testSnapshots } from './snapshots.contract.ts'
@@ -22,6 +23,7 @@ export function testNodeContract(
     testSandboxes(node)
     testPauses(node)
     testSnapshots(node)
+    testGenerations(node)
     testWatch(node)
   })
 }

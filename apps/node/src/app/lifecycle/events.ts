@@ -1,18 +1,24 @@
 import { EventEmitter, on } from 'node:events'
+import type { Owner } from '../../domain/sandboxes/cell.ts'
 import type { RunningSandbox } from '../../domain/sandboxes/sandbox.ts'
 
 export type SandboxEvent =
   | { readonly kind: 'started'; readonly sandbox: RunningSandbox }
   | { readonly kind: 'pausing'; readonly sandboxId: string }
   | { readonly kind: 'paused'; readonly sandboxId: string }
-  | { readonly kind: 'ended'; readonly sandboxId: string; readonly reason: string }
+  | {
+      readonly kind: 'ended'
+      readonly sandboxId: string
+      readonly generation: number
+      readonly reason: string
+    }
 
 export interface SandboxEvents {
   /** Also emitted when a pause has failed and the sandbox keeps running. */
   started(sandbox: RunningSandbox): void
   pausing(sandboxId: string): void
   paused(sandboxId: string): void
-  ended(sandboxId: string, reason: string): void
+  ended(owner: Pick<Owner, 'sandboxId' | 'generation'>, reason: string): void
   /** Yields all events from the call on. */
   watch(signal: AbortSignal): AsyncIterable<SandboxEvent>
 }
@@ -26,9 +32,9 @@ export function createSandboxEvents(
     pausing: (sandboxId) => emit({ kind: 'pausing', sandboxId }),
     paused: (sandboxId) => emit({ kind: 'paused', sandboxId }),
     started: (sandbox) => emit({ kind: 'started', sandbox }),
-    ended(sandboxId, reason) {
+    ended({ sandboxId, generation = 0 }, reason) {
       onEnd(sandboxId, reason)
-      emit({ kind: 'ended', sandboxId, reason })
+      emit({ kind: 'ended', sandboxId, generation, reason })
     },
     watch: (signal) => unwrap(on(emitter, 'event', { signal })),
   }

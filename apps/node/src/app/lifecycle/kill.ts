@@ -33,10 +33,10 @@ export function createKill(parts: {
   const { running, paused, quarantined } = registry
 
   async function killRunning(sandbox: RunningSandbox, reason: string): Promise<void> {
-    const { sandboxId } = sandbox.record.owner
+    const { owner } = sandbox.record
     // Stops the routing of requests to the sandbox; the edge resets its connections.
-    events.ended(sandboxId, reason)
-    running.delete(sandboxId)
+    events.ended(owner, reason)
+    running.delete(owner.sandboxId)
     await cells.erase(sandbox)
   }
 
@@ -56,11 +56,11 @@ export function createKill(parts: {
         // Keep the files: a release that can read the record removes them when the control plane asks again.
         await ports.halt(cell.cellId)
         quarantined.delete(sandboxId)
-        events.ended(sandboxId, reason)
+        events.ended({ sandboxId }, reason)
       }
       if (!record) return
       paused.delete(sandboxId)
-      events.ended(sandboxId, reason)
+      events.ended(record.owner, reason)
       await ports.erase(record.cellId)
     },
     broken: (sandbox) => killRunning(sandbox, reasonOfDeath(sandbox.record)),

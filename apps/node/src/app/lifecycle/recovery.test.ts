@@ -33,6 +33,6 @@ test('killUnless ends a sandbox that does not answer, with the reason, and keeps
   assert.equal(sandboxes.running().length, 0)
   const reason = 'ran out of memory (limit 256 MB)'
   await waitFor('the event of the end', () => seen.at(-1)?.kind === 'ended')
-  assert.deepEqual(seen.at(-1), { kind: 'ended', sandboxId: 'i1', reason })
+  assert.deepEqual(seen.at(-1), { kind: 'ended', sandboxId: 'i1', generation: 0, reason })
   assert.equal(await sandboxes.killUnless(async () => true, 'i1'), false)
 })

@@ -13,6 +13,8 @@ export interface ResumeRequest extends ClaimRequest {
   readonly sandboxId: string
   /** Boot from the files, without restoring memory. */
   readonly boot: boolean
+  /** New generation of the sandbox. Absent: unchanged. */
+  readonly generation?: number
   readonly network?: NetworkRules
   readonly ingress?: Ingress
 }

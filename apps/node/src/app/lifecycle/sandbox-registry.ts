@@ -24,6 +24,8 @@ export interface SandboxRegistry {
   checkUnused(sandboxId: string): void
   /** Whether this ID belongs, or may belong, to a sandbox with an unreadable record. */
   isQuarantined(sandboxId: string): boolean
+  /** Throws a fault when the sandbox has a newer generation. */
+  checkGeneration(sandboxId: string, generation: number): void
 }
 
 export function createSandboxRegistry(adopted: AdoptedSandboxes): SandboxRegistry {
@@ -58,6 +60,17 @@ export function createSandboxRegistry(adopted: AdoptedSandboxes): SandboxRegistr
         'not_found',
         'sandbox_not_found',
         `Sandbox ${sandboxId} is not running on this node`,
+      )
+    },
+
+    checkGeneration(sandboxId, generation) {
+      const owner = running.get(sandboxId)?.record.owner ?? paused.get(sandboxId)?.owner
+      const newest = owner?.generation ?? 0
+      if (generation >= newest) return
+      throw new Fault(
+        'conflict',
+        'stale_generation',
+        `Sandbox ${sandboxId} has generation ${newest}, and the call is for generation ${generation}: it was started again since the call was made`,
       )
     },
 

@@ -72,6 +72,7 @@ test('a sandbox that dies is removed, and its end is reported with the reason', 
   await waitFor('the event of the end', () => seen.at(-1)?.kind === 'ended')
   assert.deepEqual(seen.at(-1), {
     kind: 'ended',
+    generation: 0,
     sandboxId: 'i1',
     reason: 'ran out of memory (limit 256 MB)',
   })

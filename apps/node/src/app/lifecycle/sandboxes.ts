@@ -25,15 +25,18 @@ import type { AdoptedSandboxes, SandboxRegistry } from './sandbox-registry.ts'
 import { createSetNetwork } from './set-network.ts'
 import type { NetworkPorts } from './set-network.ts'
 
-/** Running and paused sandboxes of this node, and the operations on them. Operations on one sandbox run in order. */
+/**
+ * Running and paused sandboxes of this node, and the operations on them. Operations on one sandbox run in order. An
+ * operation with a generation fails if the sandbox has a newer one; the node's own operations have none.
+ */
 export interface Sandboxes extends SandboxViews, Recovery {
   create(request: CreateRequest): Promise<RunningSandbox>
   /** Returns once nothing of the sandbox is left on the host. */
-  kill(sandboxId: string, reason?: string): Promise<void>
+  kill(sandboxId: string, options?: KillOptions): Promise<void>
   /** Succeeds when the sandbox is already paused. Returns the bytes it takes on disk, or 0 when unknown. */
   pause(
     sandboxId: string,
-    options: { readonly keepMemory: boolean },
+    options: { readonly keepMemory: boolean; readonly generation?: number },
   ): Promise<{ readonly sizeBytes: number }>
   /** Succeeds when the sandbox already runs. */
   resume(request: ResumeRequest): Promise<RunningSandbox>
@@ -41,10 +44,16 @@ export interface Sandboxes extends SandboxViews, Recovery {
   snapshot(
     sandboxId: string,
     snapshotId: string,
+    generation?: number,
   ): Promise<{ readonly keepsMemory: boolean; readonly sizeBytes: number }>
-  setNetwork(sandboxId: string, rules: NetworkRules): Promise<void>
+  setNetwork(sandboxId: string, rules: NetworkRules, generation?: number): Promise<void>
   /** Waits for all operations in progress. */
   settle(): Promise<void>
+}
+
+interface KillOptions {
+  readonly reason?: string
+  readonly generation?: number
 }
 
 export interface SandboxViews {
@@ -103,6 +112,17 @@ export function createSandboxes(parts: SandboxParts): Sandboxes {
     return sandbox
   }
 
+  const checkGeneration = (sandboxId: string, generation: number | undefined) => {
+    if (generation !== undefined) registry.checkGeneration(sandboxId, generation)
+  }
+
+  /** Runs `work` in the queue of the sandbox, unless the sandbox has a newer generation by then. */
+  const runFor = <T>(sandboxId: string, generation: number | undefined, work: () => Promise<T>) =>
+    queue.run(sandboxId, async () => {
+      checkGeneration(sandboxId, generation)
+      return work()
+    })
+
   return {
     ...viewsOf(registry),
     ...createRecovery({ ...parts, registry, queue, kill }),
@@ -120,19 +140,20 @@ export function createSandboxes(parts: SandboxParts): Sandboxes {
       })
     },
 
-    async kill(sandboxId, reason = 'was killed') {
+    async kill(sandboxId, { reason = 'was killed', generation } = {}) {
+      checkGeneration(sandboxId, generation)
       const alive = registry.running.get(sandboxId)
       // The operation in progress may wait for a sandbox that does not answer. It fails as soon as the process is dead.
       if (alive && queue.isBusy(sandboxId)) ports.endProcess(alive.record)
-      return queue.run(sandboxId, () => kill.any(sandboxId, reason))
+      return runFor(sandboxId, generation, () => kill.any(sandboxId, reason))
     },
 
-    pause(sandboxId, { keepMemory }) {
+    pause(sandboxId, { keepMemory, generation }) {
       const { promise, resolve, reject } = Promise.withResolvers<{ sizeBytes: number }>()
       const answer = async (paused: PausedSandbox) =>
         resolve({ sizeBytes: await ports.keptBytes(paused).catch(() => 0) })
       // The caller waits until the state is durable; the next operation also waits for the release.
-      const finished = queue.run(sandboxId, async () => {
+      const finished = runFor(sandboxId, generation, async () => {
         const earlier = registry.paused.get(sandboxId)
         if (earlier) return answer(earlier)
         const { paused, release } = await pause(registry.find(sandboxId), keepMemory)
@@ -144,16 +165,18 @@ export function createSandboxes(parts: SandboxParts): Sandboxes {
     },
 
     resume: (request) =>
-      queue.run(request.sandboxId, async () => {
+      runFor(request.sandboxId, request.generation, async () => {
         const record = registry.paused.get(request.sandboxId)
         if (!record) return registry.find(request.sandboxId)
-        return register(await resume(record, request))
+        const raised = raiseGeneration(record, request.generation)
+        registry.paused.set(request.sandboxId, raised)
+        return register(await resume(raised, request))
       }),
 
-    async snapshot(sandboxId, snapshotId) {
+    async snapshot(sandboxId, snapshotId, generation) {
       checkId(snapshotId)
       const { snapshots } = ports
-      return queue.run(sandboxId, async () => {
+      return runFor(sandboxId, generation, async () => {
         const sandbox = registry.find(sandboxId)
         if (await snapshots.find(snapshotId)) throw idTaken('Snapshot', snapshotId)
         const { memory } = await copies.snapshot(sandbox, snapshotId, snapshots)
@@ -162,11 +185,17 @@ export function createSandboxes(parts: SandboxParts): Sandboxes {
       })
     },
 
-    setNetwork: (sandboxId, rules) =>
-      queue.run(sandboxId, async () => {
+    setNetwork: (sandboxId, rules, generation) =>
+      runFor(sandboxId, generation, async () => {
         registry.running.set(sandboxId, await setNetwork(registry.find(sandboxId), rules))
       }),
   }
+}
+
+/** Holds even if the resume fails: a delayed call for an older generation must not start the sandbox later. */
+function raiseGeneration(paused: PausedSandbox, generation: number | undefined): PausedSandbox {
+  if (generation === undefined || generation === 0) return paused
+  return { ...paused, owner: { ...paused.owner, generation } }
 }
 
 function viewsOf({

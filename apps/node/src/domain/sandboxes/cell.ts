@@ -56,6 +56,8 @@ export type Phase = (typeof phases)[number]
 /** Sandbox that owns a cell, with the settings that must be applied again at every start. */
 export interface Owner {
   readonly sandboxId: string
+  /** Number of the start that the control plane asked for. Absent in records of old Atoll versions. */
+  readonly generation?: number
   readonly envVars: Readonly<Record<string, string>>
   readonly network?: NetworkRules
   /**

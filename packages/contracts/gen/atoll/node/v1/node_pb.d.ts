@@ -4,6 +4,12 @@
 
 // Protocol between the control plane or the edge and one node. The node owns what runs; others keep only a cache, fed
 // by WatchSandboxes. Within one process the calls use an in-memory transport.
+//
+// Fencing. A sandbox has a generation, which the control plane raises at each create and resume. Calls that start or
+// change a sandbox carry it, and a node refuses one that is older than the generation it knows: failed_precondition,
+// reason `stale_generation`. A caller that knows which node it means sends the headers `atoll-node` (ID) and
+// `atoll-epoch`; another node, or the same one after a restart, refuses the call: failed_precondition, reason
+// `wrong_node` or `wrong_epoch`.
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
@@ -30,6 +36,8 @@ export declare const GetNodeRequestSchema: GenMessage<GetNodeRequest>;
  */
 export declare type GetNodeResponse = Message<"atoll.node.v1.GetNodeResponse"> & {
   /**
+   * UUID that stays with the data directory of the node.
+   *
    * @generated from field: string node_id = 1;
    */
   nodeId: string;
@@ -76,6 +84,13 @@ export declare type GetNodeResponse = Message<"atoll.node.v1.GetNodeResponse"> &
    * @generated from field: bool keeps_memory = 8;
    */
   keepsMemory: boolean;
+
+  /**
+   * Number of starts of the node agent on this data directory.
+   *
+   * @generated from field: uint32 epoch = 9;
+   */
+  epoch: number;
 };
 
 /**
@@ -361,6 +376,11 @@ export declare type CreateSandboxRequest = Message<"atoll.node.v1.CreateSandboxR
    * @generated from field: bool is_named = 11;
    */
   isNamed: boolean;
+
+  /**
+   * @generated from field: uint32 generation = 12;
+   */
+  generation: number;
 };
 
 /**
@@ -587,6 +607,11 @@ export declare type PauseSandboxRequest = Message<"atoll.node.v1.PauseSandboxReq
    * @generated from field: bool keep_memory = 2;
    */
   keepMemory: boolean;
+
+  /**
+   * @generated from field: uint32 generation = 3;
+   */
+  generation: number;
 };
 
 /**
@@ -647,6 +672,13 @@ export declare type ResumeSandboxRequest = Message<"atoll.node.v1.ResumeSandboxR
    * @generated from field: atoll.node.v1.Ingress ingress = 5;
    */
   ingress?: Ingress | undefined;
+
+  /**
+   * Becomes the generation of the sandbox, even if the resume fails.
+   *
+   * @generated from field: uint32 generation = 6;
+   */
+  generation: number;
 };
 
 /**
@@ -686,6 +718,11 @@ export declare type SnapshotSandboxRequest = Message<"atoll.node.v1.SnapshotSand
    * @generated from field: string snapshot_id = 2;
    */
   snapshotId: string;
+
+  /**
+   * @generated from field: uint32 generation = 3;
+   */
+  generation: number;
 };
 
 /**
@@ -1371,6 +1408,11 @@ export declare type UpdateNetworkRequest = Message<"atoll.node.v1.UpdateNetworkR
    * @generated from field: atoll.node.v1.NetworkRules network = 2;
    */
   network?: NetworkRules | undefined;
+
+  /**
+   * @generated from field: uint32 generation = 3;
+   */
+  generation: number;
 };
 
 /**
@@ -1399,6 +1441,11 @@ export declare type KillSandboxRequest = Message<"atoll.node.v1.KillSandboxReque
    * @generated from field: string sandbox_id = 1;
    */
   sandboxId: string;
+
+  /**
+   * @generated from field: uint32 generation = 2;
+   */
+  generation: number;
 };
 
 /**
@@ -1914,6 +1961,13 @@ export declare type Sandbox = Message<"atoll.node.v1.Sandbox"> & {
    * @generated from field: atoll.node.v1.Ingress ingress = 5;
    */
   ingress?: Ingress | undefined;
+
+  /**
+   * Of the create request or the last resume. 0 if unknown: sandboxes of old Atoll versions and quarantined ones.
+   *
+   * @generated from field: uint32 generation = 6;
+   */
+  generation: number;
 };
 
 /**
@@ -1937,6 +1991,11 @@ export declare type SandboxEnded = Message<"atoll.node.v1.SandboxEnded"> & {
    * @generated from field: string reason = 2;
    */
   reason: string;
+
+  /**
+   * @generated from field: uint32 generation = 3;
+   */
+  generation: number;
 };
 
 /**

@@ -1,0 +1,41 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { simulateNode } from '../../sim/node.ts'
+
+const request = { sandboxId: 'i1', accessToken: undefined, boot: false }
+
+test('a resume that fails still raises the generation, on disk too', async () => {
+  let isBroken = true
+  const { create, sandboxes, records } = simulateNode({
+    overrides: {
+      async dropBootPriority() {
+        if (isBroken) throw new Error('broken')
+      },
+    },
+  })
+  isBroken = false
+  await create()
+  await sandboxes.pause('i1', { keepMemory: true, generation: 0 })
+  isBroken = true
+  await assert.rejects(sandboxes.resume({ ...request, generation: 5 }), /broken/)
+  isBroken = false
+  const stored = [...records.values()].map(({ phase, owner }) => [phase, owner?.generation])
+  assert.deepEqual(stored, [['paused', 5]])
+  const refused = { reason: 'stale_generation' }
+  await assert.rejects(sandboxes.resume({ ...request, generation: 4 }), refused)
+  const { record } = await sandboxes.resume({ ...request, generation: 6 })
+  assert.equal(record.owner.generation, 6)
+})
+
+test('a call that waits for a resume is checked against the generation after it', async () => {
+  const { create, sandboxes } = simulateNode()
+  await create()
+  await sandboxes.pause('i1', { keepMemory: true })
+  const resumed = sandboxes.resume({ ...request, generation: 2 })
+  const refused = { reason: 'stale_generation' }
+  await assert.rejects(sandboxes.pause('i1', { keepMemory: true, generation: 1 }), refused)
+  await assert.rejects(sandboxes.kill('i1', { generation: 1 }), refused)
+  await resumed
+  assert.equal(sandboxes.running().length, 1)
+  await sandboxes.kill('i1')
+})
