@@ -93,7 +93,7 @@ async function fill(env: Env, openShell: () => Promise<DatabaseShell>): Promise<
   {
     await using opened = new AsyncDisposableStack()
     const api = await startApi(loadApiConfig(env), {
-      node: simulateNode().transport,
+      nodes: [simulateNode().transport],
       log: silentLogger,
       saveCredentials: async (made) => void (credentials = made),
     })
@@ -114,7 +114,7 @@ async function fill(env: Env, openShell: () => Promise<DatabaseShell>): Promise<
 async function serve(env: Env, apiKey: string, opened: AsyncDisposableStack) {
   const node = simulateNode()
   node.failAll(Code.Unavailable)
-  const api = await startApi(loadApiConfig(env), { node: node.transport, log: silentLogger })
+  const api = await startApi(loadApiConfig(env), { nodes: [node.transport], log: silentLogger })
   opened.defer(() => api.close())
   return listen(api.handler, apiKey, opened)
 }

@@ -51,6 +51,10 @@ export const apiRequestErrors: EntryGroup = {
       'The requested status is one that a node can have but an operator cannot set.',
       'Send `ready`, `draining` or `standby`.',
     ],
+    node_superseded: [
+      'A node runs on a copy or an old backup of its data, so it is not used. Only the server log has this reason.',
+      'Stop this node, and start the one with the newest data.',
+    ],
     not_supported_yet: [
       'The request has fields that Atoll does not support yet.',
       'Leave out the fields that the message names.',

@@ -68,6 +68,10 @@ export const apiSandboxErrors: EntryGroup = {
       'The node cannot do this now, such as while the sandbox is still frozen from its last copy.',
       'Retry after a moment.',
     ],
+    node_changed: [
+      'The node has restarted, or another node answers at its address. Nothing was changed.',
+      'Retry after a moment.',
+    ],
     node_unavailable: [
       'The node does not answer; a resume may or may not have started the sandbox.',
       'Retry with backoff; after a resume, check `GET /sandboxes/{sandboxID}` first.',
@@ -143,6 +147,10 @@ export const apiSandboxErrors: EntryGroup = {
     sandbox_state: [
       'The sandbox changed its state during the request, so the next state is not possible any more.',
       'Read the state with `GET /sandboxes/{sandboxID}` and decide again.',
+    ],
+    sandbox_superseded: [
+      'The sandbox was started again, by another server, since this request was made.',
+      'Read its state and retry.',
     ],
     snapshot_unreadable: [
       'The node cannot use the snapshot, because another runtime or another release of gVisor wrote it.',

@@ -47,7 +47,7 @@ export async function startApi(config: ApiConfig, parts: ApiParts): Promise<Api>
     started.adopt(part, () => part.close())
 
   const { core, firstCredentials } = own(await startCore(config, parts))
-  const { stores, node, clock, log, limitsOf } = core
+  const { stores, fleet, clock, log, limitsOf } = core
   const network = own(startNetwork(core))
   const access = createSandboxAccess(core.tokenSeed, network.rules, parts.domain)
   const { catalogue, findOrInstall } = own(startCatalogue(core))
@@ -68,7 +68,7 @@ export async function startApi(config: ApiConfig, parts: ApiParts): Promise<Api>
   })
   // Recover from a crash before the first request; an unreachable node does not prevent the start.
   await sandboxes.reconciled
-  own(startSampling({ teams: stores.teamMetrics, usage: stores.usage, clock, node, log }))
+  own(startSampling({ teams: stores.teamMetrics, usage: stores.usage, clock, fleet, log }))
   own(startDeletion())
 
   const { start } = sandboxes

@@ -108,7 +108,7 @@ export async function startServer(
   closing('node', () => node.close())
   const api = await startApi(config.api, {
     store,
-    node: node.transport,
+    nodes: [node.transport],
     nodeName: `${hostname()}:${dataDir}`,
     log: log.child({ part: 'api' }),
     domain: tls?.plan.domain ?? ATOLL_DOMAIN,

@@ -68,11 +68,11 @@ test('the password of the database is in no log, whatever fails', onPostgres, as
   const url = new URL(store.location)
   url.password = 'verysecret'
   const config = loadApiConfig({ ...store.env, ATOLL_DATABASE_URL: url.href })
-  const api = await startApi(config, { node: simulateNode().transport, log })
+  const api = await startApi(config, { nodes: [simulateNode().transport], log })
   proxy.cut()
   await waitFor('complaints', () => lines.some((line) => line.includes('pass failed')))
   await api.close()
-  const failed = await startApi(config, { node: simulateNode().transport, log }).then(
+  const failed = await startApi(config, { nodes: [simulateNode().transport], log }).then(
     () => assert.fail('it started without a store'),
     (error: unknown) => error,
   )
@@ -90,7 +90,7 @@ test(
     const apis = await Promise.all(
       [store, ...others].map(({ env, folder }) =>
         startApi(loadApiConfig(env), {
-          node: simulateNode().transport,
+          nodes: [simulateNode().transport],
           log: silentLogger,
           saveCredentials: ({ apiKey }) => writeFile(join(folder, 'key'), apiKey),
         }),
@@ -199,7 +199,11 @@ test(
     await using store = await makeStore()
     await using other = await shareStore(store)
     const start = ({ env }: typeof store, nodeName: string) =>
-      startApi(loadApiConfig(env), { node: simulateNode().transport, log: silentLogger, nodeName })
+      startApi(loadApiConfig(env), {
+        nodes: [simulateNode(undefined, nodeName).transport],
+        log: silentLogger,
+        nodeName,
+      })
     const first = await start(store, 'a:/data')
     try {
       await assert.rejects(start(other, 'b:/data'), /in use by a server with the node a:\/data/)

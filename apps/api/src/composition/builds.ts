@@ -19,7 +19,6 @@ import { addBuildProgressRoutes } from '../http/builds/build-progress.ts'
 import { addDockerfileRoutes } from '../http/builds/dockerfile-builds.ts'
 import { addBuildRoutes } from '../http/builds/template-builds.ts'
 import { baseResources } from '../config.ts'
-import { connectBuilds } from '../nodes/connect-builds.ts'
 import { atMost } from './at-most.ts'
 import type { CatalogueParts } from './catalogue.ts'
 import type { Core } from './core.ts'
@@ -49,8 +48,8 @@ export function startBuilds(
 ): Builds {
   const { stores, clock, log, processId, tokenSeed, limitsOf, checkKept } = core
   const { builds, buildLogs: logs, templates, teams, leases } = stores
-  const checkNode = core.nodes.checkAccepts
-  const node = connectBuilds(core.transport)
+  const checkNode = async () => void (await core.nodes.place())
+  const node = core.fleet.any().builds
   const onEnded = () => sweeper.nudge()
   const builder = createBuilder({
     ...{ builds, logs, templates, findOrInstall, catalogue, node, checkKept },

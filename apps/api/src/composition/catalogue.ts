@@ -5,7 +5,6 @@ import { createFindOrInstall } from '../app/catalogue/find-or-install.ts'
 import type { FindOrInstall } from '../app/catalogue/find-or-install.ts'
 import { createInstalls } from '../app/catalogue/installs.ts'
 import { baseResources } from '../config.ts'
-import { connectCatalogue } from '../nodes/connect-catalogue.ts'
 import type { Core } from './core.ts'
 
 export interface CatalogueParts {
@@ -15,9 +14,9 @@ export interface CatalogueParts {
   close(): Promise<void>
 }
 
-export function startCatalogue({ config, stores, transport, clock, log }: Core): CatalogueParts {
+export function startCatalogue({ config, stores, fleet, clock, log }: Core): CatalogueParts {
   const { templates } = stores
-  const node = connectCatalogue(transport)
+  const node = fleet.any().catalogue
   const entries = createCatalogueEntries({ node, templates, base: baseResources(config), clock })
   const installs = createInstalls({ node, entries, log })
   const isOnDemand = config.ATOLL_INSTALL_TEMPLATES === 'on-demand'

@@ -8,25 +8,25 @@ import { createCheckKept } from '../app/builds/check-kept.ts'
 import { createTemplateBytes } from '../app/builds/template-bytes.ts'
 import type { TemplateBytes } from '../app/builds/template-bytes.ts'
 import { startLease } from '../app/lease.ts'
-import { createNodes } from '../app/nodes.ts'
-import type { Nodes } from '../app/nodes.ts'
+import { createFleet } from '../app/nodes/fleet.ts'
+import type { Fleet } from '../app/nodes/fleet.ts'
+import { createNodes } from '../app/nodes/nodes.ts'
+import type { Nodes } from '../app/nodes/nodes.ts'
 import { createLimitsOf } from '../app/teams/limits.ts'
 import type { LimitsOf } from '../app/teams/limits.ts'
 import { baseResources, configuredLimits } from '../config.ts'
 import type { ApiConfig } from '../config.ts'
 import { readProcessId } from '../db/process-id.ts'
 import type { Stores } from '../db/stores.ts'
-import type { SandboxNode } from '../domain/node.ts'
-import { connectBuilds } from '../nodes/connect-builds.ts'
-import { connectNode } from '../nodes/connect-node.ts'
+import { connectLink } from '../nodes/connect-link.ts'
 import { openStore } from './store.ts'
 
 export interface ApiParts {
   /** Store from `openStore`; the caller closes it. If absent, the API opens and closes its own. */
   readonly store?: Stores
-  /** Transport for `NodeService`. The node must not list sandboxes before it has adopted those of its predecessor. */
-  readonly node: Transport
-  /** Identifies the node: only processes with the same node name may share a store. */
+  /** Transports for `NodeService`. A node must not list sandboxes before it has adopted those of its predecessor. */
+  readonly nodes: readonly Transport[]
+  /** Identifies the local node: only processes with the same node name may share a store. */
   readonly nodeName?: string
   readonly log: Logger
   readonly clock?: Clock
@@ -40,8 +40,7 @@ export interface ApiParts {
 export interface Core {
   readonly config: ApiConfig
   readonly stores: Stores
-  readonly transport: Transport
-  readonly node: SandboxNode
+  readonly fleet: Fleet
   readonly nodes: Nodes
   readonly clock: Clock
   readonly log: Logger
@@ -81,22 +80,32 @@ export async function startCore(config: ApiConfig, parts: ApiParts): Promise<Sta
   )
   started.defer(() => lease.close())
 
-  const node = connectNode(parts.node)
-  const nodes = createNodes({ node, statuses: stores.nodeStatuses, clock })
+  const links = parts.nodes.map(connectLink)
+  const fleet = createFleet({ links, store: stores.nodes, clock, log })
+  await registerAll(fleet)
+  const nodes = createNodes({ fleet, store: stores.nodes, clock })
   const limitsOf = createLimitsOf(teams, configuredLimits(config))
   const templateBytes = createTemplateBytes({
     builds: stores.builds,
-    node: connectBuilds(parts.node),
+    fleet,
     log,
   })
   const checkKept = createCheckKept({ sandboxes: stores.sandboxes, templateBytes, limitsOf })
   const owned = started.move()
   return {
     core: {
-      ...{ config, stores, transport: parts.node, node, nodes },
+      ...{ config, stores, fleet, nodes },
       ...{ clock, log, processId, tokenSeed, limitsOf, templateBytes, checkKept },
     },
     firstCredentials,
     close: () => owned.disposeAsync(),
   }
+}
+
+const registerLimitMs = 5_000
+
+/** Nodes that do not answer now are registered later, by their reconcilers. */
+async function registerAll({ members }: Fleet): Promise<void> {
+  const limit = AbortSignal.timeout(registerLimitMs)
+  await Promise.allSettled(members.map((member) => member.register(limit)))
 }

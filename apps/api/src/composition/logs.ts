@@ -1,8 +1,7 @@
 import { forgetLogs } from '../app/logs/forget-logs.ts'
 import { createLogs } from '../app/logs/logs.ts'
 import type { Logs } from '../app/logs/logs.ts'
-import { startLoop } from '../app/loop.ts'
-import { connectLogs } from '../nodes/connect-logs.ts'
+import { startLoops } from '../app/loop.ts'
 import type { Core } from './core.ts'
 
 /** Sandbox logs, which the node stores. */
@@ -12,14 +11,17 @@ export interface LogParts {
   startDeletion(): { close(): Promise<void> }
 }
 
-export function createLogParts({ stores, transport, clock, log }: Core): LogParts {
-  const node = connectLogs(transport)
+export function createLogParts({ stores, fleet, clock, log }: Core): LogParts {
   return {
-    logs: createLogs({ store: stores.sandboxes, node, clock }),
+    logs: createLogs({ store: stores.sandboxes, fleet, clock }),
     startDeletion: () =>
-      startLoop(
+      startLoops(
+        fleet.members.map(
+          ({ logs: node }) =>
+            (signal) =>
+              forgetLogs({ node, owners: stores.logOwners }, signal),
+        ),
         'forget logs',
-        (signal) => forgetLogs({ node, owners: stores.logOwners }, signal),
         log,
       ),
   }

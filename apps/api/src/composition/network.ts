@@ -18,10 +18,10 @@ export interface Network {
 }
 
 export function startNetwork(core: Core): Network {
-  const { stores, node, clock, log, processId } = core
+  const { stores, fleet, clock, log, processId } = core
   const { sandboxes: store, leases } = stores
   const rules = createRuleFilling(stores.secrets)
-  const changes = createNetworkChanges({ store, node, rules, processId, log })
+  const changes = createNetworkChanges({ store, fleet, rules, processId, log })
   const onChanged = createRefreshSecrets({ store, changes, log })
   const loop = startLoop(
     'settle networks',

@@ -97,9 +97,9 @@ function addAllTemplateRoutes(
   { core, sandboxes, builds, catalogue }: RouteParts,
   authenticate: Authenticate,
 ): void {
-  const { node, clock, config, stores } = core
+  const { fleet, clock, config, stores } = core
   const { templates: store, snapshots, teams } = stores
-  const templates = createTemplates({ store, node })
+  const templates = createTemplates({ store, fleet })
   const selectTeam = createSelectTeam(teams)
   addTagRoutes(server, { authenticate, tags: createTemplateTags({ templates: store, clock }) })
   addTemplateRoutes(server, {

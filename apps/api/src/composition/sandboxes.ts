@@ -1,5 +1,5 @@
 import type { Logger } from '@atoll/kit/log'
-import { startLoop } from '../app/loop.ts'
+import { startLoop, startLoops } from '../app/loop.ts'
 import type { Loop } from '../app/loop.ts'
 import { createSandboxCreation } from '../app/sandboxes/create-sandbox.ts'
 import type { CreateSandbox } from '../app/sandboxes/create-sandbox.ts'
@@ -10,7 +10,7 @@ import { createLaunching } from '../app/sandboxes/launch-sandbox.ts'
 import type { Launching } from '../app/sandboxes/launch-sandbox.ts'
 import { createPausing } from '../app/sandboxes/pause-sandbox.ts'
 import type { Pausing } from '../app/sandboxes/pause-sandbox.ts'
-import { startReadyNames } from '../app/sandboxes/ready-names.ts'
+import { startNamesOfNodes } from '../app/sandboxes/ready-names.ts'
 import { reconcileSandboxes } from '../app/sandboxes/reconcile.ts'
 import { createSandboxes } from '../app/sandboxes/sandboxes.ts'
 import type { Sandboxes } from '../app/sandboxes/sandboxes.ts'
@@ -69,16 +69,16 @@ export function startSandboxes(shared: Shared): SandboxParts {
   const expiry = startLoop('expiry', createExpiry({ ...work, pausing, clock, log }), log)
   closing.defer(() => expiry.close())
   const useCases = createUseCases(shared, { work, pausing, expiry, stopping, closing })
-  const reconciler = startReconciler(core, work, useCases.launching)
-  closing.defer(() => reconciler.close())
-  const watch = startWatch({
-    ...{ node: core.node, ending: work.ending, log },
-    onLost: () => reconciler.nudge(),
+  const reconcilers = startReconcilers(core, work, useCases.launching)
+  closing.defer(() => reconcilers.close())
+  core.fleet.members.forEach((member, index) => {
+    const onLost = () => reconcilers.loops[index]?.nudge()
+    const watch = startWatch({ member, ending: work.ending, log, onLost })
+    closing.defer(() => watch.close())
   })
-  closing.defer(() => watch.close())
   return {
     ...useCases,
-    reconciled: reconciler.first,
+    reconciled: reconcilers.first,
     cancelCreates: () => stopping.abort(),
     close: () => closing.disposeAsync(),
   }
@@ -88,14 +88,14 @@ type Work = ReturnType<typeof createSandboxWork>
 
 /** Creates what several use cases share: kills, transitions and the agreement with the node. */
 function createSandboxWork(core: Core) {
-  const { stores, node, clock, log, limitsOf, templateBytes, checkKept, processId } = core
+  const { stores, fleet, clock, log, limitsOf, templateBytes, checkKept, processId } = core
   const store = stores.sandboxes
   return {
-    ...{ store, node, clock, limitsOf, templateBytes, checkKept, processId },
-    ending: createEnding({ store, node, clock, log }),
+    ...{ store, fleet, clock, limitsOf, templateBytes, checkKept, processId },
+    ending: createEnding({ store, fleet, clock, log }),
     transitions: createTransitions({ store }),
-    settle: createSettle({ store, node, clock, limitsOf }),
-    estimateSize: createEstimateSize(node),
+    settle: createSettle({ store, fleet, clock, limitsOf }),
+    estimateSize: createEstimateSize(fleet),
   }
 }
 
@@ -110,24 +110,18 @@ function createUseCases(
   },
 ): SandboxUseCases {
   const { work, pausing } = parts
-  const { node, nodes, log, limitsOf, tokenSeed } = core
+  const { fleet, nodes, log, limitsOf, tokenSeed } = core
   const { templates, snapshots } = core.stores
   const { networkAccessOf } = access
   const onEndChanged = () => parts.expiry.nudge()
   const start = createStartSandbox({
     ...{ ...work, networkAccessOf, onEndChanged, tokenOf: access.requiredTokenOf },
   })
-  const readyNames = startReadyNames({ node, tokenOf: access.envdTokenOf, log })
-  parts.closing.defer(() => readyNames.close())
+  const names = startNamesOfNodes(fleet, access.envdTokenOf, log)
+  parts.closing.defer(() => names.close())
   const launching = createLaunching({
-    ...{
-      ...work,
-      readyNames,
-      tokenSeed,
-      networkAccessOf,
-      onEndChanged,
-      stopping: parts.stopping.signal,
-    },
+    ...{ ...work, readyNames: names.of, tokenSeed, networkAccessOf, onEndChanged },
+    stopping: parts.stopping.signal,
   })
   return {
     sandboxes: createSandboxes({ ...work, templates, start, onEndChanged }),
@@ -137,7 +131,7 @@ function createUseCases(
         launching,
         limitsOf,
         rules: network.rules,
-        checkNode: nodes.checkAccepts,
+        place: () => nodes.place(),
       },
     }),
     ...{ launching, start, pausing, ending: work.ending },
@@ -145,15 +139,21 @@ function createUseCases(
   }
 }
 
-function startReconciler(core: Core, work: Work, launching: Launching): Loop {
-  const { log, stores } = core
+/** Starts a reconciler for each node. */
+function startReconcilers(core: Core, work: Work, launching: Launching) {
+  const { log, stores, fleet } = core
   const ports = {
     ...work,
     leases: stores.leases,
     isUnderway: (id: string) => launching.isCreating(id) || work.transitions.isUnderway(id),
     onUnknown: createUnknownReport(log),
   }
-  return startLoop('reconcile', (signal) => reconcileSandboxes(ports, signal), log)
+  const passes = fleet.members.map((member) => async (signal: AbortSignal) => {
+    // Records end only for answers of the epoch that the store knows.
+    const { id } = await member.register(signal)
+    return reconcileSandboxes(ports, { id, sandboxes: member.sandboxes }, signal)
+  })
+  return startLoops(passes, 'reconcile', log)
 }
 
 /** Logs each sandbox once, because the reconciler finds it again every few seconds. */

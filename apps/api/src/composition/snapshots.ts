@@ -1,4 +1,5 @@
-import { startLoop } from '../app/loop.ts'
+import { startLoops } from '../app/loop.ts'
+import { idOf } from '../app/nodes/fleet.ts'
 import { createForkSandbox } from '../app/snapshots/fork-sandbox.ts'
 import type { ForkSandbox } from '../app/snapshots/fork-sandbox.ts'
 import { createSnapshots } from '../app/snapshots/snapshots.ts'
@@ -18,17 +19,21 @@ export function startSnapshots(
   core: Core,
   { copying, launching }: Pick<SandboxParts, 'copying' | 'launching'>,
 ): SnapshotParts {
-  const { stores, node, nodes, clock, log, limitsOf, processId } = core
+  const { stores, fleet, nodes, clock, log, limitsOf, processId } = core
   const { snapshots, templates, teams, leases } = stores
-  const sweeper = startLoop(
+  const shared = { snapshots, copying, leases, clock, processId }
+  const sweeper = startLoops(
+    fleet.members.map((member) => async (signal) => {
+      const { sandboxes } = member
+      return sweepSnapshots({ ...shared, node: { id: idOf(member), sandboxes } }, signal)
+    }),
     'sweep snapshots',
-    (signal) => sweepSnapshots({ snapshots, node, copying, leases, clock, processId }, signal),
     log,
   )
   return {
     snapshots: createSnapshots({ snapshots, templates, teams, copying, clock }),
     fork: createForkSandbox({
-      ...{ copying, launching, templates, limitsOf, checkNode: nodes.checkAccepts, log },
+      ...{ copying, launching, templates, limitsOf, place: nodes.place, log },
     }),
     close: () => sweeper.close(),
   }

@@ -5,7 +5,7 @@ export interface Schema {
   settings: { name: string; value: string }
   teams: TeamRow
   users: UserRow
-  nodes: { id: string; status: string; status_changed_at: number }
+  nodes: NodeRow
   api_keys: ApiKeyRow
   memberships: { user_id: string; team_id: string; created_at: number }
   access_tokens: AccessTokenRow
@@ -21,6 +21,23 @@ export interface Schema {
   leases: { process_id: string; node: string; expires_at: number }
   team_metrics: { team_id: string; at: number; concurrent: number; started: number }
   sandbox_metrics: SandboxMetricRow
+}
+
+export interface NodeRow {
+  id: string
+  /** Status that an operator wants. */
+  status: string
+  status_changed_at: number
+  /** Null, like all later columns, if the row is of an old Atoll version. */
+  epoch: Generated<number | null>
+  /** Agent that began the epoch. */
+  instance_id: Generated<string | null>
+  /** URL of the node; null if it is in the process of an API. */
+  address: Generated<string | null>
+  /** JSON, like the usage. */
+  facts: Generated<string | null>
+  usage: Generated<string | null>
+  seen_at: Generated<number | null>
 }
 
 export interface TeamRow {
@@ -95,6 +112,8 @@ export interface TemplateBuildRow {
   /** Error message; `failed_step` is the step at fault. */
   failure: Generated<string | null>
   failed_step: Generated<string | null>
+  /** Node that has the files; null if every node has them. */
+  node_id: Generated<string | null>
 }
 
 export interface BuildLogRow {
@@ -135,6 +154,8 @@ export interface SnapshotRow {
   /** Null for snapshots of old Atoll versions. */
   size_bytes: number | null
   created_at: number
+  /** Null if the row is of an old Atoll version and not claimed yet. */
+  node_id: string | null
 }
 
 export interface SandboxRow {
@@ -168,6 +189,9 @@ export interface SandboxRow {
   kept: string | null
   /** Null while running, or if never measured. */
   kept_bytes: number | null
+  /** Null if the row is of an old Atoll version and not claimed yet. */
+  node_id: string | null
+  generation: number
 }
 
 export interface SecretRow {

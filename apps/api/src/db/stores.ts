@@ -7,7 +7,7 @@ import type { TeamMetricStore, UsageStore } from '../domain/metrics.ts'
 import type { SandboxStore } from '../domain/sandboxes/sandbox-store.ts'
 import type { SecretStore } from '../domain/secret.ts'
 import type { SnapshotStore } from '../domain/snapshot.ts'
-import type { NodeStatusStore } from '../domain/node-status.ts'
+import type { NodeStore } from '../domain/node-record.ts'
 import type { AccessTokenStore, SettingStore, TeamStore, UserStore } from '../domain/teams/team.ts'
 import type { TemplateStore } from '../domain/template.ts'
 import { sqlAccessTokenStore } from './teams/access-tokens.ts'
@@ -18,8 +18,8 @@ import { sqlKeyStore } from './teams/keys.ts'
 import { sqlLeaseStore } from './leases.ts'
 import { sqlLogOwners } from './log-owners.ts'
 import { migrate } from './migrations/migrate.ts'
-import { migrations } from './migrations/migrations.ts'
-import { sqlNodeStatusStore } from './node-status.ts'
+import { additions, migrations } from './migrations/migrations.ts'
+import { sqlNodeStore } from './nodes.ts'
 import { openFault } from './postgres-errors.ts'
 import { isPostgresUrl, openPostgres } from './postgres.ts'
 import { sqlUsageStore } from './metrics/sandbox-metrics.ts'
@@ -45,7 +45,7 @@ export interface Stores {
   readonly accessTokens: AccessTokenStore
   readonly settings: SettingStore
   readonly leases: LeaseStore
-  readonly nodeStatuses: NodeStatusStore
+  readonly nodes: NodeStore
   readonly teamMetrics: TeamMetricStore
   readonly usage: UsageStore
   readonly logOwners: LogOwners
@@ -59,7 +59,7 @@ export async function openStores(location: string): Promise<Stores> {
   const database = openDatabase(location)
   const { db } = database
   try {
-    await database.exclusively((unhurried) => migrate(unhurried, migrations))
+    await database.exclusively((unhurried) => migrate(unhurried, migrations, additions))
   } catch (error) {
     await db.destroy()
     throw isPostgresUrl(location) ? openFault(location, error) : error
@@ -78,7 +78,7 @@ export async function openStores(location: string): Promise<Stores> {
     accessTokens: sqlAccessTokenStore(db),
     settings: sqlSettingStore(db),
     leases: sqlLeaseStore(db),
-    nodeStatuses: sqlNodeStatusStore(db),
+    nodes: sqlNodeStore(db),
     teamMetrics: sqlTeamMetricStore(db),
     usage: sqlUsageStore(db),
     logOwners: sqlLogOwners(db),

@@ -15,7 +15,8 @@ export interface LeaseHolder {
 }
 
 /**
- * Each process reconciles all records with its own node, so a process with another node would end foreign sandboxes.
+ * Refuses a server with a node that the other servers do not reach: their requests for its sandboxes and templates would
+ * fail. Records are safe either way, since each is reconciled with its own node only.
  */
 export function checkSameNode(own: LeaseHolder, live: readonly LeaseHolder[]): void {
   const other = live.find(({ processId, node }) => processId !== own.processId && node !== own.node)

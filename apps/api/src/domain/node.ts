@@ -1,9 +1,21 @@
+import type { BuildNode } from './builds/build-node.ts'
+import type { CatalogueNode } from './catalogue.ts'
+import type { LogNode } from './log.ts'
 import type { Reading } from './metrics.ts'
 import type { Ingress, NetworkRules } from '@atoll/contracts/network/rules'
 import type { OnNode } from './sandboxes/sandbox-pause.ts'
 import type { Resources } from './template.ts'
 
-/** Node operations that sandboxes need. */
+/**
+ * A sandbox with the generation that a call is meant for. The node refuses the call with a `sandbox_superseded` fault if
+ * it has a newer one.
+ */
+export interface SandboxRef {
+  readonly id: string
+  readonly generation: number
+}
+
+/** Operations of one node that sandboxes need. */
 export interface SandboxNode {
   describe(signal: AbortSignal): Promise<NodeFacts>
   measure(signal: AbortSignal): Promise<NodeUsage>
@@ -22,7 +34,7 @@ export interface SandboxNode {
    * size on disk; 0 if the node cannot measure it.
    */
   pause(
-    id: string,
+    sandbox: SandboxRef,
     keepMemory: boolean,
     signal: AbortSignal,
   ): Promise<{ readonly sizeBytes: number }>
@@ -35,13 +47,13 @@ export interface SandboxNode {
    * Returns once the rules are in force. Faults: `sandbox_not_found` when the sandbox does not run,
    * `network_update_failed`.
    */
-  updateNetwork(id: string, network: NetworkRules, signal: AbortSignal): Promise<void>
+  updateNetwork(sandbox: SandboxRef, network: NetworkRules, signal: AbortSignal): Promise<void>
   /**
    * Takes a snapshot of a running sandbox, which keeps running afterwards. Faults: `disk_full`, `sandbox_not_found`,
    * `sandbox_snapshot_failed`.
    */
   snapshot(
-    id: string,
+    sandbox: SandboxRef,
     snapshotId: string,
     signal: AbortSignal,
   ): Promise<{ readonly keepsMemory: boolean; readonly sizeBytes: number }>
@@ -49,7 +61,7 @@ export interface SandboxNode {
   deleteSnapshot(snapshotId: string, signal: AbortSignal): Promise<void>
   listSnapshots(signal: AbortSignal): Promise<readonly string[]>
   /** Deletes everything that belongs to the sandbox. Succeeds also when the sandbox does not exist. */
-  kill(id: string): Promise<void>
+  kill(sandbox: SandboxRef): Promise<void>
   find(id: string, signal: AbortSignal): Promise<OnNode>
   /** Lists running, paused and quarantined sandboxes by ID. */
   list(signal: AbortSignal): Promise<ReadonlyMap<string, NonNullable<OnNode>>>
@@ -59,13 +71,23 @@ export interface SandboxNode {
   watchEnds(signal: AbortSignal): AsyncIterable<SandboxEnd>
 }
 
+/** Connection to one node, whichever answers at the other end. */
+export interface NodeLink {
+  describe(signal: AbortSignal): Promise<NodeFacts>
+  /** Sends all later operations to this agent only; any other one refuses them. They fail before the first call. */
+  address(agent: Pick<NodeFacts, 'id' | 'epoch'>): void
+  readonly sandboxes: SandboxNode
+  readonly builds: BuildNode
+  readonly catalogue: CatalogueNode
+  readonly logs: LogNode
+}
+
 /** Unused sandboxes of the same shape are interchangeable. */
 export interface NodeShape extends Resources {
   readonly nodeTemplateId: string
 }
 
-export interface NodeSandbox {
-  readonly id: string
+export interface NodeSandbox extends SandboxRef {
   readonly nodeTemplateId: string
   /** Snapshot to restore from; undefined starts a new sandbox. */
   readonly snapshotId: string | undefined
@@ -78,8 +100,8 @@ export interface NodeSandbox {
   readonly isNamed: boolean
 }
 
-export interface NodeResume {
-  readonly id: string
+/** The generation is the new one. */
+export interface NodeResume extends SandboxRef {
   readonly accessToken: string | undefined
   readonly network: NetworkRules
   readonly ingress: Ingress
@@ -87,8 +109,7 @@ export interface NodeResume {
   readonly boot: boolean
 }
 
-export interface SandboxEnd {
-  readonly id: string
+export interface SandboxEnd extends SandboxRef {
   /** Human-readable, such as "ran out of memory (limit 512 MB)". */
   readonly reason: string
 }
@@ -96,6 +117,8 @@ export interface SandboxEnd {
 /** Properties that do not change while the node agent runs. */
 export interface NodeFacts {
   readonly id: string
+  /** Number of starts of the agent on the data of the node. */
+  readonly epoch: number
   /** New after each start of the agent. */
   readonly instanceId: string
   readonly version: string

@@ -12,6 +12,8 @@ export interface Snapshot {
   readonly teamId: string
   /** Source sandbox. */
   readonly sandboxId: string
+  /** Node that has the snapshot, as in `Sandbox`. */
+  readonly nodeId: string
   /** Server process that works on the snapshot; undefined once published or abandoned. */
   readonly holder: string | undefined
   /** Build whose content is this snapshot. */

@@ -5,7 +5,7 @@ import type { FastifyInstance } from 'fastify'
 import type { z } from 'zod'
 import type { Authenticate } from '../app/teams/auth.ts'
 import type { CreationCounts } from '../app/sandboxes/launch-sandbox.ts'
-import type { Nodes, NodeView } from '../app/nodes.ts'
+import type { Nodes, NodeView } from '../app/nodes/nodes.ts'
 import { addAdminRoute } from './server/route.ts'
 
 interface NodeRoutes {

@@ -4,6 +4,7 @@ import type { Client, Transport } from '@connectrpc/connect'
 import type { SandboxEnd, SandboxNode } from '../domain/node.ts'
 import {
   toCreateFault,
+  toFenceFault,
   toNetworkFault,
   toPauseFault,
   toResumeFault,
@@ -58,11 +59,12 @@ function sandboxMethods(
 ): Pick<SandboxNode, 'create' | 'pause' | 'resume' | 'updateNetwork' | 'kill'> {
   return {
     async create(
-      { id, nodeTemplateId, snapshotId, resources, envVars, isNamed, ...given },
+      { id, generation, nodeTemplateId, snapshotId, resources, envVars, isNamed, ...given },
       signal,
     ) {
       const request = {
         sandboxId: id,
+        generation,
         templateId: nodeTemplateId,
         ...resources,
         envVars: { ...envVars },
@@ -71,33 +73,37 @@ function sandboxMethods(
         ...toNetworkAccess(given),
       }
       await client.createSandbox(request, { signal }).catch((error: unknown) => {
-        throw toCreateFault(error)
+        throw toCreateFault(error, id)
       })
     },
-    async pause(id, keepMemory, signal) {
+    async pause({ id, generation }, keepMemory, signal) {
       const { sizeBytes } = await client
-        .pauseSandbox({ sandboxId: id, keepMemory }, { signal })
+        .pauseSandbox({ sandboxId: id, generation, keepMemory }, { signal })
         .catch((error: unknown) => {
           throw toPauseFault(error, id)
         })
       return { sizeBytes: Number(sizeBytes) }
     },
-    async resume({ id, boot, ...given }, signal) {
+    async resume({ id, generation, boot, ...given }, signal) {
       await client
-        .resumeSandbox({ sandboxId: id, boot, ...toNetworkAccess(given) }, { signal })
+        .resumeSandbox({ sandboxId: id, generation, boot, ...toNetworkAccess(given) }, { signal })
         .catch((error: unknown) => {
           throw toResumeFault(error, id)
         })
     },
-    async updateNetwork(id, network, signal) {
+    async updateNetwork({ id, generation }, network, signal) {
       await client
-        .updateNetwork({ sandboxId: id, network: toRules(network) }, { signal })
+        .updateNetwork({ sandboxId: id, generation, network: toRules(network) }, { signal })
         .catch((error: unknown) => {
           throw toNetworkFault(error, id)
         })
     },
-    async kill(id) {
-      await client.killSandbox({ sandboxId: id }, { timeoutMs: killTimeoutMs })
+    async kill({ id, generation }) {
+      await client
+        .killSandbox({ sandboxId: id, generation }, { timeoutMs: killTimeoutMs })
+        .catch((error: unknown) => {
+          throw toFenceFault(error, id) ?? error
+        })
     },
   }
 }
@@ -106,9 +112,9 @@ function snapshotMethods(
   client: NodeClient,
 ): Pick<SandboxNode, 'snapshot' | 'deleteSnapshot' | 'listSnapshots'> {
   return {
-    async snapshot(id, snapshotId, signal) {
+    async snapshot({ id, generation }, snapshotId, signal) {
       const { keepsMemory, sizeBytes } = await client
-        .snapshotSandbox({ sandboxId: id, snapshotId }, { signal })
+        .snapshotSandbox({ sandboxId: id, generation, snapshotId }, { signal })
         .catch((error: unknown) => {
           throw toSnapshotFault(error, id)
         })
@@ -147,7 +153,8 @@ function queryMethods(
     async *watchEnds(signal): AsyncIterable<SandboxEnd> {
       for await (const { event } of client.watchSandboxes({}, { signal })) {
         if (event.case !== 'ended') continue
-        yield { id: event.value.sandboxId, reason: event.value.reason }
+        const { sandboxId: id, reason, generation } = event.value
+        yield { id, reason, generation }
       }
     },
   }

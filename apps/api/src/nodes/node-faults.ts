@@ -1,11 +1,37 @@
-import { reasonHeader } from '@atoll/contracts/node-faults'
+import { reasonHeader, staleGeneration, wrongEpoch, wrongNode } from '@atoll/contracts/node-faults'
 import { diskFull } from '@atoll/kit/disk-full'
 import { Fault } from '@atoll/kit/fault'
 import { Code, ConnectError } from '@connectrpc/connect'
 
 /** Maps errors of the node to faults of the platform API. */
 
-export function toCreateFault(error: unknown): Fault {
+/** Maps refusals of calls whose caller is out of date. Undefined for other errors. */
+export function toFenceFault(error: unknown, id: string): Fault | undefined {
+  const options = { cause: error }
+  switch (reasonOf(error)) {
+    case staleGeneration:
+      return new Fault(
+        'conflict',
+        'sandbox_superseded',
+        `Sandbox ${id} was started again since this request was made: read its state and try again`,
+        options,
+      )
+    case wrongNode:
+    case wrongEpoch:
+      return new Fault(
+        'unavailable',
+        'node_changed',
+        `The node of sandbox ${id} has restarted, and nothing was changed; try again later`,
+        options,
+      )
+    default:
+      return undefined
+  }
+}
+
+export function toCreateFault(error: unknown, id: string): Fault {
+  const fenced = toFenceFault(error, id)
+  if (fenced) return fenced
   if (isDiskFull(error)) return diskFullFault(error)
   if (codeOf(error) === Code.ResourceExhausted) return noRoom(error)
   if (codeOf(error) === Code.Aborted) {
@@ -36,6 +62,8 @@ export function toInstallFault(error: unknown): Fault {
 }
 
 export function toPauseFault(error: unknown, id: string): Fault {
+  const fenced = toFenceFault(error, id)
+  if (fenced) return fenced
   const options = { cause: error }
   switch (codeOf(error)) {
     case Code.NotFound:
@@ -59,6 +87,8 @@ export function toPauseFault(error: unknown, id: string): Fault {
 }
 
 export function toResumeFault(error: unknown, id: string): Fault {
+  const fenced = toFenceFault(error, id)
+  if (fenced) return fenced
   const options = { cause: error }
   switch (codeOf(error)) {
     case Code.NotFound:
@@ -87,6 +117,8 @@ export function toResumeFault(error: unknown, id: string): Fault {
 }
 
 export function toSnapshotFault(error: unknown, id: string): Fault {
+  const fenced = toFenceFault(error, id)
+  if (fenced) return fenced
   const options = { cause: error }
   switch (codeOf(error)) {
     case Code.NotFound:
@@ -110,6 +142,8 @@ export function toSnapshotFault(error: unknown, id: string): Fault {
 }
 
 export function toNetworkFault(error: unknown, id: string): Fault {
+  const fenced = toFenceFault(error, id)
+  if (fenced) return fenced
   if (codeOf(error) === Code.NotFound) return notFound(error, id)
   if (codeOf(error) === Code.DataLoss) return unreadable(error)
   if (codeOf(error) === Code.InvalidArgument) {
@@ -153,7 +187,11 @@ export function toFilesFault(error: unknown): Fault {
 }
 
 function isDiskFull(error: unknown): boolean {
-  return ConnectError.from(error).metadata.get(reasonHeader) === diskFull
+  return reasonOf(error) === diskFull
+}
+
+function reasonOf(error: unknown): string | null {
+  return ConnectError.from(error).metadata.get(reasonHeader)
 }
 
 /** Passes on the node's message: it says how much space is missing and what to do. */

@@ -10,9 +10,10 @@ import type { NodeFacts, NodeUsage } from '../domain/node.ts'
 import type { OnNode } from '../domain/sandboxes/sandbox-pause.ts'
 
 export function toFacts(message: GetNodeResponse): NodeFacts {
-  const { nodeId, instanceId, version, keepsMemory, machine } = message
+  const { nodeId, epoch, instanceId, version, keepsMemory, machine } = message
   return {
     id: nodeId,
+    epoch,
     instanceId,
     version,
     keepsMemory,
@@ -54,11 +55,12 @@ export function toUsage(message: MeasureNodeResponse): NodeUsage {
   }
 }
 
-export function toOnNode({ state, keepsMemory }: Sandbox): NonNullable<OnNode> {
+export function toOnNode({ state, keepsMemory, generation }: Sandbox): NonNullable<OnNode> {
   if (state === SandboxState.QUARANTINED) return { state: 'quarantined' }
   return {
     state: state === SandboxState.PAUSED ? 'paused' : 'running',
     kept: keepsMemory ? 'memory' : 'files',
+    generation,
   }
 }
 

@@ -59,6 +59,8 @@ export interface ApiOptions {
   readonly env?: Readonly<Record<string, string>>
   /** Existing store to use; the caller disposes of it. */
   readonly store?: StoreUnderTest
+  /** Nodes besides the first one. */
+  readonly others?: readonly SimulatedNode[]
   /** Starts another process that shares the store, node and teams of this API. */
   readonly beside?: ApiUnderTest
 }
@@ -68,12 +70,17 @@ export async function startApiUnderTest(options: ApiOptions = {}): Promise<ApiUn
   const store = options.store ?? (await (beside ? shareStore(beside.store) : makeStore()))
   const clock = options.clock ?? systemClock
   const node = beside?.node ?? simulateNode()
+  const others = options.others ?? []
   const [ours, theirs] = beside
     ? [beside.ours, beside.theirs]
     : await createTwoTeams(store.location, clock)
   const config = loadApiConfig({ ...options.env, ...store.env })
   const server = await startServer(() =>
-    startApi(config, { node: node.transport, log: silentLogger, clock }),
+    startApi(config, {
+      nodes: [node, ...others].map(({ transport }) => transport),
+      log: silentLogger,
+      clock,
+    }),
   )
   const { url, start, stop } = server
 

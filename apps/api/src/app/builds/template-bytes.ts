@@ -1,6 +1,6 @@
 import type { Logger } from '@atoll/kit/log'
 import type { BuildStore } from '../../domain/builds/build.ts'
-import type { BuildNode } from '../../domain/builds/build-node.ts'
+import type { Fleet } from '../nodes/fleet.ts'
 
 /** Returns the disk usage of the templates of a team. Layers that several templates share count once. */
 export type TemplateBytes = (teamId: string) => Promise<number>
@@ -13,10 +13,10 @@ const nodeTimeoutMs = 5_000
  */
 export function createTemplateBytes(ports: {
   readonly builds: Pick<BuildStore, 'listFiles'>
-  readonly node: Pick<BuildNode, 'measureTemplates'>
+  readonly fleet: Pick<Fleet, 'any'>
   readonly log: Logger
 }): TemplateBytes {
-  const { builds, node, log } = ports
+  const { builds, fleet, log } = ports
   const known = new Map<string, number>()
   return async (teamId) => {
     const ids = await builds.listFiles(teamId)
@@ -25,7 +25,8 @@ export function createTemplateBytes(ports: {
       return 0
     }
     try {
-      const bytes = await node.measureTemplates(ids, AbortSignal.timeout(nodeTimeoutMs))
+      const limit = AbortSignal.timeout(nodeTimeoutMs)
+      const bytes = await fleet.any().builds.measureTemplates(ids, limit)
       known.set(teamId, bytes)
       return bytes
     } catch (error) {

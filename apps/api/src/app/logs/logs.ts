@@ -2,6 +2,7 @@ import type { Clock } from '@atoll/kit/clock'
 import { Fault } from '@atoll/kit/fault'
 import { logWindowMs, windowOf } from '../../domain/log.ts'
 import type { LogEntry, LogLevel, LogNode } from '../../domain/log.ts'
+import type { Fleet } from '../nodes/fleet.ts'
 import type { SandboxStore } from '../../domain/sandboxes/sandbox-store.ts'
 
 /** Logs of a team's sandboxes, including ended ones. */
@@ -33,10 +34,10 @@ const timeoutMs = 10_000
 
 export function createLogs(deps: {
   readonly store: Pick<SandboxStore, 'find'>
-  readonly node: LogNode
+  readonly fleet: Pick<Fleet, 'member'>
   readonly clock: Clock
 }): Logs {
-  const { store, node, clock } = deps
+  const { store, fleet, clock } = deps
 
   async function read(
     { teamId, sandboxId }: LogOwner,
@@ -44,8 +45,9 @@ export function createLogs(deps: {
   ): Promise<LogEntry[]> {
     const sandbox = await store.find(sandboxId)
     if (sandbox?.teamId !== teamId) return []
-    return node
-      .read(sandboxId, query, AbortSignal.timeout(timeoutMs))
+    return fleet
+      .member(sandbox.nodeId)
+      .logs.read(sandboxId, query, AbortSignal.timeout(timeoutMs))
       .catch((cause: unknown) => absent(cause))
   }
 

@@ -1,9 +1,9 @@
 import type { Clock } from '@atoll/kit/clock'
 import type { Logger } from '@atoll/kit/log'
 import type { TeamMetricStore, UsageStore } from '../../domain/metrics.ts'
-import type { SandboxNode } from '../../domain/node.ts'
+import type { Fleet } from '../nodes/fleet.ts'
 import { forgetMetrics } from './forget-metrics.ts'
-import { startLoop } from '../loop.ts'
+import { startLoop, startLoops } from '../loop.ts'
 import { createTeamSampling } from './sample-teams.ts'
 import { createUsageSampling } from './sample-usage.ts'
 
@@ -14,14 +14,18 @@ import { createUsageSampling } from './sample-usage.ts'
 export function startSampling(deps: {
   readonly teams: TeamMetricStore
   readonly usage: UsageStore
-  readonly node: SandboxNode
+  readonly fleet: Pick<Fleet, 'members'>
   readonly clock: Clock
   readonly log: Logger
 }): { close(): Promise<void> } {
-  const { log } = deps
+  const { log, usage, clock, fleet } = deps
   const loops = [
     startLoop('sample teams', createTeamSampling(deps), log),
-    startLoop('sample usage', createUsageSampling(deps), log),
+    startLoops(
+      fleet.members.map(({ sandboxes: node }) => createUsageSampling({ usage, clock, node })),
+      'sample usage',
+      log,
+    ),
     startLoop('forget metrics', () => forgetMetrics(deps), log),
   ]
   return {

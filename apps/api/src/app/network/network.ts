@@ -3,11 +3,11 @@ import { Fault } from '@atoll/kit/fault'
 import type { Logger } from '@atoll/kit/log'
 import { replaceEgress, rulesOf } from '../../domain/network/network.ts'
 import type { EgressUpdate } from '../../domain/network/network.ts'
-import type { SandboxNode } from '../../domain/node.ts'
 import { absent, shownState } from '../../domain/sandboxes/sandbox.ts'
 import type { RunningSandbox, Sandbox } from '../../domain/sandboxes/sandbox.ts'
 import type { SandboxStore } from '../../domain/sandboxes/sandbox-store.ts'
 import type { RuleFilling } from './fill-rules.ts'
+import type { Fleet } from '../nodes/fleet.ts'
 import { checkChangeable } from '../sandboxes/sandboxes.ts'
 
 /**
@@ -30,7 +30,7 @@ export interface NetworkChanges {
 
 interface NetworkPorts {
   readonly store: SandboxStore
-  readonly node: SandboxNode
+  readonly fleet: Fleet
   readonly rules: RuleFilling
   readonly processId: string
   readonly log: Logger
@@ -95,13 +95,14 @@ interface Change {
 }
 
 async function update(ports: NetworkPorts, change: Change): Promise<void> {
-  const { store, node, processId } = ports
+  const { store, fleet, processId } = ports
   const { id, settings } = change
   const before = await begin(ports, change)
   change.isBegun = true
   const rules = await ports.rules.fill(before.teamId, rulesOf(replaceEgress(before, settings)))
-  await node
-    .updateNetwork(id, rules, AbortSignal.timeout(updateLimitMs))
+  await fleet
+    .of(before.nodeId)
+    .updateNetwork(before, rules, AbortSignal.timeout(updateLimitMs))
     .catch(async (error: unknown) => {
       // A sandbox that was paused or killed meanwhile has no rules in force.
       const after = await store.find(id)
@@ -156,7 +157,7 @@ async function claim<Checked extends Sandbox>(
 
 /** Sends the stored rules to the node and releases the record. */
 async function undoChange(
-  { store, node, rules, processId }: NetworkPorts,
+  { store, fleet, rules, processId }: NetworkPorts,
   id: string,
   isLeft: (holder: string) => boolean,
 ): Promise<void> {
@@ -170,7 +171,8 @@ async function undoChange(
   if (!isOurs || passing.has(claimed.state)) return
   if (shownState(claimed) === 'running') {
     const filled = await rules.fill(claimed.teamId, rulesOf(claimed))
-    await node.updateNetwork(id, filled, AbortSignal.timeout(updateLimitMs))
+    const limit = AbortSignal.timeout(updateLimitMs)
+    await fleet.of(claimed.nodeId).updateNetwork(claimed, filled, limit)
   }
   await store.update(id, (current) =>
     current.networkHolder === processId && isSameStart(claimed, current)

@@ -28,10 +28,10 @@ export function createSandboxCreation(ports: {
   readonly launching: Launching
   readonly limitsOf: LimitsOf
   readonly rules: Pick<RuleFilling, 'check'>
-  /** Throws a fault when the node accepts no new sandboxes. */
-  readonly checkNode: () => Promise<void>
+  /** Returns the node for the sandbox. Throws a fault when none accepts new sandboxes. */
+  readonly place: () => Promise<string>
 }): CreateSandbox {
-  const { findOrInstall, launching, limitsOf, rules, checkNode } = ports
+  const { findOrInstall, launching, limitsOf, rules, place } = ports
   return async (request, signal) => {
     const { templateReference, timeoutSeconds, envVars, ...spec } = request
     const limits = await limitsOf(request.teamId)
@@ -41,8 +41,8 @@ export function createSandboxCreation(ports: {
     const { id: templateId, buildId, alias, resources, ...source } = template
     checkResources(resources, limits)
     await rules.check(request.teamId, request.network?.rules, 'network.rules')
-    await checkNode()
-    const plan = { spec: { ...spec, templateId, buildId, alias, resources }, source }
+    const nodeId = await place()
+    const plan = { nodeId, spec: { ...spec, templateId, buildId, alias, resources }, source }
     return launching.launch({ ...plan, limits, timeoutSeconds, envVars }, signal)
   }
 }

@@ -11,12 +11,13 @@ function setup(failure: Fault) {
   const done: string[] = []
   const ending = createEnding({
     store: {
+      find: async (id) => ({ id, nodeId: 'n1', generation: 1 }),
       async update() {
         if (done.includes('killed')) return void done.push('written')
         throw failure
       },
     },
-    node: { kill: async () => void done.push('killed') },
+    fleet: { of: () => ({ kill: async () => void done.push('killed') }) },
     clock: systemClock,
     log: silentLogger,
   })

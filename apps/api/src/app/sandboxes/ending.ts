@@ -2,63 +2,72 @@ import type { Clock } from '@atoll/kit/clock'
 import { diskFull } from '@atoll/kit/disk-full'
 import { Fault } from '@atoll/kit/fault'
 import type { Logger } from '@atoll/kit/log'
-import type { SandboxNode } from '../../domain/node.ts'
+import type { SandboxEnd, SandboxNode, SandboxRef } from '../../domain/node.ts'
 import { beginKill, canBecome, end } from '../../domain/sandboxes/sandbox.ts'
 import type { Sandbox } from '../../domain/sandboxes/sandbox.ts'
 import type { SandboxStore } from '../../domain/sandboxes/sandbox-store.ts'
 
 /**
- * The only way to end a sandbox: record the intention, kill the sandbox on the node, close the record. Each step is
+ * The only way to end a sandbox: record the intention, kill the sandbox on its node, close the record. Each step is
  * idempotent, so a kill that was interrupted by a crash can be resumed.
  */
 export interface Ending {
   /**
-   * Marks the sandbox as `killing` if `wanted` still holds for its record. Returns whether it is `killing` now; call
-   * `finish` to carry out the kill.
+   * Marks the sandbox as `killing` if `wanted` still holds for its record. Returns the record if it is `killing` now;
+   * call `finish` to carry out the kill.
    */
-  begin(id: string, reason: string, wanted?: (current: Sandbox) => boolean): Promise<boolean>
-  /** Returns once nothing of the sandbox is left. Concurrent callers share one outcome. */
-  finish(id: string): Promise<void>
+  begin(
+    id: string,
+    reason: string,
+    wanted?: (current: Sandbox) => boolean,
+  ): Promise<Sandbox | undefined>
+  /** Returns once nothing of the sandbox is left on this node. Concurrent callers share one outcome. */
+  finish(sandbox: OnOneNode): Promise<void>
   /** Runs `begin` and `finish`. On a full disk, kills the sandbox first to free space for the record. */
   kill(id: string, reason: string): Promise<void>
   /** Runs `finish` but never throws: logs a failure, and the reconciler retries. */
-  tryFinish(id: string): Promise<void>
-  /** Closes the record after the node reported the end. */
-  ended(id: string, reason: string): Promise<void>
+  tryFinish(sandbox: OnOneNode): Promise<void>
+  /** Closes the record after the node reported the end, unless the sandbox has been started again or elsewhere. */
+  ended(nodeId: string, end: SandboxEnd): Promise<void>
   /** Waits for all kills in progress. */
   settle(): Promise<void>
 }
 
-export function createEnding(deps: {
-  readonly store: Pick<SandboxStore, 'update'>
-  readonly node: Pick<SandboxNode, 'kill'>
+/** A sandbox and the node that has it, which need not be the node in its record. */
+export interface OnOneNode extends SandboxRef {
+  readonly nodeId: string
+}
+
+interface EndingPorts {
+  readonly store: Pick<SandboxStore, 'update'> & {
+    find(id: string): Promise<OnOneNode | undefined>
+  }
+  readonly fleet: { of(nodeId: string): Pick<SandboxNode, 'kill'> }
   readonly clock: Clock
   readonly log: Logger
-}): Ending {
-  const { store, node, clock, log } = deps
+}
+
+export function createEnding(ports: EndingPorts): Ending {
+  const { store, fleet, log } = ports
   const underway = new Map<string, Promise<void>>()
 
-  const close = async (id: string, reason: string): Promise<void> => {
-    await store.update(id, (current) =>
-      canBecome(current.state, 'ended') ? end(current, clock.now(), reason) : current,
-    )
-  }
-  const kill = async (id: string): Promise<void> => {
-    await node.kill(id)
-    await close(id, 'was killed')
-  }
   const begin: Ending['begin'] = async (id, reason, wanted = () => true) => {
     const changed = await store.update(id, (current) =>
       canBecome(current.state, 'killing') && wanted(current) ? beginKill(current, reason) : current,
     )
-    return changed?.state === 'killing'
+    return changed?.state === 'killing' ? changed : undefined
   }
-  const finish = (id: string): Promise<void> => {
-    const current = underway.get(id)
+  const finish = (sandbox: OnOneNode): Promise<void> => {
+    const key = `${sandbox.nodeId} ${sandbox.id}`
+    const current = underway.get(key)
     if (current) return current
-    const begun = kill(id).finally(() => underway.delete(id))
-    underway.set(id, begun)
+    const begun = killAndClose(ports, sandbox).finally(() => underway.delete(key))
+    underway.set(key, begun)
     return begun
+  }
+  const beginAndFinish = async (id: string, reason: string): Promise<void> => {
+    const sandbox = await begin(id, reason)
+    if (sandbox) await finish(sandbox)
   }
 
   return {
@@ -66,26 +75,50 @@ export function createEnding(deps: {
     finish,
     async kill(id, reason) {
       try {
-        if (await begin(id, reason)) await finish(id)
+        await beginAndFinish(id, reason)
       } catch (error) {
         if (!(error instanceof Fault) || error.reason !== diskFull) throw error
         // The store cannot write until something is deleted. After a crash here, the reconciler finds the sandbox
-        // missing on the node and closes its record.
-        await node.kill(id)
-        if (await begin(id, reason)) await finish(id)
+        // missing on its node and closes its record.
+        const sandbox = await store.find(id)
+        if (sandbox) await fleet.of(sandbox.nodeId).kill(sandbox)
+        await beginAndFinish(id, reason)
       }
     },
-    async tryFinish(id) {
-      await finish(id).catch((error: unknown) => {
+    async tryFinish(sandbox) {
+      await finish(sandbox).catch((error: unknown) => {
         log.warn(
-          { err: error, sandboxId: id },
+          { err: error, sandboxId: sandbox.id },
           'the node failed to kill a sandbox; the reconciler tries again',
         )
       })
     },
-    ended: close,
+    ended: (nodeId, { id, generation, reason }) =>
+      close(
+        ports,
+        { id, reason },
+        (current) => current.nodeId === nodeId && current.generation <= generation,
+      ),
     async settle() {
       await Promise.allSettled(underway.values())
     },
   }
+}
+
+async function killAndClose(ports: EndingPorts, sandbox: OnOneNode): Promise<void> {
+  const { id, nodeId } = sandbox
+  await ports.fleet.of(nodeId).kill(sandbox)
+  await close(ports, { id, reason: 'was killed' }, (current) => current.nodeId === nodeId)
+}
+
+async function close(
+  { store, clock }: EndingPorts,
+  { id, reason }: { readonly id: string; readonly reason: string },
+  isMeant: (current: Sandbox) => boolean,
+): Promise<void> {
+  await store.update(id, (current) =>
+    canBecome(current.state, 'ended') && isMeant(current)
+      ? end(current, clock.now(), reason)
+      : current,
+  )
 }

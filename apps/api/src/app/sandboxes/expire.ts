@@ -4,11 +4,13 @@ import type { Logger } from '@atoll/kit/log'
 import type { Sandbox } from '../../domain/sandboxes/sandbox.ts'
 import { postpone } from '../../domain/sandboxes/sandbox-pause.ts'
 import type { SandboxStore } from '../../domain/sandboxes/sandbox-store.ts'
+import type { Fleet } from '../nodes/fleet.ts'
 import type { Ending } from './ending.ts'
 import type { Pausing } from './pause-sandbox.ts'
 
 interface ExpiryPorts {
   readonly store: SandboxStore
+  readonly fleet: Pick<Fleet, 'reaches'>
   readonly ending: Ending
   readonly pausing: Pausing
   readonly clock: Clock
@@ -36,12 +38,12 @@ export function createExpiry(ports: ExpiryPorts): () => Promise<number> {
 
   return async () => {
     for (const id of await store.listExpired(clock.now(), batch)) {
-      const isKilled = await ending.begin(
+      const killed = await ending.begin(
         id,
         'reached the end of its timeout',
         (current) => isDue(current) && !current.lifecycle.autoPause,
       )
-      if (isKilled) void ending.tryFinish(id)
+      if (killed) void ending.tryFinish(killed)
       else if (!underway.has(id)) await pauseExpired(ports, { id, isDue, failures, underway })
     }
     const next = await store.nextEnd()
@@ -71,10 +73,12 @@ interface ExpiredSandbox {
 
 /** Returns once the pause is recorded; the pause itself continues in the background. */
 async function pauseExpired(ports: ExpiryPorts, expired: ExpiredSandbox): Promise<void> {
-  const { store, pausing, log } = ports
+  const { store, fleet, pausing, log } = ports
   const { id, isDue, failures, underway } = expired
   const sandbox = await store.find(id)
   if (!sandbox?.lifecycle.autoPause || !isDue(sandbox)) return
+  // Another process reaches the node of the sandbox.
+  if (!fleet.reaches(sandbox.nodeId)) return
   const known = failures.get(id)
   if (known?.endAt.getTime() !== sandbox.endAt?.getTime()) failures.delete(id)
   const isGivenUp = (failures.get(id) ?? noFailures).refusals >= memoryTries
@@ -82,7 +86,7 @@ async function pauseExpired(ports: ExpiryPorts, expired: ExpiredSandbox): Promis
   underway.add(id)
   const begin = async () => {
     const isWanted = sandbox.lifecycle.autoPauseMemory && !isGivenUp
-    const keepMemory = isWanted && (await pausing.keepsMemory())
+    const keepMemory = isWanted && (await pausing.keepsMemory(sandbox.nodeId))
     return pausing.pauseIf(id, keepMemory, hasSameEnd)
   }
   const begun = begin()

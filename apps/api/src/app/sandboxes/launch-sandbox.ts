@@ -7,11 +7,12 @@ import { envdAccessToken } from '../../domain/teams/key.ts'
 import { tooManySandboxes } from '../../domain/teams/limits.ts'
 import type { TeamLimits } from '../../domain/teams/limits.ts'
 import type { NetworkAccessOf } from '../../domain/network/network.ts'
-import type { NodeShape, SandboxNode } from '../../domain/node.ts'
+import type { NodeShape } from '../../domain/node.ts'
 import { start } from '../../domain/sandboxes/sandbox.ts'
 import type { RunningSandbox, Sandbox } from '../../domain/sandboxes/sandbox.ts'
 import type { SandboxStore } from '../../domain/sandboxes/sandbox-store.ts'
 import type { Ending } from './ending.ts'
+import type { Fleet } from '../nodes/fleet.ts'
 import type { ReadyNames } from './ready-names.ts'
 
 const createTimeoutMs = 60_000
@@ -27,6 +28,8 @@ export interface Launching {
 }
 
 export interface Launch {
+  /** Node for the sandbox. */
+  readonly nodeId: string
   readonly spec: SandboxSpec
   readonly limits: TeamLimits
   readonly timeoutSeconds: number
@@ -65,7 +68,7 @@ export interface CreationCounts {
 
 interface LaunchPorts {
   readonly store: SandboxStore
-  readonly node: SandboxNode
+  readonly fleet: Fleet
   readonly ending: Ending
   readonly clock: Clock
   readonly tokenSeed: string
@@ -73,10 +76,13 @@ interface LaunchPorts {
   readonly processId: string
   /** Throws a fault when the team has used up its disk quota. */
   readonly checkKept: (teamId: string) => Promise<void>
-  readonly readyNames: Pick<ReadyNames, 'take' | 'forget' | 'giveBack'>
+  /** Returns the IDs that are pre-assigned on a node. */
+  readonly readyNames: (nodeId: string) => NamesOfNode
   readonly onEndChanged: () => void
   readonly stopping: AbortSignal
 }
+
+type NamesOfNode = Pick<ReadyNames, 'take' | 'forget' | 'giveBack'>
 
 export function createLaunching(ports: LaunchPorts): Launching {
   const underway = new Set<string>()
@@ -88,11 +94,12 @@ export function createLaunching(ports: LaunchPorts): Launching {
       const signal = AbortSignal.any([caller, ports.stopping])
       // Auto-pause keeps files even over the quota, so this check bounds the excess by the concurrency limit.
       if (plan.spec.lifecycle.autoPause) await ports.checkKept(plan.spec.teamId)
-      const name = takeName(plan, ports.readyNames)
+      const readyNames = ports.readyNames(plan.nodeId)
+      const name = takeName(plan, readyNames)
       if (name !== undefined) {
         const named = await begin(plan, { id: name, isNamed: true }, signal).catch(ifNameIsGone)
         if (named) return named
-        ports.readyNames.forget(shapeOf(plan))
+        readyNames.forget(shapeOf(plan))
       }
       return begin(plan, { id: newSandboxId(), isNamed: false }, signal)
     },
@@ -105,7 +112,7 @@ export function createLaunching(ports: LaunchPorts): Launching {
     try {
       const isInserted = await ports.store.insert(sandbox, limits.concurrentSandboxes)
       if (!isInserted) {
-        if (name.isNamed) ports.readyNames.giveBack(name.id, shapeOf(plan))
+        if (name.isNamed) ports.readyNames(plan.nodeId).giveBack(name.id, shapeOf(plan))
         throw tooManySandboxes(limits)
       }
       const attempt = { sandbox, signal, isNamed: name.isNamed }
@@ -128,7 +135,7 @@ interface Name {
 }
 
 /** Returns the ID of a pre-warmed sandbox that already matches this request, if there is one. */
-function takeName(plan: Launch, readyNames: LaunchPorts['readyNames']): string | undefined {
+function takeName(plan: Launch, readyNames: NamesOfNode): string | undefined {
   const { spec, source, envVars } = plan
   const isUsual =
     spec.secure &&
@@ -177,13 +184,15 @@ async function bootOrCleanUp(
 }
 
 function toSandbox(
-  { spec, timeoutSeconds }: Launch,
+  { nodeId, spec, timeoutSeconds }: Launch,
   id: string,
   { clock, processId }: LaunchPorts,
 ): Sandbox {
   return {
     ...spec,
     id,
+    nodeId,
+    generation: 1,
     state: 'creating',
     timeoutSeconds,
     createdAt: clock.now(),
@@ -204,15 +213,16 @@ async function boot(
   { source, envVars, timeoutSeconds: seconds }: Launch,
   { sandbox, signal, isNamed }: LaunchAttempt,
 ): Promise<RunningSandbox> {
-  const { store, node, clock, tokenSeed, onEndChanged } = ports
-  const { id, resources, secure } = sandbox
+  const { store, fleet, clock, tokenSeed, onEndChanged } = ports
+  const { id, nodeId, generation, resources, secure } = sandbox
+  const node = fleet.of(nodeId)
   const accessToken = secure ? envdAccessToken(tokenSeed, id) : undefined
   const { nodeTemplateId, snapshotId } = source
-  const wanted = { id, nodeTemplateId, snapshotId, resources, envVars, accessToken, isNamed }
+  const wanted = { id, generation, nodeTemplateId, snapshotId, resources, envVars }
   const access = await ports.networkAccessOf(sandbox)
   const [envdVersion] = await Promise.all([
     source.envdVersion ?? node.envdVersion(signal),
-    node.create({ ...wanted, ...access }, signal),
+    node.create({ ...wanted, accessToken, isNamed, ...access }, signal),
   ])
   signal.throwIfAborted()
   const running = await store.update(id, (current) => {
@@ -234,8 +244,9 @@ function endedEarly({ endReason }: Sandbox): Fault {
 
 /** Kills the failed sandbox, usually before the caller gets the error; the reconciler finishes slow cleanups. */
 async function cleanUp(ending: Ending, id: string): Promise<void> {
-  await ending.begin(id, 'could not be started')
-  await Promise.race([ending.tryFinish(id), sleep(cleanUpWaitMs, undefined, { ref: false })])
+  const sandbox = await ending.begin(id, 'could not be started')
+  if (!sandbox) return
+  await Promise.race([ending.tryFinish(sandbox), sleep(cleanUpWaitMs, undefined, { ref: false })])
 }
 
 function createAborted(cause: unknown): Fault {

@@ -1,12 +1,12 @@
 import type { Clock } from '@atoll/kit/clock'
 import { Fault } from '@atoll/kit/fault'
-import type { SandboxNode } from '../../domain/node.ts'
 import { absent, isRunning } from '../../domain/sandboxes/sandbox.ts'
 import type { RunningSandbox, Sandbox } from '../../domain/sandboxes/sandbox.ts'
 import type { TemplateBytes } from '../builds/template-bytes.ts'
 import { mayKeep, tooMuchKept } from '../../domain/teams/limits.ts'
 import { beginPause, finishPause } from '../../domain/sandboxes/sandbox-pause.ts'
 import type { SandboxStore } from '../../domain/sandboxes/sandbox-store.ts'
+import type { Fleet } from '../nodes/fleet.ts'
 import type { LimitsOf } from '../teams/limits.ts'
 import type { Settle } from './settle.ts'
 import { inTransition } from './transitions.ts'
@@ -27,7 +27,7 @@ export interface Pausing {
     wanted: (current: RunningSandbox) => boolean,
   ): Promise<BegunPause | undefined>
   /** Whether the node can pause with memory. Throws an `unavailable` fault when the node does not answer. */
-  keepsMemory(): Promise<boolean>
+  keepsMemory(nodeId: string): Promise<boolean>
 }
 
 export interface BegunPause {
@@ -37,7 +37,7 @@ export interface BegunPause {
 
 interface PausePorts {
   readonly store: SandboxStore
-  readonly node: SandboxNode
+  readonly fleet: Fleet
   readonly clock: Clock
   readonly transitions: Transitions
   readonly settle: Settle
@@ -52,28 +52,24 @@ const pauseLimitMs = 300_000
 const describeTimeoutMs = 5_000
 
 export function createPausing(ports: PausePorts): Pausing {
-  const { store, node, transitions, limitsOf, estimateSize, templateBytes, processId } = ports
+  const { store, transitions, processId } = ports
   const underway = new Map<string, Promise<void>>()
 
-  const pauseClaimed = (id: string, keepMemory: boolean): Promise<void> => {
-    const begun = pauseOnNode(ports, id, keepMemory).finally(() => underway.delete(id))
+  const pauseClaimed = (claimed: Sandbox, keepMemory: boolean): Promise<void> => {
+    const { id } = claimed
+    const begun = pauseOnNode(ports, claimed, keepMemory).finally(() => underway.delete(id))
     underway.set(id, begun)
     return begun
   }
-  const keepsMemory = async (): Promise<boolean> => {
-    const facts = await node.describe(AbortSignal.timeout(describeTimeoutMs)).catch(unanswered)
-    return facts.keepsMemory
-  }
-
-  const readDiskQuota = (teamId: string, id: string) =>
-    Promise.all([limitsOf(teamId), estimateSize(id), templateBytes(teamId)])
 
   return {
-    keepsMemory,
+    keepsMemory: (nodeId) => keepsMemory(ports, nodeId),
     async pause(teamId, id, keepMemory) {
-      const isPossible = !keepMemory || (await keepsMemory())
+      const sandbox = await store.find(id)
+      if (sandbox?.teamId !== teamId) throw absent(id)
+      const isPossible = !keepMemory || (await keepsMemory(ports, sandbox.nodeId))
       await transitions.during(id, async () => {
-        const [limits, estimate, templates] = await readDiskQuota(teamId, id)
+        const [limits, estimate, templates] = await readDiskQuota(ports, sandbox)
         const bytes = bytesOf(estimate, keepMemory)
         let isOurs = false
         const current = await store.updateWithDiskUsage(id, (found, kept) => {
@@ -86,30 +82,41 @@ export function createPausing(ports: PausePorts): Pausing {
           return beginPause(found, processId, bytes)
         })
         if (!current) throw absent(id)
-        if (isOurs) return pauseClaimed(id, keepMemory)
+        if (isOurs) return pauseClaimed(current, keepMemory)
         return underway.get(id) ?? outcomeElsewhere(ports, id)
       })
     },
     async pauseIf(id, keepMemory, wanted) {
       const claim = Promise.withResolvers<{ readonly keepsMemory: boolean } | undefined>()
       const done = transitions.during(id, async () => {
-        const teamId = (await store.find(id))?.teamId ?? ''
-        const [limits, estimate, templates] = await readDiskQuota(teamId, id)
+        const sandbox = await store.find(id)
+        if (!sandbox) return claim.resolve(undefined)
+        const [limits, estimate, templates] = await readDiskQuota(ports, sandbox)
         let claimed: { readonly keepsMemory: boolean } | undefined
-        await store.updateWithDiskUsage(id, (found, kept) => {
+        const current = await store.updateWithDiskUsage(id, (found, kept) => {
           if (!isRunning(found) || !wanted(found)) return found
           const fits = mayKeep(limits, kept + templates, bytesOf(estimate, true))
           claimed = { keepsMemory: keepMemory && fits }
           return beginPause(found, processId, bytesOf(estimate, claimed.keepsMemory))
         })
         claim.resolve(claimed)
-        if (claimed) await pauseClaimed(id, claimed.keepsMemory)
+        if (claimed && current) await pauseClaimed(current, claimed.keepsMemory)
       })
       done.catch(claim.reject)
       const claimed = await claim.promise
       return claimed && { ...claimed, done }
     },
   }
+}
+
+async function keepsMemory({ fleet }: PausePorts, nodeId: string): Promise<boolean> {
+  const limit = AbortSignal.timeout(describeTimeoutMs)
+  return (await fleet.of(nodeId).describe(limit).catch(unanswered)).keepsMemory
+}
+
+function readDiskQuota({ limitsOf, estimateSize, templateBytes }: PausePorts, sandbox: Sandbox) {
+  const { teamId } = sandbox
+  return Promise.all([limitsOf(teamId), estimateSize(sandbox), templateBytes(teamId)])
 }
 
 /** Accepts sandboxes that are running (to pause) or pausing (to wait for); throws a fault for all others. */
@@ -124,11 +131,17 @@ function checkPausable(sandbox: Sandbox, teamId: string): void {
   throw absent(id, sandbox)
 }
 
-async function pauseOnNode(ports: PausePorts, id: string, keepMemory: boolean): Promise<void> {
-  const { store, node, clock, settle } = ports
+async function pauseOnNode(
+  ports: PausePorts,
+  sandbox: Sandbox,
+  keepMemory: boolean,
+): Promise<void> {
+  const { store, fleet, clock, settle } = ports
+  const { id, nodeId } = sandbox
   let sizeBytes: number
   try {
-    ;({ sizeBytes } = await node.pause(id, keepMemory, AbortSignal.timeout(pauseLimitMs)))
+    const limit = AbortSignal.timeout(pauseLimitMs)
+    ;({ sizeBytes } = await fleet.of(nodeId).pause(sandbox, keepMemory, limit))
   } catch (error) {
     const after = await settle(id).catch(() => {
       throw error // the reconciler settles it later

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { newSandboxId } from '@atoll/kit/id'
 import type { Logger } from '@atoll/kit/log'
 import type { NodeShape, SandboxNode } from '../../domain/node.ts'
+import type { Fleet } from '../nodes/fleet.ts'
 
 /**
  * IDs that are pre-assigned to sandboxes in the node's warm pool. Such a sandbox already has its ID and token, which
@@ -25,7 +26,7 @@ const keptOfShape = 64
 const firstDelayMs = 100
 const longestDelayMs = 5_000
 
-export function startReadyNames(parts: {
+function startReadyNames(parts: {
   readonly node: Pick<SandboxNode, 'nameReady'>
   readonly tokenOf: (id: string) => string
   readonly log: Logger
@@ -74,4 +75,25 @@ export function startReadyNames(parts: {
 
 function keyOf({ nodeTemplateId, cpuCount, memoryMb, diskSizeMb }: NodeShape): string {
   return [nodeTemplateId, cpuCount, memoryMb, diskSizeMb].join(' ')
+}
+
+/** Starts to pre-assign IDs on each node. */
+export function startNamesOfNodes(
+  { members, member }: Fleet,
+  tokenOf: (id: string) => string,
+  log: Logger,
+): { readonly of: (nodeId: string) => ReadyNames; close(): Promise<void> } {
+  const all = new Map(
+    members.map((one) => [one, startReadyNames({ node: one.sandboxes, tokenOf, log })]),
+  )
+  return {
+    of(nodeId) {
+      const names = all.get(member(nodeId))
+      if (names) return names
+      throw new Error(`no IDs are pre-assigned on node ${nodeId}`)
+    },
+    async close() {
+      await Promise.all([...all.values()].map((names) => names.close()))
+    },
+  }
 }

@@ -4,7 +4,8 @@ import type { SandboxNode } from '../../domain/node.ts'
 import type { Sandbox } from '../../domain/sandboxes/sandbox.ts'
 import { transitionStates } from '../../domain/sandboxes/sandbox.ts'
 import { agrees, isInTransition } from '../../domain/sandboxes/sandbox-pause.ts'
-import type { SandboxStore, SandboxSummary } from '../../domain/sandboxes/sandbox-store.ts'
+import type { OnNode } from '../../domain/sandboxes/sandbox-pause.ts'
+import type { OwnedSandbox, SandboxStore } from '../../domain/sandboxes/sandbox-store.ts'
 import type { Ending } from './ending.ts'
 import type { Settle } from './settle.ts'
 
@@ -17,7 +18,6 @@ const liveStates = ['running', 'paused', ...transitionStates] as const
 
 export interface ReconcilePorts {
   readonly store: SandboxStore
-  readonly node: SandboxNode
   readonly ending: Ending
   readonly settle: Settle
   readonly clock: Clock
@@ -29,34 +29,66 @@ export interface ReconcilePorts {
   readonly onUnknown: (id: string) => void
 }
 
-/** One pass: reconciles the records with the node. */
+/** A node in the epoch that the store knows. Answers of another epoch fail, so they end no record. */
+export interface ReconciledNode {
+  readonly id: string
+  readonly sandboxes: Pick<SandboxNode, 'list'>
+}
+
+/** One pass: reconciles a node with the records that name it. */
 export async function reconcileSandboxes(
   ports: ReconcilePorts,
+  node: ReconciledNode,
   signal: AbortSignal,
 ): Promise<number> {
-  const { store, node, ending, clock } = ports
+  const { store, ending, clock } = ports
   // Read records first: a sandbox is on the node before its record says running, and stays there until the record
   // changes.
-  const records = await store.listByState(['creating', ...liveStates, 'killing'])
-  const onNode = await node.list(AbortSignal.any([signal, AbortSignal.timeout(listTimeoutMs)]))
+  const records = await store.listOfNode(node.id, ['creating', ...liveStates, 'killing'])
+  const limit = AbortSignal.any([signal, AbortSignal.timeout(listTimeoutMs)])
+  const onNode = await node.sandboxes.list(limit)
   const isAbandoned = await findAbandoned(ports)
-  for (const { id, state } of records) {
-    if (state === 'creating') await sweepUnfinished(ending, id, isAbandoned)
-    else if (state === 'killing') void ending.tryFinish(id)
-    else if (!agrees({ state }, onNode.get(id)))
-      await settleAbandoned(ports, { id, state }, isAbandoned)
+  for (const record of records) {
+    const found = onNode.get(record.id)
+    if (record.state === 'creating') await sweepUnfinished(ending, record.id, isAbandoned)
+    else if (record.state === 'killing') void ending.tryFinish(newest(record, found))
+    else if (!agrees(record, found)) await settleAbandoned(ports, record, isAbandoned)
   }
   const known = new Set(records.map(({ id }) => id))
-  for (const [id, { state }] of onNode) {
-    if (known.has(id)) continue
-    // Check again: the sandbox may have been created since the records were read. Its record is always older.
-    const record = await store.find(id)
-    // Never remove a kept sandbox without a record: the store may be restored from an older backup.
-    if (record ? record.state === 'ended' : state === 'running') void ending.tryFinish(id)
-    else if (!record) ports.onUnknown(id)
-  }
+  for (const [id, found] of onNode)
+    if (!known.has(id)) await checkUnowned(ports, node.id, id, found)
   await store.deleteEndedBefore(new Date(clock.now().getTime() - retentionMs), batch)
   return intervalMs
+}
+
+/** Ends a sandbox that no record assigns to the node, unless its files may still be needed. */
+async function checkUnowned(
+  { store, ending, onUnknown }: ReconcilePorts,
+  nodeId: string,
+  id: string,
+  found: NonNullable<OnNode>,
+): Promise<void> {
+  const onThisNode = newest({ id, nodeId, generation: 0 }, found)
+  // Check again: the sandbox may have been created since the records were read. Its record is always older.
+  const record = await store.find(id)
+  if (!record) {
+    // Never remove a kept sandbox without a record: the store may be restored from an older backup.
+    if (found.state === 'running') void ending.tryFinish(onThisNode)
+    else onUnknown(id)
+    return
+  }
+  if (record.state === 'ended') return void ending.tryFinish(onThisNode)
+  if (record.nodeId === nodeId) return
+  // The sandbox was started on another node while this one could not be reached.
+  const isSuperseded = record.state === 'running' && record.generation > onThisNode.generation
+  if (isSuperseded) void ending.tryFinish(onThisNode)
+  else onUnknown(id)
+}
+
+/** Returns the sandbox with the generation that the node has, if that is newer. */
+function newest<T extends { readonly generation: number }>(sandbox: T, found: OnNode): T {
+  if (!found || found.state === 'quarantined') return sandbox
+  return { ...sandbox, generation: Math.max(sandbox.generation, found.generation) }
 }
 
 /**
@@ -78,23 +110,23 @@ async function sweepUnfinished(
   id: string,
   isAbandoned: (sandbox: Sandbox) => boolean,
 ): Promise<void> {
-  const isLeft = await ending.begin(
+  const left = await ending.begin(
     id,
     'was never finished: the server stopped while it was being created',
     (current) => current.state === 'creating' && isAbandoned(current),
   )
-  if (isLeft) void ending.tryFinish(id)
+  if (left) void ending.tryFinish(left)
 }
 
-/** Leaves sandboxes with a live owner alone; sets all others to the state that the node reports. */
+/** Leaves sandboxes with a live owner alone; sets all others to the state that their node reports. */
 async function settleAbandoned(
   { store, settle, isUnderway }: ReconcilePorts,
-  { id, state }: SandboxSummary,
+  { id, nodeId, state }: OwnedSandbox,
   isAbandoned: (sandbox: Sandbox) => boolean,
 ): Promise<void> {
   const current = await store.find(id)
   // The record changed: its new owner may have a lease newer than the list of leases.
-  if (current?.state !== state || isUnderway(id)) return
+  if (current?.state !== state || current.nodeId !== nodeId || isUnderway(id)) return
   if (isInTransition(current) && !isAbandoned(current)) return
   await settle(id)
 }

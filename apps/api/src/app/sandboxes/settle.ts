@@ -1,10 +1,10 @@
 import type { Clock } from '@atoll/kit/clock'
 import { wakeSeconds } from '../../domain/sandboxes/lifecycle.ts'
-import type { SandboxNode } from '../../domain/node.ts'
 import { isShown } from '../../domain/sandboxes/sandbox.ts'
 import type { Sandbox } from '../../domain/sandboxes/sandbox.ts'
 import { reconcileWithNode } from '../../domain/sandboxes/sandbox-pause.ts'
 import type { SandboxStore } from '../../domain/sandboxes/sandbox-store.ts'
+import type { Fleet } from '../nodes/fleet.ts'
 import type { LimitsOf } from '../teams/limits.ts'
 
 /**
@@ -18,15 +18,15 @@ const findTimeoutMs = 10_000
 
 export function createSettle(deps: {
   readonly store: SandboxStore
-  readonly node: SandboxNode
+  readonly fleet: Fleet
   readonly clock: Clock
   readonly limitsOf: LimitsOf
 }): Settle {
-  const { store, node, clock, limitsOf } = deps
+  const { store, fleet, clock, limitsOf } = deps
   return async (id, seconds) => {
     const before = await store.find(id)
     if (!before || !isShown(before)) return before
-    const onNode = await node.find(id, AbortSignal.timeout(findTimeoutMs))
+    const onNode = await fleet.of(before.nodeId).find(id, AbortSignal.timeout(findTimeoutMs))
     const { maxSandboxSeconds } = await limitsOf(before.teamId)
     const length = seconds ?? wakeSeconds(before.timeoutSeconds, maxSandboxSeconds)
     return store.update(id, (current) =>
@@ -41,6 +41,8 @@ export function createSettle(deps: {
 function isSame(before: Sandbox, now: Sandbox): boolean {
   return (
     before.state === now.state &&
+    before.nodeId === now.nodeId &&
+    before.generation === now.generation &&
     before.startedAt?.getTime() === now.startedAt?.getTime() &&
     before.endAt?.getTime() === now.endAt?.getTime()
   )

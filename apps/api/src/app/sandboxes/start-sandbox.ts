@@ -2,12 +2,12 @@ import type { Clock } from '@atoll/kit/clock'
 import { Fault } from '@atoll/kit/fault'
 import { tooManySandboxes } from '../../domain/teams/limits.ts'
 import type { NetworkAccessOf } from '../../domain/network/network.ts'
-import type { SandboxNode } from '../../domain/node.ts'
 import { absent, isRunning, start } from '../../domain/sandboxes/sandbox.ts'
 import type { RunningSandbox, Sandbox } from '../../domain/sandboxes/sandbox.ts'
 import { beginResume } from '../../domain/sandboxes/sandbox-pause.ts'
 import type { SandboxStore } from '../../domain/sandboxes/sandbox-store.ts'
 import type { Ending } from './ending.ts'
+import type { Fleet } from '../nodes/fleet.ts'
 import type { LimitsOf } from '../teams/limits.ts'
 import type { Settle } from './settle.ts'
 import { inTransition } from './transitions.ts'
@@ -45,7 +45,7 @@ export interface Started {
 
 export interface StartPorts {
   readonly store: SandboxStore
-  readonly node: SandboxNode
+  readonly fleet: Fleet
   readonly clock: Clock
   readonly ending: Ending
   readonly transitions: Transitions
@@ -188,7 +188,7 @@ async function resume(
     return running
   }
   // Kill again: the first kill may have finished before the node resumed the sandbox.
-  void ending.tryFinish(id)
+  void ending.tryFinish(claimed)
   throw running?.state === 'killing' ? request.killed(id) : absent(id, running)
 }
 
@@ -198,12 +198,13 @@ async function resumeOnNode(
   claimed: Sandbox,
   request: StartRequest,
 ): Promise<string> {
-  const { node, settle, tokenOf, networkAccessOf } = ports
-  const { id, envdVersion = '' } = claimed
+  const { fleet, settle, tokenOf, networkAccessOf } = ports
+  const { id, nodeId, generation, envdVersion = '' } = claimed
   const deadline = AbortSignal.timeout(startLimitMs)
   try {
     const known = { accessToken: tokenOf(claimed), ...(await networkAccessOf(claimed)) }
-    await node.resume({ id, boot: request.boot, ...known }, deadline)
+    const node = fleet.of(nodeId)
+    await node.resume({ id, generation, boot: request.boot, ...known }, deadline)
     return boots(claimed, request) ? await node.envdVersion(deadline) : envdVersion
   } catch (error) {
     const after = await settle(id, request.seconds).catch(() => {

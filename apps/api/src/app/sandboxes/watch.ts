@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from '@atoll/kit/log'
-import type { SandboxNode } from '../../domain/node.ts'
+import type { Member } from '../nodes/fleet.ts'
 import type { Ending } from './ending.ts'
 
 const firstDelayMs = 50
@@ -8,7 +8,7 @@ const longestDelayMs = 5_000
 
 /** Receives events from the node when sandboxes end by themselves; reconnects when the connection is lost. */
 export function startWatch(deps: {
-  readonly node: SandboxNode
+  readonly member: Member
   readonly ending: Ending
   readonly log: Logger
   /** Called after a lost connection: the reconciler has to find the missed ends. */
@@ -25,13 +25,14 @@ export function startWatch(deps: {
 }
 
 async function follow(deps: Parameters<typeof startWatch>[0], signal: AbortSignal): Promise<void> {
-  const { node, ending, log, onLost } = deps
+  const { member, ending, log, onLost } = deps
   let delayMs = firstDelayMs
   while (!signal.aborted) {
     try {
-      for await (const { id, reason } of node.watchEnds(signal)) {
+      const nodeId = member.facts()?.id ?? ''
+      for await (const end of member.sandboxes.watchEnds(signal)) {
         delayMs = firstDelayMs
-        await ending.ended(id, reason)
+        await ending.ended(nodeId, end)
       }
     } catch (error) {
       if (!signal.aborted)

@@ -4,13 +4,13 @@ import { randomLabel } from '@atoll/kit/id'
 import type { Logger } from '@atoll/kit/log'
 import type { TemplateBytes } from '../builds/template-bytes.ts'
 import { mayKeep, tooMuchKept } from '../../domain/teams/limits.ts'
-import type { SandboxNode } from '../../domain/node.ts'
 import { absent, isRunning } from '../../domain/sandboxes/sandbox.ts'
 import type { RunningSandbox, Sandbox } from '../../domain/sandboxes/sandbox.ts'
 import { beginSnapshot, backToRunning } from '../../domain/sandboxes/sandbox-pause.ts'
 import type { SandboxStore } from '../../domain/sandboxes/sandbox-store.ts'
 import type { SnapshotStore } from '../../domain/snapshot.ts'
 import { isAtLeast } from '../../domain/version.ts'
+import type { Fleet } from '../nodes/fleet.ts'
 import type { LimitsOf } from '../teams/limits.ts'
 import type { Settle } from '../sandboxes/settle.ts'
 import { beingKilled, inTransition } from '../sandboxes/transitions.ts'
@@ -28,7 +28,7 @@ export interface Copying {
   /** Whether this process is using the copy. */
   isInUse(snapshotId: string): boolean
   /** Removes an unpublished copy from the node, then its record. Logs a failure; the next sweep retries. */
-  discard(snapshotId: string): Promise<void>
+  discard(snapshot: { readonly id: string; readonly nodeId: string }): Promise<void>
 }
 
 export interface CopyRequest {
@@ -49,7 +49,7 @@ export interface Copy {
 export interface CopyPorts {
   readonly store: SandboxStore
   readonly snapshots: SnapshotStore
-  readonly node: SandboxNode
+  readonly fleet: Fleet
   readonly clock: Clock
   readonly transitions: Transitions
   readonly settle: Settle
@@ -68,12 +68,13 @@ const deleteLimitMs = 60_000
 const leastEnvdVersion = '0.5.0'
 
 export function createCopying(ports: CopyPorts): Copying {
-  const { snapshots, node, clock, limitsOf, estimateSize, templateBytes, processId, log } = ports
+  const { snapshots, fleet, clock, limitsOf, estimateSize, templateBytes, processId, log } = ports
   const inUse = new Set<string>()
 
-  const discard = async (snapshotId: string): Promise<void> => {
+  const discard: Copying['discard'] = async ({ id: snapshotId, nodeId }) => {
     try {
-      await node.deleteSnapshot(snapshotId, AbortSignal.timeout(deleteLimitMs))
+      const limit = AbortSignal.timeout(deleteLimitMs)
+      await fleet.of(nodeId).deleteSnapshot(snapshotId, limit)
       await snapshots.delete(snapshotId)
     } catch (error) {
       log.warn(
@@ -89,27 +90,28 @@ export function createCopying(ports: CopyPorts): Copying {
     async copy(request, use) {
       const snapshotId = randomLabel(20)
       inUse.add(snapshotId)
-      let isWritten = false
-      const write = async (): Promise<void> => {
+      let written: { readonly id: string; readonly nodeId: string } | undefined
+      const write = async ({ nodeId }: Sandbox): Promise<void> => {
         const { teamId, id: sandboxId } = request
         const [limits, estimate, templates] = await Promise.all([
           limitsOf(teamId),
-          estimateSize(sandboxId),
+          estimateSize({ id: sandboxId, nodeId }),
           templateBytes(teamId),
         ])
         const sizeBytes = bytesOf(estimate, true)
-        const snapshot = { id: snapshotId, teamId, sandboxId, holder: processId, sizeBytes }
-        const record = { ...snapshot, buildId: undefined, createdAt: clock.now() }
+        const snapshot = { id: snapshotId, nodeId, teamId, sandboxId, sizeBytes }
+        const begun = { holder: processId, buildId: undefined, createdAt: clock.now() }
+        const record = { ...snapshot, ...begun }
         await snapshots.insert(record, (kept) => {
           const used = kept + templates
           if (!mayKeep(limits, used, sizeBytes)) throw tooMuchKept(limits, used)
         })
-        isWritten = true
+        written = snapshot
       }
       try {
         return await use(await copyOnNode(ports, { ...request, snapshotId, write }))
       } finally {
-        if (isWritten && (await isUnpublished(ports, snapshotId))) await discard(snapshotId)
+        if (written && (await isUnpublished(ports, snapshotId))) await discard(written)
         inUse.delete(snapshotId)
       }
     },
@@ -131,12 +133,12 @@ async function isUnpublished({ snapshots, log }: CopyPorts, snapshotId: string):
 
 interface CopyWork extends CopyRequest {
   readonly snapshotId: string
-  readonly write: () => Promise<void>
+  readonly write: (source: Sandbox) => Promise<void>
 }
 
 /** Copies the sandbox, which is running again when this returns. */
 async function copyOnNode(ports: CopyPorts, work: CopyWork): Promise<Copy> {
-  const { store, snapshots, node, transitions, processId, settle } = ports
+  const { store, snapshots, fleet, transitions, processId, settle } = ports
   const { id, snapshotId } = work
   return transitions.during(id, async () => {
     let source: RunningSandbox | undefined
@@ -146,9 +148,10 @@ async function copyOnNode(ports: CopyPorts, work: CopyWork): Promise<Copy> {
     })
     if (!source) throw absent(id)
     try {
-      await work.write()
+      await work.write(source)
       const limit = AbortSignal.timeout(copyLimitMs)
-      const { keepsMemory, sizeBytes } = await node.snapshot(id, snapshotId, limit)
+      const node = fleet.of(source.nodeId)
+      const { keepsMemory, sizeBytes } = await node.snapshot(source, snapshotId, limit)
       await snapshots.resize(snapshotId, sizeBytes)
       return { snapshotId, source, keepsMemory }
     } catch (error) {

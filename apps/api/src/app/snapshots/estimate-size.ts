@@ -1,9 +1,12 @@
-import type { SandboxNode } from '../../domain/node.ts'
+import type { Fleet } from '../nodes/fleet.ts'
 
 /**
  * Estimates the disk space that a running sandbox would take if kept now. Returns zeros when the node does not answer.
  */
-export type EstimateSize = (id: string) => Promise<SizeEstimate>
+export type EstimateSize = (sandbox: {
+  readonly id: string
+  readonly nodeId: string
+}) => Promise<SizeEstimate>
 
 export interface SizeEstimate {
   readonly diskBytes: number
@@ -12,10 +15,12 @@ export interface SizeEstimate {
 
 const sampleTimeoutMs = 5_000
 
-export function createEstimateSize(node: Pick<SandboxNode, 'sample'>): EstimateSize {
-  return async (id) => {
+export function createEstimateSize(fleet: Pick<Fleet, 'of' | 'reaches'>): EstimateSize {
+  return async ({ id, nodeId }) => {
     // An unreachable node will not keep anything either.
-    const [reading] = await node.sample(AbortSignal.timeout(sampleTimeoutMs), id).catch(() => [])
+    const limit = AbortSignal.timeout(sampleTimeoutMs)
+    const sample = fleet.reaches(nodeId) ? fleet.of(nodeId).sample(limit, id) : undefined
+    const [reading] = (await sample?.catch(() => [])) ?? []
     return {
       diskBytes: reading?.diskUsedBytes ?? 0,
       memoryBytes: (reading?.memoryUsedBytes ?? 0) + (reading?.memoryCacheBytes ?? 0),

@@ -25,20 +25,21 @@ interface ForkPorts {
   readonly launching: Launching
   readonly templates: TemplateStore
   readonly limitsOf: LimitsOf
-  /** Throws a fault when the node accepts no new sandboxes. */
-  readonly checkNode: () => Promise<void>
+  /** Returns a node that accepts new sandboxes: this one, if an ID is given. Throws a fault when there is none. */
+  readonly place: (nodeId?: string) => Promise<string>
   readonly log: Logger
 }
 
 export function createForkSandbox(ports: ForkPorts): ForkSandbox {
-  const { copying, launching, limitsOf, checkNode, log } = ports
+  const { copying, launching, limitsOf, place, log } = ports
   return async ({ teamId, id, count, timeoutSeconds }, signal) => {
     const limits = await limitsOf(teamId)
     checkTimeout(timeoutSeconds, limits.maxSandboxSeconds)
     checkCount(count, limits)
-    await checkNode()
+    await place()
     return copying.copy({ teamId, id, paused }, async (copy) => {
-      const plan = { ...(await toPlan(ports, copy)), limits, timeoutSeconds }
+      const nodeId = await place(copy.source.nodeId)
+      const plan = { ...(await toPlan(ports, copy)), nodeId, limits, timeoutSeconds }
       const results = await Promise.allSettled(
         Array.from({ length: count }, () => launching.launch(plan, signal)),
       )
@@ -74,7 +75,7 @@ function paused(id: string): Fault {
 async function toPlan(
   { templates }: ForkPorts,
   { source, snapshotId, keepsMemory }: Copy,
-): Promise<Omit<Launch, 'limits' | 'timeoutSeconds'>> {
+): Promise<Omit<Launch, 'nodeId' | 'limits' | 'timeoutSeconds'>> {
   const build = await templates.findBuildById(source.buildId)
   if (!build) throw new Error(`the template of sandbox ${source.id} is missing from the store`)
   const { teamId, templateId, buildId, alias, resources, metadata } = source

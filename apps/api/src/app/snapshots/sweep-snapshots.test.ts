@@ -5,6 +5,7 @@ import { sweepSnapshots } from './sweep-snapshots.ts'
 
 const held: Snapshot = {
   id: 's1',
+  nodeId: 'n1',
   teamId: 't1',
   sandboxId: 'i1',
   holder: 'p1',
@@ -21,7 +22,7 @@ async function sweepWhile(finish: (unpublished: Snapshot[]) => void) {
   const unused = () => Promise.reject(new Error('not needed here'))
   await sweepSnapshots(
     {
-      node: { listSnapshots: async () => [held.id] },
+      node: { id: 'n1', sandboxes: { listSnapshots: async () => [held.id] } },
       snapshots: {
         insert: unused,
         resize: unused,
@@ -35,7 +36,7 @@ async function sweepWhile(finish: (unpublished: Snapshot[]) => void) {
       copying: {
         copy: unused,
         isInUse: (id) => inUse.has(id),
-        discard: async (id) => void discarded.push(id),
+        discard: async ({ id }) => void discarded.push(id),
       },
       leases: {
         renew: unused,

@@ -7,11 +7,14 @@ import type { Copying } from './copy-sandbox.ts'
 const intervalMs = 10_000
 const nodeTimeoutMs = 30_000
 
-/** One pass: removes unused and unreferenced sandbox copies from the node and the store. */
+/** One pass: removes unused and unreferenced sandbox copies of one node from the node and the store. */
 export async function sweepSnapshots(
   ports: {
     readonly snapshots: SnapshotStore
-    readonly node: Pick<SandboxNode, 'listSnapshots'>
+    readonly node: {
+      readonly id: string
+      readonly sandboxes: Pick<SandboxNode, 'listSnapshots'>
+    }
     readonly copying: Copying
     readonly leases: LeaseStore
     readonly clock: Clock
@@ -21,21 +24,22 @@ export async function sweepSnapshots(
 ): Promise<number> {
   const { snapshots, node, copying, leases, clock, processId } = ports
   // List the node first: the record of a copy exists before the copy and outlives it.
-  const onNode = await node.listSnapshots(
+  const onNode = await node.sandboxes.listSnapshots(
     AbortSignal.any([signal, AbortSignal.timeout(nodeTimeoutMs)]),
   )
   const known = await snapshots.known(onNode)
-  for (const id of onNode) if (!known.has(id)) await copying.discard(id)
+  for (const id of onNode) if (!known.has(id)) await copying.discard({ id, nodeId: node.id })
 
   // Read records before leases: a process takes its lease before it makes a copy.
   const unpublished = await snapshots.listUnpublished()
   const live = new Set((await leases.listLive(clock.now())).map((holder) => holder.processId))
-  for (const { id, holder } of unpublished) {
+  for (const { id, nodeId, holder } of unpublished) {
+    if (nodeId !== node.id) continue
     const isHeld = holder === processId ? copying.isInUse(id) : holder && live.has(holder)
     if (isHeld || copying.isInUse(id)) continue
     // Check again: the owner may have published and released the copy since the records were read.
     const isUnpublished = (await snapshots.listUnpublished()).some((one) => one.id === id)
-    if (isUnpublished) await copying.discard(id)
+    if (isUnpublished) await copying.discard({ id, nodeId })
   }
   return intervalMs
 }

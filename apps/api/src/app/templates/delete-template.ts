@@ -37,7 +37,7 @@ export function createDeleteTemplate(ports: {
     }
     onDeleted()
     const unpublished = await snapshots.listUnpublished()
-    for (const { id, holder } of unpublished) if (holder === undefined) await copying.discard(id)
+    for (const one of unpublished) if (one.holder === undefined) await copying.discard(one)
   }
 }
 

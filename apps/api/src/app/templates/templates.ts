@@ -1,5 +1,5 @@
 import { Fault } from '@atoll/kit/fault'
-import type { SandboxNode } from '../../domain/node.ts'
+import type { Fleet } from '../nodes/fleet.ts'
 import { fromToken, toToken } from '../../domain/paging.ts'
 import type { ListedTemplate, TemplatePage, TemplateStore } from '../../domain/template.ts'
 
@@ -22,16 +22,16 @@ const nodeTimeoutMs = 2_000
 
 export function createTemplates({
   store,
-  node,
+  fleet,
 }: {
   readonly store: TemplateStore
-  readonly node: SandboxNode
+  readonly fleet: Pick<Fleet, 'any'>
 }): Templates {
   let known: string | undefined
 
   const currentEnvdVersion = async (): Promise<string> => {
     try {
-      known = await node.envdVersion(AbortSignal.timeout(nodeTimeoutMs))
+      known = await fleet.any().sandboxes.envdVersion(AbortSignal.timeout(nodeTimeoutMs))
       return known
     } catch (error) {
       if (known !== undefined) return known

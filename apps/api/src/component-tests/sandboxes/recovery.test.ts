@@ -191,7 +191,7 @@ test('a node that does not answer neither stops the start nor ends sandboxes', a
   api.node.failAll(Code.Unavailable)
   await api.restart()
   assert.equal((await api.call('GET', `/sandboxes/${id}`)).status, 200)
-  assert.equal((await api.call('POST', '/sandboxes', { body: { templateID: 'base' } })).status, 500)
+  assert.equal((await api.call('POST', '/sandboxes', { body: { templateID: 'base' } })).status, 503)
   api.node.failAll(undefined)
   await api.create()
 })
@@ -216,7 +216,7 @@ async function freshStart(
 ) {
   const { transport } = simulateNode()
   return startApi(loadApiConfig(env), {
-    node: transport,
+    nodes: [transport],
     log: silentLogger,
     ...(saveCredentials && { saveCredentials }),
   })
@@ -259,7 +259,7 @@ test('the sizes of the base template follow the configuration, its ids stay', as
   await using store = await makeStore('empty')
   const base = async (memory: string) => {
     const config = loadApiConfig({ ...store.env, ATOLL_BASE_MEMORY_MB: memory })
-    const parts = { node: simulateNode().transport, log: silentLogger }
+    const parts = { nodes: [simulateNode().transport], log: silentLogger }
     await (await startApi(config, parts)).close()
     const stores = await openStores(store.location)
     const template = await findTemplate(stores.templates, 'base', 'any team')

@@ -98,6 +98,7 @@ test('snapshots without a record, or of a dead process, are removed, and others 
     api.node.addOrphanSnapshot('left', id)
     await snapshots.insert({
       id: 'left',
+      nodeId: 'sim',
       teamId: api.ours.teamId,
       sandboxId: id,
       holder: 'a dead process',

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { migrate } from './migrate.ts'
-import type { Migration } from './migrate.ts'
+import type { Additions, Migration } from './migrate.ts'
 import { makeStore } from '../../sim/store.ts'
 import { openDatabase } from '../stores.ts'
 
@@ -9,7 +9,8 @@ async function setup() {
   const store = await makeStore('empty')
   const { db, exclusively } = openDatabase(store.location)
   return {
-    migrate: (steps: readonly Migration[]) => exclusively((unhurried) => migrate(unhurried, steps)),
+    migrate: (steps: readonly Migration[], additions?: Additions) =>
+      exclusively((unhurried) => migrate(unhurried, steps, additions)),
     async tables() {
       const tables = await db.introspection.getTables()
       return tables.map(({ name }) => name).filter((name) => name.length === 1)
@@ -54,4 +55,12 @@ test('a store that a newer Atoll has written is refused and left alone', async (
     /the store has version 2, this Atoll knows up to 1/,
   )
   assert.deepEqual(await store.tables(), ['a', 'b'])
+})
+
+test('additions run once each, and an older Atoll still opens the store', async () => {
+  await using store = await setup()
+  await store.migrate([makes('a')], { b: makes('b') })
+  await store.migrate([makes('a')])
+  await store.migrate([makes('a')], { c: makes('c'), b: makes('b') })
+  assert.deepEqual((await store.tables()).toSorted(), ['a', 'b', 'c'])
 })

@@ -5,8 +5,9 @@ import { addKeptBytes } from '../snapshots/kept-bytes.ts'
 import { addLeases } from './lease-tables.ts'
 import { addLifecycle, addPauses } from './lifecycle-columns.ts'
 import { addMetrics } from './metric-tables.ts'
-import type { Migration } from './migrate.ts'
+import type { Additions, Migration } from './migrate.ts'
 import { addNetwork, addNetworkHolder } from './network-columns.ts'
+import { addNodeOwnership } from './node-ownership.ts'
 import type { Schema } from '../schema.ts'
 import { addSecrets } from '../secrets.ts'
 import { addSlugs, addSnapshots } from './snapshot-tables.ts'
@@ -30,6 +31,8 @@ export const migrations: readonly Migration[] = [
   addBuilds,
   addSecrets,
 ]
+
+export const additions: Additions = { addNodeOwnership }
 
 async function createTables({ schema }: Kysely<Schema>): Promise<void> {
   await createTeams(schema)

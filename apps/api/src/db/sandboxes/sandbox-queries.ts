@@ -9,6 +9,7 @@ type Queries = Pick<
   SandboxStore,
   | 'countRunningByTeam'
   | 'listByState'
+  | 'listOfNode'
   | 'listNetworkChanges'
   | 'listWithSecrets'
   | 'listExpired'
@@ -31,6 +32,20 @@ export function sandboxQueries(db: Kysely<Schema>): Queries {
       const query = db.selectFrom('sandboxes').select(['id', 'state']).where('state', 'in', states)
       return (await query.execute()).map(({ id, state }) => ({ id, state: toState(state) }))
     },
+    async listOfNode(nodeId, states) {
+      const rows = await db
+        .selectFrom('sandboxes')
+        .select(['id', 'state', 'generation'])
+        .where('node_id', '=', nodeId)
+        .where('state', 'in', states)
+        .execute()
+      return rows.map(({ id, state, generation }) => ({
+        id,
+        nodeId,
+        state: toState(state),
+        generation,
+      }))
+    },
     async listNetworkChanges() {
       const rows = await db
         .selectFrom('sandboxes')
@@ -50,6 +65,12 @@ export function sandboxQueries(db: Kysely<Schema>): Queries {
         .execute()
       return rows.map(({ id, network }) => ({ id, network: fromNetworkText(network) ?? {} }))
     },
+    ...expiryQueries(db),
+  }
+}
+
+function expiryQueries(db: Kysely<Schema>): Pick<Queries, 'listExpired' | 'nextEnd'> {
+  return {
     async listExpired(now, limit) {
       const rows = await db
         .selectFrom('sandboxes')

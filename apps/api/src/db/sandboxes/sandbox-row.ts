@@ -33,6 +33,8 @@ export function toRow(sandbox: Sandbox): SandboxRow {
     auto_pause_memory: Number(sandbox.lifecycle.autoPauseMemory),
     auto_resume: Number(sandbox.lifecycle.autoResume),
     timeout_seconds: sandbox.timeoutSeconds ?? null,
+    node_id: sandbox.nodeId === '' ? null : sandbox.nodeId,
+    generation: sandbox.generation,
   }
 }
 
@@ -70,6 +72,8 @@ export function fromRow(row: SandboxRow, metadata: Record<string, string>): Sand
       autoResume: row.auto_resume === 1,
     },
     timeoutSeconds: row.timeout_seconds ?? undefined,
+    nodeId: row.node_id ?? '',
+    generation: row.generation,
   }
 }
 

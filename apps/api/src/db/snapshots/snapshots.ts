@@ -67,6 +67,7 @@ function toRow(snapshot: Snapshot): SnapshotRow {
     build_id: snapshot.buildId ?? null,
     created_at: snapshot.createdAt.getTime(),
     size_bytes: snapshot.sizeBytes ?? null,
+    node_id: snapshot.nodeId === '' ? null : snapshot.nodeId,
   }
 }
 
@@ -79,6 +80,7 @@ function fromRow(row: SnapshotRow): Snapshot {
     buildId: row.build_id ?? undefined,
     createdAt: new Date(row.created_at),
     sizeBytes: row.size_bytes ?? undefined,
+    nodeId: row.node_id ?? '',
   }
 }
 
@@ -88,9 +90,9 @@ async function publish(
   publication: Publication,
   now: Date,
 ): Promise<{ templateId: string }> {
-  const { team_id } = await db
+  const { team_id, node_id } = await db
     .selectFrom('snapshots')
-    .select('team_id')
+    .select(['team_id', 'node_id'])
     .where('id', '=', id)
     .executeTakeFirstOrThrow()
   const { name, tag, nodeTemplateId, resources, envdVersion } = publication
@@ -111,6 +113,7 @@ async function publish(
       created_at,
       updated_at: created_at,
       finished_at: created_at,
+      node_id,
     })
     .execute()
   await assignTag(db, { template_id: templateId, tag, build_id }, now)

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { start } from './sandbox.ts'
-import type { RunningSandbox, Sandbox, SandboxState } from './sandbox.ts'
+import type { Kept, RunningSandbox, Sandbox, SandboxState } from './sandbox.ts'
 import {
   reconcileWithNode,
   beginPause,
@@ -23,6 +23,8 @@ function at(seconds: number): Date {
 function running(): RunningSandbox {
   const creating = {
     id: 'i1',
+    nodeId: 'n1',
+    generation: 1,
     teamId: 't1',
     templateId: 'tpl',
     buildId: 'b1',
@@ -104,21 +106,24 @@ const left: Readonly<Record<string, Sandbox>> = {
   snapshotting: beginSnapshot(running(), 'p1'),
 }
 
+const has = (state: 'running' | 'paused', kept: Kept, generation = 1): OnNode => ({
+  ...{ state, kept, generation },
+})
+
 const whatBecomes: readonly (readonly [string, OnNode, object])[] = [
-  ['running', { state: 'running', kept: 'files' }, { state: 'running', endAt: at(300) }],
-  [
-    'running',
-    { state: 'paused', kept: 'files' },
-    { state: 'paused', endAt: at(50), kept: 'files' },
-  ],
-  ['pausing', { state: 'running', kept: 'files' }, { state: 'running', endAt: at(300) }],
-  ['pausing', { state: 'paused', kept: 'memory' }, { state: 'paused', endAt: at(50) }],
-  ['paused', { state: 'paused', kept: 'memory' }, { state: 'paused', endAt: at(10) }],
-  ['paused', { state: 'running', kept: 'files' }, { state: 'running', startedAt: at(50) }],
-  ['resuming', { state: 'paused', kept: 'memory' }, { state: 'paused', endAt: at(10) }],
-  ['resuming', { state: 'running', kept: 'files' }, { state: 'running', endAt: at(110) }],
-  ['snapshotting', { state: 'running', kept: 'files' }, { state: 'running', endAt: at(300) }],
-  ['snapshotting', { state: 'paused', kept: 'memory' }, { state: 'paused', kept: 'memory' }],
+  ['running', has('running', 'files'), { state: 'running', endAt: at(300) }],
+  ['running', has('paused', 'files'), { state: 'paused', endAt: at(50), kept: 'files' }],
+  ['pausing', has('running', 'files'), { state: 'running', endAt: at(300) }],
+  ['pausing', has('paused', 'memory'), { state: 'paused', endAt: at(50) }],
+  ['paused', has('paused', 'memory'), { state: 'paused', endAt: at(10) }],
+  ['paused', has('running', 'files'), { state: 'running', startedAt: at(50) }],
+  ['resuming', has('paused', 'memory'), { state: 'paused', endAt: at(10) }],
+  ['resuming', has('running', 'files'), { state: 'running', endAt: at(110) }],
+  ['snapshotting', has('running', 'files'), { state: 'running', endAt: at(300) }],
+  ['snapshotting', has('paused', 'memory'), { state: 'paused', kept: 'memory' }],
+  ['running', has('running', 'files', 3), { state: 'running', generation: 3 }],
+  ['paused', has('paused', 'memory', 3), { state: 'paused', generation: 3 }],
+  ['resuming', has('paused', 'memory', 1), { state: 'paused', generation: 2 }],
   ...Object.keys(left).map(
     (state) => [state, undefined, { state: 'ended', endedAt: at(50) }] as const,
   ),

@@ -12,8 +12,9 @@ export function finishPause(sandbox: Sandbox, now: Date, kept: Kept): Sandbox {
   return { ...move(sandbox, 'paused'), holder: undefined, endAt: now, kept }
 }
 
+/** Raises the generation: from now on, the node refuses calls that were meant for the time before the pause. */
 export function beginResume(sandbox: Sandbox, holder: string): Sandbox {
-  return { ...move(sandbox, 'resuming'), holder }
+  return { ...move(sandbox, 'resuming'), holder, generation: sandbox.generation + 1 }
 }
 
 export function beginSnapshot(sandbox: RunningSandbox, holder: string): Sandbox {
@@ -41,18 +42,21 @@ export function isInTransition({ state }: Sandbox): boolean {
  * the record, and keeps the files.
  */
 export type OnNode =
-  | { readonly state: 'running' | 'paused'; readonly kept: Kept }
+  | { readonly state: 'running' | 'paused'; readonly kept: Kept; readonly generation: number }
   | { readonly state: 'quarantined' }
   | undefined
 
 /** Not for sandboxes that are being created or killed. */
-export function agrees({ state }: Pick<Sandbox, 'state'>, onNode: OnNode): boolean {
+export function agrees(
+  { state, generation }: Pick<Sandbox, 'state' | 'generation'>,
+  onNode: OnNode,
+): boolean {
   if (onNode?.state === 'quarantined') return state === 'running' || state === 'paused'
-  return state === onNode?.state
+  return state === onNode?.state && onNode.generation <= generation
 }
 
 /**
- * Reconciles the record of a sandbox without a live holder with the state on the node. The node wins: only the node
+ * Reconciles the record of a sandbox without a live holder with the state on its node. The node wins: only the node
  * knows how far a crashed holder got.
  */
 export function reconcileWithNode(
@@ -63,6 +67,18 @@ export function reconcileWithNode(
   if (agrees(sandbox, onNode)) return sandbox
   if (!onNode) return end(sandbox, now, 'was lost: its node does not have it any more')
   if (onNode.state === 'quarantined') return undo(sandbox, now)
+  // The record is behind its node only if the store was restored from a backup.
+  const generation = Math.max(sandbox.generation, onNode.generation)
+  const raised = { ...sandbox, generation }
+  if (sandbox.state === onNode.state) return raised
+  return takeState(raised, onNode, { now, seconds })
+}
+
+function takeState(
+  sandbox: Sandbox,
+  onNode: Exclude<NonNullable<OnNode>, { readonly state: 'quarantined' }>,
+  { now, seconds }: { readonly now: Date; readonly seconds: number },
+): Sandbox {
   if (onNode.state === 'paused') {
     const pausedAt = sandbox.state === 'resuming' ? sandbox.endAt : undefined
     return finishPause(sandbox, pausedAt ?? now, onNode.kept)

@@ -39,6 +39,8 @@ export interface SandboxStore {
   countRunningByTeam(): Promise<ReadonlyMap<string, number>>
   /** Lists sandboxes of all teams, without metadata, for reconcilers. */
   listByState(states: readonly SandboxState[]): Promise<SandboxSummary[]>
+  /** Lists the sandboxes of all teams that belong to a node, for its reconciler. */
+  listOfNode(nodeId: string, states: readonly SandboxState[]): Promise<OwnedSandbox[]>
   /** Lists unfinished network changes of all teams. */
   listNetworkChanges(): Promise<NetworkChange[]>
   /** Lists sandboxes of a team in `placeStates` whose header rules refer to secrets. */
@@ -54,6 +56,11 @@ export interface SandboxStore {
 export interface SandboxSummary {
   readonly id: string
   readonly state: SandboxState
+}
+
+export interface OwnedSandbox extends SandboxSummary {
+  readonly nodeId: string
+  readonly generation: number
 }
 
 export interface NetworkChange {

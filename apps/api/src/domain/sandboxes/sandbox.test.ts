@@ -21,6 +21,8 @@ const began = new Date('2026-01-01T00:00:00Z')
 function sandboxIn(state: SandboxState): Sandbox {
   return {
     id: 'i1',
+    nodeId: 'n1',
+    generation: 1,
     teamId: 't1',
     templateId: 'tpl',
     buildId: 'b1',

@@ -6,6 +6,10 @@ import type { Resources } from '../template.ts'
 /** Sandbox record of the control plane. */
 export interface Sandbox {
   readonly id: string
+  /** Node that has the sandbox. Empty in records of old Atoll versions until their node claims them. */
+  readonly nodeId: string
+  /** Number of starts, raised before each create and resume. The node refuses calls for an older one. */
+  readonly generation: number
   readonly teamId: string
   readonly templateId: string
   readonly buildId: string

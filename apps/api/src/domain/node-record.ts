@@ -7,10 +7,26 @@ export type NodeStatus = (typeof nodeStatuses)[number]
 /** Statuses that an operator can set. The control plane detects the others. */
 export type WantedStatus = 'ready' | 'draining' | 'standby'
 
-export interface NodeStatusStore {
-  /** Undefined if no operator has set a status, which means ready. */
+export interface NodeStore {
+  /** Returns the status that an operator wants. Undefined if the node is not registered, which means ready. */
   find(nodeId: string): Promise<{ readonly status: WantedStatus; readonly since: Date } | undefined>
   set(nodeId: string, status: WantedStatus, now: Date): Promise<void>
+  /**
+   * Makes this epoch the current one of the node. Returns `superseded` and changes nothing if the store knows a newer
+   * epoch, or another agent in the same epoch: the agent runs on a copy or an old backup of the node's data.
+   */
+  register(node: NodeRegistration, now: Date): Promise<'registered' | 'superseded'>
+  /**
+   * Assigns records without a node to this one, if it is the only node. Returns how many records still have none.
+   */
+  claimRecords(nodeId: string): Promise<number>
+}
+
+export interface NodeRegistration {
+  readonly id: string
+  readonly epoch: number
+  /** Agent that began the epoch. */
+  readonly instanceId: string
 }
 
 export function toWanted(status: NodeStatus): WantedStatus {

@@ -1,0 +1,114 @@
+import type { Clock } from '@atoll/kit/clock'
+import { Fault } from '@atoll/kit/fault'
+import type { Logger } from '@atoll/kit/log'
+import type { NodeFacts, NodeLink, SandboxNode } from '../../domain/node.ts'
+import type { NodeStore } from '../../domain/node-record.ts'
+
+/** Nodes that this process reaches. A record names its node, and only that node is asked about it. */
+export interface Fleet {
+  readonly members: readonly Member[]
+  /** Throws an `unavailable` fault when this process does not reach the node. */
+  member(nodeId: string): Member
+  /** Returns the sandbox operations of a node. Throws like `member`. */
+  of(nodeId: string): SandboxNode
+  reaches(nodeId: string): boolean
+  /** Lists the nodes in reach. */
+  ids(): readonly string[]
+  /** Returns a node for work that any node can do. Throws when there is none. */
+  any(): Member
+}
+
+export interface Member extends Pick<NodeLink, 'sandboxes' | 'builds' | 'catalogue' | 'logs'> {
+  /** Last answer of the node to `register`; undefined if it has not answered yet. */
+  facts(): NodeFacts | undefined
+  /**
+   * Asks the node who it is, and makes sure that the store accepts its epoch. Later calls go to this agent only. Throws
+   * a `node_superseded` fault when the node runs on outdated data.
+   */
+  register(signal: AbortSignal): Promise<NodeFacts>
+}
+
+interface FleetPorts {
+  readonly links: readonly NodeLink[]
+  readonly store: Pick<NodeStore, 'register' | 'claimRecords'>
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+export function createFleet(ports: FleetPorts): Fleet {
+  const known = new Map<string, Member>()
+  const members = ports.links.map((link) => createMember(ports, link, known))
+  const member = (nodeId: string): Member => {
+    const found = known.get(nodeId)
+    if (found) return found
+    throw new Fault(
+      'unavailable',
+      'node_unavailable',
+      'The node of the sandbox does not answer; try again later',
+      { cause: new Error(`node ${nodeId} is not in reach`) },
+    )
+  }
+  return {
+    members,
+    member,
+    of: (nodeId) => member(nodeId).sandboxes,
+    reaches: (nodeId) => known.has(nodeId),
+    ids: () => [...known.keys()],
+    any() {
+      const [first] = known.size > 0 ? known.values() : members
+      if (first) return first
+      throw new Fault('unavailable', 'node_unavailable', 'There is no node: add one')
+    },
+  }
+}
+
+function createMember(ports: FleetPorts, link: NodeLink, known: Map<string, Member>): Member {
+  const { store, clock, log } = ports
+  const { sandboxes, builds, catalogue, logs } = link
+  let facts: NodeFacts | undefined
+
+  const accept = async (found: NodeFacts): Promise<void> => {
+    const isNew = facts?.id !== found.id
+    if (isNew && facts) known.delete(facts.id)
+    facts = found
+    link.address(found)
+    if (isNew) {
+      const left = await store.claimRecords(found.id)
+      if (left > 0)
+        log.error(
+          { sandboxes: left },
+          'There are sandboxes of an old Atoll version whose node is unknown. They stay unavailable: the version was upgraded with more than one node.',
+        )
+    }
+    known.set(found.id, member)
+  }
+  const member: Member = {
+    ...{ sandboxes, builds, catalogue, logs },
+    facts: () => facts,
+    async register(signal) {
+      const found = await link.describe(signal)
+      if ((await store.register(found, clock.now())) === 'registered') {
+        await accept(found)
+        return found
+      }
+      if (known.get(found.id) === member) known.delete(found.id)
+      throw superseded(found)
+    },
+  }
+  return member
+}
+
+function superseded({ id, epoch }: NodeFacts): Fault {
+  return new Fault(
+    'conflict',
+    'node_superseded',
+    `Node ${id} answers in epoch ${epoch}, and a newer one is registered. It runs on a copy or an old backup of its data, so it is not used: stop it, and start the newer one`,
+  )
+}
+
+/** Returns the ID of a node. Throws an `unavailable` fault before its first answer. */
+export function idOf(member: Member): string {
+  const facts = member.facts()
+  if (facts) return facts.id
+  throw new Fault('unavailable', 'node_unavailable', 'The node does not answer; try again later')
+}
