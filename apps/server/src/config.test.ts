@@ -7,6 +7,11 @@ import { loadServerConfig } from './config.ts'
 import { setUpLocalCa } from './tls/set-up-local-ca.ts'
 import { planTls } from './tls/tls-plan.ts'
 
+const acme = {
+  ATOLL_DOMAIN: 'a.test',
+  ATOLL_ACME_DIRECTORY: 'https://ca.test/dir',
+  ATOLL_ACME_TERMS: 'agreed',
+}
 const files = { ATOLL_TLS_CERT_FILE: '/etc/a.pem', ATOLL_TLS_KEY_FILE: '/etc/b.pem' }
 
 for (const [env, message] of [
@@ -18,11 +23,37 @@ for (const [env, message] of [
   [{ ATOLL_TRUSTED_PROXIES: '10.0.0.0/8,proxy' }, /"proxy" must be an address or a network/],
   [{ ATOLL_DOMAIN: 'a.test:1', ATOLL_DASHBOARD_HOST: 'api.a.test' }, /serves the API/],
   [{ ATOLL_DOMAIN: 'https://a.test' }, /must be a host name/],
+  [{ ATOLL_HTTP_LISTEN: '0.0.0.0:80' }, /HTTPS needs a domain/],
+  [{ ATOLL_ACME_HOOK: '/etc/hook' }, /ATOLL_ACME_HOOK needs ATOLL_ACME_DIRECTORY/],
+  [{ ...acme }, /needs ATOLL_ACME_HOOK for a wildcard certificate, or ATOLL_HTTP_LISTEN/],
+  [{ ...acme, ATOLL_ACME_TERMS: undefined }, /needs ATOLL_ACME_TERMS=agreed/],
+  [{ ...acme, ATOLL_ACME_TERMS: 'no' }, /must be agreed/],
+  [{ ...acme, ATOLL_ACME_DIRECTORY: 'http://ca.test' }, /must be an https:/],
+  [{ ...acme, ATOLL_ACME_HOOK: 'hook' }, /absolute path/],
+  [{ ...acme, ATOLL_ACME_HOOK: '/h', ATOLL_DOMAIN: 'localhost:1' }, /a domain with a dot/],
+  [{ ...acme, ...files, ATOLL_ACME_HOOK: '/h' }, /exclude each other/],
 ] as const) {
   test(`${JSON.stringify(env)} is refused`, () => {
     assert.throws(() => loadServerConfig(env), { reason: 'configuration_refused', message })
   })
 }
+
+test('with a hook the certificate is for all names, without one for API, sandboxes by header and dashboard', async () => {
+  const namesOf = async (env: Record<string, string>) =>
+    (await planTls(loadServerConfig({ ...acme, ...env }).server))?.source.hostNames
+  const listen = { ATOLL_HTTP_LISTEN: '0.0.0.0:80' }
+  assert.deepEqual(await namesOf({ ATOLL_ACME_HOOK: '/etc/hook' }), ['*.a.test'])
+  const names = ['api.a.test', 'sandbox.a.test']
+  assert.deepEqual(await namesOf(listen), [...names, 'ui.a.test'])
+  for (const [host, more] of [
+    ['off', []],
+    ['my.a.test', ['my.a.test']],
+    ['ui.example.com', []],
+  ] as const) {
+    const seen = await namesOf({ ...listen, ATOLL_DASHBOARD_HOST: host })
+    assert.deepEqual(seen, [...names, ...more])
+  }
+})
 
 test('HTTPS is off without a certificate and on with files or a local CA', async (t) => {
   const dataDir = await mkdtemp(join(tmpdir(), 'atoll-config-'))

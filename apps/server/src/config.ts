@@ -5,6 +5,7 @@ import { loadEdgeConfig } from '@atoll/edge/config'
 import type { EdgeConfig } from '@atoll/edge/config'
 import { Fault } from '@atoll/kit/fault'
 import { parseEnvironment } from '@atoll/kit/config'
+import { isDomainName } from '@atoll/kit/domain-name'
 import { loadNodeConfig } from '@atoll/node/config'
 import type { NodeConfig } from '@atoll/node/config'
 import { parseAddressList } from '@atoll/kit/address-list'
@@ -25,7 +26,7 @@ const trustedProxies = z.string().transform((text, context) => {
   return z.NEVER
 })
 
-const pemFile = z.string().startsWith('/', 'must be an absolute path')
+const absolutePath = z.string().startsWith('/', 'must be an absolute path')
 
 export const ServerEnv = z.object({
   ATOLL_LISTEN: listenAddress
@@ -49,18 +50,47 @@ export const ServerEnv = z.object({
     .describe(
       'Domain of the host names {port}-{sandboxID} of sandboxes, with a port unless clients use the default port. With it, host names of other domains are refused, except localhost. Default: localhost with the port of the server.',
     ),
-  ATOLL_TLS_CERT_FILE: pemFile
+  ATOLL_TLS_CERT_FILE: absolutePath
     .optional()
     .describe(
       'PEM file with the certificate for *.ATOLL_DOMAIN, then those of its issuers. Turns on HTTPS. Read again when it changes. Default: a certificate of the local CA, if atoll tls local has created one.',
     ),
-  ATOLL_TLS_KEY_FILE: pemFile
+  ATOLL_TLS_KEY_FILE: absolutePath
     .optional()
     .describe('PEM file with the key of ATOLL_TLS_CERT_FILE, not encrypted.'),
   ATOLL_TLS_LISTEN: listenAddress
     .optional()
     .describe(
       'Address for HTTPS: API, sandboxes and dashboard. Default: 127.0.0.1 with the port of ATOLL_DOMAIN, or 443.',
+    ),
+  ATOLL_HTTP_LISTEN: listenAddress
+    .optional()
+    .describe(
+      'Address for plain HTTP that answers the CA of ATOLL_ACME_DIRECTORY and redirects browsers to HTTPS, such as 0.0.0.0:80. Serves nothing else. Needs HTTPS. Default: off.',
+    ),
+  ATOLL_ACME_DIRECTORY: z
+    .url({ protocol: /^https$/, error: 'must be an https:// URL' })
+    .optional()
+    .describe(
+      'Directory URL of a CA that speaks ACME. The server gets and renews the certificate of ATOLL_DOMAIN by itself. Default: off.',
+    ),
+  ATOLL_ACME_TERMS: z
+    .literal('agreed', 'must be agreed')
+    .optional()
+    .describe('agreed: you accept the terms of service of the CA. ACME needs it.'),
+  ATOLL_ACME_EMAIL: z
+    .email('must be an e-mail address')
+    .optional()
+    .describe('Address for messages of the CA about your certificates. Default: none.'),
+  ATOLL_ACME_HOOK: absolutePath
+    .optional()
+    .describe(
+      'Program that publishes DNS records for the CA: HOOK add|remove NAME VALUE. With it the certificate is for *.ATOLL_DOMAIN. Default: the CA asks ATOLL_HTTP_LISTEN, and the certificate is for the names of API and dashboard only.',
+    ),
+  ATOLL_ACME_CA_FILE: absolutePath
+    .optional()
+    .describe(
+      'PEM file with root certificates for the connection to the CA, besides the well-known ones. For a CA of your own.',
     ),
   ATOLL_TRUSTED_PROXIES: trustedProxies
     .optional()
@@ -143,10 +173,11 @@ function checkCombinations<Settings extends z.infer<typeof ServerEnv>>(
   const hostName = ATOLL_DOMAIN?.split(':', 1)[0]
   const dashboardHost = settings.ATOLL_DASHBOARD_HOST
   const mistakes = [
+    ...acmeMistakes(settings),
     hasFile &&
       (ATOLL_TLS_CERT_FILE === undefined || ATOLL_TLS_KEY_FILE === undefined) &&
       'ATOLL_TLS_CERT_FILE and ATOLL_TLS_KEY_FILE need each other',
-    (hasFile || ATOLL_TLS_LISTEN !== undefined) &&
+    (hasFile || ATOLL_TLS_LISTEN !== undefined || settings.ATOLL_HTTP_LISTEN !== undefined) &&
       ATOLL_DOMAIN === undefined &&
       'HTTPS needs a domain: set ATOLL_DOMAIN',
     hostName !== undefined &&
@@ -155,4 +186,24 @@ function checkCombinations<Settings extends z.infer<typeof ServerEnv>>(
   ].filter((mistake) => mistake !== false)
   if (mistakes.length > 0) throw new Error(['', ...mistakes.map((text) => `✖ ${text}`)].join('\n'))
   return settings
+}
+
+function acmeMistakes(settings: z.infer<typeof ServerEnv>): (string | false)[] {
+  const { ATOLL_ACME_DIRECTORY, ATOLL_ACME_HOOK, ATOLL_HTTP_LISTEN, ATOLL_DOMAIN } = settings
+  const others = ['ATOLL_ACME_TERMS', 'ATOLL_ACME_EMAIL', 'ATOLL_ACME_HOOK'] as const
+  if (ATOLL_ACME_DIRECTORY === undefined) {
+    const useless = others.find((name) => settings[name] !== undefined)
+    return [useless !== undefined && `${useless} needs ATOLL_ACME_DIRECTORY`]
+  }
+  return [
+    settings.ATOLL_ACME_TERMS === undefined &&
+      'ATOLL_ACME_DIRECTORY needs ATOLL_ACME_TERMS=agreed: read the terms of the CA first',
+    settings.ATOLL_TLS_CERT_FILE !== undefined &&
+      'ATOLL_ACME_DIRECTORY and ATOLL_TLS_CERT_FILE exclude each other: choose where the certificate comes from',
+    !isDomainName(ATOLL_DOMAIN?.split(':', 1)[0] ?? '') &&
+      'ATOLL_ACME_DIRECTORY needs a domain with a dot: set ATOLL_DOMAIN',
+    ATOLL_ACME_HOOK === undefined &&
+      ATOLL_HTTP_LISTEN === undefined &&
+      'ATOLL_ACME_DIRECTORY needs ATOLL_ACME_HOOK for a wildcard certificate, or ATOLL_HTTP_LISTEN=0.0.0.0:80 for one without sandboxes',
+  ]
 }

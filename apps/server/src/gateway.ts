@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerOptions, ServerResponse } from 'node:http'
+import type { IncomingMessage, RequestListener, ServerOptions, ServerResponse } from 'node:http'
 import { buildFilesPath } from '@atoll/contracts/builds/request'
 import { edgeServerOptions } from '@atoll/edge'
 import type { Edge } from '@atoll/edge'
@@ -39,6 +39,10 @@ export interface GatewayAddresses {
   readonly tls?:
     | { readonly address: ListenAddress; readonly certificates: Certificates }
     | undefined
+  /** Plain HTTP that redirects to HTTPS. Absent: off. */
+  readonly redirect?:
+    | { readonly address: ListenAddress; readonly handle: RequestListener }
+    | undefined
 }
 
 /**
@@ -66,19 +70,15 @@ export async function startGateway(
   )
   started.defer(() => close(apiListener))
   const edgeListener = addresses.edge
-    ? await startListener(
-        { setting: 'ATOLL_EDGE_LISTEN', address: addresses.edge },
-        upgradeIf(() => parts !== undefined),
-        {
-          connections,
-          handle: (req, res) => (parts ? parts.edge.handle(req, res) : refuseDuringStart(res)),
-        },
-      )
+    ? await startEdgeListener(addresses.edge, { partsOf: () => parts, connections })
     : apiListener
   started.defer(() => close(edgeListener))
   const tlsListener =
     addresses.tls && (await startTlsListener(addresses.tls, { partsOf: () => parts, connections }))
   if (tlsListener) started.defer(() => close(tlsListener))
+  const redirectListener =
+    addresses.redirect && (await startRedirectListener(addresses.redirect, connections))
+  if (redirectListener) started.defer(() => close(redirectListener))
   const listeners = new Set<Listener>([apiListener, edgeListener, tlsListener ?? apiListener])
   for (const listener of listeners) {
     const hasDashboard = listener === apiListener || listener === tlsListener
@@ -96,6 +96,7 @@ export async function startGateway(
       parts = given
     },
     stop(graceMs) {
+      redirectListener?.stop()
       for (const { server, stop } of listeners) {
         stop()
         setTimeout(() => server.closeAllConnections(), graceMs).unref()
@@ -109,13 +110,45 @@ function isLoopbackOr(isTrusted: (address: string) => boolean) {
   return (client: string, address: string) => isLoopback(client) || isTrusted(address)
 }
 
+interface SharedParts {
+  readonly partsOf: () => GatewayParts | undefined
+  readonly connections: Connections
+}
+
+function startEdgeListener(
+  address: ListenAddress,
+  { partsOf, connections }: SharedParts,
+): Promise<Listener> {
+  return startListener(
+    { setting: 'ATOLL_EDGE_LISTEN', address },
+    upgradeIf(() => partsOf() !== undefined),
+    {
+      connections,
+      handle(req, res) {
+        const parts = partsOf()
+        if (parts) parts.edge.handle(req, res)
+        else refuseDuringStart(res)
+      },
+    },
+  )
+}
+
+function startRedirectListener(
+  { address, handle }: NonNullable<GatewayAddresses['redirect']>,
+  connections: Connections,
+): Promise<Listener> {
+  const place = { setting: 'ATOLL_HTTP_LISTEN', address }
+  return startListener(
+    place,
+    upgradeIf(() => false),
+    { connections, handle },
+  )
+}
+
 /** HTTPS serves everything on one port. */
 function startTlsListener(
   { address, certificates }: NonNullable<GatewayAddresses['tls']>,
-  parts: {
-    readonly partsOf: () => GatewayParts | undefined
-    readonly connections: Connections
-  },
+  parts: SharedParts,
 ): Promise<Listener> {
   const { isForDashboard, isForEdge, handle } = createDispatch(parts.partsOf, false)
   return startListener(

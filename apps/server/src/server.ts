@@ -88,11 +88,14 @@ export async function startServer(
       api: ATOLL_LISTEN,
       edge: ATOLL_EDGE_LISTEN,
       tls: tls && { address: tls.plan.listen, certificates: tls.certificates },
+      redirect: tls?.redirect,
     },
     plan,
     config.server.ATOLL_TRUSTED_PROXIES?.has,
   )
   closing('gateway', () => gateway.close())
+  const renewal = tls?.startRenewal()
+  if (renewal) closing('certificate renewal', () => renewal.close())
   const apiUrl = toUrl(gateway.apiAddress)
   const sandboxUrl = toUrl(gateway.sandboxAddress)
 

@@ -16,6 +16,10 @@ export interface Certificates {
 export interface CertificateSource {
   /** Named in messages. */
   readonly description: string
+  /** Names that the certificate must have. Default: all names directly below the domain. */
+  readonly hostNames?: readonly string[]
+  /** Returns whether clients refuse the certificate because the source has no better one yet. */
+  readonly isTemporary?: (pair: CertificatePair) => boolean
   /** Returns the certificate to use from now on. Called again and again. */
   load(): Promise<CertificatePair>
 }
@@ -39,6 +43,8 @@ export async function openCertificates(
   },
 ): Promise<Certificates> {
   const { domain, log, clock = systemClock } = parts
+  const check = (pair: CertificatePair) =>
+    checkCertificate(pair, domain, clock.now(), source.hostNames)
   const listeners: ((pair: CertificatePair) => void)[] = []
   let current = await loadFirst()
   let refused = ''
@@ -53,11 +59,13 @@ export async function openCertificates(
     const pair = await source.load().catch((error: unknown) => {
       throw unusable(source, textOf(error), error)
     })
-    const { unusableBecause, refusedBecause } = checkCertificate(pair, domain, clock.now())
+    const { unusableBecause, refusedBecause } = check(pair)
     if (unusableBecause !== undefined) throw unusable(source, unusableBecause)
     if (refusedBecause !== undefined) {
       log.error({ event: 'tls.bad_certificate', reason: refusedBecause }, source.description)
     }
+    if (source.isTemporary?.(pair))
+      log.warn({ event: 'tls.temporary_certificate' }, noneYet(source))
     return pair
   }
 
@@ -67,7 +75,7 @@ export async function openCertificates(
       refused = ''
       return
     }
-    const found = checkCertificate(pair, domain, clock.now())
+    const found = check(pair)
     const reason = found.unusableBecause ?? found.refusedBecause
     if (reason !== undefined) return refuse(reason)
     current = pair
@@ -82,6 +90,10 @@ export async function openCertificates(
     refused = reason
     log.error({ event: 'tls.certificate_refused', reason }, `${source.description}: kept the old`)
   }
+}
+
+function noneYet({ description }: CertificateSource): string {
+  return `${description}: no certificate yet. HTTPS starts with a temporary one that clients refuse`
 }
 
 function unusable({ description }: CertificateSource, reason: string, cause?: unknown): Fault {

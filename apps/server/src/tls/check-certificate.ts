@@ -15,8 +15,16 @@ export interface Findings {
   readonly refusedBecause?: string
 }
 
-/** `domain` is a host name without a port. Reasons never contain parts of the key. */
-export function checkCertificate(pair: CertificatePair, domain: string, now: Date): Findings {
+/**
+ * `domain` is a host name without a port. The certificate must be valid for `hostNames`, by default for all names directly
+ * below the domain. Reasons never contain parts of the key.
+ */
+export function checkCertificate(
+  pair: CertificatePair,
+  domain: string,
+  now: Date,
+  hostNames: readonly string[] = [`*.${domain}`],
+): Findings {
   const certificate = attempt(() => new X509Certificate(pair.cert))
   if (!certificate) return { unusableBecause: 'the certificate is not in PEM format' }
   const key = attempt(() => createPrivateKey(pair.key))
@@ -38,12 +46,15 @@ export function checkCertificate(pair: CertificatePair, domain: string, now: Dat
       refusedBecause: `the certificate is valid only from ${validFromDate.toISOString()} on`,
     }
   }
-  const missing = [`api.${domain}`, `8000-sandbox.${domain}`].find(
-    (name) => certificate.checkHost(name) === undefined,
+  const needed = hostNames.flatMap((name) =>
+    name.startsWith('*') ? ['api', '8000-sandbox'].map((label) => name.replace('*', label)) : name,
   )
+  const missing = needed.find((name) => certificate.checkHost(name) === undefined)
   return missing === undefined
     ? {}
-    : { refusedBecause: `the certificate is not valid for ${missing}; it needs *.${domain}` }
+    : {
+        refusedBecause: `the certificate is not valid for ${missing}; it needs ${hostNames.join(', ')}`,
+      }
 }
 
 function attempt<Result>(run: () => Result): Result | undefined {

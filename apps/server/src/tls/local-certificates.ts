@@ -8,6 +8,7 @@ import type { CertificatePair } from './check-certificate.ts'
 import type { CertificateSource } from './certificates.ts'
 import { issueServerCertificate, localCaFiles, readLocalCa } from './local-ca.ts'
 import type { LocalCa } from './local-ca.ts'
+import { joinPair, splitPair } from './pem-pair.ts'
 
 /** Remaining time at which the server gets its next certificate. */
 const renewBeforeMs = 30 * dayMs
@@ -31,10 +32,10 @@ export function localCertificates(
         )
       }
       const now = clock.now()
-      const kept = split(await readFile(files.server, 'utf8').catch(() => ''))
+      const kept = splitPair(await readFile(files.server, 'utf8').catch(() => ''))
       if (kept && isStillValid(kept, ca, now)) return kept
       const issued = issueServerCertificate(ca, now)
-      await writeFileAtomic(files.server, issued.cert + issued.key, 0o600)
+      await writeFileAtomic(files.server, joinPair(issued), 0o600)
       return issued
     },
   }
@@ -49,9 +50,4 @@ function isStillValid(pair: CertificatePair, ca: LocalCa, now: Date): boolean {
   // A certificate that ends with its CA cannot be renewed.
   const isLast = certificate.validToDate >= issuer.validToDate
   return certificate.verify(issuer.publicKey) && (leftMs > renewBeforeMs || isLast)
-}
-
-function split(pem: string): CertificatePair | undefined {
-  const at = pem.indexOf('-----BEGIN PRIVATE KEY-----')
-  return at < 1 ? undefined : { cert: pem.slice(0, at), key: pem.slice(at) }
 }

@@ -1,6 +1,9 @@
 import { isDomainName } from '@atoll/kit/domain-name'
 import type { ServerConfig } from '../config.ts'
 import type { ListenAddress } from '../listen-address.ts'
+import { acmeCertificates } from './acme/acme-certificates.ts'
+import type { AcmeCertificates } from './acme/acme-certificates.ts'
+import { planAcme } from './acme/acme-settings.ts'
 import { certificateFiles } from './certificate-files.ts'
 import type { CertificateSource } from './certificates.ts'
 import { readLocalCa } from './local-ca.ts'
@@ -14,6 +17,8 @@ export interface TlsPlan {
   readonly listen: ListenAddress
   readonly source: CertificateSource
   readonly isLocalCa: boolean
+  /** Absent: another program or the local CA renews the certificate. */
+  readonly acme?: AcmeCertificates
 }
 
 /** Returns undefined if the server has no certificate: then it speaks plain HTTP only. */
@@ -27,6 +32,11 @@ export async function planTls(settings: ServerConfig['server']): Promise<TlsPlan
   if (ATOLL_TLS_CERT_FILE !== undefined && ATOLL_TLS_KEY_FILE !== undefined) {
     const source = certificateFiles(ATOLL_TLS_CERT_FILE, ATOLL_TLS_KEY_FILE)
     return { ...plan, source, isLocalCa: false }
+  }
+  const acme = planAcme(settings, hostName)
+  if (acme) {
+    const certificates = acmeCertificates(acme, { dataDir: ATOLL_DATA_DIR, domain: hostName })
+    return { ...plan, source: certificates.source, isLocalCa: false, acme: certificates }
   }
   // A domain of one label, such as localhost, has no usable wildcard certificate.
   if (!isDomainName(hostName) || !(await readLocalCa(ATOLL_DATA_DIR))) return undefined

@@ -165,7 +165,7 @@ test('each step leaves a layer, and the template is based on the last', async ()
   ])
 })
 
-test('the first step goes on from the memory of the parent, and the log says so', async () => {
+test('the first step starts from the memory of the parent, and the log says so', async () => {
   const shapes: string[] = []
   const { build, logs } = setup({
     async takeWithoutBoot({ shape }) {
