@@ -88,7 +88,7 @@ print('ended')`
   })
 
   test('50 MB of output arrive in full, and the server does not hold them', async () => {
-    const before = await peakMemoryMb(installation.pid())
+    const earlierPeak = await peakMemoryMb(installation.pid())
     const code = `
 import hashlib, sys
 digest = hashlib.sha256()
@@ -101,7 +101,7 @@ digest.hexdigest()`
     const output = logs.stdout.join('')
     assert.equal(output.length, 50_000_000)
     assert.equal(text, createHash('sha256').update(output).digest('hex'))
-    const growth = (await peakMemoryMb(installation.pid())) - before
+    const growth = (await peakMemoryMb(installation.pid())) - earlierPeak
     assert.ok(growth < 40, `the server grew by ${growth} MB`)
   })
 
