@@ -10,11 +10,12 @@ import type { BuiltTemplates } from '../state/built-templates.ts'
 import { openStepLayers } from '../state/step-layers.ts'
 import type { StepLayers } from '../state/step-layers.ts'
 import { codeInterpreter } from '../template/code-interpreter.ts'
+import { desktop } from '../template/desktop.ts'
 import { openCatalogueFiles } from './catalogue-files.ts'
 import type { CatalogueFiles } from './catalogue-files.ts'
 
 /** Templates of the catalogue. */
-export const catalogue = [codeInterpreter]
+export const catalogue = [codeInterpreter, desktop]
 
 /** Templates of this node and their files: the built-in templates and those built here. */
 export interface TemplateFiles {

@@ -3,6 +3,7 @@ import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { Fault } from '@atoll/kit/fault'
+import type { UnpackedFolder } from './recipe.ts'
 
 export interface Bootstrap {
   readonly root: string
@@ -12,6 +13,7 @@ export interface Bootstrap {
   readonly expectedSteps: number
   readonly suite: string
   readonly packages: readonly string[]
+  readonly unpacked?: readonly UnpackedFolder[]
   readonly excludedPaths: readonly string[]
   /** apt sources in deb822 format. */
   readonly sources: string
@@ -25,9 +27,8 @@ export async function bootstrapDebian(task: Bootstrap): Promise<void> {
   try {
     const sourcesFile = join(work, 'debian.sources')
     await writeFile(sourcesFile, task.sources)
-    const hook = join(work, 'exclude')
-    await writeFile(hook, excludeScript(task.excludedPaths))
-    await chmod(hook, 0o755)
+    const exclude = await writeScript(join(work, 'exclude'), excludeScript(task.excludedPaths))
+    const unpack = await writeScript(join(work, 'unpack'), unpackScript(task.unpacked ?? []))
     await runToTheEnd(task, [
       'mmdebstrap',
       '--verbose',
@@ -37,7 +38,8 @@ export async function bootstrapDebian(task: Bootstrap): Promise<void> {
       `--include=${task.packages.join(',')}`,
       '--aptopt=Acquire::Languages "none"',
       '--dpkgopt=force-unsafe-io',
-      `--extract-hook=${hook} "$1"`,
+      `--extract-hook=${exclude} "$1"`,
+      `--customize-hook=${unpack} "$1"`,
       task.suite,
       task.root,
       sourcesFile,
@@ -45,6 +47,12 @@ export async function bootstrapDebian(task: Bootstrap): Promise<void> {
   } finally {
     await rm(work, { recursive: true, force: true })
   }
+}
+
+async function writeScript(path: string, text: string): Promise<string> {
+  await writeFile(path, text)
+  await chmod(path, 0o755)
+  return path
 }
 
 /**
@@ -105,5 +113,20 @@ ${excludedPaths.join('\n')}
 END
 rm -rf "$1"/usr/share/man/* "$1"/usr/share/info/* "$1"/usr/share/locale/*
 find "$1/usr/share/doc" -not -name copyright -not -type d -delete
+`
+}
+
+/** Returns a hook that copies folders out of packages, which apt fetches and verifies. */
+function unpackScript(folders: readonly UnpackedFolder[]): string {
+  const commands = folders.map(
+    (folder) => `
+APT_CONFIG="$MMDEBSTRAP_APT_CONFIG" apt-get download ${folder.package}
+dpkg --extract ${folder.package}_*.deb ${folder.package}
+mkdir -p "$1/$(dirname ${folder.to})"
+mv ${folder.package}/${folder.from} "$1/${folder.to}"`,
+  )
+  return `#!/bin/sh
+set -eu
+cd "$(dirname "$0")"${commands.join('')}
 `
 }

@@ -9,6 +9,8 @@ export interface DebianRecipe {
   /** Debian release, such as bookworm. */
   readonly suite: string
   readonly packages: readonly string[]
+  /** Packages of which only a folder is used, without their dependencies. */
+  readonly unpacked?: readonly UnpackedFolder[]
   /**
    * Version of npm. It comes from the npm registry: Debian's npm brings hundreds of packages and an unsupported
    * Node.js.
@@ -21,6 +23,14 @@ export interface DebianRecipe {
   readonly check: string
   /** Number of lines that mmdebstrap prints; used only for the progress bar. */
   readonly expectedSteps: number
+}
+
+export interface UnpackedFolder {
+  readonly package: string
+  /** Folder in the package, without a slash at the start. */
+  readonly from: string
+  /** Folder in the template, without a slash at the start. */
+  readonly to: string
 }
 
 /** Content of the template `base`. A change makes the next start rebuild it. */
