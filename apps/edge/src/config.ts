@@ -10,6 +10,12 @@ export const EdgeEnv = z.object({
     .describe(
       'Maximum of open requests and WebSockets per sandbox. Default: a quarter of ATOLL_MAX_CONNECTIONS.',
     ),
+  ATOLL_EDGE_ACCESS_LOG: z
+    .enum(['on', 'off'])
+    .optional()
+    .describe(
+      'on: logs each request to a sandbox when it has ended: client, sandbox, port, method, path without query, status, duration and bytes. Default: off.',
+    ),
 })
 
 export type EdgeConfig = Readonly<z.infer<typeof EdgeEnv>>

@@ -11,12 +11,16 @@ import { isSandboxTraffic } from './domain/route.ts'
 import type { FindSigner } from './domain/signed-file.ts'
 import type { Wake } from './domain/wake.ts'
 import { refuse } from './http/error-response.ts'
+import { createRequestObserver } from './http/observe-request.ts'
+import type { OnEdgeRequest } from './http/observe-request.ts'
 import { originHeaders } from './http/headers.ts'
 import { proxyRequest } from './http/proxy.ts'
 import type { ProxyContext } from './http/sandbox-connection.ts'
 import { createRequestServer } from './http/serve-request.ts'
 import { proxyUpgrade, responseOn, shouldUpgrade } from './http/upgrade.ts'
 import { nodeSandboxSource } from './nodes/source.ts'
+
+export type { EdgeRequest } from './http/observe-request.ts'
 
 export interface Edge {
   /** True if the request is for a sandbox. Used on a port shared with the platform API. */
@@ -50,6 +54,8 @@ export interface EdgeParts {
   readonly domain?: string | undefined
   /** Set: programs in sandboxes get X-Forwarded-* headers, taken from the request if such a proxy sent it. */
   readonly isTrustedProxy?: IsTrustedProxy | undefined
+  /** Receives each finished request. */
+  readonly onRequest?: OnEdgeRequest | undefined
   /** How long a request waits for its sandbox. Set by tests. */
   readonly wakeLimitMs?: number
 }
@@ -59,16 +65,11 @@ export function createEdge(parts: EdgeParts): Edge {
   const directory = createDirectory(nodeSandboxSource(parts.node), log)
   const maxOpenPerSandbox = parts.config?.ATOLL_EDGE_MAX_REQUESTS_PER_SANDBOX
   const wakes = parts.wake && createSharedWakes(parts.wake, log)
-  const { findSigner, wakeLimitMs, domain, isTrustedProxy } = parts
+  const { findSigner, wakeLimitMs, domain, isTrustedProxy, maxRequests: maxOpen } = parts
   const context = {
-    directory,
-    maxOpen: parts.maxRequests,
-    maxOpenPerSandbox,
-    findSigner,
-    wakes,
-    wakeLimitMs,
-    domain,
+    ...{ directory, maxOpen, maxOpenPerSandbox, findSigner, wakes, wakeLimitMs, domain },
   }
+  const observe = parts.onRequest && createRequestObserver(parts.onRequest)
   const closing = new AbortController()
   const serve = createRequestServer({ context, log, closing: closing.signal })
   const withOrigin = (req: IncomingMessage, admitted: ProxyContext) =>
@@ -78,19 +79,33 @@ export function createEdge(parts: EdgeParts): Edge {
     claims: (req) => isSandboxTraffic(req, domain),
 
     handle(req, res) {
+      const note = observe?.(req, res)
       serve(req, {
         isRaw: false,
-        refuse: (refusal) => refuse(req, res, refusal),
-        proxy: (admitted) => proxyRequest(req, res, withOrigin(req, admitted)),
+        refuse(refusal) {
+          note?.refused(refusal)
+          refuse(req, res, refusal)
+        },
+        proxy(admitted) {
+          note?.admitted(admitted.target)
+          return proxyRequest(req, res, withOrigin(req, admitted))
+        },
       })
     },
 
     upgrade(req, socket, head) {
       socket.on('error', () => {}) // `close` follows
+      const note = observe?.(req)
       serve(req, {
         isRaw: true,
-        refuse: (refusal) => refuse(req, responseOn(socket, req), refusal),
-        proxy: (admitted) => proxyUpgrade(req, { socket, head }, withOrigin(req, admitted)),
+        refuse(refusal) {
+          note?.refused(refusal)
+          refuse(req, responseOn(socket, req), refusal)
+        },
+        proxy(admitted) {
+          note?.admitted(admitted.target)
+          return proxyUpgrade(req, { socket, head }, withOrigin(req, admitted))
+        },
       })
     },
 

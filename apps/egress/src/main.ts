@@ -7,6 +7,7 @@
  *
  * PORT is the DNS port of the previous process, or 0.
  */
+import { createDecisions } from './app/decisions.ts'
 import { createSandboxes } from './app/sandboxes.ts'
 import type { Dialer } from './domain/route.ts'
 import { startTcpListener } from './inbound/tcp-listener.ts'
@@ -18,15 +19,20 @@ import { createTlsDialer } from './net/tls-dialer.ts'
 
 const [path = '', build = '', previousDnsPort = '0'] = process.argv.slice(2)
 const sandboxes = createSandboxes()
+const decisions = createDecisions()
 let dialer: Dialer | undefined
 let nameservers: readonly string[] = []
 
 const port = await startTcpListener({
   sandboxes,
+  decisions,
   terminator: createTerminator(),
   dialer: () => dialer,
 })
-const dnsPort = await startDnsServer(sandboxes, () => nameservers, Number(previousDnsPort))
+const dnsPort = await startDnsServer(
+  { sandboxes, decisions, nameservers: () => nameservers },
+  Number(previousDnsPort),
+)
 await serveControl(path, (request) => {
   switch (request.kind) {
     case 'begin': {
@@ -38,8 +44,11 @@ await serveControl(path, (request) => {
     }
     case 'set':
       sandboxes.set(request.sandbox)
+      break
+    case 'count':
+      break
   }
-  return { build, pid: process.pid, port, namePort: dnsPort }
+  return { build, pid: process.pid, port, namePort: dnsPort, decisions }
 })
 dropPrivileges()
 process.stdout.write('ready\n')

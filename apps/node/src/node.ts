@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { mkdir, realpath } from 'node:fs/promises'
+import type { MeasureStep } from '@atoll/kit/instrument'
 import type { Logger } from '@atoll/kit/log'
 import type { Transport } from '@connectrpc/connect'
 import manifest from '../package.json' with { type: 'json' }
@@ -11,6 +12,7 @@ import type { Sandboxes } from './app/lifecycle/sandboxes.ts'
 import { adoptCells } from './composition/adoption.ts'
 import type { EnvdFiles } from './composition/envd-files.ts'
 import type { Host } from './composition/host.ts'
+import { measureRuntime } from './composition/measure-runtime.ts'
 import { openNodeFiles } from './composition/node-files.ts'
 import { openImages } from './composition/images.ts'
 import { startLogs, withLastEntries } from './composition/logs.ts'
@@ -35,6 +37,8 @@ export interface NodeParts {
   readonly progress?: (label: string, fraction: number) => void
   /** Shapes to keep pre-warmed before the first request for them. */
   readonly wanted?: readonly Shape[]
+  /** Measures calls of the runtime. */
+  readonly measure?: MeasureStep | undefined
 }
 
 export interface RunningNode {
@@ -48,7 +52,8 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
   await mkdir(config.ATOLL_DATA_DIR, { recursive: true, mode: 0o700 })
   const installation = toInstallation(await realpath(config.ATOLL_DATA_DIR))
   await using opened = await openNodeFiles(config, installation, parts)
-  const { host, runtime, files, envd } = opened
+  const { host, files, envd } = opened
+  const runtime = parts.measure ? measureRuntime(opened.runtime, parts.measure) : opened.runtime
   const identity = await startEpoch(installation.dataDir)
   const adopted = await adoptCells({ host, runtime, files, envd, log })
   const stopSweeping = startSweeping(host, files, log)
@@ -84,6 +89,7 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
       sample: (sandboxId) => sample(host, sandboxes.running(sandboxId), usage),
       facts: { ...identity, ...(await describeNode(runtime, envd)) },
       measure: createMeasure(installation.dataDir),
+      egressDecisions: host.egress.decisions,
     },
     log,
   )

@@ -1,16 +1,19 @@
+import { isIP } from 'node:net'
 import { z } from 'zod'
-import { loadApiConfig } from '@atoll/api/config'
+import { ApiEnv, loadApiConfig } from '@atoll/api/config'
 import type { ApiConfig } from '@atoll/api/config'
-import { loadEdgeConfig } from '@atoll/edge/config'
+import { EdgeEnv, loadEdgeConfig } from '@atoll/edge/config'
 import type { EdgeConfig } from '@atoll/edge/config'
 import { Fault } from '@atoll/kit/fault'
 import { parseEnvironment } from '@atoll/kit/config'
 import { isDomainName } from '@atoll/kit/domain-name'
-import { loadNodeConfig } from '@atoll/node/config'
+import { NodeEnv, loadNodeConfig } from '@atoll/node/config'
 import type { NodeConfig } from '@atoll/node/config'
 import { parseAddressList } from '@atoll/kit/address-list'
+import { isLoopback } from './client-address.ts'
 import { isUsableDashboardHost } from './dashboard/host.ts'
 import { parseListenAddress } from './listen-address.ts'
+import { TracingEnv } from './telemetry/tracing-env.ts'
 
 const listenAddress = z.string().transform((text, context) => {
   const address = parseListenAddress(text)
@@ -124,6 +127,15 @@ export const ServerEnv = z.object({
     .describe(
       'Maximum number of open connections per client: an IPv4 address or an IPv6 /64 network. Loopback is exempt. Default: an eighth of ATOLL_MAX_CONNECTIONS.',
     ),
+  ATOLL_METRICS_LISTEN: listenAddress
+    .refine(({ host }) => host === 'localhost' || (isIP(host) !== 0 && isLoopback(host)), {
+      error: 'must be a loopback address, such as 127.0.0.1:9464: metrics need no key',
+    })
+    .optional()
+    .describe(
+      'Address for metrics in the Prometheus format, below /metrics; loopback only. Default: no metrics.',
+    ),
+  ...TracingEnv,
   ATOLL_LOG: z
     .enum(['file', 'stdout'])
     .default('file')
@@ -139,6 +151,12 @@ export interface ServerConfig {
   readonly api: ApiConfig
   readonly node: NodeConfig
   readonly edge: EdgeConfig
+}
+
+/** Returns the names of all settings of the server and its parts. */
+export function settingNames(): ReadonlySet<string> {
+  const schemas = [ServerEnv, ApiEnv, NodeEnv, EdgeEnv]
+  return new Set(schemas.flatMap(({ shape }) => Object.keys(shape)))
 }
 
 /** Loads the configuration of the server and all its parts. Reports all mistakes at once. */

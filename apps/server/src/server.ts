@@ -7,6 +7,7 @@ import { openStore, startApi } from '@atoll/api'
 import type { Api, FirstCredentials } from '@atoll/api'
 import { NodeService, SandboxState } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
 import { createEdge } from '@atoll/edge'
+import type { MeasureStep } from '@atoll/kit/instrument'
 import type { Logger } from '@atoll/kit/log'
 import type { NodeConfig } from '@atoll/node/config'
 import type { Shape } from '@atoll/node/domain/sandboxes/cell'
@@ -20,6 +21,8 @@ import { readDescriptorLimit } from './descriptor-limit.ts'
 import { startGateway } from './gateway.ts'
 import { toUrl } from './listen-address.ts'
 import { shutdownStep } from './shutdown-step.ts'
+import { observeEdge } from './telemetry/access-log.ts'
+import { startTelemetry } from './telemetry/telemetry.ts'
 import { openTls } from './tls/open-tls.ts'
 import { parseDomain } from './tls/tls-plan.ts'
 import type { TlsPlan } from './tls/tls-plan.ts'
@@ -40,12 +43,15 @@ export type StartNode = (
     readonly log: Logger
     readonly progress: (label: string, fraction: number) => void
     readonly wanted: readonly Shape[]
+    readonly measure: MeasureStep | undefined
   },
 ) => Promise<{ readonly transport: Transport; close(): Promise<void> }>
 
 export interface RunningServer {
   readonly apiUrl: string
   readonly sandboxUrl: string
+  /** Absent: no metrics. */
+  readonly metricsUrl?: string
   /** Absent: no HTTPS. */
   readonly tls?: TlsPlan
   /** Absent if the dashboard is off. */
@@ -99,21 +105,26 @@ export async function startServer(
   const apiUrl = toUrl(gateway.apiAddress)
   const sandboxUrl = toUrl(gateway.sandboxAddress)
 
+  const telemetry = await startTelemetry(config, log.child({ part: 'telemetry' }))
+  closing('telemetry', () => telemetry.close())
   // Open the store before the node: an incompatible store is refused before anything changes.
-  const store = await openStore(config.api)
+  const store = await openStore(config.api, telemetry.onQuery)
   closing('store', () => store.close())
 
   const node = await startNode(config.node, {
     log: log.child({ part: 'node' }),
     progress,
     wanted: [baseShape(config)],
+    measure: telemetry.measure,
   })
   closing('node', () => node.close())
+  telemetry.watchNode(node.transport)
   const api = await startApi(config.api, {
     store,
-    nodes: [node.transport],
+    nodes: [telemetry.measured(node.transport)],
     nodeName: `${hostname()}:${dataDir}`,
     log: log.child({ part: 'api' }),
+    onRequest: telemetry.onRequest,
     domain: tls?.plan.domain ?? ATOLL_DOMAIN,
     saveCredentials: (made) => saveCredentials(dataDir, { ...made, url: apiUrl, sandboxUrl }),
   })
@@ -123,6 +134,7 @@ export async function startServer(
     log: log.child({ part: 'edge' }),
     config: { ATOLL_EDGE_MAX_REQUESTS_PER_SANDBOX: plan.maxRequestsPerSandbox },
     maxRequests: plan.maxRequests,
+    onRequest: observeEdge(config.edge, log, telemetry.onEdgeRequest),
     findSigner: api.findSigner,
     wake: api.wake,
     ...ingressOf(config, tls?.plan),
@@ -138,13 +150,14 @@ export async function startServer(
     ...{ addresses, apiUrl, node, api, log, progress },
   })
   if (dashboard) closing('dashboard', () => dashboard.close())
-  gateway.open({ api: api.handler, edge, dashboard })
+  gateway.open({ api: telemetry.traced(api.handler), edge, dashboard })
   log.info({ event: 'server.start', apiUrl, sandboxUrl, domain: addresses.sandboxDomain, ...plan })
 
   const owned = started.move()
   return {
     apiUrl,
     sandboxUrl,
+    ...(telemetry.metricsAddress && { metricsUrl: `${toUrl(telemetry.metricsAddress)}/metrics` }),
     ...(tls && { tls: tls.plan }),
     hasCredentials,
     ...(dashboard && { dashboardUrl: dashboard.url, signInUrl: dashboard.signInUrl }),

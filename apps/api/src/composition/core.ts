@@ -18,6 +18,7 @@ import { baseResources, configuredLimits } from '../config.ts'
 import type { ApiConfig } from '../config.ts'
 import { readProcessId } from '../db/process-id.ts'
 import type { Stores } from '../db/stores.ts'
+import type { OnRequest } from '../http/server/request-record.ts'
 import { connectLink } from '../nodes/connect-link.ts'
 import { openStore } from './store.ts'
 
@@ -30,6 +31,8 @@ export interface ApiParts {
   readonly nodeName?: string
   readonly log: Logger
   readonly clock?: Clock
+  /** Receives each answered request. */
+  readonly onRequest?: OnRequest | undefined
   /** Domain of sandbox host names, shown to clients. With a port if it is not the default port. */
   readonly domain?: string | undefined
   /** Saves the first credentials where the operator can find them; called before they are in the store. */
@@ -44,6 +47,7 @@ export interface Core {
   readonly nodes: Nodes
   readonly clock: Clock
   readonly log: Logger
+  readonly onRequest: OnRequest | undefined
   readonly processId: string
   /** Seed of all sandbox access tokens. */
   readonly tokenSeed: string
@@ -95,6 +99,7 @@ export async function startCore(config: ApiConfig, parts: ApiParts): Promise<Sta
   return {
     core: {
       ...{ config, stores, fleet, nodes },
+      onRequest: parts.onRequest,
       ...{ clock, log, processId, tokenSeed, limitsOf, templateBytes, checkKept },
     },
     firstCredentials,

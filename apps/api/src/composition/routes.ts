@@ -52,7 +52,7 @@ interface RouteParts {
 /** Creates the HTTP server with all routes of the API. */
 export function createRoutes(parts: RouteParts): FastifyInstance {
   const { core } = parts
-  const server = createServer(core.log)
+  const server = createServer(core.log, core.onRequest)
   const authenticate = createAuthentication(core)
   addServiceRoutes(server, { probe: () => core.stores.teams.isEmpty() })
   addAllSandboxRoutes(server, parts, authenticate)

@@ -4,21 +4,28 @@ import { Pool, TypeOverrides, types } from 'pg'
 import type { PoolClient, PoolConfig } from 'pg'
 import type { Database } from './database.ts'
 import { connectionFault, toStoreError } from './postgres-errors.ts'
+import { reportTo } from './query-record.ts'
+import type { OnQuery } from './query-record.ts'
 import type { Schema } from './schema.ts'
 
 /**
  * Opens a PostgreSQL store; all PostgreSQL connection code is in this file. Any number of processes may share a
  * database.
  */
-export function openPostgres(url: string, limits: PostgresLimits = usualLimits): Database {
+export function openPostgres(
+  url: string,
+  limits: PostgresLimits = usualLimits,
+  onQuery?: OnQuery,
+): Database {
+  const options = {
+    max: 10,
+    statement_timeout: limits.statementMs,
+    idle_in_transaction_session_timeout: limits.statementMs,
+    query_timeout: limits.silenceMs,
+    connectionTimeoutMillis: limits.silenceMs,
+  }
   return {
-    db: connect(url, {
-      max: 10,
-      statement_timeout: limits.statementMs,
-      idle_in_transaction_session_timeout: limits.statementMs,
-      query_timeout: limits.silenceMs,
-      connectionTimeoutMillis: limits.silenceMs,
-    }),
+    db: connect(url, options, onQuery),
     async exclusively(work) {
       const unhurried = connect(url, {
         max: 2,
@@ -55,7 +62,7 @@ export interface PostgresLimits {
 /** Long enough for every statement, and short enough to still answer the waiting request. */
 const usualLimits: PostgresLimits = { statementMs: 10_000, silenceMs: 12_000 }
 
-function connect(url: string, options: PoolConfig): Kysely<Schema> {
+function connect(url: string, options: PoolConfig, onQuery?: OnQuery): Kysely<Schema> {
   const pool = new Pool({
     application_name: 'atoll',
     keepAlive: true,
@@ -67,7 +74,10 @@ function connect(url: string, options: PoolConfig): Kysely<Schema> {
   // listener it would crash the process.
   pool.on('error', () => {})
   pool.on('connect', (client) => client.on('error', () => {}))
-  return new Kysely<Schema>({ dialect: new PostgresDialect({ pool: adapt(pool) }) })
+  return new Kysely<Schema>({
+    dialect: new PostgresDialect({ pool: adapt(pool) }),
+    ...(onQuery && { log: reportTo(onQuery) }),
+  })
 }
 
 /** Parses counts, sums and times, which pg returns as text because they may exceed the safe integer range. */

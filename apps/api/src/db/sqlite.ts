@@ -7,6 +7,8 @@ import { Fault } from '@atoll/kit/fault'
 import { Kysely, SqliteDialect } from 'kysely'
 import type { KyselyPlugin, SqliteDatabase, SqliteStatement } from 'kysely'
 import type { Database } from './database.ts'
+import { reportTo } from './query-record.ts'
+import type { OnQuery } from './query-record.ts'
 import type { Schema } from './schema.ts'
 import { unstorableText } from './unstorable-text.ts'
 
@@ -15,7 +17,7 @@ import { unstorableText } from './unstorable-text.ts'
  * the kernel releases when the process exits: two servers on one store would each delete the sandboxes of the other as
  * orphaned.
  */
-export function openSqlite(path: string): Database {
+export function openSqlite(path: string, onQuery?: OnQuery): Database {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
   closeSync(openSync(path, 'a', 0o600))
   chmodSync(path, 0o600) // SQLite copies this mode to its other files
@@ -29,6 +31,7 @@ export function openSqlite(path: string): Database {
   const db = new Kysely<Schema>({
     dialect: new SqliteDialect({ database: adapt(database) }),
     plugins: [withoutRowLocks],
+    ...(onQuery && { log: reportTo(onQuery) }),
   })
   return { db, exclusively: (work) => work(db) }
 }

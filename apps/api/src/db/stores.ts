@@ -21,6 +21,7 @@ import { migrate } from './migrations/migrate.ts'
 import { additions, migrations } from './migrations/migrations.ts'
 import { sqlNodeStore } from './nodes.ts'
 import { openFault } from './postgres-errors.ts'
+import type { OnQuery } from './query-record.ts'
 import { isPostgresUrl, openPostgres } from './postgres.ts'
 import { sqlUsageStore } from './metrics/sandbox-metrics.ts'
 import { sqlSandboxStore } from './sandboxes/sandboxes.ts'
@@ -55,8 +56,8 @@ export interface Stores {
 }
 
 /** Opens the store, PostgreSQL by URL or SQLite by path. Creates or migrates the schema as needed. */
-export async function openStores(location: string): Promise<Stores> {
-  const database = openDatabase(location)
+export async function openStores(location: string, onQuery?: OnQuery): Promise<Stores> {
+  const database = openDatabase(location, onQuery)
   const { db } = database
   try {
     await database.exclusively((unhurried) => migrate(unhurried, migrations, additions))
@@ -86,6 +87,8 @@ export async function openStores(location: string): Promise<Stores> {
   }
 }
 
-export function openDatabase(location: string): Database {
-  return isPostgresUrl(location) ? openPostgres(location) : openSqlite(location)
+export function openDatabase(location: string, onQuery?: OnQuery): Database {
+  return isPostgresUrl(location)
+    ? openPostgres(location, undefined, onQuery)
+    : openSqlite(location, onQuery)
 }

@@ -22,6 +22,8 @@ export const Request = z.discriminatedUnion('kind', [
    * Replaces the rules of one sandbox, for open connections too, before the reply is sent. No rules: nothing may leave.
    */
   z.object({ kind: z.literal('set'), sandbox: Sandbox }),
+  /** Changes nothing; the answer has the counts. */
+  z.object({ kind: z.literal('count') }),
 ])
 
 export type Request = z.infer<typeof Request>
@@ -33,6 +35,14 @@ export const Answer = z.object({
   /** Host ports: `port` accepts redirected TCP connections, `namePort` DNS queries. */
   port: z.number(),
   namePort: z.number(),
+  /** Decisions since the start of the process. */
+  decisions: z.object({
+    connectionsAllowed: z.number(),
+    connectionsRefused: z.number(),
+    connectionsFailed: z.number(),
+    namesAllowed: z.number(),
+    namesRefused: z.number(),
+  }),
 })
 
 export type Answer = z.infer<typeof Answer>

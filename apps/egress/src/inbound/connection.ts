@@ -1,5 +1,6 @@
 /** Handles one connection of a sandbox from its first byte to its close. */
 import type { Socket } from 'node:net'
+import type { Decisions } from '../app/decisions.ts'
 import type { Sandboxes } from '../app/sandboxes.ts'
 import type { Dialer, UpstreamConnection, Route } from '../domain/route.ts'
 import { resetConnection } from './reset-connection.ts'
@@ -9,6 +10,7 @@ import type { Terminator } from './terminator.ts'
 
 export interface ConnectionParts {
   readonly sandboxes: Sandboxes
+  readonly decisions: Decisions
   readonly terminator: Terminator
   /** Undefined until the node agent has sent the first configuration. */
   dialer(): Dialer | undefined
@@ -27,11 +29,19 @@ export async function handleConnection(client: Socket, parts: ConnectionParts): 
       open.forEach(resetConnection)
     },
   }
-  if (!sandbox || !dialer || !sandbox.admit(connection)) return connection.close()
+  const { decisions } = parts
+  const refuse = () => {
+    decisions.connectionsRefused += 1
+    connection.close()
+  }
+  if (!sandbox || !dialer || !sandbox.admit(connection)) return refuse()
   client.once('close', () => ended.abort())
   const destination = { address: localAddress, port: localPort }
   const dial = async (route: Route): Promise<UpstreamConnection> => {
-    const upstream = await dialer.dial(route, destination, ended.signal)
+    const upstream = await dialer.dial(route, destination, ended.signal).catch((error: unknown) => {
+      if (!ended.signal.aborted) decisions.connectionsFailed += 1
+      throw error
+    })
     if (ended.signal.aborted) upstream.socket.destroy()
     open.add(upstream.socket)
     upstream.socket.once('close', () => open.delete(upstream.socket))
@@ -40,8 +50,9 @@ export async function handleConnection(client: Socket, parts: ConnectionParts): 
   try {
     const serverName = await readServerName(client, sandbox, { destination, ended: ended.signal })
     const route = sandbox.route(connection, destination, serverName)
-    if (!route || (route.transform && !sandbox.admitTermination())) connection.close()
-    else if (route.transform) {
+    if (!route || (route.transform && !sandbox.admitTermination())) return refuse()
+    decisions.connectionsAllowed += 1
+    if (route.transform) {
       const { transform } = route
       await parts.terminator.terminate(client, {
         transform,

@@ -8,15 +8,20 @@
 import { createSocket } from 'node:dgram'
 import type { RemoteInfo, Socket } from 'node:dgram'
 import { once } from 'node:events'
+import type { Decisions } from '../app/decisions.ts'
 import type { Sandboxes } from '../app/sandboxes.ts'
 import { failure, isAnswerTo, readQuestion, refusal } from '../domain/dns-message.ts'
 
 /** Returns the host port that DNS queries must be redirected to. */
 export async function startDnsServer(
-  sandboxes: Sandboxes,
-  nameservers: () => readonly string[],
+  parts: {
+    readonly sandboxes: Sandboxes
+    readonly decisions: Decisions
+    nameservers(): readonly string[]
+  },
   preferredPort: number,
 ): Promise<number> {
+  const { sandboxes, decisions, nameservers } = parts
   const pendingBySandbox = new Map<string, number>()
   const socket = await bind(preferredPort).catch(() => bind(0))
   socket.on('error', () => {})
@@ -32,7 +37,11 @@ export async function startDnsServer(
     const sandbox = sandboxes.find(from)
     if (!sandbox) return undefined
     const question = readQuestion(message)
-    if (!question || !sandbox.allowsDnsName(question.name)) return refusal(message)
+    if (!question || !sandbox.allowsDnsName(question.name)) {
+      decisions.namesRefused += 1
+      return refusal(message)
+    }
+    decisions.namesAllowed += 1
     const count = pendingBySandbox.get(from) ?? 0
     if (count >= maxPendingQuestions) return failure(message)
     pendingBySandbox.set(from, count + 1)

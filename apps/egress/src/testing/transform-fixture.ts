@@ -7,6 +7,7 @@ import { createServer as createPlainServer } from 'node:http'
 import { createServer as createSecureServer, request as requestSecure } from 'node:https'
 import { buffer } from 'node:stream/consumers'
 import { connect as connectSecure } from 'node:tls'
+import { createDecisions } from '../app/decisions.ts'
 import { createSandboxes } from '../app/sandboxes.ts'
 import { issueCertificate, createAuthority } from '../domain/certificates/authority.ts'
 import type { EgressRules } from '@atoll/contracts/network/rules'
@@ -60,7 +61,7 @@ export async function openTransform(setting: FixtureOptions) {
   const sandboxes = createSandboxes(setting.now)
   sandboxes.replaceAll([], [{ address, rules: rulesWith(domains) }])
   const parts = {
-    sandboxes,
+    ...{ sandboxes, decisions: createDecisions() },
     terminator: createTerminator(setting.halfCloseTimeoutMs),
     dialer: () => dialer,
   }

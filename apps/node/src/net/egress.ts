@@ -22,6 +22,8 @@ export interface Egress {
    * sandbox.
    */
   set(address: string, rules: NetworkRules | undefined): Promise<void>
+  /** Returns the decisions of the egress process since its start; undefined while there is none. */
+  decisions(): Promise<Answer['decisions'] | undefined>
   /** Disconnects; the egress process keeps running. */
   close(): void
   /** Kills the egress process. */
@@ -72,6 +74,12 @@ export function createEgress(parts: EgressParts): Egress {
         remember(address, before) // rejected rules must not reach the next process
         throw error
       }
+    },
+
+    async decisions() {
+      if (!link.isConnected()) return undefined
+      const connection = await link.open()
+      return (await connection.ask({ kind: 'count' })).decisions
     },
 
     close: link.close,

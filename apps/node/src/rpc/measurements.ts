@@ -5,9 +5,19 @@ import type { Sandboxes } from '../app/lifecycle/sandboxes.ts'
 import type { WarmPools } from '../app/pools/warm-pools.ts'
 import type { MachineFacts, MachineUsage } from '../domain/host/machine.ts'
 
+interface EgressDecisions {
+  readonly connectionsAllowed: number
+  readonly connectionsRefused: number
+  readonly connectionsFailed: number
+  readonly namesAllowed: number
+  readonly namesRefused: number
+}
+
 export interface MeasurementParts {
   readonly sandboxes: Pick<Sandboxes, 'running' | 'paused'>
-  readonly pools: Pick<WarmPools, 'list'>
+  readonly pools: Pick<WarmPools, 'list' | 'counts'>
+  /** Returns undefined while there is no egress proxy. */
+  readonly egressDecisions: () => Promise<EgressDecisions | undefined>
   readonly sample: (sandboxId: string | undefined) => Promise<SandboxSample[]>
   readonly facts: {
     readonly nodeId: string
@@ -30,6 +40,7 @@ export function measurementMethods({
   sample,
   facts,
   measure,
+  egressDecisions,
 }: MeasurementParts): Pick<
   ServiceImpl<typeof NodeService>,
   'getNode' | 'measureNode' | 'sampleSandboxes'
@@ -39,6 +50,9 @@ export function measurementMethods({
 
     async measureNode() {
       const running = sandboxes.running().map(({ record }) => record)
+      // A proxy that is just being replaced does not answer.
+      const egress = await egressDecisions().catch(() => undefined)
+      const { hits, misses } = pools.counts()
       const { memoryTotalBytes, memoryUsedBytes, hugePages, disks, ...usage } = await measure()
       return {
         ...usage,
@@ -49,6 +63,9 @@ export function measurementMethods({
           ready,
           target,
         })),
+        poolHits: BigInt(hits),
+        poolMisses: BigInt(misses),
+        ...(egress && { egress: toBigInts(egress) }),
         allocatedCpuCount: sum(running.map(({ cpuCount }) => cpuCount)),
         allocatedMemoryBytes: BigInt(sum(running.map(({ memoryMb }) => memoryMb))) * 1024n * 1024n,
         memoryTotalBytes: BigInt(memoryTotalBytes),
@@ -68,6 +85,16 @@ export function measurementMethods({
     },
 
     sampleSandboxes: async ({ sandboxId }) => ({ samples: await sample(sandboxId) }),
+  }
+}
+
+function toBigInts(decisions: EgressDecisions) {
+  return {
+    connectionsAllowed: BigInt(decisions.connectionsAllowed),
+    connectionsRefused: BigInt(decisions.connectionsRefused),
+    connectionsFailed: BigInt(decisions.connectionsFailed),
+    namesAllowed: BigInt(decisions.namesAllowed),
+    namesRefused: BigInt(decisions.namesRefused),
   }
 }
 

@@ -6,6 +6,7 @@ import type { Caller, User } from '../../domain/teams/team.ts'
 import { parseInput } from './input.ts'
 import { originOf } from './origin.ts'
 import { applyRate } from './rate.ts'
+import { noteAnswer, noteTeam } from './request-record.ts'
 
 /** Registers operations as routes: authenticates the caller, validates the input, calls the handler. */
 
@@ -36,6 +37,7 @@ export function addTeamRoute<O extends Operation>(
     auth: 'team',
     async identify(request, reply) {
       const { rate, ...caller } = await authenticate.team(readCredentials(request), operation)
+      noteTeam(request, caller.teamId)
       if (rate) applyRate(reply, rate)
       return caller
     },
@@ -103,7 +105,9 @@ function addRoute<O extends Operation, Who>(
     async handler(request, reply) {
       const caller = identified.get(request)
       if (!caller) throw new Error(`a request of ${id} got past authentication`)
-      return send(reply, operation, await handle(toCall(operation, request, reply), caller.who))
+      const answer = await handle(toCall(operation, request, reply), caller.who)
+      noteAnswer(request, answer.body)
+      return send(reply, operation, answer)
     },
   })
 }

@@ -5,6 +5,8 @@ import { fastify } from 'fastify'
 import type { FastifyInstance } from 'fastify'
 import { addCors } from './cors.ts'
 import { bodyLimitBytes, logLevelOf, toFailure } from './errors.ts'
+import { noteError, toRecord } from './request-record.ts'
+import type { OnRequest } from './request-record.ts'
 import { toUrl } from './route.ts'
 import { sendJson } from './track.ts'
 import { discardUnreadBodies } from './unread-body.ts'
@@ -17,7 +19,7 @@ declare module 'fastify' {
 }
 
 /** Creates the HTTP server without routes: body parsing, error responses, one log line per request. */
-export function createServer(log: Logger): FastifyInstance {
+export function createServer(log: Logger, onRequest?: OnRequest): FastifyInstance {
   const server = fastify({
     logger: false,
     bodyLimit: bodyLimitBytes,
@@ -36,6 +38,7 @@ export function createServer(log: Logger): FastifyInstance {
   acceptJson(server)
   discardUnreadBodies(server)
   server.setErrorHandler((error, request, reply) => {
+    noteError(request, error)
     const failure = toFailure(error, request.id)
     const { body, cause } = failure
     if (cause !== undefined) {
@@ -49,9 +52,13 @@ export function createServer(log: Logger): FastifyInstance {
     return reply.code(404).send({ code: 404, message })
   })
   server.addHook('onResponse', async (request, reply) => {
-    const event = request.routeOptions.config.operation ?? 'http.other'
-    const durationMs = Math.round(reply.elapsedTime)
-    log.info({ event, status: reply.statusCode, durationMs, requestId: request.id }, 'request')
+    const record = toRecord(request, reply)
+    const { operation: event = 'http.other', durationMs, ...facts } = record
+    log.info(
+      { event, ...facts, durationMs: Math.round(durationMs), requestId: request.id },
+      'request',
+    )
+    onRequest?.(record)
   })
   return server
 }

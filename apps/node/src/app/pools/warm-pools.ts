@@ -33,6 +33,8 @@ export interface WarmPools {
   /** Preassigns an identity to the next pre-warmed cell. Resolves once that cell is ready. */
   preassign(identity: Identity, signal: AbortSignal): Promise<Shape>
   list(): PoolStatus[]
+  /** Counts requests that a pool could serve since the start: `hits` got a pre-warmed cell, `misses` did not. */
+  counts(): { readonly hits: number; readonly misses: number }
   /** Removes the pre-warmed cells of a deleted template and makes no more. */
   removeTemplate(templateId: string): Promise<void>
   /** Removes pre-warmed cells beyond the demand. */
@@ -66,6 +68,7 @@ export function createWarmPools(parts: {
   const { erase } = parts.cells
   const pools = createPoolSet({ budgetBytes: parts.budgetBytes, nowMs: ports.nowMs })
   const frozen = new Set<string>()
+  const counts = { hits: 0, misses: 0 }
   const offers = createIdentityOffers()
   const maker = createCellMaker(parts)
   const queue = createCellQueue(maker, () => filler.nudge())
@@ -97,7 +100,9 @@ export function createWarmPools(parts: {
       // A request for an absent template must not count as demand.
       if (!ports.findTemplate(plan.shape.templateId)) throw noTemplate(plan.shape)
       pools.ensure(plan.shape).demand.note(ports.nowMs())
-      return (await ready.take(plan, indexOfAny)) ?? queue.make(plan)
+      const found = await ready.take(plan, indexOfAny)
+      counts[found ? 'hits' : 'misses'] += 1
+      return found ?? queue.make(plan)
     },
 
     async takeWithoutBoot(plan) {
@@ -115,7 +120,10 @@ export function createWarmPools(parts: {
             identity?.sandboxId === sandboxId && identity.accessToken === accessToken,
         ),
       )
-      if (found) pools.ensure(plan.shape).demand.note(ports.nowMs())
+      if (found) {
+        pools.ensure(plan.shape).demand.note(ports.nowMs())
+        counts.hits += 1
+      }
       return found
     },
 
@@ -125,6 +133,7 @@ export function createWarmPools(parts: {
 
     preassign: offers.add,
     list: pools.list,
+    counts: () => counts,
 
     async removeTemplate(templateId) {
       filler.removeTemplate(templateId)

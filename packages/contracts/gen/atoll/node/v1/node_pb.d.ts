@@ -206,6 +206,23 @@ export declare type MeasureNodeResponse = Message<"atoll.node.v1.MeasureNodeResp
    * @generated from field: repeated atoll.node.v1.Pool pools = 11;
    */
   pools: Pool[];
+
+  /**
+   * Creates that a warm pool could have served, since the start of the node agent.
+   *
+   * @generated from field: uint64 pool_hits = 20;
+   */
+  poolHits: bigint;
+
+  /**
+   * @generated from field: uint64 pool_misses = 21;
+   */
+  poolMisses: bigint;
+
+  /**
+   * @generated from field: atoll.node.v1.EgressDecisions egress = 22;
+   */
+  egress?: EgressDecisions | undefined;
 };
 
 /**
@@ -213,6 +230,46 @@ export declare type MeasureNodeResponse = Message<"atoll.node.v1.MeasureNodeResp
  * Use `create(MeasureNodeResponseSchema)` to create a new message.
  */
 export declare const MeasureNodeResponseSchema: GenMessage<MeasureNodeResponse>;
+
+/**
+ * What the egress proxy has decided since its start. Sandboxes without rules for it do not count.
+ *
+ * @generated from message atoll.node.v1.EgressDecisions
+ */
+export declare type EgressDecisions = Message<"atoll.node.v1.EgressDecisions"> & {
+  /**
+   * @generated from field: uint64 connections_allowed = 1;
+   */
+  connectionsAllowed: bigint;
+
+  /**
+   * @generated from field: uint64 connections_refused = 2;
+   */
+  connectionsRefused: bigint;
+
+  /**
+   * Allowed, but the server or proxy could not be reached.
+   *
+   * @generated from field: uint64 connections_failed = 3;
+   */
+  connectionsFailed: bigint;
+
+  /**
+   * @generated from field: uint64 names_allowed = 4;
+   */
+  namesAllowed: bigint;
+
+  /**
+   * @generated from field: uint64 names_refused = 5;
+   */
+  namesRefused: bigint;
+};
+
+/**
+ * Describes the message atoll.node.v1.EgressDecisions.
+ * Use `create(EgressDecisionsSchema)` to create a new message.
+ */
+export declare const EgressDecisionsSchema: GenMessage<EgressDecisions>;
 
 /**
  * Warm pool of one template: started sandboxes that are not assigned yet.

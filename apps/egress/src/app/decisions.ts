@@ -1,0 +1,19 @@
+/** Counts of what the proxy decided since its start. */
+export interface Decisions {
+  connectionsAllowed: number
+  connectionsRefused: number
+  /** Allowed, but the server or proxy could not be reached. */
+  connectionsFailed: number
+  namesAllowed: number
+  namesRefused: number
+}
+
+export function createDecisions(): Decisions {
+  return {
+    connectionsAllowed: 0,
+    connectionsRefused: 0,
+    connectionsFailed: 0,
+    namesAllowed: 0,
+    namesRefused: 0,
+  }
+}
