@@ -22,6 +22,10 @@ export const cliErrors: EntryGroup = {
       'The build was requested, but its files were not uploaded or it was not started.',
       'Run `atoll template build` again.',
     ],
+    configuration_refused: [
+      'Settings of the environment are invalid, or cannot be written into the settings file of the service.',
+      'Correct or unset the variables that the message names.',
+    ],
     copy_incomplete: [
       '`tar` in the sandbox could not read everything; the rest was copied.',
       'Copy as another user with `--user root`, or look at the files that the message names.',
@@ -62,6 +66,14 @@ export const cliErrors: EntryGroup = {
     no_server: [
       'No server listens at the address.',
       'Start the server with `npm start`, or set `ATOLL_API_URL`.',
+    ],
+    no_server_log: [
+      'There is no server log in `ATOLL_DATA_DIR`.',
+      'Start the server, or set `ATOLL_DATA_DIR`. With `ATOLL_LOG=stdout` the log is where its supervisor puts it.',
+    ],
+    no_systemd: [
+      'The machine does not run systemd, or has no `systemctl`.',
+      'Start the server with `atoll up` under your own supervisor, or pass `--root`.',
     ],
     not_a_terminal: [
       'A shell needs a terminal on stdin and stdout.',
@@ -110,6 +122,7 @@ export const cliErrors: EntryGroup = {
       'The connection to the sandbox was lost while a command ran.',
       'Check whether the sandbox still runs: a kill, a timeout or a stop of the server ends commands.',
     ],
+    server_log_unreadable: ['This user may not read the server log.', 'Run the command as root.'],
     server_not_found: [
       'A server uses the data directory, but its PID file does not name the process.',
       'Stop the server by hand, then run `atoll down` again.',
@@ -117,6 +130,14 @@ export const cliErrors: EntryGroup = {
     server_still_there: [
       'The server did not exit, not even after SIGKILL.',
       'Look for a process that hangs in the kernel; restart the machine if nothing else helps.',
+    ],
+    service_failed: [
+      '`systemctl` could not enable, start or stop the service; its message is at the end.',
+      'Look at `systemctl status atoll` and `atoll logs`.',
+    ],
+    service_path_unusable: [
+      'The path of the clone has characters that a systemd unit cannot hold.',
+      'Move the clone to a path of letters, digits and `/._+-`.',
     ],
     target_in_the_way: [
       'Something local that is not a plain file or folder has the name of a copied file.',

@@ -51,7 +51,7 @@ function hintFor(fault: Fault, [group = '', command]: readonly string[]): string
   return listHints.get(`${group} ${command}`) ?? listHints.get(group)
 }
 
-const hostCommands: ReadonlySet<string> = new Set(['up', 'down', 'tls'])
+const hostCommands: ReadonlySet<string> = new Set(['up', 'down', 'tls', 'service', 'logs'])
 
 const hostHints: ReadonlyMap<FaultKind, string> = new Map([
   ['unavailable', '`atoll doctor` shows what this machine lacks'],
@@ -79,6 +79,7 @@ const hintsByReason: ReadonlyMap<string, string> = new Map([
     'no_key',
     'start the server with `npm start` and run this command as root, or set ATOLL_API_KEY',
   ],
+  ['no_systemd', '`atoll service install --print` prints the unit'],
   ['process_unauthenticated', '--user must be a user that exists in the sandbox'],
   ['not_a_terminal', 'to run a single command, use `atoll sandbox exec`'],
   ['sandbox_paused', '`atoll sandbox resume <id>` resumes it'],

@@ -2,6 +2,7 @@ import manifest from '../package.json' with { type: 'json' }
 import { completionCommand } from './commands/completion.ts'
 import { doctorCommand } from './commands/doctor.ts'
 import { downCommand } from './commands/down.ts'
+import { logsCommand } from './commands/logs.ts'
 import { statusCommand } from './commands/status.ts'
 import { upCommand } from './commands/up.ts'
 import type { CliContext } from './context.ts'
@@ -25,6 +26,7 @@ export async function declareProgram(
     .addCommand(downCommand(context))
     .addCommand(statusCommand(context))
     .addCommand(doctorCommand(context))
+    .addCommand(logsCommand(context))
   for (const group of groups) {
     const declared = new CliCommand(group.name).description(group.description)
     declared.enablePositionalOptions()
@@ -50,6 +52,11 @@ interface CommandGroup {
 }
 
 const groups: readonly CommandGroup[] = [
+  {
+    name: 'service',
+    description: 'run the server as a systemd service of this machine',
+    load: async () => (await import('./commands/service.ts')).serviceCommands,
+  },
   {
     name: 'sandbox',
     alias: 'sb',
