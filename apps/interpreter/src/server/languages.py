@@ -24,6 +24,12 @@ class Language:
 
 ALIASES = {"py": "python", "python3": "python", "js": "javascript", "ts": "typescript", "sh": "bash"}
 
+# Languages of the packages that this template has no kernel for.
+ABSENT = {
+    "r": " For R, build a template from this one with the Debian package r-base-core and run Rscript as a command.",
+    "java": " For Java, build a template from this one with the Debian package default-jdk and run jshell as a command.",
+}
+
 
 def find_languages(kernels: Path) -> Dict[str, Language]:
     """Returns the languages whose interpreter is installed."""
@@ -45,5 +51,6 @@ def select_language(languages: Dict[str, Language], name: str) -> Language:
     language = languages.get(ALIASES.get(asked, asked))
     if language is None:
         known = ", ".join(sorted(languages))
-        raise UnknownLanguage(f"Language {name[:40]} is not supported. Use one of: {known}.")
+        advice = ABSENT.get(asked, "")
+        raise UnknownLanguage(f"Language {name[:40]} is not supported. Use one of: {known}.{advice}")
     return language

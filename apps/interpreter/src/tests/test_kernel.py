@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from paths import ROOT
 from kernel import Kernel
-from languages import find_languages
+from languages import UnknownLanguage, find_languages, select_language
 
 BASH = find_languages(ROOT / "kernels")["bash"]
 
@@ -47,3 +47,10 @@ class Kernels(unittest.IsolatedAsyncioTestCase):
         await blocker
         self.assertTrue(await interrupt)
         self.assertEqual(await self.run_code("echo $kept"), "1\n")
+
+
+class Languages(unittest.TestCase):
+    def test_a_language_without_a_kernel_is_refused_with_advice(self):
+        for name, advice in (("R", "r-base-core"), ("java", "default-jdk"), ("cobol", "Use one of: bash")):
+            with self.assertRaisesRegex(UnknownLanguage, advice):
+                select_language({"bash": BASH}, name)
