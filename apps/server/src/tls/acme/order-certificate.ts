@@ -31,7 +31,7 @@ export async function orderCertificate(
   const client = new library.Client({ directoryUrl, accountKey, ...polling })
   const key = toPem(createKeys().privateKey)
   const [, csr] = await library.crypto.createCsr({ altNames: [...hostNames] }, key)
-  const cert = await client
+  const ordered = client
     .auto({
       csr,
       ...(email !== undefined && { email }),
@@ -60,7 +60,21 @@ export async function orderCertificate(
         throw new Error(`${directoryUrl} stopped answering`, { cause: error })
       throw error
     })
+  const cert = await untilAborted(ordered, signal)
   return { cert: cert.endsWith('\n') ? cert : `${cert}\n`, key }
+}
+
+/** The library does not know signals, and may be waiting for its next request. */
+async function untilAborted<Result>(work: Promise<Result>, signal: AbortSignal): Promise<Result> {
+  const aborted = Promise.withResolvers<never>()
+  const abort = () => aborted.reject(signal.reason)
+  signal.addEventListener('abort', abort)
+  try {
+    return await Promise.race([work, aborted.promise])
+  } finally {
+    signal.removeEventListener('abort', abort)
+    work.catch(() => {}) // May reject later.
+  }
 }
 
 async function createAgent(caFile: string | undefined): Promise<Agent> {

@@ -21,6 +21,8 @@ export interface RenewalParts {
 }
 
 const defaultIntervalMs = 60_000
+/** The reason may contain what the CA or the hook says. */
+const longestReason = 1_000
 
 /**
  * Keeps the stored certificate fresh from now on. After a failure it waits, longer each time. Failures are stored
@@ -77,10 +79,13 @@ export async function renewIfDue(parts: RenewalParts, signal: AbortSignal): Prom
     const { validToDate } = new X509Certificate(pair.cert)
     log.info({ event: 'tls.acme_issued', hostNames, validUntil: validToDate.toISOString() })
   } catch (error) {
-    // A shutdown is no failure.
-    if (signal.aborted)
-      return files.saveAttempts({ settings: name, failures: failures - 1, notBeforeMs: 0 })
-    const reason = error instanceof Error ? error.message : String(error)
+    if (signal.aborted) {
+      // A shutdown is no failure. Orders may still not follow each other at once.
+      const paused = { failures: failures - 1, notBeforeMs: nowMs + retryDelayMs(1) }
+      return files.saveAttempts({ settings: name, ...paused })
+    }
+    const text = error instanceof Error ? error.message : String(error)
+    const reason = text.slice(0, longestReason)
     const retryAt = new Date(notBeforeMs).toISOString()
     log.error(
       { event: 'tls.acme_failed', reason, failures, retryAt, directoryUrl, hostNames },
