@@ -1,7 +1,11 @@
-/** Concurrent builds of one team, the queue for further builds, and builds that never get ready. */
+/** Concurrent builds of one team, the queue for further builds, builds that never get ready, and old builds. */
 import assert from 'node:assert/strict'
+import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { after, before, test } from 'node:test'
 import { waitFor } from '@atoll/kit/wait'
+import { Sandbox } from 'e2b'
 import { install } from '../installation.ts'
 import type { Installation } from '../installation.ts'
 import { buildDockerfile, callApi, startDockerfile } from './dockerfile-client.ts'
@@ -55,3 +59,38 @@ test('a ready command that keeps failing ends the build with its last output', a
     ['[finalize] [stdout]: looking for it', '[finalize] [stderr]: not there'],
   )
 })
+
+test('the files of an old build go when no tag has selected it for the set time', async () => {
+  const build = async (text: string) => {
+    const dockerfile = `FROM base\nRUN echo ${text} > /home/user/text`
+    const built = await buildDockerfile(installation, dockerfile, { alias: 'aged' })
+    assert.equal(built.status, 'ready', built.reason)
+    return built.template.buildID
+  }
+  const [older, newer] = [await build('older'), await build('newer')]
+  await installation.interrupt()
+  const filesOf = makeOlder(join(installation.dataDir, 'atoll.db'))
+  await installation.start({ ATOLL_UNUSED_BUILD_HOURS: '1' })
+  const isKept = async (buildId: string) => {
+    const id = filesOf.get(buildId) ?? assert.fail(`build ${buildId} has no files`)
+    const names = await readdir(join(installation.dataDir, 'templates'))
+    return names.some((name) => name.startsWith(id))
+  }
+  await waitFor('the files of the older build to go', async () => !(await isKept(older)))
+  assert.ok(await isKept(newer))
+  const sandbox = await Sandbox.create('aged', installation.connection)
+  assert.equal(await sandbox.files.read('/home/user/text'), 'newer\n')
+  await sandbox.kill()
+})
+
+/** Moves all builds two hours into the past. Returns the ID of the files of each build. */
+function makeOlder(path: string): ReadonlyMap<string, string> {
+  using database = new DatabaseSync(path)
+  const ms = 2 * 3_600_000
+  database.exec(`
+    update template_builds set updated_at = updated_at - ${ms}, finished_at = finished_at - ${ms};
+    update template_tags set created_at = created_at - ${ms};
+  `)
+  const rows = database.prepare('select id, node_template_id from template_builds').all()
+  return new Map(rows.map((row) => [String(row['id']), String(row['node_template_id'])]))
+}
