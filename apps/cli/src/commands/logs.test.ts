@@ -39,7 +39,7 @@ test('the newest lines are printed, across the file that was renamed', async (t)
   assert.deepEqual(messages, ['first', 'second', 'third'])
 })
 
-test('following goes on in the new file when the log is renamed', async (t) => {
+test('following continues in the new file when the log is renamed', async (t) => {
   const { env, path } = await setup(t)
   await writeFile(path, line('one'))
   const child = startProgram(['logs', '--follow'], env)

@@ -58,10 +58,11 @@ async function serveInSandbox(t: TestContext): Promise<number> {
 test('a request is traced over the node, continues the trace of its caller, and is sampled', async (t) => {
   const batches: unknown[] = []
   const collector = createServer((req, res) => {
-    void json(req).then((body) => {
-      batches.push({ path: req.url, key: req.headers['api-key'], body })
+    const receive = async () => {
+      batches.push({ path: req.url, key: req.headers['api-key'], body: await json(req) })
       res.end('{}')
-    })
+    }
+    receive().catch(() => res.destroy())
   }).listen(0, '127.0.0.1')
   await once(collector, 'listening')
   t.after(() => collector.close())
