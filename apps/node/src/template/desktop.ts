@@ -98,7 +98,7 @@ export const desktop: CatalogueRecipe = {
   setup: {
     user: 'user',
     envVars: {
-      // Without it, xdotool refuses to type characters outside ASCII.
+      // xdotool refuses to type characters outside ASCII without a UTF-8 locale.
       LANG: 'C.UTF-8',
       // The default, dconf, keeps a removed file open, which prevents a pause.
       GSETTINGS_BACKEND: 'keyfile',
