@@ -16,6 +16,22 @@ export const apiSandboxErrors: EntryGroup = {
       'The envd of the sandbox is from a release that cannot be copied.',
       'Create a new sandbox, and take the snapshot or fork from that one.',
     ],
+    file_not_changed: [
+      'The sandbox has not changed this file: it does not exist, or it is as in the template.',
+      'List the changed files (`GET /sandboxes/{sandboxID}/changes`), and read one of them.',
+    ],
+    inspection_failed: [
+      'The node could not inspect the disk of the sandbox.',
+      'Look into the server log, and report this.',
+    ],
+    inspection_refused: [
+      'The path or the page token of a request for changed files is malformed.',
+      'Send an absolute path without `..`, and the token of a page of the same path.',
+    ],
+    inspection_unavailable: [
+      'Another operation on the sandbox interrupted the inspection, or the node already inspects many sandboxes.',
+      'Retry.',
+    ],
     invalid_count: [
       'A fork asks for at least as many sandboxes as the team may run.',
       'Send a smaller `count`; the original sandbox counts too.',

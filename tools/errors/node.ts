@@ -30,6 +30,14 @@ both. The reason travels in the header \`atoll-reason\`.`,
       'The owner of build files is malformed.',
       'Report this: the API sends the ID of the team.',
     ],
+    bad_page: [
+      'The token of a page of changed files belongs to another path; clients get `inspection_refused`.',
+      'Correct the client.',
+    ],
+    bad_path: [
+      'The path of a changed file is malformed; clients get `inspection_refused`.',
+      'Correct the client.',
+    ],
     bad_upload: [
       'An upload of build files has no head.',
       'Report this: server and node are of different releases.',
@@ -65,6 +73,14 @@ both. The reason travels in the header \`atoll-reason\`.`,
     id_taken: [
       'A sandbox or snapshot with this ID already exists on the node.',
       'Report this: IDs are random.',
+    ],
+    inspection_interrupted: [
+      'Another operation on a sandbox ended an inspection of its disk; clients get `inspection_unavailable`.',
+      'Nothing: clients retry.',
+    ],
+    inspections_busy: [
+      'More than 64 inspections of disks wait; clients get `inspection_unavailable`.',
+      'Find out which client asks so often.',
     ],
     internal: [
       'The node met an unexpected error, which is in the server log.',

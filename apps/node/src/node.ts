@@ -15,6 +15,7 @@ import type { Host } from './composition/host.ts'
 import { measureRuntime } from './composition/measure-runtime.ts'
 import { openNodeFiles } from './composition/node-files.ts'
 import { openImages } from './composition/images.ts'
+import { openChanges } from './composition/changes.ts'
 import { startLogs, withLastEntries } from './composition/logs.ts'
 import { openSandboxes } from './composition/sandboxes.ts'
 import { openSlots } from './composition/slots.ts'
@@ -86,6 +87,7 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
       sandboxes: withLastEntries(sandboxes, logs),
       snapshots: host.snapshots,
       ...{ pools, builds, installs, files, logs, events },
+      changes: openChanges(host, files, sandboxes),
       sample: (sandboxId) => sample(host, sandboxes.running(sandboxId), usage),
       facts: { ...identity, ...(await describeNode(runtime, envd)) },
       measure: createMeasure(installation.dataDir),

@@ -2,6 +2,8 @@ import { buildCalls } from './platform/builds.ts'
 import type { BuildCalls } from './platform/builds.ts'
 import { catalogueCalls } from './platform/catalogue.ts'
 import type { CatalogueCalls } from './platform/catalogue.ts'
+import { inspectionCalls } from './platform/inspections.ts'
+import type { InspectionCalls } from './platform/inspections.ts'
 import { keyCalls } from './platform/keys.ts'
 import type { KeyCalls } from './platform/keys.ts'
 import { observationCalls } from './platform/observations.ts'
@@ -24,6 +26,7 @@ export interface PlatformClient
   extends
     SandboxCalls,
     ObservationCalls,
+    InspectionCalls,
     SnapshotCalls,
     TemplateCalls,
     BuildCalls,
@@ -41,6 +44,7 @@ export function createPlatformClient(options: PlatformOptions): PlatformClient {
     },
     ...sandboxCalls(options),
     ...observationCalls(options),
+    ...inspectionCalls(options),
     ...snapshotCalls(options),
     ...templateCalls(options),
     ...buildCalls(options),

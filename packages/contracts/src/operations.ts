@@ -39,6 +39,7 @@ import {
   refreshSandbox,
   setSandboxTimeout,
 } from './sandboxes/manage.ts'
+import { listFileChanges, readFileChange } from './sandboxes/changes.ts'
 import { updateSandboxNetwork } from './network/update.ts'
 import { getDocs, getHealth, getOpenApi } from './service.ts'
 import { createSecret, deleteSecret, getSecret, listSecrets, updateSecret } from './secrets.ts'
@@ -80,6 +81,8 @@ export const operations: readonly Operation[] = [
   listSandboxMetrics,
   getSandboxLogs,
   getSandboxLogsV2,
+  listFileChanges,
+  readFileChange,
   getTeamMetrics,
   getTeamMetricsMax,
   listTemplates,

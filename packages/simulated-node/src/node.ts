@@ -8,6 +8,8 @@ import { simulateBuilds } from './builds.ts'
 import type { SimulatedBuilds } from './builds.ts'
 import { simulateCatalogue, simulatedCatalogueTemplate } from './catalogue.ts'
 import type { SimulatedCatalogue } from './catalogue.ts'
+import { simulateChanges } from './changes.ts'
+import type { SimulatedChanges } from './changes.ts'
 import { createEvents } from './events.ts'
 import { createFailureInjector } from './failure-injector.ts'
 import type { FailureInjector } from './failure-injector.ts'
@@ -69,6 +71,7 @@ export interface SimulatedNode
   /** Sets the usage that later samples report; omitted fields keep their values. */
   setUsage(id: string, usage: Partial<SimulatedUsage>): void
   readonly logs: SimulatedLogs
+  readonly changes: SimulatedChanges
   readonly builds: SimulatedBuilds
   readonly catalogue: SimulatedCatalogue
   /** Number of samplings of all sandboxes. */
@@ -135,6 +138,7 @@ export function simulateNode(
   const snapshots = simulateSnapshots(state, keeping)
   const warmPool = simulateWarmPool(failures)
   const logs = simulateLogs(failures.throwIfDown)
+  const changes = simulateChanges(state)
   const builds = simulateBuilds(failures)
   const catalogue = simulateCatalogue(failures)
   const builtIn = [...simulatedFacts.templateIds, simulatedCatalogueTemplate]
@@ -149,6 +153,7 @@ export function simulateNode(
     ...{ getNode, ...sandboxes.methods, ...pauses.methods, ...snapshots.methods },
     ...{ ...warmPool.methods, ...usage.methods, ...logs.methods, ...builds.methods },
     ...catalogue.methods,
+    ...changes.methods,
   }
   return {
     transport: createRouterTransport((router) => router.service(NodeService, methods), {
@@ -159,7 +164,7 @@ export function simulateNode(
     paused: state.paused,
     snapshots: state.snapshots,
     killed: sandboxes.killed,
-    ...{ logs, builds, catalogue },
+    ...{ logs, changes, builds, catalogue },
     stock: warmPool.stock,
     unstock: (id) => void warmPool.take(id),
     dropMemorySupport: () => void (keepsMemory = false),

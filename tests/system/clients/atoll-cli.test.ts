@@ -103,6 +103,42 @@ test('a sandbox is paused, resumed, forked and snapshotted, and its processes co
   assert.equal((await cli('snapshot', 'list')).stdout, '')
 })
 
+test('diff shows what a sandbox changed at once, also while it is paused, and follows no link', async () => {
+  const id = (await cli('sandbox', 'create', '--timeout', '10m')).stdout.trim()
+  const script = [
+    // The program keeps its file open and never syncs it.
+    'exec 5>/home/user/open; echo unsynced >&5',
+    'echo more >>/etc/issue; rm /etc/os-release; rm -r /etc/apt; mkdir /etc/apt',
+    'ln -s /etc/shadow /home/user/link; ln -s / /home/user/root',
+    'nohup sleep 1000 >/dev/null 2>&1 &',
+  ].join('\n')
+  assert.equal((await cli('sandbox', 'exec', '--user', 'root', id, script)).code, 0)
+  const expected = [
+    'A /home/user/link',
+    'A /home/user/open',
+    'A /home/user/root',
+    'D /etc/apt/sources.list.d/',
+    'D /etc/os-release',
+    'M /etc/issue',
+  ]
+  const changed = async () => (await cli('sandbox', 'diff', id)).stdout.split('\n')
+  const running = await changed()
+  for (const line of expected) assert.ok(running.includes(line), `${line} in ${running.join()}`)
+  const home = await cli('sandbox', 'diff', id, '/home/user')
+  assert.match(home.stdout, /^\+\+\+ b\/home\/user\/open\n@@ -0,0 \+1,1 @@\n\+unsynced$/m)
+  assert.match(home.stdout, /^\+\/etc\/shadow\n\\ No newline at end of file$/m)
+  assert.equal((await cli('sandbox', 'diff', id, '/home/user/root/etc/shadow')).stdout, '')
+  assert.match((await cli('sandbox', 'diff', id, '/etc/issue')).stdout, /^ Debian[^]*^\+more$/m)
+
+  assert.equal((await cli('sandbox', 'pause', id)).code, 0)
+  assert.deepEqual(await changed(), running)
+  const pausedList = await cli('sandbox', 'list', '--state', 'paused', '--quiet')
+  assert.equal(pausedList.stdout.trim(), id)
+  assert.equal((await cli('sandbox', 'resume', id)).code, 0)
+  assert.equal((await cli('sandbox', 'exec', id, 'cat /home/user/open')).stdout, 'unsynced\n')
+  assert.equal((await cli('sandbox', 'kill', id)).code, 0)
+})
+
 test('exec passes on output, options and exit codes', async () => {
   const result = await cli('sandbox', 'exec', sandboxId, 'echo out; echo err >&2; exit 42')
   assert.deepEqual([result.code, result.stdout, result.stderr], [42, 'out\n', 'err\n'])

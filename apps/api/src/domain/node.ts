@@ -1,5 +1,6 @@
 import type { BuildNode } from './builds/build-node.ts'
 import type { CatalogueNode } from './catalogue.ts'
+import type { ChangeNode } from './file-changes.ts'
 import type { LogNode } from './log.ts'
 import type { Reading } from './metrics.ts'
 import type { Ingress, NetworkRules } from '@atoll/contracts/network/rules'
@@ -80,6 +81,7 @@ export interface NodeLink {
   readonly builds: BuildNode
   readonly catalogue: CatalogueNode
   readonly logs: LogNode
+  readonly changes: ChangeNode
 }
 
 /** Unused sandboxes of the same shape are interchangeable. */

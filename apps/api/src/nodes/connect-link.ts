@@ -7,6 +7,7 @@ import { addressTo } from './addressed-transport.ts'
 import type { Addressee } from './addressed-transport.ts'
 import { connectBuilds } from './connect-builds.ts'
 import { connectCatalogue } from './connect-catalogue.ts'
+import { connectChanges } from './connect-changes.ts'
 import { connectLogs } from './connect-logs.ts'
 import { connectNode } from './connect-node.ts'
 import { toFacts } from './node-message.ts'
@@ -26,5 +27,6 @@ export function connectLink(transport: Transport): NodeLink {
     builds: connectBuilds(addressed),
     catalogue: connectCatalogue(addressed),
     logs: connectLogs(addressed),
+    changes: connectChanges(addressed),
   }
 }

@@ -157,6 +157,28 @@ export function toNetworkFault(error: unknown, id: string): Fault {
   )
 }
 
+/** Passes on the node's messages: they are written for API users. */
+export function toInspectionFault(error: unknown, id: string): Fault {
+  const options = { cause: error }
+  switch (codeOf(error)) {
+    case Code.NotFound:
+      return notFound(error, id)
+    case Code.DataLoss:
+      return unreadable(error)
+    case Code.InvalidArgument:
+      return new Fault('invalid', 'inspection_refused', messageOf(error), options)
+    case Code.Unavailable:
+      return new Fault('unavailable', 'inspection_unavailable', messageOf(error), options)
+    default:
+      return new Fault(
+        'internal',
+        'inspection_failed',
+        'The node failed to inspect the sandbox; the server log has the reason',
+        options,
+      )
+  }
+}
+
 export function toFilesFault(error: unknown): Fault {
   const options = { cause: error }
   switch (codeOf(error)) {

@@ -2,6 +2,7 @@ import type { CliContext } from '../context.ts'
 import type { CliCommand } from '../declare/command.ts'
 import { cpCommand } from './sandbox/cp.ts'
 import { createCommand } from './sandbox/create.ts'
+import { diffCommand } from './sandbox/diff.ts'
 import { execCommand } from './sandbox/exec.ts'
 import { forkCommand } from './sandbox/fork.ts'
 import { killCommand } from './sandbox/kill.ts'
@@ -21,6 +22,7 @@ export function sandboxCommands(context: CliContext): CliCommand[] {
     execCommand(context),
     shellCommand(context),
     cpCommand(context),
+    diffCommand(context),
     logsCommand(context),
     metricsCommand(context),
     portsCommand(context),

@@ -1,3 +1,5 @@
+import { answerChanges } from './changes.ts'
+import type { SimulatedChanges } from './changes.ts'
 import { failure, page } from './http.ts'
 import type { SimulatedRequest, Reply } from './http.ts'
 import { findSnapshot, createSnapshot } from './snapshots.ts'
@@ -8,6 +10,8 @@ export interface SimulatedSandbox {
   endAt: Date
   /** The body of the create request. */
   readonly body: Record<string, unknown>
+  /** Files that the sandbox changed, by path. */
+  readonly changes: SimulatedChanges
 }
 
 export interface SimulatedState {
@@ -36,6 +40,7 @@ export function answerSandboxes(cloud: SimulatedState, request: SimulatedRequest
     cloud.sandboxes.delete(id)
     return { status: 204 }
   }
+  if (action === 'changes') return answerChanges(sandbox.changes, request)
   if (request.method === 'GET') {
     return { status: 200, body: { ...describeSandbox(id, sandbox), envdAccessToken: accessToken } }
   }
@@ -50,7 +55,8 @@ export function answerSandboxes(cloud: SimulatedState, request: SimulatedRequest
 export function addSandbox({ sandboxes }: SimulatedState, body: Record<string, unknown>): string {
   const id = `i${sandboxes.size}sandbox`
   const timeout = typeof body['timeout'] === 'number' ? body['timeout'] : 300
-  sandboxes.set(id, { state: 'running', endAt: new Date(Date.now() + timeout * 1000), body })
+  const endAt = new Date(Date.now() + timeout * 1000)
+  sandboxes.set(id, { state: 'running', endAt, body, changes: new Map() })
   return id
 }
 

@@ -2,6 +2,7 @@ import { NodeService } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
 import type { Logger } from '@atoll/kit/log'
 import { createRouterTransport } from '@connectrpc/connect'
 import type { ServiceImpl, Transport } from '@connectrpc/connect'
+import type { Changes } from '../app/changes/changes.ts'
 import type { Builds } from '../app/builds/builds.ts'
 import type { Installs } from '../app/catalogue/installs.ts'
 import type { SandboxEvents } from '../app/lifecycle/events.ts'
@@ -13,6 +14,7 @@ import { buildMethods } from './builds.ts'
 import type { BuildStores } from './builds.ts'
 import { catalogueMethods } from './catalogue.ts'
 import { checkAddressee } from './check-addressee.ts'
+import { changeMethods } from './changes.ts'
 import { logMethods } from './logs.ts'
 import { measurementMethods } from './measurements.ts'
 import type { MeasurementParts } from './measurements.ts'
@@ -35,6 +37,7 @@ export interface ServiceParts extends MeasurementParts {
   readonly installs: Installs
   readonly files: BuildStores
   readonly logs: SandboxLogs
+  readonly changes: Changes
   readonly events: SandboxEvents
 }
 
@@ -46,6 +49,7 @@ function nodeService(parts: ServiceParts): ServiceImpl<typeof NodeService> {
     ...sandboxViewMethods(sandboxes, parts.events),
     ...snapshotMethods(parts.snapshots),
     ...logMethods(parts.logs),
+    ...changeMethods(parts.changes),
     ...buildMethods(parts.builds, parts.files),
     ...catalogueMethods(parts.installs),
   }

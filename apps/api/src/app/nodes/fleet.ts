@@ -18,7 +18,7 @@ export interface Fleet {
   any(): Member
 }
 
-export interface Member extends Pick<NodeLink, 'sandboxes' | 'builds' | 'catalogue' | 'logs'> {
+export interface Member extends Omit<NodeLink, 'describe' | 'address'> {
   /** Last answer of the node to `register`; undefined if it has not answered yet. */
   facts(): NodeFacts | undefined
   /**
@@ -64,7 +64,7 @@ export function createFleet(ports: FleetPorts): Fleet {
 
 function createMember(ports: FleetPorts, link: NodeLink, known: Map<string, Member>): Member {
   const { store, clock, log } = ports
-  const { sandboxes, builds, catalogue, logs } = link
+  const { sandboxes, builds, catalogue, logs, changes } = link
   let facts: NodeFacts | undefined
 
   const accept = async (found: NodeFacts): Promise<void> => {
@@ -83,7 +83,7 @@ function createMember(ports: FleetPorts, link: NodeLink, known: Map<string, Memb
     known.set(found.id, member)
   }
   const member: Member = {
-    ...{ sandboxes, builds, catalogue, logs },
+    ...{ sandboxes, builds, catalogue, logs, changes },
     facts: () => facts,
     async register(signal) {
       const found = await link.describe(signal)

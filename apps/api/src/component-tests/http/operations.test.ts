@@ -50,6 +50,9 @@ const validBodies: Readonly<Record<string, object>> = {
   'node.setStatus': { status: 'ready' },
 }
 
+/** Queries of all operations that require one. */
+const validQueries: Readonly<Record<string, string>> = { 'sandbox.changedFile': '?path=/a' }
+
 /** Well-formed path parameters that match no object. */
 const unknownIds: Readonly<Record<string, string>> = {
   secretID: 'sec_00000000000000000000000000',
@@ -179,7 +182,8 @@ function send(operation: Operation, change: Change) {
     admin: { 'x-admin-token': adminToken },
     none: {},
   }[auth]
-  const { method = operation.method, params = {}, query = '' } = change
+  const { method = operation.method, params = {} } = change
+  const query = change.query ?? validQueries[id] ?? ''
   const wanted = body.safeParse(undefined).success ? undefined : validBody(id)
   const given = change.body ?? (wanted && JSON.stringify(wanted))
   const path = operation.path.replaceAll(/\{(\w+)\}/g, (_, name: string) =>

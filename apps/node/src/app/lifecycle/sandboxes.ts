@@ -12,6 +12,7 @@ import { checkPreassignable, createCreateSandbox } from './create-sandbox.ts'
 import type { CreatePorts, CreateRequest } from './create-sandbox.ts'
 import type { SandboxEvents } from './events.ts'
 import type { Freezes } from './freezes.ts'
+import { withInspections } from './inspections.ts'
 import { createKeyedQueue } from './keyed-queue.ts'
 import { createKill } from './kill.ts'
 import type { KillPorts } from './kill.ts'
@@ -47,6 +48,12 @@ export interface Sandboxes extends SandboxViews, Recovery {
     generation?: number,
   ): Promise<{ readonly keepsMemory: boolean; readonly sizeBytes: number }>
   setNetwork(sandboxId: string, rules: NetworkRules, generation?: number): Promise<void>
+  /** Looks at a sandbox without changing it. Any other operation on it aborts `task`. */
+  inspect<T>(
+    sandboxId: string,
+    task: (cell: InspectedCell, signal: AbortSignal) => Promise<T>,
+    signal: AbortSignal,
+  ): Promise<T>
   /** Waits for all operations in progress. */
   settle(): Promise<void>
 }
@@ -54,6 +61,12 @@ export interface Sandboxes extends SandboxViews, Recovery {
 interface KillOptions {
   readonly reason?: string
   readonly generation?: number
+}
+
+export interface InspectedCell {
+  readonly record: CellRecord
+  /** Whether the disk is mounted: the sandbox runs. */
+  readonly isMounted: boolean
 }
 
 export interface SandboxViews {
@@ -95,7 +108,7 @@ export interface SandboxParts {
 export function createSandboxes(parts: SandboxParts): Sandboxes {
   const { ports, copies, pools, events } = parts
   const registry = createSandboxRegistry(parts.adopted)
-  const queue = createKeyedQueue()
+  const queue = withInspections(createKeyedQueue())
   const claim = createClaim(ports, pools.thaw)
   const createSandbox = createCreateSandbox({ ...parts, claim })
   const resume = createResume({ ...parts, claim })
@@ -189,6 +202,17 @@ export function createSandboxes(parts: SandboxParts): Sandboxes {
       runFor(sandboxId, generation, async () => {
         registry.running.set(sandboxId, await setNetwork(registry.find(sandboxId), rules))
       }),
+
+    inspect: (sandboxId, task, signal) =>
+      queue.inspect(
+        sandboxId,
+        async (ended) => {
+          const paused = registry.paused.get(sandboxId)
+          const record = paused ?? registry.find(sandboxId).record
+          return task({ record, isMounted: paused === undefined }, ended)
+        },
+        signal,
+      ),
   }
 }
 

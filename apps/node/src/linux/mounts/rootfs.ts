@@ -12,7 +12,7 @@ import type { MountNamespace } from './mount-namespace.ts'
  * promised size, so a full disk causes ENOSPC only inside that sandbox.
  *
  * Threats: the sandbox controls the content of the disk and of the merged tree. Atoll writes there only before the
- * first use of a disk, and never reads or follows a path in it.
+ * first use of a disk. Only `linux/changes` reads it, and follows no path in it.
  */
 export interface RootfsStore {
   mount(request: RootfsRequest): Promise<string>

@@ -1878,6 +1878,202 @@ export declare type DeleteLogsResponse = Message<"atoll.node.v1.DeleteLogsRespon
 export declare const DeleteLogsResponseSchema: GenMessage<DeleteLogsResponse>;
 
 /**
+ * @generated from message atoll.node.v1.ListChangesRequest
+ */
+export declare type ListChangesRequest = Message<"atoll.node.v1.ListChangesRequest"> & {
+  /**
+   * @generated from field: string sandbox_id = 1;
+   */
+  sandboxId: string;
+
+  /**
+   * Absolute path; only this entry and those below it. Paths are bytes, because names need not be text.
+   *
+   * @generated from field: bytes path = 2;
+   */
+  path: Uint8Array;
+
+  /**
+   * `next` of the previous page. Empty: the first page.
+   *
+   * @generated from field: bytes after = 3;
+   */
+  after: Uint8Array;
+
+  /**
+   * Maximum number of entries, up to 1000.
+   *
+   * @generated from field: uint32 limit = 4;
+   */
+  limit: number;
+};
+
+/**
+ * Describes the message atoll.node.v1.ListChangesRequest.
+ * Use `create(ListChangesRequestSchema)` to create a new message.
+ */
+export declare const ListChangesRequestSchema: GenMessage<ListChangesRequest>;
+
+/**
+ * @generated from message atoll.node.v1.ListChangesResponse
+ */
+export declare type ListChangesResponse = Message<"atoll.node.v1.ListChangesResponse"> & {
+  /**
+   * @generated from field: repeated atoll.node.v1.FileChange changes = 1;
+   */
+  changes: FileChange[];
+
+  /**
+   * Present if there may be more; a page can have fewer entries than the limit, or none.
+   *
+   * @generated from field: bytes next = 2;
+   */
+  next: Uint8Array;
+
+  /**
+   * False if directories were too large or too deep to list.
+   *
+   * @generated from field: bool is_complete = 3;
+   */
+  isComplete: boolean;
+};
+
+/**
+ * Describes the message atoll.node.v1.ListChangesResponse.
+ * Use `create(ListChangesResponseSchema)` to create a new message.
+ */
+export declare const ListChangesResponseSchema: GenMessage<ListChangesResponse>;
+
+/**
+ * Type, size, mode and time are those before the deletion if the entry is deleted.
+ *
+ * @generated from message atoll.node.v1.FileChange
+ */
+export declare type FileChange = Message<"atoll.node.v1.FileChange"> & {
+  /**
+   * @generated from field: bytes path = 1;
+   */
+  path: Uint8Array;
+
+  /**
+   * @generated from field: atoll.node.v1.ChangeKind kind = 2;
+   */
+  kind: ChangeKind;
+
+  /**
+   * @generated from field: atoll.node.v1.EntryType type = 3;
+   */
+  type: EntryType;
+
+  /**
+   * @generated from field: uint64 size_bytes = 4;
+   */
+  sizeBytes: bigint;
+
+  /**
+   * Permission bits.
+   *
+   * @generated from field: uint32 mode = 5;
+   */
+  mode: number;
+
+  /**
+   * @generated from field: int64 modified_at_ms = 6;
+   */
+  modifiedAtMs: bigint;
+};
+
+/**
+ * Describes the message atoll.node.v1.FileChange.
+ * Use `create(FileChangeSchema)` to create a new message.
+ */
+export declare const FileChangeSchema: GenMessage<FileChange>;
+
+/**
+ * @generated from message atoll.node.v1.ReadChangeRequest
+ */
+export declare type ReadChangeRequest = Message<"atoll.node.v1.ReadChangeRequest"> & {
+  /**
+   * @generated from field: string sandbox_id = 1;
+   */
+  sandboxId: string;
+
+  /**
+   * @generated from field: bytes path = 2;
+   */
+  path: Uint8Array;
+};
+
+/**
+ * Describes the message atoll.node.v1.ReadChangeRequest.
+ * Use `create(ReadChangeRequestSchema)` to create a new message.
+ */
+export declare const ReadChangeRequestSchema: GenMessage<ReadChangeRequest>;
+
+/**
+ * @generated from message atoll.node.v1.ReadChangeResponse
+ */
+export declare type ReadChangeResponse = Message<"atoll.node.v1.ReadChangeResponse"> & {
+  /**
+   * Absent: the entry is new.
+   *
+   * @generated from field: atoll.node.v1.FileSide before = 1;
+   */
+  before?: FileSide | undefined;
+
+  /**
+   * Absent: the entry is deleted.
+   *
+   * @generated from field: atoll.node.v1.FileSide after = 2;
+   */
+  after?: FileSide | undefined;
+};
+
+/**
+ * Describes the message atoll.node.v1.ReadChangeResponse.
+ * Use `create(ReadChangeResponseSchema)` to create a new message.
+ */
+export declare const ReadChangeResponseSchema: GenMessage<ReadChangeResponse>;
+
+/**
+ * @generated from message atoll.node.v1.FileSide
+ */
+export declare type FileSide = Message<"atoll.node.v1.FileSide"> & {
+  /**
+   * @generated from field: atoll.node.v1.EntryType type = 1;
+   */
+  type: EntryType;
+
+  /**
+   * @generated from field: uint64 size_bytes = 2;
+   */
+  sizeBytes: bigint;
+
+  /**
+   * @generated from field: uint32 mode = 3;
+   */
+  mode: number;
+
+  /**
+   * First MiB of a file, or target of a symbolic link.
+   *
+   * @generated from field: bytes content = 4;
+   */
+  content: Uint8Array;
+
+  /**
+   * @generated from field: bool is_truncated = 5;
+   */
+  isTruncated: boolean;
+};
+
+/**
+ * Describes the message atoll.node.v1.FileSide.
+ * Use `create(FileSideSchema)` to create a new message.
+ */
+export declare const FileSideSchema: GenMessage<FileSide>;
+
+/**
  * @generated from message atoll.node.v1.WatchSandboxesRequest
  */
 export declare type WatchSandboxesRequest = Message<"atoll.node.v1.WatchSandboxesRequest"> & {
@@ -2095,6 +2291,73 @@ export enum LogLevel {
  * Describes the enum atoll.node.v1.LogLevel.
  */
 export declare const LogLevelSchema: GenEnum<LogLevel>;
+
+/**
+ * @generated from enum atoll.node.v1.ChangeKind
+ */
+export enum ChangeKind {
+  /**
+   * @generated from enum value: CHANGE_KIND_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * @generated from enum value: CHANGE_KIND_ADDED = 1;
+   */
+  ADDED = 1,
+
+  /**
+   * @generated from enum value: CHANGE_KIND_MODIFIED = 2;
+   */
+  MODIFIED = 2,
+
+  /**
+   * @generated from enum value: CHANGE_KIND_DELETED = 3;
+   */
+  DELETED = 3,
+}
+
+/**
+ * Describes the enum atoll.node.v1.ChangeKind.
+ */
+export declare const ChangeKindSchema: GenEnum<ChangeKind>;
+
+/**
+ * @generated from enum atoll.node.v1.EntryType
+ */
+export enum EntryType {
+  /**
+   * @generated from enum value: ENTRY_TYPE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * @generated from enum value: ENTRY_TYPE_FILE = 1;
+   */
+  FILE = 1,
+
+  /**
+   * @generated from enum value: ENTRY_TYPE_DIRECTORY = 2;
+   */
+  DIRECTORY = 2,
+
+  /**
+   * @generated from enum value: ENTRY_TYPE_SYMLINK = 3;
+   */
+  SYMLINK = 3,
+
+  /**
+   * Device, socket or named pipe.
+   *
+   * @generated from enum value: ENTRY_TYPE_OTHER = 4;
+   */
+  OTHER = 4,
+}
+
+/**
+ * Describes the enum atoll.node.v1.EntryType.
+ */
+export declare const EntryTypeSchema: GenEnum<EntryType>;
 
 /**
  * @generated from enum atoll.node.v1.SandboxState
@@ -2400,6 +2663,28 @@ export declare const NodeService: GenService<{
     methodKind: "unary";
     input: typeof DeleteLogsRequestSchema;
     output: typeof DeleteLogsResponseSchema;
+  },
+  /**
+   * Lists the files that a running or paused sandbox changed, compared with its template, in the order of their paths.
+   * Never wakes a sandbox. unavailable: another operation on the sandbox interrupted this one. not_found: no such
+   * sandbox here.
+   *
+   * @generated from rpc atoll.node.v1.NodeService.ListChanges
+   */
+  listChanges: {
+    methodKind: "unary";
+    input: typeof ListChangesRequestSchema;
+    output: typeof ListChangesResponseSchema;
+  },
+  /**
+   * Reads one changed file before and after. Empty if the sandbox has not changed it.
+   *
+   * @generated from rpc atoll.node.v1.NodeService.ReadChange
+   */
+  readChange: {
+    methodKind: "unary";
+    input: typeof ReadChangeRequestSchema;
+    output: typeof ReadChangeResponseSchema;
   },
   /**
    * Sends `started` for each running sandbox, then `synced`, then changes as they happen.

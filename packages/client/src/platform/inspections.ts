@@ -1,0 +1,38 @@
+import { ChangedFile, FileChanges } from '@atoll/contracts/sandboxes/changes'
+import type * as replies from '../replies.ts'
+import { readReply } from './read-reply.ts'
+import { sandboxPath } from './sandboxes.ts'
+import { sendRequest } from './request.ts'
+import type { CallOptions, PlatformOptions } from './request.ts'
+
+/** Calls that look into a sandbox without waking it. */
+export interface InspectionCalls {
+  /** Returns one page of the files that the sandbox changed. */
+  listFileChanges(
+    sandboxId: string,
+    query?: FileChangeQuery,
+    call?: CallOptions,
+  ): Promise<replies.FileChanges>
+  readFileChange(sandboxId: string, path: string, call?: CallOptions): Promise<replies.ChangedFile>
+}
+
+export interface FileChangeQuery {
+  readonly path?: string | undefined
+  readonly limit?: number | undefined
+  readonly nextToken?: string | undefined
+}
+
+export function inspectionCalls(options: PlatformOptions): InspectionCalls {
+  return {
+    async listFileChanges(sandboxId, { path, limit, nextToken } = {}, call = {}) {
+      const query = { path, limit: limit?.toString(), nextToken }
+      const request = { method: 'GET', path: `${sandboxPath(sandboxId)}/changes`, query } as const
+      return readReply(FileChanges, await sendRequest(options, { ...request, ...call }))
+    },
+    async readFileChange(sandboxId, file, call = {}) {
+      const path = `${sandboxPath(sandboxId)}/changes/content`
+      const request = { method: 'GET', path, query: { path: file } } as const
+      return readReply(ChangedFile, await sendRequest(options, { ...request, ...call }))
+    },
+  }
+}
