@@ -9,6 +9,7 @@ import type { Installation } from '../installation.ts'
 import { openBrowser } from './browser.ts'
 import { watchPage } from './page-watch.ts'
 import type { PageWatch } from './page-watch.ts'
+import { compareChangedFile } from './changed-file.ts'
 import { findBarriers } from './accessibility.ts'
 import { probePage } from './probe-page.ts'
 import { takeScreenshots } from './screenshots.ts'
@@ -158,6 +159,11 @@ suite('the dashboard of a real installation', () => {
     await page.getByRole('button', { name: 'Delete up.bin' }).waitFor({ state: 'detached' })
   })
 
+  test('changes since the template are listed, and a file is compared line by line', async () => {
+    await compareChangedFile(page, await Sandbox.connect(id, connection()))
+    await page.getByRole('link', { name: 'All files' }).click()
+  })
+
   test('markup, escape sequences and direction overrides from a sandbox are only text', async () => {
     const sandbox = await Sandbox.connect(id, connection())
     const name = `${markup.replaceAll('/', '_')}\u202etxt.html`
@@ -272,8 +278,8 @@ suite('the dashboard of a real installation', () => {
     await go(`/sandboxes/${sandbox.sandboxId}`)
     await button('Pause').click()
     await page.getByRole('button', { name: 'Resume', exact: true }).waitFor()
-    for (const tab of ['', '/terminal', '/files', '/logs', '/network', '/processes']) {
-      await go(`/sandboxes/${sandbox.sandboxId}${tab}`)
+    for (const tab of ' terminal files files?view=changes logs network processes'.split(' ')) {
+      await go(`/sandboxes/${sandbox.sandboxId}/${tab}`)
       await page.getByRole('button', { name: 'Resume', exact: true }).waitFor()
     }
     await takeScreenshots(page, 'paused')

@@ -12,7 +12,7 @@ import { lazy } from '../../parts/lazy.tsx'
 import { ErrorNote, Skeleton } from '../../parts/status.tsx'
 import { SandboxActions } from './actions.tsx'
 import { EndedSandbox } from './ended.tsx'
-import { FilesTab } from './files/files.tsx'
+import { FilesPage } from './files/files-page.tsx'
 import { LogsTab } from './logs.tsx'
 import { NetworkTab } from './network.tsx'
 import { OverviewTab } from './overview.tsx'
@@ -84,9 +84,9 @@ function Tab({ sandbox, tab }: { readonly sandbox: SandboxDetail; readonly tab: 
   const id = sandbox.sandboxID
   if (tab === 'overview') return <OverviewTab sandbox={sandbox} />
   if (tab === 'logs') return <LogsTab id={id} />
+  if (tab === 'files') return <FilesPage sandbox={sandbox} />
   if (sandbox.state !== 'running') return <PausedNote id={id} />
   if (tab === 'terminal') return <TerminalTab id={id} />
-  if (tab === 'files') return <FilesTab id={id} />
   if (tab === 'network') return <NetworkTab sandbox={sandbox} />
   return <ProcessesTab id={id} />
 }
