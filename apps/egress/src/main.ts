@@ -7,7 +7,7 @@
  *
  * PORT is the DNS port of the previous process, or 0.
  */
-import { createDecisions } from './app/decisions.ts'
+import { createDecisionCounts } from './app/decision-counts.ts'
 import { createSandboxes } from './app/sandboxes.ts'
 import type { Dialer } from './domain/route.ts'
 import { startTcpListener } from './inbound/tcp-listener.ts'
@@ -19,18 +19,18 @@ import { createTlsDialer } from './net/tls-dialer.ts'
 
 const [path = '', build = '', previousDnsPort = '0'] = process.argv.slice(2)
 const sandboxes = createSandboxes()
-const decisions = createDecisions()
+const counts = createDecisionCounts()
 let dialer: Dialer | undefined
 let nameservers: readonly string[] = []
 
 const port = await startTcpListener({
   sandboxes,
-  decisions,
+  counts,
   terminator: createTerminator(),
   dialer: () => dialer,
 })
 const dnsPort = await startDnsServer(
-  { sandboxes, decisions, nameservers: () => nameservers },
+  { sandboxes, counts, nameservers: () => nameservers },
   Number(previousDnsPort),
 )
 await serveControl(path, (request) => {
@@ -46,9 +46,12 @@ await serveControl(path, (request) => {
       sandboxes.set(request.sandbox)
       break
     case 'count':
+    case 'decisions':
       break
   }
-  return { build, pid: process.pid, port, namePort: dnsPort, decisions }
+  const answer = { build, pid: process.pid, port, namePort: dnsPort, counts }
+  if (request.kind !== 'decisions') return answer
+  return { ...answer, decisions: sandboxes.decisions(request.address) }
 })
 dropPrivileges()
 process.stdout.write('ready\n')

@@ -6,6 +6,7 @@ import type { Transport } from '@connectrpc/connect'
 import manifest from '../package.json' with { type: 'json' }
 import { sampleSandboxes } from './app/health/usage-samples.ts'
 import { createSandboxEvents } from './app/lifecycle/events.ts'
+import { createListConnections } from './app/connections/connections.ts'
 import type { SandboxEvents } from './app/lifecycle/events.ts'
 import type { Reclaimed } from './app/lifecycle/reclaim.ts'
 import type { Sandboxes } from './app/lifecycle/sandboxes.ts'
@@ -88,10 +89,11 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
       snapshots: host.snapshots,
       ...{ pools, builds, installs, files, logs, events },
       changes: openChanges(host, files, sandboxes),
+      listConnections: openConnections(host, sandboxes),
       sample: (sandboxId) => sample(host, sandboxes.running(sandboxId), usage),
       facts: { ...identity, ...(await describeNode(runtime, envd)) },
       measure: createMeasure(installation.dataDir),
-      egressDecisions: host.egress.decisions,
+      egressDecisions: host.egress.decisionCounts,
     },
     log,
   )
@@ -107,6 +109,18 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
       await owned.disposeAsync()
     },
   }
+}
+
+function openConnections({ firewall }: Host, sandboxes: Pick<Sandboxes, 'running'>) {
+  return createListConnections({
+    sandboxes,
+    connections: firewall.connections,
+    ageMs({ record }) {
+      const ageNs = record.process && ageNsOf(record.process)
+      return ageNs === undefined ? undefined : Number(ageNs) / 1e6
+    },
+    nowMs: Date.now,
+  })
 }
 
 function createLoggedEvents(log: Logger): SandboxEvents {

@@ -2,6 +2,7 @@ import type * as progress from '@atoll/contracts/builds/progress'
 import type * as logs from '@atoll/contracts/logs'
 import type * as metrics from '@atoll/contracts/metrics'
 import type { CreatedTeamApiKey, TeamApiKey } from '@atoll/contracts/teams/api-keys'
+import type { SandboxConnection as SandboxConnectionSchema } from '@atoll/contracts/network/connections'
 import type * as changes from '@atoll/contracts/sandboxes/changes'
 import type * as views from '@atoll/contracts/sandboxes/views'
 import type * as secrets from '@atoll/contracts/secrets'
@@ -36,4 +37,5 @@ export type SandboxMetric = z.infer<typeof metrics.SandboxMetric>
 export type FileChange = z.infer<typeof changes.FileChange>
 export type FileChanges = z.infer<typeof changes.FileChanges>
 export type ChangedFile = z.infer<typeof changes.ChangedFile>
+export type SandboxConnection = z.infer<typeof SandboxConnectionSchema>
 export type SandboxLogEntry = z.infer<typeof logs.SandboxLogEntry>

@@ -40,6 +40,7 @@ import {
   setSandboxTimeout,
 } from './sandboxes/manage.ts'
 import { listFileChanges, readFileChange } from './sandboxes/changes.ts'
+import { listSandboxConnections } from './network/connections.ts'
 import { updateSandboxNetwork } from './network/update.ts'
 import { getDocs, getHealth, getOpenApi } from './service.ts'
 import { createSecret, deleteSecret, getSecret, listSecrets, updateSecret } from './secrets.ts'
@@ -83,6 +84,7 @@ export const operations: readonly Operation[] = [
   getSandboxLogsV2,
   listFileChanges,
   readFileChange,
+  listSandboxConnections,
   getTeamMetrics,
   getTeamMetricsMax,
   listTemplates,

@@ -10,6 +10,8 @@ import { simulateCatalogue, simulatedCatalogueTemplate } from './catalogue.ts'
 import type { SimulatedCatalogue } from './catalogue.ts'
 import { simulateChanges } from './changes.ts'
 import type { SimulatedChanges } from './changes.ts'
+import { simulateConnections } from './connections.ts'
+import type { SimulatedConnections } from './connections.ts'
 import { createEvents } from './events.ts'
 import { createFailureInjector } from './failure-injector.ts'
 import type { FailureInjector } from './failure-injector.ts'
@@ -72,6 +74,7 @@ export interface SimulatedNode
   setUsage(id: string, usage: Partial<SimulatedUsage>): void
   readonly logs: SimulatedLogs
   readonly changes: SimulatedChanges
+  readonly connections: SimulatedConnections
   readonly builds: SimulatedBuilds
   readonly catalogue: SimulatedCatalogue
   /** Number of samplings of all sandboxes. */
@@ -139,6 +142,7 @@ export function simulateNode(
   const warmPool = simulateWarmPool(failures)
   const logs = simulateLogs(failures.throwIfDown)
   const changes = simulateChanges(state)
+  const connections = simulateConnections(state)
   const builds = simulateBuilds(failures)
   const catalogue = simulateCatalogue(failures)
   const builtIn = [...simulatedFacts.templateIds, simulatedCatalogueTemplate]
@@ -154,6 +158,7 @@ export function simulateNode(
     ...{ ...warmPool.methods, ...usage.methods, ...logs.methods, ...builds.methods },
     ...catalogue.methods,
     ...changes.methods,
+    ...connections.methods,
   }
   return {
     transport: createRouterTransport((router) => router.service(NodeService, methods), {
@@ -164,7 +169,7 @@ export function simulateNode(
     paused: state.paused,
     snapshots: state.snapshots,
     killed: sandboxes.killed,
-    ...{ logs, changes, builds, catalogue },
+    ...{ logs, changes, connections, builds, catalogue },
     stock: warmPool.stock,
     unstock: (id) => void warmPool.take(id),
     dropMemorySupport: () => void (keepsMemory = false),

@@ -15,12 +15,13 @@ import { createOwnTemplates } from '../app/templates/own-templates.ts'
 import { createTemplateTags } from '../app/templates/template-tags.ts'
 import { createTemplates } from '../app/templates/templates.ts'
 import { configuredLimits } from '../config.ts'
+import { createListConnections } from '../app/inspections/connections.ts'
 import { createFileChanges } from '../app/inspections/file-changes.ts'
 import { addLogRoutes } from '../http/logs.ts'
 import { addMetricRoutes } from '../http/metrics.ts'
 import { addNetworkRoutes } from '../http/network.ts'
 import { addNodeRoutes } from '../http/nodes.ts'
-import { addFileChangeRoutes } from '../http/sandboxes/file-changes.ts'
+import { addInspectionRoutes } from '../http/sandboxes/inspections.ts'
 import { addLifecycleRoutes } from '../http/sandboxes/sandbox-lifecycle.ts'
 import { addSandboxRoutes } from '../http/sandboxes/sandboxes.ts'
 import { addSecretRoutes } from '../http/secrets.ts'
@@ -90,8 +91,12 @@ function addAllSandboxRoutes(
   addSandboxRoutes(server, { authenticate, sandboxes, create, tokensOf })
   addLifecycleRoutes(server, { authenticate, sandboxes, pausing, tokensOf })
   addNetworkRoutes(server, { authenticate, changes, rules })
-  const fileChanges = createFileChanges({ sandboxes, fleet: parts.core.fleet })
-  addFileChangeRoutes(server, { authenticate, fileChanges })
+  const { fleet } = parts.core
+  addInspectionRoutes(server, {
+    authenticate,
+    fileChanges: createFileChanges({ sandboxes, fleet }),
+    listConnections: createListConnections({ sandboxes, fleet }),
+  })
   addSecretRoutes(server, { authenticate, secrets })
   addSnapshotRoutes(server, { authenticate, snapshots, fork, tokensOf })
 }

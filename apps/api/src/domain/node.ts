@@ -1,5 +1,6 @@
 import type { BuildNode } from './builds/build-node.ts'
 import type { CatalogueNode } from './catalogue.ts'
+import type { ConnectionNode } from './network/connections.ts'
 import type { ChangeNode } from './file-changes.ts'
 import type { LogNode } from './log.ts'
 import type { Reading } from './metrics.ts'
@@ -82,6 +83,7 @@ export interface NodeLink {
   readonly catalogue: CatalogueNode
   readonly logs: LogNode
   readonly changes: ChangeNode
+  readonly connections: ConnectionNode
 }
 
 /** Unused sandboxes of the same shape are interchangeable. */

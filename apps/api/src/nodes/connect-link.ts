@@ -7,6 +7,7 @@ import { addressTo } from './addressed-transport.ts'
 import type { Addressee } from './addressed-transport.ts'
 import { connectBuilds } from './connect-builds.ts'
 import { connectCatalogue } from './connect-catalogue.ts'
+import { connectConnections } from './connect-connections.ts'
 import { connectChanges } from './connect-changes.ts'
 import { connectLogs } from './connect-logs.ts'
 import { connectNode } from './connect-node.ts'
@@ -28,5 +29,6 @@ export function connectLink(transport: Transport): NodeLink {
     catalogue: connectCatalogue(addressed),
     logs: connectLogs(addressed),
     changes: connectChanges(addressed),
+    connections: connectConnections(addressed),
   }
 }

@@ -1,5 +1,6 @@
 import type { CliContext } from '../context.ts'
 import type { CliCommand } from '../declare/command.ts'
+import { connectionsCommand } from './sandbox/connections.ts'
 import { cpCommand } from './sandbox/cp.ts'
 import { createCommand } from './sandbox/create.ts'
 import { diffCommand } from './sandbox/diff.ts'
@@ -25,6 +26,7 @@ export function sandboxCommands(context: CliContext): CliCommand[] {
     diffCommand(context),
     logsCommand(context),
     metricsCommand(context),
+    connectionsCommand(context),
     portsCommand(context),
     openCommand(context),
     pauseCommand(context),

@@ -12,6 +12,8 @@ export interface SimulatedSandbox {
   readonly body: Record<string, unknown>
   /** Files that the sandbox changed, by path. */
   readonly changes: SimulatedChanges
+  /** Replies to the list of connections. The last one stays. */
+  readonly connections: unknown[][]
 }
 
 export interface SimulatedState {
@@ -40,6 +42,11 @@ export function answerSandboxes(cloud: SimulatedState, request: SimulatedRequest
     cloud.sandboxes.delete(id)
     return { status: 204 }
   }
+  if (action === 'connections') {
+    const { connections } = sandbox
+    const current = connections.length > 1 ? connections.shift() : connections[0]
+    return { status: 200, body: { connections: current ?? [] } }
+  }
   if (action === 'changes') return answerChanges(sandbox.changes, request)
   if (request.method === 'GET') {
     return { status: 200, body: { ...describeSandbox(id, sandbox), envdAccessToken: accessToken } }
@@ -56,7 +63,7 @@ export function addSandbox({ sandboxes }: SimulatedState, body: Record<string, u
   const id = `i${sandboxes.size}sandbox`
   const timeout = typeof body['timeout'] === 'number' ? body['timeout'] : 300
   const endAt = new Date(Date.now() + timeout * 1000)
-  sandboxes.set(id, { state: 'running', endAt, body, changes: new Map() })
+  sandboxes.set(id, { state: 'running', endAt, body, changes: new Map(), connections: [] })
   return id
 }
 

@@ -1,6 +1,8 @@
 /** Registry of the sandboxes that use the egress proxy, their rules and their open connections. */
 import { isDeepStrictEqual } from 'node:util'
 import type { EgressRules } from '@atoll/contracts/network/rules'
+import { createDecisions } from '../domain/decisions.ts'
+import type { Decisions, RecordedDecision } from '../domain/decisions.ts'
 import { compileRules, decide, needsName } from '../domain/egress-rules.ts'
 import { matchesName } from '../domain/name-pattern.ts'
 import type { ServerName } from '../domain/sniffing/sniff.ts'
@@ -14,6 +16,8 @@ export interface Sandboxes {
   /** Replaces the rules of one sandbox and closes its connections that the new rules no longer allow. */
   set(sandbox: SandboxWithRules): void
   find(address: string): Sandbox | undefined
+  /** Returns what was decided about connections of a sandbox since it has rules for this proxy. */
+  decisions(address: string): RecordedDecision[]
 }
 
 export interface SandboxWithRules {
@@ -41,6 +45,7 @@ export interface Sandbox {
   /** Takes one token of the rate limit for terminated connections. Returns false if the sandbox exceeds the limit. */
   admitTermination(): boolean
   allowsDnsName(name: string): boolean
+  readonly record: Decisions['record']
 }
 
 export interface Connection {
@@ -76,6 +81,7 @@ export function createSandboxes(now = () => performance.now()): Sandboxes {
     },
     set,
     find: (address) => known.get(address),
+    decisions: (address) => known.get(address)?.decisions() ?? [],
   }
 }
 
@@ -88,6 +94,7 @@ function createSandbox(
   const open = new Map<Connection, RoutedConnection | undefined>()
   let rules = initialRules
   let compiled = compileRules(initialRules, closedRanges)
+  const decisions = createDecisions(Date.now)
   const terminations = createTokenBucket({ perSecond: 50, burst: 100 }, now)
 
   const sandbox: Sandbox = {
@@ -109,9 +116,11 @@ function createSandbox(
     },
     admitTermination: () => terminations.take(),
     allowsDnsName: (name) => matchesName(name, rules.allowNames),
+    record: decisions.record,
   }
   return {
     ...sandbox,
+    decisions: decisions.list,
     replace(newRules: EgressRules, newClosedRanges: readonly string[]): void {
       rules = newRules
       compiled = compileRules(newRules, newClosedRanges)

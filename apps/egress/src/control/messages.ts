@@ -24,9 +24,25 @@ export const Request = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('set'), sandbox: Sandbox }),
   /** Changes nothing; the answer has the counts. */
   z.object({ kind: z.literal('count') }),
+  /** Asks what was decided about the connections of a sandbox. */
+  z.object({ kind: z.literal('decisions'), address: z.string() }),
 ])
 
 export type Request = z.infer<typeof Request>
+
+const Decision = z.object({
+  /** Absent: the connection carried none. */
+  name: z.string().optional(),
+  address: z.string().optional(),
+  port: z.number(),
+  protocol: z.enum(['tcp', 'dns']),
+  verdict: z.enum(['allowed', 'denied']),
+  count: z.number(),
+  firstMs: z.number(),
+  lastMs: z.number(),
+  sentBytes: z.number(),
+  receivedBytes: z.number(),
+})
 
 export const Answer = z.object({
   /** Build ID that the process was started with. The agent replaces a process of another build. */
@@ -35,14 +51,18 @@ export const Answer = z.object({
   /** Host ports: `port` accepts redirected TCP connections, `namePort` DNS queries. */
   port: z.number(),
   namePort: z.number(),
-  /** Decisions since the start of the process. */
-  decisions: z.object({
-    connectionsAllowed: z.number(),
-    connectionsRefused: z.number(),
-    connectionsFailed: z.number(),
-    namesAllowed: z.number(),
-    namesRefused: z.number(),
-  }),
+  /** Numbers of decisions since the start of the process. Processes of earlier releases do not send them. */
+  counts: z
+    .object({
+      connectionsAllowed: z.number(),
+      connectionsRefused: z.number(),
+      connectionsFailed: z.number(),
+      namesAllowed: z.number(),
+      namesRefused: z.number(),
+    })
+    .optional(),
+  /** Only in answers to `decisions`. */
+  decisions: z.array(Decision).optional(),
 })
 
 export type Answer = z.infer<typeof Answer>

@@ -1,6 +1,6 @@
 /** Handles one connection of a sandbox from its first byte to its close. */
 import type { Socket } from 'node:net'
-import type { Decisions } from '../app/decisions.ts'
+import type { DecisionCounts } from '../app/decision-counts.ts'
 import type { Sandboxes } from '../app/sandboxes.ts'
 import type { Dialer, UpstreamConnection, Route } from '../domain/route.ts'
 import { resetConnection } from './reset-connection.ts'
@@ -10,7 +10,7 @@ import type { Terminator } from './terminator.ts'
 
 export interface ConnectionParts {
   readonly sandboxes: Sandboxes
-  readonly decisions: Decisions
+  readonly counts: DecisionCounts
   readonly terminator: Terminator
   /** Undefined until the node agent has sent the first configuration. */
   dialer(): Dialer | undefined
@@ -29,9 +29,9 @@ export async function handleConnection(client: Socket, parts: ConnectionParts): 
       open.forEach(resetConnection)
     },
   }
-  const { decisions } = parts
+  const { counts } = parts
   const refuse = () => {
-    decisions.connectionsRefused += 1
+    counts.connectionsRefused += 1
     connection.close()
   }
   if (!sandbox || !dialer || !sandbox.admit(connection)) return refuse()
@@ -39,7 +39,7 @@ export async function handleConnection(client: Socket, parts: ConnectionParts): 
   const destination = { address: localAddress, port: localPort }
   const dial = async (route: Route): Promise<UpstreamConnection> => {
     const upstream = await dialer.dial(route, destination, ended.signal).catch((error: unknown) => {
-      if (!ended.signal.aborted) decisions.connectionsFailed += 1
+      if (!ended.signal.aborted) counts.connectionsFailed += 1
       throw error
     })
     if (ended.signal.aborted) upstream.socket.destroy()
@@ -50,8 +50,13 @@ export async function handleConnection(client: Socket, parts: ConnectionParts): 
   try {
     const serverName = await readServerName(client, sandbox, { destination, ended: ended.signal })
     const route = sandbox.route(connection, destination, serverName)
-    if (!route || (route.transform && !sandbox.admitTermination())) return refuse()
-    decisions.connectionsAllowed += 1
+    const isAllowed = route !== undefined && (!route.transform || sandbox.admitTermination())
+    const verdict = isAllowed ? 'allowed' : 'denied'
+    const decision = { ...destination, name: serverName?.name, protocol: 'tcp', verdict } as const
+    const addBytes = sandbox.record(decision)
+    client.once('close', () => addBytes({ sent: client.bytesRead, received: client.bytesWritten }))
+    if (!isAllowed) return refuse()
+    counts.connectionsAllowed += 1
     if (route.transform) {
       const { transform } = route
       await parts.terminator.terminate(client, {

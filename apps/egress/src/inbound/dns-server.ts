@@ -8,7 +8,7 @@
 import { createSocket } from 'node:dgram'
 import type { RemoteInfo, Socket } from 'node:dgram'
 import { once } from 'node:events'
-import type { Decisions } from '../app/decisions.ts'
+import type { DecisionCounts } from '../app/decision-counts.ts'
 import type { Sandboxes } from '../app/sandboxes.ts'
 import { failure, isAnswerTo, readQuestion, refusal } from '../domain/dns-message.ts'
 
@@ -16,12 +16,12 @@ import { failure, isAnswerTo, readQuestion, refusal } from '../domain/dns-messag
 export async function startDnsServer(
   parts: {
     readonly sandboxes: Sandboxes
-    readonly decisions: Decisions
+    readonly counts: DecisionCounts
     nameservers(): readonly string[]
   },
   preferredPort: number,
 ): Promise<number> {
-  const { sandboxes, decisions, nameservers } = parts
+  const { sandboxes, counts, nameservers } = parts
   const pendingBySandbox = new Map<string, number>()
   const socket = await bind(preferredPort).catch(() => bind(0))
   socket.on('error', () => {})
@@ -37,11 +37,15 @@ export async function startDnsServer(
     const sandbox = sandboxes.find(from)
     if (!sandbox) return undefined
     const question = readQuestion(message)
-    if (!question || !sandbox.allowsDnsName(question.name)) {
-      decisions.namesRefused += 1
+    const name = question?.name
+    if (name === undefined || !sandbox.allowsDnsName(name)) {
+      counts.namesRefused += 1
+      if (name !== undefined) {
+        sandbox.record({ name, port: dnsPort, protocol: 'dns', verdict: 'denied' })
+      }
       return refusal(message)
     }
-    decisions.namesAllowed += 1
+    counts.namesAllowed += 1
     const count = pendingBySandbox.get(from) ?? 0
     if (count >= maxPendingQuestions) return failure(message)
     pendingBySandbox.set(from, count + 1)

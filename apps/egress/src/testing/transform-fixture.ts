@@ -7,7 +7,7 @@ import { createServer as createPlainServer } from 'node:http'
 import { createServer as createSecureServer, request as requestSecure } from 'node:https'
 import { buffer } from 'node:stream/consumers'
 import { connect as connectSecure } from 'node:tls'
-import { createDecisions } from '../app/decisions.ts'
+import { createDecisionCounts } from '../app/decision-counts.ts'
 import { createSandboxes } from '../app/sandboxes.ts'
 import { issueCertificate, createAuthority } from '../domain/certificates/authority.ts'
 import type { EgressRules } from '@atoll/contracts/network/rules'
@@ -61,7 +61,7 @@ export async function openTransform(setting: FixtureOptions) {
   const sandboxes = createSandboxes(setting.now)
   sandboxes.replaceAll([], [{ address, rules: rulesWith(domains) }])
   const parts = {
-    ...{ sandboxes, decisions: createDecisions() },
+    ...{ sandboxes, counts: createDecisionCounts() },
     terminator: createTerminator(setting.halfCloseTimeoutMs),
     dialer: () => dialer,
   }

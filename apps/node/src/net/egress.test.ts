@@ -99,6 +99,26 @@ describe('outgoing connections with name and proxy rules', { concurrency: 1 }, (
     }
   })
 
+  test('are counted by name and verdict, with refused questions for names', async () => {
+    await host.setRules(1)
+    await host.setRules(1, onlyShop)
+    await visit('http', first, 'shop.example')
+    await visit('http', second, 'shop.example')
+    await visit('tls', first, 'api.shop.example')
+    await visit('http', first, '')
+    await visit('name', '8.8.8.8', 'api.shop.example')
+    const proxied = (await host.connections(1)).filter((line) => !/ udp |:53 \d+$/.test(line))
+    for (const line of [
+      'allowed tcp shop.example:80 2',
+      'denied tcp api.shop.example:443 1',
+      `denied tcp ${first}:80 1`,
+    ]) {
+      assert.ok(proxied.includes(line), `${line} in ${proxied.join()}`)
+    }
+    const questions = (await host.connections(1)).filter((line) => line.includes(' dns '))
+    assert.match(questions.join(), /^denied dns api\.shop\.example:53 \d+$/)
+  })
+
   test('match all names below a wildcard, but not the name itself', async () => {
     await host.setRules(1, { ...onlyShop, allowNames: ['*.shop.example'] })
     assert.equal(

@@ -14,6 +14,8 @@ import { killEgressProcesses, openEgressProcess } from './egress-process.ts'
 /** Local ports that TCP connections and DNS queries are redirected to. */
 export type EgressPorts = Pick<Answer, 'port' | 'namePort'>
 
+export type EgressDecision = NonNullable<Answer['decisions']>[number]
+
 export interface Egress {
   /** Sends all rules, keyed by sandbox address. Starts no process when no sandbox needs it. */
   setAll(rules: ReadonlyMap<string, NetworkRules>): Promise<void>
@@ -22,8 +24,10 @@ export interface Egress {
    * sandbox.
    */
   set(address: string, rules: NetworkRules | undefined): Promise<void>
-  /** Returns the decisions of the egress process since its start; undefined while there is none. */
-  decisions(): Promise<Answer['decisions'] | undefined>
+  /** Returns the numbers of decisions of the egress process since its start; undefined while there is none. */
+  decisionCounts(): Promise<Answer['counts'] | undefined>
+  /** Returns what the process decided about the connections of a sandbox; nothing while there is no process. */
+  decisions(address: string): Promise<readonly EgressDecision[]>
   /** Disconnects; the egress process keeps running. */
   close(): void
   /** Kills the egress process. */
@@ -76,10 +80,15 @@ export function createEgress(parts: EgressParts): Egress {
       }
     },
 
-    async decisions() {
+    async decisionCounts() {
       if (!link.isConnected()) return undefined
       const connection = await link.open()
-      return (await connection.ask({ kind: 'count' })).decisions
+      return (await connection.ask({ kind: 'count' })).counts
+    },
+
+    async decisions(address) {
+      if (!sandboxes.has(address)) return []
+      return (await link.ask({ kind: 'decisions', address }))?.decisions ?? []
     },
 
     close: link.close,
@@ -96,6 +105,8 @@ interface EgressLink {
   open(): Promise<EgressConnection>
   /** Sends a request. Retries when the process dies: its successor gets all rules on start, but may die as well. */
   send(request: Request): Promise<void>
+  /** Asks the process that is connected, without starting one. Returns undefined if there is none. */
+  ask(request: Request): Promise<Answer | undefined>
   /** Whether the process has got all rules and the connection is up. */
   isConnected(): boolean
   /** Whether the process is connected or being started. */
@@ -174,6 +185,7 @@ function createEgressLink(
   return {
     open,
     send: (request) => send(request),
+    ask: async (request) => connected?.ask(request).catch(() => undefined),
     isConnected: () => connected !== undefined,
     isOpen: () => opening !== undefined,
     close() {

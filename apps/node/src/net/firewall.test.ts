@@ -127,6 +127,27 @@ describe('packets from a sandbox', { concurrency: 1 }, () => {
     assert.deepEqual(await dials(sandbox, [first, second]), ['open', 'open'])
   })
 
+  test('are counted by destination and verdict, for each sandbox alone', async () => {
+    await host.addSlot(3, { allowOut: [], denyOut: [first] })
+    const other = made.use(await openNamespace(`fwc${process.pid}`, setting('/nowhere')))
+    await connectSlot(host, other, { ...place, number: 3 })
+    assert.deepEqual(await host.connections(3), [])
+    await dials(other, [first, first, second, closed])
+    await other.send(first, port, 'denied')
+    await arrivals(other, [])
+    // The listing of the firewall is shared for a second.
+    await waitFor('all connections', async () => (await host.connections(3)).length >= 5)
+    const counted = (await host.connections(3)).map((line) => line.replace(/(udp.*) \d+$/, '$1'))
+    assert.deepEqual(counted, [
+      `allowed tcp ${second}:${port} 1`,
+      `allowed udp ${second}:${port}`,
+      `denied tcp ${closed}:${port} 1`,
+      `denied tcp ${first}:${port} 2`,
+      `denied udp ${first}:${port}`,
+    ])
+    await host.removeSlot(3)
+  })
+
   test('never reach a closed range, whatever is allowed', async () => {
     await host.setRules(1, { allowOut: [closed, everything], denyOut: [] })
     assert.deepEqual(await dials(sandbox, [closed, first]), ['ECONNREFUSED', 'open'])

@@ -3,11 +3,13 @@ import type { Runner } from '@atoll/kit/run'
 import { tablePrefix } from '../domain/host/installation.ts'
 import type { Installation } from '../domain/host/installation.ts'
 import type { NetworkRules } from '@atoll/contracts/network/rules'
+import type { NetworkConnection } from '../domain/network/connections.ts'
 import type { Slot } from '../domain/network/slot.ts'
 import type { Egress, EgressPorts } from './egress.ts'
 import { createForwarding } from './forwarding.ts'
 import { createMarkedRoute } from './marked-route.ts'
 import { egressLines, egressMark, tableText } from './nft-rules.ts'
+import { createConnectionRecords } from './connection-records.ts'
 import { createNft } from './nft.ts'
 import { createSlotRules } from './slot-rules.ts'
 
@@ -40,6 +42,8 @@ export interface Firewall {
   removeSlot(slot: Slot): Promise<void>
   /** Redirects connections to this egress process from now on. */
   redirectTo(ports: EgressPorts): Promise<void>
+  /** Returns the connections of a slot, as counted by the firewall in the last half hour and by the egress process. */
+  connections(slot: Slot): Promise<readonly NetworkConnection[]>
   uninstall(): Promise<void>
 }
 
@@ -47,12 +51,13 @@ export function createFirewall(
   installation: Installation,
   subnet: string,
   runner: Runner,
-  egress: Pick<Egress, 'setAll' | 'set' | 'stop'>,
+  egress: Pick<Egress, 'setAll' | 'set' | 'stop' | 'decisions'>,
 ): Firewall {
   const table = `inet ${installation.nftTable}`
   const mark = egressMark(installation)
   const route = createMarkedRoute(mark, runner)
   const nft = createNft(runner)
+  const records = createConnectionRecords((set) => nft.listSet(table, set), Date.now)
   const slotRules = createSlotRules(table, egress)
   const redirection = (to: EgressPorts) => egressLines(table, installation.linkPrefix, mark, to)
   let ports: EgressPorts | undefined
@@ -104,6 +109,11 @@ export function createFirewall(
       ports = next
       await route.add()
       if (isInstalled) await nft.run(redirection(next))
+    },
+
+    async connections(slot) {
+      const [all, decided] = await Promise.all([records(), egress.decisions(slot.sandboxAddress)])
+      return [...(all.get(slot.link) ?? []), ...decided]
     },
 
     async uninstall() {

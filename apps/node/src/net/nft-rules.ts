@@ -109,8 +109,14 @@ function destination(entries: readonly string[]): string {
 /** Returns the whole table, without slots and without the rules of the egress process. */
 export function tableText(table: string, linkPrefix: string, subnet: string): string {
   const ours = `"${linkPrefix}*"`
-  return `table ${table} {${setsText}${redirectChains(ours)}${filterChains(ours, subnet)}}`
+  const chains = [redirectChains(ours), recordChains(ours), filterChains(ours, subnet)]
+  return `table ${table} {${setsText}${chains.join('')}}`
 }
+
+/** Time for which a connection stays in the records after its last packet. */
+export const recordSeconds = 1800
+
+const recordedKey = 'ifname . ipv4_addr . inet_proto . inet_service'
 
 const setsText = `
   set slots { type ifname . ipv4_addr; }
@@ -119,6 +125,9 @@ const setsText = `
   map dns_redirected { type ifname : verdict; }
   set new_connections { type ifname; flags dynamic; size 65536; }
   set dns_queries { type ifname; flags dynamic; size 65536; }
+  set allowed_connections { type ${recordedKey}; flags dynamic,timeout; size 16384; timeout ${recordSeconds}s; }
+  set denied_connections { type ${recordedKey}; flags dynamic,timeout; size 16384; timeout ${recordSeconds}s; }
+  set new_records { type ifname; flags dynamic,timeout; size 65536; timeout ${recordSeconds}s; }
   set closed { type ipv4_addr; flags interval; elements = { ${closedRanges.join(', ')} } }
 `
 
@@ -146,6 +155,28 @@ function redirectChains(ours: string): string {
   chain to_dns {
   }
   chain egress_input {
+  }
+`
+}
+
+/**
+ * Chains that count connections by sandbox, address, protocol and port. Only new and refused connections get here, and a
+ * sandbox can add few entries per minute, so none can fill the sets that all share.
+ */
+function recordChains(ours: string): string {
+  const key = 'iifname . ip daddr . meta l4proto . th dport'
+  const recorder = (set: string) => `
+    meta l4proto != { tcp, udp } return
+    ${key} != @${set} update @new_records { iifname limit rate over 10/minute burst 100 packets } return
+    update @${set} { ${key} counter }`
+  return `
+  chain record_allowed {${recorder('allowed_connections')}
+  }
+  chain record_denied {${recorder('denied_connections')}
+  }
+  chain passed {
+    type filter hook forward priority filter - 4; policy accept;
+    iifname ${ours} ct state new jump record_allowed
   }
 `
 }
@@ -180,6 +211,7 @@ function filterChains(ours: string, subnet: string): string {
     oifname vmap @rules
   }
   chain refusal {
+    iifname ${ours} ct direction original jump record_denied
     meta l4proto tcp reject with tcp reset
     drop
   }

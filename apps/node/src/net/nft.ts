@@ -7,6 +7,8 @@ export interface Nft {
   /** Runs a removal; succeeds when there is nothing to remove. */
   remove(script: readonly string[]): Promise<void>
   listTables(): Promise<string>
+  /** Returns the elements of a set as JSON. */
+  listSet(table: string, set: string): Promise<string>
 }
 
 export function createNft({ run, tryRun }: Runner): Nft {
@@ -21,5 +23,6 @@ export function createNft({ run, tryRun }: Runner): Nft {
       }
     },
     listTables: () => run('nft', ['list', 'tables']),
+    listSet: (table, set) => run('nft', ['-j', 'list', 'set', ...table.split(' '), set]),
   }
 }

@@ -5,6 +5,7 @@ import type { ServiceImpl, Transport } from '@connectrpc/connect'
 import type { Changes } from '../app/changes/changes.ts'
 import type { Builds } from '../app/builds/builds.ts'
 import type { Installs } from '../app/catalogue/installs.ts'
+import type { ListConnections } from '../app/connections/connections.ts'
 import type { SandboxEvents } from '../app/lifecycle/events.ts'
 import type { Sandboxes } from '../app/lifecycle/sandboxes.ts'
 import type { SandboxLogs } from '../app/logs/collect-logs.ts'
@@ -15,6 +16,7 @@ import type { BuildStores } from './builds.ts'
 import { catalogueMethods } from './catalogue.ts'
 import { checkAddressee } from './check-addressee.ts'
 import { changeMethods } from './changes.ts'
+import { connectionMethods } from './connections.ts'
 import { logMethods } from './logs.ts'
 import { measurementMethods } from './measurements.ts'
 import type { MeasurementParts } from './measurements.ts'
@@ -38,6 +40,7 @@ export interface ServiceParts extends MeasurementParts {
   readonly files: BuildStores
   readonly logs: SandboxLogs
   readonly changes: Changes
+  readonly listConnections: ListConnections
   readonly events: SandboxEvents
 }
 
@@ -50,6 +53,7 @@ function nodeService(parts: ServiceParts): ServiceImpl<typeof NodeService> {
     ...snapshotMethods(parts.snapshots),
     ...logMethods(parts.logs),
     ...changeMethods(parts.changes),
+    ...connectionMethods(parts.listConnections),
     ...buildMethods(parts.builds, parts.files),
     ...catalogueMethods(parts.installs),
   }

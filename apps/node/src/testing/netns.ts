@@ -38,6 +38,15 @@ export async function openNamespace(name: string, setting: FirewallSetting) {
     setRules: (slot: number, rules?: NetworkRules) => call('setRules', slot, rules ?? null),
     removeSlot: (slot: number) => call('removeSlot', slot),
     uninstall: () => call('uninstall'),
+    /** Returns lines such as `denied tcp 11.1.1.1:80 2`, sorted. */
+    connections: async (slot: number) =>
+      z
+        .array(Counted)
+        .parse(await call('connections', slot))
+        .map(({ verdict, protocol, address = '', port, count, ...rest }) =>
+          [verdict, protocol, `${rest.name ?? address}:${port}`, count].join(' '),
+        )
+        .toSorted(),
 
     /** Listens on TCP and UDP, on all addresses. */
     listen: (port: number) => call('listen', port),
@@ -51,6 +60,14 @@ export async function openNamespace(name: string, setting: FirewallSetting) {
   }
 }
 
+const Counted = z.object({
+  verdict: z.string(),
+  protocol: z.string(),
+  name: z.string().optional(),
+  address: z.string().optional(),
+  port: z.number(),
+  count: z.number(),
+})
 const Dialled = z.union([z.object({ name: z.string() }), z.object({ error: z.string() })])
 const Reply = z.object({
   id: z.number(),

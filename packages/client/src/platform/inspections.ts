@@ -1,4 +1,6 @@
+import { SandboxConnection } from '@atoll/contracts/network/connections'
 import { ChangedFile, FileChanges } from '@atoll/contracts/sandboxes/changes'
+import { z } from 'zod'
 import type * as replies from '../replies.ts'
 import { readReply } from './read-reply.ts'
 import { sandboxPath } from './sandboxes.ts'
@@ -14,6 +16,8 @@ export interface InspectionCalls {
     call?: CallOptions,
   ): Promise<replies.FileChanges>
   readFileChange(sandboxId: string, path: string, call?: CallOptions): Promise<replies.ChangedFile>
+  /** Returns outgoing connections, newest first. */
+  listConnections(sandboxId: string, call?: CallOptions): Promise<replies.SandboxConnection[]>
 }
 
 export interface FileChangeQuery {
@@ -33,6 +37,11 @@ export function inspectionCalls(options: PlatformOptions): InspectionCalls {
       const path = `${sandboxPath(sandboxId)}/changes/content`
       const request = { method: 'GET', path, query: { path: file } } as const
       return readReply(ChangedFile, await sendRequest(options, { ...request, ...call }))
+    },
+    async listConnections(sandboxId, call = {}) {
+      const path = `${sandboxPath(sandboxId)}/connections`
+      const reply = await sendRequest(options, { method: 'GET', path, ...call })
+      return readReply(z.object({ connections: z.array(SandboxConnection) }), reply).connections
     },
   }
 }

@@ -64,7 +64,7 @@ export function createFleet(ports: FleetPorts): Fleet {
 
 function createMember(ports: FleetPorts, link: NodeLink, known: Map<string, Member>): Member {
   const { store, clock, log } = ports
-  const { sandboxes, builds, catalogue, logs, changes } = link
+  const { sandboxes, builds, catalogue, logs, changes, connections } = link
   let facts: NodeFacts | undefined
 
   const accept = async (found: NodeFacts): Promise<void> => {
@@ -83,7 +83,7 @@ function createMember(ports: FleetPorts, link: NodeLink, known: Map<string, Memb
     known.set(found.id, member)
   }
   const member: Member = {
-    ...{ sandboxes, builds, catalogue, logs, changes },
+    ...{ sandboxes, builds, catalogue, logs, changes, connections },
     facts: () => facts,
     async register(signal) {
       const found = await link.describe(signal)

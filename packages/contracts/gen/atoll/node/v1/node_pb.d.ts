@@ -2074,6 +2074,111 @@ export declare type FileSide = Message<"atoll.node.v1.FileSide"> & {
 export declare const FileSideSchema: GenMessage<FileSide>;
 
 /**
+ * @generated from message atoll.node.v1.ListConnectionsRequest
+ */
+export declare type ListConnectionsRequest = Message<"atoll.node.v1.ListConnectionsRequest"> & {
+  /**
+   * @generated from field: string sandbox_id = 1;
+   */
+  sandboxId: string;
+};
+
+/**
+ * Describes the message atoll.node.v1.ListConnectionsRequest.
+ * Use `create(ListConnectionsRequestSchema)` to create a new message.
+ */
+export declare const ListConnectionsRequestSchema: GenMessage<ListConnectionsRequest>;
+
+/**
+ * @generated from message atoll.node.v1.ListConnectionsResponse
+ */
+export declare type ListConnectionsResponse = Message<"atoll.node.v1.ListConnectionsResponse"> & {
+  /**
+   * @generated from field: repeated atoll.node.v1.NetworkConnection connections = 1;
+   */
+  connections: NetworkConnection[];
+};
+
+/**
+ * Describes the message atoll.node.v1.ListConnectionsResponse.
+ * Use `create(ListConnectionsResponseSchema)` to create a new message.
+ */
+export declare const ListConnectionsResponseSchema: GenMessage<ListConnectionsResponse>;
+
+/**
+ * Connections to one destination with one verdict.
+ *
+ * @generated from message atoll.node.v1.NetworkConnection
+ */
+export declare type NetworkConnection = Message<"atoll.node.v1.NetworkConnection"> & {
+  /**
+   * Server name, or name that was asked for. Absent: only the address decided.
+   *
+   * @generated from field: optional string name = 1;
+   */
+  name?: string | undefined;
+
+  /**
+   * Absent for DNS queries.
+   *
+   * @generated from field: optional string address = 2;
+   */
+  address?: string | undefined;
+
+  /**
+   * @generated from field: uint32 port = 3;
+   */
+  port: number;
+
+  /**
+   * "tcp", "udp" or "dns".
+   *
+   * @generated from field: string protocol = 4;
+   */
+  protocol: string;
+
+  /**
+   * @generated from field: atoll.node.v1.Verdict verdict = 5;
+   */
+  verdict: Verdict;
+
+  /**
+   * @generated from field: uint64 count = 6;
+   */
+  count: bigint;
+
+  /**
+   * Unix milliseconds. Absent if only the firewall saw the connection.
+   *
+   * @generated from field: optional int64 first_ms = 7;
+   */
+  firstMs?: bigint | undefined;
+
+  /**
+   * @generated from field: int64 last_ms = 8;
+   */
+  lastMs: bigint;
+
+  /**
+   * Bytes of closed connections. Absent if only the firewall saw the connection.
+   *
+   * @generated from field: optional uint64 sent_bytes = 9;
+   */
+  sentBytes?: bigint | undefined;
+
+  /**
+   * @generated from field: optional uint64 received_bytes = 10;
+   */
+  receivedBytes?: bigint | undefined;
+};
+
+/**
+ * Describes the message atoll.node.v1.NetworkConnection.
+ * Use `create(NetworkConnectionSchema)` to create a new message.
+ */
+export declare const NetworkConnectionSchema: GenMessage<NetworkConnection>;
+
+/**
  * @generated from message atoll.node.v1.WatchSandboxesRequest
  */
 export declare type WatchSandboxesRequest = Message<"atoll.node.v1.WatchSandboxesRequest"> & {
@@ -2358,6 +2463,31 @@ export enum EntryType {
  * Describes the enum atoll.node.v1.EntryType.
  */
 export declare const EntryTypeSchema: GenEnum<EntryType>;
+
+/**
+ * @generated from enum atoll.node.v1.Verdict
+ */
+export enum Verdict {
+  /**
+   * @generated from enum value: VERDICT_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * @generated from enum value: VERDICT_ALLOWED = 1;
+   */
+  ALLOWED = 1,
+
+  /**
+   * @generated from enum value: VERDICT_DENIED = 2;
+   */
+  DENIED = 2,
+}
+
+/**
+ * Describes the enum atoll.node.v1.Verdict.
+ */
+export declare const VerdictSchema: GenEnum<Verdict>;
 
 /**
  * @generated from enum atoll.node.v1.SandboxState
@@ -2685,6 +2815,17 @@ export declare const NodeService: GenService<{
     methodKind: "unary";
     input: typeof ReadChangeRequestSchema;
     output: typeof ReadChangeResponseSchema;
+  },
+  /**
+   * Lists the outgoing connections of a running sandbox, allowed and denied, newest first, at most 500. Empty for other
+   * sandboxes.
+   *
+   * @generated from rpc atoll.node.v1.NodeService.ListConnections
+   */
+  listConnections: {
+    methodKind: "unary";
+    input: typeof ListConnectionsRequestSchema;
+    output: typeof ListConnectionsResponseSchema;
   },
   /**
    * Sends `started` for each running sandbox, then `synced`, then changes as they happen.

@@ -1,5 +1,5 @@
 /** Counts of what the proxy decided since its start. */
-export interface Decisions {
+export interface DecisionCounts {
   connectionsAllowed: number
   connectionsRefused: number
   /** Allowed, but the server or proxy could not be reached. */
@@ -8,7 +8,7 @@ export interface Decisions {
   namesRefused: number
 }
 
-export function createDecisions(): Decisions {
+export function createDecisionCounts(): DecisionCounts {
   return {
     connectionsAllowed: 0,
     connectionsRefused: 0,

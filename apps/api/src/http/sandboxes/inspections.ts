@@ -1,15 +1,22 @@
+import { listSandboxConnections } from '@atoll/contracts/network/connections'
 import { listFileChanges, readFileChange } from '@atoll/contracts/sandboxes/changes'
 import type { FastifyInstance } from 'fastify'
+import type { ListConnections } from '../../app/inspections/connections.ts'
 import type { FileChangeReader } from '../../app/inspections/file-changes.ts'
 import type { Authenticate } from '../../app/teams/auth.ts'
 import { addTeamRoute } from '../server/route.ts'
 
-export function addFileChangeRoutes(
+export function addInspectionRoutes(
   server: FastifyInstance,
   {
     authenticate,
     fileChanges,
-  }: { readonly authenticate: Authenticate; readonly fileChanges: FileChangeReader },
+    listConnections,
+  }: {
+    readonly authenticate: Authenticate
+    readonly fileChanges: FileChangeReader
+    readonly listConnections: ListConnections
+  },
 ): void {
   addTeamRoute(server, listFileChanges, authenticate, async (request, { teamId }) => {
     const { path, limit, nextToken } = request.query
@@ -20,5 +27,9 @@ export function addFileChangeRoutes(
   addTeamRoute(server, readFileChange, authenticate, async (request, { teamId }) => {
     const of = { teamId, sandboxId: request.params.sandboxID }
     return { status: 200, body: await fileChanges.read(of, request.query.path, request.signal) }
+  })
+  addTeamRoute(server, listSandboxConnections, authenticate, async (request, { teamId }) => {
+    const of = { teamId, sandboxId: request.params.sandboxID }
+    return { status: 200, body: { connections: await listConnections(of, request.signal) } }
   })
 }
