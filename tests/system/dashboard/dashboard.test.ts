@@ -10,6 +10,7 @@ import { openBrowser } from './browser.ts'
 import { watchPage } from './page-watch.ts'
 import type { PageWatch } from './page-watch.ts'
 import { compareChangedFile } from './changed-file.ts'
+import { allowDeniedName } from './denied-name.ts'
 import { findBarriers } from './accessibility.ts'
 import { probePage } from './probe-page.ts'
 import { takeScreenshots } from './screenshots.ts'
@@ -236,12 +237,13 @@ suite('the dashboard of a real installation', () => {
     await field(/^Allowed destinations/).fill('pypi.org\n1.1.1.1')
     await button('Apply').click()
     await page.getByText('The rules are in force').waitFor()
-    await takeScreenshots(page, 'network')
+    await allowDeniedName(page, await Sandbox.connect(id, connection()))
     const info = await fetch(`${installation.url}/sandboxes/${id}`, {
       headers: { 'x-api-key': installation.apiKey },
     })
     const { network } = JSON.parse(await info.text())
-    assert.deepEqual([network.allowOut, network.denyOut], [['pypi.org', '1.1.1.1'], ['0.0.0.0/0']])
+    const allowed = ['pypi.org', '1.1.1.1', 'wanted.example']
+    assert.deepEqual([network.allowOut, network.denyOut], [allowed, ['0.0.0.0/0']])
   })
 
   test('processes are listed and killed', async () => {

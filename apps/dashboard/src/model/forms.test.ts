@@ -1,7 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { crumbsOf, decodeText, joinPath, parentOf, sortEntries } from './file-path.ts'
-import { findHiddenParts, toNetworkForm, toNetworkUpdate } from './network-form.ts'
+import {
+  findHiddenParts,
+  toNetworkForm,
+  toNetworkUpdate,
+  toUpdateWithName,
+} from './network-form.ts'
 import { toCreateRequest } from './new-sandbox.ts'
 import { toBuildRequest } from './new-template.ts'
 import { portUrl } from './port-url.ts'
@@ -143,4 +148,13 @@ test('only bytes that survive an editor are text', () => {
 
 test('reconnects come at once, then more slowly, but never stop', () => {
   assert.deepEqual([0, 1, 2, 10, 1_000].map(reconnectDelayMs), [500, 1_000, 2_000, 10_000, 10_000])
+})
+
+test('allowing a denied name keeps all other rules', () => {
+  const rules = { allowOut: ['pypi.org'], denyOut: ['0.0.0.0/0', '1.1.1.1'] }
+  const expected = { allowOut: ['pypi.org', 'a.example'], denyOut: rules.denyOut }
+  assert.deepEqual(toUpdateWithName(rules, 'a.example'), expected)
+  assert.deepEqual(toUpdateWithName(expected, 'a.example'), expected)
+  const closed = { denyOut: ['0.0.0.0/0'] }
+  assert.deepEqual(toUpdateWithName(closed, 'a.example').allowOut, ['a.example'])
 })

@@ -36,6 +36,14 @@ export function toNetworkUpdate(form: NetworkForm) {
   }
 }
 
+/** Returns the body of the same request that allows one more name, and keeps all other rules. */
+export function toUpdateWithName(network: Network | undefined, name: string) {
+  const form = toNetworkForm(network)
+  const allowed = [...parseEntries(form.allowed), name]
+  const mode = form.mode === 'none' ? 'some' : form.mode
+  return toNetworkUpdate({ ...form, mode, allowed: [...new Set(allowed)].join('\n') })
+}
+
 /**
  * Names what the form cannot keep, because the server never returns it. Saving would remove it, so the form is not
  * offered then.

@@ -11,6 +11,7 @@ import { CopyButton, State } from '../../parts/controls.tsx'
 import { lazy } from '../../parts/lazy.tsx'
 import { ErrorNote, Skeleton } from '../../parts/status.tsx'
 import { SandboxActions } from './actions.tsx'
+import { Connections } from './connections.tsx'
 import { EndedSandbox } from './ended.tsx'
 import { FilesPage } from './files/files-page.tsx'
 import { LogsTab } from './logs.tsx'
@@ -87,6 +88,13 @@ function Tab({ sandbox, tab }: { readonly sandbox: SandboxDetail; readonly tab: 
   if (tab === 'files') return <FilesPage sandbox={sandbox} />
   if (sandbox.state !== 'running') return <PausedNote id={id} />
   if (tab === 'terminal') return <TerminalTab id={id} />
-  if (tab === 'network') return <NetworkTab sandbox={sandbox} />
+  if (tab === 'network') {
+    return (
+      <>
+        <NetworkTab sandbox={sandbox} key={JSON.stringify(sandbox.network)} />
+        <Connections sandbox={sandbox} />
+      </>
+    )
+  }
   return <ProcessesTab id={id} />
 }
