@@ -64,20 +64,12 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
   const events = createLoggedEvents(log)
   const usage = await openCgroupUsage(installation.cgroup)
   const open = await openSandboxes({
-    config,
-    host,
-    runtime,
-    files,
+    ...{ config, host, runtime, files, envd, slots, events, adopted, log },
     images: openImages(config, host),
-    envd,
-    slots,
-    events,
-    adopted,
     wanted: parts.wanted ?? [],
     memoryBytes: (cellId) => readMemory(usage, cellId),
     cpuUsedNs: usage.cpuUsedNs,
     oomKills: usage.oomKills,
-    log,
   })
   await logStart(runtime, adopted, log)
   const { sandboxes, pools, builds, installs } = open

@@ -141,8 +141,7 @@ export function simulateNode(
   const snapshots = simulateSnapshots(state, keeping)
   const warmPool = simulateWarmPool(failures)
   const logs = simulateLogs(failures.throwIfDown)
-  const changes = simulateChanges(state)
-  const connections = simulateConnections(state)
+  const [changes, connections] = [simulateChanges(state), simulateConnections(state)]
   const builds = simulateBuilds(failures)
   const catalogue = simulateCatalogue(failures)
   const builtIn = [...simulatedFacts.templateIds, simulatedCatalogueTemplate]
@@ -156,9 +155,7 @@ export function simulateNode(
   const methods = {
     ...{ getNode, ...sandboxes.methods, ...pauses.methods, ...snapshots.methods },
     ...{ ...warmPool.methods, ...usage.methods, ...logs.methods, ...builds.methods },
-    ...catalogue.methods,
-    ...changes.methods,
-    ...connections.methods,
+    ...{ ...catalogue.methods, ...changes.methods, ...connections.methods },
   }
   return {
     transport: createRouterTransport((router) => router.service(NodeService, methods), {
