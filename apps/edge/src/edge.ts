@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerOptions, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { Transport } from '@connectrpc/connect'
 import type { Logger } from '@atoll/kit/log'
-import { createDirectory } from './app/directory.ts'
+import { createFleetDirectory } from './app/fleet-directory.ts'
 import { createSharedWakes } from './app/shared-wakes.ts'
 import type { EdgeConfig } from './config.ts'
 import type { IsTrustedProxy } from './domain/forwarded.ts'
@@ -41,7 +41,8 @@ export const edgeServerOptions = {
 } satisfies ServerOptions
 
 export interface EdgeParts {
-  readonly node: Transport
+  /** Transports for `NodeService` of all nodes. */
+  readonly nodes: readonly Transport[]
   readonly log: Logger
   readonly config?: EdgeConfig
   /** Maximum of open requests and WebSockets, to all sandboxes together. */
@@ -62,7 +63,7 @@ export interface EdgeParts {
 
 export function createEdge(parts: EdgeParts): Edge {
   const { log } = parts
-  const directory = createDirectory(nodeSandboxSource(parts.node), log)
+  const directory = createFleetDirectory(parts.nodes.map(nodeSandboxSource), log)
   const maxOpenPerSandbox = parts.config?.ATOLL_EDGE_MAX_REQUESTS_PER_SANDBOX
   const wakes = parts.wake && createSharedWakes(parts.wake, log)
   const { findSigner, wakeLimitMs, domain, isTrustedProxy, maxRequests: maxOpen } = parts

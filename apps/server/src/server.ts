@@ -130,7 +130,7 @@ export async function startServer(
   })
   closing('api', () => api.close())
   const edge = createEdge({
-    node: node.transport,
+    nodes: [node.transport],
     log: log.child({ part: 'edge' }),
     config: { ATOLL_EDGE_MAX_REQUESTS_PER_SANDBOX: plan.maxRequestsPerSandbox },
     maxRequests: plan.maxRequests,

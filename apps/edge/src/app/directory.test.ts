@@ -142,7 +142,7 @@ test('a lookup that raced with the end of the sandbox is not trusted', async (t)
       if (asked > 1) return undefined
       end()
       await waitFor('the end to be seen', () => seen)
-      return { id, address: '127.0.0.2', ingress: openIngress, isPausing: false }
+      return { id, generation: 1, address: '127.0.0.2', ingress: openIngress, isPausing: false }
     },
     async *watch(signal) {
       const ended = new Promise<void>((resolve) => (end = resolve))

@@ -1,5 +1,5 @@
 /**
- * Cache of running sandboxes and their addresses, filled by a watch on the node.
+ * Cache of the running sandboxes of one node and their addresses, filled by a watch on the node.
  *
  * The node reuses addresses, so a stale entry would send traffic of one sandbox to another. Therefore entries are
  * trusted only while the watch is in sync, an address belongs to one entry, and a lookup that raced with a change is
@@ -8,14 +8,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Fault } from '@atoll/kit/fault'
 import type { Logger } from '@atoll/kit/log'
-import type {
-  DisconnectReason,
-  RunningSandbox,
-  SandboxChange,
-  SandboxLocation,
-  SandboxSource,
-} from '../domain/sandbox.ts'
-import { createEntry } from './entry.ts'
+import type { RunningSandbox, SandboxChange, SandboxSource } from '../domain/sandbox.ts'
+import { createEntries, createEntryIndex } from './entries.ts'
+import type { EntryIndex } from './entries.ts'
 import type { Entry } from './entry.ts'
 
 export interface Directory {
@@ -27,25 +22,33 @@ export interface Directory {
   close(): Promise<void>
 }
 
-export function createDirectory(source: SandboxSource, log: Logger): Directory {
+export interface NodeDirectory extends Directory {
+  find(id: string): Entry | Promise<Entry | undefined>
+}
+
+export function createDirectory(
+  source: SandboxSource,
+  log: Logger,
+  index: EntryIndex = createEntryIndex(),
+): NodeDirectory {
   const stop = new AbortController()
-  const running = new Map<string, Entry>()
-  const byAddress = new Map<string, Entry>()
-  const lookups = new Map<string, Promise<RunningSandbox | undefined>>()
+  const lookups = new Map<string, Promise<Entry | undefined>>()
   /** IDs whose pending lookup raced with a change, so its result may be stale. */
   const outdatedLookups = new Set<string>()
-  let watchRound = 0
   let isSynced = false
-  const connections = { open: 0 }
+  const noteChange = (id: string) => {
+    if (lookups.has(id)) outdatedLookups.add(id)
+  }
+  const entries = createEntries({ index, isTrusted: () => isSynced, onDrop: noteChange })
   const watching = watch()
 
   return {
     get open() {
-      return connections.open
+      return index.connections.open
     },
 
     find(id) {
-      const known = isSynced ? running.get(id) : undefined
+      const known = isSynced ? entries.get(id) : undefined
       // A sandbox that is being paused may run again before the watch reports it.
       if (known && !known.isPausing) return known
       return lookups.get(id) ?? lookUp(id)
@@ -54,14 +57,14 @@ export function createDirectory(source: SandboxSource, log: Logger): Directory {
     async close() {
       stop.abort()
       await watching
-      for (const id of running.keys()) drop(id, 'closing')
+      for (const id of entries.ids()) entries.drop(id, 'closing')
     },
   }
 
   async function watch(): Promise<void> {
     for (let failures = 0; !stop.signal.aborted; failures += 1) {
       try {
-        watchRound += 1
+        entries.beginRound()
         for (const id of lookups.keys()) outdatedLookups.add(id)
         for await (const change of source.watch(stop.signal)) {
           apply(change)
@@ -79,45 +82,18 @@ export function createDirectory(source: SandboxSource, log: Logger): Directory {
   }
 
   function apply(change: SandboxChange): void {
-    if (change.kind === 'started') put(change.sandbox)
+    if (change.kind === 'started') entries.put(change.sandbox)
     else if (change.kind === 'pausing') {
-      if (lookups.has(change.id)) outdatedLookups.add(change.id)
-      running.get(change.id)?.setPausing(true)
-    } else if (change.kind === 'ended') drop(change.id)
+      noteChange(change.id)
+      entries.get(change.id)?.setPausing(true)
+    } else if (change.kind === 'ended') entries.drop(change.id)
     else {
-      for (const entry of running.values()) if (entry.watchRound !== watchRound) drop(entry.id)
+      entries.dropUnreported()
       isSynced = true
     }
   }
 
-  function put(location: SandboxLocation): Entry {
-    const { id, address } = location
-    const known = running.get(id)
-    if (known?.address === address) {
-      known.watchRound = watchRound
-      known.ingress = location.ingress
-      known.setPausing(location.isPausing)
-      return known
-    }
-    drop(id)
-    const former = byAddress.get(address)
-    if (former) drop(former.id)
-    const entry = createEntry(location, watchRound, connections)
-    running.set(id, entry)
-    byAddress.set(address, entry)
-    return entry
-  }
-
-  function drop(id: string, reason: DisconnectReason = 'ended'): void {
-    if (lookups.has(id)) outdatedLookups.add(id)
-    const entry = running.get(id)
-    if (!entry) return
-    running.delete(id)
-    byAddress.delete(entry.address)
-    entry.end(reason)
-  }
-
-  function lookUp(id: string): Promise<RunningSandbox | undefined> {
+  function lookUp(id: string): Promise<Entry | undefined> {
     const answer = ask(id).finally(() => {
       lookups.delete(id)
       outdatedLookups.delete(id)
@@ -126,16 +102,16 @@ export function createDirectory(source: SandboxSource, log: Logger): Directory {
     return answer
   }
 
-  async function ask(id: string): Promise<RunningSandbox | undefined> {
+  async function ask(id: string): Promise<Entry | undefined> {
     for (let attempt = 0; attempt < 3; attempt += 1) {
       outdatedLookups.delete(id)
       const location = await source.get(id, stop.signal)
       if (outdatedLookups.has(id)) continue
       if (location) {
-        const entry = put(location)
+        const entry = entries.put(location)
         return entry.isPausing ? undefined : entry
       }
-      drop(id)
+      entries.drop(id)
       return undefined
     }
     throw new Fault(

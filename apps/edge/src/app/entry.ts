@@ -5,6 +5,9 @@ export interface Entry extends RunningSandbox {
   /** Number of the watch that last reported this sandbox. */
   watchRound: number
   ingress: Ingress
+  readonly generation: number
+  /** Whether the entry is current: the watch on its node is in sync. */
+  isTrusted(): boolean
   readonly isPausing: boolean
   /** Notifies all open connections. */
   setPausing(isPausing: boolean): void
@@ -15,15 +18,15 @@ export interface Entry extends RunningSandbox {
 /** `connections.open` counts the open connections of all entries. */
 export function createEntry(
   location: SandboxLocation,
-  watchRound: number,
-  connections: { open: number },
+  parts: Pick<Entry, 'watchRound' | 'isTrusted'> & { readonly connections: { open: number } },
 ): Entry {
+  const { watchRound, isTrusted, connections } = parts
   const listeners = new Set<(reason: DisconnectReason) => void>()
   let ended: DisconnectReason | undefined
   let { isPausing } = location
   return {
     ...location,
-    watchRound,
+    ...{ watchRound, isTrusted },
     get open() {
       return listeners.size
     },

@@ -27,6 +27,8 @@ export interface SandboxSource {
 
 export interface SandboxLocation {
   readonly id: string
+  /** Number of the sandbox's starts: of two nodes that have the sandbox, the one with the newer generation is right. */
+  readonly generation: number
   readonly address: string
   readonly ingress: Ingress
   /** True while the sandbox is being paused: it takes no new connections. */

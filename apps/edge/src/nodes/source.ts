@@ -39,9 +39,11 @@ export function nodeSandboxSource(transport: Transport): SandboxSource {
   }
 }
 
-function toLocation({ sandboxId, address, ingress, state }: Sandbox): SandboxLocation {
+function toLocation(sandbox: Sandbox): SandboxLocation {
+  const { sandboxId, generation, address, ingress, state } = sandbox
   return {
     id: sandboxId,
+    generation,
     address,
     ingress: ingress ? toIngress(ingress) : openIngress,
     isPausing: state === SandboxState.PAUSING,

@@ -22,7 +22,7 @@ export async function startTestEdge(
 ) {
   const started = new AsyncDisposableStack()
   const node = simulateNode()
-  const edge = createEdge({ node: node.transport, log: silentLogger, config, ...parts })
+  const edge = createEdge({ nodes: [node.transport], log: silentLogger, config, ...parts })
   started.defer(() => edge.close())
   const server = createServer(edgeServerOptions, edge.handle)
   server.on('upgrade', edge.upgrade)

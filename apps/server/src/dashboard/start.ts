@@ -40,7 +40,7 @@ export async function startDashboard(parts: {
   const bundle = await buildDashboard(() => parts.progress('building the dashboard', 0.5))
   const file = openSessionFile(join(dataDir, 'dashboard-sessions.json'), log)
   const sessions = await openSessions(file, systemClock)
-  const endpoint = await openEnvdEndpoint(createEdge({ node: parts.node, log }))
+  const endpoint = await openEnvdEndpoint(createEdge({ nodes: [parts.node], log }))
   const link = createSignInLink(systemClock)
   const dashboard = createDashboard({
     ...{ host, bundle, log, sessions },
