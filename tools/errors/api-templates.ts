@@ -78,6 +78,10 @@ export const apiTemplateErrors: EntryGroup = {
       'The template asks for more CPUs, memory or disk than the team may use.',
       'Ask for less, or ask an operator to raise the limits.',
     ],
+    template_elsewhere: [
+      'The parent template is on another node than the builds of the team; layers do not move between nodes.',
+      'Build the parent again from its source, or use another parent.',
+    ],
     template_forbidden: [
       'The template belongs to another team or to the installation.',
       'Use a template of your team, or credentials of the owner.',

@@ -11,21 +11,6 @@ export interface Loop {
 
 const retryMs = 1_000
 
-/** Starts one loop for each pass, for example for each node. */
-export function startLoops(
-  passes: readonly ((signal: AbortSignal) => Promise<number>)[],
-  name: string,
-  log: Logger,
-): Pick<Loop, 'first' | 'close'> & { readonly loops: readonly Loop[] } {
-  const loops = passes.map((pass) => startLoop(name, pass, log))
-  const all = async (promises: readonly Promise<void>[]) => void (await Promise.all(promises))
-  return {
-    loops,
-    first: all(loops.map(({ first }) => first)),
-    close: () => all(loops.map((loop) => loop.close())),
-  }
-}
-
 /** Starts a loop. `pass` returns the milliseconds until the next pass; a failed pass is retried after a second. */
 export function startLoop(
   name: string,

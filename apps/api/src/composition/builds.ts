@@ -1,13 +1,16 @@
 import type { FastifyInstance } from 'fastify'
 import type { Authenticate } from '../app/teams/auth.ts'
 import { createBuildDockerfile } from '../app/builds/build-dockerfile.ts'
+import { createBuildHome } from '../app/builds/build-home.ts'
 import { createBuilder } from '../app/builds/builder.ts'
+import type { Builder } from '../app/builds/builder.ts'
 import { createBuildFileTransfer } from '../app/builds/build-files.ts'
 import { createBuildProgress } from '../app/builds/build-progress.ts'
 import { collectBuilds } from '../app/builds/collect-builds.ts'
 import { createFindOrigin } from '../app/builds/find-origin.ts'
 import { forgetBuildLogs } from '../app/builds/forget-build-logs.ts'
 import { startLoop } from '../app/loop.ts'
+import type { Loop } from '../app/loop.ts'
 import { createRequestBuild } from '../app/builds/request-build.ts'
 import type { SelectTeam } from '../app/teams/select-team.ts'
 import { settleBuilds } from '../app/builds/settle-builds.ts'
@@ -48,18 +51,14 @@ export function startBuilds(
 ): Builds {
   const { stores, clock, log, processId, tokenSeed, limitsOf, checkKept } = core
   const { builds, buildLogs: logs, templates, teams, leases } = stores
-  const checkNode = async () => void (await core.nodes.place())
-  const node = core.fleet.any().builds
-  const onEnded = () => sweeper.nudge()
+  const checkNode = () => core.placing.check()
+  const homeOf = createBuildHome({ builds, fleet: core.fleet })
+  const onEnded = () => sweeping.nudge()
   const builder = createBuilder({
-    ...{ builds, logs, templates, findOrInstall, catalogue, node, checkKept },
+    ...{ builds, logs, templates, findOrInstall, catalogue, homeOf, checkKept },
     ...{ clock, processId, log, onEnded },
   })
-  const sweeper = startLoop(
-    'sweep templates',
-    (signal) => sweepTemplates({ builds, node, builder }, signal),
-    log,
-  )
+  const sweeping = startSweeping(core, builder)
   const settler = startLoop(
     'settle builds',
     () => settleBuilds({ builds, builder, leases, clock, processId, onEnded }),
@@ -73,7 +72,7 @@ export function startBuilds(
     log,
   )
   const onStarted = () => settler.nudge()
-  const files = createBuildFileTransfer({ templates, node, tokenSeed, clock })
+  const files = createBuildFileTransfer({ templates, homeOf, tokenSeed, clock })
   const request = createRequestBuild({ builds, teams, limitsOf, checkKept, clock })
   const start = createStartBuild({ builds, templates, builder, checkNode, onStarted })
   const base = baseResources(core.config)
@@ -91,12 +90,30 @@ export function startBuilds(
     },
     onTemplateDeleted() {
       settler.nudge()
-      sweeper.nudge()
+      onEnded()
     },
     async close() {
       await settler.close()
       await atMost(settleLimitMs, builder.close())
-      await Promise.all([collecting.close(), sweeper.close(), forgetting.close()])
+      await Promise.all([collecting.close(), sweeping.close(), forgetting.close()])
     },
   }
+}
+
+/** Starts to remove unused templates from each node. */
+function startSweeping({ fleet, stores, log }: Core, builder: Builder) {
+  const { builds } = stores
+  const loops = new Set<Loop>()
+  const { close } = fleet.forEach(({ builds: node }) => {
+    const pass = (signal: AbortSignal) => sweepTemplates({ builds, node, builder }, signal)
+    const loop = startLoop('sweep templates', pass, log)
+    loops.add(loop)
+    return {
+      async close() {
+        loops.delete(loop)
+        await loop.close()
+      },
+    }
+  })
+  return { close, nudge: () => loops.forEach((loop) => loop.nudge()) }
 }

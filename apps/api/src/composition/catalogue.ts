@@ -3,6 +3,7 @@ import type { Catalogue } from '../app/catalogue/catalogue.ts'
 import { createCatalogueEntries } from '../app/catalogue/catalogue-entries.ts'
 import { createFindOrInstall } from '../app/catalogue/find-or-install.ts'
 import type { FindOrInstall } from '../app/catalogue/find-or-install.ts'
+import { createFleetCatalogue } from '../app/catalogue/fleet-catalogue.ts'
 import { createInstalls } from '../app/catalogue/installs.ts'
 import { baseResources } from '../config.ts'
 import type { Core } from './core.ts'
@@ -16,7 +17,7 @@ export interface CatalogueParts {
 
 export function startCatalogue({ config, stores, fleet, clock, log }: Core): CatalogueParts {
   const { templates } = stores
-  const node = fleet.any().catalogue
+  const node = createFleetCatalogue(fleet)
   const entries = createCatalogueEntries({ node, templates, base: baseResources(config), clock })
   const installs = createInstalls({ node, entries, log })
   const isOnDemand = config.ATOLL_INSTALL_TEMPLATES === 'on-demand'

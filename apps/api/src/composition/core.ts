@@ -10,8 +10,12 @@ import type { TemplateBytes } from '../app/builds/template-bytes.ts'
 import { startLease } from '../app/lease.ts'
 import { createFleet } from '../app/nodes/fleet.ts'
 import type { Fleet } from '../app/nodes/fleet.ts'
+import { createLoads } from '../app/nodes/loads.ts'
+import { startMeasuring } from '../app/nodes/measuring.ts'
 import { createNodes } from '../app/nodes/nodes.ts'
 import type { Nodes } from '../app/nodes/nodes.ts'
+import { createPlacing } from '../app/nodes/placing.ts'
+import type { Placing } from '../app/nodes/placing.ts'
 import { createLimitsOf } from '../app/teams/limits.ts'
 import type { LimitsOf } from '../app/teams/limits.ts'
 import { baseResources, configuredLimits } from '../config.ts'
@@ -44,6 +48,7 @@ export interface Core {
   readonly config: ApiConfig
   readonly stores: Stores
   readonly fleet: Fleet
+  readonly placing: Placing
   readonly nodes: Nodes
   readonly clock: Clock
   readonly log: Logger
@@ -84,10 +89,14 @@ export async function startCore(config: ApiConfig, parts: ApiParts): Promise<Sta
   )
   started.defer(() => lease.close())
 
-  const links = parts.nodes.map(connectLink)
-  const fleet = createFleet({ links, store: stores.nodes, clock, log })
+  const fleet = createFleet({ store: stores.nodes, clock, log })
+  for (const transport of parts.nodes) fleet.add(connectLink(transport))
   await registerAll(fleet)
-  const nodes = createNodes({ fleet, store: stores.nodes, clock })
+  const loads = createLoads()
+  const placing = createPlacing({ fleet, loads, store: stores.nodes, clock })
+  const nodes = createNodes({ fleet, placing, store: stores.nodes, clock })
+  const measuring = startMeasuring({ fleet, loads, placing, store: stores.nodes, log })
+  started.defer(() => measuring.close())
   const limitsOf = createLimitsOf(teams, configuredLimits(config))
   const templateBytes = createTemplateBytes({
     builds: stores.builds,
@@ -98,7 +107,7 @@ export async function startCore(config: ApiConfig, parts: ApiParts): Promise<Sta
   const owned = started.move()
   return {
     core: {
-      ...{ config, stores, fleet, nodes },
+      ...{ config, stores, fleet, placing, nodes },
       onRequest: parts.onRequest,
       ...{ clock, log, processId, tokenSeed, limitsOf, templateBytes, checkKept },
     },
@@ -112,5 +121,5 @@ const registerLimitMs = 5_000
 /** Nodes that do not answer now are registered later, by their reconcilers. */
 async function registerAll({ members }: Fleet): Promise<void> {
   const limit = AbortSignal.timeout(registerLimitMs)
-  await Promise.allSettled(members.map((member) => member.register(limit)))
+  await Promise.allSettled(members().map((member) => member.register(limit)))
 }

@@ -1,7 +1,7 @@
 import { forgetLogs } from '../app/logs/forget-logs.ts'
 import { createLogs } from '../app/logs/logs.ts'
 import type { Logs } from '../app/logs/logs.ts'
-import { startLoops } from '../app/loop.ts'
+import { startLoop } from '../app/loop.ts'
 import type { Core } from './core.ts'
 
 /** Sandbox logs, which the node stores. */
@@ -15,14 +15,12 @@ export function createLogParts({ stores, fleet, clock, log }: Core): LogParts {
   return {
     logs: createLogs({ store: stores.sandboxes, fleet, clock }),
     startDeletion: () =>
-      startLoops(
-        fleet.members.map(
-          ({ logs: node }) =>
-            (signal) =>
-              forgetLogs({ node, owners: stores.logOwners }, signal),
+      fleet.forEach(({ logs: node }) =>
+        startLoop(
+          'forget logs',
+          (signal) => forgetLogs({ node, owners: stores.logOwners }, signal),
+          log,
         ),
-        'forget logs',
-        log,
       ),
   }
 }

@@ -1,5 +1,5 @@
 import type { Logger } from '@atoll/kit/log'
-import { startLoop, startLoops } from '../app/loop.ts'
+import { startLoop } from '../app/loop.ts'
 import type { Loop } from '../app/loop.ts'
 import { createSandboxCreation } from '../app/sandboxes/create-sandbox.ts'
 import type { CreateSandbox } from '../app/sandboxes/create-sandbox.ts'
@@ -69,16 +69,11 @@ export function startSandboxes(shared: Shared): SandboxParts {
   const expiry = startLoop('expiry', createExpiry({ ...work, pausing, clock, log }), log)
   closing.defer(() => expiry.close())
   const useCases = createUseCases(shared, { work, pausing, expiry, stopping, closing })
-  const reconcilers = startReconcilers(core, work, useCases.launching)
-  closing.defer(() => reconcilers.close())
-  core.fleet.members.forEach((member, index) => {
-    const onLost = () => reconcilers.loops[index]?.nudge()
-    const watch = startWatch({ member, ending: work.ending, log, onLost })
-    closing.defer(() => watch.close())
-  })
+  const reconciling = startReconciling(core, work, useCases.launching)
+  closing.defer(() => reconciling.close())
   return {
     ...useCases,
-    reconciled: reconcilers.first,
+    reconciled: reconciling.first,
     cancelCreates: () => stopping.abort(),
     close: () => closing.disposeAsync(),
   }
@@ -110,7 +105,7 @@ function createUseCases(
   },
 ): SandboxUseCases {
   const { work, pausing } = parts
-  const { fleet, nodes, log, limitsOf, tokenSeed } = core
+  const { fleet, placing, log, limitsOf, tokenSeed } = core
   const { templates, snapshots } = core.stores
   const { networkAccessOf } = access
   const onEndChanged = () => parts.expiry.nudge()
@@ -126,21 +121,15 @@ function createUseCases(
   return {
     sandboxes: createSandboxes({ ...work, templates, start, onEndChanged }),
     create: createSandboxCreation({
-      ...{
-        findOrInstall,
-        launching,
-        limitsOf,
-        rules: network.rules,
-        place: () => nodes.place(),
-      },
+      ...{ findOrInstall, launching, limitsOf, placing, rules: network.rules },
     }),
     ...{ launching, start, pausing, ending: work.ending },
     copying: createCopying({ ...work, snapshots, log, onEndChanged }),
   }
 }
 
-/** Starts a reconciler for each node. */
-function startReconcilers(core: Core, work: Work, launching: Launching) {
+/** Keeps the records of each node in agreement with it. `first` resolves after the first pass for the nodes of now. */
+function startReconciling(core: Core, work: Work, launching: Launching) {
   const { log, stores, fleet } = core
   const ports = {
     ...work,
@@ -148,12 +137,25 @@ function startReconcilers(core: Core, work: Work, launching: Launching) {
     isUnderway: (id: string) => launching.isCreating(id) || work.transitions.isUnderway(id),
     onUnknown: createUnknownReport(log),
   }
-  const passes = fleet.members.map((member) => async (signal: AbortSignal) => {
-    // Records end only for answers of the epoch that the store knows.
-    const { id } = await member.register(signal)
-    return reconcileSandboxes(ports, { id, sandboxes: member.sandboxes }, signal)
+  const firsts: Promise<void>[] = []
+  const { close } = fleet.forEach((member) => {
+    const pass = async (signal: AbortSignal) => {
+      // Records end only for answers of the epoch that the store knows.
+      const { id } = await member.register(signal)
+      return reconcileSandboxes(ports, { id, sandboxes: member.sandboxes }, signal)
+    }
+    const loop = startLoop('reconcile', pass, log)
+    firsts.push(loop.first)
+    const onLost = () => loop.nudge()
+    const watch = startWatch({ member, ending: work.ending, log, onLost })
+    return {
+      async close() {
+        await Promise.all([watch.close(), loop.close()])
+      },
+    }
   })
-  return startLoops(passes, 'reconcile', log)
+  const waitForAll = async () => void (await Promise.all(firsts))
+  return { first: waitForAll(), close }
 }
 
 /** Logs each sandbox once, because the reconciler finds it again every few seconds. */

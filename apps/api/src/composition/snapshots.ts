@@ -1,4 +1,4 @@
-import { startLoops } from '../app/loop.ts'
+import { startLoop } from '../app/loop.ts'
 import { idOf } from '../app/nodes/fleet.ts'
 import { createForkSandbox } from '../app/snapshots/fork-sandbox.ts'
 import type { ForkSandbox } from '../app/snapshots/fork-sandbox.ts'
@@ -19,21 +19,23 @@ export function startSnapshots(
   core: Core,
   { copying, launching }: Pick<SandboxParts, 'copying' | 'launching'>,
 ): SnapshotParts {
-  const { stores, fleet, nodes, clock, log, limitsOf, processId } = core
+  const { stores, fleet, placing, clock, log, limitsOf, processId } = core
   const { snapshots, templates, teams, leases } = stores
   const shared = { snapshots, copying, leases, clock, processId }
-  const sweeper = startLoops(
-    fleet.members.map((member) => async (signal) => {
-      const { sandboxes } = member
-      return sweepSnapshots({ ...shared, node: { id: idOf(member), sandboxes } }, signal)
-    }),
-    'sweep snapshots',
-    log,
+  const sweeper = fleet.forEach((member) =>
+    startLoop(
+      'sweep snapshots',
+      async (signal) => {
+        const node = { id: idOf(member), sandboxes: member.sandboxes }
+        return sweepSnapshots({ ...shared, node }, signal)
+      },
+      log,
+    ),
   )
   return {
     snapshots: createSnapshots({ snapshots, templates, teams, copying, clock }),
     fork: createForkSandbox({
-      ...{ copying, launching, templates, limitsOf, place: nodes.place, log },
+      ...{ copying, launching, templates, limitsOf, placing, log },
     }),
     close: () => sweeper.close(),
   }

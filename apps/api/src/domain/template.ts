@@ -10,6 +10,8 @@ export interface Template {
   readonly nodeTemplateId: string
   /** Snapshot that sandboxes restore from; undefined starts them new. */
   readonly snapshotId: string | undefined
+  /** Node that has the files; undefined if every node has them. */
+  readonly nodeId: string | undefined
   /** Version of the envd in the template; undefined means the envd version of the node. */
   readonly envdVersion: string | undefined
   readonly resources: Resources
@@ -64,7 +66,9 @@ export interface TemplateTag {
   readonly createdAt: Date
 }
 
-export type BaseTemplate = Omit<Template, 'snapshotId' | 'envdVersion'> & { readonly alias: string }
+export type BaseTemplate = Omit<Template, 'snapshotId' | 'envdVersion' | 'nodeId'> & {
+  readonly alias: string
+}
 
 export interface LocatedTemplate {
   readonly id: string

@@ -11,23 +11,22 @@ import { addAdminRoute } from './server/route.ts'
 interface NodeRoutes {
   readonly authenticate: Authenticate
   readonly nodes: Nodes
-  readonly counts: () => CreationCounts
+  readonly counts: (nodeId: string) => CreationCounts
 }
 
 export function addNodeRoutes(server: FastifyInstance, routes: NodeRoutes): void {
   const { authenticate, nodes, counts } = routes
   addAdminRoute(server, listNodes, authenticate, async ({ query }) => {
     const found = isOurs(query.clusterID) ? await nodes.list() : []
-    const { underway } = counts()
     const body = found.map((node) => ({
-      ...toDetail(node, counts()),
-      sandboxStartingCount: underway,
+      ...toDetail(node, counts(node.facts.id)),
+      sandboxStartingCount: counts(node.facts.id).underway,
     }))
     return { status: 200, body }
   })
   addAdminRoute(server, getNode, authenticate, async ({ params, query }) => {
     checkCluster(query.clusterID)
-    return { status: 200, body: toDetail(await nodes.get(params.nodeID), counts()) }
+    return { status: 200, body: toDetail(await nodes.get(params.nodeID), counts(params.nodeID)) }
   })
   addAdminRoute(server, setNodeStatus, authenticate, async ({ params, body }) => {
     checkCluster(body.clusterID)

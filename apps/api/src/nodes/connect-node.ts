@@ -3,6 +3,7 @@ import { Code, ConnectError, createClient } from '@connectrpc/connect'
 import type { Client, Transport } from '@connectrpc/connect'
 import type { SandboxEnd, SandboxNode } from '../domain/node.ts'
 import {
+  toAbsenceFault,
   toCreateFault,
   toFenceFault,
   toNetworkFault,
@@ -39,7 +40,10 @@ function nodeMethods(
       return toUsage(await client.measureNode({}, { signal }))
     },
     async envdVersion(signal) {
-      return (await client.getNode({}, { signal })).envdVersion
+      const { envdVersion } = await client.getNode({}, { signal }).catch((error: unknown) => {
+        throw toAbsenceFault(error) ?? error
+      })
+      return envdVersion
     },
     async nameReady(id, accessToken, signal) {
       const request = { sandboxId: id, accessToken }

@@ -29,9 +29,17 @@ export function toFenceFault(error: unknown, id: string): Fault | undefined {
   }
 }
 
+/** Maps the loss of the connection to a node. Undefined for other errors. */
+export function toAbsenceFault(error: unknown): Fault | undefined {
+  if (codeOf(error) !== Code.Unavailable) return undefined
+  return new Fault('unavailable', 'node_unavailable', 'The node does not answer; try again later', {
+    cause: error,
+  })
+}
+
 export function toCreateFault(error: unknown, id: string): Fault {
-  const fenced = toFenceFault(error, id)
-  if (fenced) return fenced
+  const known = toFenceFault(error, id) ?? toAbsenceFault(error)
+  if (known) return known
   if (isDiskFull(error)) return diskFullFault(error)
   if (codeOf(error) === Code.ResourceExhausted) return noRoom(error)
   if (codeOf(error) === Code.Aborted) {

@@ -1,9 +1,10 @@
 import { timingSafeEqual } from 'node:crypto'
 import type { Clock } from '@atoll/kit/clock'
 import { Fault } from '@atoll/kit/fault'
-import type { BuildFiles, BuildNode } from '../../domain/builds/build-node.ts'
+import type { BuildFiles } from '../../domain/builds/build-node.ts'
 import { buildFilesSignature } from '../../domain/teams/key.ts'
 import type { TemplateStore } from '../../domain/template.ts'
+import type { BuildHome } from './build-home.ts'
 import { findOwnTemplate } from '../templates/own-template.ts'
 
 /** Uploads of files for build steps. A permit authorizes an upload without an API key for 30 minutes. */
@@ -29,19 +30,19 @@ const putTimeoutMs = 60 * 60 * 1000
 
 export function createBuildFileTransfer(ports: {
   readonly templates: TemplateStore
-  readonly node: BuildNode
+  readonly homeOf: BuildHome
   readonly tokenSeed: string
   readonly clock: Clock
 }): BuildFileTransfer {
-  const { templates, node, tokenSeed, clock } = ports
+  const { templates, homeOf, tokenSeed, clock } = ports
   const sign = (files: BuildFiles, expiresAt: Date): string =>
     buildFilesSignature(tokenSeed, { ...files, expiresAt })
   return {
     async find(teamId, templateId, hash) {
       await findOwnTemplate(templates, templateId, teamId)
       const files = { teamId, hash }
-      const present = await node
-        .hasFiles(files, AbortSignal.timeout(findTimeoutMs))
+      const present = await homeOf(teamId)
+        .then((home) => home.builds.hasFiles(files, AbortSignal.timeout(findTimeoutMs)))
         .catch((cause: unknown) => nodeUnavailable(cause))
       const expiresAt = new Date(clock.now().getTime() + permitMs)
       return { present, permit: { ...files, expiresAt, signature: sign(files, expiresAt) } }
@@ -55,8 +56,11 @@ export function createBuildFileTransfer(ports: {
         'The URL is older than 30 minutes: get another from GET /templates/{templateID}/files/{hash}',
       )
     },
-    put: (files, archive, signal) =>
-      node.putFiles(files, archive, AbortSignal.any([signal, AbortSignal.timeout(putTimeoutMs)])),
+    async put(files, archive, signal) {
+      const home = await homeOf(files.teamId)
+      const limit = AbortSignal.any([signal, AbortSignal.timeout(putTimeoutMs)])
+      await home.builds.putFiles(files, archive, limit)
+    },
   }
 }
 

@@ -5,9 +5,10 @@ import type { Logger } from '@atoll/kit/log'
 import { failures } from '../../domain/builds/build.ts'
 import type { Build, BuildFailure, BuildOutcome, BuildStore } from '../../domain/builds/build.ts'
 import type { BuildLogStore } from '../../domain/builds/build-log.ts'
-import type { BuildNode } from '../../domain/builds/build-node.ts'
 import type { Recipe } from '../../domain/builds/recipe.ts'
 import type { TemplateStore } from '../../domain/template.ts'
+import { checkIsAt } from './build-home.ts'
+import type { BuildHome, BuildHomeNode } from './build-home.ts'
 import { createBuildLog } from './build-log.ts'
 import type { BuildLog } from './build-log.ts'
 import { findParent } from './find-parent.ts'
@@ -47,7 +48,7 @@ interface BuilderPorts extends ParentPorts {
   readonly builds: BuildStore
   readonly logs: BuildLogStore
   readonly templates: TemplateStore
-  readonly node: BuildNode
+  readonly homeOf: BuildHome
   /** Throws a fault when the team, with the templates on the node, uses more disk than its quota. */
   readonly checkKept: (teamId: string) => Promise<void>
   readonly clock: Clock
@@ -59,6 +60,8 @@ interface BuilderPorts extends ParentPorts {
 
 interface Underway extends BuildWork {
   readonly nodeTemplateId: string
+  /** Node that runs the build; undefined until it is chosen. */
+  home: BuildHomeNode | undefined
   /** Undefined while the build is queued on the node. */
   startedAt: Date | undefined
   readonly stop: AbortController
@@ -94,7 +97,8 @@ export function createBuilder(ports: BuilderPorts): Builder {
       const work = toUnderway(order)
       underway.set(id, work)
       try {
-        const by = { holder, nodeTemplateId: work.nodeTemplateId }
+        work.home = await ports.homeOf(order.teamId)
+        const by = { holder, nodeId: work.home.id, nodeTemplateId: work.nodeTemplateId }
         if (!(await builds.begin(id, by, clock.now()))) throw notWaiting(id)
       } catch (error) {
         forget(id)
@@ -123,6 +127,7 @@ function toUnderway(order: BuildWork): Underway {
   return {
     ...order,
     nodeTemplateId: newTemplateId(),
+    home: undefined,
     startedAt: undefined,
     stop: new AbortController(),
     isRecorded: false,
@@ -156,15 +161,17 @@ async function make(
   work: Underway,
   buildLog: BuildLog,
 ): Promise<BuildOutcome> {
-  const { build, teamId, recipe, nodeTemplateId, stop } = work
-  const { node, clock } = ports
+  const { build, teamId, recipe, nodeTemplateId, stop, home } = work
+  const { clock } = ports
+  if (!home) throw new Error('no node was chosen for a build')
   const { originNote } = recipe
   if (originNote !== undefined) {
     const message = `[base] ${originNote}`
     await buildLog.add({ at: clock.now(), level: 'info', step: 'base', message })
   }
   const by = { teamId, signal: stop.signal }
-  const { parent, resources: least } = await findParent(ports, recipe, by)
+  const { parent, resources: least, ...origin } = await findParent(ports, recipe, by)
+  checkIsAt(recipe.fromTemplate ?? 'base', origin, home)
   const { cpuCount, memoryMb, diskSizeMb } = build.resources
   const resources = {
     cpuCount,
@@ -173,7 +180,7 @@ async function make(
   }
   const order = { nodeTemplateId, parent, teamId, resources, recipe }
   let outcome: BuildOutcome | undefined
-  for await (const event of node.build(order, stop.signal)) {
+  for await (const event of home.builds.build(order, stop.signal)) {
     if (event.type === 'started') work.startedAt = clock.now()
     else if (event.type === 'done') {
       work.step = 'finalize'

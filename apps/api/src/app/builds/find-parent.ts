@@ -11,6 +11,8 @@ type Templates = Pick<TemplateStore, 'locate' | 'findBuild'>
 export interface Parent {
   readonly parent: BuildParent
   readonly resources: Resources
+  /** Node that has the parent; undefined if every node has it. */
+  readonly nodeId: string | undefined
 }
 
 export interface ParentPorts {
@@ -30,7 +32,10 @@ export async function findParent(
     const published = publishedTemplate(fromImage)
     if (published === 'base') return toParent(base)
     const known = published === undefined ? undefined : await catalogue.find(published)
-    if (!known) return { parent: { image: fromImage, login }, resources: base.resources }
+    if (!known) {
+      const parent = { image: fromImage, login }
+      return { parent, resources: base.resources, nodeId: undefined }
+    }
     await catalogue.provide(known, by.signal)
     return toParent(await findOfInstallation(templates, known.alias))
   }
@@ -47,8 +52,8 @@ export function parentIsSnapshot(name: string): Fault {
   )
 }
 
-function toParent({ nodeTemplateId, resources }: Template): Parent {
-  return { parent: { nodeTemplateId }, resources }
+function toParent({ nodeTemplateId, resources, nodeId }: Template): Parent {
+  return { parent: { nodeTemplateId }, resources, nodeId }
 }
 
 /** Uses an empty namespace: a team may have its own template of this name. */

@@ -8,25 +8,31 @@ export type TemplateBytes = (teamId: string) => Promise<number>
 const nodeTimeoutMs = 5_000
 
 /**
- * Asks the node, which owns the layers. While the node does not answer, the last known size counts: a quota must not
+ * Asks the nodes, which own the layers. While a node does not answer, the last known size counts: a quota must not
  * keep a sandbox from being paused.
  */
 export function createTemplateBytes(ports: {
   readonly builds: Pick<BuildStore, 'listFiles'>
-  readonly fleet: Pick<Fleet, 'any'>
+  readonly fleet: Pick<Fleet, 'any' | 'member'>
   readonly log: Logger
 }): TemplateBytes {
   const { builds, fleet, log } = ports
   const known = new Map<string, number>()
   return async (teamId) => {
-    const ids = await builds.listFiles(teamId)
-    if (ids.length === 0) {
+    const files = await builds.listFiles(teamId)
+    if (files.length === 0) {
       known.delete(teamId)
       return 0
     }
     try {
       const limit = AbortSignal.timeout(nodeTimeoutMs)
-      const bytes = await fleet.any().builds.measureTemplates(ids, limit)
+      const byNode = Map.groupBy(files, ({ nodeId }) => nodeId)
+      const sizes = [...byNode].map(([nodeId, group]) => {
+        const member = nodeId === undefined ? fleet.any() : fleet.member(nodeId)
+        const ids = group.map(({ nodeTemplateId }) => nodeTemplateId)
+        return member.builds.measureTemplates(ids, limit)
+      })
+      const bytes = (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0)
       known.set(teamId, bytes)
       return bytes
     } catch (error) {

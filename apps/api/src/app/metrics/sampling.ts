@@ -3,7 +3,7 @@ import type { Logger } from '@atoll/kit/log'
 import type { TeamMetricStore, UsageStore } from '../../domain/metrics.ts'
 import type { Fleet } from '../nodes/fleet.ts'
 import { forgetMetrics } from './forget-metrics.ts'
-import { startLoop, startLoops } from '../loop.ts'
+import { startLoop } from '../loop.ts'
 import { createTeamSampling } from './sample-teams.ts'
 import { createUsageSampling } from './sample-usage.ts'
 
@@ -14,17 +14,15 @@ import { createUsageSampling } from './sample-usage.ts'
 export function startSampling(deps: {
   readonly teams: TeamMetricStore
   readonly usage: UsageStore
-  readonly fleet: Pick<Fleet, 'members'>
+  readonly fleet: Pick<Fleet, 'forEach'>
   readonly clock: Clock
   readonly log: Logger
 }): { close(): Promise<void> } {
   const { log, usage, clock, fleet } = deps
   const loops = [
     startLoop('sample teams', createTeamSampling(deps), log),
-    startLoops(
-      fleet.members.map(({ sandboxes: node }) => createUsageSampling({ usage, clock, node })),
-      'sample usage',
-      log,
+    fleet.forEach(({ sandboxes: node }) =>
+      startLoop('sample usage', createUsageSampling({ usage, clock, node }), log),
     ),
     startLoop('forget metrics', () => forgetMetrics(deps), log),
   ]

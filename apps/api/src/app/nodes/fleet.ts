@@ -6,7 +6,12 @@ import type { NodeStore } from '../../domain/node-record.ts'
 
 /** Nodes that this process reaches. A record names its node, and only that node is asked about it. */
 export interface Fleet {
-  readonly members: readonly Member[]
+  /** Lists all nodes that this process knows, also those out of reach. */
+  members(): readonly Member[]
+  /** Adds a node. Returns a function that removes it. */
+  add(link: NodeLink): () => Promise<void>
+  /** Runs `start` for each node, now and when one is added. Closes what it returned when the node is removed. */
+  forEach(start: (member: Member) => Closable): Closable
   /** Throws an `unavailable` fault when this process does not reach the node. */
   member(nodeId: string): Member
   /** Returns the sandbox operations of a node. Throws like `member`. */
@@ -18,7 +23,13 @@ export interface Fleet {
   any(): Member
 }
 
+interface Closable {
+  close(): Promise<void>
+}
+
 export interface Member extends Omit<NodeLink, 'describe' | 'address'> {
+  /** Whether the store accepts the epoch of the node. */
+  isRegistered(): boolean
   /** Last answer of the node to `register`; undefined if it has not answered yet. */
   facts(): NodeFacts | undefined
   /**
@@ -29,7 +40,6 @@ export interface Member extends Omit<NodeLink, 'describe' | 'address'> {
 }
 
 interface FleetPorts {
-  readonly links: readonly NodeLink[]
   readonly store: Pick<NodeStore, 'register' | 'claimRecords'>
   readonly clock: Clock
   readonly log: Logger
@@ -37,7 +47,8 @@ interface FleetPorts {
 
 export function createFleet(ports: FleetPorts): Fleet {
   const known = new Map<string, Member>()
-  const members = ports.links.map((link) => createMember(ports, link, known))
+  const members = new Set<Member>()
+  const works = new Set<Work>()
   const member = (nodeId: string): Member => {
     const found = known.get(nodeId)
     if (found) return found
@@ -49,16 +60,54 @@ export function createFleet(ports: FleetPorts): Fleet {
     )
   }
   return {
-    members,
+    members: () => [...members],
+    add(link) {
+      const added = createMember(ports, link, known)
+      members.add(added)
+      for (const work of works) work.begin(added)
+      return async () => {
+        members.delete(added)
+        for (const [id, one] of known) if (one === added) known.delete(id)
+        await Promise.all([...works].map((work) => work.end(added)))
+      }
+    },
+    forEach(start) {
+      const work = createWork(start)
+      works.add(work)
+      for (const one of members) work.begin(one)
+      return {
+        async close() {
+          works.delete(work)
+          await work.close()
+        },
+      }
+    },
     member,
     of: (nodeId) => member(nodeId).sandboxes,
     reaches: (nodeId) => known.has(nodeId),
     ids: () => [...known.keys()],
     any() {
-      const [first] = known.size > 0 ? known.values() : members
+      const [first] = known.size > 0 ? known.values() : members.values()
       if (first) return first
       throw new Fault('unavailable', 'node_unavailable', 'There is no node: add one')
     },
+  }
+}
+
+type Work = ReturnType<typeof createWork>
+
+/** Keeps what runs for each node. */
+function createWork(start: (member: Member) => Closable) {
+  const running = new Map<Member, Closable>()
+  const end = async (member: Member): Promise<void> => {
+    const closable = running.get(member)
+    running.delete(member)
+    await closable?.close()
+  }
+  return {
+    begin: (member: Member) => void running.set(member, start(member)),
+    end,
+    close: async () => void (await Promise.all([...running.keys()].map(end))),
   }
 }
 
@@ -85,6 +134,7 @@ function createMember(ports: FleetPorts, link: NodeLink, known: Map<string, Memb
   const member: Member = {
     ...{ sandboxes, builds, catalogue, logs, changes, connections },
     facts: () => facts,
+    isRegistered: () => facts !== undefined && known.get(facts.id) === member,
     async register(signal) {
       const found = await link.describe(signal)
       if ((await store.register(found, clock.now())) === 'registered') {
@@ -106,9 +156,9 @@ function superseded({ id, epoch }: NodeFacts): Fault {
   )
 }
 
-/** Returns the ID of a node. Throws an `unavailable` fault before its first answer. */
+/** Returns the ID of a registered node. Throws an `unavailable` fault for others. */
 export function idOf(member: Member): string {
   const facts = member.facts()
-  if (facts) return facts.id
+  if (facts && member.isRegistered()) return facts.id
   throw new Fault('unavailable', 'node_unavailable', 'The node does not answer; try again later')
 }

@@ -3,6 +3,7 @@ import { checkResources } from '../../domain/teams/limits.ts'
 import type { SandboxNetwork } from '../../domain/network/network.ts'
 import type { RunningSandbox } from '../../domain/sandboxes/sandbox.ts'
 import type { FindOrInstall } from '../catalogue/find-or-install.ts'
+import type { Placing } from '../nodes/placing.ts'
 import type { RuleFilling } from '../network/fill-rules.ts'
 import type { Launching } from './launch-sandbox.ts'
 import type { LimitsOf } from '../teams/limits.ts'
@@ -28,21 +29,22 @@ export function createSandboxCreation(ports: {
   readonly launching: Launching
   readonly limitsOf: LimitsOf
   readonly rules: Pick<RuleFilling, 'check'>
-  /** Returns the node for the sandbox. Throws a fault when none accepts new sandboxes. */
-  readonly place: () => Promise<string>
+  readonly placing: Pick<Placing, 'place'>
 }): CreateSandbox {
-  const { findOrInstall, launching, limitsOf, rules, place } = ports
+  const { findOrInstall, launching, limitsOf, rules, placing } = ports
   return async (request, signal) => {
     const { templateReference, timeoutSeconds, envVars, ...spec } = request
     const limits = await limitsOf(request.teamId)
     checkTimeout(timeoutSeconds, limits.maxSandboxSeconds)
     const wanted = { text: templateReference, teamId: request.teamId, signal }
     const template = await findOrInstall(wanted)
-    const { id: templateId, buildId, alias, resources, ...source } = template
+    const { id: templateId, buildId, alias, resources, nodeId: onlyNodeId, ...source } = template
     checkResources(resources, limits)
     await rules.check(request.teamId, request.network?.rules, 'network.rules')
-    const nodeId = await place()
-    const plan = { nodeId, spec: { ...spec, templateId, buildId, alias, resources }, source }
-    return launching.launch({ ...plan, limits, timeoutSeconds, envVars }, signal)
+    const plan = { spec: { ...spec, templateId, buildId, alias, resources }, source }
+    const shape = { nodeTemplateId: source.nodeTemplateId, ...resources }
+    return placing.place({ shape, nodeId: onlyNodeId }, (nodeId) =>
+      launching.launch({ ...plan, nodeId, limits, timeoutSeconds, envVars }, signal),
+    )
   }
 }

@@ -23,8 +23,8 @@ export interface Launching {
   /** Launches a sandbox. An aborted signal cancels the launch and leaves nothing behind. */
   launch(plan: Launch, signal: AbortSignal): Promise<RunningSandbox>
   isCreating(id: string): boolean
-  /** Returns counts since this process started. */
-  counts(): CreationCounts
+  /** Returns counts of creates on a node since this process started. */
+  counts(nodeId: string): CreationCounts
 }
 
 export interface Launch {
@@ -85,11 +85,20 @@ interface LaunchPorts {
 type NamesOfNode = Pick<ReadyNames, 'take' | 'forget' | 'giveBack'>
 
 export function createLaunching(ports: LaunchPorts): Launching {
-  const underway = new Set<string>()
-  const counts = { succeeded: 0, failed: 0 }
+  /** Nodes by the ID of the sandbox. */
+  const underway = new Map<string, string>()
+  const counts = new Map<string, { succeeded: number; failed: number }>()
+  const countsOf = (nodeId: string) => {
+    const found = counts.get(nodeId) ?? { succeeded: 0, failed: 0 }
+    counts.set(nodeId, found)
+    return found
+  }
   return {
     isCreating: (id) => underway.has(id),
-    counts: () => ({ underway: underway.size, ...counts }),
+    counts: (nodeId) => ({
+      ...countsOf(nodeId),
+      underway: [...underway.values()].filter((other) => other === nodeId).length,
+    }),
     async launch(plan, caller) {
       const signal = AbortSignal.any([caller, ports.stopping])
       // Auto-pause keeps files even over the quota, so this check bounds the excess by the concurrency limit.
@@ -108,7 +117,7 @@ export function createLaunching(ports: LaunchPorts): Launching {
   async function begin(plan: Launch, name: Name, signal: AbortSignal): Promise<RunningSandbox> {
     const { limits } = plan
     const sandbox = toSandbox(plan, name.id, ports)
-    underway.add(sandbox.id)
+    underway.set(sandbox.id, plan.nodeId)
     try {
       const isInserted = await ports.store.insert(sandbox, limits.concurrentSandboxes)
       if (!isInserted) {
@@ -117,10 +126,10 @@ export function createLaunching(ports: LaunchPorts): Launching {
       }
       const attempt = { sandbox, signal, isNamed: name.isNamed }
       const running = await bootOrCleanUp(ports, plan, attempt).catch((error: unknown) => {
-        if (!isNameGone(error)) counts.failed += 1
+        if (!isNameGone(error)) countsOf(plan.nodeId).failed += 1
         throw error
       })
-      counts.succeeded += 1
+      countsOf(plan.nodeId).succeeded += 1
       return running
     } finally {
       underway.delete(sandbox.id)

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { newSandboxId } from '@atoll/kit/id'
 import type { Logger } from '@atoll/kit/log'
 import type { NodeShape, SandboxNode } from '../../domain/node.ts'
-import type { Fleet } from '../nodes/fleet.ts'
+import type { Fleet, Member } from '../nodes/fleet.ts'
 
 /**
  * IDs that are pre-assigned to sandboxes in the node's warm pool. Such a sandbox already has its ID and token, which
@@ -79,21 +79,27 @@ function keyOf({ nodeTemplateId, cpuCount, memoryMb, diskSizeMb }: NodeShape): s
 
 /** Starts to pre-assign IDs on each node. */
 export function startNamesOfNodes(
-  { members, member }: Fleet,
+  { forEach, member }: Fleet,
   tokenOf: (id: string) => string,
   log: Logger,
 ): { readonly of: (nodeId: string) => ReadyNames; close(): Promise<void> } {
-  const all = new Map(
-    members.map((one) => [one, startReadyNames({ node: one.sandboxes, tokenOf, log })]),
-  )
+  const all = new Map<Member, ReadyNames>()
+  const { close } = forEach((one) => {
+    const names = startReadyNames({ node: one.sandboxes, tokenOf, log })
+    all.set(one, names)
+    return {
+      async close() {
+        all.delete(one)
+        await names.close()
+      },
+    }
+  })
   return {
+    close,
     of(nodeId) {
       const names = all.get(member(nodeId))
       if (names) return names
       throw new Error(`no IDs are pre-assigned on node ${nodeId}`)
-    },
-    async close() {
-      await Promise.all([...all.values()].map((names) => names.close()))
     },
   }
 }

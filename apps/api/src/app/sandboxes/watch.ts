@@ -32,7 +32,8 @@ async function follow(deps: Parameters<typeof startWatch>[0], signal: AbortSigna
       const nodeId = member.facts()?.id ?? ''
       for await (const end of member.sandboxes.watchEnds(signal)) {
         delayMs = firstDelayMs
-        await ending.ended(nodeId, end)
+        // An agent on outdated data does not know what became of its sandboxes.
+        if (member.isRegistered()) await ending.ended(nodeId, end)
       }
     } catch (error) {
       if (!signal.aborted)

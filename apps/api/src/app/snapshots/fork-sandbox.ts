@@ -5,6 +5,7 @@ import type { RunningSandbox } from '../../domain/sandboxes/sandbox.ts'
 import type { TemplateStore } from '../../domain/template.ts'
 import type { Copy, Copying } from './copy-sandbox.ts'
 import type { Launch, Launching } from '../sandboxes/launch-sandbox.ts'
+import type { Placing } from '../nodes/placing.ts'
 import type { LimitsOf } from '../teams/limits.ts'
 import { checkTimeout } from '../sandboxes/sandboxes.ts'
 
@@ -25,24 +26,25 @@ interface ForkPorts {
   readonly launching: Launching
   readonly templates: TemplateStore
   readonly limitsOf: LimitsOf
-  /** Returns a node that accepts new sandboxes: this one, if an ID is given. Throws a fault when there is none. */
-  readonly place: (nodeId?: string) => Promise<string>
+  readonly placing: Pick<Placing, 'place' | 'check'>
   readonly log: Logger
 }
 
 export function createForkSandbox(ports: ForkPorts): ForkSandbox {
-  const { copying, launching, limitsOf, place, log } = ports
+  const { copying, launching, limitsOf, placing, log } = ports
   return async ({ teamId, id, count, timeoutSeconds }, signal) => {
     const limits = await limitsOf(teamId)
     checkTimeout(timeoutSeconds, limits.maxSandboxSeconds)
     checkCount(count, limits)
-    await place()
+    await placing.check()
     return copying.copy({ teamId, id, paused }, async (copy) => {
-      const nodeId = await place(copy.source.nodeId)
-      const plan = { ...(await toPlan(ports, copy)), nodeId, limits, timeoutSeconds }
-      const results = await Promise.allSettled(
-        Array.from({ length: count }, () => launching.launch(plan, signal)),
-      )
+      const plan = { ...(await toPlan(ports, copy)), limits, timeoutSeconds }
+      const { nodeTemplateId } = plan.source
+      const shape = { nodeTemplateId, ...plan.spec.resources }
+      const request = { shape, nodeId: copy.source.nodeId }
+      const launch = () =>
+        placing.place(request, (nodeId) => launching.launch({ ...plan, nodeId }, signal))
+      const results = await Promise.allSettled(Array.from({ length: count }, launch))
       return results.map((result) => {
         if (result.status === 'fulfilled') return { sandbox: result.value }
         const error: unknown = result.reason

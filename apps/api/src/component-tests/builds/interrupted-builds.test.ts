@@ -100,7 +100,7 @@ test('builds of a dead process fail, and their leftovers are removed from the no
   await using api = await startApiUnderTest()
   const one = await requestBuild(api)
   await api.withStores(async ({ builds }) => {
-    const by = { holder: 'dead process', nodeTemplateId: 'leftover' }
+    const by = { holder: 'dead process', nodeId: 'sim', nodeTemplateId: 'leftover' }
     await builds.begin(one.buildId, by, new Date())
     api.node.builds.addOrphan('leftover')
   })
@@ -113,11 +113,15 @@ test('a running build of another live process is not touched', async () => {
   const one = await requestBuild(api)
   const later = await requestBuild(api, { tags: ['later'] })
   await api.withStores(async ({ builds, leases }) => {
-    const by = { holder: 'other process', nodeTemplateId: 'in-the-making' }
+    const by = { holder: 'other process', nodeId: 'sim', nodeTemplateId: 'in-the-making' }
     await builds.begin(one.buildId, by, new Date())
     await leases.renew({ processId: 'other process', node: '' }, new Date(Date.now() + 60_000))
     // An orphaned build: its failure shows that a pass has run.
-    await builds.begin(later.buildId, { holder: 'nobody', nodeTemplateId: 'x' }, new Date())
+    await builds.begin(
+      later.buildId,
+      { holder: 'nobody', nodeId: 'sim', nodeTemplateId: 'x' },
+      new Date(),
+    )
     api.node.builds.addOrphan('in-the-making')
     api.node.builds.addOrphan('x')
   })

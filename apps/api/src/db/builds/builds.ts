@@ -39,18 +39,8 @@ export function sqlBuildStore(db: Db): BuildStore {
         .where('created_at', '<', time.getTime())
         .execute()
     },
-    async listFiles(teamId) {
-      const rows = await db
-        .selectFrom('template_builds')
-        .innerJoin('templates', 'templates.id', 'template_builds.template_id')
-        .select('node_template_id')
-        .where('team_id', '=', teamId)
-        .where('is_snapshot', '=', 0)
-        .where('node_template_id', 'is not', null)
-        .$narrowType<{ node_template_id: string }>()
-        .execute()
-      return rows.map((row) => row.node_template_id)
-    },
+    listFiles: (teamId) => listFiles(db, teamId),
+    findHome: (teamId) => findHome(db, teamId),
     findUnused: (time, limit) => findUnusedBuilds(db, time, limit),
     collect: (id, times) =>
       db.transaction().execute((transaction) => collectBuild(transaction, id, times)),
@@ -103,10 +93,37 @@ function builds(db: Db) {
     .select('templates.team_id')
 }
 
+async function listFiles(db: Kysely<Schema>, teamId: string) {
+  const rows = await filesOf(db, teamId).select('node_template_id').execute()
+  return rows.flatMap(({ node_template_id: nodeTemplateId, node_id }) =>
+    nodeTemplateId === null ? [] : [{ nodeTemplateId, nodeId: node_id ?? undefined }],
+  )
+}
+
+async function findHome(db: Kysely<Schema>, teamId: string): Promise<string | undefined> {
+  const row = await filesOf(db, teamId)
+    .where('node_id', 'is not', null)
+    .orderBy('template_builds.created_at', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+  return row?.node_id ?? undefined
+}
+
+/** Selects the builds of a team that have files on a node. */
+function filesOf(db: Kysely<Schema>, teamId: string) {
+  return db
+    .selectFrom('template_builds')
+    .innerJoin('templates', 'templates.id', 'template_builds.template_id')
+    .select('node_id')
+    .where('team_id', '=', teamId)
+    .where('is_snapshot', '=', 0)
+    .where('node_template_id', 'is not', null)
+}
+
 async function begin(
   db: Transaction<Schema>,
   id: string,
-  { holder, nodeTemplateId }: { readonly holder: string; readonly nodeTemplateId: string },
+  { holder, nodeId, nodeTemplateId }: Parameters<BuildStore['begin']>[1],
   now: Date,
 ): Promise<boolean> {
   const templateId = await lockTemplateOf(db, id)
@@ -117,6 +134,7 @@ async function begin(
       status: 'building',
       holder,
       node_template_id: nodeTemplateId,
+      node_id: nodeId,
       updated_at: now.getTime(),
     })
     .where('id', '=', id)

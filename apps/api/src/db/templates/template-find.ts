@@ -99,7 +99,7 @@ function builds(db: Db) {
     .leftJoin('template_names', 'template_names.template_id', 'templates.id')
     .select(['templates.id', 'templates.public', 'template_builds.id as build_id', 'alias'])
     .select(['node_template_id', 'cpu_count', 'memory_mb', 'disk_size_mb'])
-    .select(['snapshots.id as snapshot_id', 'envd_version'])
+    .select(['snapshots.id as snapshot_id', 'envd_version', 'template_builds.node_id'])
     .where('status', '=', 'ready')
 }
 
@@ -114,6 +114,7 @@ function toTemplate(row: BuildRow): Template | undefined {
     public: row.public === 1,
     nodeTemplateId: row.node_template_id,
     snapshotId: row.snapshot_id ?? undefined,
+    nodeId: row.node_id ?? undefined,
     envdVersion: row.envd_version ?? undefined,
     resources: {
       cpuCount: row.cpu_count,

@@ -74,7 +74,7 @@ export interface BuildStore {
   /** Returns false when the build is not waiting. Running builds with the same tag fail, but keep their holder. */
   begin(
     id: string,
-    by: { readonly holder: string; readonly nodeTemplateId: string },
+    by: { readonly holder: string; readonly nodeId: string; readonly nodeTemplateId: string },
     now: Date,
   ): Promise<boolean>
   /** Releases the build. Returns false when the build failed in the meantime, or was deleted with its template. */
@@ -84,7 +84,11 @@ export interface BuildStore {
   /** Fails all builds that were created before `time` and still wait. */
   failWaiting(time: Date, failure: BuildFailure, now: Date): Promise<void>
   /** Lists the IDs on the node of the team's ready and running builds. */
-  listFiles(teamId: string): Promise<string[]>
+  listFiles(
+    teamId: string,
+  ): Promise<{ readonly nodeTemplateId: string; readonly nodeId: string | undefined }[]>
+  /** Returns the node of the last build of a team that has files. */
+  findHome(teamId: string): Promise<string | undefined>
   /**
    * Lists ready builds of teams that nothing has used since `time`: no tag selected them, no sandbox ran or was paused,
    * no snapshot has their files.

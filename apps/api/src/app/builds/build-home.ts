@@ -1,0 +1,45 @@
+import { Fault } from '@atoll/kit/fault'
+import type { BuildStore } from '../../domain/builds/build.ts'
+import { chooseHome } from '../../domain/nodes/home-node.ts'
+import type { Fleet, Member } from '../nodes/fleet.ts'
+import { idOf } from '../nodes/fleet.ts'
+
+/**
+ * Returns the node that has the templates and the uploaded files of a team. Layers do not move between nodes, so all
+ * builds of a team run on one node: the one of its last build, as long as it answers.
+ */
+export type BuildHome = (teamId: string) => Promise<BuildHomeNode>
+
+export interface BuildHomeNode {
+  readonly id: string
+  readonly builds: Member['builds']
+}
+
+export function createBuildHome(ports: {
+  readonly builds: Pick<BuildStore, 'findHome'>
+  readonly fleet: Fleet
+}): BuildHome {
+  const { builds, fleet } = ports
+  return async (teamId) => {
+    const ids = fleet.ids()
+    // Saves a query: most fleets have one node.
+    const last = ids.length > 1 ? await builds.findHome(teamId) : undefined
+    const id = last ?? chooseHome(teamId, ids)
+    const member = id === undefined ? fleet.any() : fleet.member(id)
+    return { id: idOf(member), builds: member.builds }
+  }
+}
+
+/** Throws a fault when a template is not on the node where a build is to use it. */
+export function checkIsAt(
+  name: string,
+  template: { readonly nodeId: string | undefined },
+  home: BuildHomeNode,
+): void {
+  if (template.nodeId === undefined || template.nodeId === home.id) return
+  throw new Fault(
+    'conflict',
+    'template_elsewhere',
+    `Template ${name} is on another node than the builds of the team: build it again from its source`,
+  )
+}

@@ -1,0 +1,33 @@
+import type { Logger } from '@atoll/kit/log'
+import type { NodeStore } from '../../domain/node-record.ts'
+import { startLoop } from '../loop.ts'
+import { idOf } from './fleet.ts'
+import type { Fleet } from './fleet.ts'
+import type { Loads } from './loads.ts'
+import type { Placing } from './placing.ts'
+
+const intervalMs = 5_000
+const timeoutMs = 5_000
+
+/** Measures the nodes for placement. A node without others needs no measuring: every sandbox goes there. */
+export function startMeasuring(deps: {
+  readonly fleet: Fleet
+  readonly loads: Loads
+  readonly placing: Pick<Placing, 'noteStatus'>
+  readonly store: Pick<NodeStore, 'find'>
+  readonly log: Logger
+}): { close(): Promise<void> } {
+  const { fleet, loads, placing, store, log } = deps
+  return fleet.forEach((member) => {
+    const pass = async (signal: AbortSignal) => {
+      if (fleet.members().length < 2) return intervalMs
+      const id = idOf(member)
+      const note = loads.beginMeasuring(id)
+      const limit = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)])
+      note(await member.sandboxes.measure(limit))
+      placing.noteStatus(id, (await store.find(id))?.status ?? 'ready')
+      return intervalMs
+    }
+    return startLoop('measure nodes', pass, log)
+  })
+}

@@ -1,0 +1,177 @@
+import type { Clock } from '@atoll/kit/clock'
+import { Fault } from '@atoll/kit/fault'
+import type { NodeShape } from '../../domain/node.ts'
+import type { NodeStatus, NodeStore, WantedStatus } from '../../domain/node-record.ts'
+import { createCircuitBreaker } from '../../domain/nodes/circuit-breaker.ts'
+import type { CircuitBreaker } from '../../domain/nodes/circuit-breaker.ts'
+import { rank } from '../../domain/nodes/placement.ts'
+import type { Fleet } from './fleet.ts'
+import { loadOf } from './loads.ts'
+import type { Loads } from './loads.ts'
+
+/** Places new sandboxes on nodes. */
+export interface Placing {
+  /**
+   * Runs `start` with the best node, and with the next best ones while they have no capacity or do not answer. Rethrows
+   * the last fault. Throws a fault when no node accepts new sandboxes.
+   */
+  place<T>(request: PlacementRequest, start: (nodeId: string) => Promise<T>): Promise<T>
+  /** Throws a fault when no node accepts new sandboxes. */
+  check(): Promise<void>
+  /** Takes over a status that an operator has set, or that another process has stored. */
+  noteStatus(nodeId: string, status: WantedStatus): void
+  /** Whether creates fail on the node, so that it gets none for now. */
+  isBroken(nodeId: string): boolean
+}
+
+export interface PlacementRequest {
+  readonly shape: NodeShape
+  /** Only this node has what the sandbox is created from. */
+  readonly nodeId?: string | undefined
+}
+
+interface PlacingPorts {
+  readonly fleet: Fleet
+  readonly loads: Loads
+  readonly store: Pick<NodeStore, 'find'>
+  readonly clock: Clock
+}
+
+const registerLimitMs = 5_000
+
+export function createPlacing(ports: PlacingPorts): Placing {
+  const { fleet } = ports
+  const breakers = createBreakers(ports.clock)
+  const statuses = new Map<string, WantedStatus>()
+
+  /** Leaves out nodes that are broken or drained, unless all are: then one of them explains why nothing works. */
+  const choose = async ({ shape, nodeId }: PlacementRequest): Promise<string[]> => {
+    if (nodeId !== undefined) return [nodeId]
+    const ids = await findNodes(fleet)
+    const open = ids.filter((id) => (statuses.get(id) ?? 'ready') === 'ready')
+    const well = open.filter((id) => !breakers.isOpen(id))
+    const [usable] = [well, open, ids].filter((list) => list.length > 0)
+    const candidates = (usable ?? []).map((id) => ports.loads.describe(id, shape))
+    return rank(candidates, loadOf(shape)).map(({ id }) => id)
+  }
+  return {
+    async place(request, start) {
+      let reason: unknown = noNode()
+      for (const nodeId of await choose(request)) {
+        try {
+          fleet.member(nodeId)
+          await checkAccepts(ports, nodeId)
+          const isPinned = request.nodeId !== undefined
+          const work = { shape: request.shape, nodeId, isPinned, start }
+          return await attempt(ports.loads, breakers, work)
+        } catch (error) {
+          if (!isTriedElsewhere(error)) throw error
+          reason = error
+        }
+      }
+      throw reason
+    },
+    async check() {
+      let reason = noNode()
+      for (const nodeId of await findNodes(fleet)) {
+        const refusal = await checkAccepts(ports, nodeId).catch((error: unknown) => error)
+        if (refusal === undefined) return
+        reason = Fault.from(refusal)
+      }
+      throw reason
+    },
+    noteStatus: (nodeId, status) => void statuses.set(nodeId, status),
+    isBroken: breakers.isOpen,
+  }
+}
+
+interface Attempt<T> {
+  readonly shape: NodeShape
+  readonly nodeId: string
+  /** The template is on this node only: its author can make creates fail, so they say nothing about the node. */
+  readonly isPinned: boolean
+  readonly start: (nodeId: string) => Promise<T>
+}
+
+async function attempt<T>(loads: Loads, breakers: Breakers, work: Attempt<T>): Promise<T> {
+  const { nodeId, shape, isPinned, start } = work
+  const reservation = loads.reserve(nodeId, shape)
+  const circuit = breakers.begin(nodeId)
+  try {
+    const started = await start(nodeId)
+    circuit.succeeded()
+    reservation.settle()
+    return started
+  } catch (error) {
+    reservation.cancel()
+    if (!isPinned && isNodeToBlame(error)) circuit.failed()
+    else circuit.undecided()
+    throw error
+  }
+}
+
+type Breakers = ReturnType<typeof createBreakers>
+
+function createBreakers(clock: Clock) {
+  const breakers = new Map<string, CircuitBreaker>()
+  const nowMs = () => clock.now().getTime()
+  const find = (nodeId: string): CircuitBreaker => {
+    const breaker = breakers.get(nodeId) ?? createCircuitBreaker()
+    breakers.set(nodeId, breaker)
+    return breaker
+  }
+  return {
+    isOpen: (nodeId: string) => !find(nodeId).isClosed(nowMs()),
+    begin(nodeId: string) {
+      const { begin, succeeded, failed, undecided } = find(nodeId)
+      begin(nowMs())
+      return { succeeded, undecided, failed: () => failed(nowMs()) }
+    },
+  }
+}
+
+/** Returns the IDs of the nodes in reach. If there are none, gives the nodes another chance to answer. */
+async function findNodes(fleet: Fleet): Promise<readonly string[]> {
+  if (fleet.ids().length === 0) {
+    const limit = AbortSignal.timeout(registerLimitMs)
+    await Promise.allSettled(fleet.members().map((member) => member.register(limit)))
+  }
+  return fleet.ids()
+}
+
+async function checkAccepts({ store }: PlacingPorts, nodeId: string): Promise<void> {
+  const wanted = await store.find(nodeId)
+  if (wanted && wanted.status !== 'ready') throw notAccepting(wanted.status)
+}
+
+function notAccepting(status: NodeStatus): Fault {
+  return new Fault(
+    'unavailable',
+    'sandbox_capacity_unavailable',
+    `The node is ${status} and takes no new sandboxes; try again later`,
+  )
+}
+
+function noNode(): Fault {
+  return new Fault('unavailable', 'node_unavailable', 'No node answers; try again later')
+}
+
+const elsewhere = new Set([
+  'sandbox_capacity_unavailable',
+  'disk_full',
+  'node_unavailable',
+  'node_changed',
+  'node_busy',
+])
+
+function isTriedElsewhere(error: unknown): boolean {
+  return error instanceof Fault && elsewhere.has(error.reason)
+}
+
+/** Requests that are wrong, teams over their limits and full nodes say nothing about the health of a node. */
+function isNodeToBlame(error: unknown): boolean {
+  const { kind, reason } = Fault.from(error)
+  return (
+    kind === 'internal' || reason === 'node_unavailable' || reason === 'sandbox_placement_timeout'
+  )
+}
