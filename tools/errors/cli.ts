@@ -51,6 +51,10 @@ export const cliErrors: EntryGroup = {
       'The template was not installed; the message has the reason, or the server was restarted.',
       'Run the command again; the server log has the cause.',
     ],
+    no_admin_token: [
+      'The command manages nodes, and `ATOLL_ADMIN_TOKEN` is not set.',
+      'Set `ATOLL_ADMIN_TOKEN` to the value that the server has.',
+    ],
     no_answer: [
       'The server did not answer in time.',
       'Check `atoll status`, or raise the request timeout.',

@@ -19,7 +19,7 @@ const CliEnv = z.object({
     'Domain of the host names of sandboxes. Default: that of the sandbox URL.',
   ),
   E2B_DOMAIN: domain.describe('Name of the same setting in the E2B SDK.'),
-  ATOLL_ADMIN_TOKEN: key.describe('Token of operators, for installs of templates.'),
+  ATOLL_ADMIN_TOKEN: key.describe('Token of operators, for nodes and installs of templates.'),
   ATOLL_DATA_DIR: z
     .string()
     .default('/var/lib/atoll')

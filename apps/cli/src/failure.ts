@@ -72,6 +72,7 @@ const listHints: ReadonlyMap<string, string> = new Map([
   ['tpl', '`atoll template list` shows your templates'],
   ['secret', '`atoll secret list` shows your secrets'],
   ['key', '`atoll key list` shows your keys'],
+  ['node', '`atoll node list` shows the nodes'],
 ])
 
 const hintsByReason: ReadonlyMap<string, string> = new Map([
@@ -80,6 +81,7 @@ const hintsByReason: ReadonlyMap<string, string> = new Map([
     'start the server with `npm start` and run this command as root, or set ATOLL_API_KEY',
   ],
   ['no_systemd', '`atoll service install --print` prints the unit'],
+  ['no_admin_token', 'the server takes the token from ATOLL_ADMIN_TOKEN when it starts'],
   ['process_unauthenticated', '--user must be a user that exists in the sandbox'],
   ['not_a_terminal', 'to run a single command, use `atoll sandbox exec`'],
   ['sandbox_paused', '`atoll sandbox resume <id>` resumes it'],

@@ -85,6 +85,11 @@ const groups: readonly CommandGroup[] = [
     load: async () => (await import('./commands/key.ts')).keyCommands,
   },
   {
+    name: 'node',
+    description: 'list, show, drain and resume the machines that run sandboxes',
+    load: async () => (await import('./commands/node.ts')).nodeCommands,
+  },
+  {
     name: 'tls',
     description: 'manage the certificates of the server on this machine',
     load: async () => (await import('./commands/tls.ts')).tlsCommands,

@@ -6,6 +6,8 @@ import { inspectionCalls } from './platform/inspections.ts'
 import type { InspectionCalls } from './platform/inspections.ts'
 import { keyCalls } from './platform/keys.ts'
 import type { KeyCalls } from './platform/keys.ts'
+import { nodeCalls } from './platform/nodes.ts'
+import type { NodeCalls } from './platform/nodes.ts'
 import { observationCalls } from './platform/observations.ts'
 import type { ObservationCalls } from './platform/observations.ts'
 import { sandboxCalls } from './platform/sandboxes.ts'
@@ -32,7 +34,8 @@ export interface PlatformClient
     BuildCalls,
     CatalogueCalls,
     SecretCalls,
-    KeyCalls {
+    KeyCalls,
+    NodeCalls {
   /** Resolves if the server reports that it is healthy. */
   health(call?: CallOptions): Promise<void>
 }
@@ -51,5 +54,6 @@ export function createPlatformClient(options: PlatformOptions): PlatformClient {
     ...catalogueCalls(options),
     ...secretCalls(options),
     ...keyCalls(options),
+    ...nodeCalls(options),
   }
 }

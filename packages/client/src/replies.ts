@@ -1,6 +1,7 @@
 import type * as progress from '@atoll/contracts/builds/progress'
 import type * as logs from '@atoll/contracts/logs'
 import type * as metrics from '@atoll/contracts/metrics'
+import type * as nodes from '@atoll/contracts/nodes'
 import type { CreatedTeamApiKey, TeamApiKey } from '@atoll/contracts/teams/api-keys'
 import type { SandboxConnection as SandboxConnectionSchema } from '@atoll/contracts/network/connections'
 import type * as changes from '@atoll/contracts/sandboxes/changes'
@@ -24,6 +25,8 @@ export type SandboxState = z.infer<typeof views.SandboxState>
 export type Snapshot = z.infer<typeof SnapshotInfo>
 export type SnapshotTag = z.infer<typeof TemplateTag>
 export type CatalogueEntry = z.infer<typeof CatalogueTemplate>
+export type ListedNode = z.infer<typeof nodes.Node>
+export type NodeInfo = z.infer<typeof nodes.NodeDetail>
 export type ApiKey = z.infer<typeof TeamApiKey>
 /** Contains the key itself, which is sent only once; the server stores a hash. */
 export type CreatedApiKey = z.infer<typeof CreatedTeamApiKey>

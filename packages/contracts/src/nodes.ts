@@ -78,7 +78,7 @@ export const NodeDetail = z
   })
   .meta({ id: 'NodeDetail' })
 
-const Node = NodeDetail.extend({
+export const Node = NodeDetail.extend({
   sandboxStartingCount: z.int().min(0).describe('Sandboxes that are being created'),
 }).meta({ id: 'Node' })
 

@@ -7,6 +7,8 @@ import { answerCatalogue } from './catalogue.ts'
 import type { SimulatedInstall } from './catalogue.ts'
 import { answerKeys } from './keys.ts'
 import type { SimulatedKeys } from './keys.ts'
+import { answerNodes } from './nodes.ts'
+import type { SimulatedNodes } from './nodes.ts'
 import { simulatedProcesses } from './processes.ts'
 import type { SimulatedProcesses } from './processes.ts'
 import { failure, send } from './http.ts'
@@ -22,6 +24,8 @@ import type { SimulatedSnapshot } from './snapshots.ts'
 export interface SimulatedCloud extends SimulatedState {
   readonly url: string
   readonly apiKey: string
+  readonly adminToken: string
+  readonly nodes: SimulatedNodes
   readonly processes: SimulatedProcesses
   /** Requests to the platform API, such as `POST /v2/sandboxes {"templateID":"base"}`. */
   readonly requests: string[]
@@ -37,6 +41,11 @@ export interface SimulatedCloud extends SimulatedState {
 export async function startSimulatedCloud(): Promise<SimulatedCloud> {
   const cloud = {
     apiKey: `e2b_${randomUUID()}`,
+    adminToken: randomUUID(),
+    nodes: new Map([
+      ['n1', 'ready'],
+      ['n2', 'ready'],
+    ]) as SimulatedNodes,
     processes: simulatedProcesses(),
     sandboxes: new Map<string, SimulatedSandbox>(),
     snapshots: [] as SimulatedSnapshot[],
@@ -76,6 +85,8 @@ export async function startSimulatedCloud(): Promise<SimulatedCloud> {
 
 interface Cloud extends SimulatedState {
   readonly apiKey: string
+  readonly adminToken: string
+  readonly nodes: SimulatedNodes
   readonly keys: SimulatedKeys
   readonly requests: string[]
   readonly catalogue: SimulatedInstall
@@ -87,8 +98,12 @@ async function answer(cloud: Cloud, request: IncomingMessage): Promise<Reply> {
   const url = new URL(request.url ?? '/', 'http://cloud')
   if (url.pathname === '/health') return { status: 200, body: 'ok' }
   cloud.requests.push(`${request.method} ${url.pathname}${url.search}${text && ` ${text}`}`)
-  if (request.headers['x-api-key'] !== cloud.apiKey) return failure(401, 'Invalid API key')
   const [resource, ...rest] = url.pathname.replace(/^(\/v2)?\//, '').split('/')
+  const [given, wanted] =
+    resource === 'nodes'
+      ? [request.headers['x-admin-token'], cloud.adminToken]
+      : [request.headers['x-api-key'], cloud.apiKey]
+  if (given !== wanted) return failure(401, 'Invalid API key')
   const body: Record<string, unknown> = text ? JSON.parse(text) : {}
   const simulated = { method: request.method ?? 'GET', url, rest, body }
   switch (resource) {
@@ -102,6 +117,8 @@ async function answer(cloud: Cloud, request: IncomingMessage): Promise<Reply> {
       return answerCatalogue(cloud.catalogue, simulated)
     case 'secrets':
       return answerSecrets(cloud.secrets, simulated)
+    case 'nodes':
+      return answerNodes(cloud.nodes, simulated)
     case 'api-keys':
       return answerKeys(cloud.keys, simulated)
     default:

@@ -1,0 +1,29 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { runProgram } from '../sim/run-cli.ts'
+import { setupCloud } from '../sim/setup.ts'
+
+test('an operator lists, shows, drains and resumes nodes', async (t) => {
+  const { cloud, env: plain } = await setupCloud(t)
+  const env = { ...plain, ATOLL_API_KEY: '', ATOLL_ADMIN_TOKEN: cloud.adminToken }
+  const run = (...args: string[]) => runProgram(['node', ...args], env)
+  const listed = await run('list')
+  assert.match(listed.stdout, /^n1 +ready +3 +1 +42 % +25 % +1\.2\.3$/m)
+  assert.equal(JSON.parse((await run('list', '--json')).stdout).length, 2)
+  const shown = await run('show', 'n1')
+  assert.match(shown.stdout, /^CPU +42 % of 16, 6 allocated$/m)
+  assert.match(shown.stdout, /^warm pool +base: 1 of 2 ready$/m)
+  assert.equal((await run('drain', 'n1', 'n2')).stdout, 'n1 is draining\nn2 is draining\n')
+  assert.deepEqual([...cloud.nodes.values()], ['draining', 'draining'])
+  assert.equal((await run('resume', 'n1')).stdout, 'n1 is ready\n')
+  const unknown = await run('show', 'nx')
+  assert.deepEqual([unknown.code, unknown.stdout], [1, ''])
+  assert.match(unknown.stderr, /There is no node nx[^]*atoll node list/)
+})
+
+test('without the token of operators, the commands say what to set', async (t) => {
+  const { run } = await setupCloud(t)
+  const { code, stderr } = await run(['node', 'list'])
+  assert.equal(code, 1)
+  assert.match(stderr, /set ATOLL_ADMIN_TOKEN/)
+})

@@ -1,0 +1,31 @@
+import { Node, NodeDetail } from '@atoll/contracts/nodes'
+import { z } from 'zod'
+import { readReply } from './read-reply.ts'
+import type { ListedNode, NodeInfo } from '../replies.ts'
+import { sendRequest } from './request.ts'
+import type { CallOptions, PlatformOptions } from './request.ts'
+
+/** Operations on the machines that run sandboxes. They need the operator's token. */
+export interface NodeCalls {
+  listNodes(call?: CallOptions): Promise<readonly ListedNode[]>
+  getNode(id: string, call?: CallOptions): Promise<NodeInfo>
+  setNodeStatus(id: string, status: 'ready' | 'draining', call?: CallOptions): Promise<void>
+}
+
+export function nodeCalls(options: PlatformOptions): NodeCalls {
+  const pathOf = (id: string) => `/nodes/${encodeURIComponent(id)}`
+  return {
+    async listNodes(call) {
+      const request = { method: 'GET', path: '/nodes', isOperator: true, ...call } as const
+      return readReply(z.array(Node), await sendRequest(options, request))
+    },
+    async getNode(id, call) {
+      const request = { method: 'GET', path: pathOf(id), isOperator: true, ...call } as const
+      return readReply(NodeDetail, await sendRequest(options, request))
+    },
+    async setNodeStatus(id, status, call) {
+      const request = { method: 'POST', path: pathOf(id), isOperator: true } as const
+      await sendRequest(options, { ...request, body: { status }, ...call })
+    },
+  }
+}
