@@ -45,7 +45,7 @@ export async function startSimulatedCloud(): Promise<SimulatedCloud> {
     nodes: new Map([
       ['n1', 'ready'],
       ['n2', 'ready'],
-    ]) as SimulatedNodes,
+    ]),
     processes: simulatedProcesses(),
     sandboxes: new Map<string, SimulatedSandbox>(),
     snapshots: [] as SimulatedSnapshot[],
