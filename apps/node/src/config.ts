@@ -1,6 +1,7 @@
 import { parseEnvironment } from '@atoll/kit/config'
 import { z } from 'zod'
 import { parseRegistries } from './domain/builds/image.ts'
+import { parseVariables } from './domain/builds/variables.ts'
 
 export const NodeEnv = z.object({
   ATOLL_DATA_DIR: z
@@ -92,6 +93,20 @@ export const NodeEnv = z.object({
     .default(120)
     .describe(
       'Time limit for the ready command of a build, from the start of the start command. A build whose ready command does not succeed in time fails.',
+    ),
+  ATOLL_BUILD_ENV: z
+    .string()
+    .default('')
+    .transform((text, context) => {
+      const variables = parseVariables(text)
+      if (variables) return variables
+      context.addIssue(
+        'must be variables such as http_proxy=http://proxy.example:3128, separated by spaces',
+      )
+      return z.NEVER
+    })
+    .describe(
+      'Variables of all build steps, separated by spaces: proxies and mirrors, for example http_proxy=… PIP_INDEX_URL=… Programs of a build can read them; templates do not keep them.',
     ),
   ATOLL_DISK_RESERVE_MB: z.coerce
     .number()

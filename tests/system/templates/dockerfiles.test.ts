@@ -20,6 +20,7 @@ before(async () => {
     ATOLL_BASE_MEMORY_MB: '256',
     // No registry answers here, so a name that means an image fails at once.
     ATOLL_REGISTRIES: 'registry.invalid',
+    ATOLL_BUILD_ENV: 'PIP_INDEX_URL=https://mirror.invalid/simple GREETING=operator',
   })
   connection = installation.connection
 })
@@ -45,7 +46,7 @@ test('FROM base: steps leave files, a user, variables and a running program', as
      RUN id -un > /srv/first && echo "$GREETING" > /srv/greeting
      USER worker
      WORKDIR /srv/site
-     RUN echo "$GREETING $NAME" > index.html && id -un > who
+     RUN echo "$GREETING $NAME" > index.html && id -un > who && echo "$PIP_INDEX_URL" > mirror
      CMD ["python3", "-m", "http.server", "8123"]`,
     { alias: 'site', readyCmd: 'curl -sf localhost:8123' },
   )
@@ -58,9 +59,13 @@ test('FROM base: steps leave files, a user, variables and a running program', as
   assert.deepEqual(
     await printed(
       'site',
-      'whoami; pwd; echo $GREETING; cat /srv/first /srv/greeting who; curl -s localhost:8123',
+      'whoami; pwd; echo $GREETING; cat /srv/first /srv/greeting who; curl -s localhost:8123; cat mirror; echo "[$PIP_INDEX_URL]"',
     ),
-    ['worker', '/srv/site', 'hello', 'root', 'hello', 'worker', 'hello of the image'],
+    [
+      ...['worker', '/srv/site', 'hello', 'root', 'hello', 'worker', 'hello of the image'],
+      // The operator's variables are for build steps only.
+      ...['https://mirror.invalid/simple', '[]'],
+    ],
   )
 })
 

@@ -54,6 +54,7 @@ export function openBuilds(parts: {
     findFiles: files.archives.find,
     ensurePrototype: prototypes.ensure,
     discardPrototypes: prototypes.discardAll,
+    stepVariables: config.ATOLL_BUILD_ENV,
     readyLimitMs: config.ATOLL_BUILD_READY_SECONDS * 1000,
     nowMs: () => performance.now(),
   })

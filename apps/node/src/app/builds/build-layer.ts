@@ -37,6 +37,8 @@ export interface BuildLayerPorts extends StepCellPorts {
   readonly buildingCells: { add(cell: Cell): void; delete(cell: Cell): void }
   readonly assignIdentity: AssignIdentity
   readonly commands: Commands
+  /** Variables of all steps, below those of the Dockerfile. Not part of a layer's key: proxies and mirrors change. */
+  readonly stepVariables: Readonly<Record<string, string>>
   /** Drops the boot-time CPU priority of a new cell. */
   dropBootPriority(cellId: string): Promise<void>
   readonly layers: BuildLayers
@@ -142,7 +144,8 @@ async function runStep(ports: BuildLayerPorts, cell: Cell, run: StepRun): Promis
   const accessToken = randomHex(20)
   const fail = asBuildError(step, signal)
   const identity = { sandboxId: cell.record.templateId, accessToken }
-  await ports.assignIdentity(cell, identity, { signal }).catch(fail)
+  const envVars = ports.stepVariables
+  await ports.assignIdentity(cell, identity, { envVars, signal }).catch(fail)
   await ports.dropBootPriority(cell.record.cellId)
   const endpoint = { address: cell.slot.sandboxAddress, accessToken }
   if (command.filesHash !== undefined) {

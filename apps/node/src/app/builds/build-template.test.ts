@@ -53,6 +53,7 @@ function setup(overrides: Partial<BuildPorts> = {}) {
     thaw: async () => {},
     buildingCells: new Set(),
     assignIdentity: async () => {},
+    stepVariables: {},
     runStartCommand: async () => {},
     commands: {
       async run(_door, { args, user }: Command, { onLine }) {
@@ -235,6 +236,17 @@ test('a step of an unknown user fails with the text that published clients compa
     message:
       "failed to run command 'whoami': command failed: unauthenticated: invalid username: 'unknown-user'",
   })
+})
+
+test('steps run with the variables of the operator', async () => {
+  const assigned: unknown[] = []
+  const stepVariables = { http_proxy: 'http://proxy.example:3128' }
+  const { build } = setup({
+    stepVariables,
+    assignIdentity: async (_cell, _identity, options) => void assigned.push(options?.envVars),
+  })
+  await build([['RUN', 'install']])
+  assert.deepEqual(assigned, [stepVariables])
 })
 
 test('files are put into the sandbox before the step that needs them', async () => {
