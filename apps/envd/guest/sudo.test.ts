@@ -205,6 +205,9 @@ test('killing sudo sends SIGHUP to its command', async () => {
 })
 
 /** Prints when it is ready, continued or resized. The quotes keep its source text from matching its output. */
+/**
+ * Runs in bash: dash starts programs by vfork, and a child that Ctrl-Z stops before its exec keeps dash from stopping.
+ */
 const watcher = `trap "echo a""gain" CONT; trap "stty size" WINCH; echo r""eady; while :; do sleep 0.02; done`
 
 test('sudo at a terminal handles size, job control and exit code, and restores the terminal', async () => {
@@ -218,7 +221,7 @@ test('sudo at a terminal handles size, job control and exit code, and restores t
   assert.notEqual(await terminal.shows(/(\/dev\/pts\/\d+)/), outer)
   await terminal.shows(/33 101\r\n0\r\n/)
 
-  terminal.type(`sh -c '${watcher}'\n`)
+  terminal.type(`bash --norc -c '${watcher}'\n`)
   await terminal.shows(/ready/)
   terminal.type('\x1a')
   await terminal.shows(/Stopped/)
@@ -240,7 +243,7 @@ test('sudo at a terminal handles size, job control and exit code, and restores t
 test('sudo at a terminal stops and continues with its command', async () => {
   using terminal = sandbox.terminal('user', 'PS1=OUT\\> bash --norc -i')
   await terminal.shows(/OUT>/)
-  terminal.type(`sudo sh -c '${watcher}'\n`)
+  terminal.type(`sudo bash --norc -c '${watcher}'\n`)
   await terminal.shows(/ready/)
   terminal.type('\x1a')
   await terminal.shows(/Stopped/)

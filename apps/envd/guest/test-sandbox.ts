@@ -107,7 +107,7 @@ function openTerminal(enter: readonly string[], command: string): Terminal {
         `${pattern} on the terminal`,
         () => pattern.exec(shown) ?? false,
         {
-          timeoutMs: 5000,
+          timeoutMs: 60_000,
         },
       ).catch((error: unknown) => {
         throw new Error(`not shown: ${pattern}, but: ${JSON.stringify(shown)}`, { cause: error })

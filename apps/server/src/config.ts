@@ -13,7 +13,7 @@ import { parseAddressList } from '@atoll/kit/address-list'
 import { isLoopback } from './client-address.ts'
 import { isUsableDashboardHost } from './dashboard/host.ts'
 import { parseListenAddress } from './listen-address.ts'
-import { TracingEnv } from './telemetry/tracing-env.ts'
+import { TracingEnv, withoutUnusedTracing } from './telemetry/tracing-env.ts'
 
 const listenAddress = z.string().transform((text, context) => {
   const address = parseListenAddress(text)
@@ -171,7 +171,9 @@ export function loadServerConfig(env: Record<string, string | undefined>): Serve
       return undefined
     }
   }
-  const server = attempt((from) => checkCombinations(parseEnvironment(ServerEnv, from)))
+  const server = attempt((from) =>
+    checkCombinations(parseEnvironment(ServerEnv, withoutUnusedTracing(from))),
+  )
   const api = attempt(loadApiConfig)
   const node = attempt(loadNodeConfig)
   const edge = attempt(loadEdgeConfig)

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { test } from 'node:test'
 import { silentLogger } from '@atoll/kit/log'
 import { waitFor } from '@atoll/kit/wait'
@@ -60,4 +61,17 @@ test('close waits for the pass under way and begins no other', async () => {
   await closed
   loop.nudge()
   assert.equal(count(), 1)
+})
+
+test('a pass does not belong to the request that nudged it', async () => {
+  const request = new AsyncLocalStorage<string>()
+  const seen: (string | undefined)[] = []
+  await using loop = setup(async () => {
+    seen.push(request.getStore())
+    return 600_000
+  })
+  await loop.loop.first
+  request.run('create', () => loop.loop.nudge())
+  await waitFor('the pass after the nudge', () => seen.length === 2)
+  assert.deepEqual(seen, [undefined, undefined])
 })

@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Logger } from '@atoll/kit/log'
 
 /** Calls a function at once, then again after each delay or nudge. Calls (passes) never overlap. */
@@ -21,6 +22,8 @@ export function startLoop(
   let timer: NodeJS.Timeout | undefined
   let currentPass: Promise<void> | undefined
   let isNudged = false
+  // A nudge comes from a request, and a pass must not count as part of that request in traces.
+  const outsideRequests = AsyncLocalStorage.snapshot()
 
   const runPass = async (): Promise<void> => {
     const delayMs = await pass(closing.signal).catch((error: unknown) => {
@@ -42,7 +45,7 @@ export function startLoop(
     nudge() {
       if (closing.signal.aborted) return
       if (currentPass) isNudged = true
-      else void run()
+      else void outsideRequests(run)
     },
     first: run(),
     async close() {

@@ -64,6 +64,34 @@ test('a record is not ended because another node lacks its sandbox', async () =>
   assert.deepEqual([api.node.killed, other.killed], [[], [there]])
 })
 
+test('sandboxes that only an unreachable node could pause do not hold up the end of others', async () => {
+  await using started = await setUpTwoNodes()
+  const { api, other } = started
+  const [here, there] = [await createOn(api, api.node), await createOn(api, other)]
+  const lists = await api.withStores(async ({ sandboxes }) => {
+    const endAt = new Date(Date.now() - 1000)
+    for (const id of [here, there]) {
+      await sandboxes.update(id, (current) => ({
+        ...current,
+        endAt,
+        lifecycle: { ...current.lifecycle, autoPause: true },
+      }))
+    }
+    const reach = [['sim', 'other'], ['sim'], []]
+    return Promise.all(
+      reach.map(async (nodeIds) => [
+        (await sandboxes.listExpired(new Date(), 100, nodeIds)).toSorted(),
+        (await sandboxes.nextEnd(nodeIds))?.getTime(),
+      ]),
+    )
+  })
+  assert.deepEqual(
+    lists.map(([ids]) => ids),
+    [[here, there].toSorted(), [here], []],
+  )
+  assert.equal(lists[2]?.[1], undefined)
+})
+
 test('copies, forks and logs stay on the node of their sandbox', async () => {
   await using started = await setUpTwoNodes()
   const { api, other } = started

@@ -109,9 +109,7 @@ class Kernel:
         """Interrupts the code under way. Returns False when the kernel did not stop and had to be killed."""
         ended = asyncio.ensure_future(self._pump(discard))
         try:
-            if self._writing is not None:
-                await self._writing
-            for _ in range(INTERRUPTS):
+            for _ in range(INTERRUPTS if await self._is_written() else 0):
                 # Repeated: the kernel may not have begun with the code, or the code may catch it.
                 if self._language.takes_interrupt_messages:
                     await self._send(self._language.encode({"op": "interrupt"}))
@@ -120,12 +118,19 @@ class Kernel:
                     await ended
                     self._rest()
                     return True
-            log.warning("The %s kernel did not stop after %d interrupts", self._language.name, INTERRUPTS)
+            log.warning("The %s kernel did not stop when it was interrupted", self._language.name)
         except (KernelDied, BrokenPipeError) as death:
             log.warning("Interrupted: %s", death)
         ended.cancel()
         await self.kill()
         return False
+
+    async def _is_written(self) -> bool:
+        """Returns False when the kernel does not read the rest of its request."""
+        if self._writing is None:
+            return True
+        done, _ = await asyncio.wait([self._writing], timeout=INTERRUPTS * INTERRUPT_SECONDS)
+        return all(write.result() is None for write in done) and bool(done)
 
     async def kill(self) -> None:
         self._signal(signal.SIGKILL)

@@ -13,6 +13,8 @@ from typing import Tuple
 INTERVAL_SECONDS = 0.05
 # gVisor itself needs some of the sandbox's memory, and code goes on between two looks.
 RESERVE_BYTES = 128 * 1024 * 1024
+# Small sandboxes have to do with less.
+RESERVE_SHARE = 0.125
 # Many small kernels may use up the memory together. None of them is to blame.
 LARGE_SHARE = 0.25
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
@@ -23,7 +25,7 @@ async def wait_for_shortage(session: int, proc: Path = Path("/proc")) -> str:
     while True:
         await asyncio.sleep(INTERVAL_SECONDS)
         available, total = read_memory(proc)
-        if available >= RESERVE_BYTES:
+        if available >= min(RESERVE_BYTES, total * RESERVE_SHARE):
             continue
         held = measure_session(session, proc)
         if held > total * LARGE_SHARE:

@@ -1,9 +1,12 @@
 """Runs the bash kernel, which needs no packages."""
 
 import asyncio
+import os
+import signal
 import threading
 import unittest
 from concurrent.futures import ThreadPoolExecutor
+from unittest.mock import patch
 
 from paths import ROOT
 from kernel import Kernel
@@ -47,6 +50,17 @@ class Kernels(unittest.IsolatedAsyncioTestCase):
         await blocker
         self.assertTrue(await interrupt)
         self.assertEqual(await self.run_code("echo $kept"), "1\n")
+
+    async def test_a_kernel_that_does_not_read_its_request_is_killed(self):
+        os.kill(self.kernel._process.pid, signal.SIGSTOP)
+        execution = asyncio.ensure_future(self.run_code("#" * 1_000_000))
+        while not self.kernel.is_running:
+            await asyncio.sleep(0.01)
+        execution.cancel()
+        with self.assertRaises(asyncio.CancelledError):
+            await execution
+        with patch("kernel.INTERRUPT_SECONDS", 0.01):
+            self.assertFalse(await self.kernel.interrupt())
 
 
 class Languages(unittest.TestCase):

@@ -222,3 +222,19 @@ test('the access log of the edge names the sandbox, but no query', async (t) => 
   })
   assert.ok(durationMs >= 0 && bytesReceived > 30 && bytesSent > 11)
 })
+
+test('settings of OpenTelemetry that have no effect do not keep the server from starting', () => {
+  for (const env of [
+    { OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' },
+    { OTEL_EXPORTER_OTLP_ENDPOINT: '' },
+    { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:4318', OTEL_SDK_DISABLED: 'true' },
+  ]) {
+    const { server } = loadServerConfig({ ...env, OTEL_TRACES_SAMPLER: 'xray' })
+    assert.equal(server.OTEL_EXPORTER_OTLP_ENDPOINT, undefined)
+  }
+  const wrong = {
+    OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:4318',
+    OTEL_TRACES_SAMPLER: 'xray',
+  }
+  assert.throws(() => loadServerConfig(wrong), /OTEL_TRACES_SAMPLER/)
+})

@@ -43,3 +43,18 @@ export const TracingEnv = {
     .describe('Share of traced requests, for the samplers with traceidratio.'),
   OTEL_SDK_DISABLED: z.string().optional().describe('true: no traces.'),
 }
+
+/**
+ * Removes variables of OpenTelemetry that have no effect: empty ones, and all of them when traces are off. They may be
+ * meant for other programs, and must not keep the server from starting.
+ */
+export function withoutUnusedTracing(
+  env: Readonly<Record<string, string | undefined>>,
+): Record<string, string | undefined> {
+  const { OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT } = env
+  const hasEndpoint = Boolean(OTEL_EXPORTER_OTLP_ENDPOINT || OTEL_EXPORTER_OTLP_TRACES_ENDPOINT)
+  const isOff = !hasEndpoint || env['OTEL_SDK_DISABLED'] === 'true'
+  const isUnused = ([name, value]: readonly [string, string | undefined]) =>
+    name.startsWith('OTEL_') && (isOff || value === '')
+  return Object.fromEntries(Object.entries(env).filter((variable) => !isUnused(variable)))
+}

@@ -24,7 +24,8 @@ export function createBuildHome(ports: {
     const ids = fleet.ids()
     // Saves a query: most fleets have one node.
     const last = ids.length > 1 ? await builds.findHome(teamId) : undefined
-    const id = last ?? chooseHome(teamId, ids)
+    const isInReach = last !== undefined && fleet.reaches(last)
+    const id = isInReach ? last : chooseHome(teamId, ids)
     const member = id === undefined ? fleet.any() : fleet.member(id)
     return { id: idOf(member), builds: member.builds }
   }

@@ -27,7 +27,7 @@ export function createTemplateBytes(ports: {
     try {
       const limit = AbortSignal.timeout(nodeTimeoutMs)
       const byNode = Map.groupBy(files, ({ nodeId }) => nodeId)
-      const sizes = [...byNode].map(([nodeId, group]) => {
+      const sizes = [...byNode].map(async ([nodeId, group]) => {
         const member = nodeId === undefined ? fleet.any() : fleet.member(nodeId)
         const ids = group.map(({ nodeTemplateId }) => nodeTemplateId)
         return member.builds.measureTemplates(ids, limit)

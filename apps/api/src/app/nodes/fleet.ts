@@ -116,18 +116,21 @@ function createMember(ports: FleetPorts, link: NodeLink, known: Map<string, Memb
   const { sandboxes, builds, catalogue, logs, changes, connections } = link
   let facts: NodeFacts | undefined
 
+  /** ID under which the node has claimed records; the claim is repeated until it succeeds. */
+  let claimedAs: string | undefined
+
   const accept = async (found: NodeFacts): Promise<void> => {
-    const isNew = facts?.id !== found.id
-    if (isNew && facts) known.delete(facts.id)
+    if (facts && facts.id !== found.id) known.delete(facts.id)
     facts = found
     link.address(found)
-    if (isNew) {
+    if (claimedAs !== found.id) {
       const left = await store.claimRecords(found.id)
       if (left > 0)
         log.error(
           { sandboxes: left },
           'There are sandboxes of an old Atoll version whose node is unknown. They stay unavailable: the version was upgraded with more than one node.',
         )
+      claimedAs = found.id
     }
     known.set(found.id, member)
   }

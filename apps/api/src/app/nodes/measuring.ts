@@ -20,8 +20,12 @@ export function startMeasuring(deps: {
   const { fleet, loads, placing, store, log } = deps
   return fleet.forEach((member) => {
     const pass = async (signal: AbortSignal) => {
-      if (fleet.members().length < 2) return intervalMs
       const id = idOf(member)
+      if (fleet.members().length < 2) {
+        // Reservations are for the choice between nodes, and only a measurement would end them.
+        loads.forget(id)
+        return intervalMs
+      }
       const note = loads.beginMeasuring(id)
       const limit = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)])
       note(await member.sandboxes.measure(limit))

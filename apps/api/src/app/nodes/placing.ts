@@ -50,8 +50,9 @@ export function createPlacing(ports: PlacingPorts): Placing {
     const ids = await findNodes(fleet)
     const open = ids.filter((id) => (statuses.get(id) ?? 'ready') === 'ready')
     const well = open.filter((id) => !breakers.isOpen(id))
-    const [usable] = [well, open, ids].filter((list) => list.length > 0)
-    const candidates = (usable ?? []).map((id) => ports.loads.describe(id, shape))
+    const [usable = []] = [well, open, ids].filter((list) => list.length > 0)
+    if (usable.length < 2) return [...usable]
+    const candidates = usable.map((id) => ports.loads.describe(id, shape))
     return rank(candidates, loadOf(shape)).map(({ id }) => id)
   }
   return {

@@ -10,7 +10,7 @@ import type { Pausing } from './pause-sandbox.ts'
 
 interface ExpiryPorts {
   readonly store: SandboxStore
-  readonly fleet: Pick<Fleet, 'reaches'>
+  readonly fleet: Pick<Fleet, 'ids' | 'reaches'>
   readonly ending: Ending
   readonly pausing: Pausing
   readonly clock: Clock
@@ -30,14 +30,15 @@ const memoryTries = 4
 
 /** Creates the pass that kills or pauses expired sandboxes. A pass returns the milliseconds until the next one. */
 export function createExpiry(ports: ExpiryPorts): () => Promise<number> {
-  const { store, ending, clock } = ports
+  const { store, fleet, ending, clock } = ports
   const failures = new Map<string, Failures>()
   const underway = new Set<string>()
   // The timeout may have been extended since the list was read.
   const isDue = ({ endAt }: Sandbox) => endAt !== undefined && endAt <= clock.now()
 
   return async () => {
-    for (const id of await store.listExpired(clock.now(), batch)) {
+    const nodeIds = fleet.ids()
+    for (const id of await store.listExpired(clock.now(), batch, nodeIds)) {
       const killed = await ending.begin(
         id,
         'reached the end of its timeout',
@@ -46,7 +47,7 @@ export function createExpiry(ports: ExpiryPorts): () => Promise<number> {
       if (killed) void ending.tryFinish(killed)
       else if (!underway.has(id)) await pauseExpired(ports, { id, isDue, failures, underway })
     }
-    const next = await store.nextEnd()
+    const next = await store.nextEnd(nodeIds)
     if (!next) return maxWaitMs
     return Math.min(Math.max(next.getTime() - clock.now().getTime(), 0), maxWaitMs)
   }

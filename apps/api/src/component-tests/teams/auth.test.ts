@@ -136,7 +136,8 @@ test("another team's sandbox is absent for every operation on it, and stays as i
   )
   assert.ok(onSandbox.length >= 5)
   for (const { method, path } of onSandbox) {
-    const reply = await api.call(method, path.replace('{sandboxID}', id), {
+    const query = path.endsWith('/content') ? '?path=/etc/hosts' : ''
+    const reply = await api.call(method, path.replace('{sandboxID}', id) + query, {
       headers: { 'x-api-key': api.theirs.apiKey },
       ...(method !== 'GET' && { body: { timeout: 10 } }),
     })

@@ -53,6 +53,7 @@ test('a store of the first version keeps its users, its template and its sandbox
       alias: 'base',
       public: true,
       nodeTemplateId: 'base',
+      nodeId: undefined,
       snapshotId: undefined,
       envdVersion: undefined,
       resources: { cpuCount: 2, memoryMb: 512, diskSizeMb: 1024 },

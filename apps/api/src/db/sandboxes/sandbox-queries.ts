@@ -70,26 +70,26 @@ export function sandboxQueries(db: Kysely<Schema>): Queries {
 }
 
 function expiryQueries(db: Kysely<Schema>): Pick<Queries, 'listExpired' | 'nextEnd'> {
+  const running = (nodeIds: readonly string[]) =>
+    db
+      .selectFrom('sandboxes')
+      .where('state', '=', 'running')
+      .where((where) =>
+        // PostgreSQL refuses an empty list, and no node has an empty ID.
+        where.or([where('auto_pause', '=', 0), where('node_id', 'in', [...nodeIds, ''])]),
+      )
+      .orderBy('end_at')
   return {
-    async listExpired(now, limit) {
-      const rows = await db
-        .selectFrom('sandboxes')
+    async listExpired(now, limit, nodeIds) {
+      const rows = await running(nodeIds)
         .select('id')
-        .where('state', '=', 'running')
         .where('end_at', '<=', now.getTime())
-        .orderBy('end_at')
         .limit(limit)
         .execute()
       return rows.map(({ id }) => id)
     },
-    async nextEnd() {
-      const row = await db
-        .selectFrom('sandboxes')
-        .select('end_at')
-        .where('state', '=', 'running')
-        .orderBy('end_at')
-        .limit(1)
-        .executeTakeFirst()
+    async nextEnd(nodeIds) {
+      const row = await running(nodeIds).select('end_at').limit(1).executeTakeFirst()
       return typeof row?.end_at === 'number' ? new Date(row.end_at) : undefined
     },
   }

@@ -47,9 +47,10 @@ export interface SandboxStore {
   listWithSecrets(
     teamId: string,
   ): Promise<{ readonly id: string; readonly network: SandboxNetwork }[]>
-  listExpired(now: Date, limit: number): Promise<string[]>
-  /** Earliest timeout of a running sandbox. */
-  nextEnd(): Promise<Date | undefined>
+  /** Leaves out sandboxes that can only be paused by a node that is not in `nodeIds`. */
+  listExpired(now: Date, limit: number, nodeIds: readonly string[]): Promise<string[]>
+  /** Earliest timeout of a running sandbox, without those that `listExpired` leaves out. */
+  nextEnd(nodeIds: readonly string[]): Promise<Date | undefined>
   deleteEndedBefore(time: Date, limit: number): Promise<number>
 }
 

@@ -1,6 +1,7 @@
 import type { PlatformClient } from '@atoll/client/platform'
 import type * as replies from '@atoll/client/replies'
 import { FileChange } from '@atoll/contracts/sandboxes/changes'
+import { Fault } from '@atoll/kit/fault'
 import { diffText, formatHunks } from '@atoll/kit/text-diff'
 import { z } from 'zod'
 import { openPlatform, printJson, printLine } from '../../context.ts'
@@ -50,11 +51,23 @@ async function diff(
   }
   const files = changes.filter(({ type }) => type !== 'directory')
   for (const change of files.slice(0, maxFiles)) {
-    printLine(stdout, formatFile(await platform.readFileChange(id, change.path), change))
+    const sides = await readIfChanged(platform, id, change.path)
+    if (sides) printLine(stdout, formatFile(sides, change))
+    else printLine(stderr, `${visibleName(change.path)} cannot be compared: it changed meanwhile.`)
   }
   if (files.length > maxFiles) {
     const rest = files.length - maxFiles
     printLine(stderr, `${rest} more files differ: name a smaller directory, or use --list.`)
+  }
+}
+
+/** Returns undefined if the sandbox has removed or restored the file since it was listed. */
+async function readIfChanged(platform: PlatformClient, id: string, path: string) {
+  try {
+    return await platform.readFileChange(id, path)
+  } catch (error) {
+    if (error instanceof Fault && error.kind === 'not_found') return undefined
+    throw error
   }
 }
 

@@ -53,10 +53,11 @@ export function createTakeStepCell(ports: StepCellPorts): TakeStepCell {
     if (!cell) return undefined
     try {
       await claim(cell)
-    } catch (error) {
-      // Rethrow the original error; cleanup errors are secondary.
+    } catch {
+      // The cell may have died in the pool: boot instead.
       await ports.cells.erase(cell).catch(() => {})
-      throw error
+      signal.throwIfAborted()
+      return undefined
     }
     if (cell.record.layer === below) return asStepCell(cell, shape)
     // The template was replaced meanwhile.

@@ -27,6 +27,15 @@ test('a resume that fails still raises the generation, on disk too', async () =>
   assert.equal(record.owner.generation, 6)
 })
 
+test('a resume of a running sandbox raises its generation', async () => {
+  const { create, sandboxes, records } = simulateNode()
+  await create()
+  const { record } = await sandboxes.resume({ ...request, generation: 3 })
+  const stored = [...records.values()].map(({ owner }) => owner?.generation)
+  assert.deepEqual([record.owner.generation, ...stored], [3, 3])
+  await assert.rejects(sandboxes.kill('i1', { generation: 2 }), { reason: 'stale_generation' })
+})
+
 test('a call that waits for a resume is checked against the generation after it', async () => {
   const { create, sandboxes } = simulateNode()
   await create()

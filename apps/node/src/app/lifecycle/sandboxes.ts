@@ -180,7 +180,7 @@ export function createSandboxes(parts: SandboxParts): Sandboxes {
     resume: (request) =>
       runFor(request.sandboxId, request.generation, async () => {
         const record = registry.paused.get(request.sandboxId)
-        if (!record) return registry.find(request.sandboxId)
+        if (!record) return raiseRunning(ports, registry, request)
         const raised = raiseGeneration(record, request.generation)
         registry.paused.set(request.sandboxId, raised)
         return register(await resume(raised, request))
@@ -214,6 +214,21 @@ export function createSandboxes(parts: SandboxParts): Sandboxes {
         signal,
       ),
   }
+}
+
+/** The answer to an earlier resume was lost, and this one has a newer generation. */
+async function raiseRunning(
+  { records }: Pick<SandboxPorts, 'records'>,
+  registry: SandboxRegistry,
+  { sandboxId, generation }: ResumeRequest & { readonly generation?: number | undefined },
+): Promise<RunningSandbox> {
+  const sandbox = registry.find(sandboxId)
+  const { record } = sandbox
+  if (!generation || generation === record.owner.generation) return sandbox
+  const raised = { ...sandbox, record: { ...record, owner: { ...record.owner, generation } } }
+  await records.update(raised.record)
+  registry.running.set(sandboxId, raised)
+  return raised
 }
 
 /** Holds even if the resume fails: a delayed call for an older generation must not start the sandbox later. */

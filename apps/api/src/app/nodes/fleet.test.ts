@@ -1,0 +1,30 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { systemClock } from '@atoll/kit/clock'
+import { silentLogger } from '@atoll/kit/log'
+import { simulateNode } from '@atoll/simulated-node/node'
+import { connectLink } from '../../nodes/connect-link.ts'
+import { createFleet } from './fleet.ts'
+
+test('a claim of old records that fails is repeated, and the node is not used before', async () => {
+  let failures = 1
+  const fleet = createFleet({
+    store: {
+      register: async () => 'registered',
+      async claimRecords() {
+        failures -= 1
+        if (failures >= 0) throw new Error('the store is full')
+        return 0
+      },
+    },
+    clock: systemClock,
+    log: silentLogger,
+  })
+  fleet.add(connectLink(simulateNode().transport))
+  const [member] = fleet.members()
+  const { signal } = new AbortController()
+  await assert.rejects(async () => member?.register(signal), /the store is full/)
+  assert.equal(fleet.reaches('sim'), false)
+  await member?.register(signal)
+  assert.equal(fleet.reaches('sim'), true)
+})
