@@ -27,9 +27,14 @@ export function tryRun(
     })
     const stdout = collectOutput(child.stdout)
     const stderr = collectOutput(child.stderr)
-    child.once('error', reject)
+    let failure: Error | undefined
+    child.once('error', (error) => {
+      failure = error
+      if (!options.awaitsEnd) reject(error)
+    })
     child.once('close', (code, signal) => {
-      resolve({ code, signal, stdout: stdout(), stderr: stderr() })
+      if (failure) reject(failure)
+      else resolve({ code, signal, stdout: stdout(), stderr: stderr() })
     })
     child.stdin?.on('error', () => {}) // the program may exit without reading its input
     child.stdin?.end(options.input ?? '')
@@ -57,6 +62,8 @@ export interface RunOptions {
   readonly stdio?: 'ignore'
   readonly timeoutMs?: number
   readonly signal?: AbortSignal
+  /** Whether an abort rejects only after the program, and all who hold its output, have ended. Default: at once. */
+  readonly awaitsEnd?: boolean
   /** Default: the environment of this process. `LC_ALL` is always `C.UTF-8`. */
   readonly env?: NodeJS.ProcessEnv
   readonly cwd?: string

@@ -1,14 +1,18 @@
 import assert from 'node:assert/strict'
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import type { TestContext } from 'node:test'
 import { run, tryRun } from '@atoll/kit/run'
+import { waitFor } from '@atoll/kit/wait'
 import { loopDevicesBelow } from '../mounts/rootfs.ts'
 import { createDiskInspector } from './inspect-disk.ts'
 
 const { signal } = new AbortController()
+/** Less than the time that the program in the test would live. */
+const limited = { timeout: 120_000 }
 const root = Buffer.from('/')
 
 test('inspects a mounted disk in the namespace', async (t) => {
@@ -61,12 +65,45 @@ test('inspects an image that is not mounted, writes nothing to it, and frees it'
   await assert.rejects(list())
 })
 
+test(
+  'an inspection that is aborted while it mounts leaves no process behind',
+  limited,
+  async (t) => {
+    const { dir, inspector } = await setup(t)
+    const { PATH } = process.env
+    t.after(() => (process.env['PATH'] = PATH))
+    process.env['PATH'] = `${dir}/bin:${PATH}`
+    await mkdir(join(dir, 'bin'))
+    const mount = join(dir, 'bin/mount')
+    await writeFile(mount, `#!/bin/sh\ntouch ${dir}/begun\nsleep 600\n`, { mode: 0o755 })
+    const abort = new AbortController()
+    const inspected = { cellId: 'c1', cellDir: dir, image: join(dir, 'disk.img'), layers: [] }
+    const aborted = inspector.list(inspected, { path: root, limit: 10 }, abort.signal)
+    const refused = assert.rejects(aborted, { name: 'AbortError' })
+    const hasBegun = async () => existsSync(join(dir, 'begun'))
+    await waitFor('the mount', hasBegun, { timeoutMs: 60_000 })
+    assert.equal((await commandLines()).filter((line) => line.includes(mount)).length, 1)
+    abort.abort()
+    await refused
+    assert.deepEqual(
+      (await commandLines()).filter((line) => line.includes(mount)),
+      [],
+    )
+  },
+)
+
+async function commandLines(): Promise<string[]> {
+  const processes = (await readdir('/proc')).filter((name) => /^\d+$/.test(name))
+  return Promise.all(
+    processes.map((pid) => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')),
+  )
+}
+
 async function setup(t: TestContext) {
   const dir = await mkdtemp(join(tmpdir(), 'atoll-inspect-'))
   t.after(() => rm(dir, { recursive: true }))
   await mkdir(join(dir, 'layer/etc'), { recursive: true })
   await writeFile(join(dir, 'layer/etc/hosts'), 'old\n')
-  await mkdir(join(dir, 'mounts'))
   const mountsDir = join(dir, 'mounts')
   return { dir, inspector: createDiskInspector({ namespace: { run, tryRun }, mountsDir }) }
 }

@@ -1,3 +1,4 @@
+import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { run } from '@atoll/kit/run'
 import { waitFor } from '@atoll/kit/wait'
@@ -85,12 +86,12 @@ export function createDiskInspector(parts: {
     const disk = image === undefined ? join(parts.mountsDir, 'disk', cellId) : parts.mountsDir
     const request: InspectionRequest = { disk, layers, ...(image && { image }), ...query }
     const options = { input: JSON.stringify(request), timeoutMs: limitMs, signal }
-    const command = [process.execPath, program] as const
-    if (image === undefined) {
-      return parse(await parts.namespace.run(command[0], [command[1]], options))
-    }
+    if (image === undefined) return parse(await parts.namespace.run('nice', niceProgram, options))
+    // The folder is in memory: after a reboot no cell has made it yet.
+    await mkdir(parts.mountsDir, { recursive: true, mode: 0o711 })
     try {
-      return parse(await run('setpriv', [...ownNamespace, ...command], options))
+      const command = [...ownNamespaces, 'nice', ...niceProgram]
+      return parse(await run('setpriv', command, { ...options, awaitsEnd: true }))
     } finally {
       // A resume would get the read-only loop device while it is there.
       const isFree = async () => (await loopDevicesBelow(cellDir)).length === 0
@@ -114,12 +115,20 @@ export function createDiskInspector(parts: {
 }
 
 /**
- * Mounts of the program end with it, also when it is killed. The namespace is a copy of the server's, which has no disk of
- * a sandbox: a copy of the namespace of the sandboxes would keep their disks mounted.
+ * Mounts and children of the program end with it, also when it is killed: `mount` would otherwise keep running and attach a loop
+ * device. The namespace is a copy of the server's, which has no disk of a sandbox: a copy of the namespace of the
+ * sandboxes would keep their disks mounted.
  */
-const ownNamespace = ['--pdeathsig', 'KILL', 'unshare', '--mount', '--propagation', 'private', '--']
+const ownNamespaces = [
+  ...['--pdeathsig', 'KILL', 'unshare', '--mount', '--propagation', 'private'],
+  ...['--pid', '--fork', '--kill-child', '--'],
+]
 
-const program = join(import.meta.dirname, 'main.ts')
+/** Arguments of `nice`. The disk decides how much the program does, so its share of CPU and memory is small. */
+const niceProgram = [
+  ...['-n', '10', process.execPath, '--max-old-space-size=256'],
+  join(import.meta.dirname, 'main.ts'),
+]
 /** The program itself stops after 4 s; the rest is for a busy machine. */
 const limitMs = 30_000
 const releaseMs = 30_000

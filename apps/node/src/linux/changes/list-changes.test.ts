@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { openSync, rmSync } from 'node:fs'
+import { openSync, rmSync, writeFileSync } from 'node:fs'
 import { mkdir, mkdtemp, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -15,7 +15,7 @@ import { readChange } from './read-change.ts'
 const bounds: ListBounds = {
   limit: 1000,
   maxVisited: 10_000,
-  maxNamesPerDirectory: 1000,
+  maxNames: 10_000,
   maxDepth: 20,
   maxPathBytes: 4096,
   maxBytes: 1_000_000,
@@ -124,9 +124,49 @@ test('names that are not text, deep trees and large directories stay bounded', a
   assert.equal(deep.changes.length, 21)
   assert.equal(deep.isComplete, false)
   for (let n = 0; n < 12; n += 1) await tree.upper(`many/${n}`, '')
-  const many = tree.list('/many', {}, { maxNamesPerDirectory: 10 })
-  assert.equal(many.changes.length, 11)
+  const many = tree.list('/', {}, { maxNames: 0 })
+  assert.equal(many.changes.length, 0)
   assert.equal(many.isComplete, false)
+})
+
+test('all directories of a request share one bound for the names that are read', async (t) => {
+  const tree = await makeTree(t)
+  for (let n = 0; n < 4; n += 1) await tree.upper(`a/b/c/${n}`, '')
+  for (let n = 0; n < 4; n += 1) await tree.upper(`d/${n}`, '')
+  const all = tree.kinds()
+  // Too few for one page: the next page reads on in the directory that was left.
+  assert.deepEqual(pagesOf(tree, 8), { seen: all, isComplete: true })
+  // The levels above use it up: what is below is left out, and the rest is listed.
+  const { seen, isComplete } = pagesOf(tree, 3)
+  assert.deepEqual(
+    seen.map((line) => line.replace(/\d/, 'N')),
+    ['/a added', '/a/b added', '/d added', '/d/N added'],
+  )
+  assert.equal(isComplete, false)
+})
+
+test('the names of the layers below an opaque directory count too', async (t) => {
+  const tree = await makeTree(t, ['bottom', 'top'])
+  for (const layer of ['bottom', 'top']) {
+    for (let n = 0; n < 4; n += 1) await tree.write(layer, `data/${layer}${n}`, '')
+  }
+  await tree.upper('data/new', '')
+  tree.opaque('data')
+  assert.equal(pagesOf(tree, 10).seen.length, 9)
+  const { seen, isComplete } = pagesOf(tree, 6)
+  assert.equal(seen.length, 5)
+  assert.equal(isComplete, false)
+})
+
+test('a large directory is read no further once the time is up', async (t) => {
+  const tree = await makeTree(t)
+  await mkdir(join(tree.dir, 'upper/many'))
+  for (let n = 0; n < 2100; n += 1) writeFileSync(join(tree.dir, 'upper/many', `${n}`), '')
+  let checks = 0
+  const after = Buffer.from('/many')
+  const page = tree.list('/', { after }, { isTimeUp: () => (checks += 1) > 0, limit: 10_000 })
+  assert.equal(page.isComplete, false)
+  assert.deepEqual([page.changes.length, checks], [1, 2])
 })
 
 test('a page ends after the time and the number of entries, and the next one continues', async (t) => {
@@ -189,6 +229,20 @@ test('refuses paths that are not absolute, leave the root or have no end', () =>
   }
   assert.deepEqual(splitPath(Buffer.from('//etc/./x/')).map(String), ['etc', 'x'])
 })
+
+/** Lists page by page, each with this bound for names. */
+function pagesOf(tree: Awaited<ReturnType<typeof makeTree>>, maxNames: number) {
+  const seen: string[] = []
+  let isComplete = true
+  let after: Buffer | undefined
+  do {
+    const page = tree.list('/', { after }, { maxNames })
+    seen.push(...page.changes.map(({ path, kind }) => `${path.toString()} ${kind}`))
+    isComplete &&= page.isComplete
+    after = page.next
+  } while (after)
+  return { seen, isComplete }
+}
 
 async function makeTree(t: TestContext, layers: readonly string[] = ['layer']) {
   const dir = await mkdtemp(join(tmpdir(), 'atoll-changes-'))

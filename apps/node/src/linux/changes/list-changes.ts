@@ -3,6 +3,7 @@ import type { ChangeKind, EntryType, FileChange } from '../../domain/sandboxes/c
 import { enter, findBefore } from './changed-directory.ts'
 import type { ChangedDirectory } from './changed-directory.ts'
 import { isWhiteout, sortedNames, statOf } from './open-below.ts'
+import type { NameBudget } from './open-below.ts'
 
 /**
  * Lists what a sandbox changed below its template, in the order of the paths. Threats: the sandbox controls names,
@@ -13,7 +14,8 @@ export interface ListBounds {
   readonly limit: number
   /** Entries to look at. Most of them may be unchanged. */
   readonly maxVisited: number
-  readonly maxNamesPerDirectory: number
+  /** Names to read, of all directories together: those of every level stay in memory. */
+  readonly maxNames: number
   readonly maxDepth: number
   readonly maxPathBytes: number
   /** Bytes of all paths of a page. */
@@ -46,6 +48,7 @@ export function listChanges(
   let visited = 0
   let bytes = 0
   let last: Buffer | undefined
+  const budget: NameBudget = { left: bounds.maxNames, isTimeUp: bounds.isTimeUp }
   const isFull = () =>
     changes.length >= bounds.limit ||
     visited >= bounds.maxVisited ||
@@ -55,8 +58,10 @@ export function listChanges(
 
   /** Returns false once the page is full. */
   function walk(directory: ChangedDirectory, above: Buffer, from: readonly Buffer[] = []): boolean {
-    const { names, isComplete: hasAll } = namesIn(directory, bounds.maxNamesPerDirectory)
-    if (!hasAll) isComplete = false
+    const { names, isComplete: hasAll } = namesIn(directory, budget)
+    // The next page starts in this directory, with a new budget.
+    if (!hasAll && visited > 0) return false
+    isComplete &&= hasAll
     const [first] = from
     for (const name of names) {
       if (first && Buffer.compare(name, first) < 0) continue
@@ -75,7 +80,7 @@ export function listChanges(
   ): boolean {
     if (from === undefined && isFull()) return false
     const entryPath = Buffer.concat([above, slash, name])
-    if (entryPath.length > bounds.maxPathBytes) {
+    if (entryPath.length > bounds.maxPathBytes || depthOf(entryPath) > bounds.maxDepth) {
       isComplete = false
       return true
     }
@@ -87,10 +92,7 @@ export function listChanges(
       bytes += found.length * entryPath.length
     }
     using below = enter(directory, name)
-    if (!below) return true
-    if (depthOf(entryPath) < bounds.maxDepth) return walk(below, entryPath, from)
-    isComplete = false
-    return true
+    return below ? walk(below, entryPath, from) : true
   }
 
   const isDone = visitPath(root, path, { walk, visit, after })
@@ -136,10 +138,10 @@ export function enterAll(
 }
 
 /** Names on the disk; in an opaque directory also those of the layers, which are deleted. */
-function namesIn(directory: ChangedDirectory, limit: number): ReturnType<typeof sortedNames> {
-  const upper = sortedNames(directory.upper, limit)
+function namesIn(directory: ChangedDirectory, budget: NameBudget): ReturnType<typeof sortedNames> {
+  const upper = sortedNames(directory.upper, budget)
   if (!directory.isOpaque || directory.lowers.length === 0) return upper
-  const lists = [upper, ...directory.lowers.map((lower) => sortedNames(lower, limit))]
+  const lists = [upper, ...directory.lowers.map((lower) => sortedNames(lower, budget))]
   const all = new Map(
     lists.flatMap(({ names }) => names).map((name) => [name.toString('latin1'), name]),
   )

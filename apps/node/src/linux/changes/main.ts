@@ -17,13 +17,16 @@ import { readChange } from './read-change.ts'
 
 const bounds = {
   maxVisited: 200_000,
-  maxNamesPerDirectory: 200_000,
+  maxNames: 200_000,
   maxDepth: 256,
   maxBytes: 1024 ** 2,
   timeMs: 4_000,
 }
 
-const quiet = { stdio: ['ignore', 'ignore', 'pipe'] } satisfies Parameters<typeof execFileSync>[2]
+// The caller waits until no process holds the error output, so that it also waits for a `mount` that outlives this program.
+const quiet = { stdio: ['ignore', 'ignore', 'inherit'] } satisfies Parameters<
+  typeof execFileSync
+>[2]
 
 const input: InspectionRequest = JSON.parse(readFileSync(0, 'utf8'))
 writeFileSync(1, JSON.stringify(answer(input)))

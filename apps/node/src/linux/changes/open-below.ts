@@ -32,10 +32,19 @@ export function linkTargetOf(parent: number, name: Buffer): Buffer | undefined {
   return unlessAbsent(() => readlinkSync(pathOf(parent, name), { encoding: 'buffer' }))
 }
 
-/** Returns at most `limit` names, sorted by their bytes. */
+/** Bound for the names of all directories that a request reads. */
+export interface NameBudget {
+  left: number
+  isTimeUp(): boolean
+}
+
+/** Names after which the time is checked. A slow machine reads at least this many of each directory. */
+const namesPerTimeCheck = 1000
+
+/** Returns names until the budget is used up, sorted by their bytes. */
 export function sortedNames(
   directory: number,
-  limit: number,
+  budget: NameBudget,
 ): { readonly names: readonly Buffer[]; readonly isComplete: boolean } {
   // latin1 keeps every byte of a name.
   using opened = opendirSync(`/proc/self/fd/${directory}`, { encoding: 'latin1' })
@@ -43,7 +52,11 @@ export function sortedNames(
   for (;;) {
     const entry = opened.readSync()
     if (!entry) break
-    if (names.length === limit) return { names: names.toSorted(Buffer.compare), isComplete: false }
+    const isCheck = names.length > 0 && names.length % namesPerTimeCheck === 0
+    if (budget.left <= 0 || (isCheck && budget.isTimeUp())) {
+      return { names: names.toSorted(Buffer.compare), isComplete: false }
+    }
+    budget.left -= 1
     names.push(Buffer.from(entry.name, 'latin1'))
   }
   return { names: names.toSorted(Buffer.compare), isComplete: true }
