@@ -79,7 +79,7 @@ both. The reason travels in the header \`atoll-reason\`.`,
       'Nothing: clients retry.',
     ],
     inspections_busy: [
-      'More than 64 inspections of disks wait; clients get `inspection_unavailable`.',
+      '64 inspections of disks wait, or 4 of the same sandbox; clients get `inspection_unavailable`.',
       'Find out which client asks so often.',
     ],
     internal: [

@@ -1,9 +1,30 @@
-/** Runs at most `limit` tasks at a time. The others wait in order of arrival. */
-export function limitConcurrency(limit: number): <T>(task: () => Promise<T>) => Promise<T> {
+/** Runs at most `limit` tasks at a time. The others wait in order of arrival, and leave when their signal aborts. */
+export function limitConcurrency(
+  limit: number,
+): <T>(task: () => Promise<T>, signal?: AbortSignal) => Promise<T> {
   const waiting: (() => void)[] = []
   let running = 0
-  return async (task) => {
-    if (running >= limit) await new Promise<void>((resolve) => waiting.push(resolve))
+
+  async function waitForTurn(signal: AbortSignal | undefined): Promise<void> {
+    const turn = Promise.withResolvers<void>()
+    const leave = () => {
+      const index = waiting.indexOf(turn.resolve)
+      if (index === -1) return // the turn has come: the task itself looks at the signal
+      waiting.splice(index, 1)
+      turn.reject(signal?.reason)
+    }
+    waiting.push(turn.resolve)
+    signal?.addEventListener('abort', leave)
+    try {
+      await turn.promise
+    } finally {
+      signal?.removeEventListener('abort', leave)
+    }
+  }
+
+  return async (task, signal) => {
+    signal?.throwIfAborted()
+    if (running >= limit) await waitForTurn(signal)
     else running += 1
     try {
       return await task()

@@ -24,6 +24,7 @@ export interface ChangePorts {
 const maxContentBytes = 1024 ** 2
 const maxEntries = 1000
 const inspectionsAtOnce = 4
+/** Inspections that wait, each of another sandbox. */
 const maxWaiting = 64
 
 export function createChanges(parts: {
@@ -32,20 +33,27 @@ export function createChanges(parts: {
 }): Changes {
   const { ports, sandboxes } = parts
   const limit = limitConcurrency(inspectionsAtOnce)
-  let asked = 0
+  let begun = 0
 
   async function inspect<T>(
     sandboxId: string,
     task: (cell: InspectedCell, signal: AbortSignal) => Promise<T>,
     signal: AbortSignal,
   ): Promise<T> {
-    if (asked >= maxWaiting) throw busy()
-    asked += 1
-    try {
-      return await limit(() => sandboxes.inspect(sandboxId, task, signal))
-    } finally {
-      asked -= 1
-    }
+    // Counted when the sandbox is free: one that is busy must not keep others waiting.
+    return sandboxes.inspect(
+      sandboxId,
+      async (cell, ended) => {
+        if (begun >= inspectionsAtOnce + maxWaiting) throw busy()
+        begun += 1
+        try {
+          return await limit(() => task(cell, ended), ended)
+        } finally {
+          begun -= 1
+        }
+      },
+      signal,
+    )
   }
 
   return {

@@ -47,6 +47,22 @@ test('an inspection that waits does not begin once it is interrupted or its call
   ]
   caller.abort()
   const kill = queue.run('a', async () => {})
+  // Both fail while the pause is still running.
+  await Promise.all(refused)
   first.resolve()
-  await Promise.all([pause, kill, ...refused])
+  await Promise.all([pause, kill])
+})
+
+test('few inspections wait for one sandbox, and others do not notice', async () => {
+  const queue = withInspections(createKeyedQueue())
+  const first = Promise.withResolvers<void>()
+  const { signal } = new AbortController()
+  const inspect = (key: string) => queue.inspect(key, () => first.promise, signal)
+  const accepted = Array.from({ length: 5 }, () => inspect('a'))
+  await assert.rejects(inspect('a'), { reason: 'inspections_busy' })
+  const other = queue.inspect('b', async () => 'done', signal)
+  assert.equal(await other, 'done')
+  first.resolve()
+  await Promise.all(accepted)
+  await inspect('a')
 })
