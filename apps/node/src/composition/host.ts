@@ -73,6 +73,7 @@ export function openHost(
     /** See `EgressParts`. */
     readonly certificates?: readonly string[]
     readonly onEgressError?: (error: unknown) => void
+    readonly onFirewallError?: (error: unknown) => void
   },
 ): Host {
   const { namespace, guest, space = unlimitedSpace } = parts
@@ -115,7 +116,13 @@ export function openHost(
     onOpen: (ports) => firewall.redirectTo(ports),
     onError: parts.onEgressError ?? (() => {}),
   })
-  const firewall = createFirewall(installation, subnet.cidr, namespace, egress)
+  const firewall = createFirewall(
+    installation,
+    subnet.cidr,
+    namespace,
+    egress,
+    parts.onFirewallError,
+  )
 
   async function halt(cellId: string): Promise<void> {
     await cgroups.remove(cellId)

@@ -64,6 +64,11 @@ export async function openNodeFiles(
       { err, event: 'node.egress' },
       'the egress process cannot be started, so connections that need it fail; the start is retried',
     )
+  const onFirewallError = (err: unknown) =>
+    log.warn(
+      { err, event: 'node.firewall' },
+      'connection records of ended sandboxes could not be removed; they expire after half an hour',
+    )
   const space = opened.use(await openDiskSpace({ config, installation, namespace, log }))
   const host = openHost(config, installation, {
     namespace,
@@ -71,7 +76,9 @@ export async function openNodeFiles(
     certificates,
     space,
     onEgressError,
+    onFirewallError,
   })
+  opened.defer(() => host.firewall.close())
   await removeOldScratch(host)
   const runtime = host.runtimes[runtimeName]
   const files = await openFiles(host, namespace, base)

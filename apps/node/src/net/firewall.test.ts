@@ -145,7 +145,19 @@ describe('packets from a sandbox', { concurrency: 1 }, () => {
       `denied tcp ${first}:${port} 2`,
       `denied udp ${first}:${port}`,
     ])
+    const hasRecords = async () => (await ruleset()).includes('"atfwt-3"')
+    assert.ok(await hasRecords())
+    // The next user of the slot starts without records. They also go if the slot stays unused.
     await host.removeSlot(3)
+    await host.addSlot(3)
+    assert.deepEqual((await ruleset()).match(/"atfwt-3".*/g), [
+      `"atfwt-3" . ${toSlot(parseSubnet(subnet), 'atfwt-', 3).sandboxAddress} }`,
+    ])
+    await dials(other, [first])
+    assert.match(await ruleset(), /"atfwt-3" \. [\d.]+ \. tcp/)
+    await host.removeSlot(3)
+    await waitFor('the records to go', async () => !(await hasRecords()), { timeoutMs: 60_000 })
+    assert.match(await ruleset(), /"atfwt-1" \. [\d.]+ \. tcp/)
   })
 
   test('never reach a closed range, whatever is allowed', async () => {

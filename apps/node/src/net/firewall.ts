@@ -11,6 +11,7 @@ import { createMarkedRoute } from './marked-route.ts'
 import { egressLines, egressMark, tableText } from './nft-rules.ts'
 import { createConnectionRecords } from './connection-records.ts'
 import { createNft } from './nft.ts'
+import { createRecordRemoval } from './record-removal.ts'
 import { createSlotRules } from './slot-rules.ts'
 
 /**
@@ -38,12 +39,14 @@ export interface Firewall {
    * resolves. Callers must not run two calls for one slot at the same time.
    */
   setRules(slot: Slot, rules: NetworkRules | undefined): Promise<void>
-  /** Blocks all traffic of a slot and removes its rules. */
+  /** Blocks all traffic of a slot and removes its rules. Its connections are forgotten a little later. */
   removeSlot(slot: Slot): Promise<void>
   /** Redirects connections to this egress process from now on. */
   redirectTo(ports: EgressPorts): Promise<void>
   /** Returns the connections of a slot, as counted by the firewall in the last half hour and by the egress process. */
   connections(slot: Slot): Promise<readonly NetworkConnection[]>
+  /** Ends work in the background. The rules stay in force. */
+  close(): Promise<void>
   uninstall(): Promise<void>
 }
 
@@ -52,12 +55,14 @@ export function createFirewall(
   subnet: string,
   runner: Runner,
   egress: Pick<Egress, 'setAll' | 'set' | 'stop' | 'decisions'>,
+  onError: (error: unknown) => void = () => {},
 ): Firewall {
   const table = `inet ${installation.nftTable}`
   const mark = egressMark(installation)
   const route = createMarkedRoute(mark, runner)
   const nft = createNft(runner)
   const records = createConnectionRecords((set) => nft.listSet(table, set), Date.now)
+  const removal = createRecordRemoval(nft, table, onError)
   const slotRules = createSlotRules(table, egress)
   const redirection = (to: EgressPorts) => egressLines(table, installation.linkPrefix, mark, to)
   let ports: EgressPorts | undefined
@@ -90,6 +95,7 @@ export function createFirewall(
     },
 
     async addSlot(slot, rules) {
+      await removal.finish(slot.link)
       const change = () => nft.run([...slotRules.script(slot, rules), `add ${element(slot)}`])
       await slotRules.withEgress(slot, rules, change)
     },
@@ -103,6 +109,7 @@ export function createFirewall(
     async removeSlot(slot) {
       await nft.remove([`delete ${element(slot)}`])
       await slotRules.remove(slot, nft.remove)
+      removal.schedule(slot.link)
     },
 
     async redirectTo(next) {
@@ -116,7 +123,10 @@ export function createFirewall(
       return [...(all.get(slot.link) ?? []), ...decided]
     },
 
+    close: () => removal.stop(),
+
     async uninstall() {
+      await removal.stop()
       await nft.run([`table ${table}`, `delete table ${table}`])
       await egress.stop()
       await route.remove()

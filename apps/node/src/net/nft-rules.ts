@@ -160,8 +160,9 @@ function redirectChains(ours: string): string {
 }
 
 /**
- * Chains that count connections by sandbox, address, protocol and port. Only new and refused connections get here, and a
- * sandbox can add few entries per minute, so none can fill the sets that all share.
+ * Chains that count connections by sandbox, address, protocol and port. Only new and refused connections get here. A
+ * sandbox can add few entries per minute, and they are removed with its slot. Many sandboxes can still fill a set that all
+ * share: then it counts no further destinations until entries go.
  */
 function recordChains(ours: string): string {
   const key = 'iifname . ip daddr . meta l4proto . th dport'

@@ -19,7 +19,7 @@ export function createListConnections(ports: {
     const ageMs = sandbox && ports.ageMs(sandbox)
     if (!sandbox || ageMs === undefined) return []
     const all = await ports.connections(sandbox.slot)
-    // Entries of an earlier user of the slot stay in the firewall for a while. Its times are whole seconds.
+    // Entries of an earlier user of the slot may be left, if their removal failed. The times are whole seconds.
     return newestConnections(all, ports.nowMs() - ageMs - 1000)
   }
 }

@@ -33,15 +33,16 @@ const {
   certificates,
 } = Setting.parse(JSON.parse(process.argv[2] ?? ''))
 const subnet = parseSubnet(cidr)
+const report = (error: unknown) => void process.stderr.write(`${String(error)}\n`)
 const egress = createEgress({
   ...installation,
   subnet: cidr,
   nameservers,
   certificates,
   onOpen: (ports) => firewall.redirectTo(ports),
-  onError: (error) => void process.stderr.write(`${String(error)}\n`),
+  onError: report,
 })
-const firewall = createFirewall(installation, cidr, { run, tryRun }, egress)
+const firewall = createFirewall(installation, cidr, { run, tryRun }, egress, report)
 const slot = (number: number) => toSlot(subnet, installation.linkPrefix, number)
 const talker = createTalker()
 
