@@ -1,4 +1,4 @@
-import { AsyncLocalStorage } from 'node:async_hooks'
+import { captureContext } from '@atoll/kit/async-context'
 import type { Logger } from '@atoll/kit/log'
 
 /** Calls a function at once, then again after each delay or nudge. Calls (passes) never overlap. */
@@ -23,7 +23,7 @@ export function startLoop(
   let currentPass: Promise<void> | undefined
   let isNudged = false
   // A nudge comes from a request, and a pass must not count as part of that request in traces.
-  const outsideRequests = AsyncLocalStorage.snapshot()
+  const outsideRequests = captureContext()
 
   const runPass = async (): Promise<void> => {
     const delayMs = await pass(closing.signal).catch((error: unknown) => {

@@ -49,7 +49,7 @@ export interface SandboxStore {
   ): Promise<{ readonly id: string; readonly network: SandboxNetwork }[]>
   /** Leaves out sandboxes that can only be paused by a node that is not in `nodeIds`. */
   listExpired(now: Date, limit: number, nodeIds: readonly string[]): Promise<string[]>
-  /** Earliest timeout of a running sandbox, without those that `listExpired` leaves out. */
+  /** Earliest timeout of a running sandbox. Leaves out the same sandboxes as `listExpired`. */
   nextEnd(nodeIds: readonly string[]): Promise<Date | undefined>
   deleteEndedBefore(time: Date, limit: number): Promise<number>
 }
