@@ -3,11 +3,12 @@ import { existsSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { chromium } from 'playwright-core'
-import type { Browser } from 'playwright-core'
+import type { Browser, Page, Response } from 'playwright-core'
 import { run } from '@atoll/kit/run'
 
 const program = '/usr/bin/chromium'
 const installLimitMs = 600_000
+const navigationLimitMs = 300_000
 
 /** `home` is the home folder of the browser's user, with the certificates that it trusts. */
 export async function openBrowser(home?: string): Promise<Browser> {
@@ -18,6 +19,27 @@ export async function openBrowser(home?: string): Promise<Browser> {
     // Chromium refuses its own sandbox as root. Pages of these tests come from this machine alone.
     args: ['--no-sandbox', '--disable-dev-shm-usage', '--disable-gpu'],
   })
+}
+
+/** Opens a page that waits as long for a navigation as a busy machine may take. */
+export async function newPatientPage(browser: Browser): Promise<Page> {
+  const page = await browser.newPage()
+  page.setDefaultTimeout(navigationLimitMs)
+  return page
+}
+
+/**
+ * Navigates, again if a network interface of the host came or went meanwhile: sandboxes of other tests do that, and
+ * Chromium then gives up.
+ */
+export async function visit(page: Page, url: string): Promise<Response | null> {
+  for (;;) {
+    try {
+      return await page.goto(url)
+    } catch (error) {
+      if (!String(error).includes('ERR_NETWORK_CHANGED')) throw error
+    }
+  }
 }
 
 /** Makes a browser with this home folder trust the certificate of a CA, as its settings page does. */
