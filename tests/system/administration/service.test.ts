@@ -11,9 +11,11 @@ import { freePort } from '@atoll/kit/testing/free-port'
 import { waitFor } from '@atoll/kit/wait'
 import { atoll, createEnvironment } from '../installation.ts'
 
-test('the start command of the unit serves sandboxes, which outlive a restart of the service', async (t) => {
+test('the start command of the unit serves sandboxes, which outlive a restart of the service', async () => {
   await using image = await mkdtempDisposable(join(tmpdir(), 'atoll-unit-'))
   await using data = await mkdtempDisposable('/var/tmp/atoll-test-')
+  // Disposed of before the data directory, the newest first.
+  await using started = new AsyncDisposableStack()
   const address = `127.0.0.1:${await freePort()}`
   const metrics = `127.0.0.1:${await freePort()}`
   const env = createEnvironment(data.path, {
@@ -24,7 +26,7 @@ test('the start command of the unit serves sandboxes, which outlive a restart of
   await run(atoll, ['service', 'install', '--root', image.path], { env })
   const unit = await readFile(join(image.path, 'etc/systemd/system/atoll.service'), 'utf8')
   assert.equal(valuesOf(unit, 'KillMode').join(), 'process')
-  t.after(() => run(atoll, ['down'], { env, timeoutMs: 120_000 }))
+  started.defer(async () => void (await run(atoll, ['down'], { env, timeoutMs: 300_000 })))
   const settings = await readFile(join(image.path, 'etc/atoll/atoll.env'), 'utf8')
   const environment = [...valuesOf(unit, 'Environment'), ...settings.split('\n').filter(isSetting)]
 
@@ -37,7 +39,11 @@ test('the start command of the unit serves sandboxes, which outlive a restart of
     const command = valuesOf(unit, 'ExecStart').join().split(' ')
     const args = [`--bounding-set=${bounding}`, '--', 'env', '-i', ...environment, ...command]
     const child = spawn('setpriv', args, { cwd: '/', stdio: ['ignore', 'ignore', 'pipe'] })
-    t.after(() => child.kill('SIGKILL'))
+    const exited = once(child, 'exit')
+    started.defer(async () => {
+      child.kill('SIGKILL')
+      await exited
+    })
     let errors = ''
     child.stderr.on('data', (chunk) => (errors += String(chunk)))
     await waitFor('the server', async () => {
