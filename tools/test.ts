@@ -3,6 +3,7 @@
  * the system tests; the first failing phase is the last. `npm test -- --unit`, `--postgres`,
  * `--system` and `--check` run one phase, and words run the test files with such a word in their
  * path: `npm test -- --unit edge/src/http`. Each file has a process and a time limit of its own.
+ * A failed file runs once more, alone, and the summary names it; `--once` takes the first failure as final.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -10,13 +11,19 @@ import { existsSync, globSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { startPostgres } from './postgres.ts'
+import { repeatFailedFiles } from './repeat-failed-files.ts'
+import type { RepeatedFile } from './repeat-failed-files.ts'
 import { runTestFile } from './test-file.ts'
 import type { FileOutcome } from './test-file.ts'
 
 const root = join(import.meta.dirname, '..')
-const { values: chosen, positionals: words } = parseArgs({
+const {
+  values: { once: isFirstFailureFinal = false, ...chosen },
+  positionals: words,
+} = parseArgs({
   allowPositionals: true,
   options: {
+    once: { type: 'boolean' },
     check: { type: 'boolean' },
     unit: { type: 'boolean' },
     postgres: { type: 'boolean' },
@@ -100,6 +107,7 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
 }
 
 const outcomes: FileOutcome[] = []
+const repeated: RepeatedFile[] = []
 const started = performance.now()
 if (isChosen('check') && !(await runChecks())) process.exitCode = 1
 for (const phase of phases) {
@@ -142,7 +150,7 @@ async function runPhase(phase: TestPhase): Promise<boolean> {
   if (absent) throw new Error(`${absent} does not exist; correct the lists in tools/test.ts`)
   await using prepared = await phase.prepare?.()
   const run = (path: string) => runFile(phase, path, prepared?.env)
-  const finished = [
+  const firstRuns = [
     ...(await runFiles(
       files.filter((path) => !alone.includes(path)),
       { atOnce: phase.filesAtOnce, inTurns, run },
@@ -152,10 +160,15 @@ async function runPhase(phase: TestPhase): Promise<boolean> {
       { atOnce: 1, inTurns, run },
     )),
   ]
-  outcomes.push(...finished)
+  const mayRepeat = !isFirstFailureFinal && !interruption.signal.aborted
+  const final = mayRepeat
+    ? await repeatFailedFiles(firstRuns, run)
+    : { outcomes: firstRuns, repeated: [] }
+  outcomes.push(...final.outcomes)
+  repeated.push(...final.repeated)
   const hasPassed =
-    !interruption.signal.aborted && finished.every(({ failures }) => failures.length === 0)
-  showSlowest(finished)
+    !interruption.signal.aborted && final.outcomes.every(({ failures }) => failures.length === 0)
+  showSlowest(firstRuns)
   heading(`${phase.name} ${hasPassed ? 'passed' : 'FAILED'}`, phaseStarted)
   return hasPassed
 }
@@ -249,6 +262,10 @@ function summarize(): void {
   if (outcomes.length === 0 && isChosen('unit', 'postgres', 'system') && !process.exitCode) {
     print(`no test file matches ${words.join(' ')}`)
     process.exitCode = 1
+  }
+  if (repeated.length > 0) {
+    print('\npassed only when run again, which is a fault of the test or of Atoll:')
+    for (const { path, failures } of repeated) failures.forEach((name) => print(`  ${path}: ${name}`))
   }
   if (failed.length > 0) print(`\nfailed:\n${failed.join('\n')}`)
   heading(process.exitCode ? 'FAILED' : 'all passed', started)
