@@ -74,8 +74,8 @@ test('disks that are not trimmed are locked, emptiest first, when their holes ex
   assert.deepEqual(allowedOf(1500), { a: 500, b: 900, c: 0 })
   // All that is used inside a locked disk may be hidden debts.
   assert.deepEqual(allowedOf(1000), { a: 500, b: 'locked', c: 300 })
-  // Locking the other disk saves nothing: its holes are no more than its hidden debts.
-  assert.deepEqual(allowedOf(300), { a: 500, b: 'locked', c: 0 })
+  // Locking the other disk saves nothing now, since its holes are no more than its hidden debts, but it must not add any.
+  assert.deepEqual(allowedOf(300), { a: 'locked', b: 'locked', c: 0 })
 })
 
 test('where discarding is slow, disks count with what they can write until the next division', () => {

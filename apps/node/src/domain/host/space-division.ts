@@ -90,7 +90,10 @@ function allowancesFor(
   ])
 }
 
-/** Chooses disks to lock until the others fit into the space, the ones whose lock saves the most first. */
+/**
+ * Chooses disks to lock until the others fit into the space, the ones whose lock saves the most first. When none of them
+ * fits, all are locked: a claim counts what a disk may hide, and an open disk can still add to that.
+ */
 function chooseLocked(
   disks: readonly DiskState[],
   spaceBytes: number,
@@ -103,7 +106,7 @@ function chooseLocked(
     bytes: openClaim(disk, available) - lockedClaim(disk),
   }))
   for (const { id, bytes } of savings.toSorted((a, b) => b.bytes - a.bytes)) {
-    if (left >= 0 || bytes === 0) break
+    if (left >= 0) break
     locked.add(id)
     left += bytes
   }
