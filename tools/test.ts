@@ -265,7 +265,8 @@ function summarize(): void {
   }
   if (repeated.length > 0) {
     print('\npassed only when run again, which is a fault of the test or of Atoll:')
-    for (const { path, failures } of repeated) failures.forEach((name) => print(`  ${path}: ${name}`))
+    for (const { path, failures } of repeated)
+      failures.forEach((name) => print(`  ${path}: ${name}`))
   }
   if (failed.length > 0) print(`\nfailed:\n${failed.join('\n')}`)
   heading(process.exitCode ? 'FAILED' : 'all passed', started)

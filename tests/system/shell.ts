@@ -19,7 +19,7 @@ export interface ShellOptions {
 export async function shell(
   sandbox: Sandbox,
   script: string,
-  { user = 'root', timeoutMs = 120_000 }: ShellOptions = {},
+  { user = 'root', timeoutMs = 600_000 }: ShellOptions = {},
 ): Promise<ShellResult> {
   try {
     const { exitCode, stdout, stderr } = await sandbox.commands.run(script, { user, timeoutMs })

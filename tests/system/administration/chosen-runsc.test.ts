@@ -31,6 +31,7 @@ suite('a runsc that an operator names', { timeout: 240_000 }, () => {
     const paused = await Sandbox.create(connection)
     const shell = await paused.commands.run('while read -r x; do echo "$x $$"; done', {
       background: true,
+      timeoutMs: 0,
       stdin: true,
     })
     await paused.pause()

@@ -102,6 +102,7 @@ for (const runtime of ['gvisor', 'runc'] as const) {
       let output = ''
       const handle = await sandbox.commands.run('while read line; do echo "heard $line"; done', {
         background: true,
+        timeoutMs: 0,
         stdin: true,
         onStdout: (chunk) => void (output += chunk),
       })
@@ -116,7 +117,7 @@ for (const runtime of ['gvisor', 'runc'] as const) {
     })
 
     test('another client connects to a running process and kills it', async () => {
-      const options = { background: true, stdin: true } as const
+      const options = { background: true, timeoutMs: 0, stdin: true } as const
       const firstHandle = await sandbox.commands.run('cat', options)
       const otherClient = await Sandbox.connect(sandbox.sandboxId, connection)
       let output = ''
@@ -231,7 +232,10 @@ while True: time.sleep(60)`
     test('commands of a killed sandbox fail with an error that names the reason', async () => {
       const newSandbox = await Sandbox.create(connection)
       assert.equal(await newSandbox.isRunning(), true)
-      const command = await newSandbox.commands.run('sleep 1000', { background: true })
+      const command = await newSandbox.commands.run('sleep 1000', {
+        background: true,
+        timeoutMs: 0,
+      })
       const commandEnd = assert.rejects(
         command.wait(),
         /sandbox was killed or reached its end of life/,
@@ -248,7 +252,10 @@ while True: time.sleep(60)`
 
     test('a sandbox ends at its timeout', async () => {
       const newSandbox = await Sandbox.create(connection)
-      const command = await newSandbox.commands.run('sleep 1000', { background: true })
+      const command = await newSandbox.commands.run('sleep 1000', {
+        background: true,
+        timeoutMs: 0,
+      })
       const commandEnd = assert.rejects(
         command.wait(),
         /sandbox was killed or reached its end of life/,
@@ -269,6 +276,7 @@ while True: time.sleep(60)`
       const envs = { SERVER: serverSource, PORT: '8000' }
       const server = await sandboxByHost.commands.run('node -e "$SERVER"', {
         background: true,
+        timeoutMs: 0,
         envs,
       })
       await waitFor('the server to listen', () => server.stdout === 'listening\n', polling)

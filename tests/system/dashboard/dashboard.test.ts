@@ -101,7 +101,8 @@ suite('the dashboard of a real installation', () => {
   })
 
   test('a terminal continues after a reload of the page', async () => {
-    await page.keyboard.type('KEPT=still-here\n')
+    await page.keyboard.type('KEPT=still-here; echo kept-$((1+1))\n')
+    await waitFor('the variable', async () => (await screenText()).includes('kept-2'))
     await page.reload()
     await page.locator('.xterm-screen').waitFor()
     await page.locator('.xterm-helper-textarea').waitFor({ state: 'attached' })
@@ -210,7 +211,9 @@ suite('the dashboard of a real installation', () => {
     await sandbox.commands.run(serve, { background: true, timeoutMs: 0 })
     const probe = await page.context().newPage()
     const address = `http://8000-${id}.localhost:${new URL(installation.url).port}/`
-    await waitFor('the page of the sandbox', async () => (await probe.goto(address))?.ok())
+    await waitFor('the page of the sandbox', async () =>
+      (await visit(probe, address).catch(() => undefined))?.ok(),
+    )
     const results = await waitFor('the results of the probe', async () => {
       const text = await probe.locator('#results').innerText()
       return text === '' ? undefined : text

@@ -223,7 +223,10 @@ for (const runtime of ['gvisor', 'runc'] as const) {
       )
       assert.ok(idleMetrics.disk_total > 64 * mebibyte && idleMetrics.disk_total <= 128 * mebibyte)
       assert.ok(idleMetrics.disk_used > 0 && idleMetrics.disk_used < idleMetrics.disk_total)
-      const busyLoop = await sandbox.commands.run('while :; do :; done', { background: true })
+      const busyLoop = await sandbox.commands.run('while :; do :; done', {
+        background: true,
+        timeoutMs: 0,
+      })
       await waitFor('a busy CPU', async () => (await metrics()).cpu_used_pct > 20, polling)
       await busyLoop.kill()
       const wrongTokenHeaders = { ...headers, 'x-access-token': 'wrong' }
@@ -250,6 +253,7 @@ for (const runtime of ['gvisor', 'runc'] as const) {
       const source = serverSource.replace('listen(Number(process.env.PORT)', listen)
       const server = await sandbox.commands.run('node -e "$SERVER"', {
         background: true,
+        timeoutMs: 0,
         envs: { SERVER: source },
       })
       const headers = { 'e2b-sandbox-id': sandbox.sandboxId, 'e2b-sandbox-port': port }

@@ -78,7 +78,7 @@ for (const runtime of runtimes) {
       await run('sync', ['-f', fileSystem.dir])
       await writeFile('/proc/sys/vm/drop_caches', '3')
       const { stdout, stderr } = await shell(sandbox, `python3 -c "${checker}"`, {
-        timeoutMs: 300_000,
+        timeoutMs: 600_000,
       })
       const [acked = 0, lost] = stdout.trim().split(' ').map(Number)
       assert.ok(acked > 0, stderr)
@@ -107,7 +107,7 @@ for (const runtime of runtimes) {
       await start(second, flooder)
       await start(third, churner)
       await waitFor('the disk to be full', async () => (await stateOf(first)).full > 20, {
-        timeoutMs: 300_000,
+        timeoutMs: 600_000,
         intervalMs: 500,
       })
       assert.ok((await freeBytes()) > 100 * 1024 ** 2, `${await freeBytes()} bytes are free`)
@@ -131,7 +131,7 @@ for (const runtime of runtimes) {
             async (sandbox) => (await sandbox.kill()) && undefined,
             (error: unknown) => String(error),
           ),
-        { timeoutMs: 60_000, intervalMs: 200 },
+        { timeoutMs: 600_000, intervalMs: 200 },
       )
       assert.match(refusal, /507.*Not enough disk space on the node: creating a sandbox needs/s)
       const status = await run(atoll, ['status'], { env: installation.env })
@@ -157,7 +157,7 @@ for (const runtime of runtimes) {
         'the writer to continue',
         async () => (await stateOf(first)).acked > stateBefore.acked + 20,
         {
-          timeoutMs: 120_000,
+          timeoutMs: 600_000,
           intervalMs: 250,
         },
       )
@@ -179,7 +179,7 @@ for (const runtime of runtimes) {
       await waitFor(
         'unused blocks to be given back',
         async () => (await shell(bystander, 'head -c 1G /dev/zero > /root/more')).code === 0,
-        { timeoutMs: 180_000, intervalMs: 500 },
+        { timeoutMs: 600_000, intervalMs: 500 },
       )
     })
 

@@ -95,6 +95,7 @@ for (const runtime of ['gvisor', 'runc'] as const) {
         const sandbox = await Sandbox.create(connection)
         const holder = await sandbox.commands.run('exec 3>/tmp/short-lived; rm /tmp/*; cat', {
           background: true,
+          timeoutMs: 0,
           stdin: true,
         })
         await holder.sendStdin('still here')
@@ -192,7 +193,11 @@ for (const runtime of ['gvisor', 'runc'] as const) {
     if (runtime === 'runc') {
       test('a pause with memory is refused with advice, and the sandbox is not affected', async () => {
         const sandbox = await Sandbox.create(connection)
-        const handle = await sandbox.commands.run('cat', { background: true, stdin: true })
+        const handle = await sandbox.commands.run('cat', {
+          background: true,
+          timeoutMs: 0,
+          stdin: true,
+        })
         await assert.rejects(sandbox.pause(), /400: .*memory: false/)
         assert.equal((await sandbox.getInfo()).state, 'running')
         await handle.sendStdin('still here')

@@ -110,7 +110,7 @@ async function checkDefaultUser(): Promise<void> {
 }
 
 async function checkCloseStdin(): Promise<void> {
-  const handle = await sandbox.commands.run('cat', { background: true, stdin: true })
+  const handle = await sandbox.commands.run('cat', { background: true, timeoutMs: 0, stdin: true })
   await handle.sendStdin('all')
   await handle.closeStdin()
   assert.equal((await handle.wait()).stdout, 'all')
