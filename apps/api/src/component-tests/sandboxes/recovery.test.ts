@@ -63,9 +63,10 @@ test('a crash in the middle of a create leaves nothing', async () => {
   })
   await waitFor('the leftover to go', () => !api.node.running.has(id))
   assert.deepEqual([...api.node.running.keys()], [model])
-  const { status, json } = await api.call('GET', `/sandboxes/${id}`)
-  assert.equal(status, 404)
-  assert.match(Object(json).message, /was never finished/)
+  await waitFor('the record', async () => {
+    const { status, text } = await api.call('GET', `/sandboxes/${id}`)
+    return status === 404 && /was never finished/.test(text)
+  })
 })
 
 test('a crash in the middle of a kill is finished', async () => {
