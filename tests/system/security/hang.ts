@@ -7,7 +7,8 @@ import type { Names } from '../host-state.ts'
 
 /**
  * Simulates an OOM kill of a gVisor process that was just asked to map memory; that moment is too short to hit by
- * chance. `requestMapping` makes the process inside that holds `heldMb` map memory, unless it does so anyway.
+ * chance. `requestMapping` makes the process that holds `heldMb` MB in the sandbox map more memory. Pass a function that
+ * does nothing if this process keeps mapping memory by itself.
  */
 export async function simulateLostReply(
   names: Names,

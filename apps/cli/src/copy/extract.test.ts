@@ -15,14 +15,14 @@ import { test } from 'node:test'
 import type { ReadEntry } from '../tar/read.ts'
 import { extractInto, staysInside } from './extract.ts'
 
-type Given = Partial<ReadEntry> & { readonly path: string; readonly content?: string }
+type TestEntry = Partial<ReadEntry> & { readonly path: string; readonly content?: string }
 
 async function setup() {
   const folder = await mkdtempDisposable(join(tmpdir(), 'atoll-extract-'))
   const root = join(folder.path, 'root')
   await mkdir(root)
   const warnings: string[] = []
-  const extract = async (entries: readonly Given[], limits = {}) => {
+  const extract = async (entries: readonly TestEntry[], limits = {}) => {
     const options = {
       limitBytes: 1000,
       limitEntries: 10,

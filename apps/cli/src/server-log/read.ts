@@ -1,8 +1,7 @@
+/** Reads the log file of the server, which is renamed to `.1` when it has become too large. */
 import { open, stat } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Fault } from '@atoll/kit/fault'
-
-/** Reads the log file of the server, which is renamed to `.1` when it has become too large. */
 
 /** Inode of the file, and the number of bytes read from it. */
 export interface LogPosition {
@@ -22,7 +21,7 @@ export async function readLastLines(
 
 const pollIntervalMs = 500
 
-/** Yields later lines for ever, across renames of the file. */
+/** Yields later lines forever, across renames of the file. */
 export async function* followLines(path: string, from: LogPosition): AsyncGenerator<string> {
   for (let position = from; ; await sleep(pollIntervalMs)) {
     const inode = await inodeOf(path)

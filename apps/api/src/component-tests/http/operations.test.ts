@@ -61,7 +61,7 @@ const unknownIds: Readonly<Record<string, string>> = {
   accessTokenID: crypto.randomUUID(),
   userID: crypto.randomUUID(),
   teamID: crypto.randomUUID(),
-  nodeID: 'nobody',
+  nodeID: 'unknown',
   templateID: 'unknown',
   alias: 'unknown',
   name: 'unknown',
@@ -184,14 +184,14 @@ function send(operation: Operation, change: Change) {
   }[auth]
   const { method = operation.method, params = {} } = change
   const query = change.query ?? validQueries[id] ?? ''
-  const wanted = body.safeParse(undefined).success ? undefined : validBody(id)
-  const given = change.body ?? (wanted && JSON.stringify(wanted))
+  const defaultBody = body.safeParse(undefined).success ? undefined : validBody(id)
+  const sentBody = change.body ?? (defaultBody && JSON.stringify(defaultBody))
   const path = operation.path.replaceAll(/\{(\w+)\}/g, (_, name: string) =>
     encodeURIComponent(params[name] ?? (name === 'teamID' ? api.ours.teamId : unknownId(name))),
   )
   return api.call(method, path + query, {
     headers: { ...credentials, ...change.headers },
-    ...(method !== 'GET' && given !== undefined && { body: given }),
+    ...(method !== 'GET' && sentBody !== undefined && { body: sentBody }),
   })
 }
 

@@ -7,7 +7,7 @@ import { codes, detail, resumeCalls, startWithPaused } from '../../sim/resume-cl
 
 /** Resumes that meet another operation, an unreachable node or a crash. */
 
-test('connects at the same time join one start, and the longest time counts', async () => {
+test('concurrent connects join one start, and the longest timeout counts', async () => {
   const clock = manualClock()
   const { api, id, created } = await startWithPaused({ clock })
   await using _ = api
@@ -26,7 +26,7 @@ test('connects at the same time join one start, and the longest time counts', as
   assert.equal(Date.parse(endAt) - clock.now().getTime(), 500_000)
 })
 
-test('while it is being resumed it is shown as paused, and nothing else can be done to it', async () => {
+test('a sandbox that is being resumed is shown as paused, and refuses other operations', async () => {
   const { api, id } = await startWithPaused()
   await using _ = api
   const release = api.node.hold('resume')
@@ -97,12 +97,12 @@ test('a sandbox that reappears on the node after its kill is killed again', asyn
   const release = api.node.hold('resume')
   const starting = resumeCalls.connect(api, id)
   await waitFor('the start', () => api.node.begun('resume') === 1)
-  const kept = api.node.paused.get(id) ?? assert.fail('it is not paused')
+  const kept = api.node.paused.get(id) ?? assert.fail('the sandbox is not paused')
   assert.equal((await api.call('DELETE', `/sandboxes/${id}`)).status, 204)
   api.node.revive(id, kept)
   release()
   assert.equal((await starting).status, 404)
-  await waitFor('its end', () => api.node.running.size === 0)
+  await waitFor('the end of the sandbox', () => api.node.running.size === 0)
 })
 
 for (const [name, killing] of [
@@ -137,7 +137,7 @@ for (const name of ['connect', 'connectV2', 'resume'] as const) {
   })
 }
 
-test('a connect that waits for a pause which fails finds it running', async () => {
+test('a connect that waits for a failing pause finds the sandbox running', async () => {
   const { api } = await startWithPaused()
   await using _ = api
   const id = await api.create()

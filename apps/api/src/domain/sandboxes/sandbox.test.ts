@@ -56,7 +56,7 @@ function at(seconds: number): Date {
   return new Date(began.getTime() + seconds * 1000)
 }
 
-test('the states a sandbox may go through, from each to each', () => {
+test('all allowed state transitions', () => {
   const allowed = sandboxStates.flatMap((from) =>
     sandboxStates.filter((to) => canBecome(from, to)).map((to) => `${from} to ${to}`),
   )
@@ -113,14 +113,14 @@ test('a start, a kill and an end are conflicts in the states that do not allow t
   }
 })
 
-test('its team sees a sandbox as running or paused, and not before it has started', () => {
+test('a team sees its sandbox as running or paused, and not before the first start', () => {
   assert.deepEqual(statesShownAs('running'), ['running', 'snapshotting'])
   assert.deepEqual(statesShownAs('paused'), ['pausing', 'paused', 'resuming'])
   assert.equal(shownState(sandboxIn('killing')), undefined)
   assert.deepEqual([isShown(running(1)), isShown(sandboxIn('running'))], [true, false])
 })
 
-test('the life of a sandbox is counted from its start', () => {
+test('the lifetime of a sandbox counts from its start', () => {
   const { startedAt, endAt, envdVersion } = running(300)
   assert.deepEqual(
     { startedAt, endAt, envdVersion },
@@ -140,20 +140,20 @@ for (const { from, now, seconds, expected } of [
   { from: 300, now: 10, seconds: 600, expected: 610 },
   { from: 300, now: 10, seconds: 5000, expected: 1000 },
 ]) {
-  test(`timeout ${seconds} at ${now} s ends it at ${expected} s`, () => {
+  test(`timeout ${seconds} at ${now} s sets the end to ${expected} s`, () => {
     const changed = setTimeoutOf(running(from), { now: at(now), seconds, maxSeconds: 1000 })
     assert.deepEqual(changed.endAt, at(expected))
   })
 }
 
-test('extending never takes time away', () => {
+test('an extension never shortens the lifetime', () => {
   const limits = { now: at(10), maxSeconds: 1000 }
   assert.deepEqual(extend(running(300), { ...limits, seconds: 5 }).endAt, at(300))
   assert.deepEqual(extend(running(300), { ...limits, seconds: 600 }).endAt, at(610))
   assert.deepEqual(extend(running(300), { ...limits, seconds: 5000 }).endAt, at(1000))
 })
 
-test('past the longest life there is nothing left to set', () => {
+test('a timeout is refused after the maximum lifetime', () => {
   assert.throws(
     () => setTimeoutOf(running(2000), { now: at(1000), seconds: 1, maxSeconds: 1000 }),
     /Max instance length exceeded/,

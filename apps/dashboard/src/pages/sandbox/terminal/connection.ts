@@ -7,7 +7,7 @@ export interface ConnectionEvents {
   /** Resolves when the bytes are drawn. */
   onOutput(bytes: Uint8Array): Promise<void>
   size(): TerminalSize
-  /** The process runs already, and its earlier output is not sent again. */
+  /** Called after a reconnect to a running process. Its earlier output is not sent again. */
   onAttached(pid: number): void
 }
 
@@ -54,7 +54,7 @@ export class Connection {
     this.#socket = new WebSocket(path)
     this.#socket.binaryType = 'arraybuffer'
     this.#socket.addEventListener('message', ({ data }) => this.#receive(data))
-    this.#socket.addEventListener('close', () => this.#lose())
+    this.#socket.addEventListener('close', () => this.#onClose())
   }
 
   input(text: string): void {
@@ -108,7 +108,7 @@ export class Connection {
     } else this.message.value = error ?? ''
   }
 
-  #lose(): void {
+  #onClose(): void {
     if (this.#isClosed || this.state.value === 'ended') return
     // The process is gone, for example after the sandbox booted again.
     const isGone = processIsGone.test(this.message.value)
