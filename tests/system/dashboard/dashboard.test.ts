@@ -12,7 +12,7 @@ import type { PageWatch } from './page-watch.ts'
 import { compareChangedFile } from './changed-file.ts'
 import { allowDeniedName } from './denied-name.ts'
 import { findBarriers } from './accessibility.ts'
-import { probePage } from './probe-page.ts'
+import { openProbePage } from './probe-page.ts'
 import { takeScreenshots } from './screenshots.ts'
 
 const actionLimitMs = Number(process.env['ATOLL_TEST_ACTION_MS'] ?? 120_000)
@@ -206,28 +206,17 @@ suite('the dashboard of a real installation', () => {
 
   test('a page of a sandbox cannot use the session or frame the dashboard', async () => {
     const sandbox = await Sandbox.connect(id, connection())
-    await sandbox.files.write('/home/user/site/index.html', probePage(origin, id))
-    const serve = 'cd /home/user/site && python3 -m http.server 8000'
-    await sandbox.commands.run(serve, { background: true, timeoutMs: 0 })
-    const probe = await page.context().newPage()
     const address = `http://8000-${id}.localhost:${new URL(installation.url).port}/`
-    await waitFor('the page of the sandbox', async () =>
-      (await visit(probe, address).catch(() => undefined))?.ok(),
-    )
-    const results = await waitFor('the results of the probe', async () => {
-      const text = await probe.locator('#results').innerText()
-      return text === '' ? undefined : text
-    })
-    assert.deepEqual(JSON.parse(results), {
+    await using probe = await openProbePage(page, sandbox, { origin, address })
+    assert.deepEqual(await probe.results(), {
       read: 'refused',
       write: 'refused',
       socket: 'refused',
       opener: 'refused',
     })
-    const frames = probe.frames().filter((frame) => frame !== probe.mainFrame())
+    const frames = await probe.frameContents()
     assert.equal(frames.length, 1)
-    assert.doesNotMatch((await frames[0]?.content().catch(() => '')) ?? '', /Atoll/)
-    await probe.close()
+    assert.doesNotMatch(frames[0] ?? '', /Atoll/)
     assert.ok(await Sandbox.connect(id, connection()))
   })
 
