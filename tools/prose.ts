@@ -1,6 +1,7 @@
 /**
  * Rejects comments that make the reader guess: comments that start with a pronoun instead of the thing they describe,
- * and invented words for terms that engineers know. Rejects these words in messages, help texts and test titles too.
+ * and invented words for terms that engineers know. Rejects these words in messages, help texts, test titles and Markdown
+ * pages too.
  */
 import { topFolder } from './debt.ts'
 import type { Finding, Rule } from './debt.ts'
@@ -33,7 +34,7 @@ export function proseRules(comments: readonly Comment[], texts: readonly Finding
       toleratedIn: (folder) => Math.floor((commentsOf.get(folder)?.length ?? 0) * weakStartShare),
     },
     {
-      name: 'invented word in a message or test title',
+      name: 'invented word in a message, test title or page',
       findings: texts.flatMap(findSoftWords),
       groupOf: topFolder,
       toleratedIn: () => 0,
