@@ -17,7 +17,7 @@ export const apiSandboxErrors: EntryGroup = {
       'Create a new sandbox, and take the snapshot or fork from that one.',
     ],
     file_not_changed: [
-      'The sandbox has not changed this file: it does not exist, or it is as in the template.',
+      'The sandbox has not changed this file: the file does not exist, or is the same as in the template.',
       'List the changed files (`GET /sandboxes/{sandboxID}/changes`), and read one of them.',
     ],
     inspection_failed: [

@@ -26,12 +26,12 @@ const SandboxLog = z
   })
   .meta({ id: 'SandboxLog' })
 
-const limitUpTo = (most: number, description: string) =>
+const limitUpTo = (max: number, description: string) =>
   z
     .string()
-    .regex(/^[0-9]{1,10}$/, { error: `must be an integer from 0 to ${most}` })
+    .regex(/^[0-9]{1,10}$/, { error: `must be an integer from 0 to ${max}` })
     .transform(Number)
-    .refine((limit) => limit <= most, { error: `must be an integer from 0 to ${most}` })
+    .refine((limit) => limit <= max, { error: `must be an integer from 0 to ${max}` })
     .default(1000)
     .describe(description)
 

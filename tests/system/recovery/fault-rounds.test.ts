@@ -102,7 +102,7 @@ describe(
 
     async function crashServer(): Promise<Fault> {
       const churn = startLifecycleChurn({ acknowledged, cloud, random })
-      // There is no state to wait for: the kill is to come at any moment.
+      // There is no state to wait for: the kill comes at a random moment.
       await pause(random(maxDelayMs))
       churn.abort()
       await cloud.installation.crash()
@@ -254,7 +254,7 @@ describe(
         entry.mayBeGone = false
       }
       const revived = [...acknowledged.killed].filter((id) => states.has(id))
-      assert.deepEqual(revived, [], 'came back')
+      assert.deepEqual(revived, [], 'killed sandboxes came back')
     }
 
     /** Checks that every sandbox continues from its counter. Some stay paused for another round. */

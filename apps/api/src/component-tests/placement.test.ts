@@ -33,7 +33,7 @@ async function callAsOperator(api: ApiUnderTest, method: string, path: string, b
 const createMany = (api: ApiUnderTest, count: number) =>
   Promise.all(Array.from({ length: count }, () => api.create({ timeout: 3600 })))
 
-test('creates spread over the nodes, and each sandbox stays on its own', async () => {
+test('creates spread over the nodes, and each sandbox stays on its node', async () => {
   await using started = await setUp()
   const { api, nodes, counts } = started
   const ids = await createMany(api, 30)
@@ -47,7 +47,7 @@ test('creates spread over the nodes, and each sandbox stays on its own', async (
   assert.deepEqual(counts(), [0, 0, 0])
 })
 
-test('GET /nodes has the numbers of each node, and a drained one gets no sandboxes', async () => {
+test('GET /nodes has the counters of each node, and a draining node gets no sandboxes', async () => {
   await using started = await setUp()
   const { api, counts } = started
   assert.equal(
@@ -68,7 +68,7 @@ test('GET /nodes has the numbers of each node, and a drained one gets no sandbox
   ])
 })
 
-test('a full node is passed over, and creates fail only when all are full', async () => {
+test('a full node is skipped, and creates fail only when all nodes are full', async () => {
   await using started = await setUp()
   const { api, nodes, counts } = started
   for (const node of nodes.slice(0, 2)) node.failCreates(Code.ResourceExhausted)
@@ -84,7 +84,7 @@ test('a full node is passed over, and creates fail only when all are full', asyn
   )
 })
 
-test('a node on which creates fail is taken out, and let back once a probe succeeds', async () => {
+test('a node with failing creates gets no more sandboxes until a probe succeeds', async () => {
   await using started = await setUp()
   const { api, clock, counts, nodes } = started
   api.node.failCreates(Code.Internal)
@@ -106,7 +106,7 @@ test('a node on which creates fail is taken out, and let back once a probe succe
   assert.equal((await callAsOperator(api, 'GET', '/nodes/sim')).json.status, 'ready')
 })
 
-test('a node that is gone costs no create', async () => {
+test('no create fails when a node is unreachable', async () => {
   await using started = await setUp()
   const { api, nodes, counts } = started
   nodes[1]?.failAll(Code.Unavailable)

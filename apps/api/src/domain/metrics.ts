@@ -95,11 +95,11 @@ export const defaultRangeSeconds = 7 * day
 export const teamRetentionSeconds = 90 * day
 export const usageRetentionSeconds = 7 * day
 
-const latest = Date.UTC(2299, 11, 31, 23, 59, 59) / 1000
+const maxUnixSeconds = Date.UTC(2299, 11, 31, 23, 59, 59) / 1000
 
 export function checkRange({ start, end }: Range): void {
   for (const [name, value] of Object.entries({ start, end })) {
-    if (value > latest) throw badRange(`${name} must not be after the year 2299`)
+    if (value > maxUnixSeconds) throw badRange(`${name} must not be after the year 2299`)
   }
   if (start > end) throw badRange('start must not be after end')
 }

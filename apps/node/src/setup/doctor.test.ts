@@ -13,7 +13,7 @@ test('on this machine, where the tests run, nothing is missing', async () => {
   )
   const names = findings.map(({ name }) => name)
   const programs = readHostPackages().map(({ binary }) => binary)
-  for (const name of [...programs, 'gVisor', 'overlayfs', 'nftables', 'cgroups', 'disk room']) {
+  for (const name of [...programs, 'gVisor', 'overlayfs', 'nftables', 'cgroups', 'disk space']) {
     assert.ok(names.includes(name), `${name} was not looked at`)
   }
 })

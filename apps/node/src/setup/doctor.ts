@@ -1,4 +1,4 @@
-/** `atoll doctor`: checks what Atoll needs on this machine, and how to fix it. */
+/** `atoll doctor`: checks whether this machine has what Atoll needs, and prints how to fix problems. */
 import { readFile, statfs } from 'node:fs/promises'
 import { release, tmpdir } from 'node:os'
 import { dirname } from 'node:path'
@@ -28,9 +28,9 @@ export { formatFindings } from './finding.ts'
 export type { Finding } from './finding.ts'
 
 const setUp = 'node tools/prepare.mjs'
-const roomNeededBytes = 5 * 1024 ** 3
+const neededDiskBytes = 5 * 1024 ** 3
 /** Headroom: the base template alone takes 20,000 inodes. */
-const inodesNeeded = 100_000
+const neededInodes = 100_000
 
 /** Runs all checks without changing anything. `environment` is the server's environment. */
 export async function runDoctor(
@@ -53,10 +53,10 @@ export async function runDoctor(
     { name: 'Node.js', state: 'ok', detail: process.version },
     checkRoot(isRoot),
     ...packages,
-    ...(isRoot ? await tryThingsOut(packages, config) : []),
+    ...(isRoot ? await probeHost(packages, config) : []),
     await checkCgroups(),
     await checkForwarding(),
-    await checkRoom(dataDir),
+    await checkDiskSpace(dataDir),
     ...(await checkRecords(dataDir)),
     ...(await checkMemory(packages, dataDir, runsc)),
   ]
@@ -120,7 +120,7 @@ export function parseVersion(text: string): string | undefined {
   return /(?:^|[\s-])v?(\d[\w.~+-]*)/.exec(text)?.[1]
 }
 
-async function tryThingsOut(
+async function probeHost(
   packages: readonly Finding[],
   { ATOLL_RUNTIME: runtime, ATOLL_RUNSC: runsc }: NodeConfig,
 ): Promise<Finding[]> {
@@ -186,7 +186,7 @@ async function checkRecords(dataDir: string): Promise<Finding[]> {
     name: 'records',
     state: 'warn',
     detail: `${kind} ${path} cannot be read: ${reason}`,
-    fix: `start the newer release that wrote it, restore it from a backup, or remove ${path} to give it up`,
+    fix: `start the newer release that wrote it, restore it from a backup, or remove ${path} if you do not need it`,
   }))
 }
 
@@ -204,18 +204,18 @@ async function checkMemory(
   )
 }
 
-async function checkRoom(dataDir: string): Promise<Finding> {
+async function checkDiskSpace(dataDir: string): Promise<Finding> {
   const { bavail, bsize, files, ffree } = await statfsAbove(dataDir)
   const bytes = bavail * bsize
   const inodes = files > 0 ? ` and ${ffree} inodes` : ''
   const detail = `${(bytes / 1024 ** 3).toFixed(1)} GB${inodes} free for ${dataDir}`
-  if (files > 0 && ffree < inodesNeeded) {
+  if (files > 0 && ffree < neededInodes) {
     const fix = 'delete files, or set ATOLL_DATA_DIR to a file system with more inodes'
-    return { name: 'disk room', state: 'warn', detail: `${detail}; layers need more inodes`, fix }
+    return { name: 'disk space', state: 'warn', detail: `${detail}; layers need more inodes`, fix }
   }
-  if (bytes >= roomNeededBytes) return { name: 'disk room', state: 'ok', detail }
-  const fix = 'make room, or set ATOLL_DATA_DIR to a larger disk'
-  return { name: 'disk room', state: 'warn', detail: `${detail}; 5 GB are soon used`, fix }
+  if (bytes >= neededDiskBytes) return { name: 'disk space', state: 'ok', detail }
+  const fix = 'delete files, or set ATOLL_DATA_DIR to a larger disk'
+  return { name: 'disk space', state: 'warn', detail: `${detail}; Atoll needs about 5 GB`, fix }
 }
 
 /** Measures the nearest existing parent when the folder does not exist yet. */

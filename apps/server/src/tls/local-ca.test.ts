@@ -110,7 +110,7 @@ test('no certificate outlives its CA', () => {
   )
 })
 
-test('a new CA is used without a restart, and one for another domain is not', async (t) => {
+test('a new CA is used without a restart, but a CA for another domain is not', async (t) => {
   const { dataDir, env, files } = await setup(t)
   await setUpLocalCa(env, { replace: false })
   const source = localCertificates(dataDir, 'atoll.localhost')
@@ -126,7 +126,7 @@ test('a new CA is used without a restart, and one for another domain is not', as
   await assert.rejects(source.load(), /atoll tls local/)
 })
 
-test('OpenSSL accepts the certificate, and none of the CA for other domains', async (t) => {
+test('OpenSSL accepts the certificate, and rejects certificates of the CA for other domains', async (t) => {
   const { dataDir, env, files } = await setup(t)
   await setUpLocalCa(env, { replace: false })
   const verify = (name: string, file: string) =>

@@ -36,12 +36,12 @@ export const TemplateBuildInfo = z
   })
   .meta({ id: 'TemplateBuildInfo' })
 
-const wholeNumber = (most: number) =>
+const wholeNumber = (max: number) =>
   z
     .string()
-    .regex(/^[0-9]{1,10}$/, { error: `must be an integer from 0 to ${most}` })
+    .regex(/^[0-9]{1,10}$/, { error: `must be an integer from 0 to ${max}` })
     .transform(Number)
-    .refine((value) => value <= most, { error: `must be an integer from 0 to ${most}` })
+    .refine((value) => value <= max, { error: `must be an integer from 0 to ${max}` })
 
 const LogQuery = {
   limit: wholeNumber(100).default(100).describe('Maximum number of entries, 0 to 100'),

@@ -27,7 +27,7 @@ export function applyArg(instruction: Instruction, stage: Stage): void {
 function buildArg(name: string, { line }: Instruction, { buildArgs }: Stage): string | undefined {
   const value = Object.hasOwn(buildArgs, name) ? buildArgs[name] : undefined
   if (value !== undefined && !isText(value)) {
-    throw invalidDockerfile('the build argument has characters that are not text', line)
+    throw invalidDockerfile(`the build argument ${name} has characters that are not text`, line)
   }
   return value === undefined ? undefined : literally(value)
 }
@@ -61,7 +61,7 @@ function readPair(
   const equals = word.indexOf('=')
   const name = words.expand(equals === -1 ? word : word.slice(0, equals), { line, variables })
   if (!/^[^\s=$\0]+$/.test(name)) {
-    throw invalidDockerfile(`${keyword} has a name that cannot be one of a variable`, line)
+    throw invalidDockerfile(`${keyword} needs a variable name without spaces, "=" and "$"`, line)
   }
   const value =
     equals === -1 ? undefined : words.expand(word.slice(equals + 1), { line, variables })

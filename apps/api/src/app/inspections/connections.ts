@@ -1,11 +1,11 @@
 import type { NetworkConnection } from '../../domain/network/connections.ts'
 import type { Fleet } from '../nodes/fleet.ts'
 import type { Sandboxes } from '../sandboxes/sandboxes.ts'
-import type { SandboxOwner } from './file-changes.ts'
+import type { TeamSandbox } from './file-changes.ts'
 
 /** Returns the outgoing connections of a team's sandbox. */
 export type ListConnections = (
-  of: SandboxOwner,
+  sandbox: TeamSandbox,
   signal: AbortSignal,
 ) => Promise<NetworkConnection[]>
 

@@ -5,11 +5,11 @@ import type { Sandboxes } from '../sandboxes/sandboxes.ts'
 
 /** Files that a team's sandboxes changed. */
 export interface FileChangeReader {
-  list(of: SandboxOwner, query: ListQuery, signal: AbortSignal): Promise<ChangeList>
-  read(of: SandboxOwner, path: string, signal: AbortSignal): Promise<ChangedFile>
+  list(sandbox: TeamSandbox, query: ListQuery, signal: AbortSignal): Promise<ChangeList>
+  read(sandbox: TeamSandbox, path: string, signal: AbortSignal): Promise<ChangedFile>
 }
 
-export interface SandboxOwner {
+export interface TeamSandbox {
   readonly teamId: string
   readonly sandboxId: string
 }
@@ -50,7 +50,7 @@ export function createFileChanges({
       throw new Fault(
         'not_found',
         'file_not_changed',
-        `The sandbox has not changed ${path}: it does not exist, or it is as in the template`,
+        `The sandbox has not changed ${path}: the file does not exist, or is the same as in the template`,
       )
     },
   }

@@ -18,46 +18,46 @@ async function setup() {
   let known: ReadonlySet<string> = new Set()
   return {
     api,
-    /** Builds a template and returns the build's ID and that of its files on the node. */
+    /** Builds a template and returns the IDs of the build, of the template, and of its files on the node. */
     async make(name: string, tags: readonly string[] = []) {
       const { buildId, templateId, end } = await build(api, { name, tags })
       assert.equal(end.status, 'ready')
       const files = api.node.builds.requests.at(-1)?.templateId ?? ''
       return { buildId, templateId, files }
     },
-    /** Passes time and runs one pass. */
-    async pass(days: number) {
+    /** Advances the clock and runs the collection once. */
+    async collect(days: number) {
       clock.advance(days * day)
       known = await api.withStores(async ({ builds }) => {
         await collectBuilds({ builds, clock, log: silentLogger, graceMs, onCollected: () => {} })
         return builds.known(api.node.builds.requests.map(({ templateId }) => templateId))
       })
     },
-    /** Passes time and starts the server again. */
+    /** Advances the clock and restarts the server. */
     async restart(days: number) {
       clock.advance(days * day)
       await api.restart()
     },
-    /** Whether the build had its files after the last pass. */
+    /** Whether the build had its files after the last collection. */
     isKept: ({ files }: { readonly files: string }) => known.has(files),
   }
 }
 
-test('an old build goes a week after a newer one took its place', async () => {
-  const { api, make, pass, restart, isKept } = await setup()
+test('the files of a build are removed a week after a newer build replaced it', async () => {
+  const { api, make, collect, restart, isKept } = await setup()
   await using _ = api
   const first = await make('mine')
-  await pass(30)
+  await collect(30)
   assert.ok(isKept(first), 'the only build is in use')
   const second = await make('mine')
-  await pass(6)
+  await collect(6)
   assert.deepEqual([isKept(first), isKept(second)], [true, true])
   const sandbox = await api.create({ templateID: `mine:${first.buildId}` })
   await api.call('DELETE', `/sandboxes/${sandbox}`)
-  await pass(6)
-  assert.ok(isKept(first), 'a sandbox has used it since')
+  await collect(6)
+  assert.ok(isKept(first), 'a sandbox has used the old build since')
   await restart(8)
-  await waitFor('the old build to go', () => !api.node.builds.templates.has(first.files))
+  await waitFor('the removal of the old build', () => !api.node.builds.templates.has(first.files))
   assert.ok(api.node.builds.templates.has(second.files))
   await api.create({ templateID: 'mine' })
   const body = { templateID: `mine:${first.buildId}` }
@@ -70,22 +70,22 @@ test('an old build goes a week after a newer one took its place', async () => {
 })
 
 test('a tag keeps a build until a week after the tag is gone', async () => {
-  const { api, make, pass, isKept } = await setup()
+  const { api, make, collect, isKept } = await setup()
   await using _ = api
   const first = await make('mine', ['default', 'v1'])
   await make('mine', ['default'])
-  await pass(30)
+  await collect(30)
   assert.ok(isKept(first))
   const body = { name: 'mine', tags: ['v1'] }
   assert.equal((await api.call('DELETE', '/templates/tags', { body })).status, 204)
-  await pass(6)
+  await collect(6)
   assert.ok(isKept(first))
-  await pass(2)
+  await collect(2)
   assert.ok(!isKept(first))
 })
 
 test('paused sandboxes and snapshots keep a build', async () => {
-  const { api, make, pass, isKept } = await setup()
+  const { api, make, collect, isKept } = await setup()
   await using _ = api
   const first = await make('mine')
   const paused = await api.create({ templateID: 'mine', timeout: 3600 })
@@ -96,22 +96,26 @@ test('paused sandboxes and snapshots keep a build', async () => {
   await api.call('DELETE', `/sandboxes/${copied}`)
   await make('mine')
   await make('other')
-  await pass(30)
+  await collect(30)
   assert.deepEqual([isKept(first), isKept(other)], [true, true])
   await api.call('DELETE', `/sandboxes/${paused}`)
   assert.equal((await api.call('DELETE', `/templates/${snapshotId}`)).status, 204)
-  await pass(6)
-  assert.deepEqual([isKept(first), isKept(other)], [true, false], 'one was used lately')
-  await pass(2)
+  await collect(6)
+  assert.deepEqual(
+    [isKept(first), isKept(other)],
+    [true, false],
+    'a sandbox has used the first build lately',
+  )
+  await collect(2)
   assert.ok(!isKept(first))
 })
 
-test('a failed build takes the place of none', async () => {
-  const { api, make, pass, isKept } = await setup()
+test('a failed build replaces no other build', async () => {
+  const { api, make, collect, isKept } = await setup()
   await using _ = api
   const first = await make('mine')
   api.node.builds.failAt('1')
   assert.equal((await build(api, { name: 'mine' })).end.status, 'error')
-  await pass(30)
+  await collect(30)
   assert.ok(isKept(first))
 })

@@ -82,7 +82,7 @@ export function createFinalize(ports: FinalizePorts): Finalize {
 /** Words the failure for the author of the template. Rethrows other errors. */
 async function failIfNotReady(error: unknown): Promise<never> {
   if (!(error instanceof Fault) || error.reason !== 'not_ready') throw error
-  const hint = 'Make it start faster, or use another ready command'
+  const hint = 'Make the program start faster, or use another ready command'
   const message = `The start command failed. ${shorten(error.message)}. ${hint}`
   throw new BuildError('finalize', message, { cause: error })
 }

@@ -98,7 +98,7 @@ function notReady({ limitMs, shown }: ReadyCheck, attempts: string, cause: unkno
   return new Fault(
     'timeout',
     'not_ready',
-    `It was not ready within ${limitMs / 1000} seconds: ${shown} did not succeed (${attempts})`,
+    `The sandbox was not ready within ${limitMs / 1000} seconds: ${shown} did not succeed (${attempts})`,
     { cause },
   )
 }

@@ -44,7 +44,7 @@ export function createCgroups(parent: string): Cgroups {
     },
 
     async dropBootPriority(cellId) {
-      writeFirst(await folders(cellId), usualWeights)
+      writeFirst(await folders(cellId), defaultWeights)
     },
 
     async remove(cellId) {
@@ -59,11 +59,11 @@ export function createCgroups(parent: string): Cgroups {
   }
 }
 
-let known: Promise<string[]> | undefined
+let cachedHierarchies: Promise<string[]> | undefined
 
 /** Caches the hierarchies: they do not change while the machine runs. */
 function hierarchies(): Promise<string[]> {
-  return (known ??= findHierarchies())
+  return (cachedHierarchies ??= findHierarchies())
 }
 
 async function findHierarchies(): Promise<string[]> {
@@ -86,21 +86,21 @@ const thawedBy: Switches = [
   ['cgroup.freeze', '0'],
 ]
 /** Kernel defaults. */
-const usualWeights: Switches = [
+const defaultWeights: Switches = [
   ['cpu.shares', '1024'],
   ['cpu.weight', '100'],
 ]
 
 /** Index of the hierarchy that has each switch: searching all of them takes longer than the write. */
-const places = new Map<Switches, number>()
+const hierarchyIndexes = new Map<Switches, number>()
 
 /** Writes to the one hierarchy that has the switch. Returns false when none has it for this group. */
 function writeFirst(folders: readonly string[], switches: Switches): boolean {
   const isDone = (folder: string | undefined) =>
     folder !== undefined && switches.some(([file, value]) => tryWrite(join(folder, file), value))
-  if (isDone(folders[places.get(switches) ?? -1])) return true
+  if (isDone(folders[hierarchyIndexes.get(switches) ?? -1])) return true
   const index = folders.findIndex(isDone)
-  if (index >= 0) places.set(switches, index)
+  if (index >= 0) hierarchyIndexes.set(switches, index)
   return index >= 0
 }
 

@@ -3,8 +3,8 @@ import type { Challenge, ChallengeResponder } from './challenges.ts'
 
 /** DNS servers may take minutes until all of them have a new record. */
 const limitMs = 10 * 60_000
-const mostOutput = 500
-/** Not the environment of the server, which may have secrets of other parts. */
+const maxOutputChars = 500
+/** Minimal environment: the server's own variables may contain secrets. */
 const environment = {
   PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
   HOME: '/root',
@@ -29,11 +29,14 @@ export function createDnsHook(hook: string): ChallengeResponder {
       stderr,
     } = await tryRun(hook, args, options).catch((error: NodeJS.ErrnoException) => {
       signal?.throwIfAborted()
-      throw new Error(`the hook ${hook} cannot be run (${error.code})`, { cause: error })
+      throw new Error(
+        `the hook ${hook} cannot be run (${error.code}); set ATOLL_ACME_HOOK to an executable file`,
+        { cause: error },
+      )
     })
     if (code === 0) return
     const how = code === null ? `was killed by ${killedBy}` : `failed with exit status ${code}`
-    const output = (stderr.trim() || stdout.trim()).slice(-mostOutput)
+    const output = (stderr.trim() || stdout.trim()).slice(-maxOutputChars)
     throw new Error(`the hook ${hook} ${args.slice(0, 2).join(' ')} ${how}: ${output}`)
   }
 

@@ -7,7 +7,7 @@ import type { AcmeSettings } from './acme-settings.ts'
 import type { Challenge, ChallengeResponder } from './challenges.ts'
 
 const requestLimitMs = 30_000
-const mostResponseBytes = 1024 * 1024
+const maxResponseBytes = 1024 * 1024
 /** Limit for the whole order, with the time that DNS takes. */
 const orderLimitMs = 20 * 60_000
 /** How often and how patiently the state of an order is read. */
@@ -91,7 +91,7 @@ async function loadLibrary(agent: Agent, signal: AbortSignal) {
   const { defaults } = library.axios
   Object.assign(defaults, {
     ...{ httpsAgent: agent, timeout: requestLimitMs, signal, maxRedirects: 0 },
-    ...{ maxContentLength: mostResponseBytes, maxBodyLength: mostResponseBytes },
+    ...{ maxContentLength: maxResponseBytes, maxBodyLength: maxResponseBytes },
     // The library would wait as long as the CA says, within one order.
     acmeSettings: { retryMaxAttempts: 0, retryDefaultDelay: 0 },
   })
