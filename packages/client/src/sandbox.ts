@@ -14,8 +14,8 @@ export interface SandboxOptions {
   /** User that processes run as. Default: the default user of the sandbox. */
   readonly user?: string | undefined
   /**
-   * Reuses read buffers: the bytes of an event are valid only until the next event is requested. Suits callers that
-   * pass output on at once, and halves the client's time for large outputs.
+   * Reuses read buffers: the bytes of an event are valid only until the next event is requested. For callers that
+   * pass output on at once; halves the client's time for large outputs.
    */
   readonly reusesMemory?: boolean
 }
@@ -27,7 +27,7 @@ export function createSandboxClient(options: SandboxOptions): ProcessClient {
   const baseUrl = options.url
   const headers = headersOf(options)
   const client = createClient(Process, createSandboxTransport(options))
-  if (!baseUrl.startsWith('http:')) return client // the library also reads streams over TLS
+  if (!baseUrl.startsWith('http:')) return client // `openStream` supports plain HTTP only
   const target = { baseUrl, headers, reusesMemory: options.reusesMemory ?? false }
   return {
     ...client,

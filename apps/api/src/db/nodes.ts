@@ -34,7 +34,9 @@ export function sqlNodeStore(db: Db): NodeStore {
 function fromText(text: string): WantedStatus {
   const status = nodeStatuses.find((known) => known === text)
   if (status) return toWanted(status)
-  throw new Error(`the store holds a node in the unknown status ${text}`)
+  throw new Error(
+    `The store has a node with the unknown status ${text}. Start the release of Atoll that wrote it`,
+  )
 }
 
 function findEpoch(db: Db, nodeId: string) {

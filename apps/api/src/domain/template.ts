@@ -8,7 +8,7 @@ export interface Template {
   readonly public: boolean
   /** ID of the template files on nodes. */
   readonly nodeTemplateId: string
-  /** Snapshot that sandboxes restore from; undefined starts them new. */
+  /** Snapshot that sandboxes restore from; undefined if they boot. */
   readonly snapshotId: string | undefined
   /** Node that has the files; undefined if every node has them. */
   readonly nodeId: string | undefined
@@ -25,8 +25,8 @@ export interface Resources {
 
 export interface TemplateStore {
   /**
-   * Finds a template by name or ID. A bare name is looked up in the namespace of the team first, then in that of the
-   * installation. Includes templates that the team may not use.
+   * Finds a template by name or ID. A bare name is looked up in the namespace of the team first, then in the
+   * namespace of the installation. Includes templates that the team may not use.
    */
   locate(
     reference: Pick<TemplateReference, 'namespace' | 'name'>,
@@ -149,7 +149,7 @@ export function parseReference(text: string, field = 'templateID'): TemplateRefe
     throw new Fault(
       'invalid',
       'invalid_template_reference',
-      `${field} is malformed: write a template id or name such as "base" or "base:default", at most ${lengthLimit} characters of a-z, 0-9, "-" and "_"`,
+      `${field} is malformed: write a template ID or name such as "base" or "base:default", at most ${lengthLimit} characters of a-z, 0-9, "-" and "_"`,
     )
   }
   return { namespace, name, tag }

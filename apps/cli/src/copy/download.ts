@@ -55,7 +55,7 @@ async function findSource({ files, source }: Download): Promise<FoundEntry> {
   throw new Fault('invalid', 'copy_source_special', message)
 }
 
-/** Names the copy in an existing folder after the source, as typed and not as the sandbox says. */
+/** Names the copy in an existing folder after the source path that the user typed, never after a name from the sandbox. */
 async function localPlace(target: string, source: string): Promise<string> {
   const found = await stat(target).catch(() => undefined)
   const name = posix.basename(posix.normalize(source))
@@ -116,7 +116,8 @@ async function downloadFolder(
   const isFolder = found?.isSymbolicLink()
     ? (await stat(place).catch(() => undefined))?.isDirectory()
     : found?.isDirectory()
-  if (found && !isFolder) throw new UsageError(`${place} is not a folder, but the source is one.`)
+  if (found && !isFolder)
+    throw new UsageError(`${place} is not a folder, but the source is: choose another target.`)
   if (!found) await mkdir(place)
   const { access, address, source, limitBytes, warn, onBytes } = download
   const extraction = extractInto(place, {

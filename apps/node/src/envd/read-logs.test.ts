@@ -30,13 +30,13 @@ async function setup(answer: RequestListener) {
 const entry = { at: nowMs, level: 'info', message: 'hello', fields: { logger: 'envd' } }
 
 test('entries are requested by time, with the secret, and returned unchanged', async () => {
-  const asked: unknown[] = []
+  const requests: unknown[] = []
   await using envd = await setup(({ url, headers }, response) => {
-    asked.push([url, headers['x-init-token'], headers.connection])
+    requests.push([url, headers['x-init-token'], headers.connection])
     response.end(JSON.stringify({ more: true, entries: [entry] }))
   })
   assert.deepEqual(await envd.read(7), { more: true, entries: [entry] })
-  assert.deepEqual(asked, [['/logs?after=7', 'secret', 'close']])
+  assert.deepEqual(requests, [['/logs?after=7', 'secret', 'close']])
 })
 
 const answerOf = (...entries: object[]) => JSON.stringify({ more: false, entries })
@@ -50,7 +50,7 @@ const broken: readonly (readonly [string, string])[] = [
   ['a time that is a text', answerOf({ ...entry, at: '5' })],
   ['a time with a fraction', answerOf({ ...entry, at: 5.5 })],
   ['a time that is too large for a number', '{"more":false,"entries":[{"at":1e999}]}'],
-  ['a time before what was asked for', answerOf({ ...entry, at: 9 })],
+  ['a time before the requested time', answerOf({ ...entry, at: 9 })],
   ['a time far ahead', answerOf({ ...entry, at: nowMs + 3_600_000 })],
   ['the same time twice', answerOf(entry, entry)],
   ['times that go back', answerOf(entry, { ...entry, at: nowMs - 1 })],
@@ -81,7 +81,7 @@ for (const [name, text] of broken) {
 
 const strange: Readonly<Record<string, RequestListener>> = {
   'answers another status': (_, response) => void response.writeHead(401).end(answerOf(entry)),
-  'sends elsewhere': (_, response) =>
+  redirects: (_, response) =>
     void response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end(),
   'closes without an answer': ({ socket }) => void socket.destroy(),
   'closes in the middle': (_, response) => {
@@ -107,27 +107,27 @@ for (const [name, answer] of Object.entries(strange)) {
 }
 
 const slow: Readonly<Record<string, RequestListener>> = {
-  'says nothing': () => {},
-  'begins and says no more': (_, response) => void response.write('{"more":false'),
-  'says one character after the other': (_, response) => {
+  'never answers': () => {},
+  'stops in the middle of its answer': (_, response) => void response.write('{"more":false'),
+  'sends one character at a time': (_, response) => {
     const timer = setInterval(() => response.write(' '), 5)
     response.once('close', () => clearInterval(timer))
   },
 }
 
 for (const [name, answer] of Object.entries(slow)) {
-  test(`an envd that ${name} is given up after the time limit`, async () => {
+  test(`an envd that ${name} times out`, async () => {
     await using envd = await setup(answer)
     await assert.rejects(envd.read(0, 100), isUnusable)
   })
 }
 
-test('an envd that does not listen gives no answer', async () => {
+test('an envd that does not listen is refused', async () => {
   const source = { address: '127.0.0.1', initToken: 'secret', port: 1 }
   await assert.rejects(readEnvdLogs(source, 0, { timeoutMs: 5_000, nowMs }), isUnusable)
 })
 
-test('long texts are cut, and half characters replaced', async () => {
+test('long texts are truncated, and split characters replaced', async () => {
   const message = 'x'.repeat(5000)
   const fields = { a: `${'y'.repeat(2047)}🌊` }
   await using envd = await setup((_, response) =>
@@ -140,7 +140,7 @@ test('long texts are cut, and half characters replaced', async () => {
   )
 })
 
-test('a prototype is left out', async () => {
+test('a field named __proto__ is dropped', async () => {
   const fields = '{"__proto__":"x","a":"y"}'
   const text = `{"more":false,"entries":[{"at":11,"level":"info","message":"","fields":${fields}}]}`
   await using envd = await setup((_, response) => response.end(text))

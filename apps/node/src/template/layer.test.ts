@@ -37,7 +37,7 @@ test('a layer built twice is kept once', async () => {
   assert.deepEqual(await readdir(place.dir), [first])
 })
 
-test('what dead builders left is swept away, layers are not', async () => {
+test('leftovers of dead builders are removed, layers are kept', async () => {
   await using place = await setup()
   await place.tree('.tmp-base-dead')
   await place.tree('sha256-kept')

@@ -60,7 +60,7 @@ export function createChunkedBody(): BodyFraming {
   }
 }
 
-/** Chunk extensions are accepted and ignored. */
+/** Includes chunk extensions, which are accepted and ignored. */
 const maxLineLength = 1024
 
 function parseChunkSize(line: string): number | undefined {

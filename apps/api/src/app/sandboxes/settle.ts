@@ -8,8 +8,8 @@ import type { Fleet } from '../nodes/fleet.ts'
 import type { LimitsOf } from '../teams/limits.ts'
 
 /**
- * Updates the record of a sandbox to match its node and returns the record. Call only as the owner of the sandbox or
- * when it has none. `seconds` is the run time if the sandbox turns out to be resumed. Throws when the node does not
+ * Updates the record of a sandbox to match its node and returns the record. Call only as the holder of the record, or
+ * when it has no holder. `seconds` is the run time if the sandbox turns out to be resumed. Throws when the node does not
  * answer; the reconciler retries.
  */
 export type Settle = (id: string, seconds?: number) => Promise<Sandbox | undefined>

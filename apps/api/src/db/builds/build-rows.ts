@@ -32,7 +32,9 @@ export function toBuild(row: BuildRow & { team_id: string | null }): Build {
 export function toStatus(text: string): BuildStatus {
   const status = buildStatuses.find((known) => known === text)
   if (status) return status
-  throw new Error(`the store holds a build in the unknown status ${text}`)
+  throw new Error(
+    `The store has a build with the unknown status ${text}. Start the release of Atoll that wrote it`,
+  )
 }
 
 /** Finds waiting and running builds of a template that have one of these tags. */

@@ -26,7 +26,10 @@ const refused: [string, Partial<typeof launch>][] = [
   ['NUL in a variable', { env: { A: '\0' } }],
   ['a long argument', { args: ['x'.repeat(131_072)] }],
   ['a long argument in bytes', { args: ['ä'.repeat(65_536)] }],
-  ['too much together', { args: Array.from({ length: 17 }, () => 'x'.repeat(130_000)) }],
+  [
+    'arguments that are too large together',
+    { args: Array.from({ length: 17 }, () => 'x'.repeat(130_000)) },
+  ],
   ['too many arguments', { args: Array.from({ length: 250_000 }, () => '') }],
 ]
 

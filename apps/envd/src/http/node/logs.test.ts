@@ -5,7 +5,7 @@ import { collect, shell } from '../../testing/process-calls.ts'
 import { accessToken, initToken, runEnvd } from '../../testing/running-envd.ts'
 import type { RunningEnvd } from '../../testing/running-envd.ts'
 
-interface Told {
+interface ReportedEntry {
   readonly at: number
   readonly level: string
   readonly message: string
@@ -14,10 +14,10 @@ interface Told {
 
 const asNode = { 'x-init-token': initToken }
 
-async function logOf(envd: RunningEnvd, after = 0): Promise<Told[]> {
+async function logOf(envd: RunningEnvd, after = 0): Promise<ReportedEntry[]> {
   const reply = await fetch(`${envd.url}/logs?after=${after}`, { headers: asNode })
   assert.equal(reply.status, 200)
-  const { entries }: { entries: Told[] } = JSON.parse(await reply.text())
+  const { entries }: { entries: ReportedEntry[] } = JSON.parse(await reply.text())
   return entries
 }
 
@@ -116,8 +116,8 @@ test('an endless output is not slowed down, and the log stays bounded', async ()
     return all.some(({ message }) => message === 'Process ended') && all
   })
   // 500 lines at once, and 100 more each second.
-  const most = 600 + (performance.now() - began) / 10
-  assert.ok(entries.length < most, `${entries.length} of ${most}`)
+  const maxEntries = 600 + (performance.now() - began) / 10
+  assert.ok(entries.length < maxEntries, `${entries.length} of ${maxEntries}`)
   assert.match(
     JSON.stringify(entries),
     /Log rate limit exceeded: dropped \d+ entries and \d{7,} bytes/,
