@@ -11,6 +11,9 @@ from pathlib import Path
 from typing import Tuple
 
 INTERVAL_SECONDS = 0.05
+# Code takes gigabytes per second: more often while the memory may end soon.
+SHORT_INTERVAL_SECONDS = 0.01
+SHORT_SHARE = 0.5
 # gVisor itself needs some of the sandbox's memory, and code goes on between two looks.
 RESERVE_BYTES = 128 * 1024 * 1024
 # Small sandboxes have to do with less.
@@ -22,9 +25,11 @@ PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 async def wait_for_shortage(session: int, proc: Path = Path("/proc")) -> str:
     """Returns when little memory is left and the processes of the session hold much of it, with what to tell."""
+    interval = INTERVAL_SECONDS
     while True:
-        await asyncio.sleep(INTERVAL_SECONDS)
+        await asyncio.sleep(interval)
         available, total = read_memory(proc)
+        interval = SHORT_INTERVAL_SECONDS if available < total * SHORT_SHARE else INTERVAL_SECONDS
         if available >= min(RESERVE_BYTES, total * RESERVE_SHARE):
             continue
         held = measure_session(session, proc)
