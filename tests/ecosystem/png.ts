@@ -10,7 +10,7 @@ export interface Picture {
   countColors(): number
 }
 
-/** Reads a PNG file with 8 bits per channel, RGB or RGBA, not interlaced. */
+/** Reads a PNG file with 8 bits per channel: RGB, RGBA or with a palette, not interlaced. */
 export function readPng(bytes: Uint8Array): Picture {
   const file = Buffer.from(bytes)
   assert.equal(file.toString('latin1', 1, 4), 'PNG')
@@ -18,12 +18,13 @@ export function readPng(bytes: Uint8Array): Picture {
   const height = file.readUInt32BE(20)
   const [depth, colorType, , , interlace] = file.subarray(24, 29)
   assert.deepEqual([depth, interlace], [8, 0])
-  assert.ok(colorType === 2 || colorType === 6, `unexpected color type ${colorType}`)
-  const channels = colorType === 2 ? 3 : 4
-  const pixels = unfilter(inflateSync(joinData(file)), width * channels, channels)
+  const channels = channelsByColorType[colorType ?? 0] ?? assert.fail(`color type ${colorType}`)
+  const pixels = unfilter(inflateSync(joinChunks(file, 'IDAT')), width * channels, channels)
+  const palette = joinChunks(file, 'PLTE')
   const color = (x: number, y: number) => {
-    const start = (y * width + x) * channels
-    return pixels.toString('hex', start, start + 3)
+    const at = (y * width + x) * channels
+    const [colors, start] = channels === 1 ? [palette, (pixels[at] ?? 0) * 3] : [pixels, at]
+    return colors.toString('hex', start, start + 3)
   }
   return {
     ...{ width, height, color },
@@ -37,11 +38,13 @@ export function readPng(bytes: Uint8Array): Picture {
   }
 }
 
-function joinData(file: Buffer): Buffer {
+const channelsByColorType: Readonly<Record<number, number>> = { 2: 3, 3: 1, 6: 4 }
+
+function joinChunks(file: Buffer, type: string): Buffer {
   const parts: Buffer[] = []
   for (let at = 8; at < file.length; at += 12 + file.readUInt32BE(at)) {
-    const isData = file.toString('latin1', at + 4, at + 8) === 'IDAT'
-    if (isData) parts.push(file.subarray(at + 8, at + 8 + file.readUInt32BE(at)))
+    const isWanted = file.toString('latin1', at + 4, at + 8) === type
+    if (isWanted) parts.push(file.subarray(at + 8, at + 8 + file.readUInt32BE(at)))
   }
   return Buffer.concat(parts)
 }

@@ -26,14 +26,13 @@ ALIASES = {"py": "python", "python3": "python", "js": "javascript", "ts": "types
 
 # Languages of the packages that this template has no kernel for.
 ABSENT = {
-    "r": " For R, build a template from this one with the Debian package r-base-core and run Rscript as a command.",
     "java": " For Java, build a template from this one with the Debian package default-jdk and run jshell as a command.",
 }
 
 
 def find_languages(kernels: Path) -> Dict[str, Language]:
     """Returns the languages whose interpreter is installed."""
-    node = shutil.which("node")
+    node, r = shutil.which("node"), shutil.which("R")
     script = str(kernels / "javascript" / "main.ts")
     flags = ["--disable-warning=ExperimentalWarning"]
     found = [
@@ -43,6 +42,10 @@ def find_languages(kernels: Path) -> Dict[str, Language]:
     if node:
         for name in ("javascript", "typescript"):
             found.append(Language(name, [node, *flags, script, name], takes_interrupt_messages=True))
+    if r:
+        # Other locales would print letters outside ASCII as codes.
+        command = ["env", "LANG=C.UTF-8", r, "--no-echo", "--no-restore", "--no-save"]
+        found.append(Language("r", [*command, f"--file={kernels / 'r' / 'main.R'}", "--args"]))
     return {language.name: language for language in found}
 
 

@@ -65,6 +65,6 @@ class Kernels(unittest.IsolatedAsyncioTestCase):
 
 class Languages(unittest.TestCase):
     def test_a_language_without_a_kernel_is_refused_with_advice(self):
-        for name, advice in (("R", "r-base-core"), ("java", "default-jdk"), ("cobol", "Use one of: bash")):
+        for name, advice in (("Java", "default-jdk"), ("cobol", "Use one of: bash")):
             with self.assertRaisesRegex(UnknownLanguage, advice):
                 select_language({"bash": BASH}, name)

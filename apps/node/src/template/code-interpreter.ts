@@ -23,7 +23,7 @@ export const codeInterpreter: CatalogueRecipe = {
   templateId: 'codeinterpreterv1',
   name: 'code-interpreter',
   alias: 'code-interpreter-v1',
-  description: 'Runs Python, JavaScript, TypeScript and bash for @e2b/code-interpreter',
+  description: 'Runs Python, JavaScript, TypeScript, R and bash for @e2b/code-interpreter',
   leastMemoryMb: 1024,
   sizeBytes: 2_200_000_000,
   debian: {
@@ -59,6 +59,8 @@ export const codeInterpreter: CatalogueRecipe = {
       'python3-tz',
       'python3-xarray',
       'python3-xlrd',
+      'r-base-core',
+      'r-cran-jsonlite',
     ],
     excludedPaths: [
       ...baseRecipe.excludedPaths,
@@ -67,8 +69,13 @@ export const codeInterpreter: CatalogueRecipe = {
       'path-exclude=/usr/lib/*/openblas-pthread/*.a',
       'path-exclude=/usr/share/unicode/*',
     ],
-    check: `${baseRecipe.check} && python -c 'import ${checkedModules.join(', ')}'`,
-    expectedSteps: 1080,
+    check: [
+      baseRecipe.check,
+      `python -c 'import ${checkedModules.join(', ')}'`,
+      // The device that draws without an X server.
+      `Rscript -e 'stopifnot(requireNamespace("jsonlite"), capabilities("cairo"))'`,
+    ].join(' && '),
+    expectedSteps: 1180,
   },
   program: {
     from: join(import.meta.dirname, '../../../interpreter/src'),
