@@ -136,7 +136,15 @@ digest.hexdigest()`
     await sandbox.runCode('c=40', { language: 'bash' })
     const { logs } = await sandbox.runCode('echo $((c + 1))', { language: 'bash' })
     assert.equal(logs.stdout.join(''), '41\n')
-    await assert.rejects(sandbox.runCode('1', { language: 'cobol', ...shortTimeout }), /400/)
+  })
+
+  test('a language without a kernel is refused with advice', async () => {
+    for (const [language, advice] of [
+      ['java', /400 .*default-jdk/],
+      ['cobol', /400 .*Use one of: bash, javascript, python, r, typescript/],
+    ] as const) {
+      await assert.rejects(sandbox.runCode('1', { language, ...shortTimeout }), advice)
+    }
   })
 
   test('contexts have their own variables and folder, and can be restarted and removed', async () => {

@@ -33,7 +33,8 @@ class Handler(RequestHandler):
         failure = context.get("exc_info", (None, None))[1]
         self.set_header("Content-Type", "text/plain; charset=utf-8")
         if type(failure) in STATUSES:
-            self.set_status(STATUSES[type(failure)])
+            # In the status line too: the published package shows that of an execution, not the body.
+            self.set_status(STATUSES[type(failure)], to_reason(str(failure)))
             self.finish(str(failure))
         else:
             self.finish(self._reason)
@@ -41,6 +42,11 @@ class Handler(RequestHandler):
     def log_exception(self, kind: Any, failure: Any, trace: Any) -> None:
         if kind not in STATUSES:
             super().log_exception(kind, failure, trace)
+
+
+def to_reason(text: str) -> str:
+    """Returns text that a status line can hold."""
+    return "".join(character if " " <= character <= "~" else "?" for character in text)
 
 
 def optional_text(body: Dict[str, Any], name: str) -> Optional[str]:

@@ -107,6 +107,12 @@ class Server(unittest.TestCase):
                 call("POST", "/execute", body)
             self.assertEqual(refused.exception.code, 400, body)
 
+    def test_a_refused_language_has_its_reason_in_the_status_line(self):
+        for language, expected in (("java", "default-jdk"), ("c\u00f6bol\r\nX: y", "c\\?bol\\?\\?X: y is not supported")):
+            with self.assertRaises(urllib.error.HTTPError) as refused:
+                execute("1", language=language)
+            self.assertRegex(refused.exception.reason, expected)
+
     def test_a_kernel_that_dies_is_replaced(self):
         error = of_type(execute("import os; os._exit(3)"), "error")[0]
         self.assertEqual(error["name"], "KernelDied")
