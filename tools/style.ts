@@ -8,6 +8,7 @@ import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { compareWithDebt, readDebt, updateDebt, writeDebt } from './debt.ts'
 import type { Rule } from './debt.ts'
+import { readOtherComments } from './other-comments.ts'
 import { readPages } from './pages.ts'
 import { proseRules } from './prose.ts'
 import { listSources, structureRules } from './structure.ts'
@@ -45,9 +46,10 @@ function joinLines(lines: readonly string[]): string | undefined {
 
 async function readRuleSets(): Promise<RuleSet[]> {
   const report = await readStyle(root)
+  const comments = [...report.comments, ...readOtherComments(root)]
   const texts = [...report.texts, ...readPages(root)]
   return [
-    { debtFile: 'tools/prose-debt.json', rules: proseRules(report.comments, texts) },
+    { debtFile: 'tools/prose-debt.json', rules: proseRules(comments, texts) },
     { debtFile: 'tools/structure-debt.json', rules: structureRules(report, listSources(root)) },
   ].map(({ debtFile, rules }) => ({ debtFile, rules: rules.map(newestFilesFirst) }))
 }

@@ -15,15 +15,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { NOT_RUNNABLE = 126, NOT_FOUND = 127, MAX_TOLD = 1024 };
+enum { NOT_RUNNABLE = 126, NOT_FOUND = 127, MAX_MESSAGE = 1024 };
 
 extern char **environ;
 
 /* Avoids stderr: a child killed during the write would leave its buffer inconsistent in the memory
-   shared with the spawner. The text is truncated to fit into any pipe, because nobody reads the pipe
-   before the child is done. */
+   shared with the spawner. The text is truncated to fit into any pipe, because the pipe is read
+   only after the child is done. */
 static int fail(const char *what) {
-  dprintf(STDERR_FILENO, "%.*s: %s\n", MAX_TOLD, what, strerror(errno));
+  dprintf(STDERR_FILENO, "%.*s: %s\n", MAX_MESSAGE, what, strerror(errno));
   return NOT_RUNNABLE;
 }
 
@@ -97,7 +97,7 @@ int exec_command(int argc, char **argv) {
   char found[MAX_PATH];
   int missing = find_command(name, path ? path : SECURE_PATH, found);
   if (missing == ENOENT) {
-    dprintf(STDERR_FILENO, "%.*s: command not found\n", MAX_TOLD, name);
+    dprintf(STDERR_FILENO, "%.*s: command not found\n", MAX_MESSAGE, name);
     return NOT_FOUND;
   }
   errno = missing;

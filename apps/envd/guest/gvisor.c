@@ -1,5 +1,5 @@
 /*
- * guest gvisor-start and gvisor-lead, used on the host: make programs in gVisor start faster.
+ * `guest gvisor-start` and `guest gvisor-lead`, used on the host: make programs in gVisor start faster.
  *
  * gvisor-start executes a command that cannot enable CPUID faulting. gVisor enables it where the
  * processor supports it, and works without. With it, each of the dozens of CPUID instructions that a C
@@ -7,7 +7,7 @@
  *
  * The programs in a sandbox are host processes, which hand each system call over to gVisor's kernel
  * and spin for a while to wait for a quick result. So they should run at a lower priority than the
- * kernel: gvisor-start lowers the priority, and gvisor-lead raises the kernel's threads to its own
+ * kernel: gvisor-start lowers the priority, and `gvisor-lead` raises the kernel's threads to its own
  * priority once the sandbox runs.
  */
 #define _GNU_SOURCE
@@ -59,7 +59,7 @@ int gvisor_start_main(int argc, char **argv) {
     fputs("gvisor-start: no command\n", stderr);
     return 126;
   }
-  /* Without either of these, gVisor is only slower. */
+  /* A failure is not fatal: gVisor is only slower. */
   if (keep_cpuid() < 0) perror("gvisor-start");
   errno = 0;
   if (nice(STEPS_BELOW) == -1 && errno) perror("gvisor-start");

@@ -22,7 +22,7 @@ int parse_id(const char *text, uint32_t *id) {
   return 0;
 }
 
-/* Without this, a later descriptor could become 0, 1 or 2 and be mistaken for standard input or output. */
+/* Opens descriptors 0 to 2, so that no later descriptor is mistaken for standard input or output. */
 void fill_stdio(void) {
   for (int fd = open("/dev/null", O_RDWR); fd >= 0; fd = open("/dev/null", O_RDWR))
     if (fd > 2) {

@@ -178,7 +178,7 @@ static void take_terminal(const struct request *request, uid_t owner) {
   if (fchown(terminal, owner, (gid_t)-1) < 0) return;
 }
 
-/* Returns the pid of the command, which leads its own process group, or -1 with the reason in `error`. */
+/* Returns the pid of the command, the leader of its own process group, or -1 with the reason in `error`. */
 pid_t start_command(const struct request *request, char error[254]) {
   static struct plan plan;
   plan.argv = plan.room + 1;

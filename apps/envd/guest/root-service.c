@@ -127,7 +127,7 @@ void serve_connection(int socket) {
     return;
   }
 
-  /* Creates a session led by this process: the command's process group is then never orphaned, so it
+  /* Makes this process the leader of a session: the command's process group is then never orphaned, so it
      can be stopped and continued. This process ignores the hangup of the terminal and leaves it to the
      command. */
   setsid();

@@ -38,13 +38,13 @@ struct spawn_header {
 enum { SPAWN_STARTED = 1, SPAWN_REFUSED, SPAWN_ENDED };
 struct spawn_reply {
   uint32_t kind;
-  uint32_t id; /* of the request, or of the process that ended */
+  uint32_t id; /* ID of the request, or of the process that ended */
   uint32_t value; /* the pid, an errno, or a status as in wait(2) */
 };
 
 extern char **environ;
 static char **own_variables;
-/* Our own pid if our processes end with us, else 0. */
+/* PID of the spawner if its processes end with it, else 0. */
 static pid_t tied_to;
 
 static int read_all(void *data, size_t size) {

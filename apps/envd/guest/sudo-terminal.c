@@ -90,7 +90,7 @@ static ssize_t show_output(struct terminal *terminal) {
   return got;
 }
 
-/* The master stays open even if nobody holds the slave: closing it would hang up the command. */
+/* The master stays open even if no process holds the slave: closing it would hang up the command. */
 void terminal_relay(struct terminal *terminal, const struct pollfd fds[2]) {
   if (fds[0].revents) {
     ssize_t got = read(STDIN_FILENO, terminal->input, sizeof terminal->input);

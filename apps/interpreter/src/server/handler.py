@@ -1,4 +1,4 @@
-"""What all HTTP handlers share: the request body and error answers."""
+"""Base of all HTTP handlers: reads the request body and sends errors."""
 
 import json
 from typing import Any, Dict, Optional

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Tuple
 
 INTERVAL_SECONDS = 0.05
-# Code takes gigabytes per second: more often while the memory may end soon.
+# Code can take gigabytes per second, so the guard checks more often while memory is short.
 SHORT_INTERVAL_SECONDS = 0.01
 SHORT_SHARE = 0.5
-# gVisor itself needs some of the sandbox's memory, and code goes on between two looks.
+# gVisor itself needs some of the sandbox's memory, and code keeps running between two checks.
 RESERVE_BYTES = 128 * 1024 * 1024
-# Small sandboxes have to do with less.
+# Small sandboxes reserve less.
 RESERVE_SHARE = 0.125
 # Many small kernels may use up the memory together. None of them is to blame.
 LARGE_SHARE = 0.25
@@ -24,7 +24,7 @@ PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 async def wait_for_shortage(session: int, proc: Path = Path("/proc")) -> str:
-    """Returns when little memory is left and the processes of the session hold much of it, with what to tell."""
+    """Returns when little memory is left and the processes of the session hold much of it. The result explains this to the user."""
     interval = INTERVAL_SECONDS
     while True:
         await asyncio.sleep(interval)

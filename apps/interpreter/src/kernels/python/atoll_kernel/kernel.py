@@ -39,7 +39,7 @@ class Kernel:
         self._answers.send({"type": "ready"})
         with open(requests_fd, "rb") as requests:
             while True:
-                # In a thread, so that tasks of earlier cells go on.
+                # Reads in a thread, so that tasks of earlier cells keep running.
                 line = loop.run_until_complete(loop.run_in_executor(None, requests.readline))
                 if not line:
                     return

@@ -232,7 +232,7 @@ export declare type MeasureNodeResponse = Message<"atoll.node.v1.MeasureNodeResp
 export declare const MeasureNodeResponseSchema: GenMessage<MeasureNodeResponse>;
 
 /**
- * What the egress proxy has decided since its start. Sandboxes without rules for it do not count.
+ * Decisions of the egress proxy since its start. Sandboxes without rules for the proxy do not count.
  *
  * @generated from message atoll.node.v1.EgressDecisions
  */
@@ -2307,7 +2307,7 @@ export declare type Sandbox = Message<"atoll.node.v1.Sandbox"> & {
   state: SandboxState;
 
   /**
-   * For a paused sandbox: whether its memory was saved.
+   * Whether the memory of a paused sandbox was saved.
    *
    * @generated from field: bool keeps_memory = 4;
    */
@@ -2321,7 +2321,7 @@ export declare type Sandbox = Message<"atoll.node.v1.Sandbox"> & {
   ingress?: Ingress | undefined;
 
   /**
-   * Of the create request or the last resume. 0 if unknown: sandboxes of old Atoll versions and quarantined ones.
+   * Generation of the create request or the last resume. 0 if unknown: sandboxes of old Atoll versions and quarantined ones.
    *
    * @generated from field: uint32 generation = 6;
    */
@@ -2565,8 +2565,8 @@ export declare const NodeService: GenService<{
   /**
    * Pre-assigns an ID and token to the next sandbox of the warm pool, so that its create has nothing left to configure.
    * Returns the shape of the sandbox once it is ready; waits while none is made. CreateSandbox with `is_named` claims
-   * it. Another create may claim it too and replace its ID and token: whoever owns that sandbox knows this token, so
-   * the ID must not be used then.
+   * it. Another create may claim it first and replace its ID and token. The owner of that sandbox has then seen this
+   * token, so the ID must not be used.
    *
    * @generated from rpc atoll.node.v1.NodeService.NameReadySandbox
    */
