@@ -20,6 +20,10 @@ API and of envd on.`,
       'The sandbox sent an answer that is not JSON.',
       'Retry, or create a new sandbox.',
     ],
+    live_connections: [
+      'The dashboard has as many open pages as it may have, in all or of one session.',
+      'Close pages of the dashboard in other windows.',
+    ],
     internal: [
       'The dashboard met an unexpected error.',
       'Report the time to the operator; the server log has the cause.',
@@ -27,9 +31,16 @@ API and of envd on.`,
     no_method: ['envd has no such method for the dashboard.', 'Reload the page.'],
     no_operation: ['The platform API has no such operation for a team.', 'Reload the page.'],
     no_path: ['The dashboard has no such path.', 'Reload the page.'],
+    no_recording: [
+      'The recording does not exist, or belongs to another team.',
+      'Reload the list of recordings.',
+    ],
     no_session: ['The session ended, or its API key was deleted.', 'Sign in again.'],
-    no_terminal: ['The address of the terminal is malformed.', 'Reload the page.'],
     path_missing: ['The request names no file.', 'Reload the page.'],
+    recordings_full: [
+      'The team has as many recordings of terminals as it may have.',
+      'Delete recordings.',
+    ],
     sandbox_paused: ['The sandbox is paused.', 'Resume the sandbox first.'],
     sign_in: ['The sign-in has neither an API key nor a link.', 'Enter an API key.'],
     sign_in_refused: [
@@ -37,9 +48,10 @@ API and of envd on.`,
       'Enter a key that exists, or use a new link.',
     ],
     target: ['The target of the request is not a path.', 'Open the dashboard by its own address.'],
-    terminals: [
-      'The dashboard has as many open terminals as it may have.',
-      'Close terminals in other windows.',
+    terminal_broken: ['The sandbox closed the terminal.', 'The page connects again by itself.'],
+    terminal_input: [
+      'The page sent more input than the terminal takes.',
+      'Reload the page, and paste less at once.',
     ],
     upstream_failed: [
       'The server or the sandbox did not answer the dashboard, or the answer broke off.',

@@ -1,5 +1,6 @@
 import type { ComponentType } from 'preact'
 import { lazy } from './parts/lazy.tsx'
+import { liveState } from './data/live.ts'
 import { route } from './data/location.ts'
 import { session, sessionError, signOut, loadSession } from './data/session.ts'
 import { switchTheme } from './data/theme.ts'
@@ -38,6 +39,11 @@ function Content() {
     <div class="shell">
       <Side />
       <main id="main" tabIndex={-1}>
+        {liveState.value === 'lost' && (
+          <div class="live-lost" role="status">
+            The connection to the server is lost. Connecting again…
+          </div>
+        )}
         <Page route={route.value} />
       </main>
       <CommandMenu />
@@ -46,6 +52,13 @@ function Content() {
 }
 
 const SandboxPage = lazy(async () => (await import('./pages/sandbox/sandbox.tsx')).SandboxPage)
+const WallPage = lazy(async () => (await import('./pages/wall/wall.tsx')).WallPage)
+const RecordingsPage = lazy(
+  async () => (await import('./pages/recordings/recordings.tsx')).RecordingsPage,
+)
+const RecordingPage = lazy(
+  async () => (await import('./pages/recordings/recording.tsx')).RecordingPage,
+)
 const TemplatesPage = lazy(
   async () => (await import('./pages/templates/templates.tsx')).TemplatesPage,
 )
@@ -57,6 +70,8 @@ const TeamPage = lazy(async () => (await import('./pages/team.tsx')).TeamPage)
 const plainPages: Partial<Record<Route['page'], ComponentType>> = {
   now: NowPage,
   sandboxes: SandboxesPage,
+  wall: WallPage,
+  recordings: RecordingsPage,
   templates: TemplatesPage,
   snapshots: SnapshotsPage,
   secrets: SecretsPage,
@@ -65,6 +80,7 @@ const plainPages: Partial<Record<Route['page'], ComponentType>> = {
 
 function Page({ route: to }: { readonly route: Route }) {
   if (to.page === 'sandbox') return <SandboxPage key={to.id} id={to.id} tab={to.tab} />
+  if (to.page === 'recording') return <RecordingPage key={to.id} id={to.id} />
   if (to.page === 'template') return <TemplatePage key={to.id} id={to.id} buildId={to.buildId} />
   const Plain = plainPages[to.page]
   if (Plain) return <Plain />
@@ -80,6 +96,7 @@ function Page({ route: to }: { readonly route: Route }) {
 const links = [
   ['/', 'Now', ['now']],
   ['/sandboxes', 'Sandboxes', ['sandboxes', 'sandbox']],
+  ['/wall', 'Wall', ['wall']],
   ['/templates', 'Templates', ['templates', 'template']],
   ['/snapshots', 'Snapshots', ['snapshots']],
   ['/secrets', 'Secrets', ['secrets']],

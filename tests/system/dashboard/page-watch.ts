@@ -5,8 +5,12 @@ export interface PageWatch {
   findings(): Promise<string[]>
 }
 
-/** Browsers log every failed request. The first request for a session fails with 401 before sign-in. */
-const expectedError = /Failed to load resource: the server responded with a status of (4\d\d)/
+/**
+ * Browsers log every failed request. The first request for a session fails with 401 before sign-in, and all requests fail
+ * while a test has stopped the server.
+ */
+const expectedError =
+  /Failed to load resource: (the server responded with a status of (4\d\d)|net::ERR_CONNECTION_REFUSED)|WebSocket connection to '[^']*\/bff\/live' failed/
 
 export async function watchPage(page: Page): Promise<PageWatch> {
   const problems: string[] = []

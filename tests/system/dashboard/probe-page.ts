@@ -48,7 +48,7 @@ const results = {
   read: await attempt(async () => (await fetch('${origin}/bff/session', { credentials: 'include' })).text()),
   write: await attempt(async () => (await fetch('${origin}/bff/api/sandboxes/${id}', { method: 'DELETE', credentials: 'include' })).status),
   socket: await attempt(() => new Promise((resolve, reject) => {
-    const socket = new WebSocket('${origin.replace('http', 'ws')}/bff/sandboxes/${id}/terminal')
+    const socket = new WebSocket('${origin.replace('http', 'ws')}/bff/live')
     socket.onopen = () => resolve('open')
     socket.onerror = reject
   })),

@@ -1,6 +1,10 @@
 import { signal } from '@preact/signals'
 import type { Signal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
+import { recordReads } from './reads.ts'
+import type { Reads } from './reads.ts'
+import { openWatch } from './watch.ts'
+import type { Watch } from './watch.ts'
 
 /** Data from the server with its age. After a failure the last data stays, and the error is beside it. */
 export interface Resource<Data> {
@@ -18,13 +22,17 @@ interface Entry {
   everyMs: number | undefined
   timer: ReturnType<typeof setTimeout> | undefined
   running: AbortController | undefined
+  watch: Watch | undefined
 }
 
 const entries = new Map<string, Entry>()
 const empty = { data: undefined, error: undefined, loadedAt: undefined }
 const maxKept = 200
 
-/** Loads data by a key that names it, and again every `everyMs` while the page is visible. */
+/**
+ * Loads data by a key that names it. With `everyMs` it is live: the server checks that often, and sends what changed. Without
+ * a live connection the page asks again itself.
+ */
 export function useResource<Data>(
   key: string,
   load: (signal: AbortSignal, show: (data: Data) => void) => Promise<Data>,
@@ -39,8 +47,7 @@ export function useResource<Data>(
     return () => {
       entry.users -= 1
       if (entry.users > 0) return
-      clearTimeout(entry.timer)
-      entry.running?.abort()
+      stop(entry)
     }
   }, [key])
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the key fixes the type of the data
@@ -56,6 +63,7 @@ export async function reloadAll(prefix = ''): Promise<void> {
 
 /** Forgets everything, for example at sign-out. */
 export function forgetAll(): void {
+  for (const entry of entries.values()) stop(entry)
   entries.clear()
 }
 
@@ -73,16 +81,30 @@ function entryOf(key: string): Entry {
     everyMs: undefined,
     timer: undefined,
     running: undefined,
+    watch: undefined,
   }
   entries.set(key, made)
   return made
 }
 
-async function refresh(entry: Entry): Promise<void> {
+function stop(entry: Entry): void {
+  clearTimeout(entry.timer)
+  entry.running?.abort()
+  unwatch(entry)
+}
+
+function unwatch(entry: Entry): void {
+  entry.watch?.close()
+  entry.watch = undefined
+}
+
+/** `known` are answers that the live connection has sent. */
+async function refresh(entry: Entry, known: Reads['known'] = new Map()): Promise<void> {
   clearTimeout(entry.timer)
   entry.running?.abort()
   const running = new AbortController()
   entry.running = running
+  const reads = recordReads(running.signal, known)
   try {
     const show = (data: unknown) => {
       if (entry.state.value.data === undefined) entry.state.value = { ...empty, data }
@@ -90,17 +112,34 @@ async function refresh(entry: Entry): Promise<void> {
     const data = await entry.load(running.signal, show)
     if (running.signal.aborted) return
     entry.state.value = { data, error: undefined, loadedAt: Date.now() }
+    watch(entry, reads)
   } catch (error) {
     if (running.signal.aborted) return
     entry.state.value = {
       ...entry.state.value,
       error: error instanceof Error ? error : new Error(String(error)),
     }
+    unwatch(entry)
+    schedule(entry)
   }
-  schedule(entry)
+}
+
+/** Follows what was loaded over the live connection, or by asking again. */
+function watch(entry: Entry, reads: Reads): void {
+  if (entry.everyMs === undefined || entry.users === 0) return
+  if (entry.watch) return entry.watch.follow(reads)
+  entry.watch = openWatch(reads, entry.everyMs, {
+    onChange: (answers) => void refresh(entry, answers),
+    onLost() {
+      unwatch(entry)
+      schedule(entry)
+    },
+  })
+  if (!entry.watch) schedule(entry)
 }
 
 function schedule(entry: Entry): void {
+  clearTimeout(entry.timer)
   if (entry.everyMs === undefined || entry.users === 0) return
   entry.timer = setTimeout(() => {
     if (document.visibilityState === 'visible') void refresh(entry)

@@ -1,5 +1,6 @@
 import { signal } from '@preact/signals'
 import { dashboardApi, RequestError, whenSignedOut } from './request.ts'
+import { connectLive, disconnectLive } from './live.ts'
 import { forgetAll } from './resource.ts'
 
 export interface Session {
@@ -27,10 +28,11 @@ export const session = signal<Session | null | undefined>(undefined)
 export const sessionError = signal<Error | undefined>(undefined)
 
 export async function loadSession(): Promise<void> {
-  whenSignedOut(() => (session.value = null))
+  whenSignedOut(forgetSession)
   sessionError.value = undefined
   try {
     session.value = await dashboardApi<Session>('GET', '/session')
+    connectLive()
   } catch (error) {
     if (error instanceof RequestError && error.status === 401) session.value = null
     else sessionError.value = error instanceof Error ? error : new Error(String(error))
@@ -39,10 +41,16 @@ export async function loadSession(): Promise<void> {
 
 export async function signIn(credentials: { apiKey: string } | { link: string }): Promise<void> {
   session.value = await dashboardApi<Session>('POST', '/session', credentials)
+  connectLive()
 }
 
 export async function signOut(): Promise<void> {
   await dashboardApi('DELETE', '/session')
+  forgetSession()
+}
+
+function forgetSession(): void {
+  disconnectLive()
   forgetAll()
   session.value = null
 }

@@ -11,7 +11,7 @@ import { toCreateRequest } from './new-sandbox.ts'
 import { toBuildRequest } from './new-template.ts'
 import { portUrl } from './port-url.ts'
 import { reconnectDelayMs } from './reconnect.ts'
-import { parseRoute, sandboxPath, templatePath } from './route.ts'
+import { parseRoute, recordingPath, sandboxPath, templatePath } from './route.ts'
 
 const form = {
   template: ' base ',
@@ -107,6 +107,10 @@ test('paths map to pages and back', () => {
     id: 'team/a b',
     buildId: 'x',
   })
+  assert.deepEqual(parseRoute(recordingPath('1-iabc-2')), { page: 'recording', id: '1-iabc-2' })
+  for (const page of ['wall', 'recordings', 'templates', 'team'] as const) {
+    assert.deepEqual(parseRoute(`/${page}`), { page })
+  }
   for (const path of ['/nowhere', '/sandboxes/iabc/none', '/a/b/c/d', '/secrets/x', '/%']) {
     assert.deepEqual(parseRoute(path), { page: 'unknown' }, path)
   }

@@ -3,6 +3,8 @@ export type Route =
       readonly page:
         | 'now'
         | 'sandboxes'
+        | 'wall'
+        | 'recordings'
         | 'templates'
         | 'snapshots'
         | 'secrets'
@@ -10,6 +12,7 @@ export type Route =
         | 'sign-in'
     }
   | { readonly page: 'sandbox'; readonly id: string; readonly tab: SandboxTab }
+  | { readonly page: 'recording'; readonly id: string }
   | { readonly page: 'template'; readonly id: string; readonly buildId: string | undefined }
   | { readonly page: 'unknown' }
 
@@ -23,7 +26,16 @@ export const sandboxTabs = [
 ] as const
 export type SandboxTab = (typeof sandboxTabs)[number]
 
-const plainPages = ['sandboxes', 'templates', 'snapshots', 'secrets', 'team', 'sign-in'] as const
+const plainPages = [
+  'sandboxes',
+  'wall',
+  'recordings',
+  'templates',
+  'snapshots',
+  'secrets',
+  'team',
+  'sign-in',
+] as const
 
 export function parseRoute(path: string): Route {
   const [first = '', id, third, ...rest] = path.split('/').filter(Boolean).map(decode)
@@ -34,6 +46,8 @@ export function parseRoute(path: string): Route {
     return tab ? { page: 'sandbox', id, tab } : { page: 'unknown' }
   }
   if (first === 'templates' && id !== undefined) return { page: 'template', id, buildId: third }
+  if (first === 'recordings' && id !== undefined && third === undefined)
+    return { page: 'recording', id }
   const page = plainPages.find((name) => name === first)
   return page && id === undefined ? { page } : { page: 'unknown' }
 }
@@ -45,6 +59,10 @@ export function sandboxPath(id: string, tab: SandboxTab = 'overview'): string {
 export function templatePath(id: string, buildId?: string): string {
   const build = buildId === undefined ? '' : `/${encodeURIComponent(buildId)}`
   return `/templates/${encodeURIComponent(id)}${build}`
+}
+
+export function recordingPath(id: string): string {
+  return `/recordings/${encodeURIComponent(id)}`
 }
 
 function decode(part: string): string {

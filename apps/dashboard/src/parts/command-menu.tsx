@@ -36,6 +36,8 @@ const pages: readonly Command[] = [
   { label: 'Go to Now', run: () => navigate('/') },
   { label: 'Go to Sandboxes', run: () => navigate('/sandboxes') },
   { label: 'New sandbox', run: () => navigate('/sandboxes?new=1') },
+  { label: 'Go to Wall', run: () => navigate('/wall') },
+  { label: 'Go to Recordings', run: () => navigate('/recordings') },
   { label: 'Go to Templates', run: () => navigate('/templates') },
   { label: 'New template', run: () => navigate('/templates?new=1') },
   { label: 'Go to Snapshots', run: () => navigate('/snapshots') },

@@ -6,7 +6,6 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
-import { WebSocket } from 'ws'
 import { simulateNode } from '@atoll/simulated-node/node'
 import { silentLogger } from '@atoll/kit/log'
 import { loadServerConfig } from '../config.ts'
@@ -184,20 +183,6 @@ suite('the dashboard', () => {
     }
     assert.equal((await ask('DELETE', '/bff/session', { headers: { cookie } })).status, 403)
     assert.equal((await ask('GET', '/bff/session', { headers: { cookie } })).status, 200)
-  })
-
-  test('a terminal needs the session and the own origin', async () => {
-    const { cookie } = await signIn()
-    const open = (headers: Record<string, string>) =>
-      new Promise<string>((resolve) => {
-        const address = `ws://127.0.0.1:${port}/bff/sandboxes/iabc/terminal`
-        const socket = new WebSocket(address, { headers: { host, ...headers } })
-        socket.on('open', () => resolve('open'))
-        socket.on('error', (error) => resolve(error.message))
-      })
-    assert.match(await open({ origin }), /401/)
-    assert.match(await open({ cookie }), /403/)
-    assert.match(await open({ cookie, origin: `http://8000-iabc.localhost:${port}` }), /403/)
   })
 
   test('a session survives a restart of the server and ends with its key', async () => {

@@ -1,18 +1,16 @@
 /** The dashboard: an origin of its own, on which neither the edge nor the platform API answers. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { WebSocketServer } from 'ws'
 import type { DashboardBundle } from '@atoll/dashboard/build'
 import { Fault } from '@atoll/kit/fault'
 import type { Logger } from '@atoll/kit/log'
 import { isForHost } from './host.ts'
+import { createLive, livePath } from './live/live.ts'
 import { createPages } from './pages.ts'
 import { findCrossOriginObjection } from './request-checks.ts'
-import { sendFault } from './responses.ts'
+import { sendFault, statusOfKind } from './responses.ts'
 import { createRoutes, requireSession } from './routes.ts'
 import type { RouteParts } from './routes.ts'
-import { findSandbox } from './sandbox-access.ts'
-import { parseTerminalQuery, runTerminal } from './terminal.ts'
 
 export interface Dashboard {
   claims(req: IncomingMessage): boolean
@@ -28,17 +26,20 @@ export interface DashboardParts extends RouteParts {
   readonly log: Logger
 }
 
-const maxTerminals = 500
-const maxMessageBytes = 1024 * 1024
-/** How often a terminal checks that its session, key and sandbox still exist. */
-const recheckMs = 15_000
-
-export function createDashboard(parts: DashboardParts): Dashboard {
-  const { host, log } = parts
+export function createDashboard(given: DashboardParts): Dashboard {
+  const { host, log } = given
+  const endSession = async (token: string) => {
+    await given.sessions.close(token)
+    live.endSession(token)
+  }
+  const parts = { ...given, sessions: { ...given.sessions, close: endSession } }
   const pages = createPages(parts.bundle)
   const routes = createRoutes(parts)
-  const sockets = new WebSocketServer({ noServer: true, maxPayload: maxMessageBytes })
-  const closing = new AbortController()
+  const live = createLive({
+    ...parts,
+    isSession: (token) => parts.sessions.findKey(token) !== undefined,
+    onKeyRefused: endSession,
+  })
 
   const answer = async (req: IncomingMessage, res: ServerResponse) => {
     const url = readUrl(req)
@@ -47,25 +48,11 @@ export function createDashboard(parts: DashboardParts): Dashboard {
     return routes(req, res, url)
   }
 
-  const openTerminal = async (req: IncomingMessage, socket: Duplex, head: Buffer) => {
+  const openLive = (req: IncomingMessage, socket: Duplex, head: Buffer) => {
     refuseOtherOrigins(req, true)
-    const { pathname, searchParams } = readUrl(req)
-    const id = /^\/bff\/sandboxes\/([a-z0-9]{1,63})\/terminal$/.exec(pathname)?.[1]
-    const request = parseTerminalQuery(searchParams)
-    if (!id || !request) throw new Fault('invalid', 'no_terminal', `There is no ${req.url}`)
-    if (sockets.clients.size >= maxTerminals) {
-      throw new Fault('exhausted', 'terminals', `${maxTerminals} terminals are open already`)
-    }
-    const find = () => findSandbox(parts.platform, requireSession(parts, req).apiKey, id)
-    const access = await find()
-    sockets.handleUpgrade(req, socket, head, (client) => {
-      const timer = setInterval(() => {
-        find().catch(() => client.close(1008, 'signed out, or the sandbox does not run'))
-      }, recheckMs)
-      client.once('close', () => clearInterval(timer))
-      client.on('error', () => {}) // `close` follows
-      void runTerminal(client, request, { url: parts.envdUrl, access, signal: closing.signal })
-    })
+    const { pathname } = readUrl(req)
+    if (pathname !== livePath) throw new Fault('not_found', 'no_path', `There is no ${pathname}`)
+    live.accept(requireSession(parts, req), req, socket, head)
   }
 
   return {
@@ -78,14 +65,15 @@ export function createDashboard(parts: DashboardParts): Dashboard {
     },
     upgrade(req, socket, head) {
       socket.on('error', () => {}) // `close` follows
-      openTerminal(req, socket, head).catch((error: unknown) => {
-        const status = error instanceof Fault && error.kind === 'unauthenticated' ? 401 : 403
+      try {
+        openLive(req, socket, head)
+      } catch (error) {
+        const status = statusOfKind[Fault.from(error).kind]
         socket.end(`HTTP/1.1 ${status} Refused\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`)
-      })
+      }
     },
     async close() {
-      closing.abort()
-      for (const client of sockets.clients) client.terminate()
+      live.close()
       parts.platform.close()
       parts.envd.close()
     },

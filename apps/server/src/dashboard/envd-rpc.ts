@@ -21,15 +21,18 @@ const services = {
 const maxAnswerBytes = 16 * 2 ** 20
 const limitMs = 30_000
 
-export async function callEnvd(
-  res: ServerResponse,
-  call: {
-    readonly envd: Upstream
-    readonly access: SandboxAccess
-    readonly method: string
-    readonly request: unknown
-  },
-): Promise<void> {
+export interface EnvdCall {
+  readonly envd: Upstream
+  readonly access: SandboxAccess
+  readonly method: string
+  readonly request: unknown
+}
+
+export async function callEnvd(res: ServerResponse, call: EnvdCall): Promise<void> {
+  sendJson(res, 200, await askEnvd(call))
+}
+
+export async function askEnvd(call: EnvdCall): Promise<unknown> {
   const service = Object.entries(services).find(([name]) => name === call.method)?.[1]
   if (!service) throw new Fault('not_found', 'no_method', `There is no method ${call.method}`)
   const reply = await call.envd.send({
@@ -45,7 +48,7 @@ export async function callEnvd(
   })
   const answer = parseAnswer(await readBounded(reply, maxAnswerBytes))
   if (reply.statusCode !== 200) throw faultFromReply(reply.statusCode ?? 502, toErrorBody(answer))
-  sendJson(res, 200, answer)
+  return answer
 }
 
 function parseAnswer(text: string): unknown {

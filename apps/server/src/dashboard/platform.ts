@@ -1,4 +1,5 @@
 /** Forwards requests of the pages to the platform API, with the API key of the session. */
+import { createHash } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { operations } from '@atoll/contracts/operations'
 import { Fault } from '@atoll/kit/fault'
@@ -31,13 +32,7 @@ export async function forwardToPlatform(
   parts: { readonly platform: Upstream; readonly apiKey: string; onKeyRefused(): Promise<void> },
 ): Promise<void> {
   const target = (req.url ?? '').slice(platformPrefix.length)
-  if (!isTeamOperation(req.method, target.split('?', 1)[0] ?? '')) {
-    throw new Fault(
-      'not_found',
-      'no_operation',
-      'The platform API has no such operation for a team',
-    )
-  }
+  requireTeamOperation(req.method, target)
   const type = req.headers['content-type']
   const reply = await parts.platform.send({
     method: req.method ?? 'GET',
@@ -49,8 +44,43 @@ export async function forwardToPlatform(
     },
     body: req,
   })
-  const status = reply.statusCode ?? 502
+  const { status, headers, body } = await readReply(reply)
   if (status === 401) await parts.onKeyRefused()
+  if (body === undefined) return void sendInert(res, status, headers).end()
+  sendJson(res, status, body, { ...headers, [tagHeader]: tagOf(status, body) })
+}
+
+/** Names the content of an answer, so that a live connection sends only answers that differ. */
+export const tagHeader = 'X-Atoll-Tag'
+
+/** Changes with the content of an answer. */
+export function tagOf(status: number, body: unknown): string {
+  const text = `${status} ${JSON.stringify(body)}`
+  return createHash('sha256').update(text).digest('base64url').slice(0, 22)
+}
+
+export interface PlatformAnswer {
+  readonly status: number
+  readonly headers: Record<string, string>
+  /** Undefined if the answer is empty. */
+  readonly body: unknown
+}
+
+/** Reads from the platform API with the key of a session. */
+export async function askPlatform(call: {
+  readonly platform: Upstream
+  readonly apiKey: string
+  /** Path with the query. */
+  readonly path: string
+  readonly signal: AbortSignal
+}): Promise<PlatformAnswer> {
+  const { platform, apiKey, path, signal } = call
+  requireTeamOperation('GET', path)
+  const headers = { 'x-api-key': apiKey }
+  return readReply(await platform.send({ method: 'GET', path, headers, signal }))
+}
+
+async function readReply(reply: IncomingMessage): Promise<PlatformAnswer> {
   const text = await readBounded(reply, maxAnswerBytes)
   const headers = Object.fromEntries(
     passedHeaders.flatMap((name) => {
@@ -58,8 +88,13 @@ export async function forwardToPlatform(
       return typeof value === 'string' ? [[name, value]] : []
     }),
   )
-  if (text === '') return void sendInert(res, status, headers).end()
-  sendJson(res, status, withoutTokens(JSON.parse(text)), headers)
+  const body = text === '' ? undefined : withoutTokens(JSON.parse(text))
+  return { status: reply.statusCode ?? 502, headers, body }
+}
+
+function requireTeamOperation(method: string | undefined, target: string): void {
+  if (isTeamOperation(method, target.split('?', 1)[0] ?? '')) return
+  throw new Fault('not_found', 'no_operation', 'The platform API has no such operation for a team')
 }
 
 const tokenFields: ReadonlySet<string> = new Set(['envdAccessToken', 'trafficAccessToken'])

@@ -3,8 +3,10 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { z } from 'zod'
 import { Fault } from '@atoll/kit/fault'
 import { downloadFile, showFile, writeFile } from './envd-files.ts'
-import { callEnvd } from './envd-rpc.ts'
-import { forwardToPlatform, platformPrefix } from './platform.ts'
+import { askEnvd, callEnvd } from './envd-rpc.ts'
+import { forwardToPlatform, platformPrefix, tagHeader, tagOf } from './platform.ts'
+import { answerRecordings, recordingsPath } from './recordings/recording-routes.ts'
+import type { Recordings } from './recordings/recordings.ts'
 import { isSecureOrigin } from './request-checks.ts'
 import { readJson, sendJson, sendNothing } from './responses.ts'
 import { findSandbox } from './sandbox-access.ts'
@@ -24,6 +26,7 @@ export interface RouteParts {
   readonly sessions: Sessions
   readonly platform: Upstream
   readonly envd: Upstream
+  readonly recordings: Recordings
   /** Returns undefined for a key that does not exist. */
   describeKey(apiKey: string): Promise<TeamFacts | undefined>
   /** Returns the API key of a one-time sign-in link, once. */
@@ -32,7 +35,7 @@ export interface RouteParts {
   readonly addresses: Readonly<Record<string, string>>
 }
 
-const sandboxPath = /^\/bff\/sandboxes\/([a-z0-9]{1,63})\/(file|download|rpc\/(\w+))$/
+const sandboxPath = /^\/bff\/sandboxes\/([a-z0-9]{1,63})\/(file|download|processes|rpc\/(\w+))$/
 const maxRequestBytes = 64 * 1024
 
 export function createRoutes(parts: RouteParts) {
@@ -44,6 +47,11 @@ export function createRoutes(parts: RouteParts) {
       const onKeyRefused = () => parts.sessions.close(token)
       return forwardToPlatform(req, res, { platform: parts.platform, apiKey, onKeyRefused })
     }
+    if (pathname.startsWith(recordingsPath)) {
+      const { recordings } = parts
+      const { teamId } = await requireTeam(parts, token, apiKey)
+      return answerRecordings(req, res, { recordings, teamId, pathname })
+    }
     const match = sandboxPath.exec(pathname)
     if (!match?.[1]) throw new Fault('not_found', 'no_path', `There is no ${pathname}`)
     const access = await findSandbox(parts.platform, apiKey, match[1])
@@ -52,6 +60,10 @@ export function createRoutes(parts: RouteParts) {
     if (route === 'POST rpc') {
       const request = await readJson(req, maxRequestBytes)
       return callEnvd(res, { envd, access, method: match[3] ?? '', request })
+    }
+    if (route === 'GET processes') {
+      const body = await askEnvd({ envd, access, method: 'List', request: {} })
+      return sendJson(res, 200, body, { [tagHeader]: tagOf(200, body) })
     }
     const path = url.searchParams.get('path')
     if (!path) throw new Fault('invalid', 'path_missing', 'The query parameter path is missing')
@@ -72,6 +84,14 @@ export function requireSession(
   throw new Fault('unauthenticated', 'no_session', 'You are signed out. Sign in again.')
 }
 
+/** Returns the team of the session's key. A session without its key ends. */
+async function requireTeam(parts: RouteParts, token: string, apiKey: string): Promise<TeamFacts> {
+  const team = await parts.describeKey(apiKey)
+  if (team) return team
+  await parts.sessions.close(token)
+  throw new Fault('unauthenticated', 'no_session', 'The API key of this session was deleted.')
+}
+
 const SignIn = z.union([
   z.object({ apiKey: z.string().max(200) }),
   z.object({ link: z.string().max(200) }),
@@ -80,11 +100,7 @@ const SignIn = z.union([
 async function session(parts: RouteParts, req: IncomingMessage, res: ServerResponse) {
   if (req.method === 'GET') {
     const { token, apiKey } = requireSession(parts, req)
-    const team = await parts.describeKey(apiKey)
-    if (!team) {
-      await parts.sessions.close(token)
-      throw new Fault('unauthenticated', 'no_session', 'The API key of this session was deleted.')
-    }
+    const team = await requireTeam(parts, token, apiKey)
     return sendJson(res, 200, { ...team, addresses: parts.addresses })
   }
   if (req.method === 'POST') return signIn(parts, req, res)

@@ -10,6 +10,8 @@ import { readCredentials } from '../credentials.ts'
 import { createDashboard } from './dashboard.ts'
 import type { Dashboard } from './dashboard.ts'
 import { openEnvdEndpoint } from './envd-endpoint.ts'
+import { createRecordings } from './recordings/recordings.ts'
+import type { Recordings } from './recordings/recordings.ts'
 import { openSessionFile } from './session-file.ts'
 import { openSessions } from './sessions.ts'
 import { createSignInLink } from './sign-in-link.ts'
@@ -42,8 +44,10 @@ export async function startDashboard(parts: {
   const sessions = await openSessions(file, systemClock)
   const endpoint = await openEnvdEndpoint(createEdge({ nodes: [parts.node], log }))
   const link = createSignInLink(systemClock)
+  const recordings = createRecordings(join(dataDir, 'dashboard-recordings'), systemClock)
+  const collecting = collectEveryHour(recordings, log)
   const dashboard = createDashboard({
-    ...{ host, bundle, log, sessions },
+    ...{ host, bundle, log, sessions, recordings },
     platform: createUpstream(parts.platformUrl),
     envd: createUpstream(endpoint.url),
     envdUrl: endpoint.url,
@@ -57,8 +61,21 @@ export async function startDashboard(parts: {
     url,
     signInUrl: `${url}/sign-in#${link.token}`,
     async close() {
+      clearInterval(collecting)
       await dashboard.close()
+      await recordings.close()
       await endpoint.close()
     },
   }
+}
+
+const hourMs = 60 * 60 * 1_000
+
+function collectEveryHour(recordings: Recordings, log: Logger): NodeJS.Timeout {
+  const collect = () =>
+    void recordings.collect().catch((error: unknown) => {
+      log.warn({ err: error }, 'old recordings of terminals cannot be removed')
+    })
+  collect()
+  return setInterval(collect, hourMs)
 }

@@ -1,4 +1,4 @@
-import { envd } from '../../data/request.ts'
+import { envd, listProcesses } from '../../data/request.ts'
 import { useResource } from '../../data/resource.ts'
 import type { ProcessInfo } from '../../model/process.ts'
 import { commandOf } from '../../model/process.ts'
@@ -12,7 +12,7 @@ const pollMs = 5_000
 export function ProcessesTab({ id }: { readonly id: string }) {
   const processes = useResource(
     `sandbox/${id}/processes`,
-    async () => (await envd<{ processes?: ProcessInfo[] }>(id, 'List', {})).processes ?? [],
+    async (aborted) => (await listProcesses(id, aborted)).processes ?? [],
     pollMs,
   )
   const signal = async (pid: number, name: string) => {

@@ -1,5 +1,7 @@
 import type { ListedSandbox } from '@atoll/client/replies'
+import { navigate } from '../../data/location.ts'
 import { sandboxActions, thenReload } from '../../data/sandboxes.ts'
+import { maxTiles, wallPath } from '../../model/wall.ts'
 import { Button } from '../../parts/controls.tsx'
 import { confirmFirst, runForEach } from '../../parts/dialog.tsx'
 
@@ -39,6 +41,13 @@ export function BulkBar({
         </Button>
       )}
       <span class="grow" />
+      <Button
+        isSmall
+        title={`Show at most ${maxTiles} of them live, side by side`}
+        action={() => navigate(wallPath({ ids: picked.map(({ sandboxID }) => sandboxID) }))}
+      >
+        Wall
+      </Button>
       <Button
         isSmall
         disabled={running.length === 0}

@@ -1,4 +1,7 @@
 import { signal } from '@preact/signals'
+import { openChannel } from '../../../data/live.ts'
+import type { LiveChannel, LiveMessage } from '../../../data/live.ts'
+import { createInputQueue } from '../../../model/input-queue.ts'
 import { reconnectDelayMs } from '../../../model/reconnect.ts'
 
 export type ConnectionState = 'connecting' | 'open' | 'lost' | 'ended'
@@ -9,6 +12,8 @@ export interface ConnectionEvents {
   size(): TerminalSize
   /** Called after a reconnect to a running process. Its earlier output is not sent again. */
   onAttached(pid: number): void
+  /** The server has ended the recording. */
+  onRecordingStopped(reason: string): void
 }
 
 interface TerminalSize {
@@ -16,45 +21,55 @@ interface TerminalSize {
   readonly rows: number
 }
 
-interface ControlMessage {
+interface TerminalMessage extends LiveMessage {
   readonly started?: { readonly pid: number }
   readonly ended?: { readonly exitCode: number }
-  readonly error?: string
+  /** Bytes of input that the sandbox has taken. */
+  readonly taken?: number
+  /** Null: nothing is recorded. */
+  readonly recording?: { readonly id: string } | null
+  readonly reason?: string
 }
 
-const acknowledgeBytes = 64 * 1024
-const processIsGone = /not found|no process|no such/i
+const acknowledgeBytes = 32 * 1024
+const notFound = 404
 
-/** One terminal of a sandbox. Reconnects to the same process until it ends. */
+/** One terminal of a sandbox, on a channel of the live connection. Reconnects to the same process until it ends. */
 export class Connection {
   readonly state = signal<ConnectionState>('connecting')
   readonly message = signal('')
   readonly pid = signal<number | undefined>(undefined)
-  readonly #sandboxId: string
+  /** ID of the recording under way. A new connection continues it. */
+  readonly recording = signal<string | undefined>(undefined)
   readonly #events: ConnectionEvents
-  #socket: WebSocket | undefined
+  readonly #channel: LiveChannel
+  readonly #input = createInputQueue((bytes) => this.#channel.sendBytes(bytes))
   #isClosed = false
   #attempts = 0
   #timer: ReturnType<typeof setTimeout> | undefined
   #drawnBytes = 0
 
   constructor(sandboxId: string, pid: number | undefined, events: ConnectionEvents) {
-    this.#sandboxId = sandboxId
     this.#events = events
     this.pid.value = pid
-    this.connect()
+    this.#channel = openChannel({
+      request: () => ({
+        terminal: {
+          ...{ sandboxId, size: events.size(), pid: this.pid.value },
+          recording: this.recording.value,
+        },
+      }),
+      onMessage: (message) => this.#receive(message),
+      onBytes: (bytes) => void this.#draw(bytes),
+      onLost: () => {
+        if (this.state.value !== 'ended') this.state.value = 'lost'
+      },
+    })
   }
 
   connect(): void {
     clearTimeout(this.#timer)
-    const { cols, rows } = this.#events.size()
-    const query = new URLSearchParams({ cols: String(cols), rows: String(rows) })
-    if (this.pid.value !== undefined) query.set('pid', String(this.pid.value))
-    const path = `/bff/sandboxes/${encodeURIComponent(this.#sandboxId)}/terminal?${query}`
-    this.#socket = new WebSocket(path)
-    this.#socket.binaryType = 'arraybuffer'
-    this.#socket.addEventListener('message', ({ data }) => this.#receive(data))
-    this.#socket.addEventListener('close', () => this.#onClose())
+    this.#channel.reopen()
   }
 
   input(text: string): void {
@@ -67,53 +82,67 @@ export class Connection {
   }
 
   resize({ cols, rows }: TerminalSize): void {
-    this.#send(JSON.stringify({ resize: { cols, rows } }))
+    this.#channel.control({ resize: { cols, rows } })
+  }
+
+  record(isWanted: boolean): void {
+    this.#channel.control({ record: isWanted })
   }
 
   close(): void {
     this.#isClosed = true
     clearTimeout(this.#timer)
-    this.#socket?.close()
+    this.#channel.close()
   }
 
-  #send(data: string | Uint8Array<ArrayBuffer>): void {
-    if (this.#socket?.readyState === WebSocket.OPEN) this.#socket.send(data)
-  }
-
-  #receive(data: ArrayBuffer | string): void {
-    if (typeof data === 'string') this.#control(JSON.parse(data))
-    else void this.#draw(data)
+  #send(bytes: Uint8Array): void {
+    if (this.state.value === 'open') this.#input.push(bytes)
   }
 
   /** Reports drawn bytes to the server, which sends no more than the page can draw. */
-  async #draw(data: ArrayBuffer): Promise<void> {
-    await this.#events.onOutput(new Uint8Array(data))
-    this.#drawnBytes += data.byteLength
+  async #draw(bytes: Uint8Array): Promise<void> {
+    await this.#events.onOutput(bytes)
+    this.#drawnBytes += bytes.length
     if (this.#drawnBytes < acknowledgeBytes) return
-    this.#send(JSON.stringify({ ack: this.#drawnBytes }))
+    this.#channel.control({ ack: this.#drawnBytes })
     this.#drawnBytes = 0
   }
 
-  #control({ started, ended, error }: ControlMessage): void {
-    if (started) {
-      if (this.pid.value !== undefined) this.#events.onAttached(started.pid)
-      this.pid.value = started.pid
-      this.state.value = 'open'
-      this.message.value = ''
-      this.#attempts = 0
-      this.#drawnBytes = 0
-    } else if (ended) {
-      this.state.value = 'ended'
-      this.message.value = `The process ended with exit code ${ended.exitCode}.`
-    } else this.message.value = error ?? ''
+  #receive({ recording, reason, ...message }: TerminalMessage): void {
+    if (recording !== undefined) this.recording.value = recording?.id
+    if (reason !== undefined) this.#events.onRecordingStopped(reason)
+    this.#receiveState(message)
   }
 
-  #onClose(): void {
-    if (this.#isClosed || this.state.value === 'ended') return
+  #receiveState({ started, ended, taken, error, closed }: TerminalMessage): void {
+    if (started) this.#start(started.pid)
+    if (taken) this.#input.taken(taken)
+    if (ended) this.#end(`The process ended with exit code ${ended.exitCode}.`)
+    else if (error) this.message.value = error.message
+    if (!closed || this.#isClosed || this.state.value === 'ended') return
     // The process is gone, for example after the sandbox booted again.
-    const isGone = processIsGone.test(this.message.value)
-    this.state.value = isGone ? 'ended' : 'lost'
-    if (isGone) return
+    if (error?.status === notFound) this.#end(error.message)
+    else this.#retry()
+  }
+
+  #start(pid: number): void {
+    if (this.pid.value !== undefined) this.#events.onAttached(pid)
+    this.pid.value = pid
+    this.state.value = 'open'
+    this.message.value = ''
+    this.#attempts = 0
+    this.#drawnBytes = 0
+    this.#input.reset()
+  }
+
+  #end(message: string): void {
+    this.recording.value = undefined
+    this.state.value = 'ended'
+    this.message.value = message
+  }
+
+  #retry(): void {
+    this.state.value = 'lost'
     this.#timer = setTimeout(() => this.connect(), reconnectDelayMs(this.#attempts))
     this.#attempts += 1
   }

@@ -2,84 +2,106 @@ import { FitAddon } from '@xterm/addon-fit'
 import { Terminal } from '@xterm/xterm'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { Button } from '../../../parts/controls.tsx'
+import { showError } from '../../../parts/toasts.tsx'
 import { Connection } from './connection.ts'
 import { allowTerminalStyles } from './style-nonce.ts'
-
-const theme = {
-  background: '#0b0f10',
-  foreground: '#dfe7e7',
-  cursor: '#2dd4bf',
-  selectionBackground: '#2dd4bf55',
-}
+import { terminalOptions } from './terminal-options.ts'
 
 /** One terminal. Stays mounted while another one is in front, so that its output is still drawn. */
 export function Screen({
   sandboxId,
   pid,
   isHidden,
+  takesFocus = true,
+  fontSize = 13,
   onPid,
+  onConnection,
   onClose,
+  closeLabel = 'Close',
 }: {
   readonly sandboxId: string
   readonly pid: number | undefined
   readonly isHidden: boolean
-  readonly onPid: (pid: number) => void
+  readonly takesFocus?: boolean
+  readonly fontSize?: number
+  readonly onPid?: (pid: number) => void
+  readonly onConnection?: (connection: Connection) => void
   readonly onClose: () => void
+  readonly closeLabel?: string
 }) {
   const host = useRef<HTMLDivElement>(null)
   const focus = useRef<() => void>(() => {})
   const [connection, setConnection] = useState<Connection | undefined>()
   useEffect(() => {
     if (!host.current) return undefined
-    const opened = openScreen(host.current, sandboxId, pid)
+    const opened = openScreen(host.current, { sandboxId, pid, fontSize })
     focus.current = opened.focus
     setConnection(opened.connection)
+    onConnection?.(opened.connection)
     return opened.close
   }, [])
   const currentPid = connection?.pid.value
   useEffect(() => {
-    if (currentPid !== undefined) onPid(currentPid)
+    if (currentPid !== undefined) onPid?.(currentPid)
   }, [currentPid])
   useEffect(() => {
-    if (!isHidden) focus.current()
-  }, [isHidden, connection])
-  const state = connection?.state.value
+    if (!isHidden && takesFocus) focus.current()
+  }, [isHidden, takesFocus, connection])
   return (
     <>
       <div ref={host} class="terminal-screen" hidden={isHidden} />
-      {!isHidden && (state === 'lost' || state === 'ended') && (
-        <div class="terminal-cover" role="status">
-          <span class="grow">
-            {state === 'lost'
-              ? `Disconnected. ${connection?.message.value || 'Connecting again…'}`
-              : connection?.message.value}
-          </span>
-          {state === 'lost' && (
-            <Button isSmall action={() => connection?.connect()}>
-              Connect now
-            </Button>
-          )}
-          {state === 'ended' && (
-            <Button isSmall action={onClose}>
-              Close
-            </Button>
-          )}
-        </div>
+      {!isHidden && connection && (
+        <Cover connection={connection} onClose={onClose} closeLabel={closeLabel} />
       )}
     </>
   )
 }
 
-function openScreen(host: HTMLElement, sandboxId: string, pid: number | undefined) {
+/** Says why a terminal takes no input. */
+function Cover({
+  connection,
+  onClose,
+  closeLabel,
+}: {
+  readonly connection: Connection
+  readonly onClose: () => void
+  readonly closeLabel: string
+}) {
+  const state = connection.state.value
+  if (state !== 'lost' && state !== 'ended') return null
+  const message = connection.message.value
+  return (
+    <div class="terminal-cover" role="status">
+      <span class="grow">
+        {state === 'lost' ? `Disconnected. ${message || 'Connecting again…'}` : message}
+      </span>
+      {state === 'lost' ? (
+        <Button isSmall action={() => connection.connect()}>
+          Connect now
+        </Button>
+      ) : (
+        <Button isSmall action={onClose}>
+          {closeLabel}
+        </Button>
+      )}
+    </div>
+  )
+}
+
+function openScreen(
+  host: HTMLElement,
+  {
+    sandboxId,
+    pid,
+    fontSize,
+  }: {
+    readonly sandboxId: string
+    readonly pid: number | undefined
+    readonly fontSize: number
+  },
+) {
   allowTerminalStyles()
-  const terminal = new Terminal({
-    theme,
-    fontSize: 13,
-    fontFamily: "ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace",
-    scrollback: 5_000,
-    // Links in output would be chosen by the sandbox.
-    linkHandler: { activate() {} },
-  })
+  const terminal = new Terminal({ ...terminalOptions, fontSize })
   const fit = new FitAddon()
   terminal.loadAddon(fit)
   terminal.open(host)
@@ -87,6 +109,7 @@ function openScreen(host: HTMLElement, sandboxId: string, pid: number | undefine
   const connection = new Connection(sandboxId, pid, {
     onOutput: (bytes) => new Promise((resolve) => terminal.write(bytes, resolve)),
     size: () => ({ cols: terminal.cols, rows: terminal.rows }),
+    onRecordingStopped: (reason) => showError(new Error(reason)),
     onAttached: (running) =>
       terminal.write(
         `\r\n\u001b[2mConnected to process ${running} again. Press Enter for a prompt.\u001b[0m\r\n`,

@@ -1,10 +1,11 @@
 import { useEffect, useState } from 'preact/hooks'
 import { envd } from '../../../data/request.ts'
-import { terminalTag } from '../../../model/process.ts'
-import type { ProcessInfo } from '../../../model/process.ts'
 import { Button } from '../../../parts/controls.tsx'
 import { Skeleton } from '../../../parts/status.tsx'
 import { showError } from '../../../parts/toasts.tsx'
+import type { Connection } from './connection.ts'
+import { findTerminals } from './find-terminals.ts'
+import { RecordButton } from './record-button.tsx'
 import { Screen } from './screen.tsx'
 
 interface OpenTerminal {
@@ -18,6 +19,8 @@ const opened = (pid?: number): OpenTerminal => ({ key: (made += 1), pid })
 
 export function TerminalTab({ id }: { readonly id: string }) {
   const { terminals, front, setFront, add, remove, setPid } = useTerminals(id)
+  const [connections, setConnections] = useState<ReadonlyMap<number, Connection>>(new Map())
+  const frontConnection = connections.get(front)
   if (!terminals) return <Skeleton />
   const end = async ({ key, pid }: OpenTerminal) => {
     remove(key)
@@ -50,6 +53,11 @@ export function TerminalTab({ id }: { readonly id: string }) {
         <Button isSmall kind="plain" aria-label="New terminal" action={add}>
           +
         </Button>
+        <span class="grow" />
+        {frontConnection && <RecordButton connection={frontConnection} />}
+        <a class="button small plain" href="/recordings">
+          Recordings
+        </a>
       </div>
       <div class="terminal-view">
         {terminals.map(({ key, pid }) => (
@@ -58,6 +66,9 @@ export function TerminalTab({ id }: { readonly id: string }) {
             sandboxId={id}
             pid={pid}
             isHidden={key !== front}
+            onConnection={(connection) =>
+              setConnections((all) => new Map(all).set(key, connection))
+            }
             onPid={(found) => setPid(key, found)}
             onClose={() => remove(key)}
           />
@@ -100,9 +111,4 @@ function useTerminals(id: string) {
         all?.map((terminal) => (terminal.key === key ? { ...terminal, pid } : terminal)),
       ),
   }
-}
-
-async function findTerminals(id: string): Promise<number[]> {
-  const { processes = [] } = await envd<{ processes?: ProcessInfo[] }>(id, 'List', {})
-  return processes.filter(({ tag }) => tag === terminalTag).map(({ pid }) => pid)
 }

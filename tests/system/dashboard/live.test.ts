@@ -1,0 +1,102 @@
+/** Live parts of the dashboard, in a real browser: lists, logs and terminals over one WebSocket. */
+import assert from 'node:assert/strict'
+import { after, before, suite, test } from 'node:test'
+import type { Browser } from 'playwright-core'
+import { Sandbox } from 'e2b'
+import { install } from '../installation.ts'
+import type { Installation } from '../installation.ts'
+import { openBrowser } from './browser.ts'
+import { takeScreenshots } from './screenshots.ts'
+import { openSignedInPage } from './signed-in-page.ts'
+import type { SignedInPage } from './signed-in-page.ts'
+import { terminalScreen } from './terminal-screen.ts'
+import type { TerminalScreen } from './terminal-screen.ts'
+
+suite('the live connection of the dashboard', () => {
+  let installation: Installation
+  let browser: Browser
+  let signedIn: SignedInPage
+  let screen: TerminalScreen
+  let sandbox: Sandbox
+
+  before(async () => {
+    installation = await install({ ATOLL_RUNTIME: 'gvisor', ATOLL_BASE_MEMORY_MB: '512' })
+    browser = await openBrowser()
+    signedIn = await openSignedInPage(browser, installation)
+    screen = terminalScreen(signedIn.page)
+  })
+  after(async () => {
+    await browser?.close()
+    await installation?.[Symbol.asyncDispose]()
+  })
+
+  const connection = () => ({ ...installation.connection, timeoutMs: 3_600_000 })
+
+  test('a sandbox that a program creates appears in the list, then its log lines', async () => {
+    const { page, go, sockets } = signedIn
+    await go('/sandboxes')
+    await page.getByRole('heading', { name: 'No sandboxes yet' }).waitFor()
+    sandbox = await Sandbox.create(connection())
+    await page.locator('.grid-row', { hasText: sandbox.sandboxId }).waitFor()
+    await go(`/sandboxes/${sandbox.sandboxId}/logs`)
+    await page.getByRole('log').waitFor()
+    await sandbox.commands.run('echo seen-$((40 + 2))')
+    await page.locator('.log-line', { hasText: 'seen-42' }).waitFor()
+    assert.deepEqual([...new Set(sockets.map((url) => new URL(url).pathname))], ['/bff/live'])
+  })
+
+  test('a terminal answers, and Ctrl-C stops a flood', async () => {
+    const { page, go } = signedIn
+    await go(`/sandboxes/${sandbox.sandboxId}/terminal`)
+    await screen.shows(/\$\s*$/)
+    await screen.run('echo $((6 * 7))-$TERM')
+    await screen.shows(/42-xterm-256color/)
+    await screen.run('yes flooding-the-terminal-without-end')
+    await screen.shows(/(flooding-the-terminal-without-end\s+){5}/)
+    await page.keyboard.press('Control+c')
+    await screen.shows(/\$\s*$/)
+    await screen.run('clear; echo after-$((2 + 2))')
+    await screen.shows(/after-4/)
+  })
+
+  test('markup, escape sequences and a line of 10 MB are only text', async () => {
+    const { page, watch } = signedIn
+    const title = await page.title()
+    await screen.run(
+      `printf '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>\\n'`,
+    )
+    await screen.shows(/<img src=x/)
+    await screen.run(
+      String.raw`printf '\033]0;owned\007\033]52;c;b3duZWQ=\007\033]8;;javascript:alert(1)\007link\033]8;;\007\033[999999999;999999999H\033[?1049h\033[?1049l\n'; reset; echo sane-$((1 + 1))`,
+    )
+    await screen.shows(/sane-2/)
+    await screen.run(`head -c 10000000 /dev/zero | tr '\\0' a; echo; clear; echo long-$((1 + 2))`)
+    await screen.shows(/long-3/)
+    assert.equal(await page.title(), title)
+    assert.deepEqual(await watch.findings(), [])
+  })
+
+  test('after a crash of the server the page reconnects, and the terminal has the same shell', async () => {
+    const { page } = signedIn
+    await screen.run('clear; KEPT=still-here; echo set-$((1 + 1))')
+    await screen.shows(/set-2/)
+    await installation.crash()
+    await page.getByText('The connection to the server is lost').waitFor()
+    await takeScreenshots(page, 'connection-lost')
+    await installation.start()
+    await page.getByText('The connection to the server is lost').waitFor({ state: 'detached' })
+    await screen.shows(/Connected to process \d+ again/)
+    await screen.run('echo $KEPT-$((3 + 4))')
+    await screen.shows(/still-here-7/)
+    assert.equal(await page.locator('.terminal-tab').count(), 1)
+  })
+
+  test('sign-out in one page ends the live connection of another', async () => {
+    const { page } = signedIn
+    const other = await page.context().newPage()
+    await other.goto(page.url())
+    await other.getByRole('button', { name: 'Sign out' }).click()
+    await page.getByRole('heading', { name: 'Sign in', exact: true }).waitFor()
+    await other.close()
+  })
+})
