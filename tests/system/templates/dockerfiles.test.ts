@@ -117,7 +117,7 @@ test('a template of another team is no parent, and counts only for the disk limi
   assert.match(large.reason, /templates, .* take \d+ MiB, and its limit is 2 MiB/)
 })
 
-test('what a Dockerfile cannot have here is refused with its line', async () => {
+test('an unsupported instruction of a Dockerfile is refused with its line', async () => {
   for (const [dockerfile, message] of [
     ['FROM base AS one\nFROM base', /^Line 2 of the Dockerfile: there is more than one FROM/],
     ['FROM base\nCOPY a b', /^Line 2 of the Dockerfile: COPY is not supported/],

@@ -114,19 +114,23 @@ test(
   },
 )
 
-test('what one process is making is left alone by the others', onPostgres, async () => {
-  await using first = await startApiUnderTest()
-  await using second = await startApiUnderTest({ beside: first })
-  const release = first.node.holdCreates()
-  const creating = first.create()
-  await waitFor('the sandbox on the node', () => first.node.running.size === 1)
-  // Startup waits for a reconcile pass.
-  await second.restart()
-  assert.equal(first.node.running.size, 1)
-  release()
-  const id = await creating
-  assert.equal((await second.call('GET', `/sandboxes/${id}`)).status, 200)
-})
+test(
+  'a process does not touch a sandbox that another process is creating',
+  onPostgres,
+  async () => {
+    await using first = await startApiUnderTest()
+    await using second = await startApiUnderTest({ beside: first })
+    const release = first.node.holdCreates()
+    const creating = first.create()
+    await waitFor('the sandbox on the node', () => first.node.running.size === 1)
+    // Startup waits for a reconcile pass.
+    await second.restart()
+    assert.equal(first.node.running.size, 1)
+    release()
+    const id = await creating
+    assert.equal((await second.call('GET', `/sandboxes/${id}`)).status, 200)
+  },
+)
 
 test(
   'what a dead process was making is cleared up by another, once its lease is over',

@@ -53,7 +53,7 @@ for (const [status, reason] of [
   })
 }
 
-test('another answer is a refusal', async () => {
+test('any other answer is a refusal', async () => {
   await using envd = await setup((socket) => socket.end('HTTP/1.1 401 No\r\n\r\n'))
   await assert.rejects(envd.initEnvd(30_000), isFault('envd_refused'))
 })

@@ -18,11 +18,11 @@ test('a character may come in two pieces', () => {
   assert.deepEqual([...lines.add(euro.subarray(0, 1)), ...lines.add(euro.subarray(1))], ['€'])
 })
 
-test('what shows progress by going back to the start of its line is cut there', () => {
+test('a carriage return ends a line, as in progress output', () => {
   assert.deepEqual(createLines().add(bytes('10%\r20%\r100%\n')), ['10%', '20%', '100%'])
 })
 
-test('a line without an end is cut, and not kept', () => {
+test('a line without an end is truncated, and not buffered', () => {
   const lines = createLines()
   const cut = lines.add(bytes('x'.repeat(10_000)))
   assert.deepEqual(

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { test } from 'node:test'
 import { createMeasure, readMachine } from './machine.ts'
 
-test('what is read of this machine makes sense', async () => {
+test('the values read from this machine are plausible', async () => {
   assert.match((await readMachine()).cpuArchitecture, /^\w+$/)
   const measure = createMeasure(tmpdir())
   const end = performance.now() + 50

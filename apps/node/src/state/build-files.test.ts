@@ -90,7 +90,7 @@ test('an upload that the disk has no room for leaves nothing', async () => {
   await assert.rejects(files.put('team', hash, pieces('x')), /no room/)
 })
 
-test('what a dead predecessor was taking in is removed', async () => {
+test('half-received files of a dead process are removed', async () => {
   await using world = await setup()
   await world.files.put('team', hash, pieces('x'))
   await writeFile(join(world.dir, '.half'), 'ha')

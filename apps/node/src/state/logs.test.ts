@@ -31,7 +31,7 @@ const entry = (at: number, more: Partial<LogEntry> = {}): LogEntry => ({
   ...more,
 })
 
-test('what was appended is read as it was', async () => {
+test('appended entries are read back unchanged', async () => {
   await using log = await setup()
   const odd = entry(5, { message: 'a "b"\n\u2028 \u001b[1m 🌊', fields: { a: '', b: 'ß' } })
   await log.files.append('i1', [entry(4), odd])

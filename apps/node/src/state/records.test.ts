@@ -30,7 +30,7 @@ async function setup() {
   }
 }
 
-test('what was written is read back, whatever the cell is', async () => {
+test('written records are read back, for every kind of cell', async () => {
   await using world = await setup()
   const { store } = world
   assert.deepEqual(await store.list(), [])

@@ -45,7 +45,7 @@ test('a snapshot is found once it is whole, with what it takes, until it is remo
   assert.deepEqual([await store.list(), await readdir(world.dir)], [[], []])
 })
 
-test('one that could not be written leaves nothing', async () => {
+test('a snapshot that could not be written leaves nothing', async () => {
   await using world = await setup()
   await assert.rejects(
     world.store.add(snapshot, () => Promise.reject(new Error('full'))),

@@ -122,7 +122,7 @@ test('the lowest layer of an image lies over nothing', async () => {
   assert.deepEqual((await open(folder.path)).layers.chain(lowest), [join(folder.path, lowest)])
 })
 
-test('what a build adds while layers go is not among them', async () => {
+test('a layer that a build adds during a sweep is not removed', async () => {
   await using folder = await mkdtempDisposable(join(tmpdir(), 'atoll-steps-'))
   const { layers, clock } = await open(folder.path)
   await layers.add({ below: 'sha', key: 'old' }, fill('old'))

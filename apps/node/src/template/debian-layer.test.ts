@@ -20,7 +20,7 @@ const program = (layersDir: string) => `
   const progress = (label, fraction) => fraction > 0 && console.log('progress')
   await ensureDebianLayer(codeInterpreter.debian, { layersDir: '${layersDir}', progress })`
 
-test('what an install that was killed leaves is removed, unless another one is at work', async () => {
+test('leftovers of a killed install are removed, unless another install is running', async () => {
   await using folder = await mkdtempDisposable(join(tmpdir(), 'atoll-layers-'))
   const dir = folder.path
   const args = ['--input-type=module', '--eval', program(dir)]

@@ -19,7 +19,7 @@ export interface Reservation {
   cancel(): void
 }
 
-interface Known {
+interface KnownLoad {
   usage: NodeUsage | undefined
   readonly reserved: Set<Reserved>
 }
@@ -34,8 +34,8 @@ const megabyte = 1024 * 1024
 const none: Load = { cpuCount: 0, memoryBytes: 0, diskBytes: 0 }
 
 export function createLoads(): Loads {
-  const nodes = new Map<string, Known>()
-  const find = (nodeId: string): Known => {
+  const nodes = new Map<string, KnownLoad>()
+  const find = (nodeId: string): KnownLoad => {
     const known = nodes.get(nodeId) ?? { usage: undefined, reserved: new Set<Reserved>() }
     nodes.set(nodeId, known)
     return known

@@ -107,7 +107,7 @@ test('a template is asked for, built and used, and looks as its owner expects', 
   )
 })
 
-test('another build of a name belongs to the same template, and its tags mean it once it is ready', async () => {
+test('a second build of a name belongs to the same template, and its tags select it once it is ready', async () => {
   const { api } = await setup()
   await using _ = api
   const first = await build(api, { name: 'mine:v1', tags: ['v1', 'stable'] })

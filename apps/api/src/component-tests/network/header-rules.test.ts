@@ -60,7 +60,7 @@ test('an update replaces all of them, and one without clears them', async () => 
   assert.deepEqual([rulesOnNode(id), await shown(id)], [[], undefined])
 })
 
-test('they come back with a restart and a resume, and a copy has those of its source', async () => {
+test('header rules survive a restart and a resume, and a copy has the rules of its source', async () => {
   const id = await api.create({ network: { rules: { 'a.b': setting({ a: secret }) } } })
   const expected = [{ pattern: 'a.b', headers: { a: secret } }]
   await api.restart()

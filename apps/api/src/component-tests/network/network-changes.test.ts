@@ -50,7 +50,7 @@ test('a change whose answer was lost is taken back', async () => {
   assert.deepEqual(await shown(), ['1.1.1.1'])
 })
 
-test('what a server was at when it died is taken back: the node enforces what the record says', async () => {
+test('a change that a dead server left unfinished is undone: the node enforces the rules of the record', async () => {
   await api.withStores(({ sandboxes }) =>
     sandboxes.update(id, (current) => ({
       ...current,
@@ -64,7 +64,7 @@ test('what a server was at when it died is taken back: the node enforces what th
   assert.deepEqual([await shown(), enforced(), left], [['9.9.9.9'], ['9.9.9.9'], []])
 })
 
-test('what was being changed before a pause is settled by the pause', async () => {
+test('a pause settles an unfinished change', async () => {
   assert.equal((await api.call('POST', `/sandboxes/${id}/pause`)).status, 204)
   await api.withStores(({ sandboxes }) =>
     sandboxes.update(id, (current) => ({ ...current, networkHolder: 'a process that died' })),

@@ -131,7 +131,7 @@ test('rules and ways in come back with a resume, the updated ones', async () => 
   assert.deepEqual(ingress(id), before)
 })
 
-test('what does not run has no network to update', async () => {
+test('the network of a sandbox that does not run cannot be updated', async () => {
   const id = await api.create({ network: { denyOut: ['9.9.9.9'] } })
   assert.equal((await put('inosuch', {})).status, 404)
   await api.call('POST', `/sandboxes/${id}/pause`)

@@ -78,7 +78,7 @@ test('a sandbox of v1 lives 15 s and has a token only when it is to be secure', 
   assert.deepEqual([endAt, envdAccessToken], ['2026-01-01T00:00:15.000Z', undefined])
 })
 
-test('what clients send by default is accepted, and fields we do not know are ignored', async () => {
+test('the default fields of clients are accepted, and unknown fields are ignored', async () => {
   await using api = await startApiUnderTest()
   for (const extra of [
     { timeout: 300, secure: true, allow_internet_access: true },

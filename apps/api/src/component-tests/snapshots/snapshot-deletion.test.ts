@@ -62,7 +62,7 @@ test('a snapshot cannot be deleted while sandboxes created from it run or are pa
   assert.equal((await deleteTemplate(api, reference)).status, 204)
 })
 
-test('what is not the own team’s is not deleted: base and foreign 403, unknown 404, malformed 400', async () => {
+test('a team deletes only its own snapshots: 403 for base and foreign ones, 404 for unknown, 400 for malformed IDs', async () => {
   const { api, id } = await startWithSandbox()
   await using _ = api
   const reference = await takeSnapshot(api, id, 'ours')

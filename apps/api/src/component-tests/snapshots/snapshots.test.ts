@@ -154,7 +154,7 @@ test('the id of a template cannot be the name of a snapshot: 409', async () => {
   assert.deepEqual(codes(await snapshot(api, id, templateId)), [409, 409])
 })
 
-test('what is paused or unknown has no snapshot: 404; what is in between: 409', async () => {
+test('a snapshot of a paused or unknown sandbox is 404, and during a pause 409', async () => {
   const { api, id } = await startWithSandbox()
   await using _ = api
   assert.deepEqual(codes(await snapshot(api, 'iunknown')), [404, 404])
@@ -168,7 +168,7 @@ test('what is paused or unknown has no snapshot: 404; what is in between: 409', 
   assert.equal(api.node.begun('snapshot'), 0)
 })
 
-test('while it is copied a sandbox is shown as running; a connect waits, all else is 409', async () => {
+test('a sandbox that is being copied is shown as running; a connect waits, other operations are 409', async () => {
   const { api, id } = await startWithSandbox()
   await using _ = api
   const release = api.node.hold('snapshot')
@@ -312,7 +312,7 @@ test('without memory on the node copies are of files alone, and boot', async () 
   assert.equal(api.node.running.get(copy)?.boots, 2)
 })
 
-test('what one process is copying is left alone by the others', onPostgres, async () => {
+test('a process does not touch a sandbox that another process is copying', onPostgres, async () => {
   const { api, id } = await startWithSandbox()
   await using first = api
   await using second = await startApiUnderTest({ beside: first })

@@ -45,7 +45,7 @@ for (const path of paths) {
   })
 }
 
-test('what was made of a template is counted, what failed is not, and a restart changes nothing', async () => {
+test('created sandboxes of a template are counted, failed creates are not, and a restart keeps the count', async () => {
   const clock = manualClock()
   await using api = await startApiUnderTest({ clock })
   await api.create()

@@ -14,10 +14,10 @@ export function isPreflight({ method, headers }: IncomingMessage): boolean {
 
 /** Echoes the requested headers, because `*` excludes Authorization. */
 export function sendPreflightResponse(request: IncomingMessage, response: ServerResponse): void {
-  const asked = request.headers['access-control-request-headers']
+  const requestedHeaders = request.headers['access-control-request-headers']
   response.writeHead(204, {
     'access-control-allow-methods': 'HEAD, GET, POST, PUT, PATCH, DELETE',
-    'access-control-allow-headers': asked || '*',
+    'access-control-allow-headers': requestedHeaders || '*',
     'access-control-max-age': '7200',
   })
   response.end()

@@ -21,7 +21,7 @@ function request(steps: (readonly [type: string, ...args: string[]])[]): BuildRe
 const plan = (...steps: (readonly [string, ...string[]])[]) =>
   planSteps(request(steps), defaultSetup)
 
-test('what a step says holds for those after it', () => {
+test('variables, user and directory of a step apply to later steps', () => {
   const planned = plan(
     ['ENV', 'A', 'one', 'B', '$A two ${A} \\$A $C'],
     ['user', 'worker'],
@@ -107,7 +107,7 @@ for (const [what, step, message] of mistakes) {
   })
 }
 
-test('who forces a step forces all after it', () => {
+test('forcing a step forces all later steps', () => {
   const { steps, ...rest } = request([
     ['RUN', 'a'],
     ['RUN', 'b'],
@@ -121,7 +121,7 @@ test('who forces a step forces all after it', () => {
   )
 })
 
-test('what a template begins with comes from its parent, unless it says so itself', () => {
+test('a template inherits the start and ready command of its parent, unless it has its own', () => {
   const parent = { ...defaultSetup, startCommand: 'serve', readyCommand: 'ask' }
   const none = request([])
   assert.deepEqual(finalSetup(none, parent, undefined), parent)

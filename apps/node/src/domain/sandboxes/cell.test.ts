@@ -13,7 +13,7 @@ const cell = {
   initToken: 't',
 }
 
-test('a cell is as good as a new one when it is made of the same', () => {
+test('a cell with the current parts equals a new cell', () => {
   assert.equal(hasSameParts(cell, current), true)
 })
 
@@ -23,7 +23,7 @@ for (const other of [
   { layer: 'l0' },
   { envd: 'e0' },
 ] as const) {
-  test(`one with ${JSON.stringify(other)} is not handed out as a new one`, () => {
+  test(`a cell with ${JSON.stringify(other)} does not equal a new cell`, () => {
     assert.equal(hasSameParts({ ...cell, ...other }, current), false)
   })
 }

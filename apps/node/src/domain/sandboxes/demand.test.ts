@@ -8,7 +8,7 @@ test('the level is the most that was wanted within ten seconds', () => {
   assert.equal(demand.level(30_000), 3)
 })
 
-test('what was wanted is forgotten by half every two minutes, down to the floor', () => {
+test('the demand halves every two minutes, down to the minimum', () => {
   const demand = createDemand(1)
   for (let n = 0; n < 8; n += 1) demand.note(0)
   assert.deepEqual(

@@ -38,7 +38,7 @@ test('unused folders are packed, and unpacked when they are used', async () => {
   assert.deepEqual((await readdir(dir)).toSorted(), ['pages.img', 'small'])
 })
 
-test('what is in use, or was a moment ago, is left alone', async () => {
+test('a folder that is in use, or was a moment ago, is not compressed', async () => {
   await using world = await setup()
   const { dir, clock, folders } = world
   clock.nowMs = 5000
@@ -50,7 +50,7 @@ test('what is in use, or was a moment ago, is left alone', async () => {
   assert.ok((await readdir(dir)).includes('pages.img'))
 })
 
-test('what was written long after the start is not idle yet', async () => {
+test('a folder that was just written is not idle, even long after the start', async () => {
   await using world = await setup()
   const { dir, clock, folders } = world
   clock.nowMs = 600_000
@@ -61,7 +61,7 @@ test('what was written long after the start is not idle yet', async () => {
   assert.ok((await readdir(dir)).includes('pages.img.zst'))
 })
 
-test('who comes while it is being packed finds it whole, and nothing half packed stays', async () => {
+test('a reader that arrives during the compression finds the whole folder, and no partial file stays', async () => {
   await using world = await setup()
   const { dir, folders } = world
   const large = randomBytes(48 * 1024 * 1024)

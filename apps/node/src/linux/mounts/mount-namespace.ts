@@ -129,7 +129,7 @@ masked() { grep -q " $1 " /proc/self/mountinfo; }
 masked /proc/sys/net || mount -t tmpfs -o ro tmpfs /proc/sys/net
 mkdir -p /run/netns "$1"
 masked "$1" || mount -t proc proc "$1"
-# Ours alone: names of other people's network namespaces are not our business.
+# A private folder, without the network namespaces of other programs.
 masked '/run/netns' && [ -e /run/netns/.atoll ] || { mount -t tmpfs tmpfs /run/netns; touch /run/netns/.atoll; }
 `
 

@@ -38,7 +38,7 @@ test('a folder is mounted once, however many ask for it', async () => {
   assert.equal(world.ran.length, 1)
 })
 
-test('one that could not be mounted is tried again', async () => {
+test('a failed mount is tried again', async () => {
   await using world = await setup()
   const find = createReadOnlyMounts(world.namespace, '/built', world.dir)
   world.fails.now = true
