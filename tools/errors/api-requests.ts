@@ -25,6 +25,26 @@ export const apiRequestErrors: EntryGroup = {
       'The request has no credentials, or an admin request names no team.',
       'Send the header that the message names, such as `X-API-Key`.',
     ],
+    encrypted_value_damaged: [
+      'A secret in the store is damaged, or belongs to another record.',
+      'Set the secret again with `POST /secrets/{name}`, or restore the store.',
+    ],
+    encryption_being_rotated: [
+      'Another request is replacing the encryption key.',
+      'Wait until it has finished.',
+    ],
+    encryption_key_file: [
+      'The key file of the server cannot be written, so the key was not replaced.',
+      'Make the file writable for the server, or [add the key by hand](operate.md#encryption).',
+    ],
+    encryption_key_missing: [
+      'A secret is encrypted with a key that the server does not have.',
+      'Restore the key in the key file and restart the server, or set the secret again.',
+    ],
+    encryption_several_servers: [
+      'Other servers use the database, and would not know a new key.',
+      'Stop them, rotate, copy the key file to them, and start them again.',
+    ],
     internal: [
       'The install of a template failed with an unexpected error.',
       'Report the time to the operator; the server log has the cause.',

@@ -76,6 +76,10 @@ export const apiSandboxErrors: EntryGroup = {
       'The node rejected the network rules, or the envd of the sandbox is too old for header rules.',
       'Correct the rule that the message names, or create a new sandbox.',
     ],
+    network_unreadable: [
+      'The proxy password or a header value of the sandbox cannot be decrypted.',
+      'Restore the encryption key, or set the network rules again with `PUT /sandboxes/{sandboxID}/network`.',
+    ],
     network_update_failed: [
       'The node failed to apply the network rules; the old rules stay in the record.',
       'Retry, and report the time to the operator if it fails again; the server log has the cause.',

@@ -5,6 +5,7 @@ export type Area = 'api' | 'envd' | 'edge' | 'dashboard' | 'cli' | 'start' | 'no
 /** Areas by the start of the path; the first match counts. */
 const areasByPath: ReadonlyArray<readonly [start: string, areas: readonly Area[]]> = [
   ['apps/api/src/db/store-identity.ts', ['start']],
+  ['apps/api/src/db/encryption/key-check.ts', ['start']],
   ['apps/api/src/domain/lease.ts', ['start']],
   // Opening the database and using it fail alike.
   ['apps/api/src/db/postgres-errors.ts', ['api', 'start']],
@@ -29,6 +30,9 @@ const areasByPath: ReadonlyArray<readonly [start: string, areas: readonly Area[]
   // The node passes these on; API and command line catch their own.
   ['packages/kit/src/address-ranges.ts', ['node']],
   ['packages/kit/src/wait.ts', ['node']],
+  // Reading the file fails a start, and writing it a rotation.
+  ['packages/kit/src/encryption/key-file.ts', ['start', 'api']],
+  ['packages/kit/src/encryption/key-ring.ts', ['api']],
   // The command line reports it as a usage error.
   ['packages/kit/src/dockerfile/', ['api']],
   // `Fault.from`: an unexpected error.

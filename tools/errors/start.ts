@@ -37,6 +37,14 @@ export const startErrors: EntryGroup = {
       'The data directory cannot be written.',
       'Run as root, free disk space, or set another `ATOLL_DATA_DIR`.',
     ],
+    encryption_key_file: [
+      'The file with the encryption keys cannot be read or written, is readable by other users, or holds something else.',
+      'Correct what the message names; [the page](operate.md#encryption) shows the form of the file.',
+    ],
+    encryption_key_wrong: [
+      'The store is encrypted with a key that is not in the key file. Nothing was changed.',
+      'Restore the key file, or set `ATOLL_ENCRYPTION_KEY_FILE` to the one with this key.',
+    ],
     host_packages: [
       'apt could not install the packages that Atoll needs; its last lines are in the message.',
       'Check the network and the apt sources, or install the packages by hand.',

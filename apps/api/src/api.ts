@@ -21,6 +21,7 @@ import type { ApiConfig } from './config.ts'
 import { trackRequests } from './http/server/track.ts'
 
 export type { FirstCredentials } from './app/bootstrap.ts'
+export type { ResealRecords } from './app/encryption/rotate.ts'
 export type { QueryRecord } from './db/query-record.ts'
 export type { RequestRecord } from './http/server/request-record.ts'
 export { openStore } from './composition/store.ts'

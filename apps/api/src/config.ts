@@ -55,6 +55,13 @@ export const ApiEnv = z.object({
     .pipe(databaseUrl)
     .optional()
     .describe('File that contains the value of ATOLL_DATABASE_URL, which has a password'),
+  ATOLL_ENCRYPTION_KEY_FILE: z
+    .string()
+    .startsWith('/', 'must be an absolute path')
+    .optional()
+    .describe(
+      'File with the keys that encrypt secrets, proxy passwords and CA keys: 64 hexadecimal digits per line, the current key first, readable by root only. All servers on one database need the same keys. Default: DATA_DIR/encryption-keys, created at the first start.',
+    ),
   ATOLL_BASE_CPU_COUNT: int(1)
     .default(2)
     .describe('CPU cores of a sandbox created from the template base'),

@@ -90,6 +90,11 @@ const groups: readonly CommandGroup[] = [
     load: async () => (await import('./commands/node.ts')).nodeCommands,
   },
   {
+    name: 'encryption',
+    description: 'manage the keys that encrypt secrets on this machine',
+    load: async () => (await import('./commands/encryption.ts')).encryptionCommands,
+  },
+  {
     name: 'tls',
     description: 'manage the certificates of the server on this machine',
     load: async () => (await import('./commands/tls.ts')).tlsCommands,

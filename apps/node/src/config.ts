@@ -9,6 +9,13 @@ export const NodeEnv = z.object({
     .startsWith('/', 'must be an absolute path')
     .default('/var/lib/atoll')
     .describe('Directory for records, templates and the disks of sandboxes.'),
+  ATOLL_ENCRYPTION_KEY_FILE: z
+    .string()
+    .startsWith('/', 'must be an absolute path')
+    .optional()
+    .describe(
+      'File with the keys that encrypt private values in records. Default: DATA_DIR/encryption-keys.',
+    ),
   ATOLL_LAYERS_DIR: z
     .string()
     .startsWith('/', 'must be an absolute path')

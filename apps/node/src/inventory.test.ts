@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path'
 import { test } from 'node:test'
 import { cellDir, memoryDir, snapshotsDir, toInstallation } from './domain/host/installation.ts'
 import { takeInventory } from './inventory.ts'
+import { noKeys } from './state/private-values.ts'
 import { createRecordStore } from './state/records.ts'
 import { createSnapshotStore } from './state/snapshots.ts'
 
@@ -56,7 +57,7 @@ test('records of every kind that cannot be read are listed with their reason', a
 test('sandboxes that are ready are counted, paused ones and snapshots measured', async () => {
   await using dir = await temporaryFolder()
   const installation = toInstallation(dir.path)
-  const records = createRecordStore(installation)
+  const records = createRecordStore(installation, noKeys)
   const cells = { c1: 'ready', c2: 'ready', c3: 'running', c4: 'paused' } as const
   for (const [cellId, phase] of Object.entries(cells)) {
     await records.create({ ...parts, cellId, phase, disk: 'disk.img' })
@@ -67,7 +68,7 @@ test('sandboxes that are ready are counted, paused ones and snapshots measured',
   await mkdir(memoryDir(installation, 'c4'))
   await writeFile(join(memoryDir(installation, 'c4'), 'pages.img'), Buffer.alloc(500_000, 1))
   const snapshot = { ...parts, snapshotId: 's1', envVars: {} }
-  await createSnapshotStore(snapshotsDir(installation)).add(snapshot, (place) =>
+  await createSnapshotStore(snapshotsDir(installation), noKeys).add(snapshot, (place) =>
     writeFile(place.disk, Buffer.alloc(200_000, 1)),
   )
 

@@ -12,6 +12,7 @@ import {
 } from './domain/host/installation.ts'
 import type { Quarantined } from './domain/sandboxes/quarantine.ts'
 import { findQuarantined } from './state/quarantined.ts'
+import { noKeys } from './state/private-values.ts'
 import { createRecordStore } from './state/records.ts'
 import { createSnapshotStore } from './state/snapshots.ts'
 
@@ -34,13 +35,13 @@ export async function takeInventory(dataDir: string): Promise<Inventory> {
   const installation = toInstallation(await realpath(dataDir))
   const ready: Record<string, number> = {}
   const paused: string[] = []
-  for (const { cellId, record } of await createRecordStore(installation).list()) {
+  for (const { cellId, record } of await createRecordStore(installation, noKeys).list()) {
     if (record?.phase === 'paused') paused.push(cellDir(installation, cellId))
     if (record?.phase !== 'ready') continue
     ready[record.templateId] = (ready[record.templateId] ?? 0) + 1
   }
   const dir = snapshotsDir(installation)
-  const snapshots = await createSnapshotStore(dir).list()
+  const snapshots = await createSnapshotStore(dir, noKeys).list()
   const folders = snapshots.map(({ snapshotId }) => join(dir, snapshotId))
   const quarantined = await findQuarantined(dataDir)
   return { ready, paused: await measure(paused), snapshots: await measure(folders), quarantined }

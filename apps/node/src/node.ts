@@ -1,5 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { mkdir, realpath } from 'node:fs/promises'
+import { ensureKeyFile, keyFileOf } from '@atoll/kit/encryption/key-file'
+import type { KeyFile } from '@atoll/kit/encryption/key-file'
+import type { KeyRing } from '@atoll/kit/encryption/key-ring'
 import type { MeasureStep } from '@atoll/kit/instrument'
 import type { Logger } from '@atoll/kit/log'
 import type { Transport } from '@connectrpc/connect'
@@ -29,6 +32,7 @@ import { openCgroupUsage } from './linux/cgroups/cgroup-usage.ts'
 import type { CgroupUsageReader } from './linux/cgroups/cgroup-usage.ts'
 import { createMeasure, readMachine } from './linux/machine.ts'
 import { ageNsOf } from './linux/processes/process.ts'
+import type { RecordReseal } from './state/private-values.ts'
 import { startEpoch } from './state/node-identity.ts'
 import { serveInMemory } from './rpc/service.ts'
 import type { ServiceParts } from './rpc/service.ts'
@@ -39,12 +43,16 @@ export interface NodeParts {
   readonly progress?: (label: string, fraction: number) => void
   /** Shapes to keep pre-warmed before the first request for them. */
   readonly wanted?: readonly Shape[]
+  /** Keys of private values in records. Absent: those of the configured key file. */
+  readonly keyRing?: KeyRing
   /** Measures calls of the runtime. */
   readonly measure?: MeasureStep | undefined
 }
 
 export interface RunningNode {
   readonly transport: Transport
+  /** Seals the private values of all records with the current key. */
+  resealRecords(): Promise<RecordReseal>
   /** Stops the agent. Sandboxes keep running, and the next agent adopts them. */
   close(): Promise<void>
 }
@@ -53,10 +61,12 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
   const { log } = parts
   await mkdir(config.ATOLL_DATA_DIR, { recursive: true, mode: 0o700 })
   const installation = toInstallation(await realpath(config.ATOLL_DATA_DIR))
-  await using opened = await openNodeFiles(config, installation, parts)
+  const keys = parts.keyRing ?? (await ensureKeyFile(toKeyFile(config)))
+  await using opened = await openNodeFiles(config, installation, { ...parts, keys })
   const { host, files, envd } = opened
   const runtime = parts.measure ? measureRuntime(opened.runtime, parts.measure) : opened.runtime
   const identity = await startEpoch(installation.dataDir)
+  await resealRecords(host)
   const adopted = await adoptCells({ host, runtime, files, envd, log })
   const stopSweeping = startSweeping(host, files, log)
   const live = [...adopted.running, ...adopted.ready].map(({ slot }) => slot)
@@ -92,6 +102,7 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
   const owned = opened.release()
   return {
     transport,
+    resealRecords: () => resealRecords(host),
     async close() {
       await stopSweeping()
       await logging.close()
@@ -100,6 +111,18 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
       host.egress.close()
       await owned.disposeAsync()
     },
+  }
+}
+
+function toKeyFile(config: NodeConfig): KeyFile {
+  return keyFileOf(config.ATOLL_DATA_DIR, config.ATOLL_ENCRYPTION_KEY_FILE)
+}
+
+async function resealRecords({ records, snapshots }: Host): Promise<RecordReseal> {
+  const [cells, copies] = [await records.reseal(), await snapshots.reseal()]
+  return {
+    resealed: cells.resealed + copies.resealed,
+    unreadable: cells.unreadable + copies.unreadable,
   }
 }
 

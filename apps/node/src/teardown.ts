@@ -1,9 +1,12 @@
 import { realpath } from 'node:fs/promises'
+import { keyFileOf, openKeyFile } from '@atoll/kit/encryption/key-file'
 import { reclaim } from './app/lifecycle/reclaim.ts'
 import type { NodeConfig } from './config.ts'
 import { toInstallation } from './domain/host/installation.ts'
 import { openHost } from './composition/host.ts'
 import { isAlive } from './linux/processes/process.ts'
+import { noKeys } from './state/private-values.ts'
+import type { RecordKeys } from './state/record-file.ts'
 import { findMountNamespace, removeMountNamespace } from './linux/mounts/mount-namespace.ts'
 
 /**
@@ -16,7 +19,7 @@ export async function tearDownNode(config: NodeConfig): Promise<{ endedSandboxes
   const installation = toInstallation(dataDir)
   const namespace = await findMountNamespace(installation.runDir)
   if (!namespace) return { endedSandboxes: 0 }
-  const host = openHost(config, installation, { namespace })
+  const host = openHost(config, installation, { namespace, keys: await openKeys(config) })
   const adopted = await reclaim(
     {
       ...host,
@@ -41,4 +44,11 @@ export async function tearDownNode(config: NodeConfig): Promise<{ endedSandboxes
   await host.firewall.uninstall()
   await removeMountNamespace(installation.runDir)
   return { endedSandboxes: adopted.running.length }
+}
+
+/** Without a key file, sandboxes are ended all the same. */
+async function openKeys(config: NodeConfig): Promise<RecordKeys> {
+  const file = keyFileOf(config.ATOLL_DATA_DIR, config.ATOLL_ENCRYPTION_KEY_FILE)
+  const { keyRing, isNew } = await openKeyFile(file)
+  return isNew ? noKeys : keyRing
 }

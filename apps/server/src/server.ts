@@ -4,9 +4,10 @@ import { hostname } from 'node:os'
 import { createClient } from '@connectrpc/connect'
 import type { Transport } from '@connectrpc/connect'
 import { openStore, startApi } from '@atoll/api'
-import type { Api, FirstCredentials } from '@atoll/api'
+import type { Api, FirstCredentials, ResealRecords } from '@atoll/api'
 import { NodeService, SandboxState } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
 import { createEdge } from '@atoll/edge'
+import type { KeyRing } from '@atoll/kit/encryption/key-ring'
 import type { MeasureStep } from '@atoll/kit/instrument'
 import type { Logger } from '@atoll/kit/log'
 import type { NodeConfig } from '@atoll/node/config'
@@ -44,8 +45,14 @@ export type StartNode = (
     readonly progress: (label: string, fraction: number) => void
     readonly wanted: readonly Shape[]
     readonly measure: MeasureStep | undefined
+    readonly keyRing: KeyRing
   },
-) => Promise<{ readonly transport: Transport; close(): Promise<void> }>
+) => Promise<{
+  readonly transport: Transport
+  /** Seals the private values of all records of the node with the current key. Absent: the node has none. */
+  readonly resealRecords?: ResealRecords
+  close(): Promise<void>
+}>
 
 export interface RunningServer {
   readonly apiUrl: string
@@ -116,6 +123,7 @@ export async function startServer(
     progress,
     wanted: [baseShape(config)],
     measure: telemetry.measure,
+    keyRing: store.keyRing,
   })
   closing('node', () => node.close())
   telemetry.watchNode(node.transport)
@@ -125,6 +133,7 @@ export async function startServer(
     nodeName: `${hostname()}:${dataDir}`,
     log: log.child({ part: 'api' }),
     onRequest: telemetry.onRequest,
+    ...(node.resealRecords && { resealRecords: node.resealRecords }),
     domain: tls?.plan.domain ?? ATOLL_DOMAIN,
     saveCredentials: (made) => saveCredentials(dataDir, { ...made, url: apiUrl, sandboxUrl }),
   })

@@ -6,6 +6,8 @@ import { inspectionCalls } from './platform/inspections.ts'
 import type { InspectionCalls } from './platform/inspections.ts'
 import { keyCalls } from './platform/keys.ts'
 import type { KeyCalls } from './platform/keys.ts'
+import { encryptionCalls } from './platform/encryption.ts'
+import type { EncryptionCalls } from './platform/encryption.ts'
 import { nodeCalls } from './platform/nodes.ts'
 import type { NodeCalls } from './platform/nodes.ts'
 import { observationCalls } from './platform/observations.ts'
@@ -35,7 +37,8 @@ export interface PlatformClient
     CatalogueCalls,
     SecretCalls,
     KeyCalls,
-    NodeCalls {
+    NodeCalls,
+    EncryptionCalls {
   /** Resolves if the server reports that it is healthy. */
   health(call?: CallOptions): Promise<void>
 }
@@ -55,5 +58,6 @@ export function createPlatformClient(options: PlatformOptions): PlatformClient {
     ...secretCalls(options),
     ...keyCalls(options),
     ...nodeCalls(options),
+    ...encryptionCalls(options),
   }
 }

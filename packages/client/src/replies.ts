@@ -1,3 +1,4 @@
+import type * as encryption from '@atoll/contracts/encryption'
 import type * as progress from '@atoll/contracts/builds/progress'
 import type * as logs from '@atoll/contracts/logs'
 import type * as metrics from '@atoll/contracts/metrics'
@@ -27,6 +28,7 @@ export type SnapshotTag = z.infer<typeof TemplateTag>
 export type CatalogueEntry = z.infer<typeof CatalogueTemplate>
 export type ListedNode = z.infer<typeof nodes.Node>
 export type NodeInfo = z.infer<typeof nodes.NodeDetail>
+export type KeyRotationReply = z.infer<typeof encryption.KeyRotation>
 export type ApiKey = z.infer<typeof TeamApiKey>
 /** Contains the key itself, which is sent only once; the server stores a hash. */
 export type CreatedApiKey = z.infer<typeof CreatedTeamApiKey>

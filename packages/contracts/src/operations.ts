@@ -12,6 +12,7 @@ import {
   unblockTeam,
   updateTeam,
 } from './teams/admin.ts'
+import { rotateEncryptionKey } from './encryption.ts'
 import { getBuildLogs, getBuildStatus } from './builds/progress.ts'
 import { buildDockerfile, rebuildDockerfile } from './builds/dockerfile.ts'
 import { createKey, deleteKey, listKeys, renameKey } from './teams/api-keys.ts'
@@ -134,4 +135,5 @@ export const operations: readonly Operation[] = [
   listNodes,
   getNode,
   setNodeStatus,
+  rotateEncryptionKey,
 ]

@@ -77,13 +77,18 @@ test('after a crash in the middle of creates, records and node agree within seco
 test('a second server with its own node cannot use the same database', async () => {
   const idsBefore = await listSandboxIds()
   const dataDir = await mkdtemp('/var/tmp/atoll-test-')
+  const env = {
+    ...installation.env,
+    ATOLL_DATA_DIR: dataDir,
+    ATOLL_LISTEN: `127.0.0.1:${await freePort()}`,
+    ATOLL_SUBNET: '10.212.252.0/22',
+  }
+  const withoutKeys = await tryRun(atoll, ['up'], { env })
+  assert.notEqual(withoutKeys.code, 0)
+  assert.match(withoutKeys.stdout + withoutKeys.stderr, /need the same key file/)
+  const ATOLL_ENCRYPTION_KEY_FILE = join(installation.dataDir, 'encryption-keys')
   const { code, stdout, stderr } = await tryRun(atoll, ['up'], {
-    env: {
-      ...installation.env,
-      ATOLL_DATA_DIR: dataDir,
-      ATOLL_LISTEN: `127.0.0.1:${await freePort()}`,
-      ATOLL_SUBNET: '10.212.252.0/22',
-    },
+    env: { ...env, ATOLL_ENCRYPTION_KEY_FILE },
   })
   assert.notEqual(code, 0)
   assert.match(stdout + stderr, /give each server its own database/)

@@ -3,6 +3,7 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Writable } from 'node:stream'
 import { test } from 'node:test'
+import { ensureKeyFile, keyFileOf } from '@atoll/kit/encryption/key-file'
 import { newSandboxId } from '@atoll/kit/id'
 import { createLogger, silentLogger } from '@atoll/kit/log'
 import { waitFor } from '@atoll/kit/wait'
@@ -13,7 +14,7 @@ import { openDatabase, openStores } from '../db/stores.ts'
 import { manualClock, startApiUnderTest } from '../sim/api.ts'
 import { throughProxy } from '../sim/tcp-proxy.ts'
 import { simulateNode } from '@atoll/simulated-node/node'
-import { makeStore, onPostgres, shareStore } from '../sim/store.ts'
+import { makeStore, onPostgres, shareStore, unsavedKeys } from '../sim/store.ts'
 
 /** Cases specific to PostgreSQL: broken connections, and several processes on one store. */
 test('a lost connection costs a 503, and the next request gets a new one', onPostgres, async () => {
@@ -86,6 +87,8 @@ test(
   onPostgres,
   async () => {
     await using store = await makeStore('empty')
+    // All servers on one database need the same keys.
+    await ensureKeyFile(keyFileOf(store.folder, undefined))
     const others = await Promise.all([1, 2, 3].map(() => shareStore(store)))
     const apis = await Promise.all(
       [store, ...others].map(({ env, folder }) =>
@@ -101,7 +104,7 @@ test(
       [store, ...others].map(({ folder }) => readFile(join(folder, 'key'), 'utf8').catch(() => [])),
     )
     assert.deepEqual(saved.flat(), [made[0]?.apiKey])
-    const stores = await openStores(store.location)
+    const stores = await openStores(store.location, unsavedKeys())
     const { db } = openDatabase(store.location)
     const count = async (table: 'teams' | 'templates' | 'users' | 'settings') =>
       (await db.selectFrom(table).selectAll().execute()).length
@@ -140,7 +143,7 @@ test(
     await using api = await startApiUnderTest({ clock })
     const model = await api.create({ timeout: 3600 })
     const id = newSandboxId()
-    const stores = await openStores(api.store.location)
+    const stores = await openStores(api.store.location, unsavedKeys())
     const kept = (await stores.sandboxes.find(model)) ?? assert.fail('no model')
     const dead = { processId: 'dead', node: '' }
     await stores.leases.renew(dead, new Date(clock.now().getTime() + 10_000))
@@ -261,7 +264,7 @@ test(
     await using api = await startApiUnderTest({ clock })
     const [running, paused] = [await api.create({ timeout: 3600 }), await api.create()]
     await api.call('POST', `/sandboxes/${paused}/pause`)
-    const stores = await openStores(api.store.location)
+    const stores = await openStores(api.store.location, unsavedKeys())
     const dead = { processId: 'dead', node: '' }
     await stores.leases.renew(dead, new Date(clock.now().getTime() + 10_000))
     const put = (id: string, state: 'pausing' | 'resuming') =>

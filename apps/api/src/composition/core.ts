@@ -4,6 +4,8 @@ import type { Logger } from '@atoll/kit/log'
 import type { Transport } from '@connectrpc/connect'
 import { createFirstTeam, ensureBaseTemplate, ensureTokenSeed } from '../app/bootstrap.ts'
 import type { FirstCredentials } from '../app/bootstrap.ts'
+import { createRotation } from '../app/encryption/rotate.ts'
+import type { ResealRecords, Rotation } from '../app/encryption/rotate.ts'
 import { createCheckKept } from '../app/builds/check-kept.ts'
 import { createTemplateBytes } from '../app/builds/template-bytes.ts'
 import type { TemplateBytes } from '../app/builds/template-bytes.ts'
@@ -33,6 +35,8 @@ export interface ApiParts {
   readonly nodes: readonly Transport[]
   /** Identifies the local node: only processes with the same node name may share a store. */
   readonly nodeName?: string
+  /** Seals the private values in the records of the local node with the current key. */
+  readonly resealRecords?: ResealRecords
   readonly log: Logger
   readonly clock?: Clock
   /** Receives each answered request. */
@@ -56,6 +60,7 @@ export interface Core {
   readonly processId: string
   /** Seed of all sandbox access tokens. */
   readonly tokenSeed: string
+  readonly rotation: Rotation
   readonly limitsOf: LimitsOf
   readonly templateBytes: TemplateBytes
   /** Throws a fault when the team has used up its disk quota. */
@@ -104,12 +109,17 @@ export async function startCore(config: ApiConfig, parts: ApiParts): Promise<Sta
     log,
   })
   const checkKept = createCheckKept({ sandboxes: stores.sandboxes, templateBytes, limitsOf })
+  const { keyRing, leases } = stores
+  const rotation = createRotation({
+    ...{ keyRing, leases, clock, log, processId },
+    holders: [() => stores.reseal(), ...(parts.resealRecords ? [parts.resealRecords] : [])],
+  })
   const owned = started.move()
   return {
     core: {
       ...{ config, stores, fleet, placing, nodes },
       onRequest: parts.onRequest,
-      ...{ clock, log, processId, tokenSeed, limitsOf, templateBytes, checkKept },
+      ...{ clock, log, processId, tokenSeed, rotation, limitsOf, templateBytes, checkKept },
     },
     firstCredentials,
     close: () => owned.disposeAsync(),

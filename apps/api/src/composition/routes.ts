@@ -17,6 +17,7 @@ import { createTemplates } from '../app/templates/templates.ts'
 import { configuredLimits } from '../config.ts'
 import { createListConnections } from '../app/inspections/connections.ts'
 import { createFileChanges } from '../app/inspections/file-changes.ts'
+import { addEncryptionRoutes } from '../http/encryption.ts'
 import { addLogRoutes } from '../http/logs.ts'
 import { addMetricRoutes } from '../http/metrics.ts'
 import { addNetworkRoutes } from '../http/network.ts'
@@ -62,6 +63,7 @@ export function createRoutes(parts: RouteParts): FastifyInstance {
   addAllTemplateRoutes(server, parts, authenticate)
   addAllTeamRoutes(server, parts, authenticate)
   const { nodes, clock, stores } = core
+  addEncryptionRoutes(server, { authenticate, rotation: core.rotation })
   addNodeRoutes(server, { authenticate, nodes, counts: parts.sandboxes.launching.counts })
   const metrics = createMetrics({ teams: stores.teamMetrics, usage: stores.usage, clock })
   addMetricRoutes(server, { authenticate, metrics })

@@ -9,4 +9,6 @@ export interface Database {
    * connections without a statement timeout.
    */
   exclusively<T>(work: (db: Kysely<Schema>) => Promise<T>): Promise<T>
+  /** Removes deleted content from the files of the store, if they are files of this machine. */
+  scrub?(): Promise<void>
 }

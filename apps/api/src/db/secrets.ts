@@ -1,3 +1,5 @@
+import type { KeyRing, SealingWrite } from '@atoll/kit/encryption/key-ring'
+import { isSealed } from '@atoll/kit/encryption/sealed-text'
 import { sql } from 'kysely'
 import type { Kysely, Transaction } from 'kysely'
 import { z } from 'zod'
@@ -22,28 +24,28 @@ export async function addSecrets({ schema }: Kysely<Schema>): Promise<void> {
     .execute()
 }
 
-export function sqlSecretStore(db: Db): SecretStore {
+/** Values are stored sealed, for the ID of their secret. */
+export function secretIdentity(id: string): string {
+  return `secret:${id}`
+}
+
+export function sqlSecretStore(db: Db, keyRing: KeyRing): SecretStore {
   return {
-    insert: (secret, value, limit) =>
-      db.transaction().execute((transaction) => insert(transaction, secret, { value, limit })),
+    async insert(secret, value, limit) {
+      using write = keyRing.beginWrite()
+      const sealed = write.seal(value, secretIdentity(secret.id))
+      return await db
+        .transaction()
+        .execute((transaction) => insert(transaction, secret, { value: sealed, limit }))
+    },
     async find(teamId, idOrName) {
       const row = await named(db, teamId, idOrName).executeTakeFirst()
       return row && fromRow(row)
     },
     list: (teamId, page) => list(db, teamId, page),
-    async replace(teamId, idOrName, { value, metadata }, now) {
-      const row = await db
-        .updateTable('secrets')
-        .set({
-          value,
-          version: sql`version + 1`,
-          updated_at: now.getTime(),
-          ...(metadata && { metadata: JSON.stringify(metadata) }),
-        })
-        .where('id', 'in', named(db, teamId, idOrName).clearSelect().select('id'))
-        .returningAll()
-        .executeTakeFirst()
-      return row && fromRow(row)
+    async replace(teamId, idOrName, next, now) {
+      using write = keyRing.beginWrite()
+      return await replace(db, { teamId, idOrName, ...next, now }, write)
     },
     async delete(teamId, idOrName) {
       const row = await db
@@ -53,8 +55,37 @@ export function sqlSecretStore(db: Db): SecretStore {
         .executeTakeFirst()
       return row && fromRow(row)
     },
-    values: (teamId, names) => findValues(db, teamId, names),
+    values: (teamId, names) => findValues(db, keyRing, teamId, names),
   }
+}
+
+async function replace(
+  db: Db,
+  next: {
+    readonly teamId: string
+    readonly idOrName: string
+    readonly value: string
+    readonly metadata: Secret['metadata'] | undefined
+    readonly now: Date
+  },
+  write: SealingWrite,
+): Promise<Secret | undefined> {
+  const { metadata } = next
+  // The sealed value depends on the ID. A secret of this name that is created meanwhile has another one.
+  const found = await named(db, next.teamId, next.idOrName).executeTakeFirst()
+  if (!found) return undefined
+  const row = await db
+    .updateTable('secrets')
+    .set({
+      value: write.seal(next.value, secretIdentity(found.id)),
+      version: sql`version + 1`,
+      updated_at: next.now.getTime(),
+      ...(metadata && { metadata: JSON.stringify(metadata) }),
+    })
+    .where('id', '=', found.id)
+    .returningAll()
+    .executeTakeFirst()
+  return row && fromRow(row)
 }
 
 async function list(
@@ -83,6 +114,7 @@ async function list(
 
 async function findValues(
   db: Db,
+  keyRing: KeyRing,
   teamId: string,
   names: readonly string[],
 ): Promise<Map<string, string>> {
@@ -90,11 +122,14 @@ async function findValues(
   for (const batch of batches(names)) {
     const rows = await db
       .selectFrom('secrets')
-      .select(['name', 'value'])
+      .select(['id', 'name', 'value'])
       .where('team_id', '=', teamId)
       .where('name', 'in', batch)
       .execute()
-    for (const { name, value } of rows) found.set(name, value)
+    for (const { id, name, value } of rows) {
+      // Values from before encryption are plain until the start has sealed them.
+      found.set(name, isSealed(value) ? keyRing.open(value, secretIdentity(id)) : value)
+    }
   }
   return found
 }

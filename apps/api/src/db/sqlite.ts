@@ -33,7 +33,12 @@ export function openSqlite(path: string, onQuery?: OnQuery): Database {
     plugins: [withoutRowLocks],
     ...(onQuery && { log: reportTo(onQuery) }),
   })
-  return { db, exclusively: (work) => work(db) }
+  return {
+    db,
+    exclusively: (work) => work(db),
+    // Free pages and the write-ahead log still hold what was overwritten.
+    scrub: async () => database.exec('VACUUM; PRAGMA wal_checkpoint(TRUNCATE)'),
+  }
 }
 
 /**

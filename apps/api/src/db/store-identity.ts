@@ -9,7 +9,10 @@ import type { SettingStore } from '../domain/teams/team.ts'
  * Refuses a store that does not belong to the data directory. The API deletes sandboxes, snapshots and templates from
  * its node that the store does not know. A lost, new or mistyped store would delete all of them.
  */
-export async function checkStoreIdentity(dataDir: string, settings: SettingStore): Promise<void> {
+export async function checkStoreIdentity(
+  dataDir: string,
+  settings: Pick<SettingStore, 'ensure'>,
+): Promise<void> {
   const path = join(dataDir, 'store-id')
   const storeId = await settings.ensure('store_id', () => randomHex(16))
   const kept = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {

@@ -1,3 +1,4 @@
+import type { KeyRing } from '@atoll/kit/encryption/key-ring'
 import type { BuildLogStore } from '../domain/builds/build-log.ts'
 import type { BuildStore } from '../domain/builds/build.ts'
 import type { KeyStore } from '../domain/teams/key.ts'
@@ -14,6 +15,8 @@ import { sqlAccessTokenStore } from './teams/access-tokens.ts'
 import { sqlBuildLogStore } from './builds/build-logs.ts'
 import { sqlBuildStore } from './builds/builds.ts'
 import type { Database } from './database.ts'
+import { resealStore } from './encryption/reseal.ts'
+import type { StoreReseal } from './encryption/reseal.ts'
 import { sqlKeyStore } from './teams/keys.ts'
 import { sqlLeaseStore } from './leases.ts'
 import { sqlLogOwners } from './log-owners.ts'
@@ -52,11 +55,19 @@ export interface Stores {
   readonly logOwners: LogOwners
   /** Runs `work` while no other process on this store is inside such a call. */
   exclusively<T>(work: () => Promise<T>): Promise<T>
+  /** Keys of all private values in the store. */
+  readonly keyRing: KeyRing
+  /** Seals values again that are plain or have an older key. Leaves no copy of a plain value in the files of SQLite. */
+  reseal(): Promise<StoreReseal>
   close(): Promise<void>
 }
 
 /** Opens the store, PostgreSQL by URL or SQLite by path. Creates or migrates the schema as needed. */
-export async function openStores(location: string, onQuery?: OnQuery): Promise<Stores> {
+export async function openStores(
+  location: string,
+  keyRing: KeyRing,
+  onQuery?: OnQuery,
+): Promise<Stores> {
   const database = openDatabase(location, onQuery)
   const { db } = database
   try {
@@ -67,13 +78,13 @@ export async function openStores(location: string, onQuery?: OnQuery): Promise<S
   }
   return {
     exclusively: (work) => database.exclusively(() => work()),
-    sandboxes: sqlSandboxStore(db),
+    sandboxes: sqlSandboxStore(db, keyRing),
     templates: sqlTemplateStore(db),
     builds: sqlBuildStore(db),
     buildLogs: sqlBuildLogStore(db),
     snapshots: sqlSnapshotStore(db),
     keys: sqlKeyStore(db),
-    secrets: sqlSecretStore(db),
+    secrets: sqlSecretStore(db, keyRing),
     teams: sqlTeamStore(db),
     users: sqlUserStore(db),
     accessTokens: sqlAccessTokenStore(db),
@@ -83,6 +94,12 @@ export async function openStores(location: string, onQuery?: OnQuery): Promise<S
     teamMetrics: sqlTeamMetricStore(db),
     usage: sqlUsageStore(db),
     logOwners: sqlLogOwners(db),
+    keyRing,
+    async reseal() {
+      const done = await resealStore(db, keyRing)
+      if (done.plain > 0) await database.scrub?.()
+      return done
+    },
     close: () => db.destroy(),
   }
 }

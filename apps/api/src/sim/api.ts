@@ -12,7 +12,7 @@ import { openStores } from '../db/stores.ts'
 import type { Stores } from '../db/stores.ts'
 import { simulateNode } from '@atoll/simulated-node/node'
 import type { SimulatedNode } from '@atoll/simulated-node/node'
-import { makeStore, shareStore } from './store.ts'
+import { makeStore, shareStore, unsavedKeys } from './store.ts'
 import type { StoreUnderTest } from './store.ts'
 
 /** Complete API on a real port, with a simulated node and two teams, for behavior tests. */
@@ -162,7 +162,7 @@ async function createTwoTeams(
 }
 
 async function useStores<T>(location: string, use: (stores: Stores) => Promise<T>): Promise<T> {
-  const stores = await openStores(location)
+  const stores = await openStores(location, unsavedKeys())
   return use(stores).finally(() => stores.close())
 }
 

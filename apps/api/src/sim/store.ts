@@ -1,6 +1,8 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createKeyRing, newKey } from '@atoll/kit/encryption/key-ring'
+import type { KeyRing } from '@atoll/kit/encryption/key-ring'
 import { randomHex } from '@atoll/kit/id'
 import { sql } from 'kysely'
 import type { Kysely } from 'kysely'
@@ -19,6 +21,11 @@ export interface StoreUnderTest extends AsyncDisposable {
   readonly isPostgres: boolean
   /** Environment for `loadApiConfig`. */
   readonly env: Readonly<Record<string, string>>
+}
+
+/** Keys for a test that neither writes nor reads private values. */
+export function unsavedKeys(): KeyRing {
+  return createKeyRing([newKey()], async () => {})
 }
 
 /** Test option: skips tests of PostgreSQL features on SQLite. */
@@ -49,7 +56,11 @@ export async function shareStore(store: StoreUnderTest): Promise<StoreUnderTest>
   return {
     ...store,
     folder,
-    env: { ...store.env, ATOLL_DATA_DIR: folder },
+    env: {
+      ...store.env,
+      ATOLL_DATA_DIR: folder,
+      ATOLL_ENCRYPTION_KEY_FILE: join(store.folder, 'encryption-keys'),
+    },
     [Symbol.asyncDispose]: () => rm(folder, { recursive: true }),
   }
 }
@@ -78,7 +89,7 @@ async function makeModel(server: string): Promise<string> {
     const found = await sql`select 1 from pg_database where datname = ${name}`.execute(db)
     if (found.rows.length > 0) return // PostgreSQL cannot copy a database that has connections
     await sql`create database ${sql.id(name)}`.execute(db)
-    await (await openStores(`${server}/${name}`)).close()
+    await (await openStores(`${server}/${name}`, unsavedKeys())).close()
   })
   await admin.db.destroy()
   return name

@@ -1,6 +1,7 @@
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { DiskSpace } from '../app/disk-space/disk-space.ts'
+import type { RecordKeys } from '../state/record-file.ts'
 import type { RecordStore } from '../state/records.ts'
 import { createRecordStore } from '../state/records.ts'
 import type { NodeConfig } from '../config.ts'
@@ -68,6 +69,7 @@ export function openHost(
   installation: Installation,
   parts: {
     readonly namespace: MountNamespace
+    readonly keys: RecordKeys
     readonly guest?: string
     readonly space?: Host['space']
     /** See `EgressParts`. */
@@ -78,7 +80,7 @@ export function openHost(
 ): Host {
   const { namespace, guest, space = unlimitedSpace } = parts
   const subnet = parseSubnet(config.ATOLL_SUBNET)
-  const records = createRecordStore(installation)
+  const records = createRecordStore(installation, parts.keys)
   const cgroups = createCgroups(installation.cgroup)
   const rootfs = createRootfsStore({
     namespace,
@@ -144,8 +146,8 @@ export function openHost(
 
     space,
     disks: createDisks(installation.dataDir, namespace, space.hold),
-    snapshots: createSnapshotStore(snapshotsDir(installation)),
-    prototypes: createSnapshotStore(join(installation.dataDir, 'prototypes')),
+    snapshots: createSnapshotStore(snapshotsDir(installation), parts.keys),
+    prototypes: createSnapshotStore(join(installation.dataDir, 'prototypes'), parts.keys),
     halt,
 
     async erase(cellId) {

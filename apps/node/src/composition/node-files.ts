@@ -10,6 +10,7 @@ import { readCertificates } from '../net/certificates.ts'
 import { checkSubnetIsFree } from '../net/free-subnet.ts'
 import { shiftedIds } from '../oci/runc.ts'
 import { chooseRuntime } from '../setup/choose-runtime.ts'
+import type { RecordKeys } from '../state/record-file.ts'
 import { ensureBaseTemplate } from '../template/base.ts'
 import type { DebianLayer } from '../template/debian-layer.ts'
 import { openDiskSpace } from './disk-space.ts'
@@ -40,6 +41,7 @@ export async function openNodeFiles(
   installation: Installation,
   parts: {
     readonly log: Logger
+    readonly keys: RecordKeys
     readonly progress?: (label: string, fraction: number) => void
   },
 ): Promise<NodeFiles> {
@@ -72,6 +74,7 @@ export async function openNodeFiles(
   const space = opened.use(await openDiskSpace({ config, installation, namespace, log }))
   const host = openHost(config, installation, {
     namespace,
+    keys: parts.keys,
     guest,
     certificates,
     space,

@@ -19,6 +19,7 @@ import { isAlive } from '../linux/processes/process.ts'
 import { mountReadOnly } from '../linux/mounts/read-only-mounts.ts'
 import { loopDevicesBelow } from '../linux/mounts/rootfs.ts'
 import { createShiftedLayers } from '../linux/mounts/shifted-layers.ts'
+import { noKeys } from '../state/private-values.ts'
 import { ensureBaseTemplate } from '../template/base.ts'
 import { ensureEnvdRuntime } from '../template/envd-runtime.ts'
 import { inspectImage } from './gvisor-image-repair.ts'
@@ -253,7 +254,11 @@ async function openWorld(name: Runtime['name'], subnet: string) {
     progress: () => {},
   })
   const envd = await ensureEnvdRuntime({ dir: join(dataDir, 'envd') })
-  const host = openHost(config, installation, { namespace, guest: join(envd.dir, 'guest') })
+  const host = openHost(config, installation, {
+    namespace,
+    guest: join(envd.dir, 'guest'),
+    keys: noKeys,
+  })
   const runtime = host.runtimes[name]
   const envdDir = await mountReadOnly(namespace, envd.dir, join(installation.runDir, 'envd'))
   const layers = createShiftedLayers({

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { toInstallation } from '../domain/host/installation.ts'
+import { noKeys } from '../state/private-values.ts'
 import { createRecordStore } from '../state/records.ts'
 import { checkSavedMemory } from './check-saved-memory.ts'
 
@@ -14,7 +15,7 @@ test('memory that another release saved is counted, with what helps', async (t) 
   const dataDir = await realpath(await mkdtemp(join(tmpdir(), 'atoll-saved-')))
   t.after(() => rm(dataDir, { recursive: true }))
   assert.equal((await checkSavedMemory(join(dataDir, 'none'), current)).state, 'ok')
-  const records = createRecordStore(toInstallation(dataDir))
+  const records = createRecordStore(toInstallation(dataDir), noKeys)
   await records.create({ ...paused('c1'), memory: current })
   await records.create(paused('c2'))
   assert.equal((await checkSavedMemory(dataDir, current)).state, 'ok')

@@ -1,5 +1,6 @@
 import { realpath } from 'node:fs/promises'
 import { snapshotsDir, toInstallation } from '../domain/host/installation.ts'
+import { noKeys } from '../state/private-values.ts'
 import { createRecordStore } from '../state/records.ts'
 import { createSnapshotStore } from '../state/snapshots.ts'
 import type { Finding } from './finding.ts'
@@ -7,8 +8,10 @@ import type { Finding } from './finding.ts'
 /** Finds paused sandboxes and snapshots whose memory was saved by another release of runsc. */
 export async function checkSavedMemory(dataDir: string, release: string): Promise<Finding> {
   const installation = toInstallation(await realpath(dataDir).catch(() => dataDir))
-  const cells = (await createRecordStore(installation).list()).flatMap(({ record }) => record ?? [])
-  const snapshots = await createSnapshotStore(snapshotsDir(installation)).list()
+  const cells = (await createRecordStore(installation, noKeys).list()).flatMap(
+    ({ record }) => record ?? [],
+  )
+  const snapshots = await createSnapshotStore(snapshotsDir(installation), noKeys).list()
   const writers = [...cells, ...snapshots].flatMap(({ memory }) => memory ?? [])
   const others = writers.filter((writer) => writer !== release)
   const name = 'saved memory'

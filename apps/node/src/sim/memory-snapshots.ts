@@ -11,6 +11,7 @@ export function memorySnapshots(): SnapshotStore {
     find: async (id) => all.get(id),
     list: async () => [...all.values()],
     listQuarantined: async () => [],
+    reseal: async () => ({ resealed: 0, unreadable: 0 }),
     place,
     sizeBytes: async () => 7,
     remove: async (id) => void all.delete(id),

@@ -1,5 +1,8 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { crc32 } from 'node:zlib'
+import type { KeyRing, SealingWrite } from '@atoll/kit/encryption/key-ring'
+import { isSealed } from '@atoll/kit/encryption/sealed-text'
+import { Fault } from '@atoll/kit/fault'
 import { z } from 'zod'
 
 /*
@@ -11,7 +14,24 @@ export interface RecordFormat<T> {
   readonly schema: z.ZodType<T>
   /** Step `n` (from 0) turns a record of version `n + 1` into one of version `n + 2`. Released steps never change. */
   readonly upgrades: ReadonlyArray<(record: JsonObject) => JsonObject>
+  /** Absent: records of this kind hold no private values. */
+  readonly privateValues?: PrivateValues<T>
 }
+
+/**
+ * Values of a record that are written sealed. A record without such values keeps the version before `since`, so that
+ * releases without encryption can read it.
+ */
+export interface PrivateValues<T> {
+  /** First version whose private values are sealed. */
+  readonly since: number
+  readonly keys: RecordKeys
+  identityOf(record: T): string
+  /** Returns the record itself when it has no private values. */
+  map(record: T, change: (value: string, field: string) => string): T
+}
+
+export type RecordKeys = Pick<KeyRing, 'open' | 'beginWrite' | 'isStale'>
 
 export type JsonObject = Readonly<Record<string, unknown>>
 
@@ -56,16 +76,59 @@ export function decodeRecord<T>(text: string, format: RecordFormat<T>): RecordRe
       .slice(written - firstVersion)
       .reduce<JsonObject>((record, upgrade) => upgrade(record), content)
     const parsed = format.schema.safeParse(upgraded)
-    if (parsed.success) return { state: 'read', record: parsed.data }
-    return unreadable(describe(parsed.error))
+    if (!parsed.success) return unreadable(describe(parsed.error))
+    const { privateValues } = format
+    const record = privateValues ? openValues(parsed.data, privateValues, written) : parsed.data
+    return { state: 'read', record }
   } catch (error) {
+    if (error instanceof Fault) return unreadable(error.message)
     return unreadable(`it cannot be upgraded from format ${written}: ${String(error)}`)
   }
 }
 
+/** Encodes a record of a kind that has no private values. */
 export function encodeRecord<T extends object>(record: T, format: RecordFormat<T>): string {
-  return JSON.stringify({ version: versionOf(format), checksum: checksumOf(record), ...record })
+  return encode(record, versionOf(format))
 }
+
+/** Encodes a record for `write`, with its private values sealed. The caller ends `write` when the text is on disk. */
+export function encodePrivate<T extends object>(
+  record: T,
+  { since, identityOf, map }: PrivateValues<T>,
+  write: SealingWrite,
+): string {
+  const identity = identityOf(record)
+  const sealed = map(record, (value, field) => write.seal(value, `${identity}:${field}`))
+  return encode(sealed, sealed === record ? since - 1 : since)
+}
+
+function encode(record: object, version: number): string {
+  return JSON.stringify({ version, checksum: checksumOf(record), ...record })
+}
+
+/** Values are plain in old records, but sealed in a record whose version was removed to edit it by hand. */
+function openValues<T>(
+  record: T,
+  { since, keys, identityOf, map }: PrivateValues<T>,
+  version: number,
+): T {
+  const identity = identityOf(record)
+  const opened = map(record, (value, field) =>
+    version < since && !isSealed(value) ? value : keys.open(value, `${identity}:${field}`),
+  )
+  if (opened !== record || version < since) return opened
+  throw new Fault('internal', 'internal', 'it has no encrypted value, which its format requires')
+}
+
+/** Returns whether a record has private values that are plain or have an older key. `text`: its file. */
+export function isStale<T>(record: T, text: string, { keys, map }: PrivateValues<T>): boolean {
+  let values = 0
+  map(record, (value) => ((values += 1), value))
+  const sealed = text.match(sealedPattern) ?? []
+  return values > 0 && (sealed.length < values || sealed.some((value) => keys.isStale(value)))
+}
+
+const sealedPattern = /(?<=")atoll\.sealed\.v1\.[^"\\]+(?=")/g
 
 /** Returns no names when the folder does not exist. */
 export async function listNames(dir: string): Promise<string[]> {

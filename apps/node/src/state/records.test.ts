@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { toInstallation } from '../domain/host/installation.ts'
+import { newKeys } from '../sim/keys.ts'
 import { createRecordStore } from './records.ts'
 
 const record = {
@@ -25,7 +26,7 @@ async function setup() {
   const dir = await mkdtemp(join(tmpdir(), 'atoll-records-'))
   return {
     dir,
-    store: createRecordStore(toInstallation(dir)),
+    store: createRecordStore(toInstallation(dir), newKeys()),
     [Symbol.asyncDispose]: () => rm(dir, { recursive: true }),
   }
 }

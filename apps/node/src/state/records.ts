@@ -1,4 +1,4 @@
-import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Authority, Ingress, NetworkRules } from '@atoll/contracts/network/rules'
 import { syncFolder, writeFileAtomic } from '@atoll/kit/atomic-file'
@@ -9,7 +9,11 @@ import type { Installation } from '../domain/host/installation.ts'
 import { phases } from '../domain/sandboxes/cell.ts'
 import type { CellRecord } from '../domain/sandboxes/cell.ts'
 import type { QuarantinedCell } from '../domain/sandboxes/quarantine.ts'
-import { encodeRecord, listNames, readRecord } from './record-file.ts'
+import { cellValues, upgrades } from './private-values.ts'
+import type { RecordReseal } from './private-values.ts'
+import { decodeRecord, encodePrivate, isStale, listNames, readRecord } from './record-file.ts'
+import type { RecordKeys } from './record-file.ts'
+import { createTurns } from './turns.ts'
 
 /** One folder per cell. Its `cell.json` is written before any other file of the cell exists. */
 export interface RecordStore {
@@ -18,6 +22,8 @@ export interface RecordStore {
   update(record: CellRecord): Promise<void>
   list(): Promise<CellEntry[]>
   remove(cellId: string): Promise<void>
+  /** Seals private values again that are plain or have an older key. Safe while cells are used. */
+  reseal(): Promise<RecordReseal>
 }
 
 /** A cell's folder. Without record and quarantine, it is a leftover of a cell that was being made or removed. */
@@ -69,24 +75,39 @@ const Stored = z.object({
     .exactOptional(),
 })
 
-const format = { schema: Stored, upgrades: [] }
-
 /** Name prefix of folders that are being removed; cell IDs cannot contain it. */
 const removing = '.'
 
-export function createRecordStore(installation: Installation): RecordStore {
+export function createRecordStore(installation: Installation, keys: RecordKeys): RecordStore {
+  const privateValues = cellValues(keys)
+  const format = { schema: Stored, upgrades, privateValues }
+  const inTurn = createTurns()
   const file = (cellId: string) => join(cellDir(installation, cellId), 'cell.json')
   // Writes are always atomic. Only records of paused cells are synced: running processes do not survive a crash of the
   // machine either.
   const write = async (record: CellRecord) => {
     const path = file(record.cellId)
-    const text = encodeRecord(record, format)
+    using sealing = keys.beginWrite()
+    const text = encodePrivate(record, privateValues, sealing)
     if (record.phase === 'paused') {
       await writeFileAtomic(path, text)
-      return syncFolder(cellsDir(installation))
+      await syncFolder(cellsDir(installation))
+      return
     }
     await writeFile(`${path}.next`, text, { mode: 0o600 })
     await rename(`${path}.next`, path)
+  }
+
+  /** Always synced: the older key may be gone from the key file when the machine starts again. */
+  const reseal = async (cellId: string) => {
+    const path = file(cellId)
+    const text = await readFile(path, 'utf8').catch(() => undefined)
+    if (text === undefined) return false
+    const reading = decodeRecord(text, format)
+    if (reading.state !== 'read' || !isStale(reading.record, text, privateValues)) return false
+    using sealing = keys.beginWrite()
+    await writeFileAtomic(path, encodePrivate(reading.record, privateValues, sealing))
+    return true
   }
 
   async function read(cellId: string): Promise<CellEntry> {
@@ -107,22 +128,34 @@ export function createRecordStore(installation: Installation): RecordStore {
     return { cellId, quarantined: { kind: 'sandbox', cellId, path, reason, ...readHints(text) } }
   }
 
+  async function list(): Promise<CellEntry[]> {
+    const entries = []
+    // Sequential: there may be more cells than open files allowed.
+    for (const cellId of await listNames(cellsDir(installation))) entries.push(await read(cellId))
+    return entries
+  }
+
   return {
     async create(record) {
       await mkdir(cellDir(installation, record.cellId), { recursive: true, mode: 0o700 })
-      await write(record)
+      await inTurn(record.cellId, () => write(record))
     },
 
-    update: write,
+    update: (record) => inTurn(record.cellId, () => write(record)),
 
-    async list() {
-      const entries = []
-      // Sequential: there may be more cells than open files allowed.
-      for (const cellId of await listNames(cellsDir(installation))) entries.push(await read(cellId))
-      return entries
+    list,
+
+    remove: (cellId) => inTurn(cellId, () => removeFolder(installation, cellId)),
+
+    async reseal() {
+      const entries = await list()
+      let resealed = 0
+      for (const { cellId } of entries) {
+        if (await inTurn(cellId, () => reseal(cellId))) resealed += 1
+      }
+      const unreadable = entries.filter((entry) => entry.quarantined).length
+      return { resealed, unreadable }
     },
-
-    remove: (cellId) => removeFolder(installation, cellId),
   }
 }
 

@@ -3,6 +3,7 @@ import { cp, mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { newKeys } from '../sim/keys.ts'
 import { createSnapshotStore } from './snapshots.ts'
 
 const snapshot = {
@@ -23,7 +24,7 @@ async function setup() {
   const dir = await mkdtemp(join(tmpdir(), 'atoll-snapshots-'))
   return {
     dir,
-    store: createSnapshotStore(dir),
+    store: createSnapshotStore(dir, newKeys()),
     [Symbol.asyncDispose]: () => rm(dir, { recursive: true }),
   }
 }

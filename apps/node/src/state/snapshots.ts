@@ -1,14 +1,15 @@
-import { mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Authority } from '@atoll/contracts/network/rules'
-import { syncFolder } from '@atoll/kit/atomic-file'
+import { syncFolder, writeFileAtomic } from '@atoll/kit/atomic-file'
 import { randomHex } from '@atoll/kit/id'
 import { z } from 'zod'
 import { quarantinedFault } from '../domain/sandboxes/quarantine.ts'
 import type { Quarantined } from '../domain/sandboxes/quarantine.ts'
 import type { Snapshot, SnapshotPlace, SnapshotStore } from '../domain/sandboxes/snapshot.ts'
-import { encodeRecord, listNames, readRecord } from './record-file.ts'
-import type { RecordReading } from './record-file.ts'
+import { snapshotValues, upgrades } from './private-values.ts'
+import { decodeRecord, encodePrivate, isStale, listNames, readRecord } from './record-file.ts'
+import type { RecordKeys, RecordReading } from './record-file.ts'
 import { storedMakings } from './records.ts'
 
 const Stored = z.object({
@@ -18,13 +19,13 @@ const Stored = z.object({
   authority: Authority.exactOptional(),
 })
 
-const format = { schema: Stored, upgrades: [] }
-
 /** Name prefix of folders that are being written or removed; snapshot IDs cannot contain it. */
 const unfinished = '.'
 
 /** One folder per snapshot: disk image, memory folder, and the record in `snapshot.json`. */
-export function createSnapshotStore(dir: string): SnapshotStore {
+export function createSnapshotStore(dir: string, keys: RecordKeys): SnapshotStore {
+  const privateValues = snapshotValues(keys)
+  const format = { schema: Stored, upgrades, privateValues }
   async function read(name: string): Promise<RecordReading<Snapshot>> {
     const reading = await readRecord(join(dir, name, 'snapshot.json'), format)
     if (reading.state !== 'read' || reading.record.snapshotId === name) return reading
@@ -34,6 +35,22 @@ export function createSnapshotStore(dir: string): SnapshotStore {
   async function* readAll() {
     for (const name of await listNames(dir)) {
       if (!name.startsWith(unfinished)) yield { name, reading: await read(name) }
+    }
+  }
+
+  /** Snapshots are never written again otherwise, but may be removed meanwhile. */
+  async function reseal(name: string): Promise<boolean> {
+    const path = join(dir, name, 'snapshot.json')
+    try {
+      const text = await readFile(path, 'utf8')
+      const reading = decodeRecord(text, format)
+      if (reading.state !== 'read' || !isStale(reading.record, text, privateValues)) return false
+      using sealing = keys.beginWrite()
+      await writeFileAtomic(path, encodePrivate(reading.record, privateValues, sealing))
+      return true
+    } catch (error) {
+      if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return false
+      throw error
     }
   }
 
@@ -53,7 +70,8 @@ export function createSnapshotStore(dir: string): SnapshotStore {
       await mkdir(work, { recursive: true, mode: 0o700 })
       try {
         await write(placeIn(work))
-        const text = encodeRecord(snapshot, format)
+        using sealing = keys.beginWrite()
+        const text = encodePrivate(snapshot, privateValues, sealing)
         await writeFile(join(work, 'snapshot.json'), text, { mode: 0o600, flush: true })
         await syncFolder(work)
         await rename(work, join(dir, snapshot.snapshotId))
@@ -88,6 +106,15 @@ export function createSnapshotStore(dir: string): SnapshotStore {
         found.push({ kind: 'snapshot', path: join(dir, name), reason })
       }
       return found
+    },
+
+    async reseal() {
+      const count = { resealed: 0, unreadable: 0 }
+      for await (const { name, reading } of readAll()) {
+        if (reading.state === 'unreadable') count.unreadable += 1
+        if (reading.state === 'read' && (await reseal(name))) count.resealed += 1
+      }
+      return count
     },
 
     place: (snapshotId) => placeIn(join(dir, snapshotId)),

@@ -2,6 +2,8 @@ import type { NetworkRules } from '@atoll/contracts/network/rules'
 import { fillSecrets, toDomainHeaders, secretsIn } from '../../domain/network/header-rules.ts'
 import type { HeaderRules } from '../../domain/network/header-rules.ts'
 import { invalid, quote } from '../../domain/network/network-fault.ts'
+import { isSealed } from '@atoll/kit/encryption/sealed-text'
+import { Fault } from '@atoll/kit/fault'
 import type { SecretStore } from '../../domain/secret.ts'
 
 /** Inserts secret values into header rules just before the rules are sent to a node. */
@@ -16,6 +18,7 @@ export function createRuleFilling(secrets: Pick<SecretStore, 'values'>): RuleFil
   return {
     async fill(teamId, rules) {
       const { domains = [] } = rules.transforms ?? {}
+      checkOpened(rules)
       const names = secretsIn(domains)
       if (names.length === 0) return rules
       const values = await secrets.values(teamId, names)
@@ -34,4 +37,15 @@ export function createRuleFilling(secrets: Pick<SecretStore, 'values'>): RuleFil
       )
     },
   }
+}
+
+/** Refuses rules with a value that the store could not decrypt: the sandbox would send the encrypted text. */
+function checkOpened({ proxy, transforms }: NetworkRules): void {
+  const headers = transforms?.domains.flatMap((domain) => Object.values(domain.headers)) ?? []
+  if (![proxy?.password ?? '', ...headers].some(isSealed)) return
+  throw new Fault(
+    'unavailable',
+    'network_unreadable',
+    'The proxy password or a header rule of the sandbox cannot be decrypted. Ask an operator to restore the encryption key, or set the network rules again.',
+  )
 }

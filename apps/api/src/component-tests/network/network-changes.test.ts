@@ -5,7 +5,7 @@ import { Code } from '@connectrpc/connect'
 import { openStores } from '../../db/stores.ts'
 import { startApiUnderTest } from '../../sim/api.ts'
 import type { ApiUnderTest } from '../../sim/api.ts'
-import { onPostgres } from '../../sim/store.ts'
+import { onPostgres, unsavedKeys } from '../../sim/store.ts'
 
 /** Interrupted network changes: record and node agree afterwards. */
 
@@ -104,7 +104,7 @@ test(
     const release = api.node.hold('network')
     const update = put(['9.9.9.9'])
     await waitFor('the update', () => api.node.begun('network') === 1)
-    const stores = await openStores(api.store.location)
+    const stores = await openStores(api.store.location, unsavedKeys())
     await stores.sandboxes.update(id, (current) => ({ ...current, networkHolder: 'another' }))
     await stores.close()
     release()

@@ -14,7 +14,7 @@ import { loadApiConfig } from '../../config.ts'
 import { openStores } from '../../db/stores.ts'
 import { manualClock, startApiUnderTest } from '../../sim/api.ts'
 import { simulateNode } from '@atoll/simulated-node/node'
-import { makeStore } from '../../sim/store.ts'
+import { makeStore, unsavedKeys } from '../../sim/store.ts'
 
 /** Crash recovery: nothing is lost or left over, whenever the server stops. */
 
@@ -43,7 +43,7 @@ test('acknowledged changes survive the death of the process, and its lock on the
   const { signal, stdout } = await tryRun(process.execPath, ['--input-type=module', '-e', script])
   assert.equal(signal, 'SIGKILL')
   const { id, folder, location } = JSON.parse(stdout)
-  const stores = await openStores(location)
+  const stores = await openStores(location, unsavedKeys())
   const { state, metadata } = (await stores.sandboxes.find(id)) ?? assert.fail('it is lost')
   assert.deepEqual([state, metadata], ['running', { a: 'b' }])
   await stores.close()
@@ -249,7 +249,7 @@ test('only its owner can read the embedded store, one process can open it, and i
   const { apiKey, accessToken } = api.firstCredentials ?? assert.fail('none were made')
   const store = join(folder, 'atoll.db')
   assert.equal((await stat(store)).mode & 0o777, 0o600)
-  await assert.rejects(openStores(store), /in use by another Atoll process/)
+  await assert.rejects(openStores(store, unsavedKeys()), /in use by another Atoll process/)
   await api.close()
   const bytes = await readFile(store, 'latin1')
   assert.ok(!bytes.includes(apiKey) && !bytes.includes(accessToken))
@@ -262,7 +262,7 @@ test('the sizes of the base template follow the configuration, its ids stay', as
     const config = loadApiConfig({ ...store.env, ATOLL_BASE_MEMORY_MB: memory })
     const parts = { nodes: [simulateNode().transport], log: silentLogger }
     await (await startApi(config, parts)).close()
-    const stores = await openStores(store.location)
+    const stores = await openStores(store.location, unsavedKeys())
     const template = await findTemplate(stores.templates, 'base', 'any team')
     await stores.close()
     return template

@@ -2,14 +2,14 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createFirstTeam } from '../../app/bootstrap.ts'
 import type { FirstCredentials } from '../../app/bootstrap.ts'
-import { makeStore } from '../../sim/store.ts'
+import { makeStore, unsavedKeys } from '../../sim/store.ts'
 import { openStores } from '../stores.ts'
 
 const all = { start: 0, end: 1_000_000 }
 
 async function setup() {
   const store = await makeStore()
-  const stores = await openStores(store.location)
+  const stores = await openStores(store.location, unsavedKeys())
   const made: FirstCredentials[] = []
   const clock = { now: () => new Date(0) }
   await createFirstTeam({ teams: stores.teams, clock }, async (first) => void made.push(first))

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { sql } from 'kysely'
-import { makeStore } from '../../sim/store.ts'
+import { makeStore, unsavedKeys } from '../../sim/store.ts'
 import { migrate } from './migrate.ts'
 import { migrations } from './migrations.ts'
 import { openDatabase, openStores } from '../stores.ts'
@@ -35,7 +35,7 @@ test('a store of the first version keeps its users, its template and its sandbox
   for (const statement of firstRows) await statement.execute(old.db)
   await old.db.destroy()
 
-  const stores = await openStores(place.location)
+  const stores = await openStores(place.location, unsavedKeys())
   try {
     const { templates, teams, users } = stores
     assert.deepEqual(await users.findByTokenHash('hash-1'), {

@@ -1,9 +1,9 @@
+import type { KeyRing } from '@atoll/kit/encryption/key-ring'
 import type { Kysely } from 'kysely'
 import { placeStates, statesShownAs } from '../../domain/sandboxes/sandbox.ts'
 import type { SandboxStore } from '../../domain/sandboxes/sandbox-store.ts'
-import { fromNetworkText } from '../migrations/network-columns.ts'
 import type { Schema } from '../schema.ts'
-import { toState } from './sandbox-row.ts'
+import { readNetwork, toState } from './sandbox-row.ts'
 
 type Queries = Pick<
   SandboxStore,
@@ -17,7 +17,7 @@ type Queries = Pick<
 >
 
 /** Queries that return some columns of many sandboxes. */
-export function sandboxQueries(db: Kysely<Schema>): Queries {
+export function sandboxQueries(db: Kysely<Schema>, keyRing: KeyRing): Queries {
   return {
     async countRunningByTeam() {
       const rows = await db
@@ -63,7 +63,7 @@ export function sandboxQueries(db: Kysely<Schema>): Queries {
         .where('state', 'in', placeStates)
         .where('network', 'like', '%${e2b.secrets.%')
         .execute()
-      return rows.map(({ id, network }) => ({ id, network: fromNetworkText(network) ?? {} }))
+      return rows.map((row) => ({ id: row.id, network: readNetwork(row, keyRing) ?? {} }))
     },
     ...expiryQueries(db),
   }

@@ -1,9 +1,12 @@
+import type { KeyRing, SealingWrite } from '@atoll/kit/encryption/key-ring'
 import type { Kept, Sandbox, SandboxState } from '../../domain/sandboxes/sandbox.ts'
 import { sandboxStates } from '../../domain/sandboxes/sandbox.ts'
+import type { SandboxNetwork } from '../../domain/network/network.ts'
+import { hasPrivateValues, openNetwork, sealNetwork } from '../encryption/network-values.ts'
 import { fromNetworkText, toNetworkText } from '../migrations/network-columns.ts'
 import type { SandboxRow } from '../schema.ts'
 
-export function toRow(sandbox: Sandbox): SandboxRow {
+export function toRow(sandbox: Sandbox, write: SealingWrite): SandboxRow {
   return {
     id: sandbox.id,
     team_id: sandbox.teamId,
@@ -18,7 +21,7 @@ export function toRow(sandbox: Sandbox): SandboxRow {
     secure: sandbox.secure ? 1 : 0,
     allow_internet_access:
       sandbox.allowInternetAccess === undefined ? null : Number(sandbox.allowInternetAccess),
-    network: toNetworkText(sandbox.network),
+    network: toNetworkText(toSealed(sandbox, write)),
     created_at: sandbox.createdAt.getTime(),
     holder: sandbox.holder ?? null,
     network_holder: sandbox.networkHolder ?? null,
@@ -38,7 +41,11 @@ export function toRow(sandbox: Sandbox): SandboxRow {
   }
 }
 
-export function fromRow(row: SandboxRow, metadata: Record<string, string>): Sandbox {
+export function fromRow(
+  row: SandboxRow,
+  metadata: Record<string, string>,
+  keyRing: KeyRing,
+): Sandbox {
   return {
     id: row.id,
     teamId: row.team_id,
@@ -55,7 +62,7 @@ export function fromRow(row: SandboxRow, metadata: Record<string, string>): Sand
     secure: row.secure === 1,
     allowInternetAccess:
       row.allow_internet_access === null ? undefined : row.allow_internet_access === 1,
-    network: fromNetworkText(row.network),
+    network: readNetwork(row, keyRing),
     createdAt: new Date(row.created_at),
     holder: row.holder ?? undefined,
     networkHolder: row.network_holder ?? undefined,
@@ -75,6 +82,19 @@ export function fromRow(row: SandboxRow, metadata: Record<string, string>): Sand
     nodeId: row.node_id ?? '',
     generation: row.generation,
   }
+}
+
+function toSealed({ id, network }: Sandbox, write: SealingWrite): SandboxNetwork | undefined {
+  return network && hasPrivateValues(network) ? sealNetwork(id, network, write) : network
+}
+
+/** Values that cannot be opened stay sealed. */
+export function readNetwork(
+  { id, network: text }: Pick<SandboxRow, 'id' | 'network'>,
+  keyRing: KeyRing,
+): SandboxNetwork | undefined {
+  const network = fromNetworkText(text)
+  return network && hasPrivateValues(network) ? openNetwork(id, network, keyRing) : network
 }
 
 export function toState(text: string): SandboxState {

@@ -1,3 +1,4 @@
+import type { KeyRing, SealingWrite } from '@atoll/kit/encryption/key-ring'
 import type { Kysely, Transaction } from 'kysely'
 import type { RunningSandbox, Sandbox } from '../../domain/sandboxes/sandbox.ts'
 import { isListed, isRunning, placeStates } from '../../domain/sandboxes/sandbox.ts'
@@ -11,43 +12,55 @@ import type { SandboxRow, Schema } from '../schema.ts'
 
 type Db = Kysely<Schema>
 
-export function sqlSandboxStore(db: Db): SandboxStore {
+export function sqlSandboxStore(db: Db, keyRing: KeyRing): SandboxStore {
+  /** Runs a transaction that writes with the current key. */
+  async function writing<T>(work: (writer: Writer) => Promise<T>): Promise<T> {
+    using write = keyRing.beginWrite()
+    return await db
+      .transaction()
+      .execute((transaction) => work({ db: transaction, keyRing, write }))
+  }
   return {
-    insert: (sandbox, limit) =>
-      db.transaction().execute((transaction) => insert(transaction, sandbox, limit)),
-    find: (id) => find(db, id),
-    update: (id, change) =>
-      db.transaction().execute((transaction) => update(transaction, id, change)),
+    insert: (sandbox, limit) => writing((writer) => insert(writer, sandbox, limit)),
+    find: (id) => find(db, keyRing, id),
+    update: (id, change) => writing((writer) => update(writer, id, change)),
     updateCounted: (teamId, id, change) =>
-      db.transaction().execute(async (transaction) => {
-        const places = await countPlaces(transaction, teamId)
-        return update(transaction, id, (current) => change(current, places))
+      writing(async (writer) => {
+        const places = await countPlaces(writer.db, teamId)
+        return update(writer, id, (current) => change(current, places))
       }),
     updateWithDiskUsage: (id, change) =>
-      db.transaction().execute(async (transaction) => {
-        const found = await find(transaction, id)
+      writing(async (writer) => {
+        const found = await find(writer.db, keyRing, id)
         if (!found) return undefined
-        const kept = await sumKeptLocked(transaction, found.teamId)
-        return update(transaction, id, (current) => change(current, kept))
+        const kept = await sumKeptLocked(writer.db, found.teamId)
+        return update(writer, id, (current) => change(current, kept))
       }),
     keptBytes: (teamId) => sumKept(db, teamId),
     async list(filter, page) {
-      return (await withMetadata(db, await listRows(db, filter, page))).filter(isListed)
+      const rows = await listRows(db, filter, page)
+      return (await withMetadata(db, keyRing, rows)).filter(isListed)
     },
     count: (filter) => countRows(db, filter),
-    ...sandboxQueries(db),
+    ...sandboxQueries(db, keyRing),
     deleteEndedBefore: (time, limit) =>
       db.transaction().execute((transaction) => deleteEndedBefore(transaction, time, limit)),
   }
 }
 
+interface Writer {
+  readonly db: Transaction<Schema>
+  readonly keyRing: KeyRing
+  readonly write: SealingWrite
+}
+
 async function insert(
-  db: Transaction<Schema>,
+  { db, write }: Writer,
   sandbox: Sandbox,
   limit: number | undefined,
 ): Promise<boolean> {
   if (limit !== undefined && (await countPlaces(db, sandbox.teamId)) >= limit) return false
-  await db.insertInto('sandboxes').values(toRow(sandbox)).execute()
+  await db.insertInto('sandboxes').values(toRow(sandbox, write)).execute()
   const pairs = Object.entries(sandbox.metadata ?? {})
   const rows = pairs.map(([key, value]) => ({ sandbox_id: sandbox.id, key, value }))
   for (const batch of batches(rows)) await db.insertInto('sandbox_metadata').values(batch).execute()
@@ -55,14 +68,14 @@ async function insert(
 }
 
 async function update<After extends Sandbox>(
-  db: Transaction<Schema>,
+  { db, keyRing, write }: Writer,
   id: string,
   change: (current: Sandbox) => After,
 ): Promise<After | undefined> {
-  const current = await find(db, id, 'locked')
+  const current = await find(db, keyRing, id, 'locked')
   if (!current) return undefined
   const changed = change(current)
-  const { id: _, ...columns } = toRow(changed)
+  const { id: _, ...columns } = toRow(changed, write)
   await db.updateTable('sandboxes').set(columns).where('id', '=', id).execute()
   if (isStart(current, changed)) await countSpawn(db, changed)
   return changed
@@ -101,10 +114,15 @@ async function countSpawn(db: Transaction<Schema>, sandbox: RunningSandbox): Pro
     .execute()
 }
 
-async function find(db: Db, id: string, how?: 'locked'): Promise<Sandbox | undefined> {
+async function find(
+  db: Db,
+  keyRing: KeyRing,
+  id: string,
+  how?: 'locked',
+): Promise<Sandbox | undefined> {
   const query = db.selectFrom('sandboxes').selectAll().where('id', '=', id)
   const rows = await (how ? query.forUpdate() : query).execute()
-  return (await withMetadata(db, rows))[0]
+  return (await withMetadata(db, keyRing, rows))[0]
 }
 
 async function deleteEndedBefore(db: Db, time: Date, limit: number): Promise<number> {
@@ -123,7 +141,11 @@ async function deleteEndedBefore(db: Db, time: Date, limit: number): Promise<num
   return rows.length
 }
 
-async function withMetadata(db: Db, rows: readonly SandboxRow[]): Promise<Sandbox[]> {
+async function withMetadata(
+  db: Db,
+  keyRing: KeyRing,
+  rows: readonly SandboxRow[],
+): Promise<Sandbox[]> {
   const found = new Map<string, [string, string][]>()
   const ids = rows.filter((row) => row.has_metadata === 1).map((row) => row.id)
   for (const batch of batches(ids)) {
@@ -136,5 +158,5 @@ async function withMetadata(db: Db, rows: readonly SandboxRow[]): Promise<Sandbo
       found.set(id, [...(found.get(id) ?? []), [key, value]])
     }
   }
-  return rows.map((row) => fromRow(row, Object.fromEntries(found.get(row.id) ?? [])))
+  return rows.map((row) => fromRow(row, Object.fromEntries(found.get(row.id) ?? []), keyRing))
 }

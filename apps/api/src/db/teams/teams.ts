@@ -101,6 +101,14 @@ function toBlock(json: string): TeamBlock {
 
 export function sqlSettingStore(db: Kysely<Schema>): SettingStore {
   return {
+    async find(name) {
+      const found = await db
+        .selectFrom('settings')
+        .select('value')
+        .where('name', '=', name)
+        .executeTakeFirst()
+      return found?.value
+    },
     async ensure(name, make) {
       await db
         .insertInto('settings')

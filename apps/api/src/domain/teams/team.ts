@@ -99,6 +99,7 @@ export function toSlug(name: string, id?: string): string {
 
 /** Settings of the whole installation. */
 export interface SettingStore {
+  find(name: string): Promise<string | undefined>
   /** Returns the stored value; calls `make` if there is none yet. */
   ensure(name: string, make: () => string): Promise<string>
 }

@@ -23,6 +23,7 @@ function setup(save: () => Promise<void> = async () => {}) {
     find: async (id) => stored.get(id),
     list: async () => [...stored.values()],
     listQuarantined: async () => damaged.splice(0),
+    reseal: async () => ({ resealed: 0, unreadable: 0 }),
     place: (id) => ({ disk: `/${id}/disk`, memoryDir: `/${id}/memory` }),
     sizeBytes: async () => 1,
     remove: async (id) => void stored.delete(id),

@@ -20,6 +20,8 @@ export interface SnapshotStore {
   find(snapshotId: string): Promise<Snapshot | undefined>
   list(): Promise<Snapshot[]>
   listQuarantined(): Promise<Quarantined[]>
+  /** Seals private values again that are plain or have an older key. */
+  reseal(): Promise<{ readonly resealed: number; readonly unreadable: number }>
   place(snapshotId: string): SnapshotPlace
   /** Bytes on the node's disk. */
   sizeBytes(snapshotId: string): Promise<number>
