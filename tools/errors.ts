@@ -8,6 +8,7 @@ import type { Area } from './errors/areas.ts'
 import { apiRequestErrors } from './errors/api-requests.ts'
 import { apiSandboxErrors } from './errors/api-sandboxes.ts'
 import { apiTemplateErrors } from './errors/api-templates.ts'
+import { backupErrors } from './errors/backup.ts'
 import { cliErrors } from './errors/cli.ts'
 import { dashboardErrors } from './errors/dashboard.ts'
 import { edgeErrors, refusals } from './errors/edge.ts'
@@ -32,6 +33,7 @@ export const entryGroups: readonly EntryGroup[] = [
   edgeErrors,
   dashboardErrors,
   cliErrors,
+  backupErrors,
   startErrors,
   nodeErrors,
 ]

@@ -16,6 +16,7 @@ const areasByPath: ReadonlyArray<readonly [start: string, areas: readonly Area[]
   ['apps/envd/', ['envd']],
   ['apps/edge/', ['edge']],
   ['apps/server/src/dashboard/', ['dashboard']],
+  ['apps/server/src/backup/', ['cli']],
   ['apps/server/', ['start']],
   ['apps/cli/', ['cli']],
   ['packages/client/', ['cli']],

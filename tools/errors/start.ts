@@ -49,6 +49,10 @@ export const startErrors: EntryGroup = {
       'apt could not install the packages that Atoll needs; its last lines are in the message.',
       'Check the network and the apt sources, or install the packages by hand.',
     ],
+    restore_incomplete: [
+      'A restore into the data directory was interrupted.',
+      'Empty the directory, then run `atoll restore` again.',
+    ],
     runsc_refused: [
       'The program in `ATOLL_RUNSC` cannot be used; the message says why.',
       'Correct the path, the owner or the release of the program.',

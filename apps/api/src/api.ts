@@ -25,6 +25,8 @@ export type { ResealRecords } from './app/encryption/rotate.ts'
 export type { QueryRecord } from './db/query-record.ts'
 export type { RequestRecord } from './http/server/request-record.ts'
 export { openStore } from './composition/store.ts'
+export { copySqliteFile } from './db/sqlite.ts'
+export { endMissingSandboxes } from './db/store-copy.ts'
 
 export interface Api {
   /** Request handler for the caller's HTTP server. */

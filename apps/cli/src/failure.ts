@@ -51,7 +51,9 @@ function hintFor(fault: Fault, [group = '', command]: readonly string[]): string
   return listHints.get(`${group} ${command}`) ?? listHints.get(group)
 }
 
-const hostCommands: ReadonlySet<string> = new Set(['up', 'down', 'tls', 'service', 'logs'])
+const hostCommands: ReadonlySet<string> = new Set([
+  ...['up', 'down', 'tls', 'service', 'logs', 'backup', 'restore'],
+])
 
 const hostHints: ReadonlyMap<FaultKind, string> = new Map([
   ['unavailable', '`atoll doctor` shows what this machine lacks'],

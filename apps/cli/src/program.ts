@@ -1,8 +1,10 @@
 import manifest from '../package.json' with { type: 'json' }
+import { backupCommand } from './commands/backup.ts'
 import { completionCommand } from './commands/completion.ts'
 import { doctorCommand } from './commands/doctor.ts'
 import { downCommand } from './commands/down.ts'
 import { logsCommand } from './commands/logs.ts'
+import { restoreCommand } from './commands/restore.ts'
 import { statusCommand } from './commands/status.ts'
 import { upCommand } from './commands/up.ts'
 import type { CliContext } from './context.ts'
@@ -27,6 +29,8 @@ export async function declareProgram(
     .addCommand(statusCommand(context))
     .addCommand(doctorCommand(context))
     .addCommand(logsCommand(context))
+    .addCommand(backupCommand(context))
+    .addCommand(restoreCommand(context))
   for (const group of groups) {
     const declared = new CliCommand(group.name).description(group.description)
     declared.enablePositionalOptions()

@@ -17,7 +17,7 @@ import { adoptCells } from './composition/adoption.ts'
 import type { EnvdFiles } from './composition/envd-files.ts'
 import type { Host } from './composition/host.ts'
 import { measureRuntime } from './composition/measure-runtime.ts'
-import { openNodeFiles } from './composition/node-files.ts'
+import { layersDirOf, openNodeFiles } from './composition/node-files.ts'
 import { openImages } from './composition/images.ts'
 import { openChanges } from './composition/changes.ts'
 import { startLogs, withLastEntries } from './composition/logs.ts'
@@ -25,6 +25,8 @@ import { openSandboxes } from './composition/sandboxes.ts'
 import { openSlots } from './composition/slots.ts'
 import { startSweeping } from './composition/stored-files.ts'
 import type { NodeConfig } from './config.ts'
+import { startCapture } from './capture.ts'
+import type { Capture } from './capture.ts'
 import { toInstallation } from './domain/host/installation.ts'
 import type { Runtime } from './domain/sandboxes/runtime.ts'
 import type { Shape } from './domain/sandboxes/cell.ts'
@@ -53,9 +55,14 @@ export interface RunningNode {
   readonly transport: Transport
   /** Seals the private values of all records with the current key. */
   resealRecords(): Promise<RecordReseal>
+  /** Begins a backup of this node. Layers stay until the result is disposed. */
+  readonly openCapture: OpenCapture
   /** Stops the agent. Sandboxes keep running, and the next agent adopts them. */
   close(): Promise<void>
 }
+
+/** `into`: empty folder on the file system of the data directory. */
+export type OpenCapture = (into: string) => Promise<Capture & Disposable>
 
 export async function startNode(config: NodeConfig, parts: NodeParts): Promise<RunningNode> {
   const { log } = parts
@@ -68,7 +75,7 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
   const identity = await startEpoch(installation.dataDir)
   await resealRecords(host)
   const adopted = await adoptCells({ host, runtime, files, envd, log })
-  const stopSweeping = startSweeping(host, files, log)
+  const sweeping = startSweeping(host, files, log)
   const live = [...adopted.running, ...adopted.ready].map(({ slot }) => slot)
   const slots = openSlots(config, host, [...live, ...adopted.quarantinedSlots], log)
   const events = createLoggedEvents(log)
@@ -103,8 +110,13 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
   return {
     transport,
     resealRecords: () => resealRecords(host),
+    async openCapture(into) {
+      const hold = await sweeping.hold()
+      const place = { dataDir: installation.dataDir, layersDir: layersDirOf(config), into }
+      return { ...startCapture(place, sandboxes), [Symbol.dispose]: () => hold[Symbol.dispose]() }
+    },
     async close() {
-      await stopSweeping()
+      await sweeping.stop()
       await logging.close()
       await open.close()
       await slots.close()

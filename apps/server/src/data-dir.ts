@@ -2,23 +2,33 @@
  * Claims a data directory for one server, from before the first access to the end of the process. The lock is never
  * released earlier: a server that has closed everything may still be writing.
  */
-import { rmSync } from 'node:fs'
+import { existsSync, rmSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { writeFileAtomic } from '@atoll/kit/atomic-file'
 import { Fault } from '@atoll/kit/fault'
 import { releaseBallastIfFull } from '@atoll/node/linux/disks/ballast'
+import { captureFolder, restoreFolder } from './backup/work-folders.ts'
 import { lockDataDir } from './lock.ts'
 
 export async function claimDataDir(dataDir: string): Promise<void> {
   try {
     await mkdir(dataDir, { recursive: true, mode: 0o700 })
     await lockDataDir(dataDir)
+    checkRestored(dataDir)
+    rmSync(captureFolder(dataDir), { recursive: true, force: true })
     releaseBallastIfFull(dataDir)
     await writePidFile(dataDir)
   } catch (error) {
     throw error instanceof Fault ? error : unusable(dataDir, error)
   }
+}
+
+/** A data directory with half of a backup would end the records of the other half. */
+function checkRestored(dataDir: string): void {
+  if (!existsSync(restoreFolder(dataDir))) return
+  const message = `A restore into ${dataDir} was interrupted. Empty the directory, then run \`atoll restore\` again`
+  throw new Fault('conflict', 'restore_incomplete', message)
 }
 
 export function unusable(dataDir: string, cause: unknown): Fault {

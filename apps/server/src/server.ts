@@ -1,5 +1,5 @@
 /** Composition root of `atoll up`: node, api and edge in one process, on one data directory. */
-import { mkdir } from 'node:fs/promises'
+import { mkdir, realpath } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { createClient } from '@connectrpc/connect'
 import type { Transport } from '@connectrpc/connect'
@@ -10,8 +10,13 @@ import { createEdge } from '@atoll/edge'
 import type { KeyRing } from '@atoll/kit/encryption/key-ring'
 import type { MeasureStep } from '@atoll/kit/instrument'
 import type { Logger } from '@atoll/kit/log'
+import type { OpenCapture } from '@atoll/node'
 import type { NodeConfig } from '@atoll/node/config'
 import type { Shape } from '@atoll/node/domain/sandboxes/cell'
+import { startBackupSocket } from './backup/backup-socket.ts'
+import type { BackupSocket } from './backup/backup-socket.ts'
+import type { CaptureParts } from './backup/capture.ts'
+import { backupSocketPath } from './backup/socket-path.ts'
 import { clientAddresses } from './client-addresses.ts'
 import type { ClientAddresses } from './client-addresses.ts'
 import type { ServerConfig } from './config.ts'
@@ -51,6 +56,8 @@ export type StartNode = (
   readonly transport: Transport
   /** Seals the private values of all records of the node with the current key. Absent: the node has none. */
   readonly resealRecords?: ResealRecords
+  /** Absent: this node cannot be backed up. */
+  readonly openCapture?: OpenCapture
   close(): Promise<void>
 }>
 
@@ -159,6 +166,11 @@ export async function startServer(
     ...{ addresses, apiUrl, node, api, log, progress },
   })
   if (dashboard) closing('dashboard', () => dashboard.close())
+  const { openCapture } = node
+  if (openCapture) {
+    const backups = await openBackups(dataDir, { openCapture, copyStore: store.copyTo }, log)
+    closing('backups', () => backups.close())
+  }
   gateway.open({ api: telemetry.traced(api.handler), edge, dashboard })
   log.info({ event: 'server.start', apiUrl, sandboxUrl, domain: addresses.sandboxDomain, ...plan })
 
@@ -181,6 +193,16 @@ export async function startServer(
       return { leftRunning }
     },
   }
+}
+
+async function openBackups(
+  dataDir: string,
+  parts: Omit<CaptureParts, 'dataDir'>,
+  log: Logger,
+): Promise<BackupSocket> {
+  const real = await realpath(dataDir)
+  const socket = backupSocketPath(real)
+  return startBackupSocket(socket, { dataDir: real, ...parts }, log.child({ part: 'backup' }))
 }
 
 /** Starts the dashboard unless it is off. */

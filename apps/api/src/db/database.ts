@@ -11,4 +11,6 @@ export interface Database {
   exclusively<T>(work: (db: Kysely<Schema>) => Promise<T>): Promise<T>
   /** Removes deleted content from the files of the store, if they are files of this machine. */
   scrub?(): Promise<void>
+  /** Writes a copy of the store to a new file. Absent for PostgreSQL, which has its own tools. */
+  copyTo?(path: string): Promise<void>
 }

@@ -1,6 +1,6 @@
 import { chmodSync, closeSync, mkdirSync, openSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
+import { backup, DatabaseSync } from 'node:sqlite'
 import type { SQLInputValue, StatementSync } from 'node:sqlite'
 import { diskFull } from '@atoll/kit/disk-full'
 import { Fault } from '@atoll/kit/fault'
@@ -38,8 +38,29 @@ export function openSqlite(path: string, onQuery?: OnQuery): Database {
     exclusively: (work) => work(db),
     // Free pages and the write-ahead log still hold what was overwritten.
     scrub: async () => database.exec('VACUUM; PRAGMA wal_checkpoint(TRUNCATE)'),
+    // Holds the only connection: SQLite refuses to copy a store while a transaction of the same connection is open.
+    copyTo: (to) => db.connection().execute(() => copyDatabase(database, to)),
   }
 }
+
+/** Copies the store of a data directory without a server. Does not migrate it, and fails while a server uses it. */
+export async function copySqliteFile(from: string, to: string): Promise<void> {
+  const database = new DatabaseSync(from, { timeout: busyTimeoutMs })
+  try {
+    prepare(database, from)
+    await copyDatabase(database, to)
+  } finally {
+    database.close()
+  }
+}
+
+async function copyDatabase(database: DatabaseSync, to: string): Promise<void> {
+  closeSync(openSync(to, 'wx', 0o600))
+  await backup(database, to, { rate: pagesPerStep })
+}
+
+/** 16 MiB of pages: between two steps the event loop serves everything but the store. */
+const pagesPerStep = 4096
 
 /**
  * Removes `for update`, which SQLite does not support. A transaction has exclusive access to the whole store anyway.

@@ -59,6 +59,8 @@ export interface Stores {
   readonly keyRing: KeyRing
   /** Seals values again that are plain or have an older key. Leaves no copy of a plain value in the files of SQLite. */
   reseal(): Promise<StoreReseal>
+  /** Writes a copy of the store to a new file. Absent for PostgreSQL. */
+  copyTo?(path: string): Promise<void>
   close(): Promise<void>
 }
 
@@ -78,6 +80,7 @@ export async function openStores(
   }
   return {
     exclusively: (work) => database.exclusively(() => work()),
+    ...(database.copyTo && { copyTo: database.copyTo }),
     sandboxes: sqlSandboxStore(db, keyRing),
     templates: sqlTemplateStore(db),
     builds: sqlBuildStore(db),

@@ -53,7 +53,7 @@ export async function openNodeFiles(
   const entered = await openMountNamespace(installation.runDir)
   const [base, envd] = await Promise.all([
     ensureBaseTemplate({
-      layersDir: config.ATOLL_LAYERS_DIR ?? join(installation.dataDir, 'layers'),
+      layersDir: layersDirOf(config),
       progress: (label, fraction) => progress(`base template: ${label}`, fraction),
     }),
     openEnvdFiles(installation, entered),
@@ -94,6 +94,11 @@ export async function openNodeFiles(
     release: () => stack.move(),
     [Symbol.asyncDispose]: () => stack.disposeAsync(),
   }
+}
+
+/** Returns the folder of the layers of `base` and of the catalogue. */
+export function layersDirOf(config: NodeConfig): string {
+  return config.ATOLL_LAYERS_DIR ?? join(config.ATOLL_DATA_DIR, 'layers')
 }
 
 function openFiles(

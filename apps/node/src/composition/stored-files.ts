@@ -1,4 +1,5 @@
 import type { Logger } from '@atoll/kit/log'
+import { limitConcurrency } from '@atoll/kit/limit-concurrency'
 import { repeat } from '@atoll/kit/repeat'
 import type { Quarantined } from '../domain/sandboxes/quarantine.ts'
 import type { Host } from './host.ts'
@@ -25,17 +26,34 @@ export function logQuarantined(quarantined: readonly Quarantined[], log: Logger)
   }
 }
 
-/** Starts to remove layers and archives that nothing uses. Returns a function that stops it. */
-export function startSweeping(host: Host, files: TemplateFiles, log: Logger): () => Promise<void> {
-  return repeat(
+export interface Sweeping {
+  /** Waits for the current pass, and lets no other begin until the result is disposed. */
+  hold(): Promise<Disposable>
+  stop(): Promise<void>
+}
+
+/** Starts to remove layers and archives that nothing uses. */
+export function startSweeping(host: Host, files: TemplateFiles, log: Logger): Sweeping {
+  const turn = limitConcurrency(1)
+  const stop = repeat(
     sweepIntervalMs,
-    () => sweepFiles(host, files),
+    () => turn(() => sweepFiles(host, files)),
     (err) =>
       log.error(
         { err, event: 'node.sweep' },
         'unused layers could not be removed; the next pass tries again',
       ),
   )
+  return {
+    async hold() {
+      const held = Promise.withResolvers<void>()
+      const released = Promise.withResolvers<void>()
+      void turn(() => (held.resolve(), released.promise))
+      await held.promise
+      return { [Symbol.dispose]: () => released.resolve() }
+    },
+    stop,
+  }
 }
 
 /** Cells that are being made count as users: their record exists before they need the layer. */

@@ -67,6 +67,7 @@ export function simulateDisks({ files }: HostState, overrides: Partial<Disks> = 
     copy: async (from: string, to: string) => void files.set(to, files.get(from) ?? 'nothing'),
     flush: async () => {},
     usedBytes: async () => 1,
+    isLinked: async () => false,
     sharesBlocks: async () => false,
     reserveSpace: () => ({ [Symbol.dispose]() {} }),
     ...overrides,

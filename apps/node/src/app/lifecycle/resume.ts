@@ -45,11 +45,11 @@ export function createResume(parts: {
 
   /**
    * Returns the disk to resume with. When memory is kept, this is a copy: the original must stay as the memory knows it
-   * until the sandbox runs.
+   * until the sandbox runs. A disk that a backup is reading must not change either.
    */
   async function diskForResume({ cellId, disk, memory }: PausedSandbox): Promise<string> {
-    if (memory === undefined) return disk
     const image = ports.diskImage(cellId, disk)
+    if (memory === undefined && !(await ports.disks.isLinked(image))) return disk
     const used = await ports.disks.usedBytes(image)
     const isShared = await ports.disks.sharesBlocks()
     using _room = ports.disks.reserveSpace(isShared ? 0 : used, 'resuming the sandbox')

@@ -14,6 +14,7 @@ import type { SandboxEvents } from './events.ts'
 import type { Freezes } from './freezes.ts'
 import { withInspections } from './inspections.ts'
 import { createKeyedQueue } from './keyed-queue.ts'
+import type { KeyedQueue } from './keyed-queue.ts'
 import { createKill } from './kill.ts'
 import type { KillPorts } from './kill.ts'
 import { createPause } from './pause.ts'
@@ -54,6 +55,8 @@ export interface Sandboxes extends SandboxViews, Recovery {
     task: (cell: InspectedCell, signal: AbortSignal) => Promise<T>,
     signal: AbortSignal,
   ): Promise<T>
+  /** Runs `task` for every sandbox that is paused now. Operations requested later wait for the task of their sandbox. */
+  forEachPaused(task: (record: PausedSandbox) => Promise<void>): Promise<void>
   /** Waits for all operations in progress. */
   settle(): Promise<void>
 }
@@ -203,6 +206,8 @@ export function createSandboxes(parts: SandboxParts): Sandboxes {
         registry.running.set(sandboxId, await setNetwork(registry.find(sandboxId), rules))
       }),
 
+    forEachPaused: (task) => runForPaused(registry, queue, task),
+
     inspect: (sandboxId, task, signal) =>
       queue.inspect(
         sandboxId,
@@ -214,6 +219,21 @@ export function createSandboxes(parts: SandboxParts): Sandboxes {
         signal,
       ),
   }
+}
+
+async function runForPaused(
+  { paused }: SandboxRegistry,
+  queue: Pick<KeyedQueue, 'run'>,
+  task: (record: PausedSandbox) => Promise<void>,
+): Promise<void> {
+  // Queue all tasks in one step: operations that are requested from now on come later.
+  const done = [...paused.keys()].map((sandboxId) =>
+    queue.run(sandboxId, async () => {
+      const record = paused.get(sandboxId)
+      if (record) await task(record)
+    }),
+  )
+  await Promise.all(done)
 }
 
 /** The answer to an earlier resume was lost, and this one has a newer generation. */

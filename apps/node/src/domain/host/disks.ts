@@ -10,6 +10,8 @@ export interface Disks {
   flush(image: string): Promise<void>
   /** Bytes allocated on the host. */
   usedBytes(image: string): Promise<number>
+  /** Whether the image has a second name, under which a backup reads it. */
+  isLinked(image: string): Promise<boolean>
   /** Whether copies share blocks with the original and so cost almost nothing. */
   sharesBlocks(): Promise<boolean>
   /**

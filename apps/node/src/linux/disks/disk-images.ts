@@ -33,6 +33,7 @@ export function createDisks(
     copy: (from, to) => copySparse(runner, from, to),
     flush: flushFile,
     usedBytes: async (image) => (await stat(image)).blocks * 512,
+    isLinked: async (image) => (await stat(image)).nlink > 1,
     sharesBlocks: () => (sharing ??= canShareBlocks(dataDir)),
 
     reserveSpace,
