@@ -14,6 +14,7 @@ import { scanBuiltTemplates } from './state/built-templates.ts'
 import { linkFolder } from './state/link-folder.ts'
 import { findQuarantined } from './state/quarantined.ts'
 import { listNames } from './state/record-file.ts'
+import { noKeys } from './state/private-values.ts'
 import { createRecordStore } from './state/records.ts'
 import { createSnapshotStore } from './state/snapshots.ts'
 import { scanStepLayers } from './state/step-layers.ts'
@@ -53,7 +54,7 @@ export interface CapturePlace {
 /** Captures a data directory whose server does not run. The caller holds the lock of the directory. */
 export async function startOfflineCapture(config: NodeConfig, into: string): Promise<Capture> {
   const dataDir = await realpath(config.ATOLL_DATA_DIR)
-  const records = createRecordStore(toInstallation(dataDir))
+  const records = createRecordStore(toInstallation(dataDir), noKeys)
   return startCapture(
     { dataDir, layersDir: layersDirOf(config), into },
     {
@@ -95,7 +96,7 @@ export function startCapture(
     },
 
     async finish() {
-      const snapshots = await createSnapshotStore(join(into, 'snapshots')).list()
+      const snapshots = await createSnapshotStore(join(into, 'snapshots'), noKeys).list()
       const { templates } = await scanBuiltTemplates(join(into, 'settings/templates'))
       const kept = [...cells.values(), ...snapshots]
       const envds = [...new Set(kept.map(({ envd }) => envd))]
@@ -122,7 +123,7 @@ export function startCapture(
 }
 
 async function linkSnapshots(from: string, to: string): Promise<void> {
-  for (const { snapshotId } of await createSnapshotStore(from).list()) {
+  for (const { snapshotId } of await createSnapshotStore(from, noKeys).list()) {
     const target = join(to, snapshotId)
     if (!(await isThere(target))) await linkFolder(join(from, snapshotId), target)
   }

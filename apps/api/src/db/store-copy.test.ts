@@ -4,11 +4,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterEach, beforeEach, suite, test } from 'node:test'
+import { unsavedKeys } from '../sim/store.ts'
 import { copySqliteFile, openSqlite } from './sqlite.ts'
 import { endMissingSandboxes } from './store-copy.ts'
 import { openStores } from './stores.ts'
 
 suite('copies of the SQLite store', () => {
+  const keys = unsavedKeys()
   let folder = ''
   const at = (name: string) => join(folder, name)
 
@@ -18,7 +20,7 @@ suite('copies of the SQLite store', () => {
   afterEach(() => rm(folder, { recursive: true }))
 
   test('a copy has everything that was written before, also while transactions are open', async () => {
-    const stores = await openStores(at('atoll.db'))
+    const stores = await openStores(at('atoll.db'), keys)
     const written: string[] = []
     let isOver = false
     const write = async () => {
@@ -42,18 +44,18 @@ suite('copies of the SQLite store', () => {
   })
 
   test('a copy never overwrites a file', async () => {
-    const stores = await openStores(at('atoll.db'))
+    const stores = await openStores(at('atoll.db'), keys)
     await stores.copyTo?.(at('copy.db'))
     await assert.rejects(async () => stores.copyTo?.(at('copy.db')), { code: 'EEXIST' })
     await stores.close()
   })
 
   test('a store that no server uses is copied', async () => {
-    const stores = await openStores(at('atoll.db'))
+    const stores = await openStores(at('atoll.db'), keys)
     await stores.settings.ensure('kept', () => 'yes')
     await stores.close()
     await copySqliteFile(at('atoll.db'), at('copy.db'))
-    const reopened = await openStores(at('copy.db'))
+    const reopened = await openStores(at('copy.db'), keys)
     assert.equal(await reopened.settings.ensure('kept', () => 'no'), 'yes')
     await reopened.close()
   })
