@@ -16,18 +16,6 @@ export function BulkBar({
   readonly onPick: (ids: readonly string[]) => void
 }) {
   const running = picked.filter(({ state }) => state === 'running')
-  const each = (items: readonly ListedSandbox[], run: (id: string) => Promise<unknown>) =>
-    thenReload(runForEach(items, ({ sandboxID }) => run(sandboxID)))
-  const kill = () =>
-    confirmFirst({
-      title: `Kill ${picked.length} ${picked.length === 1 ? 'sandbox' : 'sandboxes'}?`,
-      text: 'Their files and processes are lost.',
-      submit: 'Kill',
-      action: async () => {
-        await each(picked, sandboxActions.kill)
-        onPick([])
-      },
-    })
   return (
     <div class="bulk" role="region" aria-label="Selected sandboxes">
       <strong>{picked.length} selected</strong>
@@ -62,7 +50,7 @@ export function BulkBar({
       >
         Pause
       </Button>
-      <Button isSmall kind="danger" action={kill}>
+      <Button isSmall kind="danger" action={() => killAll(picked, () => onPick([]))}>
         Kill
       </Button>
       <Button isSmall kind="plain" action={() => onPick([])}>
@@ -70,4 +58,20 @@ export function BulkBar({
       </Button>
     </div>
   )
+}
+
+function each(items: readonly ListedSandbox[], run: (id: string) => Promise<unknown>) {
+  return thenReload(runForEach(items, ({ sandboxID }) => run(sandboxID)))
+}
+
+function killAll(sandboxes: readonly ListedSandbox[], onKilled: () => void) {
+  return confirmFirst({
+    title: `Kill ${sandboxes.length} ${sandboxes.length === 1 ? 'sandbox' : 'sandboxes'}?`,
+    text: 'Their files and processes are lost.',
+    submit: 'Kill',
+    action: async () => {
+      await each(sandboxes, sandboxActions.kill)
+      onKilled()
+    },
+  })
 }

@@ -33,17 +33,7 @@ export interface CopyPorts {
 
 export function createCopies(ports: CopyPorts, freezes: Freezes): Copies {
   const { runtime, disks } = ports
-
-  const saveMemory = (
-    { record, slot }: Cell,
-    memoryDir: string,
-    { memoryBytes, flushFiles }: Required<Pick<SaveOptions, 'memoryBytes' | 'flushFiles'>>,
-  ) =>
-    runtime.saveMemory(record.cellId, memoryDir, {
-      memoryBytes,
-      flushFiles,
-      endHalfOpen: () => ports.endHalfOpen(slot),
-    })
+  const saveMemory = createSaveMemory(ports)
 
   return {
     async snapshot(cell, snapshotId, store) {
@@ -94,6 +84,18 @@ export function createCopies(ports: CopyPorts, freezes: Freezes): Copies {
       }
     },
   }
+}
+
+function createSaveMemory(ports: CopyPorts) {
+  return (
+    { record, slot }: Cell,
+    memoryDir: string,
+    options: Required<Pick<SaveOptions, 'memoryBytes' | 'flushFiles'>>,
+  ) =>
+    ports.runtime.saveMemory(record.cellId, memoryDir, {
+      ...options,
+      endHalfOpen: () => ports.endHalfOpen(slot),
+    })
 }
 
 /** Returns the space that the memory of a cell takes; 0 if the runtime cannot save memory. */
