@@ -5,6 +5,7 @@ import type { Browser } from 'playwright-core'
 import { Sandbox } from 'e2b'
 import { install } from '../installation.ts'
 import type { Installation } from '../installation.ts'
+import { findBarriers } from './accessibility.ts'
 import { openBrowser } from './browser.ts'
 import { takeScreenshots } from './screenshots.ts'
 import { openSignedInPage } from './signed-in-page.ts'
@@ -89,6 +90,53 @@ suite('the live connection of the dashboard', () => {
     await screen.run('echo $KEPT-$((3 + 4))')
     await screen.shows(/still-here-7/)
     assert.equal(await page.locator('.terminal-tab').count(), 1)
+  })
+
+  test('a terminal is recorded, also through a crash of the server, and replayed', async () => {
+    const { page, go, watch } = signedIn
+    await page.getByRole('button', { name: 'Record', exact: true }).click()
+    await page.getByRole('button', { name: 'Stop recording' }).waitFor()
+    await screen.run(`echo 'first <b>markup</b>' part-$((4 + 4))`)
+    await screen.shows(/part-8/)
+    await installation.crash()
+    await page.getByText('The connection to the server is lost').waitFor()
+    await installation.start()
+    await page.getByText('The connection to the server is lost').waitFor({ state: 'detached' })
+    await screen.run('clear; echo second-part-$((5 + 5))')
+    await screen.shows(/second-part-10/)
+    await takeScreenshots(page, 'recording-terminal')
+    await page.getByRole('button', { name: 'Stop recording' }).click()
+    await page.getByRole('button', { name: 'Record', exact: true }).waitFor()
+    await page.getByRole('link', { name: 'Recordings' }).click()
+    const row = page.getByRole('row', { name: new RegExp(sandbox.sandboxId) })
+    await row.waitFor()
+    assert.equal(await page.getByRole('row').count(), 2)
+    await takeScreenshots(page, 'recordings')
+    assert.deepEqual(await findBarriers(page), [])
+    const downloading = page.waitForEvent('download')
+    await row.getByRole('link', { name: 'Download' }).click()
+    const stream = await (await downloading).createReadStream()
+    const [header = '', ...lines] = Buffer.concat(await Array.fromAsync(stream))
+      .toString()
+      .trimEnd()
+      .split('\n')
+    assert.equal(JSON.parse(header).version, 2)
+    const output = lines
+      .map((line) => JSON.parse(line))
+      .filter(([, code]) => code === 'o')
+      .map(([, , text]) => text)
+      .join('')
+    assert.match(output, /part-8[^]*second-part-10/)
+    await row.getByRole('link', { name: 'Replay' }).click()
+    await screen.shows(/second-part-10/)
+    await takeScreenshots(page, 'replay')
+    assert.deepEqual(await findBarriers(page), [])
+    assert.deepEqual(await watch.findings(), [])
+    await go('/recordings')
+    await row.getByRole('button', { name: 'Delete' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
+    await page.getByRole('heading', { name: 'No recordings' }).waitFor()
+    await takeScreenshots(page, 'recordings-empty')
   })
 
   test('sign-out in one page ends the live connection of another', async () => {

@@ -6,11 +6,11 @@ export interface PageWatch {
 }
 
 /**
- * Browsers log every failed request. The first request for a session fails with 401 before sign-in, and all requests fail
- * while a test has stopped the server.
+ * Browsers log every failed request. The first request for a session fails with 401 before sign-in, and requests fail
+ * while a test has stopped the server, or it starts again.
  */
 const expectedError =
-  /Failed to load resource: (the server responded with a status of (4\d\d)|net::ERR_CONNECTION_REFUSED)|WebSocket connection to '[^']*\/bff\/live' failed/
+  /Failed to load resource: (the server responded with a status of (4\d\d|503)|net::ERR_CONNECTION_REFUSED)|WebSocket connection to '[^']*\/bff\/live' failed/
 
 export async function watchPage(page: Page): Promise<PageWatch> {
   const problems: string[] = []
