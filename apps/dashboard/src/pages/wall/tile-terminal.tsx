@@ -1,4 +1,5 @@
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { reconnectDelayMs } from '../../model/reconnect.ts'
 import { Skeleton } from '../../parts/status.tsx'
 import { findTerminals } from '../sandbox/terminal/find-terminals.ts'
 import { Screen } from '../sandbox/terminal/screen.tsx'
@@ -13,18 +14,23 @@ export function TileTerminal({
 }) {
   const [found, setFound] = useState<{ readonly pid: number | undefined } | undefined>()
   const [error, setError] = useState('')
-  const find = async () => {
-    setError('')
+  const timer = useRef<ReturnType<typeof setTimeout> | null>(null)
+  const find = async (attempts: number) => {
     setFound(undefined)
-    const pids = await findTerminals(id)
-    setFound({ pid: pids[0] })
+    try {
+      const pids = await findTerminals(id)
+      setError('')
+      setFound({ pid: pids[0] })
+    } catch (thrown) {
+      setError(thrown instanceof Error ? thrown.message : String(thrown))
+      timer.current = setTimeout(() => void find(attempts + 1), reconnectDelayMs(attempts))
+    }
   }
-  const begin = () =>
-    void find().catch((thrown: unknown) =>
-      setError(thrown instanceof Error ? thrown.message : String(thrown)),
-    )
-  useEffect(begin, [id])
-  if (error) return <div class="tile-note">{error}</div>
+  useEffect(() => {
+    void find(0)
+    return () => clearTimeout(timer.current ?? undefined)
+  }, [id])
+  if (error) return <div class="tile-note">{error} Trying again…</div>
   if (!found) return <Skeleton lines={2} />
   return (
     <div class="terminal-view">
@@ -34,7 +40,7 @@ export function TileTerminal({
         isHidden={false}
         takesFocus={isFocused}
         fontSize={11}
-        onClose={begin}
+        onClose={() => void find(0)}
         closeLabel="New shell"
       />
     </div>
