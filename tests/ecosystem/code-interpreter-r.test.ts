@@ -102,7 +102,7 @@ cat('ended\\n')`
     const code =
       'plot(1:3, main = "Größe")\nlines(3:1)\nbarplot(c(1, 2), col = "#ff0080", border = NA)'
     const { results } = await succeed(sandbox, code)
-    // Of the bar plot: its positions.
+    // The value of `barplot`, the positions of its bars, is invisible.
     const pictures = results.map(({ png }) => png).filter((png) => png !== undefined)
     assert.equal(pictures.length, 2)
     const [first, second] = pictures.map((png) => readPng(Buffer.from(png, 'base64')))

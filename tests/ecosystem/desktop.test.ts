@@ -143,6 +143,35 @@ suite('the desktop package on gvisor', () => {
     assert.equal(await output(own, 'pgrep --exact --count Xvfb'), '1')
     await own.kill()
   })
+
+  test('forks have the open windows, and a mouse of their own', async () => {
+    const own = await create()
+    await own.launch('org.xfce.mousepad')
+    await windowOf(own, 'mousepad')
+    await own.moveMouse(10, 20)
+    const forks = await own.fork({ count: 2, timeoutMs: 1_200_000, requestTimeoutMs: 300_000 })
+    for (const [number, fork] of forks.entries()) {
+      assert.ok(fork instanceof Sandbox, fork instanceof Error ? fork.message : '')
+      assert.match(await titles(fork, 'mousepad'), /Mousepad$/m)
+      await fork.moveMouse(300, 200 + number)
+      assert.deepEqual(await fork.getCursorPosition(), { x: 300, y: 200 + number })
+      assert.ok((await look(fork)).countColors() > 50)
+      await fork.kill()
+    }
+    assert.deepEqual(await own.getCursorPosition(), { x: 10, y: 20 })
+    await own.kill()
+  })
+})
+
+test('on runc the desktop works too', async () => {
+  await using installation = await install({ ATOLL_RUNTIME: 'runc' })
+  const limits = { timeoutMs: 1_200_000, requestTimeoutMs: installLimitMs }
+  const desktop = await Sandbox.create({ ...installation.connection, ...limits })
+  await desktop.files.write('/home/user/page.html', page)
+  await desktop.open('/home/user/page.html')
+  const shows = async () => (await look(desktop)).color(600, 600) === pageColor
+  await waitFor('the page', shows, polling)
+  await desktop.kill()
 })
 
 /** Types, and types again while the effect is missing: keys get lost on a busy machine. `type` must begin anew. */

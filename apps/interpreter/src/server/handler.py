@@ -33,7 +33,7 @@ class Handler(RequestHandler):
         failure = context.get("exc_info", (None, None))[1]
         self.set_header("Content-Type", "text/plain; charset=utf-8")
         if type(failure) in STATUSES:
-            # In the status line too: the published package shows that of an execution, not the body.
+            # The published package shows the status line of an execution, not the body.
             self.set_status(STATUSES[type(failure)], to_reason(str(failure)))
             self.finish(str(failure))
         else:
