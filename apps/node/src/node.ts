@@ -110,11 +110,10 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
   return {
     transport,
     resealRecords: () => resealRecords(host),
-    async openCapture(into) {
-      const hold = await sweeping.hold()
-      const place = { dataDir: installation.dataDir, layersDir: layersDirOf(config), into }
-      return { ...startCapture(place, sandboxes), [Symbol.dispose]: () => hold[Symbol.dispose]() }
-    },
+    openCapture: captureWithout(sweeping, sandboxes, {
+      dataDir: installation.dataDir,
+      layersDir: layersDirOf(config),
+    }),
     async close() {
       await sweeping.stop()
       await logging.close()
@@ -123,6 +122,19 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
       host.egress.close()
       await owned.disposeAsync()
     },
+  }
+}
+
+/** Opens captures during which no layer is swept. */
+function captureWithout(
+  sweeping: ReturnType<typeof startSweeping>,
+  sandboxes: Parameters<typeof startCapture>[1],
+  place: { readonly dataDir: string; readonly layersDir: string },
+): OpenCapture {
+  return async (into) => {
+    const hold = await sweeping.hold()
+    const capture = startCapture({ ...place, into }, sandboxes)
+    return { ...capture, [Symbol.dispose]: () => hold[Symbol.dispose]() }
   }
 }
 

@@ -35,25 +35,12 @@ export function createKeyRing(
   let keys = first
   /** Keys that this process has known. A key that left the file still opens values that were read before. */
   const known = new Map(first.map((key) => [key.id, key]))
-  /** Writes under way by key, and who waits for their end. */
-  const writes = new Map<string, number>()
-  let waiting: (() => void)[] = []
-
   const current = () => {
     const [newest] = keys
     if (!newest) throw new Error('a key ring without keys')
     return newest
   }
-  const hasOldWrites = () => [...writes.keys()].some((id) => id !== current().id)
-
-  function endWrite(id: string): void {
-    const left = (writes.get(id) ?? 1) - 1
-    if (left > 0) return void writes.set(id, left)
-    writes.delete(id)
-    if (hasOldWrites()) return
-    for (const resolve of waiting) resolve()
-    waiting = []
-  }
+  const writes = createWriteCounts(() => current().id)
 
   return {
     get currentId() {
@@ -71,10 +58,10 @@ export function createKeyRing(
     },
     beginWrite() {
       const key = current()
-      writes.set(key.id, (writes.get(key.id) ?? 0) + 1)
+      writes.begin(key.id)
       return {
         seal: (plain, identity) => sealText(key, plain, identity),
-        [Symbol.dispose]: () => endWrite(key.id),
+        [Symbol.dispose]: () => writes.end(key.id),
       }
     },
     isStale: (text) => !isSealed(text) || keyIdOf(text) !== current().id,
@@ -85,14 +72,33 @@ export function createKeyRing(
       keys = [key, ...keys]
       return key.id
     },
-    settled() {
-      if (!hasOldWrites()) return Promise.resolve()
-      return new Promise((resolve) => void waiting.push(resolve))
-    },
+    settled: writes.settled,
     async dropOlder() {
       const left = [current()]
       await save(left)
       keys = left
+    },
+  }
+}
+
+/** Counts the writes under way by key. */
+function createWriteCounts(currentId: () => string) {
+  const writes = new Map<string, number>()
+  let waiting: (() => void)[] = []
+  const hasOldWrites = () => [...writes.keys()].some((id) => id !== currentId())
+  return {
+    begin: (id: string) => void writes.set(id, (writes.get(id) ?? 0) + 1),
+    end(id: string): void {
+      const left = (writes.get(id) ?? 1) - 1
+      if (left > 0) return void writes.set(id, left)
+      writes.delete(id)
+      if (hasOldWrites()) return
+      for (const resolve of waiting) resolve()
+      waiting = []
+    },
+    settled(): Promise<void> {
+      if (!hasOldWrites()) return Promise.resolve()
+      return new Promise((resolve) => void waiting.push(resolve))
     },
   }
 }

@@ -40,26 +40,12 @@ export function serveConnection(socket: WebSocket, parts: ConnectionParts): void
     channels.get(number)?.closing.abort()
     channels.delete(number)
   }
-  const createPort = (number: number, closing: AbortController): ChannelPort => {
-    const sendMessage = (message: object) => {
-      if (!closing.signal.aborted) send(JSON.stringify({ c: number, ...message }))
-    }
-    return {
-      signal: AbortSignal.any([closing.signal, parts.signal]),
-      send: sendMessage,
-      sendBytes(bytes) {
-        if (!closing.signal.aborted) send(toFrame(number, bytes))
-      },
-      end(message = {}) {
-        sendMessage({ ...message, closed: true })
-        free(number)
-      },
-      isVisible: () => isVisible,
-    }
-  }
   const open = (number: number, request: OpenRequest) => {
     const closing = new AbortController()
-    const port = createPort(number, closing)
+    const port = createPort(number, {
+      ...{ closing, send, free, signal: parts.signal },
+      isVisible: () => isVisible,
+    })
     if (channels.has(number)) return socket.close(1008, 'the channel is open already')
     if (channels.size >= maxChannels) {
       const message = `This page has ${maxChannels} open channels, the limit. Close terminals.`
@@ -98,6 +84,34 @@ export function serveConnection(socket: WebSocket, parts: ConnectionParts): void
     stopPinging()
     for (const number of channels.keys()) free(number)
   })
+}
+
+function createPort(
+  number: number,
+  parts: {
+    readonly closing: AbortController
+    readonly signal: AbortSignal
+    send(data: string | Buffer): void
+    free(number: number): void
+    isVisible(): boolean
+  },
+): ChannelPort {
+  const { closing, send } = parts
+  const sendMessage = (message: object) => {
+    if (!closing.signal.aborted) send(JSON.stringify({ c: number, ...message }))
+  }
+  return {
+    signal: AbortSignal.any([closing.signal, parts.signal]),
+    send: sendMessage,
+    sendBytes(bytes) {
+      if (!closing.signal.aborted) send(toFrame(number, bytes))
+    },
+    end(message = {}) {
+      sendMessage({ ...message, closed: true })
+      parts.free(number)
+    },
+    isVisible: parts.isVisible,
+  }
 }
 
 /** Ends a connection whose page does not answer pings, for example after the computer lost its network. */
