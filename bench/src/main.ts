@@ -12,12 +12,14 @@ import { crowd } from './scenarios/crowd.ts'
 import { fileTransfer } from './scenarios/file-transfer.ts'
 import { burst } from './scenarios/burst.ts'
 import { coldStart } from './scenarios/cold-start.ts'
+import { firstResult } from './scenarios/first-result.ts'
 import { heldSandbox } from './scenarios/held-sandbox.ts'
 import { idleSandbox } from './scenarios/idle-sandbox.ts'
 import { listFiles } from './scenarios/list-files.ts'
 import { listSandboxes } from './scenarios/list-sandboxes.ts'
 import { pauseAndFork } from './scenarios/pause-and-fork.ts'
 import { processOutput } from './scenarios/process-output.ts'
+import { runCode } from './scenarios/run-code.ts'
 import { teamMetrics } from './scenarios/team-metrics.ts'
 import { warmCreate } from './scenarios/warm-create.ts'
 import { openTestBed } from './test-bed.ts'
@@ -30,6 +32,8 @@ const scenarios: readonly Scenario[] = [
   crowd,
   commandRoundTrip,
   concurrentCommands,
+  firstResult,
+  runCode,
   processOutput,
   fileTransfer,
   listFiles,
