@@ -50,7 +50,7 @@ test('records of every kind that cannot be read are listed with their reason', a
     Object.keys(damaged),
   )
   for (const { reason } of quarantined) {
-    assert.equal(reason, 'it has format 99, and this release reads up to 1')
+    assert.equal(reason, 'it has format 99, and this release reads up to 2')
   }
 })
 

@@ -50,14 +50,14 @@ suite('the live connection of the dashboard', () => {
     const { page, go } = signedIn
     await go(`/sandboxes/${sandbox.sandboxId}/terminal`)
     await screen.shows(/\$\s*$/)
-    await screen.run('echo $((6 * 7))-$TERM')
-    await screen.shows(/42-xterm-256color/)
-    await screen.run('yes flooding-the-terminal-without-end')
-    await screen.shows(/(flooding-the-terminal-without-end\s+){5}/)
+    await screen.answers('echo $((6 * 7))-$TERM', /42-xterm-256color/)
+    await screen.answers(
+      'yes flooding-the-terminal-without-end',
+      /(flooding-the-terminal-without-end\s+){5}/,
+    )
     await page.keyboard.press('Control+c')
     await screen.shows(/\$\s*$/)
-    await screen.run('clear; echo after-$((2 + 2))')
-    await screen.shows(/after-4/)
+    await screen.answers('clear; echo after-$((2 + 2))', /after-4/)
   })
 
   test('markup, escape sequences and a line of 10 MB are only text', async () => {
@@ -71,24 +71,24 @@ suite('the live connection of the dashboard', () => {
       String.raw`printf '\033]0;owned\007\033]52;c;b3duZWQ=\007\033]8;;javascript:alert(1)\007link\033]8;;\007\033[999999999;999999999H\033[?1049h\033[?1049l\n'; reset; echo sane-$((1 + 1))`,
     )
     await screen.shows(/sane-2/)
-    await screen.run(`head -c 10000000 /dev/zero | tr '\\0' a; echo; clear; echo long-$((1 + 2))`)
-    await screen.shows(/long-3/)
+    await screen.answers(
+      `head -c 10000000 /dev/zero | tr '\\0' a; echo; clear; echo long-$((1 + 2))`,
+      /long-3/,
+    )
     assert.equal(await page.title(), title)
     assert.deepEqual(await watch.findings(), [])
   })
 
   test('after a crash of the server the page reconnects, and the terminal has the same shell', async () => {
     const { page } = signedIn
-    await screen.run('clear; KEPT=still-here; echo set-$((1 + 1))')
-    await screen.shows(/set-2/)
+    await screen.answers('clear; KEPT=still-here; echo set-$((1 + 1))', /set-2/)
     await installation.crash()
     await page.getByText('The connection to the server is lost').waitFor()
     await takeScreenshots(page, 'connection-lost')
     await installation.start()
     await page.getByText('The connection to the server is lost').waitFor({ state: 'detached' })
     await screen.shows(/Connected to process \d+ again/)
-    await screen.run('echo $KEPT-$((3 + 4))')
-    await screen.shows(/still-here-7/)
+    await screen.answers('echo $KEPT-$((3 + 4))', /still-here-7/)
     assert.equal(await page.locator('.terminal-tab').count(), 1)
   })
 
@@ -96,14 +96,12 @@ suite('the live connection of the dashboard', () => {
     const { page, go, watch } = signedIn
     await page.getByRole('button', { name: 'Record', exact: true }).click()
     await page.getByRole('button', { name: 'Stop recording' }).waitFor()
-    await screen.run(`echo 'first <b>markup</b>' part-$((4 + 4))`)
-    await screen.shows(/part-8/)
+    await screen.answers(`echo 'first <b>markup</b>' part-$((4 + 4))`, /part-8/)
     await installation.crash()
     await page.getByText('The connection to the server is lost').waitFor()
     await installation.start()
     await page.getByText('The connection to the server is lost').waitFor({ state: 'detached' })
-    await screen.run('clear; echo second-part-$((5 + 5))')
-    await screen.shows(/second-part-10/)
+    await screen.answers('clear; echo second-part-$((5 + 5))', /second-part-10/)
     await takeScreenshots(page, 'recording-terminal')
     await page.getByRole('button', { name: 'Stop recording' }).click()
     await page.getByRole('button', { name: 'Record', exact: true }).waitFor()

@@ -1,5 +1,6 @@
 /** Encryption at rest: the data directory shows no private value, and keys are replaced while sandboxes are used. */
 import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
 import { mkdtempDisposable, readFile, rename, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -74,15 +75,13 @@ suite('encryption at rest on gvisor', { timeout: 1_200_000, concurrency: 1 }, ()
   const createSandbox = (options: SandboxOpts = {}, template = 'base') =>
     Sandbox.create(template, { ...installation.connection, timeoutMs: 1_800_000, ...options })
 
-  /** Returns the headers that the server got, or the output of curl. */
+  /** Returns a hash of the headers that the server got, or the output of curl. The values would stay in logs and memory. */
   async function sentHeaders(from: Sandbox) {
-    const command = 'curl -sS --max-time 120 https://api.example:8443/'
+    const command = 'curl -sS --max-time 120 https://api.example:8443/digest'
     const { code, stdout, stderr } = await shell(from, command)
-    if (code !== 0) return `failed with ${code}: ${stderr}`
-    const { headers } = JSON.parse(stdout)
-    return [headers['x-team'], headers['x-own']]
+    return code === 0 ? stdout : `failed with ${code}: ${stderr}`
   }
-  const expected = [`v ${teamSecret}`, headerValue]
+  const expected = createHash('sha256').update(`v ${teamSecret}\n${headerValue}`).digest('hex')
 
   async function usesProxy(from: Sandbox): Promise<boolean> {
     const url = `http://${outside.publicAddress}:8080/`
@@ -111,20 +110,20 @@ suite('encryption at rest on gvisor', { timeout: 1_200_000, concurrency: 1 }, ()
   }
 
   async function checkEverythingWorks(): Promise<void> {
-    assert.deepEqual(await sentHeaders(withRules), expected)
+    assert.equal(await sentHeaders(withRules), expected)
     assert.ok(await usesProxy(withProxy))
     await paused.connect({ timeoutMs: 1_800_000 })
     await paused.updateNetwork({ rules })
-    assert.deepEqual(await sentHeaders(paused), expected)
+    assert.equal(await sentHeaders(paused), expected)
     await paused.updateNetwork({ rules, egressProxy: proxy })
     await paused.pause()
     const copy = await createSandbox({ network: { rules } }, snapshotId)
-    assert.deepEqual(await sentHeaders(copy), expected)
+    assert.equal(await sentHeaders(copy), expected)
     await copy.kill()
   }
 
   test('no private value is in the data directory', async () => {
-    assert.deepEqual(await sentHeaders(withRules), expected)
+    assert.equal(await sentHeaders(withRules), expected)
     assert.ok(await usesProxy(withProxy))
     const keys = await privateKeyParts()
     assert.equal(keys.length, 2)
@@ -139,7 +138,7 @@ suite('encryption at rest on gvisor', { timeout: 1_200_000, concurrency: 1 }, ()
     const traffic = (async () => {
       while (!isDone) {
         const sent = await sentHeaders(withRules)
-        if (JSON.stringify(sent) !== JSON.stringify(expected)) failures.push(sent)
+        if (sent !== expected) failures.push(sent)
         const made = await createSandbox({ network: { rules } })
         await made.pause()
         await made.connect()

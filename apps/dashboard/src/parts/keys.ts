@@ -1,13 +1,16 @@
 /** Keys of pages. A page registers what its keys do while it is shown. Keys typed into a field are never taken. */
-import { useEffect } from 'preact/hooks'
+import { useLayoutEffect } from 'preact/hooks'
 
 type Handler = (event: KeyboardEvent) => void
 
 const handlers = new Map<string, Handler[]>()
 
-/** `mod+k` is ⌘K or Ctrl+K. */
+/**
+ * `mod+k` is ⌘K or Ctrl+K. Registers with the drawing, not after it: the key after a fast one must find the handler of the
+ * new state.
+ */
 export function useKey(key: string, handler: Handler): void {
-  useEffect(() => {
+  useLayoutEffect(() => {
     handlers.set(key, [...(handlers.get(key) ?? []), handler])
     return () => {
       handlers.set(
