@@ -3,12 +3,14 @@ import { existsSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { chromium } from 'playwright-core'
-import type { Browser, Page, Response } from 'playwright-core'
+import type { Browser, Page, Request, Response } from 'playwright-core'
 import { run } from '@atoll/kit/run'
 
 const program = '/usr/bin/chromium'
 const installLimitMs = 600_000
 const navigationLimitMs = 300_000
+/** Chromium's error for requests during a change of the host's network interfaces. */
+const networkChange = 'ERR_NETWORK_CHANGED'
 
 /** `home` is the home folder of the browser's user, with the certificates that it trusts. */
 export async function openBrowser(home?: string): Promise<Browser> {
@@ -30,14 +32,22 @@ export async function newPatientPage(browser: Browser): Promise<Page> {
 
 /**
  * Navigates, again if a network interface of the host came or went meanwhile: sandboxes of other tests do that, and
- * Chromium then gives up.
+ * Chromium then gives up what it loads, the page or one of its files.
  */
 export async function visit(page: Page, url: string): Promise<Response | null> {
   for (;;) {
+    let isCut = false
+    const onFailure = (request: Request) => {
+      isCut ||= request.failure()?.errorText.includes(networkChange) ?? false
+    }
+    page.on('requestfailed', onFailure)
     try {
-      return await page.goto(url)
+      const response = await page.goto(url)
+      if (!isCut) return response
     } catch (error) {
-      if (!String(error).includes('ERR_NETWORK_CHANGED')) throw error
+      if (!String(error).includes(networkChange)) throw error
+    } finally {
+      page.off('requestfailed', onFailure)
     }
   }
 }
