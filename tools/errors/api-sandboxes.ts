@@ -176,5 +176,13 @@ export const apiSandboxErrors: EntryGroup = {
       'The node cannot use the snapshot, because another runtime or another release of gVisor wrote it.',
       'Take a new snapshot, or ask the operator for the runtime that the message names.',
     ],
+    templates_differ: [
+      'Two sandboxes that were not made from the same template build cannot be compared: changes are known since the template only.',
+      'Compare forks, or sandboxes that were created from the same template or its snapshots.',
+    ],
+    too_many_changes: [
+      'One of two compared sandboxes has changed more files than a comparison reads.',
+      'Compare a smaller directory, with the query parameter `path`.',
+    ],
   },
 }

@@ -41,10 +41,27 @@ API and of envd on.`,
       'The team has as many recordings of terminals as it may have.',
       'Delete recordings.',
     ],
+    no_share: [
+      'The share link was revoked, has expired, or its API key was deleted.',
+      'Ask for a new link.',
+    ],
+    read_only: ['A share link cannot change a sandbox.', 'Sign in with an API key.'],
     sandbox_paused: ['The sandbox is paused.', 'Resume the sandbox first.'],
+    share_failed: [
+      'The sandbox of a share link cannot be read, for example because its team is blocked or exceeds a rate limit.',
+      'Try again later, or ask the person who made the link.',
+    ],
+    share_links: [
+      'There are too many links to the sandbox, or of the team.',
+      'Revoke a link first.',
+    ],
+    share_seconds: [
+      'A share link is valid for one minute to seven days.',
+      'Choose a time within these limits.',
+    ],
     sign_in: ['The sign-in has neither an API key nor a link.', 'Enter an API key.'],
     sign_in_refused: [
-      'The API key is unknown, or the link was used before or has expired.',
+      "The API key or the operator's token is unknown, or the link was used before or has expired.",
       'Enter a key that exists, or use a new link.',
     ],
     target: ['The target of the request is not a path.', 'Open the dashboard by its own address.'],

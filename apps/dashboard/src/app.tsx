@@ -25,6 +25,8 @@ export function App() {
 }
 
 function Content() {
+  if (route.value.page === 'share') return <SharedPage />
+  if (route.value.page === 'operator' && session.value !== undefined) return <Shell />
   if (sessionError.value) {
     return (
       <Empty title="The dashboard cannot reach its server">
@@ -35,6 +37,10 @@ function Content() {
   }
   if (session.value === undefined) return <Skeleton />
   if (session.value === null || route.value.page === 'sign-in') return <SignInPage />
+  return <Shell />
+}
+
+function Shell() {
   return (
     <div class="shell">
       <Side />
@@ -65,6 +71,8 @@ const TemplatesPage = lazy(
 const TemplatePage = lazy(async () => (await import('./pages/templates/template.tsx')).TemplatePage)
 const SnapshotsPage = lazy(async () => (await import('./pages/snapshots.tsx')).SnapshotsPage)
 const SecretsPage = lazy(async () => (await import('./pages/secrets.tsx')).SecretsPage)
+const OperatorPage = lazy(async () => (await import('./pages/operator/operator.tsx')).OperatorPage)
+const SharedPage = lazy(async () => (await import('./pages/shared.tsx')).SharedPage)
 const TeamPage = lazy(async () => (await import('./pages/team.tsx')).TeamPage)
 
 const plainPages: Partial<Record<Route['page'], ComponentType>> = {
@@ -76,6 +84,7 @@ const plainPages: Partial<Record<Route['page'], ComponentType>> = {
   snapshots: SnapshotsPage,
   secrets: SecretsPage,
   team: TeamPage,
+  operator: OperatorPage,
 }
 
 function Page({ route: to }: { readonly route: Route }) {
@@ -101,6 +110,7 @@ const links = [
   ['/snapshots', 'Snapshots', ['snapshots']],
   ['/secrets', 'Secrets', ['secrets']],
   ['/team', 'Team', ['team']],
+  ['/operator', 'Operator', ['operator']],
 ] as const
 
 function Side() {
@@ -145,9 +155,11 @@ function Side() {
           >
             ◐
           </Button>
-          <Button kind="plain" isSmall action={signOut}>
-            Sign out
-          </Button>
+          {session.value && (
+            <Button kind="plain" isSmall action={signOut}>
+              Sign out
+            </Button>
+          )}
         </div>
       </div>
     </header>

@@ -40,6 +40,8 @@ import {
   refreshSandbox,
   setSandboxTimeout,
 } from './sandboxes/manage.ts'
+import { getSandboxTimeline } from './sandboxes/timeline.ts'
+import { getSandboxLineage } from './sandboxes/lineage.ts'
 import { listFileChanges, readFileChange } from './sandboxes/changes.ts'
 import { listSandboxConnections } from './network/connections.ts'
 import { updateSandboxNetwork } from './network/update.ts'
@@ -86,6 +88,8 @@ export const operations: readonly Operation[] = [
   listFileChanges,
   readFileChange,
   listSandboxConnections,
+  getSandboxLineage,
+  getSandboxTimeline,
   getTeamMetrics,
   getTeamMetricsMax,
   listTemplates,

@@ -16,12 +16,16 @@ import { createTemplateTags } from '../app/templates/template-tags.ts'
 import { createTemplates } from '../app/templates/templates.ts'
 import { configuredLimits } from '../config.ts'
 import { createListConnections } from '../app/inspections/connections.ts'
+import { createReadTimeline } from '../app/inspections/timeline.ts'
+import { createReadLineage } from '../app/inspections/lineage.ts'
 import { createFileChanges } from '../app/inspections/file-changes.ts'
 import { addEncryptionRoutes } from '../http/encryption.ts'
 import { addLogRoutes } from '../http/logs.ts'
 import { addMetricRoutes } from '../http/metrics.ts'
 import { addNetworkRoutes } from '../http/network.ts'
 import { addNodeRoutes } from '../http/nodes.ts'
+import { addTimelineRoutes } from '../http/sandboxes/timeline.ts'
+import { addLineageRoutes } from '../http/sandboxes/lineage.ts'
 import { addInspectionRoutes } from '../http/sandboxes/inspections.ts'
 import { addLifecycleRoutes } from '../http/sandboxes/sandbox-lifecycle.ts'
 import { addSandboxRoutes } from '../http/sandboxes/sandboxes.ts'
@@ -93,12 +97,14 @@ function addAllSandboxRoutes(
   addSandboxRoutes(server, { authenticate, sandboxes, create, tokensOf })
   addLifecycleRoutes(server, { authenticate, sandboxes, pausing, tokensOf })
   addNetworkRoutes(server, { authenticate, changes, rules })
-  const { fleet } = parts.core
+  const { fleet, stores } = parts.core
   addInspectionRoutes(server, {
     authenticate,
-    fileChanges: createFileChanges({ sandboxes, fleet }),
+    fileChanges: createFileChanges({ sandboxes, templates: stores.templates, fleet }),
     listConnections: createListConnections({ sandboxes, fleet }),
   })
+  addLineageRoutes(server, { authenticate, readLineage: createReadLineage(stores) })
+  addTimelineRoutes(server, { authenticate, readTimeline: createReadTimeline(stores) })
   addSecretRoutes(server, { authenticate, secrets })
   addSnapshotRoutes(server, { authenticate, snapshots, fork, tokensOf })
 }

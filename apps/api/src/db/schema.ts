@@ -17,6 +17,7 @@ export interface Schema {
   snapshots: SnapshotRow
   secrets: SecretRow
   sandboxes: SandboxRow
+  sandbox_events: SandboxEventRow
   sandbox_metadata: { sandbox_id: string; key: string; value: string }
   leases: { process_id: string; node: string; expires_at: number }
   team_metrics: { team_id: string; at: number; concurrent: number; started: number }
@@ -192,6 +193,16 @@ export interface SandboxRow {
   /** Null if the row is of an old Atoll version and not claimed yet. */
   node_id: string | null
   generation: number
+  /** Sandbox that this one is a copy of; null if it began as a template. */
+  parent_id: string | null
+  /** Kind of the copy. */
+  parent_kind: string | null
+}
+
+export interface SandboxEventRow {
+  sandbox_id: string
+  at: number
+  kind: string
 }
 
 export interface SecretRow {

@@ -5,6 +5,8 @@ import type { KeyStore } from '../domain/teams/key.ts'
 import type { LeaseStore } from '../domain/lease.ts'
 import type { LogOwners } from '../domain/log.ts'
 import type { TeamMetricStore, UsageStore } from '../domain/metrics.ts'
+import type { LineageStore } from '../domain/sandboxes/lineage.ts'
+import type { SandboxEventStore } from '../domain/sandboxes/sandbox-events.ts'
 import type { SandboxStore } from '../domain/sandboxes/sandbox-store.ts'
 import type { SecretStore } from '../domain/secret.ts'
 import type { SnapshotStore } from '../domain/snapshot.ts'
@@ -27,6 +29,8 @@ import { openFault } from './postgres-errors.ts'
 import type { OnQuery } from './query-record.ts'
 import { isPostgresUrl, openPostgres } from './postgres.ts'
 import { sqlUsageStore } from './metrics/sandbox-metrics.ts'
+import { sqlLineageStore } from './sandboxes/lineage.ts'
+import { sqlSandboxEventStore } from './sandboxes/sandbox-events.ts'
 import { sqlSandboxStore } from './sandboxes/sandboxes.ts'
 import { sqlSecretStore } from './secrets.ts'
 import { sqlSnapshotStore } from './snapshots/snapshots.ts'
@@ -42,6 +46,8 @@ export interface Stores {
   readonly builds: BuildStore
   readonly buildLogs: BuildLogStore
   readonly snapshots: SnapshotStore
+  readonly lineage: LineageStore
+  readonly sandboxEvents: SandboxEventStore
   readonly keys: KeyStore
   readonly secrets: SecretStore
   readonly teams: TeamStore
@@ -86,6 +92,8 @@ export async function openStores(
     builds: sqlBuildStore(db),
     buildLogs: sqlBuildLogStore(db),
     snapshots: sqlSnapshotStore(db),
+    lineage: sqlLineageStore(db),
+    sandboxEvents: sqlSandboxEventStore(db),
     keys: sqlKeyStore(db),
     secrets: sqlSecretStore(db, keyRing),
     teams: sqlTeamStore(db),

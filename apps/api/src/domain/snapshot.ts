@@ -35,6 +35,7 @@ export interface Publication {
 
 export interface ListedSnapshot {
   readonly id: string
+  readonly sandboxId: string
   readonly createdAt: Date
   readonly templateId: string
   readonly buildId: string
@@ -46,6 +47,8 @@ export interface ListedSnapshot {
 export interface SnapshotFilter {
   readonly teamId: string
   readonly sandboxId?: string | undefined
+  /** Not empty, and at most a few hundred. */
+  readonly sandboxIds?: readonly string[] | undefined
   readonly templateId?: string | undefined
   readonly buildId?: string | undefined
 }

@@ -10,6 +10,8 @@ export interface Template {
   readonly nodeTemplateId: string
   /** Snapshot that sandboxes restore from; undefined if they boot. */
   readonly snapshotId: string | undefined
+  /** Sandbox that the snapshot was made of. */
+  readonly snapshotOf: { readonly sandboxId: string; readonly teamId: string } | undefined
   /** Node that has the files; undefined if every node has them. */
   readonly nodeId: string | undefined
   /** Version of the envd in the template; undefined means the envd version of the node. */
@@ -66,7 +68,10 @@ export interface TemplateTag {
   readonly createdAt: Date
 }
 
-export type BaseTemplate = Omit<Template, 'snapshotId' | 'envdVersion' | 'nodeId'> & {
+export type BaseTemplate = Omit<
+  Template,
+  'snapshotId' | 'snapshotOf' | 'envdVersion' | 'nodeId'
+> & {
   readonly alias: string
 }
 

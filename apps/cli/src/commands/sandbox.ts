@@ -6,6 +6,7 @@ import { createCommand } from './sandbox/create.ts'
 import { diffCommand } from './sandbox/diff.ts'
 import { execCommand } from './sandbox/exec.ts'
 import { forkCommand } from './sandbox/fork.ts'
+import { lineageCommand } from './sandbox/lineage.ts'
 import { killCommand } from './sandbox/kill.ts'
 import { listCommand } from './sandbox/list.ts'
 import { logsCommand } from './sandbox/logs.ts'
@@ -27,6 +28,7 @@ export function sandboxCommands(context: CliContext): CliCommand[] {
     logsCommand(context),
     metricsCommand(context),
     connectionsCommand(context),
+    lineageCommand(context),
     portsCommand(context),
     openCommand(context),
     pauseCommand(context),

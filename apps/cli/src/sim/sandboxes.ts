@@ -14,6 +14,8 @@ export interface SimulatedSandbox {
   readonly changes: SimulatedChanges
   /** Replies to the list of connections. The last one stays. */
   readonly connections: unknown[][]
+  /** Reply to a request for the lineage. */
+  lineage?: object
 }
 
 export interface SimulatedState {
@@ -47,6 +49,7 @@ export function answerSandboxes(cloud: SimulatedState, request: SimulatedRequest
     const current = connections.length > 1 ? connections.shift() : connections[0]
     return { status: 200, body: { connections: current ?? [] } }
   }
+  if (action === 'lineage') return { status: 200, body: sandbox.lineage ?? {} }
   if (action === 'changes') return answerChanges(sandbox.changes, request)
   if (request.method === 'GET') {
     return { status: 200, body: { ...describeSandbox(id, sandbox), envdAccessToken: accessToken } }

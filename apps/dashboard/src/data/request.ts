@@ -19,6 +19,9 @@ export interface Reply<Body> {
   readonly headers: Headers
 }
 
+/** Paths whose 401 says nothing about the session of the team: sign-in, the operator's session and share links. */
+const ownAccess = /^\/bff\/(session$|operator\/|share\/)/
+
 let onSignedOut = () => {}
 
 /** `listener` is called when the server says that the session has ended. */
@@ -45,7 +48,7 @@ export async function send(
   if (response.ok) return response
   const text = await response.text()
   const error = new RequestError(response.status, messageOf(text, response.status))
-  if (response.status === 401 && path !== '/bff/session') onSignedOut()
+  if (response.status === 401 && !ownAccess.test(path)) onSignedOut()
   throw error
 }
 
@@ -111,6 +114,16 @@ export async function dashboardApi<Body = void>(
   signal?: AbortSignal,
 ): Promise<Body> {
   return (await sendJson<Body>(method, `/bff${path}`, body, signal)).body
+}
+
+/** Reads the sandbox of a share link. The token replaces a session. */
+export async function readShared<Body>(
+  token: string,
+  what: 'sandbox' | 'metrics' | 'logs',
+  signal: AbortSignal,
+): Promise<Body> {
+  const headers = { 'X-Atoll-Share': token }
+  return (await send('GET', `/bff/share/${what}`, { headers, signal })).json()
 }
 
 /** Calls envd of a running sandbox. */

@@ -6,10 +6,14 @@ type BuiltTemplate = Pick<Template, 'templateID' | 'names' | 'buildStatus'>
 export type Attention =
   | { readonly kind: 'expiring'; readonly sandbox: ListedSandbox; readonly secondsLeft: number }
   | { readonly kind: 'memory'; readonly sandbox: ListedSandbox; readonly share: number }
+  | { readonly kind: 'died'; readonly sandbox: ListedSandbox; readonly reason: string }
   | { readonly kind: 'build'; readonly template: BuiltTemplate }
 
 const expiringSeconds = 120
 const highMemoryShare = 0.9
+const diedWithinMs = 60 * 60 * 1000
+/** Reasons of a kill by a client and of the timeout. Every other reason needs attention. */
+const wantedEnds: ReadonlySet<string> = new Set(['was killed', 'reached the end of its timeout'])
 
 /** Returns what needs attention, most urgent first. */
 export function findAttention(facts: {
@@ -18,6 +22,8 @@ export function findAttention(facts: {
   readonly memory: Readonly<
     Record<string, { readonly memUsed: number; readonly memTotal: number } | undefined>
   >
+  /** Newest ended sandboxes. */
+  readonly ended: readonly ListedSandbox[]
   readonly now: number
 }): Attention[] {
   const running = facts.sandboxes.filter(({ state }) => state === 'running')
@@ -37,5 +43,12 @@ export function findAttention(facts: {
   const failed = facts.templates
     .filter(({ buildStatus }) => buildStatus === 'error')
     .map((template) => ({ kind: 'build' as const, template }))
-  return [...full, ...expiring, ...failed]
+  const died = facts.ended.flatMap((sandbox): Attention[] => {
+    const { endReason: reason = '', endedAt = '' } = sandbox
+    const isRecent = facts.now - Date.parse(endedAt) <= diedWithinMs
+    return isRecent && reason !== '' && !wantedEnds.has(reason)
+      ? [{ kind: 'died', sandbox, reason }]
+      : []
+  })
+  return [...died, ...full, ...expiring, ...failed]
 }

@@ -63,7 +63,7 @@ test('of 5,000 rows only those in view are drawn', () => {
   assert.ok(past.first <= past.last && past.last === 10)
 })
 
-test('attention goes to full memory, ends within two minutes and failed builds', () => {
+test('attention goes to sandboxes that died, full memory, ends within two minutes and failed builds', () => {
   const template = { templateID: 't', names: [], buildStatus: 'error' as const }
   const items = findAttention({
     sandboxes: [
@@ -73,6 +73,11 @@ test('attention goes to full memory, ends within two minutes and failed builds',
     ],
     templates: [template, { ...template, buildStatus: 'ready' as const }],
     memory: { ia: { memUsed: 95, memTotal: 100 } },
+    ended: [
+      sandbox('id', { endedAt: '2025-12-31T23:50:00Z', endReason: 'ran out of memory' }),
+      sandbox('ie', { endedAt: '2025-12-31T23:50:00Z', endReason: 'was killed' }),
+      sandbox('if', { endedAt: '2025-12-31T20:50:00Z', endReason: 'ran out of memory' }),
+    ],
     now: Date.parse('2026-01-01T00:00:00Z'),
   })
   assert.deepEqual(
@@ -81,6 +86,7 @@ test('attention goes to full memory, ends within two minutes and failed builds',
       item.kind === 'build' ? item.template.templateID : item.sandbox.sandboxID,
     ]),
     [
+      ['died', 'id'],
       ['memory', 'ia'],
       ['expiring', 'ib'],
       ['build', 't'],

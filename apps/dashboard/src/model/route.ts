@@ -9,6 +9,8 @@ export type Route =
         | 'snapshots'
         | 'secrets'
         | 'team'
+        | 'operator'
+        | 'share'
         | 'sign-in'
     }
   | { readonly page: 'sandbox'; readonly id: string; readonly tab: SandboxTab }
@@ -23,6 +25,7 @@ export const sandboxTabs = [
   'logs',
   'network',
   'processes',
+  'lineage',
 ] as const
 export type SandboxTab = (typeof sandboxTabs)[number]
 
@@ -34,6 +37,8 @@ const plainPages = [
   'snapshots',
   'secrets',
   'team',
+  'operator',
+  'share',
   'sign-in',
 ] as const
 

@@ -2,7 +2,7 @@ import type { SandboxMetric, TeamMetric, Template } from '@atoll/client/replies'
 import { now } from '../data/clock.ts'
 import { api } from '../data/request.ts'
 import { useResource } from '../data/resource.ts'
-import { sandboxActions, thenReload, useSandboxes } from '../data/sandboxes.ts'
+import { sandboxActions, thenReload, useEndedSandboxes, useSandboxes } from '../data/sandboxes.ts'
 import { currentSession } from '../data/session.ts'
 import { findAttention } from '../model/attention.ts'
 import type { Attention } from '../model/attention.ts'
@@ -60,6 +60,7 @@ export function NowPage() {
 
 function useNow() {
   const sandboxes = useSandboxes()
+  const ended = useEndedSandboxes()
   const templates = useResource(
     'templates',
     (signal) => api<Template[]>('GET', '/templates', undefined, signal),
@@ -82,6 +83,7 @@ function useNow() {
     sandboxes: running,
     templates: templates.data ?? [],
     memory: usage.data ?? {},
+    ended: ended.data ?? [],
     now: now.value,
   })
   return { sandboxes, running, templates, attention }
@@ -150,7 +152,7 @@ function AttentionList({ items }: { readonly items: readonly Attention[] }) {
   if (items.length === 0)
     return (
       <div class="panel-body soft">
-        All is well. Nothing expires soon, runs out of memory or failed to build.
+        All is well. Nothing died, expires soon, runs out of memory or failed to build.
       </div>
     )
   return (
@@ -194,14 +196,12 @@ function AttentionItem({ item }: { readonly item: Attention }) {
   const { sandboxID } = item.sandbox
   return (
     <>
-      <span class={`state ${item.kind === 'memory' ? 'error' : 'paused'} grow`}>
+      <span class={`state ${item.kind === 'expiring' ? 'paused' : 'error'} grow`}>
         <span>
           <a class="link mono" href={sandboxPath(sandboxID)}>
             {sandboxID}
           </a>{' '}
-          {item.kind === 'memory'
-            ? `uses ${Math.round(item.share * 100)} % of its memory`
-            : `ends in ${formatDuration(item.secondsLeft)}`}
+          {describe(item)}
         </span>
       </span>
       {item.kind === 'expiring' && (
@@ -217,6 +217,13 @@ function AttentionItem({ item }: { readonly item: Attention }) {
       </a>
     </>
   )
+}
+
+function describe(item: Exclude<Attention, { readonly kind: 'build' }>): string {
+  if (item.kind === 'died') return visibleName(item.reason, 160)
+  return item.kind === 'memory'
+    ? `uses ${Math.round(item.share * 100)} % of its memory`
+    : `ends in ${formatDuration(item.secondsLeft)}`
 }
 
 function TeamPlot({

@@ -43,6 +43,7 @@ const pages: readonly Command[] = [
   { label: 'Go to Snapshots', run: () => navigate('/snapshots') },
   { label: 'Go to Secrets', run: () => navigate('/secrets') },
   { label: 'Go to Team and keys', run: () => navigate('/team') },
+  { label: 'Go to Operator', run: () => navigate('/operator') },
   { label: 'Switch between light and dark', run: switchTheme },
   { label: 'Keyboard shortcuts', hint: '?', run: () => void (isHelpOpen.value = true) },
   { label: 'Sign out', run: () => void signOut().catch(showError) },

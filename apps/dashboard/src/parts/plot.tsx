@@ -1,5 +1,6 @@
 import { useEffect, useRef } from 'preact/hooks'
 import type uPlot from 'uplot'
+import type { Mark } from '../model/timeline.ts'
 import { isDark } from '../data/theme.ts'
 
 export interface Series {
@@ -22,6 +23,8 @@ interface PlotProps {
   readonly isBytes?: boolean
   /** Length of the time axis up to now. Default: as long as the data. */
   readonly spanSeconds?: number
+  /** Moments, drawn as vertical lines. */
+  readonly marks?: readonly Mark[]
 }
 
 const heightPx = 160
@@ -33,6 +36,8 @@ export function Plot(props: PlotProps) {
   const plot = useRef<uPlot | undefined>(undefined)
   const shape = props.series.map(({ label }) => label).join()
   const hasDarkColors = isDark.value
+  const marks = useRef<readonly Mark[]>([])
+  marks.current = props.marks ?? []
   useEffect(() => {
     let isGone = false
     const observer = new ResizeObserver(([entry]) => {
@@ -41,7 +46,10 @@ export function Plot(props: PlotProps) {
     const draw = async () => {
       const { default: UPlot } = await import('uplot')
       if (isGone || !host.current) return
-      plot.current = new UPlot(optionsOf(props, host.current), dataOf(props), host.current)
+      const element = host.current
+      const options = optionsOf(props, element, () => marks.current)
+      const hooks = { drawAxes: [(drawn: uPlot) => drawMarks(drawn, element, marks.current)] }
+      plot.current = new UPlot({ ...options, hooks }, dataOf(props), element)
       observer.observe(host.current)
     }
     void draw()
@@ -63,6 +71,7 @@ function dataOf({ times, series }: PlotProps): uPlot.AlignedData {
 function optionsOf(
   { series, format, top, isBytes, spanSeconds }: PlotProps,
   host: HTMLElement,
+  marks: () => readonly Mark[],
 ): uPlot.Options {
   const style = getComputedStyle(host)
   // A canvas needs colours, not variables; the element's own colour resolves light-dark().
@@ -76,9 +85,12 @@ function optionsOf(
     cursor: { y: false },
     padding: [8, 18, 4, 0],
     scales: {
-      ...(spanSeconds !== undefined && {
-        x: { range: (): [number, number] => [Date.now() / 1000 - spanSeconds, Date.now() / 1000] },
-      }),
+      x: {
+        range: (_plot, min, max) =>
+          spanSeconds === undefined && max > 0
+            ? includeMarks(min, max, marks())
+            : [Date.now() / 1000 - (spanSeconds ?? 60), Date.now() / 1000],
+      },
       y: { range: (_plot, _min, max) => [0, Math.max(top ?? 0, (max || 1) * 1.1)] },
     },
     axes: [
@@ -111,6 +123,26 @@ function optionsOf(
       })),
     ],
   }
+}
+
+/** Events shortly before the first measurement and after the last one belong on the axis too. */
+function includeMarks(min: number, max: number, marks: readonly Mark[]): [number, number] {
+  const slack = Math.max(60, (max - min) / 4)
+  const near = marks.map(({ at }) => at).filter((at) => at > min - slack && at < max + slack)
+  return [Math.min(min, ...near), Math.max(max, ...near)]
+}
+
+function drawMarks(plot: uPlot, host: HTMLElement, marks: readonly Mark[]): void {
+  const { ctx: canvas, bbox } = plot
+  const { min = 0, max = 0 } = plot.scales['x'] ?? {}
+  canvas.save()
+  for (const { at, color } of marks) {
+    if (at < min || at > max) continue
+    const x = Math.round(plot.valToPos(at, 'x', true))
+    canvas.fillStyle = resolveColor(host, color)
+    canvas.fillRect(x, bbox.top, Math.max(1, devicePixelRatio), bbox.height)
+  }
+  canvas.restore()
 }
 
 function resolveColor(host: HTMLElement, name: string): string {

@@ -31,6 +31,9 @@ const treatments: Readonly<Record<string, Treatment>> = {
   'server.pid': 'leave',
   // Sessions of browsers: users sign in again.
   'dashboard-sessions.json': 'leave',
+  'dashboard-operators.json': 'leave',
+  // Share links: a restore would bring revoked links back.
+  'dashboard-shares.json': 'leave',
   // Recordings of terminals, which may be large. They are downloaded one by one.
   'dashboard-recordings': 'leave',
   // Made again when needed.

@@ -1,4 +1,4 @@
-/** Requests of the pages, all below /bff. Only sign-in works without a session. */
+/** Requests of the pages, all below /bff. Only sign-in and share links work without a session. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { z } from 'zod'
 import { Fault } from '@atoll/kit/fault'
@@ -7,11 +7,15 @@ import { askEnvd, callEnvd } from './envd-rpc.ts'
 import { forwardToPlatform, platformPrefix, tagHeader, tagOf } from './platform.ts'
 import { answerRecordings, recordingsPath } from './recordings/recording-routes.ts'
 import type { Recordings } from './recordings/recordings.ts'
+import { answerOperator, isOperatorPath } from './operator/operator.ts'
 import { isSecureOrigin } from './request-checks.ts'
 import { readJson, sendJson, sendNothing } from './responses.ts'
 import { findSandbox } from './sandbox-access.ts'
 import { expiredCookies, readSessionCookie, sessionCookie } from './session-cookie.ts'
 import type { Sessions } from './sessions.ts'
+import { createAnswerShare, isSharePath } from './shares/shared-sandbox.ts'
+import { isSharesPath, manageShares } from './shares/manage-shares.ts'
+import type { Shares } from './shares/shares.ts'
 import type { Upstream } from './upstream.ts'
 
 /** The team of an API key, as the pages show it. */
@@ -24,6 +28,8 @@ export interface TeamFacts {
 
 export interface RouteParts {
   readonly sessions: Sessions
+  readonly operatorSessions: Sessions
+  readonly shares: Shares
   readonly platform: Upstream
   readonly envd: Upstream
   readonly recordings: Recordings
@@ -39,10 +45,14 @@ const sandboxPath = /^\/bff\/sandboxes\/([a-z0-9]{1,63})\/(file|download|process
 const maxRequestBytes = 64 * 1024
 
 export function createRoutes(parts: RouteParts) {
+  const answerShare = createAnswerShare(parts)
   return async (req: IncomingMessage, res: ServerResponse, url: URL): Promise<void> => {
     const { pathname } = url
     if (pathname === '/bff/session') return session(parts, req, res)
+    if (isOperatorPath(pathname)) return answerOperator(req, res, url, parts)
+    if (isSharePath(pathname)) return answerShare(req, res, url)
     const { token, apiKey } = requireSession(parts, req)
+    if (isSharesPath(pathname)) return manageShares(req, res, url, { ...parts, apiKey })
     if (pathname.startsWith(`${platformPrefix}/`)) {
       const onKeyRefused = () => parts.sessions.close(token)
       return forwardToPlatform(req, res, { platform: parts.platform, apiKey, onKeyRefused })

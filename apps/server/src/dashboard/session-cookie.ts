@@ -1,30 +1,36 @@
-import { sessionSeconds } from './sessions.ts'
+import { operatorSeconds, sessionSeconds } from './sessions.ts'
 
 /**
- * Cookie of a session. Over TLS its name has the prefix `__Host-`: then a sibling host, such as the page of a sandbox,
+ * Cookies of sessions. Over TLS the name has the prefix `__Host-`: then a sibling host, such as the page of a sandbox,
  * cannot set it. Without TLS browsers refuse that prefix.
  */
-const plainName = 'atoll-session'
-const secureName = `__Host-${plainName}`
+export interface CookieKind {
+  readonly name: string
+  readonly seconds: number
+}
+
+const teamCookie: CookieKind = { name: 'atoll-session', seconds: sessionSeconds }
+export const operatorCookie: CookieKind = { name: 'atoll-operator', seconds: operatorSeconds }
 
 const attributes = 'Path=/; HttpOnly; SameSite=Strict'
 
-export function sessionCookie(token: string, isSecure: boolean): string {
-  const name = isSecure ? `${secureName}=${token}; Secure` : `${plainName}=${token}`
-  return `${name}; ${attributes}; Max-Age=${sessionSeconds}`
+export function sessionCookie(token: string, isSecure: boolean, kind = teamCookie): string {
+  const pair = `${kind.name}=${token}`
+  const start = isSecure ? `__Host-${pair}; Secure` : pair
+  return `${start}; ${attributes}; Max-Age=${kind.seconds}`
 }
 
-export function expiredCookies(): string[] {
-  return [
-    `${secureName}=; Secure; ${attributes}; Max-Age=0`,
-    `${plainName}=; ${attributes}; Max-Age=0`,
-  ]
+export function expiredCookies({ name } = teamCookie): string[] {
+  return [`__Host-${name}=; Secure; ${attributes}; Max-Age=0`, `${name}=; ${attributes}; Max-Age=0`]
 }
 
 /** Returns the session token. Two cookies of one name are ambiguous: neither is used. */
-export function readSessionCookie(header: string | undefined): string | undefined {
+export function readSessionCookie(
+  header: string | undefined,
+  kind = teamCookie,
+): string | undefined {
   const pairs = (header ?? '').split(';').map((pair) => pair.trim())
-  for (const name of [secureName, plainName]) {
+  for (const name of [`__Host-${kind.name}`, kind.name]) {
     const values = pairs.filter((pair) => pair.startsWith(`${name}=`))
     if (values.length > 1) return undefined
     const value = values[0]?.slice(name.length + 1)

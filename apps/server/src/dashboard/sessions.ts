@@ -3,11 +3,14 @@
  * under that token. Only the browser has the token, so neither memory nor the file reveals a usable credential. Every
  * request uses the key, so a session ends when its key is deleted.
  */
-import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import type { Clock } from '@atoll/kit/clock'
+import { hashOf, seal, unseal } from './sealed.ts'
 import type { SessionFile, StoredSession } from './session-file.ts'
 
 export const sessionSeconds = 12 * 60 * 60
+/** An operator can end every sandbox, so the session is short. */
+export const operatorSeconds = 60 * 60
 const maxSessions = 1_000
 
 export interface Sessions {
@@ -18,7 +21,11 @@ export interface Sessions {
   close(token: string): Promise<void>
 }
 
-export async function openSessions(file: SessionFile, clock: Clock): Promise<Sessions> {
+export async function openSessions(
+  file: SessionFile,
+  clock: Clock,
+  seconds = sessionSeconds,
+): Promise<Sessions> {
   const live = new Map((await file.read()).map((session) => [session.hash, session]))
   const isLive = ({ expiresAt }: StoredSession) => expiresAt > clock.now().getTime()
   const save = async () => {
@@ -31,7 +38,7 @@ export async function openSessions(file: SessionFile, clock: Clock): Promise<Ses
     async open(apiKey) {
       const token = randomBytes(32).toString('base64url')
       const hash = hashOf(token)
-      const expiresAt = clock.now().getTime() + sessionSeconds * 1_000
+      const expiresAt = clock.now().getTime() + seconds * 1_000
       live.set(hash, { hash, sealedKey: seal(apiKey, token), expiresAt })
       await save()
       return token
@@ -43,37 +50,5 @@ export async function openSessions(file: SessionFile, clock: Clock): Promise<Ses
     async close(token) {
       if (live.delete(hashOf(token))) await save()
     },
-  }
-}
-
-function hashOf(token: string): string {
-  return createHash('sha256').update(token).digest('base64url')
-}
-
-const cipher = 'aes-256-gcm'
-const nonceBytes = 12
-const tagBytes = 16
-
-function sealingKey(token: string): Buffer {
-  return Buffer.from(hkdfSync('sha256', token, '', 'atoll dashboard session', 32))
-}
-
-function seal(text: string, token: string): string {
-  const nonce = randomBytes(nonceBytes)
-  const sealing = createCipheriv(cipher, sealingKey(token), nonce)
-  const body = Buffer.concat([sealing.update(text, 'utf8'), sealing.final()])
-  return Buffer.concat([nonce, sealing.getAuthTag(), body]).toString('base64url')
-}
-
-/** Returns undefined for a damaged record. */
-function unseal(sealed: string, token: string): string | undefined {
-  try {
-    const bytes = Buffer.from(sealed, 'base64url')
-    const opening = createDecipheriv(cipher, sealingKey(token), bytes.subarray(0, nonceBytes))
-    opening.setAuthTag(bytes.subarray(nonceBytes, nonceBytes + tagBytes))
-    const body = bytes.subarray(nonceBytes + tagBytes)
-    return Buffer.concat([opening.update(body), opening.final()]).toString('utf8')
-  } catch {
-    return undefined
   }
 }

@@ -13,7 +13,9 @@ import { openEnvdEndpoint } from './envd-endpoint.ts'
 import { createRecordings } from './recordings/recordings.ts'
 import type { Recordings } from './recordings/recordings.ts'
 import { openSessionFile } from './session-file.ts'
-import { openSessions } from './sessions.ts'
+import { openSessions, operatorSeconds } from './sessions.ts'
+import { openShareFile } from './shares/share-file.ts'
+import { openShares } from './shares/shares.ts'
 import { createSignInLink } from './sign-in-link.ts'
 import { createUpstream } from './upstream.ts'
 
@@ -42,12 +44,18 @@ export async function startDashboard(parts: {
   const bundle = await buildDashboard(() => parts.progress('building the dashboard', 0.5))
   const file = openSessionFile(join(dataDir, 'dashboard-sessions.json'), log)
   const sessions = await openSessions(file, systemClock)
+  const operators = openSessionFile(join(dataDir, 'dashboard-operators.json'), log)
+  const operatorSessions = await openSessions(operators, systemClock, operatorSeconds)
+  const shares = await openShares(
+    openShareFile(join(dataDir, 'dashboard-shares.json'), log),
+    systemClock,
+  )
   const endpoint = await openEnvdEndpoint(createEdge({ nodes: [parts.node], log }))
   const link = createSignInLink(systemClock)
   const recordings = createRecordings(join(dataDir, 'dashboard-recordings'), systemClock)
   const collecting = collectEveryHour(recordings, log)
   const dashboard = createDashboard({
-    ...{ host, bundle, log, sessions, recordings },
+    ...{ host, bundle, log, sessions, operatorSessions, shares, recordings },
     platform: createUpstream(parts.platformUrl),
     envd: createUpstream(endpoint.url),
     envdUrl: endpoint.url,

@@ -1,5 +1,6 @@
 import { SandboxConnection } from '@atoll/contracts/network/connections'
 import { ChangedFile, FileChanges } from '@atoll/contracts/sandboxes/changes'
+import { SandboxLineage } from '@atoll/contracts/sandboxes/lineage'
 import { z } from 'zod'
 import type * as replies from '../replies.ts'
 import { readReply } from './read-reply.ts'
@@ -15,7 +16,13 @@ export interface InspectionCalls {
     query?: FileChangeQuery,
     call?: CallOptions,
   ): Promise<replies.FileChanges>
-  readFileChange(sandboxId: string, path: string, call?: CallOptions): Promise<replies.ChangedFile>
+  readFileChange(
+    sandboxId: string,
+    query: { readonly path: string; readonly with?: string | undefined },
+    call?: CallOptions,
+  ): Promise<replies.ChangedFile>
+  /** Returns the sandboxes that this one was copied from, all their copies, and their snapshots. */
+  readLineage(sandboxId: string, call?: CallOptions): Promise<replies.SandboxLineage>
   /** Returns outgoing connections, newest first. */
   listConnections(sandboxId: string, call?: CallOptions): Promise<replies.SandboxConnection[]>
 }
@@ -24,19 +31,26 @@ export interface FileChangeQuery {
   readonly path?: string | undefined
   readonly limit?: number | undefined
   readonly nextToken?: string | undefined
+  /** Sandbox to compare with instead of the template. */
+  readonly with?: string | undefined
 }
 
 export function inspectionCalls(options: PlatformOptions): InspectionCalls {
   return {
-    async listFileChanges(sandboxId, { path, limit, nextToken } = {}, call = {}) {
-      const query = { path, limit: limit?.toString(), nextToken }
+    async listFileChanges(sandboxId, { limit, ...rest } = {}, call = {}) {
+      const query = { ...rest, limit: limit?.toString() }
       const request = { method: 'GET', path: `${sandboxPath(sandboxId)}/changes`, query } as const
       return readReply(FileChanges, await sendRequest(options, { ...request, ...call }))
     },
-    async readFileChange(sandboxId, file, call = {}) {
+    async readFileChange(sandboxId, query, call = {}) {
       const path = `${sandboxPath(sandboxId)}/changes/content`
-      const request = { method: 'GET', path, query: { path: file } } as const
+      const request = { method: 'GET', path, query: { ...query } } as const
       return readReply(ChangedFile, await sendRequest(options, { ...request, ...call }))
+    },
+    async readLineage(sandboxId, call = {}) {
+      const path = `${sandboxPath(sandboxId)}/lineage`
+      const reply = await sendRequest(options, { method: 'GET', path, ...call })
+      return readReply(SandboxLineage, reply)
     },
     async listConnections(sandboxId, call = {}) {
       const path = `${sandboxPath(sandboxId)}/connections`

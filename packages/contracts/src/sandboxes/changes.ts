@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import { defineOperation } from '../operation.ts'
 import { Text, Timestamp } from '../schemas/text.ts'
-import { SandboxParams } from './manage.ts'
+import { SandboxId, SandboxParams } from './manage.ts'
 
-/** Files that a sandbox changed, compared with its template. Reading them never wakes a paused sandbox. */
+/** Files that a sandbox changed, compared with its template or with another sandbox. Reading them never wakes a paused sandbox. */
 
 const FileChangeKind = z.enum(['added', 'modified', 'deleted']).meta({ id: 'FileChangeKind' })
 
@@ -65,6 +65,10 @@ export const ChangedFile = z
 
 const maxLimit = 1000
 
+const Other = SandboxId.optional().describe(
+  'Compare with this sandbox instead of the template. Both must be from the same template build: forks, and sandboxes of snapshots, are',
+)
+
 export const listFileChanges = defineOperation({
   id: 'sandbox.changes',
   summary: 'List the files that a sandbox added, modified or deleted since its template',
@@ -84,6 +88,7 @@ export const listFileChanges = defineOperation({
       .default(100)
       .describe(`Maximum number of entries, 1 to ${maxLimit}`),
     nextToken: Text.optional().describe('`nextToken` of the previous page'),
+    with: Other,
   }),
   replies: { 200: { description: 'In the order of the paths', body: FileChanges } },
   errors: [400, 401, 404, 409, 500, 503],
@@ -96,7 +101,7 @@ export const readFileChange = defineOperation({
   path: '/sandboxes/{sandboxID}/changes/content',
   auth: 'team',
   params: SandboxParams,
-  query: z.object({ path: Text.describe('Absolute path') }),
+  query: z.object({ path: Text.describe('Absolute path'), with: Other }),
   replies: { 200: { description: 'Both sides', body: ChangedFile } },
   errors: [400, 401, 404, 409, 500, 503],
 })

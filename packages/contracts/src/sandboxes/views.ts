@@ -31,6 +31,16 @@ export const ListedState = z
   .enum([...SandboxState.options, 'ended'])
   .meta({ id: 'ListedSandboxState' })
 
+export const SandboxParent = z
+  .object({
+    sandboxID: z.string().describe('It may have ended since'),
+    kind: z.enum(['fork', 'snapshot']).describe('`snapshot`: created from a snapshot of it'),
+  })
+  .describe(
+    'Sandbox of the team that this one is a copy of. Absent: it was created from a template',
+  )
+  .meta({ id: 'SandboxParent' })
+
 const listed = {
   templateID: z.string(),
   sandboxID: z.string(),
@@ -62,6 +72,7 @@ export const SandboxDetail = z
     allowInternetAccess: z.boolean().optional(),
     domain: domain.optional(),
     network: NetworkConfig.optional(),
+    parent: SandboxParent.optional(),
     lifecycle: z.object({ autoResume: z.boolean(), onTimeout: z.enum(['kill', 'pause']) }),
   })
   .meta({ id: 'SandboxDetail' })

@@ -20,6 +20,7 @@ const installed: Template = {
   public: true,
   nodeTemplateId: entry.nodeTemplateId,
   snapshotId: undefined,
+  snapshotOf: undefined,
   nodeId: undefined,
   envdVersion: undefined,
   resources: { cpuCount: 1, memoryMb: 512, diskSizeMb: 1024 },

@@ -39,9 +39,15 @@ export function createSandboxCreation(ports: {
     const wanted = { text: templateReference, teamId: request.teamId, signal }
     const template = await findOrInstall(wanted)
     const { id: templateId, buildId, alias, resources, nodeId: onlyNodeId, ...source } = template
+    const { snapshotOf } = template
+    // The ID of another team's sandbox stays unknown, even if its snapshot is public.
+    const parent =
+      snapshotOf?.teamId === request.teamId
+        ? ({ id: snapshotOf.sandboxId, kind: 'snapshot' } as const)
+        : undefined
     checkResources(resources, limits)
     await rules.check(request.teamId, request.network?.rules, 'network.rules')
-    const plan = { spec: { ...spec, templateId, buildId, alias, resources }, source }
+    const plan = { spec: { ...spec, templateId, buildId, alias, parent, resources }, source }
     const shape = { nodeTemplateId: source.nodeTemplateId, ...resources }
     return placing.place({ shape, nodeId: onlyNodeId }, (nodeId) =>
       launching.launch({ ...plan, nodeId, limits, timeoutSeconds, envVars }, signal),

@@ -44,6 +44,7 @@ export type SandboxSpec = Pick<
   | 'templateId'
   | 'buildId'
   | 'alias'
+  | 'parent'
   | 'resources'
   | 'metadata'
   | 'secure'

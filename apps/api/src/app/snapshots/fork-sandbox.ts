@@ -85,6 +85,7 @@ async function toPlan(
   return {
     spec: {
       ...{ teamId, templateId, buildId, alias, resources, metadata },
+      parent: { id: source.id, kind: 'fork' },
       ...{ secure, allowInternetAccess, network, lifecycle },
     },
     source: {

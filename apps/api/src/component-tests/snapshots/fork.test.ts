@@ -46,6 +46,7 @@ test('forks have their own IDs and tokens and everything else of their source, w
       ...before,
       sandboxID,
       envdAccessToken,
+      parent: { sandboxID: id, kind: 'fork' },
       startedAt: clock.now().toISOString(),
       endAt: new Date(clock.now().getTime() + 60_000).toISOString(),
     })

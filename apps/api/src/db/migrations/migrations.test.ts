@@ -55,6 +55,7 @@ test('a store of the first version keeps its users, its template and its sandbox
       nodeTemplateId: 'base',
       nodeId: undefined,
       snapshotId: undefined,
+      snapshotOf: undefined,
       envdVersion: undefined,
       resources: { cpuCount: 2, memoryMb: 512, diskSizeMb: 1024 },
     })

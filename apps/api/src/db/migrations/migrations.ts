@@ -3,6 +3,7 @@ import { addMemberships, addOperation, addTeamBlocks } from './access-tables.ts'
 import { addBuilds } from './build-tables.ts'
 import { addKeptBytes } from '../snapshots/kept-bytes.ts'
 import { addLeases } from './lease-tables.ts'
+import { addLineage } from './lineage.ts'
 import { addLifecycle, addPauses } from './lifecycle-columns.ts'
 import { addMetrics } from './metric-tables.ts'
 import type { Additions, Migration } from './migrate.ts'
@@ -32,7 +33,7 @@ export const migrations: readonly Migration[] = [
   addSecrets,
 ]
 
-export const additions: Additions = { addNodeOwnership }
+export const additions: Additions = { addNodeOwnership, addLineage }
 
 async function createTables({ schema }: Kysely<Schema>): Promise<void> {
   await createTeams(schema)

@@ -1,5 +1,5 @@
 import type { KeyRing, SealingWrite } from '@atoll/kit/encryption/key-ring'
-import type { Kept, Sandbox, SandboxState } from '../../domain/sandboxes/sandbox.ts'
+import type { Kept, Sandbox, SandboxParent, SandboxState } from '../../domain/sandboxes/sandbox.ts'
 import { sandboxStates } from '../../domain/sandboxes/sandbox.ts'
 import type { SandboxNetwork } from '../../domain/network/network.ts'
 import { hasPrivateValues, openNetwork, sealNetwork } from '../encryption/network-values.ts'
@@ -38,6 +38,8 @@ export function toRow(sandbox: Sandbox, write: SealingWrite): SandboxRow {
     timeout_seconds: sandbox.timeoutSeconds ?? null,
     node_id: sandbox.nodeId === '' ? null : sandbox.nodeId,
     generation: sandbox.generation,
+    parent_id: sandbox.parent?.id ?? null,
+    parent_kind: sandbox.parent?.kind ?? null,
   }
 }
 
@@ -52,6 +54,7 @@ export function fromRow(
     templateId: row.template_id,
     buildId: row.build_id,
     alias: row.alias ?? undefined,
+    parent: toParent(row),
     state: toState(row.state),
     resources: {
       cpuCount: row.cpu_count,
@@ -101,6 +104,13 @@ export function toState(text: string): SandboxState {
   const state = sandboxStates.find((known) => known === text)
   if (state) return state
   throw new Error(`the store holds a sandbox in the unknown state ${text}`)
+}
+
+export function toParent({
+  parent_id: id,
+  parent_kind: kind,
+}: Pick<SandboxRow, 'parent_id' | 'parent_kind'>): SandboxParent | undefined {
+  return id === null ? undefined : { id, kind: kind === 'snapshot' ? 'snapshot' : 'fork' }
 }
 
 function toKept(text: string | null): Kept | undefined {

@@ -6,6 +6,7 @@ import type { SandboxStore } from '../../domain/sandboxes/sandbox-store.ts'
 import { batches } from '../batches.ts'
 import { sumKept, sumKeptLocked } from '../snapshots/kept-bytes.ts'
 import { countRows, listRows } from './sandbox-list.ts'
+import { recordEvent } from './sandbox-events.ts'
 import { sandboxQueries } from './sandbox-queries.ts'
 import { fromRow, toRow } from './sandbox-row.ts'
 import type { SandboxRow, Schema } from '../schema.ts'
@@ -77,6 +78,7 @@ async function update<After extends Sandbox>(
   const changed = change(current)
   const { id: _, ...columns } = toRow(changed, write)
   await db.updateTable('sandboxes').set(columns).where('id', '=', id).execute()
+  await recordEvent(db, current, changed)
   if (isStart(current, changed)) await countSpawn(db, changed)
   return changed
 }

@@ -30,6 +30,7 @@ export async function listSnapshots(
   }
   return rows.map((row) => ({
     id: row.id,
+    sandboxId: row.sandbox_id,
     createdAt: new Date(row.created_at),
     templateId: row.template_id,
     buildId: row.build_id,
@@ -42,13 +43,14 @@ async function readPage(db: Db, filter: SnapshotFilter, { limit, after }: Page) 
   let query = db
     .selectFrom('snapshots')
     .innerJoin('template_builds', 'template_builds.id', 'snapshots.build_id')
-    .select(['snapshots.id', 'snapshots.created_at', 'template_id'])
+    .select(['snapshots.id', 'sandbox_id', 'snapshots.created_at', 'template_id'])
     .select('template_builds.id as build_id')
     .where('snapshots.team_id', '=', filter.teamId)
     .orderBy('snapshots.created_at', 'desc')
     .orderBy('snapshots.id')
     .limit(limit)
   if (filter.sandboxId !== undefined) query = query.where('sandbox_id', '=', filter.sandboxId)
+  if (filter.sandboxIds) query = query.where('sandbox_id', 'in', filter.sandboxIds)
   if (filter.templateId !== undefined) query = query.where('template_id', '=', filter.templateId)
   if (filter.buildId !== undefined) query = query.where('build_id', '=', filter.buildId)
   if (after) {

@@ -29,6 +29,7 @@ function running(): RunningSandbox {
     templateId: 'tpl',
     buildId: 'b1',
     alias: 'base',
+    parent: undefined,
     state: 'creating' as const,
     resources: { cpuCount: 1, memoryMb: 512, diskSizeMb: 1024 },
     metadata: undefined,

@@ -27,6 +27,7 @@ function sandboxIn(state: SandboxState): Sandbox {
     templateId: 'tpl',
     buildId: 'b1',
     alias: 'base',
+    parent: undefined,
     state,
     resources: { cpuCount: 1, memoryMb: 512, diskSizeMb: 1024 },
     metadata: undefined,

@@ -14,6 +14,8 @@ export interface Sandbox {
   readonly templateId: string
   readonly buildId: string
   readonly alias: string | undefined
+  /** Undefined for sandboxes of templates, and for those created by old Atoll versions. */
+  readonly parent: SandboxParent | undefined
   readonly state: SandboxState
   readonly resources: Resources
   readonly metadata: Readonly<Record<string, string>> | undefined
@@ -46,6 +48,12 @@ export interface Sandbox {
   /** Reason for the end, phrased to follow "it". Set from `killing` on. */
   readonly endReason: string | undefined
   readonly endedAt: Date | undefined
+}
+
+/** Sandbox of the same team whose copy a sandbox began as. Its record may be deleted already. */
+export interface SandboxParent {
+  readonly id: string
+  readonly kind: 'fork' | 'snapshot'
 }
 
 export type Kept = 'memory' | 'files'
@@ -109,7 +117,7 @@ const shownStates = {
   ended: undefined,
 } as const satisfies Record<SandboxState, ShownState | undefined>
 
-export function shownState({ state }: Sandbox): ShownState | undefined {
+export function shownState({ state }: Pick<Sandbox, 'state'>): ShownState | undefined {
   return shownStates[state]
 }
 

@@ -19,14 +19,15 @@ export function addInspectionRoutes(
   },
 ): void {
   addTeamRoute(server, listFileChanges, authenticate, async (request, { teamId }) => {
-    const { path, limit, nextToken } = request.query
+    const { path, limit, nextToken, with: otherId } = request.query
     const of = { teamId, sandboxId: request.params.sandboxID }
-    const body = await fileChanges.list(of, { path, limit, nextToken }, request.signal)
+    const body = await fileChanges.list(of, { path, limit, nextToken, otherId }, request.signal)
     return { status: 200, body }
   })
   addTeamRoute(server, readFileChange, authenticate, async (request, { teamId }) => {
     const of = { teamId, sandboxId: request.params.sandboxID }
-    return { status: 200, body: await fileChanges.read(of, request.query.path, request.signal) }
+    const { path, with: otherId } = request.query
+    return { status: 200, body: await fileChanges.read(of, { path, otherId }, request.signal) }
   })
   addTeamRoute(server, listSandboxConnections, authenticate, async (request, { teamId }) => {
     const of = { teamId, sandboxId: request.params.sandboxID }

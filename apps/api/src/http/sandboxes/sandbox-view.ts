@@ -3,6 +3,7 @@ import type { ListedSandbox, Sandbox, SandboxDetail } from '@atoll/contracts/san
 import type { z } from 'zod'
 import { shownState } from '../../domain/sandboxes/sandbox.ts'
 import type { StartedSandbox } from '../../domain/sandboxes/sandbox.ts'
+import { toParentView } from './lineage.ts'
 import { toNetworkView } from '../network.ts'
 
 /** Sandboxes as the platform API returns them; unset fields are omitted. */
@@ -62,7 +63,7 @@ export function toDetail(
   sandbox: StartedSandbox,
   tokensOf: TokensOf,
 ): z.infer<typeof SandboxDetail> {
-  const { allowInternetAccess, network, lifecycle } = sandbox
+  const { allowInternetAccess, network, lifecycle, parent } = sandbox
   const { envdAccessToken, domain } = tokensOf(sandbox)
   return {
     ...toCommon(sandbox),
@@ -70,6 +71,7 @@ export function toDetail(
     ...(allowInternetAccess !== undefined && { allowInternetAccess }),
     ...(domain !== undefined && { domain }),
     ...(network && { network: toNetworkView(network) }),
+    ...(parent && { parent: toParentView(parent) }),
     lifecycle: {
       autoResume: lifecycle.autoResume,
       onTimeout: lifecycle.autoPause ? 'pause' : 'kill',

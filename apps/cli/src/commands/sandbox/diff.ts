@@ -14,6 +14,7 @@ export function diffCommand(context: CliContext): CliCommand {
     .description('show the files that a sandbox added, modified or deleted since its template')
     .argument('<id>', 'sandbox ID; a paused sandbox is not woken')
     .argument('[path]', 'print the differences of this file, or of all files in this directory')
+    .option('--with <id>', 'compare with this sandbox instead of the template')
     .option('-l, --list', 'print only which files differ, also with a path')
     .json(z.array(FileChange), 'print the list as JSON')
     .details(help)
@@ -24,6 +25,7 @@ export function diffCommand(context: CliContext): CliCommand {
 
 interface DiffOptions {
   readonly list?: boolean
+  readonly with?: string
   readonly json?: boolean
 }
 
@@ -34,11 +36,11 @@ async function diff(
   context: CliContext,
   id: string,
   path: string | undefined,
-  { list, json }: DiffOptions,
+  { list, json, with: otherId }: DiffOptions,
 ) {
   const { stdout, stderr } = context
   const { platform } = await openPlatform(context)
-  const { changes, isComplete } = await listAll(platform, id, path)
+  const { changes, isComplete } = await listAll(platform, id, { path, with: otherId })
   if (!isComplete) {
     printLine(stderr, 'The list is not complete: directories are too large or too deep.')
   }
@@ -51,7 +53,7 @@ async function diff(
   }
   const files = changes.filter(({ type }) => type !== 'directory')
   for (const change of files.slice(0, maxFiles)) {
-    const sides = await readIfChanged(platform, id, change.path)
+    const sides = await readIfChanged(platform, id, { path: change.path, with: otherId })
     if (sides) printLine(stdout, formatFile(sides, change))
     else printLine(stderr, `${visibleName(change.path)} cannot be compared: it changed meanwhile.`)
   }
@@ -62,9 +64,13 @@ async function diff(
 }
 
 /** Returns undefined if the sandbox has removed or restored the file since it was listed. */
-async function readIfChanged(platform: PlatformClient, id: string, path: string) {
+async function readIfChanged(
+  platform: PlatformClient,
+  id: string,
+  query: { readonly path: string; readonly with: string | undefined },
+) {
   try {
-    return await platform.readFileChange(id, path)
+    return await platform.readFileChange(id, query)
   } catch (error) {
     if (error instanceof Fault && error.kind === 'not_found') return undefined
     throw error
@@ -76,13 +82,13 @@ const letters = { added: 'A', modified: 'M', deleted: 'D' } as const
 async function listAll(
   platform: PlatformClient,
   id: string,
-  path: string | undefined,
+  query: { readonly path: string | undefined; readonly with: string | undefined },
 ): Promise<Pick<replies.FileChanges, 'changes' | 'isComplete'>> {
   const changes: replies.FileChange[] = []
   let isComplete = true
   let nextToken: string | undefined
   do {
-    const page = await platform.listFileChanges(id, { path, limit: 1000, nextToken })
+    const page = await platform.listFileChanges(id, { ...query, limit: 1000, nextToken })
     changes.push(...page.changes)
     isComplete &&= page.isComplete
     nextToken = page.nextToken
@@ -113,8 +119,12 @@ function formatFile({ before, after }: replies.ChangedFile, { path }: replies.Fi
 const help = `
 Without a path it prints one line per file: A added, M modified, D deleted.
 
+With --with it shows what the sandbox has added, modified or deleted compared with the other one. Both must be from the
+same template build; forks are.
+
 Examples:
   atoll sandbox diff i1a2b3c4
   atoll sandbox diff i1a2b3c4 /home/user
   atoll sandbox diff i1a2b3c4 /etc/hosts
+  atoll sandbox diff i1a2b3c4 --with i5e6f7g8
 `

@@ -7,10 +7,11 @@ import { sandboxPath } from '../../model/route.ts'
 import { Button, Field } from '../../parts/controls.tsx'
 import { confirmFirst, FormDialog } from '../../parts/dialog.tsx'
 import { showToast } from '../../parts/toasts.tsx'
+import { ShareDialog } from './share-dialog.tsx'
 
 export function SandboxActions({ sandbox }: { readonly sandbox: SandboxDetail }) {
   const id = sandbox.sandboxID
-  const [open, setOpen] = useState<'time' | 'fork' | 'snapshot' | undefined>()
+  const [open, setOpen] = useState<'time' | 'fork' | 'snapshot' | 'share' | undefined>()
   const close = () => setOpen(undefined)
   const kill = () =>
     confirmFirst({
@@ -36,11 +37,13 @@ export function SandboxActions({ sandbox }: { readonly sandbox: SandboxDetail })
           Resume
         </Button>
       )}
+      <Button action={() => setOpen('share')}>Share</Button>
       <Button kind="danger" action={kill}>
         Kill
       </Button>
       {open === 'time' && <TimeDialog sandbox={sandbox} onClose={close} />}
       {open === 'fork' && <ForkDialog id={id} onClose={close} />}
+      {open === 'share' && <ShareDialog id={id} onClose={close} />}
       {open === 'snapshot' && <SnapshotDialog id={id} onClose={close} />}
     </div>
   )

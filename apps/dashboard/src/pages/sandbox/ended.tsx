@@ -1,7 +1,8 @@
 import { visibleName } from '../../model/visible-text.ts'
 import { sandboxPath } from '../../model/route.ts'
+import { FamilyTree } from './lineage.tsx'
 import { LogsTab } from './logs.tsx'
-import { UsagePlots } from './usage-plots.tsx'
+import { Timeline } from './timeline.tsx'
 
 /** A sandbox that does not exist any more: its usage and last lines are kept for 7 days. */
 export function EndedSandbox({ id, message }: { readonly id: string; readonly message: string }) {
@@ -19,7 +20,8 @@ export function EndedSandbox({ id, message }: { readonly id: string; readonly me
         </a>
       </div>
       <div class="note warn">{visibleName(message, 300)}. Usage and logs are kept for 7 days.</div>
-      <UsagePlots id={id} />
+      <Timeline id={id} hasConnections={false} />
+      <FamilyTree id={id} />
       <section class="panel" aria-label={`Log of ${sandboxPath(id)}`}>
         <div class="panel-head">
           <h2>Last lines</h2>

@@ -96,7 +96,7 @@ function LogControls({
   )
 }
 
-function Lines({
+export function Lines({
   lines,
   follows,
   isPlain,

@@ -6,13 +6,13 @@ import { formatAge } from '../../model/format.ts'
 import { portUrl } from '../../model/port-url.ts'
 import { visibleName } from '../../model/visible-text.ts'
 import { Snippet } from '../../parts/controls.tsx'
-import { UsagePlots } from './usage-plots.tsx'
+import { Timeline } from './timeline.tsx'
 
 export function OverviewTab({ sandbox }: { readonly sandbox: SandboxDetail }) {
   const { apiUrl, sandboxUrl } = currentSession().addresses
   return (
     <>
-      <UsagePlots id={sandbox.sandboxID} />
+      <Timeline id={sandbox.sandboxID} hasConnections={sandbox.state === 'running'} />
       <div class="two">
         <Facts sandbox={sandbox} />
         <section class="panel">

@@ -14,6 +14,7 @@ import { SandboxActions } from './actions.tsx'
 import { Connections } from './connections.tsx'
 import { EndedSandbox } from './ended.tsx'
 import { FilesPage } from './files/files-page.tsx'
+import { LineageTab } from './lineage.tsx'
 import { LogsTab } from './logs.tsx'
 import { NetworkTab } from './network.tsx'
 import { OverviewTab } from './overview.tsx'
@@ -23,6 +24,7 @@ import { ProcessesTab } from './processes.tsx'
 const TerminalTab = lazy(async () => (await import('./terminal/terminal.tsx')).TerminalTab)
 
 const pollMs = 3_000
+const tallTabs: ReadonlySet<SandboxTab> = new Set(['terminal', 'files', 'logs', 'lineage'])
 
 export function SandboxPage({ id, tab }: { readonly id: string; readonly tab: SandboxTab }) {
   const sandbox = useResource(
@@ -42,7 +44,7 @@ export function SandboxPage({ id, tab }: { readonly id: string; readonly tab: Sa
       </div>
     )
   }
-  const isTall = tab === 'terminal' || tab === 'files' || tab === 'logs'
+  const isTall = tallTabs.has(tab)
   return (
     <div class={isTall ? 'page full' : 'page'}>
       <div class="page-head">
@@ -85,6 +87,7 @@ function Tab({ sandbox, tab }: { readonly sandbox: SandboxDetail; readonly tab: 
   const id = sandbox.sandboxID
   if (tab === 'overview') return <OverviewTab sandbox={sandbox} />
   if (tab === 'logs') return <LogsTab id={id} />
+  if (tab === 'lineage') return <LineageTab id={id} />
   if (tab === 'files') return <FilesPage sandbox={sandbox} />
   if (sandbox.state !== 'running') return <PausedNote id={id} />
   if (tab === 'terminal') return <TerminalTab id={id} />

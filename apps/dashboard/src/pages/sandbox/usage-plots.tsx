@@ -1,38 +1,26 @@
 import type { ComponentChildren } from 'preact'
 import type { SandboxMetric } from '@atoll/client/replies'
-import { api } from '../../data/request.ts'
-import { useResource } from '../../data/resource.ts'
 import { formatBytes } from '../../model/format.ts'
+import type { Mark } from '../../model/timeline.ts'
 import { Plot } from '../../parts/plot.tsx'
 import type { Series } from '../../parts/plot.tsx'
-import { ErrorNote } from '../../parts/status.tsx'
-
-const pollMs = 5_000
 
 /** CPU, memory and disk since the start, with the limits as dashed lines. */
-export function UsagePlots({ id }: { readonly id: string }) {
-  const metrics = useResource(
-    `sandbox/${id}/metrics`,
-    (signal) =>
-      api<SandboxMetric[]>(
-        'GET',
-        `/sandboxes/${encodeURIComponent(id)}/metrics`,
-        undefined,
-        signal,
-      ),
-    pollMs,
-  )
-  if (metrics.data?.length === 0)
+export function UsagePoints({
+  points,
+  marks = [],
+}: {
+  readonly points: SandboxMetric[] | undefined
+  readonly marks?: readonly Mark[]
+}) {
+  if (points?.length === 0)
     return <p class="soft">The first measurement appears after about five seconds.</p>
   return (
-    <>
-      <ErrorNote resource={metrics} />
-      <div class="three">
-        {plots.map((plot) => (
-          <UsagePlot key={plot.title} {...plot} points={metrics.data ?? []} />
-        ))}
-      </div>
-    </>
+    <div class="three">
+      {plots.map((plot) => (
+        <UsagePlot key={plot.title} {...plot} points={points ?? []} marks={marks} />
+      ))}
+    </div>
   )
 }
 
@@ -66,7 +54,11 @@ function UsagePlot({
   limit,
   format,
   points,
-}: PlotShape & { readonly points: readonly SandboxMetric[] }) {
+  marks,
+}: PlotShape & {
+  readonly points: readonly SandboxMetric[]
+  readonly marks: readonly Mark[]
+}) {
   const last = points.at(-1)
   const series: Series[] = [
     { label: title, color: '--accent', values: points.map(used), isFilled: true },
@@ -80,6 +72,7 @@ function UsagePlot({
         label={`${title} over time`}
         times={points.map(({ timestampUnix }) => timestampUnix)}
         format={format}
+        marks={marks}
         series={series}
         {...(limit ? { isBytes: true } : { top: 100 })}
       />

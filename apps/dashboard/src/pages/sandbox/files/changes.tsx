@@ -4,7 +4,6 @@ import { navigate, query } from '../../../data/location.ts'
 import { api } from '../../../data/request.ts'
 import { useResource } from '../../../data/resource.ts'
 import { formatBytes } from '../../../model/format.ts'
-import { sandboxPath } from '../../../model/route.ts'
 import { visibleName } from '../../../model/visible-text.ts'
 import { Button } from '../../../parts/controls.tsx'
 import { Empty, ErrorNote, Skeleton } from '../../../parts/status.tsx'
@@ -14,29 +13,38 @@ const pageSize = 500
 /** Pages that the button "More" may add. */
 const maxPages = 20
 
-/** Lists the changes of a sandbox since its template, also of a paused one: the node reads the disk itself. */
-export function Changes({ id }: { readonly id: string }) {
+/**
+ * Lists the changes of a sandbox since its template, or compared with another sandbox. Works for paused ones: the node
+ * reads the disk itself.
+ */
+export function Changes({
+  id,
+  other,
+}: {
+  readonly id: string
+  readonly other?: string | undefined
+}) {
   const [pages, setPages] = useState(1)
   const chosen = query.value.get('change')
-  const list = useResource(`changes/${id}/${pages}`, (signal) => load(id, pages, signal))
+  const list = useResource(`changes/${id}/${other}/${pages}`, (signal) =>
+    load({ id, other }, pages, signal),
+  )
   const { data } = list
-  const open = (path: string) => {
-    const search = new URLSearchParams({ view: 'changes', change: path })
-    navigate(`${sandboxPath(id, 'files')}?${search}`)
-  }
   return (
     <>
       <ErrorNote resource={list} />
       <div class="panel files">
         <div class="tree">
           <div class="row spread" style={{ padding: '2px 6px 8px' }}>
-            <span class="soft">Since the template</span>
+            <span class="soft clip">
+              {other === undefined ? 'Since the template' : 'Differences'}
+            </span>
             <Button isSmall action={list.reload}>
               Reload
             </Button>
           </div>
           {!data && !list.error && <Skeleton />}
-          {data?.changes.length === 0 && <p class="soft panel-body">Nothing has changed.</p>}
+          {data?.changes.length === 0 && <NoChanges other={other} />}
           {data?.changes.map((change) => (
             <ChangeRow
               key={change.path}
@@ -59,20 +67,43 @@ export function Changes({ id }: { readonly id: string }) {
             <p class="soft">Text is shown line by line, before and after.</p>
           </Empty>
         ) : (
-          <FileDiff key={chosen} id={id} path={chosen} />
+          <FileDiff key={chosen} id={id} other={other} path={chosen} />
         )}
       </div>
     </>
   )
 }
 
-async function load(id: string, pages: number, signal: AbortSignal): Promise<FileChanges> {
+function NoChanges({ other }: { readonly other: string | undefined }) {
+  return (
+    <p class="soft panel-body">
+      {other === undefined ? 'Nothing has changed.' : 'All files are the same.'}
+    </p>
+  )
+}
+
+/** Shows one change beside the list, on the same page. */
+function open(path: string): void {
+  const search = new URLSearchParams(query.value)
+  search.set('change', path)
+  navigate(`${location.pathname}?${search}`)
+}
+
+async function load(
+  { id, other }: { readonly id: string; readonly other: string | undefined },
+  pages: number,
+  signal: AbortSignal,
+): Promise<FileChanges> {
   const changes: FileChange[] = []
   let page: FileChanges = { changes: [], isComplete: true }
   let isComplete = true
   for (let count = 0; count < pages; count += 1) {
     const token = page.nextToken === undefined ? {} : { nextToken: page.nextToken }
-    const search = new URLSearchParams({ limit: String(pageSize), ...token })
+    const search = new URLSearchParams({
+      limit: String(pageSize),
+      ...token,
+      ...(other !== undefined && { with: other }),
+    })
     const path = `/sandboxes/${encodeURIComponent(id)}/changes?${search}`
     page = await api<FileChanges>('GET', path, undefined, signal)
     changes.push(...page.changes)

@@ -10,11 +10,20 @@ import { Empty, ErrorNote, Skeleton } from '../../../parts/status.tsx'
 const maxLines = 3_000
 const maxLineLength = 2_000
 
-export function FileDiff({ id, path }: { readonly id: string; readonly path: string }) {
-  const file = useResource(`change/${id}${path}`, (signal) =>
+export function FileDiff({
+  id,
+  other,
+  path,
+}: {
+  readonly id: string
+  readonly other: string | undefined
+  readonly path: string
+}) {
+  const search = new URLSearchParams({ path, ...(other !== undefined && { with: other }) })
+  const file = useResource(`change/${id}/${other}${path}`, (signal) =>
     api<ChangedFile>(
       'GET',
-      `/sandboxes/${encodeURIComponent(id)}/changes/content?${new URLSearchParams({ path })}`,
+      `/sandboxes/${encodeURIComponent(id)}/changes/content?${search}`,
       undefined,
       signal,
     ),

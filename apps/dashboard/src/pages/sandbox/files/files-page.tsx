@@ -7,8 +7,9 @@ import { FilesTab } from './files.tsx'
 
 /** The files of the sandbox, or what it changed since its template. */
 export function FilesPage({ sandbox }: { readonly sandbox: SandboxDetail }) {
-  const { sandboxID: id, state } = sandbox
-  const isChanges = query.value.get('view') === 'changes'
+  const { sandboxID: id, state, parent } = sandbox
+  const view = query.value.get('view')
+  const isChanges = view === 'changes' || view === 'parent'
   const files = state === 'running' ? <FilesTab id={id} /> : <PausedNote id={id} />
   const current = { 'aria-current': 'page' } as const
   return (
@@ -20,12 +21,26 @@ export function FilesPage({ sandbox }: { readonly sandbox: SandboxDetail }) {
         <a
           class="button small"
           href={`${sandboxPath(id, 'files')}?view=changes`}
-          {...(isChanges && current)}
+          {...(view === 'changes' && current)}
         >
           Changes
         </a>
+        {parent && (
+          <a
+            class="button small"
+            href={`${sandboxPath(id, 'files')}?view=parent`}
+            title="Fails if the parent has ended"
+            {...(view === 'parent' && current)}
+          >
+            Against the parent
+          </a>
+        )}
       </nav>
-      {isChanges ? <Changes id={id} /> : files}
+      {isChanges ? (
+        <Changes key={view} id={id} other={view === 'parent' ? parent?.sandboxID : undefined} />
+      ) : (
+        files
+      )}
     </>
   )
 }
