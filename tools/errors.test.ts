@@ -135,7 +135,7 @@ describe('the page', () => {
     assert.match(page, /^\| `link_loop` \| 409 \| `failed_precondition` \|/m)
     assert.match(page, /^\| `port_closed` \| 502 \|/m)
     assert.match(page, /^\| `wake_forbidden` \| 403 \|/m)
-    assert.match(page, /^\| `terminals` \| 429 \|/m)
+    assert.match(page, /^\| `terminal_input` \| 429 \|/m)
   })
 
   test('lists the reasons that are sent in a table of their own', () => {
