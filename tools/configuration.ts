@@ -5,6 +5,7 @@ import { ApiEnv } from '@atoll/api/config'
 import { EdgeEnv } from '@atoll/edge/config'
 import { NodeEnv } from '@atoll/node/config'
 import { ServerEnv } from '@atoll/server/config'
+import { FleetEnv } from '@atoll/server/fleet/config'
 
 const page = join(import.meta.dirname, '../docs/configuration.md')
 
@@ -19,7 +20,7 @@ with an invalid value, and lists all invalid values at once.
 
 export function renderConfigurationPage(): string {
   const settings = new Map<string, string>()
-  for (const { shape } of [ServerEnv, ApiEnv, NodeEnv, EdgeEnv]) {
+  for (const { shape } of [ServerEnv, ApiEnv, NodeEnv, EdgeEnv, FleetEnv]) {
     for (const [name, schema] of Object.entries(shape)) {
       if (settings.has(name)) continue
       // `io: 'input'` gives the default as an operator writes it, before parsing.

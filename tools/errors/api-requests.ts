@@ -65,11 +65,27 @@ export const apiRequestErrors: EntryGroup = {
       'A field of the path, query or body is missing or has the wrong form; the message names up to three.',
       'Correct these fields; the [API reference](api.md) and `/docs` of the server show the schemas.',
     ],
-    member_not_found: ['The team has no such member.', 'Check the ID of the user.'],
     node_not_found: ['There is no node with this ID.', 'Check the ID with `GET /nodes`.'],
     node_status: [
       'The requested status is one that a node can have but an operator cannot set.',
       'Send `ready`, `draining` or `standby`.',
+    ],
+    join_token: [
+      'The join token is wrong, used, expired or for another role.',
+      'Make a new one with `atoll node token` or `atoll edge token`.',
+    ],
+    member_exists: [
+      'A member of the fleet has this ID, or was removed less than a day ago.',
+      'Join with an empty data directory, or wait a day after the removal.',
+    ],
+    member_not_found: [
+      'The team or the fleet has no such member.',
+      'Check the ID of the user; `GET /fleet/members` lists the members of a fleet.',
+    ],
+    no_fleet: ['The server runs alone, with `atoll up`.', 'Start `atoll api` for a fleet.'],
+    not_a_member: [
+      'An edge or a node that was removed from the fleet called the api.',
+      'Join again, with a new data directory.',
     ],
     node_superseded: [
       'A node runs on a copy or an old backup of its data, so it is not used. Only the server log has this reason.',

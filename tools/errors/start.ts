@@ -21,6 +21,43 @@ export const startErrors: EntryGroup = {
       'The address is in use, is not of this machine, or is closed to this user.',
       'End the other program, or choose another address with the setting in the message.',
     ],
+    already_joined: [
+      'The data directory belongs to a member of a fleet already.',
+      'Start that member, or join with another `ATOLL_DATA_DIR`.',
+    ],
+    api_address: [
+      'The address of the api is invalid.',
+      'Give `host:port` of `ATOLL_FLEET_LISTEN` of an api.',
+    ],
+    api_unreachable: [
+      'No api of the fleet answers at its internal address.',
+      'Check the address, the firewall, and whether the api runs.',
+    ],
+    fleet_authority: [
+      'The file of `ATOLL_FLEET_CA_FILE` is no certificate authority with its key.',
+      'Put the certificate and its P-256 key into the file, as PEM.',
+    ],
+    fleet_identity: [
+      'The certificate of this part is damaged, or belongs to another node.',
+      'Remove the member with `atoll node remove`, and join again.',
+    ],
+    join_refused: [
+      'The api did not let this part join; the message has its reason.',
+      'Make a new token with `atoll node token` or `atoll edge token`.',
+    ],
+    join_token: ['The text is not a join token.', 'Copy the whole token.'],
+    not_joined: [
+      'This part has not joined a fleet.',
+      'Run `atoll node join` or `atoll edge join` first.',
+    ],
+    too_many_signatures: [
+      'Too many requests with unknown signatures reached the edges at once.',
+      'Try again later.',
+    ],
+    wrong_fleet: [
+      'The server at the address does not belong to the fleet of the token. The token was not sent.',
+      'Check the address.',
+    ],
     configuration_refused: [
       'Settings are invalid; the message lists all.',
       'Correct the settings; [this page](configuration.md) describes all.',

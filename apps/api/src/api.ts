@@ -9,9 +9,11 @@ import { createWake } from './app/sandboxes/wake.ts'
 import type { Wake } from './app/sandboxes/wake.ts'
 import { startBuilds } from './composition/builds.ts'
 import { startCatalogue } from './composition/catalogue.ts'
-import { startCore } from './composition/core.ts'
+import { registerAll, startCore } from './composition/core.ts'
 import type { ApiParts } from './composition/core.ts'
 import { createLogParts } from './composition/logs.ts'
+import { startFleet } from './composition/fleet.ts'
+import type { FleetCalls, StartedFleet } from './composition/fleet.ts'
 import { startNetwork } from './composition/network.ts'
 import { createRoutes } from './composition/routes.ts'
 import { createSandboxAccess } from './composition/sandbox-access.ts'
@@ -24,6 +26,7 @@ export type { FirstCredentials } from './app/bootstrap.ts'
 export type { ResealRecords } from './app/encryption/rotate.ts'
 export type { QueryRecord } from './db/query-record.ts'
 export type { RequestRecord } from './http/server/request-record.ts'
+export type { FleetCalls } from './composition/fleet.ts'
 export { openStore } from './composition/store.ts'
 export { copySqliteFile } from './db/sqlite.ts'
 export { endMissingSandboxes } from './db/store-copy.ts'
@@ -39,6 +42,8 @@ export interface Api {
   readonly wake: Wake
   /** Used by the dashboard, which signs in with an API key. */
   readonly describeKey: DescribeKey
+  /** Used by the edges and nodes of a fleet. Absent in `atoll up`. */
+  readonly fleet?: FleetCalls
   /** Stops the API but no sandbox. Finishes open requests and cancels creates in progress. */
   close(): Promise<void>
 }
@@ -53,6 +58,8 @@ export async function startApi(config: ApiConfig, parts: ApiParts): Promise<Api>
 
   const { core, firstCredentials } = own(await startCore(config, parts))
   const { stores, fleet, clock, log, limitsOf } = core
+  const remote: StartedFleet | undefined = parts.fleet && own(await startFleet(core, parts.fleet))
+  if (remote) await registerAll(core.fleet)
   const network = own(startNetwork(core))
   const access = createSandboxAccess(core.tokenSeed, network.rules, parts.domain)
   const { catalogue, findOrInstall } = own(startCatalogue(core))
@@ -63,6 +70,7 @@ export async function startApi(config: ApiConfig, parts: ApiParts): Promise<Api>
 
   const server = createRoutes({
     ...{ core, network, access, sandboxes, snapshots, builds, catalogue, logs },
+    fleet: parts.fleet && remote && { membership: remote.calls, ...parts.fleet },
   })
   started.defer(() => server.close())
   await server.ready()
@@ -86,6 +94,7 @@ export async function startApi(config: ApiConfig, parts: ApiParts): Promise<Api>
     wake: createWake({ store, teams, limitsOf, start, tokensOf, log }),
     describeKey: createDescribeKey({ keys, teams, limitsOf }),
     ...(firstCredentials && { firstCredentials }),
+    ...(remote && { fleet: remote.calls }),
     close: () => owned.disposeAsync(),
   }
 }

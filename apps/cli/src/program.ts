@@ -1,4 +1,5 @@
 import manifest from '../package.json' with { type: 'json' }
+import { apiCommand } from './commands/api.ts'
 import { backupCommand } from './commands/backup.ts'
 import { completionCommand } from './commands/completion.ts'
 import { doctorCommand } from './commands/doctor.ts'
@@ -31,6 +32,7 @@ export async function declareProgram(
     .addCommand(logsCommand(context))
     .addCommand(backupCommand(context))
     .addCommand(restoreCommand(context))
+    .addCommand(apiCommand(context))
   for (const group of groups) {
     const declared = new CliCommand(group.name).description(group.description)
     declared.enablePositionalOptions()
@@ -90,13 +92,18 @@ const groups: readonly CommandGroup[] = [
   },
   {
     name: 'node',
-    description: 'list, show, drain and resume the machines that run sandboxes',
+    description: 'manage the machines that run sandboxes, or run one for a fleet',
     load: async () => (await import('./commands/node.ts')).nodeCommands,
   },
   {
     name: 'encryption',
     description: 'manage the keys that encrypt secrets on this machine',
     load: async () => (await import('./commands/encryption.ts')).encryptionCommands,
+  },
+  {
+    name: 'edge',
+    description: 'run an edge of a fleet, which takes sandbox traffic',
+    load: async () => (await import('./commands/edge.ts')).edgeCommands,
   },
   {
     name: 'tls',

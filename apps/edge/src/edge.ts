@@ -4,10 +4,12 @@ import type { Duplex } from 'node:stream'
 import type { Transport } from '@connectrpc/connect'
 import type { Logger } from '@atoll/kit/log'
 import { createFleetDirectory } from './app/fleet-directory.ts'
+import type { Locate } from './app/fleet-directory.ts'
 import { createSharedWakes } from './app/shared-wakes.ts'
 import type { EdgeConfig } from './config.ts'
 import type { IsTrustedProxy } from './domain/forwarded.ts'
 import { isSandboxTraffic } from './domain/route.ts'
+import type { DialSandbox } from './domain/sandbox.ts'
 import type { FindSigner } from './domain/signed-file.ts'
 import type { Wake } from './domain/wake.ts'
 import { refuse } from './http/error-response.ts'
@@ -21,14 +23,25 @@ import { proxyUpgrade, responseOn, shouldUpgrade } from './http/upgrade.ts'
 import { nodeSandboxSource } from './nodes/source.ts'
 
 export type { EdgeRequest } from './http/observe-request.ts'
+export type { DialSandbox } from './domain/sandbox.ts'
+export type { FindSigner } from './domain/signed-file.ts'
+export type { Wake, WakeResult } from './domain/wake.ts'
 
 export interface Edge {
   /** True if the request is for a sandbox. Used on a port shared with the platform API. */
   claims(req: IncomingMessage): boolean
   handle(req: IncomingMessage, res: ServerResponse): void
   upgrade(req: IncomingMessage, socket: Duplex, head: Buffer): void
+  /** Adds a node of a fleet. Returns a function that removes it and resets the connections to its sandboxes. */
+  addNode(node: RemoteNode): () => Promise<void>
   /** Resets open connections. Sandboxes keep running. */
   close(): Promise<void>
+}
+
+export interface RemoteNode {
+  readonly id: string
+  readonly transport: Transport
+  readonly dial: DialSandbox
 }
 
 /** Options of the HTTP server. Streams may last for days, and clients close idle connections first. */
@@ -49,6 +62,8 @@ export interface EdgeParts {
   readonly maxRequests?: number
   /** Finds the sandbox that signed a URL without a sandbox ID. Provided by the api, which knows the tokens. */
   readonly findSigner?: FindSigner
+  /** Finds the node of a sandbox that no watch has reported. Absent: all nodes are asked. */
+  readonly locate?: Locate | undefined
   /** Resumes a paused sandbox. Provided by the api, which owns the records. */
   readonly wake?: Wake
   /** Domain of sandbox host names, without a port. Undefined: host names may have any domain. */
@@ -63,7 +78,8 @@ export interface EdgeParts {
 
 export function createEdge(parts: EdgeParts): Edge {
   const { log } = parts
-  const directory = createFleetDirectory(parts.nodes.map(nodeSandboxSource), log)
+  const sources = parts.nodes.map((transport) => nodeSandboxSource(transport))
+  const directory = createFleetDirectory(sources, log, parts.locate)
   const maxOpenPerSandbox = parts.config?.ATOLL_EDGE_MAX_REQUESTS_PER_SANDBOX
   const wakes = parts.wake && createSharedWakes(parts.wake, log)
   const { findSigner, wakeLimitMs, domain, isTrustedProxy, maxRequests: maxOpen } = parts
@@ -109,6 +125,8 @@ export function createEdge(parts: EdgeParts): Edge {
         },
       })
     },
+
+    addNode: ({ id, transport, dial }) => directory.add(id, nodeSandboxSource(transport, dial)),
 
     async close() {
       closing.abort()

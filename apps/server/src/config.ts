@@ -11,6 +11,8 @@ import { NodeEnv, loadNodeConfig } from '@atoll/node/config'
 import type { NodeConfig } from '@atoll/node/config'
 import { parseAddressList } from '@atoll/kit/address-list'
 import { isLoopback } from './client-address.ts'
+import { FleetEnv, loadFleetConfig } from './fleet/config.ts'
+import type { FleetConfig } from './fleet/config.ts'
 import { isUsableDashboardHost } from './dashboard/host.ts'
 import { parseListenAddress } from './listen-address.ts'
 import { TracingEnv, withoutUnusedTracing } from './telemetry/tracing-env.ts'
@@ -151,11 +153,12 @@ export interface ServerConfig {
   readonly api: ApiConfig
   readonly node: NodeConfig
   readonly edge: EdgeConfig
+  readonly fleet: FleetConfig
 }
 
 /** Returns the names of all settings of the server and its parts. */
 export function settingNames(): ReadonlySet<string> {
-  const schemas = [ServerEnv, ApiEnv, NodeEnv, EdgeEnv]
+  const schemas = [ServerEnv, ApiEnv, NodeEnv, EdgeEnv, FleetEnv]
   return new Set(schemas.flatMap(({ shape }) => Object.keys(shape)))
 }
 
@@ -177,11 +180,12 @@ export function loadServerConfig(env: Record<string, string | undefined>): Serve
   const api = attempt(loadApiConfig)
   const node = attempt(loadNodeConfig)
   const edge = attempt(loadEdgeConfig)
-  if (!server || !api || !node || !edge) {
+  const fleet = attempt(loadFleetConfig)
+  if (!server || !api || !node || !edge || !fleet) {
     const text = `The configuration is refused\n${[...mistakes].join('\n')}`
     throw new Fault('invalid', 'configuration_refused', text)
   }
-  return Object.freeze({ server, api, node, edge })
+  return Object.freeze({ server, api, node, edge, fleet })
 }
 
 /** Checks settings that need each other. */

@@ -26,7 +26,8 @@ export interface Gateway {
 
 export interface GatewayParts {
   readonly api: (req: IncomingMessage, res: ServerResponse) => void
-  readonly edge: Edge
+  /** Absent: this process serves no sandbox traffic. */
+  readonly edge?: Edge | undefined
   /** Absent: there is no dashboard. */
   readonly dashboard?: Dashboard | undefined
 }
@@ -126,7 +127,7 @@ function startEdgeListener(
       connections,
       handle(req, res) {
         const parts = partsOf()
-        if (parts) parts.edge.handle(req, res)
+        if (parts?.edge) parts.edge.handle(req, res)
         else refuseDuringStart(res)
       },
     },
@@ -162,11 +163,11 @@ function startTlsListener(
 function createDispatch(partsOf: () => GatewayParts | undefined, isEdgeApart: boolean) {
   const isForDashboard = (req: IncomingMessage) => partsOf()?.dashboard?.claims(req) ?? false
   const isForEdge = (req: IncomingMessage) =>
-    !isEdgeApart && !isForDashboard(req) && (partsOf()?.edge.claims(req) ?? false)
+    !isEdgeApart && !isForDashboard(req) && (partsOf()?.edge?.claims(req) ?? false)
   const handle = (req: IncomingMessage, res: ServerResponse) => {
     const parts = partsOf()
     if (!parts) return refuseDuringStart(res)
-    if (isForEdge(req)) return parts.edge.handle(req, res)
+    if (isForEdge(req)) return parts.edge?.handle(req, res)
     const isDashboard = isForDashboard(req)
     // Uploads of files to a sandbox may take as long as they need.
     if (!isDashboard || req.method !== 'PUT') limitUpload(req)

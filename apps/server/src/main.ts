@@ -59,7 +59,7 @@ function bannerFacts({ server: settings }: ServerConfig, server: RunningServer):
   }
 }
 
-function openLog({ server }: ServerConfig): Logger {
+export function openLog({ server }: ServerConfig): Logger {
   const { ATOLL_LOG, ATOLL_LOG_LEVEL, ATOLL_DATA_DIR } = server
   if (ATOLL_LOG === 'stdout') return createLogger(ATOLL_LOG_LEVEL, stdoutLines())
   try {
@@ -69,7 +69,7 @@ function openLog({ server }: ServerConfig): Logger {
   }
 }
 
-function logPath(dataDir: string): string {
+export function logPath(dataDir: string): string {
   return join(dataDir, 'logs', 'server.log')
 }
 
@@ -77,7 +77,7 @@ function logPath(dataDir: string): string {
  * Handles signals. During the start a signal ends the process at once: each step of the start is safe to kill.
  * Afterwards the first signal stops the server gracefully, the second ends it at once.
  */
-function watchSignals(): { readonly first: Promise<void>; endGracefully(): void } {
+export function watchSignals(): { readonly first: Promise<void>; endGracefully(): void } {
   const first = Promise.withResolvers<void>()
   let isGraceful = false
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
@@ -99,7 +99,7 @@ function watchSignals(): { readonly first: Promise<void>; endGracefully(): void 
  * Logs an unexpected error and exits, since the state is unknown. Sandboxes keep running; a supervisor restarts the
  * server.
  */
-function exitOnUnexpectedError(log: Logger, path: string | undefined): void {
+export function exitOnUnexpectedError(log: Logger, path: string | undefined): void {
   const die = (error: unknown) => {
     log.fatal({ err: error, event: 'server.crash' }, 'unexpected error')
     process.stderr.write(

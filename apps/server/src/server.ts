@@ -4,15 +4,10 @@ import { hostname } from 'node:os'
 import { createClient } from '@connectrpc/connect'
 import type { Transport } from '@connectrpc/connect'
 import { openStore, startApi } from '@atoll/api'
-import type { Api, FirstCredentials, ResealRecords } from '@atoll/api'
+import type { Api, FirstCredentials } from '@atoll/api'
 import { NodeService, SandboxState } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
 import { createEdge } from '@atoll/edge'
-import type { KeyRing } from '@atoll/kit/encryption/key-ring'
-import type { MeasureStep } from '@atoll/kit/instrument'
 import type { Logger } from '@atoll/kit/log'
-import type { OpenCapture } from '@atoll/node'
-import type { NodeConfig } from '@atoll/node/config'
-import type { Shape } from '@atoll/node/domain/sandboxes/cell'
 import { startBackupSocket } from './backup/backup-socket.ts'
 import type { BackupSocket } from './backup/backup-socket.ts'
 import type { CaptureParts } from './backup/capture.ts'
@@ -26,12 +21,16 @@ import { startDashboard } from './dashboard/start.ts'
 import { readDescriptorLimit } from './descriptor-limit.ts'
 import { startGateway } from './gateway.ts'
 import { toUrl } from './listen-address.ts'
+import { baseShape, startLocalNode } from './local-node.ts'
+import type { StartNode } from './local-node.ts'
 import { shutdownStep } from './shutdown-step.ts'
 import { observeEdge } from './telemetry/access-log.ts'
 import { startTelemetry } from './telemetry/telemetry.ts'
 import { openTls } from './tls/open-tls.ts'
 import { parseDomain } from './tls/tls-plan.ts'
 import type { TlsPlan } from './tls/tls-plan.ts'
+
+export type { StartNode } from './local-node.ts'
 
 export interface ServerParts {
   readonly log: Logger
@@ -42,24 +41,6 @@ export interface ServerParts {
   /** Time limit of one shutdown step; for tests. */
   readonly stepLimitMs?: number
 }
-
-export type StartNode = (
-  config: NodeConfig,
-  parts: {
-    readonly log: Logger
-    readonly progress: (label: string, fraction: number) => void
-    readonly wanted: readonly Shape[]
-    readonly measure: MeasureStep | undefined
-    readonly keyRing: KeyRing
-  },
-) => Promise<{
-  readonly transport: Transport
-  /** Seals the private values of all records of the node with the current key. Absent: the node has none. */
-  readonly resealRecords?: ResealRecords
-  /** Absent: this node cannot be backed up. */
-  readonly openCapture?: OpenCapture
-  close(): Promise<void>
-}>
 
 export interface RunningServer {
   readonly apiUrl: string
@@ -242,22 +223,6 @@ function ingressOf({ server }: ServerConfig, tls: TlsPlan | undefined) {
     domain: domain === undefined ? undefined : parseDomain(domain).hostName,
     isTrustedProxy: proxies?.has ?? (tls && (() => false)),
   }
-}
-
-/** Returns the shape of most sandboxes, pre-warmed before the first create. */
-function baseShape({ api }: ServerConfig): Shape {
-  return {
-    templateId: 'base',
-    cpuCount: api.ATOLL_BASE_CPU_COUNT,
-    memoryMb: api.ATOLL_BASE_MEMORY_MB,
-    diskSizeMb: api.ATOLL_BASE_DISK_SIZE_MB,
-  }
-}
-
-/** Loads the node on demand: it has native parts that only a real node needs. */
-const startLocalNode: StartNode = async (config, parts) => {
-  const { startNode } = await import('@atoll/node')
-  return startNode(config, parts)
 }
 
 async function countSandboxes(transport: Transport): Promise<number> {

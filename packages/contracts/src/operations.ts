@@ -23,6 +23,7 @@ import {
   getTeamMetricsMax,
   listSandboxMetrics,
 } from './metrics.ts'
+import { createJoinToken, listFleetMembers, removeFleetMember } from './fleet-members.ts'
 import { getNode, listNodes, setNodeStatus } from './nodes.ts'
 import type { Operation } from './operation.ts'
 import { createSandbox, createSandboxV2 } from './sandboxes/create.ts'
@@ -140,4 +141,7 @@ export const operations: readonly Operation[] = [
   getNode,
   setNodeStatus,
   rotateEncryptionKey,
+  createJoinToken,
+  listFleetMembers,
+  removeFleetMember,
 ]

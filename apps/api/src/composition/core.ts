@@ -26,6 +26,7 @@ import { readProcessId } from '../db/process-id.ts'
 import type { Stores } from '../db/stores.ts'
 import type { OnRequest } from '../http/server/request-record.ts'
 import { connectLink } from '../nodes/connect-link.ts'
+import type { FleetParts } from './fleet-parts.ts'
 import { openStore } from './store.ts'
 
 export interface ApiParts {
@@ -33,6 +34,8 @@ export interface ApiParts {
   readonly store?: Stores
   /** Transports for `NodeService`. A node must not list sandboxes before it has adopted those of its predecessor. */
   readonly nodes: readonly Transport[]
+  /** Makes this the api of a fleet. Absent: all nodes are in `nodes`. */
+  readonly fleet?: FleetParts | undefined
   /** Identifies the local node: only processes with the same node name may share a store. */
   readonly nodeName?: string
   /** Seals the private values in the records of the local node with the current key. */
@@ -129,7 +132,7 @@ export async function startCore(config: ApiConfig, parts: ApiParts): Promise<Sta
 const registerLimitMs = 5_000
 
 /** Nodes that do not answer now are registered later, by their reconcilers. */
-async function registerAll({ members }: Fleet): Promise<void> {
+export async function registerAll({ members }: Fleet): Promise<void> {
   const limit = AbortSignal.timeout(registerLimitMs)
   await Promise.allSettled(members().map((member) => member.register(limit)))
 }

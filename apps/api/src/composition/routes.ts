@@ -20,6 +20,8 @@ import { createReadTimeline } from '../app/inspections/timeline.ts'
 import { createReadLineage } from '../app/inspections/lineage.ts'
 import { createFileChanges } from '../app/inspections/file-changes.ts'
 import { addEncryptionRoutes } from '../http/encryption.ts'
+import { addFleetRoutes } from '../http/fleet.ts'
+import type { FleetAdministration } from '../http/fleet.ts'
 import { addLogRoutes } from '../http/logs.ts'
 import { addMetricRoutes } from '../http/metrics.ts'
 import { addNetworkRoutes } from '../http/network.ts'
@@ -55,6 +57,8 @@ interface RouteParts {
   readonly builds: Builds
   readonly catalogue: Catalogue
   readonly logs: Logs
+  /** Absent in `atoll up`. */
+  readonly fleet: FleetAdministration | undefined
 }
 
 /** Creates the HTTP server with all routes of the API. */
@@ -69,6 +73,7 @@ export function createRoutes(parts: RouteParts): FastifyInstance {
   const { nodes, clock, stores } = core
   addEncryptionRoutes(server, { authenticate, rotation: core.rotation })
   addNodeRoutes(server, { authenticate, nodes, counts: parts.sandboxes.launching.counts })
+  addFleetRoutes(server, authenticate, parts.fleet)
   const metrics = createMetrics({ teams: stores.teamMetrics, usage: stores.usage, clock })
   addMetricRoutes(server, { authenticate, metrics })
   addLogRoutes(server, { authenticate, logs: parts.logs })

@@ -19,9 +19,27 @@ export interface Schema {
   sandboxes: SandboxRow
   sandbox_events: SandboxEventRow
   sandbox_metadata: { sandbox_id: string; key: string; value: string }
+  fleet_members: FleetMemberRow
+  join_tokens: JoinTokenRow
   leases: { process_id: string; node: string; expires_at: number }
   team_metrics: { team_id: string; at: number; concurrent: number; started: number }
   sandbox_metrics: SandboxMetricRow
+}
+
+export interface FleetMemberRow {
+  id: string
+  role: string
+  joined_at: number
+  removed_at: number | null
+}
+
+export interface JoinTokenRow {
+  hash: string
+  role: string
+  created_at: number
+  expires_at: number
+  used_at: Generated<number | null>
+  member_id: Generated<string | null>
 }
 
 export interface NodeRow {
@@ -33,7 +51,7 @@ export interface NodeRow {
   epoch: Generated<number | null>
   /** Agent that began the epoch. */
   instance_id: Generated<string | null>
-  /** URL of the node; null if it is in the process of an API. */
+  /** `host:port` of the node; null if it is in the process of an API. */
   address: Generated<string | null>
   /** JSON, like the usage. */
   facts: Generated<string | null>

@@ -1,6 +1,7 @@
 import type { KeyRing } from '@atoll/kit/encryption/key-ring'
 import type { BuildLogStore } from '../domain/builds/build-log.ts'
 import type { BuildStore } from '../domain/builds/build.ts'
+import type { FleetStore } from '../domain/fleet-member.ts'
 import type { KeyStore } from '../domain/teams/key.ts'
 import type { LeaseStore } from '../domain/lease.ts'
 import type { LogOwners } from '../domain/log.ts'
@@ -19,6 +20,7 @@ import { sqlBuildStore } from './builds/builds.ts'
 import type { Database } from './database.ts'
 import { resealStore } from './encryption/reseal.ts'
 import type { StoreReseal } from './encryption/reseal.ts'
+import { sqlFleetStore } from './fleet.ts'
 import { sqlKeyStore } from './teams/keys.ts'
 import { sqlLeaseStore } from './leases.ts'
 import { sqlLogOwners } from './log-owners.ts'
@@ -56,6 +58,7 @@ export interface Stores {
   readonly settings: SettingStore
   readonly leases: LeaseStore
   readonly nodes: NodeStore
+  readonly fleet: FleetStore
   readonly teamMetrics: TeamMetricStore
   readonly usage: UsageStore
   readonly logOwners: LogOwners
@@ -102,6 +105,7 @@ export async function openStores(
     settings: sqlSettingStore(db),
     leases: sqlLeaseStore(db),
     nodes: sqlNodeStore(db),
+    fleet: sqlFleetStore(db),
     teamMetrics: sqlTeamMetricStore(db),
     usage: sqlUsageStore(db),
     logOwners: sqlLogOwners(db),

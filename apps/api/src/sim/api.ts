@@ -7,6 +7,7 @@ import { waitFor } from '@atoll/kit/wait'
 import { startApi } from '../api.ts'
 import type { Api, FirstCredentials } from '../api.ts'
 import { createFirstTeam } from '../app/bootstrap.ts'
+import type { ApiParts } from '../composition/core.ts'
 import { loadApiConfig } from '../config.ts'
 import { openStores } from '../db/stores.ts'
 import type { Stores } from '../db/stores.ts'
@@ -61,8 +62,18 @@ export interface ApiOptions {
   readonly store?: StoreUnderTest
   /** Nodes besides the first one. */
   readonly others?: readonly SimulatedNode[]
+  /** Starts the api of a fleet. */
+  readonly fleet?: ApiParts['fleet']
   /** Starts another process that shares the store, node and teams of this API. */
   readonly beside?: ApiUnderTest
+}
+
+/** A fleet that no node has joined, so the api connects to none. */
+export const fleetWithoutNodes: NonNullable<ApiParts['fleet']> = {
+  connect() {
+    throw new Error('no node has joined the fleet')
+  },
+  formatToken: (secret) => secret,
 }
 
 export async function startApiUnderTest(options: ApiOptions = {}): Promise<ApiUnderTest> {
@@ -80,6 +91,7 @@ export async function startApiUnderTest(options: ApiOptions = {}): Promise<ApiUn
       nodes: [node, ...others].map(({ transport }) => transport),
       log: silentLogger,
       clock,
+      fleet: options.fleet,
     }),
   )
   const { url, start, stop } = server

@@ -1,9 +1,14 @@
 import type { CliContext } from '../context.ts'
 import type { CliCommand } from '../declare/command.ts'
+import { joinCommand, removeCommand, runCommand, tokenCommand } from './node/join.ts'
 import { listCommand } from './node/list.ts'
 import { showCommand } from './node/show.ts'
 import { drainCommand, resumeCommand } from './node/status.ts'
 
 export function nodeCommands(context: CliContext): CliCommand[] {
-  return [listCommand(context), showCommand(context), drainCommand(context), resumeCommand(context)]
+  return [
+    ...[listCommand(context), showCommand(context), drainCommand(context), resumeCommand(context)],
+    ...[runCommand(context, 'node'), tokenCommand(context, 'node'), joinCommand(context, 'node')],
+    removeCommand(context),
+  ]
 }

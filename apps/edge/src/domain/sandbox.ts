@@ -1,9 +1,13 @@
+import type { Socket } from 'node:net'
 import type { Ingress } from './ingress.ts'
 
 /** A running sandbox with its address and open connections. */
 export interface RunningSandbox {
   readonly id: string
+  readonly generation: number
   readonly address: string
+  /** Connects through the node of the sandbox. Absent: the edge reaches the address itself. */
+  readonly dial?: DialSandbox | undefined
   readonly ingress: Ingress
   /** Number of open connections. */
   readonly open: number
@@ -30,6 +34,7 @@ export interface SandboxLocation {
   /** Number of the sandbox's starts: of two nodes that have the sandbox, the one with the newer generation is right. */
   readonly generation: number
   readonly address: string
+  readonly dial?: DialSandbox | undefined
   readonly ingress: Ingress
   /** True while the sandbox is being paused: it takes no new connections. */
   readonly isPausing: boolean
@@ -42,3 +47,10 @@ export type SandboxChange =
   /** Also sent for a paused sandbox. */
   | { readonly kind: 'ended'; readonly id: string }
   | { readonly kind: 'synced' }
+
+/** Connects to a port of a sandbox. Returns undefined if nothing listens or answers, or if `signal` aborts. */
+export type DialSandbox = (
+  sandbox: { readonly id: string; readonly generation: number },
+  port: number,
+  options: { readonly signal: AbortSignal },
+) => Promise<Socket | undefined>

@@ -1,7 +1,6 @@
 import { isIP } from 'node:net'
 import type { Socket } from 'node:net'
 import { connect } from 'node:tls'
-import { dial } from './dial.ts'
 
 const handshakeTimeoutMs = 30_000
 
@@ -10,12 +9,11 @@ const handshakeTimeoutMs = 30_000
  * link of that sandbox, which no other party can intercept.
  */
 export async function dialTls(
-  address: string,
-  port: number,
+  dialPlain: () => Promise<Socket | undefined>,
   options: { readonly authority: string; readonly signal: AbortSignal },
 ): Promise<Socket | undefined> {
   const { authority, signal } = options
-  const plain = await dial(address, port, { signal })
+  const plain = await dialPlain()
   if (!plain || signal.aborted) return plain
   return new Promise((resolve) => {
     const socket = connect({

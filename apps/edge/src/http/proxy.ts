@@ -37,7 +37,8 @@ export async function proxyRequest(
     })
     return
   }
-  const tap = target.usesTls ? undefined : createBodyTap(() => fail())
+  const isPlain = !target.usesTls && context.sandbox.dial === undefined
+  const tap = isPlain ? createBodyTap(() => fail()) : undefined
   const connection = await connectToSandbox(req.socket, context, tap?.onread)
   if (!connection) return
   const { upstream, signal, release } = connection

@@ -68,9 +68,12 @@ function open(
   options: DialOptions,
 ): Promise<Socket | undefined> {
   const { port, authority } = target
+  const { signal } = options
+  const dialPlain = async (given: DialOptions) =>
+    sandbox.dial ? sandbox.dial(sandbox, port, given) : dial(sandbox.address, port, given)
   return target.usesTls
-    ? dialTls(sandbox.address, port, { authority, signal: options.signal })
-    : dial(sandbox.address, port, options)
+    ? dialTls(() => dialPlain({ signal }), { authority, signal })
+    : dialPlain(options)
 }
 
 export function portClosed({ sandbox, target }: ProxyContext): Refusal {

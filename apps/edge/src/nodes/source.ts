@@ -9,19 +9,25 @@ import type {
 import { Fault } from '@atoll/kit/fault'
 import { openIngress } from '../domain/ingress.ts'
 import type { Ingress } from '../domain/ingress.ts'
-import type { SandboxChange, SandboxLocation, SandboxSource } from '../domain/sandbox.ts'
+import type {
+  DialSandbox,
+  SandboxChange,
+  SandboxLocation,
+  SandboxSource,
+} from '../domain/sandbox.ts'
 
 const requestTimeoutMs = 5_000
 
-/** Reads running sandboxes through the node protocol. */
-export function nodeSandboxSource(transport: Transport): SandboxSource {
+/** Reads running sandboxes through the node protocol. `dial`: the edge reaches them only through their node. */
+export function nodeSandboxSource(transport: Transport, dial?: DialSandbox): SandboxSource {
   const client = createClient(NodeService, transport)
   return {
     async get(id, signal) {
       try {
         const options = { signal, timeoutMs: requestTimeoutMs }
         const { sandbox } = await client.getSandbox({ sandboxId: id }, options)
-        return sandbox?.state === SandboxState.PAUSED ? undefined : sandbox && toLocation(sandbox)
+        const isPaused = sandbox?.state === SandboxState.PAUSED
+        return isPaused ? undefined : sandbox && toLocation(sandbox, dial)
       } catch (error) {
         if (ConnectError.from(error).code === Code.NotFound) return undefined
         throw new Fault('unavailable', 'node_unreachable', 'The node does not answer', {
@@ -32,19 +38,20 @@ export function nodeSandboxSource(transport: Transport): SandboxSource {
 
     async *watch(signal) {
       for await (const message of client.watchSandboxes({}, { signal })) {
-        const change = toChange(message)
+        const change = toChange(message, dial)
         if (change) yield change
       }
     },
   }
 }
 
-function toLocation(sandbox: Sandbox): SandboxLocation {
+function toLocation(sandbox: Sandbox, dial: DialSandbox | undefined): SandboxLocation {
   const { sandboxId, generation, address, ingress, state } = sandbox
   return {
     id: sandboxId,
     generation,
     address,
+    dial,
     ingress: ingress ? toIngress(ingress) : openIngress,
     isPausing: state === SandboxState.PAUSING,
   }
@@ -59,8 +66,11 @@ function toIngress({ trafficAccessToken, maskRequestHost, httpsPorts }: IngressM
 }
 
 /** Returns undefined for an unknown event, which a newer node may send. */
-function toChange({ event }: WatchSandboxesResponse): SandboxChange | undefined {
-  if (event.case === 'started') return { kind: 'started', sandbox: toLocation(event.value) }
+function toChange(
+  { event }: WatchSandboxesResponse,
+  dial: DialSandbox | undefined,
+): SandboxChange | undefined {
+  if (event.case === 'started') return { kind: 'started', sandbox: toLocation(event.value, dial) }
   if (event.case === 'ended') return { kind: 'ended', id: event.value.sandboxId }
   if (event.case === 'pausing') return { kind: 'pausing', id: event.value.sandboxId }
   if (event.case === 'paused') return { kind: 'ended', id: event.value.sandboxId }

@@ -26,6 +26,16 @@ export async function startEpoch(dataDir: string): Promise<NodeIdentity> {
   return current
 }
 
+/** Returns the ID of the node whose data is in this directory. A directory without one gets it now, before the first start. */
+export async function ensureNodeId(dataDir: string): Promise<string> {
+  const path = join(dataDir, 'node.json')
+  const known = await readIdentity(path)
+  if (known) return known.nodeId
+  const first = { nodeId: randomUUID(), epoch: 0 }
+  await writeFileAtomic(path, `${JSON.stringify(first)}\n`)
+  return first.nodeId
+}
+
 async function readIdentity(path: string): Promise<NodeIdentity | undefined> {
   const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return undefined

@@ -29,6 +29,8 @@ const treatments: Readonly<Record<string, Treatment>> = {
   // Belong to the processes on this machine. Another machine must not pass itself off as one of them.
   'api-id': 'leave',
   'server.pid': 'leave',
+  // Certificate and key of a part of a fleet, for the same reason: a copied node joins with a token of its own.
+  'fleet-identity.json': 'leave',
   // Sessions of browsers: users sign in again.
   'dashboard-sessions.json': 'leave',
   'dashboard-operators.json': 'leave',

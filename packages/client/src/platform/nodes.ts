@@ -1,3 +1,4 @@
+import { JoinToken } from '@atoll/contracts/fleet-members'
 import { Node, NodeDetail } from '@atoll/contracts/nodes'
 import { z } from 'zod'
 import { readReply } from './read-reply.ts'
@@ -5,11 +6,16 @@ import type { ListedNode, NodeInfo } from '../replies.ts'
 import { sendRequest } from './request.ts'
 import type { CallOptions, PlatformOptions } from './request.ts'
 
-/** Operations on the machines that run sandboxes. They need the operator's token. */
+/** Operations on the machines that run sandboxes, and on the members of a fleet. They need the operator's token. */
 export interface NodeCalls {
   listNodes(call?: CallOptions): Promise<readonly ListedNode[]>
   getNode(id: string, call?: CallOptions): Promise<NodeInfo>
   setNodeStatus(id: string, status: 'ready' | 'draining', call?: CallOptions): Promise<void>
+  createJoinToken(
+    role: 'edge' | 'node',
+    call?: CallOptions,
+  ): Promise<Readonly<z.infer<typeof JoinToken>>>
+  removeFleetMember(id: string, call?: CallOptions): Promise<void>
 }
 
 export function nodeCalls(options: PlatformOptions): NodeCalls {
@@ -26,6 +32,15 @@ export function nodeCalls(options: PlatformOptions): NodeCalls {
     async setNodeStatus(id, status, call) {
       const request = { method: 'POST', path: pathOf(id), isOperator: true } as const
       await sendRequest(options, { ...request, body: { status }, ...call })
+    },
+    async createJoinToken(role, call) {
+      const request = { method: 'POST', path: '/fleet/tokens', isOperator: true } as const
+      const reply = await sendRequest(options, { ...request, body: { role }, ...call })
+      return readReply(JoinToken, reply)
+    },
+    async removeFleetMember(id, call) {
+      const path = `/fleet/members/${encodeURIComponent(id)}`
+      await sendRequest(options, { method: 'DELETE', path, isOperator: true, ...call })
     },
   }
 }

@@ -91,6 +91,16 @@ export function serverExtensions(names: readonly string[], issuerKey: KeyObject)
   ]
 }
 
+/** Extensions of a certificate for mutual TLS: its owner is a server to some peers and a client of others. */
+export function peerExtensions(issuerKey: KeyObject): Buffer[] {
+  const purposes = ['1.3.6.1.5.5.7.3.1', '1.3.6.1.5.5.7.3.2'] // serverAuth, clientAuth
+  return [
+    extension('2.5.29.37', sequence(...purposes.map(objectId))), // extendedKeyUsage
+    extension('2.5.29.15', bitString(Buffer.from([0x80]), 7), critical), // keyUsage: digitalSignature
+    extension('2.5.29.35', sequence(implicit(0, keyIdentifier(issuerKey)))), // authorityKeyIdentifier
+  ]
+}
+
 const critical = boolean(true)
 
 function extension(id: string, value: Buffer, ...flags: readonly Buffer[]): Buffer {

@@ -20,6 +20,8 @@ export interface Placing {
   check(): Promise<void>
   /** Takes over a status that an operator has set, or that another process has stored. */
   noteStatus(nodeId: string, status: WantedStatus): void
+  /** Sets the check for nodes that have sent no heartbeat for some time: they get no new sandboxes. */
+  useSuspicion(isSuspect: (nodeId: string) => boolean): void
   /** Whether creates fail on the node, so that it gets none for now. */
   isBroken(nodeId: string): boolean
 }
@@ -43,13 +45,14 @@ export function createPlacing(ports: PlacingPorts): Placing {
   const { fleet } = ports
   const breakers = createBreakers(ports.clock)
   const statuses = new Map<string, WantedStatus>()
+  let isSuspect: (nodeId: string) => boolean = () => false
 
   /** Leaves out nodes that are broken or drained, unless all are: then one of them explains why nothing works. */
   const choose = async ({ shape, nodeId }: PlacementRequest): Promise<string[]> => {
     if (nodeId !== undefined) return [nodeId]
     const ids = await findNodes(fleet)
     const open = ids.filter((id) => (statuses.get(id) ?? 'ready') === 'ready')
-    const well = open.filter((id) => !breakers.isOpen(id))
+    const well = open.filter((id) => !breakers.isOpen(id) && !isSuspect(id))
     const [usable = []] = [well, open, ids].filter((list) => list.length > 0)
     if (usable.length < 2) return [...usable]
     const candidates = usable.map((id) => ports.loads.describe(id, shape))
@@ -82,7 +85,8 @@ export function createPlacing(ports: PlacingPorts): Placing {
       throw reason
     },
     noteStatus: (nodeId, status) => void statuses.set(nodeId, status),
-    isBroken: breakers.isOpen,
+    useSuspicion: (given) => void (isSuspect = given),
+    isBroken: (nodeId) => breakers.isOpen(nodeId) || isSuspect(nodeId),
   }
 }
 

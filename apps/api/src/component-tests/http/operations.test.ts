@@ -5,7 +5,7 @@ import { after, before, test } from 'node:test'
 import type { Operation } from '@atoll/contracts/operation'
 import { operations } from '@atoll/contracts/operations'
 import { z } from 'zod'
-import { startApiUnderTest } from '../../sim/api.ts'
+import { fleetWithoutNodes, startApiUnderTest } from '../../sim/api.ts'
 import type { ApiUnderTest, Reply } from '../../sim/api.ts'
 
 /**
@@ -16,7 +16,10 @@ import type { ApiUnderTest, Reply } from '../../sim/api.ts'
 const adminToken = 'operators-only-token'
 let api: ApiUnderTest
 before(async () => {
-  api = await startApiUnderTest({ env: { ATOLL_ADMIN_TOKEN: adminToken } })
+  api = await startApiUnderTest({
+    env: { ATOLL_ADMIN_TOKEN: adminToken },
+    fleet: fleetWithoutNodes,
+  })
 })
 after(() => api[Symbol.asyncDispose]())
 
@@ -48,6 +51,7 @@ const validBodies: Readonly<Record<string, object>> = {
   'admin.member.add': { email: 'somebody@example.com' },
   'admin.key.create': { name: 'a name' },
   'node.setStatus': { status: 'ready' },
+  'fleet.createToken': { role: 'node' },
 }
 
 /** Queries of all operations that require one. */
@@ -62,6 +66,7 @@ const unknownIds: Readonly<Record<string, string>> = {
   userID: crypto.randomUUID(),
   teamID: crypto.randomUUID(),
   nodeID: 'unknown',
+  memberID: 'unknown',
   templateID: 'unknown',
   alias: 'unknown',
   name: 'unknown',

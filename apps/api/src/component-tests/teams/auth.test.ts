@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import type { Operation } from '@atoll/contracts/operation'
 import { operations } from '@atoll/contracts/operations'
-import { startApiUnderTest } from '../../sim/api.ts'
+import { fleetWithoutNodes, startApiUnderTest } from '../../sim/api.ts'
 import type { ApiUnderTest } from '../../sim/api.ts'
 
 /** Authorization tests. They iterate over the list of operations, so no operation is left out. */
@@ -10,7 +10,10 @@ import type { ApiUnderTest } from '../../sim/api.ts'
 const adminToken = 'operators-only-token'
 let api: ApiUnderTest
 before(async () => {
-  api = await startApiUnderTest({ env: { ATOLL_ADMIN_TOKEN: adminToken } })
+  api = await startApiUnderTest({
+    env: { ATOLL_ADMIN_TOKEN: adminToken },
+    fleet: fleetWithoutNodes,
+  })
 })
 after(() => api[Symbol.asyncDispose]())
 

@@ -1,0 +1,90 @@
+/**
+ * Lets edges and nodes join and leave the fleet. Threats: a token may be stolen, so it works once and for an hour; a member
+ * may be stolen, so it can be removed, and a new member never gets the ID of another one.
+ */
+import { createHash } from 'node:crypto'
+import type { Clock } from '@atoll/kit/clock'
+import { Fault } from '@atoll/kit/fault'
+import { randomHex } from '@atoll/kit/id'
+import type { FleetMember, FleetStore, JoinOutcome, MemberRole } from '../../domain/fleet-member.ts'
+
+export interface Membership {
+  /** Returns the secret of a new token and when it expires. */
+  createToken(role: MemberRole): Promise<{ readonly secret: string; readonly expiresAt: Date }>
+  /** Adds a member. Returns its ID. Throws a fault when the token or the ID is refused. */
+  join(request: JoinRequest): Promise<string>
+  /** Throws a `forbidden` fault unless the ID belongs to a member. */
+  check(member: { readonly role: string; readonly id: string }): Promise<void>
+  list(): Promise<FleetMember[]>
+  remove(id: string): Promise<void>
+  /** Lists members whose certificates must be refused although they may still be valid. */
+  listRemoved(): Promise<string[]>
+}
+
+export interface JoinRequest {
+  readonly secret: string
+  readonly role: MemberRole
+  /** ID of a node. Edges have none yet. */
+  readonly id: string | undefined
+}
+
+const tokenMs = 60 * 60 * 1000
+/** A day, the lifetime of certificates, and time for clocks that differ. */
+const certificateMs = 25 * 60 * 60 * 1000
+
+export function createMembership(deps: {
+  readonly store: FleetStore
+  readonly clock: Clock
+}): Membership {
+  const { store, clock } = deps
+  const certificatesSince = () => new Date(clock.now().getTime() - certificateMs)
+  return {
+    async createToken(role) {
+      const secret = randomHex(32)
+      const now = clock.now()
+      const expiresAt = new Date(now.getTime() + tokenMs)
+      await store.insertToken({ hash: hashOf(secret), role, expiresAt }, now)
+      return { secret, expiresAt }
+    },
+    async join({ secret, role, id = `edge-${randomHex(8)}` }) {
+      const request = { tokenHash: hashOf(secret), role, id }
+      const outcome = await store.join(request, clock.now(), certificatesSince())
+      if (outcome !== 'joined') throw refusalOf(outcome, { role, id })
+      return id
+    },
+    async check({ role, id }) {
+      const member = await store.findMember(id)
+      if (member && member.role === role && !member.removedAt) return
+      throw new Fault('forbidden', 'not_a_member', `${role} ${id} is not a member of the fleet`)
+    },
+    list: () => store.listMembers(),
+    async remove(id) {
+      if (await store.remove(id, clock.now())) return
+      throw new Fault('not_found', 'member_not_found', `The fleet has no member ${id}`)
+    },
+    listRemoved: () => store.listRemovedAfter(certificatesSince()),
+  }
+}
+
+function hashOf(secret: string): string {
+  return createHash('sha256').update(secret).digest('hex')
+}
+
+function refusalOf(
+  outcome: Exclude<JoinOutcome, 'joined'>,
+  { role, id }: { readonly role: MemberRole; readonly id: string },
+): Fault {
+  if (outcome === 'invalid_token') {
+    const message =
+      'The join token is wrong, used or expired: make a new one with atoll node token or atoll edge token'
+    return new Fault('forbidden', 'join_token', message)
+  }
+  if (outcome === 'other_role') {
+    return new Fault('forbidden', 'join_token', `The join token is not for the role ${role}`)
+  }
+  return new Fault(
+    'conflict',
+    'member_exists',
+    `${role} ${id} is a member already, or was removed less than a day ago, so that its old certificate is still valid: remove it with atoll node remove ${id} and wait a day, or start with an empty data directory`,
+  )
+}

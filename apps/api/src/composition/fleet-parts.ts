@@ -1,0 +1,12 @@
+import type { Transport } from '@connectrpc/connect'
+
+/** The process gives these parts to an api of a fleet. `atoll up` has none. */
+export interface FleetParts {
+  /** Connects to a node with mutual TLS. */
+  connect(node: { readonly id: string; readonly address: string }): {
+    readonly transport: Transport
+    close(): void
+  }
+  /** Returns the text of a join token with this secret. */
+  formatToken(secret: string): string
+}

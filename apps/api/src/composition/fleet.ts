@@ -1,0 +1,58 @@
+import { startLossDetection } from '../app/fleet/loss.ts'
+import { createMembership } from '../app/fleet/membership.ts'
+import type { Membership } from '../app/fleet/membership.ts'
+import { startRemoteNodes } from '../app/fleet/remote-nodes.ts'
+import type { NodeAddress } from '../domain/fleet-member.ts'
+import type { NodeLink } from '../domain/node.ts'
+import { createSilence } from '../domain/nodes/silence.ts'
+import { statesShownAs } from '../domain/sandboxes/sandbox.ts'
+import { connectLink } from '../nodes/connect-link.ts'
+import { onlyNode } from '../nodes/only-node.ts'
+import type { Core } from './core.ts'
+import type { FleetParts } from './fleet-parts.ts'
+
+/** Calls that edges and nodes make, after their certificates were checked. */
+export interface FleetCalls extends Membership {
+  noteHeartbeat(node: { readonly id: string; readonly address: string }): Promise<void>
+  listNodes(): Promise<readonly { readonly id: string; readonly address: string }[]>
+  /** Returns the ID of the node on which the sandbox runs. */
+  locate(sandboxId: string): Promise<string | undefined>
+}
+
+export interface StartedFleet {
+  readonly calls: FleetCalls
+  close(): Promise<void>
+}
+
+export async function startFleet(core: Core, parts: FleetParts): Promise<StartedFleet> {
+  const { stores, clock, log, fleet, placing } = core
+  const membership = createMembership({ store: stores.fleet, clock })
+  const silence = createSilence()
+  const connect = (node: NodeAddress): { link: NodeLink; close(): void } => {
+    const { transport, close } = parts.connect(node)
+    return { link: onlyNode(node.id, connectLink(transport)), close }
+  }
+  const remote = startRemoteNodes({ store: stores.fleet, fleet, connect, log })
+  await remote.first
+  const loss = startLossDetection({
+    ...{ fleet: stores.fleet, sandboxes: stores.sandboxes, silence, clock, log },
+    nowMs: () => performance.now(),
+  })
+  placing.useSuspicion(silence.isSuspect)
+  const running = new Set(statesShownAs('running'))
+  return {
+    calls: {
+      ...membership,
+      noteHeartbeat: (node) => stores.fleet.noteHeartbeat(node, clock.now()),
+      listNodes: () => stores.fleet.listNodes(),
+      async locate(sandboxId) {
+        const sandbox = await stores.sandboxes.find(sandboxId)
+        return sandbox && running.has(sandbox.state) ? sandbox.nodeId : undefined
+      },
+    },
+    async close() {
+      await loss.close()
+      await remote.close()
+    },
+  }
+}

@@ -1,0 +1,124 @@
+import type { Kysely, Transaction } from 'kysely'
+import type { FleetMember, FleetStore, JoinOutcome, MemberRole } from '../domain/fleet-member.ts'
+import type { FleetMemberRow, Schema } from './schema.ts'
+
+export function sqlFleetStore(db: Kysely<Schema>): FleetStore {
+  return { ...memberQueries(db), ...nodeQueries(db) }
+}
+
+function memberQueries(db: Kysely<Schema>): Omit<FleetStore, NodeQuery> {
+  return {
+    async insertToken({ hash, role, expiresAt }, now) {
+      const times = { created_at: now.getTime(), expires_at: expiresAt.getTime() }
+      await db
+        .insertInto('join_tokens')
+        .values({ hash, role, ...times })
+        .execute()
+    },
+    join: (request, now, removedBefore) =>
+      db.transaction().execute((transaction) => join(transaction, request, { now, removedBefore })),
+    async findMember(id) {
+      const query = db.selectFrom('fleet_members').selectAll().where('id', '=', id)
+      const row = await query.executeTakeFirst()
+      return row && fromRow(row)
+    },
+    async listMembers() {
+      const query = db.selectFrom('fleet_members').selectAll().where('removed_at', 'is', null)
+      return (await query.orderBy('joined_at').orderBy('id').execute()).map(fromRow)
+    },
+    async remove(id, now) {
+      const { numUpdatedRows } = await db
+        .updateTable('fleet_members')
+        .set({ removed_at: now.getTime() })
+        .where('id', '=', id)
+        .where('removed_at', 'is', null)
+        .executeTakeFirst()
+      return numUpdatedRows > 0n
+    },
+    async listRemovedAfter(time) {
+      const query = db.selectFrom('fleet_members').select('id')
+      const rows = await query.where('removed_at', '>', time.getTime()).execute()
+      return rows.map(({ id }) => id)
+    },
+  }
+}
+
+type NodeQuery = 'noteHeartbeat' | 'listNodes'
+
+function nodeQueries(db: Kysely<Schema>): Pick<FleetStore, NodeQuery> {
+  return {
+    async noteHeartbeat({ id, address }, now) {
+      const current = { address, seen_at: now.getTime() }
+      const { numUpdatedRows } = await db
+        .updateTable('nodes')
+        .set(current)
+        .where('id', '=', id)
+        .executeTakeFirst()
+      if (numUpdatedRows > 0n) return
+      await db
+        .insertInto('nodes')
+        .values({ id, status: 'ready', status_changed_at: now.getTime(), ...current })
+        .onConflict((conflict) => conflict.column('id').doUpdateSet(current))
+        .execute()
+    },
+    async listNodes() {
+      const rows = await db
+        .selectFrom('nodes')
+        .innerJoin('fleet_members', 'fleet_members.id', 'nodes.id')
+        .select(['nodes.id', 'nodes.address', 'nodes.seen_at'])
+        .where('fleet_members.removed_at', 'is', null)
+        .where('nodes.address', 'is not', null)
+        .orderBy('nodes.id')
+        .execute()
+      return rows.flatMap(({ id, address, seen_at }) =>
+        address === null ? [] : [{ id, address, seenAt: seen_at ?? undefined }],
+      )
+    },
+  }
+}
+
+async function join(
+  db: Transaction<Schema>,
+  request: { readonly tokenHash: string; readonly role: MemberRole; readonly id: string },
+  times: { readonly now: Date; readonly removedBefore: Date },
+): Promise<JoinOutcome> {
+  const { tokenHash, role, id } = request
+  const nowMs = times.now.getTime()
+  // The lock lets only one of two callers use the token.
+  const token = await db
+    .selectFrom('join_tokens')
+    .selectAll()
+    .where('hash', '=', tokenHash)
+    .forUpdate()
+    .executeTakeFirst()
+  if (!token || token.used_at !== null || token.expires_at <= nowMs) return 'invalid_token'
+  if (token.role !== role) return 'other_role'
+  const known = await db
+    .selectFrom('fleet_members')
+    .selectAll()
+    .where('id', '=', id)
+    .executeTakeFirst()
+  const isFree = known?.removed_at != null && known.removed_at < times.removedBefore.getTime()
+  if (known && !isFree) return 'known_id'
+  await db
+    .updateTable('join_tokens')
+    .set({ used_at: nowMs, member_id: id })
+    .where('hash', '=', tokenHash)
+    .execute()
+  const member = { role, joined_at: nowMs, removed_at: null }
+  await db
+    .insertInto('fleet_members')
+    .values({ id, ...member })
+    .onConflict((conflict) => conflict.column('id').doUpdateSet(member))
+    .execute()
+  return 'joined'
+}
+
+function fromRow({ id, role, joined_at, removed_at }: FleetMemberRow): FleetMember {
+  return {
+    id,
+    role: role === 'edge' ? 'edge' : 'node',
+    joinedAt: new Date(joined_at),
+    removedAt: removed_at === null ? undefined : new Date(removed_at),
+  }
+}

@@ -1,0 +1,22 @@
+import type { Kysely } from 'kysely'
+import type { Schema } from '../schema.ts'
+
+/** Adds the members of a fleet and the tokens with which they join. */
+export async function addFleet({ schema }: Kysely<Schema>): Promise<void> {
+  await schema
+    .createTable('fleet_members')
+    .addColumn('id', 'text', (column) => column.primaryKey())
+    .addColumn('role', 'text', (column) => column.notNull())
+    .addColumn('joined_at', 'bigint', (column) => column.notNull())
+    .addColumn('removed_at', 'bigint')
+    .execute()
+  await schema
+    .createTable('join_tokens')
+    .addColumn('hash', 'text', (column) => column.primaryKey())
+    .addColumn('role', 'text', (column) => column.notNull())
+    .addColumn('created_at', 'bigint', (column) => column.notNull())
+    .addColumn('expires_at', 'bigint', (column) => column.notNull())
+    .addColumn('used_at', 'bigint')
+    .addColumn('member_id', 'text')
+    .execute()
+}

@@ -1,0 +1,48 @@
+/** Edges and nodes that may call the api, and the tokens with which they join. */
+export type MemberRole = 'edge' | 'node'
+
+export interface FleetMember {
+  readonly id: string
+  readonly role: MemberRole
+  readonly joinedAt: Date
+  /** Certificates of a removed member are refused until they have expired. */
+  readonly removedAt: Date | undefined
+}
+
+export interface JoinToken {
+  /** SHA-256 of the secret. */
+  readonly hash: string
+  readonly role: MemberRole
+  readonly expiresAt: Date
+}
+
+export interface NodeAddress {
+  readonly id: string
+  /** host:port. */
+  readonly address: string
+  /** Changes with each heartbeat. Undefined: there was none yet. */
+  readonly seenAt: number | undefined
+}
+
+export type JoinOutcome = 'joined' | 'invalid_token' | 'other_role' | 'known_id'
+
+export interface FleetStore {
+  insertToken(token: JoinToken, now: Date): Promise<void>
+  /**
+   * Uses up the token and adds the member, in one transaction. `known_id`: there is such a member, or it was removed
+   * after `removedBefore`. Only `joined` changes anything.
+   */
+  join(
+    request: { readonly tokenHash: string; readonly role: MemberRole; readonly id: string },
+    now: Date,
+    removedBefore: Date,
+  ): Promise<JoinOutcome>
+  findMember(id: string): Promise<FleetMember | undefined>
+  listMembers(): Promise<FleetMember[]>
+  /** Returns false if there is no such member. */
+  remove(id: string, now: Date): Promise<boolean>
+  listRemovedAfter(time: Date): Promise<string[]>
+  noteHeartbeat(node: { readonly id: string; readonly address: string }, now: Date): Promise<void>
+  /** Lists the nodes that are members and have reported their address. */
+  listNodes(): Promise<NodeAddress[]>
+}

@@ -1,0 +1,48 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createSilence } from './silence.ts'
+
+/** Reads the heartbeats every two seconds; `beating` nodes send one each time. */
+function observe(silence: ReturnType<typeof createSilence>, fromMs: number, toMs: number) {
+  return (ids: readonly string[], beating: readonly string[]) => {
+    for (let nowMs = fromMs; nowMs <= toMs; nowMs += 2_000) {
+      const nodes = ids.map((id) => ({ id, seenAt: beating.includes(id) ? nowMs : 0 }))
+      silence.note(nodes, nowMs)
+    }
+  }
+}
+
+test('a silent node is suspect after 15 s and lost after 60 s; nodes that beat are neither', () => {
+  const silence = createSilence()
+  observe(silence, 0, 14_000)(['a', 'b', 'c'], ['b', 'c'])
+  assert.equal(silence.isSuspect('a'), false)
+  observe(silence, 16_000, 58_000)(['a', 'b', 'c'], ['b', 'c'])
+  assert.deepEqual([silence.isSuspect('a'), silence.isSuspect('b')], [true, false])
+  assert.deepEqual(silence.lost(), [])
+  observe(silence, 60_000, 60_000)(['a', 'b', 'c'], ['b', 'c'])
+  assert.deepEqual(silence.lost(), ['a'])
+})
+
+test('a heartbeat ends the silence', () => {
+  const silence = createSilence()
+  observe(silence, 0, 70_000)(['a', 'b', 'c'], ['b', 'c'])
+  assert.deepEqual(silence.lost(), ['a'])
+  silence.note([{ id: 'a', seenAt: 1 }], 72_000)
+  assert.deepEqual([silence.lost(), silence.isSuspect('a')], [[], false])
+})
+
+test('no node is lost when most are silent at once', () => {
+  const silence = createSilence()
+  observe(silence, 0, 120_000)(['a', 'b', 'c'], ['c'])
+  assert.deepEqual([silence.isWidespread(), silence.lost()], [true, []])
+  const alone = createSilence()
+  observe(alone, 0, 120_000)(['a'], [])
+  assert.deepEqual(alone.lost(), [])
+})
+
+test('after an outage of the store, counting begins anew', () => {
+  const silence = createSilence()
+  observe(silence, 0, 58_000)(['a', 'b', 'c'], ['b', 'c'])
+  observe(silence, 200_000, 210_000)(['a', 'b', 'c'], ['b', 'c'])
+  assert.deepEqual([silence.lost(), silence.isSuspect('a')], [[], false])
+})

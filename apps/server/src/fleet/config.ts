@@ -1,0 +1,51 @@
+import { z } from 'zod'
+import { parseEnvironment } from '@atoll/kit/config'
+import { parseListenAddress } from '../listen-address.ts'
+
+const listenAddress = z.string().transform((text, context) => {
+  const address = parseListenAddress(text)
+  if (address) return address
+  context.addIssue('must be host:port, [IPv6]:port or a port')
+  return z.NEVER
+})
+
+const addresses = z.string().transform((text, context) => {
+  const parsed = text.split(',').map((part) => parseListenAddress(part))
+  const found = parsed.filter((address) => address !== undefined && address.port > 0)
+  if (found.length === parsed.length) return found.filter((address) => address !== undefined)
+  context.addIssue('must be host:port, comma separated')
+  return z.NEVER
+})
+
+/** Settings of `atoll api`, `atoll edge` and `atoll node`. `atoll up` uses none of them. */
+export const FleetEnv = z.object({
+  ATOLL_FLEET_LISTEN: listenAddress
+    .optional()
+    .describe(
+      'Fleet only. Address for other parts: of an api for edges and nodes (default 0.0.0.0:3300), of a node for apis and edges (default 0.0.0.0:3310). Mutual TLS.',
+    ),
+  ATOLL_FLEET_ADDRESS: listenAddress
+    .refine(({ port }) => port > 0, 'must have a port')
+    .optional()
+    .describe(
+      'Fleet only. host:port at which apis and edges reach this node. Default: ATOLL_FLEET_LISTEN, which then must name an address.',
+    ),
+  ATOLL_FLEET_APIS: addresses
+    .optional()
+    .describe(
+      'Fleet only. Internal addresses of the apis, host:port, comma separated. Nodes and edges use whichever answers. Default: the one that the part joined.',
+    ),
+  ATOLL_FLEET_CA_FILE: z
+    .string()
+    .startsWith('/', 'must be an absolute path')
+    .optional()
+    .describe(
+      'Fleet only. PEM file with the certificate and the key of the authority of the fleet, for apis. Default: an authority that the first api creates and keeps in the database.',
+    ),
+})
+
+export type FleetConfig = Readonly<z.infer<typeof FleetEnv>>
+
+export function loadFleetConfig(env: Record<string, string | undefined>): FleetConfig {
+  return parseEnvironment(FleetEnv, env)
+}

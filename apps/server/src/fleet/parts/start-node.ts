@@ -1,0 +1,124 @@
+/** Composition root of `atoll node`: runs sandboxes for a fleet. Has no access to the database. */
+import { isIP } from 'node:net'
+import { createClient } from '@connectrpc/connect'
+import type { Transport } from '@connectrpc/connect'
+import { NodeService } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
+import { ensureKeyFile, keyFileOf } from '@atoll/kit/encryption/key-file'
+import type { KeyRing } from '@atoll/kit/encryption/key-ring'
+import { Fault } from '@atoll/kit/fault'
+import type { Logger } from '@atoll/kit/log'
+import type { ServerConfig } from '../../config.ts'
+import { formatListenAddress } from '../../listen-address.ts'
+import type { ListenAddress } from '../../listen-address.ts'
+import { baseShape, startLocalNode } from '../../local-node.ts'
+import type { StartNode } from '../../local-node.ts'
+import { startTelemetry } from '../../telemetry/telemetry.ts'
+import type { Member } from '../identity/authority.ts'
+import { forwardNode } from '../peers/forward.ts'
+import { startPeerListener } from '../peers/listener.ts'
+import type { PeerListener } from '../peers/listener.ts'
+import { openMember } from './member.ts'
+import type { FleetMember } from './member.ts'
+import { startPolling } from './polling.ts'
+import { createRemovalSet } from './removals.ts'
+import { createTunnels } from './sandbox-tunnels.ts'
+
+export interface RunningNodePart {
+  readonly id: string
+  readonly address: ListenAddress
+  close(): Promise<void>
+}
+
+export interface NodePartOptions {
+  readonly log: Logger
+  readonly progress?: (label: string, fraction: number) => void
+  /** Starts a node other than the local one. */
+  readonly startNode?: StartNode
+}
+
+const defaultListen = { host: '0.0.0.0', port: 3310 }
+const heartbeatMs = 4_000
+const callLimitMs = 4_000
+
+export async function startNodePart(
+  config: ServerConfig,
+  { log, progress = () => {}, startNode = startLocalNode }: NodePartOptions,
+): Promise<RunningNodePart> {
+  await using started = new AsyncDisposableStack()
+  const { ATOLL_FLEET_LISTEN: listen = defaultListen, ATOLL_FLEET_ADDRESS: given } = config.fleet
+  checkAddress(listen, given)
+  const member = await openMember(config, 'node', log)
+  started.defer(() => member.close())
+  const telemetry = await startTelemetry(config, log.child({ part: 'telemetry' }))
+  started.defer(() => telemetry.close())
+  const node = await startNode(config.node, {
+    ...{ log: log.child({ part: 'node' }), progress, measure: telemetry.measure },
+    wanted: [baseShape(config)],
+    keyRing: await openOwnKeys(config),
+  })
+  started.defer(() => node.close())
+  telemetry.watchNode(node.transport)
+  await checkNodeId(node.transport, member)
+  const { listener, removals } = await serve(node.transport, { member, listen, log })
+  started.defer(() => listener.close())
+  const address = given ?? listener.address
+  const heartbeat = startPolling('send a heartbeat', heartbeatMs, log, async () => {
+    const { removedIds } = await member.control.call((api) =>
+      api.heartbeat({ address: formatListenAddress(address) }, { timeoutMs: callLimitMs }),
+    )
+    removals.replace(removedIds)
+  })
+  started.defer(() => heartbeat.close())
+  const { id } = member.identity.current()
+  log.info({ event: 'node.serve', id, address: formatListenAddress(address) })
+  const owned = started.move()
+  return { id, address, close: () => owned.disposeAsync() }
+}
+
+/** The keys of this node's records. Each node has its own: records do not move between nodes. */
+function openOwnKeys({ node }: ServerConfig): Promise<KeyRing> {
+  return ensureKeyFile(keyFileOf(node.ATOLL_DATA_DIR, node.ATOLL_ENCRYPTION_KEY_FILE))
+}
+
+async function serve(
+  node: Transport,
+  parts: { readonly member: FleetMember; readonly listen: ListenAddress; readonly log: Logger },
+): Promise<{
+  readonly listener: PeerListener
+  readonly removals: ReturnType<typeof createRemovalSet>
+}> {
+  const { member, listen, log } = parts
+  const removals = createRemovalSet()
+  const listener = await startPeerListener({
+    ...{ listen, identity: member.identity, log, isRemoved: removals.has },
+    mayCall: mayCallNode,
+    routes: (router) => forwardNode(router, node),
+    onTunnel: createTunnels(node, log),
+  })
+  removals.onChange(() => listener.dropRemoved())
+  return { listener, removals }
+}
+
+const edgeMethods = new Set(['GetNode', 'GetSandbox', 'WatchSandboxes'])
+
+function mayCallNode(caller: Member | undefined, method: string): boolean {
+  if (caller?.role === 'edge') return edgeMethods.has(method)
+  return caller?.role === 'api'
+}
+
+/** A data directory that was copied to another member would speak for two nodes. */
+async function checkNodeId(transport: Transport, { identity }: FleetMember): Promise<void> {
+  const { nodeId } = await createClient(NodeService, transport).getNode({})
+  const { id } = identity.current()
+  if (nodeId === id) return
+  const message = `This node has the ID ${nodeId} and the certificate of node ${id}: remove fleet-identity.json from the data directory, and join again`
+  throw new Fault('conflict', 'fleet_identity', message)
+}
+
+function checkAddress(listen: ListenAddress, given: ListenAddress | undefined): void {
+  const isWildcard = isIP(listen.host) !== 0 && /^[0:.]+$/.test(listen.host)
+  if (given || !isWildcard) return
+  const message =
+    'Apis and edges need an address of this node: set ATOLL_FLEET_ADDRESS to host:port, or ATOLL_FLEET_LISTEN to an address of this machine'
+  throw new Fault('invalid', 'configuration_refused', message)
+}
