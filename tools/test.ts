@@ -90,6 +90,7 @@ const phases: readonly TestPhase[] = [
       'network/egress-names',
       'network/header-rules',
       'network/network',
+      'security/encryption',
     ].map(systemTest),
     fileLimitMinutes: 30,
   },
