@@ -112,7 +112,10 @@ export async function spawnerOf(names: Names): Promise<number | undefined> {
   return spawner?.pid
 }
 
-/** Lists the host's own tables, routes, links and mounts, without those of any installation. */
+/**
+ * Lists the host's own tables, routes, links and mounts, without those of any installation, and without the networks
+ * that other tests have outside the host (`openOutside`).
+ */
 export async function bareHost(): Promise<string[]> {
   const [tables, routes, links, mounts] = await Promise.all([
     run('nft', ['list', 'tables']),
@@ -120,13 +123,13 @@ export async function bareHost(): Promise<string[]> {
     run('ip', ['-o', 'link']),
     readFile('/proc/self/mountinfo', 'utf8'),
   ])
-  const installationNames = /\bat(oll[_-])?[0-9a-f]{5}\b|\/run\/atoll\/[0-9a-f]{5}/
+  const otherNames = /\bat(oll[_-])?[0-9a-f]{5}\b|\/run\/atoll\/[0-9a-f]{5}|\bout\d+\b/
   return [
     ...tables.split('\n'),
     ...routes.split('\n'),
     ...links.split('\n').map((line) => line.split(': ')[1] ?? ''),
     ...mountsBelow(mounts, () => true),
-  ].filter((line) => !installationNames.test(line))
+  ].filter((line) => !otherNames.test(line))
 }
 
 /** Returns whether the host forwards packets, and whether another installation needs it. */
