@@ -176,8 +176,9 @@ test('a shutdown ends an order that takes long, and does not count as a failure'
 
 test('the server orders by itself when the time has come', async (t) => {
   const { state, parts } = await setup(t)
-  const renewal = startRenewal({ ...parts, intervalMs: 5 })
-  t.after(() => renewal.close())
+  // Closed before the folder of its files is removed.
+  await using renewal = new AsyncDisposableStack()
+  renewal.adopt(startRenewal({ ...parts, intervalMs: 5 }), (started) => started.close())
   await waitFor('the first order', () => state.orders === 1)
   state.nowMs += 80 * dayMs
   await waitFor('the second order', () => state.orders === 2)
