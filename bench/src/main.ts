@@ -21,11 +21,13 @@ import { pauseAndFork } from './scenarios/pause-and-fork.ts'
 import { processOutput } from './scenarios/process-output.ts'
 import { runCode } from './scenarios/run-code.ts'
 import { teamMetrics } from './scenarios/team-metrics.ts'
+import { telemetryCost } from './scenarios/telemetry-cost.ts'
 import { warmCreate } from './scenarios/warm-create.ts'
 import { openTestBed } from './test-bed.ts'
 
 const scenarios: readonly Scenario[] = [
   warmCreate,
+  telemetryCost,
   coldStart,
   pauseAndFork,
   burst,

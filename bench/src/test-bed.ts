@@ -11,13 +11,16 @@ import type { RecordStore } from './record-store.ts'
 
 export interface TestBed extends AsyncDisposable {
   /** Starts an installation, which boots every sandbox unless `kind` says otherwise. */
-  cloud(runtime: RuntimeName, kind?: CloudKind): Promise<HttpCloud>
+  cloud(runtime: RuntimeName, kind?: CloudKind, settings?: Settings): Promise<HttpCloud>
   /** Creates a sandbox and connects the published SDK to it. Disposal kills the sandbox. */
   sandbox(runtime: RuntimeName): Promise<BenchSandbox>
   baselines(): Promise<Baselines>
   /** A SQLite and a PostgreSQL store with the same records. */
   recordStores(): Promise<readonly RecordStore[]>
 }
+
+/** More environment variables. Installations with different settings are kept apart. */
+export type Settings = Readonly<Record<string, string>>
 
 /** How sandboxes start: by a boot, from a checkpoint, or from the warm pool. */
 export type CloudKind = 'boots' | 'restores' | 'pooled'
@@ -34,9 +37,9 @@ export function openTestBed(progress: (text: string) => void): TestBed {
   let baselines: Promise<Baselines> | undefined
   let recordStores: Promise<readonly RecordStore[]> | undefined
 
-  const cloud: TestBed['cloud'] = (runtime, kind = 'boots') => {
-    const key = `${runtime} ${kind}`
-    const known = clouds.get(key) ?? start(runtime, kind)
+  const cloud: TestBed['cloud'] = (runtime, kind = 'boots', more = {}) => {
+    const key = JSON.stringify([runtime, kind, more])
+    const known = clouds.get(key) ?? start(runtime, kind, more)
     clouds.set(key, known)
     return known
   }
@@ -67,10 +70,10 @@ export function openTestBed(progress: (text: string) => void): TestBed {
     return [opened.use(await fillSqlite()), opened.use(await fillPostgres())]
   }
 
-  async function start(runtime: RuntimeName, kind: CloudKind): Promise<HttpCloud> {
+  async function start(runtime: RuntimeName, kind: CloudKind, more: Settings): Promise<HttpCloud> {
     progress(`starting an installation with ${runtime} that ${meanings[kind]}`)
     const pools = kind === 'boots' ? {} : { ATOLL_POOL_MEMORY_MB: String(poolMemoryMb) }
-    const settings = { ATOLL_RUNTIME: runtime, ATOLL_BASE_DISK_SIZE_MB: '4096', ...pools }
+    const settings = { ATOLL_RUNTIME: runtime, ATOLL_BASE_DISK_SIZE_MB: '4096', ...pools, ...more }
     const made = opened.use(await startCloud(settings))
     if (kind === 'restores') await keepCheckpointAlone(made)
     return made
