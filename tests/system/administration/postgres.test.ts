@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { access, mkdtemp, readFile, rm } from 'node:fs/promises'
+import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
+import { pipeline } from 'node:stream'
 import { after, before, test } from 'node:test'
 import { createPlatformClient } from '@atoll/client/platform'
 import { tryRun } from '@atoll/kit/run'
@@ -95,6 +98,30 @@ test('a second server with its own node cannot use the same database', async () 
   await tryRun(atoll, ['down'], { env: { ...installation.env, ATOLL_DATA_DIR: dataDir } })
   await rm(dataDir, { recursive: true, force: true })
   assert.deepEqual(await listSandboxIds(), idsBefore)
+})
+
+test('a server refuses to start while the database is away, and starts with its sandboxes when it is back', async () => {
+  const sandbox = await createSandbox()
+  await installation.interrupt()
+  const port = await freePort()
+  const away = new URL(databaseUrl)
+  away.port = String(port)
+  const ATOLL_DATABASE_URL = away.href
+  const refused = await tryRun(atoll, ['up'], { env: { ...installation.env, ATOLL_DATABASE_URL } })
+  assert.notEqual(refused.code, 0)
+  assert.match(refused.stdout + refused.stderr, /PostgreSQL at .* cannot be used: .*ECONNREFUSED/)
+
+  const relay = createServer((client) => {
+    const { hostname, port: target } = new URL(databaseUrl)
+    pipeline(client, connect(Number(target), hostname), client, () => {})
+  }).listen(port, '127.0.0.1')
+  await once(relay, 'listening')
+  await installation.start({ ATOLL_DATABASE_URL })
+  assert.equal((await shell(sandbox, 'hostname')).stdout.trim(), sandbox.sandboxId)
+  await sandbox.kill()
+  await installation.interrupt()
+  relay.close()
+  await installation.start({ ATOLL_DATABASE_URL: databaseUrl })
 })
 
 test('the password of the database is in no log and in no output', async () => {

@@ -60,7 +60,7 @@ for (const runtime of ['gvisor', 'runc'] as const) {
     before(async () => {
       installation = await install({
         ATOLL_RUNTIME: runtime,
-        ATOLL_REGISTRIES: `http://${registry.host}`,
+        ATOLL_REGISTRIES: `http://${registry.host},registry.invalid`,
       })
       connection = installation.connection
     })
@@ -107,11 +107,17 @@ for (const runtime of ['gvisor', 'runc'] as const) {
 
     for (const [what, image, login, reason] of [
       ['of another registry', 'docker.io/library/python:3', undefined, /ATOLL_REGISTRIES/],
+      [
+        'of a registry that no name server knows',
+        'registry.invalid/some/system:1',
+        undefined,
+        /cannot be used: .*lookup registry\.invalid: /,
+      ],
       ['that does not exist', 'no/such:1', credentials, /cannot be used: .*manifest unknown/],
       ['that requires credentials', 'some/system:1', undefined, /cannot be used: .*auth/],
     ] as const) {
       test(`an image ${what} is refused as a base`, async () => {
-        const imageReference = image.startsWith('docker.io') ? image : `${registry.host}/${image}`
+        const imageReference = /^[\w.]+\.[a-z]+\//.test(image) ? image : `${registry.host}/${image}`
         const template = Template().fromImage(imageReference, login)
         const failure = Template.build(template, 'none', { ...connection, ...size })
         await assert.rejects(failure, (error) => {
