@@ -46,11 +46,27 @@ suite('backup and restore on gvisor', { timeout: 1_800_000 }, () => {
     await rm(folder, { recursive: true, force: true })
   })
 
+  test('a backup that is killed leaves no backup and no links behind', async () => {
+    const { installation } = original
+    const command = startAndStop(['backup', backup], installation.env, '% settings')
+    await command.stopped
+    const links = join(installation.dataDir, '.backup')
+    assert.notDeepEqual(await readdir(links), [])
+    await command.kill()
+    await waitFor(
+      'the server to give the backup up',
+      async () => (await readdir(links)).length === 0,
+    )
+    const left = await readdir(folder)
+    assert.match(left.join(), /^backup\.partial-\w+$/)
+    await rm(join(folder, left.join()), { recursive: true })
+  })
+
   test('a backup of a busy server has everything that was acknowledged before it began', async () => {
     const { paused, filesOnly, snapshotId } = acknowledged
     const churn = startChurn(original)
-    const command = startBackup(original, backup)
-    await command.copying
+    const command = startAndStop(['backup', backup], original.installation.env, '% settings')
+    await command.stopped
     // The captured files change and go while the command, which is stopped, has copied only a few of them.
     await post(original, `/sandboxes/${paused.sandboxID}/connect`, { timeout })
     await readCounter(original.installation.url, paused)
@@ -58,8 +74,7 @@ suite('backup and restore on gvisor', { timeout: 1_800_000 }, () => {
     await writeFile(original, filesOnly, 'changed during the backup')
     const deleted = await original.platform('DELETE', `/templates/${snapshotId}`)
     assert.equal(deleted.status, 204, deleted.text)
-    command.goOn()
-    assert.match(await command.output, /paused sandboxes: \d+, snapshots: 1, built templates: 1/)
+    assert.match(await command.finish(), /paused sandboxes: \d+, snapshots: 1, built templates: 1/)
     assert.ok((await churn.stop()) > 0, 'nothing changed during the backup')
     assert.deepEqual(await readdir(join(original.installation.dataDir, '.backup')), [])
     const again = await tryRun(atoll, ['backup', backup], { env: original.installation.env })
@@ -95,10 +110,26 @@ suite('backup and restore on gvisor', { timeout: 1_800_000 }, () => {
     assert.deepEqual(await readdir(dataDir), ['something'])
   })
 
-  test('an installation from the backup has it all, with memory', async () => {
+  test('no server starts on a restore that was killed', async () => {
+    const dataDir = join(folder, 'killed')
+    const env = { ...process.env, ATOLL_DATA_DIR: dataDir }
+    const command = startAndStop(['restore', backup], env, '% restore ')
+    await command.stopped
+    await command.kill()
+    const { code, stdout, stderr } = await tryRun(atoll, ['up'], { env, timeoutMs: commandLimitMs })
+    assert.equal(code, 1)
+    assert.match(stdout + stderr, /A restore into .* was interrupted. Empty the directory/)
+    await rm(dataDir, { recursive: true })
+  })
+
+  test('a server that does not run can be backed up, and an installation from the first backup has it all, with memory', async () => {
     const { paused, pausedCount, filesOnly, snapshotId, snapshotCount, running, key } = acknowledged
     // The restored installation takes the names of the original on no network, but only one may have its sandboxes.
     await original.installation.interrupt()
+    const { env: ofOriginal } = original.installation
+    const options = { env: ofOriginal, timeoutMs: commandLimitMs }
+    const printed = await run(atoll, ['backup', join(folder, 'without-server')], options)
+    assert.match(printed, /paused sandboxes: \d+, snapshots: 0, built templates: 1/)
     const dataDir = join(folder, 'data')
     // Layers come from the backup, not from the folder that test installations share.
     const place = { ATOLL_DATA_DIR: dataDir, ATOLL_LAYERS_DIR: join(dataDir, 'layers') }
@@ -178,22 +209,21 @@ function startChurn(cloud: HttpCloud): { stop(): Promise<number> } {
   }
 }
 
-/** Starts a backup and stops its process (SIGSTOP) as soon as it begins to copy. */
-function startBackup({ installation }: HttpCloud, target: string) {
+/** Starts a command and stops its process (SIGSTOP) as soon as its progress contains a text. */
+function startAndStop(args: readonly string[], env: NodeJS.ProcessEnv, stopAt: string) {
   const main = join(import.meta.dirname, '../../../apps/cli/src/main.ts')
-  const { env } = installation
-  const child = spawn(process.execPath, [main, 'backup', target], { env, stdio: 'pipe' })
+  const child = spawn(process.execPath, [main, ...args], { env, stdio: 'pipe' })
   let messages = ''
   let printed = ''
   child.stderr.setEncoding('utf8').on('data', (text: string) => (messages += text))
   child.stdout.setEncoding('utf8').on('data', (text: string) => (printed += text))
   const ended = once(child, 'close')
-  const waitForCopy = async () => {
+  const stop = async () => {
     await waitFor(
-      'the copy to begin',
+      `${args[0]} to say "${stopAt}"`,
       async () => {
         assert.equal(child.exitCode, null, messages)
-        return messages.includes('% settings')
+        return messages.includes(stopAt)
       },
       { timeoutMs: commandLimitMs, intervalMs: 5 },
     )
@@ -204,7 +234,17 @@ function startBackup({ installation }: HttpCloud, target: string) {
     assert.equal(code, 0, messages)
     return printed
   }
-  return { copying: waitForCopy(), goOn: () => child.kill('SIGCONT'), output: finish() }
+  return {
+    stopped: stop(),
+    async finish() {
+      child.kill('SIGCONT')
+      return finish()
+    },
+    async kill() {
+      child.kill('SIGKILL')
+      await ended
+    },
+  }
 }
 
 const path = '/home/user/kept'
