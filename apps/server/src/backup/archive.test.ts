@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
 import {
+  appendFile,
+  link,
   mkdir,
   mkdtemp,
   open,
@@ -54,6 +56,28 @@ suite('archives of a backup', () => {
     assert.deepEqual([pages.mode & 0o777, pages.mtimeMs], [0o640, 1_700_000_000_250])
     assert.equal(await readFile(at('to/memory/pages'), 'utf8'), 'pages')
     assert.equal(await readlink(at('to/link')), '/etc/../outside')
+  })
+
+  test('a file that gets another name meanwhile is archived, one that is written to fails the archive', async () => {
+    await mkdir(at('linked'))
+    const file = at('linked/file')
+    await writeFile(file, Buffer.alloc(64 * 1024 * 1024, 'x'))
+    await utimes(file, 1_700_000_000, 1_700_000_000)
+    // Each chunk of the archive passes this process, so that changes come between them.
+    const packWhile = async (name: string, change: () => Promise<unknown>) => {
+      const done = new AbortController()
+      const packed = packFolder(at('linked'), at(name), never).finally(() => done.abort())
+      packed.catch(() => {})
+      while (!done.signal.aborted) await change()
+      return packed
+    }
+    const sum = await packWhile('linked.tar', async () => {
+      await link(file, at('second-name'))
+      await rm(at('second-name'))
+    })
+    assert.deepEqual(await sumOf(at('linked.tar')), sum)
+    const written = packWhile('written.tar', () => appendFile(file, 'more'))
+    await assert.rejects(written, /changed as we read it/)
   })
 
   test('a folder that cannot be read fails the archive', async () => {

@@ -6,7 +6,8 @@ import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { createReadStream, createWriteStream } from 'node:fs'
-import { mkdir } from 'node:fs/promises'
+import { lstat, mkdir, opendir } from 'node:fs/promises'
+import { join } from 'node:path'
 import { finished, pipeline } from 'node:stream/promises'
 import { commandEnvironment } from '@atoll/kit/command-environment'
 import { run } from '@atoll/kit/run'
@@ -26,14 +27,34 @@ export async function packFolder(from: string, to: string, signal: AbortSignal):
     ...['--pax-option=delete=atime,delete=ctime', '--one-file-system', ...keepAttributes, '.'],
   ]
   const stdio: ['ignore', 'pipe', 'pipe'] = ['ignore', 'pipe', 'pipe']
+  const began = Date.now()
   const tar = spawn('tar', args, { stdio, signal, env: commandEnvironment() })
-  const ended = watchEnd(tar, `tar could not read ${from}`)
+  const isHarmless = async (code: number | null) =>
+    code === filesDiffer && !(await isWrittenSince(from, began - clockToleranceMs))
+  const ended = watchEnd(tar, `tar could not read ${from}`, isHarmless)
   const counter = createCounter()
   const target = createWriteStream(to, { flags: 'wx', mode: 0o600, flush: true })
   await Promise.all([pipeline(tar.stdout, counter.pass, target, { signal }), ended])
   // The stream syncs the file when it closes.
   if (!target.closed) await finished(target)
   return counter.sum()
+}
+
+/**
+ * Exit of tar if the inode of a file changed while it was read. A new or removed hard link has that effect, and files of
+ * a capture lose their first name whenever a sandbox is resumed.
+ */
+const filesDiffer = 1
+/** The kernel stamps files with a clock that is some milliseconds late. */
+const clockToleranceMs = 100
+
+async function isWrittenSince(folder: string, time: number): Promise<boolean> {
+  const entries = await opendir(folder, { recursive: true })
+  for await (const entry of entries) {
+    const { mtimeMs } = await lstat(join(entry.parentPath, entry.name))
+    if (mtimeMs >= time) return true
+  }
+  return false
 }
 
 /** Extracts an archive into a folder, which it creates. */
@@ -74,16 +95,19 @@ function createCounter() {
 /** Limit on kept messages of a program. */
 const maxMessages = 2_000
 
-function watchEnd(child: ChildProcess, failure: string): Promise<void> {
+async function watchEnd(
+  child: ChildProcess,
+  failure: string,
+  isHarmless: (code: number | null) => Promise<boolean>,
+): Promise<void> {
   let messages = ''
   child.stderr?.setEncoding('utf8').on('data', (text: string) => {
     messages = (messages + text).slice(-maxMessages)
   })
-  return new Promise((resolve, reject) => {
+  const code = await new Promise<number | null>((resolve, reject) => {
     child.once('error', reject)
-    child.once('close', (code) => {
-      if (code === 0) resolve()
-      else reject(new Error(`${failure}: ${messages.trim() || `exit ${code}`}`))
-    })
+    child.once('close', resolve)
   })
+  if (code === 0 || (await isHarmless(code))) return
+  throw new Error(`${failure}: ${messages.trim() || `exit ${code}`}`)
 }
