@@ -12,6 +12,15 @@ API and of envd on.`,
     ],
     body_not_json: ['The page sent a body that is not JSON.', 'Reload the page.'],
     body_too_large: ['The page sent too much at once.', 'Send less, or upload a file.'],
+    bulk: ['The request names no known action or has a bad filter.', 'Reload the page.'],
+    bulk_limit: [
+      'The session already runs five actions on many sandboxes, or the server a hundred.',
+      'Wait until one has finished.',
+    ],
+    bulk_unknown: [
+      'The action on many sandboxes was forgotten: it is old, of another session, or the server was restarted.',
+      'Look at the list for what was done, and start the action again.',
+    ],
     cross_origin: [
       'The request comes from another site.',
       'Open the dashboard by its own address; a reverse proxy must keep the headers `Host` and `Origin`.',

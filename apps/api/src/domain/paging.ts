@@ -27,6 +27,6 @@ export function fromToken(token: string, order: Order): Position {
   return { startedAt, id }
 }
 
-function invalidToken(advice: string): Fault {
+export function invalidToken(advice: string): Fault {
   return new Fault('invalid', 'invalid_next_token', `Invalid next token: ${advice}`)
 }

@@ -150,25 +150,54 @@ export function listProcesses(
 
 const maxPages = 200
 
-/** Reads all pages of a list. `onPage` sees the items so far, so that the first rows appear at once. */
-export async function listAll<Item>(
+export interface Pages<Item> {
+  readonly items: Item[]
+  /** Number of items on all pages, also on pages that were not read. */
+  readonly total: number
+}
+
+interface PagesOptions<Item> {
+  readonly signal?: AbortSignal
+  /** Enough items: later pages are not read. */
+  readonly enough?: number
+  /** Called with the items so far, so that the first rows appear at once. */
+  readonly onPage?: (pages: Pages<Item>) => void
+}
+
+/** Reads the pages of a list in their order. */
+export async function listPages<Item>(
   path: string,
-  options: { readonly signal?: AbortSignal; readonly onPage?: (items: Item[]) => void } = {},
-): Promise<Item[]> {
+  { signal, enough = Infinity, onPage }: PagesOptions<Item>,
+): Promise<Pages<Item>> {
   const items: Item[] = []
+  let total = 0
   let next: string | null = ''
-  for (let page = 0; next !== null && page < maxPages; page += 1) {
+  for (let page = 0; next !== null && page < maxPages && items.length < enough; page += 1) {
     const join: string = path.includes('?') ? '&' : '?'
     const token: string = next ? `${join}nextToken=${encodeURIComponent(next)}` : ''
     const reply: Reply<Item[]> = await sendJson<Item[]>(
       'GET',
       `/bff/api${path}${token}`,
       undefined,
-      options.signal,
+      signal,
     )
     items.push(...reply.body)
     next = reply.headers.get('x-next-token')
-    if (next !== null) options.onPage?.([...items])
+    total = Number(reply.headers.get('x-total-matches') ?? items.length)
+    if (next !== null) onPage?.({ items: [...items], total })
   }
-  return items
+  return { items, total: next === null ? items.length : Math.max(total, items.length) }
+}
+
+/** Reads all pages of a list. */
+export async function listAll<Item>(
+  path: string,
+  options: { readonly signal?: AbortSignal; readonly onPage?: (items: Item[]) => void } = {},
+): Promise<Item[]> {
+  const { signal, onPage } = options
+  const pages = await listPages<Item>(path, {
+    ...(signal && { signal }),
+    ...(onPage && { onPage: ({ items }) => onPage(items) }),
+  })
+  return pages.items
 }

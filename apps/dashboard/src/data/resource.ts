@@ -13,16 +13,20 @@ export interface Resource<Data> {
   /** Time of the last success, in Unix milliseconds. */
   readonly loadedAt: number | undefined
   reload(): Promise<void>
+  /** Loads what is missing: answers that were read before are taken as they are. */
+  extend(): Promise<void>
 }
 
 interface Entry {
-  readonly state: Signal<Omit<Resource<unknown>, 'reload'>>
+  readonly state: Signal<Omit<Resource<unknown>, 'reload' | 'extend'>>
   users: number
   load: (signal: AbortSignal, show: (data: unknown) => void) => Promise<unknown>
   everyMs: number | undefined
   timer: ReturnType<typeof setTimeout> | undefined
   running: AbortController | undefined
   watch: Watch | undefined
+  /** Answers of the last load, also of one that was aborted. */
+  reads: Reads | undefined
 }
 
 const entries = new Map<string, Entry>()
@@ -52,7 +56,11 @@ export function useResource<Data>(
   }, [key])
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the key fixes the type of the data
   const data = entry.state.value.data as Data | undefined
-  return { ...entry.state.value, data, reload: () => refresh(entry) }
+  return {
+    ...{ ...entry.state.value, data },
+    reload: () => refresh(entry),
+    extend: () => refresh(entry, knownOf(entry)),
+  }
 }
 
 /** Loads again what is on the page, for example after a change. */
@@ -82,6 +90,7 @@ function entryOf(key: string): Entry {
     timer: undefined,
     running: undefined,
     watch: undefined,
+    reads: undefined,
   }
   entries.set(key, made)
   return made
@@ -98,6 +107,10 @@ function unwatch(entry: Entry): void {
   entry.watch = undefined
 }
 
+function knownOf({ reads }: Entry): Reads['known'] {
+  return new Map([...(reads?.known ?? []), ...(reads?.used ?? [])])
+}
+
 /** `known` are answers that the live connection has sent. */
 async function refresh(entry: Entry, known: Reads['known'] = new Map()): Promise<void> {
   clearTimeout(entry.timer)
@@ -105,6 +118,7 @@ async function refresh(entry: Entry, known: Reads['known'] = new Map()): Promise
   const running = new AbortController()
   entry.running = running
   const reads = recordReads(running.signal, known)
+  entry.reads = reads
   try {
     const show = (data: unknown) => {
       if (entry.state.value.data === undefined) entry.state.value = { ...empty, data }

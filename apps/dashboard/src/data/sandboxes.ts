@@ -1,8 +1,10 @@
 import { signal } from '@preact/signals'
+import { useEffect } from 'preact/hooks'
 import type { ListedSandbox } from '@atoll/client/replies'
 import type { Usage } from '../model/sandbox-filter.ts'
 import { appendSample } from '../model/samples.ts'
-import { api, listAll } from './request.ts'
+import { api, listAll, listPages } from './request.ts'
+import type { Pages } from './request.ts'
 import { reloadAll, useResource } from './resource.ts'
 import type { Resource } from './resource.ts'
 
@@ -11,6 +13,8 @@ const endedEveryMs = 10_000
 const usageEveryMs = 5_000
 /** Limit of the API for one request. */
 const maxIds = 100
+/** Sandboxes whose samples stay for their return into view. */
+const maxRecent = 500
 
 export function useSandboxes(): Resource<ListedSandbox[]> {
   return useResource(
@@ -19,6 +23,25 @@ export function useSandboxes(): Resource<ListedSandbox[]> {
       listAll<ListedSandbox>('/v2/sandboxes?limit=100', { signal: aborted, onPage: show }),
     listEveryMs,
   )
+}
+
+/** First sandboxes that match, in their order, and the number of all matches. `query` is a query of the API's list. */
+export function useSandboxList(
+  query: string,
+  enough: number,
+): Resource<{ readonly items: ListedSandbox[]; readonly total: number }> {
+  const list = useResource<Pages<ListedSandbox>>(
+    `sandboxes/list?${query}`,
+    (aborted, show) =>
+      listPages(`/v2/sandboxes?${query}&limit=100`, { signal: aborted, enough, onPage: show }),
+    listEveryMs,
+  )
+  const { data } = list
+  const isShort = data !== undefined && data.items.length < Math.min(enough, data.total)
+  useEffect(() => {
+    if (isShort) void list.extend()
+  }, [query, enough, isShort])
+  return list
 }
 
 /** Newest ended sandboxes, with the reason of each. */
@@ -49,10 +72,16 @@ export function useUsage(ids: readonly string[]): UsageById {
         undefined,
         aborted,
       )
-      recent.value = Object.entries(sandboxes).reduce<UsageById>(
-        (all, [id, sample]) => ({ ...all, [id]: appendSample(all[id], sample) }),
-        recent.value,
-      )
+      const known = Object.entries(recent.value).slice(-maxRecent)
+      recent.value = {
+        ...Object.fromEntries(known),
+        ...Object.fromEntries(
+          Object.entries(sandboxes).map(([id, sample]) => [
+            id,
+            appendSample(recent.value[id], sample),
+          ]),
+        ),
+      }
       return sandboxes
     },
     usageEveryMs,

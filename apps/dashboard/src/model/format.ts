@@ -53,3 +53,7 @@ export function parseDuration(text: string): number | undefined {
   const factor = { s: 1, m: 60, min: 60, h: 3_600, d: 86_400 }[match[2] ?? 's'] ?? 1
   return Number(match[1]) * factor
 }
+
+export function formatCount(count: number): string {
+  return count.toLocaleString('en-US')
+}

@@ -5,7 +5,7 @@ import { findAttention } from './attention.ts'
 import { findCommands } from './command-search.ts'
 import { mergeLog, nextCursor } from './log-lines.ts'
 import { appendSample, sparkPath } from './samples.ts'
-import { applyFilter, formatFilter, parseFilter } from './sandbox-filter.ts'
+import { formatFilter, parseFilter, toListQuery } from './sandbox-filter.ts'
 import { rowsInView } from './virtual-rows.ts'
 
 function sandbox(sandboxID: string, more: Partial<ListedSandbox> = {}): ListedSandbox {
@@ -24,33 +24,29 @@ function sandbox(sandboxID: string, more: Partial<ListedSandbox> = {}): ListedSa
   }
 }
 
-const all = [
-  sandbox('ia', { startedAt: '2026-01-01T00:00:01Z', metadata: { Owner: 'Ann' } }),
-  sandbox('ib', { startedAt: '2026-01-01T00:00:03Z', state: 'paused', alias: 'tools' }),
-  sandbox('ic', { startedAt: '2026-01-01T00:00:02Z' }),
-]
-const ids = (query: string, usage = {}) =>
-  applyFilter(all, parseFilter(new URLSearchParams(query)), usage).map(({ sandboxID }) => sandboxID)
+const apiQuery = (query: string) => toListQuery(parseFilter(new URLSearchParams(query)))
 
-test('sandboxes are found by state, template, ID and metadata, newest first', () => {
-  assert.deepEqual(ids(''), ['ib', 'ic', 'ia'])
-  assert.deepEqual(ids('state=running'), ['ic', 'ia'])
-  assert.deepEqual(ids('template=tools'), ['ib'])
-  assert.deepEqual(ids('q=owner%3Dann'), ['ia'])
-  assert.deepEqual(ids('q=IB tools'), ['ib'])
-  assert.deepEqual(ids('q=ib owner'), [])
+test('the filter in the URL becomes a query of the API, and unknown values are ignored', () => {
+  assert.equal(apiQuery(''), 'sort=started&order=desc')
+  assert.equal(
+    apiQuery('q=+a++b+&state=running&template=tools&sort=cpu&order=asc'),
+    'search=a+b&state=running&template=tools&sort=cpu&order=asc',
+  )
+  assert.equal(apiQuery('sort=nonsense&state=nonsense&metadata=x'), 'sort=started&order=desc')
+  assert.equal(
+    new URLSearchParams(apiQuery('metadata=a=b%26c&metadata=d%3De==f')).get('metadata'),
+    'a=b%26c&d=e%3D%3Df',
+  )
 })
 
-test('sandboxes are sorted by each column, and unknown values are ignored', () => {
-  assert.deepEqual(ids('order=asc'), ['ia', 'ic', 'ib'])
-  const usage = { ic: { cpuUsedPct: 90, memUsed: 1 }, ia: { cpuUsedPct: 5, memUsed: 2 } }
-  assert.deepEqual(ids('sort=cpu', usage), ['ic', 'ia', 'ib'])
-  assert.deepEqual(ids('sort=memory&order=asc', usage), ['ib', 'ic', 'ia'])
-  assert.deepEqual(ids('sort=nonsense&state=nonsense'), ['ib', 'ic', 'ia'])
+test('a search beyond the limits of the API is cut', () => {
+  const search = new URLSearchParams(apiQuery(`q=${'word '.repeat(20)}`)).get('search')
+  assert.equal(search, 'word '.repeat(10).trim())
+  assert.equal(new URLSearchParams(apiQuery(`q=${'a'.repeat(300)}`)).get('search')?.length, 200)
 })
 
 test('a filter survives its way through the URL, and defaults leave no trace', () => {
-  const query = '?q=a+b&state=paused&template=x&sort=cpu&order=asc'
+  const query = '?q=a+b&state=paused&template=x&metadata=k%3Dv&sort=cpu&order=asc'
   assert.equal(formatFilter(parseFilter(new URLSearchParams(query))), query)
   assert.equal(formatFilter(parseFilter(new URLSearchParams())), '')
 })

@@ -1,16 +1,22 @@
 import type { ListedSandbox } from '@atoll/client/replies'
 
-/** Filters and order of the sandbox list, kept in the URL. */
+/** Filters and order of the sandbox list, kept in the URL and applied by the server. */
 export interface SandboxFilter {
   readonly text: string
   readonly state: '' | ListedSandbox['state']
   readonly template: string
+  /** Pairs `key=value` that must all match. */
+  readonly metadata: readonly string[]
   readonly sort: SortColumn
   readonly isDescending: boolean
 }
 
-export const sortColumns = ['started', 'ends', 'template', 'state', 'cpu', 'memory'] as const
+const sortColumns = ['started', 'ends', 'template', 'cpu', 'memory'] as const
 export type SortColumn = (typeof sortColumns)[number]
+
+/** Limits of the API. */
+const maxText = 200
+const maxWords = 10
 
 export function parseFilter(query: URLSearchParams): SandboxFilter {
   const sort = sortColumns.find((column) => column === query.get('sort'))
@@ -18,6 +24,7 @@ export function parseFilter(query: URLSearchParams): SandboxFilter {
     text: query.get('q') ?? '',
     state: parseState(query.get('state')),
     template: query.get('template') ?? '',
+    metadata: query.getAll('metadata').filter((pair) => pair.indexOf('=') > 0),
     sort: sort ?? 'started',
     isDescending: query.get('order') !== 'asc',
   }
@@ -33,10 +40,37 @@ export function formatFilter(filter: SandboxFilter): string {
   if (filter.text) query.set('q', filter.text)
   if (filter.state) query.set('state', filter.state)
   if (filter.template) query.set('template', filter.template)
+  for (const pair of filter.metadata) query.append('metadata', pair)
   if (filter.sort !== 'started') query.set('sort', filter.sort)
   if (!filter.isDescending) query.set('order', 'asc')
   const text = query.toString()
   return text ? `?${text}` : ''
+}
+
+export function isFiltered(filter: SandboxFilter): boolean {
+  return Boolean(filter.text || filter.state || filter.template || filter.metadata.length > 0)
+}
+
+/** Fields of the filter as the API calls them. */
+export function toApiFilter({ text, state, template, metadata }: SandboxFilter) {
+  const search = text.trim().split(/\s+/).slice(0, maxWords).join(' ').slice(0, maxText)
+  const pairs = metadata.map((pair) => {
+    const at = pair.indexOf('=')
+    return `${encodeURIComponent(pair.slice(0, at))}=${encodeURIComponent(pair.slice(at + 1))}`
+  })
+  return {
+    ...(search && { search }),
+    ...(state && { state }),
+    ...(template && { template }),
+    ...(pairs.length > 0 && { metadata: pairs.join('&') }),
+  }
+}
+
+/** Query for the API's list of sandboxes, without its paging. */
+export function toListQuery(filter: SandboxFilter): string {
+  const { sort, isDescending } = filter
+  const order = isDescending ? 'desc' : 'asc'
+  return new URLSearchParams({ ...toApiFilter(filter), sort, order }).toString()
 }
 
 export interface Usage {
@@ -44,46 +78,6 @@ export interface Usage {
   readonly memUsed: number
 }
 
-/** Applies the filter to all sandboxes of the team, not to a page of them. */
-export function applyFilter(
-  sandboxes: readonly ListedSandbox[],
-  filter: SandboxFilter,
-  usage: Readonly<Record<string, Usage | undefined>> = {},
-): ListedSandbox[] {
-  const words = filter.text.toLowerCase().split(/\s+/).filter(Boolean)
-  const matches = sandboxes.filter(
-    (sandbox) =>
-      (!filter.state || sandbox.state === filter.state) &&
-      (!filter.template || templateName(sandbox) === filter.template) &&
-      words.every((word) => searchText(sandbox).includes(word)),
-  )
-  const sign = filter.isDescending ? -1 : 1
-  const rank = rankers[filter.sort]
-  return matches.toSorted((a, b) => {
-    const [left, right] = [rank(a, usage[a.sandboxID]), rank(b, usage[b.sandboxID])]
-    const order = left < right ? -1 : left > right ? 1 : 0
-    return order === 0 ? (a.sandboxID < b.sandboxID ? -1 : 1) : sign * order
-  })
-}
-
 export function templateName({ alias, templateID }: Pick<ListedSandbox, 'alias' | 'templateID'>) {
   return alias ?? templateID
-}
-
-function searchText(sandbox: ListedSandbox): string {
-  const metadata = Object.entries(sandbox.metadata ?? {}).map(([key, value]) => `${key}=${value}`)
-  const words = [sandbox.sandboxID, sandbox.templateID, sandbox.alias ?? '', ...metadata]
-  return words.join('\n').toLowerCase()
-}
-
-const rankers: Record<
-  SortColumn,
-  (sandbox: ListedSandbox, usage: Usage | undefined) => string | number
-> = {
-  started: ({ startedAt }) => Date.parse(startedAt),
-  ends: ({ endAt }) => Date.parse(endAt),
-  template: templateName,
-  state: ({ state }) => state,
-  cpu: (_, usage) => usage?.cpuUsedPct ?? -1,
-  memory: (_, usage) => usage?.memUsed ?? -1,
 }

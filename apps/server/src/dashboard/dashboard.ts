@@ -4,6 +4,7 @@ import type { Duplex } from 'node:stream'
 import type { DashboardBundle } from '@atoll/dashboard/build'
 import { Fault } from '@atoll/kit/fault'
 import type { Logger } from '@atoll/kit/log'
+import { createBulk } from './bulk/bulk-routes.ts'
 import { isForHost } from './host.ts'
 import { createLive, livePath } from './live/live.ts'
 import { createPages } from './pages.ts'
@@ -34,7 +35,8 @@ export function createDashboard(given: DashboardParts): Dashboard {
   }
   const parts = { ...given, sessions: { ...given.sessions, close: endSession } }
   const pages = createPages(parts.bundle)
-  const routes = createRoutes(parts)
+  const bulk = createBulk(parts)
+  const routes = createRoutes(parts, bulk)
   const live = createLive({
     ...parts,
     isSession: (token) => parts.sessions.findKey(token) !== undefined,
@@ -74,6 +76,7 @@ export function createDashboard(given: DashboardParts): Dashboard {
     },
     async close() {
       live.close()
+      bulk.close()
       parts.platform.close()
       parts.envd.close()
     },

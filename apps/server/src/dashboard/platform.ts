@@ -10,7 +10,7 @@ import type { Upstream } from './upstream.ts'
 export const platformPrefix = '/bff/api'
 
 const maxAnswerBytes = 32 * 2 ** 20
-const passedHeaders = ['x-next-token', 'x-total-running', 'retry-after']
+const passedHeaders = ['x-next-token', 'x-total-matches', 'x-total-running', 'retry-after']
 
 /** Only operations of a team are forwarded: no pages, no operator's or user's operations. */
 const forwarded = operations
@@ -47,15 +47,20 @@ export async function forwardToPlatform(
   const { status, headers, body } = await readReply(reply)
   if (status === 401) await parts.onKeyRefused()
   if (body === undefined) return void sendInert(res, status, headers).end()
-  sendJson(res, status, body, { ...headers, [tagHeader]: tagOf(status, body) })
+  const tag = tagOf(status, body, headers)
+  sendJson(res, status, body, { ...headers, [tagHeader]: tag })
 }
 
 /** Names the content of an answer, so that a live connection sends only answers that differ. */
 export const tagHeader = 'X-Atoll-Tag'
 
-/** Changes with the content of an answer. */
-export function tagOf(status: number, body: unknown): string {
-  const text = `${status} ${JSON.stringify(body)}`
+/** Changes with the content of an answer, and with the number of all matches if it is a page of a list. */
+export function tagOf(
+  status: number,
+  body: unknown,
+  headers: Readonly<Record<string, string>> = {},
+): string {
+  const text = `${status} ${headers['x-total-matches'] ?? ''} ${JSON.stringify(body)}`
   return createHash('sha256').update(text).digest('base64url').slice(0, 22)
 }
 
@@ -78,6 +83,21 @@ export async function askPlatform(call: {
   requireTeamOperation('GET', path)
   const headers = { 'x-api-key': apiKey }
   return readReply(await platform.send({ method: 'GET', path, headers, signal }))
+}
+
+/** Changes something with the key of a session. */
+export async function changePlatform(call: {
+  readonly platform: Upstream
+  readonly apiKey: string
+  readonly method: string
+  readonly path: string
+  readonly body?: object
+}): Promise<PlatformAnswer> {
+  const { platform, apiKey, method, path } = call
+  requireTeamOperation(method, path)
+  const body = call.body && JSON.stringify(call.body)
+  const headers = { 'x-api-key': apiKey, ...(body && { 'content-type': 'application/json' }) }
+  return readReply(await platform.send({ method, path, headers, body }))
 }
 
 async function readReply(reply: IncomingMessage): Promise<PlatformAnswer> {

@@ -2,6 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { z } from 'zod'
 import { Fault } from '@atoll/kit/fault'
+import type { Bulk } from './bulk/bulk-routes.ts'
 import { downloadFile, showFile, writeFile } from './envd-files.ts'
 import { askEnvd, callEnvd } from './envd-rpc.ts'
 import { forwardToPlatform, platformPrefix, tagHeader, tagOf } from './platform.ts'
@@ -44,7 +45,7 @@ export interface RouteParts {
 const sandboxPath = /^\/bff\/sandboxes\/([a-z0-9]{1,63})\/(file|download|processes|rpc\/(\w+))$/
 const maxRequestBytes = 64 * 1024
 
-export function createRoutes(parts: RouteParts) {
+export function createRoutes(parts: RouteParts, bulk: Bulk) {
   const answerShare = createAnswerShare(parts)
   return async (req: IncomingMessage, res: ServerResponse, url: URL): Promise<void> => {
     const { pathname } = url
@@ -52,6 +53,7 @@ export function createRoutes(parts: RouteParts) {
     if (isOperatorPath(pathname)) return answerOperator(req, res, url, parts)
     if (isSharePath(pathname)) return answerShare(req, res, url)
     const { token, apiKey } = requireSession(parts, req)
+    if (bulk.claims(pathname)) return bulk.answer(req, res, { pathname, token })
     if (isSharesPath(pathname)) return manageShares(req, res, url, { ...parts, apiKey })
     if (pathname.startsWith(`${platformPrefix}/`)) {
       const onKeyRefused = () => parts.sessions.close(token)

@@ -50,6 +50,8 @@ export async function startDashboardUnderTest(env: Record<string, string> = {}) 
     dataDir,
     apiKey,
     ask,
+    /** Address of the API. The dashboard has the same port on `ui.localhost`. */
+    url: () => server.apiUrl,
     /** Calls the platform API with the first key. */
     async platform(method: string, path: string, body?: unknown): Promise<Answer> {
       const headers = { 'x-api-key': apiKey, 'content-type': 'application/json' }

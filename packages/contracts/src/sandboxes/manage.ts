@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { defineOperation } from '../operation.ts'
 import { PageQuery } from '../schemas/paging.ts'
 import { ListedSandbox, ListedState, SandboxDetail } from './views.ts'
-import { Timestamp } from '../schemas/text.ts'
+import { Text, Timestamp } from '../schemas/text.ts'
 
 /** List, get, kill and timeout operations. `create.ts` has create, `lifecycle.ts` pause and resume. */
 
@@ -48,7 +48,18 @@ export const listSandboxesV2 = defineOperation({
     state: States.default(['running', 'paused']).describe(
       'Comma-separated list of `running`, `paused` and `ended`. Ended sandboxes are kept for 7 days',
     ),
-    order: z.enum(['asc', 'desc']).default('desc').describe('By start time'),
+    search: Text.refine((text) => text.length <= 200, { error: 'must have at most 200 characters' })
+      .optional()
+      .describe(
+        'Words that must all occur in the ID, the template or a `key=value` of the metadata; letters of the English alphabet match in upper and lower case',
+      ),
+    sort: z
+      .enum(['started', 'ends', 'template', 'cpu', 'memory'])
+      .default('started')
+      .describe(
+        'Start time, end time, template name, or usage in the last sample. Sandboxes that are not running have no usage',
+      ),
+    order: z.enum(['asc', 'desc']).default('desc').describe('Ascending or descending'),
     startedAfter: Timestamp.optional().describe('Inclusive'),
     template: z.string().optional().describe('Template ID or alias, without a tag'),
     ...PageQuery,
@@ -59,6 +70,7 @@ export const listSandboxesV2 = defineOperation({
       body: z.array(ListedSandbox),
       headers: {
         'X-Next-Token': 'Present when there is another page',
+        'X-Total-Matches': 'Number of matching sandboxes on all pages together',
         'X-Total-Running': 'Number of matching running sandboxes on all pages together',
       },
     },

@@ -1,20 +1,14 @@
 import type { Clock } from '@atoll/kit/clock'
 import { Fault } from '@atoll/kit/fault'
-import { fromToken, toToken } from '../../domain/paging.ts'
 import { absent, isRunning, isShown, statesShownAs } from '../../domain/sandboxes/sandbox.ts'
-import type {
-  RunningSandbox,
-  Sandbox,
-  ListedState,
-  StartedSandbox,
-} from '../../domain/sandboxes/sandbox.ts'
+import type { RunningSandbox, Sandbox, StartedSandbox } from '../../domain/sandboxes/sandbox.ts'
 import { isInTransition } from '../../domain/sandboxes/sandbox-pause.ts'
 import { extend, setTimeoutOf } from '../../domain/sandboxes/sandbox-time.ts'
-import type { Order } from '../../domain/paging.ts'
 import type { SandboxFilter, SandboxStore } from '../../domain/sandboxes/sandbox-store.ts'
 import type { TemplateStore } from '../../domain/template.ts'
 import type { Ending } from './ending.ts'
-import { findTemplateId } from '../templates/find-template.ts'
+import { listSandboxes } from './list-sandboxes.ts'
+import type { ListRequest, SandboxList } from './list-sandboxes.ts'
 import type { LimitsOf } from '../teams/limits.ts'
 import type { Started, StartSandbox } from './start-sandbox.ts'
 import { beingKilled, inTransition } from './transitions.ts'
@@ -45,21 +39,6 @@ export interface ResumeRequest extends ConnectRequest {
   readonly autoPause: boolean | undefined
 }
 
-export interface ListRequest extends Omit<SandboxFilter, 'templateId' | 'states'> {
-  readonly template: string | undefined
-  readonly states: readonly ListedState[]
-  readonly order: Order
-  readonly limit: number
-  readonly nextToken: string | undefined
-}
-
-export interface SandboxList {
-  readonly sandboxes: readonly StartedSandbox[]
-  readonly nextToken?: string
-  /** Absent when the request did not ask for running sandboxes. */
-  readonly totalRunning?: number
-}
-
 const shortestRefreshSeconds = 15
 
 interface SandboxPorts {
@@ -83,7 +62,7 @@ export function createSandboxes(ports: SandboxPorts): Sandboxes {
       return sandbox
     },
     listAll: (filter) => store.list({ ...filter, states: statesShownAs('running') }),
-    list: (request) => list(ports, request),
+    list: (request) => listSandboxes(ports, request),
     async kill(teamId, id) {
       const sandbox = await store.find(id)
       if (sandbox?.teamId !== teamId) throw absent(id)
@@ -198,29 +177,4 @@ function checkSeconds(seconds: number, maxSeconds: number): void {
     'invalid_timeout',
     `timeout must be at most ${maxSeconds} seconds, the longest that a sandbox may run`,
   )
-}
-
-async function list(
-  deps: { readonly store: SandboxStore; readonly templates: TemplateStore },
-  request: ListRequest,
-): Promise<SandboxList> {
-  const { template, states, order, limit, nextToken, ...rest } = request
-  const after = nextToken === undefined ? undefined : fromToken(nextToken, order)
-  const templateId =
-    template === undefined
-      ? undefined
-      : ((await findTemplateId(deps.templates, template, request.teamId)) ?? null)
-  const isRunningAsked = states.includes('running')
-  if (templateId === null) return { sandboxes: [], ...(isRunningAsked && { totalRunning: 0 }) }
-  const filter = { ...rest, templateId, states: statesShownAs(...states) }
-  // Read one row more than the limit to see whether there is another page.
-  const found = await deps.store.list(filter, { order, limit: limit + 1, after })
-  const sandboxes = found.slice(0, limit)
-  const last = sandboxes.at(-1)
-  const running = { ...filter, states: statesShownAs('running') }
-  return {
-    sandboxes,
-    ...(isRunningAsked && { totalRunning: await deps.store.count(running) }),
-    ...(last && found.length > limit && { nextToken: toToken(last, order) }),
-  }
 }

@@ -1,64 +1,93 @@
-import type { Kysely } from 'kysely'
+import { sql } from 'kysely'
+import type { Expression, Kysely } from 'kysely'
+import { statesShownAs } from '../../domain/sandboxes/sandbox.ts'
 import type { SandboxState } from '../../domain/sandboxes/sandbox.ts'
+import type { SortedList } from '../../domain/sandboxes/sandbox-sort.ts'
 import type { SandboxFilter, SandboxPage } from '../../domain/sandboxes/sandbox-store.ts'
 import type { SandboxRow, Schema } from '../schema.ts'
+import { toState } from './sandbox-row.ts'
 
 type Db = Kysely<Schema>
+type Rank = number | string
+
+const newestFirst: SortedList = { sort: 'started', order: 'desc', sampledUntil: 0 }
 
 /** Runs one statement, so that a sandbox that changes its state meanwhile is neither missed nor listed twice. */
 export async function listRows(
   db: Db,
   filter: SandboxFilter,
   page?: SandboxPage,
-): Promise<SandboxRow[]> {
-  const order = page?.order ?? 'desc'
+): Promise<(SandboxRow & { readonly rank: Rank })[]> {
+  const { order } = page ?? newestFirst
   const [first, ...others] = filter.states.map((state) => inState(db, filter, state, page))
   if (!first) return []
   let query = others
     .reduce((all, other) => all.unionAll(other), first)
-    .orderBy('started_at', order)
+    .orderBy('rank', order)
     .orderBy('id', order === 'desc' ? 'asc' : 'desc')
   if (page) query = query.limit(page.limit)
   return query.execute()
 }
 
-export async function countRows(db: Db, filter: SandboxFilter): Promise<number> {
-  const { total } = await matching(db, filter)
+export async function countRows(
+  db: Db,
+  filter: SandboxFilter,
+): Promise<ReadonlyMap<SandboxState, number>> {
+  const rows = await matching(db, filter)
     .where('state', 'in', filter.states)
-    .select((select) => select.fn.countAll<number>().as('total'))
-    .executeTakeFirstOrThrow()
-  return total
+    .select((select) => ['state', select.fn.countAll<number>().as('total')])
+    .groupBy('state')
+    .execute()
+  return new Map(rows.map(({ state, total }) => [toState(state), total]))
 }
 
-/** Reads the page of one state, so that the index provides the order and few rows are read. */
+/** Reads the page of one state. By start time, the index provides the order and few rows are read. */
 function inState(db: Db, filter: SandboxFilter, state: SandboxState, page?: SandboxPage) {
-  const order = page?.order ?? 'desc'
+  const list = page ?? newestFirst
+  const [before, beforeId] = list.order === 'desc' ? (['<', '>'] as const) : (['>', '<'] as const)
+  const rank = rankOf(list, state)
   let query = matching(db, filter)
     .where('state', '=', state)
     .selectAll('sandboxes')
-    .orderBy('started_at', order)
-    .orderBy('id', order === 'desc' ? 'asc' : 'desc')
+    .select(rank.as('rank'))
+    .orderBy(rank, list.order)
+    .orderBy('id', list.order === 'desc' ? 'asc' : 'desc')
   if (page) query = query.limit(page.limit)
   const after = page?.after
   if (after) {
-    const time = after.startedAt.getTime()
     query = query.where((where) =>
       where.or([
-        where('started_at', order === 'desc' ? '<' : '>', time),
-        where.and([
-          where('started_at', '=', time),
-          where('id', order === 'desc' ? '>' : '<', after.id),
-        ]),
+        where(rank, before, after.rank),
+        where.and([where(rank, '=', after.rank), where('id', beforeId, after.id)]),
       ]),
     )
   }
   return db.selectFrom(query.as('one')).selectAll()
 }
 
-function matching(db: Db, { teamId, metadata, startedAfter, templateId }: SandboxFilter) {
+/** Returns the value that sandboxes of a state are sorted by. Null never occurs: it compares with nothing. */
+function rankOf({ sort, sampledUntil }: SortedList, state: SandboxState) {
+  if (sort === 'started') return sql<Rank>`started_at`
+  if (sort === 'ends') {
+    return state === 'ended' ? sql<Rank>`coalesce(ended_at, 0)` : sql<Rank>`coalesce(end_at, 0)`
+  }
+  if (sort === 'template') return sql<Rank>`coalesce(alias, template_id)`
+  const column = sql.ref(sort === 'cpu' ? 'cpu_used_percent' : 'memory_used_bytes')
+  const value: Expression<unknown> = runningStates.has(state)
+    ? sql`coalesce((select ${column} from sandbox_metrics
+        where sandbox_metrics.sandbox_id = sandboxes.id and sandbox_metrics.at <= ${sampledUntil}
+        order by sandbox_metrics.at desc limit 1), -1)`
+    : sql`-1`
+  return sql<Rank>`cast(${value} as double precision)`
+}
+
+const runningStates: ReadonlySet<SandboxState> = new Set(statesShownAs('running'))
+
+function matching(db: Db, { teamId, metadata, startedAfter, templateId, words }: SandboxFilter) {
   let query = db.selectFrom('sandboxes').where('team_id', '=', teamId)
   if (startedAfter) query = query.where('started_at', '>=', startedAfter.getTime())
   if (templateId !== undefined) query = query.where('template_id', '=', templateId)
+  for (const word of words ?? []) query = query.where(contains(word))
   for (const [key, value] of Object.entries(metadata ?? {})) {
     query = query.where((where) =>
       where.exists(
@@ -72,4 +101,16 @@ function matching(db: Db, { teamId, metadata, startedAfter, templateId }: Sandbo
     )
   }
   return query
+}
+
+/** Lower case is the database's on both sides: SQLite knows it for ASCII alone. */
+function contains(word: string) {
+  const pattern = `%${word.replaceAll(/[\\%_]/g, String.raw`\$&`)}%`
+  const like = (text: Expression<unknown>) =>
+    sql<boolean>`lower(${text}) like lower(${pattern}) escape '\\'`
+  const pair = sql`sandbox_metadata.key || '=' || sandbox_metadata.value`
+  return sql<boolean>`(${like(sql`sandboxes.id`)} or ${like(sql`sandboxes.template_id`)}
+    or ${like(sql`coalesce(sandboxes.alias, '')`)}
+    or exists (select 1 from sandbox_metadata
+      where sandbox_metadata.sandbox_id = sandboxes.id and ${like(pair)}))`
 }

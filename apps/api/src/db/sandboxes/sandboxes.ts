@@ -38,11 +38,19 @@ export function sqlSandboxStore(db: Db, keyRing: KeyRing): SandboxStore {
         return update(writer, id, (current) => change(current, kept))
       }),
     keptBytes: (teamId) => sumKept(db, teamId),
-    async list(filter, page) {
-      const rows = await listRows(db, filter, page)
+    async list(filter) {
+      const rows = await listRows(db, filter)
       return (await withMetadata(db, keyRing, rows)).filter(isListed)
     },
-    count: (filter) => countRows(db, filter),
+    async listPage(filter, page) {
+      const rows = await listRows(db, filter, page)
+      const sandboxes = await withMetadata(db, keyRing, rows)
+      return rows.flatMap(({ rank }, index) => {
+        const sandbox = sandboxes[index]
+        return sandbox && isListed(sandbox) ? [{ sandbox, rank }] : []
+      })
+    },
+    countByState: (filter) => countRows(db, filter),
     ...sandboxQueries(db, keyRing),
     deleteEndedBefore: (time, limit) =>
       db.transaction().execute((transaction) => deleteEndedBefore(transaction, time, limit)),

@@ -1,6 +1,6 @@
 import type { SandboxNetwork } from '../network/network.ts'
-import type { Order, Position } from '../paging.ts'
 import type { Sandbox, SandboxState, StartedSandbox } from './sandbox.ts'
+import type { SortedList, SortPosition } from './sandbox-sort.ts'
 
 export interface SandboxStore {
   /**
@@ -33,8 +33,11 @@ export interface SandboxStore {
   ): Promise<After | undefined>
   /** Total disk usage of the paused sandboxes and snapshots of a team. */
   keptBytes(teamId: string): Promise<number>
-  list(filter: SandboxFilter, page?: SandboxPage): Promise<StartedSandbox[]>
-  count(filter: SandboxFilter): Promise<number>
+  /** Lists all matches, newest first. */
+  list(filter: SandboxFilter): Promise<StartedSandbox[]>
+  listPage(filter: SandboxFilter, page: SandboxPage): Promise<RankedSandbox[]>
+  /** States without sandboxes are missing. */
+  countByState(filter: SandboxFilter): Promise<ReadonlyMap<SandboxState, number>>
   /** Keyed by team; teams without running sandboxes are missing. */
   countRunningByTeam(): Promise<ReadonlyMap<string, number>>
   /** Lists sandboxes of all teams, without metadata, for reconcilers. */
@@ -78,11 +81,18 @@ export interface SandboxFilter {
   /** Inclusive. */
   readonly startedAfter?: Date | undefined
   readonly templateId?: string | undefined
+  /** Words that must all occur in the ID, the template or a pair of metadata, in upper or lower case. */
+  readonly words?: readonly string[] | undefined
 }
 
-export interface SandboxPage {
-  readonly order: Order
+export interface SandboxPage extends SortedList {
   readonly limit: number
   /** Last sandbox of the previous page. */
-  readonly after?: Position | undefined
+  readonly after?: SortPosition | undefined
+}
+
+export interface RankedSandbox {
+  readonly sandbox: StartedSandbox
+  /** Value of the column that the list is sorted by. */
+  readonly rank: number | string
 }

@@ -13,6 +13,7 @@ import type { Authenticate } from '../../app/teams/auth.ts'
 import type { CreateRequest, CreateSandbox } from '../../app/sandboxes/create-sandbox.ts'
 import type { Sandboxes } from '../../app/sandboxes/sandboxes.ts'
 import { toLifecycle } from '../../domain/sandboxes/lifecycle.ts'
+import { toSearchWords } from '../../domain/sandboxes/sandbox-sort.ts'
 import { parseMetadataQuery } from './metadata-query.ts'
 import { addTeamRoute } from '../server/route.ts'
 import { toDetail, toListed, toView } from './sandbox-view.ts'
@@ -99,6 +100,8 @@ function addListRoutes(server: FastifyInstance, routes: SandboxRoutes): void {
       states: state,
       startedAfter: startedAfter === undefined ? undefined : new Date(startedAfter),
       template: rest.template,
+      words: rest.search === undefined ? undefined : toSearchWords(rest.search),
+      sort: rest.sort,
       order: rest.order,
       limit: rest.limit,
       nextToken: rest.nextToken,
@@ -107,6 +110,7 @@ function addListRoutes(server: FastifyInstance, routes: SandboxRoutes): void {
       status: 200,
       body: page.sandboxes.map(toListed),
       headers: {
+        'X-Total-Matches': String(page.total),
         ...(page.nextToken !== undefined && { 'X-Next-Token': page.nextToken }),
         ...(page.totalRunning !== undefined && { 'X-Total-Running': String(page.totalRunning) }),
       },

@@ -1,31 +1,33 @@
 import type { ListedSandbox } from '@atoll/client/replies'
+import { prepareBulk } from '../../data/bulk.ts'
 import { navigate } from '../../data/location.ts'
 import { sandboxActions, thenReload } from '../../data/sandboxes.ts'
+import { formatCount } from '../../model/format.ts'
+import type { SandboxFilter } from '../../model/sandbox-filter.ts'
 import { maxTiles, wallPath } from '../../model/wall.ts'
 import { Button } from '../../parts/controls.tsx'
 import { confirmFirst, runForEach } from '../../parts/dialog.tsx'
 
-/** Actions on all selected sandboxes. */
+/** Actions on the selected sandboxes. */
 export function BulkBar({
   picked,
-  matches,
-  onPick,
+  total,
+  onPickAll,
+  onClear,
 }: {
   readonly picked: readonly ListedSandbox[]
-  readonly matches: readonly ListedSandbox[]
-  readonly onPick: (ids: readonly string[]) => void
+  /** Number of matches of the filter. */
+  readonly total: number
+  readonly onPickAll: () => void
+  readonly onClear: () => void
 }) {
   const running = picked.filter(({ state }) => state === 'running')
   return (
     <div class="bulk" role="region" aria-label="Selected sandboxes">
       <strong>{picked.length} selected</strong>
-      {picked.length < matches.length && (
-        <Button
-          isSmall
-          kind="plain"
-          action={() => onPick(matches.map(({ sandboxID }) => sandboxID))}
-        >
-          Select all {matches.length} matches
+      {picked.length < total && (
+        <Button isSmall kind="plain" action={onPickAll}>
+          Select all {formatCount(total)} matches
         </Button>
       )}
       <span class="grow" />
@@ -50,10 +52,44 @@ export function BulkBar({
       >
         Pause
       </Button>
-      <Button isSmall kind="danger" action={() => killAll(picked, () => onPick([]))}>
+      <Button isSmall kind="danger" action={() => killAll(picked, onClear)}>
         Kill
       </Button>
-      <Button isSmall kind="plain" action={() => onPick([])}>
+      <Button isSmall kind="plain" action={onClear}>
+        Clear
+      </Button>
+    </div>
+  )
+}
+
+/** Actions on all matches of the filter, also matches that are not loaded. */
+export function AllMatchesBar({
+  total,
+  filter,
+  onClear,
+}: {
+  readonly total: number
+  readonly filter: SandboxFilter
+  readonly onClear: () => void
+}) {
+  return (
+    <div class="bulk" role="region" aria-label="Selected sandboxes">
+      <strong>All {formatCount(total)} matches selected</strong>
+      <span class="grow" />
+      <Button
+        isSmall
+        title="Let them run for at least another hour"
+        action={() => prepareBulk('extend', filter)}
+      >
+        Extend 1 h
+      </Button>
+      <Button isSmall action={() => prepareBulk('pause', filter)}>
+        Pause
+      </Button>
+      <Button isSmall kind="danger" action={() => prepareBulk('kill', filter)}>
+        Kill
+      </Button>
+      <Button isSmall kind="plain" action={onClear}>
         Clear
       </Button>
     </div>

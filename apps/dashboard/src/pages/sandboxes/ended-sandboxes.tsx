@@ -1,47 +1,71 @@
+import { useState } from 'preact/hooks'
 import type { ListedSandbox } from '@atoll/client/replies'
 import { now } from '../../data/clock.ts'
-import { useEndedSandboxes } from '../../data/sandboxes.ts'
-import { formatAge, formatDuration } from '../../model/format.ts'
+import { useSandboxList } from '../../data/sandboxes.ts'
+import { formatAge, formatCount, formatDuration } from '../../model/format.ts'
 import { sandboxPath } from '../../model/route.ts'
-import { applyFilter, templateName } from '../../model/sandbox-filter.ts'
+import { templateName, toListQuery } from '../../model/sandbox-filter.ts'
 import type { SandboxFilter } from '../../model/sandbox-filter.ts'
 import { visibleName } from '../../model/visible-text.ts'
+import { Button } from '../../parts/controls.tsx'
 import { Empty, ErrorNote, Skeleton } from '../../parts/status.tsx'
+import { Filters } from './filters.tsx'
+
+const pageRows = 100
 
 /** Sandboxes of the last 7 days that have ended, and why. */
-export function EndedSandboxes({ filter }: { readonly filter: SandboxFilter }) {
-  const ended = useEndedSandboxes()
-  const shown = applyFilter(ended.data ?? [], filter)
+export function EndedSandboxes({
+  filter,
+  change,
+}: {
+  readonly filter: SandboxFilter
+  readonly change: (part: Partial<SandboxFilter>) => void
+}) {
+  const [rows, setRows] = useState(pageRows)
+  const ended = useSandboxList(toListQuery(filter), rows)
+  const { items = [], total = 0 } = ended.data ?? {}
   return (
     <>
       <ErrorNote resource={ended} />
+      <Filters filter={filter} change={change} inUse={items.map(templateName)} />
       {ended.data === undefined ? (
         !ended.error && <Skeleton lines={8} />
-      ) : shown.length === 0 ? (
+      ) : total === 0 ? (
         <Empty title="No sandbox has ended">
           <p class="soft">Ended sandboxes stay here for 7 days, with the reason of their end.</p>
         </Empty>
       ) : (
-        <div class="panel" style={{ overflow: 'auto', minHeight: 0 }}>
-          <table class="table">
-            <thead>
-              <tr>
-                <th>Sandbox</th>
-                <th>Why it ended</th>
-                <th>Ended</th>
-                <th>Ran for</th>
-                <th>Template</th>
-              </tr>
-            </thead>
-            <tbody>
-              {shown.map((sandbox) => (
-                <Row key={sandbox.sandboxID} sandbox={sandbox} />
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <EndedTable items={items} />
+      )}
+      {items.length < total && (
+        <Button action={() => setRows(items.length + pageRows)}>
+          Show more of {formatCount(total)}
+        </Button>
       )}
     </>
+  )
+}
+
+function EndedTable({ items }: { readonly items: readonly ListedSandbox[] }) {
+  return (
+    <div class="panel" style={{ overflow: 'auto', minHeight: 0 }}>
+      <table class="table">
+        <thead>
+          <tr>
+            <th>Sandbox</th>
+            <th>Why it ended</th>
+            <th>Ended</th>
+            <th>Ran for</th>
+            <th>Template</th>
+          </tr>
+        </thead>
+        <tbody>
+          {items.map((sandbox) => (
+            <Row key={sandbox.sandboxID} sandbox={sandbox} />
+          ))}
+        </tbody>
+      </table>
+    </div>
   )
 }
 

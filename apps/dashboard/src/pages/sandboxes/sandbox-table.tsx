@@ -4,7 +4,13 @@ import type { ListedSandbox } from '@atoll/client/replies'
 import { now } from '../../data/clock.ts'
 import { navigate } from '../../data/location.ts'
 import type { UsageById } from '../../data/sandboxes.ts'
-import { formatAge, formatBytes, formatDuration, secondsUntil } from '../../model/format.ts'
+import {
+  formatAge,
+  formatBytes,
+  formatCount,
+  formatDuration,
+  secondsUntil,
+} from '../../model/format.ts'
 import { templateName } from '../../model/sandbox-filter.ts'
 import type { SandboxFilter, SortColumn, Usage } from '../../model/sandbox-filter.ts'
 import { sandboxPath } from '../../model/route.ts'
@@ -15,33 +21,38 @@ import { useKey } from '../../parts/keys.ts'
 import { Spark } from '../../parts/spark.tsx'
 
 interface TableProps {
+  /** Rows that were loaded, from the first one. */
   readonly sandboxes: readonly ListedSandbox[]
+  readonly total: number
   readonly usage: UsageById
   readonly filter: SandboxFilter
   readonly change: (part: Partial<SandboxFilter>) => void
   readonly chosen: ReadonlySet<string>
+  /** True if all matches are selected, also matches that are not loaded. */
+  readonly isAll: boolean
   readonly onChoose: (ids: ReadonlySet<string>) => void
-  /** Called with the IDs of the rows in view. */
-  readonly onView: (ids: readonly string[]) => void
+  readonly onChooseAll: () => void
+  /** Called with the IDs of the rows in view, and the number of the last one. */
+  readonly onView: (ids: readonly string[], last: number) => void
 }
 
 const rowPx = 36
-/** Usage is asked for when scrolling has stopped. */
-const settledMs = 200
+/** Rows and usage are asked for when scrolling pauses. */
+const settledMs = 100
 
 /** Draws only the rows in view: thousands of sandboxes scroll as smoothly as ten. */
 export function SandboxTable(props: TableProps) {
-  const { sandboxes, usage, chosen, onChoose, onView } = props
+  const { sandboxes, total, usage, chosen, onChoose, onView } = props
   const body = useRef<HTMLDivElement>(null)
   const view = useScrollView(body)
   const [focused, setFocused] = useState(-1)
-  const range = rowsInView({ count: sandboxes.length, rowPx, ...view })
+  const range = rowsInView({ count: total, rowPx, ...view })
   const rows = sandboxes.slice(range.first, range.last)
   const inView = rows.map(({ sandboxID }) => sandboxID)
   useEffect(() => {
-    const timer = setTimeout(() => onView(inView), settledMs)
+    const timer = setTimeout(() => onView(inView, range.last), settledMs)
     return () => clearTimeout(timer)
-  }, [inView.join()])
+  }, [inView.join(), range.last])
   const move = (step: number) => {
     const next = Math.max(0, Math.min(sandboxes.length - 1, focused + step))
     setFocused(next)
@@ -53,18 +64,17 @@ export function SandboxTable(props: TableProps) {
   const toggle = (id: string | undefined) => {
     if (id !== undefined) onChoose(new Set(chosen).symmetricDifference(new Set([id])))
   }
+  const filterBy = (pair: string) => {
+    const { metadata } = props.filter
+    if (!metadata.includes(pair)) props.change({ metadata: [...metadata, pair] })
+  }
   const current = sandboxes[focused]?.sandboxID
   useKey('j', () => move(1))
   useKey('k', () => move(-1))
   useKey('x', () => toggle(current))
   useKey('Enter', () => current && navigate(sandboxPath(current)))
   return (
-    <div
-      class="panel grid-table"
-      role="table"
-      aria-label="Sandboxes"
-      aria-rowcount={sandboxes.length}
-    >
+    <div class="panel grid-table" role="table" aria-label="Sandboxes" aria-rowcount={total}>
       <Head {...props} />
       <div class="grid-body" ref={body} role="rowgroup" tabIndex={0} aria-label="Rows">
         <div role="presentation" style={{ height: `${range.totalPx}px`, position: 'relative' }}>
@@ -80,12 +90,28 @@ export function SandboxTable(props: TableProps) {
                 isChosen={chosen.has(sandbox.sandboxID)}
                 isFocused={range.first + index === focused}
                 onToggle={() => toggle(sandbox.sandboxID)}
+                onMetadata={filterBy}
               />
             ))}
+            <Waiting count={range.last - range.first - rows.length} />
           </div>
         </div>
       </div>
     </div>
+  )
+}
+
+/** Rows that are not loaded yet. */
+function Waiting({ count }: { readonly count: number }) {
+  return (
+    <>
+      {Array.from({ length: Math.max(0, count) }, (_, index) => (
+        <div key={index} class="grid-row" role="row" aria-busy="true">
+          <span role="cell" />
+          <span role="cell" class="skeleton" />
+        </div>
+      ))}
+    </>
   )
 }
 
@@ -106,9 +132,7 @@ function useScrollView(body: RefObject<HTMLElement>) {
   return view
 }
 
-function Head({ sandboxes, filter, change, chosen, onChoose }: TableProps) {
-  const ids = sandboxes.map(({ sandboxID }) => sandboxID)
-  const isAll = ids.length > 0 && ids.every((id) => chosen.has(id))
+function Head({ total, filter, change, isAll, onChoose, onChooseAll }: TableProps) {
   const sorter = (column: SortColumn, label: string, wide = false) => {
     const isCurrent = filter.sort === column
     const arrow = isCurrent ? (filter.isDescending ? ' ↓' : ' ↑') : ''
@@ -137,10 +161,10 @@ function Head({ sandboxes, filter, change, chosen, onChoose }: TableProps) {
           type="checkbox"
           aria-label="Select all matches"
           checked={isAll}
-          onChange={() => onChoose(new Set(isAll ? [] : ids))}
+          onChange={() => (isAll ? onChoose(new Set()) : onChooseAll())}
         />
       </span>
-      {sorter('state', 'State')}
+      <span role="columnheader">State</span>
       {sorter('started', 'Sandbox')}
       {sorter('template', 'Template', true)}
       <span role="columnheader" class="wide">
@@ -149,7 +173,9 @@ function Head({ sandboxes, filter, change, chosen, onChoose }: TableProps) {
       {sorter('ends', 'Time left')}
       {sorter('cpu', 'CPU', true)}
       {sorter('memory', 'Memory', true)}
-      <span role="columnheader">{sandboxes.length}</span>
+      <span role="columnheader" title={`${formatCount(total)} match`}>
+        {formatCount(total)}
+      </span>
     </div>
   )
 }
@@ -160,9 +186,11 @@ interface RowProps {
   readonly isChosen: boolean
   readonly isFocused: boolean
   readonly onToggle: () => void
+  /** Called with a pair `key=value` that the list shall be filtered by. */
+  readonly onMetadata: (pair: string) => void
 }
 
-function Row({ sandbox, samples, isChosen, isFocused, onToggle }: RowProps) {
+function Row({ sandbox, samples, isChosen, isFocused, onToggle, onMetadata }: RowProps) {
   const id = sandbox.sandboxID
   const isRunning = sandbox.state === 'running'
   const classes = ['grid-row', isChosen && 'chosen', isFocused && 'focused']
@@ -188,7 +216,7 @@ function Row({ sandbox, samples, isChosen, isFocused, onToggle }: RowProps) {
       <span role="cell" class="wide clip isolated">
         {visibleName(templateName(sandbox), 60)}
       </span>
-      <Metadata metadata={sandbox.metadata ?? {}} />
+      <Metadata metadata={sandbox.metadata ?? {}} onMetadata={onMetadata} />
       <span role="cell" class="number soft">
         {isRunning ? formatDuration(secondsUntil(sandbox.endAt, now.value)) : '–'}
       </span>
@@ -211,15 +239,24 @@ function Row({ sandbox, samples, isChosen, isFocused, onToggle }: RowProps) {
 
 const maxTags = 4
 
-function Metadata({ metadata }: { readonly metadata: Readonly<Record<string, string>> }) {
+function Metadata({
+  metadata,
+  onMetadata,
+}: Pick<RowProps, 'onMetadata'> & { readonly metadata: Readonly<Record<string, string>> }) {
   return (
     <span role="cell" class="wide tags">
       {Object.entries(metadata)
         .slice(0, maxTags)
         .map(([key, value]) => (
-          <span key={key} class="tag isolated" title={visibleName(`${key}=${value}`)}>
+          <button
+            key={key}
+            type="button"
+            class="tag isolated"
+            title={`Only sandboxes with ${visibleName(`${key}=${value}`)}`}
+            onClick={() => onMetadata(`${key}=${value}`)}
+          >
             {visibleName(`${key}=${value}`, 60)}
-          </span>
+          </button>
         ))}
     </span>
   )

@@ -1,39 +1,46 @@
 import { signal } from '@preact/signals'
+import { useRef } from 'preact/hooks'
 import { navigate, query } from '../../data/location.ts'
-import { useSandboxes, useUsage } from '../../data/sandboxes.ts'
+import { useSandboxList, useUsage } from '../../data/sandboxes.ts'
 import { currentSession } from '../../data/session.ts'
 import {
-  applyFilter,
   formatFilter,
+  isFiltered,
   parseFilter,
-  parseState,
   templateName,
+  toListQuery,
 } from '../../model/sandbox-filter.ts'
 import type { SandboxFilter } from '../../model/sandbox-filter.ts'
 import { Button, Snippet } from '../../parts/controls.tsx'
 import { Empty, ErrorNote, Skeleton } from '../../parts/status.tsx'
 import { useKey } from '../../parts/keys.ts'
-import { visibleName } from '../../model/visible-text.ts'
-import { BulkBar } from './bulk-bar.tsx'
+import { AllMatchesBar, BulkBar } from './bulk-bar.tsx'
+import { BulkDialog } from './bulk-dialog.tsx'
 import { EndedSandboxes } from './ended-sandboxes.tsx'
+import { Filters } from './filters.tsx'
 import { NewSandbox } from './new-sandbox.tsx'
 import { SandboxTable } from './sandbox-table.tsx'
 
 const chosen = signal<ReadonlySet<string>>(new Set())
+/** Filter whose matches are all selected. Another filter selects nothing. */
+const allChosen = signal<string | undefined>(undefined)
+
 const inView = signal<readonly string[]>([])
+const pageRows = 100
+/** Number of rows to load: those up to the last one in view, and some more. */
+const wanted = signal(pageRows)
+
+function clearChosen(): void {
+  chosen.value = new Set()
+  allChosen.value = undefined
+}
 
 export function SandboxesPage() {
-  const sandboxes = useSandboxes()
-  const usage = useUsage(inView.value)
   const filter = parseFilter(query.value)
-  const all = sandboxes.data ?? []
-  const latest = Object.fromEntries(
-    Object.entries(usage).map(([id, samples]) => [id, samples.at(-1)]),
-  )
-  const shown = applyFilter(all, filter, latest)
-  const picked = shown.filter(({ sandboxID }) => chosen.value.has(sandboxID))
-  const change = (part: Partial<SandboxFilter>) =>
+  const change = (part: Partial<SandboxFilter>) => {
+    wanted.value = pageRows
     navigate(`/sandboxes${formatFilter({ ...filter, ...part })}`, { replace: true })
+  }
   const openNew = () => navigate('/sandboxes?new=1')
   useKey('n', openNew)
   return (
@@ -44,31 +51,10 @@ export function SandboxesPage() {
           New sandbox
         </Button>
       </div>
-      <ErrorNote resource={sandboxes} />
-      {sandboxes.data && (
-        <Filters filter={filter} change={change} templates={all.map(templateName)} />
-      )}
-      {picked.length > 0 && (
-        <BulkBar picked={picked} matches={shown} onPick={(ids) => (chosen.value = new Set(ids))} />
-      )}
       {filter.state === 'ended' ? (
-        <EndedSandboxes filter={filter} />
-      ) : sandboxes.data === undefined ? (
-        !sandboxes.error && <Skeleton lines={8} />
-      ) : all.length === 0 ? (
-        <NoSandboxes onNew={openNew} />
-      ) : shown.length === 0 ? (
-        <Empty title="No sandbox matches">
-          <Button action={() => navigate('/sandboxes')}>Clear the filters</Button>
-        </Empty>
+        <EndedSandboxes filter={filter} change={change} />
       ) : (
-        <SandboxTable
-          {...{ sandboxes: shown, usage, filter, change, chosen: chosen.value }}
-          onChoose={(ids) => (chosen.value = ids)}
-          onView={(ids) => {
-            if (ids.join() !== inView.value.join()) inView.value = ids
-          }}
-        />
+        <LiveSandboxes filter={filter} change={change} onNew={openNew} />
       )}
       {query.value.get('new') && (
         <NewSandbox onClose={() => navigate('/sandboxes', { replace: true })} />
@@ -77,53 +63,73 @@ export function SandboxesPage() {
   )
 }
 
-function Filters({
+function LiveSandboxes({
   filter,
   change,
-  templates,
+  onNew,
 }: {
   readonly filter: SandboxFilter
   readonly change: (part: Partial<SandboxFilter>) => void
-  readonly templates: readonly string[]
+  readonly onNew: () => void
 }) {
-  useKey('/', () => document.getElementById('search')?.focus())
+  const listQuery = toListQuery(filter)
+  const list = useSandboxList(listQuery, wanted.value)
+  const usage = useUsage(inView.value)
+  // The last list stays until the first page of the next one is there.
+  const shown = useRef(list.data)
+  if (list.data) shown.current = list.data
+  const { items = [], total = 0 } = shown.current ?? {}
+  const isAll = allChosen.value === listQuery
+  const ids = isAll ? new Set(items.map(({ sandboxID }) => sandboxID)) : chosen.value
+  const picked = items.filter(({ sandboxID }) => ids.has(sandboxID))
+  const pickAll = () => (allChosen.value = listQuery)
   return (
-    <div class="row">
-      <input
-        id="search"
-        class="input auto grow"
-        type="search"
-        style={{ maxWidth: '420px', minWidth: '160px' }}
-        aria-label="Search"
-        placeholder="Search ID, template, metadata  ( / )"
-        value={filter.text}
-        onInput={(event) => change({ text: event.currentTarget.value })}
-      />
-      <select
-        class="input auto"
-        aria-label="State"
-        value={filter.state}
-        onChange={({ currentTarget: { value } }) => change({ state: parseState(value) })}
-      >
-        <option value="">All states</option>
-        <option value="running">Running</option>
-        <option value="paused">Paused</option>
-        <option value="ended">Ended</option>
-      </select>
-      <select
-        class="input auto"
-        aria-label="Template"
-        value={filter.template}
-        onChange={(event) => change({ template: event.currentTarget.value })}
-      >
-        <option value="">All templates</option>
-        {[...new Set(templates)].toSorted().map((name) => (
-          <option key={name} value={name}>
-            {visibleName(name, 60)}
-          </option>
-        ))}
-      </select>
-    </div>
+    <>
+      <ErrorNote resource={list} />
+      {shown.current && <Filters filter={filter} change={change} inUse={items.map(templateName)} />}
+      {isAll && total > 0 ? (
+        <AllMatchesBar total={total} filter={filter} onClear={clearChosen} />
+      ) : (
+        picked.length > 0 && (
+          <BulkBar picked={picked} total={total} onPickAll={pickAll} onClear={clearChosen} />
+        )
+      )}
+      {shown.current === undefined ? (
+        !list.error && <Skeleton lines={8} />
+      ) : total === 0 ? (
+        <Nothing filter={filter} onNew={onNew} />
+      ) : (
+        <SandboxTable
+          key={listQuery}
+          {...{ sandboxes: items, total, usage, filter, change, chosen: ids, isAll }}
+          onChoose={(next) => {
+            allChosen.value = undefined
+            chosen.value = next
+          }}
+          onChooseAll={pickAll}
+          onView={(viewed, last) => {
+            if (viewed.join() !== inView.value.join()) inView.value = viewed
+            wanted.value = pageRows * Math.ceil((last + pageRows / 2) / pageRows)
+          }}
+        />
+      )}
+      <BulkDialog onDone={clearChosen} />
+    </>
+  )
+}
+
+function Nothing({
+  filter,
+  onNew,
+}: {
+  readonly filter: SandboxFilter
+  readonly onNew: () => void
+}) {
+  if (!isFiltered(filter)) return <NoSandboxes onNew={onNew} />
+  return (
+    <Empty title="No sandbox matches">
+      <Button action={() => navigate('/sandboxes')}>Clear the filters</Button>
+    </Empty>
   )
 }
 

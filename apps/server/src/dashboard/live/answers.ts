@@ -47,7 +47,7 @@ async function read(source: AnswerSource, path: string, signal: AbortSignal): Pr
       path: path.slice(platformPrefix.length),
       signal,
     })
-    return { status, headers, body, tag: tagOf(status, body) }
+    return { status, headers, body, tag: tagOf(status, body, headers) }
   }
   const sandboxId = processesPath.exec(path)?.[1]
   if (!sandboxId) throw new Fault('not_found', 'no_path', `There is nothing to watch at ${path}`)
