@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { access, mkdtemp, readFile, rm } from 'node:fs/promises'
+import { access, mkdtemp, mkdtempDisposable, readFile, rm } from 'node:fs/promises'
 import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream'
 import { after, before, test } from 'node:test'
 import { createPlatformClient } from '@atoll/client/platform'
-import { tryRun } from '@atoll/kit/run'
+import { run, tryRun } from '@atoll/kit/run'
 import { freePort } from '@atoll/kit/testing/free-port'
 import { waitFor } from '@atoll/kit/wait'
 import { Sandbox } from 'e2b'
@@ -19,6 +19,7 @@ import { shell } from '../shell.ts'
 
 /** A whole installation whose records are in PostgreSQL. */
 
+const timeoutMs = 600_000
 const password = 'verysecretpassword'
 let server: PostgresServer
 let databaseUrl: string
@@ -122,6 +123,44 @@ test('a server refuses to start while the database is away, and starts with its 
   await installation.interrupt()
   relay.close()
   await installation.start({ ATOLL_DATABASE_URL: databaseUrl })
+})
+
+test('a backup with a dump of the database brings a paused sandbox to another installation', async () => {
+  const sandbox = await createSandbox()
+  await shell(sandbox, 'echo kept > /home/user/kept')
+  const paused = await fetch(`${installation.url}/sandboxes/${sandbox.sandboxId}/pause`, {
+    method: 'POST',
+    headers: { 'X-API-Key': installation.apiKey, 'Content-Type': 'application/json' },
+    body: JSON.stringify({ memory: false }),
+  })
+  assert.equal(paused.status, 204, await paused.text())
+  await using folder = await mkdtempDisposable('/var/tmp/atoll-test-backup-')
+  const backup = join(folder.path, 'backup')
+  const printed = await run(atoll, ['backup', backup], { env: installation.env, timeoutMs })
+  assert.match(printed, /The database is NOT in this backup/)
+  const restoredUrl = new URL(databaseUrl)
+  restoredUrl.pathname = '/restored'
+  const dump = join(folder.path, 'dump.sql')
+  await run('pg_dump', ['--file', dump, databaseUrl], { timeoutMs })
+  await run('psql', [databaseUrl, '--command', 'CREATE DATABASE restored'])
+  await run('psql', [restoredUrl.href, '--quiet', '--file', dump], { timeoutMs })
+
+  // Only one of the two may have the sandboxes.
+  await installation.interrupt()
+  const dataDir = join(folder.path, 'data')
+  const place = {
+    ATOLL_DATA_DIR: dataDir,
+    ATOLL_LAYERS_DIR: join(dataDir, 'layers'),
+    ATOLL_DATABASE_URL: restoredUrl.href,
+  }
+  await run(atoll, ['restore', backup], { env: { ...process.env, ...place }, timeoutMs })
+  {
+    await using restored = await install({ ATOLL_RUNTIME: 'runc', ...place })
+    const there = await Sandbox.connect(sandbox.sandboxId, restored.connection)
+    assert.equal((await shell(there, 'cat /home/user/kept')).stdout, 'kept\n')
+  }
+  await installation.start()
+  await sandbox.kill()
 })
 
 test('the password of the database is in no log and in no output', async () => {
