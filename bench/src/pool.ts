@@ -7,12 +7,14 @@ import { waitFor } from '@atoll/kit/wait'
 export interface CellCounts {
   /** Cells in a pool. */
   readonly ready: number
-  /** Cells that are being created. */
+  /** Cells that are being created. Blank cells are left out: they stay in this phase. */
   readonly inProgress: number
 }
 
 export async function countCells(cloud: HttpCloud): Promise<CellCounts> {
-  const phases = (await readCells(cloud)).map(({ phase }) => phase)
+  const phases = (await readCells(cloud))
+    .filter(({ templateId }) => templateId !== '')
+    .map(({ phase }) => phase)
   const count = (wanted: string) => phases.filter((phase) => phase === wanted).length
   return { ready: count('ready'), inProgress: count('making') }
 }
@@ -48,6 +50,8 @@ const pollIntervalMs = 400
 interface StoredCell {
   readonly cellId: string
   readonly phase: string
+  /** Empty in blank cells. */
+  readonly templateId: string
 }
 
 async function readCells({ installation }: HttpCloud): Promise<StoredCell[]> {

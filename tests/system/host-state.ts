@@ -167,6 +167,9 @@ export interface CellOnDisk {
   readonly disk: string | undefined
   /** Runtime release that saved its memory, if any. */
   readonly memory: string | undefined
+  /** Whether the cell waits for a restore: it has processes and a slot, and no disk. */
+  readonly isBlank: boolean
+  readonly slotNumber: number | undefined
 }
 
 export async function cells(dataDir: string): Promise<CellOnDisk[]> {
@@ -175,8 +178,9 @@ export async function cells(dataDir: string): Promise<CellOnDisk[]> {
     folders.map(async (cellId) => {
       const file = join(dataDir, 'cells', cellId, 'cell.json')
       const record = JSON.parse(await readFile(file, 'utf8').catch(() => '{}'))
-      const { phase, disk, memory } = record
-      return { cellId, owner: record.owner?.sandboxId, phase, disk, memory }
+      const { phase, disk, memory, slotNumber } = record
+      const isBlank = phase === 'making' && record.templateId === ''
+      return { cellId, owner: record.owner?.sandboxId, phase, disk, memory, isBlank, slotNumber }
     }),
   )
 }

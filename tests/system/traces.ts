@@ -4,7 +4,7 @@ import { basename, join } from 'node:path'
 import { cells, hostState, processesOfCell } from './host-state.ts'
 import type { CellOnDisk, Names } from './host-state.ts'
 
-/** Names on the host by kind: one for each running sandbox, none for any other. */
+/** Names on the host by kind: one for each running sandbox, none for any other. Blank cells are left out. */
 export interface Traces {
   readonly folders: readonly string[]
   /** Folders of paused sandboxes, which have no other traces. */
@@ -28,13 +28,18 @@ export async function tracesOf(names: Names): Promise<Traces> {
   const { dataDir, runDir } = names
   const records = new Map((await cells(dataDir)).map((cell) => [cell.cellId, cell]))
   const isPaused = (name: string) => records.get(name)?.phase === 'paused'
-  const cellNames = state.sandboxFolders.filter((path) => !path.includes('/'))
+  const blanks = [...records.values()].filter(({ isBlank }) => isBlank)
+  const isBlank = (name: string) => blanks.some(({ cellId }) => cellId === name)
+  const isBlankSlot = (name: string) =>
+    blanks.some(({ slotNumber }) => name.endsWith(`-${slotNumber}`))
+  const cellNames = state.sandboxFolders.filter((path) => !path.includes('/') && !isBlank(path))
   const folders = cellNames.filter((name) => !isPaused(name))
   const groups = unique(state.cgroups.map((path) => basename(path))).filter(
-    (name) => name !== names.cgroup,
+    (name) => name !== names.cgroup && !isBlank(name),
   )
   const processesByGroup = await Promise.all(groups.map((name) => processesOfCell(names, name)))
-  const isStray = (text: string) => !folders.some((name) => text.includes(name))
+  const known = [...folders, ...blanks.map(({ cellId }) => cellId)]
+  const isStray = (text: string) => !known.some((name) => text.includes(name))
   return {
     folders,
     pausedFolders: cellNames.filter(isPaused),
@@ -44,13 +49,13 @@ export async function tracesOf(names: Names): Promise<Traces> {
     loopDevices: namesBelow(`${dataDir}/cells/`, state.loopDevices),
     disks: namesBelow(`${runDir}/mounts/disk/`, state.ownMounts),
     roots: namesBelow(`${runDir}/mounts/rootfs/`, state.ownMounts),
-    links: state.links.toSorted(),
-    networkNamespaces: state.networkNamespaces.toSorted(),
+    links: state.links.filter((name) => !isBlankSlot(name)).toSorted(),
+    networkNamespaces: state.networkNamespaces.filter((name) => !isBlankSlot(name)).toSorted(),
     firewallElements: unique(
       [...state.rules.join('\n').matchAll(/"(at[0-9a-f]{5}-\d+)" \./g)].map(
         ([, name = '']) => name,
       ),
-    ),
+    ).filter((name) => !isBlankSlot(name)),
     strays: [
       ...state.runFiles.filter((path) => /^(state\/\w+|mounts\/\w+)\//.test(path)).filter(isStray),
       ...state.ownMounts.filter((path) => path.includes('/mounts/')).filter(isStray),

@@ -34,6 +34,7 @@ int fifos_main(int argc, char **argv);
 int sudo_main(int argc, char **argv);
 int gvisor_start_main(int argc, char **argv);
 int gvisor_lead_main(int argc, char **argv);
+int gvisor_root_main(int argc, char **argv);
 
 /* signals.c: signals are blocked and recorded, and arrive only inside wait_events. */
 void watch_signals(const int *signals, size_t count, int keep_ignored);

@@ -17,6 +17,7 @@ int main(int argc, char **argv) {
   if (strcmp(face, "sudo") == 0) return sudo_main(argc - 1, argv + 1);
   if (strcmp(face, "gvisor-start") == 0) return gvisor_start_main(argc - 1, argv + 1);
   if (strcmp(face, "gvisor-lead") == 0) return gvisor_lead_main(argc - 1, argv + 1);
+  if (strcmp(face, "gvisor-root") == 0) return gvisor_root_main(argc - 1, argv + 1);
 
   fputs("usage: guest init [--sudo] -- ARGV...\n"
         "       guest spawner [--tied]\n"
@@ -24,7 +25,8 @@ int main(int argc, char **argv) {
         "       guest fifos PREFIX COUNT\n"
         "       guest sudo ...\n"
         "       guest gvisor-start ARGV...\n"
-        "       guest gvisor-lead PID\n",
+        "       guest gvisor-lead PID\n"
+        "       guest gvisor-root PID OLD NEW [SOURCE DESTINATION]...\n",
         stderr);
   return 2;
 }

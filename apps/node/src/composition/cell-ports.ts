@@ -42,6 +42,7 @@ export function createCellPorts(parts: {
     halt: host.halt,
     erase: host.erase,
     tidy: host.tidy,
+    removeFiles: records.remove,
     dropBootPriority: host.cgroups.dropBootPriority,
   }
 }

@@ -6,6 +6,7 @@ import { createCopies } from '../app/lifecycle/copies.ts'
 import type { Copies } from '../app/lifecycle/copies.ts'
 import { createFreezes } from '../app/lifecycle/freezes.ts'
 import type { Freezes } from '../app/lifecycle/freezes.ts'
+import type { BlankCells } from '../app/pools/blank-cells.ts'
 import type { SlotPool } from '../app/pools/slot-pool.ts'
 import type { NodeConfig } from '../config.ts'
 import { flushFolder } from '../linux/disks/disk-images.ts'
@@ -18,7 +19,7 @@ import type { CellAccess } from './cell-ports.ts'
 import type { EnvdFiles } from './envd-files.ts'
 import type { Host } from './host.ts'
 import type { TemplateFiles } from './template-files.ts'
-import { createTemplateRootfs } from './template-rootfs.ts'
+import { createTemplateRootfs, hasSudo } from './template-rootfs.ts'
 
 export interface CellParts {
   readonly config: NodeConfig
@@ -29,10 +30,15 @@ export interface CellParts {
   readonly log: Logger
 }
 
-export function openCells(parts: CellParts, ports: CellAccess, memory: MemoryFolders): Cells {
+export function openCells(
+  parts: CellParts,
+  ports: CellAccess,
+  { memory, blanks, findEnvd }: CellDependencies,
+): Cells {
   const { config, host, files, envd, slots } = parts
   return createCells({
     slots,
+    blanks,
     ports: {
       ...ports,
       mountRootfs: createTemplateRootfs({
@@ -44,9 +50,21 @@ export function openCells(parts: CellParts, ports: CellAccess, memory: MemoryFol
       useMemory: memory.use,
       findTemplate: files.findReadable,
       envdDir: envd.currentDir,
-      findEnvd: createReadOnlyMounts(host.namespace, envd.builtDir, envd.mountedDir),
+      hasSudo: (layer) => hasSudo(files.chain(layer)),
+      findEnvd,
     },
   })
+}
+
+interface CellDependencies {
+  readonly memory: MemoryFolders
+  readonly blanks: BlankCells | undefined
+  /** Returns the folder of any envd build by name. */
+  readonly findEnvd: (name: string) => Promise<string>
+}
+
+export function openEnvdMounts({ host, envd }: CellParts): CellDependencies['findEnvd'] {
+  return createReadOnlyMounts(host.namespace, envd.builtDir, envd.mountedDir)
 }
 
 /** `stuck`: cells that an earlier agent left frozen. */

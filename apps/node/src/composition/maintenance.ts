@@ -1,6 +1,7 @@
 import type { Logger } from '@atoll/kit/log'
 import { repeat } from '@atoll/kit/repeat'
 import type { Sandboxes } from '../app/lifecycle/sandboxes.ts'
+import type { BlankCells } from '../app/pools/blank-cells.ts'
 import type { Prototypes } from '../app/pools/prototypes.ts'
 import type { WarmPools } from '../app/pools/warm-pools.ts'
 import { memoryDir } from '../domain/host/installation.ts'
@@ -11,6 +12,7 @@ interface MaintenanceParts {
   readonly host: Host
   readonly sandboxes: Sandboxes
   readonly pools: WarmPools
+  readonly blanks: BlankCells | undefined
   readonly prototypes: Prototypes
   readonly memory: MemoryFolders
   readonly log: Logger
@@ -29,7 +31,7 @@ const prototypeIntervalMs = 600_000
 
 /** Starts the background loops that remove or shrink what is no longer needed. */
 export function startMaintenance(parts: MaintenanceParts): { close(): Promise<void> } {
-  const { sandboxes, pools, prototypes, log } = parts
+  const { sandboxes, pools, blanks, prototypes, log } = parts
   const onError = (event: string, what: string) => (err: unknown) =>
     log.error({ err, event }, `${what}; the next pass tries again`)
   const stops = [
@@ -52,6 +54,11 @@ export function startMaintenance(parts: MaintenanceParts): { close(): Promise<vo
       trimIntervalMs,
       pools.trim,
       onError('node.trim', 'a surplus pre-warmed sandbox could not be removed'),
+    ),
+    repeat(
+      trimIntervalMs,
+      async () => blanks?.trim(),
+      onError('node.trim', 'a surplus blank cell could not be removed'),
     ),
   ]
   const stopPacking = repeat(

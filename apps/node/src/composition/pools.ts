@@ -1,14 +1,15 @@
-import { totalmem } from 'node:os'
 import type { Logger } from '@atoll/kit/log'
 import type { Cells } from '../app/lifecycle/cells.ts'
 import type { Copies } from '../app/lifecycle/copies.ts'
 import { createPrototypes } from '../app/pools/prototypes.ts'
 import type { Prototypes } from '../app/pools/prototypes.ts'
 import { createWarmPools } from '../app/pools/warm-pools.ts'
+import type { BlankCells } from '../app/pools/blank-cells.ts'
 import type { WarmPools } from '../app/pools/warm-pools.ts'
 import type { NodeConfig } from '../config.ts'
 import type { Cell, Shape } from '../domain/sandboxes/cell.ts'
 import { freeMemoryBytes } from '../linux/machine.ts'
+import { poolBytes } from './blank-cells.ts'
 import { isCellAlive } from './cell-ports.ts'
 import type { CellAccess, EnvdAccess } from './cell-ports.ts'
 import type { EnvdFiles } from './envd-files.ts'
@@ -63,7 +64,11 @@ export function openWarmPools(
     ports,
     envdPorts,
     ...rest
-  }: PoolDependencies & { readonly prototypes: Prototypes; readonly adopted: readonly Cell[] },
+  }: PoolDependencies & {
+    readonly prototypes: Prototypes
+    readonly adopted: readonly Cell[]
+    readonly blanks: BlankCells | undefined
+  },
 ): WarmPools {
   return createWarmPools({
     ...rest,
@@ -90,8 +95,4 @@ export function openWarmPools(
         ),
     },
   })
-}
-
-function poolBytes({ ATOLL_POOL_MEMORY_MB: megabytes }: NodeConfig): number {
-  return megabytes === undefined ? totalmem() / 10 : megabytes * 1024 * 1024
 }

@@ -13,11 +13,12 @@ import { envdCommands } from '../envd/commands.ts'
 import { folderBytes } from '../linux/disks/disk-images.ts'
 import { createMemoryFolders } from '../linux/files/memory-folders.ts'
 import { killIfAlive } from '../linux/processes/process.ts'
+import { openBlankCells } from './blank-cells.ts'
 import { openBuilds } from './builds.ts'
 import { createCellPorts, createEnvdPorts, idsOf } from './cell-ports.ts'
 import type { CellAccess, EnvdAccess } from './cell-ports.ts'
 import { openInstalls } from './installs.ts'
-import { openCells, openCopies, openFreezes } from './cells.ts'
+import { openCells, openCopies, openEnvdMounts, openFreezes } from './cells.ts'
 import type { CellParts } from './cells.ts'
 import { startHealthChecks } from './health-checks.ts'
 import { startMaintenance } from './maintenance.ts'
@@ -53,12 +54,14 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
   const memory = createMemoryFolders(() => performance.now())
   const ports = createCellPorts({ ...parts, committedBytes: () => committedBytes(sandboxes) })
   const envdPorts = createEnvdPorts(host, runtime)
-  const cells = openCells(parts, ports, memory)
+  const findEnvd = openEnvdMounts(parts)
+  const blanks = await openBlankCells(parts, ports, findEnvd)
+  const cells = openCells(parts, ports, { memory, blanks, findEnvd })
   const freezes = openFreezes(parts, adopted.stuck)
   const copies = openCopies(host, ports, freezes)
   const common = { ports, envdPorts, cells }
   const prototypes = await openPrototypes(parts, { ...common, copies })
-  const pools = openWarmPools(parts, { ...common, prototypes, adopted: adopted.ready })
+  const pools = openWarmPools(parts, { ...common, prototypes, blanks, adopted: adopted.ready })
   const sandboxes = createSandboxes({
     cells,
     copies,
@@ -71,7 +74,7 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
   })
   const { builds, buildingCells } = openBuilds({ ...parts, ...common, pools, prototypes })
   const installs = openInstalls(parts.files.catalogue, prototypes)
-  const maintenance = startMaintenance({ ...parts, sandboxes, pools, prototypes, memory })
+  const maintenance = startMaintenance({ ...parts, sandboxes, pools, blanks, prototypes, memory })
   const health = startHealthChecks({ ...parts, sandboxes, buildingCells })
   return {
     sandboxes,
@@ -84,6 +87,7 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
       await Promise.all([maintenance.close(), health.close()])
       await pools.close()
       await sandboxes.settle()
+      await blanks?.close()
     },
   }
 }

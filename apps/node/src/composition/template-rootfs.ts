@@ -35,7 +35,7 @@ export function createTemplateRootfs(parts: {
  * Tests whether /usr/bin/sudo is a regular file in the topmost layer that has this path. Threats: layers hold untrusted
  * files, so symbolic links in them are not followed.
  */
-async function hasSudo(layers: readonly string[]): Promise<boolean> {
+export async function hasSudo(layers: readonly string[]): Promise<boolean> {
   for (const layer of layers.toReversed()) {
     const found = await lstatInLayer(layer, ['usr', 'bin', 'sudo'])
     if (found) return found.isFile()

@@ -82,12 +82,7 @@ function bundle({ cell, slot, rootfs, envdDir }: StartRequest, options: BundleOp
         source: 'tmpfs',
         options: ['nosuid', 'nodev', 'mode=755', 'size=65536k'],
       },
-      {
-        destination: insideDir,
-        type: 'bind',
-        source: envdDir,
-        options: ['bind', 'ro', 'nosuid', 'nodev'],
-      },
+      envdMount(envdDir),
       ...options.mounts,
     ],
     linux: {
@@ -108,6 +103,12 @@ function bundle({ cell, slot, rootfs, envdDir }: StartRequest, options: BundleOp
       ...options.linux,
     },
   }
+}
+
+/** Mounts the node's folder with envd. */
+export function envdMount(envdDir: string): Mount {
+  const options = ['bind', 'ro', 'nosuid', 'nodev']
+  return { destination: insideDir, type: 'bind', source: envdDir, options }
 }
 
 /**

@@ -12,7 +12,9 @@ import type { ProcessIdentity } from '../domain/sandboxes/process-identity.ts'
  */
 export interface OciCommands {
   run(cellId: string, bundleDir: string): Promise<ProcessIdentity>
-  /** Restores from a checkpoint in `memoryDir`. */
+  /** Makes a container without starting its first program. */
+  create(cellId: string, bundleDir: string): Promise<ProcessIdentity>
+  /** Restores from a checkpoint in `memoryDir`, into the container that `create` made if there is one. */
   restore(cellId: string, bundleDir: string, memoryDir: string): Promise<ProcessIdentity>
   /** Runs any other command. Throws a fault with the program's error output. */
   execute(command: string, args: readonly string[], options?: CommandOptions): Promise<void>
@@ -51,8 +53,8 @@ export function createOciCommands(parts: {
     const log = join(bundleDir, 'runtime.log')
     const pidFile = join(bundleDir, 'pid')
     const flags = [`--root=${root}`, `--log=${log}`, '--log-format=json', ...parts.flags]
-    const places = ['--detach', '--pid-file', pidFile, '--bundle', bundleDir]
-    const args = [...flags, command, ...places, ...options, cellId]
+    const places = ['--pid-file', pidFile, '--bundle', bundleDir]
+    const args = [...flags, command, ...options, ...places, cellId]
     // The sandbox inherits stdio: it must not hold a pipe or a host file that it could fill.
     const [first = program, ...words] = [...starter, program, ...args]
     const result = await namespace.tryRun(first, words, { stdio: 'ignore' })
@@ -86,10 +88,12 @@ export function createOciCommands(parts: {
   return {
     query: (command, args) => ask(command, args),
 
-    run: (cellId, bundleDir) => start('run', cellId, bundleDir, []),
+    run: (cellId, bundleDir) => start('run', cellId, bundleDir, ['--detach']),
+
+    create: (cellId, bundleDir) => start('create', cellId, bundleDir, []),
 
     restore: (cellId, bundleDir, memoryDir) =>
-      start('restore', cellId, bundleDir, ['--image-path', memoryDir]),
+      start('restore', cellId, bundleDir, ['--detach', '--image-path', memoryDir]),
 
     execute: async (command, args, options) => void (await ask(command, args, options)),
 

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import type { StartRequest } from '../domain/sandboxes/runtime.ts'
-import { writeBundle } from './bundle.ts'
+import { envdMount, writeBundle } from './bundle.ts'
+import type { Mount } from './bundle.ts'
 
 /** Limit on host threads of one sandbox's kernel; each process inside takes a few. */
 const hostThreads = 4096
@@ -17,22 +18,26 @@ export function writeGvisorBundle(request: StartRequest, cgroupParent: string): 
   })
 }
 
-function gvisorMounts({ hasSudo, envdDir }: StartRequest) {
+/** Mounts of files of the host. */
+export function gvisorBinds(request: StartRequest): readonly Mount[] {
+  return [envdMount(request.envdDir), ...sudoMounts(request)]
+}
+
+function gvisorMounts(request: StartRequest): readonly Mount[] {
   const system = {
     destination: '/sys',
     type: 'sysfs',
     source: 'sysfs',
     options: ['ro', 'nosuid', 'noexec', 'nodev'],
   }
-  if (!hasSudo) return [system]
-  // gVisor ignores setuid bits, so the guest program, served by PID 1, replaces sudo.
-  const sudo = {
-    destination: '/usr/bin/sudo',
-    type: 'bind',
-    source: join(envdDir, 'sudo'),
-    options: ['bind', 'ro'],
-  }
-  return [system, sudo]
+  return [system, ...sudoMounts(request)]
+}
+
+/** gVisor ignores setuid bits, so the guest program, served by PID 1, replaces sudo. */
+function sudoMounts({ hasSudo, envdDir }: StartRequest): readonly Mount[] {
+  if (!hasSudo) return []
+  const options = ['bind', 'ro']
+  return [{ destination: '/usr/bin/sudo', type: 'bind', source: join(envdDir, 'sudo'), options }]
 }
 
 const capabilities = [

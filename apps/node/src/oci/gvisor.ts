@@ -3,6 +3,7 @@ import type { MountNamespace } from '../linux/mounts/mount-namespace.ts'
 import { setTimerSlack } from '../linux/processes/timer-slack.ts'
 import { createOciCommands } from './commands.ts'
 import { findOrphanedRequests } from './gvisor-orphaned-requests.ts'
+import { createGvisorBlanks } from './gvisor-blanks.ts'
 import { writeGvisorBundle } from './gvisor-bundle.ts'
 import { createCommandControl, createSocketControl } from './gvisor-control.ts'
 import { createSaveMemory } from './gvisor-save-memory.ts'
@@ -46,8 +47,8 @@ export function createGvisor(parts: {
   })
   const bySocket = createSocketControl(root)
   const byCommand = createCommandControl(commands, root)
-  const control = async () =>
-    (await parts.release()).includes(releaseOfSocketProtocol) ? bySocket : byCommand
+  const isTested = async () => (await parts.release()).includes(testedRelease)
+  const control = async () => ((await isTested()) ? bySocket : byCommand)
   /**
    * Raises the priority of gVisor's kernel above the programs inside, which wait for it. Without permission all is just
    * slower.
@@ -59,6 +60,16 @@ export function createGvisor(parts: {
     return process
   }
   const write = (request: StartRequest) => writeGvisorBundle(request, parts.cgroupParent)
+
+  const { guest, namespace } = parts
+  const blanks =
+    guest === undefined
+      ? undefined
+      : createGvisorBlanks({
+          ...{ namespace, commands, root, guest },
+          isSupported: isTested,
+          writeBundle: write,
+        })
 
   return {
     name: 'gvisor',
@@ -77,6 +88,14 @@ export function createGvisor(parts: {
       await write(request)
       return prioritize(await commands.restore(request.cell.cellId, request.bundleDir, memoryDir))
     },
+
+    ...(blanks && {
+      blanks: {
+        ...blanks,
+        restore: async (request: StartRequest, memoryDir: string) =>
+          prioritize(await blanks.restore(request, memoryDir)),
+      },
+    }),
 
     async freeze(cellId) {
       await (await control()).freeze(cellId)
@@ -105,8 +124,8 @@ export function createGvisor(parts: {
   }
 }
 
-/** Release whose control socket is known. */
-const releaseOfSocketProtocol = '20240729'
+/** Release whose control socket and state files are known. */
+const testedRelease = '20240729'
 
 /**
  * Timer slack per idle level. gVisor's platform checks every 0.4 ms whether to spin for programs inside; slack makes

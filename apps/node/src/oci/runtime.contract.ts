@@ -12,7 +12,6 @@ import { cellDir, toInstallation } from '../domain/host/installation.ts'
 import { toSlot } from '../domain/network/slot.ts'
 import { initEnvd } from '../envd/init.ts'
 import { openHost } from '../composition/host.ts'
-import type { Host } from '../composition/host.ts'
 import { openCgroupUsage } from '../linux/cgroups/cgroup-usage.ts'
 import { openMountNamespace, removeMountNamespace } from '../linux/mounts/mount-namespace.ts'
 import { isAlive } from '../linux/processes/process.ts'
@@ -24,10 +23,11 @@ import { ensureBaseTemplate } from '../template/base.ts'
 import { ensureEnvdRuntime } from '../template/envd-runtime.ts'
 import { inspectImage } from './gvisor-image-repair.ts'
 import { correctStateFile } from './gvisor-state-file.ts'
+import { cpuWeight, isGroupFrozen, memoryLimit } from './cgroup-values.contract.ts'
 import { epollSource, linesOf, receiverSource, startPython } from './programs.contract.ts'
 import { shiftedIds } from './runc.ts'
 import type { ProcessIdentity } from '../domain/sandboxes/process-identity.ts'
-import type { Runtime } from '../domain/sandboxes/runtime.ts'
+import type { Runtime, StartRequest } from '../domain/sandboxes/runtime.ts'
 
 /** Tests what the node relies on for each runtime, with real programs, disks and slots. */
 export function runtimeContract(name: Runtime['name'], subnet: string): void {
@@ -220,6 +220,28 @@ export function runtimeContract(name: Runtime['name'], subnet: string): void {
       )
     })
 
+    test('memory is restored into blank cells, each with its own disk', async () => {
+      const runtime = world.host.runtimes[name]
+      assert.equal((await runtime.blanks?.isSupported()) ?? false, name === 'gvisor')
+      if (!runtime.blanks) return
+      await using sandbox = await world.start()
+      await startPython(sandbox, 'open("/tmp/kept", "w").write("before")')
+      const kept = (of: { readonly address: string }) => linesOf(of, '/tmp/kept')
+      await waitFor('the file', async () => (await kept(sandbox)).length > 0, patient)
+      const memoryDir = join(world.host.installation.dataDir, `memory-${sandbox.id}`)
+      await runtime.freeze(sandbox.id)
+      await runtime.saveMemory(sandbox.id, memoryDir)
+      await world.host.rootfs.sync(sandbox.id)
+      const from = { image: sandbox.image, memoryDir, isBlank: true }
+      await using first = await world.start(from)
+      await using second = await world.start(from)
+      await runtime.thaw(sandbox.id)
+      await startPython(first, 'open("/tmp/kept", "w").write("changed")')
+      await waitFor('the change', async () => (await kept(first))[0] === 'changed', patient)
+      assert.deepEqual([await kept(second), await kept(sandbox)], [['before'], ['before']])
+      assert.equal(await memoryLimit(world.host, second.id), 256 * 1024 * 1024)
+    })
+
     test('removing an absent sandbox succeeds', async () => {
       await world.host.erase('inothing')
     })
@@ -240,6 +262,12 @@ function cell(cellId: string) {
     initToken,
     disk: 'disk.img',
   } as const
+}
+
+interface Origin {
+  readonly image: string
+  readonly memoryDir: string
+  readonly isBlank?: boolean
 }
 
 type World = Awaited<ReturnType<typeof openWorld>>
@@ -269,21 +297,26 @@ async function openWorld(name: Runtime['name'], subnet: string) {
   await host.firewall.install([])
   let slots = 0
 
+  function requestFor(id: string, slotNumber: number): StartRequest {
+    const bundleDir = join(cellDir(installation, id), 'bundle')
+    const slot = toSlot(host.subnet, installation.linkPrefix, slotNumber)
+    return { cell: cell(id), slot, rootfs: '', bundleDir, envdDir, hasSudo: true }
+  }
+
   async function startAt(
     id: string,
     rootfs: string,
-    { slotNumber = 0, memoryDir }: { slotNumber?: number; memoryDir?: string } = {},
+    { slotNumber = 0, memoryDir, isBlank }: { slotNumber?: number } & Partial<Origin> = {},
   ): Promise<ProcessIdentity> {
-    const bundleDir = join(cellDir(installation, id), 'bundle')
-    const slot = toSlot(host.subnet, installation.linkPrefix, slotNumber)
-    const request = { cell: cell(id), slot, rootfs, bundleDir, envdDir, hasSudo: true }
-    return memoryDir === undefined ? runtime.start(request) : runtime.restore(request, memoryDir)
+    const request = { ...requestFor(id, slotNumber), rootfs }
+    if (memoryDir === undefined) return runtime.start(request)
+    return ((isBlank && runtime.blanks) || runtime).restore(request, memoryDir)
   }
 
   return {
     host,
     startAt,
-    async start(from?: { readonly image: string; readonly memoryDir: string }) {
+    async start(from?: Origin) {
       const id = `c${randomLabel(20)}`
       const slot = toSlot(host.subnet, installation.linkPrefix, slots++)
       await host.records.create(cell(id))
@@ -291,6 +324,7 @@ async function openWorld(name: Runtime['name'], subnet: string) {
       await (from ? host.disks.copy(from.image, image) : host.disks.create(image, 64))
       await host.firewall.addSlot(slot)
       await host.slots.make(slot)
+      if (from?.isBlank) await runtime.blanks?.create(requestFor(id, slot.number))
       const layer = runtime.idShift === 0 ? layerDir : await layers.ensure(layerDir)
       const rootfs = await host.rootfs.mount({
         cellId: id,
@@ -299,8 +333,7 @@ async function openWorld(name: Runtime['name'], subnet: string) {
         nameservers: ['8.8.8.8'],
         idShift: runtime.idShift,
       })
-      const memory = from && { memoryDir: from.memoryDir }
-      const process = await startAt(id, rootfs, { slotNumber: slot.number, ...memory })
+      const process = await startAt(id, rootfs, { slotNumber: slot.number, ...from })
       const init = {
         sandboxId: 'i1',
         templateId: 'base',
@@ -339,27 +372,6 @@ const initToken = 'the-token-of-the-test'
 
 const patient = { timeoutMs: 60_000, intervalMs: 100 }
 
-function cpuWeight(host: Host, id: string): Promise<number> {
-  const group = `${host.installation.cgroup}/${id}`
-  return firstNumber([
-    `/sys/fs/cgroup/cpu/${group}/cpu.shares`,
-    `/sys/fs/cgroup/${group}/cpu.weight`,
-  ])
-}
-
-function memoryLimit(host: Host, id: string): Promise<number> {
-  const group = `${host.installation.cgroup}/${id}`
-  return firstNumber([
-    `/sys/fs/cgroup/memory/${group}/memory.limit_in_bytes`,
-    `/sys/fs/cgroup/${group}/memory.max`,
-  ])
-}
-
-async function firstNumber(files: readonly string[]): Promise<number> {
-  const texts = await Promise.all(files.map((file) => readFile(file, 'utf8').catch(() => '')))
-  return Number(texts.join(''))
-}
-
 /** Opens a connection, uses it once and keeps it alive. */
 function keepOpen(address: string): Promise<Socket> {
   return new Promise((resolve, reject) => {
@@ -377,14 +389,4 @@ function status(address: string, path: string): Promise<number | undefined> {
       resolve(response.statusCode)
     }).once('error', reject)
   })
-}
-
-/**
- * Tests whether the freeze is complete: running tasks leave the CPU first, and the kernel reports it in one of these
- * files.
- */
-async function isGroupFrozen(group: string): Promise<boolean> {
-  const files = [`freezer/${group}/freezer.state`, `${group}/cgroup.events`]
-  const texts = files.map((file) => readFile(`/sys/fs/cgroup/${file}`, 'utf8').catch(() => ''))
-  return (await Promise.all(texts)).some((text) => /^(FROZEN|frozen 1)$/m.test(text))
 }

@@ -94,6 +94,10 @@ function filePorts(state: HostState, { beforeUpdate }: Overrides) {
     alive.delete(pids.get(cellId) ?? 0)
     frozen.delete(cellId)
   }
+  async function removeFiles(cellId: string): Promise<void> {
+    records.delete(cellId)
+    for (const path of files.keys()) if (path.startsWith(`/cells/${cellId}/`)) files.delete(path)
+  }
   return {
     records: {
       create: async (record) => void records.set(record.cellId, record),
@@ -105,6 +109,7 @@ function filePorts(state: HostState, { beforeUpdate }: Overrides) {
     admitDisk: async () => {},
     checkDisk: () => {},
     mountRootfs: async () => ({ path: '/rootfs', hasSudo: true }),
+    hasSudo: async () => true,
     bundleDir: (id) => `/cells/${id}/bundle`,
     diskImage: (id, name) => `/cells/${id}/${name}`,
     memoryDir: (id) => `/cells/${id}/memory`,
@@ -113,10 +118,10 @@ function filePorts(state: HostState, { beforeUpdate }: Overrides) {
     envdDir: '/envd/e1',
     findEnvd: async (name) => `/envd/${name}`,
     halt,
+    removeFiles,
     async erase(cellId) {
       await halt(cellId)
-      records.delete(cellId)
-      for (const path of files.keys()) if (path.startsWith(`/cells/${cellId}/`)) files.delete(path)
+      await removeFiles(cellId)
     },
   } satisfies Partial<HostPorts>
 }

@@ -8,6 +8,7 @@ import type { NetworkRules } from '@atoll/contracts/network/rules'
 import type { Setup } from '../../domain/sandboxes/setup.ts'
 import type { Snapshot, SnapshotPlace } from '../../domain/sandboxes/snapshot.ts'
 import type { Slot } from '../../domain/network/slot.ts'
+import type { BlankCells } from '../pools/blank-cells.ts'
 import type { SlotPool } from '../pools/slot-pool.ts'
 import type { ProcessIdentity } from '../../domain/sandboxes/process-identity.ts'
 import type { Runtime } from '../../domain/sandboxes/runtime.ts'
@@ -27,11 +28,16 @@ export interface CellPlan {
   readonly shape: Shape
   /** Files to boot from instead of the shape's template. */
   readonly files?: TemplateFiles | undefined
-  readonly from?: (SnapshotPlace & { readonly snapshot: Snapshot }) | undefined
+  readonly from?: (SnapshotPlace & { readonly snapshot: SavedParts }) | undefined
+  /** A request waits for this cell: a blank cell may serve it, and it counts as demand for blank cells. */
+  readonly isUrgent?: boolean
   /** Applied before the cell runs: restored processes run at once. */
   readonly network?: NetworkRules | undefined
   readonly signal?: AbortSignal | undefined
 }
+
+/** Parts of a cell whose state was saved, and the release that wrote its memory. */
+type SavedParts = CellParts & Pick<Snapshot, 'memory'>
 
 export interface LaunchOptions {
   readonly slot: Slot
@@ -39,6 +45,8 @@ export interface LaunchOptions {
   readonly memoryDir?: string | undefined
   /** Applied before the cell runs. */
   readonly network?: NetworkRules | undefined
+  /** Whether the cell is a blank one, and has processes already. */
+  readonly isBlank?: boolean
 }
 
 export interface CellPorts {
@@ -50,6 +58,8 @@ export interface CellPorts {
   readonly disks: Disks
   setRules(slot: Slot, rules: NetworkRules): Promise<void>
   mountRootfs(cell: CellRecord, image: string): Promise<Rootfs>
+  /** Whether this layer or one below has a `sudo` to replace. */
+  hasSudo(layer: string): Promise<boolean>
   /** Limits the growth of a disk that was just mounted. */
   admitDisk(disk: { readonly id: string; readonly sizeBytes: number }): Promise<void>
   bundleDir(cellId: string): string
@@ -88,9 +98,11 @@ interface Started {
 export function createCells({
   ports,
   slots,
+  blanks,
 }: {
   readonly ports: CellPorts
   readonly slots: SlotPool
+  readonly blanks?: Pick<BlankCells, 'use' | 'giveUp'> | undefined
 }): Cells {
   async function start(record: CellRecord, options: LaunchOptions): Promise<Started> {
     const { cellId, envd, disk } = record
@@ -104,66 +116,78 @@ export function createCells({
       bundleDir: ports.bundleDir(cellId),
       envdDir: await ports.findEnvd(envd),
     }
-    const { memoryDir, network, slot } = options
+    const { memoryDir, network, slot, isBlank = false } = options
     if (network) await ports.setRules(slot, network)
     const release = await ports.runtime.release()
     const process =
       memoryDir === undefined
         ? await ports.runtime.start(request)
-        : await ports.useMemory(memoryDir, () => ports.runtime.restore(request, memoryDir))
+        : await ports.useMemory(memoryDir, () => restorerFor(isBlank).restore(request, memoryDir))
     return { process, release }
   }
 
-  function freshMakings(shape: Shape, files = ports.findTemplate(shape.templateId)): CellParts {
-    if (!files) {
-      throw new Fault(
-        'not_found',
-        'template_not_found',
-        `Template ${shape.templateId} does not exist on this node`,
-      )
-    }
-    return {
-      ...shapeOf(shape),
-      ...files,
-      runtime: ports.runtime.name,
-      envd: basename(ports.envdDir),
-      initToken: randomHex(32),
+  function restorerFor(isBlank: boolean): Pick<Runtime, 'restore'> {
+    const { runtime } = ports
+    if (isBlank && !runtime.blanks) throw new Error(`${runtime.name} has no blank cells`)
+    return (isBlank ? runtime.blanks : undefined) ?? runtime
+  }
+
+  /** Blank cells give their addresses back when all others are in use. */
+  async function takeSlot(): Promise<Slot> {
+    try {
+      return await slots.take()
+    } catch (error) {
+      const isFull = error instanceof Fault && error.reason === 'no_address'
+      if (!isFull || !(await blanks?.giveUp())) throw error
+      return slots.take()
     }
   }
 
-  async function fill({ cellId, disk, diskSizeMb }: CellRecord, source: CellPlan['from']) {
-    const image = ports.diskImage(cellId, disk)
-    if (!source) return ports.disks.create(image, diskSizeMb)
-    const { disks } = ports
-    const copied = (await disks.sharesBlocks()) ? 0 : await disks.usedBytes(source.disk)
-    using _room = disks.reserveSpace(copied, 'creating a sandbox')
-    await disks.copy(source.disk, image)
+  /** Makes a cell with the processes of a blank one, or with new ones. */
+  async function makeIn(
+    blank: Cell | undefined,
+    parts: CellParts,
+    { from, network, signal }: CellPlan,
+  ): Promise<Cell> {
+    const isBlank = blank !== undefined
+    const slot = blank?.slot ?? (await takeSlot())
+    const record: CellRecord = {
+      ...parts,
+      cellId: blank?.record.cellId ?? newCellId(),
+      phase: 'making',
+      disk: 'disk.img',
+      slotNumber: slot.number,
+    }
+    const memoryDir = from?.snapshot.memory === undefined ? undefined : from.memoryDir
+    try {
+      await (isBlank ? ports.records.update(record) : ports.records.create(record))
+      await fillDisk(ports, record, from)
+      const started = await start(record, { slot, memoryDir, network, isBlank })
+      signal?.throwIfAborted()
+      return { record: { ...record, ...started }, slot }
+    } catch (error) {
+      // Rethrow the original error; cleanup errors are secondary.
+      await erase({ record, slot }).catch(() => {})
+      throw error
+    }
+  }
+
+  async function erase({ record, slot }: Cell): Promise<void> {
+    await Promise.all([ports.erase(record.cellId), slots.giveBack(slot)])
   }
 
   return {
-    async make({ shape, files, from, network, signal }) {
-      signal?.throwIfAborted()
-      const parts = from ? cellPartsOf(from.snapshot) : freshMakings(shape, files)
-      const slot = await slots.take()
-      const record: CellRecord = {
-        ...parts,
-        cellId: `c${randomLabel(20)}`,
-        phase: 'making',
-        disk: 'disk.img',
-        slotNumber: slot.number,
+    erase,
+
+    async make(plan) {
+      plan.signal?.throwIfAborted()
+      const { from } = plan
+      const parts = from ? cellPartsOf(from.snapshot) : freshParts(ports, plan)
+      if (!blanks || !plan.isUrgent || from?.snapshot.memory === undefined) {
+        return makeIn(undefined, parts, plan)
       }
-      const memoryDir = from?.snapshot.memory === undefined ? undefined : from.memoryDir
-      try {
-        await ports.records.create(record)
-        await fill(record, from)
-        const started = await start(record, { slot, memoryDir, network })
-        signal?.throwIfAborted()
-        return { record: { ...record, ...started }, slot }
-      } catch (error) {
-        // Rethrow the original error; cleanup errors are secondary.
-        await this.erase({ record, slot }).catch(() => {})
-        throw error
-      }
+      const kind = { ...parts, hasSudo: await ports.hasSudo(parts.layer) }
+      return blanks.use(kind, (blank) => makeIn(blank, parts, plan))
     },
 
     async launch(record, options) {
@@ -174,9 +198,41 @@ export function createCells({
     async halt({ record, slot }) {
       await Promise.all([ports.halt(record.cellId), slots.giveBack(slot)])
     },
-
-    async erase({ record, slot }) {
-      await Promise.all([ports.erase(record.cellId), slots.giveBack(slot)])
-    },
   }
+}
+
+function freshParts(
+  { findTemplate, runtime, envdDir }: CellPorts,
+  { shape, files = findTemplate(shape.templateId) }: CellPlan,
+): CellParts {
+  if (!files) {
+    throw new Fault(
+      'not_found',
+      'template_not_found',
+      `Template ${shape.templateId} does not exist on this node`,
+    )
+  }
+  return {
+    ...shapeOf(shape),
+    ...files,
+    runtime: runtime.name,
+    envd: basename(envdDir),
+    initToken: randomHex(32),
+  }
+}
+
+async function fillDisk(
+  { disks, diskImage }: CellPorts,
+  { cellId, disk, diskSizeMb }: CellRecord,
+  source: CellPlan['from'],
+): Promise<void> {
+  const image = diskImage(cellId, disk)
+  if (!source) return disks.create(image, diskSizeMb)
+  const copied = (await disks.sharesBlocks()) ? 0 : await disks.usedBytes(source.disk)
+  using _room = disks.reserveSpace(copied, 'creating a sandbox')
+  await disks.copy(source.disk, image)
+}
+
+export function newCellId(): string {
+  return `c${randomLabel(20)}`
 }

@@ -4,6 +4,7 @@ import type { RunningSandbox } from '../../domain/sandboxes/sandbox.ts'
 import type { Cells } from './cells.ts'
 import type { SandboxEvents } from './events.ts'
 import type { SandboxRegistry } from './sandbox-registry.ts'
+import type { SupersededCells } from './superseded-cells.ts'
 
 export interface KillPorts {
   isAlive(process: ProcessIdentity): boolean
@@ -28,8 +29,9 @@ export function createKill(parts: {
   readonly cells: Pick<Cells, 'erase'>
   readonly registry: SandboxRegistry
   readonly events: SandboxEvents
+  readonly superseded: Pick<SupersededCells, 'clear'>
 }): Kill {
-  const { ports, cells, registry, events } = parts
+  const { ports, cells, registry, events, superseded } = parts
   const { running, paused, quarantined } = registry
 
   async function killRunning(sandbox: RunningSandbox, reason: string): Promise<void> {
@@ -37,7 +39,11 @@ export function createKill(parts: {
     // Stops the routing of requests to the sandbox; the edge resets its connections.
     events.ended(owner, reason)
     running.delete(owner.sandboxId)
-    await cells.erase(sandbox)
+    const [erasing, clearing] = await Promise.allSettled([
+      cells.erase(sandbox),
+      superseded.clear(owner.sandboxId),
+    ])
+    for (const result of [erasing, clearing]) if (result.status === 'rejected') throw result.reason
   }
 
   function reasonOfDeath({ cellId, memoryMb }: CellRecord): string {
@@ -58,7 +64,7 @@ export function createKill(parts: {
         quarantined.delete(sandboxId)
         events.ended({ sandboxId }, reason)
       }
-      if (!record) return
+      if (!record) return superseded.clear(sandboxId)
       paused.delete(sandboxId)
       events.ended(record.owner, reason)
       await ports.erase(record.cellId)

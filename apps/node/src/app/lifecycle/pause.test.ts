@@ -60,13 +60,18 @@ test('a pause is answered when its state is durable, and the next operation wait
 })
 
 test('a resume copies the disk that the memory belongs to and keeps only the copy', async () => {
-  const { create, sandboxes, files } = simulateNode()
+  const { create, sandboxes, files, records } = simulateNode()
   const { record } = await create()
   await sandboxes.pause('i1', { keepMemory: true })
   const folder = `/cells/${record.cellId}`
   assert.deepEqual([...files.keys()].toSorted(), [`${folder}/disk.img`, `${folder}/memory`])
-  await sandboxes.resume({ sandboxId: 'i1', accessToken: undefined, boot: false })
-  assert.deepEqual([...files.keys()], [`${folder}/disk-2.img`])
+  const resumed = await sandboxes.resume({ sandboxId: 'i1', accessToken: undefined, boot: false })
+  const { cellId } = resumed.record
+  assert.notEqual(cellId, record.cellId)
+  assert.deepEqual(
+    [[...files.keys()], [...records.keys()]],
+    [[`/cells/${cellId}/disk.img`], [cellId]],
+  )
 })
 
 test('a resume that fails leaves the sandbox paused and unchanged', async () => {
@@ -257,4 +262,35 @@ test('concurrent kill, pause and resume of one sandbox run one after another', a
     [records.size, slots.size, alive.size, sandboxes.get('i1')],
     [0, 0, 0, undefined],
   )
+})
+
+test('a paused folder that a resume cannot remove is gone before the sandbox is paused again or killed', async () => {
+  const damaged = new Set<string>()
+  const { create, sandboxes, records } = simulateNode({
+    overrides: {
+      async removeFiles(cellId) {
+        if (damaged.has(cellId)) throw new Error('read-only')
+        records.delete(cellId)
+      },
+    },
+  })
+  const { record } = await create()
+  await sandboxes.pause('i1', { keepMemory: true })
+  damaged.add(record.cellId)
+  const request = { sandboxId: 'i1', accessToken: undefined, boot: false }
+  const resumed = await sandboxes.resume(request)
+  assert.deepEqual(
+    [...records.values()].map(({ cellId, phase }) => [cellId, phase]),
+    [
+      [record.cellId, 'resuming'],
+      [resumed.record.cellId, 'running'],
+    ],
+  )
+  await assert.rejects(sandboxes.pause('i1', { keepMemory: true }), /read-only/)
+  assert.equal(sandboxes.running().length, 1)
+  await assert.rejects(sandboxes.kill('i1'), /read-only/)
+  assert.deepEqual([...records.keys()], [record.cellId])
+  damaged.clear()
+  await sandboxes.kill('i1')
+  assert.equal(records.size, 0)
 })

@@ -8,6 +8,7 @@ import type { Cells } from './cells.ts'
 import type { Copies } from './copies.ts'
 import type { SandboxEvents } from './events.ts'
 import type { SandboxRegistry } from './sandbox-registry.ts'
+import type { SupersededCells } from './superseded-cells.ts'
 
 export interface PausePorts {
   readonly records: { update(record: CellRecord): Promise<void> }
@@ -34,8 +35,9 @@ export function createPause(parts: {
   readonly copies: Pick<Copies, 'keepMemory'>
   readonly registry: SandboxRegistry
   readonly events: SandboxEvents
+  readonly superseded: Pick<SupersededCells, 'clear'>
 }): Pause {
-  const { ports, cells, copies, registry, events } = parts
+  const { ports, cells, copies, registry, events, superseded } = parts
   const { records, runtime } = ports
 
   /** Once the record is written, the sandbox is paused, even if the agent crashes. */
@@ -67,6 +69,7 @@ export function createPause(parts: {
     const memory =
       keepMemory && format !== undefined ? { memory: memoryWriter(record, format) } : {}
     const paused: PausedSandbox = { ...rest, ...memory, phase: 'paused' }
+    await superseded.clear(sandboxId)
     await writeState(sandbox, paused, keepMemory)
     registry.running.delete(sandboxId)
     registry.paused.set(sandboxId, paused)

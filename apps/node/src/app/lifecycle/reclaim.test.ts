@@ -45,7 +45,13 @@ const found = [
   withoutOwner(record('outdated', 8, { phase: 'ready', envd: 'e0' })),
   withoutOwner(record('superseded', 10, { phase: 'ready', release: 'runsc 0' })),
   record('older', 11, { release: 'runsc 0' }),
-]
+  // A crash after a resume in a new cell, before the removal of the paused one.
+  { ...paused, cellId: 'resumed', phase: 'resuming', owner: { sandboxId: 'ofalive', envVars: {} } },
+  // The same, and the sandbox was paused again.
+  { ...paused, cellId: 'again', phase: 'resuming' },
+  // A resume in a new cell that failed, and whose cell could not be removed.
+  record('failed', 12, { owner: { sandboxId: 'ofpaused', envVars: {} } }),
+] satisfies CellRecord[]
 
 test('running cells are adopted, paused ones are kept, and everything else is erased', async () => {
   const done: Record<
@@ -101,10 +107,13 @@ test('running cells are adopted, paused ones are kept, and everything else is er
   const resumed = { ...paused, cellId: 'resuming', owner: { sandboxId: 'ofresuming', envVars: {} } }
   assert.deepEqual(reclaimed.paused, [paused, resumed])
   assert.deepEqual(done.erased.toSorted(), [
+    'again',
     'dead',
+    'failed',
     'half',
     'leftover',
     'outdated',
+    'resumed',
     'stranger',
     'superseded',
   ])

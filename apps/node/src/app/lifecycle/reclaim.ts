@@ -69,9 +69,10 @@ export async function reclaim(
     if (!process || slotNumber === undefined || !ports.isAlive(process)) return []
     return [{ record, slot: toSlot(subnet, linkPrefix, slotNumber) }]
   })
-  const running = live.filter(isOwned).filter(({ record }) => isRunning(record))
+  const owned = records.filter(isOwnedRecord)
+  const running = findRunning(live.filter(isOwned), owned)
   const ready = live.filter(({ record }) => record.phase === 'ready' && ports.isCurrent(record))
-  const paused = records.filter(isOwnedRecord).filter(isPaused).map(asPaused)
+  const paused = findPaused(owned, running)
 
   const kept = new Set([...running, ...ready].map(({ record }) => record.cellId))
   for (const { cellId } of quarantined) kept.add(cellId)
@@ -107,6 +108,32 @@ export async function reclaim(
     quarantined,
     quarantinedSlots,
   }
+}
+
+/** Leaves out cells of resumes that failed: a resume that succeeds never leaves a record that says `paused`. */
+function findRunning(
+  live: readonly RunningSandbox[],
+  records: readonly OwnedRecord[],
+): readonly RunningSandbox[] {
+  const pausedIds = sandboxIdsOf(records.filter(({ phase }) => phase === 'paused'))
+  return live.filter(({ record }) => isRunning(record) && !pausedIds.has(record.owner.sandboxId))
+}
+
+/** Leaves out interrupted resumes whose sandbox has newer state in another cell: the paused cell is removed last. */
+function findPaused(
+  records: readonly OwnedRecord[],
+  running: readonly RunningSandbox[],
+): readonly PausedSandbox[] {
+  const paused = records.filter(({ phase }) => phase === 'paused')
+  const newerIds = sandboxIdsOf([...running.map(({ record }) => record), ...paused])
+  const halfResumed = records.filter(
+    ({ phase, owner }) => phase === 'resuming' && !newerIds.has(owner.sandboxId),
+  )
+  return [...paused, ...halfResumed].map(asPaused)
+}
+
+function sandboxIdsOf(records: readonly OwnedRecord[]): ReadonlySet<string> {
+  return new Set(records.map(({ owner }) => owner.sandboxId))
 }
 
 /** Lets a sandbox run on that may have been frozen. `isStuck`: it is still frozen. */
@@ -147,10 +174,6 @@ function isRunning({ phase }: CellRecord): boolean {
   return phase === 'running' || phase === 'copying'
 }
 
-function isPaused({ phase }: CellRecord): boolean {
-  return phase === 'paused' || phase === 'resuming'
-}
-
 function asPaused({
   process: _process,
   slotNumber: _slot,
@@ -159,7 +182,9 @@ function asPaused({
   return { ...record, phase: 'paused' }
 }
 
-function isOwnedRecord(record: CellRecord): record is CellRecord & { readonly owner: Owner } {
+type OwnedRecord = CellRecord & { readonly owner: Owner }
+
+function isOwnedRecord(record: CellRecord): record is OwnedRecord {
   return record.owner !== undefined
 }
 

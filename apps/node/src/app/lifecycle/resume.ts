@@ -1,13 +1,17 @@
-import type { Cell, CellRecord, Owner } from '../../domain/sandboxes/cell.ts'
-import type { Disks } from '../../domain/host/disks.ts'
+import type { Owner } from '../../domain/sandboxes/cell.ts'
 import { withAuthority } from '../../domain/network/network-rules.ts'
 import type { Authority, Ingress, NetworkRules } from '@atoll/contracts/network/rules'
 import type { PausedSandbox, RunningSandbox } from '../../domain/sandboxes/sandbox.ts'
+import { createBootPaused } from './boot-paused.ts'
+import type { BootPorts } from './boot-paused.ts'
 import type { Cells } from './cells.ts'
 import type { Claim, ClaimRequest } from './claim.ts'
 import type { SlotPool } from '../pools/slot-pool.ts'
 import { checkReadable } from './check-readable.ts'
+import { createRestorePaused } from './restore-paused.ts'
+import type { RestorePorts } from './restore-paused.ts'
 import type { Runtime } from '../../domain/sandboxes/runtime.ts'
+import type { SupersededCells } from './superseded-cells.ts'
 
 export interface ResumeRequest extends ClaimRequest {
   readonly sandboxId: string
@@ -19,17 +23,9 @@ export interface ResumeRequest extends ClaimRequest {
   readonly ingress?: Ingress
 }
 
-export interface ResumePorts {
-  readonly records: { update(record: CellRecord): Promise<void> }
+export interface ResumePorts extends RestorePorts, BootPorts {
   readonly runtime: Runtime
-  readonly disks: Disks
-  diskImage(cellId: string, name: string): string
-  memoryDir(cellId: string): string
-  /** Removes files in the cell's folder that do not belong to this record. */
-  tidy(record: CellRecord): Promise<void>
   createAuthority(): Authority
-  /** Starts the template's start command in a booted cell without waiting for it. */
-  launchStartCommand(cell: Cell, accessToken: string | undefined): Promise<void>
 }
 
 /** Resumes a paused sandbox. A failure leaves the sandbox paused, with all its state. */
@@ -40,23 +36,11 @@ export function createResume(parts: {
   readonly cells: Cells
   readonly slots: SlotPool
   readonly claim: Claim
+  readonly superseded: Pick<SupersededCells, 'remove'>
 }): Resume {
-  const { ports, cells, slots, claim } = parts
-
-  /**
-   * Returns the disk to resume with. When memory is kept, this is a copy: the original must stay as the memory knows it
-   * until the sandbox runs. A disk that a backup is reading must not change either.
-   */
-  async function diskForResume({ cellId, disk, memory }: PausedSandbox): Promise<string> {
-    const image = ports.diskImage(cellId, disk)
-    if (memory === undefined && !(await ports.disks.isLinked(image))) return disk
-    const used = await ports.disks.usedBytes(image)
-    const isShared = await ports.disks.sharesBlocks()
-    using _room = ports.disks.reserveSpace(isShared ? 0 : used, 'resuming the sandbox')
-    const copy = disk === 'disk.img' ? 'disk-2.img' : 'disk.img'
-    await ports.disks.copy(image, ports.diskImage(cellId, copy))
-    return copy
-  }
+  const { ports } = parts
+  const restore = createRestorePaused(parts)
+  const boot = createBootPaused(parts)
 
   /** Returns the owner of the resumed sandbox, with the settings of the request. */
   function ownerFor({ owner }: PausedSandbox, request: ResumeRequest): Owner {
@@ -71,8 +55,7 @@ export function createResume(parts: {
   }
 
   return async (paused, request) => {
-    const { memory, ...rest } = paused
-    const restoresMemory = memory !== undefined && !request.boot
+    const restoresMemory = paused.memory !== undefined && !request.boot
     const needed = restoresMemory ? paused : { runtime: paused.runtime }
     await checkReadable(
       ports.runtime,
@@ -80,34 +63,6 @@ export function createResume(parts: {
       ': connect with memory: false to boot from its files',
     )
     const owner = ownerFor(paused, request)
-    const { network } = owner
-    let cell: Cell | undefined
-    let sandbox: RunningSandbox
-    try {
-      const disk = await diskForResume(paused)
-      const slot = await slots.take()
-      const slotNumber = slot.number
-      cell = { record: { ...rest, owner, disk, slotNumber }, slot }
-      await ports.records.update({ ...paused, phase: 'resuming', slotNumber })
-      const memoryDir = restoresMemory ? ports.memoryDir(paused.cellId) : undefined
-      cell = await cells.launch(cell.record, { slot, memoryDir, network })
-      sandbox = await claim.assignAndStart({ record: { ...cell.record, owner }, slot }, request)
-      if (!restoresMemory) await ports.launchStartCommand(sandbox, request.accessToken)
-    } catch (error) {
-      // Rethrow the original error; cleanup errors are secondary.
-      await undo(paused, cell).catch(() => {})
-      throw error
-    }
-    // Cannot be undone: the sandbox runs, and parts of its paused state may already be removed.
-    await ports.tidy(sandbox.record).catch(() => {})
-    return sandbox
-  }
-
-  async function undo(paused: PausedSandbox, cell: Cell | undefined): Promise<void> {
-    if (cell) {
-      await cells.halt(cell)
-      await ports.records.update(paused)
-    }
-    await ports.tidy(paused)
+    return restoresMemory ? restore(paused, owner, request) : boot(paused, owner, request)
   }
 }

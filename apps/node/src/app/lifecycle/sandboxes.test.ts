@@ -16,8 +16,8 @@ test('each start drops the boot-time CPU priority once the sandbox runs', async 
   const { create, sandboxes, levelled } = simulateNode()
   const { record } = await create()
   await sandboxes.pause('i1', { keepMemory: true })
-  await sandboxes.resume({ sandboxId: 'i1', accessToken: undefined, boot: false })
-  assert.deepEqual(levelled, [record.cellId, record.cellId])
+  const resumed = await sandboxes.resume({ sandboxId: 'i1', accessToken: undefined, boot: false })
+  assert.deepEqual(levelled, [record.cellId, resumed.record.cellId])
 })
 
 test('a second create with the same ID is refused, also while the first one runs', async () => {

@@ -26,6 +26,7 @@ import { createSandboxRegistry, idTaken } from './sandbox-registry.ts'
 import type { AdoptedSandboxes, SandboxRegistry } from './sandbox-registry.ts'
 import { createSetNetwork } from './set-network.ts'
 import type { NetworkPorts } from './set-network.ts'
+import { createSupersededCells } from './superseded-cells.ts'
 
 /**
  * Running and paused sandboxes of this node, and the operations on them. Operations on one sandbox run in order. An
@@ -93,6 +94,8 @@ export interface SandboxPorts
   checkDisk(sizeMb: number): void
   /** Reports that processes, mounts or the slot of a paused sandbox are left; the next start of the node removes them. */
   onReleaseError(error: unknown): void
+  /** Removes the folder of a cell that has nothing else on the host. */
+  removeFiles(cellId: string): Promise<void>
   /** Bytes that a paused sandbox takes on disk. */
   keptBytes(record: PausedSandbox): Promise<number>
 }
@@ -114,9 +117,10 @@ export function createSandboxes(parts: SandboxParts): Sandboxes {
   const queue = withInspections(createKeyedQueue())
   const claim = createClaim(ports, pools.thaw)
   const createSandbox = createCreateSandbox({ ...parts, claim })
-  const resume = createResume({ ...parts, claim })
-  const pause = createPause({ ...parts, registry })
-  const kill = createKill({ ...parts, registry })
+  const superseded = createSupersededCells(ports.removeFiles)
+  const resume = createResume({ ...parts, claim, superseded })
+  const pause = createPause({ ...parts, registry, superseded })
+  const kill = createKill({ ...parts, registry, superseded })
   const setNetwork = createSetNetwork(ports, parts.freezes)
 
   /** Registers a running sandbox and starts the routing of requests to it. */

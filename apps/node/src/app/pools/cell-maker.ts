@@ -2,6 +2,7 @@ import { Fault } from '@atoll/kit/fault'
 import type { Cell } from '../../domain/sandboxes/cell.ts'
 import type { CellPlan, Cells } from '../lifecycle/cells.ts'
 import type { RunStartCommand } from '../lifecycle/start-command.ts'
+import type { BlankCells } from './blank-cells.ts'
 import type { Prototypes } from './prototypes.ts'
 
 export interface CellMakerPorts {
@@ -35,11 +36,14 @@ export function createCellMaker(parts: {
   readonly ports: CellMakerPorts
   readonly cells: Cells
   readonly prototypes: Prototypes
+  readonly blanks?: Pick<BlankCells, 'giveUp'> | undefined
 }): CellMaker {
-  const { ports, cells, prototypes } = parts
+  const { ports, cells, prototypes, blanks } = parts
   return {
     async checkHost() {
       ports.checkDisk()
+      if ((await ports.freeMemoryBytes()) >= spareMemoryBytes) return
+      await blanks?.giveUp()
       const free = await ports.freeMemoryBytes()
       if (free < spareMemoryBytes) throw noRoom(notEnoughMemory(free))
     },

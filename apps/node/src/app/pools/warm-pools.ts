@@ -2,6 +2,7 @@ import { Fault } from '@atoll/kit/fault'
 import type { Cell, Shape } from '../../domain/sandboxes/cell.ts'
 import type { Identity } from '../../domain/sandboxes/sandbox.ts'
 import type { CellPlan, Cells, TemplateFiles } from '../lifecycle/cells.ts'
+import type { BlankCells } from './blank-cells.ts'
 import { createCellMaker } from './cell-maker.ts'
 import type { CellMakerPorts } from './cell-maker.ts'
 import { createCellQueue } from './cell-queue.ts'
@@ -58,6 +59,8 @@ export function createWarmPools(parts: {
   readonly ports: WarmPoolPorts
   readonly cells: Cells
   readonly prototypes: Prototypes
+  /** Given up when the host has no memory for a cell. */
+  readonly blanks?: Pick<BlankCells, 'giveUp'> | undefined
   readonly budgetBytes: number
   /** Minimum number of pre-warmed cells per shape, independent of demand. */
   readonly floors: readonly { readonly shape: Shape; readonly count: number }[]
@@ -96,13 +99,13 @@ export function createWarmPools(parts: {
 
   return {
     async take(plan) {
-      if (plan.from || plan.files) return queue.make(plan)
+      if (plan.from || plan.files) return queue.make({ ...plan, isUrgent: true })
       // A request for an absent template must not count as demand.
       if (!ports.findTemplate(plan.shape.templateId)) throw noTemplate(plan.shape)
       pools.ensure(plan.shape).demand.note(ports.nowMs())
       const found = await ready.take(plan, indexOfAny)
       counts[found ? 'hits' : 'misses'] += 1
-      return found ?? queue.make(plan)
+      return found ?? queue.make({ ...plan, isUrgent: true })
     },
 
     async takeWithoutBoot(plan) {

@@ -21,6 +21,8 @@ export interface Runtime {
   start(request: StartRequest): Promise<ProcessIdentity>
   /** Does what `start` does, but restores the memory that `saveMemory` wrote. */
   restore(request: StartRequest, memoryDir: string): Promise<ProcessIdentity>
+  /** Makes cells ahead of a restore; absent when the runtime cannot. */
+  readonly blanks?: BlankRuntime
   /** Stops all processes until `thaw`. */
   freeze(cellId: string): Promise<void>
   /** Succeeds when the cell is not frozen. */
@@ -42,6 +44,22 @@ export interface Runtime {
   remove(cellId: string): Promise<void>
   /** IDs of all cells that the runtime knows, in any state. */
   list(): Promise<string[]>
+}
+
+/**
+ * Makes the processes of a cell before its disk and memory are known. A later restore into such a blank cell is two to
+ * four times as fast.
+ */
+export interface BlankRuntime {
+  /** Whether the installed release can do this. */
+  isSupported(): Promise<boolean>
+  /** Starts the processes. The root file system of the request is not used. */
+  create(request: StartRequest): Promise<ProcessIdentity>
+  /**
+   * Restores memory into a blank cell, once. The sizes, the envd and `hasSudo` must be the same as at its
+   * creation. After a failure the cell is useless.
+   */
+  restore(request: StartRequest, memoryDir: string): Promise<ProcessIdentity>
 }
 
 export interface SaveOptions {
