@@ -1,5 +1,7 @@
 /** Restores into blank cells, which the node makes by recent demand. */
 import assert from 'node:assert/strict'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
 import { isDeepStrictEqual } from 'node:util'
 import { createPlatformClient } from '@atoll/client/platform'
@@ -92,12 +94,16 @@ suite('blank cells', { timeout: 600_000 }, () => {
     await Sandbox.deleteSnapshot(snapshotId, connection)
   })
 
-  test('a fork has its own files and processes', async () => {
+  test('a fork has its own files and processes, in blank cells that were made meanwhile', async () => {
     const original = await Sandbox.create({ ...connection, timeoutMs: 600_000 })
     await original.files.write('/home/user/note', 'before')
     const results = await original.fork({ ...connection, count: 3, timeoutMs: 600_000 })
     const copies = results.filter((result) => result instanceof Sandbox)
     assert.equal(copies.length, 3)
+    const blankRoots = copies.map(async ({ sandboxId }) =>
+      join(names.dataDir, 'cells', await cellOf(names, sandboxId), 'bundle/root'),
+    )
+    for (const root of await Promise.all(blankRoots)) assert.ok(existsSync(root), root)
     await Promise.all(copies.map((copy, index) => copy.files.write('note', `${index}`)))
     const texts = await Promise.all([original, ...copies].map((one) => one.files.read('note')))
     assert.deepEqual(texts, ['before', '0', '1', '2'])

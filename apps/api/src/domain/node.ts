@@ -51,12 +51,13 @@ export interface SandboxNode {
    */
   updateNetwork(sandbox: SandboxRef, network: NetworkRules, signal: AbortSignal): Promise<void>
   /**
-   * Takes a snapshot of a running sandbox, which keeps running afterwards. Faults: `disk_full`, `sandbox_not_found`,
+   * Takes a snapshot of a running sandbox, which keeps running afterwards. With `copies`, that many sandboxes follow at
+   * once, and the snapshot does not outlive the node agent. Faults: `disk_full`, `sandbox_not_found`,
    * `sandbox_snapshot_failed`.
    */
   snapshot(
     sandbox: SandboxRef,
-    snapshotId: string,
+    snapshot: { readonly id: string; readonly copies: number },
     signal: AbortSignal,
   ): Promise<{ readonly keepsMemory: boolean; readonly sizeBytes: number }>
   /** Succeeds also when the snapshot does not exist. */

@@ -116,9 +116,9 @@ function snapshotMethods(
   client: NodeClient,
 ): Pick<SandboxNode, 'snapshot' | 'deleteSnapshot' | 'listSnapshots'> {
   return {
-    async snapshot({ id, generation }, snapshotId, signal) {
+    async snapshot({ id, generation }, { id: snapshotId, copies }, signal) {
       const { keepsMemory, sizeBytes } = await client
-        .snapshotSandbox({ sandboxId: id, generation, snapshotId }, { signal })
+        .snapshotSandbox({ sandboxId: id, generation, snapshotId, copies }, { signal })
         .catch((error: unknown) => {
           throw toSnapshotFault(error, id)
         })

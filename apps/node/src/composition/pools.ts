@@ -51,7 +51,7 @@ export async function openPrototypes(
     nowMs,
     async save(cell, snapshotId, store) {
       await prepare(cell)
-      return copies.snapshot(cell, snapshotId, store)
+      return copies.snapshot(cell, { snapshotId, isDurable: true }, store)
     },
   })
   await prototypes.open()

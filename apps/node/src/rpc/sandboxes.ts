@@ -60,8 +60,8 @@ export function sandboxMethods(
       return { sandbox: toMessage(await sandboxes.resume(request)) }
     },
 
-    async snapshotSandbox({ sandboxId, snapshotId, generation }) {
-      const taken = await sandboxes.snapshot(sandboxId, snapshotId, generation)
+    async snapshotSandbox({ sandboxId, snapshotId, generation, copies }) {
+      const taken = await sandboxes.snapshot(sandboxId, snapshotId, { generation, copies })
       const { keepsMemory, sizeBytes } = taken
       return { keepsMemory, sizeBytes: BigInt(sizeBytes) }
     },

@@ -1,13 +1,18 @@
-import type { Snapshot, SnapshotStore } from '../domain/sandboxes/snapshot.ts'
+import type { Snapshot, SnapshotPlace, SnapshotStore } from '../domain/sandboxes/snapshot.ts'
 
 export function memorySnapshots(): SnapshotStore {
   const all = new Map<string, Snapshot>()
   const place = (id: string) => ({ disk: `/snapshots/${id}/disk`, memoryDir: `/snapshots/${id}/m` })
+  async function add(
+    snapshot: Snapshot,
+    write: (at: SnapshotPlace) => Promise<void>,
+  ): Promise<void> {
+    await write(place(snapshot.snapshotId))
+    all.set(snapshot.snapshotId, snapshot)
+  }
   return {
-    async add(snapshot, write) {
-      await write(place(snapshot.snapshotId))
-      all.set(snapshot.snapshotId, snapshot)
-    },
+    add,
+    addTemporary: add,
     find: async (id) => all.get(id),
     list: async () => [...all.values()],
     listQuarantined: async () => [],

@@ -66,7 +66,8 @@ export function simulateNode(options: SimulationOptions = {}) {
     runStartCommand: overrides.runStartCommand ?? (async () => {}),
     nowMs: () => state.clock.nowMs,
     envdDir: ports.envdDir,
-    save: copies.snapshot,
+    save: (cell, snapshotId, store) =>
+      copies.snapshot(cell, { snapshotId, isDurable: true }, store),
   })
   const pools = simulatePools(options, { state, ports, cells, prototypes })
   const sandboxes = createSandboxes({

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { cp, mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
@@ -74,4 +74,32 @@ test('a sweep removes what was being written or removed, and keeps what cannot b
   )
   await assert.rejects(store.find('s2'), { reason: 'record_unreadable' })
   assert.equal(await store.find('s9'), undefined)
+})
+
+test('a temporary snapshot is like any other until it is removed, and the next start removes it', async () => {
+  await using world = await setup()
+  const { dir, store } = world
+  const write = ({ disk }: { readonly disk: string }) => writeFile(disk, Buffer.alloc(8192, 1))
+  await store.addTemporary(snapshot, write)
+  assert.deepEqual([await store.find('s1'), await store.list()], [snapshot, [snapshot]])
+  assert.ok((await store.sizeBytes('s1')) >= 8192)
+  assert.ok((await readFile(store.place('s1').disk)).length === 8192)
+  await store.remove('s1')
+  assert.deepEqual([await store.find('s1'), await readdir(dir)], [undefined, []])
+
+  await store.addTemporary(snapshot, write)
+  const next = createSnapshotStore(dir, newKeys())
+  assert.deepEqual([await next.find('s1'), await next.list()], [undefined, []])
+  await next.sweep()
+  assert.deepEqual([await readdir(dir), await next.listQuarantined()], [[], []])
+})
+
+test('a temporary snapshot that could not be written leaves nothing', async () => {
+  await using world = await setup()
+  const { dir, store } = world
+  await assert.rejects(
+    store.addTemporary(snapshot, () => Promise.reject(new Error('full'))),
+    { message: 'full' },
+  )
+  assert.deepEqual([await readdir(dir), await store.find('s1')], [[], undefined])
 })

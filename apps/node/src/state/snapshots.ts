@@ -11,6 +11,8 @@ import { snapshotValues, upgrades } from './private-values.ts'
 import { decodeRecord, encodePrivate, isStale, listNames, readRecord } from './record-file.ts'
 import type { RecordKeys, RecordReading } from './record-file.ts'
 import { storedMakings } from './records.ts'
+import { withTemporarySnapshots } from './temporary-snapshots.ts'
+import type { DurableSnapshots } from './temporary-snapshots.ts'
 
 const Stored = z.object({
   ...storedMakings,
@@ -24,6 +26,14 @@ const unfinished = '.'
 
 /** One folder per snapshot: disk image, memory folder, and the record in `snapshot.json`. */
 export function createSnapshotStore(dir: string, keys: RecordKeys): SnapshotStore {
+  return withTemporarySnapshots(createDurableSnapshots(dir, keys), {
+    create: () => newFolder(dir),
+    place: placeIn,
+    sizeBytes: bytesIn,
+  })
+}
+
+function createDurableSnapshots(dir: string, keys: RecordKeys): DurableSnapshots {
   const privateValues = snapshotValues(keys)
   const format = { schema: Stored, upgrades, privateValues }
   async function read(name: string): Promise<RecordReading<Snapshot>> {
@@ -56,7 +66,7 @@ export function createSnapshotStore(dir: string, keys: RecordKeys): SnapshotStor
 
   async function discard(name: string): Promise<void> {
     // Renamed first: a crash never leaves half a snapshot under its name.
-    const doomed = join(dir, `${unfinished}${randomHex(8)}`)
+    const doomed = newFolder(dir)
     const isThere = await rename(join(dir, name), doomed).then(
       () => true,
       () => false,
@@ -66,7 +76,7 @@ export function createSnapshotStore(dir: string, keys: RecordKeys): SnapshotStor
 
   return {
     async add(snapshot, write) {
-      const work = join(dir, `${unfinished}${randomHex(8)}`)
+      const work = newFolder(dir)
       await mkdir(work, { recursive: true, mode: 0o700 })
       try {
         await write(placeIn(work))
@@ -119,13 +129,7 @@ export function createSnapshotStore(dir: string, keys: RecordKeys): SnapshotStor
 
     place: (snapshotId) => placeIn(join(dir, snapshotId)),
 
-    async sizeBytes(snapshotId) {
-      const { disk, memoryDir } = placeIn(join(dir, snapshotId))
-      const pages = await readdir(memoryDir).catch(() => [])
-      const files = [disk, ...pages.map((name) => join(memoryDir, name))]
-      const sizes = await Promise.all(files.map(async (file) => (await stat(file)).blocks * 512))
-      return sizes.reduce((sum, size) => sum + size, 0)
-    },
+    sizeBytes: (snapshotId) => bytesIn(placeIn(join(dir, snapshotId))),
 
     remove: discard,
 
@@ -134,6 +138,18 @@ export function createSnapshotStore(dir: string, keys: RecordKeys): SnapshotStor
       for (const name of names) if (name.startsWith(unfinished)) await discard(name)
     },
   }
+}
+
+/** Returns a new path with the name of an unfinished snapshot. */
+function newFolder(dir: string): string {
+  return join(dir, `${unfinished}${randomHex(8)}`)
+}
+
+async function bytesIn({ disk, memoryDir }: SnapshotPlace): Promise<number> {
+  const pages = await readdir(memoryDir).catch(() => [])
+  const files = [disk, ...pages.map((name) => join(memoryDir, name))]
+  const sizes = await Promise.all(files.map(async (file) => (await stat(file)).blocks * 512))
+  return sizes.reduce((sum, size) => sum + size, 0)
 }
 
 function placeIn(folder: string): SnapshotPlace {

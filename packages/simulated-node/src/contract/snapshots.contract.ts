@@ -23,4 +23,17 @@ export function testSnapshots(node: NodeUnderTest): void {
     assert.equal((await node.find(copy))?.state, SandboxState.RUNNING)
     await node.kill(copy)
   })
+
+  test('a snapshot for copies at once serves them, until it is deleted', async () => {
+    const source = await node.create()
+    const snapshotId = node.newId('s')
+    const taken = await node.client.snapshotSandbox({ sandboxId: source, snapshotId, copies: 2 })
+    assert.equal(taken.keepsMemory, node.keepsMemory)
+    assert.ok((await node.client.listSnapshots({})).snapshotIds.includes(snapshotId))
+    const copies = await Promise.all([node.create({ snapshotId }), node.create({ snapshotId })])
+    await node.client.deleteSnapshot({ snapshotId })
+    assert.ok(!(await node.client.listSnapshots({})).snapshotIds.includes(snapshotId))
+    for (const copy of copies) assert.equal((await node.find(copy))?.state, SandboxState.RUNNING)
+    for (const sandbox of [source, ...copies]) await node.kill(sandbox)
+  })
 }

@@ -23,7 +23,10 @@ import type { EstimateSize } from './estimate-size.ts'
  * copy that is neither published nor in use is orphaned and gets removed.
  */
 export interface Copying {
-  /** Passes the copy to `use`. If `use` has not published the copy when it returns, the copy is removed. */
+  /**
+   * Passes the copy to `use`. If `use` has not published the copy when it returns, the copy is removed. A temporary copy
+   * is removed after this returns.
+   */
   copy<T>(request: CopyRequest, use: (copy: Copy) => Promise<T>): Promise<T>
   /** Whether this process is using the copy. */
   isInUse(snapshotId: string): boolean
@@ -36,6 +39,8 @@ export interface CopyRequest {
   readonly id: string
   /** Creates the fault for a paused sandbox. */
   readonly paused: (id: string) => Fault
+  /** Number of sandboxes that `use` creates from a temporary copy, which it does not publish. */
+  readonly copies?: number
   /** Throws a fault when the sandbox must not be copied. */
   readonly check?: (sandbox: RunningSandbox) => void
 }
@@ -111,8 +116,12 @@ export function createCopying(ports: CopyPorts): Copying {
       try {
         return await use(await copyOnNode(ports, { ...request, snapshotId, write }))
       } finally {
+        const removed = remove().finally(() => inUse.delete(snapshotId))
+        if (request.copies === undefined) await removed
+      }
+
+      async function remove(): Promise<void> {
         if (written && (await isUnpublished(ports, snapshotId))) await discard(written)
-        inUse.delete(snapshotId)
       }
     },
   }
@@ -151,8 +160,10 @@ async function copyOnNode(ports: CopyPorts, work: CopyWork): Promise<Copy> {
       await work.write(source)
       const limit = AbortSignal.timeout(copyLimitMs)
       const node = fleet.of(source.nodeId)
-      const { keepsMemory, sizeBytes } = await node.snapshot(source, snapshotId, limit)
-      await snapshots.resize(snapshotId, sizeBytes)
+      const { copies = 0 } = work
+      const snapshot = { id: snapshotId, copies }
+      const { keepsMemory, sizeBytes } = await node.snapshot(source, snapshot, limit)
+      if (copies === 0) await snapshots.resize(snapshotId, sizeBytes)
       return { snapshotId, source, keepsMemory }
     } catch (error) {
       const after = await settle(id).catch(() => undefined) // the reconciler settles it later

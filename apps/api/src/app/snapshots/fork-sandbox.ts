@@ -37,7 +37,7 @@ export function createForkSandbox(ports: ForkPorts): ForkSandbox {
     checkTimeout(timeoutSeconds, limits.maxSandboxSeconds)
     checkCount(count, limits)
     await placing.check()
-    return copying.copy({ teamId, id, paused }, async (copy) => {
+    return copying.copy({ teamId, id, paused, copies: count }, async (copy) => {
       const plan = { ...(await toPlan(ports, copy)), limits, timeoutSeconds }
       const { nodeTemplateId } = plan.source
       const shape = { nodeTemplateId, ...plan.spec.resources }

@@ -9,6 +9,7 @@ import type { Setup } from '../../domain/sandboxes/setup.ts'
 import type { Snapshot, SnapshotPlace } from '../../domain/sandboxes/snapshot.ts'
 import type { Slot } from '../../domain/network/slot.ts'
 import type { BlankCells } from '../pools/blank-cells.ts'
+import type { BlankKind } from '../pools/blank-supplies.ts'
 import type { SlotPool } from '../pools/slot-pool.ts'
 import type { ProcessIdentity } from '../../domain/sandboxes/process-identity.ts'
 import type { Runtime } from '../../domain/sandboxes/runtime.ts'
@@ -17,6 +18,8 @@ import type { Runtime } from '../../domain/sandboxes/runtime.ts'
 export interface Cells {
   /** Boots a template or restores a snapshot; envd may not answer yet. A failure leaves nothing behind. */
   make(plan: CellPlan): Promise<Cell>
+  /** Starts to make blank cells for restores of such cells that will follow soon. */
+  expectRestores(parts: CellParts, count: number): Promise<void>
   /** Starts a cell that has a folder and a disk but no processes. A failure keeps the folder. */
   launch(record: CellRecord, options: LaunchOptions): Promise<Cell>
   /** Ends processes and mounts and returns the slot. Keeps the folder. */
@@ -102,7 +105,7 @@ export function createCells({
 }: {
   readonly ports: CellPorts
   readonly slots: SlotPool
-  readonly blanks?: Pick<BlankCells, 'use' | 'giveUp'> | undefined
+  readonly blanks?: Pick<BlankCells, 'use' | 'giveUp' | 'expect'> | undefined
 }): Cells {
   async function start(record: CellRecord, options: LaunchOptions): Promise<Started> {
     const { cellId, envd, disk } = record
@@ -172,6 +175,11 @@ export function createCells({
     }
   }
 
+  const kindOf = async (parts: CellParts): Promise<BlankKind> => ({
+    ...parts,
+    hasSudo: await ports.hasSudo(parts.layer),
+  })
+
   async function erase({ record, slot }: Cell): Promise<void> {
     await Promise.all([ports.erase(record.cellId), slots.giveBack(slot)])
   }
@@ -186,8 +194,11 @@ export function createCells({
       if (!blanks || !plan.isUrgent || from?.snapshot.memory === undefined) {
         return makeIn(undefined, parts, plan)
       }
-      const kind = { ...parts, hasSudo: await ports.hasSudo(parts.layer) }
-      return blanks.use(kind, (blank) => makeIn(blank, parts, plan))
+      return blanks.use(await kindOf(parts), (blank) => makeIn(blank, parts, plan))
+    },
+
+    async expectRestores(parts, count) {
+      blanks?.expect(await kindOf(parts), count)
     },
 
     async launch(record, options) {

@@ -41,3 +41,23 @@ test('sandboxes created from a snapshot run next to the original, which is thawe
   const larger = create({ sandboxId: 'i4', snapshotId: 's1', memoryMb: 1024 })
   await assert.rejects(larger, { reason: 'snapshot_size_differs' })
 })
+
+test('a snapshot for copies is not written to stable storage, and others are', async () => {
+  const flushed: string[] = []
+  const { create, sandboxes } = simulateNode({
+    overrides: {
+      disks: { flush: async (path) => void flushed.push(path) },
+      flushFolder: async (path) => void flushed.push(path),
+    },
+  })
+  await create()
+  const options = { copies: 2 }
+  assert.deepEqual(await sandboxes.snapshot('i1', 's1', options), {
+    keepsMemory: true,
+    sizeBytes: 7,
+  })
+  await Promise.all(['i2', 'i3'].map((sandboxId) => create({ sandboxId, snapshotId: 's1' })))
+  assert.deepEqual(flushed, [])
+  await sandboxes.snapshot('i1', 's2')
+  assert.deepEqual(flushed, ['/snapshots/s2/disk', '/snapshots/s2/m'])
+})

@@ -9,12 +9,18 @@ import type { Runtime, SaveOptions } from '../../domain/sandboxes/runtime.ts'
 /** Copies the state of a running cell. */
 export interface Copies {
   /** Freezes the cell during the copy and thaws it afterwards, also after a failure. */
-  snapshot(cell: Cell, snapshotId: string, store: SnapshotStore): Promise<Snapshot>
+  snapshot(cell: Cell, plan: CopyPlan, store: Pick<SnapshotStore, 'add'>): Promise<Snapshot>
   /**
    * Writes the memory next to the disk, then calls `seal` to make the pause final. Leaves the cell frozen, to be
    * halted. Thaws the cell after a failure.
    */
   keepMemory(cell: Cell, seal: () => Promise<void>): Promise<void>
+}
+
+export interface CopyPlan {
+  readonly snapshotId: string
+  /** Whether the snapshot is on stable storage in the end. */
+  readonly isDurable: boolean
 }
 
 export interface CopyPorts {
@@ -36,7 +42,7 @@ export function createCopies(ports: CopyPorts, freezes: Freezes): Copies {
   const saveMemory = createSaveMemory(ports)
 
   return {
-    async snapshot(cell, snapshotId, store) {
+    async snapshot(cell, { snapshotId, isDurable }, store) {
       const { record } = cell
       const image = ports.diskImage(record.cellId, record.disk)
       const diskRoom = (await disks.sharesBlocks()) ? 0 : await disks.usedBytes(image)
@@ -54,6 +60,7 @@ export function createCopies(ports: CopyPorts, freezes: Freezes): Copies {
         } finally {
           await freezes.thaw(cell)
         }
+        if (!isDurable) return
         await disks.flush(place.disk)
         if (memory !== undefined) await ports.flushFolder(place.memoryDir)
       })

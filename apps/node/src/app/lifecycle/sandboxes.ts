@@ -44,11 +44,7 @@ export interface Sandboxes extends SandboxViews, Recovery {
   /** Succeeds when the sandbox already runs. */
   resume(request: ResumeRequest): Promise<RunningSandbox>
   /** Returns the size of the snapshot and whether it includes memory. */
-  snapshot(
-    sandboxId: string,
-    snapshotId: string,
-    generation?: number,
-  ): Promise<{ readonly keepsMemory: boolean; readonly sizeBytes: number }>
+  snapshot(sandboxId: string, snapshotId: string, options?: SnapshotOptions): Promise<SnapshotInfo>
   setNetwork(sandboxId: string, rules: NetworkRules, generation?: number): Promise<void>
   /** Looks at a sandbox without changing it. Any other operation on it aborts `task`. */
   inspect<T>(
@@ -60,6 +56,17 @@ export interface Sandboxes extends SandboxViews, Recovery {
   forEachPaused(task: (record: PausedSandbox) => Promise<void>): Promise<void>
   /** Waits for all operations in progress. */
   settle(): Promise<void>
+}
+
+interface SnapshotOptions {
+  readonly generation?: number
+  /** Number of sandboxes that are created from the snapshot right away, before it is removed. 0: a snapshot to keep. */
+  readonly copies?: number
+}
+
+interface SnapshotInfo {
+  readonly keepsMemory: boolean
+  readonly sizeBytes: number
 }
 
 interface KillOptions {
@@ -193,13 +200,16 @@ export function createSandboxes(parts: SandboxParts): Sandboxes {
         return register(await resume(raised, request))
       }),
 
-    async snapshot(sandboxId, snapshotId, generation) {
+    async snapshot(sandboxId, snapshotId, { generation, copies: count = 0 } = {}) {
       checkId(snapshotId)
       const { snapshots } = ports
       return runFor(sandboxId, generation, async () => {
         const sandbox = registry.find(sandboxId)
         if (await snapshots.find(snapshotId)) throw idTaken('Snapshot', snapshotId)
-        const { memory } = await copies.snapshot(sandbox, snapshotId, snapshots)
+        if (count > 0) void parts.cells.expectRestores(sandbox.record, count).catch(() => {})
+        const add = count > 0 ? snapshots.addTemporary : snapshots.add
+        const plan = { snapshotId, isDurable: count === 0 }
+        const { memory } = await copies.snapshot(sandbox, plan, { add })
         const sizeBytes = await snapshots.sizeBytes(snapshotId)
         return { keepsMemory: memory !== undefined, sizeBytes }
       })

@@ -20,6 +20,7 @@ function setup(save: () => Promise<void> = async () => {}) {
   const slot = toSlot(parseSubnet('10.0.0.0/24'), 'at', 1)
   const store: SnapshotStore = {
     add: async () => {},
+    addTemporary: async () => {},
     find: async (id) => stored.get(id),
     list: async () => [...stored.values()],
     listQuarantined: async () => damaged.splice(0),
@@ -37,6 +38,7 @@ function setup(save: () => Promise<void> = async () => {}) {
           const parts = { runtime: 'gvisor', layer: '', envd: 'e1', initToken: '' } as const
           return { record: { ...shape, ...parts, cellId: 'c1', phase: 'making', disk: '' }, slot }
         },
+        expectRestores: async () => {},
         launch: () => assert.fail(),
         halt: async () => {},
         erase: async () => {},

@@ -16,6 +16,8 @@ export interface Snapshot extends CellParts {
 export interface SnapshotStore {
   /** Adds a snapshot atomically. `write` fills its folder. */
   add(snapshot: Snapshot, write: (place: SnapshotPlace) => Promise<void>): Promise<void>
+  /** Does what `add` does, without waiting for the disk. The snapshot does not outlive this process. */
+  addTemporary(snapshot: Snapshot, write: (place: SnapshotPlace) => Promise<void>): Promise<void>
   /** Throws a fault when the record cannot be read. */
   find(snapshotId: string): Promise<Snapshot | undefined>
   list(): Promise<Snapshot[]>

@@ -780,6 +780,14 @@ export declare type SnapshotSandboxRequest = Message<"atoll.node.v1.SnapshotSand
    * @generated from field: uint32 generation = 3;
    */
   generation: number;
+
+  /**
+   * Number of sandboxes that the caller will create from this snapshot right away, before it deletes the snapshot. The
+   * node prepares for them, and does not keep the snapshot over a restart. 0: a snapshot to keep.
+   *
+   * @generated from field: uint32 copies = 4;
+   */
+  copies: number;
 };
 
 /**
