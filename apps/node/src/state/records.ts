@@ -90,8 +90,8 @@ export function createRecordStore(installation: Installation, keys: RecordKeys):
     using sealing = keys.beginWrite()
     const text = encodePrivate(record, privateValues, sealing)
     if (record.phase === 'paused') {
-      await writeFileAtomic(path, text)
-      await syncFolder(cellsDir(installation))
+      // The name of the cell's folder is older than the record, so both may become durable in any order.
+      await Promise.all([writeFileAtomic(path, text), syncFolder(cellsDir(installation))])
       return
     }
     await writeFile(`${path}.next`, text, { mode: 0o600 })

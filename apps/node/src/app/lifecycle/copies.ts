@@ -61,8 +61,8 @@ export function createCopies(ports: CopyPorts, freezes: Freezes): Copies {
           await freezes.thaw(cell)
         }
         if (!isDurable) return
-        await disks.flush(place.disk)
-        if (memory !== undefined) await ports.flushFolder(place.memoryDir)
+        const memoryFlush = memory === undefined ? [] : [ports.flushFolder(place.memoryDir)]
+        await Promise.all([disks.flush(place.disk), ...memoryFlush])
       })
       return snapshot
     },
