@@ -1,5 +1,6 @@
 import { signal } from '@preact/signals'
 import { dashboardApi, RequestError, whenSignedOut } from './request.ts'
+import { isOperator } from './operator.ts'
 import { connectLive, disconnectLive } from './live.ts'
 import { forgetAll } from './resource.ts'
 
@@ -53,6 +54,7 @@ function forgetSession(): void {
   disconnectLive()
   forgetAll()
   session.value = null
+  isOperator.value = undefined
 }
 
 /** Returns the session. Pages are shown only with one. */

@@ -1,4 +1,4 @@
-import { useState } from 'preact/hooks'
+import { useEffect, useState } from 'preact/hooks'
 import type { SandboxLogEntry, SandboxMetric } from '@atoll/client/replies'
 import { now } from '../data/clock.ts'
 import { readShared, RequestError } from '../data/request.ts'
@@ -30,9 +30,21 @@ const pollMs = 3_000
 
 /** One sandbox for a visitor with a link. The token is in the fragment, which browsers never send to a server. */
 export function SharedPage() {
-  const [token] = useState(() => location.hash.slice(1))
+  const [token, setToken] = useState(readToken)
+  useEffect(() => {
+    // Another link in the same tab differs in the fragment alone, so the browser does not load the page again.
+    const read = () => setToken(readToken())
+    addEventListener('hashchange', read)
+    return () => removeEventListener('hashchange', read)
+  }, [])
+  return <SharedView key={token} token={token} />
+}
+
+const readToken = () => location.hash.slice(1)
+
+function SharedView({ token }: { readonly token: string }) {
   const sandbox = useResource(
-    'shared/sandbox',
+    `shared/sandbox/${token}`,
     (signal) => readShared<SharedSandbox>(token, 'sandbox', signal),
     pollMs,
   )
@@ -57,12 +69,12 @@ export function SharedPage() {
 function Shared({ token, sandbox }: { readonly token: string; readonly sandbox: SharedSandbox }) {
   const { sandboxID, state, startedAt, endAt, message } = sandbox
   const metrics = useResource(
-    'shared/metrics',
+    `shared/metrics/${token}`,
     (signal) => readShared<SandboxMetric[]>(token, 'metrics', signal),
     pollMs,
   )
   const log = useResource(
-    'shared/logs',
+    `shared/logs/${token}`,
     (signal) => readShared<{ logs: SandboxLogEntry[] }>(token, 'logs', signal),
     pollMs,
   )

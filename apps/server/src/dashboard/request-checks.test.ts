@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict'
+import { Socket } from 'node:net'
 import { test } from 'node:test'
+import { TLSSocket } from 'node:tls'
 import { isForHost, isUsableDashboardHost } from './host.ts'
 import { isTeamOperation, withoutTokens } from './platform.ts'
 import { findCrossOriginObjection } from './request-checks.ts'
-import { readSessionCookie, sessionCookie } from './session-cookie.ts'
+import { readSessionCookie, readSessionToken, sessionCookie } from './session-cookie.ts'
 
 const host = 'ui.localhost:3000'
 const own = 'http://ui.localhost:3000'
@@ -55,11 +57,26 @@ test('over TLS the cookie has the prefix that siblings cannot set', () => {
 })
 
 test('the cookie of TLS wins, and two of one name count as none', () => {
-  assert.equal(readSessionCookie('atoll-session=a; __Host-atoll-session=b'), 'b')
-  assert.equal(readSessionCookie('other=1; atoll-session=a'), 'a')
-  assert.equal(readSessionCookie('atoll-session=a; atoll-session=b'), undefined)
-  assert.equal(readSessionCookie('xatoll-session=a'), undefined)
-  assert.equal(readSessionCookie(undefined), undefined)
+  assert.equal(readSessionCookie('atoll-session=a; __Host-atoll-session=b', false), 'b')
+  assert.equal(readSessionCookie('other=1; atoll-session=a', false), 'a')
+  assert.equal(readSessionCookie('atoll-session=a; atoll-session=b', false), undefined)
+  assert.equal(readSessionCookie('xatoll-session=a', false), undefined)
+  assert.equal(readSessionCookie(undefined, false), undefined)
+})
+
+test('over TLS a cookie without the prefix does not count', () => {
+  const cookie = 'atoll-session=planted; __Host-atoll-session=own'
+  const headers = { cookie: 'atoll-session=planted' }
+  const plain = new Socket()
+  assert.equal(readSessionToken({ headers, socket: plain }), 'planted')
+  for (const secure of [
+    { headers, socket: new TLSSocket(plain) },
+    { headers: { ...headers, origin: 'https://ui.example.com' }, socket: plain },
+    { headers: { ...headers, 'x-forwarded-proto': 'http, HTTPS' }, socket: plain },
+  ]) {
+    assert.equal(readSessionToken(secure), undefined)
+    assert.equal(readSessionToken({ ...secure, headers: { ...secure.headers, cookie } }), 'own')
+  }
 })
 
 test('the host of the dashboard cannot be one of sandbox traffic', () => {

@@ -3,7 +3,7 @@
  * may count as the same site, sends requests with the user's cookie. `Origin` and `Sec-Fetch-Site` are set by the
  * browser and cannot be changed by a page.
  */
-import type { IncomingHttpHeaders } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 
 export interface CheckedRequest {
   readonly method?: string | undefined
@@ -30,6 +30,22 @@ export function findCrossOriginObjection(request: CheckedRequest): string | unde
 function isOwnOrigin(origin: string, host: string | undefined): boolean {
   const own = (host ?? '').toLowerCase()
   return own !== '' && [`http://${own}`, `https://${own}`].includes(origin.toLowerCase())
+}
+
+/**
+ * True if the browser reaches the dashboard over TLS: of this server, or of a proxy in front. The header of a proxy needs no
+ * trust here, since a secure request has to show more.
+ */
+export function isSecureRequest({
+  headers,
+  socket,
+}: Pick<IncomingMessage, 'headers' | 'socket'>): boolean {
+  const forwarded = String(headers['x-forwarded-proto'] ?? '').toLowerCase()
+  return 'encrypted' in socket || isSecureOrigin(headers) || forwarded.split(',').some(isHttps)
+}
+
+function isHttps(protocol: string): boolean {
+  return protocol.trim() === 'https'
 }
 
 export function isSecureOrigin(headers: IncomingHttpHeaders): boolean {

@@ -12,7 +12,12 @@ import { answerOperator, isOperatorPath } from './operator/operator.ts'
 import { isSecureOrigin } from './request-checks.ts'
 import { readJson, sendJson, sendNothing } from './responses.ts'
 import { findSandbox } from './sandbox-access.ts'
-import { expiredCookies, readSessionCookie, sessionCookie } from './session-cookie.ts'
+import {
+  expiredCookies,
+  operatorCookie,
+  readSessionToken,
+  sessionCookie,
+} from './session-cookie.ts'
 import type { Sessions } from './sessions.ts'
 import { createAnswerShare, isSharePath } from './shares/shared-sandbox.ts'
 import { isSharesPath, manageShares } from './shares/manage-shares.ts'
@@ -90,7 +95,7 @@ export function requireSession(
   { sessions }: Pick<RouteParts, 'sessions'>,
   req: IncomingMessage,
 ): { readonly token: string; readonly apiKey: string } {
-  const token = readSessionCookie(req.headers.cookie)
+  const token = readSessionToken(req)
   const apiKey = token === undefined ? undefined : sessions.findKey(token)
   if (token !== undefined && apiKey !== undefined) return { token, apiKey }
   throw new Fault('unauthenticated', 'no_session', 'You are signed out. Sign in again.')
@@ -117,9 +122,12 @@ async function session(parts: RouteParts, req: IncomingMessage, res: ServerRespo
   }
   if (req.method === 'POST') return signIn(parts, req, res)
   if (req.method !== 'DELETE') throw new Fault('not_found', 'no_path', 'There is no such request')
-  const token = readSessionCookie(req.headers.cookie)
+  const token = readSessionToken(req)
   if (token !== undefined) await parts.sessions.close(token)
-  sendNothing(res, { 'Set-Cookie': expiredCookies() })
+  // A user who leaves the browser to others must not leave the operator's page open.
+  const operator = readSessionToken(req, operatorCookie)
+  if (operator !== undefined) await parts.operatorSessions.close(operator)
+  sendNothing(res, { 'Set-Cookie': [...expiredCookies(), ...expiredCookies(operatorCookie)] })
 }
 
 async function signIn(parts: RouteParts, req: IncomingMessage, res: ServerResponse) {

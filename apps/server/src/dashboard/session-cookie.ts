@@ -1,3 +1,5 @@
+import type { IncomingMessage } from 'node:http'
+import { isSecureRequest } from './request-checks.ts'
 import { operatorSeconds, sessionSeconds } from './sessions.ts'
 
 /**
@@ -24,13 +26,26 @@ export function expiredCookies({ name } = teamCookie): string[] {
   return [`__Host-${name}=; Secure; ${attributes}; Max-Age=0`, `${name}=; ${attributes}; Max-Age=0`]
 }
 
-/** Returns the session token. Two cookies of one name are ambiguous: neither is used. */
+/** Returns the session token of a request. */
+export function readSessionToken(
+  req: Pick<IncomingMessage, 'headers' | 'socket'>,
+  kind = teamCookie,
+): string | undefined {
+  return readSessionCookie(req.headers.cookie, isSecureRequest(req), kind)
+}
+
+/**
+ * Returns the session token. Over TLS only the name with the prefix counts. Two cookies of one name are ambiguous: neither
+ * is used.
+ */
 export function readSessionCookie(
   header: string | undefined,
+  isSecure: boolean,
   kind = teamCookie,
 ): string | undefined {
   const pairs = (header ?? '').split(';').map((pair) => pair.trim())
-  for (const name of [`__Host-${kind.name}`, kind.name]) {
+  const prefixed = `__Host-${kind.name}`
+  for (const name of isSecure ? [prefixed] : [prefixed, kind.name]) {
     const values = pairs.filter((pair) => pair.startsWith(`${name}=`))
     if (values.length > 1) return undefined
     const value = values[0]?.slice(name.length + 1)

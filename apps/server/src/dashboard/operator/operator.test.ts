@@ -100,4 +100,15 @@ suite('the operator of the dashboard', () => {
     assert.equal((await ask('DELETE', '/session')).status, 204)
     assert.equal((await ask('GET', '/nodes')).status, 401)
   })
+
+  test('is signed out when the team signs out of the same browser', async () => {
+    cookie = await dashboard.signIn('/bff/operator/session', { token: adminToken })
+    assert.equal((await ask('GET', '/session')).status, 204)
+    const team = await dashboard.signIn('/bff/session', { apiKey: dashboard.apiKey })
+    const both = { headers: { cookie: `${team}; ${cookie}` } }
+    const answer = await dashboard.ask('DELETE', '/bff/session', both)
+    assert.equal(answer.status, 204)
+    assert.match(String(answer.headers['set-cookie']), /atoll-operator=;/)
+    assert.equal((await ask('GET', '/session')).status, 401)
+  })
 })

@@ -11,7 +11,7 @@ import { readJson, sendInert, sendJson, sendNothing } from '../responses.ts'
 import {
   expiredCookies,
   operatorCookie,
-  readSessionCookie,
+  readSessionToken,
   sessionCookie,
 } from '../session-cookie.ts'
 import type { Sessions } from '../sessions.ts'
@@ -49,7 +49,7 @@ export async function answerOperator(
   // The URL is normalized: the path that is checked is the one that is sent, without `..`.
   const path = url.pathname.slice(prefix.length)
   if (path === '/session') return session(req, res, parts)
-  const token = readSessionCookie(req.headers.cookie, operatorCookie)
+  const token = readSessionToken(req, operatorCookie)
   const adminToken = token === undefined ? undefined : parts.operatorSessions.findKey(token)
   if (token === undefined || adminToken === undefined) throw signedOut()
   const isKnown = forwarded.some(
@@ -78,7 +78,7 @@ const SignIn = z.object({ token: z.string().min(1).max(500) })
 
 async function session(req: IncomingMessage, res: ServerResponse, parts: OperatorParts) {
   const { operatorSessions } = parts
-  const current = readSessionCookie(req.headers.cookie, operatorCookie)
+  const current = readSessionToken(req, operatorCookie)
   if (req.method === 'GET') {
     if (current === undefined || operatorSessions.findKey(current) === undefined) throw signedOut()
     return sendNothing(res)
