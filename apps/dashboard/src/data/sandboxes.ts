@@ -3,7 +3,7 @@ import { useEffect } from 'preact/hooks'
 import type { ListedSandbox } from '@atoll/client/replies'
 import type { Usage } from '../model/sandbox-filter.ts'
 import { appendSample } from '../model/samples.ts'
-import { api, listAll, listPages } from './request.ts'
+import { api, listPages } from './request.ts'
 import type { Pages } from './request.ts'
 import { reloadAll, useResource } from './resource.ts'
 import type { Resource } from './resource.ts'
@@ -15,15 +15,6 @@ const usageEveryMs = 5_000
 const maxIds = 100
 /** Sandboxes whose samples stay for their return into view. */
 const maxRecent = 500
-
-export function useSandboxes(): Resource<ListedSandbox[]> {
-  return useResource(
-    'sandboxes',
-    (aborted, show) =>
-      listAll<ListedSandbox>('/v2/sandboxes?limit=100', { signal: aborted, onPage: show }),
-    listEveryMs,
-  )
-}
 
 /** First sandboxes that match, in their order, and the number of all matches. `query` is a query of the API's list. */
 export function useSandboxList(

@@ -7,7 +7,18 @@ export type Attention =
   | { readonly kind: 'expiring'; readonly sandbox: ListedSandbox; readonly secondsLeft: number }
   | { readonly kind: 'memory'; readonly sandbox: ListedSandbox; readonly share: number }
   | { readonly kind: 'died'; readonly sandbox: ListedSandbox; readonly reason: string }
+  | { readonly kind: 'denied'; readonly connection: DeniedConnection }
   | { readonly kind: 'build'; readonly template: BuiltTemplate }
+
+/** A destination that a running sandbox could not reach. */
+export interface DeniedConnection {
+  readonly sandboxID: string
+  readonly name?: string
+  readonly address?: string
+  readonly port: number
+  readonly count: number
+  readonly lastAt: string
+}
 
 const expiringSeconds = 120
 const highMemoryShare = 0.9
@@ -17,22 +28,25 @@ const wantedEnds: ReadonlySet<string> = new Set(['was killed', 'reached the end 
 
 /** Returns what needs attention, most urgent first. */
 export function findAttention(facts: {
-  readonly sandboxes: readonly ListedSandbox[]
+  /** Running sandboxes that end first. */
+  readonly ending: readonly ListedSandbox[]
+  /** Running sandboxes that use most memory. */
+  readonly largest: readonly ListedSandbox[]
   readonly templates: readonly BuiltTemplate[]
   readonly memory: Readonly<
     Record<string, { readonly memUsed: number; readonly memTotal: number } | undefined>
   >
   /** Newest ended sandboxes. */
   readonly ended: readonly ListedSandbox[]
+  readonly denied: readonly DeniedConnection[]
   readonly now: number
 }): Attention[] {
-  const running = facts.sandboxes.filter(({ state }) => state === 'running')
-  const full = running.flatMap((sandbox): Attention[] => {
+  const full = facts.largest.flatMap((sandbox): Attention[] => {
     const usage = facts.memory[sandbox.sandboxID]
     const share = usage ? usage.memUsed / (usage.memTotal || 1) : 0
     return share >= highMemoryShare ? [{ kind: 'memory', sandbox, share }] : []
   })
-  const expiring = running
+  const expiring = facts.ending
     .map((sandbox) => ({
       kind: 'expiring' as const,
       sandbox,
@@ -50,5 +64,6 @@ export function findAttention(facts: {
       ? [{ kind: 'died', sandbox, reason }]
       : []
   })
-  return [...died, ...full, ...expiring, ...failed]
+  const denied = facts.denied.map((connection) => ({ kind: 'denied' as const, connection }))
+  return [...died, ...full, ...expiring, ...failed, ...denied]
 }

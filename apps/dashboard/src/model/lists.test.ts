@@ -59,16 +59,16 @@ test('of 5,000 rows only those in view are drawn', () => {
   assert.ok(past.first <= past.last && past.last === 10)
 })
 
-test('attention goes to sandboxes that died, full memory, ends within two minutes and failed builds', () => {
+test('attention goes to sandboxes that died, full memory, near ends, failed builds and denied connections', () => {
   const template = { templateID: 't', names: [], buildStatus: 'error' as const }
   const items = findAttention({
-    sandboxes: [
-      sandbox('ia'),
-      sandbox('ib', { endAt: '2026-01-01T00:01:00Z' }),
-      sandbox('ic', { state: 'paused', endAt: '2026-01-01T00:00:30Z' }),
-    ],
+    ending: [sandbox('ib', { endAt: '2026-01-01T00:01:00Z' }), sandbox('ia')],
+    largest: [sandbox('ia'), sandbox('ic')],
     templates: [template, { ...template, buildStatus: 'ready' as const }],
-    memory: { ia: { memUsed: 95, memTotal: 100 } },
+    memory: { ia: { memUsed: 95, memTotal: 100 }, ic: { memUsed: 80, memTotal: 100 } },
+    denied: [
+      { sandboxID: 'ig', name: 'x.example', port: 443, count: 2, lastAt: '2026-01-01T00:00:00Z' },
+    ],
     ended: [
       sandbox('id', { endedAt: '2025-12-31T23:50:00Z', endReason: 'ran out of memory' }),
       sandbox('ie', { endedAt: '2025-12-31T23:50:00Z', endReason: 'was killed' }),
@@ -77,15 +77,17 @@ test('attention goes to sandboxes that died, full memory, ends within two minute
     now: Date.parse('2026-01-01T00:00:00Z'),
   })
   assert.deepEqual(
-    items.map((item) => [
-      item.kind,
-      item.kind === 'build' ? item.template.templateID : item.sandbox.sandboxID,
-    ]),
+    items.map((item) => {
+      if (item.kind === 'build') return [item.kind, item.template.templateID]
+      const { sandboxID } = item.kind === 'denied' ? item.connection : item.sandbox
+      return [item.kind, sandboxID]
+    }),
     [
       ['died', 'id'],
       ['memory', 'ia'],
       ['expiring', 'ib'],
       ['build', 't'],
+      ['denied', 'ig'],
     ],
   )
 })

@@ -26,3 +26,31 @@ test('events and denied connections are on one axis, in order, and hostile names
     ],
   )
 })
+
+test('processes are marked at their start and end, and printed text is none of them', () => {
+  const entry = (second: number, message: string, fields: Record<string, string>) => ({
+    ...{ timestamp: new Date(second * 1000).toISOString(), level: 'info' as const, message },
+    fields: { logger: 'process', ...fields },
+  })
+  const marks = toMarks(
+    [],
+    [],
+    [
+      entry(5, 'Process ended', { pid: '7', exitCode: '2' }),
+      entry(1, 'Process started', { pid: '7', command: 'make old' }),
+      entry(3, 'Process started', { pid: '7', command: 'make\u202e' }),
+      entry(4, 'Process started', { pid: '7', stream: 'stdout' }),
+      entry(4, 'Process started', { pid: '7', logger: 'user' }),
+      entry(6, 'Process ended', { pid: '9', exitCode: '0' }),
+    ],
+  )
+  assert.deepEqual(
+    marks.map(({ at, label }) => [at, label]),
+    [
+      [1, 'Process started: make old'],
+      [3, 'Process started: make<U+202E>'],
+      [5, 'Process ended: make<U+202E> (exit code 2)'],
+      [6, 'Process ended: process 9'],
+    ],
+  )
+})

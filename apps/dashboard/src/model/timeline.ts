@@ -1,4 +1,4 @@
-import type { SandboxConnection, TimelineEvent } from '@atoll/client/replies'
+import type { SandboxConnection, SandboxLogEntry, TimelineEvent } from '@atoll/client/replies'
 import { visibleName } from './visible-text.ts'
 
 /** A moment on the time axis of the plots. */
@@ -21,10 +21,11 @@ const labels = {
 
 const maxDenied = 50
 
-/** Merges the events of a sandbox and its denied connections, oldest first. */
+/** Merges the events of a sandbox, its denied connections and its processes, oldest first. */
 export function toMarks(
   events: readonly TimelineEvent[],
   connections: readonly SandboxConnection[],
+  log: readonly SandboxLogEntry[] = [],
 ): Mark[] {
   const denied = connections.filter(({ verdict }) => verdict === 'denied').slice(0, maxDenied)
   return [
@@ -42,5 +43,48 @@ export function toMarks(
       label: `Denied: ${visibleName(name ?? `${address ?? ''}:${port}`, 80)}${count > 1 ? ` (${count} times)` : ''}`,
       color: '--bad',
     })),
+    ...toProcessMarks(log),
   ].toSorted((a, b) => a.at - b.at)
+}
+
+/** Messages of envd about processes that clients start. */
+export const processMessages = { started: 'Process started', ended: 'Process ended' } as const
+
+/** Output of a process that reads the same has a stream, so it is not taken for an event. */
+function toProcessMarks(log: readonly SandboxLogEntry[]): Mark[] {
+  const about = (message: string) =>
+    log.filter(
+      ({ message: text, fields }) =>
+        text === message && fields['logger'] === 'process' && fields['stream'] === undefined,
+    )
+  const started = about(processMessages.started)
+  const commandBefore = (end: SandboxLogEntry) =>
+    started
+      .filter(({ fields, timestamp }) => isSamePid(fields, end) && timestamp <= end.timestamp)
+      .reduce<SandboxLogEntry | undefined>(
+        (last, one) => (last && last.timestamp > one.timestamp ? last : one),
+        undefined,
+      )?.fields['command']
+  const named = (text: string, { fields }: SandboxLogEntry, command: string | undefined) =>
+    `${text}: ${visibleName(command ?? `process ${fields['pid'] ?? '?'}`, 80)}`
+  return [
+    ...started.map((entry) => ({
+      at: Date.parse(entry.timestamp) / 1000,
+      label: named(processMessages.started, entry, entry.fields['command']),
+      color: '--accent',
+    })),
+    ...about(processMessages.ended).map((entry) => {
+      const code = entry.fields['exitCode'] ?? '0'
+      const label = named(processMessages.ended, entry, commandBefore(entry))
+      return {
+        at: Date.parse(entry.timestamp) / 1000,
+        label: code === '0' ? label : `${label} (exit code ${visibleName(code, 10)})`,
+        color: code === '0' ? '--faint' : '--bad',
+      }
+    }),
+  ]
+}
+
+function isSamePid(fields: SandboxLogEntry['fields'], other: SandboxLogEntry): boolean {
+  return fields['pid'] === other.fields['pid']
 }

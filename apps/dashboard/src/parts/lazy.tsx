@@ -1,5 +1,6 @@
 import type { ComponentType } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
+import { loadPart } from '../data/load-part.ts'
 import { Empty, Skeleton } from './status.tsx'
 import { Button } from './controls.tsx'
 
@@ -14,7 +15,7 @@ export function lazy<Props extends object>(
     useEffect(() => {
       if (loaded) return
       const show = async () => {
-        loaded = await load()
+        loaded = await loadPart(load)
         redraw((count) => count + 1)
       }
       show().catch(() => setFailed(true))

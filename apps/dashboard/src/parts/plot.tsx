@@ -1,7 +1,9 @@
 import { useEffect, useRef } from 'preact/hooks'
 import type uPlot from 'uplot'
 import type { Mark } from '../model/timeline.ts'
+import { loadPart } from '../data/load-part.ts'
 import { isDark } from '../data/theme.ts'
+import { showError } from './toasts.tsx'
 
 export interface Series {
   readonly label: string
@@ -44,7 +46,7 @@ export function Plot(props: PlotProps) {
       if (entry) plot.current?.setSize({ width: entry.contentRect.width, height: heightPx })
     })
     const draw = async () => {
-      const { default: UPlot } = await import('uplot')
+      const { default: UPlot } = await loadPart(() => import('uplot'))
       if (isGone || !host.current) return
       const element = host.current
       const options = optionsOf(props, element, () => marks.current)
@@ -52,7 +54,7 @@ export function Plot(props: PlotProps) {
       plot.current = new UPlot({ ...options, hooks }, dataOf(props), element)
       observer.observe(host.current)
     }
-    void draw()
+    draw().catch(showError)
     return () => {
       isGone = true
       observer.disconnect()

@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { z } from 'zod'
 import { Fault } from '@atoll/kit/fault'
 import type { Bulk } from './bulk/bulk-routes.ts'
+import { deniedPath, readDenied } from './denied-connections.ts'
 import { downloadFile, showFile, writeFile } from './envd-files.ts'
 import { askEnvd, callEnvd } from './envd-rpc.ts'
 import { forwardToPlatform, platformPrefix, tagHeader, tagOf } from './platform.ts'
@@ -59,6 +60,7 @@ export function createRoutes(parts: RouteParts, bulk: Bulk) {
     if (isSharePath(pathname)) return answerShare(req, res, url)
     const { token, apiKey } = requireSession(parts, req)
     if (bulk.claims(pathname)) return bulk.answer(req, res, { pathname, token })
+    if (pathname === deniedPath) return sendDenied(parts, req, res, apiKey)
     if (isSharesPath(pathname)) return manageShares(req, res, url, { ...parts, apiKey })
     if (pathname.startsWith(`${platformPrefix}/`)) {
       const onKeyRefused = () => parts.sessions.close(token)
@@ -89,6 +91,19 @@ export function createRoutes(parts: RouteParts, bulk: Bulk) {
     if (route === 'PUT file') return writeFile(req, res, { envd, access, path })
     throw new Fault('not_found', 'no_path', `There is no ${req.method} ${pathname}`)
   }
+}
+
+async function sendDenied(
+  { platform }: RouteParts,
+  req: IncomingMessage,
+  res: ServerResponse,
+  apiKey: string,
+): Promise<void> {
+  if (req.method !== 'GET') throw new Fault('not_found', 'no_path', 'There is no such request')
+  const leaving = new AbortController()
+  res.once('close', () => leaving.abort())
+  const body = await readDenied({ platform, apiKey }, leaving.signal)
+  sendJson(res, 200, body, { [tagHeader]: tagOf(200, body) })
 }
 
 export function requireSession(

@@ -23,7 +23,7 @@ export interface AskOptions {
 /** A whole server on a simulated node, and a browser's requests to its dashboard. */
 export async function startDashboardUnderTest(env: Record<string, string> = {}) {
   const dataDir = await mkdtemp(join(tmpdir(), 'atoll-dashboard-'))
-  const { transport } = simulateNode()
+  const node = simulateNode()
   const config = loadServerConfig({
     ...{ ATOLL_DATA_DIR: dataDir, ATOLL_LISTEN: '127.0.0.1:0' },
     ...env,
@@ -31,7 +31,7 @@ export async function startDashboardUnderTest(env: Record<string, string> = {}) 
   const start = () =>
     startServer(config, {
       log: silentLogger,
-      startNode: async () => ({ transport, async close() {} }),
+      startNode: async () => ({ transport: node.transport, async close() {} }),
     })
   let server = await start()
   const apiKey = server.firstCredentials?.apiKey ?? ''
@@ -49,6 +49,7 @@ export async function startDashboardUnderTest(env: Record<string, string> = {}) 
   return {
     dataDir,
     apiKey,
+    node,
     ask,
     /** Address of the API. The dashboard has the same port on `ui.localhost`. */
     url: () => server.apiUrl,

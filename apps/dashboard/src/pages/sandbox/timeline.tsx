@@ -1,9 +1,14 @@
-import type { SandboxConnection, SandboxMetric, TimelineEvent } from '@atoll/client/replies'
+import type {
+  SandboxConnection,
+  SandboxLogEntry,
+  SandboxMetric,
+  TimelineEvent,
+} from '@atoll/client/replies'
 import { now } from '../../data/clock.ts'
 import { api } from '../../data/request.ts'
 import { useResource } from '../../data/resource.ts'
 import { formatAge } from '../../model/format.ts'
-import { toMarks } from '../../model/timeline.ts'
+import { processMessages, toMarks } from '../../model/timeline.ts'
 import type { Mark } from '../../model/timeline.ts'
 import { ErrorNote } from '../../parts/status.tsx'
 import { UsagePoints } from './usage-plots.tsx'
@@ -39,7 +44,12 @@ export function Timeline({
         : { connections: [] },
     pollMs,
   )
-  const marks = toMarks(timeline.data?.events ?? [], connections.data?.connections ?? [])
+  const processes = useProcessLog(id)
+  const marks = toMarks(
+    timeline.data?.events ?? [],
+    connections.data?.connections ?? [],
+    processes.data ?? [],
+  )
   return (
     <>
       <ErrorNote resource={metrics} />
@@ -50,7 +60,26 @@ export function Timeline({
   )
 }
 
-const maxShown = 50
+const maxProcesses = 50
+
+/** Starts and ends of processes are in the log, which outlives the sandbox. */
+function useProcessLog(id: string) {
+  const read = async (message: string, signal: AbortSignal) => {
+    const query = new URLSearchParams({ search: message, limit: String(maxProcesses) })
+    const path = `/v2/sandboxes/${encodeURIComponent(id)}/logs?${query.toString()}`
+    return (await api<{ logs: SandboxLogEntry[] }>('GET', path, undefined, signal)).logs
+  }
+  return useResource(
+    `sandbox/${id}/processes-log`,
+    async (signal) => [
+      ...(await read(processMessages.started, signal)),
+      ...(await read(processMessages.ended, signal)),
+    ],
+    pollMs,
+  )
+}
+
+const maxShown = 100
 
 function Events({ marks }: { readonly marks: readonly Mark[] }) {
   return (

@@ -1,5 +1,6 @@
-/** Answers that a live connection may watch: reads of the platform API, and the processes of a sandbox. */
+/** Answers that a live connection may watch: reads of the platform API, processes of a sandbox, denied connections. */
 import { Fault } from '@atoll/kit/fault'
+import { deniedPath, readDenied } from '../denied-connections.ts'
 import { askEnvd } from '../envd-rpc.ts'
 import { askPlatform, platformPrefix, tagOf } from '../platform.ts'
 import { statusOfKind } from '../responses.ts'
@@ -48,6 +49,10 @@ async function read(source: AnswerSource, path: string, signal: AbortSignal): Pr
       signal,
     })
     return { status, headers, body, tag: tagOf(status, body, headers) }
+  }
+  if (path === deniedPath) {
+    const body = await readDenied(source, signal)
+    return { status: 200, headers: {}, body, tag: tagOf(200, body) }
   }
   const sandboxId = processesPath.exec(path)?.[1]
   if (!sandboxId) throw new Fault('not_found', 'no_path', `There is nothing to watch at ${path}`)

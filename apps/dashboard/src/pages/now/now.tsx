@@ -1,27 +1,24 @@
 import type { SandboxMetric, TeamMetric, Template } from '@atoll/client/replies'
-import { now } from '../data/clock.ts'
-import { api } from '../data/request.ts'
-import { useResource } from '../data/resource.ts'
-import { sandboxActions, thenReload, useEndedSandboxes, useSandboxes } from '../data/sandboxes.ts'
-import { currentSession } from '../data/session.ts'
-import { findAttention } from '../model/attention.ts'
-import type { Attention } from '../model/attention.ts'
-import { formatDuration } from '../model/format.ts'
-import { sandboxPath, templatePath } from '../model/route.ts'
-import { visibleName } from '../model/visible-text.ts'
-import { Button } from '../parts/controls.tsx'
-import { Plot } from '../parts/plot.tsx'
-import { ErrorNote, Skeleton } from '../parts/status.tsx'
+import { now } from '../../data/clock.ts'
+import { api, dashboardApi } from '../../data/request.ts'
+import { useResource } from '../../data/resource.ts'
+import { useEndedSandboxes, useSandboxList } from '../../data/sandboxes.ts'
+import { currentSession } from '../../data/session.ts'
+import { findAttention } from '../../model/attention.ts'
+import type { DeniedConnection } from '../../model/attention.ts'
+import { Plot } from '../../parts/plot.tsx'
+import { ErrorNote, Skeleton } from '../../parts/status.tsx'
+import { AttentionList } from './attention-list.tsx'
 
 const hourSeconds = 3_600
+const pageRows = 100
 
 export function NowPage() {
   const { limits } = currentSession()
-  const { sandboxes, running, templates, attention } = useNow()
+  const { running, paused, templates, attention } = useNow()
   const all = templates.data ?? []
   const building = all.filter(({ buildStatus }) => buildStatus === 'building').length
-  const isLoading = sandboxes.data === undefined || templates.data === undefined
-  const paused = (sandboxes.data ?? []).length - running.length
+  const isLoading = running.data === undefined || templates.data === undefined
   return (
     <div class="page">
       <div class="page-head">
@@ -30,7 +27,7 @@ export function NowPage() {
           New sandbox
         </a>
       </div>
-      <ErrorNote resource={sandboxes} />
+      <ErrorNote resource={running} />
       <section class="panel" aria-label="Needs attention">
         <div class="panel-head">
           <h2>Needs attention</h2>
@@ -40,11 +37,11 @@ export function NowPage() {
       <div class="tiles">
         <Tile
           label="Running"
-          value={running.length}
+          value={running.data?.total}
           most={limits.concurrentSandboxes}
           href="/sandboxes?state=running"
         />
-        <Tile label="Paused" value={paused} href="/sandboxes?state=paused" />
+        <Tile label="Paused" value={paused.data?.total} href="/sandboxes?state=paused" />
         <Tile label="Templates" value={templates.data?.length} href="/templates" />
         <Tile
           label="Builds under way"
@@ -58,17 +55,33 @@ export function NowPage() {
   )
 }
 
+/** Lists of the sandboxes that end first and that use most memory: one page each, however many there are. */
 function useNow() {
-  const sandboxes = useSandboxes()
+  const running = useSandboxList('state=running&sort=ends&order=asc', pageRows)
+  const largest = useSandboxList('state=running&sort=memory&order=desc', pageRows)
+  const paused = useSandboxList('state=paused&sort=started&order=desc', pageRows)
   const ended = useEndedSandboxes()
+  const denied = useDenied()
   const templates = useResource(
     'templates',
     (signal) => api<Template[]>('GET', '/templates', undefined, signal),
     10_000,
   )
-  const running = (sandboxes.data ?? []).filter(({ state }) => state === 'running')
-  const ids = running.slice(0, 100).map(({ sandboxID }) => sandboxID)
-  const usage = useResource(
+  const memory = useMemory((largest.data?.items ?? []).map(({ sandboxID }) => sandboxID))
+  const attention = findAttention({
+    ending: running.data?.items ?? [],
+    largest: largest.data?.items ?? [],
+    templates: templates.data ?? [],
+    memory: memory.data ?? {},
+    ended: ended.data ?? [],
+    denied: denied.data?.denied ?? [],
+    now: now.value,
+  })
+  return { running, paused, templates, attention }
+}
+
+function useMemory(ids: readonly string[]) {
+  return useResource(
     'now-usage',
     async (signal) => {
       if (ids.length === 0) return {}
@@ -79,14 +92,14 @@ function useNow() {
     },
     5_000,
   )
-  const attention = findAttention({
-    sandboxes: running,
-    templates: templates.data ?? [],
-    memory: usage.data ?? {},
-    ended: ended.data ?? [],
-    now: now.value,
-  })
-  return { sandboxes, running, templates, attention }
+}
+
+function useDenied() {
+  return useResource(
+    'sandboxes/denied',
+    (signal) => dashboardApi<{ denied: DeniedConnection[] }>('GET', '/denied', undefined, signal),
+    10_000,
+  )
 }
 
 function TeamPlots() {
@@ -144,86 +157,6 @@ function Tile({
       )}
     </a>
   )
-}
-
-const maxShown = 12
-
-function AttentionList({ items }: { readonly items: readonly Attention[] }) {
-  if (items.length === 0)
-    return (
-      <div class="panel-body soft">
-        All is well. Nothing died, expires soon, runs out of memory or failed to build.
-      </div>
-    )
-  return (
-    <ul class="attention">
-      {items.slice(0, maxShown).map((item) => (
-        <li
-          key={
-            item.kind === 'build'
-              ? item.template.templateID
-              : `${item.kind}${item.sandbox.sandboxID}`
-          }
-        >
-          <AttentionItem item={item} />
-        </li>
-      ))}
-      {items.length > maxShown && <li class="soft">and {items.length - maxShown} more</li>}
-    </ul>
-  )
-}
-
-function AttentionItem({ item }: { readonly item: Attention }) {
-  if (item.kind === 'build') {
-    const { templateID, names } = item.template
-    return (
-      <>
-        <span class="state error grow">
-          <span>
-            The last build of{' '}
-            <a class="link" href={templatePath(templateID)}>
-              {visibleName(names[0] ?? templateID, 60)}
-            </a>{' '}
-            failed
-          </span>
-        </span>
-        <a class="button small" href={templatePath(templateID)}>
-          See the log
-        </a>
-      </>
-    )
-  }
-  const { sandboxID } = item.sandbox
-  return (
-    <>
-      <span class={`state ${item.kind === 'expiring' ? 'paused' : 'error'} grow`}>
-        <span>
-          <a class="link mono" href={sandboxPath(sandboxID)}>
-            {sandboxID}
-          </a>{' '}
-          {describe(item)}
-        </span>
-      </span>
-      {item.kind === 'expiring' && (
-        <Button
-          isSmall
-          action={() => thenReload(sandboxActions.setTimeout(sandboxID, hourSeconds))}
-        >
-          Set 1 h
-        </Button>
-      )}
-      <a class="button small" href={sandboxPath(sandboxID)}>
-        Open
-      </a>
-    </>
-  )
-}
-
-function describe(item: Exclude<Attention, { readonly kind: 'build' }>): string {
-  if (item.kind === 'died') return visibleName(item.reason, 160)
-  return item.kind === 'memory'
-    ? `uses ${Math.round(item.share * 100)} % of its memory`
-    : `ends in ${formatDuration(item.secondsLeft)}`
 }
 
 function TeamPlot({
