@@ -35,7 +35,7 @@ export const startErrors: EntryGroup = {
     ],
     fleet_authority: [
       'The file of `ATOLL_FLEET_CA_FILE` is no certificate authority with its key.',
-      'Put the certificate and its P-256 key into the file, as PEM.',
+      'Put the certificate and its P-256 key into the file, as PEM; for edges and nodes the certificate.',
     ],
     fleet_identity: [
       'The certificate of this part is damaged, or belongs to another node.',
@@ -49,6 +49,10 @@ export const startErrors: EntryGroup = {
     not_joined: [
       'This part has not joined a fleet.',
       'Run `atoll node join` or `atoll edge join` first.',
+    ],
+    token_review: [
+      'The Kubernetes API server did not say whose token a pod sent, or too many pods join at once.',
+      'The pod tries again by itself. Check that the service account of the api may create token reviews (`system:auth-delegator`).',
     ],
     too_many_signatures: [
       'Too many requests with unknown signatures reached the edges at once.',

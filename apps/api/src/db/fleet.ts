@@ -13,6 +13,12 @@ function memberQueries(db: Kysely<Schema>): Omit<FleetStore, NodeQuery> {
       await db
         .insertInto('join_tokens')
         .values({ hash, role, ...times })
+        .onConflict((conflict) =>
+          conflict
+            .column('hash')
+            .doUpdateSet({ role, expires_at: times.expires_at })
+            .where('join_tokens.used_at', 'is', null),
+        )
         .execute()
     },
     join: (request, now, removedBefore) =>

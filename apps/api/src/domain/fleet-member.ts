@@ -27,6 +27,7 @@ export interface NodeAddress {
 export type JoinOutcome = 'joined' | 'invalid_token' | 'other_role' | 'known_id'
 
 export interface FleetStore {
+  /** Extends the life of a token that is there and was not used. */
   insertToken(token: JoinToken, now: Date): Promise<void>
   /**
    * Uses up the token and adds the member, in one transaction. `known_id`: there is such a member, or it was removed

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { parseEnvironment } from '@atoll/kit/config'
 import { parseListenAddress } from '../listen-address.ts'
+import { parseAccounts } from './kubernetes/accounts.ts'
 
 const listenAddress = z.string().transform((text, context) => {
   const address = parseListenAddress(text)
@@ -14,6 +15,13 @@ const addresses = z.string().transform((text, context) => {
   const found = parsed.filter((address) => address !== undefined && address.port > 0)
   if (found.length === parsed.length) return found.filter((address) => address !== undefined)
   context.addIssue('must be host:port, comma separated')
+  return z.NEVER
+})
+
+const accounts = z.string().transform((text, context) => {
+  const parsed = parseAccounts(text)
+  if (parsed) return parsed
+  context.addIssue('must be role=namespace/name, comma separated, with the role edge or node')
   return z.NEVER
 })
 
@@ -40,8 +48,31 @@ export const FleetEnv = z.object({
     .startsWith('/', 'must be an absolute path')
     .optional()
     .describe(
-      'Fleet only. PEM file with the certificate and the key of the authority of the fleet, for apis. Default: an authority that the first api creates and keeps in the database.',
+      'Fleet only. PEM file with the authority of the fleet: for apis its certificate and key, for pods that join with a service account its certificate. Default: an authority that the first api creates and keeps in the database.',
     ),
+  ATOLL_FLEET_JOIN_TOKEN_FILE: z
+    .string()
+    .startsWith('/', 'must be an absolute path')
+    .optional()
+    .describe(
+      'Fleet only. File with a join token, or with a token of a Kubernetes service account. An edge or a node that has not joined yet joins with it when it starts. Needs ATOLL_FLEET_APIS. Default: atoll node join and atoll edge join.',
+    ),
+  ATOLL_FLEET_KUBERNETES_ACCOUNTS: accounts
+    .optional()
+    .describe(
+      'Fleet only. Kubernetes service accounts whose pods may join, for apis in the same cluster: role=namespace/name, comma separated. Default: none.',
+    ),
+  KUBERNETES_SERVICE_HOST: z
+    .string()
+    .optional()
+    .describe('Set by Kubernetes in every pod: address of its API server.'),
+  KUBERNETES_SERVICE_PORT: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(65_535)
+    .optional()
+    .describe('Set by Kubernetes in every pod: port of its API server.'),
 })
 
 export type FleetConfig = Readonly<z.infer<typeof FleetEnv>>

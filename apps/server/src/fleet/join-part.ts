@@ -11,10 +11,13 @@ export interface JoinPartOptions {
   /** Internal address of an api, as the operator wrote it. */
   readonly api: string
   readonly token: string
+  /** Certificate of the authority, PEM. */
+  readonly authority?: string
 }
 
 /** `atoll node join` and `atoll edge join`. Returns the ID of the new member. */
-export async function joinPart({ role, dataDir, api, token }: JoinPartOptions): Promise<string> {
+export async function joinPart(options: JoinPartOptions): Promise<string> {
+  const { role, dataDir, api, token, authority } = options
   const address = parseListenAddress(api.replace(/^https:\/\//, '').replace(/\/$/, ''))
   if (!address || address.port === 0) {
     const message = `${api} must be host:port: the internal address of an api (its ATOLL_FLEET_LISTEN)`
@@ -27,7 +30,11 @@ export async function joinPart({ role, dataDir, api, token }: JoinPartOptions): 
     throw new Fault('conflict', 'already_joined', message)
   }
   const id = role === 'node' ? await ensureNodeId(dataDir) : undefined
-  const identity = await joinFleet({ api: address, token, role, ...(id !== undefined && { id }) })
+  const identity = await joinFleet({
+    ...{ api: address, token, role },
+    ...(id !== undefined && { id }),
+    ...(authority !== undefined && { authority }),
+  })
   await saveIdentity(dataDir, identity)
   return identity.id
 }

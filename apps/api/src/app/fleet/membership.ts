@@ -11,6 +11,8 @@ import type { FleetMember, FleetStore, JoinOutcome, MemberRole } from '../../dom
 export interface Membership {
   /** Returns the secret of a new token and when it expires. */
   createToken(role: MemberRole): Promise<{ readonly secret: string; readonly expiresAt: Date }>
+  /** Lets the holder of this secret join once, within an hour. A secret that was used stays used. */
+  allowOnce(secret: string, role: MemberRole): Promise<void>
   /** Adds a member. Returns its ID. Throws a fault when the token or the ID is refused. */
   join(request: JoinRequest): Promise<string>
   /** Throws a `forbidden` fault unless the ID belongs to a member. */
@@ -38,13 +40,19 @@ export function createMembership(deps: {
 }): Membership {
   const { store, clock } = deps
   const certificatesSince = () => new Date(clock.now().getTime() - certificateMs)
+  const allow = async (secret: string, role: MemberRole): Promise<Date> => {
+    const now = clock.now()
+    const expiresAt = new Date(now.getTime() + tokenMs)
+    await store.insertToken({ hash: hashOf(secret), role, expiresAt }, now)
+    return expiresAt
+  }
   return {
     async createToken(role) {
       const secret = randomHex(32)
-      const now = clock.now()
-      const expiresAt = new Date(now.getTime() + tokenMs)
-      await store.insertToken({ hash: hashOf(secret), role, expiresAt }, now)
-      return { secret, expiresAt }
+      return { secret, expiresAt: await allow(secret, role) }
+    },
+    async allowOnce(secret, role) {
+      await allow(secret, role)
     },
     async join({ secret, role, id = `edge-${randomHex(8)}` }) {
       const request = { tokenHash: hashOf(secret), role, id }

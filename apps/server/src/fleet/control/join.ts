@@ -1,6 +1,6 @@
 /** Joins a fleet: exchanges a token for a certificate. */
 import { connect } from 'node:tls'
-import type { X509Certificate } from 'node:crypto'
+import { X509Certificate } from 'node:crypto'
 import { ConnectError, createClient } from '@connectrpc/connect'
 import type { Role } from '@atoll/contracts/fleet'
 import { ControlService } from '@atoll/contracts/gen/atoll/control/v1/control_pb'
@@ -11,7 +11,8 @@ import type { ListenAddress } from '../../listen-address.ts'
 import type { StoredIdentity } from '../identity/identity-file.ts'
 import { memberOf } from '../identity/identity.ts'
 import { connectPeer } from '../peers/transport.ts'
-import { fingerprintOf, parseToken } from '../identity/join-token.ts'
+import { fingerprintOf, isAccountToken, parseToken } from '../identity/join-token.ts'
+import type { JoinToken } from '../identity/join-token.ts'
 
 export interface JoinOptions {
   readonly api: ListenAddress
@@ -19,12 +20,15 @@ export interface JoinOptions {
   readonly role: Extract<Role, 'edge' | 'node'>
   /** ID of the node. Edges get theirs. */
   readonly id?: string
+  /** Certificate of the authority, PEM. Tokens of service accounts do not name it. */
+  readonly authority?: string
 }
 
 const limitMs = 10_000
 
-export async function joinFleet({ api, token, role, id }: JoinOptions): Promise<StoredIdentity> {
-  const { secret, fingerprint } = parseToken(token)
+export async function joinFleet(options: JoinOptions): Promise<StoredIdentity> {
+  const { api, role, id } = options
+  const { secret, fingerprint } = readToken(options)
   const place = formatListenAddress(api)
   const authority = await fetchAuthority(api, fingerprint)
   const { publicKey, privateKey } = createKeys()
@@ -47,6 +51,25 @@ export async function joinFleet({ api, token, role, id }: JoinOptions): Promise<
     throw new Fault('forbidden', 'join_refused', message, { cause: error })
   } finally {
     peer.close()
+  }
+}
+
+function readToken({ token, authority }: JoinOptions): JoinToken {
+  if (!isAccountToken(token)) return parseToken(token)
+  if (authority === undefined) {
+    const message =
+      'To join with a service account, set ATOLL_FLEET_CA_FILE to the certificate of the fleet'
+    throw new Fault('invalid', 'configuration_refused', message)
+  }
+  return { secret: token, fingerprint: fingerprintOf(parseAuthority(authority)) }
+}
+
+function parseAuthority(pem: string): X509Certificate {
+  try {
+    return new X509Certificate(pem)
+  } catch (error) {
+    const message = 'ATOLL_FLEET_CA_FILE must have the certificate of the fleet, as PEM'
+    throw new Fault('invalid', 'fleet_authority', message, { cause: error })
   }
 }
 

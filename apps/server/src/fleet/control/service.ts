@@ -9,12 +9,15 @@ import { Fault } from '@atoll/kit/fault'
 import { parseListenAddress } from '../../listen-address.ts'
 import { issueCertificate } from '../identity/authority.ts'
 import type { Authority, Member } from '../identity/authority.ts'
+import { isAccountToken } from '../identity/join-token.ts'
+import type { AdmitPod } from '../kubernetes/admit-pod.ts'
 import { requireCaller } from '../peers/listener.ts'
 
 export interface ControlParts {
   readonly fleet: FleetCalls
   readonly api: Pick<Api, 'wake' | 'findSigner'>
   readonly authority: Authority
+  readonly admitPod: AdmitPod
   readonly now: () => Date
 }
 
@@ -44,7 +47,8 @@ function controlService(parts: ControlParts): ServiceImpl<typeof ControlService>
         throw new ConnectError('the ID of the node must be a UUID', Code.InvalidArgument)
       const key = parseKey(publicKey)
       const wanted = role === 'node' ? id : undefined
-      const joined = await fleet.join({ secret: token, role, id: wanted })
+      const secret = isAccountToken(token) ? await parts.admitPod(token, role) : token
+      const joined = await fleet.join({ secret, role, id: wanted })
       const certificate = issue({ role, id: joined }, key)
       return { id: joined, certificate, authority: parts.authority.certificate }
     },

@@ -1,4 +1,4 @@
-import { createPrivateKey, createPublicKey, X509Certificate } from 'node:crypto'
+import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { Fault } from '@atoll/kit/fault'
 import { z } from 'zod'
@@ -43,5 +43,5 @@ function parseFile(path: string, text: string): Authority {
 }
 
 function isP256({ publicKey }: X509Certificate): boolean {
-  return createPublicKey(publicKey).asymmetricKeyDetails?.namedCurve === 'prime256v1'
+  return publicKey.asymmetricKeyDetails?.namedCurve === 'prime256v1'
 }

@@ -1,5 +1,6 @@
 import { X509Certificate } from 'node:crypto'
 import { joinTokenPrefix } from '@atoll/contracts/fleet'
+import type { Role } from '@atoll/contracts/fleet'
 import { Fault } from '@atoll/kit/fault'
 
 /**
@@ -11,6 +12,8 @@ export interface JoinToken {
   /** SHA-256 of the certificate of the authority, in lower-case hexadecimal digits. */
   readonly fingerprint: string
 }
+
+export type MemberRole = Extract<Role, 'edge' | 'node'>
 
 export function formatToken({ secret, fingerprint }: JoinToken): string {
   return `${joinTokenPrefix}${secret}_${fingerprint}`
@@ -26,6 +29,13 @@ export function parseToken(text: string): JoinToken {
     `A join token begins with ${joinTokenPrefix} and has 140 characters: copy the whole text that atoll node token printed`,
   )
 }
+
+/** Whether this is the token of a Kubernetes service account: a JSON web token. */
+export function isAccountToken(text: string): boolean {
+  return text.length <= maxAccountToken && /^[\w-]+\.[\w-]+\.[\w-]+$/.test(text)
+}
+
+const maxAccountToken = 16_384
 
 export function fingerprintOf(certificate: X509Certificate): string {
   return certificate.fingerprint256.replaceAll(':', '').toLowerCase()

@@ -13,6 +13,7 @@ import { readIdentity, saveIdentity } from '../identity/identity-file.ts'
 import type { StoredIdentity } from '../identity/identity-file.ts'
 import { holdIdentity, renewalTime } from '../identity/identity.ts'
 import type { ChangingIdentity, IdentityHolder } from '../identity/identity.ts'
+import { joinAtStart } from './join-at-start.ts'
 import { startPolling } from './polling.ts'
 
 export interface FleetMember {
@@ -25,13 +26,14 @@ const renewCheckMs = 60_000
 const callLimitMs = 10_000
 
 export async function openMember(
-  { server, fleet }: ServerConfig,
+  config: ServerConfig,
   role: Extract<Role, 'edge' | 'node'>,
   log: Logger,
 ): Promise<FleetMember> {
+  const { server, fleet } = config
   const { ATOLL_DATA_DIR: dataDir } = server
   await mkdir(dataDir, { recursive: true, mode: 0o700 })
-  const stored = await readIdentity(dataDir)
+  const stored = (await readIdentity(dataDir)) ?? (await joinAtStart(config, role, log))
   if (stored?.role !== role) throw notJoined(role, dataDir)
   const identity = holdIdentity(stored)
   const control = createControlClient(fleet.ATOLL_FLEET_APIS ?? [addressOf(stored)], identity)

@@ -13,6 +13,7 @@ import type { Authority } from '../identity/authority.ts'
 import { holdIdentity, issueIdentity, renewalTime } from '../identity/identity.ts'
 import type { ChangingIdentity } from '../identity/identity.ts'
 import { fingerprintOf, formatToken } from '../identity/join-token.ts'
+import { openPodAdmission } from './pod-admission.ts'
 import { startPeerListener } from '../peers/listener.ts'
 import { connectPeer } from '../peers/transport.ts'
 import { openEntry } from './entry.ts'
@@ -28,7 +29,16 @@ export interface RunningApi {
 const defaultListen = { host: '0.0.0.0', port: 3300 }
 const renewCheckMs = 60_000
 
-export async function startApiPart(config: ServerConfig, log: Logger): Promise<RunningApi> {
+export interface ApiPartOptions {
+  /** Where the files of this pod's service account are. */
+  readonly accountDir?: string
+}
+
+export async function startApiPart(
+  config: ServerConfig,
+  log: Logger,
+  { accountDir = '/var/run/secrets/kubernetes.io/serviceaccount' }: ApiPartOptions = {},
+): Promise<RunningApi> {
   await using started = new AsyncDisposableStack()
   const { ATOLL_DATA_DIR: dataDir } = config.server
   const entry = await openEntry(config, log)
@@ -53,7 +63,7 @@ export async function startApiPart(config: ServerConfig, log: Logger): Promise<R
     saveCredentials: (made) => saveCredentials(dataDir, { ...made, url }),
   })
   started.defer(() => api.close())
-  const listener = await listen(config, { api, authority, identity, log })
+  const listener = await listen(config, { api, authority, identity, log, accountDir })
   started.defer(() => listener.close())
   entry.open({ api: entry.telemetry.traced(api.handler) })
   const fleetAddress = listener.address
@@ -77,18 +87,21 @@ async function listen(
     readonly authority: Authority
     readonly identity: ChangingIdentity
     readonly log: Logger
+    readonly accountDir: string
   },
 ) {
   const { api, authority, identity, log } = parts
   const { fleet } = api
   if (!fleet) throw new Error('the api was started without a fleet')
+  const admitPod = openPodAdmission(config.fleet, { ...parts, allowOnce: fleet.allowOnce })
   const removals = startRemovals(() => fleet.listRemoved(), log)
   await removals.first
   const listener = await startPeerListener({
     listen: config.fleet.ATOLL_FLEET_LISTEN ?? defaultListen,
     ...{ identity, log, mayCall: mayCallControl, isRemoved: removals.has },
     interceptors: [toConnectErrors],
-    routes: (router) => addControlService(router, { fleet, api, authority, now: () => new Date() }),
+    routes: (router) =>
+      addControlService(router, { fleet, api, authority, admitPod, now: () => new Date() }),
   })
   removals.onChange(() => listener.dropRemoved())
   return {
