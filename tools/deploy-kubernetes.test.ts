@@ -35,9 +35,9 @@ async function render(...options: readonly string[]): Promise<Map<string, string
 }
 
 test('the chart has the version of the repository', async () => {
-  const { version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as {
-    version: string
-  }
+  const manifest = await readFile(join(root, 'package.json'), 'utf8')
+  const version = /^ {2}"version": "(.+)",$/m.exec(manifest)?.[1]
+  assert.ok(version)
   const text = await readFile(join(chart, 'Chart.yaml'), 'utf8')
   assert.equal(/^version: (.+)$/m.exec(text)?.[1], version)
   assert.equal(/^appVersion: (.+)$/m.exec(text)?.[1], version)

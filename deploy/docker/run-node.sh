@@ -31,7 +31,7 @@ fi
 
 # Programs of the host may be few or none: those in its mount namespace are busybox, which is static.
 on_host() { nsenter --target 1 --mount --cgroup -- "$root/bin/busybox" "$@"; }
-in_machine() { nsenter --target 1 --cgroup --mount="$host$keep/mnt" --wd=/ -- "$@"; }
+in_machine() { nsenter --target 1 --cgroup --mount="$host$keep/mnt" -- "$@"; }
 
 # copy <source> <target> [tar options]: the target is complete or absent.
 copy() {
@@ -78,12 +78,14 @@ create_machine() {
   done
   copy / "$root" --exclude=./opt/atoll --exclude=./tmp/* --exclude=./var/cache/*
   on_host sh -euc "$prepare_host" prepare "$root/bin/busybox" "$keep"
-  attempts=0
-  # The kernel may take the new namespace for older than that of the host, and refuse. Another attempt gets another number.
-  until on_host unshare --mount="$keep/mnt" --propagation private \
+  # Where the namespace of the host is young, the kernel may take a new one for older, and refuse to keep it: it compares numbers
+  # that each CPU draws from its own batch.
+  attempt=0
+  until taskset --cpu-list $((attempt % $(nproc --all))) nsenter --target 1 --mount --cgroup -- \
+    "$root/bin/busybox" unshare --mount="$keep/mnt" --propagation private \
     "$root/bin/busybox" sh -euc "$enter_root" enter "$root/bin/busybox" "$keep" "$root" "$folder"; do
-    attempts=$((attempts + 1))
-    [ $attempts -lt 50 ] || exit 1
+    attempt=$((attempt + 1))
+    [ $attempt -lt 1000 ] || exit 1
   done
 }
 
@@ -105,6 +107,6 @@ exec 9>&-
 # As in the systemd unit: the agent and its sandboxes never need these.
 drop=-sys_module,-sys_boot,-sys_time,-sys_rawio,-syslog,-sys_pacct,-sys_tty_config,-wake_alarm,-block_suspend,-lease
 drop=$drop,-audit_control,-audit_read,-mac_admin,-mac_override
-exec nsenter --target 1 --cgroup --mount="$host$keep/mnt" --wd=/ -- \
+exec nsenter --target 1 --cgroup --mount="$host$keep/mnt" -- \
   setpriv --bounding-set "$drop" --inh-caps "$drop" -- \
   "$release/node_modules/.bin/node" --disable-warning=ExperimentalWarning "$release/apps/cli/src/main.ts" "$@"

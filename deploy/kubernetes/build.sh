@@ -6,9 +6,8 @@
 set -euo pipefail
 
 folder=${1:-/var/tmp/kube-build}
-parts='kube-apiserver kubelet kube-controller-manager kube-scheduler kube-proxy kubectl'
-packages='golang-1.19-go golang-1.19-src etcd-server etcd-client containerd containernetworking-plugins'
-packages="$packages iptables libip6tc2 libnetfilter-conntrack3 libnfnetlink0 conntrack rsync libpopt0 libxxhash0 jq libjq1 libonig5"
+parts='kube-apiserver kubelet kube-controller-manager kube-scheduler kubectl'
+packages='golang-1.19-go golang-1.19-src etcd-server etcd-client containerd containernetworking-plugins rsync libpopt0 libxxhash0 jq libjq1 libonig5'
 
 mkdir -p "$folder/apt/sources" "$folder/apt/lists/partial" "$folder/apt/cache/archives/partial" "$folder/debs"
 cd "$folder"
@@ -54,7 +53,7 @@ export PATH=$folder/root/usr/lib/go-1.19/bin:$folder/root/usr/bin:$PATH
 export LD_LIBRARY_PATH=$folder/root/usr/lib/$(uname -m)-linux-gnu
 export GOROOT=$folder/root/usr/lib/go-1.19 GOCACHE=$folder/cache GOPATH=$folder/go GO111MODULE=off
 export CGO_ENABLED=0 KUBE_GIT_VERSION_FILE=$folder/version.sh HOME=$folder
-mkdir -p "$folder/go/src/k8s.io" "$folder/bin"
+mkdir -p "$folder/go/src/k8s.io"
 ln -sfn "$folder/src" "$folder/go/src/k8s.io/kubernetes"
 cd "$folder/go/src/k8s.io/kubernetes"
 [ -e "$folder/.generated" ] || make generated_files

