@@ -176,6 +176,13 @@ int main(void) { for (;;) pause(); }' >"$folder/pause.c"
   tar --create --file "$state/pause.tar" --directory "$folder" manifest.json config.json layer.tar
 }
 
+# Processes in a frozen v1 group, such as pre-warmed sandboxes, cannot die, and so the namespace could not end.
+thaw() {
+  local file
+  find /sys/fs/cgroup -name freezer.state 2>/dev/null | while read -r file; do echo THAWED >"$file"; done
+}
+trap thaw EXIT
+
 # PID 1 ends everything in its namespace when it ends. Zombies of the cluster are reaped by the shell while it waits.
 export PATH=$build/bin:$build/root/usr/bin:$build/root/usr/sbin:$build/root/sbin:$PATH
 export LD_LIBRARY_PATH=$build/root/usr/lib/$(uname -m)-linux-gnu

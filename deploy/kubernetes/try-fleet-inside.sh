@@ -89,4 +89,12 @@ date -u +%T
 say "the counter is at $after in sandbox $sandbox"
 k logs daemonset/atoll-node | grep node.start
 [ "$after" -gt "$before" ]
+
+if [ -n "${UPDATE:-}" ]; then
+  say "updating the node to the image $UPDATE"
+  k set image daemonset/atoll-node node="localhost/atoll:$UPDATE"
+  k rollout status daemonset/atoll-node --timeout 30m
+  say "the counter is at $(atoll sandbox exec "$sandbox" -- cat /tmp/count)"
+  (cd "$machine" && ls -d machine/* releases/*)
+fi
 atoll sandbox kill "$sandbox"

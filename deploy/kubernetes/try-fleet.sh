@@ -5,6 +5,7 @@
 #   HELM=helm IMAGES=atoll.tar deploy/kubernetes/try-fleet.sh <folder of build.sh> <state folder>
 #
 #   LAYERS=…    folder of layers to begin with: the cluster has no network to build the base template
+#   UPDATE=…    tag of another image in IMAGES, to which the node is updated
 set -euo pipefail
 
 here=$(dirname "$(realpath "$0")")
