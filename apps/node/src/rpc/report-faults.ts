@@ -1,14 +1,14 @@
 import { isOutOfSpace } from '@atoll/kit/disk-full'
 import { Fault } from '@atoll/kit/fault'
-import type { FaultKind } from '@atoll/kit/fault'
 import type { Logger } from '@atoll/kit/log'
 import { Code, ConnectError } from '@connectrpc/connect'
 import type { Interceptor } from '@connectrpc/connect'
+import { connectCodes } from '@atoll/contracts/connect-codes'
 import { reasonHeader, staleGeneration, wrongEpoch, wrongNode } from '@atoll/contracts/node-faults'
 import { ranOutOfSpace } from '../domain/host/disk-space.ts'
 
 /**
- * Maps faults to Connect codes; no other place does. Logs unexpected errors here and hides their cause from the client.
+ * Maps faults to Connect codes. Logs unexpected errors here and hides their cause from the client.
  */
 export function reportFaults(log: Logger): Interceptor {
   return (next) => async (request) => {
@@ -30,7 +30,7 @@ export function reportFaults(log: Logger): Interceptor {
           fault.message,
         )
       }
-      const code = codeOfReason(fault.reason) ?? codes[fault.kind]
+      const code = codeOfReason(fault.reason) ?? connectCodes[fault.kind]
       return new ConnectError(
         fault.message,
         code,
@@ -71,15 +71,3 @@ const preconditions = new Set([
   wrongEpoch,
   'sandbox_stopped',
 ])
-
-const codes = {
-  invalid: Code.InvalidArgument,
-  unauthenticated: Code.Unauthenticated,
-  forbidden: Code.PermissionDenied,
-  not_found: Code.NotFound,
-  conflict: Code.AlreadyExists,
-  exhausted: Code.ResourceExhausted,
-  timeout: Code.DeadlineExceeded,
-  unavailable: Code.Unavailable,
-  internal: Code.Internal,
-} satisfies Record<FaultKind, Code>

@@ -4,6 +4,7 @@ import type { KeyObject } from 'node:crypto'
 import { Code, ConnectError } from '@connectrpc/connect'
 import type { ConnectRouter, Interceptor, ServiceImpl } from '@connectrpc/connect'
 import type { Api, FleetCalls } from '@atoll/api'
+import { connectCodes } from '@atoll/contracts/connect-codes'
 import { ControlService } from '@atoll/contracts/gen/atoll/control/v1/control_pb'
 import { Fault } from '@atoll/kit/fault'
 import { parseListenAddress } from '../../listen-address.ts'
@@ -109,18 +110,6 @@ export const toConnectErrors: Interceptor = (next) => async (request) => {
     return await next(request)
   } catch (error) {
     if (!(error instanceof Fault)) throw error
-    throw new ConnectError(error.message, codes[error.kind], undefined, undefined, error)
+    throw new ConnectError(error.message, connectCodes[error.kind], undefined, undefined, error)
   }
 }
-
-const codes = {
-  invalid: Code.InvalidArgument,
-  unauthenticated: Code.Unauthenticated,
-  forbidden: Code.PermissionDenied,
-  not_found: Code.NotFound,
-  conflict: Code.AlreadyExists,
-  exhausted: Code.ResourceExhausted,
-  timeout: Code.DeadlineExceeded,
-  unavailable: Code.Unavailable,
-  internal: Code.Internal,
-} as const
