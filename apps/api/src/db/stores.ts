@@ -20,6 +20,8 @@ import { sqlBuildStore } from './builds/builds.ts'
 import type { Database } from './database.ts'
 import { resealStore } from './encryption/reseal.ts'
 import type { StoreReseal } from './encryption/reseal.ts'
+import { sealedSettingStore } from './encryption/sealed-settings.ts'
+import type { SealedSettingStore } from './encryption/sealed-settings.ts'
 import { sqlFleetStore } from './fleet.ts'
 import { sqlKeyStore } from './teams/keys.ts'
 import { sqlLeaseStore } from './leases.ts'
@@ -56,6 +58,7 @@ export interface Stores {
   readonly users: UserStore
   readonly accessTokens: AccessTokenStore
   readonly settings: SettingStore
+  readonly sealedSettings: SealedSettingStore
   readonly leases: LeaseStore
   readonly nodes: NodeStore
   readonly fleet: FleetStore
@@ -87,6 +90,7 @@ export async function openStores(
     await db.destroy()
     throw isPostgresUrl(location) ? openFault(location, error) : error
   }
+  const settings = sqlSettingStore(db)
   return {
     exclusively: (work) => database.exclusively(() => work()),
     ...(database.copyTo && { copyTo: database.copyTo }),
@@ -102,7 +106,8 @@ export async function openStores(
     teams: sqlTeamStore(db),
     users: sqlUserStore(db),
     accessTokens: sqlAccessTokenStore(db),
-    settings: sqlSettingStore(db),
+    settings,
+    sealedSettings: sealedSettingStore(settings, keyRing),
     leases: sqlLeaseStore(db),
     nodes: sqlNodeStore(db),
     fleet: sqlFleetStore(db),

@@ -7,7 +7,7 @@ import type { SettingStore } from '../../domain/teams/team.ts'
 
 /** Setting with a sealed text. A server whose keys cannot open it has the wrong key file. */
 export const checkSetting = 'encryption_check'
-export const checkIdentity = `setting:${checkSetting}`
+const checkIdentity = `setting:${checkSetting}`
 const checkText = 'atoll'
 
 /**

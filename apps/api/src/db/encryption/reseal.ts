@@ -5,8 +5,8 @@ import type { SandboxNetwork } from '../../domain/network/network.ts'
 import { fromNetworkText, toNetworkText } from '../migrations/network-columns.ts'
 import type { Schema } from '../schema.ts'
 import { secretIdentity } from '../secrets.ts'
-import { checkIdentity, checkSetting } from './key-check.ts'
 import { listValues, openNetwork, sealNetwork } from './network-values.ts'
+import { resealSettings } from './sealed-settings.ts'
 
 type Db = Kysely<Schema>
 
@@ -46,8 +46,12 @@ export async function resealStore(db: Db, keyRing: KeyRing): Promise<StoreReseal
     count.resealed += 1
     if (!stale.every(isSealed)) count.plain += 1
   }
-  await resealCheck(db, keyRing)
-  return count
+  const settings = await resealSettings(db, keyRing)
+  return {
+    resealed: count.resealed + settings.resealed,
+    plain: count.plain + settings.plain,
+    unreadable: count.unreadable + settings.unreadable,
+  }
 }
 
 function openSecret({ id, value }: Row, keyRing: KeyRing): string | undefined {
@@ -121,16 +125,4 @@ async function networkPage(db: Db, after: string): Promise<Row[]> {
     .limit(pageSize)
     .$narrowType<{ value: string }>()
     .execute()
-}
-
-async function resealCheck(db: Db, keyRing: KeyRing): Promise<void> {
-  const found = await db
-    .selectFrom('settings')
-    .select('value')
-    .where('name', '=', checkSetting)
-    .executeTakeFirst()
-  if (!found || !keyRing.isStale(found.value)) return
-  using write = keyRing.beginWrite()
-  const value = write.seal(keyRing.open(found.value, checkIdentity), checkIdentity)
-  await db.updateTable('settings').set({ value }).where('name', '=', checkSetting).execute()
 }

@@ -46,7 +46,7 @@ export async function startApiPart(
   const store = await openStore(config.api, entry.telemetry.onQuery)
   started.defer(() => store.close())
   const caFile = config.fleet.ATOLL_FLEET_CA_FILE
-  const authority = await openAuthority(store.settings, caFile, new Date())
+  const authority = await openAuthority(store.sealedSettings, caFile, new Date())
   const identity = holdIdentity(issueIdentity(authority, { role: 'api', id: 'api' }, new Date()))
   started.adopt(startIssuing(authority, identity), (timer) => clearInterval(timer))
   const fingerprint = fingerprintOf(new X509Certificate(authority.certificate))
