@@ -76,6 +76,8 @@ export interface SandboxNode {
 
 /** Connection to one node, whichever answers at the other end. */
 export interface NodeLink {
+  /** ID by the certificate of the node. Undefined: the node says its ID when it first answers. */
+  readonly id?: string
   describe(signal: AbortSignal): Promise<NodeFacts>
   /** Sends all later operations to this agent only; any other one refuses them. They fail before the first call. */
   address(agent: Pick<NodeFacts, 'id' | 'epoch'>): void

@@ -5,6 +5,7 @@ import type { NodeLink } from '../domain/node.ts'
 export function onlyNode(id: string, link: NodeLink): NodeLink {
   return {
     ...link,
+    id,
     async describe(signal) {
       const facts = await link.describe(signal)
       if (facts.id === id) return facts

@@ -51,8 +51,8 @@ function closing<T extends { close(): Promise<void> }>(t: TestContext, part: T):
   return { ...part, close }
 }
 
-async function startFleet(t: TestContext) {
-  const dataDir = await openFolder(t)
+async function startFleet(t: TestContext, folder?: string) {
+  const dataDir = folder ?? (await openFolder(t))
   const api = closing(t, await startApiPart(configOf(dataDir), silentLogger))
   const apiKey = api.firstCredentials?.apiKey ?? ''
   const call = async (method: string, path: string, body?: unknown) => {
@@ -79,7 +79,7 @@ async function startFleet(t: TestContext) {
     const id = await joinPart({ role, dataDir: folder, api: place, token: given })
     return { id, folder, identity: await identityOf(folder) }
   }
-  return { api, call, createToken, joinAs }
+  return { api, dataDir, call, createToken, joinAs }
 }
 
 async function identityOf(folder: string): Promise<StoredIdentity> {
@@ -132,10 +132,12 @@ async function serve(t: TestContext, host: string, answer: string): Promise<numb
   return address.port
 }
 
+const ListedNodes = z.array(z.object({ id: z.string(), status: z.string() }))
+
 async function waitForNodes(fleet: Awaited<ReturnType<typeof startFleet>>, count: number) {
   await waitFor('the nodes', async () => {
     const { body } = await fleet.call('GET', '/nodes')
-    return z.array(z.unknown()).parse(body).length === count
+    return ListedNodes.parse(body).filter(({ status }) => status === 'ready').length === count
   })
 }
 
@@ -189,6 +191,20 @@ test('a request waits for a node agent that restarts', async (t) => {
   closing(t, again)
   const reply = await waiting
   assert.deepEqual([reply.status, await reply.text()], [200, 'still here'])
+})
+
+test('an api lists a node that has not answered since the start of the api', async (t) => {
+  const first = await startFleet(t)
+  const { id, folder } = await first.joinAs('node')
+  const node = await startNode(t, folder, 60)
+  await waitForNodes(first, 1)
+  await node.close()
+  await first.api.close()
+  const { call } = await startFleet(t, first.dataDir)
+  const { body } = await call('GET', '/nodes')
+  assert.deepEqual(ListedNodes.parse(body), [{ id, status: 'connecting' }])
+  assert.equal((await call('POST', `/nodes/${id}`, { status: 'draining' })).status, 204)
+  assert.equal((await call('DELETE', `/fleet/members/${id}`)).status, 204)
 })
 
 test('a join token works once, for its role, and only with the fleet that made it', async (t) => {

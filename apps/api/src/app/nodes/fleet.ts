@@ -27,7 +27,9 @@ interface Closable {
   close(): Promise<void>
 }
 
-export interface Member extends Omit<NodeLink, 'describe' | 'address'> {
+export interface Member extends Omit<NodeLink, 'id' | 'describe' | 'address'> {
+  /** ID by the certificate of the node, or by its last answer. Undefined: not known yet. */
+  id(): string | undefined
   /** Whether the store accepts the epoch of the node. */
   isRegistered(): boolean
   /** Last answer of the node to `register`; undefined if it has not answered yet. */
@@ -136,6 +138,7 @@ function createMember(ports: FleetPorts, link: NodeLink, known: Map<string, Memb
   }
   const member: Member = {
     ...{ sandboxes, builds, catalogue, logs, changes, connections },
+    id: () => link.id ?? facts?.id,
     facts: () => facts,
     isRegistered: () => facts !== undefined && known.get(facts.id) === member,
     async register(signal) {

@@ -6,7 +6,7 @@ import type { NodeStatus, NodeStore, WantedStatus } from '../../domain/node-reco
 import type { Fleet, Member } from './fleet.ts'
 import type { Placing } from './placing.ts'
 
-/** The machines that run sandboxes. A node is listed once it has answered for the first time. */
+/** The machines that run sandboxes. A node that has not answered since this process started is `connecting`. */
 export interface Nodes {
   list(): Promise<NodeView[]>
   get(id: string): Promise<NodeView>
@@ -23,6 +23,14 @@ export interface NodeView {
 }
 
 const timeoutMs = 5_000
+
+const unknownFacts: Omit<NodeFacts, 'id'> = {
+  epoch: 0,
+  instanceId: '',
+  version: '',
+  keepsMemory: false,
+  machine: { cpuArchitecture: '', cpuFamily: '', cpuModel: '', cpuModelName: '' },
+}
 
 const unknownUsage: NodeUsage = {
   sandboxCount: 0,
@@ -63,7 +71,7 @@ export function createNodes(deps: {
     const facts = member.facts()
     const isWell = usage !== undefined && !(facts && placing.isBroken(facts.id))
     const since = noteHealth(member, isWell)
-    if (!facts) return []
+    if (!facts) return viewUnknown(member.id(), since)
     const stored = await store.find(facts.id)
     const wanted = stored?.status ?? 'ready'
     if (!usage || !isWell) {
@@ -76,6 +84,13 @@ export function createNodes(deps: {
     }
     const statusSince = stored && stored.since > since ? stored.since : since
     return [{ facts, wanted, usage, status: wanted, statusSince }]
+  }
+  /** Shows a node of which only the certificate is known: operators must see that it is missing. */
+  const viewUnknown = async (id: string | undefined, since: Date): Promise<NodeView[]> => {
+    if (id === undefined) return []
+    const wanted = (await store.find(id))?.status ?? 'ready'
+    const facts = { ...unknownFacts, id }
+    return [{ facts, wanted, usage: unknownUsage, status: 'connecting', statusSince: since }]
   }
   const list = async (): Promise<NodeView[]> =>
     (await Promise.all(fleet.members().map(view))).flat()
