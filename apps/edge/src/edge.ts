@@ -64,6 +64,8 @@ export interface EdgeParts {
   readonly findSigner?: FindSigner
   /** Finds the node of a sandbox that no watch has reported. Absent: all nodes are asked. */
   readonly locate?: Locate | undefined
+  /** How long a request waits for the node of its sandbox while that node does not answer. Used with `locate`. */
+  readonly holdMs?: number | undefined
   /** Resumes a paused sandbox. Provided by the api, which owns the records. */
   readonly wake?: Wake
   /** Domain of sandbox host names, without a port. Undefined: host names may have any domain. */
@@ -79,7 +81,7 @@ export interface EdgeParts {
 export function createEdge(parts: EdgeParts): Edge {
   const { log } = parts
   const sources = parts.nodes.map((transport) => nodeSandboxSource(transport))
-  const directory = createFleetDirectory(sources, log, parts.locate)
+  const directory = createFleetDirectory(sources, log, parts.locate, parts.holdMs)
   const maxOpenPerSandbox = parts.config?.ATOLL_EDGE_MAX_REQUESTS_PER_SANDBOX
   const wakes = parts.wake && createSharedWakes(parts.wake, log)
   const { findSigner, wakeLimitMs, domain, isTrustedProxy, maxRequests: maxOpen } = parts

@@ -21,6 +21,8 @@ export interface Gateway {
   open(parts: GatewayParts): void
   /** Accepts no new connections; open requests have `graceMs` to finish. */
   stop(graceMs: number): void
+  /** Accepts no new connections. Resolves when the open ones have ended, or after the limit. */
+  drain(limitMs: number): Promise<void>
   close(): Promise<void>
 }
 
@@ -80,7 +82,7 @@ export async function startGateway(
   const redirectListener =
     addresses.redirect && (await startRedirectListener(addresses.redirect, connections))
   if (redirectListener) started.defer(() => close(redirectListener))
-  const listeners = new Set<Listener>([apiListener, edgeListener, tlsListener ?? apiListener])
+  const listeners = new Set([apiListener, edgeListener, tlsListener ?? apiListener])
   for (const listener of listeners) {
     const hasDashboard = listener === apiListener || listener === tlsListener
     passUpgrades(listener, (req) =>
@@ -103,8 +105,13 @@ export async function startGateway(
         setTimeout(() => server.closeAllConnections(), graceMs).unref()
       }
     },
+    drain: (limitMs) => drainAll([...listeners, redirectListener], limitMs),
     close: () => owned.disposeAsync(),
   }
+}
+
+async function drainAll(listeners: readonly (Listener | undefined)[], limitMs: number) {
+  await Promise.all(listeners.map(async (listener) => listener?.drain(limitMs)))
 }
 
 function isLoopbackOr(isTrusted: (address: string) => boolean) {

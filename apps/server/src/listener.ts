@@ -1,6 +1,8 @@
 import { createServer } from 'node:http'
 import type { RequestListener, Server, ServerOptions } from 'node:http'
+import { Server as NetServer } from 'node:net'
 import { createServer as createTlsServer } from 'node:https'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Fault } from '@atoll/kit/fault'
 import { explainClientErrors } from './client-error.ts'
 import type { Connections } from './connections.ts'
@@ -15,6 +17,11 @@ export interface Listener {
   readonly address: ListenAddress
   /** Accepts no new connections and closes idle ones. */
   stop(): void
+  /**
+   * Accepts no new connections, and ends open ones after their next response. Resolves when all have ended, or after the
+   * limit.
+   */
+  drain(limitMs: number): Promise<void>
   /** Resolves after `stop`, once all connections have ended. */
   readonly closed: Promise<void>
 }
@@ -27,6 +34,10 @@ export interface ListenerPlace {
   readonly setting: string
   readonly address: ListenAddress
 }
+
+/** Idle connections stay usable for this long while the server drains. */
+const idleMs = 5_000
+const closeIdleMs = 200
 
 /** Time for a TLS handshake. The time for a request head begins after it. */
 const handshakeTimeout = 30_000
@@ -46,7 +57,9 @@ export async function startListener(
   const { connections, handle } = parts
   const server = openServer(options, parts)
   explainClientErrors(server)
+  let isDraining = false
   server.on('request', (req, res) => {
+    if (isDraining) res.shouldKeepAlive = false
     connections.begin(req.socket, res)
     handle(req, res)
   })
@@ -66,6 +79,19 @@ export async function startListener(
     closed: closed.promise,
     stop() {
       if (server.listening) server.close()
+    },
+    async drain(limitMs) {
+      isDraining = true
+      // The method of node:http would also close idle connections, on which a client may be sending a request.
+      if (server.listening) NetServer.prototype.close.call(server)
+      const closeIdle = () => setInterval(() => server.closeIdleConnections(), closeIdleMs)
+      const limit = new AbortController()
+      const idle = sleep(idleMs, undefined, { signal: limit.signal }).then(closeIdle)
+      const timeout = sleep(limitMs, undefined, { signal: limit.signal })
+      await Promise.race([closed.promise, timeout])
+      limit.abort()
+      await Promise.allSettled([timeout])
+      clearInterval(await idle.catch(() => undefined))
     },
   }
 }

@@ -16,7 +16,7 @@ export interface FleetDirectory extends Directory {
 }
 
 /** Time that a request waits for a node agent that restarts. */
-const holdMs = 45_000
+const defaultHoldMs = 45_000
 const pauseMs = 500
 
 /**
@@ -27,6 +27,7 @@ export function createFleetDirectory(
   sources: readonly SandboxSource[],
   log: Logger,
   locate?: Locate,
+  holdMs = defaultHoldMs,
 ): FleetDirectory {
   const index = createEntryIndex()
   const local = sources.map((source) => createDirectory(source, log, index))
@@ -44,8 +45,7 @@ export function createFleetDirectory(
       try {
         return await findOn(remote.get(nodeId), id)
       } catch (error) {
-        const isSilent = error instanceof Fault && error.kind === 'unavailable'
-        if (!isSilent || closing.signal.aborted || performance.now() > until) throw error
+        if (!isSilence(error) || closing.signal.aborted || performance.now() > until) throw error
       }
       await sleep(pauseMs, undefined, { signal: closing.signal }).catch(() => {}) // closing
     }
@@ -82,6 +82,10 @@ export function createFleetDirectory(
       await Promise.all(all().map((directory) => directory.close()))
     },
   }
+}
+
+function isSilence(error: unknown): boolean {
+  return error instanceof Fault && error.kind === 'unavailable'
 }
 
 async function findOn(directory: NodeDirectory | undefined, id: string) {

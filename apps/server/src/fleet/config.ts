@@ -43,6 +43,24 @@ export const FleetEnv = z.object({
     .describe(
       'Fleet only. Internal addresses of the apis, host:port, comma separated. Nodes and edges use whichever answers. Default: the one that the part joined.',
     ),
+  ATOLL_FLEET_HOLD_SECONDS: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .max(3600)
+    .default(45)
+    .describe(
+      'Fleet only. How long an edge holds a request while the node of its sandbox does not answer, for example because its agent restarts.',
+    ),
+  ATOLL_FLEET_DRAIN_SECONDS: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .max(3600)
+    .default(25)
+    .describe(
+      'Fleet only. When a part stops, it takes no new connections and gives open requests this long to finish.',
+    ),
   ATOLL_FLEET_CA_FILE: z
     .string()
     .startsWith('/', 'must be an absolute path')

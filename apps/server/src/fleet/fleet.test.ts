@@ -39,6 +39,8 @@ function configOf(dataDir: string, env: Record<string, string> = {}) {
     ATOLL_LISTEN: '127.0.0.1:0',
     ATOLL_FLEET_LISTEN: '127.0.0.1:0',
     ATOLL_ADMIN_TOKEN: adminToken,
+    // Connections that `fetch` keeps open would hold up the end of each part.
+    ATOLL_FLEET_DRAIN_SECONDS: '0',
     ...env,
   })
 }
@@ -51,8 +53,8 @@ function closing<T extends { close(): Promise<void> }>(t: TestContext, part: T):
   return { ...part, close }
 }
 
-async function startFleet(t: TestContext, folder?: string) {
-  const dataDir = folder ?? (await openFolder(t))
+async function startFleet(t: TestContext, apiFolder?: string) {
+  const dataDir = apiFolder ?? (await openFolder(t))
   const api = closing(t, await startApiPart(configOf(dataDir), silentLogger))
   const apiKey = api.firstCredentials?.apiKey ?? ''
   const call = async (method: string, path: string, body?: unknown) => {

@@ -58,7 +58,10 @@ test('a setting that no key opens is counted, kept and reported', async () => {
   await stores.settings.ensure(name, () => foreign)
   assert.deepEqual(await stores.reseal(), { resealed: 0, plain: 0, unreadable: 1 })
   assert.equal(await stores.settings.find(name), foreign)
-  await assert.rejects(stores.sealedSettings.ensure(name, () => 'another'), {
-    reason: 'encryption_key_missing',
-  })
+  await assert.rejects(
+    stores.sealedSettings.ensure(name, () => 'another'),
+    {
+      reason: 'encryption_key_missing',
+    },
+  )
 })

@@ -9,7 +9,7 @@ import { connectPeer } from '../peers/transport.ts'
 export type Control = Client<typeof ControlService>
 
 export interface ControlClient {
-  /** Runs a call with the api that answered last, and with the others while one is out of reach. */
+  /** Runs a call with the api that answered last, and with the others if it is out of reach or does not answer in time. */
   call<T>(run: (api: Control) => Promise<T>): Promise<T>
   close(): void
 }
@@ -35,7 +35,9 @@ export function createControlClient(
           preferred = index
           return answer
         } catch (error) {
-          if (ConnectError.from(error).code !== Code.Unavailable) throw error
+          if (!isAbsent(error)) throw error
+          // Later calls must not wait for this one first.
+          if (preferred === index) preferred = (index + 1) % apis.length
           reason = error
         }
       }
@@ -45,4 +47,10 @@ export function createControlClient(
       for (const { close } of apis) close()
     },
   }
+}
+
+/** An api behind a cut network gives no error, so the call ends by its time limit. */
+function isAbsent(error: unknown): boolean {
+  const { code } = ConnectError.from(error)
+  return code === Code.Unavailable || code === Code.DeadlineExceeded
 }

@@ -19,12 +19,10 @@ export interface Entry {
   readonly domain: string | undefined
   readonly telemetry: Telemetry
   open(parts: GatewayParts): void
-  /** Accepts no new connections; open requests have a moment to finish. */
-  stop(): void
+  /** Accepts no new connections. Resolves when the open requests have ended, or after the limit. */
+  drain(): Promise<void>
   close(): Promise<void>
 }
-
-const graceMs = 1_500
 
 export async function openEntry(config: ServerConfig, log: Logger): Promise<Entry> {
   await using started = new AsyncDisposableStack()
@@ -56,7 +54,7 @@ export async function openEntry(config: ServerConfig, log: Logger): Promise<Entr
     address: gateway.apiAddress,
     ...{ plan, telemetry, tls: tls?.plan, domain: tls?.plan.domain ?? server.ATOLL_DOMAIN },
     open: (parts) => gateway.open(parts),
-    stop: () => gateway.stop(graceMs),
+    drain: () => gateway.drain(config.fleet.ATOLL_FLEET_DRAIN_SECONDS * 1000),
     close: () => owned.disposeAsync(),
   }
 }

@@ -74,7 +74,8 @@ export async function startApiPart(
     fleetAddress,
     firstCredentials: api.firstCredentials,
     async close() {
-      entry.stop()
+      const limitMs = config.fleet.ATOLL_FLEET_DRAIN_SECONDS * 1000
+      await Promise.all([entry.drain(), listener.drain(limitMs)])
       await owned.disposeAsync()
     },
   }
@@ -106,6 +107,7 @@ async function listen(
   removals.onChange(() => listener.dropRemoved())
   return {
     address: listener.address,
+    drain: (limitMs: number) => listener.drain(limitMs),
     async close() {
       await removals.close()
       await listener.close()

@@ -33,6 +33,7 @@ export async function startEdgePart(config: ServerConfig, log: Logger): Promise<
   started.defer(() => entry.close())
   const { ATOLL_DOMAIN: domain, ATOLL_TRUSTED_PROXIES: proxies } = config.server
   const { plan, tls, telemetry } = entry
+  const holdMs = config.fleet.ATOLL_FLEET_HOLD_SECONDS * 1000
   const edge = createEdge({
     nodes: [],
     log: log.child({ part: 'edge' }),
@@ -40,13 +41,14 @@ export async function startEdgePart(config: ServerConfig, log: Logger): Promise<
     maxRequests: plan.maxRequests,
     onRequest: observeEdge(config.edge, log, telemetry.onEdgeRequest),
     locate: createLocate(control),
+    holdMs,
     findSigner: createFindSigner(control),
     wake: createWake(control),
     domain: domain === undefined ? undefined : parseDomain(domain).hostName,
     isTrustedProxy: proxies?.has ?? (tls && (() => false)),
   })
   started.defer(() => edge.close())
-  const nodes = followNodes(edge, { control, identity, log })
+  const nodes = followNodes(edge, { control, identity, log, holdMs })
   started.defer(() => nodes.close())
   await nodes.first
   entry.open({ api: edge.handle, edge })
@@ -56,7 +58,7 @@ export async function startEdgePart(config: ServerConfig, log: Logger): Promise<
   return {
     url,
     async close() {
-      entry.stop()
+      await entry.drain()
       await owned.disposeAsync()
     },
   }
@@ -69,9 +71,10 @@ function followNodes(
     readonly control: ControlClient
     readonly identity: IdentityHolder
     readonly log: Logger
+    readonly holdMs: number
   },
 ) {
-  const { control, identity, log } = parts
+  const { control, identity, log, holdMs } = parts
   const known = new Map<string, { readonly address: string; remove(): Promise<void> }>()
   const add = (id: string, text: string): void => {
     const address = parseListenAddress(text)
@@ -80,7 +83,7 @@ function followNodes(
     const remove = edge.addNode({
       id,
       transport,
-      dial: createTunnelDial({ id, address, identity }),
+      dial: createTunnelDial({ id, address, identity, holdMs }),
     })
     known.set(id, {
       address: text,

@@ -72,7 +72,13 @@ export async function startNodePart(
   const { id } = member.identity.current()
   log.info({ event: 'node.serve', id, address: formatListenAddress(address) })
   const owned = started.move()
-  return { id, address, close: () => owned.disposeAsync() }
+  return {
+    ...{ id, address },
+    async close() {
+      await listener.drain(config.fleet.ATOLL_FLEET_DRAIN_SECONDS * 1000)
+      await owned.disposeAsync()
+    },
+  }
 }
 
 /** The keys of this node's records. Each node has its own: records do not move between nodes. */
@@ -92,6 +98,7 @@ async function serve(
   const listener = await startPeerListener({
     ...{ listen, identity: member.identity, log, isRemoved: removals.has },
     mayCall: mayCallNode,
+    waits: new Set(['NameReadySandbox']),
     routes: (router) => forwardNode(router, node),
     onTunnel: createTunnels(node, log),
   })

@@ -9,8 +9,6 @@ import { dialPeer } from '../peers/dial-peer.ts'
 import { tunnelProtocol } from '../peers/listener.ts'
 import { formatHead, opened } from '../tunnel-head.ts'
 
-/** Time that a request waits for a node agent that restarts. */
-const holdMs = 45_000
 const connectLimitMs = 5_000
 const answerLimitMs = 40_000
 const pauseMs = 500
@@ -20,6 +18,8 @@ export function createTunnelDial(node: {
   readonly id: string
   readonly address: ListenAddress
   readonly identity: IdentityHolder
+  /** Time that a request waits for a node agent that restarts. */
+  readonly holdMs: number
 }): DialSandbox {
   let session: Buffer | undefined
   const connect = async (signal: AbortSignal): Promise<TLSSocket> => {
@@ -34,7 +34,7 @@ export function createTunnelDial(node: {
     return socket
   }
   const connectOrHold = async (signal: AbortSignal): Promise<TLSSocket | undefined> => {
-    const until = performance.now() + holdMs
+    const until = performance.now() + node.holdMs
     while (!signal.aborted) {
       try {
         return await connect(signal)

@@ -15,6 +15,8 @@ import type { Member } from '../identity/authority.ts'
 import { memberOf } from '../identity/identity.ts'
 import type { Identity, IdentityHolder } from '../identity/identity.ts'
 import { checkProtocol } from './check-protocol.ts'
+import { createWorkCount } from './work-count.ts'
+import type { WorkCount } from './work-count.ts'
 
 export const tunnelProtocol = 'atoll-tunnel/1'
 
@@ -29,6 +31,8 @@ export interface PeerListenerParts {
   readonly mayCall: (caller: Member | undefined, method: string) => boolean
   /** Whether the member was removed from the fleet. */
   readonly isRemoved: (member: Member) => boolean
+  /** Methods that answer when something happens. `drain` does not wait for them. */
+  readonly waits?: ReadonlySet<string>
   /** Absent: the part takes no tunnels. */
   readonly onTunnel?: (socket: TLSSocket, caller: Member) => void
 }
@@ -37,6 +41,11 @@ export interface PeerListener {
   readonly address: ListenAddress
   /** Closes the connections of members that were removed. */
   dropRemoved(): void
+  /**
+   * Accepts no new connections and no new calls on open ones. Resolves when calls and tunnels have ended, or after the
+   * limit. Streams of events do not count: they have no end.
+   */
+  drain(limitMs: number): Promise<void>
   close(): Promise<void>
 }
 
@@ -46,7 +55,13 @@ const windowBytes = 4 * 2 ** 20
 
 export async function startPeerListener(parts: PeerListenerParts): Promise<PeerListener> {
   const { identity, listen } = parts
-  const calls = createCallServer(parts)
+  const work = createWorkCount(parts.waits)
+  const sessions = new Set<Http2Session>()
+  const calls = createCallServer({ ...parts, work })
+  calls.on('session', (session) => {
+    sessions.add(session)
+    session.once('close', () => sessions.delete(session))
+  })
   const server = createTlsServer(parts)
   const open = new Map<TLSSocket, Member | undefined>()
   server.on('secureConnection', (socket) => {
@@ -59,6 +74,7 @@ export async function startPeerListener(parts: PeerListenerParts): Promise<PeerL
     if (socket.alpnProtocol !== tunnelProtocol || caller?.role !== 'edge') return socket.destroy()
     // A tunnel forwards a half-close. An HTTP/2 session would leak with it.
     socket.allowHalfOpen = true
+    socket.once('close', work.begin())
     return parts.onTunnel?.(socket, caller)
   })
   const stopRenewing = identity.onChange((renewed) => server.setSecureContext(toSecrets(renewed)))
@@ -75,8 +91,14 @@ export async function startPeerListener(parts: PeerListenerParts): Promise<PeerL
     dropRemoved() {
       for (const [socket, caller] of open) if (caller && parts.isRemoved(caller)) socket.destroy()
     },
+    async drain(limitMs) {
+      server.close()
+      for (const session of sessions) session.close()
+      await work.ended(limitMs)
+    },
     async close() {
       stopRenewing()
+      // Resolves also if it does not listen any more.
       const closed = new Promise((resolve) => server.close(resolve))
       for (const socket of open.keys()) socket.destroy()
       await closed
@@ -85,14 +107,21 @@ export async function startPeerListener(parts: PeerListenerParts): Promise<PeerL
 }
 
 /** Serves calls on connections that the TLS server has accepted. */
-function createCallServer(parts: PeerListenerParts): Http2SecureServer {
+function createCallServer(
+  parts: PeerListenerParts & { readonly work: WorkCount },
+): Http2SecureServer {
   const { identity, log } = parts
   const calls = createSecureServer(
     { ...toSecrets(identity.current()), settings: { initialWindowSize: windowBytes } },
     connectNodeAdapter({
       routes: parts.routes,
       contextValues: callerValues,
-      interceptors: [checkProtocol, checkCaller(parts), ...(parts.interceptors ?? [])],
+      interceptors: [
+        checkProtocol,
+        checkCaller(parts),
+        parts.work.count,
+        ...(parts.interceptors ?? []),
+      ],
       grpc: false,
       grpcWeb: false,
       acceptCompression: [],
