@@ -2,7 +2,8 @@
  * `npm test`: the checks, the tests beside the code, those of the API once more on PostgreSQL, then
  * the system tests; the first failing phase is the last. `npm test -- --unit`, `--postgres`,
  * `--system` and `--check` run one phase, and words run the test files with such a word in their
- * path: `npm test -- --unit edge/src/http`. Each file has a process and a time limit of its own.
+ * path: `npm test -- --unit edge/src/http`. `--fleet` runs the tests with several nodes, which take too long for
+ * every run. Each file has a process and a time limit of its own.
  * A failed file runs once more, alone, and the summary names it; `--once` takes the first failure as final.
  */
 import { spawn } from 'node:child_process'
@@ -28,11 +29,12 @@ const {
     unit: { type: 'boolean' },
     postgres: { type: 'boolean' },
     system: { type: 'boolean' },
+    fleet: { type: 'boolean' },
   },
 })
 
 interface TestPhase {
-  readonly name: 'unit' | 'postgres' | 'system'
+  readonly name: 'unit' | 'postgres' | 'system' | 'fleet'
   readonly patterns: readonly string[]
   readonly excluded?: readonly string[]
   readonly filesAtOnce: number
@@ -74,6 +76,7 @@ const phases: readonly TestPhase[] = [
   {
     name: 'system',
     patterns: ['tests/system/**/*.test.ts', 'tests/ecosystem/**/*.test.ts'],
+    excluded: ['tests/system/fleet/rig/**'],
     // System tests mostly wait for processes.
     filesAtOnce: 3,
     alone: [
@@ -93,6 +96,13 @@ const phases: readonly TestPhase[] = [
       'security/encryption',
     ].map(systemTest),
     fileLimitMinutes: 30,
+  },
+  {
+    name: 'fleet',
+    patterns: ['tests/system/fleet/rig/**/*.test.ts'],
+    // Each file starts three nodes.
+    filesAtOnce: 1,
+    fileLimitMinutes: 60,
   },
 ]
 
@@ -117,9 +127,10 @@ for (const phase of phases) {
 }
 summarize()
 
-/** Returns whether to run a phase. All phases run without flags; with words alone, all phases but the checks. */
+/** Returns whether to run a phase. Without flags all run but `fleet`; with words alone, all but `fleet` and the checks. */
 function isChosen(...names: ReadonlyArray<keyof typeof chosen>): boolean {
   if (Object.keys(chosen).length > 0) return names.some((name) => chosen[name])
+  if (names.includes('fleet')) return false
   return words.length === 0 || !names.includes('check')
 }
 
@@ -256,11 +267,15 @@ function showSlowest(finished: readonly FileOutcome[]): void {
     .forEach((outcome) => print(`${seconds(outcome).padStart(9)}  ${outcome.path}`))
 }
 
+function hasTestPhase(): boolean {
+  return phases.some(({ name }) => isChosen(name))
+}
+
 function summarize(): void {
   const failed = outcomes.flatMap(({ path, failures }) =>
     failures.map((failure) => `  ${path}: ${failure}`),
   )
-  if (outcomes.length === 0 && isChosen('unit', 'postgres', 'system') && !process.exitCode) {
+  if (outcomes.length === 0 && hasTestPhase() && !process.exitCode) {
     print(`no test file matches ${words.join(' ')}`)
     process.exitCode = 1
   }

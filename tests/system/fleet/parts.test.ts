@@ -7,11 +7,11 @@ import { run } from '@atoll/kit/run'
 import { freePort } from '@atoll/kit/testing/free-port'
 import { waitFor } from '@atoll/kit/wait'
 import { Sandbox } from 'e2b'
+import { createPart } from '../../../tools/fleet/part.ts'
+import type { Part } from '../../../tools/fleet/part.ts'
 import { startPostgres } from '../../../tools/postgres.ts'
 import { atoll, createEnvironment } from '../installation.ts'
 import { shell } from '../shell.ts'
-import { startPart } from './part.ts'
-import type { Part } from './part.ts'
 
 /** A fleet of three processes on this machine: an api with PostgreSQL, an edge, and a node that runs gVisor. */
 
@@ -39,8 +39,9 @@ async function start(
   env: NodeJS.ProcessEnv,
   ready: string,
 ): Promise<Part> {
-  const part = await startPart(args, env, ready)
+  const part = createPart({ args, env, ready })
   cleanup.defer(() => part.stop('SIGTERM'))
+  await part.start()
   return part
 }
 

@@ -1,0 +1,112 @@
+/**
+ * Rounds of faults under load: each kills one or two random parts with SIGKILL, at a random moment, and starts them again.
+ * `ATOLL_TEST_ROUNDS` sets the number of rounds and `ATOLL_TEST_SEED` repeats a run.
+ */
+import assert from 'node:assert/strict'
+import { randomInt } from 'node:crypto'
+import { test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { startBalancer } from '../../../../tools/fleet/balancer.ts'
+import { startRig, waitForNodes } from '../../../../tools/fleet/rig.ts'
+import type { Rig } from '../../../../tools/fleet/rig.ts'
+import { startLoad } from './load.ts'
+import {
+  callApi,
+  connectTo,
+  createOn,
+  readSandboxes,
+  startProgram,
+  testSettings,
+  until,
+  waitForShell,
+} from './support.ts'
+
+const rounds = Number(process.env['ATOLL_TEST_ROUNDS'] ?? 5)
+const seed = Number(process.env['ATOLL_TEST_SEED'] ?? randomInt(2 ** 31))
+/** The promise is 60 s on an idle machine. Tests must also pass on a loaded one. */
+const agreementLimitMs = 300_000
+
+/** Numbers from 0 to 1 that a seed determines (mulberry32). */
+function createRandom(start: number): () => number {
+  let state = start
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
+  }
+}
+
+function pick<T>(list: readonly T[], random: () => number): T {
+  const found = list[Math.floor(random() * list.length)]
+  if (found === undefined) throw new Error('there is nothing to pick')
+  return found
+}
+
+/** Describes sandboxes as records show them, or as nodes have them: `ID state`, sorted. */
+async function listRecords(rig: Rig): Promise<string[]> {
+  const { status, body } = await callApi(connectTo(rig), 'GET', '/v2/sandboxes?limit=100')
+  if (status !== 200) throw new Error(`GET /v2/sandboxes answers ${status}: ${body}`)
+  const list: { sandboxID: string; state: string }[] = JSON.parse(body)
+  return list.map(({ sandboxID, state }) => `${sandboxID} ${state}`).toSorted()
+}
+
+async function listOnNodes(rig: Rig): Promise<string[]> {
+  const lists = await Promise.all(rig.nodes.map(readSandboxes))
+  return lists
+    .flat()
+    .map(({ sandboxId, phase }) => `${sandboxId} ${phase}`)
+    .toSorted()
+}
+
+/** A sandbox that runs on two nodes is in the list of nodes twice, so this fails for it. */
+async function waitForAgreement(rig: Rig): Promise<void> {
+  let last: unknown
+  const agrees = async () => {
+    const [records, onNodes] = [await listRecords(rig).catch(() => []), await listOnNodes(rig)]
+    last = { records, onNodes }
+    return records.length > 0 && JSON.stringify(records) === JSON.stringify(onNodes)
+  }
+  await until('records and nodes to agree', agrees, agreementLimitMs).catch((error: unknown) => {
+    throw new Error(`records and nodes differ: ${JSON.stringify(last)}`, { cause: error })
+  })
+}
+
+/** Kills sandboxes whose client got no answer to its create. */
+async function killOthers(rig: Rig, kept: ReadonlySet<string>): Promise<void> {
+  const ids = (await listRecords(rig)).map((line) => line.split(' ')[0] ?? '')
+  for (const id of ids.filter((known) => !kept.has(known)))
+    assert.equal((await callApi(connectTo(rig), 'DELETE', `/sandboxes/${id}`)).status, 204)
+}
+
+test(`${rounds} rounds of faults with the seed ${seed}: no sandbox is lost, and none runs twice`, async (t) => {
+  await using rig = await startRig({ settings: testSettings })
+  await using apis = await startBalancer(rig.apis.map(({ url }) => url))
+  await using edges = await startBalancer(rig.edges.map(({ url }) => url))
+  const connection = { apiUrl: apis.url, sandboxUrl: edges.url, apiKey: rig.apiKey }
+  const kept = []
+  for (const node of rig.nodes) kept.push(await createOn(rig, node, connection))
+  const programs = await Promise.all(kept.map(startProgram))
+  const random = createRandom(seed)
+
+  for (let round = 1; round <= rounds; round += 1) {
+    const load = startLoad(connection, { clients: 2, sandboxes: kept })
+    const victims = [...new Set([pick(rig.parts, random), pick(rig.parts, random)])]
+    try {
+      // A moment that the seed chooses: nothing is waited for.
+      await sleep(random() * 5_000)
+      await Promise.all(victims.map((part) => part.stop('SIGKILL')))
+      await sleep(random() * 5_000)
+    } finally {
+      await Promise.all(victims.map((part) => part.start()))
+      await load.stop()
+    }
+    await waitForNodes(rig)
+    const failed = load.failures.length
+    t.diagnostic(`${round}: ${victims.map(({ name }) => name).join(', ')}; ${failed} failures`)
+    for (const [index, sandbox] of kept.entries())
+      assert.equal(await waitForShell(sandbox, programs[index] ?? ''), 'alive\n')
+    await waitForAgreement(rig)
+    await killOthers(rig, new Set(kept.map(({ sandboxId }) => sandboxId)))
+  }
+})
