@@ -81,8 +81,10 @@ export async function createOn(rig: Rig, node: RigNode, connection: Connection):
 
 /** Starts a program that runs until it is killed. Returns a command that prints `alive` while it runs. */
 export async function startProgram(sandbox: Sandbox): Promise<string> {
-  const { pid } = await sandbox.commands.run('sleep infinity', { background: true, timeoutMs: 0 })
-  return `kill -0 ${pid} && echo alive`
+  const handle = await sandbox.commands.run('sleep infinity', { background: true, timeoutMs: 0 })
+  // The stream of its output would stay open.
+  await handle.disconnect()
+  return `kill -0 ${handle.pid} && echo alive`
 }
 
 /** Repeats the command until the sandbox answers. */
