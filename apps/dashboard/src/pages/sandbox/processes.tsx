@@ -58,7 +58,7 @@ function ProcessTable({
           {processes.map((process) => (
             <tr key={process.pid}>
               <td class="number">{process.pid}</td>
-              <td class="mono isolated">{visibleName(commandOf(process), 200)}</td>
+              <td class="mono isolated command">{visibleName(commandOf(process), 200)}</td>
               <td class="mono isolated soft">{visibleName(process.config?.cwd ?? '', 80)}</td>
               <td>
                 {process.tag && <span class="tag isolated">{visibleName(process.tag, 40)}</span>}
