@@ -9,6 +9,7 @@ import type { Scenario } from './scenario.ts'
 import { commandRoundTrip } from './scenarios/command-round-trip.ts'
 import { concurrentCommands } from './scenarios/concurrent-commands.ts'
 import { crowd } from './scenarios/crowd.ts'
+import { dashboardTable } from './scenarios/dashboard-table.ts'
 import { fileTransfer } from './scenarios/file-transfer.ts'
 import { burst } from './scenarios/burst.ts'
 import { coldStart } from './scenarios/cold-start.ts'
@@ -43,6 +44,7 @@ const scenarios: readonly Scenario[] = [
   heldSandbox,
   listSandboxes,
   teamMetrics,
+  dashboardTable,
 ]
 
 const { values } = parseArgs({

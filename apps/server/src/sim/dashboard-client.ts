@@ -63,8 +63,10 @@ export async function startDashboardUnderTest(env: Record<string, string> = {}) 
       const { headers } = await ask('POST', path, { body })
       return String(headers['set-cookie']).split(';', 1)[0] ?? ''
     },
-    async restart() {
+    /** `between` may change files of the data directory. */
+    async restart(between: () => Promise<void> = async () => {}) {
       await server.close()
+      await between()
       server = await start()
     },
     async [Symbol.asyncDispose]() {

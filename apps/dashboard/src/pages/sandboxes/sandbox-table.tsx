@@ -1,3 +1,4 @@
+import { Component } from 'preact'
 import type { RefObject } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { ListedSandbox } from '@atoll/client/replies'
@@ -68,6 +69,7 @@ export function SandboxTable(props: TableProps) {
     const { metadata } = props.filter
     if (!metadata.includes(pair)) props.change({ metadata: [...metadata, pair] })
   }
+  const actions = useSteady({ toggle, filterBy })
   const current = sandboxes[focused]?.sandboxID
   useKey('j', () => move(1))
   useKey('k', () => move(-1))
@@ -83,14 +85,13 @@ export function SandboxTable(props: TableProps) {
             style={{ position: 'absolute', insetInline: 0, top: `${range.topPx}px` }}
           >
             {rows.map((sandbox, index) => (
-              <Row
+              <SteadyRow
                 key={sandbox.sandboxID}
                 sandbox={sandbox}
-                samples={usage[sandbox.sandboxID] ?? []}
+                samples={usage[sandbox.sandboxID] ?? noSamples}
                 isChosen={chosen.has(sandbox.sandboxID)}
                 isFocused={range.first + index === focused}
-                onToggle={() => toggle(sandbox.sandboxID)}
-                onMetadata={filterBy}
+                actions={actions}
               />
             ))}
             <Waiting count={range.last - range.first - rows.length} />
@@ -185,12 +186,46 @@ interface RowProps {
   readonly samples: readonly Usage[]
   readonly isChosen: boolean
   readonly isFocused: boolean
-  readonly onToggle: () => void
-  /** Called with a pair `key=value` that the list shall be filtered by. */
-  readonly onMetadata: (pair: string) => void
+  readonly actions: RowActions
 }
 
-function Row({ sandbox, samples, isChosen, isFocused, onToggle, onMetadata }: RowProps) {
+interface RowActions {
+  toggle(id: string): void
+  /** Filters the list by a pair `key=value`. */
+  filterBy(pair: string): void
+}
+
+const noSamples: readonly Usage[] = []
+
+/** Draws a row again only when its data changes: while the table scrolls, most rows stay as they are. */
+class SteadyRow extends Component<RowProps> {
+  override shouldComponentUpdate(next: RowProps): boolean {
+    const { sandbox, samples, isChosen, isFocused } = this.props
+    return (
+      next.sandbox !== sandbox ||
+      next.samples !== samples ||
+      next.isChosen !== isChosen ||
+      next.isFocused !== isFocused
+    )
+  }
+
+  override render() {
+    return <Row {...this.props} />
+  }
+}
+
+/** Returns the same object for every draw, whose functions are those of the last draw. */
+function useSteady(actions: RowActions): RowActions {
+  const latest = useRef(actions)
+  latest.current = actions
+  const steady = useRef<RowActions>({
+    toggle: (id) => latest.current.toggle(id),
+    filterBy: (pair) => latest.current.filterBy(pair),
+  })
+  return steady.current
+}
+
+function Row({ sandbox, samples, isChosen, isFocused, actions }: RowProps) {
   const id = sandbox.sandboxID
   const isRunning = sandbox.state === 'running'
   const classes = ['grid-row', isChosen && 'chosen', isFocused && 'focused']
@@ -199,7 +234,12 @@ function Row({ sandbox, samples, isChosen, isFocused, onToggle, onMetadata }: Ro
   return (
     <div class={classes} role="row">
       <span role="cell">
-        <input type="checkbox" aria-label={`Select ${id}`} checked={isChosen} onChange={onToggle} />
+        <input
+          type="checkbox"
+          aria-label={`Select ${id}`}
+          checked={isChosen}
+          onChange={() => actions.toggle(id)}
+        />
       </span>
       <span role="cell">
         <State state={sandbox.state} />
@@ -216,7 +256,7 @@ function Row({ sandbox, samples, isChosen, isFocused, onToggle, onMetadata }: Ro
       <span role="cell" class="wide clip isolated">
         {visibleName(templateName(sandbox), 60)}
       </span>
-      <Metadata metadata={sandbox.metadata ?? {}} onMetadata={onMetadata} />
+      <Metadata metadata={sandbox.metadata ?? {}} onMetadata={actions.filterBy} />
       <span role="cell" class="number soft">
         {isRunning ? formatDuration(secondsUntil(sandbox.endAt, now.value)) : '–'}
       </span>
@@ -242,7 +282,10 @@ const maxTags = 4
 function Metadata({
   metadata,
   onMetadata,
-}: Pick<RowProps, 'onMetadata'> & { readonly metadata: Readonly<Record<string, string>> }) {
+}: {
+  readonly metadata: Readonly<Record<string, string>>
+  readonly onMetadata: (pair: string) => void
+}) {
   return (
     <span role="cell" class="wide tags">
       {Object.entries(metadata)
