@@ -64,6 +64,18 @@ test('a record is not ended because another node lacks its sandbox', async () =>
   assert.deepEqual([api.node.killed, other.killed], [[], [there]])
 })
 
+test('a kill is accepted while the node does not answer, and carried out when it is back', async () => {
+  await using started = await setUpTwoNodes()
+  const { api, other } = started
+  const id = await createOn(api, other)
+  other.failAll(Code.Unavailable)
+  assert.equal((await api.call('DELETE', `/sandboxes/${id}`)).status, 204)
+  assert.deepEqual([await statusOf(api, id), other.killed], [404, []])
+  other.failAll(undefined)
+  await waitFor('the sandbox to be killed', () => other.killed.includes(id))
+  assert.deepEqual([...other.running.keys()], [])
+})
+
 test('sandboxes that only an unreachable node could pause do not hold up the end of others', async () => {
   await using started = await setUpTwoNodes()
   const { api, other } = started
@@ -148,7 +160,7 @@ test('another node at the address of a node ends no records', async () => {
   api.node.impersonate('another', 1)
   await api.restart()
   assert.equal(await statusOf(api, id), 200)
-  assert.equal((await api.call('DELETE', `/sandboxes/${id}`)).status, 503)
+  assert.equal((await api.call('DELETE', `/sandboxes/${id}`)).status, 204)
   const created = await api.create()
   assert.ok(api.node.running.has(created))
   api.node.start(id, held.address)

@@ -106,7 +106,7 @@ function sandboxMethods(
       await client
         .killSandbox({ sandboxId: id, generation }, { timeoutMs: killTimeoutMs })
         .catch((error: unknown) => {
-          throw toFenceFault(error, id) ?? error
+          throw toFenceFault(error, id) ?? toAbsenceFault(error) ?? error
         })
     },
   }

@@ -23,7 +23,10 @@ export interface Ending {
   ): Promise<Sandbox | undefined>
   /** Returns once nothing of the sandbox is left on this node. Concurrent callers share one outcome. */
   finish(sandbox: OnOneNode): Promise<void>
-  /** Runs `begin` and `finish`. On a full disk, kills the sandbox first to free space for the record. */
+  /**
+   * Runs `begin` and `finish`. Returns after `begin` if the node does not answer: the reconciler kills the sandbox when the
+   * node is back. On a full disk, kills the sandbox first to free space for the record.
+   */
   kill(id: string, reason: string): Promise<void>
   /** Runs `finish` but never throws: logs a failure, and the reconciler retries. */
   tryFinish(sandbox: OnOneNode): Promise<void>
@@ -67,7 +70,7 @@ export function createEnding(ports: EndingPorts): Ending {
   }
   const beginAndFinish = async (id: string, reason: string): Promise<void> => {
     const sandbox = await begin(id, reason)
-    if (sandbox) await finish(sandbox)
+    if (sandbox) await finish(sandbox).catch(toleratesAbsence(log, id))
   }
 
   return {
@@ -102,6 +105,15 @@ export function createEnding(ports: EndingPorts): Ending {
     async settle() {
       await Promise.allSettled(underway.values())
     },
+  }
+}
+
+/** Rethrows errors, except that the node does not answer. */
+function toleratesAbsence(log: Logger, sandboxId: string): (error: unknown) => void {
+  return (error) => {
+    const reason = error instanceof Fault ? error.reason : undefined
+    if (reason !== 'node_unavailable' && reason !== 'node_changed') throw error
+    log.warn({ err: error, sandboxId }, 'the node does not answer; it kills the sandbox later')
   }
 }
 

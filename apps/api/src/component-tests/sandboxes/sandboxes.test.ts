@@ -286,7 +286,7 @@ test('a sandbox that ends by itself is gone at once, with the reason, for its ow
 test('a kill that the node fails is 500, and is finished once the node works again', async () => {
   await using api = await startApiUnderTest()
   const id = await api.create()
-  api.node.failKills(Code.Unavailable)
+  api.node.failKills(Code.Internal)
   assert.equal((await api.call('DELETE', `/sandboxes/${id}`)).status, 500)
   assert.equal((await api.call('GET', `/sandboxes/${id}`)).status, 404)
   api.node.failKills(undefined)
