@@ -11,6 +11,7 @@ import { concurrentCommands } from './scenarios/concurrent-commands.ts'
 import { crowd } from './scenarios/crowd.ts'
 import { dashboardTable } from './scenarios/dashboard-table.ts'
 import { fileTransfer } from './scenarios/file-transfer.ts'
+import { agentDay } from './scenarios/agent-day.ts'
 import { burst } from './scenarios/burst.ts'
 import { coldStart } from './scenarios/cold-start.ts'
 import { firstResult } from './scenarios/first-result.ts'
@@ -31,6 +32,7 @@ const scenarios: readonly Scenario[] = [
   telemetryCost,
   coldStart,
   pauseAndFork,
+  agentDay,
   burst,
   crowd,
   commandRoundTrip,

@@ -44,6 +44,25 @@ export async function waitForFullPool(cloud: HttpCloud, minimum = 2): Promise<vo
   )
 }
 
+/** Waits until the node neither makes nor removes cells, blank ones included. */
+export async function waitForQuietNode(cloud: HttpCloud): Promise<void> {
+  let last = ''
+  let unchanged = 0
+  await waitFor(
+    'the node to be quiet',
+    async () => {
+      const cells = (await readCells(cloud)).map(({ cellId, phase }) => `${cellId} ${phase}`)
+      const now = cells.toSorted().join()
+      unchanged = now === last ? unchanged + 1 : 0
+      last = now
+      return unchanged >= quietPolls
+    },
+    { timeoutMs: 300_000, intervalMs: pollIntervalMs },
+  )
+}
+
+const quietPolls = 3
+
 /** Longer than the pause of the node between two cells. */
 const pollIntervalMs = 400
 

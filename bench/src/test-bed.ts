@@ -13,7 +13,7 @@ export interface TestBed extends AsyncDisposable {
   /** Starts an installation, which boots every sandbox unless `kind` says otherwise. */
   cloud(runtime: RuntimeName, kind?: CloudKind, settings?: Settings): Promise<HttpCloud>
   /** Creates a sandbox and connects the published SDK to it. Disposal kills the sandbox. */
-  sandbox(runtime: RuntimeName): Promise<BenchSandbox>
+  sandbox(runtime: RuntimeName, kind?: CloudKind): Promise<BenchSandbox>
   baselines(): Promise<Baselines>
   /** A SQLite and a PostgreSQL store with the same records. */
   recordStores(): Promise<readonly RecordStore[]>
@@ -45,8 +45,8 @@ export function openTestBed(progress: (text: string) => void): TestBed {
   }
   return {
     cloud,
-    async sandbox(runtime) {
-      const home = await cloud(runtime)
+    async sandbox(runtime, kind) {
+      const home = await cloud(runtime, kind)
       const { connection } = home.installation
       const handle = await home.createSandbox({ timeout: sandboxTimeoutSeconds })
       const timeoutMs = sandboxTimeoutSeconds * 1000

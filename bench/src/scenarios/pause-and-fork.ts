@@ -1,17 +1,34 @@
 /**
- * Pause, resume and fork. The baseline is `runsc checkpoint` and `runsc restore` of the same sandbox. runc saves files
- * only, so a resume or a fork boots, and the baseline is `runc run true`.
+ * Pause, resume, fork, and creates from a snapshot. The baseline is `runsc checkpoint` and `runsc restore` of a sandbox
+ * that is the same. runc saves files only, so a resume or a fork boots, and the baseline is `runc run true`.
+ *
+ * Under gVisor, one installation makes blank cells by demand, as a usual one does, and the other one has no memory for
+ * pools: each restore there makes its own cell.
  */
 import type { HttpCloud, HttpSandbox } from '@atoll/system-tests/http-cloud'
-import type { RuntimeName } from '../baselines.ts'
 import { killSandbox, runUntilFirstOutput } from '../first-output.ts'
+import { waitForQuietNode } from '../pool.ts'
 import { openRunscCheckpoints } from '../runsc-checkpoints.ts'
-import { interleave, runtimes, timed } from '../scenario.ts'
+import { interleave, timed } from '../scenario.ts'
 import type { Samples, Scenario } from '../scenario.ts'
+import type { TestBed } from '../test-bed.ts'
 
 type Measurement = (samples: Samples) => Promise<void>
 
 const counts = [1, 10] as const
+
+/** The installations that are measured, by the name of their rows. */
+const installations = [
+  { name: 'gvisor', runtime: 'gvisor', kind: 'pooled' },
+  { name: 'gvisor without pools', runtime: 'gvisor', kind: 'boots' },
+  { name: 'runc', runtime: 'runc', kind: 'boots' },
+] as const
+
+interface Subject {
+  readonly name: string
+  readonly cloud: HttpCloud
+  readonly keepsMemory: boolean
+}
 
 export const pauseAndFork: Scenario = {
   name: 'pause-and-fork',
@@ -24,36 +41,46 @@ export const pauseAndFork: Scenario = {
       async ({ record }) => {
         record(rawRun, await timed(() => baselines.run('runc', ['/bin/true'])))
       },
+      await checkpointWithRunsc(testBed, opened),
     ]
-    for (const runtime of runtimes) {
-      const { cloud, handle: source } = opened.use(await testBed.sandbox(runtime))
-      const { handle: pausedSandbox } = opened.use(await testBed.sandbox(runtime))
-      measurements.push(pauseAndResume(runtime, cloud, pausedSandbox))
-      for (const count of counts) measurements.push(fork(runtime, cloud, source, count))
-      if (runtime === 'gvisor') measurements.push(await checkpointWithRunsc(cloud, source))
+    for (const { name, runtime, kind } of installations) {
+      const { cloud, handle: source } = opened.use(await testBed.sandbox(runtime, kind))
+      const { handle: pausedSandbox } = opened.use(await testBed.sandbox(runtime, kind))
+      const subject = { name, cloud, keepsMemory: runtime === 'gvisor' }
+      const all = [
+        pauseAndResume(subject, pausedSandbox),
+        createFromSnapshot(subject, source),
+        ...counts.map((count) => fork(subject, source, count)),
+      ]
+      measurements.push(...all.map((measurement) => whenQuiet(cloud, measurement)))
     }
     const { row } = await interleave(context, measurements)
-    const name = (runtime: RuntimeName, what: string) => `Atoll, ${runtime}: ${what}`
+    const rowsOf = (name: string) => [
+      row(`Atoll, ${name}: pause`, rawCheckpoint),
+      row(`Atoll, ${name}: resume`, rawRestore(1)),
+      row(`Atoll, ${name}: resume until first output`, rawRestore(1)),
+      row(`Atoll, ${name}: create from a snapshot`, rawRestore(1)),
+      row(`Atoll, ${name}: fork x1`, rawBoth(1)),
+      row(`Atoll, ${name}: fork x10`, rawBoth(10)),
+    ]
     return [
       {
         scenario: 'pause-and-fork',
         description: `Pause, resume and fork of an idle sandbox, ${rounds} rounds, interleaved`,
         rows: [
           row(rawCheckpoint),
-          row(name('gvisor', 'pause'), rawCheckpoint),
           row(rawRestore(1)),
-          row(name('gvisor', 'resume'), rawRestore(1)),
-          row(name('gvisor', 'resume until first output'), rawRestore(1)),
           row(rawBoth(1)),
-          row(name('gvisor', 'fork x1'), rawBoth(1)),
           row(rawBoth(10)),
-          row(name('gvisor', 'fork x10'), rawBoth(10)),
+          ...rowsOf('gvisor'),
+          ...rowsOf('gvisor without pools'),
           row(rawRun),
-          row(name('runc', 'pause')),
-          row(name('runc', 'resume'), rawRun),
-          row(name('runc', 'resume until first output'), rawRun),
-          row(name('runc', 'fork x1'), rawRun),
-          row(name('runc', 'fork x10')),
+          row('Atoll, runc: pause'),
+          row('Atoll, runc: resume', rawRun),
+          row('Atoll, runc: resume until first output', rawRun),
+          row('Atoll, runc: create from a snapshot', rawRun),
+          row('Atoll, runc: fork x1', rawRun),
+          row('Atoll, runc: fork x10'),
         ],
       },
     ]
@@ -65,7 +92,21 @@ const rawCheckpoint = 'runsc checkpoint'
 const rawRestore = (count: number) => `runsc restore x${count}`
 const rawBoth = (count: number) => `runsc checkpoint, restore x${count}`
 
-async function checkpointWithRunsc(cloud: HttpCloud, source: HttpSandbox): Promise<Measurement> {
+/** A node that refills its pools would slow down what is measured next. */
+function whenQuiet(cloud: HttpCloud, measurement: Measurement): Measurement {
+  return async (samples) => {
+    await waitForQuietNode(cloud)
+    await measurement(samples)
+    await waitForQuietNode(cloud)
+  }
+}
+
+async function checkpointWithRunsc(
+  testBed: TestBed,
+  opened: AsyncDisposableStack,
+): Promise<Measurement> {
+  // A booted sandbox: its bundle names its real root, which runsc needs for copies.
+  const { cloud, handle: source } = opened.use(await testBed.sandbox('gvisor'))
   const copies = await openRunscCheckpoints(cloud, source)
   return async ({ record }) => {
     const checkpointMs = await copies.checkpoint()
@@ -79,37 +120,42 @@ async function checkpointWithRunsc(cloud: HttpCloud, source: HttpSandbox): Promi
 }
 
 function pauseAndResume(
-  runtime: RuntimeName,
-  cloud: HttpCloud,
+  { name, cloud, keepsMemory: memory }: Subject,
   pausedSandbox: HttpSandbox,
 ): Measurement {
   const { sandboxID } = pausedSandbox
-  const memory = runtime === 'gvisor'
   return async ({ record }) => {
     const pauseMs = await timed(() => post(cloud, `/sandboxes/${sandboxID}/pause`, { memory }))
-    record(`Atoll, ${runtime}: pause`, pauseMs)
+    record(`Atoll, ${name}: pause`, pauseMs)
     const began = performance.now()
     await post(cloud, `/sandboxes/${sandboxID}/connect`, { timeout: sandboxTimeoutSeconds })
-    record(`Atoll, ${runtime}: resume`, performance.now() - began)
+    record(`Atoll, ${name}: resume`, performance.now() - began)
     const rest = await runUntilFirstOutput(cloud, pausedSandbox)
-    record(`Atoll, ${runtime}: resume until first output`, performance.now() - began)
+    record(`Atoll, ${name}: resume until first output`, performance.now() - began)
     await rest()
   }
 }
 
-function fork(
-  runtime: RuntimeName,
-  cloud: HttpCloud,
-  { sandboxID }: HttpSandbox,
-  count: number,
-): Measurement {
+function createFromSnapshot({ name, cloud }: Subject, { sandboxID }: HttpSandbox): Measurement {
+  let snapshot: Promise<string> | undefined
+  return async ({ record }) => {
+    snapshot ??= post(cloud, `/sandboxes/${sandboxID}/snapshots`, {})
+    const { snapshotID: templateID }: { readonly snapshotID: string } = JSON.parse(await snapshot)
+    const began = performance.now()
+    const sandbox = await cloud.createSandbox({ templateID, timeout: sandboxTimeoutSeconds })
+    record(`Atoll, ${name}: create from a snapshot`, performance.now() - began)
+    await killSandbox(cloud, sandbox.sandboxID)
+  }
+}
+
+function fork({ name, cloud }: Subject, { sandboxID }: HttpSandbox, count: number): Measurement {
   return async ({ record }) => {
     const began = performance.now()
     const text = await post(cloud, `/sandboxes/${sandboxID}/fork`, {
       count,
       timeout: sandboxTimeoutSeconds,
     })
-    record(`Atoll, ${runtime}: fork x${count}`, performance.now() - began)
+    record(`Atoll, ${name}: fork x${count}`, performance.now() - began)
     const copies: { readonly sandbox?: HttpSandbox }[] = JSON.parse(text)
     const made = copies.flatMap(({ sandbox }) => sandbox ?? [])
     if (made.length !== count) throw new Error(`Only ${made.length} of ${count} forks run: ${text}`)
