@@ -113,7 +113,9 @@ export function startInotifyInstance(libc: Libc, onEnd: () => void): InotifyInst
     for (const each of renamed) if (each.scanned !== 'all') await trees.scan(each, true)
     if (renamed.length > 0) return
     const report = source !== undefined || (mask & inotifyMask.create) !== 0
-    await trees.watch(owner, inner, { report })
+    const isWatched = await trees.watch(owner, inner, { report })
+    // A parent that was moved meanwhile is scanned again at its new path.
+    if (!isWatched) folder.scanned = 'part'
   }
 }
 

@@ -12,7 +12,7 @@ export interface WatchedFolder<Owner> {
   relative: BytePath
   /** Entries reported by a scan, which inotify may report again. */
   readonly reported: Set<BytePath>
-  /** Progress of the initial scan; a folder may be moved away during it. */
+  /** How much of the subfolders is watched; the folder may be moved away before all are. */
   scanned: 'nothing' | 'part' | 'all'
 }
 

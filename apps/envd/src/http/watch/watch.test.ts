@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { mkdirSync, renameSync } from 'node:fs'
 import {
   chmod,
   mkdir,
@@ -153,6 +154,20 @@ test('a new folder moved before it is watched is watched at its new path', async
       watching.lines().join(', '),
     )
   }
+})
+
+test('a new folder is watched whose parent moves before it is', async () => {
+  await using it = await setup()
+  await using watching = await it.watch({ recursive: true })
+  await mkdir(it.path('n'))
+  await writeFile(it.path('n/a'), '')
+  await watching.saw('CREATE n', 'CREATE n/a')
+  // Synchronous, so that envd, in this process, sees both changes at once.
+  mkdirSync(it.path('n/deep'))
+  renameSync(it.path('n'), it.path('m'))
+  await watching.saw('CREATE m')
+  await writeFile(it.path('m/deep/b'), '')
+  await watching.saw('CREATE m/deep/b')
 })
 
 test('a folder moved out of the tree is no longer watched', async () => {

@@ -131,8 +131,10 @@ describe('programs that a spawner runs', () => {
     const program = staying()
     const lost = own.tryRun('sh', program.args)
     const pid = await program.pid()
-    const stat = await readFile(`/proc/${pid}/stat`, 'latin1')
-    killProcess(Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]))
+    const [, parent] = await statOf(pid)
+    // The program may run before the spawner has reported its start.
+    await waitFor('the spawner to wait', async () => (await statOf(Number(parent)))[0] === 'S')
+    killProcess(Number(parent))
     const { code, signal } = await lost
     assert.deepEqual([code, signal], [null, 'SIGKILL'])
     await waitFor('its end', async () => identify(pid) === undefined)
@@ -153,3 +155,9 @@ describe('programs that a spawner runs', () => {
     await waitFor('its end', async () => identify(pid) === undefined)
   })
 })
+
+/** Fields of /proc/<pid>/stat from the third one on: state, parent and others. */
+async function statOf(pid: number): Promise<string[]> {
+  const stat = await readFile(`/proc/${pid}/stat`, 'latin1')
+  return stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+}
