@@ -54,7 +54,8 @@ test('forks have their own IDs and tokens and everything else of their source, w
     assert.deepEqual([boots, accessToken], [1, envdAccessToken])
     assert.deepEqual(network, api.node.running.get(id)?.network)
   }
-  assert.deepEqual([api.node.snapshots.size, api.node.begun('snapshot')], [0, 1])
+  await waitFor('the temporary snapshot to go', () => api.node.snapshots.size === 0)
+  assert.equal(api.node.begun('snapshot'), 1)
   assert.deepEqual((await api.call('GET', '/snapshots')).json, [])
   const [base] = Object((await api.call('GET', '/templates')).json)
   assert.equal(base.spawnCount, 4)
@@ -84,7 +85,7 @@ test('a copy of a copy, and of a sandbox that was made of a snapshot', async () 
     (await detail(api, third?.sandboxID ?? '')).templateID,
     (await detail(api, made)).templateID,
   )
-  assert.equal(api.node.snapshots.size, 1)
+  await waitFor('the temporary snapshots to go', () => api.node.snapshots.size === 1)
 })
 
 const badBodies: readonly (readonly [object | string, RegExp])[] = [
@@ -128,7 +129,8 @@ test('each fork beyond the limit fails with the reason, and the others run', asy
   )
   assert.deepEqual([errors.length, errors[0].code], [1, 429])
   assert.match(errors[0].message, /sandbox limit of the team reached \(4\)/)
-  assert.deepEqual([api.node.running.size, api.node.snapshots.size], [4, 0])
+  await waitFor('the temporary snapshot to go', () => api.node.snapshots.size === 0)
+  assert.equal(api.node.running.size, 4)
 })
 
 test('copies that the node cannot start fail for themselves, and leave nothing', async () => {
@@ -141,7 +143,8 @@ test('copies that the node cannot start fail for themselves, and leave nothing',
     assert.deepEqual([sandbox, error.code], [undefined, 503])
     assert.equal(error.error_code, 'sandbox_capacity_unavailable')
   }
-  assert.deepEqual([[...api.node.running.keys()], api.node.snapshots.size], [[id], 0])
+  await waitFor('the temporary snapshot to go', () => api.node.snapshots.size === 0)
+  assert.deepEqual([...api.node.running.keys()], [id])
 })
 
 for (const [code, status] of [
@@ -173,7 +176,7 @@ test('a pause during a fork is 409 while it is copied, and does not harm the cop
   const reply = await forking
   assert.equal(sandboxesOf(reply).filter(Boolean).length, 2)
   assert.deepEqual([...api.node.paused.keys()], [id])
-  assert.equal(api.node.snapshots.size, 0)
+  await waitFor('the temporary snapshot to go', () => api.node.snapshots.size === 0)
 })
 
 test('a fork of a paused or transitional sandbox is 409, of an unknown or killed one 404', async () => {
@@ -195,7 +198,8 @@ test('a source that is killed while it is copied is 404, and nothing is left', a
   assert.equal((await api.call('DELETE', `/sandboxes/${id}`)).status, 204)
   release()
   assert.deepEqual(codes(await forking), [404, 404])
-  assert.deepEqual([api.node.running.size, api.node.snapshots.size], [0, 0])
+  await waitFor('the temporary snapshot to go', () => api.node.snapshots.size === 0)
+  assert.equal(api.node.running.size, 0)
 })
 
 test('a caller that leaves gets no copies, and none are left', async () => {
