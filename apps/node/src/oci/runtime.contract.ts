@@ -23,6 +23,7 @@ import { ensureBaseTemplate } from '../template/base.ts'
 import { ensureEnvdRuntime } from '../template/envd-runtime.ts'
 import { inspectImage } from './gvisor-image-repair.ts'
 import { correctStateFile } from './gvisor-state-file.ts'
+import { run } from '@atoll/kit/run'
 import { cpuWeight, isGroupFrozen, memoryLimit } from './cgroup-values.contract.ts'
 import { epollSource, linesOf, receiverSource, startPython } from './programs.contract.ts'
 import { shiftedIds } from './runc.ts'
@@ -240,6 +241,13 @@ export function runtimeContract(name: Runtime['name'], subnet: string): void {
       await waitFor('the change', async () => (await kept(first))[0] === 'changed', patient)
       assert.deepEqual([await kept(second), await kept(sandbox)], [['before'], ['before']])
       assert.equal(await memoryLimit(world.host, second.id), 256 * 1024 * 1024)
+      // All sandboxes share the files of envd, so the file server must not be able to change them.
+      const fileServer = await run('pgrep', ['--full', `gofer .*/${second.id}/`])
+      const mounts = await readFile(`/proc/${fileServer.trim()}/mountinfo`, 'utf8')
+      for (const place of ['/.atoll', '/usr/bin/sudo']) {
+        const options = mounts.match(new RegExp(`^.* ${place} (\\S+)`, 'm'))?.[1]
+        assert.match(`${options}`, /^ro,nosuid,nodev\b/, place)
+      }
     })
 
     test('removing an absent sandbox succeeds', async () => {
