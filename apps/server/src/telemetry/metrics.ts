@@ -8,6 +8,7 @@ import type { MeasureStep } from '@atoll/kit/instrument'
 import type { Transport } from '@connectrpc/connect'
 import type { Registry } from 'prom-client'
 import manifest from '../../package.json' with { type: 'json' }
+import { createDeferred } from './deferred.ts'
 import type { Library } from './library.ts'
 import { addNodeMetrics } from './node-metrics.ts'
 
@@ -32,25 +33,31 @@ export async function createMetrics(): Promise<Metrics> {
   library.collectDefaultMetrics({ register: registry })
   const defined = defineMetrics(library, [registry])
   const { requests, faults, queries, steps, edgeRequests, edgeRefusals, edgeBytes } = defined
+  const later = createDeferred()
   let readNode = async () => {}
   return {
-    onRequest({ operation = 'other', status, durationMs, reason }) {
-      requests.observe({ operation, status: classOf(status) }, durationMs / 1000)
-      if (reason !== undefined) faults.inc({ reason })
-    },
-    onQuery({ kind, hasFailed, durationMs }) {
-      queries.observe({ kind, outcome: hasFailed ? 'error' : 'ok' }, durationMs / 1000)
-    },
-    onEdgeRequest({ kind, status, refusal, bytesReceived, bytesSent }) {
-      edgeRequests.inc({ kind, status: classOf(status) })
-      if (refusal !== undefined) edgeRefusals.inc({ reason: refusal })
-      edgeBytes.inc({ direction: 'received' }, bytesReceived)
-      edgeBytes.inc({ direction: 'sent' }, bytesSent)
-    },
+    onRequest: ({ operation = 'other', status, durationMs, reason }) =>
+      later.add(() => {
+        requests.observe({ operation, status: classOf(status) }, durationMs / 1000)
+        if (reason !== undefined) faults.inc({ reason })
+      }),
+    onQuery: ({ kind, hasFailed, durationMs }) =>
+      later.add(() =>
+        queries.observe({ kind, outcome: hasFailed ? 'error' : 'ok' }, durationMs / 1000),
+      ),
+    onEdgeRequest: ({ kind, status, refusal, bytesReceived, bytesSent }) =>
+      later.add(() => {
+        edgeRequests.inc({ kind, status: classOf(status) })
+        if (refusal !== undefined) edgeRefusals.inc({ reason: refusal })
+        edgeBytes.inc({ direction: 'received' }, bytesReceived)
+        edgeBytes.inc({ direction: 'sent' }, bytesSent)
+      }),
     async measure(part, name, work) {
       const started = performance.now()
-      const observe = (outcome: string) =>
-        steps[part].observe({ name, outcome }, (performance.now() - started) / 1000)
+      const observe = (outcome: string) => {
+        const seconds = (performance.now() - started) / 1000
+        later.add(() => steps[part].observe({ name, outcome }, seconds))
+      }
       try {
         const result = await work()
         observe('ok')
@@ -66,6 +73,7 @@ export async function createMetrics(): Promise<Metrics> {
     contentType: registry.contentType,
     async render() {
       await readNode()
+      later.flush()
       return registry.metrics()
     },
   }

@@ -43,10 +43,13 @@ export interface Spans {
 
 export function createSpans(isSampled: IsSampled, onEnd: (span: Span) => void): Spans {
   const context = new AsyncLocalStorage<Span>()
-  const start = (name: string, ids: Pick<Span, 'traceId' | 'parentId' | 'isServer'>): Span => ({
-    ...{ name, ...ids, spanId: randomHex(8), startMs: nowMs() },
-    ...{ endMs: 0, hasFailed: false, attributes: {} },
-  })
+  const start = (
+    name: string,
+    { traceId, parentId, isServer }: Pick<Span, 'traceId' | 'parentId' | 'isServer'>,
+  ): Span => {
+    const ids = { traceId, spanId: randomHex(8), parentId }
+    return { ...ids, isServer, startMs: nowMs(), name, endMs: 0, hasFailed: false, attributes: {} }
+  }
   const end = (span: Span) => {
     span.endMs = nowMs()
     onEnd(span)
