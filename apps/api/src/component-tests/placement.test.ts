@@ -114,6 +114,16 @@ test('no create fails when a node is unreachable', async () => {
   assert.equal(counts()[1], 0)
 })
 
+test('no create fails when node agents restart', async () => {
+  await using started = await setUp()
+  const { api, nodes } = started
+  for (let round = 0; round < 5; round += 1) {
+    // The api learns of the new epochs later: until then the agents refuse its calls.
+    for (const node of nodes) node.restartAgent()
+    await createMany(api, 6)
+  }
+})
+
 test('sandboxes of a template or a snapshot start on the node that has its files', async () => {
   await using started = await setUp()
   const { api, nodes } = started

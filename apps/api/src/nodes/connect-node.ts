@@ -7,6 +7,7 @@ import {
   toCreateFault,
   toFenceFault,
   toNetworkFault,
+  toNodeFault,
   toPauseFault,
   toResumeFault,
   toSnapshotFault,
@@ -41,7 +42,7 @@ function nodeMethods(
     },
     async envdVersion(signal) {
       const { envdVersion } = await client.getNode({}, { signal }).catch((error: unknown) => {
-        throw toAbsenceFault(error) ?? error
+        throw toNodeFault(error) ?? error
       })
       return envdVersion
     },

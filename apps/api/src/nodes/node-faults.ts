@@ -16,17 +16,22 @@ export function toFenceFault(error: unknown, id: string): Fault | undefined {
         `Sandbox ${id} was started again since this request was made: read its state and try again`,
         options,
       )
-    case wrongNode:
-    case wrongEpoch:
-      return new Fault(
-        'unavailable',
-        'node_changed',
-        `The node of sandbox ${id} has restarted, and nothing was changed; try again later`,
-        options,
-      )
     default:
-      return undefined
+      return toRestartFault(error)
   }
+}
+
+/** Maps the refusal of an agent that the call was not meant for. Undefined for other errors. */
+function toRestartFault(error: unknown): Fault | undefined {
+  const reason = reasonOf(error)
+  if (reason !== wrongNode && reason !== wrongEpoch) return undefined
+  const message = 'The node has restarted, and nothing was changed; try again later'
+  return new Fault('unavailable', 'node_changed', message, { cause: error })
+}
+
+/** Maps what is not about a sandbox: the node has restarted or does not answer. Undefined for other errors. */
+export function toNodeFault(error: unknown): Fault | undefined {
+  return toRestartFault(error) ?? toAbsenceFault(error)
 }
 
 /** Maps the loss of the connection to a node. Undefined for other errors. */
@@ -150,8 +155,8 @@ export function toSnapshotFault(error: unknown, id: string): Fault {
 }
 
 export function toNetworkFault(error: unknown, id: string): Fault {
-  const fenced = toFenceFault(error, id)
-  if (fenced) return fenced
+  const known = toFenceFault(error, id) ?? toAbsenceFault(error)
+  if (known) return known
   if (codeOf(error) === Code.NotFound) return notFound(error, id)
   if (codeOf(error) === Code.DataLoss) return unreadable(error)
   if (codeOf(error) === Code.InvalidArgument) {
@@ -167,6 +172,8 @@ export function toNetworkFault(error: unknown, id: string): Fault {
 
 /** Passes on the node's messages: they are written for API users. */
 export function toInspectionFault(error: unknown, id: string): Fault {
+  const restarted = toRestartFault(error)
+  if (restarted) return restarted
   const options = { cause: error }
   switch (codeOf(error)) {
     case Code.NotFound:
@@ -188,6 +195,8 @@ export function toInspectionFault(error: unknown, id: string): Fault {
 }
 
 export function toFilesFault(error: unknown): Fault {
+  const restarted = toRestartFault(error)
+  if (restarted) return restarted
   const options = { cause: error }
   switch (codeOf(error)) {
     case Code.ResourceExhausted:

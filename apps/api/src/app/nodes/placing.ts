@@ -5,15 +5,15 @@ import type { NodeStatus, NodeStore, WantedStatus } from '../../domain/node-reco
 import { createCircuitBreaker } from '../../domain/nodes/circuit-breaker.ts'
 import type { CircuitBreaker } from '../../domain/nodes/circuit-breaker.ts'
 import { rank } from '../../domain/nodes/placement.ts'
-import type { Fleet } from './fleet.ts'
+import type { Fleet, Member } from './fleet.ts'
 import { loadOf } from './loads.ts'
 import type { Loads } from './loads.ts'
 
 /** Places new sandboxes on nodes. */
 export interface Placing {
   /**
-   * Runs `start` with the best node, and with the next best ones while they have no capacity or do not answer. Rethrows
-   * the last fault. Throws a fault when no node accepts new sandboxes.
+   * Runs `start` with the best node, and with the next best ones while they have no capacity or do not answer. A node
+   * that has restarted gets a second chance. Rethrows the last fault. Throws a fault when no node accepts new sandboxes.
    */
   place<T>(request: PlacementRequest, start: (nodeId: string) => Promise<T>): Promise<T>
   /** Throws a fault when no node accepts new sandboxes. */
@@ -63,11 +63,12 @@ export function createPlacing(ports: PlacingPorts): Placing {
       let reason: unknown = noNode()
       for (const nodeId of await choose(request)) {
         try {
-          fleet.member(nodeId)
+          const member = fleet.member(nodeId)
           await checkAccepts(ports, nodeId)
           const isPinned = request.nodeId !== undefined
           const work = { shape: request.shape, nodeId, isPinned, start }
-          return await attempt(ports.loads, breakers, work)
+          const run = () => attempt(ports.loads, breakers, work)
+          return await repeatIfRestarted(member, run)
         } catch (error) {
           if (!isTriedElsewhere(error)) throw error
           reason = error
@@ -87,6 +88,18 @@ export function createPlacing(ports: PlacingPorts): Placing {
     noteStatus: (nodeId, status) => void statuses.set(nodeId, status),
     useSuspicion: (given) => void (isSuspect = given),
     isBroken: (nodeId) => breakers.isOpen(nodeId) || isSuspect(nodeId),
+  }
+}
+
+/** A node that has restarted refuses calls until it is registered again, and has done nothing yet. */
+async function repeatIfRestarted<T>(member: Member, run: () => Promise<T>): Promise<T> {
+  try {
+    return await run()
+  } catch (error) {
+    if (!(error instanceof Fault) || error.reason !== 'node_changed') throw error
+    // The refusal says more than what prevents the registration.
+    await member.register(AbortSignal.timeout(registerLimitMs)).catch(() => Promise.reject(error))
+    return run()
   }
 }
 

@@ -230,10 +230,11 @@ async function boot(
   const { nodeTemplateId, snapshotId } = source
   const wanted = { id, generation, nodeTemplateId, snapshotId, resources, envVars }
   const access = await ports.networkAccessOf(sandbox)
-  const [envdVersion] = await Promise.all([
-    source.envdVersion ?? node.envdVersion(signal),
-    node.create({ ...wanted, accessToken, isNamed, ...access }, signal),
-  ])
+  const asked = Promise.resolve(source.envdVersion ?? node.envdVersion(signal))
+  asked.catch(() => {}) // reported below, if the create succeeds
+  // First the create: the cleanup after a failure must not run before what it undoes has ended.
+  await node.create({ ...wanted, accessToken, isNamed, ...access }, signal)
+  const envdVersion = await asked
   signal.throwIfAborted()
   const running = await store.update(id, (current) => {
     if (current.state !== 'creating') throw endedEarly(current)
