@@ -38,7 +38,7 @@ export function startLossDetection(ports: LossPorts): Loop {
     report('most', silence.isWidespread(), () =>
       log.error(
         { event: 'fleet.silent' },
-        'Most nodes have been silent for a minute. No node is given up: check the network between nodes and apis.',
+        'Most nodes are silent. No node is given up: check the network between nodes and apis.',
       ),
     )
     const lost = new Set(silence.lost())

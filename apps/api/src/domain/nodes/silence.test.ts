@@ -40,6 +40,32 @@ test('no node is lost when most are silent at once', () => {
   assert.deepEqual(alone.lost(), [])
 })
 
+test('no node is lost while all fall silent, or come back, one after the other', () => {
+  const silence = createSilence()
+  const ids = ['a', 'b', 'c']
+  const read = (nowMs: number, last: readonly number[]) => {
+    silence.note(
+      ids.map((id, index) => ({ id, seenAt: last[index] })),
+      nowMs,
+    )
+    assert.deepEqual(silence.lost(), [], `after ${nowMs} ms`)
+  }
+  const ends = [0, 2_000, 4_000]
+  for (let nowMs = 0; nowMs <= 90_000; nowMs += 2_000)
+    read(
+      nowMs,
+      ends.map((end) => Math.min(nowMs, end)),
+    )
+  read(92_000, [92_000, 2_000, 4_000])
+  read(94_000, [94_000, 94_000, 4_000])
+  for (let nowMs = 96_000; nowMs <= 150_000; nowMs += 2_000) read(nowMs, [nowMs, nowMs, 4_000])
+  silence.note(
+    ids.map((id, index) => ({ id, seenAt: index === 2 ? 4_000 : 154_000 })),
+    154_000,
+  )
+  assert.deepEqual(silence.lost(), ['c'])
+})
+
 test('after an outage of the store, counting begins anew', () => {
   const silence = createSilence()
   observe(silence, 0, 58_000)(['a', 'b', 'c'], ['b', 'c'])

@@ -6,10 +6,13 @@
 export interface Silence {
   note(nodes: readonly NodeHeartbeat[], nowMs: number): void
   silentMs(nodeId: string): number
-  /** Lists nodes that are lost. Empty if most nodes are silent: then the network of the apis is at fault. */
+  /**
+   * Lists nodes that are lost. Empty if most nodes are silent: then the network of the apis is at fault. Counting begins anew
+   * when that ends, since nodes come back one after the other.
+   */
   lost(): readonly string[]
   isSuspect(nodeId: string): boolean
-  /** Whether most nodes are silent for as long as a lost one. */
+  /** Whether most nodes are suspect. */
   isWidespread(): boolean
 }
 
@@ -32,11 +35,13 @@ export function createSilence(): Silence {
     const found = observed.get(nodeId)
     return found ? lastMs - found.sinceMs : 0
   }
-  const silent = () => [...observed.keys()].filter((id) => silentMs(id) >= lostMs)
-  const isWidespread = () => silent().length * 2 > observed.size
+  const silent = (limitMs: number) => [...observed.keys()].filter((id) => silentMs(id) >= limitMs)
+  // Not the limit of lost nodes: the first one to reach that would be lost before most have reached it.
+  const isWidespread = () => silent(suspectMs).length * 2 > observed.size
   return {
     note(nodes, nowMs) {
       const before = nowMs - lastMs > longestGapMs ? new Map<string, never>() : observed
+      const wasWidespread = isWidespread()
       observed = new Map(
         nodes.map(({ id, seenAt }) => {
           const known = before.get(id)
@@ -44,9 +49,11 @@ export function createSilence(): Silence {
         }),
       )
       lastMs = nowMs
+      if (!wasWidespread || isWidespread()) return
+      for (const [id, { seenAt }] of observed) observed.set(id, { seenAt, sinceMs: nowMs })
     },
     silentMs,
-    lost: () => (isWidespread() ? [] : silent()),
+    lost: () => (isWidespread() ? [] : silent(lostMs)),
     isSuspect: (nodeId) => silentMs(nodeId) >= suspectMs,
     isWidespread,
   }
