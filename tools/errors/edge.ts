@@ -8,6 +8,10 @@ export const edgeErrors: EntryGroup = {
 \`connectionLimit\` where they apply; browsers get a page; some answers are plain text. The program in the sandbox may answer with the same
 statuses: its answers have no such body.`,
   entries: {
+    api_unreachable: [
+      'Fleet only: the edge does not know the sandbox, and no api has answered for some seconds.',
+      'Retry after a moment; operators check the apis and the database.',
+    ],
     bad_request: [
       'The request names no sandbox, or contradicts itself.',
       'Use a host name `{port}-{sandboxID}.{domain}`, or the headers `Svc-Sandbox-Id` and `Svc-Sandbox-Port`.',
@@ -93,5 +97,6 @@ export const refusals: { readonly [Kind in Refusal['kind']]: Extract<Refusal, { 
   unknown_signature: { kind: 'unknown_signature' },
   too_many_signatures: { kind: 'too_many_signatures' },
   node_unreachable: { kind: 'node_unreachable' },
+  api_unreachable: { kind: 'api_unreachable' },
   internal: { kind: 'internal' },
 }

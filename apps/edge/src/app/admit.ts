@@ -64,7 +64,9 @@ async function findTarget(
     const sandboxId = await findSigner?.(file)
     return sandboxId === undefined ? { kind: 'unknown_signature' } : { ...target, sandboxId }
   } catch (error) {
-    if (error instanceof Fault && error.kind === 'exhausted') return { kind: 'too_many_signatures' }
+    if (!(error instanceof Fault)) throw error
+    if (error.kind === 'exhausted') return { kind: 'too_many_signatures' }
+    if (error.reason === 'api_unreachable') return { kind: 'api_unreachable' }
     throw error
   }
 }

@@ -72,7 +72,8 @@ async function lookUp(directory: Directory, sandboxId: string): Promise<Finding>
     return { kind: 'refused', refusal: { kind: 'sandbox_not_found', sandboxId } }
   } catch (error) {
     if (!(error instanceof Fault) || error.kind !== 'unavailable') throw error
-    return { kind: 'refused', refusal: { kind: 'node_unreachable' } }
+    const kind = error.reason === 'api_unreachable' ? 'api_unreachable' : 'node_unreachable'
+    return { kind: 'refused', refusal: { kind } }
   }
 }
 
@@ -99,6 +100,8 @@ function toRefusal({ kind, message }: WakeResult, { sandboxId }: Target): Refusa
           message ??
           'The sandbox is paused, and its team has reached its limit of running sandboxes. Kill or pause another sandbox',
       }
+    case 'unavailable':
+      return { kind: 'api_unreachable' }
     case 'running':
     case 'not_found':
       return { kind: 'sandbox_not_found', sandboxId }

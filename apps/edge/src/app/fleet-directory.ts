@@ -7,7 +7,10 @@ import type { Directory, NodeDirectory } from './directory.ts'
 import { createEntryIndex } from './entries.ts'
 import type { Entry } from './entry.ts'
 
-/** Returns the ID of the node that runs the sandbox, or undefined if it does not run. */
+/**
+ * Returns the ID of the node that runs the sandbox, or undefined if it does not run. Throws an `api_unreachable` fault
+ * while no api answers.
+ */
 export type Locate = (sandboxId: string) => Promise<string | undefined>
 
 export interface FleetDirectory extends Directory {
@@ -17,7 +20,10 @@ export interface FleetDirectory extends Directory {
 
 /** Time that a request waits for a node agent that restarts. */
 const defaultHoldMs = 45_000
-const pauseMs = 500
+/** Time that a request waits for an api. Shorter: without one, unknown IDs would wait too. */
+const apiHoldMs = 10_000
+const firstPauseMs = 500
+const longestPauseMs = 2_000
 
 /**
  * Running sandboxes of all nodes. Each node has a directory of its own, since two nodes may use the same addresses. With
@@ -36,25 +42,17 @@ export function createFleetDirectory(
   const closing = new AbortController()
   const all = () => [...local, ...remote.values()]
 
-  const ask = async (id: string): Promise<Entry | undefined> => {
-    if (!locate) return askAll(all(), id)
-    const until = performance.now() + holdMs
-    for (;;) {
-      const nodeId = await locate(id)
-      if (nodeId === undefined) return undefined
-      try {
-        return await findOn(remote.get(nodeId), id)
-      } catch (error) {
-        if (!isSilence(error) || closing.signal.aborted || performance.now() > until) throw error
-      }
-      await sleep(pauseMs, undefined, { signal: closing.signal }).catch(() => {}) // closing
-    }
+  const findReported = (id: string): Entry | undefined => {
+    const known = index.newest(id)
+    return known?.isTrusted() && !known.isPausing ? known : undefined
   }
+  const search = { holdMs, remote, findReported, closing: closing.signal }
   /** Requests for the same sandbox share one lookup, so that a silent node does not multiply the waiting. */
   const share = (id: string): Promise<Entry | undefined> => {
     const current = lookups.get(id)
     if (current) return current
-    const lookup = ask(id).finally(() => lookups.delete(id))
+    const asked = locate ? locateAndFind({ ...search, locate }, id) : askAll(all(), id)
+    const lookup = asked.finally(() => lookups.delete(id))
     lookups.set(id, lookup)
     return lookup
   }
@@ -65,9 +63,7 @@ export function createFleetDirectory(
     find(id) {
       const [only] = local
       if (only && local.length === 1 && remote.size === 0) return only.find(id)
-      const known = index.newest(id)
-      if (known?.isTrusted() && !known.isPausing) return known
-      return share(id)
+      return findReported(id) ?? share(id)
     },
     add(nodeId, source) {
       const directory = createDirectory(source, log, index)
@@ -84,8 +80,41 @@ export function createFleetDirectory(
   }
 }
 
+interface Search {
+  readonly locate: Locate
+  readonly holdMs: number
+  readonly remote: ReadonlyMap<string, NodeDirectory>
+  /** Returns the sandbox if the watch of its node is in sync. */
+  readonly findReported: (id: string) => Entry | undefined
+  readonly closing: AbortSignal
+}
+
+/** Looks a sandbox up on its node. Gives an api and the node time to answer. */
+async function locateAndFind(search: Search, id: string): Promise<Entry | undefined> {
+  const { locate, holdMs, remote, findReported, closing } = search
+  const begin = performance.now()
+  for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(pauseMs * 2, longestPauseMs)) {
+    try {
+      const nodeId = await locate(id)
+      return nodeId === undefined ? undefined : await findOn(remote.get(nodeId), id)
+    } catch (error) {
+      const limitMs = isWithoutApi(error) ? Math.min(apiHoldMs, holdMs) : holdMs
+      const isLate = performance.now() > begin + limitMs
+      if (!isSilence(error) || closing.aborted || isLate) throw error
+    }
+    await sleep(pauseMs, undefined, { signal: closing }).catch(() => {}) // closing
+    // The watch of its node may be back, also without an api.
+    const reported = findReported(id)
+    if (reported) return reported
+  }
+}
+
 function isSilence(error: unknown): boolean {
   return error instanceof Fault && error.kind === 'unavailable'
+}
+
+function isWithoutApi(error: unknown): boolean {
+  return error instanceof Fault && error.reason === 'api_unreachable'
 }
 
 async function findOn(directory: NodeDirectory | undefined, id: string) {

@@ -1,3 +1,4 @@
+import { Fault } from '@atoll/kit/fault'
 import type { Logger } from '@atoll/kit/log'
 import { envdPort } from '../domain/internal-path.ts'
 import type { Wake, WakeRequest, WakeResult } from '../domain/wake.ts'
@@ -25,7 +26,8 @@ export function createSharedWakes(wake: Wake, log: Logger): SharedWakes {
     const result = wake(request, stop.signal)
       .catch((error: unknown): WakeResult => {
         if (!stop.signal.aborted) log.error({ err: error, event: 'edge.wake' }, 'wake failed')
-        return { kind: 'not_found' }
+        const isOut = error instanceof Fault && error.kind === 'unavailable'
+        return { kind: isOut ? 'unavailable' : 'not_found' }
       })
       .finally(forget)
     const giveUp = () => {

@@ -19,4 +19,6 @@ export type Refusal =
   | { readonly kind: 'unknown_signature' }
   | { readonly kind: 'too_many_signatures' }
   | { readonly kind: 'node_unreachable' }
+  /** Fleet only: the edge does not know the sandbox, and no api answers. */
+  | { readonly kind: 'api_unreachable' }
   | { readonly kind: 'internal' }

@@ -13,8 +13,9 @@ export interface WakeResult {
   /**
    * `running`: the sandbox runs. `not_found`: no such sandbox, or it may not be woken. `forbidden`: the caller may not
    * wake it. `conflict`: it has been changing its state for too long. `limit`: its team runs too many sandboxes.
+   * `unavailable`: no api answers.
    */
-  readonly kind: 'running' | 'not_found' | 'forbidden' | 'conflict' | 'limit'
+  readonly kind: 'running' | 'not_found' | 'forbidden' | 'conflict' | 'limit' | 'unavailable'
   /** Message to show to the caller. */
   readonly message?: string | undefined
 }

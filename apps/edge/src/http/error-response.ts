@@ -101,6 +101,13 @@ export function responseFor(refusal: Refusal): ErrorResponse {
       }
     case 'node_unreachable':
       return { status: 502, message: 'The node that runs the sandbox does not answer' }
+    case 'api_unreachable':
+      return {
+        status: 503,
+        title: 'Sandbox cannot be looked up',
+        message:
+          'No api of the fleet answers, so the sandbox cannot be looked up. Try again in a moment',
+      }
     case 'internal':
       return { status: 500, message: 'Internal error' }
     default:

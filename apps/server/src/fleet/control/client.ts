@@ -50,7 +50,7 @@ export function createControlClient(
 }
 
 /** An api behind a cut network gives no error, so the call ends by its time limit. */
-function isAbsent(error: unknown): boolean {
+export function isAbsent(error: unknown): boolean {
   const { code } = ConnectError.from(error)
   return code === Code.Unavailable || code === Code.DeadlineExceeded
 }

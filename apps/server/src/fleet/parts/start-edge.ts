@@ -8,6 +8,7 @@ import type { ServerConfig } from '../../config.ts'
 import { parseListenAddress, toUrl } from '../../listen-address.ts'
 import { observeEdge } from '../../telemetry/access-log.ts'
 import { parseDomain } from '../../tls/tls-plan.ts'
+import { isAbsent } from '../control/client.ts'
 import type { ControlClient } from '../control/client.ts'
 import type { IdentityHolder } from '../identity/identity.ts'
 import { connectPeer } from '../peers/transport.ts'
@@ -120,9 +121,13 @@ function createLocate(control: ControlClient) {
       )
       return (await find).nodeId
     } catch (error) {
-      throw new Fault('unavailable', 'api_unreachable', 'No api answers', { cause: error })
+      throw withoutApi(error)
     }
   }
+}
+
+function withoutApi(cause: unknown): Fault {
+  return new Fault('unavailable', 'api_unreachable', 'No api answers', { cause })
 }
 
 const results = ['running', 'not_found', 'forbidden', 'conflict', 'limit'] as const
@@ -135,7 +140,11 @@ function createWake(control: ControlClient): Wake {
       ...(accessToken !== undefined && { accessToken }),
       ...(trafficToken !== undefined && { trafficToken }),
     }
-    const reply = await control.call((api) => api.wakeSandbox(message, { signal }))
+    const reply = await control
+      .call((api) => api.wakeSandbox(message, { signal }))
+      .catch((error: unknown) => {
+        throw isAbsent(error) ? withoutApi(error) : error
+      })
     const kind = results.find((result) => result === reply.result) ?? 'conflict'
     return { kind, message: reply.message }
   }
@@ -149,6 +158,7 @@ function createFindSigner(control: ControlClient): FindSigner {
       const reply = await control.call((api) => api.findSigner(file, { timeoutMs: callLimitMs }))
       return reply.sandboxId
     } catch (error) {
+      if (isAbsent(error)) throw withoutApi(error)
       if (ConnectError.from(error).code !== Code.ResourceExhausted) throw error
       throw new Fault('exhausted', 'too_many_signatures', 'Too many signatures', { cause: error })
     }
