@@ -31,7 +31,8 @@ export const createJoinToken = defineOperation({
 
 export const listFleetMembers = defineOperation({
   id: 'fleet.listMembers',
-  summary: 'List the edges and nodes of the fleet',
+  summary:
+    'List the edges and nodes of the fleet. Edges that have been silent for a day are left out',
   method: 'GET',
   path: '/fleet/members',
   auth: 'admin',

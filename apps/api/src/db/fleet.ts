@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import type { Kysely, Transaction } from 'kysely'
 import type { FleetMember, FleetStore, JoinOutcome, MemberRole } from '../domain/fleet-member.ts'
 import type { FleetMemberRow, Schema } from './schema.ts'
@@ -28,9 +29,21 @@ function memberQueries(db: Kysely<Schema>): Omit<FleetStore, NodeQuery> {
       const row = await query.executeTakeFirst()
       return row && fromRow(row)
     },
-    async listMembers() {
-      const query = db.selectFrom('fleet_members').selectAll().where('removed_at', 'is', null)
-      return (await query.orderBy('joined_at').orderBy('id').execute()).map(fromRow)
+    async listMembers(edgesSince) {
+      const seenAt = sql<number>`coalesce(seen_at, joined_at)`
+      const rows = await db
+        .selectFrom('fleet_members')
+        .selectAll()
+        .where('removed_at', 'is', null)
+        .where((is) => is.or([is('role', '!=', 'edge'), is(seenAt, '>=', edgesSince.getTime())]))
+        .orderBy('joined_at')
+        .orderBy('id')
+        .execute()
+      return rows.map(fromRow)
+    },
+    async noteEdge(id, now) {
+      const change = db.updateTable('fleet_members').set({ seen_at: now.getTime() })
+      await change.where('id', '=', id).where('role', '=', 'edge').execute()
     },
     async remove(id, now) {
       const { numUpdatedRows } = await db
@@ -111,7 +124,7 @@ async function join(
     .set({ used_at: nowMs, member_id: id })
     .where('hash', '=', tokenHash)
     .execute()
-  const member = { role, joined_at: nowMs, removed_at: null }
+  const member = { role, joined_at: nowMs, removed_at: null, seen_at: null }
   await db
     .insertInto('fleet_members')
     .values({ id, ...member })

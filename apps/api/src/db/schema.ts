@@ -31,6 +31,8 @@ export interface FleetMemberRow {
   role: string
   joined_at: number
   removed_at: number | null
+  /** Last call of an edge, within some minutes. Nodes have their own. */
+  seen_at: number | null
 }
 
 export interface JoinTokenRow {

@@ -39,7 +39,10 @@ export interface FleetStore {
     removedBefore: Date,
   ): Promise<JoinOutcome>
   findMember(id: string): Promise<FleetMember | undefined>
-  listMembers(): Promise<FleetMember[]>
+  /** Leaves out edges that have made no call since this time. */
+  listMembers(edgesSince: Date): Promise<FleetMember[]>
+  /** Notes a call of an edge. */
+  noteEdge(id: string, now: Date): Promise<void>
   /** Returns false if there is no such member. */
   remove(id: string, now: Date): Promise<boolean>
   listRemovedAfter(time: Date): Promise<string[]>

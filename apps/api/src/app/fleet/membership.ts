@@ -15,8 +15,9 @@ export interface Membership {
   allowOnce(secret: string, role: MemberRole): Promise<void>
   /** Adds a member. Returns its ID. Throws a fault when the token or the ID is refused. */
   join(request: JoinRequest): Promise<string>
-  /** Throws a `forbidden` fault unless the ID belongs to a member. */
+  /** Throws a `forbidden` fault unless the ID belongs to a member. Notes calls of edges. */
   check(member: { readonly role: string; readonly id: string }): Promise<void>
+  /** Leaves out edges that have been silent for a day: pods end without being removed. */
   list(): Promise<FleetMember[]>
   remove(id: string): Promise<void>
   /** Lists members whose certificates must be refused although they may still be valid. */
@@ -33,6 +34,8 @@ export interface JoinRequest {
 const tokenMs = 60 * 60 * 1000
 /** A day, the lifetime of certificates, and time for clocks that differ. */
 const certificateMs = 25 * 60 * 60 * 1000
+/** Edges call every few seconds, and a day is judged by this time. */
+const noteIntervalMs = 10 * 60 * 1000
 
 export function createMembership(deps: {
   readonly store: FleetStore
@@ -45,6 +48,14 @@ export function createMembership(deps: {
     const expiresAt = new Date(now.getTime() + tokenMs)
     await store.insertToken({ hash: hashOf(secret), role, expiresAt }, now)
     return expiresAt
+  }
+  const notedAt = new Map<string, number>()
+  const noteCall = async ({ id, role }: FleetMember): Promise<void> => {
+    const now = clock.now()
+    const isRecent = now.getTime() - (notedAt.get(id) ?? 0) < noteIntervalMs
+    if (role !== 'edge' || isRecent) return
+    await store.noteEdge(id, now)
+    notedAt.set(id, now.getTime())
   }
   return {
     async createToken(role) {
@@ -62,10 +73,10 @@ export function createMembership(deps: {
     },
     async check({ role, id }) {
       const member = await store.findMember(id)
-      if (member && member.role === role && !member.removedAt) return
+      if (member && member.role === role && !member.removedAt) return noteCall(member)
       throw new Fault('forbidden', 'not_a_member', `${role} ${id} is not a member of the fleet`)
     },
-    list: () => store.listMembers(),
+    list: () => store.listMembers(certificatesSince()),
     async remove(id) {
       if (await store.remove(id, clock.now())) return
       throw new Fault('not_found', 'member_not_found', `The fleet has no member ${id}`)

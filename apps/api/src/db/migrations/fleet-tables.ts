@@ -20,3 +20,8 @@ export async function addFleet({ schema }: Kysely<Schema>): Promise<void> {
     .addColumn('member_id', 'text')
     .execute()
 }
+
+/** Adds the last call of each edge. */
+export async function addEdgeCalls({ schema }: Kysely<Schema>): Promise<void> {
+  await schema.alterTable('fleet_members').addColumn('seen_at', 'bigint').execute()
+}
