@@ -11,6 +11,7 @@ import { createFindOrigin } from '../app/builds/find-origin.ts'
 import { forgetBuildLogs } from '../app/builds/forget-build-logs.ts'
 import { startLoop } from '../app/loop.ts'
 import type { Loop } from '../app/loop.ts'
+import { paceOf } from '../app/nodes/pace.ts'
 import { createRequestBuild } from '../app/builds/request-build.ts'
 import type { SelectTeam } from '../app/teams/select-team.ts'
 import { settleBuilds } from '../app/builds/settle-builds.ts'
@@ -105,7 +106,8 @@ function startSweeping({ fleet, stores, log }: Core, builder: Builder) {
   const { builds } = stores
   const loops = new Set<Loop>()
   const { close } = fleet.forEach(({ builds: node }) => {
-    const pass = (signal: AbortSignal) => sweepTemplates({ builds, node, builder }, signal)
+    const pass = async (signal: AbortSignal) =>
+      paceOf(await sweepTemplates({ builds, node, builder }, signal), fleet.members().length)
     const loop = startLoop('sweep templates', pass, log)
     loops.add(loop)
     return {

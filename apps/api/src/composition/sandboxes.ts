@@ -1,5 +1,6 @@
 import type { Logger } from '@atoll/kit/log'
 import { startLoop } from '../app/loop.ts'
+import { paceOf } from '../app/nodes/pace.ts'
 import type { Loop } from '../app/loop.ts'
 import { createSandboxCreation } from '../app/sandboxes/create-sandbox.ts'
 import type { CreateSandbox } from '../app/sandboxes/create-sandbox.ts'
@@ -11,7 +12,7 @@ import type { Launching } from '../app/sandboxes/launch-sandbox.ts'
 import { createPausing } from '../app/sandboxes/pause-sandbox.ts'
 import type { Pausing } from '../app/sandboxes/pause-sandbox.ts'
 import { startNamesOfNodes } from '../app/sandboxes/ready-names.ts'
-import { reconcileSandboxes } from '../app/sandboxes/reconcile.ts'
+import { deleteEnded, reconcileSandboxes } from '../app/sandboxes/reconcile.ts'
 import { createSandboxes } from '../app/sandboxes/sandboxes.ts'
 import type { Sandboxes } from '../app/sandboxes/sandboxes.ts'
 import { createSettle } from '../app/sandboxes/settle.ts'
@@ -142,7 +143,8 @@ function startReconciling(core: Core, work: Work, launching: Launching) {
     const pass = async (signal: AbortSignal) => {
       // Records end only for answers of the epoch that the store knows.
       const { id } = await member.register(signal)
-      return reconcileSandboxes(ports, { id, sandboxes: member.sandboxes }, signal)
+      const node = { id, sandboxes: member.sandboxes }
+      return paceOf(await reconcileSandboxes(ports, node, signal), fleet.members().length)
     }
     const loop = startLoop('reconcile', pass, log)
     firsts.push(loop.first)
@@ -154,8 +156,14 @@ function startReconciling(core: Core, work: Work, launching: Launching) {
       },
     }
   })
-  const waitForAll = async () => void (await Promise.all(firsts))
-  return { first: waitForAll(), close }
+  const deletion = startLoop('delete ended sandboxes', () => deleteEnded(work), log)
+  const waitForAll = async () => void (await Promise.all([deletion.first, ...firsts]))
+  return {
+    first: waitForAll(),
+    async close() {
+      await Promise.all([deletion.close(), close()])
+    },
+  }
 }
 
 /** Logs each sandbox once, because the reconciler finds it again every few seconds. */

@@ -1,5 +1,6 @@
 import { startLoop } from '../app/loop.ts'
 import { idOf } from '../app/nodes/fleet.ts'
+import { paceOf } from '../app/nodes/pace.ts'
 import { createForkSandbox } from '../app/snapshots/fork-sandbox.ts'
 import type { ForkSandbox } from '../app/snapshots/fork-sandbox.ts'
 import { createSnapshots } from '../app/snapshots/snapshots.ts'
@@ -27,7 +28,7 @@ export function startSnapshots(
       'sweep snapshots',
       async (signal) => {
         const node = { id: idOf(member), sandboxes: member.sandboxes }
-        return sweepSnapshots({ ...shared, node }, signal)
+        return paceOf(await sweepSnapshots({ ...shared, node }, signal), fleet.members().length)
       },
       log,
     ),

@@ -53,6 +53,10 @@ function keyOf({ teamId, at }: { readonly teamId: string; readonly at: number })
 
 /** Returns the milliseconds until the next sample is due, at most one second. */
 export function waitAfter(now: Date): number {
-  const intervalMs = sampleSeconds * 1000
-  return Math.min(intervalMs - (now.getTime() % intervalMs), maxWaitMs)
+  return Math.min(sampleSeconds * 1000 - passedMs(now), maxWaitMs)
+}
+
+/** Returns how much of the current interval has passed. */
+export function passedMs(now: Date): number {
+  return now.getTime() % (sampleSeconds * 1000)
 }

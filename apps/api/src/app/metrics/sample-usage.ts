@@ -2,7 +2,7 @@ import type { Clock } from '@atoll/kit/clock'
 import { firstBaseline, cpuPercent, windowOf } from '../../domain/metrics.ts'
 import type { CpuReading, Reading, UsageSample, UsageStore } from '../../domain/metrics.ts'
 import type { SandboxNode } from '../../domain/node.ts'
-import { waitAfter } from './sample-teams.ts'
+import { passedMs, waitAfter } from './sample-teams.ts'
 
 const sampleTimeoutMs = 10_000
 
@@ -11,12 +11,17 @@ export function createUsageSampling(deps: {
   readonly usage: UsageStore
   readonly node: SandboxNode
   readonly clock: Clock
+  /** Milliseconds of each interval that pass before the node is asked. */
+  readonly phaseMs?: () => number
 }): (signal: AbortSignal) => Promise<number> {
-  const { usage, node, clock } = deps
+  const { usage, node, clock, phaseMs = () => 0 } = deps
   let lastWindow: number | undefined
   let previousReadings: ReadonlyMap<string, CpuReading> = new Map()
   return async (signal) => {
-    const at = windowOf(clock.now())
+    const now = clock.now()
+    const at = windowOf(now)
+    const earlyMs = at === lastWindow ? 0 : phaseMs() - passedMs(now)
+    if (earlyMs > 0) return earlyMs
     if (at !== lastWindow) {
       const limit = AbortSignal.any([signal, AbortSignal.timeout(sampleTimeoutMs)])
       const readings = await node.sample(limit)

@@ -7,6 +7,14 @@ import { startLoop } from '../loop.ts'
 import { createTeamSampling } from './sample-teams.ts'
 import { createUsageSampling } from './sample-usage.ts'
 
+const longestSpreadMs = 4_000
+const spreadPerNodeMs = 20
+
+/** Spreads the questions of one interval: those to all nodes of a large fleet at once would hold up requests. */
+function spreadOf(nodeCount: number): number {
+  return nodeCount < 2 ? 0 : Math.min(nodeCount * spreadPerNodeMs, longestSpreadMs)
+}
+
 /**
  * Takes samples and deletes old ones until closed. Separate loops, so that an unreachable node stops only usage
  * sampling.
@@ -14,16 +22,18 @@ import { createUsageSampling } from './sample-usage.ts'
 export function startSampling(deps: {
   readonly teams: TeamMetricStore
   readonly usage: UsageStore
-  readonly fleet: Pick<Fleet, 'forEach'>
+  readonly fleet: Pick<Fleet, 'forEach' | 'members'>
   readonly clock: Clock
   readonly log: Logger
 }): { close(): Promise<void> } {
   const { log, usage, clock, fleet } = deps
   const loops = [
     startLoop('sample teams', createTeamSampling(deps), log),
-    fleet.forEach(({ sandboxes: node }) =>
-      startLoop('sample usage', createUsageSampling({ usage, clock, node }), log),
-    ),
+    fleet.forEach(({ sandboxes: node }) => {
+      const share = Math.random()
+      const phaseMs = () => share * spreadOf(fleet.members().length)
+      return startLoop('sample usage', createUsageSampling({ usage, clock, node, phaseMs }), log)
+    }),
     startLoop('forget metrics', () => forgetMetrics(deps), log),
   ]
   return {

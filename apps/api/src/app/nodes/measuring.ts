@@ -4,6 +4,7 @@ import { startLoop } from '../loop.ts'
 import { idOf } from './fleet.ts'
 import type { Fleet } from './fleet.ts'
 import type { Loads } from './loads.ts'
+import { paceOf } from './pace.ts'
 import type { Placing } from './placing.ts'
 
 const intervalMs = 5_000
@@ -30,7 +31,7 @@ export function startMeasuring(deps: {
       const limit = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)])
       note(await member.sandboxes.measure(limit))
       placing.noteStatus(id, (await store.find(id))?.status ?? 'ready')
-      return intervalMs
+      return paceOf(intervalMs, fleet.members().length)
     }
     return startLoop('measure nodes', pass, log)
   })

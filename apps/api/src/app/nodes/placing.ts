@@ -4,7 +4,7 @@ import type { NodeShape } from '../../domain/node.ts'
 import type { NodeStatus, NodeStore, WantedStatus } from '../../domain/node-record.ts'
 import { createCircuitBreaker } from '../../domain/nodes/circuit-breaker.ts'
 import type { CircuitBreaker } from '../../domain/nodes/circuit-breaker.ts'
-import { rank } from '../../domain/nodes/placement.ts'
+import { rank, takeSample } from '../../domain/nodes/placement.ts'
 import type { Fleet, Member } from './fleet.ts'
 import { loadOf } from './loads.ts'
 import type { Loads } from './loads.ts'
@@ -55,7 +55,7 @@ export function createPlacing(ports: PlacingPorts): Placing {
     const well = open.filter((id) => !breakers.isOpen(id) && !isSuspect(id))
     const [usable = []] = [well, open, ids].filter((list) => list.length > 0)
     if (usable.length < 2) return [...usable]
-    const candidates = usable.map((id) => ports.loads.describe(id, shape))
+    const candidates = takeSample(usable).map((id) => ports.loads.describe(id, shape))
     return rank(candidates, loadOf(shape)).map(({ id }) => id)
   }
   return {

@@ -41,22 +41,31 @@ export async function reconcileSandboxes(
   node: ReconciledNode,
   signal: AbortSignal,
 ): Promise<number> {
-  const { store, ending, clock } = ports
+  const { store, ending } = ports
   // Read records first: a sandbox is on the node before its record says running, and stays there until the record
   // changes.
   const records = await store.listOfNode(node.id, ['creating', ...liveStates, 'killing'])
   const limit = AbortSignal.any([signal, AbortSignal.timeout(listTimeoutMs)])
   const onNode = await node.sandboxes.list(limit)
-  const isAbandoned = await findAbandoned(ports)
+  let abandoned: ReturnType<typeof findAbandoned> | undefined
+  const readLeases = () => (abandoned ??= findAbandoned(ports))
   for (const record of records) {
     const found = onNode.get(record.id)
-    if (record.state === 'creating') await sweepUnfinished(ending, record.id, isAbandoned)
+    if (record.state === 'creating') await sweepUnfinished(ending, record.id, await readLeases())
     else if (record.state === 'killing') void ending.tryFinish(newest(record, found))
-    else if (!agrees(record, found)) await settleAbandoned(ports, record, isAbandoned)
+    else if (!agrees(record, found)) await settleAbandoned(ports, record, await readLeases())
   }
   const known = new Set(records.map(({ id }) => id))
   for (const [id, found] of onNode)
     if (!known.has(id)) await checkUnowned(ports, node.id, id, found)
+  return intervalMs
+}
+
+/** One pass: deletes records of sandboxes that ended long ago. */
+export async function deleteEnded({
+  store,
+  clock,
+}: Pick<ReconcilePorts, 'store' | 'clock'>): Promise<number> {
   await store.deleteEndedBefore(new Date(clock.now().getTime() - retentionMs), batch)
   return intervalMs
 }

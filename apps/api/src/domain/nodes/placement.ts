@@ -35,7 +35,7 @@ export function rank(
   requested: Load,
   random: () => number = Math.random,
 ): Candidate[] {
-  const sample = takeRandom(candidates, sampleSize, random)
+  const sample = takeSample(candidates, random)
   const costs = new Map(sample.map((one) => [one, costOf(one, requested)]))
   return sample.toSorted((a, b) => (costs.get(a) ?? 0) - (costs.get(b) ?? 0))
 }
@@ -56,10 +56,11 @@ function shareOf(amount: number, capacity: number): number {
   return capacity > 0 ? amount / capacity : 0
 }
 
-function takeRandom<T>(all: readonly T[], count: number, random: () => number): T[] {
+/** Returns three random nodes. Taken before their loads are read, so that the work does not grow with the fleet. */
+export function takeSample<T>(all: readonly T[], random: () => number = Math.random): T[] {
   const left = [...all]
   const taken: T[] = []
-  while (taken.length < count && left.length > 0) {
+  while (taken.length < sampleSize && left.length > 0) {
     taken.push(...left.splice(Math.floor(random() * left.length), 1))
   }
   return taken

@@ -8,6 +8,7 @@ const intervalMs = 2_000
 export interface Removals {
   readonly first: Promise<void>
   readonly has: (member: Member) => boolean
+  readonly ids: () => readonly string[]
   onChange(listener: () => void): void
   close(): Promise<void>
 }
@@ -17,7 +18,8 @@ export function startRemovals(list: () => Promise<readonly string[]>, log: Logge
   const polling = startPolling('list removed members', intervalMs, log, async () =>
     set.replace(await list()),
   )
-  return { first: polling.first, has: set.has, onChange: set.onChange, close: polling.close }
+  const { has, ids, onChange } = set
+  return { first: polling.first, has, ids, onChange, close: polling.close }
 }
 
 export function createRemovalSet() {
@@ -25,6 +27,7 @@ export function createRemovalSet() {
   let notify = () => {}
   return {
     has: ({ id }: Member): boolean => removed.has(id),
+    ids: (): readonly string[] => [...removed],
     onChange: (listener: () => void) => void (notify = listener),
     replace(ids: readonly string[]): void {
       removed = new Set(ids)

@@ -102,7 +102,9 @@ async function listen(
     ...{ identity, log, mayCall: mayCallControl, isRemoved: removals.has },
     interceptors: [toConnectErrors],
     routes: (router) =>
-      addControlService(router, { fleet, api, authority, admitPod, now: () => new Date() }),
+      addControlService(router, {
+        ...{ fleet, api, authority, admitPod, removedIds: removals.ids, now: () => new Date() },
+      }),
   })
   removals.onChange(() => listener.dropRemoved())
   return {
